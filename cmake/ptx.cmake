@@ -6,45 +6,43 @@
 # backend_ptx_small, whose ops are the shim's and whose other kernels nvcc's; backend_ptx_planted, the
 # same with faults in its PTX, for tests to find.
 find_program(PYTHON3 python3 REQUIRED)
-file(GLOB ptx_inputs CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/kernels/cuda/*.cu ${CMAKE_SOURCE_DIR}/kernels/cuda/*.h
-     ${CMAKE_SOURCE_DIR}/kernels/*.h ${CMAKE_SOURCE_DIR}/base/*.h ${CMAKE_SOURCE_DIR}/base/*.inc
-     ${CMAKE_SOURCE_DIR}/determinism/*.h)
-set(ptx_isa)
-if(TWINSTEP_MACHINE_IS_V3)
-  set(ptx_isa ${TWINSTEP_ISA_v3})
-endif()
+
+function(twinstep_ptx_compile name)
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  target_link_libraries(${name} PRIVATE twinstep_flags)
+  target_compile_options(${name} PRIVATE -fvisibility=hidden ${shim_isa})
+endfunction()
+
+# The host's side of a kernel file.
+function(twinstep_ptx_host name pair)
+  twinstep_variant(variant ${pair} ptx)
+  target_compile_definitions(${name} PRIVATE ${variant} LINEAR_WIDE_TILES=2u)
+  twinstep_ptx_compile(${name})
+endfunction()
 
 # Objects of what stands in a file that PTX was written to, and of its host's side.
 function(twinstep_ptx_objects part source pair made)
   add_library(${part} OBJECT EXCLUDE_FROM_ALL ${made})
   target_compile_options(${part} PRIVATE -O1 -g0 -w)
-  if(NOT TARGET ptx_${source}_${pair}_host)
-    add_library(ptx_${source}_${pair}_host OBJECT EXCLUDE_FROM_ALL
-                ${CMAKE_SOURCE_DIR}/kernels/cuda/${source}.cu)
-    target_compile_options(ptx_${source}_${pair}_host
-                           PRIVATE -include ${CMAKE_SOURCE_DIR}/tests/kernels/ptx_host.h)
-    twinstep_ptx_host(ptx_${source}_${pair}_host ${pair})
-    twinstep_ptx_compile(ptx_${source}_${pair}_host)
-  endif()
   twinstep_ptx_compile(${part})
+  set(host ptx_${source}_${pair}_host)
+  if(NOT TARGET ${host})
+    add_library(${host} OBJECT EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/kernels/cuda/${source}.cu)
+    target_compile_options(${host} PRIVATE -include ${CMAKE_SOURCE_DIR}/tests/kernels/ptx_host.h)
+    twinstep_ptx_host(${host} ${pair})
+  endif()
 endfunction()
 
-function(twinstep_ptx_compile name)
-  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
-  target_link_libraries(${name} PRIVATE twinstep_flags)
-  target_compile_options(${name} PRIVATE -fvisibility=hidden ${ptx_isa})
-endfunction()
-
-# twinstep_ptx_part(SOURCE CARRIER ACCUMULATOR): objects ptx_SOURCE_PAIR, and ptx_SOURCE_PAIR_host.
-function(twinstep_ptx_part source carrier accumulator)
-  set(pair ${carrier}_${accumulator})
+# twinstep_ptx_part(SOURCE PAIR): objects ptx_SOURCE_PAIR, and ptx_SOURCE_PAIR_host.
+function(twinstep_ptx_part source pair)
   set(ptx ${CMAKE_BINARY_DIR}/ptx/${source}_${pair}.ptx)
-  set(types -DTWINSTEP_CARRIER_${carrier}=1 -DTWINSTEP_ACCUMULATOR_${accumulator}=1)
+  twinstep_variant(variant ${pair} cuda)
+  list(TRANSFORM variant PREPEND -D)
   add_custom_command(
     OUTPUT ${ptx}
-    COMMAND ${NVCC} -ptx -arch=compute_90 -I${CMAKE_SOURCE_DIR} ${TWINSTEP_NVCC_FLAGS} ${types}
-            -DTWINSTEP_VARIANT=${pair}_cuda ${CMAKE_SOURCE_DIR}/kernels/cuda/${source}.cu -o ${ptx}
-    DEPENDS ${ptx_inputs}
+    COMMAND ${NVCC} -ptx -arch=compute_90 -I${CMAKE_SOURCE_DIR} ${TWINSTEP_NVCC_FLAGS} ${variant}
+            ${CMAKE_SOURCE_DIR}/kernels/cuda/${source}.cu -o ${ptx}
+    DEPENDS ${TWINSTEP_CUDA_INPUTS}
     COMMENT "nvcc: PTX of ${source}, ${pair}"
     VERBATIM)
   twinstep_ptx_write(${source}_${pair} ${source}_${pair} ${pair})
@@ -65,22 +63,23 @@ function(twinstep_ptx_write made part pair)
     VERBATIM)
 endfunction()
 
-function(twinstep_ptx_host name pair)
-  string(REPLACE "_" ";" types ${pair})
-  list(GET types 0 carrier)
-  list(GET types 1 accumulator)
-  target_compile_definitions(
-    ${name} PRIVATE TWINSTEP_VARIANT=${pair}_ptx TWINSTEP_CARRIER_${carrier}=1
-                    TWINSTEP_ACCUMULATOR_${accumulator}=1 LINEAR_WIDE_TILES=2u)
-endfunction()
-
-set(ptx_small leaves_f32_f32 moves_f32_f32 pairs_f32_f32 reads_f32_f32 squares_f32_f32
-              step_f32_f32 step_f64_f64)
-set(ptx_ops ops_f32_f32 ops_f32_f64 ops_f64_f64)
+# ptx_ops: the parts SOURCE_PAIR of ops.cu; ptx_small: those of the other files.
 file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/ptx)
-foreach(part ${ptx_small} ${ptx_ops})
-  string(REPLACE "_" ";" words ${part})
-  twinstep_ptx_part(${words})
+set(ptx_ops)
+set(ptx_small)
+foreach(unit ${TWINSTEP_CUDA_UNITS})
+  string(REGEX MATCH "([^:]*):(.*)" whole ${unit})
+  set(source ${CMAKE_MATCH_1})
+  set(pair ${CMAKE_MATCH_2})
+  if(pair STREQUAL "-" OR source STREQUAL "tensor_attention")
+    continue()
+  endif()
+  twinstep_ptx_part(${source} ${pair})
+  if(source STREQUAL "ops")
+    list(APPEND ptx_ops ${source}_${pair})
+  else()
+    list(APPEND ptx_small ${source}_${pair})
+  endif()
 endforeach()
 
 # twinstep_ptx_module(NAME PARTS ...): backend_NAME
@@ -95,40 +94,35 @@ endfunction()
 
 twinstep_ptx_module(ptx ${ptx_small} ${ptx_ops})
 add_library(ptx_tensor OBJECT EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/kernels/cuda/tensor_attention.cu)
-set_target_properties(ptx_tensor PROPERTIES POSITION_INDEPENDENT_CODE ON)
-target_link_libraries(ptx_tensor PRIVATE twinstep_flags)
-target_compile_options(ptx_tensor PRIVATE ${TWINSTEP_OPTIMISED} -fvisibility=hidden ${ptx_isa})
+target_compile_options(ptx_tensor PRIVATE ${TWINSTEP_OPTIMISED} ${TWINSTEP_PORT})
 twinstep_ptx_host(ptx_tensor f32_f32)
 target_sources(backend_ptx PRIVATE $<TARGET_OBJECTS:ptx_tensor>)
 
 twinstep_ptx_module(ptx_small ${ptx_small})
 
-# twinstep_ptx_plant(PART KERNEL OLD NEW): the first OLD in the kernel's PTX becomes NEW.
-function(twinstep_ptx_plant part kernel old new)
-  string(REPLACE "_" ";" words ${part})
-  list(POP_FRONT words source carrier accumulator)
-  set(pair ${carrier}_${accumulator})
-  twinstep_ptx_write(planted_${part} ${part} ${pair} --plant ${kernel} ${old} ${new})
-  twinstep_ptx_objects(ptx_planted_${part} ${source} ${pair}
-                       ${CMAKE_BINARY_DIR}/ptx/planted_${part}.c)
-endfunction()
-
-twinstep_ptx_plant(leaves_f32_f32 leaves_f32_kernel setp.gt.u32 setp.ge.u32)
-twinstep_ptx_plant(moves_f32_f32 moves_kernel sub.rn.f64 add.rn.f64)
-twinstep_ptx_plant(pairs_f32_f32 pairs_kernel sub.rn.f64 add.rn.f64)
-twinstep_ptx_plant(reads_f32_f32 reads_kernel sub.rn.f64 add.rn.f64)
-twinstep_ptx_plant(squares_f32_f32 squares_kernel setp.le.u64 setp.lt.u64)
-twinstep_ptx_plant(step_f32_f32 step_adam_apex_kernel sub.rn.f32 add.rn.f32)
+# twinstep_ptx_plant(SOURCE KERNEL OLD NEW): in place of the file's part for f32_f32, one in which the
+# first OLD in the kernel's PTX is NEW.
 twinstep_ptx_module(ptx_planted step_f64_f64)
-foreach(part leaves_f32_f32 moves_f32_f32 pairs_f32_f32 reads_f32_f32 squares_f32_f32 step_f32_f32)
+function(twinstep_ptx_plant source kernel old new)
+  set(part ${source}_f32_f32)
+  twinstep_ptx_write(planted_${part} ${part} f32_f32 --plant ${kernel} ${old} ${new})
+  twinstep_ptx_objects(ptx_planted_${part} ${source} f32_f32
+                       ${CMAKE_BINARY_DIR}/ptx/planted_${part}.c)
   target_sources(backend_ptx_planted PRIVATE $<TARGET_OBJECTS:ptx_planted_${part}>
                                              $<TARGET_OBJECTS:ptx_${part}_host>)
-endforeach()
+endfunction()
+
+twinstep_ptx_plant(leaves leaves_f32_kernel setp.gt.u32 setp.ge.u32)
+twinstep_ptx_plant(moves moves_kernel sub.rn.f64 add.rn.f64)
+twinstep_ptx_plant(pairs pairs_kernel sub.rn.f64 add.rn.f64)
+twinstep_ptx_plant(reads reads_kernel sub.rn.f64 add.rn.f64)
+twinstep_ptx_plant(squares squares_kernel setp.le.u64 setp.lt.u64)
+twinstep_ptx_plant(step step_adam_apex_kernel sub.rn.f32 add.rn.f32)
 
 # Their ops are the shim's.
 foreach(name backend_ptx_small backend_ptx_planted)
-  foreach(pair f32_f32 f32_f64 f64_f64)
-    target_sources(${name} PRIVATE $<TARGET_OBJECTS:kernels_shim_${pair}>)
+  target_sources(${name} PRIVATE ${kernels_shim})
+  foreach(pair ${TWINSTEP_CUDA_PAIRS})
     target_link_options(${name} PRIVATE -Wl,--defsym=op_table_${pair}_ptx=op_table_${pair}_shim)
   endforeach()
 endforeach()

@@ -249,10 +249,13 @@ static enum status module_wait(void) {
 extern "C" {
 extern MODULE_EXPORT const struct backend twinstep_backend_v1;
 const struct backend twinstep_backend_v1 = {
-    BACKEND_STAMP,      "cuda",          BACKEND_LAYOUT,
-    module_open_device, module_describe, {module_take, module_give},
-    module_wait,        tables_refuse,   tables_ops,
-    tables_scratch,     TABLE_LEAVES,    TABLE_MOVES,
-    TABLE_STEPS,        TABLE_READS,     TABLE_SQUARES,
-    TABLE_PAIRS};
+    .stamp = BACKEND_STAMP,
+    .name = "cuda",
+    .layout = BACKEND_LAYOUT,
+    .open = module_open_device,
+    .describe = module_describe,
+    .memory = {module_take, module_give},
+    .wait = module_wait,
+    TABLE_MEMBERS,
+};
 }

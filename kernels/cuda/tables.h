@@ -11,37 +11,25 @@
 #include "kernels/cuda/library.h"
 #include "kernels/cuda/library_variables.h"
 
-#define TABLE_JOIN_(pair, word) op_table_##pair##_##word
-#define TABLE_NAME_(pair, word) TABLE_JOIN_(pair, word)
-#define TABLE(pair) TABLE_NAME_(pair, BACKEND_WORD)
+/* The symbol `name` of the number pair's file; BACKEND_WORD is expanded first. */
+#define TABLE_JOIN_(name, pair, word) name##_##pair##_##word
+#define TABLE_NAME_(name, pair, word) TABLE_JOIN_(name, pair, word)
+#define TABLE_OF(name, pair) TABLE_NAME_(name, pair, BACKEND_WORD)
 
-extern const struct op_table TABLE(f32_f32);
-extern const struct op_table TABLE(f32_f64);
-extern const struct op_table TABLE(f64_f64);
+#define TABLE(pair) TABLE_OF(op_table, pair)
+extern const struct op_table TABLE(f32_f32), TABLE(f32_f64), TABLE(f64_f64);
 
 /* step.cu, of its two working types. */
-#define STEPS_JOIN_(pair, word) step_table_##pair##_##word
-#define STEPS_NAME_(pair, word) STEPS_JOIN_(pair, word)
-#define STEPS(pair) STEPS_NAME_(pair, BACKEND_WORD)
-extern const struct step_table STEPS(f32_f32);
-extern const struct step_table STEPS(f64_f64);
-#define TABLE_STEPS                                                                                \
-    { &STEPS(f32_f32), &STEPS(f64_f64) }
+#define STEPS(pair) TABLE_OF(step_table, pair)
+extern const struct step_table STEPS(f32_f32), STEPS(f64_f64);
 
-/* leaves.cu, moves.cu, pairs.cu, reads.cu and squares.cu, compiled with the pair whose numbers are
- * f32. */
-#define PLAIN_JOIN_(name, word) name##_f32_f32_##word
-#define PLAIN_NAME_(name, word) PLAIN_JOIN_(name, word)
-#define TABLE_LEAVES PLAIN_NAME_(leaves, BACKEND_WORD)
-#define TABLE_MOVES PLAIN_NAME_(moves, BACKEND_WORD)
-#define TABLE_PAIRS PLAIN_NAME_(pairs, BACKEND_WORD)
-#define TABLE_READS PLAIN_NAME_(reads, BACKEND_WORD)
-#define TABLE_SQUARES PLAIN_NAME_(squares, BACKEND_WORD)
-void TABLE_LEAVES(const struct leaves_args *tensors, size_t count);
-void TABLE_MOVES(const struct moves_args *tensors, size_t count);
-void TABLE_PAIRS(const struct pairs_args *tensors, size_t count);
-void TABLE_READS(const struct reads_args *args, const struct reads_tensor *tensors, size_t count);
-void TABLE_SQUARES(const struct squares_args *vectors, size_t count);
+/* Files that are compiled with one pair only, the one whose numbers are f32. */
+#define PLAIN(name) TABLE_OF(name, f32_f32)
+void PLAIN(leaves)(const struct leaves_args *tensors, size_t count);
+void PLAIN(moves)(const struct moves_args *tensors, size_t count);
+void PLAIN(pairs)(const struct pairs_args *tensors, size_t count);
+void PLAIN(reads)(const struct reads_args *args, const struct reads_tensor *tensors, size_t count);
+void PLAIN(squares)(const struct squares_args *vectors, size_t count);
 
 static enum status tables_ops(enum dtype compute, enum dtype accumulate,
                               const struct op_table **out) {
@@ -61,10 +49,13 @@ static enum status tables_scratch(const struct op_limits *limits, size_t *out_by
     return library_open();
 }
 
-static const char *tables_refuse(const struct op_call *call) {
-    return cuda_refuses(call);
-}
-
 #define BACKEND_STAMP MODULE_STAMP(struct backend, struct op_call, 0, 0)
+
+/* The members of struct backend that both modules fill in alike: the last ones, from `refuses` on.
+ */
+#define TABLE_MEMBERS                                                                              \
+    .refuses = cuda_refuses, .ops = tables_ops, .scratch = tables_scratch,                         \
+    .leaves = PLAIN(leaves), .moves = PLAIN(moves), .steps = {&STEPS(f32_f32), &STEPS(f64_f64)},   \
+    .reads = PLAIN(reads), .squares = PLAIN(squares), .pairs = PLAIN(pairs)
 
 #endif

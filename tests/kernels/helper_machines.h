@@ -15,10 +15,10 @@
 #include <cmocka.h>
 
 #include "base/splits.h"
-#include "kernels/cuda/accesses.h"
+#include "tests/shim/accesses.h"
 #include "kernels/cuda/kernels_cuda.h"
 #include "kernels/cuda/library.h"
-#include "kernels/cuda/shim.h"
+#include "tests/shim/shim.h"
 #include "tests/kernels/helper_ops.h"
 
 /* SLOW: fewer cases are enough, since each access is looked at or each fibre costs. */

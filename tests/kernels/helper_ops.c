@@ -14,7 +14,7 @@
 #include "determinism/stream.h"
 #include "kernels/backend_module.h"
 #include "kernels/cuda/kernels_cuda.h"
-#include "kernels/cuda/shim.h"
+#include "tests/shim/shim.h"
 
 static const struct {
     enum dtype compute, accumulate;

@@ -16,17 +16,17 @@ FOLDERS = ("base", "determinism", "kernels")
 
 
 def read_by_both(compiler):
-    """Headers outside of kernels/cuda/, which the program does not read."""
-    sources = ["kernels/cuda/shim_module.c", *(path.relative_to(ROOT).as_posix() for name in
-               ("module", "ops", "leaves", "moves", "pairs", "reads", "squares", "step")
-               for path in ROOT.glob(f"kernels/cuda/{name}.cu"))]
-    flags = ["-std=c11", "-DTWINSTEP_VARIANT=f32_f32_shim", "-DTWINSTEP_CARRIER_f32=1",
+    """Headers outside of kernels/cuda/ and tests/, which the program does not read."""
+    units = (line.split()[0] for line in (ROOT / "kernels/cuda/units.txt").read_text().splitlines())
+    sources = ["tests/shim/shim_module.c",
+               *(f"kernels/cuda/{name}.cu" for name in units if name != "#")]
+    flags = ["-std=c11", "-include", "tests/shim/shim_port.h", "-DTWINSTEP_VARIANT=f32_f32_shim", "-DTWINSTEP_CARRIER_f32=1",
              "-DTWINSTEP_ACCUMULATOR_f32=1", "-DBACKEND_WORD=shim", "-DBACKEND_IS_shim=1",
              "-DBACKEND_LAYOUT=1", "-I.", "-x", "c", "-MM", "-MG"]
     listed = subprocess.run([compiler, *flags, *sources], cwd=ROOT, check=True,
                             capture_output=True, text=True).stdout
     words = {word for word in listed.split() if word.endswith((".h", ".inc"))}
-    return sorted(word for word in words if not word.startswith("kernels/cuda/") and "/" in word)
+    return sorted(word for word in words if not word.startswith(("kernels/cuda/", "tests/")) and "/" in word)
 
 
 def layout_of(cmake, tree):

@@ -20,13 +20,18 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAIRS = (("f32", "f32"), ("f32", "f64"), ("f64", "f64"))
+# {source: its number pairs}, as kernels/cuda/units.txt lists them.
+UNITS = {source: pairs for source, *pairs in
+         (line.split() for line in (ROOT / "kernels/cuda/units.txt").read_text().splitlines()
+          if not line.startswith("#"))}
+PAIRS = UNITS["ops"]
 AS_THEY_ARE = (PAIRS[0], PAIRS[2])
 RENAMED = (PAIRS[0], PAIRS[1])  # each kernel of both, and the wide tiles, which only one has
-# Files beside ops.cu: the pair they are compiled with, and their kernels.
-SINGLE = (("leaves.cu", PAIRS[0], 7), ("moves.cu", PAIRS[0], 1), ("pairs.cu", PAIRS[0], 1),
-          ("reads.cu", PAIRS[0], 1), ("squares.cu", PAIRS[0], 1), ("step.cu", PAIRS[0], 12),
-          ("step.cu", PAIRS[2], 12))
+# Files beside ops.cu, whose kernels all have a line of their own that begins with ...KERNEL(name.
+SINGLE = tuple((source, pair) for source, pairs in UNITS.items() for pair in pairs
+               if pair != "-" and source not in ("ops", "tensor_attention"))
+HOST = tuple(source for source, pairs in UNITS.items() if pairs == ["-"])
+KERNEL = re.compile(r"^\w*KERNEL\(\w+", re.M)
 # Opcodes (the first word of a line) that no invariant kernel may hold. div, rcp and sqrt round once
 # as .rn; a conversion to or from integers may have any rounding, one between floats .rn or none.
 FORBIDDEN = (
@@ -75,10 +80,10 @@ def compile_ptx(arguments, source, flags, extra, arch="compute_90"):
 def compile_host(arguments, flags, source):
     with tempfile.TemporaryDirectory() as folder:
         command = [arguments.nvcc, "-c", "-arch=compute_90", "-I", str(ROOT),
-                   "-DBACKEND_LAYOUT=1", *flags, str(ROOT / "kernels/cuda" / source), "-o",
+                   "-DBACKEND_LAYOUT=1", *flags, str(ROOT / f"kernels/cuda/{source}.cu"), "-o",
                    str(pathlib.Path(folder) / "out.o")]
         done = subprocess.run(command, capture_output=True, text=True)
-    print(f"{source}: {'compiles' if done.returncode == 0 else done.stderr}")
+    print(f"{source}.cu: {'compiles' if done.returncode == 0 else done.stderr}")
     return int(done.returncode != 0)
 
 
@@ -107,11 +112,11 @@ def findings(ptx, named):
     return found
 
 
-def compile_pair(arguments, flags, pair, extra, source="ops.cu", arch="compute_90"):
-    carrier, accumulator = pair
-    defined = [f"-DTWINSTEP_VARIANT={carrier}_{accumulator}_cuda",
+def compile_pair(arguments, flags, pair, extra, source="ops", arch="compute_90"):
+    carrier, accumulator = pair.split("_")
+    defined = [f"-DTWINSTEP_VARIANT={pair}_cuda",
                f"-DTWINSTEP_CARRIER_{carrier}=1", f"-DTWINSTEP_ACCUMULATOR_{accumulator}=1"]
-    return compile_ptx(arguments, ROOT / "kernels/cuda" / source, flags, [*defined, *extra], arch)
+    return compile_ptx(arguments, ROOT / f"kernels/cuda/{source}.cu", flags, [*defined, *extra], arch)
 
 
 def report(name, ptx, named):
@@ -138,14 +143,16 @@ def report_tensor(ptx):
     return len(found) + (len(kernels) != 6)
 
 
-def report_single(source, pair, kernels, ptx):
+def report_single(source, pair, ptx):
     """Their fma is renamed: none may be left."""
     found = findings(ptx, False)
+    kernels = len(KERNEL.findall((ROOT / f"kernels/cuda/{source}.cu").read_text()))
     entries = len(re.findall(r"\.entry\s", ptx))
-    print(f"{source}, {'/'.join(pair)}: {entries} kernels, {len(opcodes(ptx))} instructions, {len(found)} findings")
+    print(f"{source}.cu, {pair}: {entries} kernels, {len(opcodes(ptx))} instructions, "
+          f"{len(found)} findings")
     for text in sorted(set(found)):
         print("   ", text)
-    return len(found) + (entries != kernels)
+    return len(found) + (entries != kernels or kernels == 0)
 
 
 def check(arguments, flags):
@@ -155,15 +162,14 @@ def check(arguments, flags):
         others = [pool.submit(compile_pair, arguments, flags, pair, renamed) for pair in RENAMED]
         made = list(pool.map(lambda pair: compile_pair(arguments, flags, pair, [],
                                                        arch="compute_80"), AS_THEY_ARE))
-        tensor = pool.submit(compile_pair, arguments, flags, PAIRS[0], [], "tensor_attention.cu")
+        tensor = pool.submit(compile_pair, arguments, flags, PAIRS[0], [], "tensor_attention")
         single = [pool.submit(compile_pair, arguments, flags, pair, renamed, source)
-                  for source, pair, _ in SINGLE]
-        host = list(pool.map(lambda source: compile_host(arguments, flags, source),
-                             ("module.cu", "library.cu")))
-    bad = sum(host) + sum(report("/".join(pair), ptx, True) for pair, ptx in zip(AS_THEY_ARE, made))
+                  for source, pair in SINGLE]
+        host = list(pool.map(lambda source: compile_host(arguments, flags, source), HOST))
+    bad = sum(host) + sum(report(pair, ptx, True) for pair, ptx in zip(AS_THEY_ARE, made))
     bad += report_tensor(tensor.result())
     bad += sum(report_single(*row, ptx.result()) for row, ptx in zip(SINGLE, single))
-    return bad + sum(report("/".join(pair) + ", the source's fma renamed", ptx.result(), False)
+    return bad + sum(report(pair + ", the source's fma renamed", ptx.result(), False)
                      for pair, ptx in zip(RENAMED, others))
 
 

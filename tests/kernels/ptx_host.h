@@ -7,7 +7,7 @@
 #define TWINSTEP_TESTS_KERNELS_PTX_HOST_H
 
 #include "base/variant.h"
-#include "kernels/cuda/port.h"
+#include "tests/shim/shim_port.h"
 
 #undef KERNEL
 #define KERNEL(name, type) KERNEL_OF_PTX(name, type, VARIANT(ptx_##name))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes PTX as C: each kernel that nvcc made becomes a function that kernels/cuda/shim.c can run,
+"""Writes PTX as C: each kernel that nvcc made becomes a function that tests/shim/shim.c can run,
 instruction by instruction, so that what nvcc made is held to the CPU's bits, and not the source alone.
 
     ptx_host.py --variant f32_f32_ptx --out ops.c ops.ptx

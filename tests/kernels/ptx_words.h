@@ -13,8 +13,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "kernels/cuda/accesses.h"
-#include "kernels/cuda/shim.h"
+#include "tests/shim/accesses.h"
+#include "tests/shim/shim.h"
 
 typedef _Bool pred;
 typedef uint8_t u8;

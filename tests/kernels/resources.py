@@ -20,8 +20,6 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 REGISTERS, WARP_UNIT, WARP, THREADS, SHARED = 65536, 256, 32, 1024, 48 << 10
 RESERVED = {"sm_80": 0, "sm_90": 1024}  # bytes of a block that cuobjdump counts and are the system's
 HEAD_MAX = 128  # TENSOR_HEAD_MAX: the widest head, where shared memory hangs on it
-# Files of the module that have kernels, as the build lists them: "f32;f64" is ops.cu of that pair.
-LISTED = re.compile(r'foreach\(pair ("f32;f32"[^)]*"module;_"[^)]*)\)')
 BOUNDED = re.compile(r"^KERNEL_BY\((\w+), [^,]+, (\w+), ", re.M)
 FUNCTION = re.compile(r"^ Function _Z(\d+)(\w+):$")
 USED = re.compile(r"REG:(\d+) STACK:(\d+) SHARED:(\d+)")
@@ -45,13 +43,14 @@ def call_of(text, start):
 
 def count(arguments, source, pair):
     """{kernel: Launch} of one unit: what the compiler makes of its launches' arguments."""
-    carrier, accumulator = pair
+    carrier, accumulator = pair.split("_")
     bounds = {name: threads for path in sorted((ROOT / "kernels/cuda").glob("*.[ch]*"))
               for name, threads in BOUNDED.findall(path.read_text())}
-    unit = f'#include "kernels/cuda/{source}"\n' + "".join(
+    unit = f'#include "kernels/cuda/{source}.cu"\n' + "".join(
         f"bounded({name}, {threads})\n" for name, threads in bounds.items())
     done = subprocess.run(
-        [arguments.cc, "-E", "-P", "-I", str(ROOT), f"-DTWINSTEP_VARIANT={carrier}_{accumulator}_x",
+        [arguments.cc, "-E", "-P", "-I", str(ROOT), "-include",
+         str(ROOT / "tests/shim/shim_port.h"), f"-DTWINSTEP_VARIANT={pair}_x",
          f"-DTWINSTEP_CARRIER_{carrier}=1", f"-DTWINSTEP_ACCUMULATOR_{accumulator}=1", "-x", "c",
          "-"], input=unit, capture_output=True, text=True, check=True)
     written = done.stdout
@@ -138,12 +137,11 @@ def judge(launches, rows):
 
 
 def units():
-    listed = LISTED.search((ROOT / "cmake/cuda.cmake").read_text()).group(1)
-    for word, rest in re.findall(r'"(\w+);(\w+)"', listed):
-        if re.fullmatch(r"f\d+", word):
-            yield "ops.cu", (word, rest)
-        elif rest != "_":
-            yield f"{word}.cu", tuple(rest.split("_"))
+    """(source, number pair) of each file of the module that has kernels."""
+    for line in (ROOT / "kernels/cuda/units.txt").read_text().splitlines():
+        source, *pairs = line.split()
+        if source != "#" and pairs != ["-"]:
+            yield from ((source, pair) for pair in pairs)
 
 
 def check(arguments):

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * What kernels/cuda/accesses.h finds in planted kernels, and that it finds nothing in right ones.
+ * What tests/shim/accesses.h finds in planted kernels, and that it finds nothing in right ones.
  * This file is compiled with -fsanitize=thread, without its library; skipped in builds with another
  * sanitizer. (test_cuda_watched holds all kernels of kernels/cuda/ to it.) */
 #include <stdarg.h>
@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "base/macro.h"
-#include "kernels/cuda/port.h"
-#include "kernels/cuda/accesses.h"
+#include "tests/shim/shim_port.h"
+#include "tests/shim/accesses.h"
 
 enum {
     RIGHT,

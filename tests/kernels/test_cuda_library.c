@@ -13,7 +13,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "kernels/cuda/library_twin.h"
+#include "tests/shim/library_twin.h"
 #include "tests/kernels/helper_machines.h"
 #include "tests/kernels/helper_variables.h"
 

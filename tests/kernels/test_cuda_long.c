@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "kernels/cuda/kernels_cuda.h"
-#include "kernels/cuda/shim.h"
+#include "tests/shim/shim.h"
 #include "tests/kernels/helper_ops.h"
 #include "tests/kernels/helper_variables.h"
 

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "base/arena.h"
+#include "tests/shim/shim_port.h"
 #include "kernels/cuda/joined.h"
 
 static struct arena arena = ARENA_EMPTY;

@@ -13,7 +13,7 @@
 
 #include "base/real.h"
 #include "kernels/cuda/limits.h"
-#include "kernels/cuda/port.h"
+#include "tests/shim/shim_port.h"
 
 #define SEEDS 20
 

@@ -16,8 +16,8 @@
 
 #include "base/macro.h"
 #include "kernels/backend_module.h"
-#include "kernels/cuda/accesses.h"
-#include "kernels/cuda/shim.h"
+#include "tests/shim/accesses.h"
+#include "tests/shim/shim.h"
 #include "optim/clip.h"
 #include "tests/kernels/helper_variables.h"
 #include "tests/optim/helper_optim.h"

@@ -3,8 +3,8 @@
  * who read it since. Pages of 1 KiB of memory, found by address; as many as a launch touches, from
  * an arena; the next launch takes the same ones again.
  * Invariant: a place that this launch has not touched is empty, whatever earlier ones did there. */
-#ifndef TWINSTEP_KERNELS_CUDA_SHADOW_H
-#define TWINSTEP_KERNELS_CUDA_SHADOW_H
+#ifndef TWINSTEP_TESTS_SHIM_SHADOW_H
+#define TWINSTEP_TESTS_SHIM_SHADOW_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The block that the shim runs, and its threads' fibres. Private to the shim's files: shim.c
  * launches, shim_blocks.c runs a block, shim_fibres.c its threads, shim_words.c what they say. */
-#ifndef TWINSTEP_KERNELS_CUDA_SHIM_BLOCK_H
-#define TWINSTEP_KERNELS_CUDA_SHIM_BLOCK_H
+#ifndef TWINSTEP_TESTS_SHIM_SHIM_BLOCK_H
+#define TWINSTEP_TESTS_SHIM_SHIM_BLOCK_H
 
 #include <setjmp.h>
 #include <ucontext.h>
 
 #include "base/arena.h"
-#include "kernels/cuda/accesses.h"
-#include "kernels/cuda/shim.h"
+#include "tests/shim/accesses.h"
+#include "tests/shim/shim.h"
 
 #define SHIM_STACK ((size_t)256 << 10) /* bytes of a fibre's stack */
 /* In front of shared memory and behind it; of a length that leaves shared memory no more aligned

@@ -8,8 +8,8 @@
  * Told by shim_error(), as the shim's own findings. Places are 4 bytes wide. The C
  * library's memcpy is not seen.
  * Invariant: barriers order the accesses of a block; nothing orders two blocks of a launch. */
-#ifndef TWINSTEP_KERNELS_CUDA_ACCESSES_H
-#define TWINSTEP_KERNELS_CUDA_ACCESSES_H
+#ifndef TWINSTEP_TESTS_SHIM_ACCESSES_H
+#define TWINSTEP_TESTS_SHIM_ACCESSES_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Between two files of the shim: shim_queue.c keeps what was launched until somebody waits, shim.c
  * runs it. Private to them. */
-#ifndef TWINSTEP_KERNELS_CUDA_SHIM_QUEUE_H
-#define TWINSTEP_KERNELS_CUDA_SHIM_QUEUE_H
+#ifndef TWINSTEP_TESTS_SHIM_SHIM_QUEUE_H
+#define TWINSTEP_TESTS_SHIM_SHIM_QUEUE_H
 
-#include "kernels/cuda/shim.h"
+#include "tests/shim/shim.h"
 
 /* A launch, or a function of the host that comes in its order (kernel NULL). */
 struct shim_work {

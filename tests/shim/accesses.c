@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What is wrong with an access, by what its place remembers (kernels/cuda/shadow.h), and the pieces
+ * What is wrong with an access, by what its place remembers (tests/shim/shadow.h), and the pieces
  * of memory that a device sees, sorted.
  * The names with two underscores are the compiler's (gcc's and clang's ThreadSanitizer). */
-#include "kernels/cuda/accesses.h"
+#include "tests/shim/accesses.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/arena.h"
-#include "kernels/cuda/shadow.h"
+#include "tests/shim/shadow.h"
 
 #define PIECES_FIRST ((size_t)64)
 

@@ -8,14 +8,14 @@
  * once, by shim_error(): a write to a fence, threads that wait at different barriers or leave while
  * others wait, a shuffle without the whole warp, a launch that no device takes
  * (kernels/cuda/limits.h). Where the kernels are compiled with their reads and writes watched
- * (kernels/cuda/accesses.h), also: two threads that touch one place without a barrier between them,
+ * (tests/shim/accesses.h), also: two threads that touch one place without a barrier between them,
  * reads of shared memory that nobody wrote, four neighbours at an address that is no multiple of
  * 16.
  *
  * Not imitated: that threads really run at one time, weak memory order, warps that diverge, time.
  * State (seed, queue, error, fibres) belongs to the host thread, as the CUDA runtime's does. */
-#ifndef TWINSTEP_KERNELS_CUDA_SHIM_H
-#define TWINSTEP_KERNELS_CUDA_SHIM_H
+#ifndef TWINSTEP_TESTS_SHIM_SHIM_H
+#define TWINSTEP_TESTS_SHIM_SHIM_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -26,7 +26,7 @@
 #define SHIM_ARGS ((size_t)4 << 10) /* of a kernel's arguments, at most */
 #define SHIM_QUEUE 1024u            /* launches that wait, at most; then the oldest runs */
 
-/* Kernels whose reads and writes are looked at (kernels/cuda/accesses.h). */
+/* Kernels whose reads and writes are looked at (tests/shim/accesses.h). */
 #if defined(__SANITIZE_THREAD__)
 #define SHIM_WATCHED 1
 #elif defined(__has_feature)

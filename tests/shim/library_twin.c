@@ -13,11 +13,11 @@
  * no order on several is told: two products of one epoch, which a join ends, of which one writes
  * what the other touches. Kernels between them are not taken for a join: our ops do not count on
  * it. */
-#include "kernels/cuda/library_twin.h"
+#include "tests/shim/library_twin.h"
 
 #include "base/real.h"
 #include "kernels/cuda/library.h"
-#include "kernels/cuda/shim.h"
+#include "tests/shim/shim.h"
 #include "kernels/cuda/short.h"
 
 enum status library_open(void) {

@@ -3,7 +3,7 @@
  * behind. Invariant: every order comes from the launch's draws. */
 #include <string.h>
 
-#include "kernels/cuda/shim_block.h"
+#include "tests/shim/shim_block.h"
 
 #define FENCE_BYTE 0xa5
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * An open table of pages by their number. Slots of other launches count as empty, so that a new
  * launch clears nothing but the pages that it takes. */
-#include "kernels/cuda/shadow.h"
+#include "tests/shim/shadow.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
  * A shuffle brings values and orders no memory, as on a device: only barriers do. */
 #include <string.h>
 
-#include "kernels/cuda/shim_block.h"
+#include "tests/shim/shim_block.h"
 
 void shim_barrier(struct gpu *gpu, int line) {
     struct shim *const s = gpu->shim;

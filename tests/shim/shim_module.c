@@ -9,8 +9,8 @@
 #include "base/arena.h"
 #include "kernels/backend_layout.h"
 #include "kernels/cuda/facts.h"
-#include "kernels/cuda/shim.h"
-#include "kernels/cuda/accesses.h"
+#include "tests/shim/shim.h"
+#include "tests/shim/accesses.h"
 
 #if defined(BACKEND_IS_watch)
 #define BACKEND_NAME "watch"
@@ -68,9 +68,13 @@ static enum status shim_end(void) {
 }
 
 extern MODULE_EXPORT const struct backend twinstep_backend_v1;
-const struct backend twinstep_backend_v1 = {BACKEND_STAMP,  BACKEND_NAME,  BACKEND_LAYOUT,
-                                            shim_open,      shim_describe, {shim_take, shim_give},
-                                            shim_end,       tables_refuse, tables_ops,
-                                            tables_scratch, TABLE_LEAVES,  TABLE_MOVES,
-                                            TABLE_STEPS,    TABLE_READS,   TABLE_SQUARES,
-                                            TABLE_PAIRS};
+const struct backend twinstep_backend_v1 = {
+    .stamp = BACKEND_STAMP,
+    .name = BACKEND_NAME,
+    .layout = BACKEND_LAYOUT,
+    .open = shim_open,
+    .describe = shim_describe,
+    .memory = {shim_take, shim_give},
+    .wait = shim_end,
+    TABLE_MEMBERS,
+};

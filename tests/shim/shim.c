@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A launch: whether a device would take it, its blocks one after another in a drawn order, and the
  * first thing that went wrong. What a host thread has of the shim is here. */
-#include "kernels/cuda/shim_queue.h"
+#include "tests/shim/shim_queue.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "kernels/cuda/limits.h"
-#include "kernels/cuda/shim_block.h"
+#include "tests/shim/shim_block.h"
 
 struct shim_host {
     uint64_t count; /* launches of this thread so far */

@@ -6,7 +6,7 @@
  * device may take, this is the one where the device is as late as it can be.
  * The ring has SHIM_QUEUE places. When one more comes, the oldest runs, alone: as late as can be.
  * Invariant: launches run in the order in which they came, each with the draws of its number. */
-#include "kernels/cuda/shim_queue.h"
+#include "tests/shim/shim_queue.h"
 
 #include <string.h>
 

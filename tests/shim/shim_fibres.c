@@ -3,7 +3,7 @@
  * another on one fibre. A fibre has a stack from the arena; setcontext() enters it, jumps change
  * between fibres, since they leave the signals alone and cost a tenth. A thread that waits jumps to
  * the next one of the drawn order; the scheduler draws orders and gives fibres. */
-#include "kernels/cuda/shim_block.h"
+#include "tests/shim/shim_block.h"
 
 /* Stacks lie at equal distances: without steps, what threads have on top of theirs would meet in
  * one set of the caches. */
