@@ -4,43 +4,14 @@
  * The order is that of PyTorch's eager mode: inputs are read as they are stored, one operation
  * computes in its working type, and its result is rounded once to the dtype of its output. There is
  * no fma unless a line says so. What PyTorch divides is divided here, never multiplied by a
- * reciprocal. The file has two parts: scalars in double, for every file; and elements on `carrier`
- * and `accumulator` (base/variant.h), for files that are compiled per variant. `dtype` arguments
- * are meant to be constants (DTYPE_SWITCH), so that loops over these functions vectorise. Sums are
- * not here but in base/sum.h. */
+ * reciprocal. Elements are `carrier` and `accumulator` (base/variant.h), for files that are
+ * compiled per variant. `dtype` arguments are meant to be constants (DTYPE_SWITCH), so that loops
+ * over these functions vectorise. Sums are not here but in base/sum.h. */
 #ifndef TWINSTEP_BASE_RULE_H
 #define TWINSTEP_BASE_RULE_H
 
 #include "base/dtype.h"
 #include "base/real_log.h"
-
-/* ---- scalars, in double ---- */
-
-/* What _single_tensor_adam of torch/optim/adam.py (not capturable, decoupled decay) computes in
- * Python floats, which are doubles, before its kernels run. t is 1 at the first step. */
-struct rule_adamw_scalars {
-    double decay;   /* 1 - lr * weight_decay */
-    double weight1; /* 1 - beta1, the weight of lerp */
-    double beta2;
-    double weight2;         /* 1 - beta2, the value of addcmul */
-    double root_correction; /* sqrt(1 - beta2^t) */
-    double eps;
-    double minus_step; /* -(lr / (1 - beta1^t)), the value of addcdiv */
-};
-
-TWINSTEP_HD struct rule_adamw_scalars rule_adamw_scalars(double lr, double weight_decay,
-                                                         double beta1, double beta2, double eps,
-                                                         uint64_t t) {
-    struct rule_adamw_scalars s;
-    s.decay = 1.0 - lr * weight_decay;
-    s.weight1 = 1.0 - beta1;
-    s.beta2 = beta2;
-    s.weight2 = 1.0 - beta2;
-    s.root_correction = real_sqrt_f64(1.0 - real_pow_f64(beta2, (double)t));
-    s.eps = eps;
-    s.minus_step = -(lr / (1.0 - real_pow_f64(beta1, (double)t)));
-    return s;
-}
 
 #if defined(TWINSTEP_VARIANT)
 
@@ -182,53 +153,6 @@ TWINSTEP_HD carrier rule_lerp(carrier m, carrier g, carrier w) {
     carrier near = m + w * (g - m);
     carrier far = g - (g - m) * ((carrier)1 - w);
     return w < (carrier)0.5 && w > (carrier)-0.5 ? near : far;
-}
-
-struct rule_adamw {
-    carrier decay;
-    carrier weight1;
-    carrier beta2;
-    carrier weight2;
-    carrier root_correction;
-    carrier eps;
-    carrier minus_step;
-};
-
-TWINSTEP_HD struct rule_adamw rule_adamw_narrow(const struct rule_adamw_scalars *s) {
-    struct rule_adamw k;
-    k.decay = (carrier)s->decay;
-    k.weight1 = (carrier)s->weight1;
-    k.beta2 = (carrier)s->beta2;
-    k.weight2 = (carrier)s->weight2;
-    k.root_correction = (carrier)s->root_correction;
-    k.eps = (carrier)s->eps;
-    k.minus_step = (carrier)s->minus_step;
-    return k;
-}
-
-struct rule_adamw_element {
-    carrier p; /* the parameter, or its master copy */
-    carrier m; /* exp_avg */
-    carrier v; /* exp_avg_sq */
-};
-
-/* One element of _single_tensor_adam, one line for each kernel: mul_, lerp_, mul_, addcmul_, sqrt,
- * div, add_, addcdiv_. Inside a kernel addcmul is v + (value g) g and addcdiv is p + value (m /
- * denom), each a multiplication and then an addition. (PyTorch's CUDA kernels fuse the last
- * addition; its CPU addcdiv multiplies before it divides: variant torch-cpu of base/rule_adam.h.)
- */
-TWINSTEP_HD void rule_adamw_step(struct rule_adamw_element *e, carrier g,
-                                 const struct rule_adamw *k, enum dtype param, enum dtype slot) {
-    carrier p = rule_store(e->p * k->decay, param);
-    carrier m = rule_store(rule_lerp(e->m, g, k->weight1), slot);
-    carrier v = rule_store(e->v * k->beta2, slot);
-    v = rule_store(v + (k->weight2 * g) * g, slot);
-    carrier root = rule_store(rule_sqrt_carrier(v), slot);
-    root = rule_store(root / k->root_correction, slot);
-    carrier denominator = rule_store(root + k->eps, slot);
-    e->p = rule_store(p + k->minus_step * (m / denominator), param);
-    e->m = m;
-    e->v = v;
 }
 
 struct rule_sgd {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The arithmetic of Adam's named variants, each as the source named at enum rule_adam_variant
- * computes it. base/rule.h has the default.
+ * computes it. The first of them is the default.
  *
- * As there, every rounding is visible. Eager variants round each kernel's result to the dtype of
- * its tensor (rule_store); fused kernels stay in the working type and store once. Python's numbers
- * are doubles that are rounded to the working type when they reach a kernel. An "f32 tensor" is a
- * number that the framework keeps in a 0-dimensional float32 tensor, so that every operation on it
- * rounds to f32. The file has two parts: what is computed once per step, in double; and elements,
- * for files that are compiled per variant. */
+ * As in base/rule.h, every rounding is visible. Eager variants round each kernel's result to the
+ * dtype of its tensor (rule_store); fused kernels stay in the working type and store once. Python's
+ * numbers are doubles that are rounded to the working type when they reach a kernel. An "f32
+ * tensor" is a number that the framework keeps in a 0-dimensional float32 tensor, so that every
+ * operation on it rounds to f32. The file has two parts: what is computed once per step, in double;
+ * and elements, for files that are compiled per variant. */
 #ifndef TWINSTEP_BASE_RULE_ADAM_H
 #define TWINSTEP_BASE_RULE_ADAM_H
 
@@ -172,6 +172,9 @@ struct rule_adam {
 
 TWINSTEP_HD struct rule_adam rule_adam_open(const struct rule_adam_call *call) {
     struct rule_adam k;
+    /* Python's -step_size is -0 where the LR is 0, and a parameter of -0 shows it. The default has
+     * it; the other variants have +0 there, and their goldens hold it. */
+    const int is_default = call->variant == RULE_ADAM_TORCH && call->decoupled && !call->amsgrad;
     k.wide = rule_adam_scalars(call, sizeof(carrier) == sizeof(double));
     k.decay = (carrier)k.wide.decay;
     k.weight1 = (carrier)k.wide.weight1;
@@ -183,7 +186,7 @@ TWINSTEP_HD struct rule_adam rule_adam_open(const struct rule_adam_call *call) {
     k.root_correction = (carrier)k.wide.root_correction;
     k.eps = (carrier)k.wide.eps;
     k.step = (carrier)k.wide.step;
-    k.minus_step = (carrier)0 - k.step;
+    k.minus_step = is_default ? -k.step : (carrier)0 - k.step;
     k.lr = (carrier)k.wide.lr;
     k.weight_decay = (carrier)k.wide.weight_decay;
     k.minus_decay = (carrier)(0.0 - k.wide.lr * k.wide.weight_decay);
@@ -215,6 +218,10 @@ TWINSTEP_HD carrier rule_adam_l2(carrier g, carrier p, const struct rule_adam *k
     return rule_store(g + k->weight_decay * p, param);
 }
 
+/* One element of _single_tensor_adam, one line per kernel: mul_, lerp_, mul_, addcmul_, sqrt, div,
+ * add_, addcdiv_. Inside a kernel: addcmul is v + (value g) g and addcdiv p + value (m / denom),
+ * each a multiplication, then an addition. (aten's CUDA kernels fuse the last addition, its CPU
+ * addcdiv multiplies before it divides; those are other variants.) */
 TWINSTEP_HD void rule_adam_torch(struct rule_adam_element *e, carrier g, const struct rule_adam *k,
                                  enum dtype param, enum dtype slot) {
     g = rule_adam_l2(g, e->p, k, param);

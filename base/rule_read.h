@@ -71,6 +71,14 @@ TWINSTEP_HD double rule_direction_lion(const struct rule_direction *k, double g,
     return sign + k->decay * old;
 }
 
+/* The direction of one element. `first` and `second` are the slots 0 and k->second after the step,
+ * `old` and `now` the working value before and after it. A macro, so that only those of the kind
+ * are read: some slots do not exist. */
+#define RULE_DIRECTION_OF(k, gradient, first, second, old, now)                                    \
+    ((k)->kind == RULE_DIRECTION_ADAM  ? rule_direction_adam(k, first, second, old)                \
+     : (k)->kind == RULE_DIRECTION_SGD ? rule_direction_sgd(k, gradient, first, old)               \
+                                       : rule_direction_lion(k, gradient, first, old, now))
+
 /* The unit in the last place of stored values: dtype_spacing() for values that are no smaller than
  * 2^-126. */
 struct rule_spacing {

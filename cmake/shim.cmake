@@ -70,7 +70,9 @@ if(TWINSTEP_MACHINE_IS_V3)
 endif()
 twinstep_host_kernels(shim ${shim_isa})
 twinstep_host_module(shim shim)
-twinstep_host_module(layout shim BACKEND_LAYOUT=1) # to be refused
+# to be refused
+twinstep_host_module(layout shim BACKEND_LAYOUT=1)
+twinstep_host_module(lacking shim BACKEND_LACKS=1)
 add_library(twinstep_shim STATIC ${TWINSTEP_SHIM} ${kernels_shim})
 target_link_libraries(twinstep_shim PUBLIC twinstep_base)
 target_compile_options(twinstep_shim PRIVATE ${TWINSTEP_OPTIMISED})

@@ -40,6 +40,12 @@ static enum status check(const char *path, const struct backend *backend) {
         backend->squares == NULL || backend->pairs == NULL || backend->steps[0] == NULL ||
         backend->steps[1] == NULL)
         FAIL(STATUS_INPUT, "%s: its backend is not filled in", path);
+    for (size_t wide = 0; wide < COUNT_OF(backend->steps); wide++) {
+        const char *const lacks = step_table_lacks(backend->steps[wide]);
+        if (lacks != NULL)
+            FAIL(STATUS_INPUT, "%s: its backend has no %s loop of optimizers for %s", path,
+                 wide ? "f64" : "f32", lacks);
+    }
     return STATUS_OK;
 }
 

@@ -53,18 +53,35 @@ struct step_lion_scalars {
     int cpu; /* as above */
 };
 
-/* The loops of one working type, each over `count` ranges (STEP_RANGES at most). A backend's may
- * still run when they return: its wait() is behind them. They have no way to report; what goes
- * wrong on a device is told by wait(). */
+/* Every rule whose elements a loop can step, as ROW(NAME, name, with); `with` is handed on. This is
+ * the only list: the index of a loop, its declarations and the tables are made from it, so that a
+ * table without one of its loops does not compile. */
+#define STEP_RULES(ROW, with)                                                                      \
+    ROW(ADAM, adam, with)                                                                          \
+    ROW(SGD, sgd, with)                                                                            \
+    ROW(LION, lion, with)
+
+#define STEP_INDEX_(NAME, name, with) STEP_##NAME,
+enum step_rule { STEP_NONE = 0, STEP_RULES(STEP_INDEX_, ) STEP_RULES_END };
+
+/* Steps the elements of `count` ranges (STEP_RANGES at most) with the step's numbers: a struct
+ * rule_adam_call, step_sgd_scalars or step_lion_scalars, by the rule. A backend's loop may still
+ * run when it returns: its wait() is behind it. A loop has no way to report; what goes wrong on a
+ * device is told by wait(). */
+typedef void step_loop(const struct step_range *ranges, size_t count, const void *scalars);
+
+/* The loops of one working type, by enum step_rule; that of STEP_NONE is NULL. */
 struct step_table {
-    void (*adamw)(const struct step_range *ranges, size_t count,
-                  const struct rule_adamw_scalars *scalars);
-    void (*sgd)(const struct step_range *ranges, size_t count,
-                const struct step_sgd_scalars *scalars);
-    void (*adam)(const struct step_range *ranges, size_t count, const struct rule_adam_call *call);
-    void (*lion)(const struct step_range *ranges, size_t count,
-                 const struct step_lion_scalars *scalars);
+    step_loop *loop[STEP_RULES_END];
 };
+
+/* The name of the first rule that the table has no loop for; NULL: it has all of them. */
+static inline const char *step_table_lacks(const struct step_table *table) {
+#define STEP_LACK_(NAME, name, with)                                                               \
+    if (table->loop[STEP_##NAME] == NULL) return #name;
+    STEP_RULES(STEP_LACK_, )
+    return NULL;
+}
 
 #if defined(TWINSTEP_VARIANT)
 TWINSTEP_HD struct rule_sgd step_sgd_narrow(const struct step_sgd_scalars *s) {
@@ -76,21 +93,29 @@ TWINSTEP_HD struct rule_sgd step_sgd_narrow(const struct step_sgd_scalars *s) {
     k.nesterov = s->nesterov;
     return k;
 }
-#endif
 
-/* Runs `call(PARAM, SLOT)` with constant dtypes for the usual pairs, else with the variables. */
-#define STEP_SWITCH(param, slot, call)                                                             \
+/* Runs `call(..., PARAM, SLOT)` with constant dtypes for the usual pairs of the working type, else
+ * with the variables. */
+#define STEP_PAIR_(param, slot, p, s, call, ...)                                                   \
+    if ((param) == (p) && (slot) == (s))                                                           \
+        call(__VA_ARGS__, p, s);                                                                   \
+    else
+#if defined(TWINSTEP_CARRIER_f64)
+#define STEP_SWITCH(param, slot, ...)                                                              \
     do {                                                                                           \
-        if ((param) == DTYPE_F32 && (slot) == DTYPE_F32)                                           \
-            call(DTYPE_F32, DTYPE_F32);                                                            \
-        else if ((param) == DTYPE_F64 && (slot) == DTYPE_F64)                                      \
-            call(DTYPE_F64, DTYPE_F64);                                                            \
-        else if ((param) == DTYPE_BF16 && (slot) == DTYPE_BF16)                                    \
-            call(DTYPE_BF16, DTYPE_BF16);                                                          \
-        else if ((param) == DTYPE_F32 && (slot) == DTYPE_BF16)                                     \
-            call(DTYPE_F32, DTYPE_BF16);                                                           \
-        else                                                                                       \
-            call((param), (slot));                                                                 \
+        STEP_PAIR_(param, slot, DTYPE_F64, DTYPE_F64, __VA_ARGS__)                                 \
+        STEP_CALL_(param, slot, __VA_ARGS__);                                                      \
     } while (0)
+#else
+#define STEP_SWITCH(param, slot, ...)                                                              \
+    do {                                                                                           \
+        STEP_PAIR_(param, slot, DTYPE_F32, DTYPE_F32, __VA_ARGS__)                                 \
+        STEP_PAIR_(param, slot, DTYPE_BF16, DTYPE_BF16, __VA_ARGS__)                               \
+        STEP_PAIR_(param, slot, DTYPE_F32, DTYPE_BF16, __VA_ARGS__)                                \
+        STEP_CALL_(param, slot, __VA_ARGS__);                                                      \
+    } while (0)
+#endif
+#define STEP_CALL_(param, slot, call, ...) call(__VA_ARGS__, param, slot)
+#endif
 
 #endif

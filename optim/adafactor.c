@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Adafactor as transformers/optimization.py, Adafactor.step (facts, section 3.5; torch's own
- * Adafactor is another algorithm). Defaults are those of the Trainer's `optim: adafactor`: no
- * relative step, no scaling by the parameter.
- * Gradients and parameters below f32 are worked on in f32 and stored once, as there. Sums follow
- * law 2 in f64 (optim/cpu/adafactor_tensor.c), so that bits differ from torch's in the last places.
- * found_inf is not looked at. grad_scale: gradients are divided by it first. */
+ * Adafactor as Adafactor.step of transformers/optimization.py; torch's own Adafactor is another
+ * algorithm. Defaults are those of the Trainer's `optim: adafactor`: no relative step, no scaling
+ * by the parameter. Gradients and parameters below f32 are worked on in f32 and stored once, as
+ * there. Sums follow law 2 in f64 (optim/cpu/adafactor_tensor.c), so that bits differ from torch's
+ * in the last places. found_inf is not looked at. grad_scale: gradients are divided by it first. */
 #include "base/macro.h"
 #include "base/sum.h"
 #include "optim/spread.h"
@@ -15,30 +14,26 @@ struct adafactor_values {
     uint8_t relative_step, scale_parameter, warmup_init, zero[5];
 };
 
-#define AT(field)                                                                                  \
-    offsetof(struct adafactor_values, field), sizeof(((struct adafactor_values *)0)->field)
+#define ROW(name, kind, ...)                                                                       \
+    KEY_ROW(#name, kind, struct adafactor_values, name, .cause = CAUSE_OPTIMIZER, __VA_ARGS__)
 
 static const struct key_row keys[] = {
-    {"eps1", KEY_REAL, "1", "1e-30", CAUSE_OPTIMIZER, "Added to each squared gradient", AT(eps1), 0,
-     1e6, NULL, NULL},
-    {"eps2", KEY_REAL, "1", "1e-3", CAUSE_OPTIMIZER,
-     "Least root mean square that scale_parameter multiplies the rate by", AT(eps2), 0, 1e6, NULL,
-     NULL},
-    {"clip_threshold", KEY_REAL, "1", "1", CAUSE_OPTIMIZER,
-     "Root mean square above which a tensor's update is scaled down to it", AT(clip_threshold),
-     0x1p-1022, 1e300, NULL, NULL},
-    {"decay_rate", KEY_REAL, "1", "-0.8", CAUSE_OPTIMIZER,
-     "Exponent e of the decay 1 - t^e of the second moment", AT(decay_rate), -100, 0, NULL, NULL},
-    {"beta1", KEY_REAL, "1", "none", CAUSE_OPTIMIZER,
-     "Decay of the mean of updates, a slot more; none: no mean", AT(beta1), 0, 1, "none", NULL},
-    {"relative_step", KEY_BOOL, "", "false", CAUSE_OPTIMIZER,
-     "The rate is min(1e-2, 1 / sqrt(t)) and the schedule's rate is not read", AT(relative_step), 0,
-     0, NULL, NULL},
-    {"scale_parameter", KEY_BOOL, "", "false", CAUSE_OPTIMIZER,
-     "Multiplies the rate by the root mean square of the tensor's parameters", AT(scale_parameter),
-     0, 0, NULL, NULL},
-    {"warmup_init", KEY_BOOL, "", "false", CAUSE_OPTIMIZER,
-     "With relative_step: min(1e-6 t, 1 / sqrt(t))", AT(warmup_init), 0, 0, NULL, NULL},
+    ROW(eps1, KEY_REAL, .unit = "1", .standard = "1e-30", .high = 1e6,
+        .help = "Added to each squared gradient"),
+    ROW(eps2, KEY_REAL, .unit = "1", .standard = "1e-3", .high = 1e6,
+        .help = "Least root mean square that scale_parameter multiplies the rate by"),
+    ROW(clip_threshold, KEY_REAL, .unit = "1", .standard = "1", .low = 0x1p-1022, .high = 1e300,
+        .help = "Root mean square above which a tensor's update is scaled down to it"),
+    ROW(decay_rate, KEY_REAL, .unit = "1", .standard = "-0.8", .low = -100,
+        .help = "Exponent e of the decay 1 - t^e of the second moment"),
+    ROW(beta1, KEY_REAL, .unit = "1", .standard = "none", .high = 1, .word = "none",
+        .help = "Decay of the mean of updates, a slot more; none: no mean"),
+    ROW(relative_step, KEY_BOOL, .unit = "", .standard = "false",
+        .help = "The rate is min(1e-2, 1 / sqrt(t)) and the schedule's rate is not read"),
+    ROW(scale_parameter, KEY_BOOL, .unit = "", .standard = "false",
+        .help = "Multiplies the rate by the root mean square of the tensor's parameters"),
+    ROW(warmup_init, KEY_BOOL, .unit = "", .standard = "false",
+        .help = "With relative_step: min(1e-6 t, 1 / sqrt(t))"),
 };
 
 enum slot { SLOT_ROW = 0, SLOT_COLUMN, SLOT_ALL, SLOT_MEAN };
@@ -122,7 +117,7 @@ static double update_at(const struct update *u, size_t i) {
 
 static double rms_of(const void *values, enum dtype dtype, size_t count) {
     double sum = 0.0;
-    for (size_t i = 0; i < count; ++i) {
+    for (size_t i = 0; i < count; i++) {
         const double x = optim_value(values, dtype, i);
         sum = sum_chain_products_f64_f64(sum, &x, &x, 1);
     }
@@ -132,7 +127,7 @@ static double rms_of(const void *values, enum dtype dtype, size_t count) {
 static double mean_of_rows(const struct optim_tensor *tensor) {
     double sum = 0.0;
     if (tensor->rank < 2) return 1.0;
-    for (size_t row = 0; row < tensor->shape[0]; ++row) {
+    for (size_t row = 0; row < tensor->shape[0]; row++) {
         const double x = optim_value(tensor->slots[SLOT_ROW], tensor->slot_dtype, row);
         sum = sum_chain_terms_f64_f64(sum, &x, 1);
     }
@@ -156,11 +151,11 @@ static enum status adafactor_direction(const struct optim_call *call, uint32_t i
         scale = rms_of(before, working, tensor->count);
         if (!(scale > v->eps2)) scale = v->eps2;
     }
-    for (size_t i = 0; i < tensor->count; ++i)
+    for (size_t i = 0; i < tensor->count; i++)
         out[i] = open ? real_nan_f64() : update_at(&update, i);
     const double rms = rms_of(out, DTYPE_F64, tensor->count) / v->clip_threshold;
     const double divisor = rms > 1.0 ? rms : 1.0;
-    for (size_t i = 0; i < tensor->count; ++i)
+    for (size_t i = 0; i < tensor->count; i++)
         out[i] = scale * (out[i] / divisor + decay * optim_value(before, working, i));
     return STATUS_OK;
 }

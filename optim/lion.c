@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Lion as olmo_core/optim/lion.py, lion_step (facts, section 3.5): decay, then p - lr sign(beta1 m
- * + (1 - beta1) g), then the mean of gradients with beta2. found_inf: optimizer.on_nonfinite; by
- * default it is not looked at (Lion), zero is SkipStepLion. grad_scale: gradients are divided by it
- * first. */
+ * Lion as lion_step of olmo_core/optim/lion.py (OLMo-core): decay, then
+ * p - lr sign(beta1 m + (1 - beta1) g), then the mean of gradients with beta2.
+ * found_inf obeys optimizer.on_nonfinite; by default it is not looked at (Lion), zero is what
+ * SkipStepLion does. grad_scale: gradients are divided by it first. */
 #include "base/macro.h"
 #include "optim/spread.h"
 
@@ -17,20 +17,21 @@ struct lion_values {
 static const char *const variant_names[] = {"torch", "torch-cpu", NULL};
 static const char *const nonfinite_names[] = {"step", "hold", "zero", NULL};
 
+#define ROW(name, kind, ...)                                                                       \
+    KEY_ROW(#name, kind, struct lion_values, name, .cause = CAUSE_OPTIMIZER, __VA_ARGS__)
+
 static const struct key_row keys[] = {
-    {"beta1", KEY_REAL, "1", "0.9", CAUSE_OPTIMIZER,
-     "Share of the mean in the sum whose sign is the update", offsetof(struct lion_values, beta1),
-     sizeof(double), 0, 1, NULL, NULL},
-    {"beta2", KEY_REAL, "1", "0.99", CAUSE_OPTIMIZER, "Decay of the mean of gradients",
-     offsetof(struct lion_values, beta2), sizeof(double), 0, 1, NULL, NULL},
-    {"variant", KEY_ENUM, "", "torch", CAUSE_OPTIMIZER,
-     "torch: each operation rounded; torch-cpu: as aten's CPU kernels round, where add with alpha "
-     "is one fma",
-     offsetof(struct lion_values, variant), sizeof(int32_t), 0, 0, NULL, variant_names},
-    {"on_nonfinite", KEY_ENUM, "", "step", CAUSE_OPTIMIZER,
-     "An optimize phase that runs although a gradient is not finite: steps all the same; holds "
-     "everything; or multiplies every term by zero, which NaN survives (OLMo-core's SkipStepLion)",
-     offsetof(struct lion_values, on_nonfinite), sizeof(int32_t), 0, 0, NULL, nonfinite_names},
+    ROW(beta1, KEY_REAL, .unit = "1", .standard = "0.9", .high = 1,
+        .help = "Share of the mean in the sum whose sign is the update"),
+    ROW(beta2, KEY_REAL, .unit = "1", .standard = "0.99", .high = 1,
+        .help = "Decay of the mean of gradients"),
+    ROW(variant, KEY_ENUM, .unit = "", .standard = "torch", .names = variant_names,
+        .help = "torch: each operation rounded; torch-cpu: as aten's CPU kernels round, where add "
+                "with alpha is one fma"),
+    ROW(on_nonfinite, KEY_ENUM, .unit = "", .standard = "step", .names = nonfinite_names,
+        .help = "An optimize phase that runs although a gradient is not finite: steps all the "
+                "same; holds everything; or multiplies every term by zero, which NaN survives "
+                "(OLMo-core's SkipStepLion)"),
 };
 
 static const char *const slot_names[] = {"exp_avg"};
@@ -40,14 +41,14 @@ struct step_context {
     double factor;
 };
 
-static void step_range(const struct step_table *loops, const struct step_range *ranges,
-                       size_t count, const struct optim_group *group, const void *context) {
+static void step_range(step_loop *loop, const struct step_range *ranges, size_t count,
+                       const struct optim_group *group, const void *context) {
     const struct step_context *c = (const struct step_context *)context;
     const struct step_lion_scalars scalars = {rule_lion_scalars(group->lr, group->weight_decay,
                                                                 c->values->beta1, c->values->beta2,
                                                                 c->factor),
                                               c->values->variant == 1};
-    loops->lion(ranges, count, &scalars);
+    loop(ranges, count, &scalars);
 }
 
 static enum status lion_step(const struct optim_call *call) {
@@ -57,7 +58,7 @@ static enum status lion_step(const struct optim_call *call) {
     if (rule == LION_HOLD) return STATUS_OK;
     const struct step_context context = {v, rule == LION_ZERO ? 0.0 : 1.0};
     if (rule != LION_ZERO) *call->t += 1;
-    optim_spread(call, step_range, &context);
+    optim_spread(call, &optim_lion, step_range, &context);
     return STATUS_OK;
 }
 
@@ -69,7 +70,7 @@ static int lion_moment(const void *values, uint64_t t, double *out_keep, double 
     return 1;
 }
 
-struct rule_direction optim_lion_direction(const struct optim_call *call, uint32_t index) {
+static struct rule_direction lion_direction_rule(const struct optim_call *call, uint32_t index) {
     const struct lion_values *v = (const struct lion_values *)call->values;
     const struct optim_tensor *tensor = &call->tensors[index];
     const struct optim_group *group = &call->groups[tensor->group];
@@ -88,15 +89,7 @@ struct rule_direction optim_lion_direction(const struct optim_call *call, uint32
 /* d = sign(beta1 m + (1 - beta1) g) + wd * old. */
 static enum status lion_direction(const struct optim_call *call, uint32_t index, const void *before,
                                   double *out) {
-    const struct optim_tensor *tensor = &call->tensors[index];
-    const struct rule_direction rule = optim_lion_direction(call, index);
-    const enum dtype working = optim_working_dtype(tensor);
-    for (size_t i = 0; i < tensor->count; ++i)
-        out[i] = rule_direction_lion(
-            &rule, optim_value(tensor->gradient, tensor->gradient_dtype, i),
-            optim_value(tensor->slots[0], tensor->slot_dtype, i), optim_value(before, working, i),
-            optim_value(optim_working(tensor), working, i));
-    return STATUS_OK;
+    return optim_direction(call, index, lion_direction_rule(call, index), before, out);
 }
 
 static enum status lion_validate(const void *values) {
@@ -125,4 +118,6 @@ const struct optim_class optim_lion = {
     .direction = lion_direction,
     .moment = lion_moment,
     .validate = lion_validate,
+    .loop = STEP_LION,
+    .direction_rule = lion_direction_rule,
 };

@@ -35,6 +35,7 @@ struct optim_tensor {
 };
 
 struct step_table;
+struct rule_direction;
 
 struct optim_group {
     double lr;
@@ -66,7 +67,10 @@ enum optim_flag {
     OPTIM_ELEMENTWISE = 1,        /* any element range may be stepped alone */
     OPTIM_NEEDS_WHOLE_TENSOR = 2, /* norms or factors over the tensor */
     OPTIM_HOST_ONLY = 4,
-    OPTIM_DECOUPLED = 8 /* weight decay acts on the weights, not inside the gradient */
+    OPTIM_DECOUPLED = 8, /* weight decay acts on the weights, not inside the gradient */
+    /* Where moment() says 0, the step is new = old - lr (g + decay old), so that the weights alone
+     * tell the gradient. Built-in classes only. */
+    OPTIM_PLAIN = 16
 };
 
 struct optim_class {
@@ -95,6 +99,11 @@ struct optim_class {
      * many as the tensor has. Read it by optim_slot_elements. */
     uint64_t (*slot_elements)(const void *values, uint32_t slot, uint32_t rank,
                               const uint64_t *shape);
+    /* Built-in classes only; a module leaves both out. */
+    uint32_t loop; /* enum step_rule of kernels/step.h; 0: its elements do not stand alone */
+    /* What direction() does to one element of tensor `index`, for who has the elements elsewhere
+     * (optim/direction.h). NULL: it is no function of one element. */
+    struct rule_direction (*direction_rule)(const struct optim_call *call, uint32_t index);
 };
 
 /* NULL-terminated list: adafactor, adam, adamw, lion, sgd. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * SGD as torch/optim/sgd.py, _single_tensor_sgd (facts, section 3.5): L2 decay into the gradient,
- * the buffer starts as the first gradient undamped, the LR multiplies the whole buffer.
- * found_inf is not looked at, as in adamw.c. The buffer exists, and stays 0, without momentum. */
+ * SGD as _single_tensor_sgd of torch/optim/sgd.py: L2 decay goes into the gradient, the buffer
+ * starts as the first gradient, undamped, and the LR multiplies the whole buffer.
+ * found_inf is not looked at, as in adam.c. The buffer exists, and stays 0, without momentum.
+ * grad_scale: gradients are divided by it first. */
 #include "optim/spread.h"
 
 #include "base/macro.h"
@@ -14,18 +15,19 @@ struct sgd_values {
 
 static const char *const variant_names[] = {"torch", "torch-cpu", NULL};
 
+#define ROW(name, kind, ...)                                                                       \
+    KEY_ROW(#name, kind, struct sgd_values, name, .cause = CAUSE_OPTIMIZER, __VA_ARGS__)
+
 static const struct key_row keys[] = {
-    {"momentum", KEY_REAL, "1", "0", CAUSE_OPTIMIZER, "Decay of the momentum buffer",
-     offsetof(struct sgd_values, momentum), sizeof(double), 0, 1e6, NULL, NULL},
-    {"dampening", KEY_REAL, "1", "0", CAUSE_OPTIMIZER,
-     "Share of the gradient that the buffer leaves out, but for the first step",
-     offsetof(struct sgd_values, dampening), sizeof(double), -1e6, 1e6, NULL, NULL},
-    {"nesterov", KEY_BOOL, "", "false", CAUSE_OPTIMIZER, "Looks one momentum step ahead",
-     offsetof(struct sgd_values, nesterov), sizeof(uint8_t), 0, 0, NULL, NULL},
-    {"variant", KEY_ENUM, "", "torch", CAUSE_OPTIMIZER,
-     "torch: each operation of torch/optim/sgd.py rounded; torch-cpu: as aten's CPU kernels round, "
-     "where add with alpha is one fma",
-     offsetof(struct sgd_values, variant), sizeof(int32_t), 0, 0, NULL, variant_names},
+    ROW(momentum, KEY_REAL, .unit = "1", .standard = "0", .high = 1e6,
+        .help = "Decay of the momentum buffer"),
+    ROW(dampening, KEY_REAL, .unit = "1", .standard = "0", .low = -1e6, .high = 1e6,
+        .help = "Share of the gradient that the buffer leaves out, but for the first step"),
+    ROW(nesterov, KEY_BOOL, .unit = "", .standard = "false",
+        .help = "Looks one momentum step ahead"),
+    ROW(variant, KEY_ENUM, .unit = "", .standard = "torch", .names = variant_names,
+        .help = "torch: each operation of torch/optim/sgd.py rounded; torch-cpu: as aten's CPU "
+                "kernels round, where add with alpha is one fma"),
 };
 
 static const char *const slot_names[] = {"momentum_buffer"};
@@ -35,28 +37,30 @@ struct step_scalars {
     uint64_t t;
 };
 
-static void step_range(const struct step_table *loops, const struct step_range *ranges,
-                       size_t count, const struct optim_group *group, const void *context) {
+static void step_range(step_loop *loop, const struct step_range *ranges, size_t count,
+                       const struct optim_group *group, const void *context) {
     const struct step_scalars *step = (const struct step_scalars *)context;
-    const struct step_sgd_scalars scalars = {group->lr,
-                                             group->weight_decay,
-                                             step->values->momentum,
-                                             step->values->dampening,
-                                             step->values->nesterov,
-                                             step->t == 1,
-                                             step->values->variant == 1};
-    loops->sgd(ranges, count, &scalars);
+    const struct step_sgd_scalars scalars = {
+        .lr = group->lr,
+        .weight_decay = group->weight_decay,
+        .momentum = step->values->momentum,
+        .dampening = step->values->dampening,
+        .nesterov = step->values->nesterov,
+        .first = step->t == 1,
+        .cpu = step->values->variant == 1,
+    };
+    loop(ranges, count, &scalars);
 }
 
 static enum status sgd_step(const struct optim_call *call) {
     TRY(optim_check_call(call, &optim_sgd));
     *call->t += 1;
     const struct step_scalars step = {(const struct sgd_values *)call->values, *call->t};
-    optim_spread(call, step_range, &step);
+    optim_spread(call, &optim_sgd, step_range, &step);
     return STATUS_OK;
 }
 
-struct rule_direction optim_sgd_direction(const struct optim_call *call, uint32_t index) {
+static struct rule_direction sgd_direction_rule(const struct optim_call *call, uint32_t index) {
     const struct sgd_values *values = (const struct sgd_values *)call->values;
     return (struct rule_direction){.kind = RULE_DIRECTION_SGD,
                                    .nesterov = values->nesterov,
@@ -67,14 +71,7 @@ struct rule_direction optim_sgd_direction(const struct optim_call *call, uint32_
 
 static enum status sgd_direction(const struct optim_call *call, uint32_t index, const void *before,
                                  double *out) {
-    const struct optim_tensor *tensor = &call->tensors[index];
-    const struct rule_direction rule = optim_sgd_direction(call, index);
-    const enum dtype working = optim_working_dtype(tensor);
-    for (size_t i = 0; i < tensor->count; ++i)
-        out[i] = rule_direction_sgd(&rule, optim_value(tensor->gradient, tensor->gradient_dtype, i),
-                                    optim_value(tensor->slots[0], tensor->slot_dtype, i),
-                                    optim_value(before, working, i));
-    return STATUS_OK;
+    return optim_direction(call, index, sgd_direction_rule(call, index), before, out);
 }
 
 static int sgd_moment(const void *values, uint64_t t, double *out_keep, double *out_take) {
@@ -111,9 +108,11 @@ const struct optim_class optim_sgd = {
     .values_size = sizeof(struct sgd_values),
     .slot_count = COUNT_OF(slot_names),
     .slot_names = slot_names,
-    .flags = OPTIM_ELEMENTWISE,
+    .flags = OPTIM_ELEMENTWISE | OPTIM_PLAIN,
     .step = sgd_step,
     .direction = sgd_direction,
     .moment = sgd_moment,
     .validate = sgd_validate,
+    .loop = STEP_SGD,
+    .direction_rule = sgd_direction_rule,
 };

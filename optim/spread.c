@@ -11,23 +11,14 @@ _Static_assert(STEP_SLOTS == OPTIM_SLOTS_MAX, "a range has the slots of its tens
 /* Elements of one piece of work: large enough to hide its cost, a multiple of RANGE_BLOCK. */
 enum { PIECE = 8192 };
 
+#define DECLARE_LOOP(NAME, name, variant) step_loop optim_##name##_range_##variant;
 #define DECLARE(variant)                                                                           \
-    void optim_adamw_range_##variant(const struct step_range *, size_t,                            \
-                                     const struct rule_adamw_scalars *);                           \
-    void optim_sgd_range_##variant(const struct step_range *, size_t,                              \
-                                   const struct step_sgd_scalars *);                               \
-    void optim_adam_range_##variant(const struct step_range *, size_t,                             \
-                                    const struct rule_adam_call *);                                \
-    void optim_lion_range_##variant(const struct step_range *, size_t,                             \
-                                    const struct step_lion_scalars *);                             \
+    STEP_RULES(DECLARE_LOOP, variant)                                                              \
     void optim_adafactor_tensor_##variant(const struct optim_tensor *, const struct step_range *,  \
                                           const struct optim_adafactor_scalars *);
+#define LOOP(NAME, name, variant) [STEP_##NAME] = optim_##name##_range_##variant,
 #define LOOPS(variant)                                                                             \
-    {                                                                                              \
-        {optim_adamw_range_##variant, optim_sgd_range_##variant, optim_adam_range_##variant,       \
-         optim_lion_range_##variant},                                                              \
-            optim_adafactor_tensor_##variant                                                       \
-    }
+    { .elements = {{STEP_RULES(LOOP, variant)}}, .adafactor = optim_adafactor_tensor_##variant }
 
 DECLARE(f32_f32_base)
 DECLARE(f32_f32_v3)
@@ -56,7 +47,7 @@ static enum status check_tensor(const struct optim_call *call, const struct opti
              tensor->name, (unsigned)tensor->group, (unsigned)call->group_count);
     if (tensor->count > 0 && (tensor->param == NULL || tensor->gradient == NULL))
         FAIL(STATUS_INTERNAL, "optimizer: %s has no parameter or no gradient", tensor->name);
-    for (uint32_t slot = 0; slot < class_->slot_count; ++slot)
+    for (uint32_t slot = 0; slot < class_->slot_count; slot++)
         if (tensor->count > 0 && tensor->slots[slot] == NULL &&
             optim_slot_elements(class_, call->values, slot, tensor->rank, tensor->shape) > 0)
             FAIL(STATUS_INTERNAL, "optimizer: %s has no slot %u", tensor->name, (unsigned)slot);
@@ -71,13 +62,20 @@ enum status optim_check_call(const struct optim_call *call, const struct optim_c
         FAIL(STATUS_INTERNAL, "%s: expected t and values in the call", class_->name);
     if ((call->steps[0] == NULL) != (call->steps[1] == NULL))
         FAIL(STATUS_INTERNAL, "%s: expected two tables of steps or none", class_->name);
+    const int is_elementwise = (class_->flags & OPTIM_ELEMENTWISE) != 0;
+    if (is_elementwise && (class_->loop == STEP_NONE || class_->loop >= STEP_RULES_END))
+        FAIL(STATUS_INTERNAL, "%s: the class names no loop for its elements", class_->name);
+    for (int wide = 0; wide < 2 && is_elementwise; wide++)
+        if (call->steps[wide] != NULL && call->steps[wide]->loop[class_->loop] == NULL)
+            FAIL(STATUS_INTERNAL, "%s: the table of steps for %s has no loop for it", class_->name,
+                 wide ? "f64" : "f32");
     if (call->isa <= ISA_AUTO || call->isa >= ISA_COUNT)
         FAIL(STATUS_INTERNAL, "%s: expected a resolved instruction set, got number %d",
              class_->name, call->isa);
     if (call->threads < 1)
         FAIL(STATUS_INTERNAL, "%s: expected at least 1 thread, got %d", class_->name,
              call->threads);
-    for (uint32_t i = 0; i < call->tensor_count; ++i)
+    for (uint32_t i = 0; i < call->tensor_count; i++)
         TRY(check_tensor(call, &call->tensors[i], class_));
     return STATUS_OK;
 }
@@ -115,59 +113,69 @@ static struct step_range piece_of(const struct optim_call *call, const struct op
 }
 
 /* The tensors of one group and working type. */
-static void spread_group(const struct optim_call *call, uint32_t group, int wide,
-                         optim_step_ranges step, const void *scalars) {
+static void spread_group(const struct optim_call *call, const struct optim_class *class_,
+                         uint32_t group, int wide, optim_step_ranges step, const void *context) {
+    step_loop *const loop = call->steps[wide]->loop[class_->loop];
     struct step_range ranges[STEP_RANGES];
     size_t count = 0;
-    for (uint32_t i = 0; i < call->tensor_count; ++i) {
+    for (uint32_t i = 0; i < call->tensor_count; i++) {
         const struct optim_tensor *tensor = &call->tensors[i];
         if (tensor->group != group || is_wide(tensor) != wide) continue;
         ranges[count++] = range_of(call, tensor, 0, tensor->count);
         if (count < STEP_RANGES) continue;
-        step(call->steps[wide], ranges, count, &call->groups[group], scalars);
+        step(loop, ranges, count, &call->groups[group], context);
         count = 0;
     }
-    if (count > 0) step(call->steps[wide], ranges, count, &call->groups[group], scalars);
+    if (count > 0) step(loop, ranges, count, &call->groups[group], context);
 }
 
-static void spread_elsewhere(const struct optim_call *call, optim_step_ranges step,
-                             const void *scalars) {
-    for (uint32_t group = 0; group < call->group_count; ++group)
-        for (int wide = 0; wide < 2; ++wide)
-            spread_group(call, group, wide, step, scalars);
-}
-
-void optim_spread(const struct optim_call *call, optim_step_ranges step, const void *scalars) {
+void optim_spread(const struct optim_call *call, const struct optim_class *class_,
+                  optim_step_ranges step, const void *context) {
     if (call->steps[0] != NULL) {
-        spread_elsewhere(call, step, scalars);
+        for (uint32_t group = 0; group < call->group_count; group++)
+            for (int wide = 0; wide < 2; wide++)
+                spread_group(call, class_, group, wide, step, context);
         return;
     }
     /* One region for the whole call; each thread meets every tensor and takes its share of it. */
 #pragma omp parallel num_threads(call->threads)
-    for (uint32_t i = 0; i < call->tensor_count; ++i) {
+    for (uint32_t i = 0; i < call->tensor_count; i++) {
         const struct optim_tensor *tensor = &call->tensors[i];
         const size_t pieces = piece_count(tensor);
 #pragma omp for schedule(static) nowait
-        for (size_t piece = 0; piece < pieces; ++piece) {
+        for (size_t piece = 0; piece < pieces; piece++) {
             const struct step_range range = piece_of(call, tensor, piece);
-            step(&loops[call->isa][is_wide(tensor)].elements, &range, 1,
-                 &call->groups[tensor->group], scalars);
+            step(loops[call->isa][is_wide(tensor)].elements.loop[class_->loop], &range, 1,
+                 &call->groups[tensor->group], context);
         }
     }
 }
 
 void optim_spread_tensors(const struct optim_call *call, optim_step_tensor step,
-                          const void *scalars) {
+                          const void *context) {
 #pragma omp parallel for schedule(dynamic) num_threads(call->threads)
-    for (uint32_t i = 0; i < call->tensor_count; ++i) {
+    for (uint32_t i = 0; i < call->tensor_count; i++) {
         const struct optim_tensor *tensor = &call->tensors[i];
         const struct step_range range = range_of(call, tensor, 0, tensor->count);
         step(loops[call->isa][is_wide(tensor)].adafactor, tensor, &range,
-             &call->groups[tensor->group], scalars);
+             &call->groups[tensor->group], context);
     }
 }
 
 double optim_value(const void *values, enum dtype dtype, size_t index) {
     if (dtype == DTYPE_F64) return ((const double *)values)[index];
     return (double)((const float *)values)[index];
+}
+
+enum status optim_direction(const struct optim_call *call, uint32_t index,
+                            struct rule_direction rule, const void *before, double *out) {
+    const struct optim_tensor *tensor = &call->tensors[index];
+    const enum dtype working = optim_working_dtype(tensor), slot = tensor->slot_dtype;
+    for (size_t i = 0; i < tensor->count; i++)
+        out[i] = RULE_DIRECTION_OF(&rule, optim_value(tensor->gradient, tensor->gradient_dtype, i),
+                                   optim_value(tensor->slots[0], slot, i),
+                                   optim_value(tensor->slots[rule.second], slot, i),
+                                   optim_value(before, working, i),
+                                   optim_value(optim_working(tensor), working, i));
+    return STATUS_OK;
 }

@@ -9,11 +9,11 @@
 #include "optim/cpu/range.h"
 #include "optim/direction.h"
 
-extern const struct optim_class optim_adafactor;
-extern const struct optim_class optim_adam;
-extern const struct optim_class optim_adamw;
-extern const struct optim_class optim_lion;
-extern const struct optim_class optim_sgd;
+/* Every built-in optimizer, in the order that lists show them; optim_NAME is its class. */
+#define OPTIM_CLASSES(ROW) ROW(adafactor) ROW(adam) ROW(adamw) ROW(lion) ROW(sgd)
+
+#define OPTIM_DECLARE_(name) extern const struct optim_class optim_##name;
+OPTIM_CLASSES(OPTIM_DECLARE_)
 
 /* Where the update is made: the master if there is one. */
 static inline void *optim_working(const struct optim_tensor *tensor) {
@@ -24,34 +24,38 @@ static inline enum dtype optim_working_dtype(const struct optim_tensor *tensor) 
     return tensor->master != NULL ? tensor->master_dtype : tensor->param_dtype;
 }
 
-typedef void (*optim_step_ranges)(const struct step_table *, const struct step_range *,
-                                  size_t count, const struct optim_group *, const void *scalars);
+/* A class's part of a step: makes the step's numbers for a group of tensors from what it knows
+ * (`context`), and hands them to `loop`, which is the one that the class names. */
+typedef void (*optim_step_ranges)(step_loop *loop, const struct step_range *ranges, size_t count,
+                                  const struct optim_group *group, const void *context);
 
 typedef void (*optim_adafactor_loop)(const struct optim_tensor *, const struct step_range *,
                                      const struct optim_adafactor_scalars *);
-typedef void (*optim_step_tensor)(optim_adafactor_loop, const struct optim_tensor *,
-                                  const struct step_range *, const struct optim_group *,
-                                  const void *scalars);
+typedef void (*optim_step_tensor)(optim_adafactor_loop loop, const struct optim_tensor *tensor,
+                                  const struct step_range *range, const struct optim_group *group,
+                                  const void *context);
 
 /* STATUS_INTERNAL when the call is not what optim.h promises; the text names the tensor. */
 TWINSTEP_MUST_USE enum status optim_check_call(const struct optim_call *call,
                                                const struct optim_class *class_);
 
-/* `step` gets every range of every tensor exactly once, from call->threads threads; where the call
- * has tables of its own, a tensor is one range, and those of one group and working type come in
- * lists of STEP_RANGES, from this thread. */
-void optim_spread(const struct optim_call *call, optim_step_ranges step, const void *scalars);
+/* `step` gets every element of every tensor exactly once, in ranges. On this processor each range
+ * is a piece of one tensor, and call->threads threads deal with them. Where the call has tables of
+ * its own (a backend), a tensor is one range, and those of one group and working type come in lists
+ * of STEP_RANGES, from this thread. */
+void optim_spread(const struct optim_call *call, const struct optim_class *class_,
+                  optim_step_ranges step, const void *context);
 
 /* `step` gets every tensor exactly once, in one range; a tensor belongs to one thread of this
  * processor, whatever tables the call has. */
 void optim_spread_tensors(const struct optim_call *call, optim_step_tensor step,
-                          const void *scalars);
+                          const void *context);
 
-/* Of direction(), by class. */
-struct rule_direction optim_sgd_direction(const struct optim_call *call, uint32_t index);
-struct rule_direction optim_lion_direction(const struct optim_call *call, uint32_t index);
+/* optim_class.direction of a class whose direction is a rule of one element. Cannot fail. */
+enum status optim_direction(const struct optim_call *call, uint32_t index,
+                            struct rule_direction rule, const void *before, double *out);
 
-/* One value of a tensor's carrier as f64; for direction(). */
+/* Element `index` of a tensor of this dtype, as f64. */
 double optim_value(const void *values, enum dtype dtype, size_t index);
 
 #endif

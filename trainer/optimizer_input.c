@@ -3,7 +3,6 @@
 #include "trainer/optimizer_input.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "trainer/plugin.h"
 #include "trainer/run_private.h"
@@ -25,10 +24,8 @@ static int every_moment_is_whole(const struct run *run) {
     return 1;
 }
 
-/* Our own class: no module can take its name from it. */
 static int is_plain_descent(const struct run *run) {
-    return strcmp(run->config.optimizer.which.module, CONFIG_NO_MODULE) == 0 &&
-           strcmp(run->optimizer->name, "sgd") == 0;
+    return (run->optimizer->flags & OPTIM_PLAIN) != 0;
 }
 
 enum status optimizer_input_rule_of(const struct run *run, struct optimizer_input_rule *out) {

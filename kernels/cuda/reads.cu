@@ -21,13 +21,10 @@ GPU_INLINE double reads_value(const void *values, enum dtype dtype, size_t i) {
 GPU_INLINE double reads_direction(const struct reads_args *is, const struct reads_tensor *of,
                                   size_t i, double old) {
     const struct rule_direction *const k = &is->direction;
-    const double slot = reads_value(of->slots[0], is->slot_dtype, i);
-    if (k->kind == RULE_DIRECTION_ADAM)
-        return rule_direction_adam(k, slot, reads_value(of->slots[k->second], is->slot_dtype, i),
-                                   old);
-    const double g = reads_value(of->gradient, is->gradient_dtype, i);
-    if (k->kind == RULE_DIRECTION_SGD) return rule_direction_sgd(k, g, slot, old);
-    return rule_direction_lion(k, g, slot, old, reads_value(of->made, is->working, i));
+    return RULE_DIRECTION_OF(k, reads_value(of->gradient, is->gradient_dtype, i),
+                             reads_value(of->slots[0], is->slot_dtype, i),
+                             reads_value(of->slots[k->second], is->slot_dtype, i), old,
+                             reads_value(of->made, is->working, i));
 }
 
 GPU_INLINE double reads_product(double a, double b, double sum) {

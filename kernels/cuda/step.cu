@@ -78,35 +78,6 @@ static void step_open(const struct step_range *ranges, size_t count, struct step
 #define STEP_LAUNCH(kernel, job)                                                                   \
     LAUNCH(kernel, list_blocks(&(job)->of.list), ELEMENT_THREADS, 0, (job))
 
-/* ---- AdamW's default variant ---- */
-
-struct step_adamw_job {
-    struct step_ranges of;
-    struct rule_adamw k;
-};
-
-KERNEL(step_adamw_kernel, struct step_adamw_job) {
-    STEP_ELEMENT(is, i);
-    const enum dtype param = step_working_dtype(is), slot = is->slot_dtype;
-    struct rule_adamw_element e = {step_load(step_working(is), param, i), step_load_slot(is, 0, i),
-                                   step_load_slot(is, 1, i)};
-    const carrier g = step_gradient(is, i);
-#define STEP(p, s) rule_adamw_step(&e, g, &args->k, p, s)
-    STEP_SWITCH(param, slot, STEP);
-#undef STEP
-    step_store_param(e.p, is, i);
-    step_store_slot(e.m, is, 0, i);
-    step_store_slot(e.v, is, 1, i);
-}
-
-static void step_adamw(const struct step_range *ranges, size_t count,
-                       const struct rule_adamw_scalars *scalars) {
-    struct step_adamw_job job;
-    STEP_OPEN(&job, ranges, count);
-    job.k = rule_adamw_narrow(scalars);
-    STEP_LAUNCH(step_adamw_kernel, &job);
-}
-
 /* ---- Adam's variants, a kernel each ---- */
 
 struct step_adam_job {
@@ -121,12 +92,7 @@ GPU_INLINE void step_adam_element(const struct step_range *is, const struct rule
                                   step_load_slot(is, 1, i),
                                   k->amsgrad ? step_load_slot(is, 2, i) : (carrier)0};
     const carrier g = step_gradient(is, i);
-    if (param == DTYPE_F32 && slot == DTYPE_F32)
-        rule_adam_step(&e, g, k, variant, DTYPE_F32, DTYPE_F32);
-    else if (param == DTYPE_F64 && slot == DTYPE_F64)
-        rule_adam_step(&e, g, k, variant, DTYPE_F64, DTYPE_F64);
-    else
-        rule_adam_step(&e, g, k, variant, param, slot);
+    STEP_SWITCH(param, slot, rule_adam_step, &e, g, k, variant);
     step_store_param(e.p, is, i);
     step_store_slot(e.m, is, 0, i);
     step_store_slot(e.v, is, 1, i);
@@ -148,8 +114,8 @@ STEP_ADAM_KERNEL(step_adam_olmo_kernel, RULE_ADAM_OLMO_SKIP_STEP)
 STEP_ADAM_KERNEL(step_adam_olmo_foreach_kernel, RULE_ADAM_OLMO_FOREACH)
 STEP_ADAM_KERNEL(step_adam_legacy_kernel, RULE_ADAM_HF_LEGACY)
 
-static void step_adam(const struct step_range *ranges, size_t count,
-                      const struct rule_adam_call *call) {
+static void step_adam(const struct step_range *ranges, size_t count, const void *given) {
+    const struct rule_adam_call *const call = (const struct rule_adam_call *)given;
     struct step_adam_job job;
     STEP_OPEN(&job, ranges, count);
     job.k = rule_adam_open(call);
@@ -198,20 +164,16 @@ KERNEL(step_sgd_kernel, struct step_sgd_job) {
     const enum dtype param = step_working_dtype(is), slot = is->slot_dtype;
     struct rule_sgd_element e = {step_load(step_working(is), param, i), step_load_slot(is, 0, i)};
     const carrier g = step_gradient(is, i);
-#define STEP(p, s) rule_sgd_step(&e, g, &args->k, args->first, p, s)
-#define STEP_CPU(p, s) rule_sgd_cpu_step(&e, g, &args->k, args->first, p, s)
     if (args->cpu)
-        STEP_SWITCH(param, slot, STEP_CPU);
+        STEP_SWITCH(param, slot, rule_sgd_cpu_step, &e, g, &args->k, args->first);
     else
-        STEP_SWITCH(param, slot, STEP);
-#undef STEP
-#undef STEP_CPU
+        STEP_SWITCH(param, slot, rule_sgd_step, &e, g, &args->k, args->first);
     step_store_param(e.p, is, i);
     step_store_slot(e.buffer, is, 0, i);
 }
 
-static void step_sgd(const struct step_range *ranges, size_t count,
-                     const struct step_sgd_scalars *scalars) {
+static void step_sgd(const struct step_range *ranges, size_t count, const void *given) {
+    const struct step_sgd_scalars *const scalars = (const struct step_sgd_scalars *)given;
     struct step_sgd_job job;
     STEP_OPEN(&job, ranges, count);
     job.k = step_sgd_narrow(scalars);
@@ -233,15 +195,13 @@ KERNEL(step_lion_kernel, struct step_lion_job) {
     const enum dtype param = step_working_dtype(is), slot = is->slot_dtype;
     struct rule_lion_element e = {step_load(step_working(is), param, i), step_load_slot(is, 0, i)};
     const carrier g = step_gradient(is, i);
-#define STEP(p, s) rule_lion_step(&e, g, &args->k, args->cpu, p, s)
-    STEP_SWITCH(param, slot, STEP);
-#undef STEP
+    STEP_SWITCH(param, slot, rule_lion_step, &e, g, &args->k, args->cpu);
     step_store_param(e.p, is, i);
     step_store_slot(e.m, is, 0, i);
 }
 
-static void step_lion(const struct step_range *ranges, size_t count,
-                      const struct step_lion_scalars *scalars) {
+static void step_lion(const struct step_range *ranges, size_t count, const void *given) {
+    const struct step_lion_scalars *const scalars = (const struct step_lion_scalars *)given;
     struct step_lion_job job;
     STEP_OPEN(&job, ranges, count);
     job.k = rule_lion_narrow(&scalars->rule);
@@ -250,4 +210,5 @@ static void step_lion(const struct step_range *ranges, size_t count,
 }
 
 extern const struct step_table VARIANT(step_table);
-const struct step_table VARIANT(step_table) = {step_adamw, step_sgd, step_adam, step_lion};
+#define STEP_ROW(NAME, name, with) step_##name,
+const struct step_table VARIANT(step_table) = {{NULL, STEP_RULES(STEP_ROW, )}};

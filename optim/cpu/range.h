@@ -29,14 +29,8 @@ struct optim_adafactor_scalars {
 #define RANGE_BLOCK 256
 #define RANGE_SLOTS 3
 
-void VARIANT(optim_adamw_range)(const struct step_range *ranges, size_t count,
-                                const struct rule_adamw_scalars *scalars);
-void VARIANT(optim_sgd_range)(const struct step_range *ranges, size_t count,
-                              const struct step_sgd_scalars *scalars);
-void VARIANT(optim_adam_range)(const struct step_range *ranges, size_t count,
-                               const struct rule_adam_call *call);
-void VARIANT(optim_lion_range)(const struct step_range *ranges, size_t count,
-                               const struct step_lion_scalars *scalars);
+#define RANGE_LOOP(NAME, name, with) step_loop VARIANT(optim_##name##_range);
+STEP_RULES(RANGE_LOOP, )
 /* `range` is the whole of `tensor`. */
 void VARIANT(optim_adafactor_tensor)(const struct optim_tensor *tensor,
                                      const struct step_range *range,

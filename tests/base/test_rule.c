@@ -14,6 +14,7 @@
 #define TWINSTEP_CARRIER_f32 1
 #define TWINSTEP_ACCUMULATOR_f32 1
 #include "base/rule.h"
+#include "tests/base/helper_adamw.h"
 #include "tests/base/helper_random.h"
 
 static void assert_same(float ours, float expected) {
@@ -35,14 +36,14 @@ static const struct {
     {5e-7, 10, 0x3f3fffdcu},  {5e-7, 100, 0x3f3fff7eu},
 };
 
-typedef void (*adamw_function)(struct rule_adamw_element *, float, const struct rule_adamw *);
+typedef void (*adamw_function)(struct rule_adam_element *, float, const struct rule_adam *);
 
-static void adamw_ours(struct rule_adamw_element *e, float g, const struct rule_adamw *k) {
-    rule_adamw_step(e, g, k, DTYPE_F32, DTYPE_F32);
+static void adamw_ours(struct rule_adam_element *e, float g, const struct rule_adam *k) {
+    rule_adam_torch(e, g, k, DTYPE_F32, DTYPE_F32);
 }
 
 /* aten's CUDA forms: addcmul and addcdiv end in an fma. */
-static void adamw_fused_ends(struct rule_adamw_element *e, float g, const struct rule_adamw *k) {
+static void adamw_fused_ends(struct rule_adam_element *e, float g, const struct rule_adam *k) {
     float p = e->p * k->decay;
     e->m = e->m + k->weight1 * (g - e->m);
     e->v = fmaf(k->weight2, g * g, e->v * k->beta2);
@@ -50,7 +51,7 @@ static void adamw_fused_ends(struct rule_adamw_element *e, float g, const struct
 }
 
 /* aten's CPU form: lerp by fma, addcdiv multiplies before it divides. */
-static void adamw_cpu(struct rule_adamw_element *e, float g, const struct rule_adamw *k) {
+static void adamw_cpu(struct rule_adam_element *e, float g, const struct rule_adam *k) {
     float p = e->p * k->decay;
     e->m = fmaf(k->weight1, g - e->m, e->m);
     e->v = e->v * k->beta2 + (k->weight2 * g) * g;
@@ -60,11 +61,9 @@ static void adamw_cpu(struct rule_adamw_element *e, float g, const struct rule_a
 static int adamw_misses(adamw_function step) {
     int misses = 0;
     for (size_t i = 0; i < COUNT_OF(adamw_rows); i++) {
-        struct rule_adamw_element e = {0.75f, 0.0f, 0.0f};
+        struct rule_adam_element e = {0.75f, 0.0f, 0.0f, 0};
         for (int t = 1; t <= adamw_rows[i].t; t++) {
-            struct rule_adamw_scalars s =
-                rule_adamw_scalars(adamw_rows[i].lr, 0.1, 0.9, 0.999, 1e-8, (uint64_t)t);
-            struct rule_adamw k = rule_adamw_narrow(&s);
+            const struct rule_adam k = helper_adamw(adamw_rows[i].lr, 0.1, (uint64_t)t);
             step(&e, (float)(((7 * t + 3) % 11) - 5) / 64.0f, &k);
         }
         misses += real_bits_f32(e.p) != adamw_rows[i].bits;
@@ -82,15 +81,23 @@ static void validate_adamw(void **state) {
 /* The decay factor is rounded to the working type: at 5e-7 and 0.01 nothing is left of it. */
 static void validate_adamw_scalars(void **state) {
     (void)state;
-    struct rule_adamw_scalars s = rule_adamw_scalars(5e-7, 0.01, 0.9, 0.999, 1e-8, 1);
-    struct rule_adamw k = rule_adamw_narrow(&s);
-    assert_true(s.decay == 1.0 - 5e-7 * 0.01 && k.decay == 1.0f);
-    assert_true(s.weight1 == 1.0 - 0.9 && s.weight2 == 1.0 - 0.999);
-    assert_true(s.minus_step == -(5e-7 / (1.0 - 0.9)));
-    assert_true(s.root_correction == sqrt(1.0 - 0.999));
-    s = rule_adamw_scalars(3e-7, 0.1, 0.9, 0.999, 1e-8, 1);
-    k = rule_adamw_narrow(&s);
+    struct rule_adam k = helper_adamw(5e-7, 0.01, 1);
+    assert_true(k.wide.decay == 1.0 - 5e-7 * 0.01 && k.decay == 1.0f);
+    assert_true(k.wide.weight1 == 1.0 - 0.9 && k.wide.weight2 == 1.0 - 0.999);
+    assert_true(k.wide.step == 5e-7 / (1.0 - 0.9));
+    assert_same(k.minus_step, (float)-(5e-7 / (1.0 - 0.9)));
+    assert_true(k.wide.root_correction == sqrt(1.0 - 0.999));
+    k = helper_adamw(3e-7, 0.1, 1);
     assert_same(1.0f - k.decay, 0x1p-24f);
+}
+
+/* Python's -step_size is -0 where the LR is 0: a parameter of -0 stays what it is. */
+static void validate_adamw_without_rate(void **state) {
+    (void)state;
+    const struct rule_adam k = helper_adamw(0.0, 0.1, 1);
+    struct rule_adam_element e = {-0.0f, 0.0f, 0.0f, 0.0f};
+    rule_adam_torch(&e, 0.5f, &k, DTYPE_F32, DTYPE_F32);
+    assert_int_equal(real_bits_f32(e.p), 0x80000000u);
 }
 
 /* bf16 slots and parameters: every kernel's result is a bf16 number. */
@@ -98,15 +105,13 @@ static void verify_adamw_rounds_every_kernel(void **state) {
     (void)state;
     struct random_source source = {31};
     for (int i = 0; i < 2000; i++) {
-        struct rule_adamw_scalars s =
-            rule_adamw_scalars(1e-3, 0.1, 0.9, 0.999, 1e-8, (uint64_t)(i + 1));
-        struct rule_adamw k = rule_adamw_narrow(&s);
+        const struct rule_adam k = helper_adamw(1e-3, 0.1, (uint64_t)(i + 1));
         float p = real_round_bf16_f64(random_between(&source, -1.0, 1.0));
         float m = real_round_bf16_f64(random_between(&source, -1.0, 1.0));
         float v = real_round_bf16_f64(random_between(&source, 0.0, 1.0));
         float g = real_round_bf16_f64(random_between(&source, -1.0, 1.0));
-        struct rule_adamw_element e = {p, m, v};
-        rule_adamw_step(&e, g, &k, DTYPE_BF16, DTYPE_BF16);
+        struct rule_adam_element e = {p, m, v, 0};
+        rule_adam_torch(&e, g, &k, DTYPE_BF16, DTYPE_BF16);
         float decayed = real_round_bf16_f32(p * k.decay);
         float m1 = real_round_bf16_f32(m + k.weight1 * (g - m));
         float v1 = real_round_bf16_f32(v * k.beta2);
@@ -217,6 +222,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_adamw),
         cmocka_unit_test(validate_adamw_scalars),
+        cmocka_unit_test(validate_adamw_without_rate),
         cmocka_unit_test(verify_adamw_rounds_every_kernel),
         cmocka_unit_test(validate_lerp),
         cmocka_unit_test(validate_sgd),

@@ -16,6 +16,7 @@
 #define TWINSTEP_ACCUMULATOR_f64 1
 #include "base/rule.h"
 #include "base/sum.h"
+#include "tests/base/helper_adamw.h"
 #include "tests/base/helper_random.h"
 
 #define N 24
@@ -213,12 +214,10 @@ static void validate_adamw_f64(void **state) {
         {5e-7, 1, 0.7499994625},   {5e-7, 10, 0.749998085358}, {5e-7, 100, 0.749994519396},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        struct rule_adamw_element e = {0.75, 0.0, 0.0};
+        struct rule_adam_element e = {0.75, 0.0, 0.0, 0};
         for (int t = 1; t <= rows[i].t; t++) {
-            struct rule_adamw_scalars s =
-                rule_adamw_scalars(rows[i].lr, 0.1, 0.9, 0.999, 1e-8, (uint64_t)t);
-            struct rule_adamw k = rule_adamw_narrow(&s);
-            rule_adamw_step(&e, (double)(((7 * t + 3) % 11) - 5) / 64.0, &k, DTYPE_F64, DTYPE_F64);
+            const struct rule_adam k = helper_adamw(rows[i].lr, 0.1, (uint64_t)t);
+            rule_adam_torch(&e, (double)(((7 * t + 3) % 11) - 5) / 64.0, &k, DTYPE_F64, DTYPE_F64);
         }
         if (!(fabs(e.p - rows[i].p) <= 1e-12)) /* the published digits */
             fail_msg("lr %g t %d: %.12f, expected %.12f", rows[i].lr, rows[i].t, e.p, rows[i].p);

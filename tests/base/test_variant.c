@@ -14,6 +14,7 @@
 #define TWINSTEP_ACCUMULATOR_f64 1
 #include "base/rule.h"
 #include "base/sum.h"
+#include "tests/base/helper_adamw.h"
 #include "tests/base/helper_random.h"
 
 static int VARIANT(named)(void) {
@@ -68,15 +69,13 @@ static void verify_optimizer_ignores_the_accumulator(void **state) {
     (void)state;
     struct random_source source = {61};
     for (int i = 0; i < 5000; i++) {
-        struct rule_adamw_scalars s =
-            rule_adamw_scalars(1e-3, 0.1, 0.9, 0.999, 1e-8, (uint64_t)(i + 1));
-        struct rule_adamw k = rule_adamw_narrow(&s);
+        const struct rule_adam k = helper_adamw(1e-3, 0.1, (uint64_t)(i + 1));
         float p = (float)random_between(&source, -1.0, 1.0);
         float m = (float)random_between(&source, -1.0, 1.0);
         float v = (float)random_between(&source, 0.0, 1.0);
         float g = (float)random_between(&source, -1.0, 1.0);
-        struct rule_adamw_element e = {p, m, v};
-        rule_adamw_step(&e, g, &k, DTYPE_F32, DTYPE_F32);
+        struct rule_adam_element e = {p, m, v, 0};
+        rule_adam_torch(&e, g, &k, DTYPE_F32, DTYPE_F32);
         m = m + k.weight1 * (g - m);
         v = v * k.beta2 + k.weight2 * g * g;
         float d = real_sqrt_f32(v) / k.root_correction + k.eps;

@@ -19,6 +19,7 @@
 #include "tests/shim/accesses.h"
 #include "tests/shim/shim.h"
 #include "optim/clip.h"
+#include "optim/spread.h"
 #include "tests/kernels/helper_variables.h"
 #include "tests/optim/helper_optim.h"
 
@@ -232,7 +233,16 @@ static void verify_ranges(void **state) {
     (void)state;
     const struct step_table *const table =
         machines.backend != NULL ? machines.backend->steps[0] : &TABLE(f32_f32);
-    const struct rule_adamw_scalars scalars = rule_adamw_scalars(1e-3, 0.1, 0.9, 0.999, 1e-8, 1);
+    const struct rule_adam_call scalars = {.variant = RULE_ADAM_TORCH,
+                                           .decoupled = 1,
+                                           .bias_correction = 1,
+                                           .lr = 1e-3,
+                                           .weight_decay = 0.1,
+                                           .beta1 = 0.9,
+                                           .beta2 = 0.999,
+                                           .eps = 1e-8,
+                                           .factor = 1.0,
+                                           .t = 1};
     struct helper_tensor *const tensors[] = {&machines.tensor[0][2], &machines.tensor[1][2]};
     enum { FIRST = 3, LAST = 290 };
     for (int who = 0; who < 2; ++who) {
@@ -246,9 +256,9 @@ static void verify_ranges(void **state) {
                                .count = LAST - FIRST,
                                .grad_scale = 1.0};
     range.param_dtype = range.gradient_dtype = range.slot_dtype = DTYPE_F32;
-    table->adamw(&range, 1, &scalars);
+    table->loop[STEP_ADAM](&range, 1, &scalars);
     range.count = 0; /* nothing at all */
-    table->adamw(&range, 1, &scalars);
+    table->loop[STEP_ADAM](&range, 1, &scalars);
     assert_int_equal(wait_for_kernels(), STATUS_OK);
     moved_only("param", tensors[0]->param, tensors[1]->param, FIRST, LAST, 301);
     for (int slot = 0; slot < 2; ++slot)
@@ -291,7 +301,7 @@ static void corroborate_many(void **state) {
 /* Adafactor needs whole tensors: it steps on the host, and leaves the tables alone. */
 static void verify_whole_tensors_stay(void **state) {
     (void)state;
-    const struct step_table empty = {NULL, NULL, NULL, NULL};
+    const struct step_table empty = {{NULL}};
     unsigned char values[HELPER_VALUES];
     const struct optim_class *class_ = helper_values("adafactor", NULL, 0, values);
     const struct optim_group group = {1e-3, 0.1};
@@ -363,7 +373,8 @@ static void corroborate_norms(void **state) {
     }
 }
 
-/* One table is none: the other working type would silently step elsewhere. */
+/* One table is none: the other working type would silently step elsewhere. And a table without the
+ * class's loop would be a call of NULL. */
 static void verify_refused(void **state) {
     (void)state;
     unsigned char values[HELPER_VALUES];
@@ -376,6 +387,19 @@ static void verify_refused(void **state) {
     call.steps[1] = &TABLE(f64_f64);
     assert_int_equal(class_->step(&call), STATUS_INTERNAL);
     assert_non_null(strstr(status_text(), "two tables of steps or none"));
+    struct step_table lacking = TABLE(f64_f64);
+    assert_null(step_table_lacks(&lacking));
+    lacking.loop[STEP_SGD] = NULL;
+    assert_string_equal(step_table_lacks(&lacking), "sgd");
+    call.steps[0] = &TABLE(f32_f32);
+    call.steps[1] = &lacking;
+    assert_int_equal(class_->step(&call), STATUS_INTERNAL);
+    assert_string_equal(status_text(), "sgd: the table of steps for f64 has no loop for it");
+    struct optim_class nameless = *class_;
+    nameless.loop = STEP_NONE;
+    call.steps[0] = call.steps[1] = NULL;
+    assert_int_equal(optim_check_call(&call, &nameless), STATUS_INTERNAL);
+    assert_string_equal(status_text(), "sgd: the class names no loop for its elements");
 }
 
 int main(void) {

@@ -15,7 +15,7 @@
 
 #include "base/macro.h"
 #include "base/real.h"
-#include "optim/adam_family.h"
+#include "optim/adam.h"
 #include "tests/optim/helper_optim.h"
 
 static struct helper_tensor one;

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "base/macro.h"
-#include "optim/adam_family.h"
+#include "optim/adam.h"
 #include "tests/optim/helper_optim.h"
 
 static struct helper_tensor one;

@@ -18,6 +18,12 @@
 #define BACKEND_NAME "shim"
 #endif
 
+#if defined(BACKEND_LACKS) /* to be refused: no loop of an optimizer is there */
+static const struct step_table lacking = {{NULL}};
+#undef STEPS
+#define STEPS(pair) lacking
+#endif
+
 /* Once for the process: who opens it again goes on in the order that threads have by then, as on a
  * device. */
 static enum status shim_open(void) {

@@ -3,6 +3,7 @@
  * A NaN is hashed as one pattern: its sign and payload are not promised. */
 #include "base/rule.h"
 #include "base/sum.h"
+#include "tests/base/helper_adamw.h"
 #include "tests/base/helper_random.h"
 #include "tests/base/variant/hash_rows.h"
 
@@ -159,11 +160,9 @@ static carrier input_rule(struct random_source *source, int i, enum dtype dtype)
     } while (0)
 
 static carrier adamw(carrier p, carrier m, carrier g, int t, enum dtype dtype) {
-    struct rule_adamw_scalars scalars =
-        rule_adamw_scalars(1e-3, 0.1, 0.9, 0.999, 1e-8, (uint64_t)t);
-    struct rule_adamw narrow = rule_adamw_narrow(&scalars);
-    struct rule_adamw_element e = {p, m, (carrier)(m * m)};
-    rule_adamw_step(&e, g, &narrow, dtype, dtype);
+    const struct rule_adam narrow = helper_adamw(1e-3, 0.1, (uint64_t)t);
+    struct rule_adam_element e = {p, m, (carrier)(m * m), 0};
+    rule_adam_torch(&e, g, &narrow, dtype, dtype);
     return e.p + e.m + e.v;
 }
 

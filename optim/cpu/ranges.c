@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The optimizers' rules on ranges of elements: one loop for each row of STEP_RULES. The arithmetic
+ * is base/rule.h, rule_adam.h and rule_optim.h; this file only moves elements.
+ *
+ * A rule is compiled for each usual pair of dtypes (STEP_SWITCH), so that its roundings are known
+ * and its loop vectorises. For the same reason each loop copies the step's numbers first: the
+ * compiler knows then that no store into the block changes them. */
+#include "optim/cpu/range.h"
+
+/* ---- Adam's variants ---- */
+
+#define ADAM_LOOP(name, variant)                                                                   \
+    static inline void name##_pair(struct range_block *block, const struct rule_adam *k,           \
+                                   enum dtype param, enum dtype slot) {                            \
+        for (size_t i = 0; i < RANGE_BLOCK; i++) {                                                 \
+            struct rule_adam_element e = {block->p[i], block->slot[0][i], block->slot[1][i],       \
+                                          block->slot[2][i]};                                      \
+            rule_adam_step(&e, block->g[i], k, variant, param, slot);                              \
+            block->p[i] = e.p;                                                                     \
+            block->slot[0][i] = e.m;                                                               \
+            block->slot[1][i] = e.v;                                                               \
+            block->slot[2][i] = e.max;                                                             \
+        }                                                                                          \
+    }                                                                                              \
+    static void name(struct range_block *block, const void *step, enum dtype param,                \
+                     enum dtype slot) {                                                            \
+        const struct rule_adam k = *(const struct rule_adam *)step;                                \
+        STEP_SWITCH(param, slot, name##_pair, block, &k);                                          \
+    }
+
+ADAM_LOOP(adam_torch, RULE_ADAM_TORCH)
+ADAM_LOOP(adam_cpu, RULE_ADAM_TORCH_CPU)
+ADAM_LOOP(adam_capturable, RULE_ADAM_TORCH_CAPTURABLE)
+ADAM_LOOP(adam_fused, RULE_ADAM_TORCH_FUSED)
+ADAM_LOOP(adam_apex, RULE_ADAM_APEX)
+ADAM_LOOP(adam_llm_c, RULE_ADAM_LLM_C)
+ADAM_LOOP(adam_olmo, RULE_ADAM_OLMO_SKIP_STEP)
+ADAM_LOOP(adam_olmo_foreach, RULE_ADAM_OLMO_FOREACH)
+ADAM_LOOP(adam_legacy, RULE_ADAM_HF_LEGACY)
+
+static const range_rule adam_rules[RULE_ADAM_COUNT] = {
+    [RULE_ADAM_TORCH] = adam_torch,
+    [RULE_ADAM_TORCH_CPU] = adam_cpu,
+    [RULE_ADAM_TORCH_CAPTURABLE] = adam_capturable,
+    [RULE_ADAM_TORCH_FUSED] = adam_fused,
+    [RULE_ADAM_APEX] = adam_apex,
+    [RULE_ADAM_LLM_C] = adam_llm_c,
+    [RULE_ADAM_OLMO_SKIP_STEP] = adam_olmo,
+    [RULE_ADAM_OLMO_FOREACH] = adam_olmo_foreach,
+    [RULE_ADAM_HF_LEGACY] = adam_legacy,
+};
+
+void VARIANT(optim_adam_range)(const struct step_range *ranges, size_t count, const void *scalars) {
+    const struct rule_adam_call *const call = (const struct rule_adam_call *)scalars;
+    const struct rule_adam k = rule_adam_open(call);
+    for (size_t i = 0; i < count; i++)
+        range_step(&ranges[i], call->amsgrad ? 3 : 2, adam_rules[call->variant], &k);
+}
+
+/* ---- SGD ---- */
+
+struct sgd_step {
+    struct rule_sgd k;
+    int first, cpu;
+};
+
+static inline void sgd_pair(struct range_block *block, const struct rule_sgd *k, int first, int cpu,
+                            enum dtype param, enum dtype slot) {
+    for (size_t i = 0; i < RANGE_BLOCK; i++) {
+        struct rule_sgd_element e = {block->p[i], block->slot[0][i]};
+        if (cpu)
+            rule_sgd_cpu_step(&e, block->g[i], k, first, param, slot);
+        else
+            rule_sgd_step(&e, block->g[i], k, first, param, slot);
+        block->p[i] = e.p;
+        block->slot[0][i] = e.buffer;
+    }
+}
+
+static void sgd_rule(struct range_block *block, const void *step, enum dtype param,
+                     enum dtype slot) {
+    const struct sgd_step of = *(const struct sgd_step *)step;
+    if (of.cpu)
+        STEP_SWITCH(param, slot, sgd_pair, block, &of.k, of.first, 1);
+    else
+        STEP_SWITCH(param, slot, sgd_pair, block, &of.k, of.first, 0);
+}
+
+void VARIANT(optim_sgd_range)(const struct step_range *ranges, size_t count, const void *scalars) {
+    const struct step_sgd_scalars *const s = (const struct step_sgd_scalars *)scalars;
+    const struct sgd_step step = {step_sgd_narrow(s), s->first, s->cpu};
+    for (size_t i = 0; i < count; i++)
+        range_step(&ranges[i], 1, sgd_rule, &step);
+}
+
+/* ---- Lion ---- */
+
+struct lion_step {
+    struct rule_lion k;
+    int cpu;
+};
+
+static inline void lion_pair(struct range_block *block, const struct rule_lion *k, int cpu,
+                             enum dtype param, enum dtype slot) {
+    for (size_t i = 0; i < RANGE_BLOCK; i++) {
+        struct rule_lion_element e = {block->p[i], block->slot[0][i]};
+        rule_lion_step(&e, block->g[i], k, cpu, param, slot);
+        block->p[i] = e.p;
+        block->slot[0][i] = e.m;
+    }
+}
+
+static void lion_rule(struct range_block *block, const void *step, enum dtype param,
+                      enum dtype slot) {
+    const struct lion_step of = *(const struct lion_step *)step;
+    if (of.cpu)
+        STEP_SWITCH(param, slot, lion_pair, block, &of.k, 1);
+    else
+        STEP_SWITCH(param, slot, lion_pair, block, &of.k, 0);
+}
+
+void VARIANT(optim_lion_range)(const struct step_range *ranges, size_t count, const void *scalars) {
+    const struct step_lion_scalars *const s = (const struct step_lion_scalars *)scalars;
+    const struct lion_step step = {rule_lion_narrow(&s->rule), s->cpu};
+    for (size_t i = 0; i < count; i++)
+        range_step(&ranges[i], 1, lion_rule, &step);
+}
