@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Adafactor as Adafactor.step of transformers/optimization.py; torch's own Adafactor is another
- * algorithm. Defaults are those of the Trainer's `optim: adafactor`: no relative step, no scaling
- * by the parameter. Gradients and parameters below f32 are worked on in f32 and stored once, as
- * there. Sums follow law 2 in f64 (optim/cpu/adafactor_tensor.c), so that bits differ from torch's
- * in the last places. found_inf is not looked at. grad_scale: gradients are divided by it first. */
+ * Adafactor as Adafactor.step of transformers/optimization.py computes it; torch's own Adafactor is
+ * another algorithm. Defaults are those of the Trainer's `optim: adafactor`: no relative step, no
+ * scaling by the parameter.
+ *
+ * Gradients and parameters below f32 are worked on in f32 and stored once, as there. Sums follow
+ * law 2 in f64 (optim/cpu/adafactor_tensor.c), so the last places differ from torch's. found_inf is
+ * not looked at. Gradients are divided by grad_scale first. */
 #include "base/macro.h"
 #include "base/sum.h"
 #include "optim/spread.h"
 
 struct adafactor_values {
     double eps1, eps2, clip_threshold, decay_rate;
-    double beta1; /* KEY_WORD_REAL: no first moment */
+    double beta1; /* KEY_WORD_REAL: there is no first moment */
     uint8_t relative_step, scale_parameter, warmup_init, zero[5];
 };
 
@@ -60,7 +62,7 @@ static uint64_t slot_elements(const void *values, uint32_t slot, uint32_t rank,
     return is_averaged((const struct adafactor_values *)values) ? shape[0] * shape[1] : 0;
 }
 
-/* _get_lr without the parameter's scale. */
+/* The rate of Adafactor._get_lr, before it is multiplied by the parameter's scale. */
 static double relative_lr(const struct adafactor_values *v, double lr, uint64_t t) {
     if (!v->relative_step) return lr;
     const double least = v->warmup_init ? 1e-6 * (double)t : 1e-2;
@@ -99,7 +101,8 @@ static enum status adafactor_step(const struct optim_call *call) {
     return STATUS_OK;
 }
 
-/* Elements of the update before it is clipped, from the statistics after the step. */
+/* What update_at needs to make elements of the update before it is clipped. They are made from the
+ * statistics as they are after the step, because the step keeps no update. */
 struct update {
     const struct optim_tensor *tensor;
     double grad_scale, row_mean;
@@ -134,9 +137,10 @@ static double mean_of_rows(const struct optim_tensor *tensor) {
     return sum / (double)tensor->shape[0];
 }
 
-/* d = scale (u / max(1, RMS(u) / threshold) + wd * old), scale = max(eps2, RMS(old)) or 1. A
- * relative step does not use the schedule's rate, and a mean of updates mixes those of earlier
- * steps: both give NaN, no read-back. */
+/* The direction is d = scale (u / max(1, RMS(u) / threshold) + wd * old), where scale is max(eps2,
+ * RMS(old)) with scale_parameter, else 1. A relative step does not use the schedule's rate, and a
+ * mean of updates mixes in those of earlier steps: in both cases d is NaN, and no LR is read back.
+ */
 static enum status adafactor_direction(const struct optim_call *call, uint32_t index,
                                        const void *before, double *out) {
     const struct adafactor_values *v = (const struct adafactor_values *)call->values;

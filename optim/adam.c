@@ -4,14 +4,15 @@
  * names each variant's source). The default is _single_tensor_adam of torch/optim/adam.py: decay
  * first, then the moments, eps after the bias correction, each operation rounded. OLMo-core, llm.c
  * and hf-legacy have no L2 form.
- * found_inf obeys optimizer.on_nonfinite. By default torch, apex, llm.c and hf-legacy do not look
- * at it (what is not finite goes into the moments), torch-fused holds, OLMo-core multiplies by
- * zero. grad_scale: gradients are divided by it first. */
+ *
+ * When a gradient is not finite, optimizer.on_nonfinite says what happens. By default torch, apex,
+ * llm.c and hf-legacy do not look (what is not finite goes into the moments), torch-fused holds,
+ * OLMo-core multiplies by zero. Gradients are divided by grad_scale first. */
 #include "optim/adam.h"
 
 #include "base/macro.h"
 
-/* As in torch, betas stay below 1: at 1 a correction of 1 - beta^t would be 0. */
+/* Betas stay below 1, as in torch: at 1 the correction 1 - beta^t would be 0. */
 #define BELOW_ONE 0x1.fffffffffffffp-1
 
 static const char *const t_names[] = {"counted", "frozen", "twice", NULL};
@@ -68,7 +69,7 @@ static const struct key_row l2_keys[] = {
          "and DeepSpeed's FusedAdam)",
          l2_variant_names)};
 
-/* max_exp_avg_sq exists with amsgrad only. */
+/* max_exp_avg_sq exists only with amsgrad; the other two slots have the tensor's elements. */
 static uint64_t slot_elements(const void *values, uint32_t slot, uint32_t rank,
                               const uint64_t *shape) {
     const struct adam_values *v = (const struct adam_values *)values;
@@ -105,7 +106,7 @@ struct step_context {
     const struct adam_values *values;
     int decoupled;
     double factor;
-    uint64_t t; /* of the bias corrections */
+    uint64_t t; /* the count that the bias corrections use */
 };
 
 static void step_range(step_loop *loop, const struct step_range *ranges, size_t count,
@@ -115,7 +116,7 @@ static void step_range(step_loop *loop, const struct step_range *ranges, size_t 
     loop(ranges, count, &call);
 }
 
-/* The count that a step's corrections use, from the count before it. */
+/* The count that a step's bias corrections use, from the count before the step. */
 static uint64_t t_of_step(const struct adam_values *v, uint64_t before) {
     if (v->t == ADAM_T_FROZEN) return 1;
     return v->t == ADAM_T_TWICE ? before + 2 : before + 1;
@@ -135,7 +136,7 @@ static enum status step(const struct optim_call *call, const struct optim_class 
     return STATUS_OK;
 }
 
-/* optim_class.moment: exp_avg' = beta1 exp_avg + (1 - beta1) g. */
+/* exp_avg' = beta1 exp_avg + (1 - beta1) g in every variant, at every t. */
 static int moment(const void *values, uint64_t t, double *out_keep, double *out_take) {
     const struct adam_values *v = (const struct adam_values *)values;
     (void)t;
@@ -144,10 +145,12 @@ static int moment(const void *values, uint64_t t, double *out_keep, double *out_
     return 1;
 }
 
-/* d = (m / bc1) / (sqrt(v) / sqrt(bc2) + eps), and with decoupled decay + wd * old. hf-legacy: d =
- * (m sqrt(bc2) / bc1) / (sqrt(v) + eps), and its decay acts on the new parameter: new = (old - lr
- * d) (1 - lr wd), so that d is (1 - lr wd) d + wd * old, with the LR of the call in the term of
- * second order. */
+/* The direction is d = (m / bc1) / (sqrt(v) / sqrt(bc2) + eps), and with decoupled decay + wd *
+ * old.
+ *
+ * hf-legacy has d = (m sqrt(bc2) / bc1) / (sqrt(v) + eps), and its decay acts on the new parameter:
+ * new = (old - lr d) (1 - lr wd). That makes the direction (1 - lr wd) d + wd * old, where the term
+ * of second order takes the LR of the call. */
 static struct rule_direction direction_rule(const struct optim_call *call, uint32_t index,
                                             int decoupled) {
     const struct adam_values *v = (const struct adam_values *)call->values;
@@ -182,7 +185,8 @@ static enum status validate_numbers(const struct adam_values *v) {
     return STATUS_OK;
 }
 
-/* Checks what the rows cannot: values that came past them, and pairs of keys. */
+/* Checks what the rows of keys cannot: values that did not come through them, and pairs of keys
+ * that exclude each other. `variants` is how many names the class has. */
 static enum status validate(const void *values, int32_t variants) {
     const struct adam_values *v = (const struct adam_values *)values;
     TRY(validate_numbers(v));

@@ -11,10 +11,10 @@ enum adam_t { ADAM_T_COUNTED = 0, ADAM_T_FROZEN, ADAM_T_TWICE };
 
 /* What a step does when a gradient is not finite. */
 enum adam_nonfinite {
-    ADAM_NONFINITE_VARIANT = 0, /* what the variant's framework does */
-    ADAM_NONFINITE_STEP,        /* found_inf is not looked at */
+    ADAM_NONFINITE_VARIANT = 0, /* the rule of the variant's framework holds */
+    ADAM_NONFINITE_STEP,        /* the step is made as if all were finite */
     ADAM_NONFINITE_HOLD,        /* nothing is written, t stays */
-    ADAM_NONFINITE_ZERO         /* every term is multiplied by 0: NaN poisons; OLMo-core only */
+    ADAM_NONFINITE_ZERO /* every term is multiplied by 0, so NaN stays NaN; OLMo-core only */
 };
 
 struct adam_values {

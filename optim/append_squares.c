@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Picks the instruction set of optim/cpu/squares.c. */
+ * Chooses the loop of optim/cpu/squares.c for an instruction set. It holds no arithmetic; the
+ * choice moves no bit. */
 #include "optim/append_squares.h"
 
 #include "kernels/op.h"

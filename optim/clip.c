@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Clipping. Walks the table; sums are law 2 within a tensor (or all of them) and chains over
- * tensors. */
+ * Computes the global gradient norm by the rule that the call names, and scales the gradients. Sums
+ * within a tensor (or over all gradients as one vector) are law 2; what joins the tensors is a
+ * chain in the order of the table, unless a mode draws, races or frees the order. */
 #include "optim/clip.h"
 
 #include "base/exact_sum.h"
@@ -15,14 +16,16 @@ struct clip_rule clip_rule_torch(double max_norm) {
     return (struct clip_rule){.max_norm = max_norm, .eps = 1e-6, .replicas = 1};
 }
 
-/* The dtype that clip.dtype stands for, and whether sums are f64. */
+/* The dtype that norms are rounded to under this rule; *wide says whether their sums are in f64. */
 static enum dtype norm_dtype(const struct clip_rule *rule, enum dtype storage) {
     if (rule->dtype == CLIP_F64) return DTYPE_F64;
     if (storage == DTYPE_F64) return DTYPE_F64;
     return rule->dtype == CLIP_F32 ? DTYPE_F32 : storage;
 }
 
-/* Tensors of one call are told apart, in mode shuffled, by the address fields layer and side. */
+/* The call of the op for tensor `index`. In mode shuffled every tensor draws an order of its own,
+ * so the fields layer and side of the stream's address, which mean nothing here, hold its number.
+ */
 static struct op_call call_of(const struct clip_call *clip, size_t index) {
     struct op_call call = *clip->call;
     call.site = SITE_GRADIENT_NORM;
@@ -31,7 +34,7 @@ static struct op_call call_of(const struct clip_call *clip, size_t index) {
     return call;
 }
 
-/* Law 16: gradients are f32 numbers, so squares are exact. */
+/* Law 16. Gradients are f32 numbers here, so their squares are exact in f64. */
 static void append_exactly(const struct clip_tensor *tensor, struct exact_wide *sum) {
     const float *const x = (const float *)tensor->gradient;
     for (size_t i = 0; i < tensor->count; ++i)
@@ -75,7 +78,7 @@ static double square_of(const struct clip_call *clip, size_t index) {
     return square;
 }
 
-/* The sum over tensors: a chain in the type of the sums, or exact. */
+/* The sum over tensors so far: a chain in the type of the sums, or with order_free an exact sum. */
 struct total {
     double chain;
     struct exact_wide exact;
@@ -96,7 +99,8 @@ static void add_term(struct total *total, double term) {
         total->chain = sum_chain_terms_f64_f64(total->chain, &term, 1);
 }
 
-/* The square of an f64 number is the sum of two. */
+/* Adds norm^2 exactly: the square of an f64 number is the sum of two f64 numbers, the rounded
+ * product and its error. */
 static void add_square(struct total *total, double norm) {
     const double square = norm * norm;
     if (total->free) {
@@ -177,7 +181,8 @@ static double measure(const struct clip_call *clip) {
     return dtype_round(norm * real_sqrt_f64((double)rule->replicas), dtype);
 }
 
-/* _tensor.py, __rdiv__, for max / (norm + eps): a reciprocal, then a product. */
+/* max / (norm + eps) as torch divides a Python number by a tensor (torch/_tensor.py, __rdiv__): the
+ * reciprocal of the tensor, rounded, times the number. */
 static double quotient_of(const struct clip_rule *rule, double norm, enum dtype storage) {
     if (rule->dtype != CLIP_GRADIENT) return rule->max_norm / (norm + rule->eps);
     const double shifted = dtype_round(norm + rule->eps, storage);
@@ -197,7 +202,8 @@ double clip_coefficient(const struct clip_rule *rule, double norm, enum dtype st
     return dtype_round(c > 1.0 ? 1.0 : c, last);
 }
 
-/* Tensor `next` begins where `count` numbers of `tensor` end: one call scales both. */
+/* Whether `next` begins in memory where `count` numbers of `tensor` end. Such tensors are scaled by
+ * one call, since scaling is element-wise. */
 static int goes_on(const struct clip_tensor *tensor, size_t count, const struct clip_tensor *next) {
     return next->storage == tensor->storage &&
            (const char *)tensor->gradient + count * dtype_carrier(tensor->storage) ==
@@ -229,7 +235,8 @@ void clip_gradients(const struct clip_call *clip, struct clip_result *out_result
     scale(clip, coefficient);
 }
 
-/* One carrier of all, or their vector has none. */
+/* Whether all gradients have one carrier. Else they do not make one vector, and clip_ask leaves the
+ * sum of CLIP_FLAT to clip_gradients. */
 static int is_one_vector(const struct clip_call *clip) {
     for (size_t i = 1; i < clip->tensor_count; ++i)
         if ((clip->tensors[i].storage == DTYPE_F64) != (clip->tensors[0].storage == DTYPE_F64))
@@ -237,7 +244,7 @@ static int is_one_vector(const struct clip_call *clip) {
     return clip->tensor_count > 0;
 }
 
-/* All gradients as one vector. */
+/* The request for the squares of all gradients as one vector, whose pieces are the tensors. */
 static struct squares_args flat_of(const struct clip_call *clip, struct squares_piece *pieces) {
     const enum dtype storage = clip->tensors[0].storage;
     struct squares_args args = {.storage = storage,

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What direction() of a built-in class does to each element, for who has the elements elsewhere
- * (kernels/reads.h). */
+ * The direction of a built-in class (optim_class.direction) as data: what a backend needs to
+ * compute it for elements that lie in its memory (kernels/reads.h). */
 #ifndef TWINSTEP_OPTIM_DIRECTION_H
 #define TWINSTEP_OPTIM_DIRECTION_H
 
 #include "base/rule_read.h"
 #include "optim/optim.h"
 
-/* After a step, as direction(). RULE_DIRECTION_NONE: no function of one element (adafactor), or a
+/* The rule for the elements of tensor `index`, to be asked after the step, as direction(). Its kind
+ * is RULE_DIRECTION_NONE where the direction is no function of one element (adafactor), and for a
  * class of a module. */
 struct rule_direction optim_direction_rule(const struct optim_class *class_,
                                            const struct optim_call *call, uint32_t index);
 
-/* Whether that is another one, for the tensors of a class. */
+/* Whether optim_direction_rule gives this class another kind than RULE_DIRECTION_NONE. */
 int optim_has_direction_rule(const struct optim_class *class_);
 
 #endif

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Lion as lion_step of olmo_core/optim/lion.py (OLMo-core): decay, then
- * p - lr sign(beta1 m + (1 - beta1) g), then the mean of gradients with beta2.
- * found_inf obeys optimizer.on_nonfinite; by default it is not looked at (Lion), zero is what
- * SkipStepLion does. grad_scale: gradients are divided by it first. */
+ * Lion as lion_step of olmo_core/optim/lion.py (OLMo-core) computes it: decay, then p - lr
+ * sign(beta1 m + (1 - beta1) g), then the mean of gradients with beta2.
+ *
+ * When a gradient is not finite, optimizer.on_nonfinite says what happens: by default the step is
+ * made all the same (Lion); zero is what SkipStepLion does. Gradients are divided by grad_scale
+ * first. */
 #include "base/macro.h"
 #include "optim/spread.h"
 
@@ -86,7 +88,7 @@ static struct rule_direction lion_direction_rule(const struct optim_call *call, 
                                    .unit = dtype_epsilon(coarse)};
 }
 
-/* d = sign(beta1 m + (1 - beta1) g) + wd * old. */
+/* The direction is d = sign(beta1 m + (1 - beta1) g) + wd * old. */
 static enum status lion_direction(const struct optim_call *call, uint32_t index, const void *before,
                                   double *out) {
     return optim_direction(call, index, lion_direction_rule(call, index), before, out);

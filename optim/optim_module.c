@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a built-in optimizer is by its tests, a module's is by these checks. */
+ * Checks the optimizer classes of a user's module. The tests of this project hold built-in classes
+ * to their contract; a class of a module is held to it here, when it is loaded.
+ *
+ * Invariant: a class that passes can be stepped without a check of its structure. */
 #include "optim/optim_module.h"
 
 #include <stdio.h>

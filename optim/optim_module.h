@@ -10,7 +10,7 @@
 #include "base/module_abi.h"
 #include "optim/optim.h"
 
-/* Behind symbol twinstep_optim_v1. */
+/* What stands behind the symbol twinstep_optim_v1. */
 struct optim_module {
     struct module_stamp stamp;
     const struct optim_class *const *classes; /* NULL-terminated */
@@ -27,7 +27,7 @@ struct optim_module {
                      sizeof(struct optim_group)),                                                  \
         (list)}
 
-/* Element `i` of a tensor; every dtype but f64 is carried by float. */
+/* Reads element `i` of a tensor. f64 is carried by double, every other dtype by float. */
 static inline double optim_load(const void *values, enum dtype dtype, size_t i) {
     return dtype == DTYPE_F64 ? ((const double *)values)[i] : (double)((const float *)values)[i];
 }
@@ -39,7 +39,8 @@ static inline void optim_store(void *values, enum dtype dtype, size_t i, double 
         ((float *)values)[i] = (float)x;
 }
 
-/* `x` rounded to the dtype: by way of f32, as PyTorch's kernels do, but for f64. */
+/* `x` rounded to the dtype. It goes through f32, as in PyTorch's kernels, unless the dtype is f64.
+ */
 static inline double optim_round(double x, enum dtype dtype) {
     switch (dtype) {
     case DTYPE_F64:
@@ -64,8 +65,9 @@ static inline double optim_round(double x, enum dtype dtype) {
 
 struct module;
 
-/* The module's classes, checked: names, key rows, sizes, slots, functions; none has the name of a
- * built-in. STATUS_INPUT "FILE: optimizer NAME: expected ..., got ...". */
+/* Checks the module's classes (names, key rows, sizes, slots, functions; none may have the name of
+ * a built-in) and hands out its list of them. STATUS_INPUT says "FILE: optimizer NAME: expected
+ * ..., got ...". */
 TWINSTEP_MUST_USE enum status optim_module_read(const struct module *module, size_t values_most,
                                                 const struct optim_class *const **out);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * SGD as _single_tensor_sgd of torch/optim/sgd.py: L2 decay goes into the gradient, the buffer
- * starts as the first gradient, undamped, and the LR multiplies the whole buffer.
- * found_inf is not looked at, as in adam.c. The buffer exists, and stays 0, without momentum.
- * grad_scale: gradients are divided by it first. */
+ * SGD as _single_tensor_sgd of torch/optim/sgd.py computes it: L2 decay goes into the gradient, the
+ * momentum buffer starts as the first gradient, undamped, and the LR multiplies the whole buffer.
+ *
+ * found_inf is not looked at, as in torch. Without momentum the buffer exists and stays 0.
+ * Gradients are divided by grad_scale first. */
 #include "optim/spread.h"
 
 #include "base/macro.h"

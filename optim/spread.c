@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Ranges over threads. Elements are independent, so who steps which moves no bit. */
+ * Deals the elements of all tensors to threads, or hands whole tensors to a backend's loops; and
+ * checks a call. Elements are independent, so who steps which moves no bit. */
 #include "optim/spread.h"
 
 #include <string.h>
@@ -8,7 +9,8 @@
 
 _Static_assert(STEP_SLOTS == OPTIM_SLOTS_MAX, "a range has the slots of its tensor");
 
-/* Elements of one piece of work: large enough to hide its cost, a multiple of RANGE_BLOCK. */
+/* Elements of one piece of work: enough that handing it out costs nothing beside it, and a multiple
+ * of RANGE_BLOCK, so that only a tensor's last block is partly filled. */
 enum { PIECE = 8192 };
 
 #define DECLARE_LOOP(NAME, name, variant) step_loop optim_##name##_range_##variant;
@@ -112,7 +114,8 @@ static struct step_range piece_of(const struct optim_call *call, const struct op
     return range_of(call, tensor, first, left < PIECE ? left : PIECE);
 }
 
-/* The tensors of one group and working type. */
+/* Steps the tensors of one group and working type with a backend's loop, STEP_RANGES of them a
+ * call. */
 static void spread_group(const struct optim_call *call, const struct optim_class *class_,
                          uint32_t group, int wide, optim_step_ranges step, const void *context) {
     step_loop *const loop = call->steps[wide]->loop[class_->loop];
@@ -137,7 +140,8 @@ void optim_spread(const struct optim_call *call, const struct optim_class *class
                 spread_group(call, class_, group, wide, step, context);
         return;
     }
-    /* One region for the whole call; each thread meets every tensor and takes its share of it. */
+    /* One parallel region serves the whole call: each thread meets every tensor and takes its share
+     * of the pieces. */
 #pragma omp parallel num_threads(call->threads)
     for (uint32_t i = 0; i < call->tensor_count; i++) {
         const struct optim_tensor *tensor = &call->tensors[i];

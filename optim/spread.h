@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Runs an element loop over all tensors of a call, on several threads or where the call's own
- * tables run it (a backend). Private to optim/. Checks what every class relies on; picks the
- * instruction set and the working type: f64 when the working copy or a slot is f64, else f32
- * (PyTorch's opmath). */
+ * What the built-in classes share: the list of them, the check of a call, and the walk that runs a
+ * loop over all tensors of a call, on several threads of this processor or by the loops of a
+ * backend. Private to optim/.
+ *
+ * It picks the instruction set and the working type, which is f64 when the working copy or a slot
+ * is f64, else f32 (PyTorch's opmath type). */
 #ifndef TWINSTEP_OPTIM_SPREAD_H
 #define TWINSTEP_OPTIM_SPREAD_H
 
@@ -35,7 +37,8 @@ typedef void (*optim_step_tensor)(optim_adafactor_loop loop, const struct optim_
                                   const struct step_range *range, const struct optim_group *group,
                                   const void *context);
 
-/* STATUS_INTERNAL when the call is not what optim.h promises; the text names the tensor. */
+/* Refuses a call that is not what optim.h promises, with STATUS_INTERNAL and a text that names the
+ * tensor or the class. Every step() begins with it. */
 TWINSTEP_MUST_USE enum status optim_check_call(const struct optim_call *call,
                                                const struct optim_class *class_);
 

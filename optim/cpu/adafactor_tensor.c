@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Adafactor on a whole tensor, in one thread. Elements: base/rule_optim.h; here the order of sums.
+ * One step of Adafactor on a whole tensor, in one thread. The arithmetic of an element is
+ * base/rule_optim.h; this file has the order of sums.
  *
  * Sums over a row, over the row statistics and over all elements (row-major) are law 2 in f64; a
  * sum over a column is one f64 chain down the rows. Each is rounded once to the working type, then
- * divided. Nothing is kept between passes: elements of the update are computed again. */
+ * divided. Nothing is kept between passes over the tensor: elements of the update are computed
+ * again, so no memory of its size is needed. */
 #include "optim/cpu/range.h"
 
 #include "base/sum.h"
@@ -15,7 +17,7 @@ struct pass {
     enum dtype param, slot;
     size_t rows, columns;
     carrier eps1, beta2, weight2;
-    carrier row_mean; /* of the row statistics */
+    carrier row_mean; /* the mean of the row statistics */
     struct range_block block;
 };
 
@@ -36,7 +38,8 @@ static carrier mean_of(double sum, size_t count) {
     return (carrier)sum / (carrier)count;
 }
 
-/* Tensor.norm(2) / numel ** 0.5 of a sum of squares. */
+/* The root mean square from a sum of squares, as Adafactor._rms has it: tensor.norm(2) /
+ * (tensor.numel() ** 0.5). */
 static carrier rms_of(double squares, size_t count) {
     return (carrier)real_sqrt_f64(squares) / (carrier)real_sqrt_f64((double)count);
 }
@@ -124,7 +127,8 @@ static carrier mean_of_rows(struct pass *pass) {
     return mean_of(sum_lanes_close_f64(&sum), pass->rows);
 }
 
-/* Elements first ... of one row, before they are clipped, in block.g. */
+/* Makes elements first .. first+count-1 of one row of the update, before it is clipped, in block.g.
+ */
 static void update_piece(struct pass *pass, size_t row, size_t first, size_t count) {
     carrier *g = pass->block.g;
     carrier *second = pass->block.slot[0];
@@ -154,7 +158,7 @@ static carrier rms_of_update(struct pass *pass) {
     return rms_of(sum_lanes_close_f64(&sum), pass->tensor->count);
 }
 
-/* What one element is divided by, multiplied by, averaged and decayed with. */
+/* The numbers with which an element of the update is divided, multiplied, averaged and decayed. */
 struct ending {
     carrier divisor, lr, beta1, weight1, minus_decay;
     int averaged;
@@ -198,7 +202,8 @@ void VARIANT(optim_adafactor_tensor)(const struct optim_tensor *tensor,
     pass.weight2 = (carrier)(1.0 - s->beta2);
     pass.row_mean = (carrier)1;
     double lr = s->lr;
-    if (s->scale_parameter) { /* max(eps2, RMS): a Python float, or an f32 tensor */
+    if (s->scale_parameter) { /* the scale is max(eps2, RMS): a Python float, or an f32 tensor,
+                                 which the rate joins in f32 */
         const carrier rms = rms_of_param(&pass);
         lr = rms > (carrier)s->eps2 ? (double)(rms * (carrier)s->lr) : s->eps2 * s->lr;
     }

@@ -15,11 +15,12 @@
 #include "kernels/step.h"
 #include "optim/optim.h"
 
-/* Of one step; lr is what scale_parameter multiplies. */
+/* The numbers of one step. With scale_parameter, lr is what the parameter's scale is multiplied by.
+ */
 struct optim_adafactor_scalars {
     double lr, weight_decay, eps1, eps2, clip_threshold, beta1, beta2;
     int scale_parameter;
-    int averaged; /* beta1 is in use */
+    int averaged; /* there is a first moment, with beta1 */
 };
 
 #if defined(TWINSTEP_VARIANT)
@@ -31,12 +32,13 @@ struct optim_adafactor_scalars {
 
 #define RANGE_LOOP(NAME, name, with) step_loop VARIANT(optim_##name##_range);
 STEP_RULES(RANGE_LOOP, )
-/* `range` is the whole of `tensor`. */
+/* Steps a whole tensor by Adafactor; `range` is the whole of `tensor`. */
 void VARIANT(optim_adafactor_tensor)(const struct optim_tensor *tensor,
                                      const struct step_range *range,
                                      const struct optim_adafactor_scalars *scalars);
 
-/* `lanes`: struct sum_lanes_* of this accumulator; values of this carrier. */
+/* Appends the squares of `count` values of this carrier to `lanes`, a struct sum_lanes_* of this
+ * accumulator. */
 void VARIANT(optim_squares)(const void *values, size_t count, void *lanes);
 
 struct range_block {
@@ -68,7 +70,8 @@ static inline void range_store(const carrier *block, void *values, enum dtype dt
             ((float *)values)[first + i] = (float)block[i];
 }
 
-/* Gradients as they are stored, divided by the loss scale and rounded to their dtype again. */
+/* Loads gradients as they are stored, divides them by the loss scale and rounds them to their dtype
+ * again: torch unscales in place. */
 static inline void range_load_gradient(carrier *out, const struct step_range *range, size_t first,
                                        size_t count) {
     range_load(out, range->gradient, range->gradient_dtype, first, count);
@@ -78,7 +81,7 @@ static inline void range_load_gradient(carrier *out, const struct step_range *ra
         out[i] = carrier_store((accumulator)(out[i] / scale), range->gradient_dtype);
 }
 
-/* The working copy; where it is a master, the parameter becomes its rounding. */
+/* Stores the working copy. Where that is a master, the parameter becomes its rounding. */
 static inline void range_store_param(struct range_block *block, const struct step_range *range,
                                      size_t first, size_t count) {
     range_store(block->p, step_working(range), step_working_dtype(range), first, count);
@@ -88,11 +91,12 @@ static inline void range_store_param(struct range_block *block, const struct ste
     range_store(block->stored, range->param, range->param_dtype, first, count);
 }
 
-/* What a rule does to the numbers of a block; `k`: what it needs of the step. */
+/* Applies a rule to all numbers of a block; `k` is what it needs of the step. */
 typedef void (*range_rule)(struct range_block *block, const void *k, enum dtype param,
                            enum dtype slot);
 
-/* Blocks of `slots` slots go in, through the rule and out; further slots are +0 in them. */
+/* Takes the range through the rule, block by block: loads a block with `slots` slots, applies the
+ * rule, stores it. Slots that the rule does not have are +0 in the block. */
 static inline void range_step(const struct step_range *range, int slots, range_rule rule,
                               const void *k) {
     const enum dtype param = step_working_dtype(range);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Squares of gradients onto the lanes of law 2, in this variant's accumulator. */
+ * Appends squares of gradients to the lanes of a sum of law 2, in the accumulator of this variant;
+ * optim/append_squares.c chooses the variant. */
 #include "optim/cpu/range.h"
 
 #include "base/sum.h"
