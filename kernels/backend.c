@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Chooses the table for this machine and measures scratch. Holds no arithmetic of tensors.
+ * Chooses the table of ops for this machine and measures scratch. Holds no arithmetic of tensors.
+ *
  * Invariant: which instruction set is chosen moves no bit (tests/kernels proves it). */
 #include "kernels/cpu/exact.h"
 #include "kernels/cpu/gemm.h"
@@ -29,7 +30,8 @@ const char *isa_name(enum isa isa) {
     return names[isa];
 }
 
-/* The levels of the x86-64 psABI, by those of their parts that processors lack in practice. */
+/* Whether this machine has a set. The sets are levels 2 to 4 of the x86-64 psABI; asked for are
+ * only those of their parts that processors lack in practice. */
 static int machine_has(enum isa isa) {
     const int v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
                    __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");

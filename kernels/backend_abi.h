@@ -19,44 +19,46 @@
 #include "kernels/squares.h"
 #include "kernels/step.h"
 
-/* What the ops run on, one thing at a time: {"device", "NVIDIA H100 80GB HBM3"}. Names are words of
- * a-z, 0-9 and _; of one module every name comes once. "device" is always there and first. */
+/* One fact of what the ops run on, as {"device", "NVIDIA H100 80GB HBM3"}. Names are words of a-z,
+ * 0-9 and _, and each comes once in a module. "device" is always there and is the first. */
 struct backend_fact {
     char name[32];
-    char text[120];    /* never empty; what cannot be found out is left out */
-    int32_t momentary; /* 1: what it is now and may be something else later (clocks) */
+    char text[120];    /* never empty: what cannot be found out is left out of the list */
+    int32_t momentary; /* 1: it holds now and may be something else later (clocks) */
 };
 #define BACKEND_FACTS_MAX 32
 
 struct backend {
     struct module_stamp stamp;
-    const char *name; /* "cuda", "shim" */
+    const char *name; /* "cuda", or what a test's module is called */
     uint64_t layout;  /* BACKEND_LAYOUT (kernels/backend_layout.h) */
-    /* STATUS_UNSUPPORTED, with one line that says what is missing: no driver, no device. */
+    /* Called once, before everything else. STATUS_UNSUPPORTED, with one line that says what is
+     * missing: no driver, no device. */
     enum status (*open)(void);
-    /* After open: fills at most BACKEND_FACTS_MAX. */
+    /* May be called after open(). Fills in at most BACKEND_FACTS_MAX facts. */
     enum status (*describe)(struct backend_fact *facts, uint32_t *out_count);
     /* Memory that ops and the host both see. */
     struct arena_source memory;
-    /* Until all ops are done; the first thing that went wrong since the last call. */
+    /* Waits until all ops are done. Returns the first thing that went wrong since the last call. */
     enum status (*wait)(void);
-    /* What of the call its tables do not have, as a scenario calls it; NULL: nothing. */
+    /* Names what of the call its tables do not have, as a scenario calls it; NULL: nothing is
+     * missing. */
     const char *(*refuses)(const struct op_call *call);
-    /* As backend_ops() and backend_scratch() of kernels/op.h. */
+    /* As backend_ops() and backend_scratch() of kernels/op.h, for this backend. */
     enum status (*ops)(enum dtype compute, enum dtype accumulate, const struct op_table **out);
     enum status (*scratch)(const struct op_limits *limits, size_t *out_bytes);
-    /* Of `count` tensors, behind all ops that were called; done when `wait` returns. The lists may
-     * go when the call returns. */
+    /* The leaf hashes of `count` tensors, and how far tensors moved, behind all ops that were
+     * called. They are done when `wait` returns; the lists may go when the call returns. */
     void (*leaves)(const struct leaves_args *tensors, size_t count);
     void (*moves)(const struct moves_args *tensors, size_t count);
-    /* An optimizer's step, of working type f32 and f64, behind all ops that were called; done when
-     * `wait` returns. */
+    /* The loops of an optimizer's step, for working type f32 and f64. They run behind all ops that
+     * were called and are done when `wait` returns. No loop may be NULL. */
     const struct step_table *steps[2];
-    /* What such a step did, as `moves`. */
+    /* What such a step did to tensors, under the same terms as `leaves`. */
     void (*reads)(const struct reads_args *args, const struct reads_tensor *tensors, size_t count);
-    /* Of gradients, as `moves`. */
+    /* Sums of squares of gradients, likewise. */
     void (*squares)(const struct squares_args *vectors, size_t count);
-    /* Of tensors of two runs of this backend, as `moves`. */
+    /* Distances between tensors of two runs of this backend, likewise. */
     void (*pairs)(const struct pairs_args *tensors, size_t count);
 };
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The stamp is checked by base/module.c, the structs of ops here. */
+ * Finds, checks and opens a module that holds a backend. The stamp is checked by base/module.c;
+ * here, that the module was built from the same headers and that every function of its tables is
+ * there. */
 #include "kernels/backend_module.h"
 
 #include <stdio.h>

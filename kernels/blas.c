@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Opens the library and says what it is. */
+ * Opens OpenBLAS and says what it is; says which cuBLAS the loader would find. It multiplies
+ * nothing itself.
+ *
+ * OpenBLAS chooses its kernels by a core type, which OPENBLAS_CORETYPE overrides without a look at
+ * the processor; so that variable is checked here first. */
 #include "kernels/blas.h"
 
 #include <stdio.h>
@@ -13,7 +17,8 @@
 
 enum need { NEED_NOTHING = 0, NEED_AVX, NEED_FMA4, NEED_FMA, NEED_AVX2, NEED_AVX512, NEED_BF16 };
 
-/* driver/others/dynamic.c of OpenBLAS 0.3.21, corename[]; the instruction sets its kernels use. */
+/* The core types of OpenBLAS 0.3.21 (driver/others/dynamic.c, corename[]), each with the
+ * instruction set that its kernels use. */
 static const struct {
     const char *name;
     enum need need;

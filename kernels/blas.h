@@ -31,15 +31,15 @@ struct blas {
     char core[64];    /* kernels in use: "Haswell", "SkylakeX", ... */
 };
 
-/* STATUS_UNSUPPORTED: not installed; STATUS_INPUT: OPENBLAS_CORETYPE names a core type that is not
- * known or that this processor lacks. */
+/* Opens OpenBLAS. STATUS_UNSUPPORTED: it is not installed. STATUS_INPUT: OPENBLAS_CORETYPE names a
+ * core type that OpenBLAS does not know or that this processor lacks. */
 TWINSTEP_MUST_USE enum status blas_open(struct blas *out);
 
-/* Version of the cuBLAS that the loader finds, of CUDA 13 or 12: "13.1.0 (libcublas.so.13)"; it
- * stays loaded. STATUS_UNSUPPORTED: none is found. */
+/* Writes the version of the cuBLAS (of CUDA 13 or 12) that the loader finds, as "13.1.0
+ * (libcublas.so.13)"; the library stays loaded. STATUS_UNSUPPORTED: none is found. */
 TWINSTEP_MUST_USE enum status blas_cublas_version(char *text, size_t size);
 
-/* Refuses `core` (NULL or "": not forced) as blas_open does. */
+/* Refuses a core type as blas_open does. NULL and "" mean that none is forced. */
 TWINSTEP_MUST_USE enum status blas_check_core(const char *core);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Addresses and comparisons of dropout. */
+ * Makes dropout's masks on the CPU: the addresses of their random words, and the comparisons.
+ * kernels/cuda/masks.h is the same for a device. */
 #include "kernels/dropout.h"
 
 #include "determinism/stream.h"
@@ -34,13 +35,13 @@ enum status dropout_check(const struct dropout_extent *extent) {
     return stream_pack(&last, &unused);
 }
 
-/* Elements first .. first + count - 1 of the address. */
+/* Masks of elements first .. first+count-1 of the address, by law 12. */
 static void addressed(const struct dropout *dropout, const struct sequence *sequence,
                       uint64_t first, uint32_t count, uint8_t *out) {
     const struct stream_address address = address_of(dropout, sequence);
     struct stream_site site;
     uint32_t words[WORDS];
-    /* Cannot fail after dropout_check; an op has no way to report. */
+    /* This cannot fail after dropout_check; an op has no way to report an error. */
     if (stream_pack(&address, &site) != STATUS_OK) site = (struct stream_site){{{0}}};
     for (uint32_t done = 0; done < count; done += WORDS) {
         const uint32_t left = count - done;
@@ -51,7 +52,8 @@ static void addressed(const struct dropout *dropout, const struct sequence *sequ
     }
 }
 
-/* Elements first .. first + count - 1 of the tensor; kept where u < keep in f32, as Dropout.cu. */
+/* Masks of elements first .. first+count-1 of the tensor as it lies in memory. An element is kept
+ * where u < keep in f32, as in PyTorch's aten/src/ATen/native/cuda/Dropout.cu. */
 static void by_place(const struct dropout *dropout, uint64_t first, uint32_t count, uint8_t *out) {
     const float keep = (float)dropout->keep;
     for (uint32_t i = 0; i < count; i++) {

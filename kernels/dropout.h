@@ -21,19 +21,19 @@ struct dropout {
     enum dropout_map map;
     double keep; /* 1 - rate, in (0, 1) */
     uint64_t seed;
-    /* addressed */
-    uint32_t op, layer, update; /* fields of the address; layer 0 is none */
+    /* of DROPOUT_ADDRESSED */
+    uint32_t op, layer, update; /* fields of the address; layer 0 means none */
     uint32_t rank_samples;      /* samples of one emulated rank; 0: ranks are not emulated */
     int same_masks;             /* every emulated rank draws as rank 0 */
     /* torch */
-    uint64_t offset;    /* of the generator, before this launch */
-    uint64_t threads;   /* torch_threads() */
+    uint64_t offset;    /* offset of the generator before this launch */
+    uint64_t threads;   /* torch_threads() of the launch */
     uint32_t vector;    /* elements per thread: 1, 2, 4, 8 */
     uint32_t first_row; /* physical row at which the call's tensor starts */
     uint32_t length;    /* rows of each sequence, padding included */
 };
 
-/* What a run will ask for, checked once at load. */
+/* The largest of each address field that a run will ask for; checked once, at load. */
 struct dropout_extent {
     uint64_t layers, samples, ranks, positions, channels, heads;
 };
@@ -41,11 +41,12 @@ struct dropout_extent {
 /* STATUS_INPUT names the address field that such a run would overflow. */
 TWINSTEP_MUST_USE enum status dropout_check(const struct dropout_extent *extent);
 
-/* Row `position` of a sequence, C channels: out[c] is 1 where the element is kept, else 0. */
+/* The mask of row `position` of a sequence with C channels: out[c] is 1 where the element is kept,
+ * else 0. */
 void dropout_activation(const struct dropout *dropout, const struct sequence *sequence,
                         uint32_t position, uint32_t C, uint8_t *out);
 
-/* Keys 0 .. count-1 of one query and head (of H). */
+/* The mask of keys 0 .. count-1 of one query and head; the call has H heads. */
 void dropout_attention(const struct dropout *dropout, const struct sequence *sequence, uint32_t H,
                        uint32_t head, uint32_t query, uint32_t count, uint8_t *out);
 

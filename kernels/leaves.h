@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Leaf hashes of a tensor where its memory is: what a digest needs of it (determinism/digest.h).
+ * The leaf hashes of a tensor (determinism/digest.h), made where its memory is.
  *
- * A backend makes them on its device, so that the host reads 384 bytes for every 64 KiB and hashes
- * those. Invariant: the leaves, and so the digest, are those that the host makes of the values. */
+ * A backend makes them on its device, so that the host reads 384 bytes for every 64 KiB of the
+ * tensor and hashes those. Invariant: the leaf hashes, and so the digest, are those that the host
+ * makes of the same values. */
 #ifndef TWINSTEP_KERNELS_LEAVES_H
 #define TWINSTEP_KERNELS_LEAVES_H
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How far a tensor moved, by blocks of law 2: what is recorded of an update (trainer/measure.h),
- * made where the tensor's memory is.
+ * Update sizes: how far a tensor moved in an update (trainer/measure.h), by blocks of law 2, made
+ * where the tensor's memory is.
  *
  * A block's sums are law 2's, in f64; whoever asked joins the blocks. No bit of a training depends
- * on them. Invariant: they are the host's (trainer/distance.h). */
+ * on them. Invariant: they are the sums that the host makes (trainer/distance.h). */
 #ifndef TWINSTEP_KERNELS_MOVES_H
 #define TWINSTEP_KERNELS_MOVES_H
 

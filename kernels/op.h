@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The operations a training is made of: argument structs and the table a backend fills.
  *
- * kernels/cpu/ and (later) kernels/cuda/ mirror each other op by op: same names, same structs, same
+ * kernels/cpu/ and kernels/cuda/ mirror each other op by op: same names, same structs, same
  * arithmetic headers. An op knows nothing of models, losses or optimizers. It reads and writes only
  * what its arguments point to and allocates nothing: scratch comes with the call.
  *
@@ -32,7 +32,7 @@ struct linear_forward_args {
     void *y;
 };
 
-/* y[r,:] = round(y[r,:] + b): the bias of a linear layer, behind its finished chain (law 17). */
+/* y[r,:] = round(y[r,:] + b): adds the bias of a linear layer to its finished chains (law 17). */
 struct bias_args {
     struct row_list rows;
     uint32_t C;
@@ -77,7 +77,8 @@ struct embedding_weight_args {
     void *acc; /* (V, C), accumulation dtype */
 };
 
-/* Where RMSNorm rounds: Llama rounds x * rstd before the weight, OLMo-2 only after it. */
+/* Where RMSNorm rounds: Llama rounds x * rstd before the weight, OLMo-2 only after it
+ * (transformers, LlamaRMSNorm and Olmo2RMSNorm). */
 enum norm_rounding { NORM_ROUND_BEFORE_WEIGHT = 0, NORM_ROUND_AFTER_WEIGHT = 1 };
 
 /* rstd = 1 / sqrt(sum(x^2) / C + eps), law 2 sum; y = rmsnorm(x) * w as base/rule.h says.
@@ -148,7 +149,8 @@ struct attention_forward_args {
     const struct dropout *dropout; /* of the probabilities; NULL: none */
 };
 
-/* Recomputes the probabilities (same bits), writes dq, dk, dv. dq may not alias q. */
+/* Recomputes the probabilities (the same bits as in the forward) and writes dq, dk and dv. dq may
+ * not alias q. */
 struct attention_backward_args {
     const struct sequence *sequences;
     uint32_t count;
@@ -167,7 +169,8 @@ struct swiglu_forward_args {
     void *out;
 };
 
-/* dgate and dup from dout; may overwrite nothing it reads. */
+/* Writes dgate and dup, the gradients of the forward's inputs, from dout. They may not alias what
+ * the op reads. */
 struct swiglu_backward_args {
     struct row_list rows;
     uint32_t C;
@@ -216,8 +219,8 @@ struct close_args {
     void *gradient; /* carrier of storage */
 };
 
-/* result = sum of squares of `count` stored values, law 2, f64. Done when it returns, even where
- * the call is queued: `result` may be the host's own. */
+/* result = sum of squares of `count` stored values, by law 2, in f64. It is there when the op
+ * returns, even where the call is queued, since `result` may be the host's own memory. */
 struct square_args {
     size_t count;
     enum dtype storage;
@@ -242,14 +245,14 @@ struct convert_args {
     void *destination;
 };
 
-/* memory = the word over and over, from its first byte on; `memory` lies at a multiple of 4. */
+/* Writes the word over and over, from its first byte on; `memory` lies at a multiple of 4. */
 struct fill_args {
     size_t bytes;
     uint32_t word;
     void *memory;
 };
 
-/* One table per (carrier, accumulator) pair of an instruction set. */
+/* The functions of one (carrier, accumulator) pair of an instruction set, or of a device. */
 struct op_table {
     const char *name; /* "f32_f32_v4", ... */
     void (*linear_forward)(const struct op_call *, const struct linear_forward_args *);
@@ -283,7 +286,7 @@ enum isa { ISA_AUTO = 0, ISA_BASE, ISA_V3, ISA_V4, ISA_COUNT };
 /* "auto", "base", "v3", "v4". */
 const char *isa_name(enum isa isa);
 
-/* What ISA_AUTO means on this machine; any other value as it is. */
+/* The set that ISA_AUTO means on this machine; any other value is returned as it is. */
 enum isa backend_isa(enum isa isa);
 
 /* The table for a compute and an accumulation dtype. STATUS_UNSUPPORTED when this machine lacks the
@@ -291,7 +294,7 @@ enum isa backend_isa(enum isa isa);
 TWINSTEP_MUST_USE enum status backend_ops(enum isa isa, enum dtype compute, enum dtype accumulate,
                                           const struct op_table **out);
 
-/* Largest problem of a run; fixes the size of op_call.scratch. */
+/* The largest problem of a run, which fixes the size of op_call.scratch. */
 struct op_limits {
     uint32_t rows;   /* most rows of one call */
     uint32_t norms;  /* most rows of one norm; 0: as rows */
@@ -299,12 +302,14 @@ struct op_limits {
     uint32_t length; /* longest sequence */
     uint32_t H, G, D;
     int threads;
-    size_t library; /* elements of the largest weight that may go through a library; 0: none does */
+    size_t library; /* elements of the largest weight that may go through a library; 0: none may */
     int order_free; /* calls may be order_free */
-    uint32_t library_bytes; /* of a number that a library multiplies: 2, 4 or 8; 0: not known */
+    uint32_t
+        library_bytes; /* bytes of a number that the library multiplies: 2, 4 or 8; 0: not known */
 };
 
-/* Bytes of scratch that every op of the backend is content with, for any pair. */
+/* Bytes of scratch that are enough for every op of the CPU's backend and every number pair.
+ * STATUS_INPUT: no threads, or heads or sequences beyond what attention can have. */
 TWINSTEP_MUST_USE enum status backend_scratch(const struct op_limits *limits, size_t *out_bytes);
 
 #endif

@@ -49,26 +49,31 @@ struct racing {
     uint32_t chunk; /* terms per chunk, >= 1; default 16 */
 };
 
-/* Products of linear ops that were to go through a library, and those it had no allowed way for:
- * the kernel of mode invariant computed them. Counted on the host, when an op is called. */
+/* Counts the products of linear ops that were to go through a library, and those among them that
+ * the library had no allowed way for, so that the kernel of mode invariant computed them. They are
+ * counted on the host, when an op is called. */
 struct library_count {
     uint64_t products, ours;
     uint64_t first[3]; /* M, N and K of the first of ours */
 };
 
-/* What modes `fast` and `deterministic` of a device leave to its library, linear layers, and what
- * the library may do there: numerics.determinism.*, one mechanism each. What a mode leaves free is
- * what its results may hang on besides the values. */
+/* What modes `fast` and `deterministic` of a device leave to its library (linear layers), and what
+ * the library may do there: one mechanism each, by the keys numerics.determinism.*. Whatever a mode
+ * leaves free, results may depend on beside the values. */
 struct library_mode {
-    int pinned;  /* workspace of one size at one place; else the library's own */
-    int ordered; /* one stream; else several work at once */
-    int split_k; /* a sum's terms may be dealt to several workers whose sums are joined */
-    int atomics; /* atomics are allowed (own kernels: op_call.racing) */
-    int fill;    /* scratch is all NaN before it is written */
-    struct library_count *count; /* goes up with each op; NULL: nobody asks */
+    int pinned;  /* the library's workspace has one size and one place; else it is the library's own
+                  */
+    int ordered; /* products come one after another on one stream; else several streams work at once
+                  */
+    int split_k; /* the terms of a sum may be dealt to several workers, whose sums are joined */
+    int atomics; /* the library may use atomics (for our own kernels, op_call.racing says so) */
+    int fill;    /* scratch is filled with NaN before it is written, to show who reads what nobody
+                    wrote */
+    struct library_count *count; /* counters that go up with each op; NULL: nobody asks */
 };
 
-/* Which instance of an op this is: field `op` (9 bits) of a stream address is site * 4 + pass. */
+/* Which pass of which op this is. In a stream's address the field `op` (9 bits) is site * 4 + pass.
+ */
 enum op_pass { PASS_FORWARD = 0, PASS_INPUT = 1, PASS_WEIGHT = 2 };
 enum op_site {
     SITE_NONE = 0,
@@ -101,15 +106,15 @@ enum op_site {
 
 /* Roundings inside products and attention other than `compute` (law 6, law 11). */
 struct op_rounding {
-    /* Operands of linear layers' and attention's products are rounded to it on the way in: tf32 (as
-     * cvt.rna.tf32.f32), bf16 or f16; any other dtype leaves them as they are. */
+    /* The operands of the products of linear layers and attention are rounded to this dtype on the
+     * way in: tf32 (as cvt.rna.tf32.f32), bf16 or f16. Any other dtype leaves them as they are. */
     enum dtype product;
     /* Attention's scores, probabilities and their gradients are rounded to it, until they enter a
      * product. Its carrier is that of `compute`. */
     enum dtype score;
 };
 
-/* What every op gets. Plain data; the caller owns everything. */
+/* What every op gets beside its own arguments. Plain data; the caller owns everything. */
 struct op_call {
     enum dtype compute;                 /* outputs are rounded to it */
     int threads;                        /* >= 1; moves no bit */
@@ -119,10 +124,10 @@ struct op_call {
     const struct racing *racing; /* mode atomic; NULL: no sum races */
     const struct blas *blas;     /* linear layers through a library (kernels/blas.h); NULL: ours */
     const struct library_mode *library; /* the same on a device; NULL: ours */
-    int order_free; /* law 16: sums are exact; accumulators of weights are struct exact_sum */
-    /* 1: the op may still be running when it returns, in order behind those called before it; who
+    int order_free; /* law 16: sums are exact, and accumulators of weights are struct exact_sum */
+    /* 1: the op may still be running when it returns, in order behind those called before it. Who
      * reads on the host what ops write, or writes what they read, waits first (the backend's
-     * wait()). The CPU's ops are done when they return. */
+     * wait()). The CPU's ops are always done when they return. */
     int queued;
     uint32_t rows, first_row; /* physical rows of the forward call; 0: not known */
     uint32_t length;          /* rows of each of its sequences, padding included; 0: not known */

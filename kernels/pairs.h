@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How far a tensor of one run is from that of another, by blocks of law 2: what is recorded of two
- * runs in lockstep (experiment/pair.h), made where both tensors' memory is.
+ * Distances between a tensor of one run and the same tensor of another, by blocks of law 2: what is
+ * recorded of two runs in lockstep (experiment/pair.h), made where both tensors' memory is.
  *
  * A block's sums are law 2's, in f64; whoever asked joins the blocks. No bit of a training depends
- * on them. Invariant: they are the host's (trainer/distance.h). */
+ * on them. Invariant: they are the sums that the host makes (trainer/distance.h). */
 #ifndef TWINSTEP_KERNELS_PAIRS_H
 #define TWINSTEP_KERNELS_PAIRS_H
 
@@ -14,13 +14,14 @@
 
 #define PAIRS_BLOCK ((size_t)4096) /* numbers; SUM_BLOCK of base/sum.h */
 
-/* Sums of products: of x - y; of x - start; of x - x_old; of y - y_old; of the last two. */
+/* Sums of squares of x - y; of x - start; of x - x_old; of y - y_old; and the sum of the products
+ * of the last two differences. */
 enum pairs_sum { PAIRS_GAP = 0, PAIRS_TRAVEL, PAIRS_XX, PAIRS_YY, PAIRS_XY, PAIRS_SUMS };
 
 struct pairs_block {
     double sum[PAIRS_SUMS];
-    uint64_t changed; /* numbers with other bits in y; 0 where dtypes differ */
-    int64_t ulp;      /* the largest of base/rule_ulp.h; likewise */
+    uint64_t changed; /* how many numbers have other bits in y; 0 where the dtypes differ */
+    int64_t ulp; /* the largest distance in ulps (base/rule_ulp.h); 0 where the dtypes differ */
 };
 
 struct pairs_args {

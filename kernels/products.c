@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Chooses the instruction set of a block's sum. */
+ * Chooses the instruction set of a block's sum; the sum itself is kernels/cpu/block_products.c. */
 #include "kernels/products.h"
 
 #include "kernels/op.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The sum of losses, raced on. */
+ * The sum of losses in mode atomic, which threads race on. */
 #include "kernels/racing_sum.h"
 
 #include "base/sum.h"

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Addresses and permutations of mode `shuffled`; sums of doubles in such an order. */
+ * Permutations of mode `shuffled`, from their addresses to the order of a tile, and sums of doubles
+ * in such an order. The ops of kernels/cpu/ and kernels/cuda/ do the sums of tensors themselves. */
 #include "kernels/shuffle.h"
 
-/* Cards to sort, their spare, and the order, 64-byte granules. */
+/* The scratch holds the cards to sort, as many to sort them with, and the order; in granules of 64
+ * bytes. */
 size_t shuffle_bytes(size_t chunks) {
     const size_t bytes = chunks * (2 * sizeof(struct stream_card) + sizeof(uint32_t));
     return (bytes + 63) / 64 * 64;
@@ -37,7 +39,8 @@ struct shuffle shuffle_open(const struct op_call *call, enum op_pass pass) {
         address_of(call->order, (uint64_t)call->site * 4 + (uint64_t)pass, call->layer);
     address.side = (enum stream_side)call->side;
     struct shuffle out = {.seed = call->order->seed, .chunk = call->order->chunk};
-    /* Cannot fail after shuffle_check; an op has no way to report, and no order to fall back to. */
+    /* This cannot fail after shuffle_check; an op has no way to report, and there is no order to
+     * fall back to. */
     if (stream_pack(&address, &out.site) != STATUS_OK) out.site = (struct stream_site){{{0}}};
     return out;
 }
@@ -66,7 +69,7 @@ static double chunk_sum(const double *terms, size_t count) {
     return sum;
 }
 
-/* Chunk `index` of `width` terms; the last one is shorter. */
+/* The sum of chunk `index` of `width` terms; the last chunk is shorter. */
 static double chunk_at(const double *terms, size_t count, size_t width, size_t index) {
     const size_t first = index * width;
     const size_t left = count - first;

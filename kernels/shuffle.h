@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The order of sums in mode `shuffled` (laws.md, section 9): which permutation joins the chunks of
- * an output. Integer work only, but for shuffle_sum and shuffle_join, which add doubles.
+ * The order of sums in mode `shuffled` (law 9 of docs/DETERMINISM.md): which permutation joins the
+ * chunks of an output. Integer work only, but for shuffle_sum and shuffle_join, which add doubles.
  *
  * The law, completed. A call cuts its n terms into chunks of order.chunk consecutive terms, each a
- * chain from +0. The chunk sums are added to +0 one by one, in the permutation of the output's
- * 64 x 64 tile; where the op continues an accumulator, that joined sum is then added to it once.
- * A tile draws one key per chunk index, so an output with fewer chunks than its neighbours takes
- * the same permutation with the larger indices left out. Rows are counted within the op's call.
+ * chain from +0. The chunk sums are added to +0 one by one, in the permutation of the output's 64 x
+ * 64 tile; where the op continues an accumulator, that joined sum is then added to it once. A tile
+ * draws one key per chunk index, so an output with fewer chunks than its neighbours takes the same
+ * permutation with the larger indices left out. Rows are counted within the op's call.
+ *
  * Invariant: an order is a function of (seed, update, sample, side, layer, site, pass, tile). */
 #ifndef TWINSTEP_KERNELS_SHUFFLE_H
 #define TWINSTEP_KERNELS_SHUFFLE_H
@@ -20,7 +21,7 @@
 
 #define SHUFFLE_TILE 64u
 
-/* Most chunks of one tile: its 2^16 draws give half as many keys. */
+/* The most chunks of one tile: of its 2^16 draws each key takes two. */
 #define SHUFFLE_CHUNKS 32768u
 
 /* The fourth value of a stream address's pass: sums inside one row (exp-sums). */
@@ -34,7 +35,7 @@ struct shuffle {
     int ascending;  /* chunks join from the first to the last (mode shaped); nothing is drawn */
 };
 
-/* What a run will ask for, checked once at load. */
+/* The largest of each that a run will ask for; checked once, at load. */
 struct shuffle_extent {
     uint64_t rows;    /* most output rows of one call (tokens, N of a weight, V of an embedding) */
     uint64_t columns; /* most output columns */
@@ -56,7 +57,7 @@ static inline int shuffle_active(const struct op_call *call, enum sum_kind kind)
 /* The instance of a call that shuffle_active and shuffle_check have accepted. */
 struct shuffle shuffle_open(const struct op_call *call, enum op_pass pass);
 
-/* Chunks of a contraction of `terms` terms that is cut into `parts`. */
+/* The chunks of a contraction of `terms` terms that mode shaped cuts into `parts`. */
 struct shuffle shuffle_split(uint32_t parts, size_t terms);
 
 /* Chunks of a sum of `terms` terms; 0 terms have 0 chunks. */

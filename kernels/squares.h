@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Sums of squares by blocks of law 2, of one tensor or of several as one vector: what the norms of
- * law 7 are made of (optim/clip.c), where the gradients' memory is.
+ * Sums of squares by blocks of law 2, of one tensor or of several as one vector, made where the
+ * gradients' memory is. Norms of law 7 are made of them (optim/clip.c).
  *
- * A block's sum is law 2's; whoever asked joins the blocks. Invariant: it is the host's. */
+ * A block's sum is law 2's; whoever asked joins the blocks. Invariant: it is the sum that the host
+ * makes. */
 #ifndef TWINSTEP_KERNELS_SQUARES_H
 #define TWINSTEP_KERNELS_SQUARES_H
 
@@ -13,7 +14,7 @@
 
 #define SQUARES_BLOCK ((size_t)4096) /* numbers; SUM_BLOCK of base/sum.h */
 
-/* A tensor of a vector, which begins at its number `first`. */
+/* A tensor that is a piece of a vector, in which it begins at number `first`. */
 struct squares_piece {
     const void *values;
     size_t first;
@@ -21,9 +22,10 @@ struct squares_piece {
 
 struct squares_args {
     enum dtype storage; /* of the numbers, which lie in its carrier */
-    int wide;           /* sums are f64's; else f32's, of f32 numbers */
+    int wide;           /* 1: sums are in f64; 0: in f32, of f32 numbers */
     size_t count;       /* numbers */
-    const void *values; /* (count); NULL: the pieces, by ascending `first` from 0 */
+    const void *values; /* (count); NULL: the numbers are those of the pieces, by ascending `first`
+                           from 0 */
     const struct squares_piece *piece;
     size_t pieces;
     double *blocks; /* (squares_blocks(count)); written */

@@ -4,8 +4,9 @@
  *
  * Numbers come as doubles of the framework's Python code and are rounded to the working type by who
  * runs the loop: f32, or f64 where the working copy or a slot is f64. The arithmetic of an element
- * is base/rule*.h. Invariant: elements know nothing of each other, so who steps which, and where,
- * moves no bit. Usable without a variant, in C and in CUDA C++. */
+ * is base/rule*.h. Usable without a variant, in C and in CUDA C++.
+ *
+ * Invariant: elements know nothing of each other, so who steps which, and where, moves no bit. */
 #ifndef TWINSTEP_KERNELS_STEP_H
 #define TWINSTEP_KERNELS_STEP_H
 
@@ -17,8 +18,8 @@
 #define STEP_SLOTS 4   /* OPTIM_SLOTS_MAX of optim/optim.h */
 #define STEP_RANGES 32 /* of one call, at most */
 
-/* Elements first ... first + count - 1 of one tensor; pointers are to its element 0, in carriers of
- * the dtypes named. Slots that a rule does not have are not looked at. */
+/* Elements first .. first+count-1 of one tensor. Pointers are to its element 0, in carriers of the
+ * dtypes named. Slots that a rule does not have are not looked at. */
 struct step_range {
     enum dtype param_dtype;
     enum dtype master_dtype; /* meaningful when master != NULL */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Units of attention work, packing, probabilities, and products over keys (law 6; law 9 where sums
- * are shuffled). Forward and backward compute the probabilities here, so they get the same bits. */
+ * What attention's forward and backward share (law 6; law 9 where sums are shuffled): dealing the
+ * work into units, packing operands, the probabilities, and products over keys. Both directions
+ * compute the probabilities here, so they get the same bits. */
 #include "kernels/cpu/attention.h"
 
 #include "base/splits.h"
@@ -157,8 +158,8 @@ void VARIANT(attention_drop)(const struct attention_task *task, const struct att
 
 /* ---- orders of law 9 ---- */
 
-/* The order of the tile that counted row `row` and column `column` lie in; drawn anew only when
- * the tile changes. */
+/* The order of the tile in which row `row` and column `column` of the call lie. It is drawn anew
+ * only when the tile changes. */
 struct tile_order {
     struct shuffle shuffle;
     uint64_t row_tile, column_tile;
@@ -187,10 +188,10 @@ static void tile_move(struct tile_order *tile, const struct attention_task *task
 
 /* ---- probabilities ---- */
 
-/* Element-wise work on a row of keys goes on to a whole number of vectors: what it makes of the
+/* Element-wise work on a row of keys runs on to a whole number of vectors: what it computes for the
  * keys behind the query's own is never read. */
 
-/* s = round(round(q . k) * scale). */
+/* The scores of a query: s = round(round(q . k) * scale). */
 ROW_INLINE void score_row(const accumulator *c, carrier *line, size_t n, carrier scale,
                           enum dtype dtype) {
     EACH for (size_t j = 0; j < n; j++) line[j] =
@@ -254,7 +255,8 @@ void VARIANT(attention_probabilities)(const struct attention_task *task,
 
 /* ---- products over keys ---- */
 
-/* Parts of the sum over keys in mode shaped, by the padded length. */
+/* Into how many parts mode shaped cuts the sum over keys. A library is called with the padded
+ * length, so that decides. */
 static uint32_t parts_of(const struct attention_task *task, enum op_pass pass) {
     const struct split_shape shape = {task->keys, task->D, task->keys};
     if (task->call->splits == NULL) return 1;
@@ -262,7 +264,8 @@ static uint32_t parts_of(const struct attention_task *task, enum op_pass pass) {
                         shape);
 }
 
-/* Columns d .. d+n-1 of one query: chunk sums from +0, joined from +0 in the tile's order. */
+/* Columns d .. d+n-1 of one query's output: sums of chunks of keys, each from +0, joined from +0 in
+ * the tile's order. */
 static void shuffled_row(const accumulator *weights, const accumulator *rows, size_t line,
                          size_t keys, size_t n, const struct row_order *by, accumulator *out) {
     memset(out, 0, n * sizeof *out);
@@ -279,7 +282,8 @@ static void shuffled_row(const accumulator *weights, const accumulator *rows, si
     }
 }
 
-/* A head's columns may lie in several tiles of columns; each piece takes its own order. */
+/* A head's columns may lie in several tiles of law 9; each piece of them takes the order of its own
+ * tile. */
 static void shuffled_rows(const struct attention_task *task, const struct attention_block *block,
                           const accumulator *weights, const accumulator *rows, enum op_pass pass,
                           uint32_t parts) {

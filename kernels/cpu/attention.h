@@ -15,8 +15,8 @@
 
 #if defined(TWINSTEP_VARIANT)
 
-/* c[i][j] goes on with a(i, t) * b[t][j] over t = 0 .. depth-1. columns: a multiple of VEC_LANES;
- * a(i, t) = a[i * a_row + t * a_term]. */
+/* The sums c[i][j] go on with a(i, t) * b[t][j] over t = 0 .. depth-1. The number of columns is a
+ * multiple of VEC_LANES; a(i, t) = a[i * a_row + t * a_term]. */
 struct product {
     accumulator *c;
     size_t c_line;
@@ -29,20 +29,23 @@ struct product {
 
 void VARIANT(product_full)(const struct product *p);
 
-/* By law 16: c <- exact sums, rounded; keys as product_keys, of which all rows of b are read. */
+/* Law 16: c becomes the exact sums, rounded. Keys are as in product_keys, but all rows of b are
+ * read. */
 void VARIANT(product_exact)(const struct product *p);
 void VARIANT(product_exact_keys)(const struct product *p, size_t first);
 
-/* As product_queries; c is none, `held` (its lines c_line apart) goes on. */
+/* Law 16, keys and terms as in product_queries: the exact sums `held`, whose lines are c_line
+ * apart, go on; c is not used. */
 void VARIANT(product_exact_queries)(const struct product *p, size_t first, struct exact_sum *held);
 
-/* Over keys: row i is query first + i and has terms 0 .. first + i. */
+/* The product over keys: row i is query first + i and has the terms 0 .. first + i. */
 void VARIANT(product_keys)(const struct product *p, size_t first);
 
-/* Over queries: row j is a key and has the terms (queries first + t) with first + t >= j. */
+/* The product over queries: row j is a key and has the terms (queries first + t) for which first +
+ * t >= j. */
 void VARIANT(product_queries)(const struct product *p, size_t first);
 
-/* One thread's numbers; the sizes are attention_numbers(). */
+/* One thread's memory; attention_numbers() says how much it is. */
 struct attention_space {
     accumulator *k_rows, *v_rows;       /* (L, D) */
     accumulator *k_columns, *v_columns; /* (D, L) */
@@ -50,24 +53,27 @@ struct attention_space {
     accumulator *p, *dp;                /* (block, L) */
     accumulator *q, *dout, *result;     /* (block, D) */
     carrier *line;                      /* (L) */
-    uint8_t *kept;                      /* (block, L) of dropout */
+    uint8_t *kept;                      /* (block, L) dropout's mask */
     void *order;
     struct exact_sum *exact_dk, *exact_dv; /* (L, D) of law 16 */
 };
 
-/* One unit of work. wide and far are D and the length, padded: distances of rows. */
+/* One unit of work: a sequence and a key/value head. `wide` and `far` are D and the length, padded;
+ * they are the distances between packed rows. */
 struct attention_task {
     const struct op_call *call;
     const struct sequence *sequence;
-    const struct dropout *dropout; /* NULL: none */
-    enum dtype dtype;              /* of the outputs */
+    const struct dropout *dropout; /* NULL: there is none */
+    enum dtype dtype;              /* the dtype of the outputs */
     enum dtype score, product;     /* call_score(), call_product() */
     carrier scale;
-    size_t H, D, heads; /* heads: query heads of this key/value head, from first_head on */
+    size_t H, D,
+        heads; /* heads: how many query heads read this key/value head, from first_head on */
     size_t first_head;
-    size_t row, length; /* physical rows of the sequence */
-    size_t keys;        /* length with padding: what a library is called with */
-    size_t counted;     /* rows of the call before this sequence: tiles of law 9 */
+    size_t row, length; /* the first physical row of the sequence, and its rows */
+    size_t keys;        /* the length with padding, with which a library would be called */
+    size_t
+        counted; /* rows of the call before this sequence, from which law 9's tiles are counted */
     size_t wide, far;
     size_t q_line, k_line; /* distances of rows in q and in k */
     const carrier *q;      /* first row of the sequence, column 0 */
@@ -75,11 +81,11 @@ struct attention_task {
     struct attention_space space;
 };
 
-/* A block of queries of one head. */
+/* A block of consecutive queries of one head. */
 struct attention_block {
     size_t head;
     size_t first, count;
-    size_t keys; /* padded number of keys that any query of the block has */
+    size_t keys; /* how many keys any query of the block has, padded */
 };
 
 struct attention_problem {
@@ -90,42 +96,46 @@ struct attention_problem {
     const struct dropout *dropout;
 };
 
-/* Unit `index` of count * G: sequence index / G, key/value head index % G. own: attention_own(). */
+/* Unit `index` of count * G: sequence index / G, key/value head index % G. `own` is this thread's
+ * memory, attention_own() bytes. */
 struct attention_task VARIANT(attention_task)(const struct op_call *call,
                                               const struct attention_problem *problem, size_t own,
                                               size_t index);
 
-/* Bytes of a thread's scratch and the call's work, for the longest sequence. */
+/* Bytes of one thread's scratch in this call, for the longest sequence; also writes how much work
+ * the call is. */
 size_t VARIANT(attention_own)(const struct op_call *call, const struct attention_problem *problem,
                               size_t *out_work);
 
-/* Rows of `rows` tokens, D wide, `line` apart, as operands in accumulators; padded with +0. */
+/* Packs rows of `rows` tokens, D wide and `line` apart, as operands in accumulators, padded with
+ * +0. */
 void VARIANT(attention_rows)(const struct attention_task *task, const carrier *x, size_t line,
                              size_t rows, accumulator *out);
 void VARIANT(attention_columns)(const struct attention_task *task, const carrier *x, size_t line,
                                 accumulator *out);
 
-/* `rows` rows of `n` numbers, `line` apart, are rounded as operands of a product. */
+/* Rounds `rows` rows of `n` numbers, `line` apart, as operands of a product (law 11). */
 void VARIANT(attention_operand)(const struct attention_task *task, accumulator *values, size_t line,
                                 size_t rows, size_t n);
 
-/* Draws the block's masks into space.kept; nothing without dropout. */
+/* Draws the block's masks into space.kept; does nothing without dropout. */
 void VARIANT(attention_masks)(const struct attention_task *task,
                               const struct attention_block *block);
 
-/* `values` (block, L): kept ones scaled and rounded as scores, the others +0. */
+/* In `values` (block, L), scales and rounds (as scores) what dropout keeps, and puts +0 for the
+ * rest. */
 void VARIANT(attention_drop)(const struct attention_task *task, const struct attention_block *block,
                              accumulator *values);
 
-/* c <- the product, every term of it: chains from +0, or exact sums. */
+/* Makes c the product with every term of it: chains from +0, or exact sums. */
 void VARIANT(product_of)(const struct attention_task *task, const struct product *p);
 
-/* space.p <- the block's probabilities; k_columns must be there. */
+/* Makes the block's probabilities in space.p; k_columns must be packed. */
 void VARIANT(attention_probabilities)(const struct attention_task *task,
                                       const struct attention_block *block);
 
-/* space.result <- weights (block, L) times rows (L, D) over keys: a chain, or drawn chunks where
- * `kind` is shuffled. */
+/* Makes space.result the product of weights (block, L) and rows (L, D) over keys: a chain, or
+ * chunks in a drawn order where `kind` is shuffled. */
 void VARIANT(attention_over_keys)(const struct attention_task *task,
                                   const struct attention_block *block, const accumulator *weights,
                                   const accumulator *rows, enum sum_kind kind, enum op_pass pass);

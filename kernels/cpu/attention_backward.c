@@ -19,7 +19,7 @@ ROW_INLINE void finish_row(const accumulator *from, carrier *to, size_t n, enum 
     EACH for (size_t d = 0; d < n; d++) to[d] = carrier_round(from[d], dtype);
 }
 
-/* `rows` rows of accumulators to rows of `line` carriers. */
+/* Rounds `rows` rows of accumulators to rows of carriers that are `line` apart. */
 static void finish_rows(const struct attention_task *task, const accumulator *from, carrier *to,
                         size_t line, size_t rows) {
     for (size_t i = 0; i < rows; i++, from += task->wide, to += line) {
@@ -32,7 +32,7 @@ ROW_INLINE void round_scores(accumulator *dp, size_t n, enum dtype dtype) {
     EACH for (size_t j = 0; j < n; j++) dp[j] = (accumulator)carrier_round(dp[j], dtype);
 }
 
-/* dp holds dP on entry, dS on return. */
+/* Turns dP, which stands in dp, into dS. */
 ROW_INLINE void score_gradient_row(const struct attention_task *task, const accumulator *p,
                                    accumulator *dp, size_t n, enum dtype dtype) {
     const accumulator d =
@@ -70,7 +70,8 @@ static void score_gradients(const struct attention_task *task, const struct atte
     }
 }
 
-/* held (key, d) goes on with weights(query, key) * rows(query, d) over the block's queries. */
+/* The sums held (key, d) go on with weights(query, key) * rows(query, d) over the block's queries,
+ * ascending. */
 static void add_queries(const struct attention_task *task, const struct attention_block *block,
                         const accumulator *weights, const accumulator *rows, accumulator *held,
                         struct exact_sum *exact) {
@@ -92,7 +93,7 @@ static void add_queries(const struct attention_task *task, const struct attentio
         VARIANT(product_queries)(&over, block->first);
 }
 
-/* dS of a block, as an operand, in space.dp. */
+/* Makes dS of a block in space.dp, rounded as an operand. */
 static void open_block(const struct attention_task *task, const struct attention_block *block,
                        const struct gradients *gradients) {
     const struct attention_space *const space = &task->space;
@@ -105,7 +106,7 @@ static void open_block(const struct attention_task *task, const struct attention
     VARIANT(attention_operand)(task, space->dp, task->far, block->count, block->keys);
 }
 
-/* dQ from its sums in space.result; the block's terms of dK and dV. */
+/* Rounds dQ from its sums in space.result, and adds the block's terms to dK and dV. */
 static void close_block(const struct attention_task *task, const struct attention_block *block,
                         const struct gradients *gradients) {
     const struct attention_space *const space = &task->space;
@@ -127,7 +128,7 @@ static void open_unit(const struct attention_task *task) {
     memset(space->exact_dv, 0, task->length * task->wide * sizeof *space->exact_dv);
 }
 
-/* dK and dV leave their exact sums. */
+/* Rounds dK and dV out of their exact sums. */
 static void round_unit(const struct attention_task *task) {
     const struct attention_space *const space = &task->space;
     if (!task->call->order_free) return;

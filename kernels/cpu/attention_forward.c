@@ -10,7 +10,8 @@ ROW_INLINE void round_row(const accumulator *from, carrier *to, size_t n, enum d
     EACH for (size_t d = 0; d < n; d++) to[d] = carrier_round(from[d], dtype);
 }
 
-/* space.p <- the block's weights of the values. */
+/* Makes the block's weights of the values in space.p: probabilities, dropped and rounded as
+ * operands. */
 static void open_block(const struct attention_task *task, const struct attention_block *block) {
     VARIANT(attention_probabilities)(task, block);
     VARIANT(attention_masks)(task, block);
@@ -18,7 +19,7 @@ static void open_block(const struct attention_task *task, const struct attention
     VARIANT(attention_operand)(task, task->space.p, task->far, block->count, block->keys);
 }
 
-/* The output from its sums in space.result. */
+/* Rounds the output from its sums in space.result. */
 static void close_block(const struct attention_task *task, const struct attention_block *block,
                         carrier *out) {
     for (size_t i = 0; i < block->count; i++) {

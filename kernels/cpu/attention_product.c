@@ -43,7 +43,7 @@ VEC_INLINE void panel(const struct product *p, size_t i, size_t j, size_t rows, 
     }
 }
 
-/* Rows i .. i+rows-1, all columns: two vectors at a time, then the odd one. */
+/* Rows i .. i+rows-1 and all columns: two vectors of columns at a time, then the odd one. */
 VEC_INLINE void strip(const struct product *p, size_t i, size_t rows) {
     size_t j = 0;
     for (; j + 2 * VEC_LANES <= p->columns; j += 2 * VEC_LANES)
@@ -74,7 +74,7 @@ void VARIANT(product_full)(const struct product *p) {
         rows_from(p, i, least(PANEL, p->rows - i));
 }
 
-/* Terms first .. first+depth-1 of rows i .. i+rows-1. */
+/* The product restricted to terms first .. first+depth-1 of rows i .. i+rows-1. */
 static void part(const struct product *p, size_t i, size_t rows, size_t first, size_t depth) {
     struct product some = *p;
     some.a = p->a + first * p->a_term;
@@ -83,7 +83,8 @@ static void part(const struct product *p, size_t i, size_t rows, size_t first, s
     if (depth > 0) rows_from(&some, i, rows);
 }
 
-/* The rows of a panel go together as far as the first of them goes, then each alone. */
+/* The rows of a panel go together as far as the first of them has terms, then each goes on alone.
+ */
 void VARIANT(product_keys)(const struct product *p, size_t first) {
     for (size_t i = 0; i < p->rows; i += PANEL) {
         const size_t rows = least(PANEL, p->rows - i);
@@ -94,7 +95,7 @@ void VARIANT(product_keys)(const struct product *p, size_t first) {
     }
 }
 
-/* Each row alone up to where the last of its panel begins, then together. */
+/* Each row goes alone up to where the last row of its panel begins, then they go together. */
 void VARIANT(product_queries)(const struct product *p, size_t first) {
     for (size_t j = 0; j < p->rows; j += PANEL) {
         const size_t rows = least(PANEL, p->rows - j);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The rounds of law 14. */
+ * The rounds in which threads race on attention's sums over keys (law 14): open a block each, race
+ * on the chunks of all of them, close each one's own. */
 #include "kernels/cpu/attention_racing.h"
 
 #include "kernels/cpu/call.h"
@@ -10,17 +11,17 @@ enum { RACERS = 1024 };
 struct racer {
     struct attention_task task;
     struct attention_block block;
-    int busy; /* there is a block */
+    int busy; /* 1: this racer has a block */
 };
 
 struct field {
     const struct attention_race *race;
-    size_t units, chunks; /* chunks of the longest sequence */
-    size_t taken;         /* units */
+    size_t units, chunks; /* chunks: of the longest sequence */
+    size_t taken;         /* units that somebody took */
     const struct racer *racers[RACERS];
 };
 
-/* The next block of the racer's unit; 0 when there is none. */
+/* Goes to the next block of the racer's unit; 0 when there is none. */
 static int next_block(struct racer *racer) {
     size_t head = racer->block.head;
     size_t first = racer->block.first + ATTENTION_QUERIES;
@@ -54,7 +55,8 @@ static void move_racer(struct field *field, struct racer *racer) {
            racer->block.count * racer->task.wide * sizeof *racer->task.space.result);
 }
 
-/* Keys first .. first+chunk-1: for each query of the block that has them, a chain from +0. */
+/* Keys first .. first+chunk-1: for each query of the block that has some of them, a chain from +0,
+ * added to the shared sum. */
 static void race_keys(const struct racer *racer, size_t first, int backward) {
     const struct attention_task *const task = &racer->task;
     const struct attention_space *const space = &task->space;

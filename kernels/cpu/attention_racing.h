@@ -16,7 +16,7 @@ struct attention_race {
     const struct op_call *call;
     const struct attention_problem *problem;
     size_t own;   /* attention_own() */
-    int backward; /* sums are of space.dp and k_rows; else of space.p and v_rows */
+    int backward; /* 1: the sums are of space.dp and k_rows (dQ); 0: of space.p and v_rows (PV) */
     const void *data;
     void (*open_unit)(const struct attention_task *task);
     void (*open_block)(const struct attention_task *task, const struct attention_block *block,

@@ -14,12 +14,12 @@
 #include "kernels/cpu/kernels_cpu.h"
 #include "kernels/dropout.h"
 
-/* A row function of a constant dtype: inlined, so that its loop sees the constant and vectorises.
- */
+/* Marks a row function whose dtype is a constant at each call: inlined, so that its loop sees the
+ * constant and vectorises. */
 #define ROW_INLINE static inline __attribute__((always_inline))
 
-/* Each round of the next loop writes its own element and reads no other round's: outputs may be
- * the very inputs, but never overlap them shifted. */
+/* Stands before a loop whose rounds each write their own element and read no other round's: outputs
+ * may be the very inputs, but never overlap them shifted. */
 #define EACH _Pragma("omp simd")
 
 /* Elementary operations below which waking threads costs more than it saves (a few us). */
@@ -33,12 +33,13 @@ static inline int call_threads(const struct op_call *call, size_t work) {
     return work < CALL_SMALL || call->threads < 1 ? 1 : call->threads;
 }
 
-/* This thread's part of scratch, when each takes `bytes` (a multiple of 64) behind `shared`. */
+/* This thread's part of scratch, where each thread takes `bytes` (a multiple of 64) behind `shared`
+ * bytes of all. */
 static inline void *call_scratch(const struct op_call *call, size_t shared, size_t bytes) {
     return (char *)call->scratch + shared + (size_t)omp_get_thread_num() * bytes;
 }
 
-/* The dtype that operands of products are rounded to; f64 where they enter as they are. */
+/* The dtype that operands of products are rounded to; f64 means that they enter as they are. */
 static inline enum dtype call_product(const struct op_call *call) {
     const enum dtype product = call->rounding == NULL ? DTYPE_F64 : call->rounding->product;
     return product == DTYPE_F32 ? DTYPE_F64 : product;
@@ -48,7 +49,7 @@ static inline enum dtype call_score(const struct op_call *call) {
     return call->rounding == NULL ? call->compute : call->rounding->score;
 }
 
-/* 1 / keep in the accumulator, as Dropout.cu: 1.0 / p. */
+/* 1 / keep in the accumulator's type, as in PyTorch's Dropout.cu: 1.0 / p. */
 static inline accumulator dropout_scale(const struct dropout *dropout) {
     return ACC(1.0) / (accumulator)dropout->keep;
 }

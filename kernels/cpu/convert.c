@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* One rounding from double, exact where the value already fits. */
+/* Rounds once from double; exact where the value already fits the dtype. */
 ROW_INLINE float narrow(double x, enum dtype dtype) {
     switch (dtype) {
     case DTYPE_BF16:
@@ -83,7 +83,7 @@ void VARIANT(convert)(const struct op_call *call, const struct convert_args *arg
         convert_piece(args, first, least(SUM_BLOCK, args->count - first));
 }
 
-/* Zeros and NaN have four equal bytes. */
+/* A word of four equal bytes, as zeros and the poison NaN are, is a memset. */
 static void fill_piece(unsigned char *memory, uint32_t word, size_t bytes) {
     const unsigned char byte = (unsigned char)word;
     if (word == byte * UINT32_C(0x01010101)) {

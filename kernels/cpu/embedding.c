@@ -17,7 +17,7 @@ void VARIANT(embedding_forward)(const struct op_call *call,
     }
 }
 
-/* Law 16: exact sums. */
+/* The same sums, exact (law 16). */
 static void add_exactly(const struct embedding_weight_args *args, size_t c, size_t n) {
     for (size_t i = 0; i < args->rows.count; i++) {
         const carrier *const dx =

@@ -9,13 +9,15 @@
 
 #define TILE ((size_t)SHUFFLE_TILE)
 
-/* Tokens of id v: token[start[v]] .. token[start[v + 1] - 1], indices into the list. */
+/* Where each id's tokens stand: those of id v are token[start[v]] .. token[start[v + 1] - 1], as
+ * indices into the list. */
 struct occurrences {
     uint32_t *start; /* V + 1 */
     uint32_t *token; /* rows.count */
 };
 
-/* The ends go down to the starts while tokens are dealt out from the last to the first. */
+/* The second half of a counting sort: the ends of the ids go down to their starts while tokens are
+ * dealt out from the last to the first. */
 static struct occurrences list_by_id(const struct embedding_weight_args *args, void *scratch) {
     struct occurrences list = {(uint32_t *)scratch, (uint32_t *)scratch + args->V + 1};
     memset(list.start, 0, ((size_t)args->V + 1) * sizeof *list.start);
@@ -28,7 +30,7 @@ static struct occurrences list_by_id(const struct embedding_weight_args *args, v
     return list;
 }
 
-/* sum[0 .. n-1]: the chain from +0 over `count` tokens, columns c and on. */
+/* Makes sum[0 .. n-1] the chain from +0 over `count` tokens, for columns c and on. */
 static void chunk_sum(const struct embedding_weight_args *args, const uint32_t *token, size_t count,
                       size_t c, size_t n, accumulator *sum) {
     memset(sum, 0, TILE * sizeof *sum);
@@ -39,7 +41,8 @@ static void chunk_sum(const struct embedding_weight_args *args, const uint32_t *
     }
 }
 
-/* One id: `order` holds all chunks of the tile; those this id lacks are passed over. */
+/* Joins the chunks of one id. `order` holds all chunks of the tile; those that this id lacks are
+ * passed over. */
 static void join_id(const struct embedding_weight_args *args, const uint32_t *token, size_t count,
                     size_t c, size_t n, accumulator *acc, const uint32_t *order, uint32_t chunks,
                     uint32_t chunk) {
@@ -91,7 +94,8 @@ void VARIANT(embedding_shuffled)(const struct op_call *call,
         run_tile(call, args, &list, &shuffle, t / column_tiles, t % column_tiles);
 }
 
-/* `count` tokens of one id, to its row of the table; every other chunk from the row's end. */
+/* Adds `count` tokens of one id to its row of the table. Every other chunk goes from the row's end,
+ * so that threads cross. */
 static void race_chunk(const struct embedding_weight_args *args, const uint32_t *token,
                        size_t count, accumulator *acc, int back) {
     const size_t tiles = (args->C + TILE - 1) / TILE;

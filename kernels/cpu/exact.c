@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Rows of products and sums inside a vector, exactly. Vectors run across outputs of a row, or along
- * a vector's lanes, whose parts join exactly.
+ * Exact rows of products, and exact sums inside a vector (law 16). Vectors run across outputs of a
+ * row, or along a vector's lanes, whose parts join exactly.
  *
- * Where parts cannot hold the sum (terms of very different sizes, infinities, NaN), terms are added
- * one by one to fixed point: the same number, slower. */
+ * The parts of base/exact_parts.h are a few doubles that hold a sum without loss while its terms
+ * are of similar size. Where they cannot (terms of very different sizes, infinities, NaN), terms
+ * are added one by one to fixed point: the same number, slower. */
 #include "kernels/cpu/exact.h"
 
 #include "base/exact_parts.h"
@@ -21,12 +22,12 @@
 typedef double lanes __attribute__((vector_size(LANE_BYTES)));
 typedef uint64_t words __attribute__((vector_size(LANE_BYTES)));
 #define LANES (LANE_BYTES / sizeof(double))
-#define GROUP 2 /* vectors at a time: sums of independent outputs hide each other's latency */
+#define GROUP 2 /* vectors at a time: the sums of independent outputs hide each other's latency */
 #define ACROSS (GROUP * LANES)
 
 _Static_assert(EXACT_COLUMNS % ACROSS == 0, "a row is padded to whole groups");
 
-/* Parts of ACROSS sums, and the bits that were left behind any of their terms. */
+/* The parts of ACROSS sums, and the bits that any of their terms left behind. */
 struct parts {
     lanes part[EXACT_PARTS][GROUP];
     words rest[GROUP];
@@ -76,17 +77,17 @@ VEC_INLINE void parts_add(struct parts *parts, size_t g, lanes term) {
     parts->rest[g] |= (words)term;
 }
 
-/* The parts of one sum, without their starts. */
+/* The parts of one sum, without the values that they started from. */
 struct three {
     double part[EXACT_PARTS];
-    int whole; /* they are the sum */
+    int whole; /* 1: nothing was left behind, so the parts are the sum */
 };
 
 VEC_INLINE struct three parts_of(const struct parts *parts, const double *start, size_t j) {
     struct three out;
     for (size_t i = 0; i < EXACT_PARTS; i++)
         out.part[i] = parts->part[i][j / LANES][j % LANES] - start[i];
-    out.whole = parts->rest[j / LANES][j % LANES] << 1 == 0; /* -0 is nothing, too */
+    out.whole = parts->rest[j / LANES][j % LANES] << 1 == 0; /* a rest of -0 is nothing, too */
     return out;
 }
 
@@ -146,7 +147,7 @@ static double row_bound(const struct exact_row *row) {
     return bound_of(bits) * row->b_bound;
 }
 
-/* The parts of outputs j .. j+ACROSS-1. */
+/* Makes the parts of outputs j .. j+ACROSS-1. */
 static void row_parts(const struct exact_row *row, const double *start, size_t j,
                       struct parts *out) {
     struct parts parts;
@@ -206,7 +207,8 @@ void VARIANT(exact_row_join)(const struct exact_row *row, struct exact_sum *held
 
 /* ---- inside a vector ---- */
 
-/* Sums of a block are of SUM_BLOCK doubles at most, padded with +0 to whole groups. */
+/* The largest magnitude of a block, which has at most SUM_BLOCK doubles, padded with +0 to whole
+ * groups. */
 static double block_bound(const double *x, size_t n) {
     uint64_t bits[16] = {0};
     for (size_t i = 0; i < n; i += 16)
@@ -220,7 +222,8 @@ static double block_bound(const double *x, size_t n) {
     return real_finite_f64(bound) ? bound : real_inf_f64();
 }
 
-/* Lanes hold multiples of one unit that fit in one part together: they join exactly. */
+/* The parts of a block's sum. All lanes hold multiples of one unit that fit into one part together,
+ * so joining them is exact. */
 static struct three block_sum(const double *x, size_t n) {
     double start[EXACT_PARTS];
     struct three sum = {.whole = 0};
@@ -242,10 +245,10 @@ static struct three block_sum(const double *x, size_t n) {
     return sum;
 }
 
-/* A vector's terms, a block of doubles at a time. */
+/* A vector's terms, as doubles, a block at a time. */
 struct block {
     double x[SUM_BLOCK];
-    size_t n; /* padded */
+    size_t n; /* how many, padding included */
 };
 
 static void block_pad(struct block *block, size_t n) {
@@ -270,7 +273,7 @@ static accumulator block_round(const struct block *block) {
     return ACC_NAME_(exact_wide)(&sum);
 }
 
-/* FILL(block, first, n) writes n terms from `first` on. */
+/* The sum of n terms. FILL(block, first, n) writes n of them, from `first` on, as doubles. */
 #define VECTOR_SUM(n, FILL)                                                                        \
     do {                                                                                           \
         struct block block;                                                                        \

@@ -11,50 +11,51 @@
 #include "base/exact_sum.h"
 #include "kernels/cpu/kernels_cpu.h"
 
-#define EXACT_COLUMNS ((size_t)16) /* columns go by so many: b is read that far */
+#define EXACT_COLUMNS ((size_t)16) /* columns go by so many: b is read up to a multiple of it */
 
 static inline size_t exact_padded(size_t columns) {
     return (columns + EXACT_COLUMNS - 1) / EXACT_COLUMNS * EXACT_COLUMNS;
 }
 
-/* Bytes of the packed operands that a thread of a linear layer needs for sums of `terms` terms. */
+/* The side of a tile of outputs; below, the bytes of packed operands that a thread of a linear
+ * layer needs for sums of `terms` terms. */
 #define EXACT_TILE ((size_t)64)
 static inline size_t exact_linear_bytes(size_t terms) {
     return ((EXACT_TILE + 1) * terms * sizeof(double) + 127) / 64 * 64;
 }
 
-/* Sums of dK and dV of one sequence and head of attention. */
+/* Bytes of the exact sums of dK and dV of one sequence and head. */
 static inline size_t exact_attention_bytes(size_t length, size_t D) {
     return 2 * attention_padded(length) * attention_padded(D) * sizeof(struct exact_sum);
 }
 
 #if defined(TWINSTEP_VARIANT)
 
-/* One row of outputs: the sum over t < terms of a[t * a_term] * b[t * b_line + j]. */
+/* One row of outputs: output j is the sum over t < terms of a[t * a_term] * b[t * b_line + j]. */
 struct exact_row {
     const accumulator *a;
     size_t a_term;
     const accumulator *b;
     size_t b_line;
     size_t terms, columns;
-    double b_bound; /* of |b|, from exact_bound() over all that is read */
+    double b_bound; /* the largest |b|, by exact_bound() over all that is read */
 };
 
-/* Largest |x| of `lines` lines of n numbers; infinite when one is not finite. */
+/* The largest |x| of `lines` lines of n numbers; infinite when one of them is not finite. */
 double VARIANT(exact_bound)(const accumulator *x, size_t line, size_t lines, size_t n);
 
-/* out[j] <- the sum rounded to the accumulator. */
+/* Makes out[j] the sum, rounded to the accumulator. */
 void VARIANT(exact_row_round)(const struct exact_row *row, accumulator *out);
 
-/* held[j] += the sum. */
+/* Adds the sum to held[j], without rounding. */
 void VARIANT(exact_row_join)(const struct exact_row *row, struct exact_sum *held);
 
-/* Sums inside a vector: of terms, of products, of squares. */
+/* Sums inside a vector: of its terms, of products, of squares, rounded once. */
 accumulator VARIANT(exact_terms)(const accumulator *x, size_t n);
 accumulator VARIANT(exact_products)(const accumulator *a, const accumulator *b, size_t n);
 accumulator VARIANT(exact_carrier_products)(const carrier *a, const carrier *b, size_t n);
 
-/* sum += the squares of n f32 numbers. */
+/* Adds the squares of n f32 numbers to `sum`, without rounding. */
 void VARIANT(exact_append_squares)(struct exact_wide *sum, const float *x, size_t n);
 
 static inline accumulator exact_acc(const struct exact_sum *sum) {

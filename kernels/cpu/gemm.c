@@ -9,31 +9,33 @@
 
 #include <omp.h>
 
-/* A call as every thread sees it. */
+/* A call as every thread sees it: how the product is cut. */
 struct plan {
     const struct gemm *g;
-    size_t strips;                     /* of all N columns */
+    size_t strips;                     /* over all N columns */
     size_t column_blocks, term_blocks; /* >= 1 each */
-    size_t term_step;                  /* terms of a block; the last one may be shorter */
+    size_t term_step;                  /* the terms of a block; the last block may be shorter */
     int in_place;                      /* C itself holds the unrounded sums */
-    accumulator *block, *sums;         /* shared: packed B; M x GEMM_WIDTH sums between blocks */
-    char *own;                         /* GEMM_THREAD_BYTES for each thread */
+    accumulator *block, *sums; /* shared by all threads: packed B, and M x GEMM_WIDTH sums that wait
+                                  between blocks */
+    char *own;                 /* GEMM_THREAD_BYTES for each thread */
 };
 
-/* One thread's view: its rows x columns place in the grid of threads, its buffers. */
+/* One thread's view: its place in the grid of threads, `rows` x `columns`, and its buffers. */
 struct worker {
     const struct plan *plan;
     size_t threads, index;
-    size_t panels, first_panel, last_panel; /* of all M rows; its own are first .. last-1 */
+    size_t panels, first_panel,
+        last_panel; /* panels: over all M rows; its own are first_panel .. last_panel-1 */
     size_t grid_columns, grid_column;
     accumulator *left, *tile, *sums;
 };
 
 /* The part of the product that lies between two barriers. */
 struct block {
-    size_t first_strip, last_strip; /* of all N columns */
+    size_t first_strip, last_strip; /* over all N columns */
     size_t term, depth;
-    int opens, closes; /* first, last block of its outputs' chains */
+    int opens, closes; /* 1: the first, or the last, block of its outputs' chains */
 };
 
 static size_t parts_of(size_t total, size_t most) {
@@ -96,7 +98,8 @@ static accumulator *sums_of(const struct worker *w, const struct block *b, size_
     return w->plan->sums + row * GEMM_WIDTH;
 }
 
-/* The last strip of C may be narrower than its vectors: it is computed aside. */
+/* The last strip of C may be narrower than its vectors. It is computed aside, so that nothing is
+ * written beyond C. */
 static void multiply_edge(const struct worker *w, const struct block *b, gemm_micro micro,
                           size_t rows, size_t columns, const accumulator *right,
                           accumulator *const *c, size_t column, enum gemm_start start) {
@@ -131,7 +134,7 @@ static void multiply_panel(const struct worker *w, const struct block *b, size_t
     }
 }
 
-/* Sums that are final leave the accumulator; those that already stand rounded in C do not move. */
+/* Rounds the final sums of a panel out to C. Sums that already stand rounded in C do not move. */
 static void close_panel(const struct worker *w, const struct block *b, size_t row, size_t rows,
                         size_t first_strip, size_t last_strip) {
     const struct gemm *const g = w->plan->g;
@@ -167,7 +170,8 @@ static void pack_block(const struct worker *w, const struct block *b) {
     }
 }
 
-/* All threads of a call run this in step; a barrier ends the packing and the use of each block. */
+/* The part of one thread. All threads of a call run it in step: a barrier ends the packing of each
+ * block, and another its use. */
 static void work(const struct plan *plan, size_t threads, size_t index) {
     const struct worker w = worker_of(plan, threads, index);
     const size_t blocks = plan->column_blocks * plan->term_blocks;

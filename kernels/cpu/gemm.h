@@ -12,20 +12,23 @@
 #include "kernels/op.h"
 #include "kernels/shuffle.h"
 
-/* Bytes of one packed line of terms (depth) and of one packed line of output columns (width). */
+/* Bytes of one packed line of terms (depth), and of one packed line of output columns (width). The
+ * 14 lines of the highest panel then take 30 KB, about a first-level cache; strips of the right
+ * operand stream by. */
 #define GEMM_DEPTH_BYTES ((size_t)2048)
 #define GEMM_WIDTH_BYTES ((size_t)1536)
-#define GEMM_VECTOR_BYTES ((size_t)64) /* the widest */
-#define GEMM_PANEL_ROWS ((size_t)14)   /* the highest */
+#define GEMM_VECTOR_BYTES ((size_t)64) /* the widest vector of any set */
+#define GEMM_PANEL_ROWS ((size_t)14)   /* the highest panel of any set */
 
-/* A depth x width block of the right operand, shared by all threads; floats are the larger case. */
+/* Bytes of a depth x width block of the right operand, which all threads share; floats are the
+ * larger case. */
 #define GEMM_BLOCK_BYTES (GEMM_DEPTH_BYTES * GEMM_WIDTH_BYTES / sizeof(float))
 
-/* One row of packed left operand: the pad keeps rows off the same cache sets. */
+/* Bytes of one row of the packed left operand; the pad keeps rows off the same cache sets. */
 #define GEMM_LINE_BYTES (GEMM_DEPTH_BYTES + GEMM_VECTOR_BYTES)
 
-/* One thread: a panel or (shuffled) a tile of the left operand, a tile's columns of the right one,
- * two output tiles, of doubles in the larger case; a panel of unrounded sums. */
+/* Bytes of one thread: a panel or (shuffled) a tile of the left operand, a tile's columns of the
+ * right one, two tiles of outputs (doubles are the larger case), and a panel of unrounded sums. */
 #define GEMM_LEFT_BYTES (SHUFFLE_TILE * GEMM_LINE_BYTES)
 #define GEMM_RIGHT_BYTES (SHUFFLE_TILE * GEMM_DEPTH_BYTES)
 #define GEMM_TILE_BYTES (SHUFFLE_TILE * SHUFFLE_TILE * sizeof(double))
@@ -38,7 +41,7 @@ static inline size_t linear_order_bytes(size_t terms) {
     return shuffle_bytes(terms < SHUFFLE_CHUNKS ? terms : SHUFFLE_CHUNKS);
 }
 
-/* Scratch that the three linear ops are content with, for any variant, up to `limits`. */
+/* Bytes of scratch that are enough for the three linear ops, in any variant, up to `limits`. */
 static inline size_t linear_scratch(const struct op_limits *limits) {
     const size_t threads = limits->threads < 1 ? 1 : (size_t)limits->threads;
     const size_t terms = limits->rows > limits->width ? limits->rows : limits->width;

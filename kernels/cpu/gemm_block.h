@@ -13,7 +13,8 @@
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/gemm_vector.h"
 
-/* Accumulators held in registers: GEMM_ROWS x 2 vectors. */
+/* How many rows a panel has. Its sums, GEMM_ROWS x 2 vectors, are held in registers; the heights
+ * leave a few of the instruction set's 32 (v4) or 16 registers for the operands. */
 #if defined(TWINSTEP_ISA_v4)
 #define GEMM_ROWS ((size_t)14)
 #elif defined(TWINSTEP_ISA_v3)
@@ -40,20 +41,20 @@ struct gemm {
     const carrier *a, *b;
     size_t a_stride, b_stride;
     int by_terms;         /* 1: `rows` lists the terms (weight); 0: it lists the rows of A and C */
-    int b_transposed;     /* 1: term p of column j is b[j * b_stride + p] (forward) */
-    struct row_list rows; /* physical rows of the activations */
-    enum dtype dtype;     /* rounding of C; unused with by_terms */
-    enum dtype product;   /* rounding of A and B as they are packed; f64: none */
-    int add;              /* C = round(C + round(chain)) */
-    carrier *out;         /* C when rounded, physical rows of N columns; else NULL */
-    accumulator *held;    /* C when held in accumulators, M x N, continued; else NULL */
+    int b_transposed;     /* 1: term p of column j is b[j * b_stride + p], as in the forward */
+    struct row_list rows; /* the physical rows of the activations */
+    enum dtype dtype;     /* the dtype that C is rounded to; unused with by_terms */
+    enum dtype product;   /* the dtype that A and B are rounded to as they are packed; f64: none */
+    int add;              /* 1: C = round(C + round(chain)) */
+    carrier *out;         /* C when it is rounded: physical rows of N columns; else NULL */
+    accumulator *held;    /* C when it is held in accumulators, M x N, and continued; else NULL */
 };
 
-/* START: chains from +0. CONTINUE: chains go on from what C holds.
- * JOIN: chains from +0, whose results are then added to C. */
+/* What a micro-kernel's chains begin from and where they go. START: chains from +0. CONTINUE:
+ * chains go on from what C holds. JOIN: chains from +0, whose results are then added to C. */
 enum gemm_start { GEMM_START, GEMM_CONTINUE, GEMM_JOIN };
 
-/* c[i][column ..] of one panel and strip, `depth` terms. */
+/* Makes c[i][column ..] of one panel and strip, over `depth` terms. */
 typedef void (*gemm_micro)(size_t depth, const accumulator *a, const accumulator *b,
                            accumulator *const *c, size_t column, enum gemm_start start);
 
@@ -61,12 +62,12 @@ static inline size_t gemm_row(const struct gemm *g, size_t i) {
     return g->rows.index == NULL ? i : g->rows.index[i];
 }
 
-/* Start of part `index` when `total` is cut into `parts` as evenly as possible. */
+/* Where part `index` starts when `total` is cut into `parts` as evenly as possible. */
 static inline size_t gemm_cut(size_t total, size_t parts, size_t index) {
     return total / parts * index + (total % parts < index ? total % parts : index);
 }
 
-/* Vectors of a strip with `columns` real columns left: 1 or 2. */
+/* The vectors of a strip with `columns` real columns left: 1 or 2. */
 static inline size_t gemm_vectors(size_t columns) {
     return columns <= VEC_LANES ? 1 : 2;
 }
@@ -75,32 +76,32 @@ static inline size_t gemm_least(size_t a, size_t b) {
     return a < b ? a : b;
 }
 
-/* The micro-kernel for panels of `rows` (1 .. GEMM_ROWS) and strips of `vectors`.
- * by_terms: A is packed term by term, `rows` numbers each; else row by row, GEMM_LINE apart. */
+/* The micro-kernel for panels of `rows` (1 .. GEMM_ROWS) and strips of `vectors`. by_terms: A is
+ * packed term by term, `rows` numbers each; else it is packed row by row, GEMM_LINE apart. */
 gemm_micro VARIANT(gemm_micro_of)(size_t rows, size_t vectors, int by_terms);
 
-/* Rows row .. row+rows-1 of A, terms term .. term+depth-1; rows <= GEMM_ROWS. */
+/* Packs rows row .. row+rows-1 of A, terms term .. term+depth-1; rows <= GEMM_ROWS. */
 void VARIANT(gemm_pack_a)(const struct gemm *g, size_t row, size_t rows, size_t term, size_t depth,
                           accumulator *packed);
 
-/* The strip at `column`: depth x (vectors * VEC_LANES), +0 beyond column N. */
+/* Packs the strip at `column`: depth x (vectors * VEC_LANES) numbers, +0 beyond column N. */
 void VARIANT(gemm_pack_b)(const struct gemm *g, size_t column, size_t term, size_t depth,
                           accumulator *packed);
 
-/* Rounds `columns` sums of row `row` (index in the call) to C, from `column` on. */
+/* Rounds `columns` sums of row `row` (its index in the call) to C, from `column` on. */
 void VARIANT(gemm_round)(const struct gemm *g, size_t row, size_t column, size_t columns,
                          const accumulator *sums);
 
-/* C by law 1, by law 9 and by law 14. scratch: linear_scratch(). */
+/* Make C by law 1, by law 9 and by law 14. scratch: linear_scratch() bytes. */
 void VARIANT(gemm_chain)(const struct gemm *g, int threads, void *scratch);
 void VARIANT(gemm_shuffled)(const struct gemm *g, const struct shuffle *shuffle, int threads,
                             void *scratch);
 void VARIANT(gemm_racing)(const struct gemm *g, const struct op_call *call);
 
-/* C by law 16; `held` are struct exact_sum. */
+/* Makes C by law 16; `held` are struct exact_sum. */
 void VARIANT(gemm_exact)(const struct gemm *g, int threads, void *scratch);
 
-/* C through the call's library. scratch: backend_scratch() with op_limits.library. */
+/* Makes C through the call's library. scratch: backend_scratch() bytes with op_limits.library. */
 void VARIANT(linear_library)(const struct op_call *call, const struct gemm *g);
 
 #endif

@@ -11,9 +11,9 @@
 struct packed {
     const struct gemm *g;
     size_t row, rows, column, columns;
-    accumulator *left;  /* (K): one row of A */
+    accumulator *left;  /* (K) one row of A */
     accumulator *right; /* (K, EXACT_TILE) */
-    double bound;       /* of |right| */
+    double bound;       /* the largest |right| */
 };
 
 static accumulator operand(const struct gemm *g, carrier x) {

@@ -11,7 +11,7 @@ VEC_INLINE void round_packed(accumulator *packed, size_t count, const enum dtype
         packed[i] = (accumulator)carrier_round(packed[i], dtype);
 }
 
-/* `lines` packed lines of `count` numbers, `line` apart. */
+/* Rounds `lines` packed lines of `count` numbers, `line` apart, as operands. */
 static void round_operand(const struct gemm *g, accumulator *packed, size_t lines, size_t count,
                           size_t line) {
     if (g->product == DTYPE_F64) return;
@@ -86,7 +86,8 @@ void VARIANT(gemm_pack_a)(const struct gemm *g, size_t row, size_t rows, size_t 
     round_operand(g, packed, rows, depth, GEMM_LINE);
 }
 
-/* Terms term .. term+depth-1 of VEC_LANES columns; `from` is the first column's first term. */
+/* Packs terms term .. term+depth-1 of VEC_LANES columns, whose terms lie one behind another; `from`
+ * is the first column's first term. */
 static void transpose_vector(const struct gemm *g, const carrier *from, size_t columns,
                              size_t depth, accumulator *packed, size_t line) {
     for (size_t p = 0; p < depth; p += VEC_LANES) {
@@ -153,7 +154,7 @@ void VARIANT(gemm_pack_b)(const struct gemm *g, size_t column, size_t term, size
     round_operand(g, packed, 1, depth * gemm_vectors(columns) * VEC_LANES, 0);
 }
 
-/* sums may be out itself: chains that grew in place. */
+/* Rounds a line of sums. `sums` may be `out` itself, where chains grew in place. */
 VEC_INLINE void round_line(carrier *out, const accumulator *sums, size_t count,
                            const enum dtype dtype) {
     for (size_t j = 0; j < count; j++)

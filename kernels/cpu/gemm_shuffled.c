@@ -9,7 +9,7 @@
 
 #include <omp.h>
 
-/* Adds the chain over one chunk to `held`. */
+/* Adds the chain over one chunk of terms to the tile's sums. */
 static void join_chunk(const struct tile *t, size_t term, size_t count) {
     if (count <= GEMM_DEPTH) {
         VARIANT(gemm_tile_terms)(t, term, count, t->held, GEMM_JOIN);

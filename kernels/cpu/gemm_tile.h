@@ -17,23 +17,23 @@ struct tile {
     size_t row, rows, column, columns;
     size_t panels;
     accumulator *left, *right;
-    accumulator *held;  /* of the caller */
-    accumulator *chain; /* of the chunk */
+    accumulator *held;  /* the tile's sums, which are the caller's */
+    accumulator *chain; /* the chains of the chunk */
 };
 
 static inline size_t tile_count(size_t outputs) {
     return (outputs + TILE - 1) / TILE;
 }
 
-/* own: GEMM_THREAD_BYTES, aligned for vectors. */
+/* The tile at a place of C, with its buffers in `own`: GEMM_THREAD_BYTES, aligned for vectors. */
 struct tile VARIANT(gemm_tile)(const struct gemm *g, size_t row_tile, size_t column_tile,
                                char *own);
 
-/* Terms term .. term+depth-1 into `to`, depth <= GEMM_DEPTH. */
+/* Goes on with terms term .. term+depth-1 in `to`; depth <= GEMM_DEPTH. */
 void VARIANT(gemm_tile_terms)(const struct tile *t, size_t term, size_t depth, accumulator *to,
                               enum gemm_start start);
 
-/* chain <- the chain from +0 over terms term .. term+count-1. */
+/* Makes `chain` the chain from +0 over terms term .. term+count-1. */
 void VARIANT(gemm_tile_chain)(const struct tile *t, size_t term, size_t count);
 
 #endif

@@ -59,7 +59,7 @@ VEC_INLINE vec vec_fma(vec a, vec b, vec c) {
 #endif
 }
 
-/* VEC_LANES carriers, converted exactly. */
+/* Loads VEC_LANES carriers and converts them, which is exact. */
 VEC_INLINE vec vec_widen(const carrier *source) {
 #if CARRIER_ACCUMULATES
     vec v;
@@ -70,7 +70,7 @@ VEC_INLINE vec vec_widen(const carrier *source) {
 #endif
 }
 
-/* a0 b0 a1 b1 ... of the lower and of the upper halves. */
+/* Interleaves two vectors: a0 b0 a1 b1 ... of their lower and of their upper halves. */
 #if defined(TWINSTEP_ISA_v4) && defined(TWINSTEP_ACCUMULATOR_f32)
 #define VEC_ZIP_LOW(a, b)                                                                          \
     __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
@@ -84,8 +84,8 @@ VEC_INLINE vec vec_widen(const carrier *source) {
 #define VEC_ZIP_HIGH(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
 #endif
 
-/* Each round moves the top bit of the row number into the lane number and back: after log2(lanes)
- * rounds rows and lanes have changed places. */
+/* Transposes a square of VEC_LANES rows in place. Each round moves the top bit of the row number
+ * into the lane number and back; after log2(lanes) rounds rows and lanes have changed places. */
 VEC_INLINE void vec_transpose(vec *rows) {
     VEC_UNROLL
     for (size_t round = 1; round < VEC_LANES; round *= 2) {

@@ -8,7 +8,7 @@
 #include "kernels/cpu/exact.h"
 #include "kernels/cpu/race.h"
 
-#define GROUPS ((size_t)256) /* most parts of one sum of squares */
+#define GROUPS ((size_t)256) /* the most groups of one sum of squares */
 
 ROW_INLINE void close_elements(const struct close_args *args, size_t first, size_t last, int uses,
                                enum dtype dtype) {
@@ -31,7 +31,8 @@ ROW_INLINE void close_piece(const struct close_args *args, size_t first, size_t 
         close_elements(args, first, last, 1, dtype);
 }
 
-/* Law 16: the sums of all uses in one, rounded to the accumulator and then to storage. */
+/* Closes by law 16: the sums of all uses are joined exactly, then rounded to the accumulator and
+ * then to storage. */
 static void close_exactly(const struct close_args *args, size_t first, size_t last) {
     const struct exact_sum *const a = (const struct exact_sum *)args->acc[0];
     const struct exact_sum *const b = (const struct exact_sum *)args->acc[1];
@@ -55,7 +56,8 @@ void VARIANT(close)(const struct op_call *call, const struct close_args *args) {
     }
 }
 
-/* Law 2 over values first .. first+count-1; first is a multiple of the block. */
+/* The sum of squares by law 2 over values first .. first+count-1; `first` is a multiple of the
+ * block. */
 static double squares(const struct square_args *args, size_t first, size_t count) {
     if (args->storage == DTYPE_F64)
         return sum_squares_f64_f64((const double *)args->values + first, count);
@@ -78,7 +80,8 @@ static double square_tree(const struct op_call *call, const struct square_args *
     return sum_blocks_close_f64(&blocks);
 }
 
-/* Law 16, of f32 numbers: parts of the vector in any number, joined exactly. */
+/* By law 16, of f32 numbers: any number of threads may share the vector, since their sums join
+ * exactly. */
 static double square_exactly(const struct op_call *call, const struct square_args *args) {
     const float *const values = (const float *)args->values;
     const size_t parts = least((args->count + SUM_BLOCK - 1) / SUM_BLOCK, 16);
@@ -94,7 +97,7 @@ static double square_exactly(const struct op_call *call, const struct square_arg
     return exact_wide_f64(&part[0]);
 }
 
-/* Law 9: the chunks are law 2's blocks, joined in a drawn order. */
+/* By law 9: the chunks are law 2's blocks, joined in a drawn order. */
 static double square_shuffled(const struct op_call *call, const struct square_args *args) {
     const struct shuffle shuffle = shuffle_open(call, PASS_FORWARD);
     double *const block = (double *)call->scratch;
@@ -112,7 +115,7 @@ static double square_shuffled(const struct op_call *call, const struct square_ar
     return sum;
 }
 
-/* Law 14: the chunks are law 2's blocks; threads add them to one sum. */
+/* By law 14: the chunks are law 2's blocks; threads add them to one sum as they come. */
 static double square_racing(const struct op_call *call, const struct square_args *args) {
     const size_t blocks = (args->count + SUM_BLOCK - 1) / SUM_BLOCK;
     double sum = 0.0;
@@ -134,8 +137,8 @@ void VARIANT(square)(const struct op_call *call, const struct square_args *args)
             shuffle_active(call, SUM_NORM) ? square_shuffled(call, args) : square_tree(call, args);
 }
 
-/* As PyTorch multiplies a stored gradient by a f32 scalar: in f64 for f64, else in f32; then one
- * rounding to storage. The same for every variant. */
+/* Multiplies as PyTorch multiplies a stored gradient by an f32 scalar: in f64 for f64, else in f32,
+ * then with one rounding to storage. It is the same for every variant. */
 ROW_INLINE void scale_elements(const struct scale_args *args, size_t first, size_t last,
                                enum dtype dtype) {
     const float narrow = (float)args->factor;

@@ -10,7 +10,8 @@
 #include "kernels/cpu/gemm_block.h"
 #include "kernels/cpu/race.h"
 
-/* Parts of the sum in mode shaped; M of the physical rows, as a library is called. */
+/* Into how many parts mode shaped cuts the sum. M counts physical rows, since a library is called
+ * with those. */
 static uint32_t parts_of(const struct op_call *call, const struct gemm *g, enum op_pass pass) {
     static const enum split_op ops[] = {
         [PASS_FORWARD] = SPLIT_FORWARD, [PASS_INPUT] = SPLIT_INPUT, [PASS_WEIGHT] = SPLIT_WEIGHT};

@@ -13,9 +13,9 @@
 /* Dense copies of A (M, K), of B where its rows are terms, and of C (M, N). */
 struct dense {
     const struct gemm *g;
-    size_t M;     /* rows of C: those of the call, padding included, or g->M */
-    size_t first; /* physical row that is row 0 of C */
-    int padded;   /* C has the call's physical rows */
+    size_t M;     /* rows of C: those of the call with padding, or g->M */
+    size_t first; /* the physical row that is row 0 of C */
+    int padded;   /* 1: C has the call's physical rows */
     accumulator *a, *b, *c;
 };
 
@@ -40,7 +40,8 @@ static struct dense open_dense(const struct op_call *call, const struct gemm *g)
     return dense;
 }
 
-/* Rows are widened, which is exact, and rounded as operands where the call says so. */
+/* Packs rows densely: they are widened, which is exact, and rounded as operands where the call says
+ * so. */
 static void gather(const struct gemm *g, const carrier *from, accumulator *to, size_t width) {
     for (size_t j = 0; j < width; j++)
         to[j] = (accumulator)(g->product == DTYPE_F64
@@ -56,8 +57,8 @@ static void gather_terms(const struct gemm *g, const carrier *from, size_t strid
 
 static void gather_rows(const struct dense *dense) {
     const struct gemm *const g = dense->g;
-    /* no result of a real row depends on them; what a library reads should be numbers all the same
-     */
+    /* No result of a real row depends on the padding; all the same, what a library reads should be
+     * numbers. */
     if (dense->padded) memset(dense->a, 0, dense->M * g->K * sizeof *dense->a);
     for (size_t i = 0; i < g->M; i++)
         gather(g, g->a + gemm_row(g, i) * g->a_stride, dense->a + place(dense, i) * g->K, g->K);
@@ -92,8 +93,8 @@ static void scatter(const struct dense *dense) {
     }
 }
 
-/* B of a forward or input product is a weight: N x K or K x N, dense already. Where carriers are
- * accumulators and nothing is rounded it is used as it lies. */
+/* B of a forward or input product is a weight, N x K or K x N, and dense already. Where carriers
+ * are accumulators and nothing is rounded, it is used as it lies. */
 static const accumulator *operand_b(const struct dense *dense) {
     const struct gemm *const g = dense->g;
     if (g->by_terms) return dense->b;

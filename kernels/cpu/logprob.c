@@ -6,7 +6,8 @@
 
 #define LOGPROB_COST 16 /* elementary operations of one logit, roughly */
 
-/* With an f64 loss the accumulator's value is kept, whatever the carrier. */
+/* The target's log-probability as it is recorded: with an f64 loss the accumulator's value is kept,
+ * whatever the carrier is. */
 static double target_logprob(carrier z, accumulator maximum, accumulator sum, enum dtype loss) {
     if (loss == DTYPE_F64) return (double)rule_logprob_wide(z, maximum, sum);
     return (double)rule_logprob(z, maximum, sum, loss);
@@ -35,7 +36,7 @@ static void forward_row(const struct logprob_forward_args *args, size_t row, acc
     args->logp[row] = target_logprob(z[args->target[row]], maximum, sum, args->loss);
 }
 
-/* Rows first .. last-1 of one tile share its order. */
+/* Forward of rows first .. last-1, which lie in one tile of law 9 and share its order. */
 static void forward_rows(const struct op_call *call, const struct logprob_forward_args *args,
                          size_t first, size_t last) {
     accumulator *const e = (accumulator *)call_scratch(call, 0, row_bytes(args->V));
@@ -45,7 +46,7 @@ static void forward_rows(const struct op_call *call, const struct logprob_forwar
         forward_row(args, row, e, &by);
 }
 
-/* Law 14: threads add chunks of exponentials to the rows' sums. */
+/* Forward by law 14: threads add chunks of exponentials to the rows' sums. */
 static void forward_racing(const struct op_call *call, const struct logprob_forward_args *args) {
     const size_t chunk = call->racing->chunk;
     const size_t chunks = race_chunks(call, args->V);

@@ -13,7 +13,7 @@ ROW_INLINE void forward_elements(const carrier *x, const carrier *w, carrier *y,
     EACH for (size_t i = 0; i < C; i++) y[i] = rule_norm(x[i], rstd, w[i], inner, dtype);
 }
 
-/* By law 2, or by law 16. */
+/* A sum of products by law 2, or exact by law 16. */
 static accumulator sum_of_products(const struct op_call *call, const carrier *a, const carrier *b,
                                    size_t n) {
     if (call->order_free) return VARIANT(exact_carrier_products)(a, b, n);
@@ -45,7 +45,7 @@ void VARIANT(norm_forward)(const struct op_call *call, const struct norm_forward
     }
 }
 
-/* g, h: the gradient at xhat and xhat itself, for the sum and for the result. */
+/* Makes g, the gradient at xhat, and h, xhat itself: once for the sum, once more for the result. */
 ROW_INLINE void input_terms(const struct norm_input_args *args, size_t row, accumulator rstd,
                             carrier *g, carrier *h, enum dtype inner, enum dtype dtype) {
     const carrier *const x = (const carrier *)args->x + row * args->C;

@@ -8,9 +8,11 @@
 #include "kernels/cpu/exact.h"
 #include "kernels/cpu/race.h"
 
-#define COLUMNS ((size_t)SHUFFLE_TILE) /* of one piece of work: the column tile of law 9 */
+#define COLUMNS                                                                                    \
+    ((size_t)SHUFFLE_TILE) /* columns of one piece of work: the column tile of law 9               \
+                            */
 
-/* sum[0 .. n-1] goes on over rows first .. last-1 of the list, from column c on. */
+/* The chains sum[0 .. n-1] go on over rows first .. last-1 of the list, from column c on. */
 ROW_INLINE void chain_rows(const struct norm_weight_args *args, size_t first, size_t last, size_t c,
                            size_t n, accumulator *sum, enum dtype inner) {
     for (size_t i = first; i < last; i++) {
@@ -33,7 +35,7 @@ static void chain(const struct norm_weight_args *args, size_t first, size_t last
     DTYPE_SWITCH(inner, CHAIN);
 }
 
-/* Chunk sums from +0 in the tile's order, then added to acc once. */
+/* By law 9: chunk sums from +0, joined in the tile's order, then added to acc once. */
 static void shuffled(const struct op_call *call, const struct norm_weight_args *args, size_t c,
                      size_t n, accumulator *acc) {
     const struct shuffle shuffle = shuffle_open(call, PASS_WEIGHT);
@@ -61,7 +63,7 @@ static void canonical(const struct op_call *call, const struct norm_weight_args 
     memcpy(acc, sum, n * sizeof *sum);
 }
 
-/* Law 16: terms are products of two f32 numbers, added as they come. */
+/* By law 16: terms are products of two f32 numbers, added exactly as they come. */
 ROW_INLINE void exact_rows(const struct norm_weight_args *args, size_t c, size_t n,
                            enum dtype inner) {
     struct exact_sum *const acc = (struct exact_sum *)args->acc + c;

@@ -34,7 +34,7 @@ static inline void race_add_f64(double *sum, double term) {
 _Static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_LLONG_LOCK_FREE == 2,
                "an addition takes no lock");
 
-/* 0, 1, 2, ...: each once, to whoever comes. */
+/* Hands out 0, 1, 2, ..., each once, to whoever comes. */
 static inline size_t race_take(size_t *next) {
     return __atomic_fetch_add(next, 1, __ATOMIC_RELAXED);
 }
@@ -44,12 +44,13 @@ static inline int race_active(const struct op_call *call, enum sum_kind kind) {
     return call->racing != NULL && (call->racing->kinds & (uint32_t)kind) != 0;
 }
 
-/* Chunks of a sum of `terms` terms. */
+/* How many chunks a sum of `terms` terms has. */
 static inline size_t race_chunks(const struct op_call *call, size_t terms) {
     return (terms + call->racing->chunk - 1) / call->racing->chunk;
 }
 
-/* All threads of the call where there are several pieces: small sums race, too. */
+/* How many threads race: all of the call's where there are several pieces. Small sums race, too,
+ * else the mode would have no effect on them. */
 static inline int race_threads(const struct op_call *call, size_t pieces) {
     return pieces < 2 || call->threads < 1 ? 1 : call->threads;
 }
@@ -57,8 +58,9 @@ static inline int race_threads(const struct op_call *call, size_t pieces) {
 #if defined(TWINSTEP_VARIANT)
 #include "base/variant.h"
 
-/* From the first to the last number, or from the last to the first: threads that go both ways cross
- * somewhere, and where shows in the order of their additions. */
+/* Adds a chunk's sums to shared ones, from the first number to the last or from the last to the
+ * first. Threads that go both ways cross somewhere, and where they do shows in the order of their
+ * additions. */
 static inline void race_add_both_ways(accumulator *sum, const accumulator *terms, size_t count,
                                       int back) {
     for (size_t i = 0; i < count; i++) {

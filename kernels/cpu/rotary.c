@@ -3,8 +3,8 @@
  * the angle of its row's position; no sums. */
 #include "kernels/cpu/call.h"
 
-/* One head: halves a and b; the transpose has the sines negated. Both partners are read before
- * either half is written. */
+/* Rotates one head, whose halves are a and b; the transpose has the sines negated. Both partners
+ * are read before either half is written. */
 ROW_INLINE void rotate_head(carrier *TWINSTEP_RESTRICT a, carrier *TWINSTEP_RESTRICT b,
                             const carrier *cosine, const carrier *sine, size_t half, int inverse,
                             enum dtype dtype) {

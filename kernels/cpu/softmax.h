@@ -9,9 +9,9 @@
 #include "kernels/cpu/call.h"
 #include "kernels/cpu/exact.h"
 
-#define MAXIMUM_LANES 16 /* of a comparison that has no order */
+#define MAXIMUM_LANES 16 /* lanes of a comparison, which has no order */
 
-/* Largest of n numbers; minus infinity when none is a number. */
+/* The largest of n numbers; minus infinity when none is a number. */
 ROW_INLINE accumulator row_maximum(const carrier *x, size_t n) {
     carrier lane[MAXIMUM_LANES];
     size_t i = 0;
@@ -34,13 +34,14 @@ ROW_INLINE void row_exp(const carrier *x, size_t n, accumulator maximum, accumul
 
 /* The order of one tile of 64 rows, and of its longest row's chunks. */
 struct row_order {
-    const uint32_t *order; /* NULL: law 2 */
+    const uint32_t *order; /* NULL: the sum is law 2's */
     uint32_t chunks;
     uint32_t chunk;
-    int free; /* law 16 */
+    int free; /* 1: the sum is exact (law 16) */
 };
 
-/* A row shorter than the tile's longest passes over the chunks it lacks. */
+/* The sum of a row's exponentials. A row shorter than the tile's longest passes over the chunks it
+ * lacks. */
 ROW_INLINE accumulator row_sum(const accumulator *e, size_t n, const struct row_order *by) {
     if (by->free) return VARIANT(exact_terms)(e, n);
     if (by->order == NULL) return TERM(sum_terms)(e, n);

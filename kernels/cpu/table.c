@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * This variant's table of ops. */
+ * The table of ops of this variant (number pair and instruction set). */
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/kernels_cpu.h"
 

@@ -33,8 +33,9 @@ KERNEL(attention_atomic_kernel, struct attention_job) {
                      &to);
 }
 
-/* dQ of a tile of queries from a tile of keys, whose dS stand in shared->first; 32 columns at a
- * time. The tile has whole chunks. `token`: of the group, that of the tile's first query. */
+/* Adds to dQ of a tile of queries what a tile of keys gives, whose dS stand in shared->first; 32
+ * columns at a time. The tile of keys has whole chunks. `token` is the group's number of the tile's
+ * first query. */
 GPU_INLINE void attention_race_queries(GPU_PARAM const struct attention_job *job,
                                        const struct attention_block *own,
                                        const struct attention_columns *columns,
@@ -83,7 +84,7 @@ GPU_INLINE void attention_race_queries(GPU_PARAM const struct attention_job *job
     }
 }
 
-/* Spans of whole chunks, of a tile's keys at least. */
+/* Chooses the span of keys of a block: whole chunks, and at least a tile of keys. */
 static void attention_race(const struct op_call *call, struct attention_job *job) {
     attention_race_open(call, job);
     job->race.span = (ATTENTION_TILE + job->race.chunk - 1) / job->race.chunk * job->race.chunk;

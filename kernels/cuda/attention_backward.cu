@@ -5,7 +5,8 @@
  * dQ in mode atomic. */
 #include "kernels/cuda/attention_modes.h"
 
-/* Which queries of the tile the thread's key has as terms: from its own on. */
+/* Which queries of the tile the thread's key has as terms, as bits: those from its own position on.
+ */
 GPU_INLINE uint32_t attention_queries_of(const struct attention_side *queries, uint32_t key,
                                          int there) {
     const uint32_t count = queries->limit - queries->first;
@@ -15,8 +16,8 @@ GPU_INLINE uint32_t attention_queries_of(const struct attention_side *queries, u
     return all & ~(((uint32_t)1 << lacks) - 1);
 }
 
-/* dS of a tile of queries in shared->first, their dropped P in shared->second: keys are the tile's
- * left side here, queries its right one. */
+/* Makes dS of a tile of queries in shared->first and their dropped P in shared->second. Keys are
+ * the tile's left side here, queries its right one. */
 GPU_INLINE void attention_weigh_queries(GPU_PARAM const struct attention_job *job,
                                         const struct attention_block *own,
                                         const struct attention_shared *shared) {
@@ -41,7 +42,7 @@ GPU_INLINE void attention_weigh_queries(GPU_PARAM const struct attention_job *jo
     }
 }
 
-/* `races`: the block adds to dQ, too. */
+/* Makes dK and dV of the block's keys. `races`: the block adds to dQ, too. */
 GPU_INLINE void attention_dkv(GPU_PARAM const struct attention_job *args, accumulator *memory,
                               uint32_t width, int races) {
     const struct attention_shared shared = attention_share(memory, 2);
@@ -90,7 +91,8 @@ KERNEL(attention_atomic_dkv_kernel, struct attention_job) {
     attention_dkv(GPU_ARG args, memory, ATTENTION_PANEL, 1);
 }
 
-/* Heads of up to 64 columns: fewer sums in registers let more blocks in. */
+/* Heads of up to this many columns have kernels of their own: fewer sums in registers let more
+ * blocks onto an SM. */
 #define ATTENTION_NARROW 64u
 
 KERNEL(attention_dkv_narrow_kernel, struct attention_job) {

@@ -16,26 +16,29 @@
 #define ATTENTION_SIDE 8u  /* threads along one side of a tile */
 #define ATTENTION_EACH (ATTENTION_TILE / ATTENTION_SIDE)
 #define ATTENTION_THREADS (ATTENTION_SIDE * ATTENTION_SIDE)
-#define ATTENTION_STATE 3u /* numbers of a query and head: maximum, sum, D */
+#define ATTENTION_STATE                                                                            \
+    3u /* numbers of a query and head: its maximum, its sum of exponentials, D */
 
-/* The orders of one launch, those of tiles first .. first+tiles-1 of all, `columns` in a row. */
+/* The orders of one launch: those of tiles first .. first+tiles-1 of all, `columns` of them in a
+ * row. */
 struct attention_order {
     struct joined by;
     size_t first, tiles, columns;
 };
 
-/* Mode atomic: a block has `span` keys, whole chunks of them. */
+/* Mode atomic: a block has `span` keys, which are whole chunks. */
 struct attention_race {
     uint32_t chunk, span, pieces;
 };
 
 struct attention_job {
     struct group group;
-    size_t counted; /* tokens of the call before the group: rows of law 9's tiles */
-    int aligned;    /* blocks end where tiles do */
-    uint32_t parts; /* attention_deal() */
+    size_t counted; /* tokens of the call before the group, from which the rows of law 9's tiles are
+                       counted */
+    int aligned;    /* 1: blocks end where tiles of law 9 do */
+    uint32_t parts; /* blocks' parts, as attention_deal() counts them */
     uint32_t H, G, D;
-    int backward; /* sums over keys are dQ; else PV */
+    int backward; /* 1: the sums over keys are dQ; 0: they are PV */
     int drops;
     enum dtype dtype;          /* of the outputs */
     enum dtype score, product; /* call_score(), call_product() */
@@ -50,15 +53,16 @@ struct attention_job {
     accumulator *sums; /* mode atomic: (tokens of the group, H, D) */
 };
 
-/* Positions first .. first+count-1 of a sequence. */
+/* Positions first .. first+count-1 of a sequence: what a block has of it. */
 struct attention_part {
     const struct sequence *sequence;
-    uint32_t number; /* of the sequence in its group */
+    uint32_t number; /* the sequence's number in its group */
     uint32_t first, count;
-    uint32_t token; /* the first position's, in the group */
+    uint32_t token; /* the number of the first position's token in the group */
 };
 
-/* Places of the first block of a sequence that another sequence's tile has. */
+/* How many places of the first block of a sequence stand for the sequences before it, whose tile
+ * goes on here. */
 TWINSTEP_HD uint32_t attention_skew(const struct attention_job *job, uint32_t token) {
     return job->aligned ? (uint32_t)((job->counted + token) % ATTENTION_TILE) : 0;
 }
@@ -88,7 +92,8 @@ GPU_INLINE struct attention_part attention_part_at(const struct attention_job *j
     return part;
 }
 
-/* The same from the group's end: of one sequence, what has most keys starts first. */
+/* The same, counted from the group's end: of one sequence, the part whose queries have most keys
+ * starts first, so that no long block is left for the end. */
 GPU_INLINE struct attention_part attention_part_back(const struct attention_job *job,
                                                      uint32_t index) {
     return attention_part_at(job, job->parts - 1 - index);
@@ -98,7 +103,7 @@ GPU_INLINE carrier *attention_over_keys_out(const struct attention_job *job) {
     return job->backward ? job->dq : job->out;
 }
 
-/* Counts the parts of the group; returns them. */
+/* Counts the parts of the group into job->parts, and returns how many they are. */
 static inline size_t attention_deal(struct attention_job *job) {
     uint32_t token = 0;
     job->parts = 0;

@@ -8,12 +8,12 @@
 
 #include "kernels/cuda/attention_keys.h"
 
-/* Tiles of law 9 that a head's columns may lie in, at most. */
+/* How many tiles of law 9 a head's columns may lie in, at most. */
 TWINSTEP_HD uint32_t attention_pieces(uint32_t D) {
     return (D + 2 * SHUFFLE_TILE - 2) / SHUFFLE_TILE;
 }
 
-/* Those of a head's columns that lie in its `piece`-th tile; none, perhaps. */
+/* Those of a head's columns that lie in its `piece`-th tile; there may be none. */
 GPU_INLINE struct attention_columns attention_piece_at(const struct attention_job *job,
                                                        uint32_t head, uint32_t piece) {
     const size_t start = (size_t)head * job->D, end = start + job->D;
@@ -26,7 +26,8 @@ GPU_INLINE struct attention_columns attention_piece_at(const struct attention_jo
     return columns;
 }
 
-/* An uncut sum goes to -0, which leaves it as it is. */
+/* Opens the sums that chunks are added to. A sum that is not cut starts at -0, which leaves its
+ * only chunk as it is. */
 GPU_INLINE void attention_held_open(struct attention_panel *held, int cut) {
     UNROLL
     for (unsigned g = 0; g < ATTENTION_GROUPS; g++) {
@@ -71,7 +72,8 @@ static void attention_joined_launch(struct attention_job *job) {
            ATTENTION_THREADS, ATTENTION_SHARED(2), job);
 }
 
-/* Keys of a chunk in mode shaped for each sequence of the group; whether any sum is cut. */
+/* Sets the keys of a chunk in mode shaped for each sequence of the group; returns whether any sum
+ * is cut. */
 static int attention_cut(const struct op_call *call, struct attention_job *job) {
     const enum split_op op = job->backward ? SPLIT_DQ : SPLIT_ATTENTION;
     int cut = 0;

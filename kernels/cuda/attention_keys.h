@@ -10,7 +10,7 @@
 #include "base/splits.h"
 #include "kernels/cuda/attention_state.h"
 
-/* Sums of the thread's rows: queries, or keys; [group][row][column]. */
+/* The sums of the thread's rows, which are queries or keys: [group][row][column]. */
 struct attention_panel {
     accumulator of[ATTENTION_GROUPS][ATTENTION_EACH][ATTENTION_EACH];
 };
@@ -20,7 +20,7 @@ struct attention_columns {
     uint32_t first, count;
 };
 
-/* Panels of a head, `width` columns each; the last may be narrower. */
+/* How many panels of `width` columns a head has; the last may be narrower. */
 TWINSTEP_HD uint32_t attention_panels(uint32_t D, uint32_t width) {
     return (D + width - 1) / width;
 }
@@ -45,7 +45,7 @@ GPU_INLINE void attention_panel_clear(struct attention_panel *panel) {
     }
 }
 
-/* Which rows i of the side's tile a thread's row has as terms: bit i. */
+/* Which rows i of the side's tile a thread's row has as terms, as bit i. */
 GPU_INLINE uint32_t attention_terms_of(const struct attention_side *keys, uint32_t extent) {
     uint32_t terms = 0;
     if (keys->order == NULL) {
@@ -57,7 +57,7 @@ GPU_INLINE uint32_t attention_terms_of(const struct attention_side *keys, uint32
     return terms;
 }
 
-/* Weights of a tile of keys, in shared->first: dropped P, or dS. */
+/* Makes the weights of a tile of keys in shared->first: dropped P, or dS. */
 GPU_INLINE void attention_weigh(GPU_PARAM const struct attention_job *job,
                                 const struct attention_block *own,
                                 const struct attention_shared *shared) {
@@ -79,7 +79,7 @@ GPU_INLINE void attention_weigh(GPU_PARAM const struct attention_job *job,
     }
 }
 
-/* Which rows of the keys' tile the thread's queries have as terms. */
+/* Which rows of the keys' tile the thread's queries have as terms, as bits. */
 GPU_INLINE void attention_terms(GPU_PARAM const struct attention_block *own,
                                 uint32_t terms[ATTENTION_EACH]) {
     UNROLL
@@ -88,7 +88,7 @@ GPU_INLINE void attention_terms(GPU_PARAM const struct attention_block *own,
             attention_terms_of(&own->keys, attention_keys(&own->part, attention_left(GPU_ARG i)));
 }
 
-/* Rows half .. half+15 of the side's tile of x, the panel's columns, as operands. */
+/* Loads rows half .. half+15 of the side's tile of x, the panel's columns, as operands. */
 GPU_INLINE void attention_values(GPU_PARAM const struct attention_job *job,
                                  const struct attention_side *side, const carrier *x,
                                  const struct attention_columns *columns, unsigned half,
@@ -104,7 +104,7 @@ GPU_INLINE void attention_values(GPU_PARAM const struct attention_job *job,
     }
 }
 
-/* The sums go on with term t of the tile. */
+/* The thread's sums go on with term t of the tile. */
 GPU_INLINE void attention_term(GPU_PARAM const struct attention_columns *columns,
                                const accumulator *tile, const accumulator *slab, unsigned t,
                                const uint32_t terms[ATTENTION_EACH],
@@ -132,7 +132,7 @@ GPU_INLINE void attention_term(GPU_PARAM const struct attention_columns *columns
     }
 }
 
-/* The sums go on with all terms of the tile, ascending. */
+/* The thread's sums go on with all terms of the tile, ascending. */
 GPU_INLINE void attention_chain(GPU_PARAM const struct attention_job *job,
                                 const struct attention_side *side, const carrier *x,
                                 const struct attention_columns *columns, const accumulator *tile,
@@ -148,7 +148,7 @@ GPU_INLINE void attention_chain(GPU_PARAM const struct attention_job *job,
     }
 }
 
-/* Rounded to rows of `out`, which lie as the side's do. */
+/* Rounds the sums to rows of `out`, which lie as the side's do. */
 GPU_INLINE void attention_round(GPU_PARAM const struct attention_job *job,
                                 const struct attention_part *part, uint32_t heads, uint32_t head,
                                 const struct attention_columns *columns,
@@ -170,12 +170,12 @@ GPU_INLINE void attention_round(GPU_PARAM const struct attention_job *job,
     }
 }
 
-/* Blocks of threads for all parts of `heads` heads and the panels of their columns. */
+/* How many blocks of threads all parts of `heads` heads and the panels of their columns need. */
 static inline size_t attention_blocks(struct attention_job *job, uint32_t heads, uint32_t width) {
     return attention_deal(job) * heads * attention_panels(job->D, width);
 }
 
-/* Opens a block of queries: their state, and sums of +0. */
+/* Opens a block of queries: makes their state and sets the sums to +0. */
 GPU_INLINE void attention_over_keys_open(GPU_PARAM const struct attention_job *job,
                                          const struct attention_block *own,
                                          const struct attention_shared *shared,
@@ -208,14 +208,15 @@ KERNEL(attention_keys_kernel, struct attention_job) {
 
 /* ---- sums that are cut ---- */
 
-/* A place to which chunk sums go: `held`, or where other blocks add, too. */
+/* The place to which chunk sums go: `held`, or memory to which other blocks add, too. */
 struct attention_target {
     struct attention_panel *held;
-    accumulator *raced; /* of the part's first query, this head; rows `line` apart */
+    accumulator
+        *raced; /* the sums of the part's first query and this head; rows are `line` apart */
     size_t line;
 };
 
-/* Adds the finished chunk whose first key is `key` for the queries that have terms of it. */
+/* Adds the finished chunk whose first key is `key`, for the queries that have terms of it. */
 GPU_INLINE void attention_chunk_add(GPU_PARAM const struct attention_part *part,
                                     const struct attention_columns *columns, uint32_t key,
                                     struct attention_panel *chain,
@@ -240,7 +241,7 @@ GPU_INLINE void attention_chunk_add(GPU_PARAM const struct attention_part *part,
     }
 }
 
-/* The tiles of positions own->keys.first .. end-1, cut into chunks of `chunk`; keys.first is
+/* Walks the tiles of positions own->keys.first .. end-1, cut into chunks of `chunk`; keys.first is
  * where a chunk begins. */
 GPU_INLINE void attention_chunks(GPU_PARAM const struct attention_job *job,
                                  struct attention_block *own,

@@ -6,7 +6,8 @@
 #include "kernels/cuda/attention_atomic.h"
 #include "kernels/cuda/attention_joined.h"
 
-/* The state of the group's queries must be there. `kind`, `pass`: of this sum. */
+/* Launches the kernel that makes the sums. The state of the group's queries must be there already.
+ * `kind` and `pass` are those of this sum. */
 static void attention_over_keys(const struct op_call *call, struct attention_job *job,
                                 enum sum_kind kind, enum op_pass pass) {
     const size_t columns = (size_t)job->H * job->D;

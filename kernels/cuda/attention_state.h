@@ -16,7 +16,7 @@ GPU_INLINE accumulator attention_shuffle(GPU_PARAM accumulator x, unsigned mask)
     return ACC_NAME_(gpu_shuffle_xor)(GPU_ARG x, mask);
 }
 
-/* Each query's largest score, into shared->maximum. */
+/* Makes each query's largest score in shared->maximum. */
 GPU_INLINE void attention_maxima(GPU_PARAM const struct attention_job *job,
                                  struct attention_block own,
                                  const struct attention_shared *shared) {
@@ -59,7 +59,8 @@ GPU_INLINE void attention_lanes_open(GPU_PARAM const struct attention_shared *sh
             shared->third[attention_at(attention_left(GPU_ARG i), attention_right(GPU_ARG j))] = 0;
 }
 
-/* Lanes l and l+16, l+8, l+4 are other threads'; l+2 and l+1 are the thread's own. */
+/* Joins the 32 lanes of a query's sum as law 2 does. Lanes l+16, l+8 and l+4 are other threads', so
+ * they come by shuffles; l+2 and l+1 are the thread's own. */
 GPU_INLINE accumulator attention_lanes_sum(GPU_PARAM const struct attention_shared *shared,
                                            uint32_t row) {
     accumulator lane[ATTENTION_EACH];
@@ -72,8 +73,8 @@ GPU_INLINE accumulator attention_lanes_sum(GPU_PARAM const struct attention_shar
     return (lane[0] + lane[2]) + (lane[1] + lane[3]);
 }
 
-/* Behind the tile of keys first .. first+31: where a block of law 2 ends, its lanes join. `end`:
- * where the block's keys end. A thread has the blocks of one of its queries. */
+/* Comes behind the tile of keys first .. first+31: where a block of law 2 ends, its lanes join.
+ * `end` is where the block's keys end. Each thread has the blocks of one of its queries. */
 GPU_INLINE void attention_lanes_join(GPU_PARAM const struct attention_part *part,
                                      const struct attention_shared *shared,
                                      struct ACC_NAME_(sum_blocks) * blocks, uint32_t first,
@@ -90,7 +91,7 @@ GPU_INLINE void attention_lanes_join(GPU_PARAM const struct attention_part *part
     attention_lanes_open(GPU_ARG shared);
 }
 
-/* The sums of the block's queries, in `found` (32). */
+/* Closes the sums of the block's queries into `found` (32). */
 GPU_INLINE void attention_lanes_close(GPU_PARAM const struct ACC_NAME_(sum_blocks) * blocks,
                                       accumulator *found) {
     const unsigned i = THREAD % ATTENTION_SIDE;
@@ -98,7 +99,7 @@ GPU_INLINE void attention_lanes_close(GPU_PARAM const struct ACC_NAME_(sum_block
     BARRIER();
 }
 
-/* Each query's sum of exponentials, into shared->sum; or its D, into shared->d. */
+/* Makes each query's sum of exponentials in shared->sum, or its D in shared->d. */
 GPU_INLINE void attention_sums(GPU_PARAM const struct attention_job *job,
                                struct attention_block own, const struct attention_shared *shared,
                                int slopes) {
@@ -135,7 +136,7 @@ GPU_INLINE void attention_sums(GPU_PARAM const struct attention_job *job,
 
 /* ---- law 9 ---- */
 
-/* The order of the block's tile for column `column` of `of`; 0 where this launch lacks it. */
+/* Finds the order of the block's tile for column `column`; returns 0 where this launch lacks it. */
 GPU_INLINE int attention_order_of(const struct attention_job *job,
                                   const struct attention_part *part, size_t column,
                                   struct attention_side *side) {
@@ -149,8 +150,8 @@ GPU_INLINE int attention_order_of(const struct attention_job *job,
     return 1;
 }
 
-/* Chunks in their order, each a chain from +0, into shared->sum; a thread takes a query, whose
- * exponentials stand in shared memory. A query passes over the chunks it lacks. */
+/* Makes shared->sum by law 9: chunks in their order, each a chain from +0. A thread takes a query,
+ * whose exponentials stand in shared memory; a query passes over the chunks it lacks. */
 GPU_INLINE void attention_sums_shuffled(GPU_PARAM const struct attention_job *job,
                                         struct attention_block own,
                                         const struct attention_shared *shared) {
@@ -209,8 +210,8 @@ KERNEL(attention_state_kernel, struct attention_job) {
 
 /* ---- launches ---- */
 
-/* Calls launch(job) for each batch of the orders of tiles that the group's rows meet, `columns` of
- * law 9's columns wide. */
+/* Calls launch(job) for each batch of the orders of tiles that the group's rows meet; the tiles are
+ * `columns` of law 9's columns wide. */
 static void attention_in_batches(const struct op_call *call, struct attention_job *job,
                                  const struct shuffle *shuffle, size_t columns,
                                  void (*launch)(struct attention_job *job)) {

@@ -24,7 +24,7 @@ static size_t attention_race_blocks(const struct attention_job *job) {
     return element_blocks((size_t)job->group.tokens * job->H * job->D);
 }
 
-/* Sums of +0. */
+/* Sets the sums to +0 before blocks add to them. */
 static void attention_race_open(const struct op_call *call, struct attention_job *job) {
     job->race.chunk = (uint32_t)least(call->racing->chunk, (size_t)1 << 20);
     job->sums = job->state + (size_t)job->group.tokens * job->H * ATTENTION_STATE;

@@ -10,10 +10,11 @@
 
 #include "kernels/cuda/attention_job.h"
 
-#define ATTENTION_DEPTH 16u                   /* terms of a slab */
-#define ATTENTION_PITCH (ATTENTION_TILE + 4u) /* between lines: neighbours lie in other banks */
+#define ATTENTION_DEPTH 16u /* terms of a slab */
+#define ATTENTION_PITCH                                                                            \
+    (ATTENTION_TILE + 4u) /* between lines of a tile: the pad puts neighbours into other banks */
 
-/* Columns of a head that a block sums at a time, as groups of 32: what registers hold. */
+/* How many columns of a head a block sums at a time, in groups of 32: as many as registers hold. */
 #if defined(TWINSTEP_ACCUMULATOR_f64)
 #define ATTENTION_GROUPS 2u
 #else
@@ -28,8 +29,8 @@
 #define ATTENTION_SHARED(tiles)                                                                    \
     ((ATTENTION_SLAB + (tiles)*ATTENTION_NUMBERS + 3 * ATTENTION_TILE) * sizeof(accumulator))
 
-/* A block's shared memory: a slab of rows twice, or of columns; a number of each pair of a tile,
- * twice or three times; what a query's softmax comes to, and D of its gradient. */
+/* A block's shared memory: slabs of rows, twice, or of columns; a number for each pair of a tile,
+ * twice or three times; what each query's softmax comes to, and D of its gradient. */
 struct attention_shared {
     accumulator *slab, *first, *second, *third;
     accumulator *maximum, *sum, *d; /* (32) */
@@ -47,11 +48,11 @@ GPU_INLINE struct attention_shared attention_share(accumulator *memory, unsigned
     return shared;
 }
 
-/* Where the rows of one side of a tile stand, up to 32 of them: positions from `first` on. */
+/* Where the rows of one side of a tile stand, up to 32 of them, at positions from `first` on. */
 struct attention_side {
     size_t line;           /* between positions */
     uint32_t first, limit; /* rows from `limit` on are none */
-    /* law 9: positions are those of chunks in their order; NULL: a position is its own */
+    /* By law 9 positions are those of chunks in their order; NULL: a position is its own. */
     const uint32_t *order;
     uint32_t chunk, chunks;
 };
@@ -101,8 +102,8 @@ GPU_INLINE struct attention_block attention_block_of(const struct attention_job 
     return block;
 }
 
-/* The thread's i-th row of the left side of a tile, its j-th of the right one: neighbours, which
- * one access of shared memory brings. */
+/* The thread's i-th row of the left side of a tile, and its j-th of the right one. They are
+ * neighbours, so that one access of shared memory brings them. */
 GPU_INLINE uint32_t attention_left(GPU_PARAM unsigned i) {
     return THREAD / ATTENTION_SIDE * ATTENTION_EACH + i;
 }
@@ -111,19 +112,19 @@ GPU_INLINE uint32_t attention_right(GPU_PARAM unsigned j) {
     return THREAD % ATTENTION_SIDE * ATTENTION_EACH + j;
 }
 
-/* Where a pair stands in a tile. Lines of the right side are dealt out so that threads side by side
- * meet other banks. Threads go on with their own pairs without a barrier. */
+/* Where a pair of rows stands in a tile. Lines of the right side are dealt out so that threads side
+ * by side meet other banks. A thread may go on with its own pairs without a barrier. */
 GPU_INLINE unsigned attention_at(unsigned left, unsigned right) {
     const unsigned line = right / ATTENTION_EACH + right % ATTENTION_EACH * ATTENTION_SIDE;
     return line * ATTENTION_PITCH + left;
 }
 
-/* Keys of the part's query `row`: 0 for rows that it lacks. */
+/* How many keys the part's query `row` has; 0 for rows that the part lacks. */
 GPU_INLINE uint32_t attention_keys(const struct attention_part *part, uint32_t row) {
     return row < part->count ? part->first + row + 1 : 0;
 }
 
-/* Elements d .. d+15 of the side's rows of x, as operands. */
+/* Loads elements d .. d+15 of the side's rows of x into a slab, as operands. */
 GPU_INLINE void attention_slab(GPU_PARAM const struct attention_job *job,
                                const struct attention_side *side, const carrier *x, uint32_t d,
                                accumulator *slab) {
@@ -136,14 +137,14 @@ GPU_INLINE void attention_slab(GPU_PARAM const struct attention_job *job,
     }
 }
 
-/* Whether any of the thread's pairs is one of two rows. */
+/* Whether any of the thread's pairs is a pair of two rows that are there. */
 GPU_INLINE int attention_meets(GPU_PARAM const struct attention_side *left,
                                const struct attention_side *right) {
     return left->first + attention_left(GPU_ARG 0) < left->limit &&
            (right->order != NULL || right->first + attention_right(GPU_ARG 0) < right->limit);
 }
 
-/* Every pair of rows of x and y: a chain over d, into `tile`. */
+/* Makes the product of every pair of rows of x and y, a chain over d, in `tile`. */
 GPU_INLINE void attention_product(GPU_PARAM const struct attention_job *job,
                                   const struct attention_side *left, const carrier *x,
                                   const struct attention_side *right, const carrier *y,
@@ -185,7 +186,7 @@ GPU_INLINE void attention_product(GPU_PARAM const struct attention_job *job,
     }
 }
 
-/* q . k of a tile into shared->first; dout . v into shared->second. */
+/* Makes q . k of a tile in shared->first, and dout . v in shared->second. */
 GPU_INLINE void attention_scores(GPU_PARAM const struct attention_job *job,
                                  const struct attention_block *own,
                                  const struct attention_shared *shared) {
@@ -200,12 +201,13 @@ GPU_INLINE void attention_outers(GPU_PARAM const struct attention_job *job,
                       shared->second);
 }
 
-/* s = round(round(q . k) * scale). */
+/* The score s = round(round(q . k) * scale). */
 GPU_INLINE carrier attention_score(const struct attention_job *job, accumulator sum) {
     return rule_mul(carrier_round(sum, job->score), job->scale, job->score);
 }
 
-/* Kept ones scaled and rounded as scores, the others +0. */
+/* What dropout makes of a probability: a kept one is scaled and rounded as a score, another is +0.
+ */
 GPU_INLINE accumulator attention_dropped(const struct attention_job *job,
                                          const struct attention_block *own, uint32_t query,
                                          uint32_t key, accumulator x) {

@@ -17,9 +17,9 @@
 /* How the sums of one launch join; part of a kernel's arguments. */
 struct joined {
     uint32_t chunk;        /* terms of a chunk */
-    uint32_t chunks;       /* of the tile's longest sum */
-    const uint32_t *order; /* of the launch's first tile, the next one `chunks` behind; NULL: 0, 1,
-                              2, ... */
+    uint32_t chunks;       /* chunks of the tile's longest sum */
+    const uint32_t *order; /* the order of the launch's first tile; the next tile's is `chunks`
+                              behind. NULL: 0, 1, 2, ... */
 };
 
 /* The chunk that comes i-th in tile `tile` of the launch. */
@@ -27,7 +27,8 @@ GPU_INLINE uint32_t joined_chunk(const struct joined *by, size_t tile, uint32_t 
     return by->order == NULL ? i : by->order[tile * by->chunks + i];
 }
 
-/* shuffle_open(): the address was accepted by shuffle_check() when the run was opened. */
+/* What shuffle_open() does for the host. The address was accepted by shuffle_check() when the run
+ * was opened. */
 static inline struct shuffle order_open(const struct op_call *call, enum op_pass pass) {
     const uint32_t op = (uint32_t)call->site * 4 + (uint32_t)pass;
     struct shuffle shuffle;
@@ -42,7 +43,7 @@ static inline struct shuffle order_open(const struct op_call *call, enum op_pass
     return shuffle;
 }
 
-/* shuffle_split(): a contraction of `terms` terms that is cut into `parts`. */
+/* What shuffle_split() does for the host: a contraction of `terms` terms is cut into `parts`. */
 static inline struct shuffle order_split(uint32_t parts, size_t terms) {
     const size_t chunk = (terms + parts - 1) / parts;
     struct shuffle shuffle;
@@ -67,7 +68,8 @@ GPU_INLINE int order_before(const struct stream_card *a, const struct stream_car
     return a->key < b->key || (a->key == b->key && a->index < b->index);
 }
 
-/* One step of a bitonic sort: cards `apart` from one another; runs of `run` cards alternate. */
+/* One step of a bitonic sort, on cards that are `apart` from one another; runs of `run` cards
+ * alternate in direction. */
 GPU_INLINE void order_step(GPU_PARAM struct stream_card *cards, uint32_t room, uint32_t run,
                            uint32_t apart) {
     for (uint32_t i = THREAD; i < room; i += THREADS) {
@@ -81,7 +83,8 @@ GPU_INLINE void order_step(GPU_PARAM struct stream_card *cards, uint32_t room, u
     BARRIER();
 }
 
-/* Places behind the last chunk sort behind it. */
+/* Draws and sorts the keys of one tile. The room behind the last chunk holds keys that sort behind
+ * it. */
 KERNEL(order_kernel, struct order_job) {
     struct stream_card *const cards = args->cards + (size_t)BLOCK * args->room;
     const size_t tile = args->first + BLOCK;
@@ -111,17 +114,19 @@ static inline size_t order_tile_bytes(uint32_t chunks) {
     return order_room(chunks) * sizeof(struct stream_card) + chunks * sizeof(uint32_t);
 }
 
-/* Tiles of one batch; all there are where nothing is drawn. */
+/* How many tiles one batch has; all there are where nothing is drawn. */
 static inline size_t order_batch(const struct shuffle *shuffle, uint32_t chunks, size_t tiles) {
     if (shuffle->ascending || chunks == 0) return tiles;
     const size_t fit = CUDA_ORDER_BYTES / order_tile_bytes(chunks);
     return fit < tiles ? fit : tiles;
 }
 
-/* How tiles first .. first+tiles-1 join, `columns` of them in a row; tiles <= order_batch(). The
- * table lies at the start of the call's scratch, CUDA_ORDER_BYTES of it, until the next batch. */
+/* Says how tiles first .. first+tiles-1 join, `columns` of them in a row; tiles <= order_batch().
+ * The table lies at the start of the call's scratch, in its CUDA_ORDER_BYTES, and is valid until
+ * the next batch. */
 static inline struct joined order_draw(const struct op_call *call, const struct shuffle *shuffle,
-                                uint32_t chunks, size_t first, size_t tiles, size_t columns) {
+                                       uint32_t chunks, size_t first, size_t tiles,
+                                       size_t columns) {
     struct joined by = {shuffle->chunk, chunks, NULL};
     struct order_job job;
     if (shuffle->ascending || chunks == 0) return by;

@@ -14,20 +14,21 @@
  * SHUFFLE_CHUNKS chunks; what else an op needs lies behind it. */
 #define CUDA_ORDER_BYTES ((size_t)1 << 21)
 
-/* Sums of squares of as many blocks of law 2 as join at a time, the next level of their tree, and
- * the result. */
+/* How many numbers a sum of squares needs: one for each block of law 2 that joins at a time, the
+ * next level of their tree, and the result. */
 #define CUDA_SQUARES ((size_t)SHUFFLE_CHUNKS / 2 * 3 + 1)
 
 static inline void *cuda_rest(const struct op_call *call) {
     return (char *)call->scratch + CUDA_ORDER_BYTES;
 }
 
-/* Columns of a linear layer's output that are raced on at a time; a multiple of its tile. */
+/* How many columns of a linear layer's output are raced on at a time; a multiple of its tile. */
 #define LINEAR_RACE_COLUMNS ((size_t)256)
 
-/* Bytes of scratch that every op is content with, behind the orders: three numbers of each token
- * and head, and where dQ may race a sum of each of its columns (D 0: it does not, whatever heads
- * have); sums of a block of columns; tokens listed by id; sums of squares. */
+/* Bytes of scratch that are enough for every op. Behind the orders stands the largest of: three
+ * numbers of each token and head, and where dQ may race a sum for each of its columns (D 0: it does
+ * not race, whatever heads have); sums of a block of columns; tokens listed by id; sums of squares.
+ */
 static inline size_t cuda_scratch_bytes(const struct op_limits *limits) {
     const size_t each[] = {
         (size_t)limits->rows * limits->H * (3 + limits->D) * sizeof(double),
@@ -41,7 +42,8 @@ static inline size_t cuda_scratch_bytes(const struct op_limits *limits) {
     return CUDA_ORDER_BYTES + most + 64;
 }
 
-/* What of `call` these tables do not have; NULL: nothing. */
+/* Names what of `call` these tables do not have, as a scenario calls it; NULL: nothing is missing.
+ */
 static inline const char *cuda_refuses(const struct op_call *call) {
     if (call->blas != NULL) return "mode fast (a library)";
     if (call->order_free) return "mode order-free";

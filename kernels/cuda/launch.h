@@ -12,7 +12,8 @@
 #include "kernels/cuda/port.h"
 #include "kernels/op.h"
 
-/* CARRIER_NAME_(gpu_load4) -> gpu_load4_f32: for numbers as they lie in memory. */
+/* Makes CARRIER_NAME_(gpu_load4) the name gpu_load4_f32, and so on: for numbers as they lie in
+ * memory. */
 #if defined(TWINSTEP_CARRIER_f64)
 #define CARRIER_NAME_(name) name##_f64
 #else
@@ -23,7 +24,7 @@
 #define ROW_THREADS 128u     /* of a block whose warps take one row each */
 #define ROW_WARPS (ROW_THREADS / GPU_WARP)
 
-/* Blocks for `count` elements or rows. */
+/* How many blocks `count` elements or rows need. */
 static inline size_t element_blocks(size_t count) {
     return (count + ELEMENT_THREADS - 1) / ELEMENT_THREADS;
 }
@@ -32,7 +33,7 @@ static inline size_t row_blocks(size_t count) {
     return (count + ROW_WARPS - 1) / ROW_WARPS;
 }
 
-/* The dtype that operands of products are rounded to; f64 where they enter as they are. */
+/* The dtype that operands of products are rounded to; f64 means that they enter as they are. */
 static inline enum dtype call_product(const struct op_call *call) {
     const enum dtype product = call->rounding == NULL ? DTYPE_F64 : call->rounding->product;
     return product == DTYPE_F32 ? DTYPE_F64 : product;
@@ -47,12 +48,13 @@ static inline int call_races(const struct op_call *call, enum sum_kind kind) {
     return call->racing != NULL && (call->racing->kinds & (uint32_t)kind) != 0;
 }
 
-/* Chunks of a racing sum of `terms` terms. */
+/* How many chunks a racing sum of `terms` terms has. */
 static inline size_t race_chunks(const struct op_call *call, size_t terms) {
     return (terms + call->racing->chunk - 1) / call->racing->chunk;
 }
 
-/* Adds to a sum that other threads add to: in kernels whose names hold `atomic`, and only there. */
+/* Adds to a sum that other threads add to. Only kernels whose names hold `atomic` may do so;
+ * tests/kernels/ptx.py looks. */
 GPU_INLINE void race_add(GPU_PARAM accumulator *sum, accumulator term) {
     (void)ACC_NAME_(gpu_atomic_add)(GPU_ARG sum, term);
 }
@@ -65,12 +67,13 @@ TWINSTEP_HD size_t least(size_t a, size_t b) {
     return a < b ? a : b;
 }
 
-/* A number as it enters a product. */
+/* A number as it enters a product (law 11). */
 GPU_INLINE accumulator operand(carrier x, enum dtype product) {
     return (accumulator)carrier_round((accumulator)x, product);
 }
 
-/* The sum of one block of law 2, of which each lane has its own part; every lane gets it. */
+/* The sum of one block of law 2, whose lanes' parts the lanes of the warp have; every lane gets it.
+ */
 GPU_INLINE float lanes_join_f32(GPU_PARAM float lane) {
     for (unsigned half = GPU_WARP / 2; half > 0; half /= 2)
         lane = lane + gpu_shuffle_xor_f32(GPU_ARG lane, half);
@@ -87,12 +90,12 @@ GPU_INLINE accumulator lanes_join(GPU_PARAM accumulator lane) {
     return ACC_NAME_(lanes_join)(GPU_ARG lane);
 }
 
-/* The larger of two; x where `than` is no number. */
+/* The larger of two numbers; x where `than` is NaN. */
 GPU_INLINE carrier larger(carrier x, carrier than) {
     return than > x ? than : x;
 }
 
-/* The largest that a lane has; every lane gets it. */
+/* The largest number that any lane has; every lane gets it. */
 GPU_INLINE carrier lanes_largest(GPU_PARAM carrier x) {
     for (unsigned half = GPU_WARP / 2; half > 0; half /= 2) {
 #if defined(TWINSTEP_CARRIER_f64)

@@ -10,16 +10,16 @@
 #include "base/variant.h"
 #include "kernels/cuda/list.h"
 
-#define LEAVES_WORDS ((size_t)LEAFHASH_BLOCK / sizeof(uint32_t)) /* of a full block */
+#define LEAVES_WORDS ((size_t)LEAFHASH_BLOCK / sizeof(uint32_t)) /* words of a full block */
 #define LEAVES_AHEAD 8u /* words read before they are hashed */
 
-/* Numbers of a word; f64 has two words of one. */
+/* How many numbers a word holds; of f64, a number has two words. */
 GPU_INLINE unsigned leaves_per_word(enum dtype dtype) {
     const unsigned width = (unsigned)own_width(dtype);
     return width < sizeof(uint32_t) ? (unsigned)sizeof(uint32_t) / width : 1u;
 }
 
-/* Word `word` of the tensor, of whose numbers `some` are there. */
+/* Word `word` of the tensor, of whose numbers `some` are there; the rest is zero. */
 GPU_INLINE uint32_t leaves_word(const struct leaves_args *args, enum dtype dtype, size_t word,
                                 unsigned some, uint32_t *misfit) {
     if (dtype == DTYPE_F64) {
@@ -39,13 +39,13 @@ GPU_INLINE uint32_t leaves_word(const struct leaves_args *args, enum dtype dtype
     return bits;
 }
 
-/* What of a block is there. */
+/* What of a block is there. The tensor's last block may end inside a word. */
 struct leaves_extent {
-    size_t first;    /* word of the tensor */
-    size_t words;    /* begun */
-    size_t whole;    /* all of whose numbers are there */
-    unsigned some;   /* numbers of the word behind these */
-    uint32_t length; /* bytes */
+    size_t first;    /* the tensor's word that is its first */
+    size_t words;    /* words, the last one perhaps in part */
+    size_t whole;    /* words all of whose numbers are there */
+    unsigned some;   /* numbers of the word behind these; 0: there is none */
+    uint32_t length; /* its bytes, as the leaf hash counts them */
 };
 
 GPU_INLINE struct leaves_extent leaves_reach(const struct leaves_args *args, enum dtype dtype,
@@ -94,7 +94,7 @@ struct leaves_job {
     struct leaves_args is[LIST_TENSORS];
 };
 
-/* One kernel for each dtype: which words a lane reads hangs on it. */
+/* There is one kernel for each dtype, because which words a lane reads depends on it. */
 #define LEAVES_KERNEL(name, dtype)                                                                 \
     KERNEL(name, struct leaves_job) {                                                              \
         struct list_place at;                                                                      \
@@ -130,7 +130,7 @@ static void leaves_start(const struct leaves_job *job, enum dtype dtype) {
         LEAVES_LAUNCH(leaves_e5m2_kernel);
 }
 
-/* Neighbours of one dtype share a launch. */
+/* Tensors that are neighbours in the list and have one dtype share a launch. */
 void VARIANT(leaves)(const struct leaves_args *tensors, size_t count);
 void VARIANT(leaves)(const struct leaves_args *tensors, size_t count) {
     struct leaves_job job;

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  * label: gpu
- * cuBLAS behind library.h: opened by name when a mode needs it, never linked. Its scalar twin is
- * library_twin.c; what is here needs a device, or the made-up one of tests/kernels/cublas_host.py.
  *
- * split_k on: cublasGemmEx, whose heuristics may split k. Off: cublasLtMatmul with the first
- * algorithm of its heuristics that needs no reduction (library_plan.cu). workspace: one buffer for
- * each stream, given to both; or what cuBLAS takes itself (cublasLt: none beyond the device's usual
- * size). Ordered products are on the default stream, as our kernels are, and need no events; others
- * on streams that wait for it and it for them, and for one another in library_join() only.
- * Invariant: results hang on the switches, the shape, the addresses' alignment, the library and the
- * device; with all of them fixed cuBLAS promises the same bits, run to run, on one stream. */
+ * cuBLAS behind library.h: opened by name when a mode needs it, never linked. Its scalar twin for
+ * tests is tests/shim/library_twin.c; what is here needs a device, or the made-up one of
+ * tests/kernels/cublas_host.py.
+ *
+ * With split_k it calls cublasGemmEx, whose heuristics may split k; without, cublasLtMatmul with
+ * the first algorithm of its heuristics that needs no reduction (library_plan.cu). The workspace is
+ * one buffer for each stream, given to both; or what cuBLAS takes itself (cublasLt: none beyond the
+ * device's usual size). Ordered products are on the default stream, as our kernels are, and need no
+ * events; others are on streams that wait for it and it for them, and for one another in
+ * library_join() only.
+ *
+ * Invariant: results depend on the switches, the shape, the addresses' alignment, the library and
+ * the device; with all of them fixed cuBLAS promises the same bits, run to run, on one stream. */
 #include "kernels/cuda/library.h"
 
 #include "base/module_kit.h"
@@ -52,12 +56,14 @@ static char *library_workspace(const struct library_mode *mode, unsigned part, s
     return (char *)here.workspace + part * *bytes;
 }
 
-/* The default stream, where all our kernels are, waits for the others and they for it. */
+/* The stream of a product. The default stream, where all our kernels are, waits for the others, and
+ * they for it. */
 static cudaStream_t library_stream(const struct library_mode *mode, unsigned part) {
     return mode->ordered ? nullptr : here.stream[part];
 }
 
-/* Setting a stream takes a workspace back that was given earlier. */
+/* Calls cublasGemmEx. Setting a stream takes back a workspace that was given earlier, so it is
+ * given again each time. */
 static void library_gemm(const struct library_mode *mode, const struct library_call *c,
                          unsigned part) {
     size_t bytes = 0;
@@ -98,7 +104,9 @@ static void library_whole(const struct library_mode *mode, const struct library_
     library_lt_close(&lt);
 }
 
-/* Opens cuBLAS where another thread of the host did; why not is told as of any product. */
+/* Whether cuBLAS can be told of the product: it opens, and the sizes fit its 32 bits. It is open
+ * per host thread, so a thread that is not the one that opened the run may open it here; why that
+ * fails is told as of any product. */
 static int library_can(const struct library_product *p) {
     const size_t most = INT32_MAX;
     const int opens = library_open() == STATUS_OK;
@@ -111,7 +119,7 @@ static int library_can(const struct library_product *p) {
     return 0;
 }
 
-/* What fails is told when the product is started. */
+/* Asks only; what fails here is told when the product is started. */
 int library_has(const struct library_mode *mode, const struct library_product *product,
                 unsigned part) {
     struct library_call call;

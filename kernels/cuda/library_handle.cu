@@ -16,7 +16,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LIBRARY_WORKSPACE ((size_t)32 << 20) /* of all streams; PyTorch's on Hopper */
+#define LIBRARY_WORKSPACE                                                                          \
+    ((size_t)32 << 20) /* bytes for all streams: what PyTorch takes on Hopper */
 
 #if CUDART_VERSION >= 13000
 #define LIBRARY_NAMES "libcublas.so.13", "libcublas.so.12"
@@ -46,16 +47,16 @@
                                             f(lt_property, cublasLtGetProperty)                    \
                                                 f(lt_config, cublasLtMatmulAlgoConfigGetAttribute)
 
-/* cublasGemmEx, whose name C++ gives to several. */
+/* The type of cublasGemmEx, whose name C++ gives to several functions. */
 typedef cublasStatus_t (*library_gemm_ex)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int,
                                           int, int, const void *, const void *, cudaDataType_t, int,
                                           const void *, cudaDataType_t, int, const void *, void *,
                                           cudaDataType_t, int, cublasComputeType_t,
                                           cublasGemmAlgo_t);
 
-/* Of one host thread, as the runtime's current device is. */
+/* What one host thread has open: like the runtime's current device, it is the thread's own. */
 struct library_here {
-    int opened, failed; /* failed: `error` is to be told */
+    int opened, failed; /* failed: `error` waits to be told */
     char error[256];    /* the first failure since it was told, or why the last open failed */
     void *library, *library_lt;
 #define LIBRARY_MEMBER(member, function) decltype(&function) member;
@@ -65,17 +66,17 @@ struct library_here {
     cublasHandle_t handle;
     cublasLtHandle_t lt;
     cudaStream_t stream[LIBRARY_STREAMS];
-    cudaEvent_t event[LIBRARY_STREAMS]; /* where each stream was when they were joined */
+    cudaEvent_t event[LIBRARY_STREAMS]; /* each stream's place when they were joined */
     void *workspace;
-    size_t usual; /* bytes of a workspace that cuBLAS takes by itself on this device */
+    size_t usual; /* bytes of the workspace that cuBLAS takes by itself on this device */
 };
 
 static thread_local struct library_here here;
 
 /* ---- opening ---- */
 
-/* Fails, and keeps the text, unless an earlier one waits to be told: where a product was the one to
- * open cuBLAS, nobody looks at this status. */
+/* Fails with a text, and keeps the text unless an earlier one waits to be told: where a product was
+ * what opened cuBLAS, nobody looks at this status. */
 static enum status library_refuse(enum status code, const char *format, ...) {
     char text[sizeof here.error];
     va_list values;
@@ -86,7 +87,7 @@ static enum status library_refuse(enum status code, const char *format, ...) {
     FAIL(code, "cuda: %s", text);
 }
 
-/* The first of the names that the loader finds; its place among them. */
+/* Loads the first of the names that the loader finds, and says which it was. */
 static void *library_load(const char *const *names, size_t count, size_t *out_place) {
     for (size_t i = 0; i < count; i++) {
         void *const library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
@@ -113,7 +114,8 @@ static enum status library_find(void) {
                               "expected cuBLAS (%s or %s) where the loader looks, found none; "
                               "numerics.library: none goes without it",
                               names[0], names[1]);
-    here.library_lt = library_load(&names_lt[place], 1, &alone); /* of the same version */
+    here.library_lt =
+        library_load(&names_lt[place], 1, &alone); /* cublasLt has to be of the same version */
     if (here.library_lt == nullptr)
         return library_refuse(STATUS_UNSUPPORTED, "%s is there, but not %s", names[place],
                               names_lt[place]);
@@ -152,7 +154,7 @@ static enum status library_start(void) {
     return STATUS_OK;
 }
 
-/* What was opened before something failed, in reverse; only the error is kept. */
+/* Closes what was opened before something failed, in reverse order; only the error is kept. */
 static void library_drop(void) {
     for (unsigned i = LIBRARY_STREAMS; i-- > 0;)
         if (here.event[i] != nullptr) cudaEventDestroy(here.event[i]);
@@ -207,7 +209,7 @@ static int library_note(cublasStatus_t status, const char *what) {
 /* Stream 0 waits for the others, and they for it. */
 void library_join(void) {
     cudaError_t error = cudaSuccess;
-    if (!here.opened) return; /* no stream has a product */
+    if (!here.opened) return; /* then no stream has a product */
     for (unsigned i = 1; i < LIBRARY_STREAMS && error == cudaSuccess; i++) {
         error = cudaEventRecord(here.event[i], here.stream[i]);
         if (error == cudaSuccess) error = cudaStreamWaitEvent(here.stream[0], here.event[i], 0);

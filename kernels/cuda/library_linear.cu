@@ -13,29 +13,31 @@
 #include "kernels/cuda/linear_tile.h"
 #include "kernels/cuda/short.h"
 
-/* Whether numbers of the carrier are summed as they are, without a conversion. */
+/* Whether numbers of the carrier can be summed as they are, without a conversion. */
 #if defined(TWINSTEP_CARRIER_f64) || defined(TWINSTEP_ACCUMULATOR_f32)
 #define LIBRARY_SAME 1
 #else
 #define LIBRARY_SAME 0
 #endif
 #define LIBRARY_WIDE (sizeof(accumulator) == sizeof(double))
-#define LIBRARY_ROWS 64u /* of C, at least, on a stream of their own */
+#define LIBRARY_ROWS 64u /* rows of C that a stream of their own is worth */
 
-/* Lines of `width` numbers, `stride` apart, into a matrix of lines `pitch` apart. */
+/* Copies lines of `width` numbers, `stride` apart, into a matrix whose lines are `pitch` apart. */
 struct library_pack {
     const carrier *from;
     size_t lines, width, stride, pitch;
     struct row_list rows; /* physical rows of the lines */
-    size_t first, places; /* physical row that is line 0 of the matrix, and its lines, where */
+    size_t first, places; /* the physical row that is line 0 of the matrix, and how many lines that
+                             has, where `placed` */
     int placed;           /* 1: listed rows stand where they are; 0: one behind another */
     enum dtype product, type;
-    int paired; /* short numbers */
+    int paired; /* 1: short numbers, which go two at a time */
     void *to;
 };
 
-/* Sums of a piece of C to where the op wants them, rounded: its rows, from row `first` of the op or
- * physical row `first` on, and its columns from `column` on. They may stand there already. */
+/* Brings the sums of a piece of C to where the op wants them, rounded: to its rows from row `first`
+ * of the op (or physical row `first`) on, and its columns from `column` on. They may stand there
+ * already. */
 struct library_scatter {
     struct linear_job job;
     const accumulator *sums;
@@ -47,7 +49,8 @@ struct library_place {
     size_t line, column;
 };
 
-/* Number i of lines of `width`; 32 bits are divided much faster. */
+/* Where number i of lines of `width` stands. It divides in 32 bits where it can, which is much
+ * faster on a device. */
 GPU_INLINE struct library_place library_place_of(size_t i, size_t width) {
     struct library_place place;
     if ((i | width) >> 31 == 0) {
@@ -60,7 +63,8 @@ GPU_INLINE struct library_place library_place_of(size_t i, size_t width) {
     return place;
 }
 
-/* A thread has one number, or two neighbours of a line of short ones; what follows a line is +0. */
+/* A thread packs one number, or two neighbours of a line of short ones; what follows a line is +0.
+ */
 KERNEL(library_pack_kernel, struct library_pack) {
     const size_t i = (size_t)BLOCK * THREADS + THREAD, each = args->paired ? 2 : 1;
     if (i >= args->lines * (args->pitch / each)) return;
@@ -68,7 +72,8 @@ KERNEL(library_pack_kernel, struct library_pack) {
     const size_t line = own.line, column = own.column * each;
     const size_t row = list_row(&args->rows, line);
     const size_t place = args->placed ? row - args->first : line;
-    if (args->placed && place >= args->places) return; /* of another piece; below `first` wraps */
+    if (args->placed && place >= args->places)
+        return; /* it belongs to another piece; a row below `first` wraps to a large number */
     const size_t at = place * args->pitch + column;
     const carrier *const from = args->from + row * args->stride + column;
     accumulator number[2] = {0, 0};
@@ -94,22 +99,23 @@ KERNEL(library_scatter_kernel, struct library_scatter) {
         linear_round(job, row, args->column + column, args->sums[place * args->stride + column]);
 }
 
-/* One op on its way, twice: first the library is asked for each product, and nothing is started. */
+/* One op on its way. It is walked twice: first the library is asked for each product, and nothing
+ * is started. */
 struct library_way {
     const struct op_call *call;
     struct linear_job job;
     size_t M; /* rows of C, as the library sees them */
     enum dtype type;
     int placed;                     /* A and C have the call's physical rows, padding included */
-    int packs_a, packs_b, packs_c;  /* through scratch */
-    int rounds;                     /* sums of C, once they are finished */
-    struct library_product product; /* a piece: rows .. of C, columns .. of C */
+    int packs_a, packs_b, packs_c;  /* 1: this operand, or C, goes through scratch */
+    int rounds;                     /* 1: sums of C are rounded once they are finished */
+    struct library_product product; /* the product of a piece: some rows of C, some columns */
     size_t row, column;
-    char *next; /* of scratch */
+    char *next; /* free scratch */
     int asks, lacks;
 };
 
-/* What the library multiplies: exact for operands of that dtype. */
+/* The dtype that the library is told; exact for operands of it. */
 static enum dtype library_type(const struct op_call *call, const struct linear_job *job) {
     const enum dtype type = job->product == DTYPE_F64 ? call->compute : job->product;
     if (LIBRARY_WIDE) return DTYPE_F64;
@@ -121,8 +127,9 @@ static size_t library_size(enum dtype type) {
     return type == DTYPE_BF16 || type == DTYPE_F16 ? sizeof(uint16_t) : sizeof(float);
 }
 
-/* A piece of scratch; zeros where only listed rows will be written. With `fill` all else of it is
- * NaN, what lies between it and the next piece included: who reads beyond it shows. */
+/* Takes a piece of scratch, zeroed where only listed rows will be written. With `fill` everything
+ * else of it is NaN, and so is what lies between it and the next piece: whoever reads beyond his
+ * piece shows. */
 static void *library_take(struct library_way *way, size_t count, size_t size, int zeros) {
     void *const piece = way->next;
     const size_t whole = (count * size + 255) / 256 * 256;
@@ -136,13 +143,13 @@ static void *library_take(struct library_way *way, size_t count, size_t size, in
     return piece;
 }
 
-/* Between lines: tensor cores want what they read at multiples of 16 bytes. */
+/* The distance between lines: tensor cores want what they read at multiples of 16 bytes. */
 static size_t library_pitch(enum dtype type, size_t width) {
     if (library_size(type) == sizeof(uint16_t)) return (width + 7) / 8 * 8;
     return type == DTYPE_TF32 ? (width + 3) / 4 * 4 : width;
 }
 
-/* `lines` lines of `width` numbers, packed; how far apart they lie there. */
+/* Packs `lines` lines of `width` numbers; *out_pitch says how far apart they lie. */
 static const void *library_dense(struct library_way *way, struct library_pack pack,
                                  size_t *out_pitch) {
     pack.type = way->type;
@@ -157,7 +164,8 @@ static const void *library_dense(struct library_way *way, struct library_pack pa
     return pack.to;
 }
 
-/* Rows of C from way->row on, of A; by terms, columns of what lies in memory. */
+/* Prepares A for the rows of C from way->row on; by terms these are columns of what lies in memory.
+ */
 static void library_left(struct library_way *way) {
     const struct linear_job *const job = &way->job;
     struct library_product *const p = &way->product;
@@ -187,7 +195,7 @@ static void library_left(struct library_way *way) {
     if (way->packs_a) p->a = library_dense(way, pack, &p->a_stride);
 }
 
-/* Columns of C from way->column on, of B. */
+/* Prepares B for the columns of C from way->column on. */
 static void library_right(struct library_way *way) {
     const struct linear_job *const job = &way->job;
     struct library_product *const p = &way->product;
@@ -204,7 +212,7 @@ static void library_right(struct library_way *way) {
     if (way->packs_b) p->b = library_dense(way, pack, &p->b_stride);
 }
 
-/* Where sums go: to the accumulators, to the op's rows as they lie, or to scratch. */
+/* Decides where sums go: to the accumulators, to the op's rows as they lie, or to scratch. */
 static void library_results(struct library_way *way) {
     const struct linear_job *const job = &way->job;
     struct library_product *const p = &way->product;
@@ -219,8 +227,9 @@ static void library_results(struct library_way *way) {
         p->c = job->out + at;
 }
 
-/* Rows of C by streams where the order is free, from multiples of 8 on; else all on one. Several
- * streams are joined before and behind: other products may have been dealt otherwise. */
+/* Deals the rows of C to streams where the order is free, in multiples of 8; else all to one.
+ * Several streams are joined before and behind, since other products may have been dealt otherwise.
+ */
 static void library_run(struct library_way *way) {
     const struct library_mode *const mode = way->call->library;
     const struct library_product *const whole = &way->product;
@@ -245,7 +254,7 @@ static void library_run(struct library_way *way) {
     if (joins) library_join();
 }
 
-/* `rows` by `columns` of C, from way->row and way->column on. */
+/* Makes `rows` by `columns` of C, from way->row and way->column on. */
 static void library_piece(struct library_way *way, size_t rows, size_t columns) {
     const struct linear_job *const job = &way->job;
     struct library_product *const p = &way->product;
@@ -271,15 +280,14 @@ static void library_piece(struct library_way *way, size_t rows, size_t columns) 
 
 /* ---- pieces ---- */
 
-/* Lines of which `left` bytes hold some of `each` bytes: whole pieces, one at least, `all` at most.
- */
+/* How many lines of `each` bytes fit into `left` bytes: one at least, `all` at most. */
 static size_t library_lines(size_t left, size_t each, size_t all) {
     const size_t lines = each == 0 ? all : left / each / LIBRARY_PIECE * LIBRARY_PIECE;
     return lines >= all ? all : lines < LIBRARY_PIECE ? least(LIBRARY_PIECE, all) : lines;
 }
 
-/* Rows and columns of C that are made at a time: all where scratch holds them; else all columns, or
- * those whose part of B takes half of it, and as many rows as then go in. */
+/* How many rows and columns of C are made at a time: all where scratch holds them; else all
+ * columns, or those whose part of B takes half of it, and as many rows as then fit. */
 static void library_pieces(const struct library_way *way, size_t *rows, size_t *columns) {
     const struct linear_job *const job = &way->job;
     const size_t line = library_pitch(way->type, job->K) * library_size(way->type);
@@ -300,7 +308,8 @@ static void library_pieces(const struct library_way *way, size_t *rows, size_t *
     *rows = least(*rows, way->M);
 }
 
-/* Rows that are all of the call's have no list: they lie one behind another. */
+/* The job as the library walks it. Rows that are all of the call's need no list, since they lie one
+ * behind another. */
 static struct linear_job library_job(const struct op_call *call, const struct linear_job *job) {
     struct linear_job own = *job;
     if (job->by_terms || job->rows.index == NULL || job->M != call->rows) return own;
@@ -356,7 +365,8 @@ static void library_tell(struct library_count *count, const struct library_way *
     count->ours++;
 }
 
-/* 0: the library has no way that the mode allows, and nothing was done. */
+/* Makes the op by the library. Returns 0 where the library has no algorithm that the mode allows;
+ * then nothing was done. */
 static int library_linear(const struct op_call *call, const struct linear_job *job) {
     struct library_way way = library_way_of(call, job);
     size_t rows, columns;

@@ -4,9 +4,9 @@
  * without a split of k: looked up once for a shape and kept. Included once, by library.cu, behind
  * library_handle.cu.
  *
- * Invariant: an algorithm hangs on its shape, which has all that its heuristics were told. */
+ * Invariant: an algorithm depends on its shape, which has all that its heuristics were told. */
 #define LIBRARY_PLANS 256u
-#define LIBRARY_CANDIDATES 8 /* that the heuristics are asked for */
+#define LIBRARY_CANDIDATES 8 /* algorithms that the heuristics are asked for */
 
 /* ---- one product ---- */
 
@@ -54,7 +54,8 @@ static void library_describe(const struct library_product *p, struct library_cal
     out->beta_at = wide ? (const void *)&out->beta_wide : (const void *)&out->beta;
 }
 
-/* What an algorithm was looked up for. Column-major, as the library has it: m and n swapped. */
+/* What an algorithm was looked up for. It is column-major, as the library has it, so m and n are
+ * swapped. */
 struct library_shape {
     uint64_t m, n, k, lda, ldb, ldc;
     uint64_t workspace;
@@ -63,11 +64,11 @@ struct library_shape {
 
 struct library_plan {
     struct library_shape shape;
-    int none; /* no algorithm without a reduction */
+    int none; /* 1: there is no algorithm without a reduction */
     cublasLtMatmulAlgo_t algo;
 };
 
-/* Of one host thread, as its cuBLAS is. */
+/* The algorithms that one host thread has looked up, as its cuBLAS is its own. */
 struct library_plans {
     struct library_plan plan[LIBRARY_PLANS];
     uint32_t count;
@@ -112,14 +113,14 @@ static int library_lt_open(const struct library_call *c, struct library_lt *lt) 
            library_layout(&lt->out, c->sum, CUBLAS_OP_N, c->m, c->n, c->ldc);
 }
 
-/* The largest power of two, 256 at most, that all three addresses are multiples of. */
+/* The largest power of two, 256 at most, of which all three addresses are multiples. */
 static uint32_t library_alignment(const struct library_product *p) {
     const uintptr_t all = (uintptr_t)p->a | (uintptr_t)p->b | (uintptr_t)p->c | 256;
     return (uint32_t)(all & (~all + 1));
 }
 
-/* What was asked for, looked at once more: whether an algorithm says that it deals the terms of a
- * sum to several workers. What it does not say counts as no. */
+/* Checks what was asked for once more: whether an algorithm says that it deals the terms of a sum
+ * to several workers. What it does not say counts as no. */
 static int library_splits(const cublasLtMatmulAlgo_t *algo) {
     int32_t parts = 1;
     uint32_t scheme = CUBLASLT_REDUCTION_SCHEME_NONE;
@@ -133,7 +134,7 @@ static int library_splits(const cublasLtMatmulAlgo_t *algo) {
     return parts > 1 || scheme != CUBLASLT_REDUCTION_SCHEME_NONE;
 }
 
-/* The first that is a valid one, and does what was asked for. */
+/* Chooses the first algorithm that is valid and does what was asked for. */
 static void library_choose(const cublasLtMatmulHeuristicResult_t *found, int count,
                            struct library_plan *out) {
     out->none = 1;
@@ -171,8 +172,9 @@ static cublasStatus_t library_look_up(const struct library_lt *lt, const struct 
     return status == CUBLAS_STATUS_NOT_SUPPORTED ? CUBLAS_STATUS_SUCCESS : status;
 }
 
-/* Kept for a shape: what was once chosen is chosen again. The oldest goes when the table is full;
- * the heuristics are a function of the shape, so it would come back the same. NULL: they failed. */
+/* Finds the algorithm of a shape, which is kept: what was once chosen is chosen again. When the
+ * table is full the oldest goes; since the heuristics are a function of the shape, it would come
+ * back the same. NULL: the heuristics failed. */
 static const struct library_plan *library_plan_of(const struct library_call *c,
                                                   const struct library_shape *shape) {
     const uint32_t kept = planned.count < LIBRARY_PLANS ? planned.count : LIBRARY_PLANS;

@@ -11,13 +11,13 @@
 #include "kernels/cuda/facts.h"
 #include "kernels/cuda/variable_names.h"
 
-/* NULL where it is not set, or is empty. */
+/* The variable's text; NULL where it is not set, or is empty. */
 static const char *variable_text(const char *name) {
     const char *const text = getenv(name);
     return text == NULL || text[0] == '\0' ? NULL : text;
 }
 
-/* STATUS_INPUT names the first that is set. */
+/* Refuses the first variable that is set and would change a product: STATUS_INPUT names it. */
 static enum status variables_check(void) {
     for (size_t i = 0; i < sizeof variables_refused / sizeof variables_refused[0]; i++) {
         const char *const name = variables_refused[i];
@@ -30,7 +30,8 @@ static enum status variables_check(void) {
     return STATUS_OK;
 }
 
-/* What is no printable character of ASCII shows as ?. */
+/* Adds the harmless variables that are set as facts. A character that is not printable ASCII shows
+ * as ?. */
 static void variables_add(struct facts *facts) {
     for (size_t i = 0; i < sizeof variables_kept / sizeof variables_kept[0]; i++) {
         const char *const text = variable_text(variables_kept[i].name);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What a launch may ask of every device that the module takes (compute capability 8.0 and later),
  * by NVIDIA's CUDA C++ Programming Guide, "Technical Specifications per Compute Capability": the
- * module and the shim refuse the same. Grids and blocks have one dimension (kernels/cuda/port.h).
- * Invariant: what is refused here is not started; no number of it is cut to fit. */
+ * module and the shim of the tests refuse the same. Grids and blocks have one dimension
+ * (kernels/cuda/port.h). Invariant: what is refused here is not started; no number of it is cut to
+ * fit. */
 #ifndef TWINSTEP_KERNELS_CUDA_LIMITS_H
 #define TWINSTEP_KERNELS_CUDA_LIMITS_H
 
@@ -11,12 +12,12 @@
 
 #define LIMITS_GRID ((size_t)0x7fffffff) /* blocks */
 #define LIMITS_BLOCK ((size_t)1024)      /* threads */
-/* Bytes of shared memory of a block whose kernel asked for no more before, which none does: the
- * 163 KiB of 8.0 and the 227 KiB of 9.0 need an attribute of the kernel. */
+/* Bytes of shared memory that a block may have whose kernel did not ask for more before, and none
+ * does: the 163 KiB of 8.0 and the 227 KiB of 9.0 need an attribute of the kernel. */
 #define LIMITS_SHARED ((size_t)48 << 10)
 #define LIMITS_TEXT 256u
 
-/* 0: it may start. Else 1, and why not. */
+/* Returns 0 where the launch may start, else 1 and a text that says why not. */
 static inline int limits_refuse(size_t grid, size_t block, size_t shared_bytes,
                                 char text[LIMITS_TEXT]) {
     if (grid >= 1 && grid <= LIMITS_GRID && block >= 1 && block <= LIMITS_BLOCK &&

@@ -8,8 +8,9 @@
 #include "kernels/cuda/linear_atomic.cu"
 #include "kernels/cuda/linear_joined.cu"
 
-/* Tiles of 128 x 128 where there are as many of them as a device has SMs, or nearly (the host's
- * kernels: cmake/cuda.cmake); f64 sums of one would not leave registers for two blocks. */
+/* Tiles of 128 x 128 are used where there are about as many of them as a device has SMs (for tests
+ * on the host cmake/shim.cmake says 2). With f64 sums such a tile would not leave registers for two
+ * blocks. */
 #if defined(TWINSTEP_ACCUMULATOR_f32)
 #define LINEAR_WIDE 8u
 #if !defined(LINEAR_WIDE_TILES)
@@ -17,7 +18,7 @@
 #endif
 #endif
 
-/* Tile BLOCK, by threads with each * each outputs. */
+/* Makes tile BLOCK, by threads with each * each outputs. */
 GPU_INLINE void linear_tile(GPU_PARAM const struct linear_job *job, accumulator *shared,
                             unsigned each) {
     const struct linear_place at = linear_place_of(BLOCK, job->N, each);
@@ -68,7 +69,8 @@ static void linear_plain(const struct linear_job *job) {
     LAUNCH(linear_kernel, tiles, LINEAR_THREADS, LINEAR_SHARED(LINEAR_EACH), job);
 }
 
-/* Parts of the sum in mode shaped; M of the physical rows, as a library is called. */
+/* Into how many parts mode shaped cuts the sum. M counts physical rows, since a library is called
+ * with those. */
 static uint32_t linear_parts(const struct op_call *call, const struct linear_job *job,
                              enum op_pass pass) {
     static const enum split_op ops[] = {SPLIT_FORWARD, SPLIT_INPUT, SPLIT_WEIGHT};

@@ -28,7 +28,7 @@ GPU_INLINE void linear_joined_store(const struct linear_job *job, struct linear_
     }
 }
 
-/* The i-th of the tile's chunks in its order. */
+/* The terms of the chunk that comes i-th in the tile's order. */
 GPU_INLINE struct linear_span linear_joined_span(const struct linear_joined *args, size_t tile,
                                                  uint32_t i) {
     const struct linear_span none = {0, 0};

@@ -17,14 +17,15 @@
 #define LINEAR_DEPTH 16u /* terms of a slab */
 #define LINEAR_QUAD 4u   /* neighbours in memory that a thread reads at once */
 
-/* Outputs of a thread along one side; blocks that an SM shall have registers for. */
+/* How many outputs a thread has along one side, and how many blocks an SM shall have registers for.
+ */
 #define LINEAR_EACH 4u
 #define LINEAR_EACH_MOST 8u
 #define LINEAR_OWN (LINEAR_EACH * LINEAR_EACH)
 #define LINEAR_BLOCKS (sizeof(accumulator) == sizeof(float) ? 3 : 2)
 
-/* Numbers of an operand's slab in shared memory: terms lie one line apart, which is a quad longer
- * than the tile's side, so that fewer threads meet at one bank. */
+/* Numbers of an operand's slab in shared memory. The lines of its terms are a quad longer than the
+ * tile's side, so that fewer threads meet at one bank. */
 #define LINEAR_LINE(each) (LINEAR_SIDE * (each) + LINEAR_QUAD)
 #define LINEAR_SLAB(each) (LINEAR_DEPTH * LINEAR_LINE(each))
 #define LINEAR_SHARED(each) (4 * LINEAR_SLAB(each) * sizeof(accumulator))
@@ -33,12 +34,13 @@ struct linear_job {
     size_t M, N, K, a_stride, b_stride;
     const carrier *a, *b;
     struct row_list rows;
-    int by_terms;     /* rows list the terms: A and B are read by them; else the rows of A and C */
+    int by_terms; /* 1: rows list the terms, and A and B are read by them; 0: rows list the rows of
+                     A and C */
     int b_transposed; /* B lies as (N, K) */
     int add;
     enum dtype product, dtype;
-    carrier *out;      /* rounded sums, or */
-    accumulator *held; /* unrounded ones, which go on */
+    carrier *out;      /* C when it is rounded; else NULL */
+    accumulator *held; /* C when it holds unrounded sums, which go on; else NULL */
 };
 
 /* Where a tile, or a thread's outputs in it, begin. */
@@ -46,7 +48,7 @@ struct linear_place {
     uint32_t row, column;
 };
 
-/* Tiles along one side of C. */
+/* How many tiles lie along one side of C. */
 TWINSTEP_HD size_t linear_tiles(size_t outputs, unsigned each) {
     const size_t side = (size_t)LINEAR_SIDE * each;
     return (outputs + side - 1) / side;
@@ -60,14 +62,14 @@ GPU_INLINE struct linear_place linear_place_of(size_t tile, size_t columns, unsi
     return at;
 }
 
-/* The first of the thread's outputs, and where output i of each * each is. */
+/* The place of the first of the thread's outputs; linear_step() says where the others are. */
 GPU_INLINE struct linear_place linear_own(GPU_PARAM struct linear_place at) {
     at.row += THREAD / LINEAR_SIDE * LINEAR_QUAD;
     at.column += THREAD % LINEAR_SIDE * LINEAR_QUAD;
     return at;
 }
 
-/* The i-th of a thread's outputs along one side, from the first of them. */
+/* The distance of the i-th of a thread's outputs along one side from the first of them. */
 GPU_INLINE unsigned linear_step(unsigned i) {
     return i / LINEAR_QUAD * LINEAR_SIDE * LINEAR_QUAD + i % LINEAR_QUAD;
 }
@@ -85,10 +87,10 @@ GPU_INLINE uint32_t linear_column(struct linear_place own, unsigned i, unsigned 
 /* One operand: its outputs are rows of A, or columns of B. */
 struct linear_side {
     const carrier *from;
-    const uint32_t *index; /* of its lines; NULL: 0, 1, 2, ... */
+    const uint32_t *index; /* indices of its lines; NULL: 0, 1, 2, ... */
     size_t stride;
     uint32_t outputs;
-    int by_outputs; /* a line is an output's terms; else a term's outputs */
+    int by_outputs; /* 1: a line holds an output's terms; 0: a term's outputs */
 };
 
 GPU_INLINE struct linear_side linear_side_of(const carrier *from, const uint32_t *index,
@@ -106,8 +108,8 @@ GPU_INLINE struct linear_side linear_right(const struct linear_job *job) {
                           job->b_transposed);
 }
 
-/* The q-th quad of a slab that is the thread's to bring: neighbours in memory go to neighbouring
- * threads. */
+/* The place of the q-th quad of a slab that this thread brings: neighbours in memory go to
+ * neighbouring threads. */
 struct linear_spot {
     unsigned output, term;
 };
@@ -122,7 +124,7 @@ GPU_INLINE struct linear_spot linear_spot_of(GPU_PARAM const struct linear_side 
     return spot;
 }
 
-/* Numbers first .. first+3 of a line, of which numbers from `last` on are not read; what stands for
+/* Loads numbers first .. first+3 of a line. Numbers from `last` on are not read; what stands for
  * them is not used. */
 GPU_INLINE void linear_quad(const carrier *line, uint32_t first, uint32_t last, carrier *to) {
     if (first + LINEAR_QUAD <= last && (uintptr_t)(line + first) % GPU_ALIGNED == 0) {
@@ -134,7 +136,7 @@ GPU_INLINE void linear_quad(const carrier *line, uint32_t first, uint32_t last, 
         to[i] = first + i < last ? line[first + i] : (carrier)0;
 }
 
-/* Reads the thread's quads: outputs from `output` on, terms term .. end-1. */
+/* Reads the thread's quads into registers: outputs from `output` on, terms term .. end-1. */
 GPU_INLINE void linear_fetch(GPU_PARAM const struct linear_side *side, uint32_t output,
                              uint32_t term, uint32_t end, carrier *numbers, unsigned each) {
     UNROLL
@@ -151,7 +153,7 @@ GPU_INLINE void linear_fetch(GPU_PARAM const struct linear_side *side, uint32_t 
     }
 }
 
-/* Puts them into a slab, as they enter a product. */
+/* Puts the quads into a slab, as they enter a product. */
 GPU_INLINE void linear_stow(GPU_PARAM const struct linear_side *side, enum dtype product,
                             const carrier *numbers, accumulator *slab, unsigned each) {
     UNROLL
@@ -174,7 +176,7 @@ GPU_INLINE void linear_stow(GPU_PARAM const struct linear_side *side, enum dtype
 
 /* ---- chains ---- */
 
-/* The chains over `depth` terms of two slabs, from the thread's first output on. */
+/* The thread's chains go on over `depth` terms of two slabs, from its first output on. */
 GPU_INLINE void linear_terms(const accumulator *left, const accumulator *right, unsigned depth,
                              accumulator *sum, unsigned each) {
     accumulator a[LINEAR_EACH_MOST], b[LINEAR_EACH_MOST];
@@ -202,10 +204,11 @@ struct linear_span {
 /* A tile on its way through its terms. */
 struct linear_walk {
     struct linear_place at;
-    accumulator *shared; /* slabs of both operands, twice: threads still read what was put down
-                            before */
+    accumulator *shared; /* slabs of both operands, twice, because threads still read what was put
+                            down before */
     unsigned turn;
-    carrier left[LINEAR_EACH_MOST], right[LINEAR_EACH_MOST]; /* the thread's share of the next */
+    carrier left[LINEAR_EACH_MOST],
+        right[LINEAR_EACH_MOST]; /* the thread's share of the next slab */
 };
 
 GPU_INLINE void linear_reach(GPU_PARAM const struct linear_job *job, struct linear_walk *walk,
@@ -225,7 +228,7 @@ GPU_INLINE void linear_set_out(GPU_PARAM const struct linear_job *job, struct li
     linear_reach(GPU_ARG job, walk, first, each);
 }
 
-/* Puts down what was reached for; where it stands. */
+/* Puts down the share that was read before; returns where the slab stands. */
 GPU_INLINE accumulator *linear_put(GPU_PARAM const struct linear_job *job, struct linear_walk *walk,
                                    unsigned each) {
     const struct linear_side a = linear_left(job), b = linear_right(job);
@@ -237,8 +240,9 @@ GPU_INLINE accumulator *linear_put(GPU_PARAM const struct linear_job *job, struc
     return to;
 }
 
-/* The thread's chains, continued over a span that was reached for, while it reaches for the next
- * one. One barrier a slab: who writes to one has seen everybody behind the reads of it. */
+/* The thread's chains go on over a span whose first slab was read before, while the thread reads
+ * the next one. One barrier a slab is enough: who writes to a buffer has seen everybody behind the
+ * reads of it. */
 GPU_INLINE void linear_chains(GPU_PARAM const struct linear_job *job, struct linear_walk *walk,
                               struct linear_span span, struct linear_span next, accumulator *sum,
                               unsigned each) {
@@ -258,7 +262,7 @@ GPU_INLINE void linear_chains(GPU_PARAM const struct linear_job *job, struct lin
     }
 }
 
-/* Chunk `chunk` of `width` terms; none behind the last. */
+/* The terms of chunk `chunk` of `width` terms; none behind the last chunk. */
 GPU_INLINE struct linear_span linear_chunk(const struct linear_job *job, size_t chunk,
                                            uint32_t width) {
     const size_t term = least(chunk * width, job->K);
@@ -266,7 +270,7 @@ GPU_INLINE struct linear_span linear_chunk(const struct linear_job *job, size_t 
     return span;
 }
 
-/* A finished sum, rounded to C. */
+/* Rounds a finished sum to C. */
 GPU_INLINE void linear_round(const struct linear_job *job, size_t row, size_t column,
                              accumulator sum) {
     carrier *const out = job->out + list_row(&job->rows, row) * job->N + column;

@@ -11,11 +11,11 @@
 
 #include "kernels/cuda/launch.h"
 
-#define LIST_TENSORS 32u             /* of one launch */
+#define LIST_TENSORS 32u             /* tensors of one launch, at most */
 #define LIST_ARGS ((size_t)4u << 10) /* bytes of a kernel's arguments that every device takes */
 
 struct list {
-    size_t end[LIST_TENSORS]; /* blocks of a tensor and of those in front of it */
+    size_t end[LIST_TENSORS]; /* the blocks of a tensor and of those in front of it */
     size_t count;
 };
 
@@ -30,7 +30,7 @@ struct list_place {
 #define LIST_FITS(job) _Static_assert(sizeof(job) <= LIST_ARGS, "too many tensors for a launch")
 #endif
 
-/* An empty list, and nothing in the rest of its job. */
+/* Makes the list empty and clears the rest of its job. */
 #define LIST_OPEN(job) memset((job), 0, sizeof *(job))
 
 static inline size_t list_blocks(const struct list *list) {
@@ -42,8 +42,9 @@ static inline void list_add(struct list *list, size_t blocks) {
     list->end[list->count++] = before + blocks;
 }
 
-/* Starts `kernel`, whose warps have blocks, for as many tensors at a time as a job holds. The
- * job's `type` is {struct list list; ... is[LIST_TENSORS]}; blocks(count): those of a tensor. */
+/* Starts `kernel`, whose warps have the blocks, for as many tensors at a time as a job holds. The
+ * job's `type` is {struct list list; ... is[LIST_TENSORS]}; blocks(count) is how many blocks a
+ * tensor has. */
 #define LIST_LAUNCH(kernel, type, tensors, many, blocks)                                           \
     do {                                                                                           \
         type job;                                                                                  \
@@ -58,7 +59,7 @@ static inline void list_add(struct list *list, size_t blocks) {
         }                                                                                          \
     } while (0)
 
-/* 0: the launch has no such block. */
+/* Finds the tensor of a block; returns 0 where the launch has no such block. */
 GPU_INLINE int list_find(const struct list *list, size_t block, struct list_place *out) {
     size_t low = 0, high = list->count;
     while (low < high) {
@@ -74,7 +75,7 @@ GPU_INLINE int list_find(const struct list *list, size_t block, struct list_plac
     return 1;
 }
 
-/* A warp's place where warps have the blocks. */
+/* The same for a warp, where warps have the blocks. */
 GPU_INLINE int list_find_row(GPU_PARAM const struct list *list, struct list_place *out) {
     return list_find(list, (size_t)BLOCK * ROW_WARPS + THREAD / GPU_WARP, out);
 }

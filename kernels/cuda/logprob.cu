@@ -5,7 +5,8 @@
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/joined.h"
 
-/* With an f64 loss the accumulator's value is kept, whatever the carrier. */
+/* The target's log-probability as it is recorded: with an f64 loss the accumulator's value is kept,
+ * whatever the carrier is. */
 GPU_INLINE double logprob_of_target(carrier z, accumulator maximum, accumulator sum,
                                     enum dtype loss) {
     if (loss == DTYPE_F64) return (double)rule_logprob_wide(z, maximum, sum);
@@ -20,7 +21,7 @@ GPU_INLINE void logprob_store(const struct logprob_forward_args *args, size_t ro
     args->logp[row] = logprob_of_target(z[args->target[row]], maximum, sum, args->loss);
 }
 
-/* The largest of a row, by a warp; every lane gets it. */
+/* The largest logit of a row, found by a warp; every lane gets it. */
 GPU_INLINE accumulator logprob_maximum(GPU_PARAM const carrier *z, size_t V) {
     carrier largest = (carrier)-acc_inf();
     for (size_t v = THREAD % GPU_WARP; v < V; v += GPU_WARP)
@@ -46,8 +47,8 @@ KERNEL(logprob_forward_kernel, struct logprob_forward_args) {
     if (own == 0) logprob_store(args, row, maximum, sum);
 }
 
-/* Law 9: rows first .. first+rows-1, from a tile's first row on. A warp has a row: lanes work 32
- * chunks ahead, and the first lane adds them from +0. */
+/* By law 9: rows first .. first+rows-1, counted from a tile's first row on. A warp has a row: its
+ * lanes work 32 chunks ahead, and the first lane adds them from +0. */
 struct logprob_job {
     struct logprob_forward_args is;
     size_t first, rows;
@@ -101,7 +102,7 @@ static void logprob_shuffled(const struct op_call *call, struct logprob_job *job
     }
 }
 
-/* Law 14: a thread per chunk of a row's exponentials. */
+/* By law 14: a thread per chunk of a row's exponentials. */
 KERNEL(logprob_maximum_kernel, struct logprob_job) {
     const size_t row = (size_t)BLOCK * ROW_WARPS + THREAD / GPU_WARP, V = args->is.V;
     if (row >= args->is.L) return;

@@ -16,10 +16,10 @@
 struct group {
     struct sequence sequence[GROUP_SEQUENCES];
     uint32_t count;
-    uint32_t tokens; /* of all of them */
+    uint32_t tokens; /* tokens of all its sequences */
 };
 
-/* The next sequences behind `first`. */
+/* The group of sequences that follows those before `first`. */
 static inline struct group group_at(const struct sequence *sequences, uint32_t count,
                                     uint32_t first) {
     struct group group;
@@ -33,7 +33,7 @@ static inline struct group group_at(const struct sequence *sequences, uint32_t c
     return group;
 }
 
-/* Token `index` of the group. */
+/* Where token `index` of the group is. */
 struct place {
     const struct sequence *sequence;
     uint32_t position;
@@ -48,7 +48,7 @@ GPU_INLINE struct place group_place(const struct group *group, uint32_t index) {
     return place;
 }
 
-/* stream_pack() of an address that dropout_check() has accepted. */
+/* What stream_pack() does for the host, for an address that dropout_check() has accepted. */
 GPU_INLINE struct stream_site mask_site(const struct dropout *dropout,
                                         const struct sequence *sequence) {
     const uint32_t per_rank = dropout->rank_samples;
@@ -70,7 +70,7 @@ GPU_INLINE int mask_addressed(const struct dropout *dropout, const struct sequen
     return stream_uniform(word) < dropout->keep;
 }
 
-/* torch_word(); u < keep in f32. */
+/* Draws torch_word(); the element is kept where u < keep in f32. */
 GPU_INLINE int mask_by_place(const struct dropout *dropout, uint64_t index) {
     const uint64_t group = index / dropout->vector, thread = group % dropout->threads;
     const uint64_t word = dropout->vector * (group / dropout->threads) + index % dropout->vector;
@@ -102,7 +102,7 @@ GPU_INLINE int mask_attention(const struct dropout *dropout, const struct sequen
     return mask_by_place(dropout, ((index * H + head) * length + query) * length + key);
 }
 
-/* 1 / keep in the accumulator, as Dropout.cu: 1.0 / p. */
+/* 1 / keep in the accumulator's type, as in PyTorch's Dropout.cu: 1.0 / p. */
 GPU_INLINE accumulator mask_scale(const struct dropout *dropout) {
     return ACC(1.0) / (accumulator)dropout->keep;
 }

@@ -13,7 +13,8 @@
 #include "kernels/backend_layout.h"
 #include "kernels/cuda/facts.h"
 
-/* What is told here, wait() does not tell again of a launch. */
+/* Fails with what the runtime says. The runtime's error is taken, so that wait() does not tell it
+ * again as that of a launch. */
 static enum status module_fail(const char *what, cudaError_t error) {
     (void)cudaGetLastError();
     FAIL(error == cudaErrorMemoryAllocation ? STATUS_MEMORY : STATUS_INTERNAL, "cuda: %s: %s", what,
@@ -54,8 +55,8 @@ static void module_add_attribute(struct facts *facts, const char *name, cudaDevi
         facts_add(facts, name, "%d", value / divisor);
 }
 
-/* What the management library alone knows. It is not needed, and not linked: without it these facts
- * are left out. Declarations as in nvml.h. */
+/* Facts that only the management library knows. It is not needed and not linked: without it these
+ * facts are left out. Declarations are as in nvml.h. */
 struct module_nvml {
     void *library;
     int (*init)(void);
@@ -96,7 +97,7 @@ static void module_add_clock(struct facts *facts, const char *name, void *device
     if (momentary) facts_momentary(facts);
 }
 
-/* Whether the clocks were told. */
+/* Adds these facts; returns whether the clocks were told. */
 static int module_add_nvml(struct facts *facts) {
     struct module_nvml nvml;
     char bus[32], driver[96];
@@ -116,8 +117,8 @@ static int module_add_nvml(struct facts *facts) {
     return found;
 }
 
-/* Of the library that multiplies here; before it is opened, of the one that this process has
- * loaded, if it has. */
+/* Adds the version of the library that multiplies here; before one is open, that of the one that
+ * this process has loaded, if it has. */
 static void module_add_cublas(struct facts *facts) {
     struct library_versions versions;
     library_version(&versions);
@@ -163,22 +164,25 @@ static enum status module_describe(struct backend_fact *list, uint32_t *out_coun
     }
     module_add_cublas(&facts);
     variables_add(&facts);
-    (void)cudaGetLastError(); /* a fact that this device lacks is no launch that failed */
+    (void)cudaGetLastError(); /* a fact that this device lacks is not a launch that failed */
     *out_count = facts.count;
     return STATUS_OK;
 }
 
-/* What a driver keeps for itself, and what kernels' local memory may come to. */
+/* Left free: what a driver keeps for itself, and what the local memory of kernels may come to. 1
+ * GiB was chosen, not measured. */
 #define MODULE_SPARE ((size_t)1 << 30)
 
-/* Bytes in front of what is handed out, which hold its size and keep its alignment. */
+/* Bytes in front of what is handed out. They hold its size and keep its alignment. */
 #define MODULE_HEAD ((size_t)256)
 
 /* Bytes that are handed out. Pages that the host touched have left the device and count as free
- * there; they all come back. One host thread takes memory. */
+ * there, but they all come back; so what was handed out is counted here. One host thread takes
+ * memory. */
 static size_t module_taken;
 
-/* The driver would hand out more managed memory than the device has, and page it to and fro. */
+/* Refuses more than the device has room for. The driver would hand out more managed memory than
+ * that, and page it to and fro. */
 static enum status module_has_room(size_t bytes) {
     size_t left = 0, all = 0;
     const cudaError_t error = cudaMemGetInfo(&left, &all);
@@ -192,7 +196,7 @@ static enum status module_has_room(size_t bytes) {
          (double)bytes / 0x1p30, (double)left / 0x1p30, (double)all / 0x1p30);
 }
 
-/* Zeroed by the device, so that its pages begin there. */
+/* Takes managed memory. The device zeroes it, so that its pages begin there. */
 static enum status module_take(size_t bytes, void **out) {
     void *memory = nullptr;
     if (bytes > SIZE_MAX - MODULE_HEAD) FAIL(STATUS_MEMORY, "cuda: %zu bytes overflow", bytes);
@@ -215,13 +219,13 @@ static enum status module_take(size_t bytes, void **out) {
 static void module_give(void *memory) {
     void *const head = (char *)memory - MODULE_HEAD;
     if (memory == nullptr) return;
-    (void)cudaDeviceSynchronize(); /* what is queued may still use it; wait() tells what failed */
+    (void)cudaDeviceSynchronize(); /* what is queued may still use it; wait() tells what fails */
     module_taken -= *(size_t *)head;
     cudaFree(head);
 }
 
-/* The first launch since the last wait() at which something was wrong: of this host thread, as the
- * runtime's errors are. */
+/* What was wrong with the first faulty launch since the last wait(). It is the host thread's own,
+ * as the runtime's errors are. */
 static thread_local char module_launch[400];
 
 void module_tell_launch(const char *kernel, const char *why) {
@@ -229,7 +233,7 @@ void module_tell_launch(const char *kernel, const char *why) {
         snprintf(module_launch, sizeof module_launch, "kernel %s: %s", kernel, why);
 }
 
-/* All kinds of errors are taken, so that neither is told again of work that goes well. */
+/* Takes all kinds of errors, so that none of them is told again of work that went well. */
 static enum status module_wait(void) {
     const cudaError_t error = cudaDeviceSynchronize();
     const cudaError_t earlier = cudaGetLastError();

@@ -13,9 +13,9 @@ struct moves_job {
     struct moves_args is[LIST_TENSORS];
 };
 
-/* Of one lane, then of all. */
+/* Sums of one lane, and then of all. */
 struct moves_sums {
-    double update, norm, travel, changed; /* the last one counts, exactly */
+    double update, norm, travel, changed; /* `changed` is a count, which f64 holds exactly */
 };
 
 GPU_INLINE struct moves_sums moves_add(struct moves_sums sums, double now, double before,

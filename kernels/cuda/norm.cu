@@ -48,7 +48,7 @@ struct norm_input_job {
 };
 
 /* The gradient at xhat and xhat itself are made twice, for the sum and for the result. A lane reads
- * and writes its own elements alone, so dx may be dy. */
+ * and writes only its own elements, so dx may be dy. */
 KERNEL(norm_input_kernel, struct norm_input_job) {
     const size_t i = (size_t)BLOCK * ROW_WARPS + THREAD / GPU_WARP;
     const size_t own = THREAD % GPU_WARP, C = args->is.C;

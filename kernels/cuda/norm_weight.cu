@@ -59,7 +59,7 @@ KERNEL(norm_weight_kernel, struct norm_weight_job) {
     if (joins) ((accumulator *)args->is.acc)[c] = sum;
 }
 
-/* The chain from +0 over one chunk of rows. */
+/* The chain from +0 over one chunk of rows, for one column. */
 GPU_INLINE accumulator norm_weight_chunk(const struct norm_weight_job *job, size_t chunk,
                                          size_t c) {
     const size_t first = chunk * job->by.chunk;

@@ -3,7 +3,7 @@
  * file of its name; kernels/cpu/ has the same names and the same bits.
  *
  * The pair comes from the build (TWINSTEP_CARRIER_x, TWINSTEP_ACCUMULATOR_x), as in kernels/cpu/;
- * the variant's last word says who runs it: cuda, shim, or watch. */
+ * the variant's last word says who runs it: cuda, or what tests call theirs. */
 #include "kernels/cuda/kernels_cuda.h"
 
 #include "kernels/cuda/linear.cu"
@@ -37,7 +37,7 @@ static void attend_backward(const struct op_call *call,
         attention_backward(call, args);
 }
 
-/* An op's work is done when it returns, as on the CPU, unless the call is queued. */
+/* The op of a table. Its work is done when it returns, as on the CPU, unless the call is queued. */
 #define OP(op, start)                                                                              \
     static void op_##op(const struct op_call *call, const struct op##_args *args) {                \
         start(call, args);                                                                         \

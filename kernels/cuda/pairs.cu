@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How far two runs are apart: a warp has a block of law 2, lane l of it the numbers l, l + 32, ...
+ * Distances between tensors of two runs: a warp has a block of law 2, lane l of it the numbers l, l
+ * + 32, ...
  *
  * Differences and sums are f64's, from exact conversions, as trainer/distance.c has them. */
 #include "kernels/pairs.h"
@@ -13,10 +14,10 @@ struct pairs_job {
     struct pairs_args is[LIST_TENSORS];
 };
 
-/* Of one lane. */
+/* The sums of one lane. */
 struct pairs_lane {
     double sum[PAIRS_SUMS];
-    double changed; /* counts, exactly */
+    double changed; /* a count, which f64 holds exactly */
     int64_t ulp;
 };
 
@@ -53,8 +54,8 @@ GPU_INLINE void pairs_add(const struct pairs_args *is, size_t i, struct pairs_la
     if (is->x_dtype == is->y_dtype) pairs_bits(is, i, lane);
 }
 
-/* The largest that a lane has, none below 0; its bits travel as those of an f64, which nobody adds
- * to. */
+/* The largest that any lane has, none below 0. Its bits travel as those of an f64, which nobody
+ * adds to. */
 GPU_INLINE int64_t pairs_largest(GPU_PARAM int64_t x) {
     for (unsigned half = GPU_WARP / 2; half > 0; half /= 2) {
         const double bits = real_from_bits_f64((uint64_t)x);

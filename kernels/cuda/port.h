@@ -24,9 +24,8 @@
 #define GPU_PARAM
 #define GPU_ARG
 
-/* KERNEL(name, struct x) { ... args->field ... }
- * KERNEL_BY: of blocks of `threads` threads, with registers to spare for `blocks` of them on an SM.
- */
+/* Defines a kernel: KERNEL(name, struct x) { ... args->field ... }. KERNEL_BY is the same for
+ * blocks of `threads` threads, with registers to spare for `blocks` of them on an SM. */
 #define KERNEL(name, type) KERNEL_AS(name, type, __global__)
 #define KERNEL_BY(name, type, threads, blocks)                                                     \
     KERNEL_AS(name, type, __global__ __launch_bounds__(threads, blocks))
@@ -37,11 +36,12 @@
     }                                                                                              \
     static __device__ __forceinline__ void name##_thread(const type *args)
 
-/* module.cu: wait() tells this of a launch, unless it has an earlier one to tell of. */
+/* Remembers what is wrong with a launch (module.cu), unless an earlier one waits to be told; wait()
+ * tells it. */
 void module_tell_launch(const char *kernel, const char *why);
 
-/* What no device takes is not started: numbers cut to 32 bits would be a few blocks, and the rest
- * would silently not run. */
+/* Whether a launch is within the limits of every device. One that is not is not started: its
+ * numbers cut to 32 bits would be a few blocks, and the rest would silently not run. */
 static inline int gpu_may_start(const char *kernel, size_t grid, size_t block,
                                 size_t shared_bytes) {
     char text[LIMITS_TEXT];
@@ -51,15 +51,15 @@ static inline int gpu_may_start(const char *kernel, size_t grid, size_t block,
     return 0;
 }
 
-/* What the device itself refuses is known at once; later it would have no name. */
+/* Looks for what the device itself refused. It is known at once; later it would have no name. */
 static inline void gpu_check_start(const char *kernel) {
     const cudaError_t error = cudaPeekAtLastError();
     if (error != cudaSuccess) module_tell_launch(kernel, cudaGetErrorString(error));
 }
 
-/* Starts `grid` blocks of `block` threads, in order behind what was started before. No block: no
- * start. The arguments are copied; what they point to is read when the kernel runs. What goes wrong
- * is told by the backend's wait(), also a grid that is too large. */
+/* Starts `grid` blocks of `block` threads, in order behind what was started before; no blocks are
+ * no start. The arguments are copied; what they point to is read when the kernel runs. What goes
+ * wrong, a grid that is too large included, is told by the backend's wait(). */
 #define LAUNCH(kernel, grid, block, shared_bytes, args_pointer)                                    \
     do {                                                                                           \
         if (!gpu_may_start(#kernel, (grid), (block), (shared_bytes))) break;                       \
@@ -74,22 +74,22 @@ static inline void gpu_check_start(const char *kernel) {
 #define THREADS blockDim.x
 #define BLOCK blockIdx.x
 
-/* The block's shared memory, as many bytes as LAUNCH said, 32-byte aligned. */
+/* The block's shared memory: as many bytes as LAUNCH said, 32-byte aligned. */
 #define SHARED(type, name)                                                                         \
     extern __shared__ __align__(32) unsigned char gpu_shared_bytes[];                              \
     type *const name = (type *)gpu_shared_bytes
 
-/* In front of a loop over a thread's own numbers: without it they lie in memory, not in registers.
- */
+/* Stands in front of a loop over a thread's own numbers: if it is not unrolled, they lie in memory
+ * and not in registers. */
 #define UNROLL _Pragma("unroll")
-/* One turn at a time: the body is long, and each copy of it would be, too. */
+/* Stands in front of a loop whose body is long, and would be long in each copy. */
 #define ROLLED _Pragma("unroll 1")
 
-/* All threads of a block; all lanes of a warp. */
+/* Wait for all threads of the block, or for all lanes of the warp. All of them have to come. */
 #define BARRIER() __syncthreads()
 #define WARP_BARRIER() __syncwarp()
 
-/* Four neighbours, which lie at a multiple of GPU_ALIGNED bytes in memory. */
+/* Load and store four neighbours, which lie at a multiple of GPU_ALIGNED bytes in memory. */
 #define GPU_ALIGNED 16u
 GPU_INLINE void gpu_load4_f32(float *to, const float *memory) {
     const float4 four = *(const float4 *)memory;
@@ -113,7 +113,7 @@ GPU_INLINE void gpu_store4_f64(double *memory, const double *from) {
     *(double2 *)(memory + 2) = make_double2(from[2], from[3]);
 }
 
-/* The value that lane (own ^ mask) gave. All 32 lanes take part. */
+/* The value that lane (own ^ mask) gave. All 32 lanes have to take part. */
 GPU_INLINE float gpu_shuffle_xor_f32(float value, unsigned mask) {
     return __shfl_xor_sync(0xffffffffu, value, (int)mask);
 }
@@ -121,7 +121,7 @@ GPU_INLINE double gpu_shuffle_xor_f64(double value, unsigned mask) {
     return __shfl_xor_sync(0xffffffffu, value, (int)mask);
 }
 
-/* Sum into memory that other threads add to; what stood there before. */
+/* Adds to a sum in memory that other threads add to, and returns what stood there before. */
 GPU_INLINE float gpu_atomic_add_f32(float *sum, float term) {
     return atomicAdd(sum, term);
 }

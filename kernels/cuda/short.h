@@ -11,7 +11,7 @@ TWINSTEP_HD uint16_t short_bits_f16(float x) {
     const uint32_t bits = real_bits_f32(x), size = bits & 0x7fffffffu;
     const uint32_t sign = bits >> 16 & 0x8000u;
     if (size >= 0x7f800000u) return (uint16_t)(sign | 0x7c00u | (size > 0x7f800000u ? 0x200u : 0u));
-    if (size < 103u << 23) return (uint16_t)sign; /* below the least of them: 0 */
+    if (size < 103u << 23) return (uint16_t)sign; /* smaller than half of the least number: 0 */
     if (size >= 113u << 23) return (uint16_t)(sign | ((size >> 13) - (112u << 10)));
     return (uint16_t)(sign | ((size & 0x7fffffu) | 0x800000u) >> (126u - (size >> 23)));
 }
@@ -23,12 +23,12 @@ TWINSTEP_HD float short_value_f16(uint16_t bits) {
     return (sign != 0 ? -0x1p-24f : 0x1p-24f) * (float)size;
 }
 
-/* bf16 unless it is f16. */
+/* The bits of a number of type bf16 or f16. */
 TWINSTEP_HD uint16_t short_bits(float x, enum dtype type) {
     return type == DTYPE_F16 ? short_bits_f16(x) : (uint16_t)(real_bits_f32(x) >> 16);
 }
 
-/* Two neighbours at an even place of an aligned matrix: one store on a device. */
+/* Stores two neighbours at an even place of an aligned matrix: one store on a device. */
 TWINSTEP_HD void short_put(uint16_t *at, float first, float second, enum dtype type) {
 #if defined(__CUDACC__)
     *(uint32_t *)(void *)at =

@@ -17,7 +17,7 @@ struct squares_place {
     size_t first, end;
 };
 
-/* The piece that number `i` lies in: the last one that begins at or before it. */
+/* The piece in which number `i` lies: the last one that begins at or before it. */
 GPU_INLINE struct squares_place squares_find(const struct squares_args *is, size_t i) {
     struct squares_place at = {is->values, 0, is->count};
     if (is->values != NULL) return at;

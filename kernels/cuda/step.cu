@@ -22,14 +22,14 @@ GPU_INLINE void step_store(carrier x, void *values, enum dtype dtype, size_t i) 
         ((float *)values)[i] = (float)x;
 }
 
-/* As it is stored, divided by the loss scale and rounded to its dtype again. */
+/* The gradient as it is stored, divided by the loss scale and rounded to its dtype again. */
 GPU_INLINE carrier step_gradient(const struct step_range *is, size_t i) {
     const carrier g = step_load(is->gradient, is->gradient_dtype, i);
     if (is->grad_scale == 1.0) return g;
     return carrier_store((accumulator)(g / (carrier)is->grad_scale), is->gradient_dtype);
 }
 
-/* The working copy; where it is a master, the parameter becomes its rounding. */
+/* Stores the working copy. Where that is a master, the parameter becomes its rounding. */
 GPU_INLINE void step_store_param(carrier p, const struct step_range *is, size_t i) {
     step_store(p, step_working(is), step_working_dtype(is), i);
     if (is->master == NULL) return;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What both modules of kernels/cuda/ (CUDA, shim) answer alike: which table, how much scratch.
+ * What a module of kernels/cuda/ answers whoever runs its kernels, a device or the shim of the
+ * tests: which table, how much scratch.
  *
- * BACKEND_WORD is the last word of their variants. Included once by each module. */
+ * BACKEND_WORD is the last word of the module's variants. Included once by each module. */
 #ifndef TWINSTEP_KERNELS_CUDA_TABLES_H
 #define TWINSTEP_KERNELS_CUDA_TABLES_H
 
@@ -19,7 +20,7 @@
 #define TABLE(pair) TABLE_OF(op_table, pair)
 extern const struct op_table TABLE(f32_f32), TABLE(f32_f64), TABLE(f64_f64);
 
-/* step.cu, of its two working types. */
+/* The loops of step.cu, for its two working types. */
 #define STEPS(pair) TABLE_OF(step_table, pair)
 extern const struct step_table STEPS(f32_f32), STEPS(f64_f64);
 

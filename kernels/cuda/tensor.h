@@ -15,8 +15,8 @@
 
 #define TENSOR_SIDE 16u
 
-/* 16 x 16 numbers in shared memory: lines `pitch` apart, a multiple of 8. `turned`: a line holds a
- * column. */
+/* 16 x 16 numbers in shared memory, in lines that are `pitch` apart, a multiple of 8. `turned`: a
+ * line holds a column. */
 struct tensor_matrix {
     const uint16_t *at;
     unsigned pitch;
@@ -68,7 +68,7 @@ static __device__ __forceinline__ void tensor_step_of(tensor_sum *sum, struct te
         tensor_step<number, row_major, row_major>(sum, a, b);
 }
 
-/* sum += A . B. `type` and `turned` are constants where this is inlined. */
+/* Adds A . B to `sum`. `type` and `turned` are constants wherever this is inlined. */
 GPU_INLINE void tensor_multiply(tensor_sum *sum, struct tensor_matrix a, struct tensor_matrix b,
                                 enum dtype type) {
     if (type == DTYPE_F16)
@@ -77,7 +77,7 @@ GPU_INLINE void tensor_multiply(tensor_sum *sum, struct tensor_matrix a, struct 
         tensor_step_of<__nv_bfloat16>(sum, a, b);
 }
 
-/* To lines of shared memory, `pitch` apart: a multiple of 4. */
+/* Stores the sums to lines of shared memory that are `pitch` apart, a multiple of 4. */
 GPU_INLINE void tensor_store(const tensor_sum *sum, float *to, unsigned pitch) {
     nvcuda::wmma::store_matrix_sync(to, *sum, pitch, nvcuda::wmma::mem_row_major);
 }

@@ -52,7 +52,7 @@ GPU_INLINE struct tensor_shared tensor_share(uint16_t *memory, uint32_t D) {
     return shared;
 }
 
-/* Rows of one side of a tile as operands; +0 for rows that are none. */
+/* Loads rows of one side of a tile as operands; rows that are not there are +0. */
 GPU_INLINE void tensor_rows(GPU_PARAM const struct attention_job *job,
                             const struct attention_side *side, const carrier *x, enum dtype type,
                             uint16_t *to) {
@@ -67,7 +67,7 @@ GPU_INLINE void tensor_rows(GPU_PARAM const struct attention_job *job,
     }
 }
 
-/* A tile of scores: rows of x by rows of y. Barriers stand before and behind it. */
+/* Makes a tile of scores: rows of x by rows of y. Barriers stand before and behind it. */
 GPU_INLINE void tensor_scores(GPU_PARAM const struct attention_job *job, const uint16_t *x,
                               const uint16_t *y, enum dtype type, float *to) {
     const unsigned warp = THREAD / GPU_WARP, pitch = TENSOR_PITCH(job->D);
@@ -80,7 +80,8 @@ GPU_INLINE void tensor_scores(GPU_PARAM const struct attention_job *job, const u
     tensor_store(GPU_ARG & sum, to + row * TENSOR_LINE + column, TENSOR_LINE);
 }
 
-/* The warp's i-th part of results of 32 rows: its first row and column; 0 where there is none. */
+/* The first row and column of the warp's i-th part of results of 32 rows; returns 0 where there is
+ * none. */
 GPU_INLINE int tensor_part(GPU_PARAM uint32_t D, unsigned i, unsigned *row, unsigned *column) {
     const unsigned part = THREAD / GPU_WARP + i * TENSOR_WARPS;
     *row = part % 2 * TENSOR_SIDE;
@@ -88,7 +89,7 @@ GPU_INLINE int tensor_part(GPU_PARAM uint32_t D, unsigned i, unsigned *row, unsi
     return *column < D;
 }
 
-/* sum += weights (32 x 32, `turned`: its transpose) . values (32 x D), one part. */
+/* Adds weights (32 x 32; `turned`: their transpose) . values (32 x D) to one part of the sums. */
 GPU_INLINE void tensor_weigh(GPU_PARAM const struct attention_job *job, const uint16_t *weights,
                              int turned, const uint16_t *values, unsigned row, unsigned column,
                              enum dtype type, tensor_sum *sum) {
@@ -118,7 +119,7 @@ GPU_INLINE void tensor_clear_all(tensor_sum sums[TENSOR_SUMS]) {
         tensor_clear(&sums[i]);
 }
 
-/* Sums of 32 rows, rounded to the part's rows of `out`. They are collected in `stage`. */
+/* Rounds sums of 32 rows to the part's rows of `out`. They are collected in `stage`. */
 GPU_INLINE void tensor_round(GPU_PARAM const struct attention_job *job,
                              const struct attention_part *part, uint32_t heads, uint32_t head,
                              const tensor_sum sums[TENSOR_SUMS], float *stage, carrier *out) {
@@ -139,13 +140,15 @@ GPU_INLINE void tensor_round(GPU_PARAM const struct attention_job *job,
 
 /* ---- maximum, sum of exponentials, D ---- */
 
-/* Of the keys that a thread has met. */
+/* The maximum, the sum of exponentials and D of the keys that a thread has met so far, relative to
+ * that maximum. */
 struct tensor_met {
     float maximum, sum, d;
 };
 
-/* A score of -inf is exponential +0 whatever stands before it; the first of +inf is NaN, as exp(inf
- * - inf) is. Rows of nothing but -inf: tensor_meet_end. */
+/* Meets one more score. A score of -inf has the exponential +0 whatever stands before it; the first
+ * of +inf gives NaN, as exp(inf - inf) does. Rows that hold only -inf are mended by
+ * tensor_meet_end. */
 GPU_INLINE void tensor_meet(struct tensor_met *met, float score, float outer) {
     if (score > met->maximum) {
         const float less = acc_exp(met->maximum - score), one = 1.0f + (score - score);
@@ -159,12 +162,12 @@ GPU_INLINE void tensor_meet(struct tensor_met *met, float score, float outer) {
     }
 }
 
-/* No score was larger than -inf: law 6 has exp(-inf + inf). */
+/* Where no score was larger than -inf, law 6 has exp(-inf + inf), which is NaN. */
 GPU_INLINE void tensor_meet_end(struct tensor_met *met) {
     if (met->maximum == -acc_inf()) met->sum = met->maximum - met->maximum;
 }
 
-/* Those of another thread join; either may have met none. */
+/* Joins what another thread has met; either may have met nothing. */
 GPU_INLINE void tensor_meet_other(GPU_PARAM struct tensor_met *met, unsigned mask) {
     struct tensor_met other;
     other.maximum = gpu_shuffle_xor_f32(GPU_ARG met->maximum, mask);
@@ -178,7 +181,8 @@ GPU_INLINE void tensor_meet_other(GPU_PARAM struct tensor_met *met, unsigned mas
     met->d = met->d * own + other.d * its;
 }
 
-/* The state of the block's queries, whose rows are in shared memory; a barrier stands behind it. */
+/* Makes the state of the block's queries, whose rows are in shared memory; a barrier stands behind
+ * it. */
 GPU_INLINE void tensor_state(GPU_PARAM const struct attention_job *job, struct attention_block own,
                              const struct tensor_shared *shared, enum dtype type) {
     const unsigned r = THREAD / TENSOR_OF_ROW, limit = attention_keys(&own.part, r);
@@ -217,7 +221,7 @@ GPU_INLINE void tensor_state(GPU_PARAM const struct attention_job *job, struct a
 /* ---- sums over keys: P v, or dS k ---- */
 
 /* The weight of row r and column c of a tile of queries by keys: dropped P, or dS; +0 where the
- * query has not the key. */
+ * query does not have the key. */
 GPU_INLINE float tensor_weight(const struct attention_job *job, const struct attention_block *own,
                                const struct tensor_shared *shared, int slopes, unsigned r,
                                unsigned c) {
@@ -261,7 +265,7 @@ GPU_INLINE void tensor_keys(GPU_PARAM const struct attention_job *job, struct at
                  job->backward ? job->dq : job->out);
 }
 
-/* One block: its state, kept for dK and dV; then its sums, but where dQ races. */
+/* One block of queries: makes its state, kept for dK and dV, then its sums, unless dQ races. */
 GPU_INLINE void tensor_queries(GPU_PARAM const struct attention_job *job, uint16_t *memory,
                                enum dtype type) {
     const struct tensor_shared shared = tensor_share(memory, job->D);
@@ -292,7 +296,7 @@ KERNEL(tensor_queries_f16, struct attention_job) {
 
 /* ---- dK and dV, and the racing dQ ---- */
 
-/* Adds a tile's dS k to dQ that other blocks add to, part by part through the warp's own piece of
+/* Adds a tile's dS k to dQ, to which other blocks add, part by part through the warp's own piece of
  * `stage`. */
 GPU_INLINE void tensor_race(GPU_PARAM const struct attention_job *job,
                             const struct attention_block *own, const struct tensor_shared *shared,
@@ -319,7 +323,7 @@ GPU_INLINE void tensor_race(GPU_PARAM const struct attention_job *job,
     }
 }
 
-/* A block has 32 keys of a key/value head and goes over (query head, query). */
+/* Makes dK and dV of a block of 32 keys of a key/value head, over (query head, query) ascending. */
 GPU_INLINE void tensor_dkv(GPU_PARAM const struct attention_job *job, uint16_t *memory, int races,
                            enum dtype type) {
     const struct tensor_shared shared = tensor_share(memory, job->D);

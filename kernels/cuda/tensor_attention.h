@@ -10,7 +10,8 @@
 
 #define TENSOR_HEAD_MAX 128u /* widest head: what shared memory and registers hold */
 
-/* The dtype of the operands, bf16 or f16; anything else is not for tensor cores. */
+/* The dtype of the operands where tensor cores can take them, bf16 or f16; any other dtype means
+ * that they cannot. */
 static inline enum dtype tensor_type(const struct op_call *call) {
     const enum dtype product = call->rounding == NULL ? call->compute : call->rounding->product;
     return product == DTYPE_BF16 || product == DTYPE_F16 ? product : call->compute;

@@ -5,7 +5,7 @@
 #ifndef TWINSTEP_KERNELS_CUDA_VARIABLE_NAMES_H
 #define TWINSTEP_KERNELS_CUDA_VARIABLE_NAMES_H
 
-/* Those that change what a product computes. */
+/* Variables that change what a product computes. */
 static const char *const variables_refused[] = {
     "NVIDIA_TF32_OVERRIDE",
     "CUBLAS_EMULATE_SINGLE_PRECISION",
@@ -16,7 +16,8 @@ static const char *const variables_refused[] = {
     "CUBLASLT_HEURISTICS_LUT_FILE",
 };
 
-/* Those that only move its memory or how it looks algorithms up, and the fact that says so. */
+/* Variables that only move the library's memory or how it looks algorithms up, each with the fact
+ * that tells them. */
 static const struct {
     const char *name, *fact;
 } variables_kept[] = {
