@@ -252,32 +252,40 @@ struct fill_args {
     void *memory;
 };
 
-/* The functions of one (carrier, accumulator) pair of an instruction set, or of a device. */
+/* Every op, as ROW(name, with); `with` is handed on. This is the only list: the members of a table,
+ * the declarations of the CPU's functions and the tables of the CPU and of devices are made from
+ * it, so that a backend without one of them does not compile. */
+#define OP_LIST(ROW, with)                                                                         \
+    ROW(linear_forward, with)                                                                      \
+    ROW(bias, with)                                                                                \
+    ROW(linear_input, with)                                                                        \
+    ROW(linear_weight, with)                                                                       \
+    ROW(embedding_forward, with)                                                                   \
+    ROW(embedding_weight, with)                                                                    \
+    ROW(norm_forward, with)                                                                        \
+    ROW(norm_input, with)                                                                          \
+    ROW(norm_weight, with)                                                                         \
+    ROW(rotary, with)                                                                              \
+    ROW(attention_forward, with)                                                                   \
+    ROW(attention_backward, with)                                                                  \
+    ROW(dropout, with)                                                                             \
+    ROW(swiglu_forward, with)                                                                      \
+    ROW(swiglu_backward, with)                                                                     \
+    ROW(add, with)                                                                                 \
+    ROW(logprob_forward, with)                                                                     \
+    ROW(logprob_backward, with)                                                                    \
+    ROW(close, with)                                                                               \
+    ROW(square, with)                                                                              \
+    ROW(scale, with)                                                                               \
+    ROW(convert, with)                                                                             \
+    ROW(fill, with)
+
+/* The functions of one (carrier, accumulator) pair of an instruction set, or of a device: for each
+ * op of the list a member of its name. */
+#define OP_MEMBER_(op, with) void (*op)(const struct op_call *, const struct op##_args *);
 struct op_table {
     const char *name; /* "f32_f32_v4", ... */
-    void (*linear_forward)(const struct op_call *, const struct linear_forward_args *);
-    void (*bias)(const struct op_call *, const struct bias_args *);
-    void (*linear_input)(const struct op_call *, const struct linear_input_args *);
-    void (*linear_weight)(const struct op_call *, const struct linear_weight_args *);
-    void (*embedding_forward)(const struct op_call *, const struct embedding_forward_args *);
-    void (*embedding_weight)(const struct op_call *, const struct embedding_weight_args *);
-    void (*norm_forward)(const struct op_call *, const struct norm_forward_args *);
-    void (*norm_input)(const struct op_call *, const struct norm_input_args *);
-    void (*norm_weight)(const struct op_call *, const struct norm_weight_args *);
-    void (*rotary)(const struct op_call *, const struct rotary_args *);
-    void (*attention_forward)(const struct op_call *, const struct attention_forward_args *);
-    void (*attention_backward)(const struct op_call *, const struct attention_backward_args *);
-    void (*dropout)(const struct op_call *, const struct dropout_args *);
-    void (*swiglu_forward)(const struct op_call *, const struct swiglu_forward_args *);
-    void (*swiglu_backward)(const struct op_call *, const struct swiglu_backward_args *);
-    void (*add)(const struct op_call *, const struct add_args *);
-    void (*logprob_forward)(const struct op_call *, const struct logprob_forward_args *);
-    void (*logprob_backward)(const struct op_call *, const struct logprob_backward_args *);
-    void (*close)(const struct op_call *, const struct close_args *);
-    void (*square)(const struct op_call *, const struct square_args *);
-    void (*scale)(const struct op_call *, const struct scale_args *);
-    void (*convert)(const struct op_call *, const struct convert_args *);
-    void (*fill)(const struct op_call *, const struct fill_args *);
+    OP_LIST(OP_MEMBER_, )
 };
 
 /* Instruction sets of the CPU backend; ISA_AUTO takes the widest this machine has. */

@@ -8,15 +8,35 @@
 #include "base/rule.h"
 #include "base/sum.h"
 #include "kernels/op.h"
-#include "optim/append_squares.h"
 
 _Static_assert(SQUARES_BLOCK == SUM_BLOCK, "blocks of squares are those of law 2");
+
+/* ---- squares appended to a sum of law 2 that is in progress (optim/cpu/squares.c) ---- */
+
+#define DECLARE(pair)                                                                              \
+    void optim_squares_##pair##_base(const void *, size_t, void *);                                \
+    void optim_squares_##pair##_v3(const void *, size_t, void *);                                  \
+    void optim_squares_##pair##_v4(const void *, size_t, void *);
+#define LOOPS(pair)                                                                                \
+    {                                                                                              \
+        [ISA_AUTO] = optim_squares_##pair##_base, [ISA_BASE] = optim_squares_##pair##_base,        \
+        [ISA_V3] = optim_squares_##pair##_v3, [ISA_V4] = optim_squares_##pair##_v4                 \
+    }
+DECLARE(f32_f32)
+DECLARE(f32_f64)
+DECLARE(f64_f64)
+
+/* By carrier and type of the sum: struct sum_lanes_f32 or sum_lanes_f64. */
+typedef void (*squares_loop)(const void *values, size_t count, void *lanes);
+static const squares_loop append_f32[ISA_COUNT] = LOOPS(f32_f32);
+static const squares_loop append_f32_f64[ISA_COUNT] = LOOPS(f32_f64);
+static const squares_loop append_f64[ISA_COUNT] = LOOPS(f64_f64);
 
 struct clip_rule clip_rule_torch(double max_norm) {
     return (struct clip_rule){.max_norm = max_norm, .eps = 1e-6, .replicas = 1};
 }
 
-/* The dtype that norms are rounded to under this rule; *wide says whether their sums are in f64. */
+/* The dtype that norms are rounded to under this rule. Where it is f64, their sums are in f64. */
 static enum dtype norm_dtype(const struct clip_rule *rule, enum dtype storage) {
     if (rule->dtype == CLIP_F64) return DTYPE_F64;
     if (storage == DTYPE_F64) return DTYPE_F64;
@@ -37,14 +57,14 @@ static struct op_call call_of(const struct clip_call *clip, size_t index) {
 /* Law 16. Gradients are f32 numbers here, so their squares are exact in f64. */
 static void append_exactly(const struct clip_tensor *tensor, struct exact_wide *sum) {
     const float *const x = (const float *)tensor->gradient;
-    for (size_t i = 0; i < tensor->count; ++i)
+    for (size_t i = 0; i < tensor->count; i++)
         exact_wide_add(sum, (double)x[i] * (double)x[i]);
 }
 
 double clip_join(const double *blocks, size_t count, int narrow) {
     struct sum_blocks_f32 sums_f32 = {.count = 0};
     struct sum_blocks_f64 sums_f64 = {.count = 0};
-    for (size_t i = 0; i < squares_blocks(count); ++i)
+    for (size_t i = 0; i < squares_blocks(count); i++)
         if (narrow)
             sum_blocks_push_f32(&sums_f32, (float)blocks[i]);
         else
@@ -68,7 +88,7 @@ static double square_of(const struct clip_call *clip, size_t index) {
     if (narrow) {
         struct sum_lanes_f32 lanes;
         sum_lanes_open_f32(&lanes);
-        optim_append_squares_f32((const float *)tensor->gradient, tensor->count, clip->isa, &lanes);
+        append_f32[clip->isa](tensor->gradient, tensor->count, &lanes);
         return (double)sum_lanes_close_f32(&lanes);
     }
     const struct op_call call = call_of(clip, index);
@@ -118,14 +138,14 @@ static double root_of(double square, int narrow) {
 }
 
 static double measure_flat_exactly(const struct clip_call *clip, struct total *total) {
-    for (size_t i = 0; i < clip->tensor_count; ++i)
+    for (size_t i = 0; i < clip->tensor_count; i++)
         append_exactly(&clip->tensors[i], &total->exact);
     return total_value(total);
 }
 
 static size_t elements(const struct clip_call *clip) {
     size_t sum = 0;
-    for (size_t i = 0; i < clip->tensor_count; ++i)
+    for (size_t i = 0; i < clip->tensor_count; i++)
         sum += clip->tensors[i].count;
     return sum;
 }
@@ -136,17 +156,14 @@ static double measure_flat(const struct clip_call *clip, int narrow) {
     struct sum_lanes_f64 lanes_f64;
     sum_lanes_open_f32(&lanes_f32);
     sum_lanes_open_f64(&lanes_f64);
-    for (size_t i = 0; i < clip->tensor_count; ++i) {
+    for (size_t i = 0; i < clip->tensor_count; i++) {
         const struct clip_tensor *tensor = &clip->tensors[i];
         if (tensor->storage == DTYPE_F64)
-            optim_append_squares_f64((const double *)tensor->gradient, tensor->count, clip->isa,
-                                     &lanes_f64);
+            append_f64[clip->isa](tensor->gradient, tensor->count, &lanes_f64);
         else if (narrow)
-            optim_append_squares_f32((const float *)tensor->gradient, tensor->count, clip->isa,
-                                     &lanes_f32);
+            append_f32[clip->isa](tensor->gradient, tensor->count, &lanes_f32);
         else
-            optim_append_squares_f32_f64((const float *)tensor->gradient, tensor->count, clip->isa,
-                                         &lanes_f64);
+            append_f32_f64[clip->isa](tensor->gradient, tensor->count, &lanes_f64);
     }
     return narrow ? (double)sum_lanes_close_f32(&lanes_f32) : sum_lanes_close_f64(&lanes_f64);
 }
@@ -163,7 +180,7 @@ static double measure(const struct clip_call *clip) {
     const int each = needs_each(clip);
     struct total total = {.free = clip->call->order_free, .narrow = narrow};
     double sum;
-    for (size_t i = 0; each && i < clip->tensor_count; ++i) {
+    for (size_t i = 0; each && i < clip->tensor_count; i++) {
         const double square = square_of(clip, i);
         const double norm = dtype_round(root_of(square, narrow), dtype);
         if (clip->out_tensor_norm != NULL) clip->out_tensor_norm[i] = norm;
@@ -238,7 +255,7 @@ void clip_gradients(const struct clip_call *clip, struct clip_result *out_result
 /* Whether all gradients have one carrier. Else they do not make one vector, and clip_ask leaves the
  * sum of CLIP_FLAT to clip_gradients. */
 static int is_one_vector(const struct clip_call *clip) {
-    for (size_t i = 1; i < clip->tensor_count; ++i)
+    for (size_t i = 1; i < clip->tensor_count; i++)
         if ((clip->tensors[i].storage == DTYPE_F64) != (clip->tensors[0].storage == DTYPE_F64))
             return 0;
     return clip->tensor_count > 0;
@@ -251,7 +268,7 @@ static struct squares_args flat_of(const struct clip_call *clip, struct squares_
                                 .wide = norm_dtype(&clip->rule, storage) == DTYPE_F64,
                                 .piece = pieces,
                                 .pieces = clip->tensor_count};
-    for (size_t i = 0; i < clip->tensor_count; ++i) {
+    for (size_t i = 0; i < clip->tensor_count; i++) {
         pieces[i] = (struct squares_piece){clip->tensors[i].gradient, args.count};
         args.count += clip->tensors[i].count;
     }
@@ -263,7 +280,7 @@ void clip_ask(struct clip_call *clip, struct clip_tensor *tensors,
     double *blocks = room->blocks;
     size_t asked = 0;
     if (clip->call->order_free) return;
-    for (size_t i = 0; needs_each(clip) && i < clip->tensor_count; ++i) {
+    for (size_t i = 0; needs_each(clip) && i < clip->tensor_count; i++) {
         const int narrow = is_narrow(&clip->rule, tensors[i].storage);
         if (!narrow && (clip->call->order != NULL || clip->call->racing != NULL)) continue;
         room->asked[asked++] = (struct squares_args){.storage = tensors[i].storage,

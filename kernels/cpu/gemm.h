@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the rest of kernels/ needs to know of the matrix products: how much scratch they take, and
- * the three linear ops built on them (arguments in kernels/op.h).
+ * What the rest of kernels/ needs to know of the matrix products: how much scratch they take.
  *
- * Usable without a variant; the prototypes appear in files compiled per variant.
+ * Usable without a variant.
  * Invariant: the sizes here bound every number pair and instruction set; gemm_block.h checks it. */
 #ifndef TWINSTEP_KERNELS_CPU_GEMM_H
 #define TWINSTEP_KERNELS_CPU_GEMM_H
@@ -49,13 +48,5 @@ static inline size_t linear_scratch(const struct op_limits *limits) {
            threads * (GEMM_THREAD_BYTES + linear_order_bytes(terms)) +
            (size_t)limits->rows * GEMM_WIDTH_BYTES;
 }
-
-#if defined(TWINSTEP_VARIANT)
-#include "base/variant.h"
-
-void VARIANT(linear_forward)(const struct op_call *call, const struct linear_forward_args *args);
-void VARIANT(linear_input)(const struct op_call *call, const struct linear_input_args *args);
-void VARIANT(linear_weight)(const struct op_call *call, const struct linear_weight_args *args);
-#endif
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The CPU backend's functions: one per op of kernels/op.h and variant, the tables that hold them,
- * and what each needs of scratch. Arguments and promises are those of kernels/op.h; the linear ops
- * are declared in kernels/cpu/gemm.h.
+ * and what each needs of scratch. Arguments and promises are those of kernels/op.h.
  *
  * Usable without a variant (sizes only).
  * Invariant: the sizes bound every number pair and instruction set. */
@@ -64,28 +63,9 @@ static inline size_t square_bytes(void) {
 #if defined(TWINSTEP_VARIANT)
 #include "base/variant.h"
 
-#define KERNEL_DECLARE_(op) void VARIANT(op)(const struct op_call *, const struct op##_args *);
-
-KERNEL_DECLARE_(embedding_forward)
-KERNEL_DECLARE_(embedding_weight)
-KERNEL_DECLARE_(norm_forward)
-KERNEL_DECLARE_(norm_input)
-KERNEL_DECLARE_(norm_weight)
-KERNEL_DECLARE_(rotary)
-KERNEL_DECLARE_(attention_forward)
-KERNEL_DECLARE_(attention_backward)
-KERNEL_DECLARE_(dropout)
-KERNEL_DECLARE_(swiglu_forward)
-KERNEL_DECLARE_(swiglu_backward)
-KERNEL_DECLARE_(add)
-KERNEL_DECLARE_(bias)
-KERNEL_DECLARE_(logprob_forward)
-KERNEL_DECLARE_(logprob_backward)
-KERNEL_DECLARE_(close)
-KERNEL_DECLARE_(square)
-KERNEL_DECLARE_(scale)
-KERNEL_DECLARE_(convert)
-KERNEL_DECLARE_(fill)
+#define KERNEL_DECLARE_(op, with)                                                                  \
+    void VARIANT(op)(const struct op_call *, const struct op##_args *);
+OP_LIST(KERNEL_DECLARE_, )
 
 extern const struct op_table VARIANT(op_table);
 #endif

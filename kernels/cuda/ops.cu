@@ -69,33 +69,9 @@ OP(convert, convert)
 OP(fill, fill)
 /* clang-format on */
 
+#define OPS_ROW(op, with) .op = op_##op,
 #define OPS_TEXT_(name) #name
 #define OPS_TEXT(name) OPS_TEXT_(name)
 
 extern const struct op_table VARIANT(op_table);
-const struct op_table VARIANT(op_table) = {
-    .name = OPS_TEXT(TWINSTEP_VARIANT),
-    .linear_forward = op_linear_forward,
-    .bias = op_bias,
-    .linear_input = op_linear_input,
-    .linear_weight = op_linear_weight,
-    .embedding_forward = op_embedding_forward,
-    .embedding_weight = op_embedding_weight,
-    .norm_forward = op_norm_forward,
-    .norm_input = op_norm_input,
-    .norm_weight = op_norm_weight,
-    .rotary = op_rotary,
-    .attention_forward = op_attention_forward,
-    .attention_backward = op_attention_backward,
-    .dropout = op_dropout,
-    .swiglu_forward = op_swiglu_forward,
-    .swiglu_backward = op_swiglu_backward,
-    .add = op_add,
-    .logprob_forward = op_logprob_forward,
-    .logprob_backward = op_logprob_backward,
-    .close = op_close,
-    .square = op_square,
-    .scale = op_scale,
-    .convert = op_convert,
-    .fill = op_fill,
-};
+const struct op_table VARIANT(op_table) = {.name = OPS_TEXT(TWINSTEP_VARIANT), OP_LIST(OPS_ROW, )};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Appends squares of gradients to the lanes of a sum of law 2, in the accumulator of this variant;
- * optim/append_squares.c chooses the variant. */
+ * optim/clip.c chooses the variant. */
 #include "optim/cpu/range.h"
 
 #include "base/sum.h"

@@ -23,7 +23,8 @@ static const struct adam_values usual = {
 static struct helper_tensor one;
 static struct helper_tensor two;
 
-/* p0 = 0.75, g_t = (((7t + 3) mod 11) - 5) / 64, weight decay 0.1 (facts, section 3.6). */
+/* p0 = 0.75, g_t = (((7t + 3) mod 11) - 5) / 64, weight decay 0.1: the problem of
+ * test_optim_table.c. */
 static void run_published(double lr, enum dtype dtype, uint64_t steps) {
     const struct optim_group group = {lr, 0.1};
     uint64_t t = 0;

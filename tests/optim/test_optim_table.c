@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit golden short
- * The published table of AdamW's variants (facts, section 3.6) to the last printed digit, its two
- * findings, and what the switches for known bugs are said to do. */
+ * A table of AdamW's variants, computed once by a program of its own (C with explicit fma, without
+ * contraction), to the last digit; the two findings made on it; and what the switches for known
+ * bugs are said to do. */
 #include "optim/optim.h"
 
 #include <stdarg.h>
@@ -192,8 +193,8 @@ static void validate_decay_rounding(void **state) {
     }
 }
 
-/* Frozen t multiplies the update, in the long run, by sqrt(1 - beta2) / (1 - beta1) (facts, section
- * 3.4): 2.236 for (0.9, 0.95), 0.316 for (0.9, 0.999). Constant gradients, no decay. */
+/* A frozen t multiplies the update, in the long run, by sqrt(1 - beta2) / (1 - beta1): 2.236 for
+ * (0.9, 0.95), 0.316 for (0.9, 0.999). Gradients are constant, and there is no decay. */
 static double last_move(double beta2, enum adam_t t_rule) {
     struct adam_values values = values_of(RULE_ADAM_OLMO_SKIP_STEP, t_rule);
     values.beta2 = beta2;
