@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What is wrong with an access, by what its place remembers (tests/shim/shadow.h), and the pieces
- * of memory that a device sees, sorted.
- * The names with two underscores are the compiler's (gcc's and clang's ThreadSanitizer). */
+ * Decides what is wrong with an access, by what its place remembers (tests/shim/shadow.h), and
+ * keeps the pieces of memory that a device sees, sorted by address.
+ *
+ * The functions with two underscores are those that gcc and clang call for ThreadSanitizer. */
 #include "tests/shim/accesses.h"
 
 #include <stdio.h>
@@ -21,7 +22,7 @@ struct watching {
     struct shadow shadow;
     struct piece *piece; /* (pieces), by address; no two overlap */
     size_t pieces, room;
-    int closed;              /* only pieces are allowed */
+    int closed;              /* 1: nothing but these pieces may be touched */
     struct watch_place *now; /* NULL: no kernel runs */
 };
 
@@ -51,7 +52,7 @@ void watch_launch(struct watch_place *place) {
 
 /* ---- what a device sees ---- */
 
-/* Pieces that begin at or before `address`. */
+/* How many pieces begin at or before `address`. */
 static size_t count_before(uintptr_t address) {
     size_t low = 0, high = watching->pieces;
     while (low < high) {
@@ -151,7 +152,7 @@ static void look(uintptr_t place, int writes, int atomic, const struct watch_pla
         return;
     }
     if (shared && cell->write.there && cell->write.block != now->block)
-        *cell = (struct shadow_cell){0}; /* poisoned anew */
+        *cell = (struct shadow_cell){0}; /* fresh in each block: nobody has written it */
     if (shared && !writes && !cell->write.there)
         shim_tell("reads shared memory that its block has not written");
     if (!is_before(&cell->write, &own) && !(atomic && cell->write.flag))

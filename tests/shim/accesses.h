@@ -16,11 +16,11 @@
 
 #include "base/status.h"
 
-/* From here on kernels of this host thread are watched; until watch_close(). */
+/* From here on kernels of this host thread are watched, until watch_close(). */
 TWINSTEP_MUST_USE enum status watch_open(void);
 void watch_close(void);
 
-/* Memory that a device would see; the first call makes everything else forbidden. */
+/* Names memory that a device would see. The first call makes everything else forbidden. */
 void watch_memory(const void *memory, size_t bytes);
 void watch_forget(const void *memory);
 
@@ -28,24 +28,25 @@ void watch_forget(const void *memory);
 
 /* Where the running thread stands. Its stack is its own and is not looked at. */
 struct watch_place {
-    uint32_t launch, block, epoch, thread; /* thread: of whom `stack` and `gpu` are told */
-    const unsigned *running;               /* the thread */
+    uint32_t launch, block, epoch, thread; /* thread: the one that `stack` and `gpu` belong to */
+    const unsigned *running;               /* the number of the running thread */
     const uint32_t *warp_epochs;           /* barriers of each warp so far */
-    const int *failed;                     /* something was told: nothing more is */
+    const int *failed;                     /* an error was found; no further one is looked for */
     const unsigned char *stack, *shared;
     size_t stack_bytes, shared_bytes, fence;
     const unsigned char *args, *gpu; /* what the kernel was given; its own struct gpu */
     size_t args_bytes, gpu_bytes;
 };
 
-/* A kernel runs from here on; NULL: none. */
+/* A kernel runs from here on; NULL: none does. */
 void watch_launch(struct watch_place *place);
 
-/* shim.c: tells of `running` what is a thread's own. And what is wrong, the first of it. */
+/* shim.c: fills in what is the running thread's own; below, what was found to be wrong, of which
+ * only the first is kept. */
 void shim_place(struct watch_place *place);
 void shim_tell(const char *what);
 
-/* An atomic addition to `bytes` bytes. */
+/* Says that the running thread adds to `bytes` bytes by an atomic. */
 void watch_atomic(const void *memory, size_t bytes);
 
 #endif

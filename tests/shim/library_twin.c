@@ -37,7 +37,7 @@ struct started {
     unsigned part;
 };
 
-/* Of one host thread: the last products since a join. */
+/* The products of this host thread since its last join. */
 static _Thread_local struct epoch {
     struct started kept[KEPT];
     unsigned count;
@@ -96,7 +96,7 @@ void library_join(void) {
     epoch.count = 0;
 }
 
-/* Asked when all has ended: a join, too. */
+/* It is asked when everything has ended, so it is a join, too. */
 enum status library_error(void) {
     const int met = epoch.met;
     epoch.met = 0;
@@ -144,7 +144,7 @@ static struct plan plan_of(const struct library_mode *mode, size_t terms) {
                          .slab = 16u << !mode->pinned << 2 * !mode->ordered};
 }
 
-/* f32 numbers are summed in f32: every step is rounded to it. */
+/* One fused step. f32 numbers are summed in f32, so every step is rounded to it. */
 static double step(double a, double b, double sum, enum dtype dtype) {
     if (dtype == DTYPE_F64) return real_fma_f64(a, b, sum);
     return (double)real_fma_f32((float)a, (float)b, (float)sum);

@@ -4,8 +4,8 @@
 #ifndef TWINSTEP_TESTS_SHIM_LIBRARY_TWIN_H
 #define TWINSTEP_TESTS_SHIM_LIBRARY_TWIN_H
 
-/* Terms of a product that the twin has no way for without a split of k: what cuBLAS may say of any
- * shape, and what tests must be able to see. */
+/* The number of terms of a product for which the twin has no algorithm without a split of k. cuBLAS
+ * may say so of any shape, and tests must be able to see it. */
 #define LIBRARY_TWIN_LACKS 1021u
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * An open table of pages by their number. Slots of other launches count as empty, so that a new
- * launch clears nothing but the pages that it takes. */
+ * An open hash table of pages by their number. Slots that belong to earlier launches count as
+ * empty, so that a new launch clears nothing but the pages that it takes. */
 #include "tests/shim/shadow.h"
 
 #include <string.h>
@@ -21,7 +21,8 @@ static struct shadow_slot *slot_of(const struct shadow *shadow, uintptr_t number
     return &shadow->slot[at];
 }
 
-/* Half of the slots stay empty. The old ones go to waste: all of them are fewer than the new. */
+/* Doubles the table, so that half of its slots stay empty. The arena keeps the old ones, which are
+ * all together fewer than the new. */
 static int grow_slots(struct shadow *shadow) {
     const struct shadow before = *shadow;
     if (shadow->used < shadow->slots / 2) return 1;

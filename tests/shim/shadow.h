@@ -11,10 +11,11 @@
 
 #include "base/arena.h"
 
-#define SHADOW_PLACES 256u /* of a page */
+#define SHADOW_PLACES 256u /* places of a page */
 #define SHADOW_MANY 0xffffu
 
-/* A thread at one time; `thread` is SHADOW_MANY for several of this epoch. */
+/* A thread at one time. `thread` is SHADOW_MANY where several threads of this epoch did the same.
+ */
 struct shadow_who {
     uint32_t block, epoch, warp_epoch;
     uint16_t thread;
@@ -37,11 +38,11 @@ struct shadow {
     size_t slots, used;       /* by this launch */
     uint32_t launch;
     struct shadow_page *first, *last, *taken; /* pages; the last one that this launch has */
-    uintptr_t recent;                         /* the page looked for last */
+    uintptr_t recent;                         /* the page that was asked for last */
     struct shadow_page *recent_page;
 };
 
-/* The place that holds `address`; NULL: no memory for it. */
+/* The place that holds `address`; NULL: there is no memory for it. */
 struct shadow_cell *shadow_find(struct shadow *shadow, uintptr_t address, uint32_t launch);
 
 void shadow_close(struct shadow *shadow);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A launch: whether a device would take it, its blocks one after another in a drawn order, and the
- * first thing that went wrong. What a host thread has of the shim is here. */
+ * Runs a launch: looks whether a device would take it, runs its blocks one after another in a drawn
+ * order, and keeps the first thing that went wrong. All that a host thread has of the shim is here.
+ */
 #include "tests/shim/shim_queue.h"
 
 #include <stdio.h>
@@ -122,8 +123,9 @@ static int is_refused(const struct shim_work *work) {
     return refused;
 }
 
-/* Whole grids are drawn one block at a time: a step that has no factor in common with the number of
- * blocks visits each once. */
+/* A step for walking the grid. Blocks are visited at this distance from one another, modulo their
+ * number: a step that has no factor in common with it visits each block once, without a table of
+ * the order. */
 static size_t stride_of(size_t grid, uint64_t *draw) {
     for (;;) {
         const size_t step = 1 + (size_t)(next_draw(draw) % grid);

@@ -22,11 +22,12 @@
 
 #include "base/status.h"
 
-#define SHIM_THREADS 1024u          /* of a block, at most; a multiple of 32 */
-#define SHIM_ARGS ((size_t)4 << 10) /* of a kernel's arguments, at most */
+#define SHIM_THREADS 1024u          /* threads of a block, at most; a multiple of 32 */
+#define SHIM_ARGS ((size_t)4 << 10) /* bytes of a kernel's arguments, at most */
 #define SHIM_QUEUE 1024u            /* launches that wait, at most; then the oldest runs */
 
-/* Kernels whose reads and writes are looked at (tests/shim/accesses.h). */
+/* 1 where this file's kernels are compiled so that their reads and writes are looked at
+ * (tests/shim/accesses.h). */
 #if defined(__SANITIZE_THREAD__)
 #define SHIM_WATCHED 1
 #elif defined(__has_feature)
@@ -47,18 +48,18 @@ typedef void (*shim_kernel)(struct gpu *gpu, const void *args);
 /* Every later launch of this host thread draws its orders from `seed`, counted from 0. */
 void shim_seed(uint64_t seed);
 
-/* Puts the kernel behind what was launched before, with a copy of its arguments. After an error
+/* Queues the kernel behind what was launched before, with a copy of its arguments. After an error
  * nothing runs until the error was taken. */
 void shim_launch(const char *name, shim_kernel kernel, size_t grid, unsigned block,
                  size_t shared_bytes, const void *args, size_t args_bytes);
 
-/* Likewise a function of the host, in the kernels' order: what a device's library would do. */
+/* Queues a function of the host in the kernels' order: what a device's library would do. */
 void shim_host(void (*run)(const void *args), const void *args, size_t args_bytes);
 
 /* Runs all that was launched. */
 void shim_wait(void);
 
-/* Waits; STATUS_INTERNAL with the text of the first error since the last call; else STATUS_OK. */
+/* Waits. STATUS_INTERNAL with the text of the first error since the last call, else STATUS_OK. */
 TWINSTEP_MUST_USE enum status shim_error(void);
 
 /* Waits and gives all memory back; a later launch takes it again. */

@@ -12,7 +12,7 @@
 #include "tests/shim/shim.h"
 
 #define SHIM_STACK ((size_t)256 << 10) /* bytes of a fibre's stack */
-/* In front of shared memory and behind it; of a length that leaves shared memory no more aligned
+/* Bytes in front of shared memory and behind it. Their number leaves shared memory no more aligned
  * than the 32 bytes that a device promises. */
 #define SHIM_FENCE ((size_t)1024 + 32)
 
@@ -30,8 +30,8 @@ enum shim_state { SHIM_NEW = 0, SHIM_READY, SHIM_AT_BARRIER, SHIM_AT_WARP, SHIM_
 #define SHIM_SWAPS 0
 #endif
 
-/* The compiler's own jumps keep what the C library's do for others out of the way: half the time.
- */
+/* The compiler's own jumps. They leave out what the C library's do for others, which halves the
+ * time of a switch. */
 #if defined(__x86_64__) && !SHIM_SWAPS
 #define SHIM_JUMP void *jump[5]
 #else
@@ -40,7 +40,7 @@ enum shim_state { SHIM_NEW = 0, SHIM_READY, SHIM_AT_BARRIER, SHIM_AT_WARP, SHIM_
 
 /* Where a fibre, or the scheduler, goes on. */
 struct shim_spot {
-    ucontext_t context; /* where it begins; where it swaps, where it stands */
+    ucontext_t context; /* where it begins; and where swaps are used, where it stands */
     SHIM_JUMP;
     int begun;
 };
@@ -57,7 +57,7 @@ struct shim {
     struct shim_fibre fibre[SHIM_THREADS];
     struct gpu gpu[SHIM_THREADS];
     unsigned char state[SHIM_THREADS];
-    int line; /* of the barrier that threads wait at */
+    int line; /* line of the barrier that threads wait at */
     unsigned fibre_of[SHIM_THREADS];
     unsigned idle; /* all fibres before it are busy */
     unsigned order[SHIM_THREADS];

@@ -5,8 +5,8 @@
  * the next one of the drawn order; the scheduler draws orders and gives fibres. */
 #include "tests/shim/shim_block.h"
 
-/* Stacks lie at equal distances: without steps, what threads have on top of theirs would meet in
- * one set of the caches. */
+/* How far the tops of two stacks are shifted against one another. Stacks lie at equal distances;
+ * without these steps, what threads have on top of theirs would meet in one set of the caches. */
 #define STACK_STEP ((size_t)17 * 64)
 #define STACK_STEPS 64u
 
@@ -29,8 +29,8 @@ __attribute__((noinline)) static void change(struct shim_spot *from, struct shim
 #endif
 }
 
-/* Where it goes on when a thread waits: at the next one that can go on, without a turn of the
- * scheduler, which a thread that has not begun needs for a fibre. */
+/* Where the host goes on when a thread waits: at the next thread that can go on. Only a thread that
+ * has not begun needs a turn of the scheduler, which gives it a fibre. */
 static struct shim_spot *next_spot(struct shim *s) {
     while (!s->redraw && !*s->failed && s->cursor < s->threads) {
         const unsigned t = s->order[s->cursor];
@@ -48,7 +48,7 @@ void shim_leave(struct shim *s) {
     change(&fibre->spot, next_spot(s));
 }
 
-/* The thread behind the cursor, where it has not begun: it needs no fibre of its own yet. */
+/* Takes the thread behind the cursor if it has not begun: it needs no fibre of its own yet. */
 static int take_next_new(struct shim *s) {
     if (*s->failed || s->redraw || s->cursor >= s->threads) return 0;
     if (s->state[s->order[s->cursor]] != SHIM_NEW) return 0;

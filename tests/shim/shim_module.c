@@ -24,8 +24,8 @@ static const struct step_table lacking = {{NULL}};
 #define STEPS(pair) lacking
 #endif
 
-/* Once for the process: who opens it again goes on in the order that threads have by then, as on a
- * device. */
+/* Opens the shim. It is seeded once for the process: who opens it again goes on in the order that
+ * threads have by then, as on a device. */
 static enum status shim_open(void) {
     static int seeded;
     if (!seeded) shim_seed(0x7d3c91e5a2f08b46u);
@@ -47,7 +47,7 @@ static enum status shim_describe(struct backend_fact *list, uint32_t *out_count)
     return STATUS_OK;
 }
 
-/* The arena stands in front of the piece. */
+/* Takes memory in an arena of its own, which is stored in front of the piece. */
 static enum status shim_take(size_t bytes, void **out) {
     struct arena arena = ARENA_EMPTY;
     unsigned char *memory = NULL;
@@ -66,7 +66,7 @@ static void shim_give(void *memory) {
     arena_close(&arena);
 }
 
-/* Both kinds of errors are taken, as by a device's module. */
+/* Takes both kinds of errors, as a device's module does. */
 static enum status shim_end(void) {
     const enum status kernels = shim_error();
     const enum status library = library_error();

@@ -44,7 +44,8 @@ void shim_wait(void) {
     queue.first = 0;
 }
 
-/* Arguments that no place holds are not kept: shim_run() tells of them, in their turn. */
+/* Puts a launch at the end of the ring. Arguments that are too large for a place are not kept:
+ * shim_run() tells of them, when their turn comes. */
 static void append(const struct shim_work *work, const void *args) {
     if (queue.place == NULL && arena_take(&queue.arena, SHIM_QUEUE, sizeof *queue.place,
                                           "launches that wait", &queue.place) != STATUS_OK) {

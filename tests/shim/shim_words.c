@@ -28,7 +28,7 @@ void shim_barrier(struct gpu *gpu, int line) {
 
 enum word { WORD_BARRIER, WORD_SHUFFLE_F32, WORD_SHUFFLE_F64 };
 
-/* Waits for the other lanes of the warp, which say the same. */
+/* Waits until all lanes of the warp are here; they have to wait for the same word. */
 static void meet(struct gpu *gpu, enum word word) {
     struct shim *const s = gpu->shim;
     const unsigned t = gpu->thread;
@@ -54,7 +54,8 @@ void shim_warp_barrier(struct gpu *gpu) {
     meet(gpu, WORD_BARRIER);
 }
 
-/* Values stand until the warp has met once more: two turns do. */
+/* Gives a value to the warp and returns that of another lane. A value has to stand until the warp
+ * has met once more, so two places by turns are enough. */
 static uint64_t exchange(struct gpu *gpu, uint64_t bits, unsigned mask, enum word word) {
     struct shim *const s = gpu->shim;
     const unsigned t = gpu->thread;
@@ -80,7 +81,7 @@ double shim_shuffle_f64(struct gpu *gpu, double value, unsigned mask) {
     return value;
 }
 
-/* A subnormal number is zero, with its sign. */
+/* Makes a subnormal number a zero of its sign. */
 static float flush(float x) {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
@@ -89,8 +90,8 @@ static float flush(float x) {
     return x;
 }
 
-/* As the PTX ISA has atom.add.f32, whatever a kernel is compiled with: on global memory subnormal
- * terms, sums and results are zero, on shared memory they are what they are. f64 has no such
+/* Adds as the PTX ISA says of atom.add.f32, whatever the kernel is compiled with: on global memory
+ * subnormal terms, sums and results are zero; on shared memory they are kept. f64 has no such
  * exception. */
 float shim_atomic_f32(struct gpu *gpu, float *sum, float term) {
     const float before = *sum;
