@@ -232,7 +232,7 @@ static void scale(const struct clip_call *clip, double coefficient) {
         const struct clip_tensor *tensor = &clip->tensors[i];
         const struct op_call call = call_of(clip, i);
         struct scale_args args = {tensor->count, tensor->storage, coefficient, tensor->gradient};
-        for (next = i + 1; next < clip->tensor_count; ++next) {
+        for (next = i + 1; next < clip->tensor_count; next++) {
             if (!goes_on(tensor, args.count, &clip->tensors[next])) break;
             args.count += clip->tensors[next].count;
         }

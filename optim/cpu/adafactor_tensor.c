@@ -46,7 +46,7 @@ static carrier rms_of(double squares, size_t count) {
 
 static void append_squares(struct sum_lanes_f64 *sum, const carrier *values, size_t count) {
     double wide[RANGE_BLOCK];
-    for (size_t i = 0; i < count; ++i)
+    for (size_t i = 0; i < count; i++)
         wide[i] = (double)values[i];
     sum_lanes_append_products_f64_f64(sum, wide, wide, count);
 }
@@ -66,13 +66,13 @@ static carrier rms_of_param(struct pass *pass) {
 static void fold_rows(struct pass *pass) {
     void *slot = pass->tensor->slots[0];
     double wide[RANGE_BLOCK];
-    for (size_t row = 0; row < pass->rows; ++row) {
+    for (size_t row = 0; row < pass->rows; row++) {
         struct sum_lanes_f64 sum;
         sum_lanes_open_f64(&sum);
         for (size_t first = 0; first < pass->columns; first += RANGE_BLOCK) {
             const size_t count = shorter(pass->columns - first, RANGE_BLOCK);
             range_load_gradient(pass->block.g, pass->range, row * pass->columns + first, count);
-            for (size_t i = 0; i < count; ++i)
+            for (size_t i = 0; i < count; i++)
                 wide[i] = (double)rule_adafactor_square(pass->block.g[i], pass->eps1);
             sum_lanes_append_terms_f64_f64(&sum, wide, count);
         }
@@ -88,15 +88,15 @@ static void fold_columns(struct pass *pass) {
     double chain[RANGE_BLOCK];
     for (size_t first = 0; first < pass->columns; first += RANGE_BLOCK) {
         const size_t count = shorter(pass->columns - first, RANGE_BLOCK);
-        for (size_t i = 0; i < count; ++i)
+        for (size_t i = 0; i < count; i++)
             chain[i] = 0.0;
-        for (size_t row = 0; row < pass->rows; ++row) {
+        for (size_t row = 0; row < pass->rows; row++) {
             range_load_gradient(pass->block.g, pass->range, row * pass->columns + first, count);
-            for (size_t i = 0; i < count; ++i)
+            for (size_t i = 0; i < count; i++)
                 chain[i] = chain[i] + (double)rule_adafactor_square(pass->block.g[i], pass->eps1);
         }
         range_load(pass->block.p, slot, pass->slot, first, count);
-        for (size_t i = 0; i < count; ++i)
+        for (size_t i = 0; i < count; i++)
             pass->block.p[i] = rule_adafactor_mean(pass->block.p[i], mean_of(chain[i], pass->rows),
                                                    pass->beta2, pass->weight2, pass->slot);
         range_store(pass->block.p, slot, pass->slot, first, count);
@@ -110,7 +110,7 @@ static void fold_elements(struct pass *pass) {
         const size_t count = shorter(total - first, RANGE_BLOCK);
         range_load_gradient(pass->block.g, pass->range, first, count);
         range_load(pass->block.p, slot, pass->slot, first, count);
-        for (size_t i = 0; i < count; ++i) {
+        for (size_t i = 0; i < count; i++) {
             const carrier square = rule_adafactor_square(pass->block.g[i], pass->eps1);
             pass->block.p[i] = rule_adafactor_mean(pass->block.p[i], square, pass->beta2,
                                                    pass->weight2, pass->slot);
@@ -122,7 +122,7 @@ static void fold_elements(struct pass *pass) {
 static carrier mean_of_rows(struct pass *pass) {
     struct sum_lanes_f64 sum;
     sum_lanes_open_f64(&sum);
-    for (size_t row = 0; row < pass->rows; ++row)
+    for (size_t row = 0; row < pass->rows; row++)
         sum_lanes_term_f64(&sum, (double)load_one(pass->tensor->slots[0], pass->slot, row));
     return mean_of(sum_lanes_close_f64(&sum), pass->rows);
 }
@@ -135,21 +135,21 @@ static void update_piece(struct pass *pass, size_t row, size_t first, size_t cou
     range_load_gradient(g, pass->range, row * pass->columns + first, count);
     if (pass->tensor->rank < 2) {
         range_load(second, pass->tensor->slots[2], pass->slot, first, count);
-        for (size_t i = 0; i < count; ++i)
+        for (size_t i = 0; i < count; i++)
             g[i] = rule_rsqrt(second[i]) * g[i];
         return;
     }
     const carrier row_factor =
         rule_rsqrt(load_one(pass->tensor->slots[0], pass->slot, row) / pass->row_mean);
     range_load(second, pass->tensor->slots[1], pass->slot, first, count);
-    for (size_t i = 0; i < count; ++i)
+    for (size_t i = 0; i < count; i++)
         g[i] = (row_factor * rule_rsqrt(second[i])) * g[i];
 }
 
 static carrier rms_of_update(struct pass *pass) {
     struct sum_lanes_f64 sum;
     sum_lanes_open_f64(&sum);
-    for (size_t row = 0; row < pass->rows; ++row)
+    for (size_t row = 0; row < pass->rows; row++)
         for (size_t first = 0; first < pass->columns; first += RANGE_BLOCK) {
             const size_t count = shorter(pass->columns - first, RANGE_BLOCK);
             update_piece(pass, row, first, count);
@@ -171,7 +171,7 @@ static void end_piece(struct pass *pass, const struct ending *ending, size_t row
     update_piece(pass, row, first, count);
     range_load(block->p, step_working(pass->range), pass->param, at, count);
     if (ending->averaged) range_load(block->slot[1], pass->tensor->slots[3], pass->slot, at, count);
-    for (size_t i = 0; i < count; ++i) {
+    for (size_t i = 0; i < count; i++) {
         carrier update = (block->g[i] / ending->divisor) * ending->lr;
         if (ending->averaged) {
             const carrier old = rule_store(block->slot[1][i] * ending->beta1, pass->slot);
@@ -221,7 +221,7 @@ void VARIANT(optim_adafactor_tensor)(const struct optim_tensor *tensor,
                                   (carrier)(1.0 - s->beta1),
                                   (carrier)(0.0 - s->weight_decay * lr),
                                   s->averaged};
-    for (size_t row = 0; row < pass.rows; ++row)
+    for (size_t row = 0; row < pass.rows; row++)
         for (size_t first = 0; first < pass.columns; first += RANGE_BLOCK)
             end_piece(&pass, &ending, row, first, shorter(pass.columns - first, RANGE_BLOCK));
 }

@@ -50,23 +50,23 @@ struct range_block {
 
 static inline void range_load(carrier *out, const void *values, enum dtype dtype, size_t first,
                               size_t count) {
-    for (size_t i = count; i < RANGE_BLOCK; ++i)
+    for (size_t i = count; i < RANGE_BLOCK; i++)
         out[i] = (carrier)0;
     if (dtype == DTYPE_F64)
-        for (size_t i = 0; i < count; ++i)
+        for (size_t i = 0; i < count; i++)
             out[i] = (carrier)((const double *)values)[first + i];
     else
-        for (size_t i = 0; i < count; ++i)
+        for (size_t i = 0; i < count; i++)
             out[i] = (carrier)((const float *)values)[first + i];
 }
 
 static inline void range_store(const carrier *block, void *values, enum dtype dtype, size_t first,
                                size_t count) {
     if (dtype == DTYPE_F64)
-        for (size_t i = 0; i < count; ++i)
+        for (size_t i = 0; i < count; i++)
             ((double *)values)[first + i] = (double)block[i];
     else
-        for (size_t i = 0; i < count; ++i)
+        for (size_t i = 0; i < count; i++)
             ((float *)values)[first + i] = (float)block[i];
 }
 
@@ -77,7 +77,7 @@ static inline void range_load_gradient(carrier *out, const struct step_range *ra
     range_load(out, range->gradient, range->gradient_dtype, first, count);
     if (range->grad_scale == 1.0) return;
     const carrier scale = (carrier)range->grad_scale;
-    for (size_t i = 0; i < count; ++i)
+    for (size_t i = 0; i < count; i++)
         out[i] = carrier_store((accumulator)(out[i] / scale), range->gradient_dtype);
 }
 
@@ -86,7 +86,7 @@ static inline void range_store_param(struct range_block *block, const struct ste
                                      size_t first, size_t count) {
     range_store(block->p, step_working(range), step_working_dtype(range), first, count);
     if (range->master == NULL) return;
-    for (size_t i = 0; i < count; ++i)
+    for (size_t i = 0; i < count; i++)
         block->stored[i] = carrier_store((accumulator)block->p[i], range->param_dtype);
     range_store(block->stored, range->param, range->param_dtype, first, count);
 }
@@ -102,7 +102,7 @@ static inline void range_step(const struct step_range *range, int slots, range_r
     const enum dtype param = step_working_dtype(range);
     const enum dtype slot = range->slot_dtype;
     struct range_block block;
-    for (int s = slots; s < RANGE_SLOTS; ++s)
+    for (int s = slots; s < RANGE_SLOTS; s++)
         range_load(block.slot[s], NULL, slot, 0, 0);
     for (size_t done = 0; done < range->count; done += RANGE_BLOCK) {
         const size_t first = range->first + done;
@@ -110,11 +110,11 @@ static inline void range_step(const struct step_range *range, int slots, range_r
         const size_t count = left < RANGE_BLOCK ? left : RANGE_BLOCK;
         range_load(block.p, step_working(range), param, first, count);
         range_load_gradient(block.g, range, first, count);
-        for (int s = 0; s < slots; ++s)
+        for (int s = 0; s < slots; s++)
             range_load(block.slot[s], range->slots[s], slot, first, count);
         rule(&block, k, param, slot);
         range_store_param(&block, range, first, count);
-        for (int s = 0; s < slots; ++s)
+        for (int s = 0; s < slots; s++)
             range_store(block.slot[s], range->slots[s], slot, first, count);
     }
 }
