@@ -13,6 +13,7 @@
 #include "base/sum.h"
 #include "kernels/cpu/kernels_cpu.h"
 #include "kernels/dropout.h"
+#include "kernels/op_call.h"
 
 /* Marks a row function whose dtype is a constant at each call: inlined, so that its loop sees the
  * constant and vectorises. */
@@ -25,10 +26,6 @@
 /* Elementary operations below which waking threads costs more than it saves (a few us). */
 #define CALL_SMALL ((size_t)1 << 15)
 
-static inline size_t list_row(const struct row_list *rows, size_t i) {
-    return rows->index == NULL ? i : rows->index[i];
-}
-
 static inline int call_threads(const struct op_call *call, size_t work) {
     return work < CALL_SMALL || call->threads < 1 ? 1 : call->threads;
 }
@@ -39,23 +36,9 @@ static inline void *call_scratch(const struct op_call *call, size_t shared, size
     return (char *)call->scratch + shared + (size_t)omp_get_thread_num() * bytes;
 }
 
-/* The dtype that operands of products are rounded to; f64 means that they enter as they are. */
-static inline enum dtype call_product(const struct op_call *call) {
-    const enum dtype product = call->rounding == NULL ? DTYPE_F64 : call->rounding->product;
-    return product == DTYPE_F32 ? DTYPE_F64 : product;
-}
-
-static inline enum dtype call_score(const struct op_call *call) {
-    return call->rounding == NULL ? call->compute : call->rounding->score;
-}
-
 /* 1 / keep in the accumulator's type, as in PyTorch's Dropout.cu: 1.0 / p. */
 static inline accumulator dropout_scale(const struct dropout *dropout) {
     return ACC(1.0) / (accumulator)dropout->keep;
-}
-
-static inline size_t least(size_t a, size_t b) {
-    return a < b ? a : b;
 }
 
 #endif

@@ -12,6 +12,7 @@
 
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/gemm_vector.h"
+#include "kernels/linear_gemm.h"
 
 /* How many rows a panel has. Its sums, GEMM_ROWS x 2 vectors, are held in registers; the heights
  * leave a few of the instruction set's 32 (v4) or 16 registers for the operands. */
@@ -35,20 +36,6 @@ _Static_assert(GEMM_WIDTH % GEMM_COLUMNS == 0, "a block holds whole strips");
 
 /* Below this many terms in all, waking a second thread costs more than it saves. */
 #define GEMM_WORTH_WAKING ((size_t)1 << 19)
-
-struct gemm {
-    size_t M, N, K;
-    const carrier *a, *b;
-    size_t a_stride, b_stride;
-    int by_terms;         /* 1: `rows` lists the terms (weight); 0: it lists the rows of A and C */
-    int b_transposed;     /* 1: term p of column j is b[j * b_stride + p], as in the forward */
-    struct row_list rows; /* the physical rows of the activations */
-    enum dtype dtype;     /* the dtype that C is rounded to; unused with by_terms */
-    enum dtype product;   /* the dtype that A and B are rounded to as they are packed; f64: none */
-    int add;              /* 1: C = round(C + round(chain)) */
-    carrier *out;         /* C when it is rounded: physical rows of N columns; else NULL */
-    accumulator *held;    /* C when it is held in accumulators, M x N, and continued; else NULL */
-};
 
 /* What a micro-kernel's chains begin from and where they go. START: chains from +0. CONTINUE:
  * chains go on from what C holds. JOIN: chains from +0, whose results are then added to C. */

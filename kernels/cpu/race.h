@@ -10,7 +10,7 @@
 
 #include <stdatomic.h>
 
-#include "kernels/op.h"
+#include "kernels/op_call.h"
 
 /* The compiler's generic forms of C11's atomic_compare_exchange_weak_explicit: they take memory
  * that is a plain number before and after the race. A comparison is of bits, so a NaN ends it, too.
@@ -37,16 +37,6 @@ _Static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_LLONG_LOCK_FREE == 2,
 /* Hands out 0, 1, 2, ..., each once, to whoever comes. */
 static inline size_t race_take(size_t *next) {
     return __atomic_fetch_add(next, 1, __ATOMIC_RELAXED);
-}
-
-/* Whether the call's sums of this kind race. */
-static inline int race_active(const struct op_call *call, enum sum_kind kind) {
-    return call->racing != NULL && (call->racing->kinds & (uint32_t)kind) != 0;
-}
-
-/* How many chunks a sum of `terms` terms has. */
-static inline size_t race_chunks(const struct op_call *call, size_t terms) {
-    return (terms + call->racing->chunk - 1) / call->racing->chunk;
 }
 
 /* How many threads race: all of the call's where there are several pieces. Small sums race, too,

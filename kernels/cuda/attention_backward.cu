@@ -102,7 +102,7 @@ KERNEL(attention_dkv_narrow_kernel, struct attention_job) {
 
 static void attention_gradients(const struct op_call *call, struct attention_job *job) {
     const size_t blocks = attention_blocks(job, job->G, ATTENTION_PANEL);
-    if (call_races(call, SUM_DQ) && ATTENTION_TILE % call->racing->chunk == 0) {
+    if (race_active(call, SUM_DQ) && ATTENTION_TILE % call->racing->chunk == 0) {
         attention_race_open(call, job);
         LAUNCH(attention_atomic_dkv_kernel, blocks, ATTENTION_THREADS, ATTENTION_SHARED(2), job);
         attention_race_close(job);

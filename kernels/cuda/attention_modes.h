@@ -16,7 +16,7 @@ static void attention_over_keys(const struct op_call *call, struct attention_job
     } else if (shuffle_active(call, kind)) {
         const struct shuffle shuffle = order_open(call, pass);
         attention_in_batches(call, job, &shuffle, columns, attention_joined_launch);
-    } else if (call_races(call, kind)) {
+    } else if (race_active(call, kind)) {
         attention_race(call, job);
     } else {
         LAUNCH(attention_keys_kernel, attention_blocks(job, job->H, ATTENTION_PANEL),

@@ -255,7 +255,7 @@ KERNEL(embedding_atomic_kernel, struct embedding_job) {
 
 static void embedding_weight(const struct op_call *call, const struct embedding_weight_args *args) {
     struct embedding_job job = embedding_list(call, args);
-    if (call_races(call, SUM_EMBEDDING)) {
+    if (race_active(call, SUM_EMBEDDING)) {
         job.by.chunk = call->racing->chunk;
         LAUNCH(embedding_atomic_kernel, embedding_blocks(&job), ELEMENT_THREADS, 0, &job);
     } else if (shuffle_active(call, SUM_EMBEDDING)) {

@@ -108,7 +108,7 @@ static void square_join(const struct op_call *call, struct square_job *job, size
  * may lie where only the host sees it. */
 static void square(const struct op_call *call, const struct square_args *args) {
     const size_t blocks = (args->count + SUM_BLOCK - 1) / SUM_BLOCK;
-    const int races = call_races(call, SUM_NORM), drawn = shuffle_active(call, SUM_NORM);
+    const int races = race_active(call, SUM_NORM), drawn = shuffle_active(call, SUM_NORM);
     struct square_job job = {*args, 0, 0, (double *)cuda_rest(call), NULL, {0, 0, NULL}};
     struct sum_blocks_f64 tree;
     double sum = 0.0;

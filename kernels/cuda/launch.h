@@ -10,7 +10,7 @@
 #include "base/rule.h"
 #include "base/sum.h"
 #include "kernels/cuda/port.h"
-#include "kernels/op.h"
+#include "kernels/op_call.h"
 
 /* Makes CARRIER_NAME_(gpu_load4) the name gpu_load4_f32, and so on: for numbers as they lie in
  * memory. */
@@ -33,38 +33,10 @@ static inline size_t row_blocks(size_t count) {
     return (count + ROW_WARPS - 1) / ROW_WARPS;
 }
 
-/* The dtype that operands of products are rounded to; f64 means that they enter as they are. */
-static inline enum dtype call_product(const struct op_call *call) {
-    const enum dtype product = call->rounding == NULL ? DTYPE_F64 : call->rounding->product;
-    return product == DTYPE_F32 ? DTYPE_F64 : product;
-}
-
-static inline enum dtype call_score(const struct op_call *call) {
-    return call->rounding == NULL ? call->compute : call->rounding->score;
-}
-
-/* Whether the call's sums of this kind race (mode atomic). */
-static inline int call_races(const struct op_call *call, enum sum_kind kind) {
-    return call->racing != NULL && (call->racing->kinds & (uint32_t)kind) != 0;
-}
-
-/* How many chunks a racing sum of `terms` terms has. */
-static inline size_t race_chunks(const struct op_call *call, size_t terms) {
-    return (terms + call->racing->chunk - 1) / call->racing->chunk;
-}
-
 /* Adds to a sum that other threads add to. Only kernels whose names hold `atomic` may do so;
  * tests/kernels/ptx.py looks. */
 GPU_INLINE void race_add(GPU_PARAM accumulator *sum, accumulator term) {
     (void)ACC_NAME_(gpu_atomic_add)(GPU_ARG sum, term);
-}
-
-GPU_INLINE size_t list_row(const struct row_list *rows, size_t i) {
-    return rows->index == NULL ? i : rows->index[i];
-}
-
-TWINSTEP_HD size_t least(size_t a, size_t b) {
-    return a < b ? a : b;
 }
 
 /* A number as it enters a product (law 11). */

@@ -39,7 +39,7 @@ struct library_pack {
  * of the op (or physical row `first`) on, and its columns from `column` on. They may stand there
  * already. */
 struct library_scatter {
-    struct linear_job job;
+    struct gemm job;
     const accumulator *sums;
     size_t stride, first, rows, column, columns;
     int placed;
@@ -88,7 +88,7 @@ KERNEL(library_pack_kernel, struct library_pack) {
 }
 
 KERNEL(library_scatter_kernel, struct library_scatter) {
-    const struct linear_job *const job = &args->job;
+    const struct gemm *const job = &args->job;
     const size_t i = (size_t)BLOCK * THREADS + THREAD, lines = args->placed ? job->M : args->rows;
     if (i >= lines * args->columns) return;
     const struct library_place own = library_place_of(i, args->columns);
@@ -103,7 +103,7 @@ KERNEL(library_scatter_kernel, struct library_scatter) {
  * is started. */
 struct library_way {
     const struct op_call *call;
-    struct linear_job job;
+    struct gemm job;
     size_t M; /* rows of C, as the library sees them */
     enum dtype type;
     int placed;                     /* A and C have the call's physical rows, padding included */
@@ -116,7 +116,7 @@ struct library_way {
 };
 
 /* The dtype that the library is told; exact for operands of it. */
-static enum dtype library_type(const struct op_call *call, const struct linear_job *job) {
+static enum dtype library_type(const struct op_call *call, const struct gemm *job) {
     const enum dtype type = job->product == DTYPE_F64 ? call->compute : job->product;
     if (LIBRARY_WIDE) return DTYPE_F64;
     return type == DTYPE_BF16 || type == DTYPE_F16 || type == DTYPE_TF32 ? type : DTYPE_F32;
@@ -167,7 +167,7 @@ static const void *library_dense(struct library_way *way, struct library_pack pa
 /* Prepares A for the rows of C from way->row on; by terms these are columns of what lies in memory.
  */
 static void library_left(struct library_way *way) {
-    const struct linear_job *const job = &way->job;
+    const struct gemm *const job = &way->job;
     struct library_product *const p = &way->product;
     struct library_pack pack = {
         .from = job->a,
@@ -197,7 +197,7 @@ static void library_left(struct library_way *way) {
 
 /* Prepares B for the columns of C from way->column on. */
 static void library_right(struct library_way *way) {
-    const struct linear_job *const job = &way->job;
+    const struct gemm *const job = &way->job;
     struct library_product *const p = &way->product;
     const struct row_list all = {NULL, 0};
     const struct library_pack pack = {
@@ -214,7 +214,7 @@ static void library_right(struct library_way *way) {
 
 /* Decides where sums go: to the accumulators, to the op's rows as they lie, or to scratch. */
 static void library_results(struct library_way *way) {
-    const struct linear_job *const job = &way->job;
+    const struct gemm *const job = &way->job;
     struct library_product *const p = &way->product;
     const size_t at = way->row * job->N + way->column;
     p->c_stride = way->packs_c ? p->N : job->N;
@@ -256,7 +256,7 @@ static void library_run(struct library_way *way) {
 
 /* Makes `rows` by `columns` of C, from way->row and way->column on. */
 static void library_piece(struct library_way *way, size_t rows, size_t columns) {
-    const struct linear_job *const job = &way->job;
+    const struct gemm *const job = &way->job;
     struct library_product *const p = &way->product;
     p->M = rows;
     p->N = columns;
@@ -289,7 +289,7 @@ static size_t library_lines(size_t left, size_t each, size_t all) {
 /* How many rows and columns of C are made at a time: all where scratch holds them; else all
  * columns, or those whose part of B takes half of it, and as many rows as then fit. */
 static void library_pieces(const struct library_way *way, size_t *rows, size_t *columns) {
-    const struct linear_job *const job = &way->job;
+    const struct gemm *const job = &way->job;
     const size_t line = library_pitch(way->type, job->K) * library_size(way->type);
     const size_t a = way->packs_a ? line : 0, b = way->packs_b ? line : 0;
     const size_t c = way->packs_c ? sizeof(accumulator) : 0;
@@ -310,8 +310,8 @@ static void library_pieces(const struct library_way *way, size_t *rows, size_t *
 
 /* The job as the library walks it. Rows that are all of the call's need no list, since they lie one
  * behind another. */
-static struct linear_job library_job(const struct op_call *call, const struct linear_job *job) {
-    struct linear_job own = *job;
+static struct gemm library_job(const struct op_call *call, const struct gemm *job) {
+    struct gemm own = *job;
     if (job->by_terms || job->rows.index == NULL || job->M != call->rows) return own;
     own.a += (size_t)call->first_row * job->a_stride;
     own.out += (size_t)call->first_row * job->N;
@@ -319,7 +319,7 @@ static struct linear_job library_job(const struct op_call *call, const struct li
     return own;
 }
 
-static struct library_way library_way_of(const struct op_call *call, const struct linear_job *job) {
+static struct library_way library_way_of(const struct op_call *call, const struct gemm *job) {
     struct library_way way = {.call = call, .job = library_job(call, job)};
     const int listed = way.job.rows.index != NULL;
     const int rounds = job->dtype != (LIBRARY_WIDE ? DTYPE_F64 : DTYPE_F32);
@@ -367,7 +367,7 @@ static void library_tell(struct library_count *count, const struct library_way *
 
 /* Makes the op by the library. Returns 0 where the library has no algorithm that the mode allows;
  * then nothing was done. */
-static int library_linear(const struct op_call *call, const struct linear_job *job) {
+static int library_linear(const struct op_call *call, const struct gemm *job) {
     struct library_way way = library_way_of(call, job);
     size_t rows, columns;
     if (job->M == 0 || job->N == 0 || job->K == 0) return 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The three linear ops, each posed as one product (kernels/cpu/linear.c), and the product in mode
+ * The three linear ops, as the products that kernels/linear_gemm.h poses, and the product in mode
  * invariant. The other modes: linear_joined.cu (shaped, shuffled), linear_atomic.cu.
  *
  * Invariant (law 1): an output is one chain over its terms in ascending order, in a register, from
@@ -19,8 +19,7 @@
 #endif
 
 /* Makes tile BLOCK, by threads with each * each outputs. */
-GPU_INLINE void linear_tile(GPU_PARAM const struct linear_job *job, accumulator *shared,
-                            unsigned each) {
+GPU_INLINE void linear_tile(GPU_PARAM const struct gemm *job, accumulator *shared, unsigned each) {
     const struct linear_place at = linear_place_of(BLOCK, job->N, each);
     const struct linear_place own = linear_own(GPU_ARG at);
     const struct linear_span all = {0, (uint32_t)job->K}, none = {0, 0};
@@ -45,19 +44,19 @@ GPU_INLINE void linear_tile(GPU_PARAM const struct linear_job *job, accumulator 
     }
 }
 
-KERNEL_BY(linear_kernel, struct linear_job, LINEAR_THREADS, LINEAR_BLOCKS) {
+KERNEL_BY(linear_kernel, struct gemm, LINEAR_THREADS, LINEAR_BLOCKS) {
     SHARED(accumulator, shared);
     linear_tile(GPU_ARG args, shared, LINEAR_EACH);
 }
 
 #if defined(LINEAR_WIDE)
-KERNEL_BY(linear_wide_kernel, struct linear_job, LINEAR_THREADS, 2) {
+KERNEL_BY(linear_wide_kernel, struct gemm, LINEAR_THREADS, 2) {
     SHARED(accumulator, shared);
     linear_tile(GPU_ARG args, shared, LINEAR_WIDE);
 }
 #endif
 
-static void linear_plain(const struct linear_job *job) {
+static void linear_plain(const struct gemm *job) {
     const size_t tiles = linear_tiles(job->M, LINEAR_EACH) * linear_tiles(job->N, LINEAR_EACH);
 #if defined(LINEAR_WIDE)
     const size_t wide = linear_tiles(job->M, LINEAR_WIDE) * linear_tiles(job->N, LINEAR_WIDE);
@@ -69,21 +68,10 @@ static void linear_plain(const struct linear_job *job) {
     LAUNCH(linear_kernel, tiles, LINEAR_THREADS, LINEAR_SHARED(LINEAR_EACH), job);
 }
 
-/* Into how many parts mode shaped cuts the sum. M counts physical rows, since a library is called
- * with those. */
-static uint32_t linear_parts(const struct op_call *call, const struct linear_job *job,
-                             enum op_pass pass) {
-    static const enum split_op ops[] = {SPLIT_FORWARD, SPLIT_INPUT, SPLIT_WEIGHT};
-    struct split_shape shape = {job->M, job->N, job->K};
-    if (call->splits == NULL) return 1;
-    if (call->rows != 0 && !job->by_terms) shape.m = call->rows;
-    return splits_parts(call->splits, ops[pass], shape);
-}
-
-static void linear_run(const struct op_call *call, const struct linear_job *job, enum sum_kind kind,
+static void linear_run(const struct op_call *call, const struct gemm *job, enum sum_kind kind,
                        enum op_pass pass) {
-    const uint32_t parts = linear_parts(call, job, pass);
-    if (call_races(call, kind))
+    const uint32_t parts = gemm_parts(call, job, pass);
+    if (race_active(call, kind))
         linear_race(call, job);
     else if (shuffle_active(call, kind))
         linear_shuffle(call, job, pass);
@@ -94,54 +82,16 @@ static void linear_run(const struct op_call *call, const struct linear_job *job,
 }
 
 static void linear_forward(const struct op_call *call, const struct linear_forward_args *args) {
-    const struct linear_job job = {
-        .M = args->rows.count,
-        .N = args->N,
-        .K = args->K,
-        .a_stride = args->K,
-        .b_stride = args->K,
-        .a = (const carrier *)args->x,
-        .b = (const carrier *)args->w,
-        .rows = args->rows,
-        .b_transposed = 1,
-        .product = call_product(call),
-        .dtype = call->compute,
-        .out = (carrier *)args->y,
-    };
+    const struct gemm job = gemm_forward(call, args);
     linear_run(call, &job, SUM_FORWARD, PASS_FORWARD);
 }
 
 static void linear_input(const struct op_call *call, const struct linear_input_args *args) {
-    const struct linear_job job = {
-        .M = args->rows.count,
-        .N = args->K,
-        .K = args->N,
-        .a_stride = args->N,
-        .b_stride = args->K,
-        .a = (const carrier *)args->dy,
-        .b = (const carrier *)args->w,
-        .rows = args->rows,
-        .add = args->add,
-        .product = call_product(call),
-        .dtype = call->compute,
-        .out = (carrier *)args->dx,
-    };
+    const struct gemm job = gemm_input(call, args);
     linear_run(call, &job, SUM_FORWARD, PASS_INPUT);
 }
 
 static void linear_weight(const struct op_call *call, const struct linear_weight_args *args) {
-    const struct linear_job job = {
-        .M = args->N,
-        .N = args->K,
-        .K = args->rows.count,
-        .a_stride = args->N,
-        .b_stride = args->K,
-        .a = (const carrier *)args->dy,
-        .b = (const carrier *)args->x,
-        .rows = args->rows,
-        .by_terms = 1,
-        .product = call_product(call),
-        .held = (accumulator *)args->acc,
-    };
+    const struct gemm job = gemm_weight(call, args);
     linear_run(call, &job, SUM_WEIGHT, PASS_WEIGHT);
 }

@@ -12,7 +12,7 @@
 #define LINEAR_PIECES 64u /* blocks of one tile, at most */
 
 struct linear_race {
-    struct linear_job is;
+    struct gemm is;
     accumulator *sums; /* of columns first .. first+columns-1, `line` apart */
     size_t line, first, columns;
     uint32_t chunk, pieces;
@@ -25,7 +25,7 @@ KERNEL(linear_atomic_clear, struct linear_race) {
 
 KERNEL_BY(linear_atomic_kernel, struct linear_race, LINEAR_THREADS, 2) {
     SHARED(accumulator, shared);
-    const struct linear_job *const job = &args->is;
+    const struct gemm *const job = &args->is;
     struct linear_place at = linear_place_of(BLOCK / args->pieces, args->columns, LINEAR_EACH);
     size_t taken = BLOCK % args->pieces;
     struct linear_span now = linear_chunk(job, taken, args->chunk);
@@ -62,7 +62,7 @@ static void linear_race_on(const struct linear_race *race) {
            race);
 }
 
-static void linear_race(const struct op_call *call, const struct linear_job *job) {
+static void linear_race(const struct op_call *call, const struct gemm *job) {
     const uint32_t chunk = call->racing->chunk;
     const uint32_t chunks = (uint32_t)race_chunks(call, job->K);
     struct linear_race race = {*job, job->held, job->N, 0, job->N, chunk, 0};

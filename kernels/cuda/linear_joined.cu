@@ -9,12 +9,12 @@
 #include "kernels/cuda/joined.h"
 
 struct linear_joined {
-    struct linear_job is;
+    struct gemm is;
     size_t first; /* tile of block 0 */
     struct joined by;
 };
 
-GPU_INLINE void linear_joined_store(const struct linear_job *job, struct linear_place own,
+GPU_INLINE void linear_joined_store(const struct gemm *job, struct linear_place own,
                                     const accumulator *total) {
     UNROLL
     for (unsigned i = 0; i < LINEAR_OWN; i++) {
@@ -38,7 +38,7 @@ GPU_INLINE struct linear_span linear_joined_span(const struct linear_joined *arg
 
 KERNEL_BY(linear_joined_kernel, struct linear_joined, LINEAR_THREADS, LINEAR_BLOCKS) {
     SHARED(accumulator, shared);
-    const struct linear_job *const job = &args->is;
+    const struct gemm *const job = &args->is;
     const struct linear_place at = linear_place_of(args->first + BLOCK, job->N, LINEAR_EACH);
     accumulator total[LINEAR_OWN] = {ACC(0.0)};
     struct linear_span now = linear_joined_span(args, BLOCK, 0);
@@ -56,7 +56,7 @@ KERNEL_BY(linear_joined_kernel, struct linear_joined, LINEAR_THREADS, LINEAR_BLO
     linear_joined_store(job, linear_own(GPU_ARG at), total);
 }
 
-static void linear_join(const struct op_call *call, const struct linear_job *job,
+static void linear_join(const struct op_call *call, const struct gemm *job,
                         const struct shuffle *shuffle) {
     const size_t across = linear_tiles(job->N, LINEAR_EACH);
     const size_t tiles = linear_tiles(job->M, LINEAR_EACH) * across;
@@ -70,13 +70,12 @@ static void linear_join(const struct op_call *call, const struct linear_job *job
     }
 }
 
-static void linear_split(const struct op_call *call, const struct linear_job *job, uint32_t parts) {
+static void linear_split(const struct op_call *call, const struct gemm *job, uint32_t parts) {
     const struct shuffle split = order_split(parts, job->K);
     linear_join(call, job, &split);
 }
 
-static void linear_shuffle(const struct op_call *call, const struct linear_job *job,
-                           enum op_pass pass) {
+static void linear_shuffle(const struct op_call *call, const struct gemm *job, enum op_pass pass) {
     const struct shuffle shuffle = order_open(call, pass);
     linear_join(call, job, &shuffle);
 }

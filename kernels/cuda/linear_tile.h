@@ -11,6 +11,7 @@
 #define TWINSTEP_KERNELS_CUDA_LINEAR_TILE_H
 
 #include "kernels/cuda/launch.h"
+#include "kernels/linear_gemm.h"
 
 #define LINEAR_SIDE 16u /* threads along one side of the tile */
 #define LINEAR_THREADS (LINEAR_SIDE * LINEAR_SIDE)
@@ -29,19 +30,6 @@
 #define LINEAR_LINE(each) (LINEAR_SIDE * (each) + LINEAR_QUAD)
 #define LINEAR_SLAB(each) (LINEAR_DEPTH * LINEAR_LINE(each))
 #define LINEAR_SHARED(each) (4 * LINEAR_SLAB(each) * sizeof(accumulator))
-
-struct linear_job {
-    size_t M, N, K, a_stride, b_stride;
-    const carrier *a, *b;
-    struct row_list rows;
-    int by_terms; /* 1: rows list the terms, and A and B are read by them; 0: rows list the rows of
-                     A and C */
-    int b_transposed; /* B lies as (N, K) */
-    int add;
-    enum dtype product, dtype;
-    carrier *out;      /* C when it is rounded; else NULL */
-    accumulator *held; /* C when it holds unrounded sums, which go on; else NULL */
-};
 
 /* Where a tile, or a thread's outputs in it, begin. */
 struct linear_place {
@@ -99,11 +87,11 @@ GPU_INLINE struct linear_side linear_side_of(const carrier *from, const uint32_t
     return side;
 }
 
-GPU_INLINE struct linear_side linear_left(const struct linear_job *job) {
+GPU_INLINE struct linear_side linear_left(const struct gemm *job) {
     return linear_side_of(job->a, job->rows.index, job->a_stride, job->M, !job->by_terms);
 }
 
-GPU_INLINE struct linear_side linear_right(const struct linear_job *job) {
+GPU_INLINE struct linear_side linear_right(const struct gemm *job) {
     return linear_side_of(job->b, job->by_terms ? job->rows.index : NULL, job->b_stride, job->N,
                           job->b_transposed);
 }
@@ -211,7 +199,7 @@ struct linear_walk {
         right[LINEAR_EACH_MOST]; /* the thread's share of the next slab */
 };
 
-GPU_INLINE void linear_reach(GPU_PARAM const struct linear_job *job, struct linear_walk *walk,
+GPU_INLINE void linear_reach(GPU_PARAM const struct gemm *job, struct linear_walk *walk,
                              struct linear_span span, unsigned each) {
     const struct linear_side a = linear_left(job), b = linear_right(job);
     const struct linear_side *const left = &a, *const right = &b;
@@ -219,7 +207,7 @@ GPU_INLINE void linear_reach(GPU_PARAM const struct linear_job *job, struct line
     linear_fetch(GPU_ARG right, walk->at.column, span.term, span.end, walk->right, each);
 }
 
-GPU_INLINE void linear_set_out(GPU_PARAM const struct linear_job *job, struct linear_walk *walk,
+GPU_INLINE void linear_set_out(GPU_PARAM const struct gemm *job, struct linear_walk *walk,
                                struct linear_place at, accumulator *shared,
                                struct linear_span first, unsigned each) {
     walk->at = at;
@@ -229,7 +217,7 @@ GPU_INLINE void linear_set_out(GPU_PARAM const struct linear_job *job, struct li
 }
 
 /* Puts down the share that was read before; returns where the slab stands. */
-GPU_INLINE accumulator *linear_put(GPU_PARAM const struct linear_job *job, struct linear_walk *walk,
+GPU_INLINE accumulator *linear_put(GPU_PARAM const struct gemm *job, struct linear_walk *walk,
                                    unsigned each) {
     const struct linear_side a = linear_left(job), b = linear_right(job);
     const struct linear_side *const left = &a, *const right = &b;
@@ -243,7 +231,7 @@ GPU_INLINE accumulator *linear_put(GPU_PARAM const struct linear_job *job, struc
 /* The thread's chains go on over a span whose first slab was read before, while the thread reads
  * the next one. One barrier a slab is enough: who writes to a buffer has seen everybody behind the
  * reads of it. */
-GPU_INLINE void linear_chains(GPU_PARAM const struct linear_job *job, struct linear_walk *walk,
+GPU_INLINE void linear_chains(GPU_PARAM const struct gemm *job, struct linear_walk *walk,
                               struct linear_span span, struct linear_span next, accumulator *sum,
                               unsigned each) {
     const struct linear_place corner = {0, 0}, own = linear_own(GPU_ARG corner);
@@ -263,16 +251,14 @@ GPU_INLINE void linear_chains(GPU_PARAM const struct linear_job *job, struct lin
 }
 
 /* The terms of chunk `chunk` of `width` terms; none behind the last chunk. */
-GPU_INLINE struct linear_span linear_chunk(const struct linear_job *job, size_t chunk,
-                                           uint32_t width) {
+GPU_INLINE struct linear_span linear_chunk(const struct gemm *job, size_t chunk, uint32_t width) {
     const size_t term = least(chunk * width, job->K);
     const struct linear_span span = {(uint32_t)term, (uint32_t)least(term + width, job->K)};
     return span;
 }
 
 /* Rounds a finished sum to C. */
-GPU_INLINE void linear_round(const struct linear_job *job, size_t row, size_t column,
-                             accumulator sum) {
+GPU_INLINE void linear_round(const struct gemm *job, size_t row, size_t column, accumulator sum) {
     carrier *const out = job->out + list_row(&job->rows, row) * job->N + column;
     const carrier rounded = carrier_round(sum, job->dtype);
     *out = job->add ? rule_add(*out, rounded, job->dtype) : rounded;

@@ -141,7 +141,7 @@ static void logprob_racing(const struct op_call *call, struct logprob_job *job) 
 
 static void logprob_forward(const struct op_call *call, const struct logprob_forward_args *args) {
     struct logprob_job job = {*args, 0, 0, {0, 0, NULL}};
-    if (call_races(call, SUM_FORWARD))
+    if (race_active(call, SUM_FORWARD))
         logprob_racing(call, &job);
     else if (shuffle_active(call, SUM_FORWARD))
         logprob_shuffled(call, &job);

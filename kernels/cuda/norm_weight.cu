@@ -125,7 +125,7 @@ static void norm_weight(const struct op_call *call, const struct norm_weight_arg
     const enum dtype wide = rule_wide(call->compute);
     const int before = args->rounding == NORM_ROUND_BEFORE_WEIGHT;
     struct norm_weight_job job = {*args, before ? call->compute : wide, 0, args->C, {0, 0, NULL}};
-    if (call_races(call, SUM_NORM)) {
+    if (race_active(call, SUM_NORM)) {
         job.by.chunk = call->racing->chunk;
         job.by.chunks = (uint32_t)race_chunks(call, args->rows.count);
         LAUNCH(norm_weight_atomic_kernel, element_blocks((size_t)job.by.chunks * args->C),

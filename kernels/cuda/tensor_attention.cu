@@ -424,7 +424,7 @@ void VARIANT(tensor_attention_backward)(const struct op_call *call,
     struct attention_job job = attention_job_backward(call, args);
     for (uint32_t first = 0; first < args->count; first += GROUP_SEQUENCES) {
         job.group = group_at(args->sequences, args->count, first);
-        if (call_races(call, SUM_DQ)) attention_race_open(call, &job);
+        if (race_active(call, SUM_DQ)) attention_race_open(call, &job);
         tensor_start_queries(call, &job);
         tensor_start_keys(call, &job);
         if (job.sums != NULL) attention_race_close(&job);
