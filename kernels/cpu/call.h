@@ -13,7 +13,7 @@
 #include "base/sum.h"
 #include "kernels/cpu/kernels_cpu.h"
 #include "kernels/dropout.h"
-#include "kernels/op_call.h"
+#include "kernels/read_call.h"
 
 /* Marks a row function whose dtype is a constant at each call: inlined, so that its loop sees the
  * constant and vectorises. */

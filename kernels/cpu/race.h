@@ -10,7 +10,7 @@
 
 #include <stdatomic.h>
 
-#include "kernels/op_call.h"
+#include "kernels/read_call.h"
 
 /* The compiler's generic forms of C11's atomic_compare_exchange_weak_explicit: they take memory
  * that is a plain number before and after the race. A comparison is of bits, so a NaN ends it, too.

@@ -10,7 +10,7 @@
 #include "base/rule.h"
 #include "base/sum.h"
 #include "kernels/cuda/port.h"
-#include "kernels/op_call.h"
+#include "kernels/read_call.h"
 
 /* Makes CARRIER_NAME_(gpu_load4) the name gpu_load4_f32, and so on: for numbers as they lie in
  * memory. */
