@@ -2,6 +2,7 @@
  * Chooses the table of ops for this machine and measures scratch. Holds no arithmetic of tensors.
  *
  * Invariant: which instruction set is chosen moves no bit (tests/kernels proves it). */
+#include "base/isa_objects.h"
 #include "kernels/cpu/exact.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/kernels_cpu.h"
@@ -12,16 +13,18 @@ enum pair { PAIR_F32_F32 = 0, PAIR_F32_F64, PAIR_F64_F64, PAIR_COUNT };
     extern const struct op_table op_table_f32_f32_##isa;                                           \
     extern const struct op_table op_table_f32_f64_##isa;                                           \
     extern const struct op_table op_table_f64_f64_##isa;
+#define TABLES_OF(isa) TABLES(isa)
 TABLES(base)
-TABLES(v3)
-TABLES(v4)
+TABLES_OF(OBJECTS_V3)
+TABLES_OF(OBJECTS_V4)
 
 #define ROW(isa)                                                                                   \
     { &op_table_f32_f32_##isa, &op_table_f32_f64_##isa, &op_table_f64_f64_##isa }
+#define ROW_OF(isa) ROW(isa)
 static const struct op_table *const tables[ISA_COUNT][PAIR_COUNT] = {
     [ISA_BASE] = ROW(base),
-    [ISA_V3] = ROW(v3),
-    [ISA_V4] = ROW(v4),
+    [ISA_V3] = ROW_OF(OBJECTS_V3),
+    [ISA_V4] = ROW_OF(OBJECTS_V4),
 };
 
 static const char *const names[ISA_COUNT] = {"auto", "base", "v3", "v4"};

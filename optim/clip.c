@@ -5,6 +5,7 @@
 #include "optim/clip.h"
 
 #include "base/exact_sum.h"
+#include "base/isa_objects.h"
 #include "base/rule.h"
 #include "base/sum.h"
 #include "kernels/op.h"
@@ -15,12 +16,13 @@ _Static_assert(SQUARES_BLOCK == SUM_BLOCK, "blocks of squares are those of law 2
 
 #define DECLARE(pair)                                                                              \
     void optim_squares_##pair##_base(const void *, size_t, void *);                                \
-    void optim_squares_##pair##_v3(const void *, size_t, void *);                                  \
-    void optim_squares_##pair##_v4(const void *, size_t, void *);
+    void OBJECTS_OF(optim_squares_##pair, OBJECTS_V3)(const void *, size_t, void *);               \
+    void OBJECTS_OF(optim_squares_##pair, OBJECTS_V4)(const void *, size_t, void *);
 #define LOOPS(pair)                                                                                \
     {                                                                                              \
         [ISA_AUTO] = optim_squares_##pair##_base, [ISA_BASE] = optim_squares_##pair##_base,        \
-        [ISA_V3] = optim_squares_##pair##_v3, [ISA_V4] = optim_squares_##pair##_v4                 \
+        [ISA_V3] = OBJECTS_OF(optim_squares_##pair, OBJECTS_V3),                                   \
+        [ISA_V4] = OBJECTS_OF(optim_squares_##pair, OBJECTS_V4)                                    \
     }
 DECLARE(f32_f32)
 DECLARE(f32_f64)

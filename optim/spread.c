@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "base/isa_objects.h"
 #include "kernels/op.h"
 
 _Static_assert(STEP_SLOTS == OPTIM_SLOTS_MAX, "a range has the slots of its tensor");
@@ -22,12 +23,17 @@ enum { PIECE = 8192 };
 #define LOOPS(variant)                                                                             \
     { .elements = {{STEP_RULES(LOOP, variant)}}, .adafactor = optim_adafactor_tensor_##variant }
 
-DECLARE(f32_f32_base)
-DECLARE(f32_f32_v3)
-DECLARE(f32_f32_v4)
-DECLARE(f64_f64_base)
-DECLARE(f64_f64_v3)
-DECLARE(f64_f64_v4)
+#define F32(isa) OBJECTS_OF(f32_f32, isa)
+#define F64(isa) OBJECTS_OF(f64_f64, isa)
+#define DECLARE_OF(variant) DECLARE(variant)
+#define LOOPS_OF(variant) LOOPS(variant)
+
+DECLARE_OF(F32(base))
+DECLARE_OF(F32(OBJECTS_V3))
+DECLARE_OF(F32(OBJECTS_V4))
+DECLARE_OF(F64(base))
+DECLARE_OF(F64(OBJECTS_V3))
+DECLARE_OF(F64(OBJECTS_V4))
 
 /* The loops of one instruction set and working type. */
 struct loops {
@@ -36,10 +42,10 @@ struct loops {
 };
 
 static const struct loops loops[ISA_COUNT][2] = {
-    [ISA_AUTO] = {LOOPS(f32_f32_base), LOOPS(f64_f64_base)},
-    [ISA_BASE] = {LOOPS(f32_f32_base), LOOPS(f64_f64_base)},
-    [ISA_V3] = {LOOPS(f32_f32_v3), LOOPS(f64_f64_v3)},
-    [ISA_V4] = {LOOPS(f32_f32_v4), LOOPS(f64_f64_v4)},
+    [ISA_AUTO] = {LOOPS_OF(F32(base)), LOOPS_OF(F64(base))},
+    [ISA_BASE] = {LOOPS_OF(F32(base)), LOOPS_OF(F64(base))},
+    [ISA_V3] = {LOOPS_OF(F32(OBJECTS_V3)), LOOPS_OF(F64(OBJECTS_V3))},
+    [ISA_V4] = {LOOPS_OF(F32(OBJECTS_V4)), LOOPS_OF(F64(OBJECTS_V4))},
 };
 
 static enum status check_tensor(const struct optim_call *call, const struct optim_tensor *tensor,

@@ -24,10 +24,15 @@
 #include "kernels/cpu/gemm.h"
 #include "kernels/op.h"
 
+#ifdef TWINSTEP_BASE_ONLY /* base/isa_objects.h: there are no others */
+#define EACH_VARIANT(do_variant)                                                                   \
+    do_variant(f32, f32, base) do_variant(f32, f64, base) do_variant(f64, f64, base)
+#else
 #define EACH_VARIANT(do_variant)                                                                   \
     do_variant(f32, f32, base) do_variant(f32, f32, v3) do_variant(f32, f32, v4)                   \
         do_variant(f32, f64, base) do_variant(f32, f64, v3) do_variant(f32, f64, v4)               \
             do_variant(f64, f64, base) do_variant(f64, f64, v3) do_variant(f64, f64, v4)
+#endif
 
 #define DECLARE_VARIANT(carrier, accumulator, isa)                                                 \
     void linear_forward_##carrier##_##accumulator##_##isa(const struct op_call *,                  \
