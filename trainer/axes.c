@@ -8,8 +8,8 @@
 #include "trainer/consumers.h"
 #include "trainer/run.h"
 
-/* Phases that leave a digest, in the order in which they first stand in micro, update, epoch and
- * eval; identities are left out. */
+/* Names the phases that leave a digest, in the order in which they first stand in micro, update,
+ * epoch and eval. Phases that change nothing in this configuration are left out. */
 static void name_phases(const struct config *config, struct run_axes *out) {
     static const enum loop_list lists[] = {LOOP_MICRO, LOOP_UPDATE, LOOP_EPOCH, LOOP_EVAL};
     for (size_t l = 0; l < COUNT_OF(lists); l++) {
@@ -66,6 +66,7 @@ enum status run_axes_open(const struct config *config, const struct run_options 
         TRY(name_sites(config, arena, out));
     }
     out->shape.micros = (uint32_t)batch_micro_batches(config);
+    /* A rest that leaks has at most one micro-batch less than an update. */
     if (config->batch.tail == TAIL_LEAK) out->shape.micros += out->shape.micros - 1;
     return STATUS_OK;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One row per consumer, in the order of the ledger's numbers. */
+ * Lists the consumers one row each, in the order of the ledger's numbers. */
 #include "trainer/consumers.h"
 
 #include "data/datarow.h"
@@ -7,6 +7,8 @@
 #include "kernels/op_call.h"
 #include "model/pretrained.h"
 
+/* The roles of init and of rounding, the two consumers of stream data, and the places of dropout,
+ * each with its recomputation. */
 #define CONSUMERS_MAX (2 * ROLE_COUNT + 2 + 2 * 4)
 
 static const char *const role_names[ROLE_COUNT] = {[ROLE_EMBEDDING] = "embedding",
@@ -58,7 +60,8 @@ static enum status add(struct list *list, enum stream stream, uint32_t op, uint6
     return STATUS_OK;
 }
 
-/* Elements of all tensors of a role that own storage; those of rank 1 are not drawn. */
+/* Counts the elements of all tensors of a role that own storage. With `drawn` those of rank 1 are
+ * left out, because norms and biases start from constants. */
 static uint64_t elements(const struct param_table *table, int role, int drawn) {
     uint64_t count = 0;
     for (uint32_t i = 0; i < table->count; i++) {

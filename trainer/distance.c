@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Blocks of 4096 differences at a time, so that law 2 sees one vector. */
+ * Sums take the differences of SUM_BLOCK elements at a time, the blocks of law 2, so that the
+ * result is that of one vector of differences and needs no memory for it. */
 #include "trainer/distance.h"
 
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Sums over stored values and their differences, in f64 by law 2: norms, distances, inner products.
  *
- * The measures of the evidence, not of the training: no bit of a training depends on them. Inputs
- * are carriers of any two dtypes; conversions to f64 are exact. */
+ * These are measures for the evidence: no bit of a training depends on them. Inputs are carriers of
+ * any two dtypes; conversions to f64 are exact. */
 #ifndef TWINSTEP_TRAINER_DISTANCE_H
 #define TWINSTEP_TRAINER_DISTANCE_H
 
@@ -17,17 +17,17 @@ struct span {
     enum dtype dtype;
 };
 
-/* sum of (a - b)^2 */
+/* Returns the sum of (a - b)^2. */
 double distance_squares(struct span a, struct span b, size_t count);
 
-/* sum of (a - b) * (c - d) */
+/* Returns the sum of (a - b) * (c - d). */
 double distance_product(struct span a, struct span b, struct span c, struct span d, size_t count);
 
-/* Number of values whose bits differ; both of the same dtype. */
+/* Returns how many values differ in their bits; both vectors have the same dtype. */
 size_t distance_changed(const void *a, const void *b, enum dtype dtype, size_t count);
 
-/* Largest distance of two values in units in the last place of their dtype; INT64_MAX when one is
- * NaN and the other is not. */
+/* Returns the largest distance of two values in units in the last place of their dtype, or
+ * INT64_MAX when one is NaN and the other is not. */
 int64_t distance_ulp(const void *a, const void *b, enum dtype dtype, size_t count);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The plain gradients, what kinds of divisor say, and which of them agree with what was read. The
- * least squares are trainer/divisor_fit.c. */
+ * The gradients of plain sums, what each kind of divisor would say, and which kinds agree with what
+ * was read. The least squares are trainer/divisor_fit.c's. */
 #include "trainer/divisor.h"
 
 #include <math.h>
@@ -14,6 +14,8 @@
 #include "trainer/streams.h"
 #include "trainer/optimizer_input.h"
 
+/* The most memory that gradients of plain sums may take. It was chosen as what a workstation has
+ * left beside a training of a model that is small enough to be read this way. */
 #define PLAIN_BYTES_MAX ((size_t)8 << 30)
 
 const char *divisor_kind_name(enum loss_divisor kind) {
@@ -34,7 +36,7 @@ static uint64_t items_of(const struct run *run, uint64_t labels, uint64_t sample
     return run->config.task == TASK_SFT ? labels : samples;
 }
 
-/* Label tokens of each of `ranks` equal shares of the update. */
+/* Counts the label tokens of each of `ranks` equal shares of the update. */
 static void count_ranks(const struct run *run, const struct sampler_plan *plan, uint64_t ranks,
                         uint64_t *out) {
     const uint64_t share = run->config.batch.size / ranks;
@@ -44,7 +46,7 @@ static void count_ranks(const struct run *run, const struct sampler_plan *plan, 
             out[i / share] += dataset_side(run->dataset, plan->sample[i], side)->labels;
 }
 
-/* A micro-batch in two shares has two divisors. */
+/* Returns 1 when a micro-batch lies in two shares, so that it has two divisors. */
 static int splits_micros(const struct config *config, uint64_t ranks) {
     return config->batch.size / ranks % config->batch.micro != 0;
 }
@@ -71,7 +73,8 @@ static enum status add_kind(const struct run *run, struct divisor_reader *reader
     return STATUS_OK;
 }
 
-/* Every number of ranks whose shares hold whole micro-batches. */
+/* Lists every kind, and mean-of-ranks once for every number of ranks whose shares hold whole
+ * micro-batches. */
 static enum status open_kinds(const struct run *run, struct divisor_reader *reader,
                               struct arena *arena) {
     struct divisor_reading *reading = &reader->reading;
@@ -113,7 +116,7 @@ static enum status plain_micro(struct run *run, unsigned char *out) {
     return STATUS_OK;
 }
 
-/* The plan's arrays belong to the run that made it. */
+/* Copies the plan, because its arrays belong to the run that made it, and that run is closed. */
 static enum status keep_plan(const struct run *run, struct divisor_reader *reader,
                              struct arena *arena) {
     struct sampler_plan *plan = &reader->plan;
@@ -156,7 +159,7 @@ static enum status plain_all(struct run *run, struct divisor_reader *reader, str
 
 /* ---- before and after ---- */
 
-/* What no numbers can settle; NULL: they may. */
+/* Returns why no numbers can tell the divisors of this configuration, or NULL where they may. */
 static const char *find_reason(const struct run *run) {
     const struct config *config = &run->config;
     if (loop_runs_per_update(config, PHASE_OPTIMIZE) != 1 ||
@@ -200,7 +203,8 @@ static uint32_t place_of(const struct key_list *list, enum phase phase) {
     return i;
 }
 
-/* By the log: 1 where clipping scaled nothing that the optimizer took in. */
+/* Returns the factor of clipping by the log. It is 1 where clipping scaled nothing that the
+ * optimizer took in. */
 static double clip_of(const struct run *run) {
     const struct key_list *list = &run->config.loop.update;
     const double coefficient = run->record.reals[REAL_CLIP_COEF];
@@ -210,9 +214,10 @@ static double clip_of(const struct run *run) {
     return run->config.clip.apply == CLIP_ABOVE && coefficient > 1.0 ? 1.0 : coefficient;
 }
 
-/* Weights of the plain sums to divisors. A coefficient is rounded once to the loss dtype, of dpo in
- * both readings; what it scales in forward and backward is rounded elsewhere by other factors,
- * which the rest shows but for what all elements have in common: a unit of the compute dtype. */
+/* Turns the weights of the plain sums into divisors. A coefficient is rounded once to the loss
+ * dtype, for dpo in both readings. The plain sum is scaled by other factors than the training's, so
+ * forward and backward round elsewhere. That shows in the rest of the fit, but for what all
+ * elements have in common, for which a unit of the compute dtype is added. */
 static void invert_weights(struct divisor_reading *reading, const struct run *run,
                            const double *weight, const double *error) {
     const double unit = dtype_epsilon((enum dtype)run->config.numerics.loss) +
@@ -229,8 +234,8 @@ static void invert_weights(struct divisor_reading *reading, const struct run *ru
     }
 }
 
-/* `factor` comes from the micro-batch with the smallest error; one micro-batch alone has always
- * one. */
+/* Judges a kind. `factor` comes from the micro-batch with the smallest error. One micro-batch alone
+ * always has a factor, so it tells nothing and is not named. */
 static void judge_kind(const struct divisor_reading *reading, struct divisor_kind *kind) {
     uint32_t best = 0;
     for (uint32_t m = 1; m < reading->micros; m++)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The table of phases and the legality of an order. Does not say what an order means (loop_flow.c)
- * nor what is risky about it (loop_hazard.c).
+ * The table of phases, and the check whether an order of them is legal. This file does not say what
+ * an order means (loop_flow.c) nor what is risky about it (loop_hazard.c).
+ *
  * Invariant: an order that loop_check accepts never reads what was never written, steps the
  * optimizer at least once and writes one log row per update. */
 #include "trainer/loop.h"
@@ -141,7 +142,7 @@ static const char *missing_text(enum phase phase) {
     }
 }
 
-/* The position of the second occurrence; LOOP_NO_POSITION when there is none. */
+/* Returns the position at which the phase stands for the second time, or LOOP_NO_POSITION. */
 static uint32_t position_of_repeat(const struct config *config, enum loop_list list,
                                    enum phase phase) {
     const struct key_list *items = loop_list_of(config, list);
@@ -176,7 +177,8 @@ static enum status check_required(const struct config *config, struct loop_fault
     return STATUS_OK;
 }
 
-/* GradScaler.unscale_() raises when it is called twice before update(). */
+/* torch.amp.GradScaler.unscale_() raises when it is called a second time before update(), so this
+ * program refuses an order that takes the loss scale out twice. */
 static enum status check_unscale(const struct config *config, struct loop_fault *out) {
     static const enum loop_list others[] = {LOOP_EPOCH, LOOP_EVAL};
     if (config->scaler.kind == SCALER_NONE) return STATUS_OK;
@@ -209,7 +211,8 @@ static enum status check_log(const struct config *config, struct loop_fault *out
     return fault(out, LOOP_UPDATE, LOOP_NO_POSITION, PHASE_LOG, missing_text(PHASE_LOG));
 }
 
-/* A skipped update has its row, too. */
+/* A skipped update writes its row into the log as every update does, so loop.on_skip has to name
+ * `log` wherever list `update` holds it. */
 static enum status check_skip(const struct config *config, struct loop_fault *out) {
     const uint32_t in_micro = position_of(config, LOOP_MICRO, PHASE_LOG);
     if (config->loop.skip == SKIP_NONE) return STATUS_OK;
@@ -229,7 +232,9 @@ static const char *unwritten_text(uint32_t resource) {
     return "reads gradients before any backward or zero wrote them";
 }
 
-/* One pass over a list; *written grows. In a repeated pass nothing is missing that was there. */
+/* Checks one pass over a list, and adds to *written what its phases write. One pass is enough: a
+ * resource that was written stays, so a phase that finds what it needs in the first pass finds it
+ * in every later pass. */
 static enum status check_reads(const struct config *config, enum loop_list list, uint32_t *written,
                                struct loop_fault *out) {
     const struct key_list *items = loop_list_of(config, list);
@@ -249,6 +254,8 @@ enum status loop_check(const struct config *config, struct loop_fault *out_fault
     TRY(check_log(config, out_fault));
     TRY(check_skip(config, out_fault));
     TRY(check_unscale(config, out_fault));
+    /* An open run has these before its first phase: initial parameters, zeroed slots, n = 0, and
+     * the LR of schedule.start. */
     uint32_t written = LOOP_LR | LOOP_COUNTER | LOOP_PARAMS | LOOP_SLOTS;
     TRY(check_reads(config, LOOP_MICRO, &written, out_fault));
     return check_reads(config, LOOP_UPDATE, &written, out_fault);

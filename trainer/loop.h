@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The training loop as data: what a phase reads and writes, which orders are legal, what an order
- * means, what is risky about it, and which LR it applies. Executes nothing, knows no model.
+ * The training loop as data: what each phase reads and writes, which orders of phases are legal,
+ * what an order means, what is risky about it, and which LR it applies. Nothing here executes a
+ * phase or knows the model.
  *
- * One update k (1-based) is: list `micro` once per micro-batch, then `update`; after it `eval` when
- * k is a multiple of loop.eval_every, then `epoch` when the epoch ended. A skip rule looks at the
- * gradient (which closes it) before list `update`; in a skipped update only those phases of that
- * list run that loop.on_skip names.
+ * One update k (counted from 1) runs list `micro` once per micro-batch and then list `update`. List
+ * `eval` follows when k is a multiple of loop.eval_every, and list `epoch` when the epoch ended. A
+ * skip rule looks at the gradient before list `update`, which closes the gradient (law 4 of
+ * docs/DETERMINISM.md). In a skipped update only those phases of list `update` run that
+ * loop.on_skip names.
  *
  * Invariant: two legal loops with equal signatures, in otherwise equal configurations, give equal
  * bits (docs/decisions/the-loop-is-data.md). */
@@ -18,10 +20,10 @@
 #include "base/status.h"
 #include "scenarios/config.h"
 
-/* Index of scenario.loop_line[arm], too. */
+/* The number of a list is also its index in scenario.loop_line[arm]. */
 enum loop_list { LOOP_MICRO = 0, LOOP_UPDATE, LOOP_EPOCH, LOOP_EVAL, LOOP_ON_SKIP, LOOP_LISTS };
 
-/* What phases pass to each other. Bits. */
+/* The resources that phases pass to each other, as bits of a mask. */
 enum loop_resource {
     LOOP_BATCH = 1 << 0,    /* the micro-batch that fetch brought */
     LOOP_GRAPH = 1 << 1,    /* activations and loss of the last forward */
@@ -37,66 +39,73 @@ enum loop_resource {
 };
 
 struct loop_phase {
-    const char *name; /* as in scenarios and traces */
+    const char *name; /* the name in scenarios and traces */
     uint32_t reads;   /* loop_resource bits */
-    uint32_t needs;   /* those of `reads` that an earlier phase must have written */
+    uint32_t needs;   /* the bits of `reads` that an earlier phase must have written */
     uint32_t writes;
     const char *help; /* one sentence without full stop */
 };
 
-/* PHASE_TOTAL rows, by enum phase. */
+/* Returns PHASE_TOTAL rows, indexed by enum phase. */
 const struct loop_phase *loop_phases(void);
 
-/* "micro", "update", "epoch", "eval", "on_skip". */
+/* Returns the key of a list under `loop`: "micro", "update", "epoch", "eval" or "on_skip". */
 const char *loop_list_name(enum loop_list list);
 
 const struct key_list *loop_list_of(const struct config *config, enum loop_list list);
 
-/* Whether `phase` of list `update` runs, in an update that is skipped or not. */
+/* Returns 1 when `phase` of list `update` runs. In a skipped update that is so only where
+ * loop.on_skip names it. */
 int loop_runs(const struct config *config, enum phase phase, int skipped);
 
-/* How often `phase` stands in `list`. */
+/* Returns how often `phase` stands in `list`. */
 uint32_t loop_count(const struct config *config, enum loop_list list, enum phase phase);
 
-/* How often `phase` runs in one update (micro-batches counted; epoch and eval not). */
+/* Returns how often `phase` runs in one update. Lists `micro` (once per micro-batch) and `update`
+ * count; `epoch` and `eval` do not. */
 uint64_t loop_runs_per_update(const struct config *config, enum phase phase);
 
-/* Counter that `schedule` hands to f: c0 + inc * n + d. */
+/* Returns the counter that phase `schedule` hands to the schedule f after n counts: c0 + inc * n +
+ * d, which are the keys schedule.origin, schedule.increment and schedule.shift. */
 double loop_schedule_counter(const struct config *config, uint64_t n);
-/* Counter of the LR that `log` recomputes for printing: c0 + inc * n + d'. */
+/* Returns the counter of the LR that `log` recomputes for printing under schedule.logged
+ * `recomputed`: c0 + inc * n + d', with schedule.logged_shift as d'. */
 double loop_logged_counter(const struct config *config, uint64_t n);
-/* Counter of schedule.start f0: c0, whatever the shift. */
+/* Returns the counter at which schedule.start `f0` evaluates the schedule: c0, whatever the shift.
+ */
 double loop_start_counter(const struct config *config);
 
 #define LOOP_NO_POSITION UINT32_MAX
 
-/* Where an order is illegal. position: index in the list, LOOP_NO_POSITION for a missing phase. */
+/* The place at which an order is illegal. `position` is an index in the list, or LOOP_NO_POSITION
+ * where a phase is missing. */
 struct loop_fault {
     enum loop_list list;
     uint32_t position;
     enum phase phase;
 };
 
-/* STATUS_INPUT with "loop.LIST[POSITION] (PHASE): reason"; the caller puts file and line before it.
- * `out_fault` may be NULL; written only on failure. */
+/* Checks whether an order is legal. Fails with STATUS_INPUT and the text "loop.LIST[POSITION]
+ * (PHASE): reason"; the caller puts file and line before it. `out_fault` may be NULL and is written
+ * only on failure. */
 TWINSTEP_MUST_USE enum status loop_check(const struct config *config, struct loop_fault *out_fault);
 
-/* The meaning of a legal loop: a hash over what parameters, slots, log rows, LR and counter of each
- * update are computed from. Covers the lists, the number of micro-batches (3 stands for more),
- * schedule.start, schedule.logged, whether clipping is on, the skip rule, and whether there is a
- * loss scale; nothing else. */
+/* The meaning of a legal loop: a hash over what the parameters, slots, log rows, LR and counter of
+ * each update are computed from. It covers the lists, the number of micro-batches (3 stands for
+ * more), schedule.start, schedule.logged, whether clipping is on, the skip rule, and whether there
+ * is a loss scale. It covers nothing else. */
 struct loop_signature {
     uint64_t word[2];
 };
 void loop_signature_of(const struct config *config, struct loop_signature *out_signature);
 
-/* 1 when both loops have the same signature. Both must be legal. */
+/* Returns 1 when both loops have the same signature. Both must be legal. */
 int loop_equal(const struct config *a, const struct config *b);
 
 enum loop_severity { LOOP_NOTE = 0, LOOP_WARNING };
 
 enum loop_hazard_kind {
-    LOOP_LR_OLDER = 0,      /* optimize reads an LR written in an earlier update (PyTorch's way) */
+    LOOP_LR_OLDER = 0,      /* optimize reads an LR of an earlier update, as in PyTorch */
     LOOP_LR_OFFSET,         /* update k does not apply f(c0 + inc * (k - 1)) */
     LOOP_LR_START,          /* update 1 applies an LR that no schedule gave */
     LOOP_LR_FROZEN,         /* schedule or count never runs, or inc is 0 */
@@ -128,12 +137,12 @@ struct loop_hazard {
     char text[LOOP_TEXT]; /* one sentence without full stop */
 };
 
-/* Hazards of a legal loop, at most one per kind, in the order of the enum.
- * Returns their number; writes at most LOOP_HAZARD_KINDS. */
+/* Writes the hazards of a legal loop, at most one of each kind, in the order of the enum. Returns
+ * their number. */
 size_t loop_hazards(const struct config *config, struct loop_hazard out[LOOP_HAZARD_KINDS]);
 
-/* Which f(.) update k applies and logs, in a phrase: "f(k-1)", "base at k=1, then f(k-1)".
- * Where optimize runs several times in an update, the last one counts. */
+/* Says in a phrase which f(.) update k applies and logs: "f(k-1)", or "base at k=1, then f(k-1)".
+ * Where optimize runs several times in an update, the phrase is about the last time. */
 #define LOOP_PHRASE 192
 struct loop_words {
     char applied[LOOP_PHRASE];

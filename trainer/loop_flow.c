@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What an order means: value numbering. The loop is run symbolically for a few updates; the value
- * of a resource is a hash of the phase that wrote it and of the values that phase read, so orders
- * that compute the same things from the same things agree whatever the order. Two 64-bit lanes.
+ * What an order of phases means, found by value numbering: the loop is run symbolically for a few
+ * updates. The value of a resource is a hash of the phase that wrote it and of the values which
+ * that phase read, so two orders that compute the same things from the same things agree, however
+ * their phases are arranged.
  *
  * Invariant: only what a run records or carries on (parameters, slots, log row, LR, counter) enters
  * the signature; a gradient that nobody reads does not. */
@@ -10,11 +11,17 @@
 
 #include "optim/clip.h"
 
+/* Four updates show each situation once: update 1 applies the LR of the start, update 2 is a
+ * skipped one, update 3 follows a skipped one, and update 4 follows lists eval and epoch together.
+ * Three micro-batches show the first, a middle and the last one of an update. */
 enum { UPDATES = 4, MICRO_CAP = 3 };
 
-/* Names of values that no phase wrote, and of steps that are not phases. */
+/* Kinds of values that no phase wrote, and of steps that are no phases. They begin above every
+ * number of a phase, so that no kind hashes like a phase. */
 enum value_kind { KIND_INITIAL = 64, KIND_ZERO, KIND_CLOSE, KIND_NORM, KIND_WINDOW, KIND_START };
 
+/* A value is two 64-bit lanes that are hashed from different seeds. Two different values collide
+ * only where both lanes do, so the signature is as good as a hash of 128 bits. */
 struct value {
     uint64_t lane[2];
 };
@@ -22,17 +29,20 @@ struct value {
 struct flow {
     const struct config *config;
     struct value batch, graph, window, gradient, norm, lr, counter, params, slots, row;
-    int open; /* a backward ran since the gradient was last read */
+    int open; /* 1 after a backward, until a phase reads the gradient */
     struct value signature;
 };
 
-/* Finalizer of splitmix64 (Steele, Lea, Flood 2014). */
+/* The finalizer of splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators,
+ * 2014). */
 static uint64_t mix(uint64_t x) {
     x = (x ^ (x >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
     x = (x ^ (x >> 27)) * UINT64_C(0x94D049BB133111EB);
     return x ^ (x >> 31);
 }
 
+/* Returns the value of a step of `kind` that read `inputs`. The position of an input enters, so
+ * that a step which reads the same values in other roles has another value. */
 static struct value join(uint32_t kind, const struct value *inputs, size_t count) {
     struct value out = {
         {mix(kind + UINT64_C(0x9E3779B97F4A7C15)), mix(kind + UINT64_C(0xD1B54A32D192ED03))}};
@@ -60,12 +70,13 @@ static void flow_open(struct flow *flow, const struct config *config) {
     flow->params = constant(KIND_INITIAL, LOOP_PARAMS);
     flow->slots = constant(KIND_INITIAL, LOOP_SLOTS);
     flow->lr = constant(KIND_START, (uint64_t)config->schedule.start);
-    /* f(c0) is what a schedule phase gives before the first count, unless it shifts. */
+    /* f(c0) is also what a schedule phase gives before the first count, unless it shifts. */
     if (config->schedule.start == START_F0 && config->schedule.shift == 0)
         flow->lr = join1(PHASE_SCHEDULE, flow->counter);
 }
 
-/* Law 4: the first reader after a backward closes the gradient, which rounds it. */
+/* By law 4 the first phase that reads the gradient after a backward closes it, which rounds it
+ * once. */
 static void flow_close(struct flow *flow) {
     if (flow->open) flow->gradient = join1(KIND_CLOSE, flow->gradient);
     flow->open = 0;
@@ -171,8 +182,9 @@ static void flow_record(struct flow *flow) {
     flow->signature = join(KIND_INITIAL + 64, seen, COUNT_OF(seen));
 }
 
-/* Update 2 is a skipped one where the configuration has a skip rule. Lists eval and epoch run at
- * different updates and once together, so that each of their meetings with `update` is seen. */
+/* Update 2 stands for a skipped one where the configuration has a skip rule. Lists eval and epoch
+ * run after different updates, and once after the same update, so that each of their meetings with
+ * list `update` is seen. */
 static void flow_update(struct flow *flow, uint64_t k) {
     const uint64_t batches = batch_micro_batches(flow->config);
     const uint64_t count = batches < MICRO_CAP ? batches : MICRO_CAP;
@@ -180,7 +192,8 @@ static void flow_update(struct flow *flow, uint64_t k) {
         flow_list(flow, LOOP_MICRO, k * MICRO_CAP + m, 0);
     const int may_skip = flow->config->loop.skip != SKIP_NONE;
     const int dynamic = flow->config->scaler.kind == SCALER_DYNAMIC;
-    if (may_skip || dynamic) flow_close(flow); /* they look at the gradient before list update */
+    /* Both look at the gradient before list update, which closes it. */
+    if (may_skip || dynamic) flow_close(flow);
     flow_list(flow, LOOP_UPDATE, 0, may_skip && k == 2);
     flow_record(flow);
     if (k != 2) flow_list(flow, LOOP_EVAL, 0, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What is risky about a legal order, in words. Judges no value: two arms can share every hazard
- * and still agree.
+ * Says in words what is risky about a legal order. It does not judge whether two arms differ: both
+ * can share a hazard and still agree.
  *
  * Invariant: the words follow from the lists and the numbers of `schedule` alone. */
 #include "trainer/loop_walk.h"
@@ -15,7 +15,7 @@ struct report {
     size_t count;
 };
 
-/* The next free row, filled but for its text. */
+/* Returns the text of the next free row, whose kind and severity are filled. */
 static char *report_add(struct report *report, enum loop_hazard_kind kind,
                         enum loop_severity severity) {
     struct loop_hazard *row = &report->out[report->count++];
@@ -37,7 +37,8 @@ static void report_older(struct report *report) {
                         "optimize reads an LR that schedule wrote one update earlier");
 }
 
-/* The usual LR at update k is f(c0 + inc * (k - 1)); an order or a shift moves it. */
+/* The usual LR at update k is f(c0 + inc * (k - 1)): the first update sees the start of the
+ * schedule. An order of phases or a shift can move it, and this reports by how many updates. */
 static void report_offset(struct report *report) {
     const struct config *config = report->config;
     const struct loop_law law = loop_law_applied(report->walk);

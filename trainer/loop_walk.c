@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Walks a loop with numbers instead of tensors: the counter, where the LR came from, whose
- * gradients are in the sum. Judges nothing: loop_hazard.c says what is risky, loop_words.c which
+ * Walks a loop with numbers instead of tensors: the counter, where the LR came from, and whose
+ * gradients are in the sum. It judges nothing: loop_hazard.c says what is risky, loop_words.c which
  * LR an order applies. */
 #include "trainer/loop_walk.h"
 
 #include "data/batch.h"
 
-/* More than MICRO_CAP micro-batches behave like MICRO_CAP but for the counter, which takes the
- * missing passes in one jump. */
+/* An update of more than MICRO_CAP micro-batches is walked as one of MICRO_CAP. Only the counter
+ * tells them apart, so it takes the missing passes in one jump before pass JUMP_BEFORE: the first
+ * two passes and the last two see the counter that they have in the full update. */
 enum { MICRO_CAP = 4, JUMP_BEFORE = 2 };
 
 static void walk_optimize(struct loop_walk *walk, struct loop_seen *seen) {
@@ -98,7 +99,8 @@ void loop_walk_all(struct loop_walk *walk, const struct config *config) {
         walk_update(walk, k);
 }
 
-/* Steady state from the last two updates. Update 1 may still see the start. */
+/* Takes the steady state from the last two updates. Update 1 may still see the start, and then the
+ * law holds from update 2 on. */
 static struct loop_law law_of(const struct loop_source *first, const struct loop_source *third,
                               const struct loop_source *fourth, const struct config *config) {
     struct loop_law law = {fourth->counter - third->counter, 0.0, 1};

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Which LR an order applies and logs at update k, in words: "f(k-1)". What list epoch and eval add
- * is named, never guessed. */
+ * Says in words which LR an order applies and logs at update k, such as "f(k-1)". An order whose LR
+ * lists epoch or eval move is said to be moved by them; the words never guess when. */
 #include "trainer/loop_walk.h"
 
 #include <stdio.h>
 
-/* f of slope * k + offset: f(k-1), f(8(k-1)), f(8k+3), f(0). Whole numbers in doubles. */
+/* Writes f of slope * k + offset: f(k-1), f(8(k-1)), f(8k+3) or f(0). Both numbers are whole. */
 static void write_counter(char *out, size_t size, double slope, double offset) {
     const double whole = slope != 0.0 ? offset / slope : 0.0;
     const int divides = slope > 1.0 && offset != 0.0 && (double)(int64_t)whole == whole;

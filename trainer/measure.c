@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What is recorded of an update besides what its phases note: norms of parameters and updates,
- * survival of stored bits, digests of the state.
- * Reads the state, writes records; no bit of the training depends on it. */
+ * Records of an update what its phases do not note: norms of parameters and updates, the share of
+ * stored numbers that changed, digests of the state.
+ *
+ * It reads the state and writes records; no bit of the training depends on it. */
 #include "trainer/run_private.h"
 
 #include <math.h>
@@ -17,7 +18,8 @@
 
 _Static_assert(MOVES_BLOCK == SUM_BLOCK, "blocks of moves are those of law 2");
 
-/* As many leaves as the state has, or the gradients, or a site of a micro-batch. */
+/* Returns the most leaf hashes that one batch of digests can have: those of the state, of the
+ * gradients, or of a site of a micro-batch. */
 static size_t most_leaves(const struct run *run) {
     const size_t stream = (size_t)run->limits.rows * run->model.C;
     const size_t sequences = (size_t)run->limits.samples * run->limits.sides;
@@ -45,7 +47,8 @@ enum status measure_open(struct run *run) {
 
 void measure_keep(const struct run *run, enum dtype dtype, const void *from, size_t count,
                   void *to) {
-    const enum dtype as = dtype == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32; /* the carrier */
+    /* The copy names the dtype that carries the numbers, so it converts nothing. */
+    const enum dtype as = dtype == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32;
     const struct convert_args copy = {count, as, as, from, to};
     struct op_call call = run->model.call;
     call.queued = 1;
@@ -97,6 +100,8 @@ void measure_begin(struct run *run) {
     clear_record(run);
     run->record.step = run_head(run)->done + 1;
     if (run->record.step == 1)
+        /* The first update starts from the weights as they were drawn, so a perturbed weight
+         * (init.nudge) counts as moved by it. */
         measure_keep(run, (enum dtype)run->config.numerics.param, run->initial, run->table.elements,
                      run->before);
     else
@@ -107,7 +112,8 @@ void measure_begin(struct run *run) {
     memset(&run->ledger, 0, sizeof run->ledger);
 }
 
-/* A tensor now, before the update and at the start. */
+/* Returns the arguments that measure how far a tensor has moved: since before the update, and since
+ * the start. */
 static struct moves_args moves_of(const struct run *run, uint32_t row) {
     const enum dtype dtype = (enum dtype)run->config.numerics.param;
     const size_t first = run->packed[row] * dtype_carrier(dtype);
@@ -118,7 +124,7 @@ static struct moves_args moves_of(const struct run *run, uint32_t row) {
                                .start = run->initial + first};
 }
 
-/* Queued on the backend, if there is one; measure_params waits. */
+/* Queues the measures on the backend, if there is one; measure_params waits for them. */
 static void ask_moves(struct run *run) {
     struct moves_block *blocks = run->moves;
     if (run->backend == NULL) return;
@@ -140,7 +146,7 @@ static struct moves_block host_moves(const struct moves_args *args) {
         .changed = distance_changed(args->now, args->before, args->dtype, args->count)};
 }
 
-/* Blocks join as law 2 says. */
+/* Joins the blocks of a tensor as law 2 says. */
 static struct moves_block join_moves(const struct moves_block *blocks, size_t count) {
     struct sum_blocks_f64 update = {.count = 0}, norm = {.count = 0}, travel = {.count = 0};
     uint64_t changed = 0;
@@ -193,7 +199,8 @@ static enum status digest_params(struct run *run, struct digest *out_weights) {
     return STATUS_OK;
 }
 
-/* What `identical` compares. */
+/* Chains the record to those of all updates before it. The root of the chain is what two runs
+ * compare that are said to be identical. */
 static void chain_root(struct run *run) {
     struct state_head *head = run_head(run);
     root_next(&head->root, &run->record, &head->root);
@@ -208,8 +215,8 @@ static void note_optimize(struct run *run) {
     memcpy(run->record.phases[slot], digest.byte, DIGEST_BYTES);
 }
 
-/* Every NaN of a record has one pattern: which sign an invalid operation gives is the hardware's.
- */
+/* Gives every NaN of a record one pattern. Which sign the NaN of an invalid operation has is up to
+ * the hardware, and digests must not depend on it. */
 static void fold_nan(double *values, size_t count) {
     for (size_t i = 0; i < count; i++)
         if (isnan(values[i])) values[i] = (double)NAN;

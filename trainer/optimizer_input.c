@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One element after another; what scales them was settled for the whole step. */
+ * Reads one element after another; what scales them is settled once for the whole step. */
 #include "trainer/optimizer_input.h"
 
 #include <math.h>
@@ -41,12 +41,12 @@ enum status optimizer_input_rule_of(const struct run *run, struct optimizer_inpu
     return STATUS_OK;
 }
 
-/* Where an owner's row lies: before and after the step. */
+/* Where an owner's row lies, before and after the step. */
 struct places {
     const void *old, *now;   /* weights */
     const void *then, *slot; /* first moment */
     enum dtype working, slots;
-    double decay, lr; /* decay: that inside the gradient */
+    double decay, lr; /* `decay` is the decay that is inside the gradient */
 };
 
 static struct places places_of(const struct run *run, uint32_t row) {
@@ -84,7 +84,8 @@ static void from_moment(const struct rule_taken *rule, const struct places *at, 
     }
 }
 
-/* The stored weight was rounded once; one whole unit where the rounding is drawn. */
+/* The stored weight was rounded once: by half a unit at most, or by one whole unit where the
+ * rounding is drawn. */
 static void from_weights(const struct run *run, const struct places *at, size_t first, size_t count,
                          double *gradient, double *error) {
     const double unit = INPUT_ROUNDINGS * dtype_epsilon(at->working) / 2;

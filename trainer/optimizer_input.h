@@ -1,41 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The gradient that the optimizer took in, element by element, as its own arithmetic tells it: from
- * the first moment before and after a step, or, of gradient descent without a moment, from the
- * weights. Each element with a bound of its error from rounding.
+ * the first moment before and after a step, or, for gradient descent without a moment, from the
+ * weights. Each element comes with a bound of its error from rounding.
  *
- * Private to the run: reads what readback_keep kept. Knows nothing of how the gradient came about.
- */
+ * Private to the run: this reads what readback_keep kept. It knows nothing of how the gradient came
+ * about. */
 #ifndef TWINSTEP_TRAINER_OPTIMIZER_INPUT_H
 #define TWINSTEP_TRAINER_OPTIMIZER_INPUT_H
 
 #include "base/rule_read.h"
 #include "trainer/run.h"
 
-/* m' = keep m + take g, so g = (m' - keep m) / take, less the decay that is inside g; or
- * w' = w - lr (g + decay w). */
+/* From a moment m' = keep m + take g the gradient is g = (m' - keep m) / take, less the weight
+ * decay that is inside g. From weights it follows by w' = w - lr (g + decay w). */
 enum optimizer_input_source { INPUT_UNKNOWN = 0, INPUT_FROM_MOMENT, INPUT_FROM_WEIGHTS };
 
 struct optimizer_input_rule {
     enum optimizer_input_source source;
-    double keep, take; /* of INPUT_FROM_MOMENT */
+    double keep, take; /* factors of INPUT_FROM_MOMENT */
 };
 
-/* Half units of rounding that bound what an optimizer's handful of operations does to its result.
- */
+/* The number of half units in the last place that bound what an optimizer's operations on one
+ * element do to its result. It was chosen, not measured, as a generous bound of the roundings that
+ * follow each other between a slot and the step, each of which adds half a unit at most. */
 #define INPUT_ROUNDINGS 8
 
-/* Weights that an update is made on: masters where there are any. */
+/* Returns the dtype of the weights that an update is made on: that of masters where there are any.
+ */
 enum dtype optimizer_working_dtype(const struct run *run);
 
-/* How the last step's gradient can be read; after it. */
+/* Finds out how the last step's gradient can be read; to be called after the step. */
 TWINSTEP_MUST_USE enum status optimizer_input_rule_of(const struct run *run,
                                                       struct optimizer_input_rule *out);
 
-/* Of INPUT_FROM_MOMENT: what scales an owner's row. */
+/* Returns what scales an owner's row under INPUT_FROM_MOMENT. */
 struct rule_taken optimizer_input_scalars(const struct run *run,
                                           const struct optimizer_input_rule *rule, uint32_t row);
 
-/* Elements first ... first + count - 1 of an owner's row. */
+/* Writes elements first ... first + count - 1 of an owner's row and their error bounds. */
 void optimizer_input_values(const struct run *run, const struct optimizer_input_rule *rule,
                             uint32_t row, size_t first, size_t count, double *gradient,
                             double *error);

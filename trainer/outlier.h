@@ -3,7 +3,9 @@
  * update is skipped unless its loss and its gradient norm lie at most sigma standard deviations
  * above the mean of those before it.
  *
- * Knows numbers only; which they are, and what a skipped update does, is the loop's.
+ * This file knows numbers only; which numbers they are, and what a skipped update does, is the
+ * loop's.
+ *
  * Invariant: all that carries over stands in the window, plain f64 numbers of the training state.
  */
 #ifndef TWINSTEP_TRAINER_OUTLIER_H
@@ -12,28 +14,30 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What the update that is judged brings; NaN and infinity are values, too. */
+/* What the update brings that is judged. NaN and infinity are values as any other. */
 struct outlier_latest {
     float loss;
     float norm;
-    int has_norm; /* without one (no clipping) the loss alone decides */
+    int has_norm; /* 0 where nothing clips; then the loss alone decides */
 };
 
-/* f64 numbers of a window of `length` updates: how many it holds, their losses, their norms. */
+/* Returns how many f64 numbers a window of `length` updates has: how many updates it holds, then
+ * their losses, then their norms. */
 size_t outlier_numbers(uint64_t length);
 
-/* Mean and standard deviation (n - 1) of f32 values: Welford's recurrence in f64 in their order,
- * rounded to f32, which is torch.std_mean of an f32 vector on a CPU, bit for bit. Deviation of one
- * value: NaN. */
+/* Computes mean and standard deviation (n - 1) of f32 values by Welford's recurrence in f64 in
+ * their order, and rounds both to f32. That is torch.std_mean of an f32 vector on a CPU, bit for
+ * bit (torch 2.15, tests/trainer/test_outlier.c). The deviation of one value is NaN. */
 void outlier_std_mean(const double *values, size_t count, float *out_std, float *out_mean);
 
-/* The first update of a window of `length` that may be skipped, counted from 1: max(2, length / 2).
+/* Returns the first update, counted from 1, that a window of `length` may skip: max(2, length / 2).
  */
 uint64_t outlier_least(uint64_t length);
 
-/* Whether the update is skipped; then, and else, it joins the window and the oldest one may leave.
- * Nothing is skipped before outlier_least updates, the judged one counted. Comparisons are
- * torch's of f32 tensors, latest - mean <= sigma * deviation, so a NaN on either side skips. */
+/* Returns 1 when the update is skipped. Skipped or not, it joins the window, and the oldest update
+ * leaves a full one. Nothing is skipped before update outlier_least, the judged one counted.
+ * Comparisons are those of torch's f32 tensors, latest - mean <= sigma * deviation, so a NaN on
+ * either side skips. */
 int outlier_judge(double *window, uint64_t length, double sigma, struct outlier_latest latest);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Finds the weight by name and element, and takes the next value of its grid. */
+ * Finds the weight by its name and element, and moves it to the next value of its grid. */
 #include "trainer/perturbation.h"
 
 #include <stdio.h>
@@ -32,7 +32,8 @@ static void put(void *values, enum dtype dtype, size_t at, double value) {
         ((float *)values)[at] = (float)rounded;
 }
 
-/* "NAME" is its first element, "NAME[I]" element I, row-major from 0. */
+/* Reads what stands behind the name: "NAME" is the tensor's first element, "NAME[I]" is element I,
+ * row-major from 0. */
 static enum status find_element(const struct param_row *row, const char *rest, uint64_t *out) {
     char digits[32] = "0";
     const size_t length = strlen(rest);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The phases of the loop, one function each; unscale, clip and optimize: phases_update.c. What a
- * phase reads and writes is declared in loop.c; here it is done, on the state. Each leaves a digest
- * of what it wrote in the update's record. `reduce` is an identity with one rank, `unscale` without
- * a loss scale. */
+ * The phases of the loop, one function for each; unscale, clip and optimize are in phases_update.c.
+ * What a phase reads and writes is declared in loop.c; here it is done, on the state. Each phase
+ * leaves a digest of what it wrote in the update's record. `reduce` changes nothing with one rank,
+ * and `unscale` changes nothing without a loss scale. */
 #include "trainer/phases.h"
 
 #include <math.h>
@@ -89,8 +89,8 @@ static struct loss_sums *run_sums(struct run *run) {
     return (struct loss_sums *)(void *)run_at(run, run->layout.sums);
 }
 
-/* Dropout acts between a forward of training and the end of its backward, from the generator's
- * state that the training carries. */
+/* Dropout acts between a forward of the training and the end of its backward. It draws from the
+ * generator's state that the training carries, and counts its words in the update's ledger. */
 static void start_drawing(struct run *run) {
     run->model.drop_seed = streams_at(run, STREAM_DROPOUT).seed;
     run->model.drop_update = streams_address(run, STREAM_DROPOUT);
@@ -133,7 +133,8 @@ static enum status phase_forward(struct run *run) {
     return run->shape.sites == 0 ? STATUS_OK : add_site_digests(run);
 }
 
-/* Accumulators of mode order-free hold the numbers of a stored gradient exactly. */
+/* An accumulator of mode order-free is an exact sum, which holds the numbers of a stored gradient
+ * without rounding. The backend's conversion does not know that format, so the host writes it. */
 static void restart_exactly(struct run *run, const struct run_span *span) {
     const enum dtype stored = run->layout.gradient_dtype;
     const void *const gradient = run_at(run, run->layout.tensor[span->row].gradient);
@@ -145,8 +146,8 @@ static void restart_exactly(struct run *run, const struct run_span *span) {
                                     : ((const double *)gradient)[i]);
 }
 
-/* Without `zero` the next backward starts use 1 from the stored gradient and the others from +0:
- * PyTorch's stale .grad (law 4). */
+/* Without `zero` the next backward goes on from the stored gradient: use 1 of a tensor starts from
+ * it and the other uses start from +0. That is PyTorch's stale .grad (law 4). */
 static void restart_from_gradient(struct run *run) {
     const struct state_layout *layout = &run->layout;
     const struct model *model = &run->model;
@@ -207,6 +208,8 @@ double phase_squares(const struct run *run, uint32_t index, const double **block
     return clip_join(own, count, 0);
 }
 
+/* Records the norm and the digest of each stored gradient. The backend is asked for the sums of
+ * squares before the digests wait for it, so both come with one wait. */
 static enum status note_gradients(struct run *run) {
     const double *blocks = run->clip_room.blocks;
     if (run->shape.tensors > 0) phase_ask_squares(run);
@@ -340,8 +343,8 @@ void phase_refresh_weights(struct run *run) {
     if (run->model.watch != NULL) watch_weights_copied(run);
 }
 
-/* Ops of a phase are queued on a backend; they are done when it ends, also where it fails. What
- * went wrong in an op is told before what followed from it. */
+/* The ops of a phase are queued on a backend, and they are done when the phase ends, also where it
+ * fails. What went wrong in an op is told before what followed from it. */
 static enum status run_queued(struct run *run, enum status (*function)(struct run *)) {
     run->model.call.queued = run->backend != NULL;
     const enum status status = function(run);

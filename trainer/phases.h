@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the files of the phases share; who runs phases asks trainer/run_private.h. */
+ * What the files that hold the phases share. Whoever runs a phase asks trainer/run_private.h
+ * instead. */
 #ifndef TWINSTEP_TRAINER_PHASES_H
 #define TWINSTEP_TRAINER_PHASES_H
 
 #include "trainer/run_private.h"
 
-/* The phase's digest in the update's record: of at most two values, every NaN as one pattern. */
+/* Puts the phase's digest into the update's record: of at most two values, in which every NaN has
+ * one pattern. */
 void phase_note_reals(struct run *run, enum phase phase, const double *values, size_t count);
 
 TWINSTEP_MUST_USE enum status phase_unscale(struct run *run);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The phases between a gradient and the weights it moves: unscale, clip, optimize.
- * Invariant: each leaves the state and the record alone but for what loop.c says it writes. */
+ * The phases between a gradient and the weights that it moves: unscale, clip, optimize.
+ *
+ * Invariant: each phase leaves the state and the record alone, but for what loop.c says it writes.
+ */
 #include "trainer/phases.h"
 
 #include <string.h>
@@ -42,7 +44,8 @@ static struct clip_rule clip_rule_of(const struct config *config) {
                               .apply = (enum clip_apply)config->clip.apply};
 }
 
-/* Scales the gradients unless rule->max_norm is 0. */
+/* Measures the norm of the closed gradient by `rule`, and scales the gradients unless
+ * rule->max_norm is 0. */
 static enum status clip_by(struct run *run, const struct clip_rule *rule, struct clip_result *out) {
     TRY(phase_close_gradient(run));
     for (uint32_t i = 0; i < run->owner_count; i++) {
@@ -107,8 +110,9 @@ static void fill_tensor(struct run *run, uint32_t row_index, struct optim_tensor
         out->slots[slot] = tensor->slot_count[slot] == 0 ? NULL : run_at(run, tensor->slot[slot]);
 }
 
-/* The class's loops are the host's, whatever backend has the tensors: a user's, and those that need
- * whole tensors. */
+/* Returns 1 where the host runs the loops of the optimizer's class, whatever backend has the
+ * tensors. That is so for the class of a user's module, and for a class whose step needs whole
+ * tensors instead of single elements. */
 static int steps_on_host(const struct run *run) {
     return strcmp(run->config.optimizer.which.module, CONFIG_NO_MODULE) != 0 ||
            (run->optimizer->flags & OPTIM_ELEMENTWISE) == 0;

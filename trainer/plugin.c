@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The file is hashed before it is opened and after: what ran is what was hashed. */
+ * Opens modules and finds classes in them. A file is hashed before it is opened and after it, so
+ * that what runs is what was hashed. */
 #include "trainer/plugin.h"
 
 #include <string.h>
@@ -10,6 +11,8 @@
 #include "scenarios/textfile.h"
 #include "sched/sched_module.h"
 
+/* The largest module that is read for its hash. It was chosen far above any module that a compiler
+ * makes of an optimizer, so that a wrong path cannot fill the memory. */
 #define MODULE_BYTES_MAX ((size_t)256 << 20)
 
 enum status plugin_hash(const char *path, char out[DIGEST_HEX]) {
@@ -30,7 +33,7 @@ static enum status read_classes(const struct module *module, const char *kind, s
     const int any = kind == NULL;
     const int optimizers = any ? module_has(module, "optim") : strcmp(kind, "optimizer") == 0;
     const int schedules = any ? module_has(module, "sched") : strcmp(kind, "schedule") == 0;
-    /* one that holds neither is refused as optimizers are */
+    /* a module that holds neither is refused as one without optimizers */
     if (optimizers || !schedules)
         TRY(optim_module_read(module, CONFIG_CLASS_BYTES, &out->optimizers));
     return schedules ? sched_module_read(module, CONFIG_CLASS_BYTES, &out->schedules) : STATUS_OK;
@@ -51,7 +54,7 @@ enum status plugin_open(const char *path, const char *kind, struct plugin *out) 
     return status;
 }
 
-/* What the configuration names must be what the file holds now. */
+/* Opens a module again; what the configuration names must be what the file holds now. */
 static enum status open_again(const struct config_class *which, const char *kind,
                               struct plugin *out) {
     TRY(plugin_open(which->module, kind, out));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Every call into an optimizer or a schedule. The environment is looked at after each: two reads of
- * a control word, nothing beside a step. */
+ * Every call into an optimizer or a schedule. The floating-point environment is looked at after
+ * each call, which costs two reads of a control word and is nothing beside a step. */
 #include "trainer/plugin.h"
 
 #include <string.h>
@@ -13,7 +13,8 @@ static int is_foreign(const struct config_class *which) {
 }
 
 static void before(const struct config_class *which, struct fpenv_kept *kept) {
-    if (is_foreign(which)) (void)status_fail(STATUS_OK, "%s", ""); /* no text but its own */
+    /* The text is cleared, so that a text afterwards is the module's own. */
+    if (is_foreign(which)) (void)status_fail(STATUS_OK, "%s", "");
     fpenv_keep(kept);
 }
 
@@ -28,7 +29,8 @@ static enum status fail_changed(const struct config_class *which, const char *fu
          function, text);
 }
 
-/* A module fails as a user's file does; it cannot interrupt a run or decide what is testable. */
+/* Turns the status of a module's function into one that the caller may pass on. A module fails as a
+ * user's file does; it cannot interrupt a run or decide what is testable. */
 static enum status of_module(const struct config_class *which, const char *function,
                              enum status status) {
     const char *text = status_text();
@@ -89,7 +91,8 @@ enum status plugin_check_call(const struct config_class *which, const struct sch
     return after(which, "validate", &kept, class_->validate(call));
 }
 
-/* Built-in schedules give what their framework gives, whatever it is. */
+/* Refuses an LR of a module that is not finite. Built-in schedules may give one, because they give
+ * what their framework gives. */
 static enum status check_lr(const struct config_class *which, const char *function, double counter,
                             double lr) {
     if (!is_foreign(which) || real_finite_f64(lr)) return STATUS_OK;

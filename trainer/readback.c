@@ -57,10 +57,11 @@ struct answer {
     double lr, lr_error, decay, decay_error;
 };
 
-/* Normal equations of new - old = -lr * u - c * old, each element in units of its ulp. Without
- * weight decay c = 0 and one unknown is left. `u`, `p` without a partner are sums of magnitudes:
- * the stored value was rounded once, by at most half an ulp, and roundings of equal steps inside
- * one binade are all alike, so the error bound adds them up instead of averaging them out. */
+/* Solves the normal equations of new - old = -lr * u - c * old, in which each element is measured
+ * in units of its ulp. Without weight decay c is 0, and one unknown is left. The sums READS_U and
+ * READS_P are sums of magnitudes: the stored value was rounded once, by at most half an ulp, and
+ * roundings of equal steps inside one binade are all alike, so the error bound adds them up instead
+ * of averaging them out. */
 static void solve_rate(const struct reads_block *sums, double half, struct answer *out) {
     const double uu = sums->sum[READS_UU], ud = sums->sum[READS_UD], u = sums->sum[READS_U];
     if (!(uu > 0.0)) return;
@@ -68,14 +69,15 @@ static void solve_rate(const struct reads_block *sums, double half, struct answe
     out->lr_error = half * u / uu;
 }
 
-/* Both unknowns: what moves along u is the rate, what moves along the weights the decay. */
+/* Solves for both unknowns: what moves along u is the rate, and what moves along the weights is the
+ * decay. */
 static void solve_both(const struct reads_block *sums, double half, struct answer *out) {
     const double uu = sums->sum[READS_UU], up = sums->sum[READS_UP], pp = sums->sum[READS_PP];
     const double ud = sums->sum[READS_UD], pd = sums->sum[READS_PD];
     const double u = sums->sum[READS_U], p = sums->sum[READS_P];
     const double determinant = uu * pp - up * up;
     if (!(determinant > 0.0)) return;
-    const double rounding = 2.0 * half; /* decay rounds once more */
+    const double rounding = 2.0 * half; /* a step with decay rounds the weight twice */
     out->lr = 0.0 - (ud * pp - pd * up) / determinant;
     out->lr_error = rounding * (u * pp + p * fabs(up)) / determinant;
     const double c = 0.0 - (pd * uu - ud * up) / determinant;
@@ -85,11 +87,11 @@ static void solve_both(const struct reads_block *sums, double half, struct answe
     out->decay_error = (c_error + fabs(out->decay) * out->lr_error) / fabs(out->lr);
 }
 
-/* The rate with the decay that is configured: one unknown where there is none. The bounds: half an
- * ulp per rounding of the stored value (decay rounds it once more; one whole ulp where the rounding
- * is drawn), all in the sense that hurts most; and the direction itself, which the optimizer
- * rounded in a handful of operations: INPUT_ROUNDINGS half units of the working dtype bound that
- * part. */
+/* The rate is read with the decay that is configured, so with one unknown where there is none. Two
+ * bounds add up. One is half an ulp for each rounding of the stored value (two with decay; a whole
+ * ulp where the rounding is drawn), all in the sense that hurts most. The other is of the direction
+ * itself, which the optimizer rounded in a handful of operations: INPUT_ROUNDINGS half units of the
+ * working dtype. */
 static struct answer solve(const struct reads_block *sums, int decayed, double half,
                            enum dtype dtype) {
     struct answer both = {(double)NAN, (double)NAN, (double)NAN, (double)NAN};

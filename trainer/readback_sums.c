@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One tensor after another; all tensors of a backend are asked before the host waits, once. */
+ * The host sums one tensor after another. A backend is asked for all tensors before the host waits
+ * for it, once. */
 #include "trainer/readback_sums.h"
 
 #include <math.h>
@@ -13,7 +14,8 @@
 
 _Static_assert(READS_BLOCK == SUM_BLOCK, "blocks of reads are those of law 2");
 
-/* Of zero and subnormals that of 2^-126 at least. */
+/* Returns the spacing rule of a dtype. Zero and subnormals have the spacing of 2^-126 at least, so
+ * that no term is divided by a spacing of zero. */
 static struct rule_spacing spacing_of(enum dtype dtype) {
     const double smallest = dtype_smallest(dtype);
     return (struct rule_spacing){dtype_epsilon(dtype), smallest > 0x1p-126 ? smallest : 0x1p-126};
@@ -23,7 +25,8 @@ static double value_at(const void *values, enum dtype dtype, size_t i) {
     return dtype == DTYPE_F64 ? ((const double *)values)[i] : (double)((const float *)values)[i];
 }
 
-/* An owner's weights before and after the step. */
+/* Returns an owner's weights as they were before the step; now_of returns them as they are after
+ * it. */
 static const void *old_of(const struct run *run, uint32_t row) {
     return run->working + run->packed[row] * dtype_carrier(optimizer_working_dtype(run));
 }
@@ -40,7 +43,8 @@ static void close_sums(struct sum_blocks_f64 sums[READS_SUMS], struct reads_bloc
 
 /* ---- on the host ---- */
 
-/* One block's weighted direction, old value and change; its magnitudes; what was taken in. */
+/* One block's weighted direction u, old value p and change d, the magnitudes of u and p, and ones.
+ * The optimizer input and its error bound use u and p, too, when the others are done with them. */
 struct block {
     double u[SUM_BLOCK], p[SUM_BLOCK], d[SUM_BLOCK];
     double u_size[SUM_BLOCK], p_size[SUM_BLOCK], one[SUM_BLOCK];
@@ -102,7 +106,7 @@ static enum status sum_tensor(struct run *run, const struct optim_call *call, ui
 
 /* ---- on a backend ---- */
 
-/* Of a tensor's group; every tensor has the same dtypes. */
+/* Returns the arguments that all tensors of a group share. Every tensor has the same dtypes. */
 static struct reads_args args_of(const struct run *run, const struct optim_call *call,
                                  uint32_t index, const struct optimizer_input_rule *rule) {
     const struct optim_tensor *const tensor = &call->tensors[index];
@@ -138,7 +142,8 @@ static struct reads_tensor tensor_of(const struct run *run, const struct optim_c
     return out;
 }
 
-/* Blocks of the group's tensors stand among those of all. */
+/* Asks for the tensors of one group. `blocks` has room for the tensors of all groups in their
+ * order, so those of the others are passed over. */
 static void ask_group(struct run *run, const struct optim_call *call, uint32_t group,
                       const struct optimizer_input_rule *rule, struct reads_block *blocks) {
     struct reads_args args = {.decay = 0.0};

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reference log-probs of DPO: the initial parameters, scored live with every micro-batch or once in
- * a first pass with a batch size, layout and dtype of their own (the cache is part of the state);
- * or given by the data, which fills the same cache.
- * The first pass visits the samples that the run will use, in data set order. */
+ * Reference log-probs of DPO. The reference is the model with the initial parameters. It is scored
+ * live with every micro-batch, or once in a first pass with a batch size, layout and dtype of its
+ * own, whose results are part of the state; or the data give the log-probs, which fill the same
+ * cache. The first pass visits the samples that the run will use, in the order of the data set. */
 #include "trainer/run_private.h"
 
 #include <string.h>
 
 #include "trainer/streams.h"
 
+/* The reference computes in dpo.reference_compute. Formats that were chosen for the policy's
+ * compute dtype would not fit another one, so they follow it; f64 accumulates in f64, and narrower
+ * dtypes accumulate in f32. */
 static void adapt_config(const struct config *from, struct config *out) {
     *out = *from;
     out->numerics.compute = from->dpo.reference_compute;
@@ -68,7 +71,8 @@ static enum status score_batch(struct run *run, struct run_reference *reference,
     return STATUS_OK;
 }
 
-/* Samples of the first `steps` updates, or all when they reach beyond the first epoch. */
+/* Marks the samples of the first `steps` updates, or all samples when these updates reach beyond
+ * the first epoch. */
 static enum status mark_used(struct run *run, uint8_t *used) {
     uint64_t steps = run->options.steps;
     if (steps >= run->sampler.epoch_updates) {
@@ -130,7 +134,8 @@ enum status reference_open(struct run *run) {
     TRY(batch_open(&reference->limits, arena, &reference->batch));
     TRY(model_open(&reference->config, &run->table, &reference->limits, arena, &reference->model));
     TRY(run_use_backend(run, &reference->limits, &reference->model));
-    reference->model.call.queued = run->backend != NULL; /* score_batch() waits */
+    /* Ops may be queued for good, because score_batch() waits before it reads. */
+    reference->model.call.queued = run->backend != NULL;
     TRY(open_weights(run, reference));
     return cached ? fill_cache(run, reference) : STATUS_OK;
 }

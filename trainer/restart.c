@@ -17,7 +17,8 @@ static enum status lose_schedule(struct run *run) {
     return STATUS_OK;
 }
 
-/* Masters are the optimizer's: without its file they are made of the parameters again. */
+/* Masters are part of the optimizer's checkpoint file: without it frameworks make them of the
+ * parameters again. */
 static void lose_optimizer(struct run *run) {
     const struct state_layout *layout = &run->layout;
     run_head(run)->t = 0;
@@ -34,7 +35,7 @@ static void lose_optimizer(struct run *run) {
     }
 }
 
-/* OLMo-core's checkpoints do not hold the window (_losses, _grad_norms of the optimizer). */
+/* OLMo-core's checkpoints do not hold the window (_losses and _grad_norms of SkipStepOptimizer). */
 static void lose_outliers(struct run *run) {
     const struct state_layout *layout = &run->layout;
     if (layout->outlier_numbers > 0)

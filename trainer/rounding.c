@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Draws and neighbours. Tensors are few and the numbers cheap: one thread. */
+ * Draws the numbers and finds the neighbours. One thread does it, because a draw costs little
+ * beside a backward. */
 #include "trainer/rounding.h"
 
 #include <string.h>
@@ -9,13 +10,15 @@
 #include "trainer/run_private.h"
 #include "trainer/streams.h"
 
+/* Words are drawn 256 at a time. The number was chosen so that they fit the stack and the first
+ * cache; no bit depends on it, as each word has its own address. */
 enum { WORDS = 256 };
 
 double rounding_draw(double value, enum dtype dtype, double u) {
     if (!real_finite_f64(value)) return value;
     const double magnitude = real_abs_f64(value);
     const double step = dtype_spacing(magnitude, dtype);
-    const double steps = magnitude / step; /* exact: step is a power of two */
+    const double steps = magnitude / step; /* exact, because step is a power of two */
     const double below = (double)(uint64_t)steps;
     const double chosen = u < steps - below ? below + 1.0 : below;
     return dtype_round(real_copysign_f64(chosen * step, value), dtype);
@@ -38,7 +41,8 @@ static int is_drawn(const struct run *run) {
     return run->config.numerics.rounding == ROUNDING_STOCHASTIC;
 }
 
-/* No framework computes in fp8: a loop without masters widens, steps and narrows. */
+/* No framework computes in fp8. A loop without masters widens the parameters, steps, and narrows
+ * them again. */
 static int is_unmastered_fp8(const struct run *run) {
     return dtype_width((enum dtype)run->config.numerics.param) == 1 && !run->layout.has_master;
 }
@@ -58,7 +62,8 @@ void rounding_begin(struct run *run) {
     for (uint32_t i = 0; i < run->owner_count; i++) {
         struct optim_tensor *tensor = &run->tensors[i];
         float *const copy = run->wide + run->packed[run->owner[i]];
-        memcpy(copy, tensor->param, tensor->count * sizeof *copy); /* carriers below f32 are f32 */
+        /* Dtypes narrower than f32 are carried in f32. */
+        memcpy(copy, tensor->param, tensor->count * sizeof *copy);
         tensor->master = copy;
         tensor->master_dtype = DTYPE_F32;
     }
@@ -85,7 +90,8 @@ static enum status round_tensor(struct run *run, uint32_t index) {
     return STATUS_OK;
 }
 
-/* To nearest the optimizer has rounded, as it rounds what has a master. */
+/* Only drawn roundings are left to do: to nearest the optimizer has rounded already, as it rounds
+ * every parameter that has a master. */
 enum status rounding_end(struct run *run) {
     for (uint32_t i = 0; is_drawn(run) && i < run->owner_count; i++)
         TRY(round_tensor(run, i));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Steps an open run through its lists; its state as bytes. */
+ * Steps an open run through its lists, and copies its state out and in. */
 #include "trainer/run_private.h"
 
 #include <math.h>
@@ -48,7 +48,7 @@ static enum status run_list(struct run *run, enum loop_list list) {
     return STATUS_OK;
 }
 
-/* In the training's order. */
+/* Sums a gradient's squares by the training's op, and so in the training's order. */
 static double square_by_op(struct run *run, uint32_t row) {
     double square;
     const struct square_args args = {run->table.rows[row].count, run->layout.gradient_dtype,
@@ -57,8 +57,9 @@ static double square_by_op(struct run *run, uint32_t row) {
     return square;
 }
 
-/* Whether the closed gradient holds what is not finite. A backend is asked for all tensors at once,
- * but not where their sums have a drawn or racing order. */
+/* Finds out whether the closed gradient holds a number that is not finite. A backend is asked for
+ * all tensors at once, but not where the sums of the training have a drawn or racing order: then
+ * whether a sum overflows may depend on that order, so the training's op decides. */
 static enum status look_for_overflow(struct run *run) {
     const struct op_call *const call = &run->model.call;
     const int asked = run->backend != NULL && call->order == NULL && call->racing == NULL;
@@ -74,7 +75,7 @@ static enum status look_for_overflow(struct run *run) {
     return STATUS_OK;
 }
 
-/* Loss and norm as the loop logs them, rounded to f32. */
+/* Judges the update by loss and norm as the loop logs them, rounded to f32. */
 static enum status judge_outlier(struct run *run) {
     const struct config *config = &run->config;
     struct state_head *head = run_head(run);
@@ -91,7 +92,8 @@ static enum status judge_outlier(struct run *run) {
 }
 
 /* The skip rule and a dynamic loss scale look at the closed gradient once, before list `update`
- * runs: a finite scale neither makes nor hides what is not finite. */
+ * runs. It does not matter that phase `unscale` comes later: a finite scale neither makes nor hides
+ * a number that is not finite. */
 static enum status decide_skip(struct run *run) {
     const struct config *config = &run->config;
     run->skipped = run->overflow = 0;
@@ -103,7 +105,9 @@ static enum status decide_skip(struct run *run) {
     return STATUS_OK;
 }
 
-/* An epoch whose rest leaks ends after its rest, so in the first update of the next one. */
+/* Runs the micro-batches of the update. Under batch.tail `leak`, samples that did not fill the last
+ * update of an epoch are the first micro-batches of the next update; the epoch is over when they
+ * have run, so list `epoch` runs behind them. */
 static enum status run_micros(struct run *run) {
     for (run->micro = 0; run->micro < run->plan.leaked.micros;)
         TRY(run_list(run, LOOP_MICRO));
@@ -127,6 +131,7 @@ enum status run_step(struct run *run, const struct record **out_record) {
     uint64_t every = run->config.loop.eval_every;
     if (every != 0 && (head->done + 1) % every == 0) TRY(run_list(run, LOOP_EVAL));
     struct sampler_state next = sampler_next(&run->sampler, head->sampler);
+    /* Where a rest leaks, run_micros ends the epoch in the next update. */
     if (next.epoch != head->sampler.epoch && run->sampler.rest == 0) TRY(run_list(run, LOOP_EPOCH));
     if (head->scaler.scale > 0.0) run->record.reals[REAL_LOSS_SCALE] = head->scaler.scale;
     scaler_update(&run->config, run->overflow, &head->scaler);
@@ -146,7 +151,8 @@ void run_restore(struct run *run, const unsigned char *snapshot) {
     run->weights_fresh = 0;
 }
 
-/* Two paths may hold the same module. */
+/* Classes are compared by the digest of their module, because two paths may hold the same module.
+ */
 static int same_class(const struct config_class *a, const struct config_class *b) {
     return strcmp(a->name, b->name) == 0 && strcmp(a->module_sha256, b->module_sha256) == 0;
 }

@@ -2,7 +2,8 @@
  * One training: a resolved configuration, its state, and the loop that steps it.
  *
  * A run executes the phases of its lists and fills one record per update. It knows no pair, no
- * floor and no trace. Two runs share nothing but the (read-only) data set.
+ * floor and no trace. Two runs share nothing but the data set, which they only read.
+ *
  * Invariant (state law): restoring a snapshot and stepping on gives the bits of never having
  * stopped; what is outside `state` is either derived from it or scratch. */
 #ifndef TWINSTEP_TRAINER_RUN_H
@@ -13,30 +14,32 @@
 #include "trainer/state.h"
 
 struct run_options {
-    int readback;        /* record.readback */
-    int tensors;         /* record.tensors */
-    int phases;          /* record.phases: phase and activation digests */
-    int poison;          /* fill activations with NaN before every forward (tests) */
-    int undivided;       /* no term of a loss is divided or scaled: gradients of plain sums */
-    uint64_t steps;      /* updates that will be asked for; bounds the reference pass */
+    int readback;   /* record.readback */
+    int tensors;    /* record.tensors */
+    int phases;     /* record.phases: phase and activation digests */
+    int poison;     /* fill activations with NaN before every forward (tests) */
+    int undivided;  /* 1: no term of a loss is divided or scaled, so gradients are those of plain
+                       sums */
+    uint64_t steps; /* updates that will be asked for; bounds the first pass of the reference */
     uint64_t order_seed; /* resolved seed of the order of sums; never "free" */
-    /* An open run of the same model in any dtypes, whose initial parameters this one starts from,
-     * rounded to its own dtype. NULL: they are drawn. */
+    /* An open run of the same model in any dtypes. This run starts from its initial parameters,
+     * rounded to this run's own dtype. NULL: they are drawn or read from a checkpoint. */
     const struct run *start;
-    /* Told when a phase begins and has ended, its work done; NULL: nobody is. */
+    /* Called when a phase begins (ended 0) and when all of its work is done (ended 1). NULL: nobody
+     * is called. */
     void (*at_phase)(void *context, enum phase phase, int ended);
     void *at_phase_context;
 };
 
-/* Names and lengths of a run's axes in the trace; known without opening the run. */
+/* Names and lengths of a run's axes in the trace. They are known without opening the run. */
 struct run_axes {
     struct record_shape shape;
     const char **sites, **phases, **tensors;
     struct record_consumer *consumers; /* shape.consumers */
-    const char **streams;              /* shape.streams names of streams whose place moves */
-    uint8_t stream[STREAM_COUNT];      /* which they are */
-    char *groups;                      /* a digit per owner; trace_run_plan.groups */
-    uint8_t phase_slot[PHASE_TOTAL];   /* index in `phases`, or RUN_NO_SLOT */
+    const char **streams;              /* shape.streams names: those of streams whose place moves */
+    uint8_t stream[STREAM_COUNT];      /* the numbers of these streams */
+    char *groups; /* one digit per tensor that owns storage, its group; trace_run_plan.groups */
+    uint8_t phase_slot[PHASE_TOTAL]; /* index in `phases`, or RUN_NO_SLOT */
 };
 #define RUN_NO_SLOT 255
 
@@ -47,30 +50,32 @@ struct model;         /* model/model.h */
 struct backend;       /* kernels/backend_abi.h */
 struct library_count; /* kernels/op_call.h */
 
+/* Names the axes of a run of `config`; everything lives in `arena`. */
 TWINSTEP_MUST_USE enum status run_axes_open(const struct config *config,
                                             const struct run_options *options, struct arena *arena,
                                             struct run_axes *out);
 
-/* Opens a run at step 0: initial parameters, reference log-probs (first pass), LR at start. The
- * data set must outlive the run. After an error *out is NULL, and there is nothing to close. */
+/* Opens a run at step 0: initial parameters, log-probs of the reference (first pass), LR at the
+ * start. The data set must outlive the run. After an error *out is NULL, and there is nothing to
+ * close. */
 TWINSTEP_MUST_USE enum status run_open(const struct config *config, const struct dataset *dataset,
                                        const struct run_options *options, struct run **out);
 void run_close(struct run *run); /* NULL: nothing is done */
 
-/* One update; out_record stays valid until the next. */
+/* Trains one update. *out_record is the run's own and holds until the next update. */
 TWINSTEP_MUST_USE enum status run_step(struct run *run, const struct record **out_record);
 
-/* Copies of the state; `snapshot` has run->layout.bytes. Between updates only. */
+/* Copy the state out and in, between updates only. `snapshot` has run_layout()->bytes bytes. */
 void run_snapshot(const struct run *run, unsigned char *snapshot);
 void run_restore(struct run *run, const unsigned char *snapshot);
 
-/* Whether `b` can continue a snapshot of `a`: same layout of the state. */
+/* Returns 1 when `b` can continue a snapshot of `a`, because both lay their state out alike. */
 int run_same_layout(const struct run *a, const struct run *b);
 
-/* The arguments of a configuration's schedule, without a state. */
+/* Returns the arguments of a configuration's schedule, without a state. */
 struct sched_call run_schedule_call(const struct config *config);
 
-/* The data set's options of a configuration, for dataset_open. */
+/* Returns the options with which dataset_open opens the data of a configuration. */
 struct dataset_options run_dataset_options(const struct config *config);
 
 /* Writes the parameters as a checkpoint folder that transformers loads (model/save_model.h). */
@@ -85,39 +90,40 @@ const struct state_layout *run_layout(const struct run *run);
 const struct run_axes *run_axes_of(const struct run *run);
 const struct batch_limits *run_limits(const struct run *run);
 
-/* Rows of the parameter table that own storage (a tied row does not), in the table's order: the
- * tensor axis of a trace. */
+/* The rows of the parameter table that own storage (a tied row does not), in the table's order.
+ * That is the tensor axis of a trace. */
 uint32_t run_owner_count(const struct run *run);
 const uint32_t *run_owners(const struct run *run);
 
-/* NULL: the ops are this program's own. */
+/* Returns the backend of the run's ops, or NULL where they are this program's own. */
 const struct backend *run_backend(const struct run *run);
 
-/* Where memory that its ops see comes from; NULL: the C library. */
+/* Returns the source of memory that the run's ops can see, or NULL for the C library. */
 const struct arena_source *run_memory_source(const struct run *run);
 
-/* Bytes that the run has taken, its state included. */
+/* Returns how many bytes the run has taken, its state included. */
 size_t run_memory(const struct run *run);
 
-/* Products that the linear layers, those of the reference included, asked a device's library for so
- * far. 0: no library multiplies for this run, and *out is not written. */
+/* Counts the products that the linear layers, those of the reference included, have asked a
+ * device's library for so far. Returns 0 and leaves *out alone where no library multiplies for this
+ * run. */
 int run_products(const struct run *run, struct library_count *out);
 
-/* The state, run_layout()->bytes of it; and its part that no layout describes. */
+/* The state, which has run_layout()->bytes bytes, and its head, which no layout describes. */
 const unsigned char *run_state(const struct run *run);
 const struct state_head *run_state_head(const struct run *run);
 
-/* The stored parameter of a row, as carriers of its dtype: now, before the last update, at step 0.
- */
+/* The stored parameter of a row, as carriers of its dtype: as it is now, as it was before the last
+ * update, and as it was at step 0. */
 const void *run_param(const struct run *run, uint32_t row);
 const void *run_param_before(const struct run *run, uint32_t row);
 const void *run_param_initial(const struct run *run, uint32_t row);
 
-/* The last update: its record, and the samples that it planned. */
+/* The record of the last update, and the samples that it planned. */
 const struct record *run_record(const struct run *run);
 const struct sampler_plan *run_sampler_plan(const struct run *run);
 
-/* The model and the micro-batch that it saw last: of an update, or of run_forward(). */
+/* The model, and the micro-batch that it saw last: one of an update, or of run_forward(). */
 const struct model *run_model(const struct run *run);
 const struct batch *run_batch(const struct run *run);
 

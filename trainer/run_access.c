@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What others may ask of a run (trainer/run.h). Changes nothing. */
+ * Answers what others may ask of a run (trainer/run.h). Nothing here changes the run. */
 #include "trainer/run_private.h"
 
 #include <string.h>
@@ -48,6 +48,8 @@ size_t run_memory(const struct run *run) {
     return run->arena.total;
 }
 
+/* Adds up counts. `first` describes the first product for which this program's own op stood in, so
+ * it comes from the first count that has one. */
 static void add_products(struct library_count *to, const struct library_count *from) {
     if (to->ours == 0) memcpy(to->first, from->first, sizeof to->first);
     to->products += from->products;
@@ -78,7 +80,7 @@ const void *run_param(const struct run *run, uint32_t row) {
     return run->state + run->layout.tensor[row].param;
 }
 
-/* A row's carriers in a packed copy of all parameters. */
+/* Returns a row's carriers in a packed copy of all parameters. */
 static const void *packed_param(const struct run *run, const unsigned char *copy, uint32_t row) {
     return copy + run->packed[row] * dtype_carrier(run->table.rows[row].dtype);
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The parameters a run starts with: drawn, from a checkpoint, or those of another run; masters
- * beside them. run->initial keeps a copy. */
+ * Sets the parameters that a run starts with: drawn ones, those of a checkpoint, or those of
+ * another run; and the masters beside them. run->initial keeps a copy of the parameters. */
 #include "trainer/run_private.h"
 
 #include <string.h>
 
 #include "model/pretrained.h"
 
-/* A row's tensor of the checkpoint, rounded as this run rounds. */
+/* Reads a row's tensor from the checkpoint, rounded as this run rounds. */
 static enum status read_row(const struct run *run, const struct pretrained *pretrained,
                             uint32_t row, enum dtype to, void *values) {
     const struct pretrained_rounding rounding = {run->host, &run->model.call};
@@ -30,7 +30,8 @@ static enum status init_row(struct run *run, const struct pretrained *pretrained
     return STATUS_OK;
 }
 
-/* A master has what the checkpoint holds, or the drawn value as the parameter has it. */
+/* A master starts from what the checkpoint holds, which may be wider than the parameter. A drawn
+ * value or one of another run is taken from the parameter, as frameworks make masters. */
 static enum status init_master(struct run *run, const struct pretrained *pretrained, uint32_t row,
                                const void *values) {
     void *master = run_at(run, run->layout.tensor[row].master);
@@ -41,7 +42,7 @@ static enum status init_master(struct run *run, const struct pretrained *pretrai
     return STATUS_OK;
 }
 
-/* `pretrained`: NULL where weights are drawn. */
+/* Sets every owner. `pretrained` is NULL where weights are drawn. */
 static enum status init_rows(struct run *run, const struct pretrained *pretrained) {
     enum dtype param = (enum dtype)run->config.numerics.param;
     size_t carrier = dtype_carrier(param);

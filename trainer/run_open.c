@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Opens a run at step 0: the tables, all of its memory, and what its parts refuse together. The
- * parameters it starts with: run_init.c. */
+ * Opens a run at step 0: the tables, all of its memory, and the checks that concern several parts.
+ * The parameters that it starts with are run_init.c's. */
 #include "trainer/run_private.h"
 
 #include <math.h>
@@ -66,7 +66,8 @@ static enum status open_tables(struct run *run) {
     return STATUS_OK;
 }
 
-/* Bytes of a compute copy; the next one is as well aligned. */
+/* Returns the bytes of a compute copy, rounded up so that the next copy is aligned to 64 bytes,
+ * too. */
 static size_t copy_bytes(const struct run *run, uint32_t row) {
     const size_t own = run->table.rows[row].tied_to < 0 ? run->table.rows[row].count : 0;
     return (own * run->model.carrier + 63) & ~(size_t)63;
@@ -85,7 +86,8 @@ static enum status open_copies(struct run *run) {
     return STATUS_OK;
 }
 
-/* Pointers by row: the parameter itself, or a compute copy where the dtypes differ. */
+/* Points every row at what the ops read: the parameter itself, or a compute copy where the dtypes
+ * differ. A tied row points at its owner's. */
 static enum status open_weights(struct run *run) {
     struct arena *arena = &run->arena;
     uint32_t count = run->table.count;
@@ -128,7 +130,8 @@ static size_t run_sequences(const struct run *run) {
     return (size_t)run->limits.samples * run->limits.sides;
 }
 
-/* Of gradients: of each, and of all as one vector. */
+/* Takes the memory of clipping. A backend sums squares by blocks; there is room for the blocks of
+ * each gradient, and of all gradients as the one vector of clip.norm `flat`. */
 static enum status open_clipping(struct run *run) {
     size_t blocks = 0, elements = 0;
     TRY(arena_take(&run->arena, run->owner_count, sizeof *run->clips, "clipping", &run->clips));
@@ -210,6 +213,8 @@ enum status run_start_lr(const struct run *run, double *out) {
     }
 }
 
+/* Refuses a model for whose orders mode shuffled has no addresses. The extents are the largest that
+ * any op of the model sorts or sums over. */
 static enum status check_orders(const struct run *run) {
     if (!run->model.shuffled) return STATUS_OK;
     const struct model *model = &run->model;
@@ -227,7 +232,7 @@ static enum status check_orders(const struct run *run) {
     return shuffle_check(&model->order, &extent);
 }
 
-/* A contract that counts epochs was told how long they are. */
+/* A contract that counts epochs was told how long they are; a wrong length would move its LR. */
 static enum status check_epochs(const struct run *run) {
     uint64_t told = run->config.schedule.updates_per_epoch, real = run->sampler.epoch_updates;
     if (!config_has_contract(&run->config) || told == 0 || told == real) return STATUS_OK;
@@ -245,7 +250,7 @@ static uint64_t counted_ranks(const struct config *config) {
     return config->loss.divisor == DIVISOR_MEAN_OF_RANKS ? config->loss.ranks : 0;
 }
 
-/* Before the arena is used: its memory is the backend's. */
+/* Finds the ops. This comes before the arena is used, because its memory is the backend's. */
 static enum status open_backend(struct run *run) {
     const struct config *config = &run->config;
     TRY(backend_ops((enum isa)config->numerics.isa, (enum dtype)config->numerics.compute,
@@ -330,7 +335,7 @@ enum status run_open_at(const struct config *config, const struct dataset *datas
 
 void run_close(struct run *run) {
     if (run == NULL) return;
-    struct arena own = run->own; /* the struct goes with it */
+    struct arena own = run->own; /* `run` itself lies in it, and goes with it */
     arena_close(&run->arena);
     arena_close(&own);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Passes outside of updates. They use the run's own buffers: an update fills all of them anew. */
+ * Runs passes outside of updates. They use the run's own buffers, which is safe because an update
+ * fills all of them anew. */
 #include "trainer/run_pass.h"
 
 #include <string.h>

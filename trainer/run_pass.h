@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A forward or a backward of an open run outside its updates, for who measures: probes, parity.
+ * A forward or a backward of an open run outside its updates, for whoever measures: probes and
+ * parity.
  *
- * The weights are the run's, the rows whatever the caller names. Dropout is off. Nothing here moves
- * the state, but run_take_weights, whose name says so. With a backend the ops are queued, as those
- * of a phase are: who reads results waits for it. */
+ * The weights are the run's, and the samples are whatever the caller names. Dropout is off. Nothing
+ * here moves the state but run_take_weights, whose name says so. With a backend the ops are queued,
+ * as those of a phase are: whoever reads results waits for it. */
 #ifndef TWINSTEP_TRAINER_RUN_PASS_H
 #define TWINSTEP_TRAINER_RUN_PASS_H
 
@@ -14,25 +15,25 @@ struct watch; /* model/watch.h */
 /* Lays out samples index[0 .. count-1] of the run's data set; count <= run_limits()->samples. */
 void run_fill_batch(struct run *run, const uint32_t *index, uint32_t count);
 
-/* The first `count` samples of the data set, as a probe takes them. */
+/* Lays out the first `count` samples of the data set, which a probe takes. */
 void run_fill_probe(struct run *run, uint32_t count);
 
-/* Forward of the batch that was filled last. order_seed, order_update: of mode shuffled's orders.
- * `watch` (model/watch.h) sees what each op writes; NULL: nothing does. */
+/* Runs the forward of the batch that was filled last. order_seed and order_update address the
+ * orders of mode shuffled. `watch` (model/watch.h) sees what each op writes; NULL: nothing does. */
 void run_forward(struct run *run, uint64_t order_seed, uint32_t order_update, struct watch *watch);
 
-/* run_forward() with the orders of the run's next update. */
+/* Does what run_forward() does with the orders of the run's next update. */
 void run_forward_as_trained(struct run *run);
 
-/* Backward of the mean over all labels, behind run_forward() of the same batch; its gradients are
- * seen by `watch` and then cleared. */
+/* Runs the backward of the mean over all labels, after run_forward() of the same batch. `watch`
+ * sees its gradients, which are cleared afterwards. */
 void run_backward(struct run *run, struct watch *watch);
 
-/* The weights that the model's ops read (compute copies, made anew where parameters moved), by row
- * of the parameter table. They hold until the run's next update. */
+/* Returns the weights that the model's ops read, by row of the parameter table. Compute copies are
+ * made anew where parameters have moved. The weights hold until the run's next update. */
 const void **run_weights(struct run *run);
 
-/* `to` gets the parameters of `from`, rounded to its own dtype. Both have the same table. */
+/* Gives `to` the parameters of `from`, rounded to the dtype of `to`. Both have the same table. */
 void run_take_weights(const struct run *from, struct run *to);
 
 #endif

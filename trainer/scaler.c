@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Scalars only: gradients are touched by phase `unscale` (phases.c). */
+ * The rules of the scale, on scalars only: it is phase `unscale` (phases_update.c) that touches
+ * gradients. */
 #include "trainer/scaler.h"
 
 #include "base/real.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The schema with what optimizers and schedules hand in: one entry per built-in class, per class of
- * a module that was loaded, and per LR contract. */
+ * The schema with what optimizers and schedules hand in: one entry for each built-in class, for
+ * each class of a module that was loaded, and for each LR contract. */
 #include "trainer/schema_classes.h"
 
 #include <stdio.h>
@@ -15,9 +15,11 @@
 #include "trainer/run_private.h"
 #include "trainer/schema_contracts.h"
 
+/* All classes of a process, those of its modules included. The bound was chosen;
+ * the built-in classes are a small part of it. */
 #define CLASSES_MAX 256
 
-/* A module that was loaded, as it was then. */
+/* A module that was loaded, with the digest that it had then. */
 struct loaded {
     const char *path, *sha256;
     struct loaded *next;
@@ -64,8 +66,8 @@ static enum status add_schedule(struct class_table *table, const struct sched_cl
     return STATUS_OK;
 }
 
-/* What the schema's own tests hold of built-in rows: a default that its row accepts, and a key that
- * no row of the section hides. */
+/* Checks of a module's rows what this program's own tests hold of built-in rows: that each row
+ * accepts its default, and that no key of the section hides it. */
 static enum status check_keys(const char *path, const char *prefix, const char *name,
                               const struct key_row *keys, size_t count) {
     uint64_t values[CONFIG_CLASS_BYTES / sizeof(uint64_t)] = {0};
@@ -84,7 +86,8 @@ static enum status check_keys(const char *path, const char *prefix, const char *
     return STATUS_OK;
 }
 
-/* The program that runs has the first file of this name: another one needs another process. */
+/* Remembers a module under its path. A process that has opened a file keeps running that file's
+ * code, so a file that was changed since needs another process. */
 static enum status remember(struct class_table *table, const char *path, const char *sha256,
                             const char **out_sha256) {
     struct loaded *fresh;

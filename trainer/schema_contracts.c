@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * From the fields of a contract to a loop: three shapes (the schedule runs after the optimizer,
- * before it, at the end of an epoch), and the shift that moves them. */
+ * Turns the fields of a contract into a loop. There are three shapes: the schedule runs after the
+ * optimizer, before it, or at the end of an epoch. A shift moves each of them. */
 #include "trainer/schema_contracts.h"
 
 #include <stdio.h>
@@ -18,7 +18,7 @@ static int advances(const struct contract *contract) {
     return contract->on_skip == CONTRACT_SKIP_ADVANCE;
 }
 
-/* torch's way: update k applies what the schedule set after update k - 1. */
+/* PyTorch's order: update k applies what the schedule set after update k - 1. */
 static void imply_after(const struct contract *contract, struct schema_contract *out) {
     int next = contract->logged == CONTRACT_LOGGED_NEXT;
     imply(out, "loop.update",
@@ -29,13 +29,13 @@ static void imply_after(const struct contract *contract, struct schema_contract 
           NULL);
 }
 
-/* llm.c's way: the schedule runs before the optimizer with the counter of the updates before. */
+/* llm.c's order: the schedule runs before the optimizer, with the counter of the updates before. */
 static void imply_before(struct schema_contract *out) {
     imply(out, "loop.update", "[clip, schedule, optimize, log, count, zero]", NULL);
     imply(out, "loop.on_skip", "[schedule, log, count, zero]", NULL);
 }
 
-/* OLMo-core's way: the counter is advanced first, also by a skipped update. */
+/* OLMo-core's order: the counter is advanced first, also by a skipped update. */
 static void imply_counted_first(struct schema_contract *out) {
     imply(out, "loop.update", "[count, clip, schedule, optimize, log, zero]", NULL);
     imply(out, "loop.on_skip", "[count, schedule, log, zero]", NULL);
@@ -75,7 +75,7 @@ static const char *rounding_text(const struct contract *contract) {
     return "none";
 }
 
-/* What one update is worth, in words; NULL: 1. */
+/* Returns in words what one update is worth in units of the counter; NULL where that is 1. */
 static const char *unit_words(const struct contract *contract) {
     switch ((enum contract_unit)contract->unit) {
     case CONTRACT_UNIT_PROCESS:
@@ -93,7 +93,7 @@ static const char *unit_words(const struct contract *contract) {
     return NULL;
 }
 
-/* Update k applies f(k - 2): a shift of one update. */
+/* Returns 1 when update k applies f(k - 2), which a shift of one update says. */
 static int lags(const struct contract *contract) {
     return contract->offset == -1;
 }
@@ -175,7 +175,8 @@ enum status schema_contract_plan(const struct contract *contract, const struct s
     struct contract_request request;
     contract_request_init(&request);
     request.contract = contract;
-    /* a class without a family is Hugging Face's; a bare name would mean the contract's own */
+    /* A class without a family is Hugging Face's; a bare name would mean the contract's own family.
+     */
     char schedule[CONFIG_NAME_SIZE + 4];
     const char *name = config->schedule.which.name;
     snprintf(schedule, sizeof schedule, "%s%s", strchr(name, '.') == NULL ? "hf." : "", name);
@@ -203,7 +204,8 @@ enum status schema_contract_plan(const struct contract *contract, const struct s
     return contract_resolve(&request, arena, out);
 }
 
-/* Counter units of one run of `count`: list epoch runs once per epoch. */
+/* Returns by how many units one run of `count` moves the counter. For a contract that counts epochs
+ * that is 1, because list epoch runs once per epoch. */
 static double increment_of(const struct contract_plan *plan) {
     return plan->contract->unit == CONTRACT_UNIT_EPOCH ? 1.0 : plan->increment;
 }
@@ -216,6 +218,7 @@ static enum status check_numbers(const struct contract_plan *plan, uint64_t step
              "schedule.total: contract %s aborts after its last update, %ju; the scenario trains "
              "%ju",
              contract->name, (uintmax_t)plan->steps, (uintmax_t)steps);
+    /* Beyond 2^53 an f64 counter no longer holds every whole number. */
     if (!(most <= 0x1p53))
         FAIL(STATUS_INPUT, "schedule.total: the counter of contract %s passes 2^53",
              contract->name);
@@ -238,7 +241,8 @@ static enum status adopt(const struct contract_plan *plan, uint64_t steps, struc
     return STATUS_OK;
 }
 
-/* contract_resolve speaks of the options of `lr table`: "--steps" is schedule.total here. */
+/* Puts the keys of scenarios into an error of contract_resolve, which names the options of `lr
+ * table`: "--steps" becomes schedule.total. */
 static enum status in_keys(enum status status) {
     char in[512], out[640];
     size_t used = 0;
@@ -279,7 +283,7 @@ static enum status resolve(const struct schema_contract *contract,
     return status;
 }
 
-/* Bare names of the family's schedules. */
+/* Lists the bare names of the family's schedules. */
 static enum status list_schedules(const struct contract *contract, struct arena *arena,
                                   const char **out) {
     char *text;

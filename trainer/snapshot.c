@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The layout of a state as a digest, and the way of a stored state back into a run. */
+ * The layout of a state as a digest, and how a stored state gets back into a run. */
 #include "trainer/snapshot.h"
 
 #include <string.h>
@@ -30,8 +30,8 @@ static void add_words(struct digest_stream *to, const char *name, const uint64_t
     add_bytes(to, name, words, count * sizeof *words);
 }
 
-/* Every member of the structs that the state's head is made of, in their order: what the digest of
- * a layout names. A member that is missing here is a failed assertion below. */
+/* Every member of the structs that the state's head is made of, in their order: the digest of a
+ * layout names each of them. A member that is missing here fails an assertion below. */
 #define HEAD(EACH)                                                                                 \
     EACH(state_head, done)                                                                         \
     EACH(state_head, n)                                                                            \
@@ -71,8 +71,8 @@ static const struct member {
 } members[] = {HEAD(MEMBER) SAMPLER(MEMBER) SCALER(MEMBER) STREAM(MEMBER) PLACE(MEMBER)
                    WINDOW(MEMBER)};
 
-/* Nothing may lie between the members: it would hold whatever the compiler leaves there, and two
- * equal states would differ. */
+/* Nothing may lie between the members: padding would hold whatever the compiler leaves there, and
+ * two equal states would differ. */
 #define SIZE(type, member) +sizeof(((struct type *)0)->member)
 _Static_assert(0 HEAD(SIZE) == sizeof(struct state_head), "padding, or a member that HEAD lacks");
 _Static_assert(0 SAMPLER(SIZE) == sizeof(struct sampler_state), "as above");
@@ -207,7 +207,8 @@ static enum status check_layout(const char *path, const struct trace_run *record
          path, recorded->plan.id, (uintmax_t)stored->bytes, (uintmax_t)here.bytes);
 }
 
-/* The chain over all updates so far is in the state and in the record. */
+/* Compares the chain of digests over all updates so far, which is both in the state and in the
+ * record of its update. */
 static enum status check_record(const char *path, const struct trace_run *recorded, uint64_t step,
                                 const unsigned char *bytes) {
     struct state_head head;

@@ -4,8 +4,9 @@
  * A stored state is the state's memory, byte for byte. Its layout digest covers all that gives the
  * bytes a place and a kind: members of struct state_head, pieces of each tensor with dtype and
  * carrier, optimizer, schedule. A run takes a stored state only if its own digest is the same, so a
- * build that lays a state out differently refuses it. What no offset shows (the meaning of a member
- * that stays where it was) is SNAPSHOT_FORMAT.
+ * build that lays a state out differently refuses it. SNAPSHOT_FORMAT covers what no offset shows:
+ * the meaning of a member that stays where it was.
+ *
  * Invariant: a state that is taken is the one that was stored, of that update. */
 #ifndef TWINSTEP_TRAINER_SNAPSHOT_H
 #define TWINSTEP_TRAINER_SNAPSHOT_H
@@ -15,14 +16,15 @@
 
 #define SNAPSHOT_FORMAT 2
 
-/* For a run of `config`, without opening it. `every`: updates from one state to the next. */
+/* Describes the states that a run of `config` would store, without opening it. `every` is the
+ * number of updates from one state to the next. */
 TWINSTEP_MUST_USE enum status snapshot_plan(const struct config *config,
                                             const struct dataset *dataset, uint64_t every,
                                             struct trace_snapshot_plan *out);
 
-/* Puts stored state `index` of `recorded`, of the trace PATH, into an open run. STATUS_INPUT:
- * damaged; of another version or layout; or not the state that the record of its update names. The
- * run is then as it was. */
+/* Puts stored state `index` of `recorded`, which is of the trace at `path`, into an open run. Fails
+ * with STATUS_INPUT when the state is damaged, of another version or layout, or not the one that
+ * the record of its update names; the run is then as it was. */
 TWINSTEP_MUST_USE enum status snapshot_take(const char *path, const struct trace_run *recorded,
                                             uint64_t index, struct run *run);
 

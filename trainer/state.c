@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Lays the state out: head first, then kind by kind (parameters, masters, gradients, accumulators,
- * slots) every tensor's numbers of it, 64-byte aligned. */
+ * Lays the state out: the head comes first, and then kind by kind (parameters, masters, gradients,
+ * accumulators, slots) the numbers of every tensor. Each piece is aligned to 64 bytes, the width of
+ * a cache line and of the widest vectors. Numbers of a kind lie side by side, so that an op can
+ * treat neighbouring tensors as one. */
 #include "trainer/state.h"
 
 #include <stdint.h>
@@ -17,6 +19,7 @@ struct walker {
 
 static size_t place(struct walker *walker, size_t count, size_t element) {
     size_t at = walker->used;
+    /* A quarter of the address space leaves room for rounding up to 64 bytes. */
     if (count > (SIZE_MAX / 4 - at) / element) {
         walker->overflow = 1;
         return at;
@@ -120,7 +123,7 @@ int state_follows(const struct param_table *table, const struct state_layout *la
            (!slot || ends_at(x->slot[0], a->count, dtype_carrier(layout->slot_dtype), y->slot[0]));
 }
 
-/* A tensor's pieces: the parameter, its master, its slots. */
+/* The pieces of a tensor by number. */
 #define PIECE_PARAM 0u
 #define PIECE_MASTER 1u
 #define PIECE_SLOTS 2u
@@ -132,7 +135,7 @@ static int has_piece(const struct param_row *row, const struct state_layout *lay
     return piece == PIECE_MASTER ? layout->has_master : tensor->slot_count[piece - PIECE_SLOTS] > 0;
 }
 
-/* A slot of the parameter's size has its shape, another one is a vector. */
+/* A slot of the parameter's size has its shape, and any other slot is a vector. */
 static struct digest_job piece_job(const struct param_row *row, const struct state_layout *layout,
                                    const struct state_tensor *tensor, uint32_t piece) {
     static const char *const names[] = {NULL, "master", "slot0", "slot1", "slot2", "slot3"};
@@ -212,6 +215,8 @@ void state_digest(const struct state_layout *layout, const unsigned char *state,
     struct digest parts[7] = {*weights};
     digest_bytes("counters", words, sizeof words, &parts[1]);
     digest_bytes("lr", head->lr, sizeof head->lr, &parts[2]);
+    /* The parts below are left out while they are unused, so that a scenario without them keeps the
+     * digests that it had before the part was introduced. */
     size_t count = 3;
     if (head->scaler.scale > 0.0)
         digest_bytes("scaler", &head->scaler, sizeof head->scaler, &parts[count++]);

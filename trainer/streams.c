@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Between the state, which holds how far a stream is off, and its absolute course. */
+ * Translates between the state, which holds how far each stream is off its course, and the absolute
+ * place of the stream, which scenarios/stream_course.h computes with. */
 #include "trainer/streams.h"
 
 #include <string.h>
@@ -48,7 +49,8 @@ static void read_course(const struct run *run, enum stream stream, struct stream
         out->slot[s] = (struct stream_place){held->slot[s].seed, held->slot[s].clock};
 }
 
-/* What agrees with the configuration and with `done` is zero: two swaps leave no trace. */
+/* What agrees with the configuration and with `done` is written as zero, so two events that undo
+ * each other leave no trace in the state. */
 static void write_course(struct run *run, enum stream stream, const struct stream_course *course) {
     struct state_head *head = run_head(run);
     struct state_stream *held = &head->stream[stream];
@@ -70,7 +72,9 @@ static int is_touched(const struct run *run, enum stream stream, uint64_t update
     return 0;
 }
 
-/* At the start of an epoch and after a restart, its order has not been drawn. */
+/* The order of an epoch has not been drawn yet at the start of an epoch, after a restart, and where
+ * the place or the seed leads into another order. Then the update draws it, and `jumped` says so.
+ */
 static void move_data(struct run *run, struct stream_place from, struct stream_place to) {
     struct state_head *head = run_head(run);
     const struct sampler_state left = head->sampler;

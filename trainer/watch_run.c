@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The phases' results as views: batch, loss, gradients, norm, LR, optimizer slots, parameters. */
+ * Shows the results of phases as views: batch, loss, gradients, norm, LR, optimizer slots,
+ * parameters. */
 #include "trainer/watch_run.h"
 
 #include <string.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What a watch sees of a run besides the model's ops: what the phases wrote, what an update starts
- * from and what is left of it. Called by phases.c where a watch hangs, and by who locates. */
+ * from, and what is left of it. phases.c calls this where a watch hangs, and so does whoever
+ * locates. */
 #ifndef TWINSTEP_TRAINER_WATCH_RUN_H
 #define TWINSTEP_TRAINER_WATCH_RUN_H
 
@@ -10,12 +11,12 @@
 /* Hangs `watch` into a run, or takes it out (NULL). */
 void watch_hang(struct run *run, struct watch *watch);
 
-/* Parameters, masters, slots and tables; before run_step. */
+/* Shows parameters, masters, slots and rotary tables; to be called before run_step. */
 void watch_start(struct run *run);
-/* Loss and ledger; after run_step. */
+/* Shows the loss and the ledger of random words; to be called after run_step. */
 void watch_end(struct run *run);
 
-/* phases.c */
+/* phases.c and phases_update.c call these as an update goes on. */
 void watch_phase_begin(struct run *run, enum phase phase);
 void watch_phase_end(struct run *run, enum phase phase);
 void watch_reference_scored(struct run *run);
