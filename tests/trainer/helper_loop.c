@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Loops written as text. Holds no expectation. */
+ * Reads loops that are written as text. Holds no expectation. */
 #include "tests/trainer/helper_loop.h"
 
 #include <stdarg.h>

@@ -5,7 +5,7 @@
 
 #include "trainer/loop.h"
 
-/* Names separated by spaces or commas; an unknown name fails the test. */
+/* Reads names that are separated by spaces or commas; an unknown name fails the test. */
 void helper_loop_list(const char *names, struct key_list *out_list);
 
 /* PyTorch's loop: 4 samples in 2 micro-batches, clip at 1, start f0, f(n), LR logged as it is. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Random legal orders for the property tests: any legal order runs, orders with one meaning give
- * one result. Draws by counter from the seed; not part of any training, so not in law 10's table.
+ * Random legal orders for the property tests: any legal order runs, and orders with one meaning
+ * give one result. They are drawn by counter from the seed. They are no part of a training, so they
+ * are not in law 10's table.
+ *
  * Invariant: what comes out passes loop_check. */
 #include "tests/trainer/helper_loop.h"
 
@@ -32,7 +34,7 @@ static void insert_anywhere(struct draw *draw, struct key_list *list, enum phase
     insert(list, draw_below(draw, (uint32_t)list->count + 1), phase);
 }
 
-/* fetch, forward, backward, and now and then another phase among them. */
+/* Writes fetch, forward and backward, and now and then another phase among them. */
 static void draw_micro(struct draw *draw, struct key_list *list) {
     static const enum phase extra[] = {PHASE_ZERO,     PHASE_CLIP,   PHASE_COUNT_UPDATE,
                                        PHASE_SCHEDULE, PHASE_REDUCE, PHASE_UNSCALE,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Whole trainings with few words. */
+ * Opens and steps whole trainings with few words, and says what they left behind. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -63,7 +63,7 @@ double helper_uniform(uint64_t seed, uint64_t index) {
 
 struct ids_writer {
     uint64_t seed;
-    uint32_t next; /* draw */
+    uint32_t next; /* the next draw */
     uint32_t vocab;
     char *at;
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * For tests of whole trainings: configurations from a few words, data sets, opened runs, random
- * numbers, and what a training left behind, as digests. Holds no expectation but that opening and
- * stepping succeed. Failures are cmocka failures. */
+ * numbers, and what a training left behind, as digests. The only expectation in here is that
+ * opening and stepping succeed. Failures are cmocka failures. */
 #ifndef TWINSTEP_TESTS_TRAINER_HELPER_TRAIN_H
 #define TWINSTEP_TESTS_TRAINER_HELPER_TRAIN_H
 
@@ -9,25 +9,27 @@
 #include "tests/data/helper_data.h"
 #include "trainer/run_private.h"
 
-/* The resolved configuration of a scenario with this body of `common` ("task: sft, seed: 3"). */
+/* Resolves a scenario with this body of `common` ("task: sft, seed: 3"). */
 void helper_config(uint64_t steps, struct config *out, const char *format, ...)
     TWINSTEP_PRINTF(3, 4);
 
-/* The data set that the configuration names. */
+/* Opens the data set that the configuration names. */
 void helper_data_open(const struct config *config, struct arena *arena, struct dataset *out);
 
-/* A JSONL file of `samples` pre-tokenised samples of unequal lengths, drawn below `vocab`; every
- * sequence has 4 to `longest` tokens, 2 at least of them labelled. The caller removes the file. */
+/* Writes a JSONL file of `samples` pre-tokenised samples of unequal lengths, drawn below `vocab`;
+ * every sequence has 4 to `longest` tokens, at least 2 of them labelled. The caller removes the
+ * file. */
 void helper_ids_write(enum task task, uint64_t vocab, uint64_t seed, uint32_t samples,
                       uint32_t longest, char out_path[HELPER_PATH_SIZE]);
 
-/* The data set of such a file, which is gone afterwards. */
+/* Opens the data set of such a file, and removes the file. */
 void helper_ids_open(const struct config *config, uint64_t seed, uint32_t samples, uint32_t longest,
                      struct arena *arena, struct dataset *out);
 
-/* The same program on another backend: the module that TWINSTEP_BACKEND names (a file, or auto),
- * put into a configuration; nothing where it is not set. And whether that module lacks its device,
- * said on standard error: main then returns 77. */
+/* Let a program run on another backend. The first puts the module that TWINSTEP_BACKEND names (a
+ * file, or auto) into a configuration, and does nothing where the variable is not set. The second
+ * says whether that module lacks its device, and says so on standard error; main then returns 77.
+ */
 void helper_backend(struct config *config);
 int helper_backend_lacks(void);
 
@@ -35,23 +37,24 @@ void helper_run_open(const struct config *config, const struct dataset *dataset,
                      const struct run_options *options, struct run *out);
 const struct record *helper_step(struct run *run);
 
-/* A small training on drawn ids: one layer, vocabulary 19; `samples` of 4 to 16 tokens. It records
- * tensors and poisons its buffers, and can be stepped 16 times. */
+/* Opens a small training on drawn ids: one layer, vocabulary 19, `samples` of 4 to 16 tokens. It
+ * records tensors and poisons its buffers, and can be stepped 16 times. */
 struct helper_small {
     struct config config;
     struct arena arena;
     struct dataset dataset;
     struct run run;
 };
-/* With this body of `common`, the model aside. */
+/* Does the same with this body of `common`, the model aside. */
 void helper_small_open(struct helper_small *bench, uint32_t samples, const char *format, ...)
     TWINSTEP_PRINTF(3, 4);
 void helper_small_close(struct helper_small *bench);
 
-/* Uniform in [-1, 1), 53 bits; by counter, so every caller can print seed and index. */
+/* Returns a number that is uniform in [-1, 1), of 53 bits. It is drawn by counter, so every caller
+ * can print seed and index. */
 double helper_uniform(uint64_t seed, uint64_t index);
 
-/* What `updates` updates leave behind, by digest. Nothing in it depends on how an update was split
+/* What `updates` updates leave behind, as digests. Nothing in it depends on how an update was split
  * into micro-batches. */
 struct helper_outcome {
     struct digest gradients; /* stored gradients of each update, before clipping, and their norms */
@@ -61,10 +64,10 @@ struct helper_outcome {
     struct digest root;      /* the run's own root */
 };
 
-/* The run must record tensors. */
+/* Steps a run, which must record tensors, and collects its outcome. */
 void helper_outcome_of(struct run *run, uint64_t updates, struct helper_outcome *out);
 
-/* NULL when equal, else the name of the first part that differs. */
+/* Returns the name of the first part that differs, or NULL when both are equal. */
 const char *helper_outcome_gap(const struct helper_outcome *a, const struct helper_outcome *b);
 
 /* Whether this machine has the instruction set, an enum isa of kernels/op.h. */

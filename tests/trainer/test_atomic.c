@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short threads
  * Trainings whose threads race (mode atomic): kinds of sum act alone, one thread repeats itself,
- * and several differ at least once. Which of them is first is nobody's to say, so no single repeat
- * is expected to be equal or different. */
+ * and several threads differ at least once. Nobody can say which thread comes first, so no single
+ * repeat is expected to be equal or different. */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -60,7 +60,8 @@ static struct outcome atomic(unsigned threads, const char *kinds) {
 
 static const char *const kinds[] = {"forward", "weight", "dq", "embedding", "norm"};
 
-/* One thread adds chunks in ascending order: other bits than a chain's, the same every time. */
+/* One thread adds chunks in ascending order. Those are other bits than a chain's, but the same
+ * every time. */
 static void verify_kinds_alone(void **state) {
     (void)state;
     const struct outcome own = trained("numerics: {mode: invariant}");
@@ -87,7 +88,7 @@ static void verify_loss_alone(void **state) {
         assert_true(fabs(own.loss[k] - raced.loss[k]) <= 8 * 0x1p-53 * fabs(own.loss[k]));
 }
 
-/* Every race of every kind stays near. */
+/* Whatever races, the result stays near that of invariant. */
 static void verify_near(void **state) {
     (void)state;
     const struct outcome own = trained("numerics: {mode: invariant}");
@@ -96,7 +97,7 @@ static void verify_near(void **state) {
         assert_true(fabs(own.norm[k] - raced.norm[k]) < 1e-4 * own.norm[k]);
 }
 
-/* Skipped where the machine's threads came in the same order in all tries. */
+/* The test is skipped where the machine's threads came in the same order in all tries. */
 static void verify_races(void **state) {
     (void)state;
     const struct outcome first = atomic(4, "forward, weight, dq, embedding, norm, loss");

@@ -16,12 +16,12 @@
 
 enum { UPDATES = 3, SAMPLES = 6, LAYERS = 2, HIDDEN = 16, HEADS = 4, VOCAB = 19 };
 
-/* 2 updates an epoch, so that update 3 permutes again. */
+/* An epoch has 2 updates, so update 3 permutes again. */
 #define COMMON                                                                                     \
     "task: sft, data: {max_len: 16, seed: 23%s}, init: {seed: 29}, batch: {size: 3, micro: 1}, "   \
     "model: {layers: 2, hidden: 16, heads: 4, kv_heads: 2, mlp: 20, vocab: 19%s}%s"
 
-/* More keys of data, of model, and others; each begins with a comma. */
+/* More keys of data, of model, and of other sections; each begins with a comma. */
 struct words {
     const char *data, *model, *rest;
 };
@@ -48,7 +48,7 @@ static void trained_close(struct trained *t) {
     arena_close(&t->arena);
 }
 
-/* Words of the consumer in the record; -1: the run has no such consumer. */
+/* Returns the consumer's words in the record, or -1 where the run has no such consumer. */
 static int64_t words_of(const struct trained *t, const struct record *record, const char *name) {
     for (uint32_t i = 0; i < t->plan.shape.consumers; i++)
         if (strcmp(t->plan.consumers[i].name, name) == 0) return record->ledger[i][LEDGER_WORDS];

@@ -2,8 +2,8 @@
  * labels: unit
  * Every shipped LR contract trains: what the loop applies and logs are the contract's two columns,
  * bit for bit, and the LR read back from weights and moments is the one applied. The table is made
- * here from the contract, the run from a scenario that names it. Skipped updates, f32 and bf16,
- * several processes, and the words of the loop. */
+ * here from the contract, and the run from a scenario that names it. The cases cover skipped
+ * updates, f32 and bf16, several processes, and the words of the loop. */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -121,7 +121,7 @@ static void check_columns(const struct deal *deal, const struct bench *bench, ui
                  deal->schedule, (uintmax_t)k, group[GROUP_LR_LOGGED], logged);
 }
 
-/* A gap of `most` of the LR applied, or of the peak where the LR is 0. */
+/* Allows a gap of `most` times the LR applied, or times the peak where the LR is 0. */
 static void check_readback(const struct deal *deal, const struct bench *bench, uint64_t k,
                            const double *group, double most) {
     double applied = contract_applied(&bench->plan, k);
@@ -156,7 +156,7 @@ static uint64_t processes_of(const struct contract *contract) {
     return contract->unit == CONTRACT_UNIT_PROCESS ? 2 : 1;
 }
 
-/* The schedule of another family, by its full name. */
+/* A schedule of another family is named by its full name. */
 static void verify_foreign_schedule(void **state) {
     (void)state;
     train_f64(&(struct deal){.contract = contract_find("olmo-core"),
@@ -169,7 +169,7 @@ static void verify_foreign_schedule(void **state) {
                              .words = F64});
 }
 
-/* Each contract with each schedule of its family. */
+/* Trains each contract with each schedule of its family. */
 static void verify_every_schedule(void **state) {
     (void)state;
     size_t count = 0, trained = 0;
@@ -395,8 +395,8 @@ static void validate_golden(void **state) {
 
 /* ---- words ---- */
 
-/* What the walk over the loop says and what the contract's fields mean are the same words; of these
- * contracts, those. */
+/* The walk over the loop and the fields of the contract must give the same words; for these
+ * contracts the words are known. */
 static const struct {
     const char *contract, *applied, *logged;
 } words[] = {

@@ -13,7 +13,8 @@
 #include "tests/trainer/helper_train.h"
 #include "trainer/schema_classes.h"
 
-/* Section schedule of the scenario, and lines of the resolved arm. batch.size 4, batch.micro 2. */
+/* The scenario's section `schedule`, and lines of the resolved arm. batch.size is 4 and batch.micro
+ * 2. */
 static const struct {
     const char *schedule;
     const char *lines[4];
@@ -117,7 +118,7 @@ static void validate_refusals(void **state) {
     arena_close(&arena);
 }
 
-/* The data has other epochs than the contract was told. */
+/* The epochs of the data are not as long as the contract was told. */
 static void validate_epochs(void **state) {
     (void)state;
     struct config config;

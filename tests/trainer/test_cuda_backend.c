@@ -67,8 +67,7 @@ static void train(const struct config *config, const struct dataset *dataset, ui
     run_close(&run);
 }
 
-/* Optimizers whose steps are the backend's, and those that step on the host where its memory lies.
- */
+/* The backend steps some optimizers; others step on the host, where its memory lies. */
 static const char *const optimizers[] = {
     "optimizer: {name: sgd, lr: 0.1, momentum: 0.9, nesterov: true, variant: torch-cpu}",
     "optimizer: {name: lion, lr: 1e-3, weight_decay: 0.1}, numerics: {param: bf16, rounding: "
@@ -113,8 +112,9 @@ static void corroborate_trainings(void **state) {
     }
 }
 
-/* Read back, too: the learning rate, from what the backend wrote. And without records, between
- * which nobody waits. A backend that makes directions itself is given no memory for them. */
+/* The learning rate is read back, too, from what the backend wrote. A run without records has
+ * updates between which nobody waits. A backend that makes directions itself is given no memory for
+ * them. */
 static void corroborate_optimizers(void **state) {
     (void)state;
     for (size_t i = 0; i < 2 * COUNT_OF(optimizers); i++) {
@@ -161,8 +161,9 @@ static void watched_training(struct config *config, struct dataset *dataset) {
 }
 #endif
 
-/* Kernels touch nothing but what the run took from the backend, and two threads never one place
- * without a barrier between them. Also where a norm's blocks lie across tensors (norm: flat). */
+/* Kernels touch nothing but what the run took from the backend, and no two threads touch one place
+ * without a barrier between them. That holds also where a norm's blocks lie across tensors (norm:
+ * flat). */
 static void verify_watched_training(void **state) {
     (void)state;
 #if defined(TWINSTEP_WATCHED)
@@ -210,7 +211,7 @@ static void verify_backend_is_used(void **state) {
     arena_close(&arena);
 }
 
-/* ---- modes fast and deterministic: the twin of a device's library ---- */
+/* ---- modes fast and deterministic, with a stand-in for a device's library ---- */
 
 static void train_with(const char *numerics, struct helper_outcome *out) {
     struct arena arena = ARENA_EMPTY;
@@ -226,9 +227,9 @@ static void train_with(const char *numerics, struct helper_outcome *out) {
     arena_close(&arena);
 }
 
-/* Each switch alone against deterministic, which repeats itself: those that leave something free
- * move bits of the twin, and NaN in what was not written moves none. Through no library the bits
- * are those of invariant. */
+/* Each switch alone is compared with deterministic, which repeats itself. Switches that leave
+ * something free move bits of the stand-in, and NaN in what was not written moves none. Where no
+ * library multiplies, the bits are those of invariant. */
 static void verify_determinism(void **state) {
     (void)state;
     static const struct {
@@ -266,8 +267,8 @@ static void verify_determinism(void **state) {
     }
 }
 
-/* Text from a cache: the CPU's tokens and log-probs, from memory that the backend sees and none
- * else (the watched module refuses what did not come from it). */
+/* Generates text with a cache: the tokens and log-probs are the CPU's, from memory that the backend
+ * sees and from none else (the watched module refuses what did not come from it). */
 static void generate_on(struct config *config, const char *module, uint32_t token[2 * 3],
                         double logp[2 * 3]) {
     static const uint32_t ids[] = {7, 3, 11};

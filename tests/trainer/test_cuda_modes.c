@@ -23,7 +23,7 @@
 #define WATCH TWINSTEP_BACKENDS "/twinstep_backend_watch.so"
 #define KINDS "[forward, weight, dq, embedding, norm, loss]"
 
-/* Heads, widths and lengths that end inside chunks and tiles. */
+/* The heads, widths and lengths end inside chunks and tiles. */
 #define COMMON                                                                                     \
     "data: {max_len: 24}, batch: {size: 2, micro: 1}, clip: {max_norm: 0.5}, "                     \
     "optimizer: {lr: 1e-3}, init: {std: 0.3}, "
@@ -130,7 +130,7 @@ static void verify_atomic(void **state) {
                      raced[i], plain[i]);
 }
 
-/* Kinds that are not raced on keep the bits of invariant. */
+/* Sums of a kind that is not raced on keep the bits of invariant. */
 static void verify_atomic_kinds(void **state) {
     (void)state;
     struct helper_outcome plain, raced;

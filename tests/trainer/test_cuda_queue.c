@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: repro
  * Ops of a phase are queued: the shim runs them when the host waits and not before, and a training
- * that keeps no digest in between has the CPU's bits all the same. Planted: waits that do not wait.
- * No gradient is summed alone. What a watch sees is there. What goes wrong in an op ends the
- * update.
- */
+ * that keeps no digest in between has the CPU's bits all the same. Waits that do not wait are
+ * planted and must be seen. No gradient is summed alone, a watch sees what was written, and what
+ * goes wrong in an op ends the update. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -62,7 +61,7 @@ struct bench {
     struct run run;
 };
 
-/* `module` NULL: the CPU. */
+/* `module` NULL stands for the CPU. */
 static void bench_configure(struct bench *bench, size_t training, const char *module) {
     helper_config(UPDATES, &bench->config, "%s", trainings[training].body);
     if (module != NULL) {
@@ -127,9 +126,9 @@ static void corroborate_queued_trainings(void **state) {
 static struct {
     const struct backend *real;
     size_t calls, forgotten;
-    enum phase phase; /* that runs; PHASE_TOTAL: none */
-    size_t in_phase;  /* waits since it began, or since the last one ended */
-    char name[32];    /* of the forgotten one */
+    enum phase phase; /* the phase that runs; PHASE_TOTAL: none */
+    size_t in_phase;  /* waits since the phase began, or since the last one ended */
+    char name[32];    /* name of the phase with the wait that was left out */
 } waits;
 
 static enum status forgetful_wait(void) {
@@ -146,7 +145,7 @@ static void note_phase(void *context, enum phase phase, int ended) {
     waits.in_phase = 0;
 }
 
-/* One update with its `forgotten`-th wait left out; how many there are. */
+/* Runs one update with its `forgotten`-th wait left out, and counts how many waits there are. */
 static size_t train_forgetfully(size_t training, size_t forgotten, struct digest *out) {
     struct bench bench;
     struct run *const run = &bench.run;
@@ -166,10 +165,10 @@ static size_t train_forgetfully(size_t training, size_t forgotten, struct digest
     return waits.calls;
 }
 
-/* Left out one by one: what the host reads next is not there. That is so behind the reference's
- * and the policy's forward of both micro-batches, behind a backward whose batch the next fetch
- * overwrites, behind a clip's sums and behind the digests of the record. (Behind the others nothing
- * is queued, or the next wait comes before the host looks.) */
+/* Waits are left out one by one, and then what the host reads next is not there. That is seen
+ * behind the reference's and the policy's forward of both micro-batches, behind a backward whose
+ * batch the next fetch overwrites, behind a clip's sums and behind the digests of the record.
+ * Behind the other waits nothing is queued, or the next wait comes before the host looks. */
 static void verify_forgotten_waits_show(void **state) {
     static const char expected[] =
         "forward 0; forward 1; backward 0; forward 0; forward 1; clip 0; "
@@ -245,8 +244,9 @@ static void counted_scale(const struct op_call *call, const struct scale_args *a
     kinds.real->scale(call, args);
 }
 
-/* Zeros of accumulators and of gradients; compute copies, parameters before the update, masters and
- * first moments before the step; a gradient; its clip. */
+/* One call each serves all tensors: for zeros of accumulators and of gradients, for compute copies,
+ * for parameters before the update, for masters and first moments before the step, for a gradient,
+ * and for its clip. */
 static void verify_tensors_are_one_call(void **state) {
     (void)state;
     const struct run_options options = {.readback = 1, .steps = UPDATES};
@@ -348,7 +348,8 @@ static struct digest watch_training(size_t training, const char *module, size_t 
     return all;
 }
 
-/* But of the last training, whose gradients hold NaN: their sign is the hardware's. */
+/* Views must be equal, but not those of the last training, whose gradients hold NaN: the sign of a
+ * NaN is the hardware's. */
 static void corroborate_watched_trainings(void **state) {
     (void)state;
     for (size_t i = 0; i + 1 < COUNT_OF(trainings); i++) {

@@ -169,8 +169,8 @@ static void validate_differences(void **state) {
     arena_close(&arena);
 }
 
-/* Products that a library had no way for, from a trace's array to a sentence; counts that cannot be
- * are refused. */
+/* Writes products that a library had no way for from a trace's array into a sentence. Counts that
+ * cannot be are refused. */
 static void validate_products(void **state) {
     (void)state;
     const double no = (double)NAN;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * By what an update divided its micro-batches, read back from one run: every kind of loss.divisor,
- * both tasks, with and without a moment, clipped and not, must read as what its definition makes of
- * the label tokens counted here; and where the numbers cannot tell, the reading says so. */
+ * By which number an update divided its micro-batches, read back from one run: every loss.divisor,
+ * in both tasks, with and without a moment, clipped and not, must read as its definition makes it
+ * of the label tokens counted here. Where the numbers cannot tell, the reading says so. */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -71,7 +71,7 @@ static const struct kind_case {
     {DIVISOR_MICROS_BY_TOKENS, "loss: {divisor: micros-by-tokens}", 0},
 };
 
-/* Label tokens or pairs by micro-batch, real tokens, sequences whose first token is labelled. */
+/* Holds label tokens or pairs by micro-batch, real tokens, and labelled first tokens. */
 struct counted {
     double own[MICROS], tokens[MICROS], opens;
 };
@@ -109,7 +109,7 @@ struct training {
     struct counted counted;
 };
 
-/* Update `update` of the configuration, read back. */
+/* Trains update `update` of the configuration and reads it back. */
 static void training_open(const char *text, uint64_t update, struct training *out) {
     memset(out, 0, sizeof *out);
     helper_config(8, &out->config, "%s", text);
@@ -139,7 +139,7 @@ static void training_close(struct training *training) {
     arena_close(&training->arena);
 }
 
-/* Named are exactly those kinds that say the same numbers. */
+/* Exactly those kinds are named that say the same numbers. */
 static void check_kinds(const struct divisor_reading *reading, const struct counted *counted,
                         enum loss_divisor truth) {
     int named = 0;
@@ -194,7 +194,7 @@ static void corroborate_definitions(void **state) {
         }
 }
 
-/* Where no numbers can tell, or these do not. */
+/* The reading has to say so where no numbers can tell, or where these do not. */
 static const struct mute_case {
     const char *text, *reason;
     uint64_t update;
@@ -228,7 +228,7 @@ static void validate_reasons(void **state) {
     }
 }
 
-/* Two gradients that are one up to a factor, and one of nothing. */
+/* The fit refuses two gradients that are one up to a factor, and a gradient of zeros. */
 static void verify_dependence(void **state) {
     (void)state;
     for (int zero = 0; zero < 2; zero++) {
@@ -247,7 +247,7 @@ static void verify_dependence(void **state) {
     }
 }
 
-/* Both parts of a bound: what the gradients leave over, and what rounding hides in the weights. */
+/* Tests both parts of a bound: what gradients leave over, and what rounding hides in weights. */
 static void verify_bounds(void **state) {
     (void)state;
     struct training t;
@@ -294,7 +294,7 @@ static void verify_bounds(void **state) {
     training_close(&t);
 }
 
-/* A log that tells another clip factor than acted: the kind is found, but for a factor. */
+/* Where the log tells another clip factor than acted, the kind is found but for a factor. */
 static void verify_factor(void **state) {
     (void)state;
     struct training t;
@@ -312,7 +312,7 @@ static void verify_factor(void **state) {
     training_close(&t);
 }
 
-/* One micro-batch is the update: all kinds say the same. What leaks is divided by its own. */
+/* All kinds say the same of a single micro-batch. What leaked in is divided by its own count. */
 static void validate_shapes(void **state) {
     (void)state;
     struct training t;
@@ -342,7 +342,7 @@ static void validate_shapes(void **state) {
     training_close(&t);
 }
 
-/* Link options put it in measure_begin's place: how often somebody began to measure an update. */
+/* Linked in the place of measure_begin, this counts how often an update begins to be measured. */
 static int begun;
 void __real_measure_begin(struct run *run);
 void __wrap_measure_begin(struct run *run);
@@ -351,7 +351,7 @@ void __wrap_measure_begin(struct run *run) {
     __real_measure_begin(run);
 }
 
-/* More gradients than are kept: an update that is not trained is not measured, either. */
+/* Too many gradients to keep are refused, and an update that is not trained is not measured. */
 static void verify_too_many(void **state) {
     (void)state;
     static const struct run_options options = {.steps = 8, .readback = 1};

@@ -113,7 +113,7 @@ static void verify_updates_draw_anew(void **state) {
     assert_true(some.loss[0] != some.loss[1] && some.loss[1] != some.loss[2]);
 }
 
-/* Mutant 68: the forward is the same, the gradient is of another one. */
+/* Mutant 68: the forward is the same, but the gradient is that of another forward. */
 static void verify_redrawn_recomputation(void **state) {
     (void)state;
     const struct outcome kept = train(TASK_DPO, "batch: {size: 8, micro: 4}, dropout: {residual: "

@@ -51,7 +51,7 @@ static void train(const char *text, const char *reference, struct helper_outcome
     arena_close(&arena);
 }
 
-/* Rows of helper_ids_write. */
+/* Reads the rows that helper_ids_write wrote. */
 static void pairs_text(char out[TEXT_SIZE]) {
     char path[HELPER_PATH_SIZE];
     helper_ids_write(TASK_DPO, 19, 7, SAMPLES, 16, path);
@@ -63,7 +63,7 @@ static void pairs_text(char out[TEXT_SIZE]) {
     unlink(path);
 }
 
-/* The rows again with log-probs at their ends. */
+/* Writes the rows again, with log-probs at their ends. */
 static void add_references(const char *text, const double (*reference)[2], char out[TEXT_SIZE]) {
     size_t used = 0;
     for (size_t row = 0; row < SAMPLES; row++) {

@@ -20,7 +20,8 @@
 #include "tests/trainer/helper_train.h"
 #include "trainer/schema_classes.h"
 
-/* Between them: DPO and SFT, both families, f32 and bf16, invariant, shuffled and shaped. */
+/* Between them these scenarios cover DPO and SFT, both families, f32 and bf16, and modes invariant,
+ * shuffled and shaped. */
 static const char *const scenarios[] = {"lr-set-before-step", "grad-accum-mean-of-means",
                                         "rope-table-bf16",    "adamw-decay",
                                         "confounded",         "library-small-vs-large-batch"};

@@ -12,7 +12,7 @@
 #define INVARIANCE_UPDATES 2
 #define INVARIANCE_FAMILIES 16
 
-/* task, family, head, compute dtype: bits 3 to 0 of the number. */
+/* Bits 3 to 0 of the number choose task, family, head and compute dtype. */
 struct family {
     char key[64];
     struct config config;
@@ -39,7 +39,7 @@ static inline void family_close(struct family *family) {
     arena_close(&family->arena);
 }
 
-/* Must move no bit. */
+/* What is in here must move no bit. */
 struct shape {
     uint64_t micro;
     enum batch_layout layout;

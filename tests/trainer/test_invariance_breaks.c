@@ -56,7 +56,7 @@ static void order_by_layout(struct batch *batch) {
         batch->canonical_label[i] = i;
 }
 
-/* The batch seen as its call `c` alone; its lists lie within those of the call order. */
+/* Gives the batch as its call `c` alone; its lists lie within those of the call order. */
 static struct batch one_call(const struct batch *batch, uint32_t c, uint32_t *labels) {
     struct batch part = *batch;
     const struct batch_call *call = &batch->calls[c];
@@ -93,7 +93,8 @@ static void backward_per_call(struct driver *driver) {
     }
 }
 
-/* total += accumulator, accumulator = +0: what adding finished .grads does. f32 accumulation. */
+/* Adds the accumulator to `total` and clears it, which is what adding finished .grads does.
+ * Accumulation is f32. */
 static void fold_chains(struct driver *driver) {
     struct run *run = &driver->run;
     for (uint32_t i = 0; i < run->owner_count; i++) {
@@ -168,7 +169,7 @@ static void unshare_uses(struct run *run) {
     }
 }
 
-/* Gradients of update 1 with the break. */
+/* Computes the gradients of update 1 with the break. */
 static void broken_gradients(struct driver *driver, struct digest *out) {
     struct run *run = &driver->run;
     struct digest_stream stream;
@@ -210,7 +211,7 @@ static void shape_gradients(const struct family *family, enum break_kind kind, u
     arena_close(&driver.arena);
 }
 
-/* Gradients of update 1 as run_step leaves them. */
+/* Computes the gradients of update 1 as run_step leaves them. */
 static void own_gradients(const struct family *family, struct digest *out) {
     struct config config = family->config;
     struct shape shape = shape_of(0, ISA_AUTO);
@@ -234,7 +235,7 @@ struct tally {
     uint32_t shapes, differing, groups;
 };
 
-/* Over 24 shapes; SFT has one layout, so 12. */
+/* Goes over 24 shapes; SFT has one layout, so it has 12. */
 static struct tally tally_break(const struct family *family, enum break_kind kind,
                                 struct digest *out_first) {
     struct digest seen[SHAPES];
@@ -276,7 +277,7 @@ static void check_family(uint32_t number) {
     family_close(&family);
 }
 
-/* Tied OLMo-2, DPO and SFT, f32 and bf16 compute. */
+/* The model is a tied OLMo-2, for DPO and SFT, with f32 and bf16 compute. */
 static void verify_breaks_are_seen(void **state) {
     (void)state;
     static const uint32_t families[] = {2, 3, 10, 11};

@@ -19,7 +19,8 @@
 
 #define GOLDEN "tests/golden/roots.txt"
 
-/* One sample per micro-batch, separate, padded as long as the longest, one thread. */
+/* The near shape: one sample per micro-batch, separate, padded as long as the longest, one thread.
+ */
 static struct shape reference_shape(void) {
     return shape_of(0, ISA_AUTO);
 }
@@ -29,8 +30,8 @@ static void reference_outcome(const struct family *family, struct helper_outcome
     family_outcome(family, &shape, out);
 }
 
-/* Micro-batches of 8, 4 or 2, concatenated, +7 or packed; v3 where there is v4; two threads once.
- */
+/* The far shape: micro-batches of 8, 4 or 2, concatenated, +7 or packed; v3 where there is v4; two
+ * threads once. */
 static struct shape far_shape(uint32_t number) {
     const enum isa other = helper_has_isa(ISA_V3) ? ISA_V3 : ISA_BASE;
     return shape_of((3 - number / 3 % 3) | 4 | (number % 2 == 0 ? 8 : 24) | (number == 0 ? 32 : 0),

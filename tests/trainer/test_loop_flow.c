@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
  * What orders mean: numbers of orders and dataflows, pairs that must and must not agree, and random
- * orders. Prints the counts that design section 5 promises. */
+ * orders. Prints the numbers of orders and of dataflows. */
 #include "trainer/loop.h"
 
 #include <stdarg.h>
@@ -49,7 +49,7 @@ static void census_visit(struct census *census) {
     loop_signature_of(&census->config, &census->seen[census->legal++]);
 }
 
-/* Every permutation of the items from `first` on. */
+/* Visits every permutation of the items from `first` on. */
 static void census_permute(struct census *census, uint32_t first) {
     struct key_list *list = &census->config.loop.update;
     if (first == list->count) {
@@ -80,8 +80,8 @@ static const struct census_case {
     enum phase before, after;
     uint32_t orders, legal, flows;
 } census_cases[] = {
-    /* The five tail phases: log, count and schedule in 6 orders, optimize before or after schedule.
-     * 12 is what an independent prototype counted (style guide, section 3). */
+    /* The five tail phases: log, count and schedule stand in 6 orders, optimize before or after
+     * schedule. A prototype that was written independently of this program counted the same 12. */
     {"optimize log count schedule zero", PHASE_OPTIMIZE, PHASE_ZERO, 120, 60, 12},
     /* With zero before optimize too, the gradient that optimize sees doubles the meanings. */
     {"optimize log count schedule zero", PHASE_TOTAL, PHASE_TOTAL, 120, 120, 24},

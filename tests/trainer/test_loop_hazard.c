@@ -25,7 +25,7 @@ static const struct word_case {
 } word_cases[] = {
     {HF, 0, 1, 0, 0, START_F0, LOGGED_CURRENT, "f(k-1)", "f(k-1)"},
     {H17, 0, 1, 0, 0, START_F0, LOGGED_CURRENT, "f(k)", "f(k)"},
-    /* open-instruct's dpo_tune_cache: logs after schedule. The columns of H17 agree. */
+    /* open-instruct's dpo_tune_cache logs after schedule, so its logged column is that of H17. */
     {"clip optimize count schedule log zero", 0, 1, 0, 0, START_F0, LOGGED_CURRENT, "f(k-1)",
      "f(k)"},
     {HF, 0, 1, 0, 0, START_BASE, LOGGED_CURRENT, "base at k=1, then f(k-1)",
@@ -79,8 +79,9 @@ static void validate_words(void **state) {
     }
 }
 
-/* The phrase in numbers, by running the phases' own definition: n is advanced by count alone, LR is
- * set by schedule alone. 2000 random orders, 6 updates, 1 to 9 micro-batches. */
+/* Holds the phrase against numbers, by running the phases' own definition: n is advanced by count
+ * alone, and the LR is set by schedule alone. 2000 random orders, 6 updates, 1 to 9 micro-batches.
+ */
 #define NO_COUNTER (-1e9)
 
 struct shadow {

@@ -56,8 +56,9 @@ static void corroborate_factors(void **state) {
 
 enum { KNOWN_PAIRS = 8, KNOWN_MICRO = 2 };
 
-/* First loss with weights that training has not touched: of sft by the log-probs that `update` with
- * micro-batches of one sample records, of dpo ln 2 times what the divisor leaves. */
+/* The first loss, with weights that training has not touched, is known: for sft from the log-probs
+ * that `update` with micro-batches of one sample records, for dpo as ln 2 times what the divisor
+ * leaves. */
 struct known {
     double term[KNOWN_PAIRS];   /* -log-prob of sample s, in the order of the update */
     double labels[KNOWN_PAIRS]; /* label tokens */
@@ -232,7 +233,7 @@ static void validate_weighted_metrics(void **state) {
     assert_true(fabs(got - expected / all) <= 1e-14 * fabs(got));
 }
 
-/* Equal pairs per rank: dpo cannot show the bug. Unequal tokens: sft can. */
+/* With equal pairs per rank dpo cannot show the bug; with unequal tokens sft can. */
 static void verify_ranks(void **state) {
     (void)state;
     for (size_t t = 0; t < COUNT_OF(tasks); t++) {
@@ -250,8 +251,8 @@ static void verify_ranks(void **state) {
     }
 }
 
-/* Ratio of an underscaled short window's gradient to that of one divided by its own micro-batches:
- * r / a, here 2 / 4 and 3 / 4 (the quotient of the coefficients is then rounded). */
+/* The gradient of an underscaled short window, over that of one divided by its own micro-batches,
+ * is r / a: here 2 / 4 and 3 / 4. The quotient of the coefficients is then rounded. */
 static void verify_underscaled(void **state) {
     (void)state;
     static const struct {
@@ -287,7 +288,7 @@ static void verify_underscaled(void **state) {
 static const char *const divisors[] = {"update", "mean-of-means", "sum-of-means",
                                        "update-and-micros"};
 
-/* The change that one update from the initial weights makes, at a place in the data. */
+/* Finds the change that one update from the initial weights makes, at a place in the data. */
 static size_t change_at(const char *task, const char *divisor, const char *tail,
                         struct sampler_state at, double *out, double *out_loss) {
     struct helper_small bench;
@@ -317,8 +318,8 @@ static size_t change_at(const char *task, const char *divisor, const char *tail,
 
 enum { ELEMENTS = 8192 };
 
-/* What leaks is the gradient of the epoch's rest, as a loop divides that takes its window for a
- * full one; where no number of micro-batches divides, as that of a kept rest. */
+/* What leaks is the gradient of the epoch's rest as a loop divides it that takes its window for a
+ * full one. Where no number of micro-batches divides, it is that of a rest that is kept. */
 static void corroborate_leak(void **state) {
     (void)state;
     static double leaked[ELEMENTS], rest[ELEMENTS], first[ELEMENTS];
@@ -460,7 +461,7 @@ static void verify_invariance(void **state) {
         }
 }
 
-/* A fork in the middle of an epoch and at its end, where the leaked window is still to run. */
+/* Forks in the middle of an epoch and at its end, where the leaked window is still to run. */
 static void verify_snapshot(void **state) {
     (void)state;
     static const char *const tails[] = {"keep", "leak"};

@@ -144,7 +144,7 @@ static void verify_library(void **state) {
     }
 }
 
-/* One call holds both sides: a library is handed the rows of both. */
+/* One call holds both sides, so a library is handed the rows of both. */
 static void verify_library_concatenated(void **state) {
     (void)state;
     struct blas blas;

@@ -41,8 +41,8 @@ static void check_family(uint32_t number, const char *params) {
     family_close(&family);
 }
 
-/* DPO, Llama, tied, bf16; SFT, OLMo-2, untied, f32. The parameters' digest is the same in every
- * build. */
+/* The trainings are DPO with a tied Llama in bf16 and SFT with an untied OLMo-2 in f32. The
+ * parameters' digest is the same in every build. */
 static void verify_shapes(void **state) {
     (void)state;
     check_family(7, "73f05262c7df8ecf70ef32c7f648aa16d9e7f92c1ebcf7a3e04234bdb4cf0e01");

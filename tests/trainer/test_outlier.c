@@ -51,7 +51,8 @@ static void validate_std_mean(void **state) {
     }
 }
 
-/* A window of 8: no judgement before 4 updates; then at most sigma deviations above the mean. */
+/* In a window of 8 nothing is judged before 4 updates; then an update may lie at most sigma
+ * deviations above the mean. */
 static void validate_rule(void **state) {
     (void)state;
     static const struct {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * One weight one unit in the last place off: exactly that weight, by exactly that much, in every
- * dtype; the forward sees it, the reference model does not; and what it refuses. */
+ * A perturbation of one unit in the last place moves exactly the named weight, by exactly that
+ * much, in every dtype. The forward sees it and the reference model does not. What cannot be a
+ * weight's name is refused. */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -43,7 +44,7 @@ static void close_twins(struct twins *twins) {
     arena_close(&twins->arena);
 }
 
-/* Weights that differ, and the distance of the points. */
+/* Counts the weights that differ, and measures the distance of the points. */
 static uint32_t count_moved(struct twins *twins, double *out_distance) {
     static double a[65536], b[65536];
     const size_t count = point_count(&twins->run[0]);
@@ -81,7 +82,7 @@ static void validate_unit(void **state) {
     }
 }
 
-/* The default place: every training sees it in its first forward. */
+/* Every training sees the default place in its first forward. */
 static void verify_seen(void **state) {
     (void)state;
     static const char *const cases[] = {

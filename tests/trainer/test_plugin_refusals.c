@@ -136,7 +136,8 @@ static void validate_environment(void **state) {
     assert_true(tiny * 0.5f == 0x1p-141f);
 }
 
-/* The sound ones of the same sources are loaded: nothing above is refused for another reason. */
+/* The sound modules of the same sources are loaded, so nothing above is refused for another reason.
+ */
 static void validate_sound(void **state) {
     (void)state;
     static const char *const names[] = {"signum", "trapezoid", "signum_again", "optim_nothing",

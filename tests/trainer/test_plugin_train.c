@@ -49,7 +49,7 @@ static void bench_close(struct bench *bench) {
 #define AGAIN "name: signum, sign: false, module: " TWINSTEP_PLUGINS "/signum_again.so"
 #define TRAPEZOID "name: trapezoid, module: " TWINSTEP_PLUGINS "/trapezoid.so"
 
-/* Two trainings that must be one; returns how often the read-back said something. */
+/* Steps two trainings that must be one; returns how often the read-back said something. */
 static int same_bits(const char *a_words, const char *b_words) {
     struct bench a, b;
     int read = 0;
@@ -96,7 +96,7 @@ static void corroborate_optimizer(void **state) {
         }
 }
 
-/* Built with other flags it is another file, and the same optimizer. */
+/* A module that was built with other flags is another file, but the same optimizer. */
 static void verify_flags_move_no_bit(void **state) {
     (void)state;
     same_bits("optimizer: {" SIGNUM ", lr: 3e-3, weight_decay: 0.1}",
@@ -268,7 +268,7 @@ static void put_file(const char *module, const char *as) {
     assert_int_equal(fclose(to), 0);
 }
 
-/* dlopen would hand out the old code for the new file: same name. */
+/* dlopen would hand out the old code for a new file of the same name. */
 static void validate_rebuilt_while_open(void **state) {
     (void)state;
     char folder[] = "/tmp/twinstep-plugin-XXXXXX";

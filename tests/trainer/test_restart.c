@@ -93,7 +93,7 @@ static void verify_all_restored(void **state) {
     }
 }
 
-/* In the order of the loop, not of the phases' numbers. */
+/* Phases are asked in the order of the loop, not of their numbers. */
 static const char *first_phase(struct bench *a, const struct record *x, const struct record *y) {
     static const enum phase order[] = {PHASE_FETCH,   PHASE_FORWARD, PHASE_BACKWARD,
                                        PHASE_UNSCALE, PHASE_CLIP,    PHASE_OPTIMIZE};
@@ -193,7 +193,7 @@ static const struct {
     {SCALED ", rng: {kind: torch}", "[schedule, optimizer, data, scaler]", lose_offset},
 };
 
-/* Up to the streams' own bytes, which a run without a restart does not have. */
+/* Compares states up to the streams' own bytes, which a run without a restart does not have. */
 static void verify_by_hand(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(by_hand); i++) {

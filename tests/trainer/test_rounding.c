@@ -171,8 +171,8 @@ static void verify_fp8_masters(void **state) {
     assert_true(drawn.survival > 0.001 && drawn.words > 0);
 }
 
-/* The number of each weight: stream rounding at its role, layer, update and index (law 15). The
- * step is p - lr g of torch.optim.SGD, each operation rounded to f32. */
+/* The number of each weight is drawn from stream rounding at its role, layer, update and index (law
+ * 15). The step is p - lr g of torch.optim.SGD, each operation rounded to f32. */
 static void corroborate_draws(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;
@@ -209,7 +209,8 @@ static void corroborate_draws(void **state) {
     arena_close(&arena);
 }
 
-/* Codes that follow each other are one step apart, over every binade, zero and both signs. */
+/* Values of two codes that follow each other are one step apart, over every binade, zero and both
+ * signs. */
 static void validate_fp8_distances(void **state) {
     (void)state;
     static const struct {

@@ -45,7 +45,7 @@ static void bench_close(struct bench *bench) {
     arena_close(&bench->arena);
 }
 
-/* The loss of `pairs` pairs that are all at ln 2: an f64 chain, divided once (law 5). */
+/* Returns the loss of `pairs` pairs that are all at ln 2: an f64 chain, divided once (law 5). */
 static double chain_of_ln2(uint32_t pairs) {
     double sum = 0.0;
     for (uint32_t i = 0; i < pairs; i++)

@@ -119,7 +119,8 @@ static void trace_of(const char *words, const char *more, struct trace *out) {
     bench_close(&bench);
 }
 
-/* The first update, from 1, after which the trainings are no longer equal; 0: they are. */
+/* Returns the first update, counted from 1, after which the trainings are no longer equal, or 0
+ * where they stay equal. */
 static int first_gap(const struct trace *a, const struct trace *b) {
     for (int k = 0; k < UPDATES; k++)
         if (memcmp(a->root[k], b->root[k], DIGEST_BYTES) != 0) return k + 1;
@@ -248,7 +249,7 @@ static void validate_clipping(void **state) {
     assert_true(fabs(other.norm[0] / plain.norm[0] - 1.0) < 1e-14);
 }
 
-/* Norms of bf16 gradients in bf16, as torch's. */
+/* Norms of bf16 gradients are computed in bf16, as torch does. */
 static void validate_bf16_norm(void **state) {
     (void)state;
     struct trace plain, other;
@@ -285,7 +286,8 @@ static void verify_form(void **state) {
     assert_true(differ > 0);
 }
 
-/* Per micro-batch (accelerate #641) is the loop's: norm(clip sum) is not clip(norm sum). */
+/* Clipping per micro-batch (accelerate issue 641) is a matter of the loop: the norm of a clipped
+ * sum is not the clipped norm of a sum. */
 static void validate_clip_per_micro_batch(void **state) {
     (void)state;
     struct trace plain, other;

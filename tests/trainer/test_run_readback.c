@@ -40,19 +40,19 @@ static void bench_close(struct bench *bench) {
     arena_close(&bench->arena);
 }
 
-/* f(n) of the linear schedule without warm-up, as transformers computes it. */
+/* Returns f(n) of the linear schedule without warm-up, as transformers computes it. */
 static double linear(double base, double n, double total) {
     return base * ((total - n) / total);
 }
 
-/* LR applied at update k is f(k - 1 + shift), LR logged f(k - 1 + logged). */
+/* The LR applied at update k is f(k - 1 + shift), and the LR logged is f(k - 1 + logged). */
 static const struct contract {
     const char *update;
     int applied, logged;
 } contracts[] = {
-    {"[clip, optimize, log, count, schedule, zero]", 0, 0},  /* PyTorch's order */
-    {"[clip, optimize, count, schedule, log, zero]", 0, 1},  /* logs after the scheduler moved */
-    {"[count, clip, schedule, optimize, log, zero]", 1, 1},  /* hypothesis 17 */
+    {"[clip, optimize, log, count, schedule, zero]", 0, 0}, /* PyTorch's order */
+    {"[clip, optimize, count, schedule, log, zero]", 0, 1}, /* logs after the scheduler moved */
+    {"[count, clip, schedule, optimize, log, zero]", 1, 1}, /* counts, then schedules, then steps */
     {"[clip, optimize, schedule, count, log, zero]", -1, 0}, /* schedule before count */
 };
 
@@ -139,8 +139,8 @@ static void verify_readback_admits_ignorance(void **state) {
     bench_close(&bench);
 }
 
-/* Weight decay outside of the gradient: what was configured, also where that is none; NaN where the
- * class keeps it inside. */
+/* Weight decay outside of the gradient reads as what was configured, also where that is none. It is
+ * NaN where the class keeps the decay inside. */
 static void verify_decay(void **state) {
     (void)state;
     static const struct {
@@ -171,7 +171,8 @@ static void verify_decay(void **state) {
     }
 }
 
-/* The gradient that the moments took in: after clipping, unless the clip went to a copy. */
+/* The gradient that the moments took in is the one after clipping, unless the clip went to a copy.
+ */
 static void verify_taken(void **state) {
     (void)state;
     static const struct {

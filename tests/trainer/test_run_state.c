@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: repro unit short
- * The state law (design section 4): a training that was stopped, copied, restored or forked into
+ * The state law (trainer/run.h): a training that was stopped, copied, restored or forked into
  * another run goes on with the bits of one that never stopped, at every update; the state holds no
- * pointer, so two runs at different addresses hold equal bytes. With accumulation, clipping,
- * schedule, masters, stale gradients, cached and live references and shuffled sums. */
+ * pointer, so two runs at different addresses hold equal bytes. The trainings have accumulation,
+ * clipping, schedules, masters, stale gradients, cached and live references and shuffled sums. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -64,7 +64,7 @@ static void subject_config(const struct subject *subject, struct config *out) {
     helper_config(UPDATES, out, "%s, data: {max_len: 16}, init: {std: 0.3}", words);
 }
 
-/* Everything an update leaves: state bytes and the record's fixed part. */
+/* Collects everything that an update leaves: state bytes and the record's fixed part. */
 struct trail {
     unsigned char *state[UPDATES + 1];
     double reals[UPDATES + 1][RECORD_REALS];
@@ -133,8 +133,8 @@ static void bench_close(struct bench *bench) {
     arena_close(&bench->arena);
 }
 
-/* Another run, opened while the first is open, so at other addresses; and with buffers that held
- * NaN, which must leave no trace. */
+/* Steps another run, which is opened while the first is open and so lies at other addresses, and
+ * whose buffers held NaN, which must leave no trace. */
 static void verify_equal_bytes_elsewhere(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(subjects); i++) {
@@ -153,7 +153,7 @@ static void verify_equal_bytes_elsewhere(void **state) {
     }
 }
 
-/* Back to each update from the end: scratch and caches hold what came later. */
+/* Goes back to each update from the end, while scratch and caches hold what came later. */
 static void verify_restore_goes_on(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(subjects); i++) {

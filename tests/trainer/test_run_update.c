@@ -52,7 +52,7 @@ static float *final_norm(struct run *run) {
     return (float *)run_at(run, run->layout.tensor[row].param);
 }
 
-/* Bytes of everything that optimize writes. */
+/* Collects the bytes of everything that optimize writes. */
 static void weights_digest(struct run *run, struct digest *out) {
     struct digest_stream stream;
     digest_stream_init(&stream, "weights");
@@ -177,7 +177,7 @@ static void verify_no_skip_spreads(void **state) {
 
 /* ---- gradients that are carried (law 4) ---- */
 
-/* Accumulators of one micro-batch alone, in `out` by owner and use. */
+/* Computes the accumulators of one micro-batch alone, into `out` by owner and use. */
 struct chains {
     float *use[64][2];
 };
@@ -213,8 +213,9 @@ static void chains_update(struct run *run, struct chains *chains) {
     memset(&run_head(run)->window, 0, sizeof run_head(run)->window);
 }
 
-/* Update 2's stored gradient, before clipping: use 1 starts from update 1's clipped gradient, the
- * other use from +0. Twin A trains; B is restored to A's state after update 1 and done by hand. */
+/* In update 2's stored gradient, before clipping, use 1 starts from update 1's clipped gradient and
+ * the other use from +0. Run A trains; run B is restored to A's state after update 1, and its
+ * update is done by hand. */
 static void verify_gradient_carries(void **state) {
     (void)state;
     struct bench a, b;
@@ -244,8 +245,9 @@ static void verify_gradient_carries(void **state) {
     bench_close(&b);
 }
 
-/* grad_accumulate: storage. One micro-batch: as wide. More: each element is off by the roundings of
- * 3 micro-batches, at most 3 half units of bf16 of the largest partial sum, and some are off. */
+/* grad_accumulate `storage`: with one micro-batch it is as wide. With more, each element is off by
+ * the roundings of 3 micro-batches, at most 3 half units of bf16 of the largest partial sum, and
+ * some elements are off. */
 static void verify_rounding_per_micro(void **state) {
     (void)state;
     static const char *const shapes[] = {"batch: {size: 6, micro: 6}",
@@ -366,7 +368,7 @@ static void verify_record(void **state) {
     }
 }
 
-/* A DPO record's rewards and a SFT loss, from the log-probs of the model itself. */
+/* Computes a DPO record's rewards and an SFT loss from the log-probs of the model itself. */
 static void verify_loss_by_hand(void **state) {
     (void)state;
     struct bench bench;

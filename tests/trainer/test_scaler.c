@@ -134,7 +134,7 @@ static void verify_exact_in_f32(void **state) {
     assert_true(late.coefficient[0] < none.coefficient[0] / 1000.0);
 }
 
-/* GradScaler.step() unscales what nobody unscaled. */
+/* An optimizer unscales what phase `unscale` did not, as GradScaler.step() does. */
 static void verify_optimizer_unscales(void **state) {
     (void)state;
     struct outcome none, scaled;

@@ -69,7 +69,8 @@ static void verify_layout(void **state) {
     }
 }
 
-/* A trace of one run that was stepped twice; states after 1 and 2, the second as given. */
+/* Writes a trace of one run that was stepped twice, with states after 1 and 2; `swap` chooses the
+ * second one. */
 static void write_trace(const char *path, struct run *run, const struct trace_snapshot_plan *plan,
                         int swap) {
     struct arena arena = ARENA_EMPTY;

@@ -84,7 +84,7 @@ static void check_mapping(const struct mapping *mapping, const struct digest *go
     }
 }
 
-/* Else a wrong mapping would not be seen. */
+/* Without this difference a wrong mapping would not be seen. */
 static void check_distinct(const struct digest *first, const struct digest *second) {
     for (int i = 1; i <= UPDATES; i++)
         for (int j = 1; j <= UPDATES; j++) {
@@ -93,7 +93,7 @@ static void check_distinct(const struct digest *first, const struct digest *seco
         }
 }
 
-/* Three updates an epoch. */
+/* An epoch has three updates. */
 static const struct mapping data_mappings[] = {
     {"rng: {data: advance 2 at 3}", {1, 2, 5, 6, 7, 8, 9, 10}},
     {"rng: {data: 'advance 1 at 1, advance 1 at 1, advance 1 at 4'}", {3, 4, 5, 7, 8, 9, 10, 11}},
@@ -235,7 +235,7 @@ static const struct mapping torch_mappings[] = {
     {"rng: {kind: torch}, resume: {after: 4, restores: [rng]}", {1, 2, 3, 4, 5, 6, 7, 8}},
 };
 
-/* The format's numbers are words of the offset; a format without any ignores them. */
+/* The numbers in the format are words of the offset; a format without any ignores them. */
 static void fill_words(const char *format, uint64_t words, char *out, size_t size) {
     size_t used = 0;
     uint64_t number = words;
@@ -352,7 +352,7 @@ static void arms_configs(const char *common, const char *a, const char *b, struc
     arena_close(&arena);
 }
 
-/* A swap gives each arm the other's masks; a second one leaves no trace, not even in the state. */
+/* A swap gives each arm the other's masks. A second swap leaves no trace, not even in the state. */
 static void verify_swaps(void **state) {
     (void)state;
     static struct trail alone[2], swapped[2];
