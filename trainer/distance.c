@@ -53,32 +53,16 @@ double distance_squares(struct span a, struct span b, size_t count) {
     return sum_blocks_close_f64(&blocks);
 }
 
-static size_t changed_wide(const unsigned char *a, const unsigned char *b, size_t count) {
-    size_t changed = 0;
-    for (size_t i = 0; i < count; i++) {
-        uint64_t x, y;
-        memcpy(&x, a + i * sizeof x, sizeof x);
-        memcpy(&y, b + i * sizeof y, sizeof y);
-        changed += x != y;
-    }
-    return changed;
-}
-
-static size_t changed_narrow(const unsigned char *a, const unsigned char *b, size_t count) {
-    size_t changed = 0;
-    for (size_t i = 0; i < count; i++) {
-        uint32_t x, y;
-        memcpy(&x, a + i * sizeof x, sizeof x);
-        memcpy(&y, b + i * sizeof y, sizeof y);
-        changed += x != y;
-    }
-    return changed;
-}
-
 size_t distance_changed(const void *a, const void *b, enum dtype dtype, size_t count) {
     const unsigned char *x = (const unsigned char *)a, *y = (const unsigned char *)b;
-    return dtype_carrier(dtype) == sizeof(uint64_t) ? changed_wide(x, y, count)
-                                                    : changed_narrow(x, y, count);
+    size_t changed = 0;
+    if (dtype_carrier(dtype) == sizeof(double))
+        for (size_t i = 0; i < count * sizeof(double); i += sizeof(double))
+            changed += memcmp(x + i, y + i, sizeof(double)) != 0;
+    else
+        for (size_t i = 0; i < count * sizeof(float); i += sizeof(float))
+            changed += memcmp(x + i, y + i, sizeof(float)) != 0;
+    return changed;
 }
 
 static int64_t ulp_of(const void *a, const void *b, enum dtype dtype, size_t i) {

@@ -66,27 +66,34 @@ static void copy_params(const struct run *run, unsigned char *out) {
     }
 }
 
+/* Calls `each` for all reals of the record, array by array. */
+static void for_reals(struct run *run, void (*each)(double *values, size_t count)) {
+    struct record *record = &run->record;
+    each(record->reals, RECORD_REALS);
+    for (uint32_t g = 0; g < run->shape.groups; g++)
+        each(record->groups[g], RECORD_GROUPS);
+    for (uint32_t t = 0; t < run->shape.tensors; t++)
+        each(record->tensors[t], RECORD_TENSORS);
+    for (uint32_t m = 0; m < run->shape.micros; m++)
+        each(record->micros[m], RECORD_MICROS);
+}
+
+static void set_nan(double *values, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        values[i] = (double)NAN;
+}
+
 static void clear_record(struct run *run) {
     struct record *record = &run->record;
     struct record_shape shape = run->shape;
-    for (size_t i = 0; i < RECORD_REALS; i++)
-        record->reals[i] = (double)NAN;
+    for_reals(run, set_nan);
     for (size_t i = 0; i < RECORD_INTEGERS; i++)
         record->integers[i] = -1;
     memset(record->digests, 0, sizeof record->digests);
-    for (uint32_t g = 0; g < shape.groups; g++)
-        for (size_t i = 0; i < RECORD_GROUPS; i++)
-            record->groups[g][i] = (double)NAN;
-    for (uint32_t t = 0; t < shape.tensors; t++)
-        for (size_t i = 0; i < RECORD_TENSORS; i++)
-            record->tensors[t][i] = (double)NAN;
     if (shape.tensors > 0)
         memset(record->tensor_digests, 0, shape.tensors * sizeof *record->tensor_digests);
     if (shape.phases > 0) memset(record->phases, 0, shape.phases * sizeof *record->phases);
     if (shape.sites > 0) memset(record->sites, 0, shape.sites * sizeof *record->sites);
-    for (uint32_t m = 0; m < shape.micros; m++)
-        for (size_t i = 0; i < RECORD_MICROS; i++)
-            record->micros[m][i] = (double)NAN;
     for (uint32_t c = 0; c < shape.consumers; c++)
         record->ledger[c][LEDGER_WORDS] = -1;
     for (uint32_t s = 0; s < shape.streams; s++) {
@@ -222,17 +229,6 @@ static void fold_nan(double *values, size_t count) {
         if (isnan(values[i])) values[i] = (double)NAN;
 }
 
-static void fold_record(struct run *run) {
-    struct record *record = &run->record;
-    fold_nan(record->reals, RECORD_REALS);
-    for (uint32_t g = 0; g < run->shape.groups; g++)
-        fold_nan(record->groups[g], RECORD_GROUPS);
-    for (uint32_t t = 0; t < run->shape.tensors; t++)
-        fold_nan(record->tensors[t], RECORD_TENSORS);
-    for (uint32_t m = 0; m < run->shape.micros; m++)
-        fold_nan(record->micros[m], RECORD_MICROS);
-}
-
 enum status measure_end(struct run *run) {
     struct state_head *head = run_head(run);
     struct record *record = &run->record;
@@ -244,7 +240,7 @@ enum status measure_end(struct run *run) {
     ask_moves(run);
     TRY(digest_params(run, &weights));
     TRY(measure_params(run));
-    fold_record(run);
+    for_reals(run, fold_nan);
     memcpy(record->digests[DIGEST_WEIGHTS], weights.byte, DIGEST_BYTES);
     root_lr(record, run->axes.groups, &applied);
     memcpy(record->digests[DIGEST_LR], applied.byte, DIGEST_BYTES);

@@ -94,15 +94,12 @@ static void solve_both(const struct reads_block *sums, double half, struct answe
  * working dtype. */
 static struct answer solve(const struct reads_block *sums, int decayed, double half,
                            enum dtype dtype) {
-    struct answer both = {(double)NAN, (double)NAN, (double)NAN, (double)NAN};
-    struct answer out = both;
-    solve_both(sums, half, &both);
-    if (decayed)
-        out = both;
-    else
+    struct answer out = {(double)NAN, (double)NAN, (double)NAN, (double)NAN};
+    solve_both(sums, half, &out);
+    if (!decayed) {
+        out.lr = out.lr_error = (double)NAN;
         solve_rate(sums, half, &out);
-    out.decay = both.decay;
-    out.decay_error = both.decay_error;
+    }
     out.lr_error += fabs(out.lr) * INPUT_ROUNDINGS * dtype_epsilon(dtype) / 2;
     out.decay_error += fabs(out.decay) * INPUT_ROUNDINGS * dtype_epsilon(dtype) / 2;
     return out;

@@ -34,14 +34,13 @@ static enum status open_weights(struct run *run, struct run_reference *reference
                    &reference->weights));
     enum dtype param = (enum dtype)run->config.numerics.param;
     enum dtype compute = (enum dtype)reference->config.numerics.compute;
-    size_t carrier = dtype_carrier(param);
     for (uint32_t i = 0; i < run->table.count; i++) {
         const struct param_row *row = &run->table.rows[i];
         if (row->tied_to >= 0) {
             reference->weights[i] = reference->weights[row->tied_to];
             continue;
         }
-        const unsigned char *values = run->initial + run->packed[i] * carrier;
+        const void *values = run_param_initial(run, i);
         reference->weights[i] = values;
         if (param == compute) continue;
         void *copy;
@@ -133,7 +132,7 @@ enum status reference_open(struct run *run) {
                           (enum batch_layout)run->config.dpo.reference_layout, &reference->limits));
     TRY(batch_open(&reference->limits, arena, &reference->batch));
     TRY(model_open(&reference->config, &run->table, &reference->limits, arena, &reference->model));
-    TRY(run_use_backend(run, &reference->limits, &reference->model));
+    TRY(model_use_backend(&reference->model, run->backend, &reference->limits, arena));
     /* Ops may be queued for good, because score_batch() waits before it reads. */
     reference->model.call.queued = run->backend != NULL;
     TRY(open_weights(run, reference));

@@ -26,7 +26,7 @@ static enum status init_row(struct run *run, const struct pretrained *pretrained
         FAIL(STATUS_INTERNAL, "%s: the run to start from has another model",
              run->table.rows[row].name);
     run_convert(run, run->table.rows[row].count, theirs, (enum dtype)run->config.numerics.param,
-                start->initial + start->packed[row] * dtype_carrier(theirs), values);
+                run_param_initial(start, row), values);
     return STATUS_OK;
 }
 

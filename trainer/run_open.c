@@ -177,21 +177,12 @@ static enum status open_scratch(struct run *run) {
 
 static enum status open_record(struct run *run) {
     struct arena *arena = &run->arena;
-    struct record *record = &run->record;
-    struct record_shape shape = run->shape;
-    TRY(arena_take(arena, shape.groups, sizeof *record->groups, "record", &record->groups));
-    TRY(arena_take(arena, shape.tensors, sizeof *record->tensors, "record", &record->tensors));
-    TRY(arena_take(arena, shape.tensors, sizeof *record->tensor_digests, "record",
-                   &record->tensor_digests));
-    TRY(arena_take(arena, shape.phases, sizeof *record->phases, "record", &record->phases));
-    TRY(arena_take(arena, shape.sites, sizeof *record->sites, "record", &record->sites));
-    TRY(arena_take(arena, shape.micros, sizeof *record->micros, "record", &record->micros));
-    TRY(arena_take(arena, shape.consumers, sizeof *record->ledger, "record", &record->ledger));
-    TRY(arena_take(arena, shape.streams, sizeof *record->places, "record", &record->places));
-    TRY(arena_take(arena, shape.sites, sizeof *run->site_stream, "record", &run->site_stream));
-    TRY(arena_take(arena, shape.sites, sizeof *run->site_digest, "record", &run->site_digest));
-    return arena_take(arena, (size_t)shape.sites * run_sequences(run), sizeof *run->site_item,
-                      "record", &run->site_item);
+    const size_t sites = run->shape.sites;
+    TRY(record_take(arena, &run->shape, 1, &run->record));
+    TRY(arena_take(arena, sites, sizeof *run->site_stream, "record", &run->site_stream));
+    TRY(arena_take(arena, sites, sizeof *run->site_digest, "record", &run->site_digest));
+    return arena_take(arena, sites * run_sequences(run), sizeof *run->site_item, "record",
+                      &run->site_item);
 }
 
 enum status run_start_lr(const struct run *run, double *out) {
@@ -242,14 +233,6 @@ static enum status check_epochs(const struct run *run) {
          (uintmax_t)real, (uintmax_t)told, run->config.schedule.contract);
 }
 
-static bool keeps_tail(const struct config *config) {
-    return config->batch.tail == TAIL_KEEP || config->batch.tail == TAIL_KEEP_UNDERSCALED;
-}
-
-static uint64_t counted_ranks(const struct config *config) {
-    return config->loss.divisor == DIVISOR_MEAN_OF_RANKS ? config->loss.ranks : 0;
-}
-
 /* Finds the ops. This comes before the arena is used, because its memory is the backend's. */
 static enum status open_backend(struct run *run) {
     const struct config *config = &run->config;
@@ -258,11 +241,6 @@ static enum status open_backend(struct run *run) {
     TRY(backends_open(config, &run->backend));
     if (run->backend != NULL) run->arena.source = &run->backend->memory;
     return STATUS_OK;
-}
-
-enum status run_use_backend(struct run *run, const struct batch_limits *limits,
-                            struct model *model) {
-    return model_use_backend(model, run->backend, limits, &run->arena);
 }
 
 static enum status open_all(struct run *run) {
@@ -274,16 +252,17 @@ static enum status open_all(struct run *run) {
                           (enum batch_layout)config->batch.layout, &run->limits));
     TRY(batch_open(&run->limits, &run->arena, &run->batch));
     TRY(model_open(config, &run->table, &run->limits, &run->arena, &run->model));
-    TRY(run_use_backend(run, &run->limits, &run->model));
+    TRY(model_use_backend(&run->model, run->backend, &run->limits, &run->arena));
     TRY(check_orders(run));
-    struct sampler_options options = {.seed = config->data.seed,
-                                      .size = config->batch.size,
-                                      .micro = config->batch.micro,
-                                      .ranks = config->parallel.ranks,
-                                      .shuffle = config->data.shuffle != 0,
-                                      .keep_last = keeps_tail(config),
-                                      .leak = config->batch.tail == TAIL_LEAK,
-                                      .loss_ranks = counted_ranks(config)};
+    struct sampler_options options = {
+        .seed = config->data.seed,
+        .size = config->batch.size,
+        .micro = config->batch.micro,
+        .ranks = config->parallel.ranks,
+        .shuffle = config->data.shuffle != 0,
+        .keep_last = config->batch.tail == TAIL_KEEP || config->batch.tail == TAIL_KEEP_UNDERSCALED,
+        .leak = config->batch.tail == TAIL_LEAK,
+        .loss_ranks = config->loss.divisor == DIVISOR_MEAN_OF_RANKS ? config->loss.ranks : 0};
     TRY(sampler_init(&options, run->dataset, &run->arena, &run->sampler));
     TRY(check_epochs(run));
     TRY(streams_open(run));

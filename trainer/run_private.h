@@ -164,10 +164,6 @@ TWINSTEP_MUST_USE enum status measure_end(struct run *run);
 void measure_keep(const struct run *run, enum dtype dtype, const void *from, size_t count,
                   void *to);
 
-/* run_open.c: Lets the model use the ops of the run's backend, if it has one. */
-TWINSTEP_MUST_USE enum status run_use_backend(struct run *run, const struct batch_limits *limits,
-                                              struct model *model);
-
 /* run.c: Rounds and converts `count` elements between carriers, for copies outside of a phase's
  * ops. */
 void run_convert(const struct run *run, size_t count, enum dtype from, enum dtype to,
