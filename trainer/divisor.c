@@ -196,20 +196,14 @@ enum status divisor_before(const struct run *run, struct arena *arena, struct di
     return STATUS_OK;
 }
 
-static uint32_t place_of(const struct key_list *list, enum phase phase) {
-    uint32_t i = 0;
-    while (i < list->count && list->item[i] != (uint8_t)phase)
-        i++;
-    return i;
-}
-
 /* Returns the factor of clipping by the log. It is 1 where clipping scaled nothing that the
  * optimizer took in. */
 static double clip_of(const struct run *run) {
-    const struct key_list *list = &run->config.loop.update;
     const double coefficient = run->record.reals[REAL_CLIP_COEF];
-    const uint32_t clip = place_of(list, PHASE_CLIP);
-    if (clip == list->count || clip > place_of(list, PHASE_OPTIMIZE)) return 1.0;
+    const uint32_t clip = loop_position(&run->config, LOOP_UPDATE, PHASE_CLIP, 1);
+    if (clip == LOOP_NO_POSITION ||
+        clip > loop_position(&run->config, LOOP_UPDATE, PHASE_OPTIMIZE, 1))
+        return 1.0;
     if (run->config.clip.apply == CLIP_COPY) return 1.0;
     return run->config.clip.apply == CLIP_ABOVE && coefficient > 1.0 ? 1.0 : coefficient;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The table of phases, and the check whether an order of them is legal. This file does not say what
- * an order means (loop_flow.c) nor what is risky about it (loop_hazard.c).
+ * is risky about an order (loop_hazard.c).
  *
  * Invariant: an order that loop_check accepts never reads what was never written, steps the
  * optimizer at least once and writes one log row per update. */
@@ -40,24 +40,27 @@ const char *loop_list_name(enum loop_list list) {
 }
 
 const struct key_list *loop_list_of(const struct config *config, enum loop_list list) {
-    switch (list) {
-    case LOOP_MICRO:
-        return &config->loop.micro;
-    case LOOP_UPDATE:
-        return &config->loop.update;
-    case LOOP_EPOCH:
-        return &config->loop.epoch;
-    case LOOP_EVAL:
-        return &config->loop.eval;
-    default:
-        return &config->loop.on_skip;
-    }
+    const struct key_list *const lists[LOOP_LISTS] = {[LOOP_MICRO] = &config->loop.micro,
+                                                      [LOOP_UPDATE] = &config->loop.update,
+                                                      [LOOP_EPOCH] = &config->loop.epoch,
+                                                      [LOOP_EVAL] = &config->loop.eval,
+                                                      [LOOP_ON_SKIP] = &config->loop.on_skip};
+    return lists[list];
+}
+
+uint32_t loop_position(const struct config *config, enum loop_list list, enum phase phase,
+                       uint32_t nth) {
+    const struct key_list *items = loop_list_of(config, list);
+    uint32_t seen = 0;
+    for (uint32_t i = 0; i < items->count; i++)
+        if (items->item[i] == (uint8_t)phase && ++seen == nth) return i;
+    return LOOP_NO_POSITION;
 }
 
 uint32_t loop_count(const struct config *config, enum loop_list list, enum phase phase) {
     const struct key_list *items = loop_list_of(config, list);
     uint32_t count = 0;
-    for (uint32_t i = 0; i < items->count; ++i)
+    for (uint32_t i = 0; i < items->count; i++)
         count += items->item[i] == (uint8_t)phase;
     return count;
 }
@@ -115,7 +118,7 @@ static enum status check_items(const struct config *config, enum loop_list list,
     if (items->count > KEY_LIST_MAX)
         FAIL(STATUS_INPUT, "loop.%s: expected at most %d phases, got %u", loop_list_name(list),
              KEY_LIST_MAX, (unsigned)items->count);
-    for (uint32_t i = 0; i < items->count; ++i) {
+    for (uint32_t i = 0; i < items->count; i++) {
         if (items->item[i] >= PHASE_TOTAL)
             FAIL(STATUS_INPUT, "loop.%s[%u]: expected a phase number below %d, got %u",
                  loop_list_name(list), (unsigned)i, (int)PHASE_TOTAL, (unsigned)items->item[i]);
@@ -126,54 +129,29 @@ static enum status check_items(const struct config *config, enum loop_list list,
     return STATUS_OK;
 }
 
-static const char *missing_text(enum phase phase) {
-    switch (phase) {
-    case PHASE_FETCH:
-        return "expected fetch, forward and backward, once each; fetch is missing";
-    case PHASE_FORWARD:
-        return "expected fetch, forward and backward, once each; forward is missing";
-    case PHASE_BACKWARD:
-        return "expected fetch, forward and backward, once each; backward is missing";
-    case PHASE_OPTIMIZE:
-        return "expected optimize at least once in loop.update or loop.micro; no update would ever "
-               "change a parameter";
-    default:
-        return "expected log exactly once per update; it is missing";
-    }
-}
-
-/* Returns the position at which the phase stands for the second time, or LOOP_NO_POSITION. */
-static uint32_t position_of_repeat(const struct config *config, enum loop_list list,
-                                   enum phase phase) {
-    const struct key_list *items = loop_list_of(config, list);
-    uint32_t seen = 0;
-    for (uint32_t i = 0; i < items->count; ++i) {
-        seen += items->item[i] == (uint8_t)phase;
-        if (seen == 2) return i;
-    }
-    return LOOP_NO_POSITION;
-}
-
-static uint32_t position_of(const struct config *config, enum loop_list list, enum phase phase) {
-    const struct key_list *items = loop_list_of(config, list);
-    for (uint32_t i = 0; i < items->count; ++i)
-        if (items->item[i] == (uint8_t)phase) return i;
-    return LOOP_NO_POSITION;
-}
+/* Why a phase may not be missing. */
+static const char *const missing_text[PHASE_TOTAL] = {
+    [PHASE_FETCH] = "expected fetch, forward and backward, once each; fetch is missing",
+    [PHASE_FORWARD] = "expected fetch, forward and backward, once each; forward is missing",
+    [PHASE_BACKWARD] = "expected fetch, forward and backward, once each; backward is missing",
+    [PHASE_OPTIMIZE] = "expected optimize at least once in loop.update or loop.micro; no update "
+                       "would ever change a parameter",
+    [PHASE_LOG] = "expected log exactly once per update; it is missing",
+};
 
 static enum status check_required(const struct config *config, struct loop_fault *out) {
-    for (int p = PHASE_FETCH; p <= PHASE_BACKWARD; ++p) {
+    for (int p = PHASE_FETCH; p <= PHASE_BACKWARD; p++) {
         const enum phase phase = (enum phase)p;
         if (loop_count(config, LOOP_MICRO, phase) == 0)
-            return fault(out, LOOP_MICRO, LOOP_NO_POSITION, phase, missing_text(phase));
-        const uint32_t repeat = position_of_repeat(config, LOOP_MICRO, phase);
+            return fault(out, LOOP_MICRO, LOOP_NO_POSITION, phase, missing_text[phase]);
+        const uint32_t repeat = loop_position(config, LOOP_MICRO, phase, 2);
         if (repeat != LOOP_NO_POSITION)
             return fault(out, LOOP_MICRO, repeat, phase,
                          "runs once per micro-batch, but stands here a second time");
     }
     if (loop_runs_per_update(config, PHASE_OPTIMIZE) == 0)
         return fault(out, LOOP_UPDATE, LOOP_NO_POSITION, PHASE_OPTIMIZE,
-                     missing_text(PHASE_OPTIMIZE));
+                     missing_text[PHASE_OPTIMIZE]);
     return STATUS_OK;
 }
 
@@ -183,15 +161,15 @@ static enum status check_unscale(const struct config *config, struct loop_fault 
     static const enum loop_list others[] = {LOOP_EPOCH, LOOP_EVAL};
     if (config->scaler.kind == SCALER_NONE) return STATUS_OK;
     const char *reason = "a loss scale is taken out once per update, after its last backward";
-    const uint32_t micro = position_of(config, LOOP_MICRO, PHASE_UNSCALE);
+    const uint32_t micro = loop_position(config, LOOP_MICRO, PHASE_UNSCALE, 1);
     if (micro != LOOP_NO_POSITION &&
         (batch_micro_batches(config) > 1 || loop_count(config, LOOP_UPDATE, PHASE_UNSCALE) > 0 ||
          loop_count(config, LOOP_MICRO, PHASE_UNSCALE) > 1))
         return fault(out, LOOP_MICRO, micro, PHASE_UNSCALE, reason);
-    const uint32_t repeat = position_of_repeat(config, LOOP_UPDATE, PHASE_UNSCALE);
+    const uint32_t repeat = loop_position(config, LOOP_UPDATE, PHASE_UNSCALE, 2);
     if (repeat != LOOP_NO_POSITION) return fault(out, LOOP_UPDATE, repeat, PHASE_UNSCALE, reason);
-    for (size_t i = 0; i < COUNT_OF(others); ++i) {
-        const uint32_t position = position_of(config, others[i], PHASE_UNSCALE);
+    for (size_t i = 0; i < COUNT_OF(others); i++) {
+        const uint32_t position = loop_position(config, others[i], PHASE_UNSCALE, 1);
         if (position != LOOP_NO_POSITION)
             return fault(out, others[i], position, PHASE_UNSCALE, reason);
     }
@@ -200,21 +178,21 @@ static enum status check_unscale(const struct config *config, struct loop_fault 
 
 static enum status check_log(const struct config *config, struct loop_fault *out) {
     if (loop_runs_per_update(config, PHASE_LOG) == 1) return STATUS_OK;
-    const uint32_t in_micro = position_of(config, LOOP_MICRO, PHASE_LOG);
+    const uint32_t in_micro = loop_position(config, LOOP_MICRO, PHASE_LOG, 1);
     if (in_micro != LOOP_NO_POSITION)
         return fault(out, LOOP_MICRO, in_micro, PHASE_LOG,
                      "would write more than one row per update; an update has exactly one");
-    const uint32_t repeat = position_of_repeat(config, LOOP_UPDATE, PHASE_LOG);
+    const uint32_t repeat = loop_position(config, LOOP_UPDATE, PHASE_LOG, 2);
     if (repeat != LOOP_NO_POSITION)
         return fault(out, LOOP_UPDATE, repeat, PHASE_LOG,
                      "would write a second row for one update; an update has exactly one");
-    return fault(out, LOOP_UPDATE, LOOP_NO_POSITION, PHASE_LOG, missing_text(PHASE_LOG));
+    return fault(out, LOOP_UPDATE, LOOP_NO_POSITION, PHASE_LOG, missing_text[PHASE_LOG]);
 }
 
 /* A skipped update writes its row into the log as every update does, so loop.on_skip has to name
  * `log` wherever list `update` holds it. */
 static enum status check_skip(const struct config *config, struct loop_fault *out) {
-    const uint32_t in_micro = position_of(config, LOOP_MICRO, PHASE_LOG);
+    const uint32_t in_micro = loop_position(config, LOOP_MICRO, PHASE_LOG, 1);
     if (config->loop.skip == SKIP_NONE) return STATUS_OK;
     if (config->loop.skip == SKIP_OLMO_OUTLIER && in_micro != LOOP_NO_POSITION)
         return fault(out, LOOP_MICRO, in_micro, PHASE_LOG,
@@ -238,7 +216,7 @@ static const char *unwritten_text(uint32_t resource) {
 static enum status check_reads(const struct config *config, enum loop_list list, uint32_t *written,
                                struct loop_fault *out) {
     const struct key_list *items = loop_list_of(config, list);
-    for (uint32_t i = 0; i < items->count; ++i) {
+    for (uint32_t i = 0; i < items->count; i++) {
         const enum phase phase = (enum phase)items->item[i];
         const uint32_t unwritten = phases[phase].needs & ~*written;
         if (unwritten != 0) return fault(out, list, i, phase, unwritten_text(unwritten));
@@ -248,7 +226,7 @@ static enum status check_reads(const struct config *config, enum loop_list list,
 }
 
 enum status loop_check(const struct config *config, struct loop_fault *out_fault) {
-    for (int list = 0; list < LOOP_LISTS; ++list)
+    for (int list = 0; list < LOOP_LISTS; list++)
         TRY(check_items(config, (enum loop_list)list, out_fault));
     TRY(check_required(config, out_fault));
     TRY(check_log(config, out_fault));

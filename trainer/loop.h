@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The training loop as data: what each phase reads and writes, which orders of phases are legal,
- * what an order means, what is risky about it, and which LR it applies. Nothing here executes a
- * phase or knows the model.
+ * what is risky about an order, and which LR it applies (docs/decisions/the-loop-is-data.md).
+ * Nothing here executes a phase or knows the model.
  *
  * One update k (counted from 1) runs list `micro` once per micro-batch and then list `update`. List
  * `eval` follows when k is a multiple of loop.eval_every, and list `epoch` when the epoch ended. A
@@ -9,8 +9,7 @@
  * docs/DETERMINISM.md). In a skipped update only those phases of list `update` run that
  * loop.on_skip names.
  *
- * Invariant: two legal loops with equal signatures, in otherwise equal configurations, give equal
- * bits (docs/decisions/the-loop-is-data.md). */
+ * Invariant: what is said about an order follows from the table of phases and the lists alone. */
 #ifndef TWINSTEP_TRAINER_LOOP_H
 #define TWINSTEP_TRAINER_LOOP_H
 
@@ -61,6 +60,12 @@ int loop_runs(const struct config *config, enum phase phase, int skipped);
 /* Returns how often `phase` stands in `list`. */
 uint32_t loop_count(const struct config *config, enum loop_list list, enum phase phase);
 
+/* Returns the position in `list` at which `phase` stands for the nth time, counted from 1, or
+ * LOOP_NO_POSITION. */
+#define LOOP_NO_POSITION UINT32_MAX
+uint32_t loop_position(const struct config *config, enum loop_list list, enum phase phase,
+                       uint32_t nth);
+
 /* Returns how often `phase` runs in one update. Lists `micro` (once per micro-batch) and `update`
  * count; `epoch` and `eval` do not. */
 uint64_t loop_runs_per_update(const struct config *config, enum phase phase);
@@ -75,8 +80,6 @@ double loop_logged_counter(const struct config *config, uint64_t n);
  */
 double loop_start_counter(const struct config *config);
 
-#define LOOP_NO_POSITION UINT32_MAX
-
 /* The place at which an order is illegal. `position` is an index in the list, or LOOP_NO_POSITION
  * where a phase is missing. */
 struct loop_fault {
@@ -89,18 +92,6 @@ struct loop_fault {
  * (PHASE): reason"; the caller puts file and line before it. `out_fault` may be NULL and is written
  * only on failure. */
 TWINSTEP_MUST_USE enum status loop_check(const struct config *config, struct loop_fault *out_fault);
-
-/* The meaning of a legal loop: a hash over what the parameters, slots, log rows, LR and counter of
- * each update are computed from. It covers the lists, the number of micro-batches (3 stands for
- * more), schedule.start, schedule.logged, whether clipping is on, the skip rule, and whether there
- * is a loss scale. It covers nothing else. */
-struct loop_signature {
-    uint64_t word[2];
-};
-void loop_signature_of(const struct config *config, struct loop_signature *out_signature);
-
-/* Returns 1 when both loops have the same signature. Both must be legal. */
-int loop_equal(const struct config *a, const struct config *b);
 
 enum loop_severity { LOOP_NOTE = 0, LOOP_WARNING };
 

@@ -41,7 +41,7 @@ static void report_older(struct report *report) {
  * schedule. An order of phases or a shift can move it, and this reports by how many updates. */
 static void report_offset(struct report *report) {
     const struct config *config = report->config;
-    const struct loop_law law = loop_law_applied(report->walk);
+    const struct loop_law law = report->walk->applied;
     const double inc = (double)config->schedule.increment;
     if (law.from > LOOP_WALKED || inc == 0.0 || law.slope != inc) return;
     const double ahead = (law.offset + inc - (double)config->schedule.origin) / inc;
@@ -191,7 +191,7 @@ static void report_optimize(struct report *report) {
 static void report_outside(struct report *report) {
     static const enum phase risky[] = {PHASE_OPTIMIZE, PHASE_SCHEDULE, PHASE_COUNT_UPDATE,
                                        PHASE_CLIP, PHASE_ZERO};
-    for (size_t i = 0; i < COUNT_OF(risky); ++i) {
+    for (size_t i = 0; i < COUNT_OF(risky); i++) {
         const int eval = report->config->loop.eval_every > 0 &&
                          loop_count(report->config, LOOP_EVAL, risky[i]) > 0;
         if (!eval && loop_count(report->config, LOOP_EPOCH, risky[i]) == 0) continue;

@@ -71,7 +71,7 @@ static void walk_apply(struct loop_walk *walk, enum phase phase) {
 
 static void walk_list(struct loop_walk *walk, enum loop_list list) {
     const struct key_list *items = loop_list_of(walk->config, list);
-    for (uint32_t i = 0; i < items->count; ++i)
+    for (uint32_t i = 0; i < items->count; i++)
         walk_apply(walk, (enum phase)items->item[i]);
 }
 
@@ -81,7 +81,7 @@ static void walk_update(struct loop_walk *walk, uint64_t k) {
     walk->unscaled = 0;
     walk->stale |= walk->fresh > 0;
     walk->fresh = 0;
-    for (uint64_t m = 0; m < walk->micro; ++m) {
+    for (uint64_t m = 0; m < walk->micro; m++) {
         if (m == JUMP_BEFORE)
             walk->n +=
                 (batches - walk->micro) * loop_count(walk->config, LOOP_MICRO, PHASE_COUNT_UPDATE);
@@ -90,19 +90,10 @@ static void walk_update(struct loop_walk *walk, uint64_t k) {
     walk_list(walk, LOOP_UPDATE);
 }
 
-void loop_walk_all(struct loop_walk *walk, const struct config *config) {
-    const uint64_t batches = batch_micro_batches(config);
-    *walk = (struct loop_walk){.config = config};
-    walk->micro = batches < MICRO_CAP ? batches : MICRO_CAP;
-    walk->lr.counter = loop_start_counter(config);
-    for (uint64_t k = 1; k <= LOOP_WALKED; ++k)
-        walk_update(walk, k);
-}
-
 /* Takes the steady state from the last two updates. Update 1 may still see the start, and then the
  * law holds from update 2 on. */
-static struct loop_law law_of(const struct loop_source *first, const struct loop_source *third,
-                              const struct loop_source *fourth, const struct config *config) {
+static struct loop_law law_of(const struct config *config, const struct loop_source *first,
+                              const struct loop_source *third, const struct loop_source *fourth) {
     struct loop_law law = {fourth->counter - third->counter, 0.0, 1};
     law.offset = fourth->counter - (double)LOOP_WALKED * law.slope;
     const int follows = first->counter == law.slope + law.offset;
@@ -113,12 +104,14 @@ static struct loop_law law_of(const struct loop_source *first, const struct loop
     return law;
 }
 
-struct loop_law loop_law_applied(const struct loop_walk *walk) {
-    return law_of(&walk->seen[1].applied, &walk->seen[LOOP_WALKED - 1].applied,
-                  &walk->seen[LOOP_WALKED].applied, walk->config);
-}
-
-struct loop_law loop_law_logged(const struct loop_walk *walk) {
-    return law_of(&walk->seen[1].logged, &walk->seen[LOOP_WALKED - 1].logged,
-                  &walk->seen[LOOP_WALKED].logged, walk->config);
+void loop_walk_all(struct loop_walk *walk, const struct config *config) {
+    const uint64_t batches = batch_micro_batches(config);
+    *walk = (struct loop_walk){.config = config};
+    walk->micro = batches < MICRO_CAP ? batches : MICRO_CAP;
+    walk->lr.counter = loop_start_counter(config);
+    for (uint64_t k = 1; k <= LOOP_WALKED; k++)
+        walk_update(walk, k);
+    const struct loop_seen *const first = &walk->seen[1], *const last = &walk->seen[LOOP_WALKED];
+    walk->applied = law_of(config, &first->applied, &(last - 1)->applied, &last->applied);
+    walk->logged = law_of(config, &first->logged, &(last - 1)->logged, &last->logged);
 }

@@ -30,25 +30,23 @@ struct loop_seen {
     int optimized;   /* optimize ran */
 };
 
+struct loop_law {
+    double slope, offset; /* the counter at update k is slope * k + offset, from update `from` on */
+    uint64_t from;        /* 1 or 2; LOOP_WALKED + 1 where no schedule phase ever sets the LR */
+};
+
 struct loop_walk {
     const struct config *config;
     uint64_t k, n, micro; /* `micro`: passes of list micro that are walked */
     struct loop_source lr;
     uint64_t fresh;
     int stale, clipped, unscaled, graph_open;
+    struct loop_law applied, logged;
     struct loop_seen seen[LOOP_WALKED + 1]; /* seen[k] is of update k; seen[0] stays empty */
 };
 
-struct loop_law {
-    double slope, offset; /* the counter at update k is slope * k + offset, from update `from` on */
-    uint64_t from;        /* 1 or 2; LOOP_WALKED + 1 where no schedule phase ever sets the LR */
-};
-
-/* Walks the first LOOP_WALKED updates of `config`. */
+/* Walks the first LOOP_WALKED updates of `config`, and finds the laws of their LR. */
 void loop_walk_all(struct loop_walk *walk, const struct config *config);
-
-struct loop_law loop_law_applied(const struct loop_walk *walk);
-struct loop_law loop_law_logged(const struct loop_walk *walk);
 
 /* Returns 1 when list epoch has the phase, or list eval of a loop that evaluates. */
 int loop_runs_outside(const struct config *config, enum phase phase);

@@ -24,16 +24,9 @@ static void write_counter(char *out, size_t size, double slope, double offset) {
 }
 
 const char *loop_start_word(const struct config *config) {
-    switch (config->schedule.start) {
-    case START_BASE:
-        return "base";
-    case START_ZERO:
-        return "zero";
-    case START_MIN:
-        return "min";
-    default:
-        return "f0";
-    }
+    static const char *const words[] = {
+        [START_F0] = "f0", [START_BASE] = "base", [START_ZERO] = "zero", [START_MIN] = "min"};
+    return words[config->schedule.start];
 }
 
 static void write_start(char *out, size_t size, const struct config *config) {
@@ -68,8 +61,6 @@ static void write_law(char out[LOOP_PHRASE], const struct config *config,
 void loop_words_of(const struct config *config, struct loop_words *out_words) {
     struct loop_walk walk;
     loop_walk_all(&walk, config);
-    const struct loop_law applied = loop_law_applied(&walk);
-    const struct loop_law logged = loop_law_logged(&walk);
-    write_law(out_words->applied, config, &applied);
-    write_law(out_words->logged, config, &logged);
+    write_law(out_words->applied, config, &walk.applied);
+    write_law(out_words->logged, config, &walk.logged);
 }

@@ -6,9 +6,9 @@
  *
  * Invariant: only what a run records or carries on (parameters, slots, log row, LR, counter) enters
  * the signature; a gradient that nobody reads does not. */
-#include "data/batch.h"
-#include "trainer/loop.h"
+#include "tests/trainer/helper_loop.h"
 
+#include "data/batch.h"
 #include "optim/clip.h"
 
 /* Four updates show each situation once: update 1 applies the LR of the start, update 2 is a
@@ -46,8 +46,8 @@ static uint64_t mix(uint64_t x) {
 static struct value join(uint32_t kind, const struct value *inputs, size_t count) {
     struct value out = {
         {mix(kind + UINT64_C(0x9E3779B97F4A7C15)), mix(kind + UINT64_C(0xD1B54A32D192ED03))}};
-    for (size_t i = 0; i < count; ++i)
-        for (int lane = 0; lane < 2; ++lane)
+    for (size_t i = 0; i < count; i++)
+        for (int lane = 0; lane < 2; lane++)
             out.lane[lane] = mix(out.lane[lane] * 3 + inputs[i].lane[lane] + i + 1);
     return out;
 }
@@ -171,7 +171,7 @@ static void flow_apply(struct flow *flow, enum phase phase, uint64_t ticket) {
 
 static void flow_list(struct flow *flow, enum loop_list list, uint64_t ticket, int skipped) {
     const struct key_list *items = loop_list_of(flow->config, list);
-    for (uint32_t i = 0; i < items->count; ++i)
+    for (uint32_t i = 0; i < items->count; i++)
         if (loop_runs(flow->config, (enum phase)items->item[i], skipped))
             flow_apply(flow, (enum phase)items->item[i], ticket);
 }
@@ -188,7 +188,7 @@ static void flow_record(struct flow *flow) {
 static void flow_update(struct flow *flow, uint64_t k) {
     const uint64_t batches = batch_micro_batches(flow->config);
     const uint64_t count = batches < MICRO_CAP ? batches : MICRO_CAP;
-    for (uint64_t m = 0; m < count; ++m)
+    for (uint64_t m = 0; m < count; m++)
         flow_list(flow, LOOP_MICRO, k * MICRO_CAP + m, 0);
     const int may_skip = flow->config->loop.skip != SKIP_NONE;
     const int dynamic = flow->config->scaler.kind == SCALER_DYNAMIC;
@@ -204,7 +204,7 @@ static void flow_update(struct flow *flow, uint64_t k) {
 void loop_signature_of(const struct config *config, struct loop_signature *out_signature) {
     struct flow flow;
     flow_open(&flow, config);
-    for (uint64_t k = 1; k <= UPDATES; ++k)
+    for (uint64_t k = 1; k <= UPDATES; k++)
         flow_update(&flow, k);
     out_signature->word[0] = flow.signature.lane[0];
     out_signature->word[1] = flow.signature.lane[1];
