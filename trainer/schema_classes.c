@@ -46,33 +46,42 @@ static enum status validate_schedule(const struct config *config) {
     return plugin_check_call(&config->schedule.which, found, &call);
 }
 
-static enum status add_optimizer(struct class_table *table, const struct optim_class *class_,
-                                 const char *module) {
-    if (table->schema.class_count == CLASSES_MAX)
-        FAIL(STATUS_INPUT, "more than %d optimizers and schedules", CLASSES_MAX);
-    table->list[table->schema.class_count++] =
-        (struct schema_class){"optimizer",       class_->name,       class_->help, class_->keys,
-                              class_->key_count, validate_optimizer, module};
-    return STATUS_OK;
+/* Classes as the schema sees them; `module` is the digest of their module, or NULL. */
+static struct schema_class of_optimizer(const struct optim_class *class_, const char *module) {
+    return (struct schema_class){.prefix = "optimizer",
+                                 .name = class_->name,
+                                 .help = class_->help,
+                                 .keys = class_->keys,
+                                 .key_count = class_->key_count,
+                                 .validate = validate_optimizer,
+                                 .module = module};
 }
 
-static enum status add_schedule(struct class_table *table, const struct sched_class *class_,
-                                const char *module) {
+static struct schema_class of_schedule(const struct sched_class *class_, const char *module) {
+    return (struct schema_class){.prefix = "schedule",
+                                 .name = class_->name,
+                                 .help = class_->help,
+                                 .keys = class_->keys,
+                                 .key_count = class_->key_count,
+                                 .validate = validate_schedule,
+                                 .module = module};
+}
+
+static enum status add_class(struct class_table *table, struct schema_class class_) {
     if (table->schema.class_count == CLASSES_MAX)
         FAIL(STATUS_INPUT, "more than %d optimizers and schedules", CLASSES_MAX);
-    table->list[table->schema.class_count++] =
-        (struct schema_class){"schedule",        class_->name,      class_->help, class_->keys,
-                              class_->key_count, validate_schedule, module};
+    table->list[table->schema.class_count++] = class_;
     return STATUS_OK;
 }
 
 /* Checks of a module's rows what this program's own tests hold of built-in rows: that each row
  * accepts its default, and that no key of the section hides it. */
-static enum status check_keys(const char *path, const char *prefix, const char *name,
-                              const struct key_row *keys, size_t count) {
+static enum status check_keys(const char *path, struct schema_class class_) {
+    const char *const prefix = class_.prefix, *const name = class_.name;
+    const struct key_row *const keys = class_.keys;
     uint64_t values[CONFIG_CLASS_BYTES / sizeof(uint64_t)] = {0};
     char key[128], text[512];
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < class_.key_count; i++) {
         snprintf(key, sizeof key, "%s.%s", prefix, keys[i].path);
         if (schema_find(key, NULL) != NULL)
             FAIL(STATUS_INPUT, "%s: %s %s: key %s is one that every %s has", path, prefix, name,
@@ -123,25 +132,21 @@ static int has_class(const struct schema *schema, const char *prefix, const char
     return 0;
 }
 
-static enum status add_optimizers(struct class_table *table, const char *path, const char *sha256,
-                                  const struct optim_class *const *classes) {
-    if (classes == NULL || has_class(&table->schema, "optimizer", sha256)) return STATUS_OK;
-    for (size_t i = 0; classes[i] != NULL; i++)
-        TRY(check_keys(path, "optimizer", classes[i]->name, classes[i]->keys,
-                       classes[i]->key_count));
-    for (size_t i = 0; classes[i] != NULL; i++)
-        TRY(add_optimizer(table, classes[i], sha256));
-    return STATUS_OK;
-}
-
-static enum status add_schedules(struct class_table *table, const char *path, const char *sha256,
-                                 const struct sched_class *const *classes) {
-    if (classes == NULL || has_class(&table->schema, "schedule", sha256)) return STATUS_OK;
-    for (size_t i = 0; classes[i] != NULL; i++)
-        TRY(check_keys(path, "schedule", classes[i]->name, classes[i]->keys,
-                       classes[i]->key_count));
-    for (size_t i = 0; classes[i] != NULL; i++)
-        TRY(add_schedule(table, classes[i], sha256));
+/* Adds the classes of a module, of which none is added unless all of a kind are sound. */
+static enum status add_module(struct class_table *table, const char *path, const char *sha256,
+                              const struct plugin *plugin) {
+    const int optimizers =
+        plugin->optimizers != NULL && !has_class(&table->schema, "optimizer", sha256);
+    const int schedules =
+        plugin->schedules != NULL && !has_class(&table->schema, "schedule", sha256);
+    for (size_t i = 0; optimizers && plugin->optimizers[i] != NULL; i++)
+        TRY(check_keys(path, of_optimizer(plugin->optimizers[i], sha256)));
+    for (size_t i = 0; optimizers && plugin->optimizers[i] != NULL; i++)
+        TRY(add_class(table, of_optimizer(plugin->optimizers[i], sha256)));
+    for (size_t i = 0; schedules && plugin->schedules[i] != NULL; i++)
+        TRY(check_keys(path, of_schedule(plugin->schedules[i], sha256)));
+    for (size_t i = 0; schedules && plugin->schedules[i] != NULL; i++)
+        TRY(add_class(table, of_schedule(plugin->schedules[i], sha256)));
     return STATUS_OK;
 }
 
@@ -152,8 +157,7 @@ static enum status load(const struct schema *schema, const char *prefix, const c
     const char *sha256;
     TRY(plugin_open(path, prefix, &plugin));
     TRY(remember(table, path, plugin.sha256, &sha256));
-    TRY(add_optimizers(table, path, sha256, plugin.optimizers));
-    TRY(add_schedules(table, path, sha256, plugin.schedules));
+    TRY(add_module(table, path, sha256, &plugin));
     snprintf(out_sha256, CONFIG_SHA256_SIZE, "%s", sha256);
     return STATUS_OK;
 }
@@ -162,9 +166,9 @@ enum status schema_with_classes(struct arena *arena, const struct schema **out) 
     struct class_table *table;
     TRY(arena_take(arena, 1, sizeof *table, "schema", &table));
     for (const struct optim_class *const *c = optim_classes(); *c != NULL; c++)
-        TRY(add_optimizer(table, *c, NULL));
+        TRY(add_class(table, of_optimizer(*c, NULL)));
     for (const struct sched_class *const *c = sched_classes(); *c != NULL; c++)
-        TRY(add_schedule(table, *c, NULL));
+        TRY(add_class(table, of_schedule(*c, NULL)));
     table->schema.classes = table->list;
     table->schema.load = load;
     table->schema.owner = table;

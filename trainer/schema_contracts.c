@@ -18,80 +18,22 @@ static int advances(const struct contract *contract) {
     return contract->on_skip == CONTRACT_SKIP_ADVANCE;
 }
 
-/* PyTorch's order: update k applies what the schedule set after update k - 1. */
-static void imply_after(const struct contract *contract, struct schema_contract *out) {
-    int next = contract->logged == CONTRACT_LOGGED_NEXT;
-    imply(out, "loop.update",
-          next ? "[clip, optimize, count, schedule, log, zero]"
-               : "[clip, optimize, log, count, schedule, zero]",
-          NULL);
-    imply(out, "loop.on_skip", advances(contract) ? "[log, count, schedule, zero]" : "[log, zero]",
-          NULL);
-}
-
-/* llm.c's order: the schedule runs before the optimizer, with the counter of the updates before. */
-static void imply_before(struct schema_contract *out) {
-    imply(out, "loop.update", "[clip, schedule, optimize, log, count, zero]", NULL);
-    imply(out, "loop.on_skip", "[schedule, log, count, zero]", NULL);
-}
-
-/* OLMo-core's order: the counter is advanced first, also by a skipped update. */
-static void imply_counted_first(struct schema_contract *out) {
-    imply(out, "loop.update", "[count, clip, schedule, optimize, log, zero]", NULL);
-    imply(out, "loop.on_skip", "[count, schedule, log, zero]", NULL);
-}
-
-static void imply_epoch(struct schema_contract *out) {
-    imply(out, "loop.update", "[clip, optimize, log, zero]", NULL);
-    imply(out, "loop.on_skip", "[log, zero]", NULL);
-}
-
-static const char *start_text(const struct contract *contract) {
-    switch ((enum contract_start)contract->start) {
-    case CONTRACT_START_BASE:
-        return "base";
-    case CONTRACT_START_ZERO:
-        return "zero";
-    case CONTRACT_START_MIN:
-        return "min";
-    case CONTRACT_START_F0:
-    case CONTRACT_START_NONE:
-        break;
-    }
-    return "f0";
-}
-
-static const char *rounding_text(const struct contract *contract) {
-    switch ((enum contract_rounding)contract->warmup_rule) {
-    case CONTRACT_ROUND_FLOOR:
-        return "floor";
-    case CONTRACT_ROUND_CEIL:
-        return "ceil";
-    case CONTRACT_ROUND_HALF_EVEN:
-        return "half-even";
-    case CONTRACT_ROUND_NONE:
-        break;
-    }
-    return "none";
-}
-
-/* Returns in words what one update is worth in units of the counter; NULL where that is 1. */
-static const char *unit_words(const struct contract *contract) {
-    switch ((enum contract_unit)contract->unit) {
-    case CONTRACT_UNIT_PROCESS:
-        return "schedule.processes";
-    case CONTRACT_UNIT_SAMPLE:
-        return "batch.size";
-    case CONTRACT_UNIT_TOKEN:
-        return "the tokens of an update";
-    case CONTRACT_UNIT_MICRO:
-        return "batch.size / batch.micro";
-    case CONTRACT_UNIT_UPDATE:
-    case CONTRACT_UNIT_EPOCH:
-        break;
-    }
-    return NULL;
-}
+/* Words of a contract's numbers, by enum; a word that is missing is NULL. */
+static const char *const start_text[] = {[CONTRACT_START_F0] = "f0",
+                                         [CONTRACT_START_BASE] = "base",
+                                         [CONTRACT_START_ZERO] = "zero",
+                                         [CONTRACT_START_MIN] = "min",
+                                         [CONTRACT_START_NONE] = "f0"};
+static const char *const rounding_text[] = {[CONTRACT_ROUND_NONE] = "none",
+                                            [CONTRACT_ROUND_FLOOR] = "floor",
+                                            [CONTRACT_ROUND_CEIL] = "ceil",
+                                            [CONTRACT_ROUND_HALF_EVEN] = "half-even"};
+/* What one update is worth in units of the counter; NULL where that is 1. */
+static const char *const unit_words[] = {[CONTRACT_UNIT_PROCESS] = "schedule.processes",
+                                         [CONTRACT_UNIT_SAMPLE] = "batch.size",
+                                         [CONTRACT_UNIT_TOKEN] = "the tokens of an update",
+                                         [CONTRACT_UNIT_MICRO] = "batch.size / batch.micro",
+                                         [CONTRACT_UNIT_EPOCH] = NULL};
 
 /* Returns 1 when update k applies f(k - 2), which a shift of one update says. */
 static int lags(const struct contract *contract) {
@@ -99,14 +41,15 @@ static int lags(const struct contract *contract) {
 }
 
 static void imply_counters(const struct contract *contract, struct schema_contract *out) {
-    imply(out, "schedule.start", start_text(contract), NULL);
+    const char *const unit = unit_words[contract->unit];
+    imply(out, "schedule.start", start_text[contract->start], NULL);
     imply(out, "schedule.origin", "0", NULL);
-    imply(out, "schedule.increment", "1", unit_words(contract));
+    imply(out, "schedule.increment", "1", unit);
     imply(out, "schedule.shift", lags(contract) ? "-1" : "0",
-          lags(contract) && unit_words(contract) != NULL ? "-schedule.increment" : NULL);
+          lags(contract) && unit != NULL ? "-schedule.increment" : NULL);
     imply(out, "schedule.logged", "current", NULL);
     imply(out, "schedule.logged_shift", "0", NULL);
-    imply(out, "schedule.warmup_rounding", rounding_text(contract), NULL);
+    imply(out, "schedule.warmup_rounding", rounding_text[contract->warmup_rule], NULL);
     if (contract->unit != CONTRACT_UNIT_PROCESS) imply(out, "schedule.processes", "1", NULL);
     if (!contract->scaled && contract->unit != CONTRACT_UNIT_EPOCH)
         imply(out, "schedule.rescaled", "contract", NULL);
@@ -134,16 +77,28 @@ static const char *refusal_of(const struct contract *contract) {
 }
 
 static void imply_loop(const struct contract *contract, struct schema_contract *out) {
-    int epochs = contract->unit == CONTRACT_UNIT_EPOCH;
+    const int epochs = contract->unit == CONTRACT_UNIT_EPOCH;
+    const int next = contract->logged == CONTRACT_LOGGED_NEXT;
+    /* PyTorch's order: update k applies what the schedule set after update k - 1. */
+    const char *update = next ? "[clip, optimize, count, schedule, log, zero]"
+                              : "[clip, optimize, log, count, schedule, zero]";
+    const char *on_skip = advances(contract) ? "[log, count, schedule, zero]" : "[log, zero]";
+    if (epochs) {
+        update = "[clip, optimize, log, zero]";
+        on_skip = "[log, zero]";
+    } else if (contract->offset == 1) {
+        /* OLMo-core's order: the counter is advanced first, also by a skipped update. */
+        update = "[count, clip, schedule, optimize, log, zero]";
+        on_skip = "[count, schedule, log, zero]";
+    } else if (sets_before(contract)) {
+        /* llm.c's order: the schedule runs before the optimizer, with the counter of the updates
+         * before. */
+        update = "[clip, schedule, optimize, log, count, zero]";
+        on_skip = "[schedule, log, count, zero]";
+    }
     imply(out, "loop.micro", "[fetch, forward, backward]", NULL);
-    if (epochs)
-        imply_epoch(out);
-    else if (contract->offset == 1)
-        imply_counted_first(out);
-    else if (sets_before(contract))
-        imply_before(out);
-    else
-        imply_after(contract, out);
+    imply(out, "loop.update", update, NULL);
+    imply(out, "loop.on_skip", on_skip, NULL);
     imply(out, "loop.epoch", epochs ? "[count, schedule]" : "[]", NULL);
     imply(out, "loop.eval", "[]", NULL);
 }
@@ -155,23 +110,15 @@ static const char *find_schedule(const struct schema_contract *contract, const c
     return class_here == NULL ? NULL : class_here->name;
 }
 
-static int32_t rescaled_of(const struct config *config) {
-    switch ((enum contract_rescaling)config->schedule.rescaled) {
-    case RESCALED_NONE:
-        return CONTRACT_RESCALED_NONE;
-    case RESCALED_TOTAL:
-        return CONTRACT_RESCALED_TOTAL;
-    case RESCALED_WARMUP:
-        return CONTRACT_RESCALED_WARMUP;
-    case RESCALED_CONTRACT:
-        break;
-    }
-    return CONTRACT_RESCALED_DEFAULT;
-}
-
-enum status schema_contract_plan(const struct contract *contract, const struct schema_value *values,
+/* Resolves the numbers of a contract for one arm, from warmup, warmup_ratio and total of `config`,
+ * which count updates. */
+static enum status plan_contract(const struct contract *contract, const struct schema_value *values,
                                  size_t value_count, const struct config *config,
                                  struct arena *arena, struct contract_plan *out) {
+    static const int32_t rescaled[] = {[RESCALED_CONTRACT] = CONTRACT_RESCALED_DEFAULT,
+                                       [RESCALED_NONE] = CONTRACT_RESCALED_NONE,
+                                       [RESCALED_TOTAL] = CONTRACT_RESCALED_TOTAL,
+                                       [RESCALED_WARMUP] = CONTRACT_RESCALED_WARMUP};
     struct contract_request request;
     contract_request_init(&request);
     request.contract = contract;
@@ -190,7 +137,7 @@ enum status schema_contract_plan(const struct contract *contract, const struct s
     request.batch = config->batch.micro;
     request.accumulate = batch_micro_batches(config);
     request.processes = config->schedule.processes;
-    request.rescaled = rescaled_of(config);
+    request.rescaled = rescaled[config->schedule.rescaled];
     request.global_batch = config->batch.size;
     request.updates_per_epoch = config->schedule.updates_per_epoch;
     if (value_count > CONTRACT_VALUES)
@@ -274,9 +221,9 @@ static enum status resolve(const struct schema_contract *contract,
     struct arena arena = ARENA_EMPTY;
     struct contract_plan plan;
     const struct contract *found = contract_find(contract->name);
-    enum status status =
-        found == NULL ? status_fail(STATUS_INTERNAL, "contract %s is gone", contract->name)
-                      : schema_contract_plan(found, values, value_count, config, &arena, &plan);
+    enum status status = found == NULL
+                             ? status_fail(STATUS_INTERNAL, "contract %s is gone", contract->name)
+                             : plan_contract(found, values, value_count, config, &arena, &plan);
     if (status == STATUS_INPUT) status = in_keys(status);
     if (status == STATUS_OK) status = adopt(&plan, steps, config);
     arena_close(&arena);

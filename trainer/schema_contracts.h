@@ -18,11 +18,4 @@
 /* Puts all shipped contracts, in their order, into the schema. */
 TWINSTEP_MUST_USE enum status schema_contracts_open(struct arena *arena, struct schema *schema);
 
-/* Resolves the numbers of a contract for one arm, from warmup, warmup_ratio and total of `config`,
- * which count updates. */
-TWINSTEP_MUST_USE enum status schema_contract_plan(const struct contract *contract,
-                                                   const struct schema_value *values,
-                                                   size_t value_count, const struct config *config,
-                                                   struct arena *arena, struct contract_plan *out);
-
 #endif

@@ -128,59 +128,59 @@ int state_follows(const struct param_table *table, const struct state_layout *la
 #define PIECE_MASTER 1u
 #define PIECE_SLOTS 2u
 
-static int has_piece(const struct param_row *row, const struct state_layout *layout,
-                     const struct state_tensor *tensor, uint32_t piece) {
-    if (piece == PIECE_PARAM) return row->tied_to < 0;
-    if (row->tied_to >= 0 || !row->trainable) return 0;
-    return piece == PIECE_MASTER ? layout->has_master : tensor->slot_count[piece - PIECE_SLOTS] > 0;
-}
+/* A piece: where it lies in the state, its numbers, and what its digest covers. */
+struct piece {
+    size_t at, count;
+    struct digest_job job;
+};
 
-/* A slot of the parameter's size has its shape, and any other slot is a vector. */
-static struct digest_job piece_job(const struct param_row *row, const struct state_layout *layout,
-                                   const struct state_tensor *tensor, uint32_t piece) {
+/* Describes a piece of a row. Returns 0 where the row has no such piece. A slot of the parameter's
+ * size has its shape, and any other slot is a vector. */
+static int piece_of(const struct param_row *row, const struct state_layout *layout,
+                    const struct state_tensor *tensor, uint32_t piece, struct piece *out) {
     static const char *const names[] = {NULL, "master", "slot0", "slot1", "slot2", "slot3"};
-    struct digest_job job = {.name = piece == PIECE_PARAM ? row->name : names[piece],
-                             .dtype = row->dtype,
-                             .rank = row->rank,
-                             .shape = {(size_t)row->shape[0], (size_t)row->shape[1]}};
-    if (piece == PIECE_MASTER) job.dtype = layout->master_dtype;
-    if (piece < PIECE_SLOTS) return job;
-    job.dtype = layout->slot_dtype;
-    if (tensor->slot_count[piece - PIECE_SLOTS] == row->count) return job;
-    job.rank = 1;
-    job.shape[0] = tensor->slot_count[piece - PIECE_SLOTS];
-    return job;
-}
-
-static size_t piece_offset(const struct state_tensor *tensor, uint32_t piece) {
-    return piece == PIECE_PARAM    ? tensor->param
-           : piece == PIECE_MASTER ? tensor->master
-                                   : tensor->slot[piece - PIECE_SLOTS];
+    *out = (struct piece){.at = tensor->param,
+                          .count = row->count,
+                          .job = {.name = piece == PIECE_PARAM ? row->name : names[piece],
+                                  .dtype = row->dtype,
+                                  .rank = row->rank,
+                                  .shape = {(size_t)row->shape[0], (size_t)row->shape[1]}}};
+    if (piece == PIECE_PARAM || row->tied_to >= 0) return row->tied_to < 0;
+    if (piece == PIECE_MASTER) {
+        out->at = tensor->master;
+        out->job.dtype = layout->master_dtype;
+        return row->trainable && layout->has_master;
+    }
+    out->at = tensor->slot[piece - PIECE_SLOTS];
+    out->count = tensor->slot_count[piece - PIECE_SLOTS];
+    out->job.dtype = layout->slot_dtype;
+    if (out->count != row->count) {
+        out->job.rank = 1;
+        out->job.shape[0] = out->count;
+    }
+    return row->trainable && out->count > 0;
 }
 
 size_t state_leaves(const struct param_row *row, const struct state_layout *layout,
                     const struct state_tensor *tensor) {
     size_t leaves = 0;
-    for (uint32_t piece = 0; piece < STATE_PIECES; piece++) {
-        if (!has_piece(row, layout, tensor, piece)) continue;
-        const struct digest_job job = piece_job(row, layout, tensor, piece);
-        leaves += leaves_count(
-            job.dtype, piece < PIECE_SLOTS ? row->count : tensor->slot_count[piece - PIECE_SLOTS]);
-    }
+    struct piece piece;
+    for (uint32_t p = 0; p < STATE_PIECES; p++)
+        if (piece_of(row, layout, tensor, p, &piece))
+            leaves += leaves_count(piece.job.dtype, piece.count);
     return leaves;
 }
 
 enum status state_pieces_digest(const struct param_table *table, const struct state_layout *layout,
                                 const unsigned char *state, struct digests *digests,
                                 struct digest (*out)[STATE_PIECES]) {
-    for (uint32_t piece = 0; piece < STATE_PIECES; piece++)
+    struct piece piece;
+    for (uint32_t p = 0; p < STATE_PIECES; p++)
         for (uint32_t i = 0; i < table->count; i++) {
-            const struct state_tensor *const tensor = &layout->tensor[i];
-            if (!has_piece(&table->rows[i], layout, tensor, piece)) continue;
-            struct digest_job job = piece_job(&table->rows[i], layout, tensor, piece);
-            job.data = state + piece_offset(tensor, piece);
-            job.out = &out[i][piece];
-            TRY(digests_add(digests, &job));
+            if (!piece_of(&table->rows[i], layout, &layout->tensor[i], p, &piece)) continue;
+            piece.job.data = state + piece.at;
+            piece.job.out = &out[i][p];
+            TRY(digests_add(digests, &piece.job));
         }
     return digests_finish(digests);
 }
@@ -190,11 +190,12 @@ void state_weights_digest(const struct param_table *table, const struct state_la
                           struct digest *out) {
     const struct state_head *head = (const struct state_head *)(const void *)state;
     struct digest_stream stream;
+    struct piece piece;
     digest_stream_init(&stream, "weights");
     for (uint32_t i = 0; i < table->count; i++)
-        for (uint32_t piece = 0; piece < STATE_PIECES; piece++)
-            if (has_piece(&table->rows[i], layout, &layout->tensor[i], piece))
-                digest_stream_add(&stream, &pieces[i][piece]);
+        for (uint32_t p = 0; p < STATE_PIECES; p++)
+            if (piece_of(&table->rows[i], layout, &layout->tensor[i], p, &piece))
+                digest_stream_add(&stream, &pieces[i][p]);
     struct digest count;
     digest_bytes("t", &head->t, sizeof head->t, &count);
     digest_stream_add(&stream, &count);
