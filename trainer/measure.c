@@ -37,7 +37,6 @@ enum status measure_open(struct run *run) {
     size_t blocks = 0;
     TRY(digests_open(run->backend, most_leaves(run), (size_t)run->table.count * STATE_PIECES,
                      &run->arena, &run->digests));
-    if (run->backend == NULL) return STATUS_OK;
     for (uint32_t i = 0; i < run->owner_count; i++)
         blocks += moves_blocks(run->table.rows[run->owner[i]].count);
     TRY(arena_take(&run->arena, run->owner_count, sizeof *run->moves_asked, "measures",
@@ -131,26 +130,39 @@ static struct moves_args moves_of(const struct run *run, uint32_t row) {
                                .start = run->initial + first};
 }
 
-/* Queues the measures on the backend, if there is one; measure_params waits for them. */
+/* Does what a backend does with `args`: writes the blocks of law 2, one by one. */
+static void host_moves(const struct moves_args *args) {
+    const size_t carrier = dtype_carrier(args->dtype);
+    const unsigned char *now = (const unsigned char *)args->now;
+    const unsigned char *before = (const unsigned char *)args->before;
+    const unsigned char *start = (const unsigned char *)args->start;
+    const struct span none = {NULL, args->dtype};
+    struct moves_block *out = args->blocks;
+    for (size_t left = args->count, count; left > 0; left -= count) {
+        count = left < MOVES_BLOCK ? left : MOVES_BLOCK;
+        const struct span x = {now, args->dtype};
+        *out++ = (struct moves_block){
+            .update = distance_squares(x, (struct span){before, args->dtype}, count),
+            .norm = distance_squares(x, none, count),
+            .travel = distance_squares(x, (struct span){start, args->dtype}, count),
+            .changed = distance_changed(now, before, args->dtype, count)};
+        now += count * carrier;
+        before += count * carrier;
+        start += count * carrier;
+    }
+}
+
+/* Measures how far all tensors have moved, by blocks. A backend is asked once for all of them, and
+ * measure_params waits for it. */
 static void ask_moves(struct run *run) {
     struct moves_block *blocks = run->moves;
-    if (run->backend == NULL) return;
     for (uint32_t i = 0; i < run->owner_count; i++) {
         run->moves_asked[i] = moves_of(run, run->owner[i]);
         run->moves_asked[i].blocks = blocks;
         blocks += moves_blocks(run->moves_asked[i].count);
+        if (run->backend == NULL) host_moves(&run->moves_asked[i]);
     }
-    run->backend->moves(run->moves_asked, run->owner_count);
-}
-
-static struct moves_block host_moves(const struct moves_args *args) {
-    const struct span now = {args->now, args->dtype}, old = {args->before, args->dtype};
-    const struct span start = {args->start, args->dtype}, none = {NULL, args->dtype};
-    return (struct moves_block){
-        .update = distance_squares(now, old, args->count),
-        .norm = distance_squares(now, none, args->count),
-        .travel = distance_squares(now, start, args->count),
-        .changed = distance_changed(args->now, args->before, args->dtype, args->count)};
+    if (run->backend != NULL) run->backend->moves(run->moves_asked, run->owner_count);
 }
 
 /* Joins the blocks of a tensor as law 2 says. */
@@ -173,13 +185,11 @@ static enum status measure_params(struct run *run) {
     const struct moves_block *blocks = run->moves;
     double update = 0.0, norm = 0.0, travel = 0.0;
     uint64_t changed = 0;
-    if (run->backend != NULL) TRY(run->backend->wait());
+    TRY(model_wait(&run->model));
     for (uint32_t i = 0; i < run->owner_count; i++) {
-        const struct moves_args args = moves_of(run, run->owner[i]);
-        const size_t count = moves_blocks(args.count);
-        const struct moves_block moves =
-            run->backend == NULL ? host_moves(&args) : join_moves(blocks, count);
-        if (run->backend != NULL) blocks += count;
+        const size_t count = moves_blocks(run->table.rows[run->owner[i]].count);
+        const struct moves_block moves = join_moves(blocks, count);
+        blocks += count;
         update += moves.update;
         norm += moves.norm;
         travel += moves.travel;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/real.h"
+#include "base/sum.h"
 #include "kernels/backend_abi.h"
 #include "scenarios/scenario.h"
 #include "trainer/distance.h"
@@ -181,10 +182,21 @@ static enum status phase_backward(struct run *run) {
     return STATUS_OK;
 }
 
+/* Does what a backend does with `args`: writes the blocks of law 2, one by one. */
+static void host_squares(const struct squares_args *args) {
+    const unsigned char *values = (const unsigned char *)args->values;
+    const struct span none = {NULL, args->storage};
+    double *out = args->blocks;
+    for (size_t left = args->count, count; left > 0; left -= count) {
+        count = left < SUM_BLOCK ? left : SUM_BLOCK;
+        *out++ = distance_squares((struct span){values, args->storage}, none, count);
+        values += count * dtype_carrier(args->storage);
+    }
+}
+
 void phase_ask_squares(struct run *run) {
     struct squares_args *const asked = run->clip_room.asked;
     double *blocks = run->clip_room.blocks;
-    if (run->backend == NULL) return;
     for (uint32_t i = 0; i < run->owner_count; i++) {
         const uint32_t row = run->owner[i];
         asked[i] = (struct squares_args){.storage = run->layout.gradient_dtype,
@@ -193,16 +205,13 @@ void phase_ask_squares(struct run *run) {
                                          .values = run_at(run, run->layout.tensor[row].gradient),
                                          .blocks = blocks};
         blocks += squares_blocks(asked[i].count);
+        if (run->backend == NULL) host_squares(&asked[i]);
     }
-    run->backend->squares(asked, run->owner_count);
+    if (run->backend != NULL) run->backend->squares(asked, run->owner_count);
 }
 
 double phase_squares(const struct run *run, uint32_t index, const double **blocks) {
-    const uint32_t row = run->owner[index];
-    const size_t count = run->table.rows[row].count;
-    const struct span none = {NULL, run->layout.gradient_dtype};
-    const struct span gradient = {run->state + run->layout.tensor[row].gradient, none.dtype};
-    if (run->backend == NULL) return distance_squares(gradient, none, count);
+    const size_t count = run->table.rows[run->owner[index]].count;
     const double *const own = *blocks;
     *blocks += squares_blocks(count);
     return clip_join(own, count, 0);
@@ -346,7 +355,7 @@ void phase_refresh_weights(struct run *run) {
 /* The ops of a phase are queued on a backend, and they are done when the phase ends, also where it
  * fails. What went wrong in an op is told before what followed from it. */
 static enum status run_queued(struct run *run, enum status (*function)(struct run *)) {
-    run->model.call.queued = run->backend != NULL;
+    run->model.call.queued = 1;
     const enum status status = function(run);
     run->model.call.queued = 0;
     TRY(model_wait(&run->model));

@@ -173,7 +173,7 @@ static enum status ask_backend(struct run *run, const struct optim_call *call,
     const struct reads_block *blocks = out + run->owner_count;
     for (uint32_t g = 0; g < call->group_count; g++)
         ask_group(run, call, g, rule, out + run->owner_count);
-    TRY(run->backend->wait());
+    TRY(model_wait(&run->model));
     for (uint32_t i = 0; i < run->owner_count; i++) {
         const size_t count = reads_blocks(call->tensors[i].count);
         join(blocks, count, &out[i]);
@@ -193,7 +193,7 @@ int readback_sums_needs_direction(const struct run *run) {
 enum status readback_sums(struct run *run, const struct optim_call *call,
                           const struct optimizer_input_rule *rule, struct reads_block *out) {
     if (is_asked(run)) return ask_backend(run, call, rule, out);
-    if (run->backend != NULL) TRY(run->backend->wait());
+    TRY(model_wait(&run->model));
     for (uint32_t i = 0; i < run->owner_count; i++)
         TRY(sum_tensor(run, call, i, rule, &out[i]));
     return STATUS_OK;

@@ -134,7 +134,7 @@ enum status reference_open(struct run *run) {
     TRY(model_open(&reference->config, &run->table, &reference->limits, arena, &reference->model));
     TRY(model_use_backend(&reference->model, run->backend, &reference->limits, arena));
     /* Ops may be queued for good, because score_batch() waits before it reads. */
-    reference->model.call.queued = run->backend != NULL;
+    reference->model.call.queued = 1;
     TRY(open_weights(run, reference));
     return cached ? fill_cache(run, reference) : STATUS_OK;
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "data/datarow.h"
-#include "kernels/backend_abi.h"
+#include "kernels/op.h"
 #include "model/loss.h"
 #include "model/save_model.h"
 #include "trainer/outlier.h"
@@ -48,30 +48,16 @@ static enum status run_list(struct run *run, enum loop_list list) {
     return STATUS_OK;
 }
 
-/* Sums a gradient's squares by the training's op, and so in the training's order. */
-static double square_by_op(struct run *run, uint32_t row) {
-    double square;
-    const struct square_args args = {run->table.rows[row].count, run->layout.gradient_dtype,
-                                     run_at(run, run->layout.tensor[row].gradient), &square};
-    run->model.ops->square(&run->model.call, &args);
-    return square;
-}
-
-/* Finds out whether the closed gradient holds a number that is not finite. A backend is asked for
- * all tensors at once, but not where the sums of the training have a drawn or racing order: then
- * whether a sum overflows may depend on that order, so the training's op decides. */
+/* Finds out whether the closed gradient holds a number that is not finite: then the sum of its
+ * tensor's squares is not finite either, in whatever order they are summed. Squares of f32 numbers
+ * cannot overflow an f64 sum; an f64 gradient whose squares do counts as overflowed, too. */
 static enum status look_for_overflow(struct run *run) {
-    const struct op_call *const call = &run->model.call;
-    const int asked = run->backend != NULL && call->order == NULL && call->racing == NULL;
     const double *blocks = run->clip_room.blocks;
     TRY(phase_close_gradient(run));
-    if (asked) {
-        phase_ask_squares(run);
-        TRY(run->backend->wait());
-    }
+    phase_ask_squares(run);
+    TRY(model_wait(&run->model));
     for (uint32_t i = 0; i < run->owner_count && !run->overflow; i++)
-        run->overflow =
-            !isfinite(asked ? phase_squares(run, i, &blocks) : square_by_op(run, run->owner[i]));
+        run->overflow = !isfinite(phase_squares(run, i, &blocks));
     return STATUS_OK;
 }
 

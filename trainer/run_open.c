@@ -130,12 +130,11 @@ static size_t run_sequences(const struct run *run) {
     return (size_t)run->limits.samples * run->limits.sides;
 }
 
-/* Takes the memory of clipping. A backend sums squares by blocks; there is room for the blocks of
- * each gradient, and of all gradients as the one vector of clip.norm `flat`. */
+/* Takes the memory of clipping. Squares are summed by blocks; there is room for the blocks of each
+ * gradient, and of all gradients as the one vector of clip.norm `flat`. */
 static enum status open_clipping(struct run *run) {
     size_t blocks = 0, elements = 0;
     TRY(arena_take(&run->arena, run->owner_count, sizeof *run->clips, "clipping", &run->clips));
-    if (run->backend == NULL) return STATUS_OK;
     for (uint32_t i = 0; i < run->owner_count; i++) {
         blocks += squares_blocks(run->table.rows[run->owner[i]].count);
         elements += run->table.rows[run->owner[i]].count;

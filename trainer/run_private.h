@@ -63,7 +63,7 @@ struct run {
     double *direction; /* of the largest tensor; NULL where no sum of a read-back needs it */
     struct optim_tensor *tensors; /* (owners) */
     struct clip_tensor *clips;    /* (owners) */
-    struct clip_room clip_room;   /* with a backend */
+    struct clip_room clip_room;   /* of sums of squares, and of a backend's clipping */
     double (*reference_logp)[2];  /* (samples of a micro-batch) */
     uint32_t *probe;              /* (samples of a micro-batch) sample numbers of a probe */
 
@@ -77,8 +77,8 @@ struct run {
     int skipped;    /* 1 when its optimizer step is skipped */
     int overflow;   /* 1 when its gradient is not finite; looked at only where that matters */
     struct digests digests;
-    struct moves_block *moves; /* with a backend: update sizes of all owners, block behind block */
-    struct moves_args *moves_asked;              /* (owners) with a backend */
+    struct moves_block *moves;      /* update sizes of all owners, block behind block */
+    struct moves_args *moves_asked; /* (owners) */
     struct digest (*piece_digest)[STATE_PIECES]; /* (rows) */
     struct digest *gradient_digest;              /* (owners) */
     struct digest_stream batch_stream;
@@ -132,10 +132,10 @@ TWINSTEP_MUST_USE enum status phase_run(struct run *run, enum phase phase);
 TWINSTEP_MUST_USE enum status phase_close_gradient(struct run *run);
 
 /* phases.c: Sums of squares of the stored gradients, by law 2 in f64 and never in a drawn or racing
- * order. phase_ask_squares asks a backend for all owners at once, into run->clip_room, which no
- * clip needs at that time. After a wait of the caller's, phase_squares gives the sum of owner
- * `index`; owners are to be asked for in ascending order, with `blocks` starting at
- * run->clip_room.blocks, from where it is moved on. */
+ * order. phase_ask_squares sums all owners by blocks into run->clip_room, which no clip needs at
+ * that time; a backend is asked for them at once. After a wait of the caller's, phase_squares gives
+ * the sum of owner `index`; owners are to be asked for in ascending order, with `blocks` starting
+ * at run->clip_room.blocks, from where it is moved on. */
 void phase_ask_squares(struct run *run);
 double phase_squares(const struct run *run, uint32_t index, const double **blocks);
 
