@@ -12,6 +12,15 @@ enum dtype optimizer_working_dtype(const struct run *run) {
                                   : (enum dtype)run->config.numerics.param;
 }
 
+const void *optimizer_weights_before(const struct run *run, uint32_t row) {
+    return run->working + run->packed[row] * dtype_carrier(optimizer_working_dtype(run));
+}
+
+const void *optimizer_weights_now(const struct run *run, uint32_t row) {
+    const struct state_tensor *tensor = &run->layout.tensor[row];
+    return run->state + (run->layout.has_master ? tensor->master : tensor->param);
+}
+
 static double value_at(const void *values, enum dtype dtype, size_t i) {
     return dtype == DTYPE_F64 ? ((const double *)values)[i] : (double)((const float *)values)[i];
 }
@@ -50,17 +59,17 @@ struct places {
 };
 
 static struct places places_of(const struct run *run, uint32_t row) {
-    const struct state_layout *layout = &run->layout;
-    const struct state_tensor *tensor = &layout->tensor[row];
     const double *const group = run->record.groups[run->table.rows[row].group];
-    struct places at = {.working = optimizer_working_dtype(run), .slots = layout->slot_dtype};
-    at.old = run->working + run->packed[row] * dtype_carrier(at.working);
-    at.now = run->state + (layout->has_master ? tensor->master : tensor->param);
-    at.then = run->moment + run->packed[row] * dtype_carrier(at.slots);
-    at.slot = run->state + tensor->slot[0];
-    at.decay = run->optimizer->flags & OPTIM_DECOUPLED ? 0.0 : group[GROUP_WD_APPLIED];
-    at.lr = group[GROUP_LR_APPLIED];
-    return at;
+    const enum dtype slots = run->layout.slot_dtype;
+    return (struct places){
+        .old = optimizer_weights_before(run, row),
+        .now = optimizer_weights_now(run, row),
+        .then = run->moment + run->packed[row] * dtype_carrier(slots),
+        .slot = run->state + run->layout.tensor[row].slot[0],
+        .working = optimizer_working_dtype(run),
+        .slots = slots,
+        .decay = run->optimizer->flags & OPTIM_DECOUPLED ? 0.0 : group[GROUP_WD_APPLIED],
+        .lr = group[GROUP_LR_APPLIED]};
 }
 
 struct rule_taken optimizer_input_scalars(const struct run *run,

@@ -29,6 +29,10 @@ struct optimizer_input_rule {
  */
 enum dtype optimizer_working_dtype(const struct run *run);
 
+/* Return an owner's row of these weights as it was before the step, and as it is now. */
+const void *optimizer_weights_before(const struct run *run, uint32_t row);
+const void *optimizer_weights_now(const struct run *run, uint32_t row);
+
 /* Finds out how the last step's gradient can be read; to be called after the step. */
 TWINSTEP_MUST_USE enum status optimizer_input_rule_of(const struct run *run,
                                                       struct optimizer_input_rule *out);

@@ -10,15 +10,6 @@
 #include "trainer/run_private.h"
 #include "trainer/optimizer_input.h"
 
-static size_t working_offset(const struct run *run, uint32_t row) {
-    const struct state_tensor *tensor = &run->layout.tensor[row];
-    return run->layout.has_master ? tensor->master : tensor->param;
-}
-
-static int has_moment(const struct run *run) {
-    return run->optimizer->moment != NULL && run->optimizer->slot_count > 0;
-}
-
 enum status readback_open(struct run *run) {
     size_t carrier = dtype_carrier(optimizer_working_dtype(run)), blocks = 0;
     TRY(arena_take(&run->arena, run->table.elements, carrier, "last weights", &run->working));
@@ -29,7 +20,7 @@ enum status readback_open(struct run *run) {
         blocks += reads_blocks(run->table.rows[run->owner[i]].count);
     TRY(arena_take(&run->arena, run->owner_count + blocks, sizeof *run->reads, "read-back",
                    &run->reads));
-    if (!has_moment(run)) return STATUS_OK;
+    if (run->optimizer->moment == NULL || run->optimizer->slot_count == 0) return STATUS_OK;
     carrier = dtype_carrier(run->layout.slot_dtype);
     return arena_take(&run->arena, run->table.elements, carrier, "last moments", &run->moment);
 }
@@ -40,7 +31,7 @@ void readback_keep(struct run *run) {
     RUN_EACH_SPAN(run, span) {
         const struct state_tensor *tensor = &run->layout.tensor[span.row];
         const size_t first = run->packed[span.row];
-        measure_keep(run, optimizer_working_dtype(run), run_at(run, working_offset(run, span.row)),
+        measure_keep(run, optimizer_working_dtype(run), optimizer_weights_now(run, span.row),
                      span.count, run->working + first * carrier);
         if (run->moment != NULL && tensor->slot_count[0] == run->table.rows[span.row].count)
             measure_keep(run, run->layout.slot_dtype, run_at(run, tensor->slot[0]), span.count,

@@ -25,17 +25,6 @@ static double value_at(const void *values, enum dtype dtype, size_t i) {
     return dtype == DTYPE_F64 ? ((const double *)values)[i] : (double)((const float *)values)[i];
 }
 
-/* Returns an owner's weights as they were before the step; now_of returns them as they are after
- * it. */
-static const void *old_of(const struct run *run, uint32_t row) {
-    return run->working + run->packed[row] * dtype_carrier(optimizer_working_dtype(run));
-}
-
-static const void *now_of(const struct run *run, uint32_t row) {
-    const struct state_tensor *tensor = &run->layout.tensor[row];
-    return run->state + (run->layout.has_master ? tensor->master : tensor->param);
-}
-
 static void close_sums(struct sum_blocks_f64 sums[READS_SUMS], struct reads_block *out) {
     for (int s = 0; s < READS_SUMS; s++)
         out->sum[s] = sum_blocks_close_f64(&sums[s]);
@@ -54,7 +43,8 @@ static void fill_terms(const struct run *run, uint32_t row, size_t first, size_t
                        double decay, struct block *out) {
     const enum dtype dtype = optimizer_working_dtype(run);
     const struct rule_spacing spacing = spacing_of(dtype);
-    const void *const old = old_of(run, row), *const now = now_of(run, row);
+    const void *const old = optimizer_weights_before(run, row), *const now =
+                                                                    optimizer_weights_now(run, row);
     for (size_t i = 0; i < count; i++) {
         const struct rule_read_terms terms =
             rule_read_terms(&spacing, run->direction[first + i], decay,
@@ -88,7 +78,7 @@ static enum status sum_tensor(struct run *run, const struct optim_call *call, ui
     struct block block;
     if (directed)
         TRY(plugin_direction(&run->config.optimizer.which, run->optimizer, call, index,
-                             old_of(run, row), run->direction));
+                             optimizer_weights_before(run, row), run->direction));
     for (size_t first = 0; first < total; first += SUM_BLOCK) {
         const size_t left = total - first, count = left < SUM_BLOCK ? left : SUM_BLOCK;
         if (directed) {
@@ -130,8 +120,8 @@ static struct reads_tensor tensor_of(const struct run *run, const struct optim_c
     const uint32_t row = run->owner[index];
     struct reads_tensor out = {
         .count = tensor->count,
-        .old = old_of(run, row),
-        .now = now_of(run, row),
+        .old = optimizer_weights_before(run, row),
+        .now = optimizer_weights_now(run, row),
         .made = tensor->master != NULL ? tensor->master : tensor->param,
         .gradient = tensor->gradient,
     };
