@@ -65,15 +65,12 @@ size_t distance_changed(const void *a, const void *b, enum dtype dtype, size_t c
     return changed;
 }
 
-static int64_t ulp_of(const void *a, const void *b, enum dtype dtype, size_t i) {
-    if (dtype == DTYPE_F64) return rule_ulp_f64(((const double *)a)[i], ((const double *)b)[i]);
-    return rule_ulp_f32(((const float *)a)[i], ((const float *)b)[i], dtype);
-}
-
 int64_t distance_ulp(const void *a, const void *b, enum dtype dtype, size_t count) {
     int64_t largest = 0;
     for (size_t i = 0; i < count; i++) {
-        int64_t distance = ulp_of(a, b, dtype, i);
+        const int64_t distance =
+            dtype == DTYPE_F64 ? rule_ulp_f64(((const double *)a)[i], ((const double *)b)[i])
+                               : rule_ulp_f32(((const float *)a)[i], ((const float *)b)[i], dtype);
         if (distance > largest) largest = distance;
     }
     return largest;

@@ -32,10 +32,6 @@ static uint32_t count_kinds(void) {
 
 /* ---- what kinds say ---- */
 
-static uint64_t items_of(const struct run *run, uint64_t labels, uint64_t samples) {
-    return run->config.task == TASK_SFT ? labels : samples;
-}
-
 /* Counts the label tokens of each of `ranks` equal shares of the update. */
 static void count_ranks(const struct run *run, const struct sampler_plan *plan, uint64_t ranks,
                         uint64_t *out) {
@@ -192,7 +188,8 @@ enum status divisor_before(const struct run *run, struct arena *arena, struct di
                    &reading->divisor));
     TRY(arena_take(arena, reading->micros, sizeof *reading->error, "divisors", &reading->error));
     for (uint32_t m = 0; m < reading->micros; m++)
-        reading->items[m] = items_of(run, out->plan.micro[m].labels, out->plan.micro[m].samples);
+        reading->items[m] =
+            reading->task == TASK_SFT ? out->plan.micro[m].labels : out->plan.micro[m].samples;
     return STATUS_OK;
 }
 

@@ -97,14 +97,6 @@ static void invert(struct fitting *f) {
     }
 }
 
-static void weigh(struct fitting *f) {
-    const struct span taken = {f->taken, DTYPE_F64};
-    for (uint32_t i = 0; i < f->count; i++)
-        f->products[i] = dot(f, plain_of(f, i), taken);
-    for (uint32_t i = 0; i < f->count; i++)
-        f->fit->weight[i] = chain(f->inverse + (size_t)i * f->count, f->products, f->count);
-}
-
 static double value_of(const struct fitting *f, uint32_t i, size_t element) {
     const void *const values = f->fit->plain[i];
     return f->fit->dtype == DTYPE_F64 ? ((const double *)values)[element]
@@ -185,7 +177,11 @@ static const char *fit_all(struct fitting *f) {
     }
     if (!factorise(f)) return "the gradients of the micro-batches are linearly dependent";
     invert(f);
-    weigh(f);
+    const struct span taken = {f->taken, DTYPE_F64};
+    for (uint32_t i = 0; i < f->count; i++)
+        f->products[i] = dot(f, plain_of(f, i), taken);
+    for (uint32_t i = 0; i < f->count; i++)
+        f->fit->weight[i] = chain(f->inverse + (size_t)i * f->count, f->products, f->count);
     bound_all(f);
     return f->fit->untestable;
 }

@@ -14,6 +14,7 @@
 #include "kernels/backend_abi.h"
 #include "trainer/consumers.h"
 #include "trainer/distance.h"
+#include "trainer/phases.h"
 #include "trainer/streams.h"
 
 _Static_assert(MOVES_BLOCK == SUM_BLOCK, "blocks of moves are those of law 2");
@@ -57,14 +58,6 @@ void measure_keep(const struct run *run, enum dtype dtype, const void *from, siz
         run->model.ops->convert(&call, &copy);
 }
 
-static void copy_params(const struct run *run, unsigned char *out) {
-    const enum dtype param = (enum dtype)run->config.numerics.param;
-    RUN_EACH_SPAN(run, span) {
-        unsigned char *const to = out + run->packed[span.row] * dtype_carrier(param);
-        measure_keep(run, param, run_param(run, span.row), span.count, to);
-    }
-}
-
 /* Calls `each` for all reals of the record, array by array. */
 static void for_reals(struct run *run, void (*each)(double *values, size_t count)) {
     struct record *record = &run->record;
@@ -103,31 +96,23 @@ static void clear_record(struct run *run) {
 }
 
 void measure_begin(struct run *run) {
+    const enum dtype param = (enum dtype)run->config.numerics.param;
     clear_record(run);
     run->record.step = run_head(run)->done + 1;
-    if (run->record.step == 1)
+    if (run->record.step == 1) {
         /* The first update starts from the weights as they were drawn, so a perturbed weight
          * (init.nudge) counts as moved by it. */
-        measure_keep(run, (enum dtype)run->config.numerics.param, run->initial, run->table.elements,
-                     run->before);
-    else
-        copy_params(run, run->before);
+        measure_keep(run, param, run->initial, run->table.elements, run->before);
+    } else {
+        RUN_EACH_SPAN(run, span) {
+            measure_keep(run, param, run_param(run, span.row), span.count,
+                         run->before + run->packed[span.row] * dtype_carrier(param));
+        }
+    }
     digest_stream_init(&run->batch_stream, "batch");
     for (uint32_t site = 0; site < run->shape.sites; site++)
         digest_stream_init(&run->site_stream[site], "site");
     memset(&run->ledger, 0, sizeof run->ledger);
-}
-
-/* Returns the arguments that measure how far a tensor has moved: since before the update, and since
- * the start. */
-static struct moves_args moves_of(const struct run *run, uint32_t row) {
-    const enum dtype dtype = (enum dtype)run->config.numerics.param;
-    const size_t first = run->packed[row] * dtype_carrier(dtype);
-    return (struct moves_args){.dtype = dtype,
-                               .count = run->table.rows[row].count,
-                               .now = run_param(run, row),
-                               .before = run->before + first,
-                               .start = run->initial + first};
 }
 
 /* Does what a backend does with `args`: writes the blocks of law 2, one by one. */
@@ -157,8 +142,13 @@ static void host_moves(const struct moves_args *args) {
 static void ask_moves(struct run *run) {
     struct moves_block *blocks = run->moves;
     for (uint32_t i = 0; i < run->owner_count; i++) {
-        run->moves_asked[i] = moves_of(run, run->owner[i]);
-        run->moves_asked[i].blocks = blocks;
+        const uint32_t row = run->owner[i];
+        run->moves_asked[i] = (struct moves_args){.dtype = (enum dtype)run->config.numerics.param,
+                                                  .count = run->table.rows[row].count,
+                                                  .now = run_param(run, row),
+                                                  .before = run_param_before(run, row),
+                                                  .start = run_param_initial(run, row),
+                                                  .blocks = blocks};
         blocks += moves_blocks(run->moves_asked[i].count);
         if (run->backend == NULL) host_moves(&run->moves_asked[i]);
     }
@@ -216,22 +206,6 @@ static enum status digest_params(struct run *run, struct digest *out_weights) {
     return STATUS_OK;
 }
 
-/* Chains the record to those of all updates before it. The root of the chain is what two runs
- * compare that are said to be identical. */
-static void chain_root(struct run *run) {
-    struct state_head *head = run_head(run);
-    root_next(&head->root, &run->record, &head->root);
-    memcpy(run->record.digests[DIGEST_ROOT], head->root.byte, DIGEST_BYTES);
-}
-
-static void note_optimize(struct run *run) {
-    uint8_t slot = run->axes.phase_slot[PHASE_OPTIMIZE];
-    struct digest digest;
-    if (slot == RUN_NO_SLOT) return;
-    root_optimize(&run->record, &digest);
-    memcpy(run->record.phases[slot], digest.byte, DIGEST_BYTES);
-}
-
 /* Gives every NaN of a record one pattern. Which sign the NaN of an invalid operation has is up to
  * the hardware, and digests must not depend on it. */
 static void fold_nan(double *values, size_t count) {
@@ -246,7 +220,7 @@ enum status measure_end(struct run *run) {
     record->integers[INTEGER_EPOCH] = (int64_t)run->plan.epoch;
     record->integers[INTEGER_COUNTER] = (int64_t)head->n;
     record->integers[INTEGER_OPTIMIZER_T] = (int64_t)head->t;
-    struct digest weights, applied, state, rng;
+    struct digest weights, applied, optimized, state, rng;
     ask_moves(run);
     TRY(digest_params(run, &weights));
     TRY(measure_params(run));
@@ -254,12 +228,16 @@ enum status measure_end(struct run *run) {
     memcpy(record->digests[DIGEST_WEIGHTS], weights.byte, DIGEST_BYTES);
     root_lr(record, run->axes.groups, &applied);
     memcpy(record->digests[DIGEST_LR], applied.byte, DIGEST_BYTES);
-    note_optimize(run);
+    root_optimize(record, &optimized);
+    phase_note(run, PHASE_OPTIMIZE, &optimized);
     state_digest(&run->layout, run->state, &weights, &state);
     memcpy(record->digests[DIGEST_STATE], state.byte, DIGEST_BYTES);
     digest_ledger(&run->ledger, &rng);
     memcpy(record->digests[DIGEST_RNG], rng.byte, DIGEST_BYTES);
     consumers_count(run->axes.consumers, run->shape.consumers, &run->ledger, record->ledger);
-    chain_root(run);
+    /* The root chains the record to those of all updates before it; two runs are identical whose
+     * roots are. */
+    root_next(&head->root, record, &head->root);
+    memcpy(record->digests[DIGEST_ROOT], head->root.byte, DIGEST_BYTES);
     return STATUS_OK;
 }

@@ -33,10 +33,6 @@ static int every_moment_is_whole(const struct run *run) {
     return 1;
 }
 
-static int is_plain_descent(const struct run *run) {
-    return (run->optimizer->flags & OPTIM_PLAIN) != 0;
-}
-
 enum status optimizer_input_rule_of(const struct run *run, struct optimizer_input_rule *out) {
     int known = 0;
     *out = (struct optimizer_input_rule){INPUT_UNKNOWN, 0.0, 1.0};
@@ -45,7 +41,7 @@ enum status optimizer_input_rule_of(const struct run *run, struct optimizer_inpu
                       &out->keep, &out->take, &known));
     if (known && out->take != 0.0 && every_moment_is_whole(run))
         out->source = INPUT_FROM_MOMENT;
-    else if (!known && is_plain_descent(run))
+    else if (!known && (run->optimizer->flags & OPTIM_PLAIN) != 0)
         out->source = INPUT_FROM_WEIGHTS;
     return STATUS_OK;
 }

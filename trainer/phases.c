@@ -18,7 +18,7 @@
 #include "trainer/streams.h"
 #include "trainer/watch_run.h"
 
-static void note_phase(struct run *run, enum phase phase, const struct digest *digest) {
+void phase_note(struct run *run, enum phase phase, const struct digest *digest) {
     uint8_t slot = run->axes.phase_slot[phase];
     if (slot != RUN_NO_SLOT) memcpy(run->record.phases[slot], digest->byte, DIGEST_BYTES);
 }
@@ -29,7 +29,7 @@ void phase_note_reals(struct run *run, enum phase phase, const double *values, s
     for (size_t i = 0; i < count; i++)
         folded[i] = isnan(values[i]) ? (double)NAN : values[i];
     digest_bytes("phase", folded, count * sizeof *folded, &digest);
-    note_phase(run, phase, &digest);
+    phase_note(run, phase, &digest);
 }
 
 static void add_batch_digest(struct run *run) {
@@ -58,7 +58,7 @@ static enum status phase_fetch(struct run *run) {
     struct digest digest;
     digest_stream_close(&run->batch_stream, &digest);
     memcpy(run->record.digests[DIGEST_BATCH], digest.byte, DIGEST_BYTES);
-    note_phase(run, PHASE_FETCH, &digest);
+    phase_note(run, PHASE_FETCH, &digest);
     return STATUS_OK;
 }
 
@@ -81,7 +81,7 @@ static enum status add_site_digests(struct run *run) {
     }
     struct digest digest;
     digest_root("forward", run->site_digest, run->shape.sites, &digest);
-    note_phase(run, PHASE_FORWARD, &digest);
+    phase_note(run, PHASE_FORWARD, &digest);
     return STATUS_OK;
 }
 
@@ -241,7 +241,7 @@ static enum status note_gradients(struct run *run) {
     }
     struct digest digest;
     digest_root("backward", run->gradient_digest, run->owner_count, &digest);
-    note_phase(run, PHASE_BACKWARD, &digest);
+    phase_note(run, PHASE_BACKWARD, &digest);
     return STATUS_OK;
 }
 

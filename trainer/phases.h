@@ -6,6 +6,9 @@
 
 #include "trainer/run_private.h"
 
+/* Puts the phase's digest into the update's record, if the run records phases. */
+void phase_note(struct run *run, enum phase phase, const struct digest *digest);
+
 /* Puts the phase's digest into the update's record: of at most two values, in which every NaN has
  * one pattern. */
 void phase_note_reals(struct run *run, enum phase phase, const double *values, size_t count);

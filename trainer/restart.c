@@ -35,17 +35,14 @@ static void lose_optimizer(struct run *run) {
     }
 }
 
-/* OLMo-core's checkpoints do not hold the window (_losses and _grad_norms of SkipStepOptimizer). */
-static void lose_outliers(struct run *run) {
-    const struct state_layout *layout = &run->layout;
-    if (layout->outlier_numbers > 0)
-        memset(run_at(run, layout->outliers), 0, layout->outlier_numbers * sizeof(double));
-}
-
 enum status restart_begin(struct run *run) {
     const struct config *config = &run->config;
     const uint64_t update = run_head(run)->done + 1;
-    if (config->resume.after != 0 && update == config->resume.after + 1) lose_outliers(run);
+    const size_t numbers = run->layout.outlier_numbers;
+    /* OLMo-core's checkpoints do not hold the window (_losses and _grad_norms of
+     * SkipStepOptimizer). */
+    if (config->resume.after != 0 && update == config->resume.after + 1 && numbers > 0)
+        memset(run_at(run, run->layout.outliers), 0, numbers * sizeof(double));
     if (!resume_restores(config, RESUME_OPTIMIZER, update)) lose_optimizer(run);
     if (!resume_restores(config, RESUME_SCALER, update))
         scaler_open(config, &run_head(run)->scaler);
