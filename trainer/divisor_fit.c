@@ -5,6 +5,7 @@
 
 #include <math.h>
 
+#include "base/element.h"
 #include "base/real.h"
 #include "base/sum.h"
 #include "kernels/products.h"
@@ -97,18 +98,12 @@ static void invert(struct fitting *f) {
     }
 }
 
-static double value_of(const struct fitting *f, uint32_t i, size_t element) {
-    const void *const values = f->fit->plain[i];
-    return f->fit->dtype == DTYPE_F64 ? ((const double *)values)[element]
-                                      : (double)((const float *)values)[element];
-}
-
 /* Writes the weighted sum of the gradients, element by element. */
 static void combine(const struct fitting *f, const double *weight, size_t first, size_t count,
                     double *out) {
     for (size_t e = 0; e < count; e++) {
         for (uint32_t i = 0; i < f->count; i++)
-            f->column[i] = value_of(f, i, first + e);
+            f->column[i] = element_get(f->fit->plain[i], f->fit->dtype, first + e);
         out[e] = chain(f->column, weight, f->count);
     }
 }

@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "base/element.h"
 #include "trainer/plugin.h"
 #include "trainer/run_private.h"
 
@@ -19,10 +20,6 @@ const void *optimizer_weights_before(const struct run *run, uint32_t row) {
 const void *optimizer_weights_now(const struct run *run, uint32_t row) {
     const struct state_tensor *tensor = &run->layout.tensor[row];
     return run->state + (run->layout.has_master ? tensor->master : tensor->param);
-}
-
-static double value_at(const void *values, enum dtype dtype, size_t i) {
-    return dtype == DTYPE_F64 ? ((const double *)values)[i] : (double)((const float *)values)[i];
 }
 
 static int every_moment_is_whole(const struct run *run) {
@@ -81,9 +78,10 @@ struct rule_taken optimizer_input_scalars(const struct run *run,
 static void from_moment(const struct rule_taken *rule, const struct places *at, size_t first,
                         size_t count, double *gradient, double *error) {
     for (size_t i = 0; i < count; i++) {
-        const struct rule_taken_value value = rule_taken_value(
-            rule, value_at(at->slot, at->slots, first + i),
-            value_at(at->then, at->slots, first + i), value_at(at->old, at->working, first + i));
+        const struct rule_taken_value value =
+            rule_taken_value(rule, element_get(at->slot, at->slots, first + i),
+                             element_get(at->then, at->slots, first + i),
+                             element_get(at->old, at->working, first + i));
         gradient[i] = value.gradient;
         error[i] = value.error;
     }
@@ -96,8 +94,8 @@ static void from_weights(const struct run *run, const struct places *at, size_t 
     const double unit = INPUT_ROUNDINGS * dtype_epsilon(at->working) / 2;
     const double half = run->config.numerics.rounding == ROUNDING_STOCHASTIC ? 1.0 : 0.5;
     for (size_t i = 0; i < count; i++) {
-        const double old = value_at(at->old, at->working, first + i);
-        const double now = value_at(at->now, at->working, first + i);
+        const double old = element_get(at->old, at->working, first + i);
+        const double now = element_get(at->now, at->working, first + i);
         const double size = fabs(old) > fabs(now) ? fabs(old) : fabs(now);
         const double spacing = dtype_spacing(size > 0x1p-126 ? size : 0x1p-126, at->working);
         const double change = (old - now) / at->lr, inside = at->decay * old;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/element.h"
 #include "base/number.h"
 #include "base/real.h"
 #include "trainer/run_private.h"
@@ -18,18 +19,6 @@ static enum dtype coarser(const struct config *config) {
     const enum dtype param = (enum dtype)config->numerics.param;
     const enum dtype compute = (enum dtype)config->numerics.compute;
     return dtype_epsilon(param) > dtype_epsilon(compute) ? param : compute;
-}
-
-static double get(const void *values, enum dtype dtype, size_t at) {
-    return dtype == DTYPE_F64 ? ((const double *)values)[at] : (double)((const float *)values)[at];
-}
-
-static void put(void *values, enum dtype dtype, size_t at, double value) {
-    const double rounded = dtype_round(value, dtype);
-    if (dtype == DTYPE_F64)
-        ((double *)values)[at] = rounded;
-    else
-        ((float *)values)[at] = (float)rounded;
 }
 
 /* Reads what stands behind the name: "NAME" is the tensor's first element, "NAME[I]" is element I,
@@ -68,14 +57,15 @@ enum status perturbation_apply(struct run *run) {
     const struct state_tensor *tensor = &run->layout.tensor[target.row];
     const enum dtype dtype = run->table.rows[target.row].dtype;
     void *const param = run_at(run, tensor->param);
-    const double old = get(param, dtype, target.element);
+    const double old = element_get(param, dtype, target.element);
     const double unit = dtype_spacing(old, coarser(&run->config));
     const double moved = old + real_copysign_f64(unit, old);
-    put(param, dtype, target.element, moved);
+    element_set(param, dtype, target.element, dtype_round(moved, dtype));
     if (run->layout.has_master) {
         const enum dtype wide = run->layout.master_dtype;
         void *const master = run_at(run, tensor->master);
-        put(master, wide, target.element, get(master, wide, target.element) + (moved - old));
+        const double far = element_get(master, wide, target.element) + (moved - old);
+        element_set(master, wide, target.element, dtype_round(far, wide));
     }
     run->weights_fresh = 0;
     return STATUS_OK;

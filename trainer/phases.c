@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/element.h"
 #include "base/real.h"
 #include "base/sum.h"
 #include "kernels/backend_abi.h"
@@ -142,9 +143,7 @@ static void restart_exactly(struct run *run, const struct run_span *span) {
     struct exact_sum *const sums = (struct exact_sum *)run->accumulators[span->row][0];
     memset(sums, 0, span->count * sizeof *sums);
     for (size_t i = 0; i < span->count; i++)
-        exact_sum_add(sums + i, dtype_carrier(stored) == sizeof(float)
-                                    ? (double)((const float *)gradient)[i]
-                                    : ((const double *)gradient)[i]);
+        exact_sum_add(sums + i, element_get(gradient, stored, i));
 }
 
 /* Without `zero` the next backward goes on from the stored gradient: use 1 of a tensor starts from

@@ -5,6 +5,7 @@
 
 #include <math.h>
 
+#include "base/element.h"
 #include "base/sum.h"
 #include "kernels/backend_abi.h"
 #include "kernels/products.h"
@@ -19,10 +20,6 @@ _Static_assert(READS_BLOCK == SUM_BLOCK, "blocks of reads are those of law 2");
 static struct rule_spacing spacing_of(enum dtype dtype) {
     const double smallest = dtype_smallest(dtype);
     return (struct rule_spacing){dtype_epsilon(dtype), smallest > 0x1p-126 ? smallest : 0x1p-126};
-}
-
-static double value_at(const void *values, enum dtype dtype, size_t i) {
-    return dtype == DTYPE_F64 ? ((const double *)values)[i] : (double)((const float *)values)[i];
 }
 
 static void close_sums(struct sum_blocks_f64 sums[READS_SUMS], struct reads_block *out) {
@@ -48,7 +45,7 @@ static void fill_terms(const struct run *run, uint32_t row, size_t first, size_t
     for (size_t i = 0; i < count; i++) {
         const struct rule_read_terms terms =
             rule_read_terms(&spacing, run->direction[first + i], decay,
-                            value_at(old, dtype, first + i), value_at(now, dtype, first + i));
+                            element_get(old, dtype, first + i), element_get(now, dtype, first + i));
         out->u[i] = terms.u;
         out->p[i] = terms.p;
         out->d[i] = terms.d;
