@@ -45,7 +45,7 @@ static void show_reals(const struct run *run, struct watch_name op, enum watch_l
     show(run, &view);
 }
 
-/* A tensor of a parameter's shape, or a slot of another one. */
+/* Shows a tensor of a parameter's shape, or a slot that has another one as a vector. */
 static void show_parameter(const struct run *run, uint32_t row, struct watch_name tensor,
                            enum dtype dtype, size_t count, void *data, uint32_t covered) {
     const struct param_row *param = &run->table.rows[row];
@@ -132,7 +132,7 @@ void watch_phase_begin(struct run *run, enum phase phase) {
     watch->micro = !often ? 0 : run->micro + (phase == PHASE_FETCH);
 }
 
-/* By sequence or sample of the whole micro-batch. */
+/* Returns a view by sequence or sample of the whole micro-batch. */
 static struct watch_view batch_view(struct run *run, enum watch_label op, enum watch_label tensor,
                                     enum watch_axis axis, void *data) {
     struct watch_view view = view_of(run, watch_named(op), watch_named(tensor), data);
@@ -162,22 +162,12 @@ void watch_reference_scored(struct run *run) {
     show(run, &view);
 }
 
-static void show_loss(struct run *run) {
-    struct watch_view view =
-        batch_view(run, LABEL_LOSS, LABEL_COEFFICIENT, WATCH_LABELS, run->coefficient);
-    show(run, &view);
-}
-
-static void show_steps(struct run *run) {
-    struct watch_view view = view_of(run, watch_named(LABEL_OPTIMIZER),
-                                     watch_named(LABEL_STEPS_COUNTED), &run_head(run)->t);
-    view.kind = WATCH_WORDS;
-    view.count = view.width = 1;
-    show(run, &view);
-}
-
 static void show_optimize(struct run *run) {
-    show_steps(run);
+    struct watch_view steps = view_of(run, watch_named(LABEL_OPTIMIZER),
+                                      watch_named(LABEL_STEPS_COUNTED), &run_head(run)->t);
+    steps.kind = WATCH_WORDS;
+    steps.count = steps.width = 1;
+    show(run, &steps);
     for (uint32_t i = 0; i < run->owner_count; i++) {
         const struct param_row *row = &run->table.rows[run->owner[i]];
         double lr = run->record.groups[row->group][GROUP_LR_APPLIED];
@@ -188,49 +178,39 @@ static void show_optimize(struct run *run) {
     }
 }
 
-static void show_clip(struct run *run) {
-    struct state_head *head = run_head(run);
-    show_reals(run, watch_named(LABEL_CLIP), LABEL_GRADIENT_NORM, &head->norm, 1);
-    show_reals(run, watch_named(LABEL_CLIP), LABEL_CLIP_COEFFICIENT, &head->coefficient, 1);
-    show_gradients(run, LABEL_CLIPPED_GRADIENT);
-}
-
-static void show_schedule(struct run *run) {
-    show_reals(run, watch_named(LABEL_SCHEDULE), LABEL_LR, run_head(run)->lr, run->table.groups);
-}
-
-static void show_log(struct run *run) {
-    show_reals(run, watch_named(LABEL_LOG), LABEL_LOSS, &run->record.reals[REAL_LOSS], 1);
-    show_reals(run, watch_named(LABEL_LOG), LABEL_LR_LOGGED,
-               &run->record.groups[0][GROUP_LR_LOGGED], 1);
-}
-
 void watch_phase_end(struct run *run, enum phase phase) {
+    struct state_head *const head = run_head(run);
     double number = 0.0;
+    struct watch_view view;
     switch (phase) {
     case PHASE_FETCH:
         show_batch(run);
         break;
     case PHASE_FORWARD:
-        show_loss(run);
+        view = batch_view(run, LABEL_LOSS, LABEL_COEFFICIENT, WATCH_LABELS, run->coefficient);
+        show(run, &view);
         break;
     case PHASE_UNSCALE:
         show_gradients(run, LABEL_UNSCALED_GRADIENT);
         break;
     case PHASE_CLIP:
-        show_clip(run);
+        show_reals(run, watch_named(LABEL_CLIP), LABEL_GRADIENT_NORM, &head->norm, 1);
+        show_reals(run, watch_named(LABEL_CLIP), LABEL_CLIP_COEFFICIENT, &head->coefficient, 1);
+        show_gradients(run, LABEL_CLIPPED_GRADIENT);
         break;
     case PHASE_OPTIMIZE:
         show_optimize(run);
         break;
     case PHASE_SCHEDULE:
-        show_schedule(run);
+        show_reals(run, watch_named(LABEL_SCHEDULE), LABEL_LR, head->lr, run->table.groups);
         break;
     case PHASE_LOG:
-        show_log(run);
+        show_reals(run, watch_named(LABEL_LOG), LABEL_LOSS, &run->record.reals[REAL_LOSS], 1);
+        show_reals(run, watch_named(LABEL_LOG), LABEL_LR_LOGGED,
+                   &run->record.groups[0][GROUP_LR_LOGGED], 1);
         break;
     case PHASE_COUNT_UPDATE:
-        number = (double)run_head(run)->n;
+        number = (double)head->n;
         show_reals(run, watch_named(LABEL_COUNT), LABEL_UPDATES_COUNTED, &number, 1);
         break;
     case PHASE_ZERO:

@@ -70,7 +70,7 @@ void helper_outcome_of(struct run *run, uint64_t updates, struct helper_outcome 
 /* Returns the name of the first part that differs, or NULL when both are equal. */
 const char *helper_outcome_gap(const struct helper_outcome *a, const struct helper_outcome *b);
 
-/* Whether this machine has the instruction set, an enum isa of kernels/op.h. */
+/* Returns 1 when this machine has the instruction set, an enum isa of kernels/op.h. */
 int helper_has_isa(int isa);
 
 #endif
