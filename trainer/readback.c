@@ -13,11 +13,12 @@
 enum status readback_open(struct run *run) {
     size_t carrier = dtype_carrier(optimizer_working_dtype(run)), blocks = 0;
     TRY(arena_take(&run->arena, run->table.elements, carrier, "last weights", &run->working));
-    if (run->backend != NULL)
+    if (run->backend != NULL) {
+        for (uint32_t i = 0; i < run->owner_count; i++)
+            blocks += reads_blocks(run->table.rows[run->owner[i]].count);
         TRY(arena_take(&run->arena, run->owner_count, sizeof *run->reads_asked, "read-back",
                        &run->reads_asked));
-    for (uint32_t i = 0; i < run->owner_count && run->backend != NULL; i++)
-        blocks += reads_blocks(run->table.rows[run->owner[i]].count);
+    }
     TRY(arena_take(&run->arena, run->owner_count + blocks, sizeof *run->reads, "read-back",
                    &run->reads));
     if (run->optimizer->moment == NULL || run->optimizer->slot_count == 0) return STATUS_OK;
