@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Each module is asked once, however many configurations name it; a second module of the same
- * backend gets a group of its own. */
+ * Turns what backend modules say of themselves into attributes. Each module is asked once, however
+ * many configurations name it, and a second module of the same backend gets a group of its own.
+ * Invariant: configurations that name their module by the same word share a group. */
 #include "experiment/backend_record.h"
 
 #include <stdio.h>
@@ -25,7 +26,8 @@ enum status backends_site(const char *module, struct backend_site *out) {
     return STATUS_OK;
 }
 
-/* Modules that are already in the record, by the word that opened them. */
+/* The record as it grows: the word by which each configuration names its module, NULL for the CPU.
+ */
 struct recording {
     struct backend_record *record;
     struct arena *arena;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A tree over the hybrids, walked once when it is planned. */
+ * Plans the tree of hybrids in one walk before anything is trained, and hands states from parent to
+ * child while it is. Trains nothing itself. Slots are assigned in the walk, so that their number,
+ * and with it the memory, is known beforehand. */
 #include "experiment/branches.h"
 
 #include <string.h>
@@ -10,7 +12,7 @@ struct walk {
     const struct experiment_plan *plan;
     const uint64_t *samples;
     struct branches *branches;
-    uint8_t *held; /* (slots) the slot holds a state */
+    uint8_t *held; /* (slots) whether the slot holds a state */
 };
 
 static int races(const struct experiment_plan *plan) {
@@ -27,7 +29,8 @@ static uint32_t find_mask(const struct experiment_plan *plan, uint32_t mask) {
     return NO_HYBRID;
 }
 
-/* The trained hybrid that stands for this one without factor `factor`. */
+/* The hybrid that is trained in the place of this one without factor `factor`; NO_HYBRID where it
+ * was not sampled or is the test arm, whose states are not kept. */
 static uint32_t without(const struct experiment_plan *plan, uint32_t hybrid, uint32_t factor) {
     const uint32_t found = find_mask(plan, plan->hybrids[hybrid].mask ^ 1u << factor);
     if (found == NO_HYBRID) return NO_HYBRID;
@@ -40,7 +43,8 @@ static void config_of(const struct experiment_plan *plan, uint32_t mask, struct 
     experiment_swap_mask(plan, out, &plan->runs[1].config, mask);
 }
 
-/* At least one update is always left to train. */
+/* Finds the branch that shares most updates. The last update is never shared: at least one is left
+ * to train, so that every hybrid has a record of its own. */
 static enum status find_branch(const struct walk *walk, uint32_t hybrid, struct branch *out) {
     const struct experiment_plan *plan = walk->plan;
     const uint32_t mask = plan->hybrids[hybrid].mask;
@@ -55,13 +59,14 @@ static enum status find_branch(const struct walk *walk, uint32_t hybrid, struct 
         TRY(inert_updates(&like, &with, plan->scenario->steps - 1, walk->samples[hybrid], &shared));
         if (shared > out->shared) *out = (struct branch){.from = from, .shared = shared};
     }
-    /* What begins no earlier than its branch is until then what it goes on from itself. */
+    /* A parent that itself continues from a later point than this is still its own parent at
+     * `shared`: the state that is wanted is that one's. */
     while (out->shared > 0 && walk->branches->of[out->from].shared >= out->shared)
         out->from = walk->branches->of[out->from].from;
     return STATUS_OK;
 }
 
-/* The untaken child of `hybrid` with the latest branch; NO_HYBRID: all are taken. */
+/* The child of `hybrid` that is not `taken` yet and branches off last; NO_HYBRID: all are taken. */
 static uint32_t next_child(const struct branches *branches, uint32_t hybrid, const uint8_t *taken) {
     uint32_t found = NO_HYBRID;
     for (uint32_t i = 0; i < branches->count; i++) {
@@ -79,7 +84,8 @@ static uint32_t free_slot(const struct walk *walk) {
     return slot;
 }
 
-/* Children of one branch share a slot; one that finds none free begins at step 0. */
+/* Gives a slot to every child of `hybrid`. Children that branch off after the same update share
+ * one; a child for which no slot is free begins at step 0 instead. */
 static void hold_children(struct walk *walk, uint32_t hybrid) {
     struct branch *const of = walk->branches->of;
     for (uint32_t i = 0; i < walk->branches->count; i++) {
@@ -106,7 +112,8 @@ static int is_awaited(const struct walk *walk, const struct branch *like, const 
     return 0;
 }
 
-/* Every level has one factor more: no deeper than there are factors. */
+/* Appends the subtree below `hybrid` to the order. Each level of the recursion has one factor more,
+ * so it is no deeper than there are factors. */
 static void place_children(struct walk *walk, uint32_t hybrid, uint8_t *taken) {
     struct branches *branches = walk->branches;
     uint32_t child;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Which hybrid goes on from which, in what order they are trained, and the states that they go on
- * from.
+ * Decides which hybrid continues from which, in what order they are trained, and holds the states
+ * that they continue from. A hybrid continues from the one that lacks exactly one of its factors;
+ * of the possible factors it is the one that stays inert for longest (experiment/inert_updates.h),
+ * the first of those where several do.
  *
- * A hybrid goes on from the one without one of its factors: the factor that is silent for longest
- * (experiment/inert_updates.h), the first of those with equal inertness. Where that one is determined like
- * another, from the one that was trained for it; never from the test arm. Trained depth first, the
- * children with the latest branches first, so at most as many states are held at once as there are
- * factors that begin silently. Private to the experiment.
- * Invariant: a hybrid that goes on is, root by root, the one that began at step 0. */
+ * Where no run is trained for that hybrid because another one is determined alike, it continues
+ * from that other one; it never continues from the test arm. The tree is walked depth first and the
+ * children that branch off last come first, so that no more states are held at once than there are
+ * factors that begin inert. Private to the experiment.
+ * Invariant: the roots of a hybrid that continues are those that it would have from step 0. */
 #ifndef TWINSTEP_EXPERIMENT_BRANCHES_H
 #define TWINSTEP_EXPERIMENT_BRANCHES_H
 
@@ -17,35 +18,38 @@
 #define NO_HYBRID UINT32_MAX
 
 struct branch {
-    uint32_t from;   /* hybrid */
-    uint32_t slot;   /* where its state is held until this one is trained */
-    uint64_t shared; /* updates; 0: it begins at step 0 */
-    size_t kept;     /* bytes of the state held; 0: not yet, or it does not fit */
+    uint32_t from;   /* hybrid that this one continues from */
+    uint32_t slot;   /* where the state to continue from is held until this one is trained */
+    uint64_t shared; /* updates that both have in common; 0: this one begins at step 0 */
+    size_t kept;     /* bytes of the state held; 0: there is none yet, or it does not fit */
 };
 
 struct branches {
-    struct branch *of; /* (count) by hybrid; those that are not trained have shared 0 */
+    struct branch *of; /* (count) by hybrid; `shared` stays 0 for those that are not trained */
     uint32_t count;
-    uint32_t *order; /* (ordered) hybrids to train; neither the first nor the last one */
+    /* (ordered) the hybrids in the order of training, without the first and the last */
+    uint32_t *order;
     uint32_t ordered;
     uint32_t slots;
-    unsigned char **state; /* (slots) of `bytes` */
+    unsigned char **state; /* (slots) states of `bytes` each */
     size_t bytes;
-    uint64_t saved; /* updates that are not trained, over all hybrids */
+    uint64_t saved; /* updates that need no training, summed over all hybrids */
 };
 
-/* bytes: of the largest state held. samples: of the data set of every hybrid's configuration.
- * Where arms race (numerics.mode atomic) nothing is shared. */
+/* Plans the tree and takes room for the states it holds. `bytes` is the size of the largest state,
+ * `samples` is by hybrid and says how many samples the data set of its configuration has. Nothing
+ * is shared where an arm's threads race (numerics.mode atomic), because then equal configurations
+ * do not reach equal states. Everything lives in `arena`. */
 TWINSTEP_MUST_USE enum status branches_open(const struct experiment_plan *plan,
                                             const uint64_t *samples, size_t bytes,
                                             struct arena *arena, struct branches *out);
 
-/* After update `step` of a hybrid: holds its state for those that go on from here. */
+/* Called after update `step` of a hybrid: keeps its state for those that continue from here. */
 void branches_keep(struct branches *branches, uint32_t hybrid, const struct run *run,
                    uint64_t step);
 
-/* Restores what the hybrid goes on from, as its run is opened; returns the updates that are then
- * behind it: 0 where it begins at step 0. */
+/* Called when a hybrid's run has been opened: restores the state that it continues from. Returns
+ * the number of updates that are then behind it, which is 0 where it begins at step 0. */
 uint64_t branches_take(const struct branches *branches, uint32_t hybrid, struct run *run);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Runs the plan: arms in lockstep, then the floor (experiment_floor.c), then the hybrids
- * (experiment_hybrids.c); keeps what the judge reads.
- * At any moment at most three runs are open. */
+ * Runs the plan: the arms in lockstep, then the floor (experiment_floor.c), then the hybrids
+ * (experiment_hybrids.c), and keeps what the judge reads. It decides nothing about what is run,
+ * which is the plan's task. Invariant: at any moment at most three runs are open, since each holds
+ * a model. */
 #include "experiment/experiment.h"
 #include "experiment/experiment_private.h"
 
@@ -150,7 +151,8 @@ static enum status save_models(const struct experiment *e, const struct run *a,
     return STATUS_OK;
 }
 
-/* The floor's and the hybrids' runs read the arms' checkpoints after the arms are saved. */
+/* Refuses to save over a checkpoint that an arm starts from: the floor's and the hybrids' runs
+ * still read it after the arms are saved. */
 static enum status check_source(const struct experiment *e, const char *folder) {
     for (int arm = 0; arm < 2; arm++) {
         const struct config *config = &e->plan.runs[arm].config;
@@ -195,9 +197,10 @@ static enum status step_pair(struct experiment *e, struct run *a, struct run *b)
     return STATUS_OK;
 }
 
-/* Both arms are open at once; `arms`: how many are like this one. The system hands out more memory
- * than it has and kills who uses it; better to refuse while nothing has been trained. A backend
- * refuses itself what its device has no room for, and a device may have more than the machine. */
+/* Refuses runs that the machine has no memory for; `arms` says how many are like this one, since
+ * both are open at once. The system hands out more memory than it has and kills whoever uses it, so
+ * it is better to refuse before anything is trained. A backend refuses by itself what its device
+ * has no room for, and a device may have more memory than the machine. */
 static enum status check_memory(const struct run *run, int arms) {
     if (run_backend(run) != NULL) return STATUS_OK;
     long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
@@ -212,7 +215,7 @@ static enum status check_memory(const struct run *run, int arms) {
         has / 0x1p30);
 }
 
-/* What the runs will store; NULL when they store nothing. */
+/* Plans the states that the runs will store; NULL when they store none. */
 static enum status plan_snapshots(struct experiment *e, struct trace_snapshot_plan **out) {
     const uint64_t every = e->plan.scenario->record.snapshots;
     *out = NULL;
@@ -227,7 +230,7 @@ static enum status plan_snapshots(struct experiment *e, struct trace_snapshot_pl
     return STATUS_OK;
 }
 
-/* What a data set drew for its rows counts before the first update. */
+/* Writes into the ledgers what data sets drew for their rows, which is before the first update. */
 static enum status count_data_draws(struct experiment *e) {
     for (uint32_t i = 0; i < e->plan.run_count; i++) {
         struct run_axes *axes = &e->plan.runs[i].axes;
@@ -242,7 +245,7 @@ static enum status count_data_draws(struct experiment *e) {
     return STATUS_OK;
 }
 
-/* The trace is created once both arms are open: wrong data leave no file behind. */
+/* Creates the trace, once both arms are open: so wrong data leave no file behind. */
 static enum status open_output(struct experiment *e) {
     struct trace_snapshot_plan *snapshots;
     TRY(plan_snapshots(e, &snapshots));
@@ -286,7 +289,7 @@ static enum status open_experiment(struct experiment *e) {
 
 enum status experiment_run(const struct experiment_options *options, struct arena *arena,
                            struct judgement *out) {
-    struct experiment *e; /* lives as long as the judgement, which reads its image */
+    struct experiment *e; /* in the arena, because the judgement goes on reading its image */
     TRY(arena_take(arena, 1, sizeof *e, "experiment", &e));
     e->options = options;
     e->arena = arena;

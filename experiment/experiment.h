@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A whole experiment: both arms in lockstep, the floor, the hybrids, all into one trace.
- *
- * Knows scenarios, runs and traces; prints nothing (the caller gets progress events) and starts no
- * process itself (the caller reruns the baseline in a second one).
+ * Runs a whole experiment: both arms in lockstep, the floor, the hybrids, everything recorded in
+ * one trace and judged at the end. It knows scenarios, runs and traces; it prints nothing (the
+ * caller gets progress events) and starts no process (the caller reruns the baseline in a second
+ * one).
  * Invariant: every run of the trace was opened from a resolved configuration that the trace holds.
  */
 #ifndef TWINSTEP_EXPERIMENT_EXPERIMENT_H
@@ -23,38 +23,40 @@ struct experiment_progress {
     const char *run;               /* id of the run that just finished an update */
     uint64_t step, steps;          /* update finished, updates of this run */
     uint64_t run_index, run_count; /* in the whole experiment */
-    uint64_t done, total;          /* updates of the whole experiment */
-    double loss[2];                /* of both arms (STAGE_PAIR), else NaN */
-    double distance_share;         /* |a-b| / |a-a0| (STAGE_PAIR), else NaN */
+    uint64_t done, total;          /* updates of the whole experiment: finished, and planned */
+    double loss[2];                /* of both arms in STAGE_PAIR, else NaN */
+    double distance_share;         /* |a-b| / |a-a0| of the arms in STAGE_PAIR, else NaN */
 };
 
 struct experiment_options {
     const char *path; /* of the trace; never NULL */
     int overwrite;
-    int reproducible;    /* leave /env/volatile out */
+    /* leaves /env/volatile out, so that two runs of the experiment write equal files */
+    int reproducible;
     const char *save[2]; /* folders for the final weights of the arms (save_model.h); NULL: none */
     const struct schema *schema;
     const struct scenario *scenario;
-    /* May be NULL. */
+    /* Called after every update of every run; may be NULL. */
     void (*progress)(void *context, const struct experiment_progress *progress);
     /* Reruns `config` for `steps` updates in another process and returns its last root. NULL: the
-     * exact floor has only the rerun in this process, and says so. */
+     * exact floor consists of the rerun in this process only, and the verdict says so. */
     enum status (*second_process)(void *context, const struct config *config, uint64_t steps,
                                   struct digest *out_root);
-    /* Nonzero when the user asked to stop; looked at between updates. NULL: never. */
+    /* Becomes nonzero when the user asks to stop; looked at between updates. NULL: never. */
     const volatile int *interrupted;
     void *context;
-    /* name and text of what belongs under /env and /env/volatile; may be empty */
+    /* what the caller found under /env and /env/volatile; may be empty */
     const struct trace_attribute *environment;
     uint32_t environment_count;
 };
 
-/* Runs, records, judges, finishes the trace (with verdict texts). On STATUS_INTERRUPTED and on
- * errors PATH.part stays, readable, with every finished update. */
+/* Trains, records, judges and finishes the trace, verdict texts included; `out` lives in `arena`.
+ * On STATUS_INTERRUPTED and on errors PATH.part stays behind, readable, with every finished update.
+ */
 TWINSTEP_MUST_USE enum status experiment_run(const struct experiment_options *options,
                                              struct arena *arena, struct judgement *out);
 
-/* What the second process does: open, step, hand back the last root. */
+/* What the second process does: opens `config`, trains `steps` updates, returns the last root. */
 TWINSTEP_MUST_USE enum status experiment_rerun(const struct config *config, uint64_t steps,
                                                struct digest *out_root);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a trace says of its experiment in attributes: scenario, floor, factors, loops, expectation,
- * environment, devices. */
+ * Writes down what a trace says of its experiment in attributes: scenario, floor, factors, loops,
+ * expectation, environment, devices. Numbers become text that reads back to the same bits. The
+ * names and texts stay in the arena; nothing is written to a file here. */
 #include "experiment/experiment_attributes.h"
 
 #include <string.h>
@@ -54,7 +55,7 @@ static enum status add_factors(struct experiment_attributes *to, const struct ex
     return STATUS_OK;
 }
 
-/* Keys that were written and that nothing reads: an arm that differs in one does not differ. */
+/* Adds the keys that were written but that nothing reads: they cannot be why the arms differ. */
 static enum status add_inert(struct experiment_attributes *to, const struct scenario *scenario,
                              struct arena *arena) {
     const char *lines = "";
@@ -84,7 +85,7 @@ static enum status add_loops(struct experiment_attributes *to, const struct expe
     return STATUS_OK;
 }
 
-/* One digest of all that was resolved: both arms' configurations. */
+/* Adds one digest over everything that was resolved: the configurations of both arms. */
 static enum status add_configuration(struct experiment_attributes *to,
                                      const struct experiment_plan *plan, struct arena *arena) {
     struct digest arms[2], both;
@@ -98,7 +99,7 @@ static enum status add_configuration(struct experiment_attributes *to,
     return STATUS_OK;
 }
 
-/* What the runs' ops run on, where one of them is not the CPU's. */
+/* Asks what the runs' operations run on; the record is empty where all of them are the CPU's. */
 static enum status find_backends(const struct experiment_plan *plan, struct arena *arena,
                                  struct backend_record *out) {
     const struct config **configs;
@@ -118,7 +119,7 @@ static void add_backends(struct experiment_attributes *to, const struct experime
             to->list[to->count++] = record->attributes[i];
 }
 
-/* Where the floor file is of another device than the baseline's, how it differs. */
+/* Says how the device of a floor file differs from the baseline's, where it does. */
 static enum status add_elsewhere(struct experiment_attributes *to,
                                  const struct experiment_plan *plan,
                                  const struct backend_record *record, struct arena *arena) {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The attributes of an experiment's trace. Private to the experiment. */
+ * Collects the attributes of an experiment's trace: what was asked, planned and found in the
+ * environment. Private to the experiment. */
 #ifndef TWINSTEP_EXPERIMENT_EXPERIMENT_ATTRIBUTES_H
 #define TWINSTEP_EXPERIMENT_EXPERIMENT_ATTRIBUTES_H
 
 #include "experiment/experiment.h"
 #include "experiment/experiment_plan.h"
 
-/* Attributes grow as they are added; their number is bounded by the calls below. */
+/* A list that grows; experiment_describe reserves room for all that it adds. */
 struct experiment_attributes {
     struct trace_attribute *list;
     uint32_t count;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The factors of an experiment: one per cause that differs; causes whose hybrids do not validate
- * alone act as one factor. */
+ * Finds the factors of an experiment: one per cause in which the arms differ. Causes whose hybrids
+ * do not validate alone are merged into one factor, and the plan says why. Trains nothing.
+ * Invariant: after settling, the hybrid of every mask is a configuration that validates. */
 #include "experiment/experiment_plan.h"
 
 #include <stdio.h>
@@ -79,11 +80,12 @@ static uint32_t lowest_bit(uint32_t bits) {
 }
 
 struct clash {
-    uint32_t inside, outside; /* factors of a hybrid that does not validate, and out of it */
+    uint32_t inside, outside; /* factors inside and outside of a hybrid that does not validate */
 };
 
-/* Two that the hybrid parts: without the one it validates, with the other too. Where no two alone
- * do, the lowest of each. */
+/* Finds two factors that the hybrid of `mask` separates although they need each other: without the
+ * one it validates, and with the other added it does, too. Where no two factors do so alone, the
+ * lowest one inside and the lowest one outside are taken, which still ends. */
 static struct clash find_clash(const struct experiment_plan *plan, const struct config *a,
                                const struct config *b, uint32_t mask) {
     const uint32_t full = (1u << plan->factor_count) - 1;
@@ -101,8 +103,9 @@ static struct clash find_clash(const struct experiment_plan *plan, const struct 
     return found;
 }
 
-/* A hybrid that does not validate merges one factor inside it with one outside, until all
- * hybrids validate; at the latest with one factor left. */
+/* Merges factors until all hybrids validate. A hybrid that does not validate merges one factor
+ * inside it with one outside, after which masks mean something else and all are tried again. It
+ * ends at the latest with one factor left, whose only hybrids are the arms. */
 enum status experiment_settle_factors(struct experiment_plan *plan, const struct config *a,
                                       const struct config *b, struct arena *arena) {
     uint32_t full = (1u << plan->factor_count) - 1;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The floor: the baseline once more beside its twin, or repeats of both arms. */
+ * Measures the floor: how far runs are apart that are meant to be the same. An exact floor is the
+ * baseline once more, beside its perturbed run; a noisy one is repeats of both arms, or pairs from
+ * a floor file. It records distances and judges nothing. */
 #include "experiment/experiment_private.h"
 
 #include <math.h>
@@ -16,7 +18,8 @@ static enum status keep_point(struct experiment *e, const struct run *run) {
     return STATUS_OK;
 }
 
-/* The rerun and the twin in lockstep: the rerun is the baseline, or else there is no verdict. */
+/* One update of the rerun and of the perturbed run in lockstep. If a root of the rerun differs from
+ * the baseline's, *equal becomes 0, and there will be no verdict. */
 static enum status perturbed_update(struct experiment *e, struct run *perturbed, uint64_t step,
                                     int *equal) {
     const uint32_t indices[2] = {e->plan.first_floor, e->plan.perturbed};
@@ -74,7 +77,7 @@ enum status experiment_exact_floor(struct experiment *e) {
     return experiment_trace_array(&e->output, "floor/equal", equal);
 }
 
-/* End point of planned run `index`: the arms' are known, the others are trained. */
+/* Trains planned run `index` and keeps its end point; those of the arms are known already. */
 static enum status floor_point(struct experiment *e, uint32_t index) {
     struct run *run;
     const struct alone alone = {STAGE_FLOOR, index, 1, NULL, NO_HYBRID};
@@ -95,7 +98,7 @@ static enum status keep_arm(struct experiment *e, uint32_t arm, const double *en
     return STATUS_OK;
 }
 
-/* What a floor file says of pairs that were trained as long as the arms. */
+/* Records the distances of the floor file's pairs after as many updates as the arms have. */
 static enum status put_file_pairs(struct experiment *e) {
     const struct floor_file *file = e->plan.scenario->floor.file;
     double *pairs;
@@ -104,9 +107,11 @@ static enum status put_file_pairs(struct experiment *e) {
     return experiment_trace_array(&e->output, "floor/pairs", pairs);
 }
 
-/* Distances between the end points of all floor runs: baseline's first, then test's. */
+/* Trains the repeats of both arms and records the distances between all end points, the baseline's
+ * runs first, then the test arm's. */
 enum status experiment_noise_floor(struct experiment *e) {
-    if (e->elements == 0) return STATUS_OK; /* different parameter tables: no distance exists */
+    /* the arms have different parameter tables: there is no distance */
+    if (e->elements == 0) return STATUS_OK;
     uint32_t index = e->plan.first_floor;
     const double *ends[2] = {experiment_baseline_end(e), e->hybrids.test_end};
     for (uint32_t arm = 0; arm < 2; arm++) {

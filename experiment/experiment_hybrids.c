@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The hybrids: where they branch, what they are worth, whether all of them together are the test
- * arm. */
+ * Trains the hybrids: where they branch off, what they are worth, and whether the one with all
+ * factors is the test arm. It records their values; how they are shared out among the factors is
+ * the judge's task. */
 #include "experiment/experiment_private.h"
 
 #include <math.h>
@@ -24,7 +25,7 @@ enum status experiment_branches(struct experiment *e, size_t bytes) {
     return STATUS_OK;
 }
 
-/* Noisy runs: how far the full hybrid is from each run of the test arm. */
+/* Where runs are noisy, measures how far the full hybrid is from each run of the test arm. */
 static enum status measure_closure(struct experiment *e, const struct run *hybrid) {
     const uint32_t first = e->plan.floor_runs[0], count = e->plan.floor_runs[1];
     double *end, *distance;
@@ -37,10 +38,11 @@ static enum status measure_closure(struct experiment *e, const struct run *hybri
     return experiment_trace_array(&e->output, "attribution/closure_distance", distance);
 }
 
-/* The full hybrid continues the baseline's snapshot from the last update before which both arms'
- * states were equal, byte by byte; where they differ from the start (initial LR, cached reference,
- * layout) it starts at its own step 0. Hybrids do not: equality of the arms does not prove that a
- * part of their differences had no effect yet (branches.h). */
+/* Trains the hybrid with all factors, which must equal the test arm. It continues from the
+ * baseline's snapshot before the last update at which both arms' states were equal, byte by byte;
+ * where they differ from the start (initial LR, cached reference, layout) it begins at its own step
+ * 0. Other hybrids do not use that snapshot: equal states of the arms do not prove that a part of
+ * their differences had no effect yet (branches.h). */
 static enum status run_full_hybrid(struct experiment *e, double closure[3]) {
     struct alone alone = {STAGE_HYBRIDS, e->plan.hybrids[e->plan.hybrid_count - 1].run, 1,
                           &e->output.image.runs[1], NO_HYBRID};
@@ -76,7 +78,8 @@ static enum status run_hybrid(struct experiment *e, uint32_t hybrid) {
     return status;
 }
 
-/* The value of all swaps is the test arm's; `closure`: whether the hybrid equals it. */
+/* Trains all hybrids. The value of the one with all factors is the test arm's own; closure[0] says
+ * whether the hybrid equals that arm. */
 static enum status train_hybrids(struct experiment *e, double closure[3]) {
     const uint32_t count = e->plan.hybrid_count;
     for (uint32_t i = 0; i < e->branches.ordered; i++)
@@ -87,7 +90,8 @@ static enum status train_hybrids(struct experiment *e, double closure[3]) {
     return STATUS_OK;
 }
 
-/* Which hybrids the values are of, and the orders that need them; with every hybrid neither. */
+/* Records which hybrids the values belong to and the sampled orders that need them. Where every
+ * hybrid is trained there is neither. */
 static enum status keep_orders(struct experiment *e) {
     const struct orders *orders = &e->plan.orders;
     if (orders->count == 0) return STATUS_OK;
@@ -139,7 +143,7 @@ static enum status projection_points(struct experiment *e) {
     return STATUS_OK;
 }
 
-/* Run `i` of all hybrids, by mask: the arms' are those of the floor. */
+/* The end point of run `i`, hybrids by mask; those of no and of all factors are the floor's. */
 static const double *projection_point(const struct experiment *e, uint32_t i) {
     const uint32_t n = e->plan.projection_runs, mask = i / n,
                    full = (1u << e->plan.factor_count) - 1;
@@ -148,7 +152,7 @@ static const double *projection_point(const struct experiment *e, uint32_t i) {
     return e->projection[i - n];
 }
 
-/* Inner products of all end points around the first one (determinism/way.h). */
+/* Records the inner products of all end points around the first one (determinism/way.h). */
 enum status experiment_projection(struct experiment *e) {
     const size_t runs = (size_t)e->plan.projection_runs << e->plan.factor_count;
     double *gram;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Plans runs. The floor is exact unless an arm's order of sums is noise: atomic, shuffled with a
- * free seed, or with seeds that differ between the arms; then runs of both arms with seeds drawn
- * anew tell what difference is normal (label permutation), or replicates of the baseline (rank). */
+ * Plans runs; trains none. The floor is exact unless an arm's order of sums is noise: atomic,
+ * shuffled with a free seed, or shuffled with seeds that differ between the arms. Then the floor
+ * consists of runs of both arms with seeds drawn anew (label permutation), or of replicates of the
+ * baseline (rank). */
 #include "experiment/experiment_plan.h"
 
 #include <stdio.h>
@@ -16,8 +17,9 @@
 
 #define LABEL_RUNS 8
 #define WAY_BYTES_MAX ((size_t)2 << 30)
-#define WAY_RUNS_AUTO 128u /* of all hybrids together */
-#define ORDER_SEED_OP 511u /* the last op number: no kernel draws there */
+/* runs of all hybrids together: a chosen bound on what is trained unasked */
+#define WAY_RUNS_AUTO 128u
+#define ORDER_SEED_OP 511u /* the last op number, at which no kernel draws */
 
 uint64_t experiment_order_seed(uint64_t seed, uint64_t run) {
     struct stream_address address = {
@@ -32,7 +34,8 @@ static int shuffles(const struct config *config) {
     return config->numerics.mode == MODE_SHUFFLED;
 }
 
-/* An arm that draws no order holds the other's seed: it is no difference. */
+/* Draws the seeds that are free. An arm that draws no order gets the other arm's seed, so that the
+ * seed does not count as a difference of the arms. */
 static void resolve_seeds(struct config *const configs[2]) {
     for (uint64_t arm = 0; arm < 2; arm++)
         if (shuffles(configs[arm]) && configs[arm]->numerics.order_seed == KEY_WORD_UINT)
@@ -43,7 +46,8 @@ static void resolve_seeds(struct config *const configs[2]) {
                 shuffles(configs[!arm]) ? configs[!arm]->numerics.order_seed : 0;
 }
 
-/* Both arms noise-free, or the same fixed order: repeats must be equal to the bit. */
+/* Whether repeats must be equal to the bit: both arms are free of noise, or share one fixed order.
+ */
 static int is_exact(const struct config *a, const struct config *b) {
     if (config_races(a) || config_races(b)) return 0;
     if (!shuffles(a) && !shuffles(b)) return 1;
@@ -52,9 +56,9 @@ static int is_exact(const struct config *a, const struct config *b) {
     return shuffles(a) && shuffles(b) && !stream_orders_differ(a, b);
 }
 
-/* Enough runs for the smallest p to reach alpha, and at least as many as give a power of 0.99 at 3
- * sigma for alpha = 0.01 (simulated, determinism/power.h: 5 + 5 runs have 0.78, 8 + 8 have 0.99).
- */
+/* Enough runs for the smallest p to reach alpha, and at least LABEL_RUNS: eight runs of each arm
+ * have a power of 0.99 at 3 sigma for alpha = 0.01, five have 0.78 (simulated,
+ * determinism/power.h). */
 static enum status label_runs(double alpha, size_t *out) {
     TRY(statistics_labels_needed(alpha, out));
     if (*out < LABEL_RUNS) *out = LABEL_RUNS;
@@ -101,7 +105,9 @@ static enum status add_run(struct experiment_plan *plan, struct arena *arena,
     return config_text(plan->schema, &out->config, arena, &out->text);
 }
 
-/* Shows how fast rounding grows here; only beside arms that differ. Its place must have a name. */
+/* Adds the perturbed run, which shows how fast rounding differences grow in this training. It
+ * stands only beside arms that differ, and only where the perturbed weight has a name that a
+ * configuration can hold. */
 static enum status add_perturbed(struct experiment_plan *plan, struct arena *arena) {
     struct planned_run run = plan->runs[0];
     const char *tensor = perturbation_tensor(&run.axes);
@@ -117,7 +123,8 @@ static enum status add_perturbed(struct experiment_plan *plan, struct arena *are
     return add_run(plan, arena, &run);
 }
 
-/* An order of its own throughout: events of the arm's stream, a seed among them, do not act. */
+/* Gives a replicate an order of sums of its own. Events of the arm's order stream are cleared,
+ * because one of them could set the arm's seed again. */
 static void draw_order(const struct experiment_plan *plan, struct config *config) {
     if (!shuffles(config)) return;
     config->numerics.order_seed = experiment_order_seed(config->seed, plan->run_count);
@@ -157,7 +164,8 @@ enum status experiment_determines(const struct schema *schema, const struct conf
     return STATUS_OK;
 }
 
-/* First hybrid before `index` that trains what it would: none and all count as before it. */
+/* The first hybrid before `index` that trains the same, or `index`. The last one, which is the test
+ * arm, comes after the others in the list but is trained before them, so it counts as well. */
 static uint32_t find_same(const struct experiment_plan *plan, uint32_t index) {
     const struct planned_hybrid *hybrids = plan->hybrids;
     const uint32_t last = plan->hybrid_count - 1;
@@ -169,7 +177,7 @@ static uint32_t find_same(const struct experiment_plan *plan, uint32_t index) {
     return index;
 }
 
-/* Bit i of the name is factor i; bits (factor_count + 1). */
+/* Names a mask by its bits, factor 0 first; `bits` has room for factor_count + 1. */
 static void name_mask(const struct experiment_plan *plan, uint32_t mask, char *bits) {
     for (uint32_t i = 0; i < plan->factor_count; i++)
         bits[i] = mask >> i & 1u ? '1' : '0';
@@ -214,7 +222,8 @@ static enum status add_hybrids(struct experiment_plan *plan, struct arena *arena
     return STATUS_OK;
 }
 
-/* Every hybrid of few factors; those that sampled orders pass through of many. */
+/* Lists the hybrids: all of them where factors are few, else those that the sampled orders of entry
+ * pass through. */
 static enum status plan_hybrids_to_train(struct experiment_plan *plan, uint64_t seed,
                                          struct arena *arena) {
     const uint64_t wanted = plan->scenario->attribution.orders;
@@ -242,13 +251,15 @@ static enum status plan_attribution(struct experiment_plan *plan, const struct c
     return plan_hybrids_to_train(plan, a->seed, arena);
 }
 
-/* As many runs of every hybrid as the floor has of each arm, while all of them are few enough. */
+/* As many runs of every hybrid as the floor has of each arm, but no more than WAY_RUNS_AUTO of all
+ * hybrids together. */
 static uint32_t projection_runs_auto(uint32_t factors, uint32_t most) {
     const uint32_t few = WAY_RUNS_AUTO >> factors;
     return few < most ? few : most;
 }
 
-/* Runs of every hybrid, while their end points fit. */
+/* Plans the runs on which intervals of noisy shares rest, where the end points of all of them fit
+ * into WAY_BYTES_MAX: every pair of points is compared, so all are in memory at once. */
 static enum status plan_projection(struct experiment_plan *plan, struct arena *arena) {
     const uint64_t wanted = plan->scenario->attribution.replicates;
     const uint32_t most = plan->floor_runs[0];

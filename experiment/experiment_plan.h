@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Which runs an experiment has, decided at load: arms, floor, hybrids; their configurations and
- * order seeds; the factors. Trains nothing. Private to the experiment. */
+ * Decides before anything is trained which runs an experiment has: arms, floor and hybrids, with
+ * their configurations and order seeds, and the factors that hybrids swap. Trains nothing. Private
+ * to the experiment. */
 #ifndef TWINSTEP_EXPERIMENT_EXPERIMENT_PLAN_H
 #define TWINSTEP_EXPERIMENT_EXPERIMENT_PLAN_H
 
@@ -20,25 +21,27 @@ struct planned_run {
     char id[64];
     enum planned_kind kind;
     uint32_t arm;         /* 0 baseline, 1 test */
-    uint32_t replicate;   /* 0: the arm itself */
-    uint32_t mask;        /* of plan.factors, for hybrids */
-    struct config config; /* order seed resolved */
+    uint32_t replicate;   /* number of the repeat; 0: the arm itself */
+    uint32_t mask;        /* bit i: factor i of the plan comes from the test arm; for hybrids */
+    struct config config; /* with its order seed resolved */
     struct run_axes axes;
-    char *text; /* canonical configuration */
+    char *text; /* canonical text of the configuration */
 };
 
-/* A factor as it is swapped: one cause, or several that only validate together. */
+/* A factor as it is swapped: one cause, or several that validate only together. */
 struct planned_factor {
     char name[96];
     uint32_t causes; /* bits of enum cause */
     char *keys;      /* "key: a -> b" lines */
 };
 
-/* The baseline with the factors of `mask` (bit i: factor i) taken from the test arm. */
+/* A hybrid: the baseline with the factors of `mask` (bit i: factor i) taken from the test arm. */
 struct planned_hybrid {
     uint32_t mask;
-    uint32_t same; /* index of the hybrid that is trained for it: itself, or one determined alike */
-    uint32_t run;  /* index of its run, when it is trained itself; 0 for mask 0 */
+    /* index of the hybrid that is trained for it: its own, or that of one determined alike */
+    uint32_t same;
+    /* index of its run where it is trained itself; 0 for mask 0, which is the baseline */
+    uint32_t run;
     struct digest determines;
 };
 
@@ -48,9 +51,11 @@ struct experiment_plan {
     struct run_options options;
     struct planned_factor factors[CAUSE_COUNT];
     uint32_t factor_count;
-    int attributable;               /* hybrids are planned */
-    char *merged;                   /* why factors were merged, or why there are no hybrids; "" */
-    struct orders orders;           /* sampled orders of entry; count 0: every hybrid is planned */
+    int attributable; /* hybrids are planned */
+    /* why factors were merged, or why there are no hybrids; may be "" */
+    char *merged;
+    /* sampled orders in which factors enter; count 0: every hybrid is planned */
+    struct orders orders;
     struct planned_hybrid *hybrids; /* by ascending mask, from none to all */
     uint32_t hybrid_count;
     uint32_t shared; /* hybrids that are not trained because another one is determined alike */
@@ -59,9 +64,9 @@ struct experiment_plan {
     struct planned_run *runs;
     uint32_t run_count;
     uint32_t first_floor, first_hybrid; /* indices into runs */
-    uint32_t perturbed;                 /* likewise; 0: there is none */
-    uint32_t projection_runs;  /* runs of every hybrid that shares of noisy arms rest on; 0: none */
-    uint32_t first_projection; /* those of the hybrids between none and all, by mask */
+    uint32_t perturbed;                 /* index of the perturbed run; 0: there is none */
+    uint32_t projection_runs;  /* runs of each hybrid for the intervals of noisy shares; 0: none */
+    uint32_t first_projection; /* index of the first of them; by mask, without none and all */
 };
 
 TWINSTEP_MUST_USE enum status experiment_plan_open(const struct schema *schema,
@@ -69,8 +74,8 @@ TWINSTEP_MUST_USE enum status experiment_plan_open(const struct schema *schema,
                                                    struct arena *arena,
                                                    struct experiment_plan *out);
 
-/* experiment_factors.c: plan->factors of two configurations; then, what only validates together is
- * merged and plan->merged says why. */
+/* experiment_factors.c. The first fills plan->factors with the causes in which two configurations
+ * differ. The second merges factors that validate only together, and plan->merged says why. */
 TWINSTEP_MUST_USE enum status experiment_find_factors(struct experiment_plan *plan,
                                                       const struct config *a,
                                                       const struct config *b, struct arena *arena);
@@ -79,18 +84,18 @@ TWINSTEP_MUST_USE enum status experiment_settle_factors(struct experiment_plan *
                                                         const struct config *b,
                                                         struct arena *arena);
 
-/* Takes the factors of `mask` from a configuration. */
+/* Takes the factors of `mask` over from another configuration. */
 void experiment_swap_mask(const struct experiment_plan *plan, struct config *into,
                           const struct config *from, uint32_t mask);
 
-/* Digest of all that decides what a configuration trains: its canonical text with every key that
- * nothing reads (scenarios/inert.h) at the value an empty scenario has. Equal digests: equal bits.
- */
+/* Digests everything that decides what a configuration trains: its canonical text, in which every
+ * key that nothing reads (scenarios/inert.h) has the value that an empty scenario gives it. Equal
+ * digests mean equal bits. */
 TWINSTEP_MUST_USE enum status experiment_determines(const struct schema *schema,
                                                     const struct config *config,
                                                     struct arena *arena, struct digest *out);
 
-/* Seed of the order of sums for run number `run` of an experiment whose arm leaves it free. */
+/* Draws the order seed of run number `run` of an experiment whose arm leaves it free. */
 uint64_t experiment_order_seed(uint64_t seed, uint64_t run);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What the files of an experiment share: experiment.c trains the arms, experiment_floor.c what
- * repeats show, experiment_hybrids.c the hybrids. Private to them. */
+ * repeats show, experiment_hybrids.c the hybrids. Private to them; whoever runs an experiment
+ * includes experiment.h. */
 #ifndef TWINSTEP_EXPERIMENT_EXPERIMENT_PRIVATE_H
 #define TWINSTEP_EXPERIMENT_EXPERIMENT_PRIVATE_H
 
@@ -11,7 +12,7 @@
 #include "experiment/hybrid_values.h"
 #include "experiment/pair.h"
 
-/* A data set that runs with equal options share. */
+/* A data set, opened once for all runs whose options for it are equal. */
 struct shared_dataset {
     struct dataset_options options;
     struct dataset dataset;
@@ -25,19 +26,21 @@ struct experiment {
     struct shared_dataset *datasets;
     uint32_t dataset_count;
 
-    unsigned char *fork; /* baseline's state before the first update that differs */
-    uint64_t fork_step;  /* that update, 1-based; 0: the states differ from the start */
-    double **points;     /* end points of floor runs, by floor index */
-    double *losses;      /* their last losses */
+    /* the baseline's state before the first update in which the arms may differ */
+    unsigned char *fork;
+    uint64_t fork_step; /* that update, counted from 1; 0: the states differ from the start */
+    double **points;    /* end points of the floor's runs, in the order of the floor */
+    double *losses;     /* their last losses */
     uint32_t point_count;
     double **projection; /* end points of the hybrids between none and all, by mask */
-    size_t elements;     /* of a point; 0: the arms have different parameters */
+    /* of an end point; 0: the arms have different parameters and no distance */
+    size_t elements;
     struct hybrid_values hybrids;
     struct branches branches;
-    struct pair_room room; /* of two runs in lockstep */
-    struct run *rerun;     /* the baseline once more; equal to it in an exact floor */
+    struct pair_room room; /* what measuring two runs in lockstep needs */
+    struct run *rerun;     /* the baseline trained once more; equal to it in an exact floor */
     int rerun_open;
-    uint64_t done, total; /* updates */
+    uint64_t done, total; /* updates finished, and planned */
 };
 
 /* A run that is stepped alone. */
@@ -45,13 +48,13 @@ struct alone {
     enum experiment_stage stage;
     uint32_t index;               /* of the planned run */
     uint64_t first;               /* its next update */
-    const struct trace_run *like; /* whose roots it is compared with, or NULL */
-    uint32_t hybrid;              /* that it is the training of, or NO_HYBRID */
+    const struct trace_run *like; /* the run whose roots it is compared with, or NULL */
+    uint32_t hybrid;              /* the hybrid that this run trains, or NO_HYBRID */
 };
 
-extern const double experiment_no_loss[2]; /* NaN: of progress without losses */
+extern const double experiment_no_loss[2]; /* two NaN, for progress events that have no losses */
 
-/* The data set of a configuration, opened once for equal options. */
+/* Hands out the data set of a configuration; equal options open it once. */
 TWINSTEP_MUST_USE enum status experiment_dataset(struct experiment *e, const struct config *config,
                                                  const struct dataset **out);
 TWINSTEP_MUST_USE enum status experiment_open_planned(struct experiment *e, uint32_t index,
@@ -61,18 +64,20 @@ void experiment_report(struct experiment *e, enum experiment_stage stage, uint32
                        uint64_t step, const double loss[2], double share);
 int experiment_equal_roots(const struct record *a, const struct record *b);
 
-/* Steps one run alone from its next update on; compares each root with those of alone->like. */
+/* Trains one run alone from alone->first to the end. *out_equal (may be NULL) says whether all its
+ * roots equal those of alone->like. */
 TWINSTEP_MUST_USE enum status experiment_step_alone(struct experiment *e, const struct alone *alone,
                                                     struct run *run, int *out_equal);
 
-/* (elements) end point of the baseline. */
+/* (elements) The baseline's end point. */
 const double *experiment_baseline_end(const struct experiment *e);
 
 /* experiment_floor.c */
 TWINSTEP_MUST_USE enum status experiment_exact_floor(struct experiment *e);
 TWINSTEP_MUST_USE enum status experiment_noise_floor(struct experiment *e);
 
-/* experiment_hybrids.c: before the first update; after the floor. */
+/* experiment_hybrids.c. Branches are planned before the first update; hybrids and projection are
+ * trained after the floor. */
 TWINSTEP_MUST_USE enum status experiment_branches(struct experiment *e, size_t bytes);
 TWINSTEP_MUST_USE enum status experiment_hybrids(struct experiment *e);
 TWINSTEP_MUST_USE enum status experiment_projection(struct experiment *e);

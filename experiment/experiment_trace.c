@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Describes the trace of a plan and feeds it. */
+ * Describes the trace that a plan will fill, then fills it. The image gets a copy of every record
+ * that the judge reads; what it does not read (reals of single tensors, micro-batches, runs besides
+ * the arms) is only in the file. */
 #include "experiment/experiment_trace.h"
 
 #include <math.h>
@@ -111,7 +113,7 @@ static void plan_runs(const struct experiment_plan *plan, struct trace_run_plan 
     }
 }
 
-/* The image mirrors the plan; values arrive later. */
+/* Lays the image out as the plan says, arrays filled with NaN until their values arrive. */
 static enum status open_image(struct experiment_trace *output, const struct trace_plan *plan,
                               uint64_t steps, struct arena *arena) {
     struct trace_image *image = &output->image;
@@ -200,7 +202,8 @@ static enum status copy_array(struct arena *arena, const void *from, size_t coun
     return STATUS_OK;
 }
 
-/* Columns that the judge reads: all but the per-tensor reals and the micro-batches. */
+/* Keeps the columns that the judge reads: all but the reals of single tensors and the
+ * micro-batches. */
 static enum status keep_record(struct experiment_trace *output, struct trace_run *run,
                                const struct record *record) {
     struct record *kept = &run->records[run->updates++];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Where an experiment's records go: into the trace file, and into the image that the judge reads.
- * Private to the experiment. Invariant: image and file hold the same. */
+ * Takes an experiment's records and puts each into the trace file and into the image that the judge
+ * reads. It computes nothing but the copies. Private to the experiment.
+ * Invariant: image and file hold the same. */
 #ifndef TWINSTEP_EXPERIMENT_EXPERIMENT_TRACE_H
 #define TWINSTEP_EXPERIMENT_EXPERIMENT_TRACE_H
 
@@ -9,14 +10,17 @@
 
 struct experiment_trace {
     struct trace *trace;
-    struct trace_image image; /* records of the arms only */
+    struct trace_image image; /* of all runs the plan, of the arms the records as well */
     struct arena *arena;
-    uint64_t every;   /* updates between two stored states; 0: none */
-    double *products; /* (runs, columns) experiment/products_made.h; NULL: no library multiplies */
-    double distance;  /* |theta_test - theta_baseline| at the end; NaN: not comparable */
+    uint64_t every; /* updates between two stored states; 0: none are stored */
+    /* (runs, columns) of evidence/products_seen.h; NULL: no run's library multiplies */
+    double *products;
+    /* |theta_test - theta_baseline| at the end; NaN: the arms are not comparable */
+    double distance;
 };
 
-/* `snapshots`: by run, or NULL. */
+/* Creates the trace file and its image. `snapshots` says by run which states will be stored, or is
+ * NULL. Everything lives in `arena`. */
 TWINSTEP_MUST_USE enum status experiment_trace_open(const struct experiment_plan *plan,
                                                     const struct experiment_options *options,
                                                     const struct trace_snapshot_plan *snapshots,
@@ -24,17 +28,18 @@ TWINSTEP_MUST_USE enum status experiment_trace_open(const struct experiment_plan
                                                     struct experiment_trace *out);
 TWINSTEP_MUST_USE enum status experiment_trace_record(struct experiment_trace *output, uint32_t run,
                                                       const struct record *record);
-/* How a run's products were made so far, kept; and its state after `step`, stored where one is due
- * or `start` is set. */
+/* Notes how a run's linear products were made so far, and stores its state after `step` if one is
+ * due or `start` is set. */
 TWINSTEP_MUST_USE enum status experiment_trace_state(struct experiment_trace *output,
                                                      uint32_t index, const struct run *run,
                                                      uint64_t step, int start);
-/* `index`: 0 the arms, 1 the baseline and its twin. */
+/* Puts the record of a pair: index 0 is the arms, index 1 the baseline and its perturbed run. */
 TWINSTEP_MUST_USE enum status experiment_trace_pair(struct experiment_trace *output, uint32_t index,
                                                     const struct pair_record *record);
 TWINSTEP_MUST_USE enum status experiment_trace_array(struct experiment_trace *output,
                                                      const char *path, const double *values);
-/* Writes how products were made, judges the image and writes verdict/json and verdict/text. */
+/* Writes how linear products were made, judges the image, and writes verdict/json and verdict/text.
+ * `out` points into the image. */
 TWINSTEP_MUST_USE enum status experiment_trace_judge(struct experiment_trace *output,
                                                      struct arena *arena, struct judgement *out);
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Points at marks, and what is measured against them. */
+ * Keeps the baseline's end points at marks and measures every hybrid against them. Nothing is
+ * trained here, and what was not measured stays NaN. The values of a mark are (marks, count),
+ * hybrids running fastest. */
 #include "experiment/hybrid_values.h"
 
 #include <math.h>
@@ -12,7 +14,7 @@
 
 #define POINTS_LEAST_BYTES ((size_t)256 << 20)
 
-/* Powers of two below `steps`, then `steps`. */
+/* Lists all marks: the powers of two below `steps`, then `steps`. */
 static uint32_t all_marks(uint64_t steps, double *mark) {
     uint32_t count = 0;
     for (uint64_t at = 1; at < steps && count < MIXTURES_MARKS - 1; at *= 2)
@@ -21,7 +23,8 @@ static uint32_t all_marks(uint64_t steps, double *mark) {
     return count;
 }
 
-/* As many of the last marks as points fit beside the runs; always the end. */
+/* Keeps as many of the last marks as points fit beside the runs, and always the end. The points may
+ * take as much memory as one run does; below POINTS_LEAST_BYTES nobody is asked to save. */
 static void choose_marks(struct hybrid_values *hybrids, uint64_t steps, size_t run_bytes) {
     const size_t room = run_bytes > POINTS_LEAST_BYTES ? run_bytes : POINTS_LEAST_BYTES;
     const size_t fits = hybrids->elements == 0 ? MIXTURES_MARKS : room / 8 / hybrids->elements;
@@ -61,7 +64,7 @@ enum status hybrid_values_open(const struct experiment_plan *plan, const struct 
     return STATUS_OK;
 }
 
-/* Index of the mark at `step`, or `marks`. */
+/* The index of the mark at `step`, or hybrids->marks where there is none. */
 static uint32_t mark_at(const struct hybrid_values *hybrids, uint64_t step) {
     uint32_t m = 0;
     while (m < hybrids->marks && hybrids->mark[m] != (double)step)
@@ -90,7 +93,7 @@ void hybrid_values_note(struct hybrid_values *hybrids, uint32_t hybrid, const st
         point_distance(hybrids->point[m], hybrids->scratch, hybrids->elements);
 }
 
-/* (end - baseline) . (test - baseline) / |test - baseline|. */
+/* (end - baseline) . (test - baseline) / |test - baseline|; 0 where the arms end in one point. */
 static double along(const struct hybrid_values *hybrids) {
     const double *const from = hybrids->point[hybrids->marks - 1];
     const struct span start = {from, DTYPE_F64}, test = {hybrids->test_end, DTYPE_F64};
@@ -158,7 +161,7 @@ void hybrid_values_plan(const struct experiment_plan *plan, struct trace_array_p
                                                      paths[i][2]};
 }
 
-/* The planned rows are all marks; those that memory left out stay NaN. */
+/* Puts a game with all planned marks; those that memory left out stay NaN. */
 static enum status put_rows(const struct hybrid_values *hybrids, struct experiment_trace *output,
                             uint32_t which, const double *values, uint32_t width) {
     double *rows;

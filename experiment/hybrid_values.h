@@ -1,57 +1,64 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the hybrids of an exact experiment are worth, by several measures and over time: the games
- * that the judge shares out.
+ * Measures what the hybrids of an exact experiment are worth, in several ways and over time: the
+ * games whose values the judge shares out among the factors.
  *
- * Of every hybrid, against the baseline: distance of the parameters and gap of the loss at a few
- * marks (updates 1, 2, 4, ... and the last; fewer where the baseline's parameters at all of them
- * would take more memory than a run does); at the end the distance along the way from one arm to
- * the other, and the KL divergence on the probe batch; and the first update whose root differs.
- * Private to the experiment. Invariant: the value of no swap is 0 in every game. */
+ * Each hybrid is held against the baseline. At a few marks (updates 1, 2, 4, ... and the last one)
+ * it is the distance of the parameters and the gap of the loss. There are fewer marks where the
+ * baseline's parameters at all of them would take more memory than a run does. At the end it is
+ * also the projection on the line from one arm to the other (B - A) and the KL divergence on the
+ * probe batch; and the first update whose root differs. Private to the experiment.
+ * Invariant: in every game the value of swapping nothing is 0. */
 #ifndef TWINSTEP_EXPERIMENT_HYBRID_VALUES_H
 #define TWINSTEP_EXPERIMENT_HYBRID_VALUES_H
 
 #include "experiment/experiment_trace.h"
 #include "trainer/run.h"
 
-#define MIXTURES_MARKS 40 /* powers of two below 2^39 updates, and the last one */
+/* room for the powers of two below 2^39 updates, and for the last update */
+#define MIXTURES_MARKS 40
 
 struct hybrid_values {
-    uint32_t count; /* of hybrids, the one of no swap included */
+    uint32_t count; /* number of hybrids, the one without any swap included */
     uint32_t marks;
-    double mark[MIXTURES_MARKS]; /* updates, increasing; the last one is the end */
+    double mark[MIXTURES_MARKS]; /* the marks, in updates, increasing; the last one is the end */
     size_t elements;
-    double *point[MIXTURES_MARKS];   /* (elements) baseline at each mark; the last is its end */
+    /* (elements) the baseline's parameters at each mark; the last are its end point */
+    double *point[MIXTURES_MARKS];
     double *test_end;                /* (elements) */
     double *scratch;                 /* (elements) */
     double *distance, *loss;         /* (marks, count) */
     double *projection, *kl, *first; /* (count); NaN where not measured */
 };
 
-/* `baseline` is open and at step 0; elements 0: the arms have no distance. */
+/* Takes the room for all values from `arena`. `baseline` is open and at step 0; elements 0 says
+ * that the arms have no distance. */
 TWINSTEP_MUST_USE enum status hybrid_values_open(const struct experiment_plan *plan,
                                                  const struct run *baseline, size_t elements,
                                                  struct arena *arena, struct hybrid_values *out);
 
-/* After update `step` of the baseline. */
+/* Called after update `step` of the baseline: keeps its point where a mark is. */
 void hybrid_values_baseline(struct hybrid_values *hybrids, const struct run *baseline,
                             uint64_t step);
 
-/* After update record->step of a hybrid; `like` is the baseline's record of it. */
+/* Called after update record->step of a hybrid; `like` is the baseline's record of that update. */
 void hybrid_values_note(struct hybrid_values *hybrids, uint32_t hybrid, const struct run *run,
                         const struct record *record, const struct record *like);
 
-/* Once it is trained; `baseline` holds the baseline's end, or is NULL: no KL then. */
+/* Called once a hybrid is trained. `baseline` is the baseline's run at its end; NULL means that
+ * there is none, and no KL is measured. */
 void hybrid_values_end(struct hybrid_values *hybrids, uint32_t hybrid, struct run *baseline,
                        struct run *run);
 
-/* `hybrid` goes on from `from` after update `shared`: until then they are one. */
+/* Called where `hybrid` continues from `from` after update `shared`: until then their values are
+ * one. */
 void hybrid_values_share(struct hybrid_values *hybrids, uint32_t hybrid, uint32_t from,
                          uint64_t shared);
 
-/* `hybrid` is determined like `same`. */
+/* Gives `hybrid` the values of `same`, which is determined alike. */
 void hybrid_values_copy(struct hybrid_values *hybrids, uint32_t hybrid, uint32_t same);
 
-/* The arrays of the trace: what is planned, and their values. */
+/* The arrays of the trace that hold these values: hybrid_values_plan announces them, and
+ * hybrid_values_put fills them. */
 void hybrid_values_plan(const struct experiment_plan *plan, struct trace_array_plan *list,
                         uint32_t *count);
 TWINSTEP_MUST_USE enum status hybrid_values_put(const struct hybrid_values *hybrids,

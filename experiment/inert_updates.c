@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One function per kind of difference: each may lower the number of updates that are sure. */
+ * Has one function per kind of difference, each of which may lower the number of updates that are
+ * certain. Nothing is trained; schedules are evaluated, as they are pure functions. A difference
+ * that no function knows makes the answer 0, so a key that is added later is safe before it is
+ * known here. */
 #include "experiment/inert_updates.h"
 
 #include <string.h>
@@ -14,7 +17,7 @@
 struct inertness {
     const struct config *a, *b;
     uint64_t samples;
-    uint64_t sure; /* updates, so far */
+    uint64_t sure; /* updates that are certain so far */
 };
 
 static void at_most(struct inertness *inertness, uint64_t updates) {
@@ -29,7 +32,7 @@ static int skips_outliers(const struct config *config) {
     return config->loop.skip == SKIP_OLMO_OUTLIER;
 }
 
-/* Equal but for keys that a function below knows. */
+/* Whether a and b differ only in keys that a function below knows. */
 static int only_known_differ(const struct config *a, const struct config *b) {
     struct config like = *b;
     like.schedule = a->schedule;
@@ -62,7 +65,7 @@ static int counts(const struct key_list *list) {
     return found;
 }
 
-/* One step of the counter in an update, and none elsewhere. */
+/* Whether the schedule's counter takes one step in an update and none elsewhere. */
 static int counts_once(const struct config *config) {
     return counts(&config->loop.update) == 1 && counts(&config->loop.micro) == 0 &&
            counts(&config->loop.epoch) == 0 && counts(&config->loop.eval) == 0 &&
@@ -74,7 +77,8 @@ struct rates {
     const struct sched_class *class_;
 };
 
-/* A pure schedule of ours. */
+/* Opens the schedule of a configuration; *out_sure says whether its rates can be known beforehand:
+ * it is one of ours, has no state, and its counter counts updates. */
 static enum status rates_open(const struct config *config, struct rates *out, int *out_sure) {
     *out = (struct rates){config, NULL};
     *out_sure = strcmp(config->schedule.which.module, CONFIG_NO_MODULE) == 0 &&
@@ -90,7 +94,7 @@ static enum status rate_at(const struct rates *rates, double counter, double *ou
     return plugin_value(&rates->config->schedule.which, rates->class_, &call, counter, out);
 }
 
-/* Before the first schedule phase; START_MIN is not asked. */
+/* The rate before the first schedule phase. START_MIN is excluded by rates_open. */
 static enum status rate_first(const struct rates *rates, double *out) {
     const int start = rates->config->schedule.start;
     if (start == START_F0) return rate_at(rates, loop_start_counter(rates->config), out);
@@ -102,8 +106,9 @@ static int alike(const double lr[2]) {
     return real_bits_f64(lr[0]) == real_bits_f64(lr[1]);
 }
 
-/* After update k nothing has looked further than counter k; after a restart that loses the counter,
- * or an update that is skipped, less far. */
+/* Lowers the certain updates to those before the first rate that differs. An update k reads the
+ * schedule at counter k at the most; after a restart that loses the counter, or a skipped update,
+ * it reads an earlier counter, which has been compared as well. */
 static enum status compare_rates(struct inertness *inertness, const struct rates rates[2]) {
     double lr[2];
     for (int i = 0; i < 2; i++)
@@ -145,7 +150,7 @@ static int same_event(const struct stream_event *a, const struct stream_event *b
            a->number == b->number && a->clock == b->clock && a->placed == b->placed;
 }
 
-/* Events before the first one that differs are the same ones, in their order. */
+/* Events are in their order, so those before the first one that differs are the same in both. */
 static enum status inert_stream(struct inertness *inertness, enum stream stream) {
     struct stream_events events[2];
     TRY(stream_events_parse(stream_text(inertness->a, stream), &events[0]));
@@ -161,7 +166,7 @@ static enum status inert_stream(struct inertness *inertness, enum stream stream)
 
 /* ---- evaluations and epochs ---- */
 
-/* Lists run after the update, but still in it. */
+/* An evaluation's phases run after the update but still belong to it, hence the - 1. */
 static void inert_eval(struct inertness *inertness) {
     const struct config *const configs[] = {inertness->a, inertness->b};
     if (inertness->a->loop.eval_every == inertness->b->loop.eval_every &&
@@ -171,7 +176,8 @@ static void inert_eval(struct inertness *inertness) {
         if (configs[i]->loop.eval_every != 0) at_most(inertness, configs[i]->loop.eval_every - 1);
 }
 
-/* The first update after which the place in the data need not be the number of updates. */
+/* The number of updates after which the place in the data need no longer follow from counting them:
+ * a restart or an event of the data stream may have moved it. */
 static enum status place_known(const struct config *config, uint64_t *out) {
     struct stream_events events;
     *out = UINT64_MAX;
@@ -181,7 +187,8 @@ static enum status place_known(const struct config *config, uint64_t *out) {
     return STATUS_OK;
 }
 
-/* The last full update of an epoch may end it. */
+/* The last full update of an epoch may already end it, so the two are certain to agree only before
+ * it. */
 static enum status inert_epoch(struct inertness *inertness) {
     const struct config *const configs[] = {inertness->a, inertness->b};
     const uint64_t full = inertness->samples / inertness->a->batch.size;

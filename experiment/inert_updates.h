@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How long two trainings are sure to be one: updates that two configurations share although they
+ * Says for how many updates two trainings are certain to be the same although their configurations
  * differ.
  *
- * It follows from what an update reads, never from states: two differences may cancel. Keys that
- * act from a known update on are
+ * This follows from what an update reads and never from comparing states, in which two differences
+ * may cancel. The keys that act only from a known update on are
  *
  *     schedule.*           the first counter at which a learning rate differs, bit for bit
  *     resume.*             the first restart that only one has, or that restores something else
@@ -15,17 +15,17 @@
  *       loop.on_skip
  *     scaler.growth_*      the first growth of a dynamic loss scale
  *
- * Of several the earliest counts. Every other key may act in the first update. Whatever these keys
+ * The earliest of several counts. Any other key may act in the first update. Whatever these keys
  * hold, the layout of the state is the same. Private to the experiment.
- * Invariant: after the updates found, states of the two are equal, byte by byte, and so are all
+ * Invariant: after the updates found, the states of both are equal, byte by byte, and so are all
  * roots. */
 #ifndef TWINSTEP_EXPERIMENT_INERT_UPDATES_H
 #define TWINSTEP_EXPERIMENT_INERT_UPDATES_H
 
 #include "scenarios/scenario.h"
 
-/* Updates from the first one on whose results cannot differ between a and b; 0 when nothing is
- * sure. At most steps. samples: of the data set of `a`. */
+/* The number of updates, from the first one on, whose results cannot differ between a and b; at
+ * most `steps`, and 0 when nothing is certain. `samples` is the size of the data set of `a`. */
 TWINSTEP_MUST_USE enum status inert_updates(const struct config *a, const struct config *b,
                                             uint64_t steps, uint64_t samples, uint64_t *out);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Comparison of two runs after an update, by the backend that has both, or here. Sums by law 2 per
- * tensor, tensors by an f64 chain. */
+ * Compares two runs after an update, on the backend that has both, or else on the host. Both give
+ * the same bits: within a tensor sums follow law 2 (docs/DETERMINISM.md), and tensors are added in
+ * an f64 chain in table order. A missing comparison is NaN or -1, never 0. */
 #include "experiment/pair.h"
 
 #include <math.h>
@@ -58,7 +59,7 @@ static struct pairs_block host_pairs(const struct pairs_args *args) {
     return out;
 }
 
-/* Blocks join as law 2 says. */
+/* Joins the blocks of a tensor in the order of law 2, as host_pairs sums them. */
 static struct pairs_block join_pairs(const struct pairs_block *blocks, size_t count) {
     struct sum_blocks_f64 sums[PAIRS_SUMS] = {{.count = 0}};
     struct pairs_block out = {.ulp = 0};
@@ -147,7 +148,7 @@ static void measure_vectors(const double sum[PAIRS_SUMS], double *reals) {
         reals[PAIR_UPDATE_COSINE] = ab / (real_sqrt_f64(aa) * real_sqrt_f64(bb));
 }
 
-/* One pattern for every NaN, whatever the hardware made of an invalid operation. */
+/* Gives every NaN one pattern, whatever pattern the hardware made of an invalid operation. */
 static double fold(double value) {
     return isnan(value) ? (double)NAN : value;
 }

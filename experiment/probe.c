@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Forward of both runs on the probe batch, then a comparison of the two distributions per label. */
+ * Runs both models forward on the probe batch, then compares the two distributions at each label.
+ * All arithmetic on logits is in f64, whatever the runs compute in. Writes to nothing but the
+ * scratch of the runs. */
 #include "experiment/probe.h"
 
 #include <math.h>
@@ -9,7 +11,8 @@
 #include "model/model.h"
 #include "trainer/run_pass.h"
 
-/* Logits of one label row in f64. */
+/* The logits of one label row, in f64, with the two numbers that turn them into log-probabilities.
+ */
 struct row_view {
     const struct model *model;
     size_t row;
@@ -35,7 +38,8 @@ static double add(double sum, double term) {
     return sum_chain_terms_f64_f64(sum, &term, 1);
 }
 
-/* Maximum and sum anew in f64: what forward kept is rounded to its accumulation dtype. */
+/* Computes the maximum and the sum again in f64, because those that the forward pass kept are
+ * rounded to its accumulation dtype. */
 static struct row_view open_row(const struct run *run, uint32_t canonical) {
     struct row_view view = {run_model(run), run_batch(run)->canonical_label[canonical], 0.0, 0.0};
     double sum = 0.0;
@@ -78,7 +82,7 @@ void probe_measure(struct run *a, struct run *b, struct pair_record *out) {
         top += best(&x) == best(&y) ? 1.0 : 0.0; /* a count */
         error = add(error, real_exp_f64(fabs(log_prob(&x, target) - log_prob(&y, target))));
     }
-    if (!isfinite(kl)) return; /* logits that are not finite have no distribution */
+    if (!isfinite(kl)) return; /* logits that are not finite form no distribution */
     out->reals[PAIR_PROBE_KL] = kl / labels;
     out->reals[PAIR_PROBE_TOP1] = top / labels;
     out->reals[PAIR_PROBE_ERROR] = error / labels;

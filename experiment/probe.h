@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Two runs on one fixed probe batch: how far their predictions are apart, whatever their weights.
- *
- * The batch is the first micro-batch of the data set in its own order. A forward between updates:
- * scratch only, no bit of either training depends on it. */
+ * Measures on one fixed probe batch how far the predictions of two runs are apart, whatever their
+ * weights are. The batch is the first micro-batch of the data set in its own order. The forward
+ * pass runs between updates and uses scratch memory only.
+ * Invariant: no bit of either training depends on a probe. */
 #ifndef TWINSTEP_EXPERIMENT_PROBE_H
 #define TWINSTEP_EXPERIMENT_PROBE_H
 
 #include "trainer/run.h"
 
-/* Fills PAIR_PROBE_*: mean over label positions, f64 chain in canonical order, of KL(a || b) in
- * nat, of equal arg max (ties: lowest index), of exp|logp_a - logp_b| of the label. They stay NaN
- * when the arms' data sets or vocabularies differ: then there is no common probe. */
+/* Fills PAIR_PROBE_*, each the mean over label positions, by an f64 chain in canonical order: KL(a
+ * || b) in nat; how often the arg max agrees (ties go to the lowest index); exp|logp_a - logp_b| of
+ * the label. They are left as they are, NaN, when the data sets or vocabularies differ: there is no
+ * common probe. */
 void probe_measure(struct run *a, struct run *b, struct pair_record *out);
 
 #endif

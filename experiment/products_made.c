@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Puts counts into the columns of a trace. */
+ * Puts a run's counts of library products into the columns of a trace. It counts nothing itself,
+ * and judges nothing. */
 #include "experiment/products_made.h"
 
 #include <math.h>

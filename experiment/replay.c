@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Opens a run from a recorded configuration and holds each of its records against the trace's. */
+ * Opens a run from a recorded configuration and holds each of its records against the trace's. It
+ * stops at the first update that differs. Columns that were not recorded are not compared. */
 #include "experiment/replay.h"
 
 #include <math.h>
@@ -8,7 +9,7 @@
 #include "scenarios/scenario.h"
 #include "trainer/snapshot.h"
 
-/* A NaN was not measured, or is a NaN in both. */
+/* Equal bits, or two NaNs: a column that was not measured is NaN, whatever its pattern. */
 static int equal_reals(double a, double b) {
     return memcmp(&a, &b, sizeof a) == 0 || (isnan(a) && isnan(b));
 }
@@ -21,8 +22,8 @@ static void differ(struct replay_result *out, uint64_t step, const char *column,
     out->computed = computed;
 }
 
-/* Digests first: they cover the training; then what was measured of it. A column that was not
- * recorded (options of the run) is not compared. */
+/* Compares the digests, which cover the training itself. One that was not recorded (it depends on
+ * the run's options) is all zero and is not compared. */
 static void compare_digests(const struct record *recorded, const struct record *computed,
                             struct replay_result *out) {
     static const uint8_t none[RECORD_DIGEST_BYTES] = {0};
@@ -46,8 +47,8 @@ static void compare_scalars(const struct record *recorded, const struct record *
                    recorded->groups[g][GROUP_LR_APPLIED], computed->groups[g][GROUP_LR_APPLIED]);
 }
 
-/* The digests of an update agree or not by themselves; the number that shows a difference best is
- * looked for where they do not. */
+/* Compares one update. Whether the digests agree says whether the training differs; where something
+ * differs, the column shown is a number if one does, because a reader learns more from it. */
 static void compare_update(const struct record *recorded, const struct record *computed,
                            uint32_t groups, struct replay_result *out) {
     struct replay_result digests = {.first = 0}, scalars = {.first = 0};
@@ -59,7 +60,8 @@ static void compare_update(const struct record *recorded, const struct record *c
     out->scalars_only = digests.first == 0;
 }
 
-/* Updates before it were recorded with the run that it went on from. */
+/* The first update of the record; those before it are in the record of the run it continued from.
+ */
 static uint64_t first_update(const struct trace_run *run) {
     return run->updates == 0 ? 1 : run->records[0].step;
 }
@@ -92,8 +94,8 @@ static enum status open_run(struct replay *replay, const struct trace_run *recor
     return run_open(&config, &replay->dataset, &options, &replay->run);
 }
 
-/* A run that went on from another one has that one's updates behind it: its own configuration comes
- * to the same state. */
+/* Opens the run and trains it to its first recorded update. A run that continued from another one
+ * has that one's updates behind it, and its own configuration leads to the same state. */
 static enum status reach_first(struct replay *replay) {
     const struct trace_run *run = replay->request->run;
     const struct record *record;
@@ -105,7 +107,7 @@ static enum status reach_first(struct replay *replay) {
     return status;
 }
 
-/* Opens the run with the state that it has after *out_after. */
+/* Opens the run in the state that it has after update out->after. */
 static enum status reach_start(struct replay *replay, struct replay_result *out) {
     const struct replay_request *request = replay->request;
     uint64_t index = 0;
