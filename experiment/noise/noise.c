@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Measures the strata: one path of the baseline, one path per repeat of each variant.
+ * Measures the strata: one path of the baseline, and one path per repeat of each variant.
  *
- * A free order seed is drawn anew where the stratum opens another run that a user would start
- * (instance, process); elsewhere the baseline's is kept, so that only what the stratum names is
- * changed. Races cannot be kept: in mode atomic every stratum holds them. */
+ * Where a stratum opens another run as a user would start it (instance, process), a free order seed
+ * is drawn anew. Elsewhere the baseline's is kept, so that only what the stratum names is changed.
+ * Races cannot be kept out: in mode atomic every stratum contains them. */
 #include "experiment/noise/noise.h"
 
 #include <stdio.h>
@@ -20,9 +20,9 @@ struct measuring {
     struct arena *arena;
     struct noise_table *table;
     struct dataset dataset;
-    struct config config; /* the baseline, order seed drawn */
+    struct config config; /* the baseline, with its order seed drawn */
     struct run *base;
-    unsigned char *start; /* its state before the first update */
+    unsigned char *start; /* the baseline's state before the first update */
     unsigned char *path, *other;
 };
 
@@ -40,7 +40,7 @@ static uint64_t order_seed(const struct measuring *m, uint64_t run) {
     return noise_order_seed(m->request->config, run);
 }
 
-/* Keys name updates up to this one, also where fewer are trained. */
+/* Keys of the configuration name updates up to this one, even where fewer are trained. */
 static uint64_t resolved_steps(const struct noise_request *request) {
     return request->resolved > request->steps ? request->resolved : request->steps;
 }
@@ -73,7 +73,8 @@ static size_t elements_of(const struct noise_layout *layout, const char *tensor)
     return 0;
 }
 
-/* The next weight while the forward of update 1 stays the same to the bit. */
+/* Perturbs one weight by one ulp, and takes the next weight instead while the forward of update 1
+ * stays the same to the bit: such a perturbation was rounded away and shows nothing. */
 static enum status one_ulp_path(struct measuring *m, struct noise_variant *variant) {
     const struct noise_layout *layout = &m->table->layout;
     const char *tensor = perturbation_tensor(run_axes_of(m->base));
@@ -92,7 +93,8 @@ static enum status one_ulp_path(struct measuring *m, struct noise_variant *varia
          NOISE_ULP_TRIES, tensor);
 }
 
-/* The reference starts from the measured run's own weights: its first difference is arithmetic. */
+/* Holds the baseline against the reference in f64. The reference starts from the measured run's own
+ * weights, so that the first difference is due to arithmetic only. */
 static enum status compare_f64(struct measuring *m, const struct config *config,
                                struct arena *scratch, struct noise_figures *out) {
     struct run_options options = noise_run_options(m->request->steps, config->numerics.order_seed);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Puts an op on the bench and changes one thing at a time. */
+ * Puts an operation on the bench and changes one thing at a time. Every output is compared bit by
+ * bit with that of a call in which nothing else was there. The inputs are the same for all
+ * operations and in every run, as they come from an addressed stream. */
 #include "experiment/noise/noise_ops.h"
 
 #include <math.h>
@@ -11,7 +13,8 @@
 #include "kernels/backend_abi.h"
 #include "trainer/distance.h"
 
-#define DENSE_ROWS 96u              /* every number of rows up to it */
+/* every number of rows up to it is tried; above, those of `above` */
+#define DENSE_ROWS 96u
 #define SEED UINT64_C(0x6E6F697365) /* "noise" */
 #define SKEW 1u
 #define REPEATS 3
@@ -19,7 +22,8 @@
 const char *const noise_ops_classes[NOISE_OPS_CLASSES] = {"batch", "threads", "repeat",
                                                           "alignment"};
 
-/* Both sides of what tiles and tables know; beyond them, bisection. */
+/* Both sides of the boundaries that tiles and tables have; where a boundary lies elsewhere,
+ * bisection finds it. */
 static const uint32_t above[] = {127, 128, 129, 191, 192, 193, 255, 256,     257,
                                  258, 383, 384, 385, 511, 512, 513, OPS_ROWS};
 
@@ -27,8 +31,8 @@ struct probing {
     const struct noise_ops_request *request;
     struct arena *arena;
     struct ops_bench bench;
-    float *alone; /* every row by itself, or the sum by one call */
-    size_t room;  /* elements of outputs */
+    float *alone; /* the reference: every row by itself, or the sum by one call */
+    size_t room;  /* elements of every buffer */
 };
 
 static enum status set_shaped(struct probing *p, const char *table) {
@@ -110,7 +114,7 @@ static enum status open_buffers(struct probing *p) {
     return STATUS_OK;
 }
 
-/* After the mode is set: a backend may lack it. */
+/* Called after the mode is set, because a backend may lack it. */
 static enum status open_ops(struct probing *p) {
     struct ops_bench *bench = &p->bench;
     const struct backend *const backend = p->request->backend;
@@ -146,7 +150,7 @@ static enum status open_bench(struct probing *p) {
              dtype_name(bench->dtype));
     TRY(set_mode(p));
     TRY(open_ops(p));
-    limits.width = 1024; /* of products; a row of log-probs is wider, and needs less */
+    limits.width = 1024; /* of products; a row of log-probs is wider, but needs less scratch */
     if (bench->call.blas != NULL || bench->call.library != NULL)
         limits.library = (size_t)limits.width * limits.width;
     TRY(scratch_bytes(p, &limits, &bytes));
@@ -159,7 +163,7 @@ static enum status open_bench(struct probing *p) {
     return open_buffers(p);
 }
 
-/* The same numbers wherever the buffers begin. */
+/* Fills the inputs with the same numbers wherever the buffers begin. */
 static void fill(struct probing *p, size_t skew) {
     struct ops_bench *bench = &p->bench;
     bench->skew = skew;
@@ -180,7 +184,7 @@ static void clear(struct probing *p) {
     memset(p->bench.output, 0, p->room * sizeof(float));
 }
 
-/* What is compared against: rows one by one; a sum by one call. */
+/* Makes the reference: rows one by one, or a sum by one call. */
 static void run_alone(struct probing *p, const struct ops_probe *probe, uint32_t rows) {
     clear(p);
     for (uint32_t r = 0; r < rows && !probe->sums; r++)
@@ -189,7 +193,8 @@ static void run_alone(struct probing *p, const struct ops_probe *probe, uint32_t
     memcpy(p->alone, result(p), elements(probe, rows) * sizeof(float));
 }
 
-/* Sums: two calls, the first with a third of the rows. */
+/* Makes what is compared: one call, or, for a sum, two calls, the first with a third of the rows.
+ */
 static void run_together(struct probing *p, const struct ops_probe *probe, uint32_t rows,
                          int split) {
     clear(p);
@@ -202,13 +207,15 @@ static void run_together(struct probing *p, const struct ops_probe *probe, uint3
     if (rows > first) probe->run(&p->bench, probe, first, rows - first);
 }
 
-/* Accumulators are f32; what an op writes by rows is of its dtype. */
+/* The largest difference from the reference in ulps. Accumulators are f32; what an operation writes
+ * by rows has the bench's dtype. */
 static int64_t apart(const struct probing *p, const struct ops_probe *probe, uint32_t rows) {
     const size_t count = elements(probe, rows);
     const enum dtype dtype = probe->sums ? DTYPE_F32 : p->bench.dtype;
     if (distance_changed(p->alone, result(p), DTYPE_F32, count) == 0) return 0;
     const int64_t ulp = distance_ulp(p->alone, result(p), dtype, count);
-    return ulp == 0 ? 1 : ulp; /* bits of zeros or below a unit: they differ */
+    /* a zero's sign or less than a unit: bits differ, so it counts as 1 */
+    return ulp == 0 ? 1 : ulp;
 }
 
 static int64_t try_rows(struct probing *p, const struct ops_probe *probe, uint32_t rows) {
@@ -217,7 +224,7 @@ static int64_t try_rows(struct probing *p, const struct ops_probe *probe, uint32
     return apart(p, probe, rows);
 }
 
-/* The smallest number above `low`, which is equal, up to `high`, which is not. */
+/* The smallest number of rows above `low` (equal) and up to `high` (not equal) that moves a bit. */
 static uint32_t bisect(struct probing *p, const struct ops_probe *probe, uint32_t low,
                        uint32_t high) {
     while (high - low > 1) {
@@ -257,7 +264,7 @@ static void probe_batch(struct probing *p, const struct ops_probe *probe,
     }
 }
 
-/* The whole call again, with one thing changed. */
+/* Makes the whole call again, after its caller changed one thing. */
 static void probe_again(struct probing *p, const struct ops_probe *probe,
                         struct noise_ops_cell *cell) {
     run_together(p, probe, probe->rows, 0);
@@ -311,7 +318,7 @@ static enum status measure(struct probing *p, struct noise_ops_row *rows, uint32
 
 enum status noise_ops_measure(const struct noise_ops_request *request, struct arena *arena,
                               const struct noise_ops_row **out, uint32_t *out_count) {
-    struct arena seen = ARENA_EMPTY; /* by the ops */
+    struct arena seen = ARENA_EMPTY; /* in the memory that the operations can read */
     struct probing *p;
     struct noise_ops_row *rows;
     TRY(arena_take(arena, 1, sizeof *p, "ops", &p));

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Which operation keeps its bits when something else in the call changes: other rows, threads, a
- * repeat, where the buffers lie. A built-in ladder of ops and sizes, through the kernels' own
- * tables.
+ * Finds out which operation keeps its bits when something else in the call changes: other rows,
+ * threads, a repeat, where the buffers lie. It runs a built-in ladder of operations and sizes
+ * through the kernels' own tables and knows no model and no training.
  *
- * Knows no model and no training. Row r of a call is compared with the same row alone, for every
- * number of rows up to 96 and on both sides of every boundary above: tiles of kernels/cpu (4, 6,
- * 14, 64), splits of the built-in tables of mode shaped (32, 256, 512), and where bisection finds
- * one. Sums over rows (weight gradients) are compared with the same sum made by two calls. */
+ * Row r of a call is compared with the same row alone, for every number of rows up to 96 and for
+ * both sides of every boundary above: tiles of kernels/cpu (4, 6, 14, 64), splits of the built-in
+ * tables of mode shaped (32, 256, 512), and wherever bisection finds one. A sum over rows (a weight
+ * gradient) is compared with the same sum made by two calls. */
 #ifndef TWINSTEP_EXPERIMENT_NOISE_NOISE_OPS_H
 #define TWINSTEP_EXPERIMENT_NOISE_NOISE_OPS_H
 
@@ -18,21 +18,23 @@
 struct backend; /* kernels/backend_abi.h */
 
 enum noise_ops_class {
-    NOISE_OPS_BATCH = 0, /* other rows in the call; of a sum over rows: another split into calls */
+    /* other rows in the call; for a sum over rows, the sum split into two calls */
+    NOISE_OPS_BATCH = 0,
     NOISE_OPS_THREADS,
     NOISE_OPS_REPEAT,
-    NOISE_OPS_ALIGNMENT, /* buffers one element further on */
+    NOISE_OPS_ALIGNMENT, /* buffers that begin one element further on */
     NOISE_OPS_CLASSES
 };
 extern const char *const noise_ops_classes[NOISE_OPS_CLASSES];
 
 struct noise_ops_cell {
     int equal;
-    uint32_t from;           /* of batch: smallest number of rows that moves a bit; 0: none does */
-    uint32_t differing;      /* numbers of rows looked at that do */
-    uint32_t looked, beyond; /* numbers looked at: all; from `from` on */
-    int64_t ulp;             /* largest, in the output's dtype */
-    const char *untestable;  /* NULL: there is an answer */
+    /* for batch, the smallest number of rows that moves a bit; 0: none does */
+    uint32_t from;
+    uint32_t differing;      /* how many of the numbers of rows looked at move a bit */
+    uint32_t looked, beyond; /* numbers of rows looked at: all, and those from `from` on */
+    int64_t ulp;             /* largest difference, in ulps of the output's dtype */
+    const char *untestable;  /* why there is no answer; NULL: there is one */
 };
 
 struct noise_ops_row {
@@ -41,16 +43,17 @@ struct noise_ops_row {
 };
 
 struct noise_ops_request {
-    const char *mode; /* of numerics.mode, or "shaped small-batch", "shaped large-batch" */
-    enum dtype dtype; /* of activations: f32 or bf16; sums in f32 */
-    int threads;      /* the most that are tried */
+    const char *mode; /* one of numerics.mode, or "shaped small-batch", "shaped large-batch" */
+    enum dtype dtype; /* of activations: f32 or bf16; sums are in f32 */
+    int threads;      /* the largest number of threads that is tried */
     const volatile int *interrupted;
     const struct backend *backend; /* NULL: the CPU's ops */
-    const char *op;                /* NULL: all; else the rows of this one */
+    const char *op;                /* NULL: all operations; else the rows of this one */
 };
 
-/* Rows in the order of a layer. STATUS_UNSUPPORTED: the mode is not here (no library, no sums of
- * this form); STATUS_INPUT: no such mode or dtype. */
+/* Measures the ladder; rows come in the order in which a layer runs the operations, and live in
+ * `arena`. STATUS_UNSUPPORTED: this machine has the mode not (no library, no sums of this form);
+ * STATUS_INPUT: there is no such mode or dtype. */
 TWINSTEP_MUST_USE enum status noise_ops_measure(const struct noise_ops_request *request,
                                                 struct arena *arena,
                                                 const struct noise_ops_row **out,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The bench on which ops are probed, and the ops that are. Private to trainer/noise_ops*.c. */
+ * The bench on which operations are probed, and the table of the operations. noise_ops.c runs the
+ * bench, noise_ops_probes.c poses each operation on it. Private to the two. */
 #ifndef TWINSTEP_EXPERIMENT_NOISE_NOISE_OPS_PRIVATE_H
 #define TWINSTEP_EXPERIMENT_NOISE_NOISE_OPS_PRIVATE_H
 
@@ -8,9 +9,10 @@
 #include "kernels/blas.h"
 #include "kernels/op.h"
 
-#define OPS_ROWS 520u  /* most rows of a call; a sequence of attention counts as one */
+/* most rows of a call, past the last split at 512; a sequence of attention counts as one */
+#define OPS_ROWS 520u
 #define OPS_LENGTH 33u /* tokens of a sequence */
-#define OPS_BUFFERS 6  /* inputs of an op at most */
+#define OPS_BUFFERS 6  /* most inputs that an operation has */
 
 struct ops_bench {
     const struct op_table *ops;
@@ -21,23 +23,26 @@ struct ops_bench {
     struct blas blas;
     struct library_mode library;
     enum dtype dtype;
-    float *drawn; /* numbers to take inputs from, rounded to dtype */
+    float *drawn; /* drawn numbers, rounded to dtype, of which all inputs are copies */
     size_t drawn_count;
-    float *input[OPS_BUFFERS]; /* where an op reads */
-    float *scratch_rows[3];    /* what an op writes besides */
+    float *input[OPS_BUFFERS]; /* what an operation reads */
+    float *scratch_rows[3];    /* what an operation writes beside its output */
     uint32_t *ids;
     struct sequence *sequences;
     float *output; /* what is compared */
-    size_t skew;   /* elements that every buffer is moved by */
+    size_t skew;   /* elements by which every buffer is moved */
 };
 
-/* Adds rows first .. first + count - 1 into bench->output: of an op by rows each into its place, of
- * a sum over rows into the one accumulator. */
+/* One operation at one size. `run` adds rows first .. first + count - 1 into bench->output. An
+ * operation by rows writes each row to its own place; a sum over rows adds into the one
+ * accumulator. */
 struct ops_probe {
     const char *op, *size;
-    int sums;                                       /* over rows */
-    int splits;                                     /* whether the question of batch can be put */
-    uint32_t a, b;                                  /* its widths */
+    int sums; /* the output is a sum over rows */
+    /* 0: the output is one sum over all, which cannot be split */
+    int splits;
+    /* widths; what they are is said at the function that runs it */
+    uint32_t a, b;
     uint32_t rows;                                  /* most */
     size_t (*width)(const struct ops_probe *probe); /* elements of an output row, or of the sum */
     void (*run)(struct ops_bench *bench, const struct ops_probe *probe, uint32_t first,

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The ladder: one small function per op that poses it on the bench. */
+ * The ladder: one small function per operation that poses it on the bench, and the table of sizes.
+ * A function fills the argument struct of kernels/op.h and calls the operation; it measures
+ * nothing. Invariant: row r reads the same inputs whatever `first` and `count` are. */
 #include "experiment/noise/noise_ops_private.h"
 
 #include "base/macro.h"
@@ -15,7 +17,7 @@ static float *out_of(const struct ops_bench *bench) {
     return bench->output + bench->skew;
 }
 
-/* The rows first, first + 1, ...: in bench->ids' second half. */
+/* Lists the rows first, first + 1, ... in the second half of bench->ids. */
 static struct row_list rows_of(const struct ops_bench *bench, uint32_t first, uint32_t count) {
     uint32_t *index = bench->ids + OPS_ROWS;
     for (uint32_t i = 0; i < count; i++)
@@ -113,7 +115,7 @@ static void norm_weight(struct ops_bench *bench, const struct ops_probe *probe, 
     bench->ops->norm_weight(&bench->call, &args);
 }
 
-/* a: head width; an output row is a sequence. */
+/* a: head width. An output row is a whole sequence. */
 static size_t width_sequence(const struct ops_probe *probe) {
     return (size_t)OPS_LENGTH * HEADS * probe->a;
 }
@@ -138,7 +140,8 @@ static void attention_forward(struct ops_bench *bench, const struct ops_probe *p
     bench->ops->attention_forward(&bench->call, &args);
 }
 
-/* dq, dk and dv side by side behind each other: of a sequence, three pieces in the output. */
+/* The output row of a sequence has three pieces, dq, dk and dv, one behind the other; the operation
+ * writes them to three buffers. */
 static void attention_backward(struct ops_bench *bench, const struct ops_probe *probe,
                                uint32_t first, uint32_t count) {
     const size_t piece = width_sequence(probe);
@@ -175,10 +178,12 @@ static void embedding_weight(struct ops_bench *bench, const struct ops_probe *pr
     bench->ops->embedding_weight(&bench->call, &args);
 }
 
-/* a: vocabulary. The sums of exponentials are what is compared: a log-prob is one number of f64. */
+/* a: vocabulary. The log-probability is what is compared; it is computed in f64, so its rounding to
+ * f32 hides differences below an f32's. */
 static void logprob_forward(struct ops_bench *bench, const struct ops_probe *probe, uint32_t first,
                             uint32_t count) {
-    double *const logp = (double *)(void *)bench->scratch_rows[2]; /* a device sees no variable */
+    /* in a buffer, because a device cannot write to a variable of ours */
+    double *const logp = (double *)(void *)bench->scratch_rows[2];
     const struct logprob_forward_args args = {count,
                                               probe->a,
                                               DTYPE_F32,
@@ -202,7 +207,8 @@ static size_t width_double(const struct ops_probe *probe) {
     return sizeof(double) / sizeof(float);
 }
 
-/* a: width; the sum of squares of all rows, an f64. */
+/* a: width. The result is the sum of squares of all rows in f64, which is compared as two f32
+ * halves. */
 static void square(struct ops_bench *bench, const struct ops_probe *probe, uint32_t first,
                    uint32_t count) {
     double result;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A/A pairs: two runs in lockstep, update by update, then two other ones. */
+ * Measures pairs of runs: two runs in lockstep, update by update, then two others. It keeps no run
+ * and no path, only three columns of distances. Invariant: no run is in two pairs, so pairs are
+ * independent. */
 #include <math.h>
 
 #include "base/real.h"
@@ -14,8 +16,8 @@ struct pairing {
     const struct noise_pairs_plan *plan;
     const struct noise_request *request;
     struct dataset dataset;
-    struct arena scratch; /* of one pair */
-    uint64_t done;        /* pairs */
+    struct arena scratch; /* memory of the pair at hand */
+    uint64_t done;        /* pairs that are done */
 };
 
 static double norm_of(const struct run *run) {
@@ -51,7 +53,7 @@ static enum status step_both(struct pairing *pairing, struct run *a, struct run 
     return STATUS_OK;
 }
 
-/* Side 0 or 1 of the pair at hand. */
+/* Opens side 0 or 1 of the pair at hand. */
 static enum status open_one(struct pairing *pairing, uint64_t side, struct run **out) {
     const struct noise_pairs_plan *plan = pairing->plan;
     struct config config = side == 0 ? *plan->of->config : *plan->other;

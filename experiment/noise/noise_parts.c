@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Parts come in the order in which their first tensor is met, from the last tensor to the first: so
- * do layers, and what rises along them grows towards layer 0. */
+ * Gathers the figures of tensors into parts. Parts come in the order in which their first tensor is
+ * met, walking from the last tensor to the first as the backward pass does. So layers come in that
+ * order, too, and what rises along their list grows towards layer 0. */
 #include "experiment/noise/noise_parts.h"
 
 #include <stdio.h>
@@ -9,7 +10,8 @@
 #define LAYERS "model.layers."
 #define LAYER "layer "
 
-/* "model.layers.3.self_attn.q_proj.weight": layer "layer 3", op "self_attn.q_proj". */
+/* Splits "model.layers.3.self_attn.q_proj.weight" into layer "layer 3" and op "self_attn.q_proj".
+ */
 static void name_parts(const char *tensor, char layer[64], char op[64]) {
     static const char end[] = ".weight";
     const int inside = strncmp(tensor, LAYERS, strlen(LAYERS)) == 0;

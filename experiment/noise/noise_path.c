@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Takes paths and compares two of them, in the order in which an update computes. */
+ * Records paths and compares two of them, in the order in which an update computes: the forward's
+ * sites, gradients from the last tensor to the first, then weights. Norms over all tensors are
+ * summed by an f64 chain in table order. */
 #include "experiment/noise/noise_path.h"
 
 #include <math.h>
@@ -35,7 +37,7 @@ static const void *working_weight(const struct run *run, uint32_t row) {
     return run_state(run) + (run_layout(run)->has_master ? tensor->master : tensor->param);
 }
 
-/* Weights of the run, packed. */
+/* Packs the run's working weights, tensor behind tensor. */
 static void keep_weights(const struct noise_layout *layout, const struct run *run,
                          unsigned char *out) {
     const size_t carrier = dtype_carrier(layout->weight);
@@ -74,11 +76,12 @@ enum status noise_layout_open(const struct run *run, uint64_t steps, struct aren
     return STATUS_OK;
 }
 
-/* Gradients pass by while the update runs: the phases after clip scale and clear them. */
+/* Gradients must be copied while the update runs, since the phases after clip scale and clear them.
+ */
 struct keeping {
     const struct noise_layout *layout;
     const struct run *run;
-    unsigned char *update; /* of the path */
+    unsigned char *update; /* the update at hand, in the path */
 };
 
 static uint32_t tensor_of(const struct keeping *keeping, uint32_t row) {
@@ -194,7 +197,7 @@ double noise_relative(double a, double b) {
     return isnan(quotient) ? (double)INFINITY : quotient;
 }
 
-/* One update of both paths. */
+/* One update of both paths, which have one form. */
 struct update_pair {
     const struct noise_layout *layout;
     const unsigned char *a, *b;
@@ -228,8 +231,8 @@ static double weight_distance(struct span a, struct span b, size_t count) {
     return isnan(squares) ? (double)INFINITY : real_sqrt_f64(squares);
 }
 
-/* Where the two part first, as the update computes: forward sites, gradients from the last tensor
- * to the first (backward), then weights. "" when nothing differs. */
+/* Names the place where two updates part first, as an update computes: forward sites, gradients
+ * from the last tensor to the first (backward), then weights. "" when nothing differs. */
 static void find_place(const struct update_pair *pair, char *out, size_t size) {
     const struct noise_layout *layout = pair->layout;
     out[0] = '\0';

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Measures the effect of an LR error, cell by cell, and holds it against the floor. */
+ * Measures the effect of an LR error, cell by cell, and holds it against the floor. The number of
+ * runs comes from a model (determinism/power.h), everything else from pairs that were trained.
+ * Prints nothing. */
 #include "experiment/noise/noise_plan.h"
 
 #include <math.h>
@@ -8,7 +10,8 @@
 #include "base/real.h"
 #include "determinism/power.h"
 
-#define EFFECT_RUN 2000000u /* order seeds: no run of the floor's pairs */
+/* first_run of these pairs: none of their order seeds is one of the floor's pairs */
+#define EFFECT_RUN 2000000u
 #define TWICE_RUN 3000000u
 
 struct planning {
@@ -16,7 +19,7 @@ struct planning {
     struct arena *arena;
     struct noise_plan *out;
     double *effect[FLOOR_COLUMNS], *twice[FLOOR_COLUMNS];
-    double *values; /* (floor pairs, or pairs) */
+    double *values; /* scratch with room for the larger of the two numbers of pairs */
 };
 
 static enum status check(const struct noise_plan_request *request) {
@@ -49,7 +52,7 @@ static double median_of(double *values, size_t count) {
     return statistics_quantile(values, count, 0.5);
 }
 
-/* Values of a column after update k, from (pairs, steps). */
+/* Gathers a column's values after update `step` from (pairs, steps). */
 static double *gather(struct planning *planning, const double *column, uint64_t pairs,
                       uint64_t step) {
     for (uint64_t i = 0; i < pairs; i++)
@@ -57,7 +60,8 @@ static double *gather(struct planning *planning, const double *column, uint64_t 
     return planning->values;
 }
 
-/* A distance above the bound has at most alpha (n + 1) - 1 floor pairs at or above it. */
+/* The value that a distance must exceed to have p <= alpha: at most alpha (n + 1) - 1 of the n
+ * floor pairs are then at or above it. */
 static double bound_of(const double *sorted, size_t n, double alpha) {
     size_t above = 0;
     while ((double)(above + 2) / (double)(n + 1) <= alpha)
@@ -65,8 +69,8 @@ static double bound_of(const double *sorted, size_t n, double alpha) {
     return sorted[n - 1 - above];
 }
 
-/* Smallest share that would show so many hits with the confidence; one-sided, so the two-sided
- * interval of twice the error. */
+/* The smallest share that would still show so many hits with the confidence. The interval is
+ * one-sided, hence it is the lower end of the two-sided interval with twice the error. */
 static enum status share_low(uint64_t hits, uint64_t trials, double *out) {
     struct statistics_interval interval;
     TRY(statistics_share_interval(hits, trials, 2.0 * NOISE_PLAN_CONFIDENCE - 1.0, &interval));
@@ -74,11 +78,12 @@ static enum status share_low(uint64_t hits, uint64_t trials, double *out) {
     return STATUS_OK;
 }
 
-/* Median of |x - y| of two normal values of deviation 1: sqrt(2) times the 3/4 quantile. */
+/* The median of |x - y| of two normal values of deviation 1: sqrt(2) times the 3/4 quantile. */
 #define MEDIAN_PAIR 0.9538725524
 
-/* d_AB^2 = shift^2 + d_AA^2 of runs whose scatter and shift are at right angles; 0 where the noise
- * covers the effect, infinite without noise. */
+/* The shift in units of a run's scatter, from d_AB^2 = shift^2 + d_AA^2, which holds for runs whose
+ * scatter and shift are at right angles. It is 0 where noise covers the effect, infinite without
+ * noise. */
 static double shift_of(double effect, double noise) {
     const double left = effect * effect - noise * noise;
     if (!(left > 0.0)) return 0.0;
@@ -102,7 +107,7 @@ static enum status fill_cell(struct planning *planning, int column, uint64_t ste
     return share_low(out->seen, plan->pairs, &out->power);
 }
 
-/* Fewest runs of each arm, then fewest updates. */
+/* Finds the fewest runs of each arm with the power, and for them the fewest updates. */
 static enum status find_runs(struct noise_plan *plan) {
     size_t least;
     TRY(statistics_labels_needed(plan->alpha, &least));

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How many runs and updates it takes to see an LR error above a floor: measured on pairs whose LR
- * really differs, extrapolated only where it says so.
- *
- * Prints nothing. Invariants: "seen" is what the test of run --floor would call outside; a power is
- * stated only with the confidence that the measured pairs give it. */
+ * Plans how many runs and updates it takes to see an LR error above a floor. The effect is measured
+ * on pairs whose LR really differs, and it is extrapolated only where the plan says so. Prints
+ * nothing.
+ * Invariants: "seen" is what the test of run --floor would call outside; a power is stated only
+ * with the confidence that the measured pairs give it. */
 #ifndef TWINSTEP_EXPERIMENT_NOISE_NOISE_PLAN_H
 #define TWINSTEP_EXPERIMENT_NOISE_NOISE_PLAN_H
 
@@ -12,28 +12,30 @@
 
 #define NOISE_PLAN_CONFIDENCE 0.95
 
-/* One column after one update. */
+/* One column of the floor after one update. */
 struct noise_plan_cell {
-    double noise;  /* median of the A/A pairs */
-    double bound;  /* an A/B pair must be above it to have p <= alpha */
-    double effect; /* median of the A/B pairs */
-    double twice;  /* the same with twice the LR error */
+    double noise;  /* median distance of the A/A pairs */
+    double bound;  /* an A/B pair must lie above it to have p <= alpha */
+    double effect; /* median distance of the A/B pairs */
+    double twice;  /* the same for pairs with twice the LR error */
     uint64_t seen; /* A/B pairs above the bound */
-    double power;  /* lower end of the one-sided interval of that share */
-    double shift;  /* effect in units of a run's scatter, by the model of determinism/power.h */
-    double least;  /* LR error whose median effect reaches the bound, were effects proportional */
+    double power;  /* lower end of the one-sided confidence interval of that share */
+    double shift;  /* the effect in units of a run's scatter, by the model of determinism/power.h */
+    /* LR error whose median effect would reach the bound if effects were proportional */
+    double least;
 };
 
 struct noise_plan {
     double lr_error, alpha, power; /* asked for */
     uint64_t floor_pairs, pairs, steps;
     struct noise_plan_cell *cells[FLOOR_COLUMNS]; /* (steps) */
-    uint64_t update[FLOOR_COLUMNS];               /* first with cell.power >= power; 0: none */
-    /* Runs of each arm and updates of the label permutation on distances; runs 0: none that is
-     * enumerated has the power within the steps. By the model. */
+    /* first update with cell.power >= power; 0: none */
+    uint64_t update[FLOOR_COLUMNS];
+    /* Runs of each arm, and updates, that the label permutation on distances takes, by the model.
+     * runs 0: no number of runs that can be enumerated has the power within the steps. */
     size_t runs;
     uint64_t runs_update;
-    const char *untestable; /* ""; or what is missing */
+    const char *untestable; /* what is missing for a plan; "" when nothing is */
 };
 
 struct noise_plan_request {
@@ -43,9 +45,10 @@ struct noise_plan_request {
     double alpha, power;
 };
 
-/* Trains 4 n runs: n pairs with the error, n with twice the error; n as few as can show `power`
- * with NOISE_PLAN_CONFIDENCE. STATUS_INPUT: alpha or power not in (0, 1), lr_error not in (0, 1].
- * A floor that is too small is untestable, and nothing is trained. */
+/* Trains 4 n runs: n pairs with the error and n with twice the error, where n is the smallest
+ * number that can show `power` with NOISE_PLAN_CONFIDENCE. STATUS_INPUT: alpha or power is not in
+ * (0, 1), or lr_error not in (0, 1]. A floor with too few pairs is untestable, and then nothing is
+ * trained. */
 TWINSTEP_MUST_USE enum status noise_plan_measure(const struct noise_plan_request *request,
                                                  struct arena *arena, struct noise_plan *out);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Which configurations a stratum is measured with: one key changed, everything else as it was
- * resolved (so the DPO reference, which has keys of its own, stays what it is). */
+ * Lists the configurations with which each stratum is measured: one key is changed, and everything
+ * else stays as it was resolved. So the DPO reference, which has keys of its own, stays what it is.
+ * Trains nothing; a change that cannot be made is listed with the reason. */
 #include "experiment/noise/noise.h"
 
 #include <stdio.h>
@@ -11,7 +12,7 @@
 #include "scenarios/scenario.h"
 #include "scenarios/selection.h"
 
-#define PAD_MORE 5 /* odd: rows change their alignment, too */
+#define PAD_MORE 5 /* odd, so that rows change their alignment, too */
 
 const char *noise_stratum_name(enum noise_stratum stratum) {
     static const char *const names[NOISE_STRATA] = {"repeat",      "instance", "process", "threads",
@@ -41,7 +42,7 @@ static void add_untestable(struct variants *variants, enum noise_stratum stratum
     snprintf(fresh->untestable, sizeof fresh->untestable, "%s", reason);
 }
 
-/* A combination that does not validate is named, not left out. */
+/* Names a combination that does not validate instead of leaving it out. */
 static void check(const struct variants *variants, struct noise_variant *variant) {
     if (config_validate(&variant->config, variants->steps) == STATUS_OK) return;
     snprintf(variant->untestable, sizeof variant->untestable, "%s", status_text());
@@ -60,7 +61,7 @@ static void add_threads(struct variants *variants, uint64_t processors) {
     }
 }
 
-/* All in one, one at a time, and halves: what a divisor of batch.size allows. */
+/* Splits the batch into one micro-batch, into two halves, and into single samples. */
 static void add_micro(struct variants *variants) {
     const uint64_t size = variants->config->batch.size, own = variants->config->batch.micro;
     const uint64_t splits[] = {size, size % 2 == 0 ? size / 2 : own, 1};
@@ -120,7 +121,8 @@ static void add_f64(struct variants *variants) {
         snprintf(fresh->untestable, sizeof fresh->untestable, "%s", status_text());
 }
 
-/* The CPU is the other device of every backend; a second one of the kind is not looked for. */
+/* The CPU is the other device of every backend; a second device of the same kind is not looked for.
+ */
 static void add_device(struct variants *variants) {
     if (variants->config->numerics.backend == BACKEND_CPU) {
         add_untestable(variants, NOISE_DEVICE, "no second device");

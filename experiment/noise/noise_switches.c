@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Rounds of timed updates, then the floors, of which no time is taken. */
+ * Trains each switch of a list: first rounds of timed updates, then the floors, of which no time is
+ * taken. Which switches there are is decided in noise_switches_list.c. A switch that fails is left
+ * out of later rounds and says why; a failing base ends the measurement. */
 #include "experiment/noise/noise_switches.h"
 
 #include <math.h>
@@ -13,7 +15,7 @@
 struct timing {
     double (*seconds)(void *clock);
     void *clock;
-    double passes, since; /* of the updates at hand: forward and backward; when one began */
+    double passes, since; /* seconds in forward and backward so far; when the pass at hand began */
 };
 
 struct pricing {
@@ -24,7 +26,8 @@ struct pricing {
     struct timing timing;
     double *update, *passes; /* (switches, rounds) seconds of an update */
     struct noise_layout layout;
-    unsigned char *base, *first, *other; /* paths */
+    /* paths of the switch compared with, and of two instances */
+    unsigned char *base, *first, *other;
     uint64_t done;
 };
 
@@ -50,7 +53,7 @@ static enum status open_one(struct pricing *p, const struct noise_switch *one, u
     return run_open(&config, &p->dataset, options, out);
 }
 
-/* One update to be warm, taken back; then those that count. */
+/* Trains one update to warm up and takes it back, then times those that count. */
 static enum status step_timed(struct pricing *p, struct run *run, unsigned char *start,
                               double *out_update, double *out_passes) {
     const struct record *record;
@@ -90,14 +93,15 @@ static void tell(struct pricing *p) {
     p->done++;
 }
 
-/* What cannot be had is said, and the others go on; the base must be there. */
+/* Notes why a switch cannot be had, so that the others go on; any other failure ends everything. */
 static enum status give_up(struct noise_switch *one, enum status status) {
     if (status != STATUS_UNSUPPORTED && status != STATUS_UNTESTABLE) return status;
     snprintf(one->untestable, sizeof one->untestable, "%s", status_text());
     return STATUS_OK;
 }
 
-/* Each round begins with another switch, so that none always follows the same load. */
+/* Times every switch once; each round begins with another one, so that none always follows the same
+ * load. */
 static enum status time_round(struct pricing *p, uint32_t round) {
     const uint32_t count = p->out->count, rounds = p->out->rounds;
     for (uint32_t i = 0; i < count; i++) {
@@ -130,7 +134,8 @@ static enum status one_path(struct pricing *p, const struct noise_switch *one, u
     return status;
 }
 
-/* Switches that stand over the same one follow each other, and the first of them follows it. */
+/* Whether the next switch stands over this one. Switches that stand over the same one follow each
+ * other in the list, and the first of them follows it. */
 static int is_base_of_next(const struct noise_switches *all, const struct noise_switch *one) {
     const uint32_t at = (uint32_t)(one - all->list);
     return at + 1 < all->count && all->list[at + 1].over == at;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Which switches a configuration has. */
+ * Lists the switches of a configuration: the base, the keys of numerics.determinism, whole modes,
+ * and kinds of sum. Measures nothing. Invariant: switches that stand over the same one follow each
+ * other, right behind it. */
 #include <stdio.h>
 #include <string.h>
 
@@ -13,7 +15,7 @@ struct listing {
     uint64_t steps;
     struct noise_switch *out;
     uint32_t count;
-    uint32_t over; /* of what is added */
+    uint32_t over; /* index of the switch over which those that are added stand */
 };
 
 static struct noise_switch *add(struct listing *listing) {
@@ -29,7 +31,8 @@ static void check(const struct listing *listing, struct noise_switch *one) {
         snprintf(one->untestable, sizeof one->untestable, "%s", status_text());
 }
 
-/* A key of numerics.determinism away from what the base has; the word is the one it then has. */
+/* Moves one key of numerics.determinism away from what the base has; the switch is named by the
+ * word that the key then has. */
 static enum status add_key(struct listing *listing, const char *name, int32_t *value) {
     struct noise_switch *const one = &listing->out[listing->count - 1];
     char path[64];
@@ -60,7 +63,7 @@ static void add_mode(struct listing *listing, int32_t mode, const char *name) {
     check(listing, one);
 }
 
-/* A mode with one kind of sum alone. */
+/* Adds one switch per kind of sum: the mode with that kind alone. */
 static enum status add_kinds(struct listing *listing, int32_t mode, const char *key, uint32_t first,
                              uint32_t last) {
     const struct key_row *const row = schema_find(key, NULL);
@@ -79,7 +82,7 @@ static enum status add_kinds(struct listing *listing, int32_t mode, const char *
     return STATUS_OK;
 }
 
-#define KIND_FORWARD 0u /* of shuffle.kinds: forward, weight, dq, embedding, norm, loss */
+#define KIND_FORWARD 0u /* indices of shuffle.kinds: forward, weight, dq, embedding, norm, loss */
 #define KIND_WEIGHT 1u
 #define KIND_NORM 4u
 #define KIND_LOSS 5u

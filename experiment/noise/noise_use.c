@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Compares configurations by what decides their trainings; lays the file's distances into an image
- * as `run --floor` would have recorded them. */
+ * Compares configurations by what decides their trainings, and lays a file's distances into an
+ * image as `run --floor` would have recorded them. It neither trains nor judges. */
 #include "experiment/noise/noise_use.h"
 
 #include <math.h>
@@ -41,7 +41,8 @@ enum status noise_use_check(const struct schema *schema, const char *path,
          path, (uintmax_t)file->steps, (uintmax_t)steps);
 }
 
-/* d(A,B) at the end: of end points where there is one, else of parameters without masters. */
+/* The distance of the arms at the end: of their end points where those were recorded, else of the
+ * parameters where there are no masters; NaN where neither is known. */
 static double end_distance(const struct trace_image *image, const struct trace_run *baseline) {
     const struct trace_array *matrix = trace_array_of(image, "floor/distance");
     const struct trace_array *values = trace_array_of(image, "attribution/value");
@@ -70,7 +71,8 @@ static enum status copy_attributes(const struct trace_image *image, const char *
     const uint32_t count = (uint32_t)COUNT_OF(instead);
     TRY(arena_take(arena, image->attribute_count + count, sizeof *out->attributes, "attributes",
                    &out->attributes));
-    memcpy(out->attributes, instead, sizeof instead); /* the first of a name is the one found */
+    /* the first attribute of a name is the one that is found */
+    memcpy(out->attributes, instead, sizeof instead);
     if (image->attribute_count > 0)
         memcpy(out->attributes + count, image->attributes,
                image->attribute_count * sizeof *image->attributes);
