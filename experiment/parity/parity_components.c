@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Runs the four runs over the batches, level by level, and collects R of every tensor. */
+ * Runs the four runs over the batches, level by level, and collects R of every tensor into rows.
+ * What the rows mean is judged in parity_judge.c. Weights of the runs are restored at the end.
+ * Invariant: the rows of a level are in the order of its tensors, in every batch. */
 #include "experiment/parity/parity_components.h"
 
 #include <math.h>
@@ -9,7 +11,7 @@
 #include "experiment/parity/parity_measuring.h"
 #include "trainer/run_pass.h"
 
-#define REPLICAS_MOST 4u /* of each batch; the batches multiply them */
+#define REPLICAS_MOST 4u /* replicas of each batch; a bound, since batches multiply them */
 
 /* ---- what a tensor is ---- */
 
@@ -48,8 +50,8 @@ static int is_stream(const struct parity_tensor *tensor, enum watch_label which)
     return tensor->op.label == LABEL_RESIDUAL && tensor->tensor.label == which;
 }
 
-/* Which tensors a level is about, and as what. The branch is what was written right before it was
- * added to the stream. */
+/* Whether a level compares this tensor, and as which component. The branch of an attention or an
+ * MLP is what was written right before it was added to the stream, so the next tensor tells. */
 static int is_of_level(const struct parity_record *record, uint32_t i, enum parity_level level,
                        enum parity_component *out) {
     const struct parity_tensor *tensor = &record->tensors[i];
@@ -106,7 +108,8 @@ static enum status make_row(struct parity_measuring *m, const struct parity_tens
     return STATUS_OK;
 }
 
-/* A factor on the whole leaves an error along h; rounding, and most faults, do not. */
+/* Keeps the batch with the largest relative error. A factor on everything leaves an error along h,
+ * which rounding and most faults do not; hence the share that it explains. */
 static void add_relative(struct parity_component_row *row, const struct parity_sums *sums) {
     const int nothing = sums->target == 0.0 || (sums->scale == 0.0 && !isnan(sums->target));
     const double relative = nothing ? 0.0 : real_sqrt_f64(sums->target / sums->scale);
@@ -116,7 +119,7 @@ static void add_relative(struct parity_component_row *row, const struct parity_s
     row->explained = sums->along * sums->along / (sums->scale * sums->target);
 }
 
-/* NaN in one batch of many must not hide behind a median. */
+/* A NaN in one batch of many must not hide behind a median, so not_finite notes it. */
 void parity_add_ratio(struct parity_component_row *row, const struct parity_sums *sums) {
     const double ratio = parity_sums_ratio(sums);
     parity_sample_add(&row->ratio, ratio);
@@ -165,8 +168,8 @@ static void add(const struct parity_measuring *m, struct parity_component_row *r
         add_replica(row, sums, passing == OF_REPLICA);
 }
 
-/* Rows of a level stand in the order of its tensors, in every batch; where gradients come end to
- * end, a row of all of them follows. */
+/* Adds one pass to the rows of its level, in the order of its tensors; where gradients are compared
+ * end to end, a row of all of them follows. */
 static void collect(const struct parity_measuring *m, const struct parity_record *record,
                     enum parity_level level, uint32_t first_row, enum passing passing) {
     struct parity_sums all = {0};
@@ -198,7 +201,7 @@ enum status parity_make_pool(struct parity_measuring *m, enum parity_side side,
     return STATUS_OK;
 }
 
-/* The first batch makes them. */
+/* Finds the rows of a level; the first batch appends them. */
 static enum status open_level(struct parity_measuring *m, const struct parity_record *record,
                               enum parity_level level) {
     for (uint32_t i = 0; i < record->count; i++) {
@@ -311,7 +314,7 @@ static enum status measure(struct parity_measuring *m) {
     return parity_compare_updates(m);
 }
 
-/* Updates move B's, low's and high's weights: taken back. */
+/* Measures, then takes back the updates that moved the weights of B, low and high. */
 static enum status measure_and_restore(struct parity_measuring *m) {
     const struct parity *parity = m->parity;
     unsigned char *state[PARITY_RUNS];

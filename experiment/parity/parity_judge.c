@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * From figures to bands and findings. */
+ * Turns the figures of components into bands, findings and sums over layers. It measures nothing.
+ * Invariant: a comparison with NaN is never within. */
 #include <math.h>
 #include <string.h>
 
@@ -7,8 +8,8 @@
 #include "model/model_ops.h"
 
 #define OVER_LINE 0.8
-#define SPARSE_LINE 3.0  /* times the largest of low and its replicas */
-#define SPARSE_LEAST 1.0 /* rounding unit, where low had less */
+#define SPARSE_LINE 3.0  /* times the largest of low and its replicas; chosen here */
+#define SPARSE_LEAST 1.0 /* the least that counts as theirs, in units of rounding */
 
 const char *const parity_component_names[PARITY_COMPONENTS] = {
     "norm", "embedding",      "linear", "rope",  "attention", "activation", "residual",
@@ -16,8 +17,8 @@ const char *const parity_component_names[PARITY_COMPONENTS] = {
 const char *const parity_side_names[PARITY_SIDES] = {"output", "input gradient", "weight gradient",
                                                      "first update"};
 
-/* Many times A's rounding may still be rounding: of fewer bits. An error below 2^-7, the spacing of
- * bf16, cannot be told from that by its size. */
+/* An R of many times A's rounding may still be rounding, to fewer bits. By its size, an error below
+ * 2^-7, the spacing of bf16, cannot be told from that. */
 const char *parity_row_words(const struct parity_component_row *row) {
     static const char *const words[PARITY_BANDS] = {
         [PARITY_BAND_EXACT] = "every bit",
@@ -43,23 +44,24 @@ static enum parity_band band_of(double ratio, double equal) {
     return ratio < OVER_LINE ? PARITY_BAND_OVER : PARITY_BAND_SAME;
 }
 
-/* Ops without freedom: a look-up, one addition. */
+/* Whether an operation has no freedom to round: a look-up, or one addition. */
 static int is_exact_op(const struct parity_component_row *row) {
     return row->level == PARITY_OPS && row->side == PARITY_OUTPUT &&
            (row->component == PARITY_EMBEDDING || row->component == PARITY_RESIDUAL);
 }
 
-/* End to end, B's roundings are not low's: of a tensor of few elements R spreads by itself, and
- * Adam's first update is a sign times the LR, so that a few gradients near 0 decide. */
+/* The lowest band that is a finding. End to end, B's roundings are not low's: R of a tensor of few
+ * elements spreads by itself, and Adam's first update is a sign times the LR, so that a few
+ * gradients near 0 decide. */
 static enum parity_band least_band(const struct parity_component_row *row) {
     if (row->component == PARITY_TENSOR && row->side == PARITY_UPDATE) return PARITY_BANDS;
     if (row->component == PARITY_TENSOR || row->side == PARITY_UPDATE) return PARITY_BAND_LIKELY;
     return PARITY_BAND_POSSIBLE;
 }
 
-/* One element is judged where inputs are the same and a row has a scale: elsewhere its error has
- * none to be held against.
- * R of replicas above 1 means that low's own error was small by luck: R is held against theirs. */
+/* Judges a row. A single element is judged only where inputs are the same and its row has a scale,
+ * because elsewhere its error has nothing to be held against. An R of replicas above 1 means that
+ * low's own error was small by luck, and R is then held against theirs. */
 static void judge_row(struct parity_component_row *row) {
     row->median = parity_sample_quantile(&row->ratio, 0.5);
     row->high = parity_sample_quantile(&row->ratio, 0.95);
@@ -98,7 +100,8 @@ static void add_to_sum(struct parity_component_sum *sum, const struct parity_com
     if (is_sparser(row, sum->worst_sparse)) sum->worst_sparse = row;
 }
 
-/* R of the residual stream with own inputs: does it stay above the line once it got there? */
+/* Tells whether R of the residual stream, with its own inputs, stays above the line from some layer
+ * on (a step) or falls below it again (a spike). */
 static void judge_shape(struct parity_components *out) {
     int above = 0, fell = 0;
     for (uint32_t i = 0; i < out->count; i++) {

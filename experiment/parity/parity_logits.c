@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Forwards of all runs on the same batches, then label by label. */
+ * Runs all runs forward on the same batches, then compares them label by label. All arithmetic on
+ * logits is in f64. It opens one replica and closes it; nothing is trained. */
 #include "experiment/parity/parity_logits.h"
 
 #include <math.h>
@@ -8,7 +9,7 @@
 #include "base/real.h"
 #include "experiment/parity/parity_stats.h"
 
-/* A label's logits in one run. */
+/* A label's logits in one run, with what turns them into log-probabilities. */
 struct row_view {
     const struct run *run;
     size_t row;
@@ -39,14 +40,16 @@ static double log_prob(const struct row_view *view, uint32_t v) {
     return (logit(view, v) - view->maximum) - view->log_sum;
 }
 
-/* exp(-d) - 1 + d without cancellation. */
+/* exp(-d) - 1 + d. Up to 2^-6, where the difference would cancel, it is the Taylor series up to d^5
+ * / 120, whose next term is at most 2^-32 of the result there. */
 static double excess(double d) {
     if (fabs(d) > 0x1p-6) return (real_exp_f64(-d) - 1.0) + d;
     const double cube = d * (1.0 / 6.0 - d * (1.0 / 24.0 - d / 120.0));
     return d * d * (0.5 - cube);
 }
 
-/* KL(a || b) = sum of p (q / p - 1 - log(q / p)), as both add up to 1: no term is negative. */
+/* KL(a || b) as the sum of p (q / p - 1 - log(q / p)): p and q add up to 1, and no term is
+ * negative. */
 static double divergence(const struct row_view *a, const struct row_view *b) {
     double sum = 0.0;
     for (uint32_t v = 0; v < run_model(a->run)->V; v++) {
@@ -59,9 +62,9 @@ static double divergence(const struct row_view *a, const struct row_view *b) {
 struct measuring {
     const struct parity *parity;
     struct parity_logits *out;
-    const struct run *truth; /* high, or A */
+    const struct run *truth; /* high; A where there is none */
     struct run *replica;
-    double *replica_kl;      /* (replicas, then low) sums */
+    double *replica_kl;      /* (replicas + 1) sums of the replicas, then of low */
     struct parity_sample kl; /* KL(truth || B) by label */
     double cosine, top, direct, logits, equal;
 };
@@ -83,7 +86,7 @@ static uint32_t position_of(const struct run *run, uint32_t canonical) {
     return 0;
 }
 
-/* Cosine and largest difference of two rows of logits. */
+/* Adds cosine, largest difference and equal bits of two rows of logits. */
 static void add_difference(struct measuring *m, const struct row_view *a, const struct row_view *b,
                            struct parity_bin *bin) {
     double xx = 0.0, yy = 0.0, xy = 0.0;
@@ -118,7 +121,7 @@ static void add_label(struct measuring *m, uint32_t i) {
     m->out->labels++;
 }
 
-/* KL(truth || run) of every label goes to sum `at`. */
+/* Adds KL(truth || run) of every label to sum `at`. */
 static void add_calibration(struct measuring *m, const struct run *run, uint32_t at) {
     for (uint32_t i = 0; i < run_batch(run)->label_count; i++) {
         const struct row_view truth = open_row(m->truth, i), b = open_row(run, i);

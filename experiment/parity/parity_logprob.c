@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The grid: generation by B, scores by A, figures. Prompts: parity_prompts.c. */
+ * Measures the grid: B generates, A scores what it generated, and figures are read off. Prompts
+ * come from parity_prompts.c. Each row has an arena of its own, so that a long row leaves no memory
+ * behind. */
 #include "experiment/parity/parity_logprob.h"
 
 #include <math.h>
@@ -13,7 +15,7 @@
 #include "experiment/parity/parity_stats.h"
 #include "trainer/run_pass.h"
 
-#define OWN_ORDERS 2u /* drawn orders of A's own sums */
+#define OWN_ORDERS 2u /* drawn orders of A's own sums; the larger distance counts */
 
 enum { OWN_REPLICA = 0, OWN_HIGH, OWN_RUNS };
 
@@ -43,17 +45,17 @@ void parity_grid_full(struct parity_grid *grid) {
     grid->repeats = 10;
 }
 
-/* One row of the table while it is measured; everything lives in its own arena. */
+/* One row of the grid while it is measured. Everything lives in its own arenas. */
 struct casing {
     struct parity *parity;
     const struct parity_grid *grid;
     struct parity_row *row;
-    struct arena arena, generating; /* memory of A's backend; of B's, the generator's */
+    struct arena arena, generating; /* memory of A's backend; of B's, where the generator lives */
     struct generator *generator;
     struct generate_prompt *prompts; /* (batch) */
     uint32_t *token;                 /* (batch, generated) */
     double *logp;
-    uint32_t *first_token; /* of the first repeat */
+    uint32_t *first_token; /* what the first repeat generated */
     double *first_logp;
     struct model *scorer;
     struct run *own[OWN_RUNS]; /* A in B's dtype with sums in drawn orders; A in a wider dtype */
@@ -105,8 +107,9 @@ static enum status open_scorer(struct casing *c) {
     return STATUS_OK;
 }
 
-/* Keys, values and figures of the case, which is not all it takes. The system hands out more memory
- * than it has and kills who uses it; better to refuse before anything is drawn. */
+/* Refuses a case for which the machine has no memory. What is counted, keys, values and figures, is
+ * not all that it takes. The system hands out more memory than it has and kills whoever uses it, so
+ * it is better to refuse before anything is drawn. */
 static enum status check_memory(const struct casing *c) {
     const struct config *b = &c->parity->config[PARITY_B];
     const double tokens = (double)c->row->batch * (double)c->row->length;
@@ -167,7 +170,8 @@ static double add_token(struct casing *c, double trained, double generated) {
     return factor;
 }
 
-/* Mean |d| of `logp` (label order of the batch, or of what was generated) on the scorer's batch. */
+/* Mean |d| of log-probs against the scorer's. `generated`: they are in the order in which they were
+ * generated, else in the label order of the batch. */
 static double apart_of(const struct casing *c, uint32_t count, const double *logp, int generated) {
     const uint32_t tokens = c->row->generated;
     double sum = 0.0;
@@ -188,7 +192,7 @@ static void measure_own(struct casing *c, int which, uint32_t order, uint32_t co
     c->row->own = parity_larger(c->row->own, apart_of(c, count, rival->logp, 0));
 }
 
-/* After A's forward over the first sequences: how far B is, and how far rounding alone goes. */
+/* Measures on A's first sequences how far B is away, and how far rounding alone goes. */
 static void calibrate(struct casing *c, uint32_t count) {
     c->row->apart = apart_of(c, count, c->logp, 1);
     for (uint32_t order = 0; order < OWN_ORDERS; order++)
@@ -196,7 +200,7 @@ static void calibrate(struct casing *c, uint32_t count) {
     if (c->own[OWN_HIGH] != NULL) measure_own(c, OWN_HIGH, 0, count);
 }
 
-/* Mean exp|d| of this repeat. */
+/* Scores what was generated in this repeat; returns its mean exp|d|. */
 static double score(struct casing *c, uint32_t repeat) {
     struct run *a = c->parity->run[PARITY_A];
     const struct model_weights weights = {run_weights(a)};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Prompts of the data set, of numbers that count on, and drawn ones. */
+ * Makes prompts of three kinds: from the data set, numbers that count on, and drawn ids. It
+ * generates nothing from them. */
 #include "experiment/parity/parity_prompts.h"
 
 #include <stdio.h>
@@ -8,7 +9,7 @@
 #include "base/sum.h"
 #include "determinism/stream.h"
 
-#define PROMPT_OP 257 /* of STREAM_DATA: dummy data */
+#define PROMPT_OP 257 /* op of STREAM_DATA at which prompts are drawn */
 
 static uint32_t real_prompt(const struct dataset *dataset, uint32_t number, uint32_t most,
                             uint32_t *out) {
@@ -19,7 +20,8 @@ static uint32_t real_prompt(const struct dataset *dataset, uint32_t number, uint
     return length;
 }
 
-/* "1 2 3 ..." from another number on for each sequence; ids in a row where there are no bytes. */
+/* Writes "1 2 3 ...", beginning with another number for each sequence; ids in a row where the
+ * vocabulary has no bytes. */
 static uint32_t numbers_prompt(uint64_t vocab, uint32_t number, uint32_t most, uint32_t *out) {
     uint32_t length = 0;
     for (uint32_t n = number + 1; length < most; n++) {

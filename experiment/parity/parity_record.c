@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The watch: finds the tensor, measures or keeps it, puts the recorded values back. */
+ * The watch of parity: finds the tensor that an operation wrote, keeps or measures it, and puts the
+ * recorded values back. Sums are f64 chains by fma in the order in which rows are written.
+ * Invariant: only a pass that keeps changes `low` or `high`. */
 #include "experiment/parity/parity_record.h"
 
 #include <math.h>
@@ -8,7 +10,8 @@
 #include "base/real.h"
 #include "trainer/run_pass.h"
 
-#define TENSORS_MAX 65536u /* 2^16: 40 per layer of 1638 layers */
+/* 2^16: 40 tensors per layer for 1638 layers; more would be a fault of the watch */
+#define TENSORS_MAX 65536u
 
 static double read(const struct watch_view *view, const void *row, size_t column) {
     return view->dtype == DTYPE_F64 ? ((const double *)row)[column]
@@ -30,7 +33,8 @@ static int is_same(const struct parity_tensor *tensor, const struct watch_view *
            watch_name_equal(tensor->op, view->op) && watch_name_equal(tensor->tensor, view->tensor);
 }
 
-/* Events come in the same order each time: the next one is looked at first. */
+/* Events come in the same order in every pass, so the tensor after the last one is looked at first.
+ */
 static struct parity_tensor *find(struct parity_record *record, const struct watch_view *view) {
     for (uint32_t i = 0; i < record->count; i++) {
         const uint32_t at = (record->cursor + i) % record->count;
@@ -79,7 +83,7 @@ static enum status add(struct parity_record *record, const struct watch_view *vi
     return STATUS_OK;
 }
 
-/* What the next op reads is set back to what it read in the recorded run. */
+/* Whether this output is set back to the recorded one, so that the next operation reads that. */
 static int is_set_back(const struct parity_record *record, const struct watch_view *view) {
     const int forward = view->stage == WATCH_PHASE + PHASE_FORWARD;
     if (view->axis == WATCH_WHOLE || record->level == PARITY_WHOLE) return 0;
@@ -102,7 +106,7 @@ static void keep_row(const struct watch_view *view, const void *row, double *to)
         to[c] = read(view, row, c);
 }
 
-/* Root mean square of l - h over a row. */
+/* The root mean square of l - h over a row. */
 static double spread_of(const double *low, const double *high, size_t width) {
     double sum = 0.0;
     for (size_t c = 0; c < width; c++)
@@ -157,7 +161,8 @@ static int is_known(const struct watch_view *view) {
 static enum status see_view(struct parity_record *record, const struct watch_view *view) {
     struct parity_tensor *tensor = find(record, view);
     if (!is_known(view)) return STATUS_OK;
-    if (tensor == NULL && record->doing != PARITY_KEEP_LOW) return STATUS_OK; /* B's own */
+    /* a tensor that only B has */
+    if (tensor == NULL && record->doing != PARITY_KEEP_LOW) return STATUS_OK;
     if (tensor == NULL) TRY(add(record, view, &tensor));
     if (tensor->width != view->width) return STATUS_OK;
     tensor->seen = 1;
@@ -175,7 +180,7 @@ static void see(void *context, const struct watch_view *view) {
     if (record->status == STATUS_OK) record->status = see_view(record, view);
 }
 
-/* Canonical order: sample, chosen before rejected, position. */
+/* Numbers the rows in canonical order: by sample, chosen before rejected, by position. */
 static enum status open_bases(struct parity_record *record, const struct batch *batch) {
     const size_t count = 2 * (size_t)batch->sample_count;
     TRY(arena_take(record->arena, count, sizeof(uint32_t), "components", &record->token_base));
@@ -230,7 +235,8 @@ void parity_record_place(const struct parity_record *record, const struct parity
     *out_within = row;
     if (tensor->axis == WATCH_WHOLE) return;
     for (uint32_t i = 0; i < record->base_count; i++) {
-        if (base[i] > row) continue; /* later ones overwrite earlier: bases ascend */
+        /* bases ascend, so a later sequence overwrites an earlier one */
+        if (base[i] > row) continue;
         *out_sequence = i;
         *out_within = row - base[i];
     }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Opens the runs that are compared. */
+ * Opens the data and the four runs that are compared, and compares their weights. Which figures are
+ * measured on them is the business of the other files. Invariant: low and high differ from A in
+ * dtypes (and high in its mode) only. */
 #include <math.h>
 #include <string.h>
 
@@ -10,11 +12,11 @@
 #include "scenarios/scenario.h"
 #include "trainer/run_pass.h"
 
-#define DRAWN_OP 258 /* of STREAM_DATA */
+#define DRAWN_OP 258 /* op of STREAM_DATA at which ids are drawn */
 #define DRAWN_SAMPLES 16u
 #define DRAWN_LENGTH 32u
 
-/* B's dtypes in A's configuration, so that only what else differs is left. */
+/* Puts B's dtypes into A's configuration, so that nothing else of B is in `low`. */
 static void take_low(const struct config *a, const struct config *b, struct config *out) {
     *out = *a;
     if (a->numerics.compute == b->numerics.compute) return;
@@ -25,7 +27,8 @@ static void take_low(const struct config *a, const struct config *b, struct conf
     out->numerics.softmax = CONFIG_AS_COMPUTE;
 }
 
-/* What A would be without rounding: f32, or f64 where f32 is what is compared. */
+/* Makes A as it would be without rounding: in f32, or in f64 where f32 is what is compared. Returns
+ * 0 where there is nothing wider. */
 static int take_high(const struct config *low, struct config *out) {
     *out = *low;
     if (low->numerics.compute == DTYPE_F64) return 0;
@@ -45,7 +48,7 @@ static int same_shapes(const struct config *a, const struct config *b) {
            a->model.mlp == b->model.mlp;
 }
 
-/* The same tensors in the same rows: biases, norms of q and k, a tied head. */
+/* Whether both have the same tensors in the same rows: biases, norms of q and k, a tied head. */
 static int same_tables(const struct param_table *a, const struct param_table *b) {
     if (a->count != b->count) return 0;
     for (uint32_t i = 0; i < a->count; i++)
@@ -55,7 +58,7 @@ static int same_tables(const struct param_table *a, const struct param_table *b)
     return 1;
 }
 
-/* Whose weights a run starts from: its own, or A's. */
+/* Opens a run that starts from its own weights (A, B) or from A's. */
 static enum status open_run(struct parity *parity, enum parity_who who) {
     const int own = who == PARITY_A || who == PARITY_B;
     const struct run_options options = {.steps = parity->request->steps,
@@ -68,7 +71,7 @@ static enum status open_run(struct parity *parity, enum parity_who who) {
     return STATUS_OK;
 }
 
-/* Ids for a vocabulary that has no room for bytes. */
+/* Draws ids as data for a vocabulary that has no room for bytes. */
 static enum status draw_data(struct parity *parity) {
     const struct stream_address address = {
         .stream = STREAM_DATA, .op = DRAWN_OP, .last_element = 2 * DRAWN_SAMPLES * DRAWN_LENGTH};
@@ -205,20 +208,20 @@ enum status parity_replica_open(const struct parity *parity, uint64_t order_seed
         .steps = 1, .order_seed = order_seed, .start = parity->run[PARITY_A]};
     config.numerics.mode = MODE_SHUFFLED;
     config.shuffle.kinds = (struct key_list){0};
-    for (uint8_t kind = 0; kind < 6; kind++) /* all of enum sum_kind */
+    for (uint8_t kind = 0; kind < 6; kind++) /* all kinds of enum sum_kind */
         config.shuffle.kinds.item[config.shuffle.kinds.count++] = kind;
     config.shuffle.chunk = 4;
     return run_open(&config, &parity->dataset, &options, out);
 }
 
-/* Both as f64: exact, whatever the carriers. */
+/* An element as f64, which holds every carrier exactly. */
 static double value_at(const struct run *run, uint32_t row, size_t i) {
     const void *values = run_param(run, row);
     return run_config(run)->numerics.param == DTYPE_F64 ? ((const double *)values)[i]
                                                         : (double)((const float *)values)[i];
 }
 
-/* PARAM_ABSENT: no owner of this name. */
+/* The row of the owner with this name; PARAM_ABSENT where there is none. */
 static uint32_t row_named(const struct run *run, const char *name) {
     for (uint32_t i = 0; i < run_owner_count(run); i++)
         if (strcmp(run_table(run)->rows[run_owners(run)[i]].name, name) == 0)

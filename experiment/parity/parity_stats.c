@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Sorting by heap: the order is total (NaN last), so every correct sort gives the same answer. */
+ * Sorts samples by heap and reads figures off them. The order is total, NaN last, so every correct
+ * sort gives the same answer; a heap needs no memory and has no bad case. */
 #include "experiment/parity/parity_stats.h"
 
 #include <math.h>

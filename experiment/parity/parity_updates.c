@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The first update of B, low, high and replicas, tensor by tensor and together. */
+ * Compares the first update of B, low, high and replicas, tensor by tensor and all together: the
+ * change of the stored parameters, as each configuration trains. Weights are moved here and
+ * restored by the caller. */
 #include <math.h>
 #include <string.h>
 
@@ -19,8 +21,9 @@ static double changed_by(const struct run *run, uint32_t row, size_t i) {
                                                         : (double)((const float *)now)[i] - then;
 }
 
-/* No stored parameter is nearer to the exact one than rounding lets it: a spacing's square over 12
- * joins the baseline, or updates of a few spacings would make it 0. */
+/* Sums one tensor's update. A stored parameter is no nearer to the exact one than rounding lets it
+ * be, so a spacing's square over 12, the variance of rounding, joins the baseline; otherwise
+ * updates of a few spacings could make it 0. */
 static void sum_update(const struct parity *parity, const struct run *run, uint32_t row,
                        struct parity_sums *out) {
     const struct run *low = parity->run[PARITY_LOW], *high = parity->run[PARITY_HIGH];
@@ -40,7 +43,7 @@ static void sum_update(const struct parity *parity, const struct run *run, uint3
     }
 }
 
-/* Rows of updates: one per tensor, then all together. */
+/* Appends the rows of updates: one per tensor, then one for all together. */
 static enum status open_updates(struct parity_measuring *m) {
     const struct run *low = m->parity->run[PARITY_LOW];
     for (uint32_t i = 0; i < run_owner_count(low); i++) {
@@ -86,7 +89,8 @@ static enum status step_replica(struct parity_measuring *m, uint64_t seed) {
     return status;
 }
 
-/* The first update of each training, as its own configuration has it. */
+/* Trains each run by its first update, as its own configuration has it, and compares the changes.
+ */
 enum status parity_compare_updates(struct parity_measuring *m) {
     const struct parity *parity = m->parity;
     const struct record *record;
