@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Finds the update, reaches the state before it, watches it twice. */
+ * Finds the update that differs, reaches the state before it, and watches it twice. The two passes
+ * must give the same root and the same cells, or the result is undecided: a run that does not
+ * repeat itself has no first difference. */
 #include "experiment/locate/locate.h"
 
 #include <string.h>
@@ -11,7 +13,7 @@
 #include "trainer/snapshot.h"
 #include "trainer/watch_run.h"
 
-/* What a watched update calls: the caller's watch, digests, sums for signatures. */
+/* What a watched update calls: the caller's watch, then digests, then sums for signatures. */
 struct looking {
     struct watch *before;
     struct locate_cells *cells;
@@ -59,7 +61,7 @@ static int equal_roots(const struct record *a, const struct record *b) {
     return memcmp(root_of(a), root_of(b), DIGEST_BYTES) == 0;
 }
 
-/* Both side by side up to the first update whose roots differ. */
+/* Trains both side by side up to the first update whose roots differ. */
 static enum status train_together(struct locating *l) {
     struct locate_result *out = l->out;
     l->total = 2 * out->steps + 4;
@@ -92,7 +94,7 @@ static enum status undecide(struct locating *l, const char *why, const char *nam
     return STATUS_OK;
 }
 
-/* From the last stored state, or from the start, to the state before the update. */
+/* Brings a side to the state before the update, from the last stored state or from the start. */
 static enum status reach(struct locating *l, int which) {
     const struct locate_side *asked = &l->request->sides[which];
     struct locate_arm *side = &l->sides[which];
@@ -137,7 +139,7 @@ static void look(void *context, const struct watch_view *view) {
     if (looking->gather != NULL) signature_gather_see(looking->gather, view);
 }
 
-/* One update from the state before it, under a watch. */
+/* Trains one update from the state before it, under a watch. */
 static enum status watch_update(struct locating *l, int which, int pass,
                                 struct locate_capture *capture) {
     struct locate_arm *side = &l->sides[which];
@@ -186,7 +188,8 @@ static enum status compare_tensor(struct locating *l, const struct locate_captur
     return STATUS_OK;
 }
 
-/* Rows of the data set; samples left over from an epoch have numbers of their own. */
+/* Finds the rows of the data set that the element's sample is in each run. Samples left over from
+ * an epoch have numbers of their own, and then nothing is said. */
 static void find_data(struct locating *l) {
     const enum watch_axis axis = l->out->view.axis;
     if (!l->out->value || axis == WATCH_WHOLE || axis == WATCH_POSITIONS) return;

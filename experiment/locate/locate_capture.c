@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Keeps pieces in the order in which they came; walks them in canonical order. */
+ * Keeps pieces in the order in which they come, and compares two captures in canonical order.
+ * Values are kept as bits, so that NaN and signs of zero are compared as they are. */
 #include "experiment/locate/locate_capture.h"
 
 #include <string.h>
@@ -71,7 +72,7 @@ double locate_value(enum watch_kind kind, uint64_t bits) {
     return value;
 }
 
-/* One grid for both: what both dtypes hold, f32 or f64 holds. */
+/* The grid of both sides: where the dtypes differ, f32 or f64 holds what both hold. */
 static enum dtype grid_of(enum dtype a, enum dtype b) {
     if (a == b) return a;
     return a == DTYPE_F64 || b == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32;
@@ -94,7 +95,7 @@ struct comparing {
     int found;
 };
 
-/* Before the one found so far, in canonical order. */
+/* Whether an element comes before the one found so far, in canonical order. */
 static int is_earlier(const struct locate_element *out, const struct locate_piece *piece,
                       uint32_t row, size_t column) {
     const uint64_t old = (uint64_t)out->sample * 2 + out->side;
@@ -137,8 +138,8 @@ static void add_element(struct comparing *comparing, const struct locate_piece *
     out->ulp = ulp;
 }
 
-/* Where rows are of other widths (heads of keys, whose stride is the longest sequence), columns
- * meet by what they name. */
+/* The column of `to` that names what `column` names in `from`. They differ where rows have other
+ * widths: in heads of keys the stride is the longest sequence. */
 static size_t column_in(const struct watch_view *from, const struct watch_view *to, size_t column) {
     if (from->inner == to->inner || from->inner == 0) return column;
     return column / from->inner * to->inner + column % from->inner;

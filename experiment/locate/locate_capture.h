@@ -1,70 +1,71 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The second pass: of both updates the one tensor that differs first is kept, and compared element
- * by element.
- *
- * Invariant: elements are matched by (sample, side, position, column), never by place in memory. */
+ * The second pass over an update: keeps, of both updates, the one tensor that differs first, and
+ * compares it element by element. Invariant: elements are matched by (sample, side, position,
+ * column), never by their place in memory. */
 #ifndef TWINSTEP_EXPERIMENT_LOCATE_LOCATE_CAPTURE_H
 #define TWINSTEP_EXPERIMENT_LOCATE_LOCATE_CAPTURE_H
 
 #include "experiment/locate/locate_cells.h"
 
-/* One cell's elements. */
+/* The elements of one cell. */
 struct locate_piece {
     uint32_t index, sample, side;
     uint32_t rows;
     size_t width;
     uint32_t *positions; /* (rows) */
-    uint64_t *values;    /* (rows, width), as watch_bits */
+    uint64_t *values;    /* (rows, width) as watch_bits gives them */
     struct locate_piece *next;
 };
 
 struct locate_capture {
     struct arena *arena;
-    struct locate_key key; /* which tensor */
-    uint32_t level;        /* written for the which-th time */
-    const uint8_t *wanted; /* (wanted_count) by cell index */
+    struct locate_key key; /* the tensor that is kept */
+    uint32_t level;        /* how many times the update has written the cell before */
+    const uint8_t *wanted; /* (wanted_count) by cell index, whether the cell is kept */
     uint32_t wanted_count;
     struct locate_piece *first, *last;
-    struct watch_view view; /* of the pieces; its data and batch are gone */
+    struct watch_view view; /* view of the pieces; its data and batch are gone */
 };
 
-/* Cells that A wrote in the same op call as the first that differs. */
+/* Asks for the cells that A wrote in the same call of the operation as the first that differs. */
 TWINSTEP_MUST_USE enum status locate_capture_open(const struct locate_first *first,
                                                   struct arena *arena, struct locate_capture *out);
 
-/* locate_cells.c: keeps the cell, if it is wanted. */
+/* Called by locate_cells.c for every cell of every view: keeps the cell if it is wanted. */
 TWINSTEP_MUST_USE enum status locate_capture_see(struct locate_capture *capture,
                                                  const struct watch_view *view,
                                                  const struct watch_cell *cell, uint32_t level);
 
-/* How far apart two captures are at one position, over columns and sequences. */
+/* How far apart two captures are at one position, summed over columns and sequences. */
 struct locate_position {
     uint64_t elements, differing;
-    double squares;  /* of A's values */
+    double squares;  /* sum of squares of A's values */
     double distance; /* sum of (a - b)^2 */
 };
 
 struct locate_element {
-    /* the first that differs, by sample, side, position, column */
+    /* The first element that differs, in the order sample, side, position, row, column. */
     uint32_t sample, side, position, row;
     size_t column;
-    uint64_t a, b;   /* as watch_bits */
-    int64_t ulp;     /* of the grid; INT64_MAX: a NaN; 0: the sign of a zero */
-    enum dtype grid; /* both sides' dtype; f64 or f32 where they differ */
-    /* of all elements that both sides have */
+    uint64_t a, b; /* as watch_bits gives them */
+    /* in ulps of `grid`; INT64_MAX: one is a NaN; 0: only the sign of a zero differs */
+    int64_t ulp;
+    enum dtype grid; /* the dtype of both sides; f64 or f32 where they differ */
+    /* Over all elements that both sides have. */
     uint64_t elements, differing;
     int64_t ulp_most;
-    uint32_t positions; /* 0: the tensor has none */
+    uint32_t positions; /* number of positions; 0: the tensor has none */
     struct locate_position *by_position;
 };
 
-/* STATUS_INTERNAL when nothing differs. */
+/* Compares two captures of one tensor. STATUS_INTERNAL: nothing differs, although the digests did.
+ */
 TWINSTEP_MUST_USE enum status locate_capture_compare(const struct locate_capture *a,
                                                      const struct locate_capture *b,
                                                      struct arena *arena,
                                                      struct locate_element *out);
 
-/* The value of watch_bits as a number. */
+/* The value that watch_bits encoded, as a number. */
 double locate_value(enum watch_kind kind, uint64_t bits);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Keys are found by walking: updates repeat themselves, so the next key is nearly always the one
- * that came next the last time. */
+ * Digests the cells of a watched update and compares two updates. Keys are found by walking:
+ * updates repeat themselves, so the next key is nearly always the one that came next the last time.
+ * Memory that fails ends the digests and is reported after the update. */
 #include "experiment/locate/locate_cells.h"
 
 #include <string.h>
@@ -57,7 +58,7 @@ static enum status key_of(struct locate_cells *cells, const struct watch_view *v
         return STATUS_OK;
     }
     TRY(grow_keys(cells));
-    char *op; /* names of parameters go with their run */
+    char *op; /* copied, because names of parameters go with their run */
     TRY(arena_text(cells->arena, view->op.text, strlen(view->op.text), &op));
     cells->last = cells->count++;
     *out = &cells->keys[cells->last];
@@ -87,7 +88,7 @@ static enum status grow_level(struct locate_cells *cells, struct locate_level *l
     return STATUS_OK;
 }
 
-/* The first level whose cell `index` is free. */
+/* Finds the first level whose cell `index` is free. */
 static enum status free_cell(struct locate_cells *cells, struct locate_key *key, uint32_t index,
                              uint32_t *out_level, struct locate_cell **out) {
     struct locate_level **at = &key->levels;
@@ -150,8 +151,8 @@ void locate_cells_see(void *context, const struct watch_view *view) {
     if (cells->status == STATUS_OK) cells->status = see(cells, view);
 }
 
-/* Cells that need no partner: sums over samples stop where a micro-batch stops, tables are as long
- * as the longest sequence. */
+/* Whether a cell need not have a partner: sums over samples stop where a micro-batch stops, and
+ * tables are as long as the longest sequence. */
 static int may_lack(const struct locate_key *key, uint32_t index) {
     return key->axis == WATCH_POSITIONS || (key->axis == WATCH_WHOLE && index > 0);
 }
@@ -190,7 +191,7 @@ static void compare_key(const struct locate_key *a, const struct locate_key *b,
         }
 }
 
-/* Cells of B that A lacks, at the place of A's first cell of that tensor. */
+/* Notes the cells of B that A lacks, at the place of A's first cell of that tensor. */
 static void look_for_more(const struct locate_key *a, const struct locate_key *b,
                           struct locate_first *out) {
     uint32_t level = 0;
@@ -210,7 +211,7 @@ void locate_cells_first(const struct locate_cells *a, const struct locate_cells 
         else
             compare_key(&a->keys[i], other, out);
     }
-    uint32_t before = 0; /* place in A of the last tensor of B that A has */
+    uint32_t before = 0; /* place in A of the last tensor of B that A has, too */
     for (uint32_t i = 0; i < b->count; i++) {
         const struct locate_key *other = locate_cells_key(a, &b->keys[i]);
         if (other == NULL)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What the files of a localisation share: locate.c searches and watches, locate_recognise.c reads
- * signatures. Private to the localisation. */
+ * signatures. Private to them. */
 #ifndef TWINSTEP_EXPERIMENT_LOCATE_LOCATE_PRIVATE_H
 #define TWINSTEP_EXPERIMENT_LOCATE_LOCATE_PRIVATE_H
 
@@ -11,8 +11,8 @@ struct locate_arm {
     struct dataset dataset;
     struct run *run;
     int open;
-    unsigned char *state; /* before the update */
-    struct digest root;   /* after it */
+    unsigned char *state; /* state before the update */
+    struct digest root;   /* root after the update */
     struct locate_cells *cells[2];
 };
 
@@ -25,7 +25,7 @@ struct locating {
     uint64_t done, total;
 };
 
-/* locate_recognise.c: after the second pass, while both runs are open. */
+/* locate_recognise.c: called after the second pass, while both runs are open. */
 TWINSTEP_MUST_USE enum status locate_recognise(struct locating *l);
 
 #endif

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What two passes over both updates say about the signature: which tensors are equal, how long the
- * longest sum is, how coarse the dtypes are. */
+ * Gathers what two passes over both updates say about the signature: which tensors are equal, how
+ * long the longest sum is, how coarse the dtypes are. signature.c decides; nothing is trained here.
+ */
 #include "experiment/locate/locate_private.h"
 
 #include <string.h>
 
-/* Stages whose results are the forward's, and what comes before it. */
+/* Whether a key is a result of the forward pass, or of what comes before it. */
 static int is_forward(const struct locate_key *key) {
     const int stage = (int)key->stage - WATCH_PHASE;
     return key->stage == WATCH_START || key->stage == WATCH_REFERENCE || stage == PHASE_FETCH ||
@@ -25,7 +26,7 @@ static int key_equal(const struct locate_key *a, const struct locate_key *b) {
     return 1;
 }
 
-/* What optimize left of each tensor: slots, and weights. */
+/* Notes which tensors' slots and weights optimize left different. */
 static void note_optimized(struct locating *l, const struct locate_key *key, int equal) {
     if (key->parameter == WATCH_NO_PARAMETER || key->stage != WATCH_PHASE + (int)PHASE_OPTIMIZE ||
         equal)
@@ -55,7 +56,7 @@ static double half_ulp(enum dtype dtype) {
     return dtype_epsilon(dtype) / 2;
 }
 
-/* Coarsest of what the backward writes in either run. */
+/* Half an ulp of 1 in the coarsest dtype that the backward writes in either run. */
 static double coarsest(const struct locating *l) {
     double unit = 0.0;
     for (int s = 0; s < 2; s++) {
@@ -68,7 +69,7 @@ static double coarsest(const struct locating *l) {
     return unit;
 }
 
-/* Longest sum of a backward: over the update's tokens, the vocabulary or the widest layer. */
+/* The longest sum of a backward: over the update's tokens, the vocabulary or the widest layer. */
 static uint64_t longest_sum(const struct run *run) {
     const struct model *model = run_model(run);
     uint64_t terms = (uint64_t)run_limits(run)->tokens * run_sampler_plan(run)->micros;
@@ -133,7 +134,7 @@ enum status locate_recognise(struct locating *l) {
     input.count = run_owner_count(a);
     signature_recognise(&input, &l->out->signature);
     const char *where = l->out->signature.where;
-    char *kept; /* names of parameters go with their run */
+    char *kept; /* copied, because names of parameters go with their run */
     if (where == NULL) return STATUS_OK;
     TRY(arena_text(l->arena, where, strlen(where), &kept));
     l->out->signature.where = kept;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Words for places, addresses, values and signatures. */
+ * Words for places, addresses, values and signatures. A text that is too long is cut; nothing is
+ * allocated, and nothing is decided here. */
 #include "experiment/locate/locate_words.h"
 
 #include <float.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A located difference in words. Updates and micro-batches count from 1, all else from 0, as the
- * tensors' names and the data do. */
+ * Puts a located difference into words; prints nothing. Updates and micro-batches count from 1,
+ * everything else from 0, as the names of tensors and the data do. */
 #ifndef TWINSTEP_EXPERIMENT_LOCATE_LOCATE_WORDS_H
 #define TWINSTEP_EXPERIMENT_LOCATE_LOCATE_WORDS_H
 
@@ -16,7 +16,7 @@ struct locate_text {
 /* "forward", "optimize", "forward of the reference", ... */
 const char *locate_stage_name(enum watch_stage stage);
 
-/* "backward, micro-batch 2, layer 1, attention dQ". `micro` 0: left out. */
+/* "backward, micro-batch 2, layer 1, attention dQ". `micro` 0 is left out. */
 struct locate_text locate_place(const struct locate_key *key, uint32_t micro);
 
 /* "sample 4 chosen, position 17, head 2, channel 5"; "" for a single number. */
@@ -25,11 +25,11 @@ struct locate_text locate_address(const struct locate_result *result);
 /* "0x1.8p-9 (0.0029296875) against ..., 1 ulp of f32; 1 of 6144 elements differ, at most 1 ulp". */
 struct locate_text locate_values(const struct locate_result *result);
 
-/* What only one side does, or "". */
+/* Says what only one side does; "" where both do the same. */
 struct locate_text locate_structure_words(const struct locate_request *request,
                                           const struct locate_result *result);
 
-/* Whether both loops' lists have other phases or another order; and both lists. */
+/* Whether the phases of a loop's list, or their order, differ; and both lists in words. */
 int locate_loops_differ(const struct locate_request *request, enum loop_list list);
 struct locate_text locate_loop_words(const struct locate_request *request, enum loop_list list);
 

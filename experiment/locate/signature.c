@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The signatures of a first difference. */
+ * Decides which signature a first difference has. The signatures are tried one after another and
+ * the first that fits is named. Every threshold is derived at its function from dtypes, lengths and
+ * numbers of roundings. */
 #include "experiment/locate/signature.h"
 
 #include <math.h>
@@ -7,7 +9,8 @@
 
 #include "base/real.h"
 
-/* Sums of squares are kept in f64: a residual below this share of them is their own rounding. */
+/* Sums of squares are kept in f64. A residual is a difference of such sums, so what is below the
+ * square root of their resolution, 2^-26, is their own rounding. */
 #define SUMS_RESOLVE 0x1p-26
 
 const char *signature_name(enum signature_kind kind) {
@@ -40,7 +43,7 @@ static const struct signature_sums *sums_of(const struct signature_tensor *tenso
     return which == SUMS_TAKEN ? &tensor->taken : &tensor->update;
 }
 
-/* 1: all are measured and equal; 0: some differ; -1: not all are measured. */
+/* 1: all tensors are measured and equal; 0: some differ; -1: not all are measured. */
 static int all_equal(const struct signature_input *input, enum which_sums which) {
     int equal = 1;
     for (uint32_t i = 0; i < input->count; i++) {
@@ -51,7 +54,7 @@ static int all_equal(const struct signature_input *input, enum which_sums which)
     return equal;
 }
 
-/* b / a over all tensors, by least squares; NaN without a. */
+/* The ratio b / a over all tensors, by least squares; NaN where a is zero. */
 static double common_ratio(const struct signature_input *input, enum which_sums which) {
     double ab = 0.0, aa = 0.0;
     for (uint32_t i = 0; i < input->count; i++) {
@@ -61,7 +64,8 @@ static double common_ratio(const struct signature_input *input, enum which_sums 
     return aa > 0.0 ? ab / aa : (double)NAN;
 }
 
-/* Every tensor's gradient is r times the other's, but for `unit` relative to its norm. */
+/* Whether every tensor's gradient in B is one ratio times that in A, but for `threshold` relative
+ * to its norm. At least two tensors must have a gradient, since one always fits. */
 static int constant_ratio(const struct signature_input *input, enum which_sums which,
                           double threshold, struct signature *out) {
     const double ratio = common_ratio(input, which);
@@ -86,8 +90,9 @@ static int constant_ratio(const struct signature_input *input, enum which_sums w
     return 1;
 }
 
-/* Before clipping each result went through at most `roundings` roundings, each by half an ulp
- * relative to it. Clipping and unscaling round each of the two stored gradients once. */
+/* The threshold before clipping: each result went through at most `roundings` roundings, each by
+ * half an ulp relative to it. After it: clipping and unscaling round each of the two stored
+ * gradients once. */
 static int any_constant_ratio(const struct signature_input *input, struct signature *out) {
     const int equal = all_equal(input, SUMS_GRADIENT);
     if (!input->forward_equal || equal < 0) return 0;
@@ -99,8 +104,9 @@ static int any_constant_ratio(const struct signature_input *input, struct signat
                           out);
 }
 
-/* down_proj's gradient is that of the layer's output times activations that are equal here: it
- * shows whether what came from above was. */
+/* The relative distance of the gradients that arrive at a layer's output. down_proj's gradient is
+ * that gradient times activations that are equal here, so it shows whether what came from above
+ * was. */
 static int layer_distance(const struct signature_input *input, uint32_t layer, double *out) {
     for (uint32_t i = 0; i < input->count; i++) {
         const struct signature_tensor *tensor = &input->tensors[i];
@@ -113,9 +119,10 @@ static int layer_distance(const struct signature_input *input, uint32_t layer, d
     return 0;
 }
 
-/* Exact where the last layer's output gets its gradient, largest at the first layer, more pairs of
- * layers that grow towards the first than pairs that shrink; and no more than another order of
- * sums can do: `terms` - 1 additions and `roundings` roundings in every layer, twice over. */
+/* The gradient is exact where the last layer's output gets it and differs most at the first layer,
+ * with more pairs of layers that grow towards the first than pairs that shrink. And it differs by
+ * no more than another order of sums can cause: `terms` - 1 additions and `roundings` roundings in
+ * every layer, in both runs. */
 static int backward_order(const struct signature_input *input, struct signature *out) {
     if (!input->forward_equal || !input->backward_first || input->layers < 2) return 0;
     double first = 0.0, above = 0.0;
@@ -144,8 +151,9 @@ static double position_distance(const struct signature_position *position) {
     return position->squares > 0.0 ? real_sqrt_f64(position->distance / position->squares) : 0.0;
 }
 
-/* Kendall's sum over pairs of positions against its standard deviation without any trend,
- * sqrt(n (n - 1) (2 n + 5) / 18): three of them are one chance in 740. It takes 7 positions. */
+/* Kendall's sum over pairs of positions is held against its standard deviation without any trend,
+ * sqrt(n (n - 1) (2 n + 5) / 18): three of them are one chance in 740. That many take 7 positions.
+ */
 static int rope_table(const struct signature_input *input, struct signature *out) {
     if (!input->rotary_first || input->position_count < 8 || input->positions[0].differing != 0)
         return 0;
@@ -169,15 +177,16 @@ static int equal_into_optimizer(const struct signature_input *input) {
            all_equal(input, SUMS_TAKEN) != 0;
 }
 
-/* Both updates were rounded into weights, at most twice each (decay, then the step), by half an ulp
- * of the weight. */
+/* What rounding does to an update: both were rounded into weights, at most twice each (decay, then
+ * the step), by half an ulp of the weight. */
 static double update_rounding(const struct signature_input *input,
                               const struct signature_tensor *tensor, double ratio) {
     return 2.0 * input->weight_unit * real_sqrt_f64(tensor->weight) * (1.0 + fabs(ratio)) +
            SUMS_RESOLVE * real_sqrt_f64(tensor->update.bb);
 }
 
-/* b / a by least squares, each tensor in units of its weights; infinite where A does not move. */
+/* The ratio b / a by least squares, each tensor in units of its weights; infinite where A does not
+ * move. */
 static double update_ratio(const struct signature_input *input) {
     double ab = 0.0, aa = 0.0, bb = 0.0;
     for (uint32_t i = 0; i < input->count; i++) {
@@ -191,7 +200,7 @@ static double update_ratio(const struct signature_input *input) {
     return bb > 0.0 ? (double)INFINITY : (double)NAN;
 }
 
-/* Largest share of what rounding can do, over the tensors, by which b misses r a. */
+/* By how much b misses r a in the worst tensor, as a share of what rounding can do. */
 static double worst_residual(const struct signature_input *input, double ratio) {
     double worst = 0.0;
     for (uint32_t i = 0; i < input->count; i++) {
@@ -203,8 +212,8 @@ static double worst_residual(const struct signature_input *input, double ratio) 
     return worst;
 }
 
-/* Whether the updates say that the ratio is not `other`: some tensor misses it by more than
- * rounding can do. */
+/* Whether the updates rule out the ratio `other`: some tensor misses it by more than rounding can
+ * do. */
 static int ratio_differs(const struct signature_input *input, double other) {
     return worst_residual(input, other) > 1.0;
 }
@@ -215,7 +224,7 @@ static int slots_equal(const struct signature_input *input) {
     return 1;
 }
 
-/* A does not move and has LR 0: B moves by its own. */
+/* Names the signature where A does not move because its LR is 0, and B moves by its own. */
 static int lr_from_zero(const struct signature_input *input, struct signature *out) {
     if (input->lr[0] != 0.0 || !(input->lr[1] != 0.0)) return 0;
     *out = (struct signature){.kind = SIGNATURE_LR_RATIO,
@@ -243,7 +252,7 @@ static int lr_ratio(const struct signature_input *input, struct signature *out) 
     return 1;
 }
 
-/* One tensor apart, or all of one decay group and none of the other. */
+/* One tensor is apart, or all tensors of one decay group are and none of the other is. */
 static int one_tensor(const struct signature_input *input, struct signature *out) {
     if (!equal_into_optimizer(input)) return 0;
     uint32_t apart = 0, last = 0, in_group[2] = {0, 0}, of_group[2] = {0, 0};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Copies of one run, sums against them of the other. */
+ * Copies gradients and weights of one run and sums those of the other against them. Sums are those
+ * of trainer/distance.h. A tensor that only one run has stays unmeasured. */
 #include "experiment/locate/signature_gather.h"
 
 #include <string.h>
@@ -24,7 +25,7 @@ enum status signature_gather_open(const struct param_table *table, struct arena 
     return STATUS_OK;
 }
 
-/* Which of a run's tensors this is; COPY_KINDS: none that counts. */
+/* Which of a parameter's copies a view is; COPY_KINDS: none that counts. */
 static int kind_of(const struct signature_gather *gather, const struct watch_view *view) {
     const int backward = view->stage == WATCH_PHASE + (int)PHASE_BACKWARD;
     if (view->parameter == WATCH_NO_PARAMETER || view->parameter >= gather->count)
@@ -60,7 +61,7 @@ static void sum_values(const struct signature_copy *a, const struct watch_view *
     out->dd = distance_squares(x, y, a->count);
 }
 
-/* Both started from the same weights. */
+/* Sums the changes of the weights, where both runs started from the same ones. */
 static void sum_update(const struct signature_gather *gather, const struct watch_view *view,
                        struct signature_tensor *out) {
     const struct signature_copy *copies = gather->copies[view->parameter];

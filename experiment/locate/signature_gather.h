@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Measures what signatures are read from: gradients and updates of run A are kept in memory while
- * its update is watched, and run B's are summed against them as they come. */
+ * Measures what signatures are recognised from. Gradients and weights of run A are kept in memory
+ * while its update is watched, and run B's are summed against them as they come. Recognises nothing
+ * itself. */
 #ifndef TWINSTEP_EXPERIMENT_LOCATE_SIGNATURE_GATHER_H
 #define TWINSTEP_EXPERIMENT_LOCATE_SIGNATURE_GATHER_H
 
 #include "experiment/locate/locate_capture.h"
 #include "experiment/locate/signature.h"
 
-/* What A had of a parameter; NULL: nothing was seen. Carriers of `dtype`. */
+/* What A had of a parameter, in carriers of `dtype`; values NULL: nothing was seen. */
 struct signature_copy {
     void *values;
     enum dtype dtype;
@@ -18,11 +19,13 @@ enum { COPY_GRADIENT = 0, COPY_TAKEN, COPY_OLD, COPY_NEW, COPY_KINDS };
 
 struct signature_gather {
     struct arena *arena;
-    int side;                                    /* 0: copies, 1: sums against the copies */
-    int has_master;                              /* of the side that is watched */
-    uint32_t count;                              /* rows of the parameter table */
+    /* 0: A is watched and copied; 1: B is summed against the copies */
+    int side;
+    /* whether the side that is watched has master weights */
+    int has_master;
+    uint32_t count;                              /* number of rows of the parameter table */
     struct signature_copy (*copies)[COPY_KINDS]; /* (count) */
-    struct signature_tensor *tensors;            /* (count) by row; owners have a name */
+    struct signature_tensor *tensors;            /* (count) by row; only owners have a name */
     int *old_equal;                              /* (count) */
     enum status status;
 };
@@ -31,7 +34,7 @@ TWINSTEP_MUST_USE enum status signature_gather_open(const struct param_table *ta
                                                     struct arena *arena,
                                                     struct signature_gather *out);
 
-/* A watch's `see`. */
+/* Is a watch's `see`; the context is a struct signature_gather. */
 void signature_gather_see(void *context, const struct watch_view *view);
 
 #endif
