@@ -4,11 +4,14 @@
  * Invariant: configurations that name their module by the same word share a group. */
 #include "experiment/backend_record.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "kernels/backend_module.h"
+#include "kernels/op_call.h"
 #include "trainer/plugin.h"
+#include "trainer/run.h"
 
 enum status backends_site(const char *module, struct backend_site *out) {
     memset(out, 0, sizeof *out);
@@ -98,4 +101,15 @@ enum status backends_of_config(const struct config *config, struct arena *arena,
     TRY(backends_record(&config, 1, arena, &record));
     *out = (struct backend_seen){record.attributes, record.attribute_count, record.group[0]};
     return STATUS_OK;
+}
+
+void products_of_run(const struct run *run, double out[PRODUCTS_COLUMNS]) {
+    struct library_count sum;
+    for (int i = 0; i < PRODUCTS_COLUMNS; i++)
+        out[i] = (double)NAN;
+    if (!run_products(run, &sum)) return;
+    out[PRODUCTS_ALL] = (double)sum.products;
+    out[PRODUCTS_OURS] = (double)sum.ours;
+    for (int i = 0; i < 3; i++)
+        out[PRODUCTS_M + i] = (double)sum.first[i];
 }

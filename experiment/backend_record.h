@@ -7,6 +7,7 @@
 
 #include "determinism/digest.h"
 #include "evidence/backend_seen.h"
+#include "evidence/products_seen.h"
 #include "kernels/backend_abi.h"
 #include "model/backends.h"
 
@@ -39,5 +40,11 @@ TWINSTEP_MUST_USE enum status backends_record(const struct config *const *config
  * result lives in `arena`. */
 TWINSTEP_MUST_USE enum status backends_of_config(const struct config *config, struct arena *arena,
                                                  struct backend_seen *out);
+
+struct run;
+/* Counts the products that the linear layers of an open run asked a device's library for since it
+ * was opened; evidence/products_seen.h says what the columns are. All are NaN when no library
+ * multiplies for it. */
+void products_of_run(const struct run *run, double out[PRODUCTS_COLUMNS]);
 
 #endif

@@ -2,7 +2,7 @@
  * Writes down what a trace says of its experiment in attributes: scenario, floor, factors, loops,
  * expectation, environment, devices. Numbers become text that reads back to the same bits. The
  * names and texts stay in the arena; nothing is written to a file here. */
-#include "experiment/experiment_attributes.h"
+#include "experiment/experiment_trace.h"
 
 #include <string.h>
 

@@ -10,11 +10,13 @@
 #include "determinism/floor_file.h"
 #include "experiment/pair.h"
 
-static enum status keep_point(struct experiment *e, const struct run *run) {
+/* Takes the room of the next run's end point, and keeps its last loss. */
+static enum status add_point(struct experiment *e, double loss, double **out) {
     double **slot = &e->points[e->point_count];
+    e->losses[e->point_count] = loss;
     TRY(arena_take(e->arena, e->elements, sizeof **slot, "end points of the floor", slot));
-    if (e->elements > 0) point_copy(run, *slot);
     e->point_count++;
+    *out = *slot;
     return STATUS_OK;
 }
 
@@ -57,8 +59,11 @@ static enum status step_perturbed(struct experiment *e, int *out_equal) {
 }
 
 enum status experiment_exact_floor(struct experiment *e) {
-    const struct alone alone = {STAGE_FLOOR, e->plan.first_floor, 1, &e->output.image.runs[0],
-                                NO_HYBRID};
+    const struct alone alone = {.stage = STAGE_FLOOR,
+                                .index = e->plan.first_floor,
+                                .first = 1,
+                                .like = &e->output.image.runs[0],
+                                .hybrid = NO_HYBRID};
     const struct trace_run *baseline = &e->output.image.runs[0];
     double equal[2] = {(double)NAN, (double)NAN};
     TRY(experiment_open_planned(e, alone.index, &e->rerun));
@@ -80,21 +85,22 @@ enum status experiment_exact_floor(struct experiment *e) {
 /* Trains planned run `index` and keeps its end point; those of the arms are known already. */
 static enum status floor_point(struct experiment *e, uint32_t index) {
     struct run *run;
-    const struct alone alone = {STAGE_FLOOR, index, 1, NULL, NO_HYBRID};
+    const struct alone alone = {
+        .stage = STAGE_FLOOR, .index = index, .first = 1, .hybrid = NO_HYBRID};
+    double *end;
     TRY(experiment_open_planned(e, index, &run));
     enum status status = experiment_step_alone(e, &alone, run, NULL);
-    e->losses[e->point_count] = run_record(run)->reals[REAL_LOSS];
-    if (status == STATUS_OK) status = keep_point(e, run);
+    if (status == STATUS_OK) status = add_point(e, run_record(run)->reals[REAL_LOSS], &end);
+    if (status == STATUS_OK) point_copy(run, end);
     run_close(run);
     return status;
 }
 
-static enum status keep_arm(struct experiment *e, uint32_t arm, const double *end) {
+static enum status keep_arm(struct experiment *e, uint32_t arm, const double *from) {
     const struct trace_run *run = &e->output.image.runs[arm];
-    e->losses[e->point_count] = run->records[run->updates - 1].reals[REAL_LOSS];
-    double **slot = &e->points[e->point_count++];
-    TRY(arena_take(e->arena, e->elements, sizeof **slot, "end points of the floor", slot));
-    if (e->elements > 0) memcpy(*slot, end, e->elements * sizeof *end);
+    double *end;
+    TRY(add_point(e, run->records[run->updates - 1].reals[REAL_LOSS], &end));
+    memcpy(end, from, e->elements * sizeof *end);
     return STATUS_OK;
 }
 

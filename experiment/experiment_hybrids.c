@@ -44,8 +44,11 @@ static enum status measure_closure(struct experiment *e, const struct run *hybri
  * 0. Other hybrids do not use that snapshot: equal states of the arms do not prove that a part of
  * their differences had no effect yet (branches.h). */
 static enum status run_full_hybrid(struct experiment *e, double closure[3]) {
-    struct alone alone = {STAGE_HYBRIDS, e->plan.hybrids[e->plan.hybrid_count - 1].run, 1,
-                          &e->output.image.runs[1], NO_HYBRID};
+    struct alone alone = {.stage = STAGE_HYBRIDS,
+                          .index = e->plan.hybrids[e->plan.hybrid_count - 1].run,
+                          .first = 1,
+                          .like = &e->output.image.runs[1],
+                          .hybrid = NO_HYBRID};
     struct run *run;
     TRY(experiment_open_planned(e, alone.index, &run));
     if (e->fork_step > 0) {
@@ -64,7 +67,8 @@ static enum status run_full_hybrid(struct experiment *e, double closure[3]) {
 
 static enum status run_hybrid(struct experiment *e, uint32_t hybrid) {
     const struct branch *branch = &e->branches.of[hybrid];
-    struct alone alone = {STAGE_HYBRIDS, e->plan.hybrids[hybrid].run, 1, NULL, hybrid};
+    struct alone alone = {
+        .stage = STAGE_HYBRIDS, .index = e->plan.hybrids[hybrid].run, .hybrid = hybrid};
     struct run *run;
     TRY(experiment_open_planned(e, alone.index, &run));
     const uint64_t behind = branches_take(&e->branches, hybrid, run);
@@ -129,8 +133,10 @@ static enum status projection_points(struct experiment *e) {
     TRY(arena_take(e->arena, count, sizeof *e->projection, "end points of mixtures",
                    &e->projection));
     for (uint32_t i = 0; i < count; i++) {
-        const struct alone alone = {STAGE_HYBRIDS, e->plan.first_projection + i, 1, NULL,
-                                    NO_HYBRID};
+        const struct alone alone = {.stage = STAGE_HYBRIDS,
+                                    .index = e->plan.first_projection + i,
+                                    .first = 1,
+                                    .hybrid = NO_HYBRID};
         struct run *run;
         TRY(arena_take(e->arena, e->elements, sizeof **e->projection, "end points of mixtures",
                        &e->projection[i]));

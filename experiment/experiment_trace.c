@@ -10,23 +10,20 @@
 #include <string.h>
 
 #include "determinism/floor_file.h"
-#include "experiment/experiment_attributes.h"
 #include "experiment/hybrid_values.h"
-#include "experiment/products_made.h"
+#include "experiment/backend_record.h"
 
 #define ARRAYS_MAX 21
 
 static const char *const texts[] = {"verdict/json", "verdict/text"};
 
-static void add_gram(const struct experiment_plan *plan, struct trace_array_plan *list,
-                     uint32_t *count) {
-    const uint64_t runs = (uint64_t)plan->projection_runs << plan->factor_count;
-    list[(*count)++] =
-        (struct trace_array_plan){"attribution/gram",
-                                  2,
-                                  {runs, runs},
-                                  "1",
-                                  "inner products of end points, by mixture and run"};
+struct trace_array_plan experiment_array(const char *path, uint64_t rows, uint64_t columns,
+                                         const char *unit, const char *about) {
+    return (struct trace_array_plan){.path = path,
+                                     .rank = columns == 0 ? 1 : 2,
+                                     .shape = {rows, columns == 0 ? 1 : columns},
+                                     .units = unit,
+                                     .long_name = about};
 }
 
 static int multiplies_by_library(const struct experiment_plan *plan) {
@@ -40,55 +37,44 @@ static enum status plan_arrays(const struct experiment_plan *plan, struct arena 
     struct trace_array_plan *list;
     TRY(arena_take(arena, ARRAYS_MAX, sizeof *list, "arrays", &list));
     uint32_t count = 0;
-    uint64_t runs = (uint64_t)plan->floor_runs[0] + plan->floor_runs[1];
-    if (plan->floor == FLOOR_EXACT)
-        list[count++] = (struct trace_array_plan){
-            "floor/equal", 1, {2, 1}, "1", "rerun equal to the baseline: in process, in a second"};
-    if (plan->floor != FLOOR_EXACT) {
-        list[count++] = (struct trace_array_plan){
-            "floor/distance", 2, {runs, runs}, "1", "parameter distance of the floor's end points"};
-        list[count++] = (struct trace_array_plan){
-            "floor/loss", 1, {runs, 1}, "nat", "last loss of the floor's runs"};
+    const uint64_t runs = (uint64_t)plan->floor_runs[0] + plan->floor_runs[1];
+    const uint64_t ends = (uint64_t)plan->projection_runs << plan->factor_count;
+    if (plan->floor == FLOOR_EXACT) {
+        list[count++] = experiment_array("floor/equal", 2, 0, "1",
+                                         "rerun equal to the baseline: in process, in a second");
+    } else {
+        list[count++] = experiment_array("floor/distance", runs, runs, "1",
+                                         "parameter distance of the floor's end points");
+        list[count++] =
+            experiment_array("floor/loss", runs, 0, "nat", "last loss of the floor's runs");
     }
     if (plan->floor == FLOOR_FILE)
-        list[count++] = (struct trace_array_plan){"floor/pairs",
-                                                  1,
-                                                  {plan->scenario->floor.file->pairs, 1},
-                                                  "1",
-                                                  "distance of each A/A pair of the floor file"};
+        list[count++] = experiment_array("floor/pairs", plan->scenario->floor.file->pairs, 0, "1",
+                                         "distance of each A/A pair of the floor file");
     if (plan->attributable) {
-        list[count++] = (struct trace_array_plan){"attribution/value",
-                                                  1,
-                                                  {plan->hybrid_count, 1},
-                                                  "1",
-                                                  "|theta_S - theta_baseline| by mask of factors"};
-        list[count++] = (struct trace_array_plan){
-            "attribution/closure", 1, {3, 1}, "1", "full hybrid equals test; forked at; updates"};
+        list[count++] = experiment_array("attribution/value", plan->hybrid_count, 0, "1",
+                                         "|theta_S - theta_baseline| by mask of factors");
+        list[count++] = experiment_array("attribution/closure", 3, 0, "1",
+                                         "full hybrid equals test; forked at; updates");
         if (plan->floor != FLOOR_EXACT)
-            list[count++] = (struct trace_array_plan){"attribution/closure_distance",
-                                                      1,
-                                                      {plan->floor_runs[1], 1},
-                                                      "1",
-                                                      "full hybrid to each run of test"};
+            list[count++] = experiment_array("attribution/closure_distance", plan->floor_runs[1], 0,
+                                             "1", "full hybrid to each run of test");
         hybrid_values_plan(plan, list, &count);
-        if (plan->projection_runs > 0) add_gram(plan, list, &count);
+        if (plan->projection_runs > 0)
+            list[count++] = experiment_array("attribution/gram", ends, ends, "1",
+                                             "inner products of end points, by mixture and run");
     }
     if (plan->attributable && plan->orders.count > 0) {
-        list[count++] = (struct trace_array_plan){
-            "attribution/mask", 1, {plan->hybrid_count, 1}, "1", "mask of factors of each value"};
-        list[count++] = (struct trace_array_plan){"attribution/order",
-                                                  2,
-                                                  {plan->orders.count, plan->orders.factors},
-                                                  "1",
-                                                  "factor that enters, by sampled order and place"};
+        list[count++] = experiment_array("attribution/mask", plan->hybrid_count, 0, "1",
+                                         "mask of factors of each value");
+        list[count++] =
+            experiment_array("attribution/order", plan->orders.count, plan->orders.factors, "1",
+                             "factor that enters, by sampled order and place");
     }
     if (multiplies_by_library(plan))
-        list[count++] = (struct trace_array_plan){
-            PRODUCTS_PATH,
-            2,
-            {plan->run_count, PRODUCTS_COLUMNS},
-            "1",
-            "by run: linear products, those of the kernel of invariant, M, N, K of the first"};
+        list[count++] = experiment_array(
+            PRODUCTS_PATH, plan->run_count, PRODUCTS_COLUMNS, "1",
+            "by run: linear products, those of the kernel of invariant, M, N, K of the first");
     *out = list;
     *out_count = count;
     return STATUS_OK;

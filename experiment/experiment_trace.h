@@ -19,6 +19,18 @@ struct experiment_trace {
     double distance;
 };
 
+/* A list that grows; experiment_describe reserves room for all that it adds. */
+struct experiment_attributes {
+    struct trace_attribute *list;
+    uint32_t count;
+};
+
+/* experiment_attributes.c: collects what was asked, planned and found in the environment. */
+TWINSTEP_MUST_USE enum status experiment_describe(const struct experiment_plan *plan,
+                                                  const struct experiment_options *options,
+                                                  struct arena *arena,
+                                                  struct experiment_attributes *out);
+
 /* Creates the trace file and its image. `snapshots` says by run which states will be stored, or is
  * NULL. Everything lives in `arena`. */
 TWINSTEP_MUST_USE enum status experiment_trace_open(const struct experiment_plan *plan,
@@ -36,6 +48,9 @@ TWINSTEP_MUST_USE enum status experiment_trace_state(struct experiment_trace *ou
 /* Puts the record of a pair: index 0 is the arms, index 1 the baseline and its perturbed run. */
 TWINSTEP_MUST_USE enum status experiment_trace_pair(struct experiment_trace *output, uint32_t index,
                                                     const struct pair_record *record);
+/* Plans an array of the trace; columns 0: it has one dimension. */
+struct trace_array_plan experiment_array(const char *path, uint64_t rows, uint64_t columns,
+                                         const char *unit, const char *about);
 TWINSTEP_MUST_USE enum status experiment_trace_array(struct experiment_trace *output,
                                                      const char *path, const double *values);
 /* Writes how linear products were made, judges the image, and writes verdict/json and verdict/text.

@@ -126,14 +126,9 @@ void hybrid_values_share(struct hybrid_values *hybrids, uint32_t hybrid, uint32_
 }
 
 void hybrid_values_copy(struct hybrid_values *hybrids, uint32_t hybrid, uint32_t same) {
-    for (uint32_t m = 0; m < hybrids->marks; m++) {
-        const size_t row = (size_t)m * hybrids->count;
-        hybrids->distance[row + hybrid] = hybrids->distance[row + same];
-        hybrids->loss[row + hybrid] = hybrids->loss[row + same];
-    }
+    hybrid_values_share(hybrids, hybrid, same, UINT64_MAX);
     hybrids->projection[hybrid] = hybrids->projection[same];
     hybrids->kl[hybrid] = hybrids->kl[same];
-    hybrids->first[hybrid] = hybrids->first[same];
 }
 
 enum { GAME_DISTANCE = 0, GAME_LOSS, GAME_WAY, GAME_KL, GAME_FIRST, GAME_MARK };
@@ -151,14 +146,10 @@ void hybrid_values_plan(const struct experiment_plan *plan, struct trace_array_p
                         uint32_t *count) {
     double mark[MIXTURES_MARKS];
     const uint64_t marks = all_marks(plan->scenario->steps, mark), width = plan->hybrid_count;
-    const uint64_t shapes[][2] = {{marks, width}, {marks, width}, {width, 1},
-                                  {width, 1},     {width, 1},     {marks, 1}};
     for (uint32_t i = 0; i <= GAME_MARK; i++)
-        list[(*count)++] = (struct trace_array_plan){paths[i][0],
-                                                     i <= GAME_LOSS ? 2 : 1,
-                                                     {shapes[i][0], shapes[i][1]},
-                                                     paths[i][1],
-                                                     paths[i][2]};
+        list[(*count)++] =
+            experiment_array(paths[i][0], i <= GAME_LOSS || i == GAME_MARK ? marks : width,
+                             i <= GAME_LOSS ? width : 0, paths[i][1], paths[i][2]);
 }
 
 /* Puts a game with all planned marks; those that memory left out stay NaN. */

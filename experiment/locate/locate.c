@@ -9,7 +9,6 @@
 #include "determinism/chain.h"
 #include "experiment/locate/locate_private.h"
 #include "scenarios/scenario.h"
-#include "scenarios/scenario.h"
 #include "trainer/snapshot.h"
 #include "trainer/watch_run.h"
 

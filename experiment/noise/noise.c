@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "experiment/experiment_plan.h"
-#include "experiment/products_made.h"
+#include "experiment/backend_record.h"
 #include "trainer/perturbation.h"
 
 #define NOISE_ULP_TRIES 64

@@ -11,7 +11,6 @@
 
 #include "base/real.h"
 #include "determinism/stream.h"
-#include "experiment/parity/parity_prompts.h"
 #include "experiment/parity/parity_stats.h"
 #include "trainer/run_pass.h"
 

@@ -69,4 +69,10 @@ TWINSTEP_MUST_USE enum status parity_measure_logprob(struct parity *parity,
                                                      const struct parity_grid *grid,
                                                      struct parity_logprob *out);
 
+/* parity_prompts.c: draws (row->batch) prompts of at most a fourth of row->length; sets row->prompt
+ * and row->generated. A prompt depends on row->data, the seed and its number alone. */
+TWINSTEP_MUST_USE enum status parity_draw_prompts(const struct parity *parity,
+                                                  struct parity_row *row, struct arena *arena,
+                                                  struct generate_prompt **out);
+
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Makes prompts of three kinds: from the data set, numbers that count on, and drawn ids. It
  * generates nothing from them. */
-#include "experiment/parity/parity_prompts.h"
+#include "experiment/parity/parity_logprob.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -15,7 +15,7 @@
 
 #include "determinism/floor_file.h"
 #include "evidence/backend_seen.h"
-#include "experiment/products_made.h"
+#include "experiment/backend_record.h"
 #include "tests/cli/helper_cli.h"
 #include "tests/kernels/helper_variables.h"
 

@@ -13,7 +13,6 @@
 #include <cmocka.h>
 
 #include "experiment/backend_record.h"
-#include "experiment/products_made.h"
 #include "tests/kernels/helper_variables.h"
 #include "tests/trainer/helper_train.h"
 
