@@ -185,8 +185,7 @@ void point_copy(const struct run *run, double *out) {
         const void *values =
             layout->has_master ? run_state(run) + layout->tensor[row].master : run_param(run, row);
         for (size_t j = 0; j < run_table(run)->rows[row].count; j++)
-            *out++ = dtype == DTYPE_F64 ? ((const double *)values)[j]
-                                        : (double)((const float *)values)[j];
+            *out++ = pair_element(values, dtype, j);
     }
 }
 

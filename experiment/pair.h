@@ -12,6 +12,11 @@
 #include "kernels/pairs.h"
 #include "trainer/run.h"
 
+/* Element `at` of carriers of `dtype` in f64, which holds every carrier exactly. */
+static inline double pair_element(const void *values, enum dtype dtype, size_t at) {
+    return dtype == DTYPE_F64 ? ((const double *)values)[at] : (double)((const float *)values)[at];
+}
+
 /* Whether parameters can be compared tensor by tensor: names, shapes and ties are the same. */
 int pair_comparable(const struct run *a, const struct run *b);
 

@@ -8,6 +8,20 @@
 
 #include "trainer/run.h"
 
+/* The logits of one label in one run, in f64, whatever the run computes in. */
+struct probe_row {
+    const struct model *model;
+    size_t row;
+    uint32_t best; /* the likeliest token; ties: the lowest index */
+    double maximum, log_sum;
+};
+
+/* Opens the row of the label with this canonical number after a forward pass. Maximum and sum are
+ * computed in f64, because those that the pass kept are rounded to its accumulation dtype. */
+struct probe_row probe_row_open(const struct run *run, uint32_t canonical);
+double probe_logit(const struct probe_row *row, uint32_t token);
+double probe_log_prob(const struct probe_row *row, uint32_t token);
+
 /* Fills PAIR_PROBE_*, each the mean over label positions, by an f64 chain in canonical order: KL(a
  * || b) in nat; how often the arg max agrees (ties go to the lowest index); exp|logp_a - logp_b| of
  * the label. They are left as they are, NaN, when the data sets or vocabularies differ: there is no

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/real.h"
+#include "experiment/pair.h"
 #include "experiment/parity/parity_measuring.h"
 #include "trainer/run_pass.h"
 
@@ -78,7 +79,7 @@ static int is_of_level(const struct parity_record *record, uint32_t i, enum pari
 
 /* ---- rows ---- */
 
-enum status parity_add_row(struct parity_measuring *m, struct parity_component_row **out) {
+enum status parity_add_row(struct parity_measuring *m, const struct parity_component_row *like) {
     struct parity_components *all = m->out;
     const uint32_t room = m->room == 0 ? 256 : 2 * m->room;
     if (all->count == m->room) {
@@ -88,24 +89,24 @@ enum status parity_add_row(struct parity_measuring *m, struct parity_component_r
         all->rows = wider;
         m->room = room;
     }
-    *out = &all->rows[all->count++];
-    TRY(parity_sample_open(&(*out)->ratio, all->batches, m->parity->arena));
-    return parity_sample_open(&(*out)->replica, (size_t)all->batches * all->replicas,
+    struct parity_component_row *const row = &all->rows[all->count++];
+    *row = *like;
+    TRY(parity_sample_open(&row->ratio, all->batches, m->parity->arena));
+    return parity_sample_open(&row->replica, (size_t)all->batches * all->replicas,
                               m->parity->arena);
 }
 
 static enum status make_row(struct parity_measuring *m, const struct parity_tensor *tensor,
                             enum parity_level level, enum parity_component component) {
-    struct parity_component_row *row;
-    TRY(parity_add_row(m, &row));
-    row->level = level;
-    row->component = component;
-    row->side = side_of(tensor);
-    row->layer = tensor->layer;
-    row->op = tensor->op.text;
-    row->tensor = tensor->tensor.text;
-    row->vector = tensor->axis == WATCH_WHOLE && tensor->width <= 1;
-    return STATUS_OK;
+    const struct parity_component_row row = {.level = level,
+                                             .component = component,
+                                             .side = side_of(tensor),
+                                             .layer = tensor->layer,
+                                             .op = tensor->op.text,
+                                             .tensor = tensor->tensor.text,
+                                             .vector =
+                                                 tensor->axis == WATCH_WHOLE && tensor->width <= 1};
+    return parity_add_row(m, &row);
 }
 
 /* Keeps the batch with the largest relative error. A factor on everything leaves an error along h,
@@ -190,15 +191,13 @@ static void collect(const struct parity_measuring *m, const struct parity_record
 
 enum status parity_make_pool(struct parity_measuring *m, enum parity_side side,
                              const char *tensor) {
-    struct parity_component_row *row;
-    TRY(parity_add_row(m, &row));
-    row->level = PARITY_WHOLE;
-    row->component = PARITY_MODEL;
-    row->side = side;
-    row->layer = PASS_NO_LAYER;
-    row->op = "all tensors";
-    row->tensor = tensor;
-    return STATUS_OK;
+    const struct parity_component_row row = {.level = PARITY_WHOLE,
+                                             .component = PARITY_MODEL,
+                                             .side = side,
+                                             .layer = PASS_NO_LAYER,
+                                             .op = "all tensors",
+                                             .tensor = tensor};
+    return parity_add_row(m, &row);
 }
 
 /* Finds the rows of a level; the first batch appends them. */
@@ -268,11 +267,6 @@ static enum status run_batches(struct parity_measuring *m) {
 
 /* ---- what is compared once ---- */
 
-static double entry(const struct model *model, const void *table, size_t at) {
-    return model->compute == DTYPE_F64 ? ((const double *)table)[at]
-                                       : (double)((const float *)table)[at];
-}
-
 static void compare_rope(const struct run *low, const struct run *b, struct parity_rope *out) {
     const size_t half = run_model(low)->D / 2;
     const uint32_t length = run_limits(low)->length < run_limits(b)->length
@@ -280,10 +274,9 @@ static void compare_rope(const struct run *low, const struct run *b, struct pari
                                 : run_limits(b)->length;
     for (size_t at = 0; at < length * half; at++)
         for (int which = 0; which < 2; which++) {
-            const double x =
-                entry(run_model(low), which ? run_model(low)->sine : run_model(low)->cosine, at);
-            const double y =
-                entry(run_model(b), which ? run_model(b)->sine : run_model(b)->cosine, at);
+            const struct model *x_of = run_model(low), *y_of = run_model(b);
+            const double x = pair_element(which ? x_of->sine : x_of->cosine, x_of->compute, at);
+            const double y = pair_element(which ? y_of->sine : y_of->cosine, y_of->compute, at);
             out->entries++;
             if (memcmp(&x, &y, sizeof x) == 0) continue;
             if (out->apart++ == 0) {

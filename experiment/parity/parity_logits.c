@@ -8,37 +8,7 @@
 
 #include "base/real.h"
 #include "experiment/parity/parity_stats.h"
-
-/* A label's logits in one run, with what turns them into log-probabilities. */
-struct row_view {
-    const struct run *run;
-    size_t row;
-    double maximum, log_sum;
-    uint32_t best;
-};
-
-static double logit(const struct row_view *view, uint32_t v) {
-    const struct model *model = run_model(view->run);
-    const size_t at = view->row * model->V + v;
-    return model->compute == DTYPE_F64 ? ((const double *)model->logits)[at]
-                                       : (double)((const float *)model->logits)[at];
-}
-
-static struct row_view open_row(const struct run *run, uint32_t canonical) {
-    struct row_view view = {.run = run, .row = run_batch(run)->canonical_label[canonical]};
-    double sum = 0.0;
-    for (uint32_t v = 1; v < run_model(run)->V; v++)
-        if (logit(&view, v) > logit(&view, view.best)) view.best = v;
-    view.maximum = logit(&view, view.best);
-    for (uint32_t v = 0; v < run_model(run)->V; v++)
-        sum = parity_add(sum, real_exp_f64(logit(&view, v) - view.maximum));
-    view.log_sum = real_log_f64(sum);
-    return view;
-}
-
-static double log_prob(const struct row_view *view, uint32_t v) {
-    return (logit(view, v) - view->maximum) - view->log_sum;
-}
+#include "experiment/probe.h"
 
 /* exp(-d) - 1 + d. Up to 2^-6, where the difference would cancel, it is the Taylor series up to d^5
  * / 120, whose next term is at most 2^-32 of the result there. */
@@ -50,11 +20,11 @@ static double excess(double d) {
 
 /* KL(a || b) as the sum of p (q / p - 1 - log(q / p)): p and q add up to 1, and no term is
  * negative. */
-static double divergence(const struct row_view *a, const struct row_view *b) {
+static double divergence(const struct probe_row *a, const struct probe_row *b) {
     double sum = 0.0;
-    for (uint32_t v = 0; v < run_model(a->run)->V; v++) {
-        const double x = log_prob(a, v);
-        sum = real_fma_f64(real_exp_f64(x), excess(x - log_prob(b, v)), sum);
+    for (uint32_t v = 0; v < a->model->V; v++) {
+        const double x = probe_log_prob(a, v);
+        sum = real_fma_f64(real_exp_f64(x), excess(x - probe_log_prob(b, v)), sum);
     }
     return sum;
 }
@@ -87,11 +57,11 @@ static uint32_t position_of(const struct run *run, uint32_t canonical) {
 }
 
 /* Adds cosine, largest difference and equal bits of two rows of logits. */
-static void add_difference(struct measuring *m, const struct row_view *a, const struct row_view *b,
-                           struct parity_bin *bin) {
+static void add_difference(struct measuring *m, const struct probe_row *a,
+                           const struct probe_row *b, struct parity_bin *bin) {
     double xx = 0.0, yy = 0.0, xy = 0.0;
-    for (uint32_t v = 0; v < run_model(a->run)->V; v++) {
-        const double x = logit(a, v), y = logit(b, v), apart = fabs(x - y);
+    for (uint32_t v = 0; v < a->model->V; v++) {
+        const double x = probe_logit(a, v), y = probe_logit(b, v), apart = fabs(x - y);
         xx = real_fma_f64(x, x, xx);
         yy = real_fma_f64(y, y, yy);
         xy = real_fma_f64(x, y, xy);
@@ -100,16 +70,16 @@ static void add_difference(struct measuring *m, const struct row_view *a, const 
     }
     const double cosine =
         xx == 0.0 && yy == 0.0 ? 1.0 : xy / (real_sqrt_f64(xx) * real_sqrt_f64(yy));
-    m->logits += (double)run_model(a->run)->V;
+    m->logits += (double)a->model->V;
     m->cosine = parity_add(m->cosine, cosine);
     m->out->cosine_least = parity_smaller(m->out->cosine_least, cosine);
     m->out->largest = parity_larger(m->out->largest, bin->largest);
 }
 
 static void add_label(struct measuring *m, uint32_t i) {
-    const struct row_view a = open_row(m->parity->run[PARITY_A], i);
-    const struct row_view b = open_row(m->parity->run[PARITY_B], i);
-    const struct row_view truth = open_row(m->truth, i);
+    const struct probe_row a = probe_row_open(m->parity->run[PARITY_A], i);
+    const struct probe_row b = probe_row_open(m->parity->run[PARITY_B], i);
+    const struct probe_row truth = probe_row_open(m->truth, i);
     struct parity_bin *bin = bin_of(m->out, position_of(m->parity->run[PARITY_A], i));
     const double kl = divergence(&truth, &b);
     add_difference(m, &a, &b, bin);
@@ -124,7 +94,7 @@ static void add_label(struct measuring *m, uint32_t i) {
 /* Adds KL(truth || run) of every label to sum `at`. */
 static void add_calibration(struct measuring *m, const struct run *run, uint32_t at) {
     for (uint32_t i = 0; i < run_batch(run)->label_count; i++) {
-        const struct row_view truth = open_row(m->truth, i), b = open_row(run, i);
+        const struct probe_row truth = probe_row_open(m->truth, i), b = probe_row_open(run, i);
         m->replica_kl[at] = parity_add(m->replica_kl[at], divergence(&truth, &b));
     }
 }

@@ -16,9 +16,9 @@ struct parity_measuring {
     uint32_t *samples;
 };
 
-/* Appends a row with room for its samples. */
+/* Appends a row that begins as `like`, with room for its samples. */
 TWINSTEP_MUST_USE enum status parity_add_row(struct parity_measuring *m,
-                                             struct parity_component_row **out);
+                                             const struct parity_component_row *like);
 /* Appends a row for all tensors together. */
 TWINSTEP_MUST_USE enum status parity_make_pool(struct parity_measuring *m, enum parity_side side,
                                                const char *tensor);

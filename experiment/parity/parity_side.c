@@ -7,6 +7,7 @@
 
 #include "data/tokenizer.h"
 #include "determinism/stream.h"
+#include "experiment/pair.h"
 #include "experiment/parity/parity.h"
 #include "kernels/backend_abi.h"
 #include "scenarios/scenario.h"
@@ -216,9 +217,7 @@ enum status parity_replica_open(const struct parity *parity, uint64_t order_seed
 
 /* An element as f64, which holds every carrier exactly. */
 static double value_at(const struct run *run, uint32_t row, size_t i) {
-    const void *values = run_param(run, row);
-    return run_config(run)->numerics.param == DTYPE_F64 ? ((const double *)values)[i]
-                                                        : (double)((const float *)values)[i];
+    return pair_element(run_param(run, row), (enum dtype)run_config(run)->numerics.param, i);
 }
 
 /* The row of the owner with this name; PARAM_ABSENT where there is none. */

@@ -6,19 +6,17 @@
 #include <string.h>
 
 #include "base/real.h"
+#include "experiment/pair.h"
 #include "experiment/parity/parity_measuring.h"
 
 static double start_of(const struct run *run, uint32_t row, size_t i) {
-    const enum dtype param = (enum dtype)run_config(run)->numerics.param;
-    const void *then = run_param_initial(run, row);
-    return param == DTYPE_F64 ? ((const double *)then)[i] : (double)((const float *)then)[i];
+    return pair_element(run_param_initial(run, row), (enum dtype)run_config(run)->numerics.param,
+                        i);
 }
 
 static double changed_by(const struct run *run, uint32_t row, size_t i) {
-    const void *now = run_param(run, row);
-    const double then = start_of(run, row, i);
-    return run_config(run)->numerics.param == DTYPE_F64 ? ((const double *)now)[i] - then
-                                                        : (double)((const float *)now)[i] - then;
+    const enum dtype param = (enum dtype)run_config(run)->numerics.param;
+    return pair_element(run_param(run, row), param, i) - start_of(run, row, i);
 }
 
 /* Sums one tensor's update. A stored parameter is no nearer to the exact one than rounding lets it
@@ -47,14 +45,14 @@ static void sum_update(const struct parity *parity, const struct run *run, uint3
 static enum status open_updates(struct parity_measuring *m) {
     const struct run *low = m->parity->run[PARITY_LOW];
     for (uint32_t i = 0; i < run_owner_count(low); i++) {
-        struct parity_component_row *row;
+        const struct parity_component_row row = {.level = PARITY_WHOLE,
+                                                 .component = PARITY_TENSOR,
+                                                 .side = PARITY_UPDATE,
+                                                 .layer = PASS_NO_LAYER,
+                                                 .op =
+                                                     run_table(low)->rows[run_owners(low)[i]].name,
+                                                 .tensor = "first update"};
         TRY(parity_add_row(m, &row));
-        row->level = PARITY_WHOLE;
-        row->component = PARITY_TENSOR;
-        row->side = PARITY_UPDATE;
-        row->layer = PASS_NO_LAYER;
-        row->op = run_table(low)->rows[run_owners(low)[i]].name;
-        row->tensor = "first update";
     }
     return parity_make_pool(m, PARITY_UPDATE, "first update");
 }
