@@ -40,35 +40,34 @@ static size_t width_product(const struct ops_probe *probe) {
 /* a: outputs N, b: inputs K. */
 static void linear_forward(struct ops_bench *bench, const struct ops_probe *probe, uint32_t first,
                            uint32_t count) {
-    const struct linear_forward_args args = {rows_of(bench, first, count),
-                                             probe->a,
-                                             probe->b,
-                                             in(bench, 0),
-                                             in(bench, 1),
-                                             out_of(bench)};
+    const struct linear_forward_args args = {.rows = rows_of(bench, first, count),
+                                             .N = probe->a,
+                                             .K = probe->b,
+                                             .x = in(bench, 0),
+                                             .w = in(bench, 1),
+                                             .y = out_of(bench)};
     bench->ops->linear_forward(&bench->call, &args);
 }
 
 static void linear_input(struct ops_bench *bench, const struct ops_probe *probe, uint32_t first,
                          uint32_t count) {
-    const struct linear_input_args args = {rows_of(bench, first, count),
-                                           probe->a,
-                                           probe->b,
-                                           in(bench, 0),
-                                           in(bench, 1),
-                                           out_of(bench),
-                                           0};
+    const struct linear_input_args args = {.rows = rows_of(bench, first, count),
+                                           .N = probe->a,
+                                           .K = probe->b,
+                                           .dy = in(bench, 0),
+                                           .w = in(bench, 1),
+                                           .dx = out_of(bench)};
     bench->ops->linear_input(&bench->call, &args);
 }
 
 static void linear_weight(struct ops_bench *bench, const struct ops_probe *probe, uint32_t first,
                           uint32_t count) {
-    const struct linear_weight_args args = {rows_of(bench, first, count),
-                                            probe->a,
-                                            probe->b,
-                                            in(bench, 0),
-                                            in(bench, 1),
-                                            out_of(bench)};
+    const struct linear_weight_args args = {.rows = rows_of(bench, first, count),
+                                            .N = probe->a,
+                                            .K = probe->b,
+                                            .dy = in(bench, 0),
+                                            .x = in(bench, 1),
+                                            .acc = out_of(bench)};
     bench->ops->linear_weight(&bench->call, &args);
 }
 
@@ -76,9 +75,14 @@ static void linear_weight(struct ops_bench *bench, const struct ops_probe *probe
 
 static void norm_statistics(struct ops_bench *bench, const struct ops_probe *probe,
                             const struct row_list *rows, float *y) {
-    const struct norm_forward_args args = {
-        *rows,        probe->a,     EPS, NORM_ROUND_AFTER_WEIGHT,
-        in(bench, 0), in(bench, 1), y,   bench->scratch_rows[0] + bench->skew};
+    const struct norm_forward_args args = {.rows = *rows,
+                                           .C = probe->a,
+                                           .eps = EPS,
+                                           .rounding = NORM_ROUND_AFTER_WEIGHT,
+                                           .x = in(bench, 0),
+                                           .w = in(bench, 1),
+                                           .y = y,
+                                           .rstd = bench->scratch_rows[0] + bench->skew};
     bench->ops->norm_forward(&bench->call, &args);
 }
 
@@ -92,15 +96,14 @@ static void norm_input(struct ops_bench *bench, const struct ops_probe *probe, u
                        uint32_t count) {
     const struct row_list rows = rows_of(bench, first, count);
     norm_statistics(bench, probe, &rows, bench->scratch_rows[1]);
-    const struct norm_input_args args = {rows,
-                                         probe->a,
-                                         NORM_ROUND_AFTER_WEIGHT,
-                                         in(bench, 2),
-                                         in(bench, 0),
-                                         in(bench, 1),
-                                         bench->scratch_rows[0] + bench->skew,
-                                         out_of(bench),
-                                         0};
+    const struct norm_input_args args = {.rows = rows,
+                                         .C = probe->a,
+                                         .rounding = NORM_ROUND_AFTER_WEIGHT,
+                                         .dy = in(bench, 2),
+                                         .x = in(bench, 0),
+                                         .w = in(bench, 1),
+                                         .rstd = bench->scratch_rows[0] + bench->skew,
+                                         .dx = out_of(bench)};
     bench->ops->norm_input(&bench->call, &args);
 }
 
@@ -108,10 +111,13 @@ static void norm_weight(struct ops_bench *bench, const struct ops_probe *probe, 
                         uint32_t count) {
     const struct row_list rows = rows_of(bench, first, count);
     norm_statistics(bench, probe, &rows, bench->scratch_rows[1]);
-    const struct norm_weight_args args = {
-        rows,         probe->a,     NORM_ROUND_AFTER_WEIGHT,
-        in(bench, 2), in(bench, 0), bench->scratch_rows[0] + bench->skew,
-        out_of(bench)};
+    const struct norm_weight_args args = {.rows = rows,
+                                          .C = probe->a,
+                                          .rounding = NORM_ROUND_AFTER_WEIGHT,
+                                          .dy = in(bench, 2),
+                                          .x = in(bench, 0),
+                                          .rstd = bench->scratch_rows[0] + bench->skew,
+                                          .acc = out_of(bench)};
     bench->ops->norm_weight(&bench->call, &args);
 }
 
@@ -126,17 +132,16 @@ static size_t width_three(const struct ops_probe *probe) {
 
 static void attention_forward(struct ops_bench *bench, const struct ops_probe *probe,
                               uint32_t first, uint32_t count) {
-    const struct attention_forward_args args = {bench->sequences + first,
-                                                count,
-                                                HEADS,
-                                                HEADS,
-                                                probe->a,
-                                                0.25,
-                                                in(bench, 0),
-                                                in(bench, 1),
-                                                in(bench, 2),
-                                                out_of(bench),
-                                                NULL};
+    const struct attention_forward_args args = {.sequences = bench->sequences + first,
+                                                .count = count,
+                                                .H = HEADS,
+                                                .G = HEADS,
+                                                .D = probe->a,
+                                                .scale = 0.25,
+                                                .q = in(bench, 0),
+                                                .k = in(bench, 1),
+                                                .v = in(bench, 2),
+                                                .out = out_of(bench)};
     bench->ops->attention_forward(&bench->call, &args);
 }
 
@@ -148,20 +153,19 @@ static void attention_backward(struct ops_bench *bench, const struct ops_probe *
     float *const parts[3] = {bench->scratch_rows[0] + bench->skew,
                              bench->scratch_rows[1] + bench->skew,
                              bench->scratch_rows[2] + bench->skew};
-    const struct attention_backward_args args = {bench->sequences + first,
-                                                 count,
-                                                 HEADS,
-                                                 HEADS,
-                                                 probe->a,
-                                                 0.25,
-                                                 in(bench, 0),
-                                                 in(bench, 1),
-                                                 in(bench, 2),
-                                                 in(bench, 3),
-                                                 parts[0],
-                                                 parts[1],
-                                                 parts[2],
-                                                 NULL};
+    const struct attention_backward_args args = {.sequences = bench->sequences + first,
+                                                 .count = count,
+                                                 .H = HEADS,
+                                                 .G = HEADS,
+                                                 .D = probe->a,
+                                                 .scale = 0.25,
+                                                 .q = in(bench, 0),
+                                                 .k = in(bench, 1),
+                                                 .v = in(bench, 2),
+                                                 .dout = in(bench, 3),
+                                                 .dq = parts[0],
+                                                 .dk = parts[1],
+                                                 .dv = parts[2]};
     bench->ops->attention_backward(&bench->call, &args);
     for (uint32_t s = first; s < first + count; s++)
         for (size_t part = 0; part < 3; part++)
@@ -172,9 +176,12 @@ static void attention_backward(struct ops_bench *bench, const struct ops_probe *
 /* a: vocabulary, b: width. */
 static void embedding_weight(struct ops_bench *bench, const struct ops_probe *probe, uint32_t first,
                              uint32_t count) {
-    const struct embedding_weight_args args = {
-        rows_of(bench, first, count), probe->a,     probe->b,
-        bench->ids + first,           in(bench, 0), out_of(bench)};
+    const struct embedding_weight_args args = {.rows = rows_of(bench, first, count),
+                                               .V = probe->a,
+                                               .C = probe->b,
+                                               .ids = bench->ids + first,
+                                               .dx = in(bench, 0),
+                                               .acc = out_of(bench)};
     bench->ops->embedding_weight(&bench->call, &args);
 }
 
@@ -184,14 +191,15 @@ static void logprob_forward(struct ops_bench *bench, const struct ops_probe *pro
                             uint32_t count) {
     /* in a buffer, because a device cannot write to a variable of ours */
     double *const logp = (double *)(void *)bench->scratch_rows[2];
-    const struct logprob_forward_args args = {count,
-                                              probe->a,
-                                              DTYPE_F32,
-                                              bench->ids + first,
-                                              in(bench, 0) + (size_t)first * probe->a,
-                                              bench->scratch_rows[0] + bench->skew + first,
-                                              bench->scratch_rows[1] + bench->skew + first,
-                                              logp};
+    const struct logprob_forward_args args = {.L = count,
+                                              .V = probe->a,
+                                              .loss = DTYPE_F32,
+                                              .target = bench->ids + first,
+                                              .logits = in(bench, 0) + (size_t)first * probe->a,
+                                              .maximum =
+                                                  bench->scratch_rows[0] + bench->skew + first,
+                                              .sum = bench->scratch_rows[1] + bench->skew + first,
+                                              .logp = logp};
     bench->ops->logprob_forward(&bench->call, &args);
     for (uint32_t i = 0; i < count; i++)
         out_of(bench)[first + i] = (float)logp[i];
@@ -212,30 +220,50 @@ static size_t width_double(const struct ops_probe *probe) {
 static void square(struct ops_bench *bench, const struct ops_probe *probe, uint32_t first,
                    uint32_t count) {
     double result;
-    const struct square_args args = {(size_t)count * probe->a, bench->dtype,
-                                     in(bench, 0) + (size_t)first * probe->a, &result};
+    const struct square_args args = {.count = (size_t)count * probe->a,
+                                     .storage = bench->dtype,
+                                     .values = in(bench, 0) + (size_t)first * probe->a,
+                                     .result = &result};
     bench->ops->square(&bench->call, &args);
     const float halves[2] = {(float)result, (float)(result - (double)(float)result)};
     out_of(bench)[0] = halves[0];
     out_of(bench)[1] = halves[1];
 }
 
+/* The ladder, in the order of a layer. */
+#define OP_BY_ROWS(OP, SIZE, A, B, ROWS, WIDTH, RUN)                                               \
+    {                                                                                              \
+        .op = OP, .size = SIZE, .splits = 1, .a = A, .b = B, .rows = ROWS, .width = WIDTH,         \
+        .run = RUN                                                                                 \
+    }
+#define SUM_OVER_ROWS(OP, SIZE, A, B, WIDTH, RUN)                                                  \
+    {                                                                                              \
+        .op = OP, .size = SIZE, .sums = 1, .splits = 1, .a = A, .b = B, .rows = OPS_ROWS,          \
+        .width = WIDTH, .run = RUN                                                                 \
+    }
+
 const struct ops_probe ops_probes[] = {
-    {"embedding scatter", "259 x 64", 1, 1, 259, 64, OPS_ROWS, width_product, embedding_weight},
-    {"norm", "64", 0, 1, 64, 0, OPS_ROWS, width_a, norm_forward},
-    {"norm", "1024", 0, 1, 1024, 0, OPS_ROWS, width_a, norm_forward},
-    {"norm dX", "1024", 0, 1, 1024, 0, OPS_ROWS, width_a, norm_input},
-    {"norm dW", "64", 1, 1, 64, 0, OPS_ROWS, width_a, norm_weight},
-    {"linear forward", "64 x 64", 0, 1, 64, 64, OPS_ROWS, width_a, linear_forward},
-    {"linear forward", "172 x 256", 0, 1, 172, 256, OPS_ROWS, width_a, linear_forward},
-    {"linear dX", "64 x 64", 0, 1, 64, 64, OPS_ROWS, width_b, linear_input},
-    {"linear dX", "172 x 256", 0, 1, 172, 256, OPS_ROWS, width_b, linear_input},
-    {"linear dW", "64 x 64", 1, 1, 64, 64, OPS_ROWS, width_product, linear_weight},
-    {"linear dW", "172 x 256", 1, 1, 172, 256, OPS_ROWS, width_product, linear_weight},
-    {"attention forward", "4 x 16", 0, 1, 16, 0, 24, width_sequence, attention_forward},
-    {"attention backward", "4 x 16", 0, 1, 16, 0, 24, width_three, attention_backward},
-    {"log-prob", "259", 0, 1, 259, 0, OPS_ROWS, width_one, logprob_forward},
-    {"log-prob", "4096", 0, 1, 4096, 0, 96, width_one, logprob_forward},
-    {"global norm", "512 x 64", 1, 0, 64, 0, 512, width_double, square},
+    SUM_OVER_ROWS("embedding scatter", "259 x 64", 259, 64, width_product, embedding_weight),
+    OP_BY_ROWS("norm", "64", 64, 0, OPS_ROWS, width_a, norm_forward),
+    OP_BY_ROWS("norm", "1024", 1024, 0, OPS_ROWS, width_a, norm_forward),
+    OP_BY_ROWS("norm dX", "1024", 1024, 0, OPS_ROWS, width_a, norm_input),
+    SUM_OVER_ROWS("norm dW", "64", 64, 0, width_a, norm_weight),
+    OP_BY_ROWS("linear forward", "64 x 64", 64, 64, OPS_ROWS, width_a, linear_forward),
+    OP_BY_ROWS("linear forward", "172 x 256", 172, 256, OPS_ROWS, width_a, linear_forward),
+    OP_BY_ROWS("linear dX", "64 x 64", 64, 64, OPS_ROWS, width_b, linear_input),
+    OP_BY_ROWS("linear dX", "172 x 256", 172, 256, OPS_ROWS, width_b, linear_input),
+    SUM_OVER_ROWS("linear dW", "64 x 64", 64, 64, width_product, linear_weight),
+    SUM_OVER_ROWS("linear dW", "172 x 256", 172, 256, width_product, linear_weight),
+    OP_BY_ROWS("attention forward", "4 x 16", 16, 0, 24, width_sequence, attention_forward),
+    OP_BY_ROWS("attention backward", "4 x 16", 16, 0, 24, width_three, attention_backward),
+    OP_BY_ROWS("log-prob", "259", 259, 0, OPS_ROWS, width_one, logprob_forward),
+    OP_BY_ROWS("log-prob", "4096", 4096, 0, 96, width_one, logprob_forward),
+    {.op = "global norm",
+     .size = "512 x 64",
+     .sums = 1,
+     .a = 64,
+     .rows = 512,
+     .width = width_double,
+     .run = square},
 };
 const uint32_t ops_probe_count = COUNT_OF(ops_probes);

@@ -257,10 +257,29 @@ static void find_place(const struct update_pair *pair, char *out, size_t size) {
         snprintf(out, size, "loss");
 }
 
-static double norm_of(const struct update_pair *pair, const unsigned char *side, uint32_t tensor) {
+static double norm_of(const struct noise_layout *layout, const unsigned char *update,
+                      uint32_t tensor) {
     double norm;
-    memcpy(&norm, side + pair->layout->at_norms + tensor * sizeof norm, sizeof norm);
+    memcpy(&norm, update + layout->at_norms + tensor * sizeof norm, sizeof norm);
     return norm;
+}
+
+static double norms_apart(const struct update_pair *pair, uint32_t tensor) {
+    return noise_relative(norm_of(pair->layout, pair->a, tensor),
+                          norm_of(pair->layout, pair->b, tensor));
+}
+
+static void raise_to(double *value, double other) {
+    if (other > *value || isnan(*value)) *value = other;
+}
+
+/* Notes how far a tensor's norms are apart; the first of the worst gives its name. */
+static void note_tensor(const struct noise_layout *layout, uint32_t tensor, double apart,
+                        struct noise_figures *into) {
+    raise_to(&into->tensor[tensor].relative, apart);
+    if (apart <= into->tensor_relative) return;
+    into->tensor_relative = apart;
+    snprintf(into->tensor_worst, sizeof into->tensor_worst, "%s", layout->tensor_names[tensor]);
 }
 
 static void add_tensors(const struct update_pair *pair, struct noise_figures *into) {
@@ -277,27 +296,14 @@ static void add_tensors(const struct update_pair *pair, struct noise_figures *in
         if (ulp > into->weight_ulp) into->weight_ulp = ulp;
         gradients += (uint32_t)equal;
         updates += (uint32_t)values_equal(pair, layout->at_weights, layout->weight, i);
-        double apart = noise_relative(norm_of(pair, pair->a, i), norm_of(pair, pair->b, i));
-        if (apart > own->relative) own->relative = apart;
-        if (apart <= into->tensor_relative) continue;
-        into->tensor_relative = apart;
-        snprintf(into->tensor_worst, sizeof into->tensor_worst, "%s", layout->tensor_names[i]);
+        note_tensor(layout, i, norms_apart(pair, i), into);
     }
     if (gradients < into->gradients_equal) into->gradients_equal = gradients;
     if (updates < into->updates_equal) into->updates_equal = updates;
 }
 
-static void raise_to(double *value, double other) {
-    if (other > *value || isnan(*value)) *value = other;
-}
-
 static double norm_at(struct noise_side side, uint64_t step, uint32_t tensor) {
-    double norm;
-    memcpy(&norm,
-           side.path + (step - 1) * side.layout->update_bytes + side.layout->at_norms +
-               tensor * sizeof norm,
-           sizeof norm);
-    return norm;
+    return norm_of(side.layout, side.path + (step - 1) * side.layout->update_bytes, tensor);
 }
 
 static struct span weights_at(struct noise_side side, uint64_t step) {
@@ -358,13 +364,8 @@ enum status noise_figures_against(struct noise_side a, struct noise_side b,
     into->tensors = layout->tensors;
     into->gradients_equal = into->updates_equal = 0;
     into->total_relative = into->growth[0].grad_norm;
-    for (uint32_t i = 0; i < layout->tensors; i++) {
-        const double apart = noise_relative(norm_at(a, 1, i), norm_at(b, 1, i));
-        into->tensor[i].relative = apart;
-        if (apart <= into->tensor_relative) continue;
-        into->tensor_relative = apart;
-        snprintf(into->tensor_worst, sizeof into->tensor_worst, "%s", layout->tensor_names[i]);
-    }
+    for (uint32_t i = 0; i < layout->tensors; i++)
+        note_tensor(layout, i, noise_relative(norm_at(a, 1, i), norm_at(b, 1, i)), into);
     return STATUS_OK;
 }
 
@@ -381,10 +382,8 @@ enum status noise_perturbed_of(const struct noise_layout *layout, const unsigned
             const size_t place = (size_t)step * layout->tensors + i;
             const struct span x = values_of(&pair, pair.a, layout->at_weights, layout->weight, i);
             const struct span y = values_of(&pair, pair.b, layout->at_weights, layout->weight, i);
-            const double squares = distance_squares(x, y, count_of(&pair, i));
-            out->gradient[place] =
-                noise_relative(norm_of(&pair, pair.a, i), norm_of(&pair, pair.b, i));
-            out->distance[place] = isnan(squares) ? (double)INFINITY : real_sqrt_f64(squares);
+            out->gradient[place] = norms_apart(&pair, i);
+            out->distance[place] = weight_distance(x, y, count_of(&pair, i));
         }
     }
     return STATUS_OK;
