@@ -67,10 +67,6 @@ void experiment_report(struct experiment *e, enum experiment_stage stage, uint32
     e->options->progress(e->options->context, &progress);
 }
 
-int experiment_equal_roots(const struct record *a, const struct record *b) {
-    return memcmp(a->digests[DIGEST_ROOT], b->digests[DIGEST_ROOT], RECORD_DIGEST_BYTES) == 0;
-}
-
 const double experiment_no_loss[2] = {(double)NAN, (double)NAN};
 
 enum status experiment_step_alone(struct experiment *e, const struct alone *alone, struct run *run,
@@ -84,7 +80,7 @@ enum status experiment_step_alone(struct experiment *e, const struct alone *alon
         TRY(run_step(run, &record));
         TRY(experiment_trace_record(&e->output, index, record));
         TRY(experiment_trace_state(&e->output, index, run, step, 0));
-        if (alone->like != NULL && !experiment_equal_roots(record, &alone->like->records[step - 1]))
+        if (alone->like != NULL && !pair_equal_roots(record, &alone->like->records[step - 1]))
             equal = 0;
         if (alone->hybrid != NO_HYBRID)
             hybrid_values_note(&e->hybrids, alone->hybrid, run, record,

@@ -36,7 +36,7 @@ static enum status perturbed_update(struct experiment *e, struct run *perturbed,
         experiment_report(e, STAGE_FLOOR, indices[i], step, experiment_no_loss, (double)NAN);
     }
     const struct record *like = &e->output.image.runs[0].records[step - 1];
-    *equal = *equal && experiment_equal_roots(run_record(e->rerun), like);
+    *equal = *equal && pair_equal_roots(run_record(e->rerun), like);
     struct pair_record pair;
     TRY(pair_measure(e->rerun, perturbed, &e->room, &pair));
     return experiment_trace_pair(&e->output, 1, &pair);

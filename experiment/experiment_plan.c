@@ -184,14 +184,22 @@ static void name_mask(const struct experiment_plan *plan, uint32_t mask, char *b
     bits[plan->factor_count] = '\0';
 }
 
-static enum status add_hybrid(struct experiment_plan *plan, struct arena *arena, uint32_t mask) {
+/* Adds the hybrid of `mask`, or, from 1 on, replicate number `replicate` of it. */
+static enum status add_hybrid(struct experiment_plan *plan, struct arena *arena, uint32_t mask,
+                              uint32_t replicate) {
     struct planned_run run = plan->runs[0];
-    run.kind = PLANNED_HYBRID;
-    run.mask = mask;
     char bits[CAUSE_COUNT + 1];
+    run.kind = replicate == 0 ? PLANNED_HYBRID : PLANNED_REPLICATE;
+    run.mask = mask;
+    run.replicate = replicate;
     name_mask(plan, mask, bits);
-    snprintf(run.id, sizeof run.id, "hybrid-%s", bits);
     experiment_swap_mask(plan, &run.config, &plan->runs[1].config, mask);
+    if (replicate == 0) {
+        snprintf(run.id, sizeof run.id, "hybrid-%s", bits);
+    } else {
+        snprintf(run.id, sizeof run.id, "hybrid-%s-%02u", bits, replicate);
+        draw_order(plan, &run.config);
+    }
     return add_run(plan, arena, &run);
 }
 
@@ -213,7 +221,7 @@ static enum status add_hybrids(struct experiment_plan *plan, struct arena *arena
         hybrid->same = find_same(plan, i);
         hybrid->run = plan->run_count;
         plan->shared += hybrid->same != i;
-        if (hybrid->same == i) TRY(add_hybrid(plan, arena, hybrid->mask));
+        if (hybrid->same == i) TRY(add_hybrid(plan, arena, hybrid->mask, 0));
     }
     const struct config *full = &plan->runs[plan->run_count - 1].config;
     if (memcmp(full, &plan->runs[1].config, sizeof *full) != 0)
@@ -284,18 +292,8 @@ static enum status add_projection(struct experiment_plan *plan, struct arena *ar
     const uint32_t full = (1u << plan->factor_count) - 1;
     plan->first_projection = plan->run_count;
     for (uint32_t mask = 1; plan->projection_runs > 0 && mask < full; mask++)
-        for (uint32_t i = 1; i <= plan->projection_runs; i++) {
-            struct planned_run run = plan->runs[0];
-            char bits[CAUSE_COUNT + 1];
-            run.kind = PLANNED_REPLICATE;
-            run.mask = mask;
-            run.replicate = i;
-            name_mask(plan, mask, bits);
-            snprintf(run.id, sizeof run.id, "hybrid-%s-%02u", bits, i);
-            experiment_swap_mask(plan, &run.config, &plan->runs[1].config, mask);
-            draw_order(plan, &run.config);
-            TRY(add_run(plan, arena, &run));
-        }
+        for (uint32_t i = 1; i <= plan->projection_runs; i++)
+            TRY(add_hybrid(plan, arena, mask, i));
     return STATUS_OK;
 }
 

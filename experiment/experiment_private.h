@@ -62,7 +62,6 @@ TWINSTEP_MUST_USE enum status experiment_open_planned(struct experiment *e, uint
 TWINSTEP_MUST_USE enum status experiment_check_interrupt(const struct experiment *e);
 void experiment_report(struct experiment *e, enum experiment_stage stage, uint32_t run,
                        uint64_t step, const double loss[2], double share);
-int experiment_equal_roots(const struct record *a, const struct record *b);
 
 /* Trains one run alone from alone->first to the end. *out_equal (may be NULL) says whether all its
  * roots equal those of alone->like. */

@@ -81,8 +81,7 @@ void hybrid_values_baseline(struct hybrid_values *hybrids, const struct run *bas
 void hybrid_values_note(struct hybrid_values *hybrids, uint32_t hybrid, const struct run *run,
                         const struct record *record, const struct record *like) {
     const uint32_t m = mark_at(hybrids, record->step);
-    if (hybrids->first[hybrid] == 0.0 &&
-        memcmp(record->digests[DIGEST_ROOT], like->digests[DIGEST_ROOT], RECORD_DIGEST_BYTES) != 0)
+    if (hybrids->first[hybrid] == 0.0 && !pair_equal_roots(record, like))
         hybrids->first[hybrid] = (double)record->step;
     if (m == hybrids->marks) return;
     const size_t cell = (size_t)m * hybrids->count + hybrid;

@@ -8,6 +8,7 @@
 
 #include "determinism/chain.h"
 #include "experiment/locate/locate_private.h"
+#include "experiment/pair.h"
 #include "scenarios/scenario.h"
 #include "trainer/snapshot.h"
 #include "trainer/watch_run.h"
@@ -56,10 +57,6 @@ static const uint8_t *root_of(const struct record *record) {
     return record->digests[DIGEST_ROOT];
 }
 
-static int equal_roots(const struct record *a, const struct record *b) {
-    return memcmp(root_of(a), root_of(b), DIGEST_BYTES) == 0;
-}
-
 /* Trains both side by side up to the first update whose roots differ. */
 static enum status train_together(struct locating *l) {
     struct locate_result *out = l->out;
@@ -73,15 +70,15 @@ static enum status train_together(struct locating *l) {
             out->trained[s]++;
         }
         out->comparisons++;
-        if (!equal_roots(records[0], records[1])) out->update = k;
+        if (!pair_equal_roots(records[0], records[1])) out->update = k;
     }
     return STATUS_OK;
 }
 
 static enum status equal_at(void *context, uint64_t update, int *out_equal) {
     const struct locate_request *request = (const struct locate_request *)context;
-    *out_equal = equal_roots(&request->sides[0].recorded->records[update - 1],
-                             &request->sides[1].recorded->records[update - 1]);
+    *out_equal = pair_equal_roots(&request->sides[0].recorded->records[update - 1],
+                                  &request->sides[1].recorded->records[update - 1]);
     return STATUS_OK;
 }
 
@@ -109,7 +106,7 @@ static enum status reach(struct locating *l, int which) {
         const struct record *record;
         TRY(step(l, which, &record));
         l->out->trained[which]++;
-        if (!equal_roots(record, &asked->recorded->records[k - 1]))
+        if (!pair_equal_roots(record, &asked->recorded->records[k - 1]))
             return undecide(l, "does not train as it was recorded (twinstep replay says more)",
                             asked->name, k);
     }

@@ -110,14 +110,11 @@ static void add_element(struct comparing *comparing, const struct locate_piece *
                         size_t column, uint64_t a, uint64_t b) {
     struct locate_element *out = comparing->out;
     const enum watch_kind kind = comparing->a->view.kind;
-    struct locate_position *position =
+    struct signature_position *position =
         out->positions == 0 ? NULL : &out->by_position[piece->positions[row]];
     const double x = locate_value(kind, a), y = locate_value(kind, b);
     out->elements++;
-    if (position != NULL) {
-        position->elements++;
-        position->squares += x * x;
-    }
+    if (position != NULL) position->squares += x * x;
     if (a == b) return;
     const int64_t ulp = ulp_of(kind, out->grid, a, b);
     if (position != NULL) {

@@ -6,6 +6,7 @@
 #define TWINSTEP_EXPERIMENT_LOCATE_LOCATE_CAPTURE_H
 
 #include "experiment/locate/locate_cells.h"
+#include "experiment/locate/signature.h"
 
 /* The elements of one cell. */
 struct locate_piece {
@@ -36,13 +37,6 @@ TWINSTEP_MUST_USE enum status locate_capture_see(struct locate_capture *capture,
                                                  const struct watch_view *view,
                                                  const struct watch_cell *cell, uint32_t level);
 
-/* How far apart two captures are at one position, summed over columns and sequences. */
-struct locate_position {
-    uint64_t elements, differing;
-    double squares;  /* sum of squares of A's values */
-    double distance; /* sum of (a - b)^2 */
-};
-
 struct locate_element {
     /* The first element that differs, in the order sample, side, position, row, column. */
     uint32_t sample, side, position, row;
@@ -54,8 +48,8 @@ struct locate_element {
     /* Over all elements that both sides have. */
     uint64_t elements, differing;
     int64_t ulp_most;
-    uint32_t positions; /* number of positions; 0: the tensor has none */
-    struct locate_position *by_position;
+    uint32_t positions;                     /* number of positions; 0: the tensor has none */
+    struct signature_position *by_position; /* (positions) over columns and sequences */
 };
 
 /* Compares two captures of one tensor. STATUS_INTERNAL: nothing differs, although the digests did.

@@ -79,20 +79,6 @@ static uint64_t longest_sum(const struct run *run) {
     return terms;
 }
 
-static enum status read_positions(struct locating *l, struct signature_input *input) {
-    const struct locate_element *element = &l->out->element;
-    struct signature_position *positions;
-    if (!l->out->value || element->positions == 0) return STATUS_OK;
-    TRY(arena_take(l->arena, element->positions, sizeof *positions, "positions", &positions));
-    for (uint32_t p = 0; p < element->positions; p++)
-        positions[p] = (struct signature_position){element->by_position[p].differing,
-                                                   element->by_position[p].squares,
-                                                   element->by_position[p].distance};
-    input->positions = positions;
-    input->position_count = element->positions;
-    return STATUS_OK;
-}
-
 static int is_rotary(const struct locate_key *key) {
     const int forward = key->stage == WATCH_PHASE + (int)PHASE_FORWARD;
     return key->op.label == LABEL_ROTARY_TABLE || (forward && key->op.label == LABEL_ROTARY);
@@ -123,7 +109,8 @@ enum status locate_recognise(struct locating *l) {
     input.backward_first = key->stage == WATCH_PHASE + (int)PHASE_BACKWARD;
     input.rotary_first = is_rotary(key);
     read_cells(l, &input);
-    TRY(read_positions(l, &input));
+    input.positions = l->out->element.by_position;
+    input.position_count = l->out->element.positions;
     const struct run *grouped = a; /* the side that tells two groups apart, if one does */
     if (run_table(l->sides[1].run)->groups > run_table(a)->groups) grouped = l->sides[1].run;
     input.groups = run_table(grouped)->groups;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copies gradients and weights of one run and sums those of the other against them. Sums are those
  * of trainer/distance.h. A tensor that only one run has stays unmeasured. */
-#include "experiment/locate/signature_gather.h"
+#include "experiment/locate/locate_private.h"
 
 #include <string.h>
 
