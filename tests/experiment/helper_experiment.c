@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Experiments for tests. */
+ * Writes a scenario into the test's folder, runs its experiment with a second process of its own,
+ * and reads the trace back. Any error fails the running test. */
 #include "tests/experiment/helper_experiment.h"
 #include "trainer/schema_classes.h"
 

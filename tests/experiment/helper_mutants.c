@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Trains both arms side by side, update by update, and asks every gate. */
+ * Trains both arms side by side, update by update, and asks every gate about the same trainings.
+ * Orders of sums come from addressed streams, so that the counts are the same everywhere. */
 #include "tests/experiment/helper_mutants.h"
 
 #include <math.h>
@@ -100,7 +101,7 @@ static void overrides_add(struct overrides *all, const char *texts) {
     }
 }
 
-/* 0: refused. `last` overrides everything but the mutant itself. */
+/* Returns 0 where the mutant is refused. `last` overrides everything but the mutant itself. */
 static int arms_read(const struct mutant *mutant, enum setting setting, const char *last,
                      struct arms *out) {
     static struct overrides all;
@@ -138,7 +139,7 @@ struct side {
     struct arena arena;
 };
 
-static uint64_t orders; /* drawn so far */
+static uint64_t orders; /* number of orders drawn so far */
 
 static void side_open(struct side *side, const struct config *config) {
     struct config own = *config;
@@ -160,7 +161,7 @@ static void side_close(struct side *side) {
 struct shown {
     double loss[2], norm[2];
     int root_differs;
-    int acts; /* other weights, LR or loss */
+    int acts; /* weights, LR or loss differ */
     double update_cosine, probability, cosine, ratio;
 };
 
@@ -188,7 +189,7 @@ static double logits_cosine(const double *a, const double *b, size_t count) {
     return ab / sqrt(aa * bb);
 }
 
-/* By bits: a skipped update applies none, NaN. */
+/* Compares by bits: a skipped update applies no LR, which is recorded as NaN. */
 static int rates_differ(const struct run *a, const struct run *b) {
     for (uint32_t g = 0; g < a->shape.groups; g++)
         if (memcmp(&a->record.groups[g][GROUP_LR_APPLIED], &b->record.groups[g][GROUP_LR_APPLIED],
@@ -232,7 +233,7 @@ static void show(struct run *a, struct run *b, struct shown *out) {
     };
 }
 
-/* Both arms for `updates` updates; out[k - 1]. */
+/* Trains both arms for `updates` updates; out[k - 1] is what update k shows. */
 static void compare(const struct arms *arms, uint32_t updates, struct shown *out) {
     struct side a, b;
     side_open(&a, &arms->config[0]);
@@ -253,7 +254,8 @@ static double gap(const double *a, const double *b, size_t count) {
     return sqrt(sum);
 }
 
-/* Neuron's R: the target in 16 bit and the source in 16 bit, both against the source in 32 bit. */
+/* The R-ratio of NxD Inference: target and source in 16 bits, both against the source in 32 bits.
+ */
 static void compare_ratio(const struct config *s32, const struct config *s16,
                           const struct config *t16, uint32_t updates, struct shown *out) {
     static double wide_logits[LOGITS], source[LOGITS], target[LOGITS];
@@ -281,7 +283,7 @@ static void compare_ratio(const struct config *s32, const struct config *s16,
 
 /* ---- gates ---- */
 
-/* Values that are the same are inside, whatever they are; else NaN and infinity are outside. */
+/* Equal values are inside, whatever they are; otherwise NaN and infinity are outside. */
 static int outside(double a, double b, double absolute, double relative) {
     if (a == b || (isnan(a) && isnan(b))) return 0;
     return !(fabs(a - b) <= absolute + relative * fabs(b));
@@ -336,7 +338,7 @@ static uint32_t labels_fire(double (*end)[POINTS], size_t count) {
     return p.p <= ALPHA;
 }
 
-/* Bit 0: fires on the weights after update 2; bit 1: after update `last`. */
+/* Bit 0: the gate fires on the weights after update 2; bit 1: on those after update `last`. */
 static uint32_t test_noisy(const struct arms *arms, uint32_t last) {
     size_t count = 0;
     for (uint32_t r = 0; r < 2 * MUTANT_RUNS; r++) {
@@ -392,7 +394,7 @@ void helper_mutant_try(const struct mutant *mutant, enum setting setting, struct
     out->effect = first_effect(shown);
     const uint32_t first = out->effect == 0 ? 1 : out->effect;
     uint32_t ours = (uint32_t)(shown[1].root_differs | shown[first].root_differs << 1);
-    if (out->effect == 0) /* nothing acts: any root that differs, ever, is a false alarm */
+    if (out->effect == 0) /* nothing acts: any root that ever differs is a false alarm */
         ours = shown[MUTANT_UPDATES].root_differs ? 3 : 0;
     if (noisy) {
         assert_true(arms_read(mutant, setting, "", &arms));

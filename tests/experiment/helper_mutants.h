@@ -15,10 +15,10 @@ enum mutant_kind { MUTANT_LR = 0, MUTANT_OTHER, MUTANT_EQUAL, MUTANT_KINDS };
 
 struct mutant {
     enum mutant_kind kind;
-    double factor; /* on the test arm's learning rate */
+    double factor; /* factor of the test arm's learning rate */
     const char *name;
-    const char *shared; /* of both arms: overrides below `common`, parted by ';' */
-    const char *test;   /* of the test arm: sections */
+    const char *shared; /* overrides of both arms below `common`, parted by ';' */
+    const char *test;   /* sections of the test arm */
 };
 
 extern const struct mutant mutant_rows[];
@@ -53,7 +53,7 @@ extern const char *const setting_names[SETTINGS];
 
 enum { MUTANT_UPDATES = 8, MUTANT_RUNS = 8 };
 
-/* Bits by enum gate. */
+/* One bit for each gate. */
 struct mutant_seen {
     uint32_t refused;  /* the setting cannot be combined with the mutant */
     uint32_t effect;   /* first update with other weights, LR or loss; 0: none */

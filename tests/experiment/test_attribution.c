@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Attribution beyond the last distance: other measures add up, causes begin when they act, marks
- * end at the end, a twin bounds what rounding does, and shares of noisy runs carry intervals. */
+ * Checks attribution beyond the last distance: other measures add up, causes begin when they act,
+ * marks end at the end, the perturbed run bounds what rounding does, and shares of noisy runs carry
+ * intervals. */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,7 +31,7 @@ static const struct judged_cause *cause_of(const struct judgement *judgement, co
     return NULL;
 }
 
-/* Warm-up of 4: f(0) ... f(4) are alike, so update 6 is the first with another LR. */
+/* A warm-up of 4: f(0) ... f(4) are alike, so update 6 is the first with another LR. */
 static void verify_when(void **state) {
     (void)state;
     struct bench bench;
@@ -80,8 +81,8 @@ static double value_by_hand(const struct bench *bench, uint32_t causes) {
     return point_distance(ends[0], ends[1], count);
 }
 
-/* The schedules part at update 6, and 4 updates are sure to be shared: hybrids with the schedule's
- * factor go on from those without it, and are worth what they are worth from their own start. */
+/* The schedules part at update 6, and 4 updates are sure to be shared. Hybrids with the schedule's
+ * factor continue from those without it, and their values are what they are from step 0. */
 static void verify_shared_prefix(void **state) {
     (void)state;
     struct bench bench;
@@ -116,7 +117,7 @@ static void verify_shared_prefix(void **state) {
     helper_bench_close(&bench);
 }
 
-/* The second factor is the larger one: everything else follows the order of the causes. */
+/* The second factor is the larger one; everything else follows the order of the causes. */
 static void verify_order(void **state) {
     (void)state;
     struct bench bench;
@@ -161,11 +162,12 @@ static void verify_measures(void **state) {
     assert_true(j->measures[0].whole == b->reals[REAL_LOSS] - a->reals[REAL_LOSS]);
     assert_string_equal(j->measures[1].name, "way");
     assert_true(fabs(j->measures[1].whole - j->total) <= 1e-12 * j->total);
-    assert_true(j->measures[2].whole > 0.0); /* a divergence */
+    assert_true(j->measures[2].whole > 0.0); /* it is a divergence */
     helper_bench_close(&bench);
 }
 
-/* The twin is a run of its own, far closer than the arms; without the key there is none. */
+/* The perturbed run is a run of its own, far closer than the arms; without the key there is none.
+ */
 static void verify_twin(void **state) {
     (void)state;
     struct bench bench;
@@ -187,7 +189,8 @@ static void verify_twin(void **state) {
     helper_bench_close(&bench);
 }
 
-/* Two places to round, one unit in the last place: no cause has done more than rounding does. */
+/* Two places to round differ by one unit in the last place: no cause has done more than rounding
+ * does. */
 static void verify_saturated(void **state) {
     (void)state;
     struct bench bench;
@@ -206,7 +209,8 @@ static void verify_saturated(void **state) {
 #define NOISY                                                                                      \
     COMMON ", task: sft, numerics: {mode: shuffled, order_seed: free}, shuffle: {chunk: 4}}\n"
 
-/* The LR has all of the way; the seed of the noise has none, and its interval says so. */
+/* The LR has all of the projection; the seed of the noise has none of it, and its interval says so.
+ */
 static void verify_way(void **state) {
     (void)state;
     struct bench bench;
@@ -232,7 +236,8 @@ static void verify_way(void **state) {
     helper_bench_close(&bench);
 }
 
-/* A loss that is doubled leaves Adam's weights where they are: the losses of the repeats tell. */
+/* A loss that is doubled leaves Adam's weights where they are: the losses of the repeats tell it.
+ */
 static void verify_losses(void **state) {
     (void)state;
     static const struct {
@@ -254,7 +259,7 @@ static void verify_losses(void **state) {
     }
 }
 
-/* As many repeats as asked for, and none where none are wanted. */
+/* There are as many repeats as asked for, and none where none are wanted. */
 static void verify_replicates(void **state) {
     (void)state;
     static const struct {
@@ -277,8 +282,8 @@ static void verify_replicates(void **state) {
     }
 }
 
-/* A clip that goes to a copy, and weights too coarse for their updates: both are seen, and neither
- * in the arm that has it not, gradients in fp8 included. */
+/* A clip that goes to a copy, and weights too coarse for their updates, are both seen, and neither
+ * is seen in the arm that does not have it, gradients in fp8 included. */
 static void verify_notes(void **state) {
     (void)state;
     struct bench bench;

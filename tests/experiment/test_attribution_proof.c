@@ -97,7 +97,7 @@ static int has_cause(const struct trial *trial, enum cause cause, uint32_t cause
     return (int)(causes >> cause & 1u);
 }
 
-/* `acts` acting causes and as many idle ones as there are places and other causes. */
+/* Draws `acts` acting causes and as many idle ones as there are places and other causes. */
 static void draw_trial(struct trial *trial, uint32_t acts, uint32_t places, uint32_t idle_kinds) {
     memset(trial, 0, sizeof *trial);
     uint32_t causes = 0;
@@ -162,7 +162,7 @@ static struct config mixed(const struct bench *bench, const struct trial *trial,
     return hybrid;
 }
 
-/* Mean over all orders of entry of what each acting cause adds. */
+/* The mean over all orders of entry of what each acting cause adds. */
 static void share_out(const struct trial *trial, const double *worth, double *out) {
     static const uint32_t orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
                                           {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
@@ -179,7 +179,7 @@ static void share_out(const struct trial *trial, const double *worth, double *ou
     }
 }
 
-/* Distance of every hybrid from the baseline, trained once. */
+/* Trains every hybrid once and measures its distance from the baseline. */
 static void true_values(const struct bench *bench, const struct trial *trial, double *out) {
     static double start[POINTS], end[POINTS];
     double worth[8] = {0.0};
@@ -191,8 +191,8 @@ static void true_values(const struct bench *bench, const struct trial *trial, do
     share_out(trial, worth, out);
 }
 
-/* Way of every hybrid's mean end point along that of the test arm's: two halves of the runs, so
- * that no run is multiplied with itself. */
+/* Measures the projection of every hybrid's mean end point on that of the test arm, with two halves
+ * of the runs, so that no run is multiplied with itself. */
 static void true_ways(const struct bench *bench, const struct trial *trial, double *out) {
     static double mean[8][2][POINTS], end[POINTS];
     const uint32_t all = (1u << trial->acting_count) - 1;
@@ -293,7 +293,7 @@ static void run_trial(struct bench *bench, const struct trial *trial, const char
     helper_bench_run(bench);
 }
 
-/* `share` percent of all scenarios with `places` factors. */
+/* Tries `share` percent of all scenarios, each with `places` factors. */
 static struct count prove(const char *what, uint32_t share, uint32_t places) {
     struct count count = {.scenarios = 0};
     const uint32_t trials = wanted(share);
@@ -385,7 +385,7 @@ static uint32_t count_named(const char *common, uint32_t trials, uint32_t places
     return named;
 }
 
-/* Arms that differ in nothing that acts. */
+/* Arms that differ in nothing that acts get no cause. */
 static void verify_nothing_acts(void **state) {
     (void)state;
     draws = 3u << 20;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Hybrids that go on from others: in whole experiments every root that a hybrid leaves, and every
- * value that is shared out, is that of the hybrid trained here from step 0; and as few updates are
- * trained as the branches allow. */
+ * Checks hybrids that continue from others: in whole experiments every root that a hybrid leaves,
+ * and every value that is shared out, is that of the hybrid trained here from step 0; and no more
+ * updates are trained than the branches require. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -29,7 +29,7 @@
 #define LATE "schedule: {total: 30}"
 #define FREE "numerics: {mode: shuffled, order_seed: free}, shuffle: {chunk: 4}, "
 
-/* saved: updates that no hybrid trains. slots: states held at once. */
+/* `saved`: updates that no hybrid trains. `slots`: states held at once. */
 static const struct experiment_case {
     const char *name, *text;
     uint32_t factors, slots;
@@ -64,7 +64,7 @@ static const struct experiment_case {
      2, 0, 0},
 };
 
-/* A hybrid from step 0. */
+/* Trains a hybrid from step 0. */
 struct training {
     unsigned char root[STEPS][DIGEST_BYTES];
     double loss[STEPS];
@@ -93,7 +93,7 @@ static void train(const struct config *config, struct arena *arena, struct train
     run_close(&run);
 }
 
-/* Rows of the file that are of this hybrid; all of them must have its roots. */
+/* Checks the rows of the file that belong to this hybrid; all of them must have its roots. */
 static uint64_t check_roots(const struct trace_run *run, const struct training *training) {
     assert_true(run->updates > 0);
     assert_int_equal(run->records[run->updates - 1].step, STEPS);
@@ -129,7 +129,7 @@ static void check_values(const struct trace_image *image, uint32_t hybrid, uint3
     }
 }
 
-/* Updates that the hybrids between none and all were trained for. */
+/* Counts the updates that the hybrids between none and all were trained for. */
 static uint64_t check_mixtures(struct bench *bench, const struct experiment_plan *plan) {
     struct training baseline, hybrid;
     struct trace_image *image;
@@ -192,8 +192,8 @@ static void corroborate_from_step_0(void **state) {
     }
 }
 
-/* Factors 0 and 3 begin later, the last one latest. What is determined like another is not trained:
- * its children go on from that one, from the test arm none do. */
+/* Factors 0 and 3 begin later, the last one latest. What is determined like another hybrid is not
+ * trained: its children continue from that one, and none continue from the test arm. */
 static void verify_stand_ins(void **state) {
     (void)state;
     enum { LATE_ONE = 1, PLAIN = 2, BOTH = 3, LATEST = 8, ALL = 15 };

@@ -87,7 +87,7 @@ static uint32_t experiments(void) {
     return text == NULL ? EXPERIMENTS : (uint32_t)strtoul(text, NULL, 10);
 }
 
-/* p of the verdict's test on runs 0 ... RUNS - 1 against RUNS ... 2 RUNS - 1. */
+/* The p of the verdict's test on runs 0 ... RUNS - 1 against RUNS ... 2 RUNS - 1. */
 static double test_labels(const struct subject *subject) {
     double distances[2 * RUNS * (2 * RUNS - 1) / 2];
     struct statistics_p p;
@@ -106,7 +106,7 @@ static void print_share(const char *what, uint32_t hits, uint32_t trials) {
                   100.0 * interval.low, 100.0 * interval.high);
 }
 
-/* Four standard errors around the nominal share. */
+/* Four standard errors around the nominal share are allowed. */
 static void check_share(uint32_t hits, uint32_t trials, double nominal) {
     const double error = sqrt(nominal * (1.0 - nominal) / trials);
     const double share = (double)hits / trials;
@@ -182,7 +182,7 @@ static double normal_draw(uint32_t trial, uint32_t run) {
     return normal_quantile(stream_uniform(philox_draw(at, SEED).word[0]));
 }
 
-/* The model of determinism/power.h with more trials than a verdict can afford. */
+/* Simulates the model of determinism/power.h with more trials than a verdict can afford. */
 static void verify_power(void **state) {
     (void)state;
     const uint32_t trials = experiments();

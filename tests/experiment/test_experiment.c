@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Whole experiments: identical, one factor, three factors, noise; interrupted ones; and that the
- * verdict read back from the file is the one that was printed. Values of hybrids are trained again
- * by hand, shares computed again from them. */
+ * Runs whole experiments: identical arms, one factor, three factors, noise, and interrupted ones;
+ * and checks that the verdict read back from the file is the one that was printed. Values of
+ * hybrids are trained again by hand, and shares are computed again from them. */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -121,7 +121,7 @@ static void verify_one_factor(void **state) {
 
 static const enum cause three_causes[] = {CAUSE_SCHEDULE, CAUSE_OPTIMIZER, CAUSE_DTYPE};
 
-/* Parameters of one configuration at the end. */
+/* Trains one configuration and returns its parameters at the end. */
 static double *train_end(struct bench *bench, const struct config *config, size_t *out_count) {
     struct dataset dataset;
     struct run run;
@@ -137,8 +137,8 @@ static double *train_end(struct bench *bench, const struct config *config, size_
     return end;
 }
 
-/* v(S) by bits of three_causes, each trained here, and how far S goes along the way to all of them.
- */
+/* Values v(S) by bits of three_causes, each trained here, and the projection of S on the line from
+ * the baseline to all of them. */
 static void values_by_hand(struct bench *bench, double values[8], double along[8]) {
     double *ends[8];
     size_t count;
@@ -160,7 +160,7 @@ static void values_by_hand(struct bench *bench, double values[8], double along[8
     }
 }
 
-/* The trace's masks are of factors, ours of three_causes. */
+/* Translates a mask: the trace's are of factors, these of three_causes. */
 static uint32_t trace_mask(const struct judgement *judgement, uint32_t mask) {
     uint32_t out = 0;
     for (uint32_t i = 0; i < 3; i++)
@@ -175,7 +175,7 @@ static uint32_t trace_mask(const struct judgement *judgement, uint32_t mask) {
     return out;
 }
 
-/* Shapley value of player i among three: 1/3, 1/6, 1/6, 1/3 of its four marginal gains. */
+/* The Shapley value of player i among three: 1/3, 1/6, 1/6, 1/3 of its four marginal gains. */
 static double shapley_by_hand(const double values[8], uint32_t i) {
     uint32_t me = 1u << i, x = 1u << (i + 1) % 3, y = 1u << (i + 2) % 3;
     return (values[me] - values[0]) / 3 + (values[me | x] - values[x]) / 6 +
@@ -239,7 +239,7 @@ static void verify_three_factors(void **state) {
 static const enum cause six_causes[] = {CAUSE_SCHEDULE,   CAUSE_OPTIMIZER, CAUSE_DTYPE,
                                         CAUSE_DATA_ORDER, CAUSE_INIT,      CAUSE_OBJECTIVE};
 
-/* The mean over the trace's own orders, each hybrid that they need trained here. */
+/* The mean over the trace's own orders, for which each hybrid that they need is trained here. */
 static void values_of_orders(struct bench *bench, const struct trace_image *image,
                              double values[6]) {
     const struct trace_array *orders = trace_array_of(image, "attribution/order");
@@ -359,8 +359,8 @@ static void verify_noise_is_inside(void **state) {
     helper_bench_close(&bench);
 }
 
-/* Two arms that race alike: 1 if they were inside the floor, or equal where no thread met another.
- */
+/* Trains two arms that race alike. Returns 1 if they were inside the floor, or equal where no
+ * thread met another. */
 static int is_racing_inside(void) {
     struct bench bench;
     helper_bench_open(&bench, 2,
@@ -378,7 +378,7 @@ static int is_racing_inside(void) {
     return inside || equal;
 }
 
-/* One experiment in a hundred may be outside by chance: three in a row may not. */
+/* One experiment in a hundred may be outside by chance; three in a row may not. */
 static void verify_racing_is_noise(void **state) {
     (void)state;
     for (int i = 0; i < 3; i++)
@@ -386,7 +386,7 @@ static void verify_racing_is_noise(void **state) {
     fail_msg("racing arms are told apart three times");
 }
 
-/* The same noise, and a real difference on top of it. */
+/* The same noise with a real difference on top of it. */
 static void verify_signal_is_outside(void **state) {
     (void)state;
     struct bench bench;
@@ -405,7 +405,7 @@ static void verify_signal_is_outside(void **state) {
 
 /* ---- interruptions, refusals, bytes ---- */
 
-/* Stops after each progress event in turn: PATH.part stays, is readable and decides nothing. */
+/* Stops after each progress event in turn: PATH.part stays, is readable, and decides nothing. */
 static void verify_interrupted_leaves_part(void **state) {
     (void)state;
     for (uint64_t stop = 1;; stop++) {

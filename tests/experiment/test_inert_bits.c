@@ -76,7 +76,7 @@ static void outcome_of(const struct config *config, struct helper_outcome *out) 
     arena_close(&arena);
 }
 
-/* The first part of the outcome that the value moves; NULL. */
+/* The first part of the outcome that the value moves; NULL: none. */
 static const char *gap_of(const char *key, const char *value, const char *words, int inert) {
     static struct config config, plain;
     struct helper_outcome before, after;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * How long two configurations are one training: for every kind of difference that begins later, two
- * runs trained from step 0 are equal, state by state, through the updates that are called silent,
- * and differ after the next one; a run that goes on from the other's state there is, root by root,
- * the one that began at step 0, and one that goes on one update later is not. */
+ * Checks for how long two configurations are one training. For every kind of difference that begins
+ * later, two runs trained from step 0 are equal, state by state, through the updates that are
+ * called inert, and differ after the next one. A run that continues from the other's state there
+ * has, root by root, what it has from step 0, and one that continues one update later has not. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -17,7 +17,7 @@
 #include "tests/trainer/helper_train.h"
 
 #define STEPS 9
-#define SAMPLES 18 /* of batches of 4: four full ones and a rest of 2 */
+#define SAMPLES 18 /* in batches of 4: four full ones and a rest of 2 */
 
 #define SMALL                                                                                      \
     "batch: {size: 4, micro: 2%s}, model: {layers: 1, hidden: 16, heads: 2, mlp: 20, vocab: 31}, " \
@@ -229,7 +229,7 @@ static int equal_states(const struct run *a, const struct run *b) {
     return a->layout.bytes == b->layout.bytes && memcmp(a->state, b->state, a->layout.bytes) == 0;
 }
 
-/* Both from step 0: the first update after which they differ; STEPS + 1: none. */
+/* Trains both from step 0 and returns the first update after which they differ; STEPS + 1: none. */
 static uint64_t first_apart(const struct twins *twins, unsigned char roots[STEPS][DIGEST_BYTES]) {
     struct run runs[2];
     uint64_t apart = STEPS + 1;
@@ -246,7 +246,7 @@ static uint64_t first_apart(const struct twins *twins, unsigned char roots[STEPS
     return apart;
 }
 
-/* Whether the second one, going on from the first one's state after `from` updates, comes to these
+/* Whether the second run, continuing from the first one's state after `from` updates, has these
  * roots. */
 static int goes_on(const struct twins *twins, uint64_t from,
                    unsigned char roots[STEPS][DIGEST_BYTES]) {
@@ -284,7 +284,7 @@ static void corroborate_training(void **state) {
     }
 }
 
-/* Nothing differs: all updates, and never more than are asked for. Either way round. */
+/* Nothing differs: all updates are certain, never more than are asked for, either way round. */
 static void verify_bounds(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {

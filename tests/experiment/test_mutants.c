@@ -21,7 +21,7 @@ enum { NULLS = 400, MUTANTS_MAX = 160 };
 static struct mutant_seen seen[MUTANTS_MAX][SETTINGS];
 static uint32_t null_alarms[SETTINGS][GATES], nulls;
 
-/* Updates at which a gate that fires is one that sees the mutant. */
+/* Updates at which a gate that fires counts as seeing the mutant. */
 static uint32_t fired(const struct mutant_seen *at, int from_start) {
     return from_start ? at->start : at->in_force;
 }
@@ -73,7 +73,7 @@ static uint32_t alarms_of(enum gate gate, int from_start, int noisy, uint32_t *o
     return alarms;
 }
 
-/* Row `gate` == GATES: how many there are. */
+/* In row `gate` == GATES stands how many there are. */
 static void print_row(int gate, int from_start) {
     const int whole = gate == GATES;
     const enum gate at = whole ? GATE_OURS : (enum gate)gate;
@@ -109,7 +109,7 @@ static void print_table(int from_start) {
         print_row(g, from_start);
 }
 
-/* Gates by their place in the table, one digit each; '.' where it does not fire. */
+/* Prints gates by their place in the table, one digit each; '.' where one does not fire. */
 static void print_mutant(size_t row) {
     static const char *const kinds[MUTANT_KINDS] = {"LR/order", "other", "equal"};
     print_message("| %s | %s |", kinds[mutant_rows[row].kind], mutant_rows[row].name);
@@ -151,7 +151,7 @@ static void verify_counts(void **state) {
     assert_true(all >= 20);
 }
 
-/* Exact: every mutant that acts is seen, no other. Every baseline repeats. */
+/* Under exact settings every mutant that acts is seen, and no other; and every baseline repeats. */
 static void verify_exact(void **state) {
     (void)state;
     for (int s = 0; s < SETTING_SHUFFLED; s++)
@@ -165,7 +165,7 @@ static void verify_exact(void **state) {
             assert_true(seen[i][s].refused || seen[i][s].steady);
 }
 
-/* What is meant to be equal is, and nothing meant to act is idle where it is meant. */
+/* What is meant to be equal is, and nothing that is meant to act is idle where it should act. */
 static void verify_kinds(void **state) {
     (void)state;
     for (size_t i = 0; i < mutant_count; i++) {

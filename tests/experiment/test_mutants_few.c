@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: repro short
- * A slice of the mutation score (tests/experiment/test_mutants.c): twelve mutants under one exact
- * setting, one under noise, with what is known about each. */
+ * Runs a slice of the mutation score (tests/experiment/test_mutants.c): twelve mutants under one
+ * exact setting and one under noise, each with what is known about it. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -35,7 +35,7 @@ struct setting {
 
 enum { PRIMARY = 1, F32 = 7 };
 
-/* The primary one stands in the catalogue (h17-order-and-kernel, h17-kernel-only). */
+/* The primary setting stands in the catalogue (h17-order-and-kernel, h17-kernel-only). */
 static const struct setting settings[] = {
     {BF16, "1e-5"},
     {BF16, "2e-5"},
@@ -142,7 +142,7 @@ static uint32_t seeds_wanted(void) {
     return seeds;
 }
 
-/* A residue of exactly 0 makes a ratio without end. */
+/* A residue of exactly 0 makes a ratio without bound. */
 static double finite_or_more(double ratio) {
     return ratio > 1e100 ? (double)INFINITY : ratio;
 }

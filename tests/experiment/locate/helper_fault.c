@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Draws, plants, looks, scores. */
+ * Draws a fault, plants it in one of two equal trainings, has the difference located, and scores
+ * what was found. Trainings and faults come from addressed streams, by number. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -24,8 +25,8 @@ enum { UPDATES = 3, EVENTS_MOST = 4096, KINDS = 9 };
 #define TINY "layers: 3, hidden: 16, heads: 4, kv_heads: 2, mlp: 20, vocab: 19"
 #define DROPS ", dropout: {embedding: 0.1, attention: 0.2, residual: 0.3}"
 
-/* Trainings that faults are planted in; and the other arm's layout where bits allow one: keys that
- * move no bit of a training. */
+/* The trainings in which faults are planted, and the layout of the other arm where bits allow
+ * another one: keys that move no bit of a training. */
 static const struct kind {
     const char *common, *other;
     int split; /* into other micro-batches */
@@ -48,7 +49,7 @@ static const struct kind {
     {MODEL "model: {" TINY "}, batch: {size: 4", ", micro: 2, pad: 1", 1},
 };
 
-/* Where a fault is; and, once planted, what was there before and after. */
+/* Where a fault is and, once it is planted, what was there before and after. */
 struct label {
     uint64_t update;
     uint32_t event, cell, row; /* in the disturbed training's own order */
@@ -69,7 +70,7 @@ struct injector {
     uint32_t event;
 };
 
-/* The first view of an update. */
+/* Draws from the first view of an update. */
 static int begins(const struct watch_view *view) {
     return view->stage == WATCH_PHASE + (int)PHASE_FETCH && view->micro == 1 &&
            view->tensor.label == LABEL_TOKENS;
@@ -91,7 +92,8 @@ static void change_words(const struct label *label, enum watch_kind kind, void *
     }
 }
 
-/* One or 37 steps of the dtype's grid, or the sign. f32 grids are cut off on the right. */
+/* Moves a value by one or 37 steps of its dtype's grid, or turns its sign. f32 grids are cut off on
+ * the right. */
 static void change_real(const struct label *label, enum dtype dtype, void *at) {
     const int64_t steps[FAULT_CHANGES] = {1, -1, 37, 0};
     if (dtype == DTYPE_F64) {
@@ -144,7 +146,7 @@ static void inject(void *context, const struct watch_view *view) {
     injector->event++;
 }
 
-/* What there is to disturb in one update. */
+/* Lists what can be disturbed in one update. */
 struct seen {
     enum fault_class class_;
     uint32_t event, cells;
@@ -167,8 +169,8 @@ static uint32_t draw(struct surveyor *surveyor, uint32_t bound) {
     return (uint32_t)(((uint64_t)philox_draw(counter, surveyor->seed).word[0] * bound) >> 32);
 }
 
-/* FAULT_CLASSES: none. A logged number, a counter and what only a record holds disturb no training;
- * an LR that `schedule` sets acts in the next update, where it is applied. */
+/* The class of a view; FAULT_CLASSES: none. A logged number, a counter and what only a record holds
+ * disturb no training; an LR that `schedule` sets acts in the next update, where it is applied. */
 static enum fault_class class_of(const struct watch_view *view) {
     if (view->kind == WATCH_MASK || outside(view)) return FAULT_CLASSES;
     if (view->kind == WATCH_WORDS)
@@ -188,7 +190,7 @@ static enum fault_class class_of(const struct watch_view *view) {
     }
 }
 
-/* Keeps one view of the class, each with equal chance, and one element of it. */
+/* Keeps one view of the class, each with equal chance, and one of its elements. */
 static void survey(void *context, const struct watch_view *view) {
     struct surveyor *surveyor = (struct surveyor *)context;
     if (outside(view)) return;
@@ -232,7 +234,7 @@ static void train(const struct config *config, struct watch *watch, struct diges
     arena_close(&arena);
 }
 
-/* Samples of both tasks, as long as the faults are looked for. */
+/* Writes samples of both tasks, which are there as long as faults are looked for. */
 struct files {
     char pairs[HELPER_PATH_SIZE], text[HELPER_PATH_SIZE];
 };
@@ -244,7 +246,7 @@ static void configure(const struct files *files, uint32_t kind, int other, struc
                   layouts ? "}" : ""); /* list `batch` is open */
 }
 
-/* A label of the class in this kind of training; 0: it has nothing of the class. */
+/* Finds a label of the class in this kind of training; 0: it has nothing of the class. */
 static int draw_label(uint64_t seed, uint32_t number, const struct config *config,
                       enum fault_class class_, int split, struct label *out) {
     struct surveyor surveyor = {
@@ -316,7 +318,7 @@ struct trial {
     const struct files *files;
 };
 
-/* 0: the fault was no difference, or there is none of the class in this kind. */
+/* Returns 0 where the fault was no difference, or this kind of training has none of the class. */
 static int try_fault(const struct trial *trial, struct fault_score *by_class,
                      struct fault_score *by_change, struct fault_score *total) {
     struct config configs[2];

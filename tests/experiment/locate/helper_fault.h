@@ -22,13 +22,15 @@ enum fault_class {
 
 enum fault_change { FAULT_UP = 0, FAULT_DOWN, FAULT_SOME, FAULT_SIGN, FAULT_CHANGES };
 
-/* Of one class and of one change; `exact` counts update, phase, micro-batch, layer, op and tensor;
- * `element` those whose element and both values are exact, too. */
+/* The score of one class and one kind of change. `exact` counts faults whose update, phase,
+ * micro-batch, layer, op and tensor are found; `element` those whose element and both values are
+ * found, too. */
 struct fault_score {
     uint32_t faults, found, exact, element, redrawn;
 };
 
-/* Plants and looks for `count` faults, numbers `first` on; prints each that was missed. */
+/* Plants `count` faults, from number `first` on, and looks for them; prints each that was missed.
+ */
 void helper_faults(uint64_t seed, uint32_t first, uint32_t count,
                    struct fault_score by_class[FAULT_CLASSES],
                    struct fault_score by_change[FAULT_CHANGES], struct fault_score *total);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: repro unit
- * A slice of the proof of localisation (test_locate_faults_all.c): planted faults are found to the
- * element by a finder that does not know them. */
+ * Runs a slice of the proof of localisation (test_locate_faults_all.c): planted faults are found to
+ * the element by a finder that does not know them. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Cells and captures on views made by hand: what counts as first, what only one side writes, which
- * element of many comes first, and in which grid ulps are counted. */
+ * Checks cells and captures on views made by hand: what counts as first, what only one side writes,
+ * which element of many comes first, and in which grid ulps are counted. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -16,7 +16,7 @@
 
 enum { WIDTH = 4, TOKENS = 3, ROWS = 16 };
 
-/* Two samples of two sides, three tokens each, at any rows. */
+/* Two samples of two sides with three tokens each, at any rows. */
 struct layout {
     struct batch batch;
     struct sequence sequences[4];
@@ -96,7 +96,7 @@ static void see(struct locate_cells *cells, const struct watch_view *view) {
     assert_int_equal(cells->status, STATUS_OK);
 }
 
-/* Both layouts once more, with the tensor that differs first kept. */
+/* Compares both layouts once more, with the tensor that differs first kept. */
 static void compare(struct sides *sides, struct layout *a, struct layout *b,
                     struct locate_element *out) {
     struct locate_first first;
@@ -210,8 +210,8 @@ static void validate_nan(void **state) {
     arena_close(&sides.arena);
 }
 
-/* Tensors that a side writes, in order: a letter is a tensor, "x3" one that covers 3 samples; an
- * upper-case letter has another value. */
+/* The tensors that a side writes, in order: a letter is a tensor, "x3" one that covers 3 samples,
+ * and an upper-case letter has another value. */
 static void write_all(struct locate_cells *cells, const char *letters) {
     static const char *const names[] = {"a", "b", "c", "d"};
     for (const char *letter = letters; *letter != '\0'; letter++) {

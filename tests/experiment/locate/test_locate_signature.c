@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: repro unit
- * Signatures of real trainings: each cause that has one is named, neighbours that look like it are
- * not, equal pairs never are; and where the first difference of each lies. */
+ * Checks the signatures of real trainings: each cause that has a signature is named, neighbours
+ * that look like it are not, and equal pairs never are; and where the first difference of each
+ * lies. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -24,7 +25,7 @@
 
 enum { UPDATES = 3 };
 
-/* `ratio`: where one belongs to the signature; 0: none does. */
+/* `ratio` is the one that belongs to the signature; 0: none does. */
 static const struct pair {
     const char *name, *common, *a, *b;
     enum signature_kind kind;
@@ -113,7 +114,7 @@ static void replace(char *text, size_t size, const char *word, const char *by) {
     snprintf(at, size - (size_t)(at - text), "%s%s", by, rest);
 }
 
-/* `own` may name a list that `common` names; then it stands alone. */
+/* `own` may name a list that `common` names, too; then it stands alone. */
 static void configure(const struct files *files, const char *common, const char *own,
                       struct config *out) {
     char text[2048];
@@ -170,7 +171,7 @@ static void validate_signatures(void **state) {
     unlink(files.text);
 }
 
-/* Pairs that differ in the order of sums alone, in every kind of sum but dQ: no name. */
+/* Pairs that differ in the order of sums alone get no name, in every kind of sum but dQ. */
 static void verify_noise(void **state) {
     (void)state;
     static const char *const kinds[] = {"forward",   "weight",
@@ -203,7 +204,7 @@ static void verify_noise(void **state) {
     unlink(files.text);
 }
 
-/* A slot of one tensor, in update 2, scaled by hand. */
+/* Scales a slot of one tensor by hand in update 2. */
 struct spoiler {
     struct watch watch;
     const char *parameter, *tensor;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Signatures at their edges: on sums made by hand, each holds up to what rounding can do and not
- * beyond, and what else must hold for it is looked at. */
+ * Holds signatures at their edges: on sums made by hand, each is named up to what rounding can do
+ * and not beyond, and every other condition on it is broken once. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -17,7 +17,7 @@
 
 enum { LAYERS = 4, TENSORS = 2 * LAYERS };
 
-/* q_proj and down_proj of four layers; equal in both runs. Gradients have norm 1, updates 0.001,
+/* q_proj and down_proj of four layers, equal in both runs; gradients have norm 1, updates 0.001,
  * weights 1. */
 struct plan {
     struct signature_tensor tensors[TENSORS];
@@ -30,7 +30,7 @@ static struct signature_sums equal_sums(double norm) {
     return (struct signature_sums){1, square, square, square, 0.0};
 }
 
-/* b = r * a + e, with e at right angles to a. */
+/* Makes b = r * a + e, with e at right angles to a. */
 static struct signature_sums sums_apart(double norm, double r, double e) {
     const double square = norm * norm;
     return (struct signature_sums){1, square, r * r * square + e * e, r * square,
@@ -139,7 +139,7 @@ static void validate_backward(void **state) {
 
 enum trend { TREND_GROWS, TREND_WEAK, TREND_NONE };
 
-/* Position p of a weak trend: p and a jump to and fro that spoils two pairs of five. */
+/* In a weak trend, position p has p and a jump to and fro that spoils two pairs of five. */
 static double distance_at(uint32_t p, enum trend trend) {
     if (trend == TREND_GROWS) return (double)p;
     return trend == TREND_WEAK ? (double)p + (double)(p * 5 % 11) : (double)(p * 7919 % 31);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit threads
- * Noise floor: invariant is bit-equal in every stratum, a plan that cuts sums by shape is not, a
- * drawn order shows where it is drawn and nowhere else; figures of paths that differ by design. */
+ * Checks the noise floor of trainings: invariant is bit-equal in every stratum, a plan that cuts
+ * sums by shape is not, and a drawn order shows where it is drawn and nowhere else. Also figures of
+ * paths that differ by design, and the times of switches. */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -90,7 +91,8 @@ static void verify_invariant(void **state) {
     }
 }
 
-/* A plan that looks at the number of rows is what `invariant` must not have: the table sees it. */
+/* A plan that looks at the number of rows is what `invariant` must not have, and the table sees it.
+ */
 static void verify_broken_plan(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;
@@ -112,7 +114,8 @@ static void verify_broken_plan(void **state) {
     arena_close(&arena);
 }
 
-/* A free seed is another order in another run, not in the same one; kinds say where. */
+/* A free seed means another order in another run but not in the same one; kinds say in which sums.
+ */
 static void verify_shuffled(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;
@@ -134,7 +137,7 @@ static void verify_shuffled(void **state) {
     arena_close(&arena);
 }
 
-/* A run's own rounding error: by the width of its dtype, and none in f64 itself. */
+/* A run's own rounding error goes by the width of its dtype, and f64 has none against itself. */
 static void verify_own_error(void **state) {
     (void)state;
     static const char *const dtypes[] = {"f32", "f16", "bf16"};
@@ -163,7 +166,7 @@ static void verify_own_error(void **state) {
     snprintf(config.init.nudge, sizeof config.init.nudge, "lm_head.weight");
     measure_config(&config, &arena, &table);
     assert_memory_equal(row_of(&table, NOISE_F64)->untestable, "init.nudge moves", 16);
-    /* The start is the measured run's: weights rounded to bf16 that do not move are its own. */
+    /* The start is the measured run's: bf16 weights that do not move are rounded in both. */
     snprintf(config.init.nudge, sizeof config.init.nudge, "%s", CONFIG_NO_NUDGE);
     config.optimizer.lr = 1e-30;
     measure_config(&config, &arena, &table);
@@ -171,8 +174,7 @@ static void verify_own_error(void **state) {
     arena_close(&arena);
 }
 
-/* Exact sums, rounded once: nearer to f64 than either of two drawn orders, which share what they
- * both lack. */
+/* Exact sums that are rounded once are nearer to f64 than either of two drawn orders. */
 static void verify_orders(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;
@@ -215,7 +217,7 @@ static void validate_reasons(void **state) {
     assert_int_equal(config_validate(&config, 1), STATUS_OK);
 }
 
-/* Two tensors of 3 and 1 elements, one site, two updates, f32. */
+/* A form with two tensors of 3 and 1 elements, one site, two updates, in f32. */
 static struct noise_layout small_layout(size_t offset[3]) {
     static const char *tensors[] = {"first", "second"};
     static const char *sites[] = {"place"};
@@ -284,7 +286,8 @@ static void validate_figures(void **state) {
     18 /* at the clock of a run: 8 of each of two updates from inside, 2 around the second */
 #define ROUNDS 6
 
-/* A second passes from look to look in the first run, two in the second, and so on. */
+/* A clock on which a second passes from look to look in the first run, two in the second, and so
+ * on. */
 struct slowing {
     double now;
     uint32_t looks;
@@ -296,8 +299,8 @@ static double tick(void *clock) {
     return slowing->now;
 }
 
-/* Seconds between two looks of each run: rounds go through all switches that can be had, the next
- * round from the next one on. */
+/* The seconds between two looks of each run: rounds go through all switches that can be had, and
+ * the next round begins with the next one. */
 static void expect_paces(const struct noise_switches *all, double pace[][ROUNDS]) {
     double run = 0.0;
     for (uint32_t round = 0; round < ROUNDS; round++)
@@ -339,7 +342,7 @@ static const struct noise_switch *switch_of(const struct noise_switches *all, co
 }
 
 /* An update of 2 micro-batches is looked at 8 times from inside and once after; forward and
- * backward take a look each. Floors as of the modes. */
+ * backward take a look each. Floors are as those of the modes. */
 static void validate_switches(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;
@@ -376,8 +379,8 @@ static void validate_switches(void **state) {
     arena_close(&arena);
 }
 
-/* On a backend: kernels of ours over those of mode invariant, which stands over cuBLAS's as the
- * keys of numerics.determinism do. On the CPU all stand over the first. */
+/* On a backend, kernels of ours stand over those of mode invariant, which stands over cuBLAS's as
+ * the keys of numerics.determinism do. On the CPU all stand over the first. */
 static void validate_switches_over(void **state) {
     (void)state;
     static struct noise_switch list[NOISE_SWITCHES_MAX];
@@ -397,7 +400,8 @@ static void validate_switches_over(void **state) {
     }
 }
 
-/* A backend that cannot be opened has no base, and that is said: no switch is untestable then. */
+/* A backend that cannot be opened has no base; that is an error, and no switch is untestable then.
+ */
 static void validate_switches_refused(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;
@@ -418,7 +422,7 @@ static void validate_switches_refused(void **state) {
     arena_close(&arena);
 }
 
-/* Six layers that double towards layer 0, one of them bit-equal in one of two tensors. */
+/* Six layers' differences double towards layer 0; one layer is bit-equal in one of two tensors. */
 static void validate_parts(void **state) {
     (void)state;
     static const char *names[] = {"model.embed_tokens.weight",

@@ -33,7 +33,7 @@ static const struct noise_ops_row *row_of(const struct ladder *ladder, const cha
     return NULL;
 }
 
-/* All cells of a class but the one of sums over all. */
+/* Counts all cells of a class but those of sums over all. */
 static void expect_class(const struct ladder *ladder, enum noise_ops_class class_of) {
     for (uint32_t i = 0; i < ladder->count; i++) {
         const struct noise_ops_cell *cell = &ladder->rows[i].cells[class_of];
@@ -92,7 +92,7 @@ static const struct noise_ops_row *sized(const struct ladder *ladder, const char
     return NULL;
 }
 
-/* In bf16 few orders show, and those that do begin between the rows looked at: the first one is
+/* In bf16 few orders show, and those that do begin between the rows looked at. The first one is
  * found by bisection, and from there on some do not show. Sums are of f32. */
 static void validate_bf16(void **state) {
     (void)state;
@@ -121,8 +121,8 @@ static void validate_bf16(void **state) {
     arena_close(&ladder.arena);
 }
 
-/* What differs from call to call by itself is told from what the rows move; one thread is no
- * other number of threads. */
+/* What differs from call to call by itself is told from what the rows move; one thread has no other
+ * number. */
 static void validate_threads(void **state) {
     (void)state;
     struct ladder ladder = {.count = 0};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * A/A pairs and the plan made of them, against trainings stepped here and against the definitions:
- * no run in two pairs, a bound above which p is at most alpha, a power that the pairs show; and
- * which floor may be held against which configuration and trace. */
+ * Checks A/A pairs and the plan made of them against trainings stepped here and against the
+ * definitions: no run is in two pairs, p is at most alpha above the bound, the pairs show the
+ * power. Also which floor may be held against which configuration and trace. */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@
 #define UPDATES 3
 #define FLOOR_PAIRS 9
 #define EFFECT_RUN                                                                                 \
-    2000000u /* behind which a plan draws its orders (experiment/noise/noise_plan.c) */
+    2000000u /* beyond which a plan draws its orders (experiment/noise/noise_plan.c) */
 #define TWICE_RUN 3000000u
 
 #define MODEL                                                                                      \
@@ -66,7 +66,7 @@ static double distance_by_hand(const struct run *a, const struct run *b) {
     return sqrt(squares);
 }
 
-/* Pair `pair` of runs first + 2 pair and the next one. */
+/* Trains pair `pair`, of runs first + 2 pair and the next one. */
 static void pair_by_hand(const struct config *a, const struct config *b, uint64_t run,
                          const struct dataset *data, double out[UPDATES][FLOOR_COLUMNS]) {
     struct run runs[2];
@@ -147,7 +147,7 @@ static double median(double *values, size_t count) {
     return count % 2 == 1 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
 }
 
-/* p of a distance: floor pairs at least as far, itself counted. */
+/* The p of a distance: the floor pairs that are at least as far, itself counted. */
 static double p_of(const double *floor, double distance) {
     int at_least = 1;
     for (int i = 0; i < FLOOR_PAIRS; i++)
@@ -227,7 +227,7 @@ static void check_cell(struct planned *p, int column, uint64_t update) {
                 1e-9 * cell->effect);
 }
 
-/* By the definition: fewest runs, then fewest updates, that have the power. */
+/* Finds by the definition the fewest runs, then the fewest updates, that have the power. */
 static void check_runs(const struct noise_plan *plan) {
     size_t least;
     assert_int_equal(statistics_labels_needed(plan->alpha, &least), STATUS_OK);
@@ -270,7 +270,7 @@ static void check_plan(const char *words, double lr_error, double alpha, double 
     arena_close(&p.arena);
 }
 
-/* 5 pairs show a power of one half: 0.5^5 < 0.05. Large, small and hidden errors. */
+/* Five pairs show a power of one half, since 0.5^5 < 0.05; with large, small and hidden errors. */
 static void corroborate_plan(void **state) {
     (void)state;
     check_plan(FREE, 0.5, 0.3, 0.5, 5);
@@ -278,7 +278,7 @@ static void corroborate_plan(void **state) {
     check_plan(FREE, 1e-7, 0.2, 0.5, 5);
 }
 
-/* Asked for what a simulated power may be, but need not: not enough. */
+/* A simulated power that may be as asked for, but need not be, is not enough. */
 static void verify_power_is_a_bound(void **state) {
     (void)state;
     struct planned p;
@@ -371,7 +371,7 @@ struct image_case {
     double (*expected)(const struct trace_image *image);
 };
 
-/* The distance of the arms that a file's pairs are held against. */
+/* The distance of the arms against which a file's pairs are held. */
 static double of_value(const struct trace_image *image) {
     return trace_array_of(image, "attribution/value")->values[1];
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Each stratum's own rules: which configurations it is measured with, which orders it draws, what
- * it compares, what it keeps, and why it cannot be measured; and every figure of two paths, by
- * hand. */
+ * Checks each stratum's own rules: with which configurations it is measured, which orders it draws,
+ * what it compares and keeps, and why it cannot be measured; and checks every figure of two paths
+ * by hand. */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -158,7 +158,7 @@ static void validate_dtypes(void **state) {
 
 struct other {
     uint64_t seeds[8], count;
-    enum status refuses; /* what the process comes to; STATUS_OK: a path */
+    enum status refuses; /* what the process returns; STATUS_OK: a path */
 };
 
 static enum status other_process(void *context, const struct config *config, uint64_t steps,
@@ -196,7 +196,8 @@ static enum status measure(const struct config *config, uint64_t resolved, struc
     return noise_measure(&request, arena, out);
 }
 
-/* Processes draw orders of their own, no two alike; so do instances, and the first one is kept. */
+/* Processes and instances draw orders of their own, no two alike, and the first instance is kept.
+ */
 static void verify_drawn_orders(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;
@@ -235,7 +236,7 @@ static void verify_drawn_orders(void **state) {
     arena_close(&arena);
 }
 
-/* Why there are no figures; another error is the caller's. */
+/* Why there are no figures is said; any other error is the caller's. */
 static void validate_process(void **state) {
     (void)state;
     static const enum status excuses[] = {STATUS_UNTESTABLE, STATUS_UNSUPPORTED};
@@ -271,7 +272,8 @@ static void verify_resolved(void **state) {
     arena_close(&arena);
 }
 
-/* One run of the twin where bits repeat, all where they do not; its envelope adds up. */
+/* The perturbed run is trained once where bits repeat, and as often as asked where they do not; its
+ * envelope adds up. */
 static void verify_twin(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;
@@ -316,7 +318,8 @@ static void validate_no_twin(void **state) {
     arena_close(&arena);
 }
 
-/* Errors are relative to the measured run: bf16 weights that do not move have no way to compare. */
+/* Errors are relative to the measured run: bf16 weights that do not move have nothing to compare.
+ */
 static void validate_own_error(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;
@@ -332,7 +335,7 @@ static void validate_own_error(void **state) {
 
 /* ---- paths ---- */
 
-/* Heads, norms and working weights of a run, update by update. */
+/* Holds heads, norms and working weights of a path against a run, update by update. */
 static void corroborate_path(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;
@@ -373,7 +376,8 @@ static void corroborate_path(void **state) {
     arena_close(&arena);
 }
 
-/* Two tensors of 3 and 1 elements, two sites, three updates, f32; weights begin at 1. */
+/* A form with two tensors of 3 and 1 elements, two sites, three updates, in f32; weights begin at
+ * 1. */
 struct small {
     struct arena arena;
     struct noise_layout layout;
@@ -443,7 +447,7 @@ static void validate_gaps(void **state) {
     assert_true(isinf(noise_relative(inf, 1)) && noise_relative(nan, nan) == 0.0);
 }
 
-/* As an update computes: forward, gradients from the last tensor on, weights, loss. */
+/* Places come as an update computes: forward, gradients from the last tensor on, weights, loss. */
 static void validate_place(void **state) {
     (void)state;
     struct small s;
@@ -474,7 +478,8 @@ static void validate_place(void **state) {
     arena_close(&s.arena);
 }
 
-/* The worse of all comparisons, each at its own first difference; later updates grow only. */
+/* Figures are the worse of all comparisons, each at its own first difference; later updates only
+ * grow. */
 static void validate_worst(void **state) {
     (void)state;
     struct small s;
@@ -508,7 +513,7 @@ static void validate_worst(void **state) {
     assert_string_equal(f->tensor_worst, "first");
     assert_true(f->growth[1].tensor == 0.5 && f->growth[2].tensor == 3.0);
     assert_true(f->growth[1].grad_norm == 0.25 && f->growth[2].grad_norm == 1.0);
-    /* A better one later changes nothing; one that begins earlier is the first. */
+    /* A better comparison later changes nothing; one that differs earlier is the first. */
     memcpy(s.b, s.a, l->bytes);
     put_float(&s, s.b, 3, l->at_gradients, 1.0f + 2 * ulp);
     put_real(&s, s.b, 3, l->at_norms + 8, 2.25);
@@ -523,7 +528,7 @@ static void validate_worst(void **state) {
     arena_close(&s.arena);
 }
 
-/* |a - b| over |a - a0|; not known before a has moved, 0 where nothing differs. */
+/* The share is |a - b| over |a - a0|: unknown before a has moved, 0 where nothing differs. */
 static void validate_share(void **state) {
     (void)state;
     struct small s;
@@ -542,7 +547,7 @@ static void validate_share(void **state) {
     arena_close(&s.arena);
 }
 
-/* Against another dtype: figures of update 1, no bits. */
+/* Against another dtype there are figures of update 1 and no bits. */
 static void validate_against(void **state) {
     (void)state;
     struct small s, other;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Planted faults: each must be found, at the op where it is and nowhere else, by figures that a
- * faultless B, whatever its layout, mode or order of sums, keeps within. */
+ * Plants faults in B. Each must be found at the operation where it is and nowhere else, by figures
+ * that a faultless B keeps within, whatever its layout, mode or order of sums. */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -84,7 +84,7 @@ static void plant_transposed(struct run *b) {
         }
 }
 
-/* A tenth of a typical weight in one element of 12800: next to nothing in a norm. */
+/* Adds a tenth of a typical weight to one element of 12800, which is next to nothing in a norm. */
 static void plant_one_weight(struct run *b) {
     weights_of(b, ROLE_UP, 0)[7 * b->model.C + 3] += 0.03f;
 }
@@ -143,7 +143,7 @@ static int is_expected(const struct planted *fault, const struct parity_componen
     return fault->layer < 0 || row->layer == (uint32_t)fault->layer;
 }
 
-/* Gradients of an op may be outside where its output is. */
+/* Gradients of an operation may be outside where its output is. */
 static void check_rows(const struct planted *fault, const struct parity_components *components) {
     uint32_t found = 0;
     int by_ratio = 0;
@@ -208,7 +208,7 @@ static void validate_rope_element(void **state) {
     close_bench(&bench);
 }
 
-/* A factor that is missing on the whole is named: 1 / (0.1 ln 4 + 1). */
+/* A factor that is missing from everything is named: 1 / (0.1 ln 4 + 1). */
 static void validate_factor(void **state) {
     (void)state;
     struct bench bench;
@@ -229,7 +229,7 @@ static void validate_factor(void **state) {
 
 /* ---- not finite ---- */
 
-/* The row of an id that one of two batches reads. */
+/* Breaks the row of an id that only one of two batches reads. */
 static uint32_t id_of_one_batch(const struct parity *parity) {
     uint8_t seen[2][512] = {{0}};
     const struct dataset *dataset = &parity->dataset;
@@ -249,7 +249,7 @@ static void plant_at_id(const struct bench *bench, enum parity_who who, float va
     weights_of(run, ROLE_EMBEDDING, 0)[id_of_one_batch(&bench->parity) * run->model.C] = value;
 }
 
-/* NaN in one batch of several is beside every median, and still outside. */
+/* A NaN in one batch of several leaves the median as it is, and is still outside. */
 static void require_not_finite(float value) {
     struct bench bench;
     struct parity_components components;
@@ -309,7 +309,7 @@ static void validate_not_finite_in_a(void **state) {
     close_bench(&bench);
 }
 
-/* The same figures twice: measuring leaves nothing behind. */
+/* Measuring twice gives the same figures: it leaves nothing behind. */
 static void verify_measuring_is_pure(void **state) {
     (void)state;
     struct bench bench;
@@ -348,7 +348,7 @@ static void validate_untestable(void **state) {
     close_bench(&bench);
 }
 
-/* The probe of a pair computes the same KL in another way, on the first micro-batch. */
+/* The probe of a pair computes the same KL by another formula, on the first micro-batch. */
 static void corroborate_probe(void **state) {
     (void)state;
     struct bench bench;
@@ -397,7 +397,7 @@ static void verify_invariant_generation(void **state) {
     close_bench(&bench);
 }
 
-/* Terabytes of keys are refused, by the case that would need them. */
+/* A case that would need terabytes of keys is refused. */
 static void validate_memory(void **state) {
     (void)state;
     struct bench bench;
@@ -446,7 +446,8 @@ static void validate_wrong_model(void **state) {
 #define OF_LLAMA(more) "model: {family: llama, " more ", " SIZES "}"
 #define PLAIN_QWEN3 "model: {family: qwen3, " SIZES "}"
 
-/* Faults of one key, in f32: logits and generation both tell, whatever the lines of others say. */
+/* Faults of one key, in f32, are told by logits and by generation, whatever other projects' lines
+ * say. */
 static void verify_faults_of_keys(void **state) {
     (void)state;
     static const char *const keys[][2] = {
@@ -477,7 +478,7 @@ static void verify_faults_of_keys(void **state) {
     assert_true(unseen > 0); /* by the line of 1.05 alone */
 }
 
-/* Settings that round otherwise are no fault. */
+/* Settings that round in another way are no fault. */
 static void verify_settings_within(void **state) {
     (void)state;
     static const char *const settings[] = {
