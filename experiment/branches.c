@@ -15,10 +15,6 @@ struct walk {
     uint8_t *held; /* (slots) whether the slot holds a state */
 };
 
-static int races(const struct experiment_plan *plan) {
-    return config_races(&plan->runs[0].config) || config_races(&plan->runs[1].config);
-}
-
 static int is_trained(const struct experiment_plan *plan, uint32_t hybrid) {
     return hybrid > 0 && hybrid + 1 < plan->hybrid_count && plan->hybrids[hybrid].same == hybrid;
 }
@@ -142,24 +138,21 @@ static enum status place_all(struct walk *walk, struct arena *arena) {
     return STATUS_OK;
 }
 
-static enum status take_slots(struct branches *branches, struct arena *arena) {
-    TRY(arena_take(arena, branches->slots, sizeof *branches->state, "branches", &branches->state));
-    for (uint32_t i = 0; i < branches->slots; i++)
-        TRY(arena_take(arena, branches->bytes, 1, "snapshot", &branches->state[i]));
-    return STATUS_OK;
-}
-
 enum status branches_open(const struct experiment_plan *plan, const uint64_t *samples, size_t bytes,
                           struct arena *arena, struct branches *out) {
-    struct walk walk = {plan, samples, out, NULL};
+    struct walk walk = {.plan = plan, .samples = samples, .branches = out};
     *out = (struct branches){.count = plan->hybrid_count, .bytes = bytes};
     TRY(arena_take(arena, out->count, sizeof *out->of, "branches", &out->of));
     TRY(arena_take(arena, out->count, sizeof *out->order, "branches", &out->order));
     TRY(arena_take(arena, plan->factor_count, sizeof *walk.held, "branches", &walk.held));
-    for (uint32_t i = 1; i < out->count && !races(plan); i++)
+    const int races = config_races(&plan->runs[0].config) || config_races(&plan->runs[1].config);
+    for (uint32_t i = 1; i < out->count && !races; i++)
         if (is_trained(plan, i)) TRY(find_branch(&walk, i, &out->of[i]));
     TRY(place_all(&walk, arena));
-    return take_slots(out, arena);
+    TRY(arena_take(arena, out->slots, sizeof *out->state, "branches", &out->state));
+    for (uint32_t i = 0; i < out->slots; i++)
+        TRY(arena_take(arena, bytes, 1, "snapshot", &out->state[i]));
+    return STATUS_OK;
 }
 
 void branches_keep(struct branches *branches, uint32_t hybrid, const struct run *run,

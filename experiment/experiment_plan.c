@@ -177,22 +177,17 @@ static uint32_t find_same(const struct experiment_plan *plan, uint32_t index) {
     return index;
 }
 
-/* Names a mask by its bits, factor 0 first; `bits` has room for factor_count + 1. */
-static void name_mask(const struct experiment_plan *plan, uint32_t mask, char *bits) {
-    for (uint32_t i = 0; i < plan->factor_count; i++)
-        bits[i] = mask >> i & 1u ? '1' : '0';
-    bits[plan->factor_count] = '\0';
-}
-
-/* Adds the hybrid of `mask`, or, from 1 on, replicate number `replicate` of it. */
+/* Adds the hybrid of `mask`, named by its bits, factor 0 first; or, from 1 on, replicate number
+ * `replicate` of it. */
 static enum status add_hybrid(struct experiment_plan *plan, struct arena *arena, uint32_t mask,
                               uint32_t replicate) {
     struct planned_run run = plan->runs[0];
-    char bits[CAUSE_COUNT + 1];
+    char bits[CAUSE_COUNT + 1] = "";
     run.kind = replicate == 0 ? PLANNED_HYBRID : PLANNED_REPLICATE;
     run.mask = mask;
     run.replicate = replicate;
-    name_mask(plan, mask, bits);
+    for (uint32_t i = 0; i < plan->factor_count; i++)
+        bits[i] = mask >> i & 1u ? '1' : '0';
     experiment_swap_mask(plan, &run.config, &plan->runs[1].config, mask);
     if (replicate == 0) {
         snprintf(run.id, sizeof run.id, "hybrid-%s", bits);

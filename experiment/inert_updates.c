@@ -225,7 +225,7 @@ static void inert_scaler(struct inertness *inertness) {
 
 enum status inert_updates(const struct config *a, const struct config *b, uint64_t steps,
                           uint64_t samples, uint64_t *out) {
-    struct inertness inertness = {a, b, samples, steps};
+    struct inertness inertness = {.a = a, .b = b, .samples = samples, .sure = steps};
     *out = 0;
     if (!only_known_differ(a, b)) return STATUS_OK;
     inert_restart(&inertness);

@@ -45,11 +45,6 @@ static uint64_t resolved_steps(const struct noise_request *request) {
     return request->resolved > request->steps ? request->resolved : request->steps;
 }
 
-static enum status repeat_path(struct measuring *m) {
-    run_restore(m->base, m->start);
-    return noise_path_take(&m->table->layout, m->base, m->request->interrupted, m->other);
-}
-
 static enum status open_path(struct measuring *m, const struct config *config) {
     struct run *run;
     struct run_options options = noise_run_options(m->request->steps, config->numerics.order_seed);
@@ -127,7 +122,10 @@ static enum status variant_path(struct measuring *m, struct noise_variant *varia
         variant->config.numerics.order_seed = order_seed(m, 1 + repeat);
     if (variant->stratum == NOISE_PROCESS)
         variant->config.numerics.order_seed = order_seed(m, 1 + m->request->repeats + repeat);
-    if (variant->stratum == NOISE_REPEAT) return repeat_path(m);
+    if (variant->stratum == NOISE_REPEAT) {
+        run_restore(m->base, m->start);
+        return noise_path_take(&m->table->layout, m->base, m->request->interrupted, m->other);
+    }
     if (variant->stratum == NOISE_PROCESS)
         return m->request->process(m->request->context, &variant->config, m->request->steps,
                                    m->other, m->table->layout.bytes);

@@ -271,15 +271,11 @@ static void probe_again(struct probing *p, const struct ops_probe *probe,
     note(cell, apart(p, probe, probe->rows));
 }
 
-static void keep_whole(struct probing *p, const struct ops_probe *probe) {
-    run_together(p, probe, probe->rows, 0);
-    memcpy(p->alone, result(p), elements(probe, probe->rows) * sizeof(float));
-}
-
 static void probe_others(struct probing *p, const struct ops_probe *probe,
                          struct noise_ops_row *row) {
     const int own = p->bench.call.threads;
-    keep_whole(p, probe);
+    run_together(p, probe, probe->rows, 0);
+    memcpy(p->alone, result(p), elements(probe, probe->rows) * sizeof(float));
     for (int i = 0; i < REPEATS; i++)
         probe_again(p, probe, &row->cells[NOISE_OPS_REPEAT]);
     const int most = p->request->backend == NULL ? p->request->threads : 0;

@@ -43,7 +43,8 @@ static enum status measure_effect(struct planning *planning, const char *what, d
     TRY(arena_take(planning->arena, 1, sizeof *other, "configuration", &other));
     *other = *of->config;
     other->optimizer.lr = of->config->optimizer.lr * (1.0 + error);
-    const struct noise_pairs_plan pairs = {of, other, planning->out->pairs, what, first};
+    const struct noise_pairs_plan pairs = {
+        .of = of, .other = other, .pairs = planning->out->pairs, .what = what, .first_run = first};
     return noise_pairs_measure(&pairs, planning->arena, columns);
 }
 
@@ -67,15 +68,6 @@ static double bound_of(const double *sorted, size_t n, double alpha) {
     while ((double)(above + 2) / (double)(n + 1) <= alpha)
         above++;
     return sorted[n - 1 - above];
-}
-
-/* The smallest share that would still show so many hits with the confidence. The interval is
- * one-sided, hence it is the lower end of the two-sided interval with twice the error. */
-static enum status share_low(uint64_t hits, uint64_t trials, double *out) {
-    struct statistics_interval interval;
-    TRY(statistics_share_interval(hits, trials, 2.0 * NOISE_PLAN_CONFIDENCE - 1.0, &interval));
-    *out = interval.low;
-    return STATUS_OK;
 }
 
 /* The median of |x - y| of two normal values of deviation 1: sqrt(2) times the 3/4 quantile. */
@@ -104,7 +96,13 @@ static enum status fill_cell(struct planning *planning, int column, uint64_t ste
         out->seen += planning->values[i] > out->bound;
     out->shift = shift_of(out->effect, out->noise);
     out->least = out->effect > 0.0 ? plan->lr_error * out->bound / out->effect : (double)INFINITY;
-    return share_low(out->seen, plan->pairs, &out->power);
+    /* The smallest share that would still show so many hits with the confidence: the interval is
+     * one-sided, hence the lower end of the two-sided one with twice the error. */
+    struct statistics_interval interval;
+    TRY(statistics_share_interval(out->seen, plan->pairs, 2.0 * NOISE_PLAN_CONFIDENCE - 1.0,
+                                  &interval));
+    out->power = interval.low;
+    return STATUS_OK;
 }
 
 /* Finds the fewest runs of each arm with the power, and for them the fewest updates. */
