@@ -17,7 +17,7 @@
 /* Lists all marks: the powers of two below `steps`, then `steps`. */
 static uint32_t all_marks(uint64_t steps, double *mark) {
     uint32_t count = 0;
-    for (uint64_t at = 1; at < steps && count < MIXTURES_MARKS - 1; at *= 2)
+    for (uint64_t at = 1; at < steps && count < HYBRID_MARKS - 1; at *= 2)
         mark[count++] = (double)at;
     mark[count++] = (double)steps;
     return count;
@@ -27,8 +27,8 @@ static uint32_t all_marks(uint64_t steps, double *mark) {
  * take as much memory as one run does; below POINTS_LEAST_BYTES nobody is asked to save. */
 static void choose_marks(struct hybrid_values *hybrids, uint64_t steps, size_t run_bytes) {
     const size_t room = run_bytes > POINTS_LEAST_BYTES ? run_bytes : POINTS_LEAST_BYTES;
-    const size_t fits = hybrids->elements == 0 ? MIXTURES_MARKS : room / 8 / hybrids->elements;
-    double mark[MIXTURES_MARKS];
+    const size_t fits = hybrids->elements == 0 ? HYBRID_MARKS : room / 8 / hybrids->elements;
+    double mark[HYBRID_MARKS];
     const uint32_t count = all_marks(steps, mark);
     const uint32_t kept = fits >= count ? count : fits < 1 ? 1 : (uint32_t)fits;
     hybrids->marks = kept;
@@ -143,7 +143,7 @@ static const char *const paths[][3] = {
 
 void hybrid_values_plan(const struct experiment_plan *plan, struct trace_array_plan *list,
                         uint32_t *count) {
-    double mark[MIXTURES_MARKS];
+    double mark[HYBRID_MARKS];
     const uint64_t marks = all_marks(plan->scenario->steps, mark), width = plan->hybrid_count;
     for (uint32_t i = 0; i <= GAME_MARK; i++)
         list[(*count)++] =
@@ -155,7 +155,7 @@ void hybrid_values_plan(const struct experiment_plan *plan, struct trace_array_p
 static enum status put_rows(const struct hybrid_values *hybrids, struct experiment_trace *output,
                             uint32_t which, const double *values, uint32_t width) {
     double *rows;
-    double mark[MIXTURES_MARKS];
+    double mark[HYBRID_MARKS];
     const uint64_t steps = (uint64_t)hybrids->mark[hybrids->marks - 1];
     const uint32_t all = all_marks(steps, mark), left_out = all - hybrids->marks;
     TRY(take(output->arena, (size_t)all * width, (double)NAN, &rows));

@@ -14,16 +14,16 @@
 #include "experiment/experiment_trace.h"
 #include "trainer/run.h"
 
-/* room for the powers of two below 2^39 updates, and for the last update */
-#define MIXTURES_MARKS 40
+/* This is room for the powers of two below 2^39 updates, and for the last update. */
+#define HYBRID_MARKS 40
 
 struct hybrid_values {
     uint32_t count; /* number of hybrids, the one without any swap included */
     uint32_t marks;
-    double mark[MIXTURES_MARKS]; /* the marks, in updates, increasing; the last one is the end */
+    double mark[HYBRID_MARKS]; /* the marks, in updates, increasing; the last one is the end */
     size_t elements;
     /* (elements) the baseline's parameters at each mark; the last are its end point */
-    double *point[MIXTURES_MARKS];
+    double *point[HYBRID_MARKS];
     double *test_end;                /* (elements) */
     double *scratch;                 /* (elements) */
     double *distance, *loss;         /* (marks, count) */

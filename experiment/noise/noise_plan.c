@@ -10,7 +10,7 @@
 #include "base/real.h"
 #include "determinism/power.h"
 
-/* first_run of these pairs: none of their order seeds is one of the floor's pairs */
+/* These are first_run of the pairs: none of their order seeds is one of the floor's pairs. */
 #define EFFECT_RUN 2000000u
 #define TWICE_RUN 3000000u
 
