@@ -55,8 +55,8 @@ struct judged_cause {
     int64_t acted;     /* the first update that it alone changes; 0: none; -1: not trained alone */
 };
 
-/* How shares of noisy runs were estimated, from projections on the line B - A (determinism/way.h).
- * Where runs is 0, they were not. */
+/* How shares of noisy runs were estimated, from projections on the line B - A
+ * (determinism/projection.h). Where runs is 0, they were not. */
 struct judged_projection {
     uint32_t runs;      /* of each hybrid */
     double confidence;  /* of each interval by itself */

@@ -10,7 +10,7 @@
 
 #include "base/real.h"
 #include "determinism/shapley.h"
-#include "determinism/way.h"
+#include "determinism/projection.h"
 #include "evidence/judge_sampled.h"
 
 static enum status read_factors(struct judging *judging, struct judged_cause *factors,
@@ -109,7 +109,7 @@ static enum status judge_many(struct judging *judging, const struct judged_cause
     return STATUS_OK;
 }
 
-static void sort_projection(const struct way *projection, uint32_t *order) {
+static void sort_projection(const struct projection *projection, uint32_t *order) {
     for (uint32_t i = 0; i < projection->factors; i++) {
         uint32_t at = i;
         for (; at > 0 && fabs(projection->share[order[at - 1]]) < fabs(projection->share[i]); at--)
@@ -120,7 +120,8 @@ static void sort_projection(const struct way *projection, uint32_t *order) {
 
 /* The first and last place that a factor may have: in front of it stand for certain those whose
  * interval lies above its own, and behind it those whose interval lies below. */
-static void place_projected(const struct way *projection, uint32_t factor, uint32_t place[2]) {
+static void place_projected(const struct projection *projection, uint32_t factor,
+                            uint32_t place[2]) {
     place[0] = 1;
     place[1] = projection->factors;
     for (uint32_t i = 0; i < projection->factors; i++) {
@@ -130,7 +131,8 @@ static void place_projected(const struct way *projection, uint32_t factor, uint3
 }
 
 static void take_projection(struct judging *judging, const struct judged_cause *factors,
-                            const struct way *projection, const double *alone, uint32_t *order) {
+                            const struct projection *projection, const double *alone,
+                            uint32_t *order) {
     struct judgement *out = judging->out;
     sort_projection(projection, order);
     out->attributed = 1;
@@ -163,9 +165,9 @@ static enum status judge_projection(struct judging *judging, const struct judged
     TRY(judging_count(judging, "attribution", "replicates", 1000, &runs));
     const uint64_t size = (uint64_t)runs << out->cause_count;
     TRY(judging_array(judging, "attribution/gram", size, size, &gram));
-    struct way projection;
-    enum status status = way_shares(out->cause_count, runs, gram->values, PROJECTION_CONFIDENCE,
-                                    judging->arena, &projection);
+    struct projection projection;
+    enum status status = projection_shares(out->cause_count, runs, gram->values,
+                                           PROJECTION_CONFIDENCE, judging->arena, &projection);
     if (status == STATUS_UNTESTABLE) {
         char *text;
         TRY(arena_format(judging->arena, &text, "%s", status_text()));

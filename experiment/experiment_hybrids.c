@@ -158,7 +158,7 @@ static const double *projection_point(const struct experiment *e, uint32_t i) {
     return e->projection[i - n];
 }
 
-/* Records the inner products of all end points around the first one (determinism/way.h). */
+/* Records the inner products of all end points around the first one (determinism/projection.h). */
 enum status experiment_projection(struct experiment *e) {
     const size_t runs = (size_t)e->plan.projection_runs << e->plan.factor_count;
     double *gram;

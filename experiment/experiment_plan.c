@@ -10,15 +10,15 @@
 
 #include "determinism/statistics.h"
 #include "determinism/stream.h"
-#include "determinism/way.h"
+#include "determinism/projection.h"
 #include "scenarios/inert.h"
 #include "scenarios/stream_course.h"
 #include "trainer/perturbation.h"
 
 #define LABEL_RUNS 8
-#define WAY_BYTES_MAX ((size_t)2 << 30)
+#define PROJECTION_BYTES_MAX ((size_t)2 << 30)
 /* runs of all hybrids together: a chosen bound on what is trained unasked */
-#define WAY_RUNS_AUTO 128u
+#define PROJECTION_RUNS_AUTO 128u
 #define ORDER_SEED_OP 511u /* the last op number, at which no kernel draws */
 
 uint64_t experiment_order_seed(uint64_t seed, uint64_t run) {
@@ -254,32 +254,33 @@ static enum status plan_attribution(struct experiment_plan *plan, const struct c
     return plan_hybrids_to_train(plan, a->seed, arena);
 }
 
-/* As many runs of every hybrid as the floor has of each arm, but no more than WAY_RUNS_AUTO of all
- * hybrids together. */
+/* As many runs of every hybrid as the floor has of each arm, but no more than PROJECTION_RUNS_AUTO
+ * of all hybrids together. */
 static uint32_t projection_runs_auto(uint32_t factors, uint32_t most) {
-    const uint32_t few = WAY_RUNS_AUTO >> factors;
+    const uint32_t few = PROJECTION_RUNS_AUTO >> factors;
     return few < most ? few : most;
 }
 
 /* Plans the runs on which intervals of noisy shares rest, where the end points of all of them fit
- * into WAY_BYTES_MAX: every pair of points is compared, so all are in memory at once. */
+ * into PROJECTION_BYTES_MAX: every pair of points is compared, so all are in memory at once. */
 static enum status plan_projection(struct experiment_plan *plan, struct arena *arena) {
     const uint64_t wanted = plan->scenario->attribution.replicates;
     const uint32_t most = plan->floor_runs[0];
     const int equal = plan->floor == FLOOR_PERMUTATION && plan->floor_runs[1] == most;
     if (!plan->attributable || !equal || plan->factor_count < 2) return STATUS_OK;
-    if (plan->factor_count > WAY_FACTORS_MAX || wanted == 0) return STATUS_OK;
+    if (plan->factor_count > PROJECTION_FACTORS_MAX || wanted == 0) return STATUS_OK;
     const uint32_t runs = wanted == KEY_WORD_UINT ? projection_runs_auto(plan->factor_count, most)
                           : wanted < most         ? (uint32_t)wanted
                                                   : most;
     struct param_table table;
     TRY(params_open(&plan->scenario->arms[0].config, arena, &table));
-    if (((size_t)runs << plan->factor_count) * table.elements * sizeof(double) > WAY_BYTES_MAX)
+    if (((size_t)runs << plan->factor_count) * table.elements * sizeof(double) >
+        PROJECTION_BYTES_MAX)
         return arena_format(arena, &plan->merged,
                             "%sno intervals: the end points of %u runs of every mixture need more "
                             "than 2 GiB\n",
                             plan->merged, runs);
-    plan->projection_runs = runs >= WAY_RUNS_LEAST ? runs : 0;
+    plan->projection_runs = runs >= PROJECTION_RUNS_LEAST ? runs : 0;
     return STATUS_OK;
 }
 

@@ -12,7 +12,7 @@
 #include "kernels/backend_abi.h"
 #include "trainer/distance.h"
 
-_Static_assert(PAIRS_BLOCK == SUM_BLOCK, "blocks of pairs are those of law 2");
+_Static_assert(RUN_DISTANCES_BLOCK == SUM_BLOCK, "blocks of pairs are those of law 2");
 
 int pair_equal_roots(const struct record *a, const struct record *b) {
     return memcmp(a->digests[DIGEST_ROOT], b->digests[DIGEST_ROOT], RECORD_DIGEST_BYTES) == 0;
@@ -35,28 +35,29 @@ static struct span span_now(const struct run *run, uint32_t row) {
 
 /* ---- a tensor ---- */
 
-static struct pairs_args pairs_of(const struct run *a, const struct run *b, uint32_t row) {
+static struct run_distances_args run_distances_of(const struct run *a, const struct run *b,
+                                                  uint32_t row) {
     const struct span x = span_now(a, row), y = span_now(b, row);
-    return (struct pairs_args){.x_dtype = x.dtype,
-                               .y_dtype = y.dtype,
-                               .count = run_table(a)->rows[row].count,
-                               .x = x.values,
-                               .x_old = run_param_before(a, row),
-                               .start = run_param_initial(a, row),
-                               .y = y.values,
-                               .y_old = run_param_before(b, row)};
+    return (struct run_distances_args){.x_dtype = x.dtype,
+                                       .y_dtype = y.dtype,
+                                       .count = run_table(a)->rows[row].count,
+                                       .x = x.values,
+                                       .x_old = run_param_before(a, row),
+                                       .start = run_param_initial(a, row),
+                                       .y = y.values,
+                                       .y_old = run_param_before(b, row)};
 }
 
-static struct pairs_block host_pairs(const struct pairs_args *args) {
+static struct run_distances_block host_pairs(const struct run_distances_args *args) {
     const struct span x = {args->x, args->x_dtype}, y = {args->y, args->y_dtype};
     const struct span x_old = {args->x_old, x.dtype}, y_old = {args->y_old, y.dtype};
     const struct span start = {args->start, x.dtype};
-    struct pairs_block out = {
-        .sum = {[PAIRS_GAP] = distance_squares(x, y, args->count),
-                [PAIRS_TRAVEL] = distance_squares(x, start, args->count),
-                [PAIRS_XX] = distance_squares(x, x_old, args->count),
-                [PAIRS_YY] = distance_squares(y, y_old, args->count),
-                [PAIRS_XY] = distance_product(x, x_old, y, y_old, args->count)}};
+    struct run_distances_block out = {
+        .sum = {[RUN_DISTANCES_GAP] = distance_squares(x, y, args->count),
+                [RUN_DISTANCES_TRAVEL] = distance_squares(x, start, args->count),
+                [RUN_DISTANCES_XX] = distance_squares(x, x_old, args->count),
+                [RUN_DISTANCES_YY] = distance_squares(y, y_old, args->count),
+                [RUN_DISTANCES_XY] = distance_product(x, x_old, y, y_old, args->count)}};
     if (x.dtype != y.dtype) return out;
     out.changed = distance_changed(args->x, args->y, x.dtype, args->count);
     if (out.changed > 0) out.ulp = distance_ulp(args->x, args->y, x.dtype, args->count);
@@ -64,16 +65,17 @@ static struct pairs_block host_pairs(const struct pairs_args *args) {
 }
 
 /* Joins the blocks of a tensor in the order of law 2, as host_pairs sums them. */
-static struct pairs_block join_pairs(const struct pairs_block *blocks, size_t count) {
-    struct sum_blocks_f64 sums[PAIRS_SUMS] = {{.count = 0}};
-    struct pairs_block out = {.ulp = 0};
+static struct run_distances_block join_pairs(const struct run_distances_block *blocks,
+                                             size_t count) {
+    struct sum_blocks_f64 sums[RUN_DISTANCES_SUMS] = {{.count = 0}};
+    struct run_distances_block out = {.ulp = 0};
     for (size_t i = 0; i < count; i++) {
-        for (int s = 0; s < PAIRS_SUMS; s++)
+        for (int s = 0; s < RUN_DISTANCES_SUMS; s++)
             sum_blocks_push_f64(&sums[s], blocks[i].sum[s]);
         out.changed += blocks[i].changed;
         if (blocks[i].ulp > out.ulp) out.ulp = blocks[i].ulp;
     }
-    for (int s = 0; s < PAIRS_SUMS; s++)
+    for (int s = 0; s < RUN_DISTANCES_SUMS; s++)
         out.sum[s] = sum_blocks_close_f64(&sums[s]);
     return out;
 }
@@ -86,7 +88,7 @@ enum status pair_open(const struct run *a, const struct run *b, struct pair_room
     if (out->backend == NULL || !pair_comparable(a, b)) return STATUS_OK;
     out->arena.source = &out->backend->memory;
     for (uint32_t i = 0; i < run_owner_count(a); i++)
-        blocks += pairs_blocks(run_table(a)->rows[run_owners(a)[i]].count);
+        blocks += run_distances_blocks(run_table(a)->rows[run_owners(a)[i]].count);
     enum status status =
         arena_take(&out->arena, run_owner_count(a), sizeof *out->asked, "pair", &out->asked);
     if (status == STATUS_OK)
@@ -102,48 +104,48 @@ void pair_close(struct pair_room *room) {
 
 static enum status ask_backend(const struct run *a, const struct run *b,
                                const struct pair_room *room) {
-    struct pairs_block *blocks = room->blocks;
+    struct run_distances_block *blocks = room->blocks;
     for (uint32_t i = 0; i < run_owner_count(a); i++) {
-        room->asked[i] = pairs_of(a, b, run_owners(a)[i]);
+        room->asked[i] = run_distances_of(a, b, run_owners(a)[i]);
         room->asked[i].blocks = blocks;
-        blocks += pairs_blocks(room->asked[i].count);
+        blocks += run_distances_blocks(room->asked[i].count);
     }
-    room->backend->pairs(room->asked, run_owner_count(a));
+    room->backend->run_distances(room->asked, run_owner_count(a));
     return room->backend->wait();
 }
 
 /* ---- all tensors ---- */
 
-static void note_tensor(const struct pairs_block *of, uint32_t index, int same,
+static void note_tensor(const struct run_distances_block *of, uint32_t index, int same,
                         struct pair_record *out) {
     int64_t *const integers = out->integers;
-    if (same ? of->changed == 0 : of->sum[PAIRS_GAP] == 0.0) return;
+    if (same ? of->changed == 0 : of->sum[RUN_DISTANCES_GAP] == 0.0) return;
     if (integers[PAIR_TENSORS_DIFFERING]++ == 0) integers[PAIR_FIRST_TENSOR] = (int64_t)index;
     if (same && of->ulp > integers[PAIR_MAX_ULP]) integers[PAIR_MAX_ULP] = of->ulp;
 }
 
 static void measure_tensors(const struct run *a, const struct run *b, const struct pair_room *room,
-                            struct pair_record *out, double sum[PAIRS_SUMS]) {
+                            struct pair_record *out, double sum[RUN_DISTANCES_SUMS]) {
     const int same = run_config(a)->numerics.param == run_config(b)->numerics.param;
-    const struct pairs_block *blocks = room->blocks;
+    const struct run_distances_block *blocks = room->blocks;
     out->integers[PAIR_TENSORS_DIFFERING] = 0;
     out->integers[PAIR_FIRST_TENSOR] = -1;
     out->integers[PAIR_MAX_ULP] = same ? 0 : -1;
     for (uint32_t i = 0; i < run_owner_count(a); i++) {
-        const struct pairs_args args = pairs_of(a, b, run_owners(a)[i]);
-        const size_t count = pairs_blocks(args.count);
-        const struct pairs_block of =
+        const struct run_distances_args args = run_distances_of(a, b, run_owners(a)[i]);
+        const size_t count = run_distances_blocks(args.count);
+        const struct run_distances_block of =
             room->backend == NULL ? host_pairs(&args) : join_pairs(blocks, count);
         if (room->backend != NULL) blocks += count;
         note_tensor(&of, i, same, out);
-        for (int s = 0; s < PAIRS_SUMS; s++)
+        for (int s = 0; s < RUN_DISTANCES_SUMS; s++)
             sum[s] += of.sum[s];
     }
 }
 
-static void measure_vectors(const double sum[PAIRS_SUMS], double *reals) {
-    const double gap = sum[PAIRS_GAP], travel = sum[PAIRS_TRAVEL];
-    const double aa = sum[PAIRS_XX], bb = sum[PAIRS_YY], ab = sum[PAIRS_XY];
+static void measure_vectors(const double sum[RUN_DISTANCES_SUMS], double *reals) {
+    const double gap = sum[RUN_DISTANCES_GAP], travel = sum[RUN_DISTANCES_TRAVEL];
+    const double aa = sum[RUN_DISTANCES_XX], bb = sum[RUN_DISTANCES_YY], ab = sum[RUN_DISTANCES_XY];
     reals[PAIR_DISTANCE] = real_sqrt_f64(gap);
     if (travel > 0.0) reals[PAIR_DISTANCE_SHARE] = real_sqrt_f64(gap) / real_sqrt_f64(travel);
     if (gap == 0.0) reals[PAIR_DISTANCE_SHARE] = 0.0;
@@ -159,7 +161,7 @@ static double fold(double value) {
 
 enum status pair_measure(const struct run *a, const struct run *b, const struct pair_room *room,
                          struct pair_record *out) {
-    double sum[PAIRS_SUMS] = {0.0};
+    double sum[RUN_DISTANCES_SUMS] = {0.0};
     out->step = run_record(a)->step;
     for (size_t i = 0; i < RECORD_REALS; i++)
         out->gaps[i] = fold(run_record(a)->reals[i] - run_record(b)->reals[i]);
@@ -189,7 +191,7 @@ void point_copy(const struct run *run, double *out) {
         const void *values =
             layout->has_master ? run_state(run) + layout->tensor[row].master : run_param(run, row);
         for (size_t j = 0; j < run_table(run)->rows[row].count; j++)
-            *out++ = pair_element(values, dtype, j);
+            *out++ = element_get(values, dtype, j);
     }
 }
 

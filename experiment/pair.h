@@ -9,11 +9,11 @@
 #ifndef TWINSTEP_EXPERIMENT_PAIR_H
 #define TWINSTEP_EXPERIMENT_PAIR_H
 
-#include "kernels/pairs.h"
+#include "kernels/run_distances.h"
 #include "trainer/run.h"
 
 /* Element `at` of carriers of `dtype` in f64, which holds every carrier exactly. */
-static inline double pair_element(const void *values, enum dtype dtype, size_t at) {
+static inline double element_get(const void *values, enum dtype dtype, size_t at) {
     return dtype == DTYPE_F64 ? ((const double *)values)[at] : (double)((const float *)values)[at];
 }
 
@@ -26,10 +26,10 @@ int pair_comparable(const struct run *a, const struct run *b);
 /* What a backend is asked, and what it answers, where both runs' tensors are on it. Otherwise the
  * host measures by itself. */
 struct pair_room {
-    const struct backend *backend; /* NULL: the host measures */
-    struct arena arena;            /* in the backend's memory */
-    struct pairs_args *asked;      /* (owners) */
-    struct pairs_block *blocks;    /* the blocks of all owners, one owner behind the other */
+    const struct backend *backend;      /* NULL: the host measures */
+    struct arena arena;                 /* in the backend's memory */
+    struct run_distances_args *asked;   /* (owners) */
+    struct run_distances_block *blocks; /* the blocks of all owners, one owner behind the other */
 };
 
 /* Takes the room for comparing two runs with these tables and dtypes. It is closed before the runs

@@ -14,7 +14,7 @@
 
 double probe_logit(const struct probe_row *row, uint32_t token) {
     const struct model *model = row->model;
-    return pair_element(model->logits, model->compute, row->row * model->V + token);
+    return element_get(model->logits, model->compute, row->row * model->V + token);
 }
 
 static double add(double sum, double term) {

@@ -11,11 +11,11 @@
 
 #include "base/arena.h"
 #include "base/module_abi.h"
-#include "kernels/leaves.h"
-#include "kernels/moves.h"
+#include "kernels/leaf_hashes.h"
+#include "kernels/update_sizes.h"
 #include "kernels/op.h"
-#include "kernels/pairs.h"
-#include "kernels/reads.h"
+#include "kernels/run_distances.h"
+#include "kernels/readback_blocks.h"
 #include "kernels/squares.h"
 #include "kernels/step.h"
 
@@ -49,17 +49,18 @@ struct backend {
     enum status (*scratch)(const struct op_limits *limits, size_t *out_bytes);
     /* The leaf hashes of `count` tensors, and how far tensors moved, behind all ops that were
      * called. They are done when `wait` returns; the lists may go when the call returns. */
-    void (*leaves)(const struct leaves_args *tensors, size_t count);
-    void (*moves)(const struct moves_args *tensors, size_t count);
+    void (*leaf_hashes)(const struct leaf_hashes_args *tensors, size_t count);
+    void (*update_sizes)(const struct update_sizes_args *tensors, size_t count);
     /* The loops of an optimizer's step, for working type f32 and f64. They run behind all ops that
      * were called and are done when `wait` returns. No loop may be NULL. */
     const struct step_table *steps[2];
     /* What such a step did to tensors, under the same terms as `leaves`. */
-    void (*reads)(const struct reads_args *args, const struct reads_tensor *tensors, size_t count);
+    void (*readback_blocks)(const struct readback_blocks_args *args,
+                            const struct readback_blocks_tensor *tensors, size_t count);
     /* Sums of squares of gradients, likewise. */
     void (*squares)(const struct squares_args *vectors, size_t count);
     /* Distances between tensors of two runs of this backend, likewise. */
-    void (*pairs)(const struct pairs_args *tensors, size_t count);
+    void (*run_distances)(const struct run_distances_args *tensors, size_t count);
 };
 
 #endif

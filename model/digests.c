@@ -27,7 +27,7 @@ static size_t job_elements(const struct digest_job *job) {
 }
 
 enum status digests_add(struct digests *digests, const struct digest_job *job) {
-    const size_t count = job_elements(job), leaves = leaves_count(job->dtype, count);
+    const size_t count = job_elements(job), leaves = leaf_hashes_count(job->dtype, count);
     if (digests->job_count == digests->job_limit ||
         leaves > digests->leaf_limit - digests->leaf_count)
         TRY(digests_finish(digests));
@@ -35,8 +35,8 @@ enum status digests_add(struct digests *digests, const struct digest_job *job) {
         TRY(backends_wait(digests->backend));
         return digest_tensor(job->name, job->dtype, job->rank, job->shape, job->data, job->out);
     }
-    digests->asked[digests->job_count] =
-        (struct leaves_args){job->dtype, count, job->data, digests->leaves + digests->leaf_count};
+    digests->asked[digests->job_count] = (struct leaf_hashes_args){
+        job->dtype, count, job->data, digests->leaves + digests->leaf_count};
     digests->jobs[digests->job_count++] = *job;
     digests->leaf_count += leaves;
     return STATUS_OK;
@@ -47,13 +47,13 @@ enum status digests_finish(struct digests *digests) {
     const size_t jobs = digests->job_count;
     digests->job_count = digests->leaf_count = 0;
     if (jobs == 0) return STATUS_OK;
-    digests->backend->leaves(digests->asked, jobs);
+    digests->backend->leaf_hashes(digests->asked, jobs);
     TRY(digests->backend->wait());
     for (size_t i = 0; i < jobs; i++) {
         const struct digest_job *const job = &digests->jobs[i];
         TRY(digest_tensor_leaves(job->name, job->dtype, job->rank, job->shape, job->data, leaves,
                                  job->out));
-        leaves += leaves_count(job->dtype, job_elements(job));
+        leaves += leaf_hashes_count(job->dtype, job_elements(job));
     }
     return STATUS_OK;
 }

@@ -12,7 +12,7 @@
 
 struct arena;
 struct backend; /* kernels/backend_abi.h */
-struct leaves_args;
+struct leaf_hashes_args;
 
 struct digest_job {
     const char *name; /* must stay, as the other pointers must, until the digests are done */
@@ -28,7 +28,7 @@ struct digests {
     struct leafhash_leaf *leaves;
     struct digest_job *jobs;
     /* (job_limit) arguments of the backend's `leaves`, which takes all jobs in one call */
-    struct leaves_args *asked;
+    struct leaf_hashes_args *asked;
     size_t leaf_limit, job_limit; /* beyond them the jobs are done in several turns */
     size_t leaf_count, job_count; /* of jobs that are not done yet */
 };

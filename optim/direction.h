@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The direction of a built-in class (optim_class.direction) as data: what a backend needs to
- * compute it for elements that lie in its memory (kernels/reads.h). */
+ * compute it for elements that lie in its memory (kernels/readback_blocks.h). */
 #ifndef TWINSTEP_OPTIM_DIRECTION_H
 #define TWINSTEP_OPTIM_DIRECTION_H
 

@@ -17,7 +17,7 @@
 #include "trainer/phases.h"
 #include "trainer/streams.h"
 
-_Static_assert(MOVES_BLOCK == SUM_BLOCK, "blocks of moves are those of law 2");
+_Static_assert(UPDATE_SIZES_BLOCK == SUM_BLOCK, "blocks of moves are those of law 2");
 
 /* Returns the most leaf hashes that one batch of digests can have: those of the state, of the
  * gradients, or of a site of a micro-batch. */
@@ -27,9 +27,9 @@ static size_t most_leaves(const struct run *run) {
     size_t state = 0, gradients = 0, site = 0;
     for (uint32_t i = 0; i < run->table.count; i++) {
         state += state_leaves(&run->table.rows[i], &run->layout, &run->layout.tensor[i]);
-        gradients += leaves_count(run->layout.gradient_dtype, run->table.rows[i].count);
+        gradients += leaf_hashes_count(run->layout.gradient_dtype, run->table.rows[i].count);
     }
-    if (run->shape.sites > 0) site = leaves_count(run->model.compute, stream) + sequences;
+    if (run->shape.sites > 0) site = leaf_hashes_count(run->model.compute, stream) + sequences;
     if (gradients > site) site = gradients;
     return state > site ? state : site;
 }
@@ -39,9 +39,9 @@ enum status measure_open(struct run *run) {
     TRY(digests_open(run->backend, most_leaves(run), (size_t)run->table.count * STATE_PIECES,
                      &run->arena, &run->digests));
     for (uint32_t i = 0; i < run->owner_count; i++)
-        blocks += moves_blocks(run->table.rows[run->owner[i]].count);
-    TRY(arena_take(&run->arena, run->owner_count, sizeof *run->moves_asked, "measures",
-                   &run->moves_asked));
+        blocks += update_sizes_blocks(run->table.rows[run->owner[i]].count);
+    TRY(arena_take(&run->arena, run->owner_count, sizeof *run->update_sizes_asked, "measures",
+                   &run->update_sizes_asked));
     return arena_take(&run->arena, blocks, sizeof *run->moves, "measures", &run->moves);
 }
 
@@ -116,17 +116,17 @@ void measure_begin(struct run *run) {
 }
 
 /* Does what a backend does with `args`: writes the blocks of law 2, one by one. */
-static void host_moves(const struct moves_args *args) {
+static void host_moves(const struct update_sizes_args *args) {
     const size_t carrier = dtype_carrier(args->dtype);
     const unsigned char *now = (const unsigned char *)args->now;
     const unsigned char *before = (const unsigned char *)args->before;
     const unsigned char *start = (const unsigned char *)args->start;
     const struct span none = {NULL, args->dtype};
-    struct moves_block *out = args->blocks;
+    struct update_sizes_block *out = args->blocks;
     for (size_t left = args->count, count; left > 0; left -= count) {
-        count = left < MOVES_BLOCK ? left : MOVES_BLOCK;
+        count = left < UPDATE_SIZES_BLOCK ? left : UPDATE_SIZES_BLOCK;
         const struct span x = {now, args->dtype};
-        *out++ = (struct moves_block){
+        *out++ = (struct update_sizes_block){
             .update = distance_squares(x, (struct span){before, args->dtype}, count),
             .norm = distance_squares(x, none, count),
             .travel = distance_squares(x, (struct span){start, args->dtype}, count),
@@ -140,23 +140,24 @@ static void host_moves(const struct moves_args *args) {
 /* Measures how far all tensors have moved, by blocks. A backend is asked once for all of them, and
  * measure_params waits for it. */
 static void ask_moves(struct run *run) {
-    struct moves_block *blocks = run->moves;
+    struct update_sizes_block *blocks = run->moves;
     for (uint32_t i = 0; i < run->owner_count; i++) {
         const uint32_t row = run->owner[i];
-        run->moves_asked[i] = (struct moves_args){.dtype = (enum dtype)run->config.numerics.param,
-                                                  .count = run->table.rows[row].count,
-                                                  .now = run_param(run, row),
-                                                  .before = run_param_before(run, row),
-                                                  .start = run_param_initial(run, row),
-                                                  .blocks = blocks};
-        blocks += moves_blocks(run->moves_asked[i].count);
-        if (run->backend == NULL) host_moves(&run->moves_asked[i]);
+        run->update_sizes_asked[i] =
+            (struct update_sizes_args){.dtype = (enum dtype)run->config.numerics.param,
+                                       .count = run->table.rows[row].count,
+                                       .now = run_param(run, row),
+                                       .before = run_param_before(run, row),
+                                       .start = run_param_initial(run, row),
+                                       .blocks = blocks};
+        blocks += update_sizes_blocks(run->update_sizes_asked[i].count);
+        if (run->backend == NULL) host_moves(&run->update_sizes_asked[i]);
     }
-    if (run->backend != NULL) run->backend->moves(run->moves_asked, run->owner_count);
+    if (run->backend != NULL) run->backend->update_sizes(run->update_sizes_asked, run->owner_count);
 }
 
 /* Joins the blocks of a tensor as law 2 says. */
-static struct moves_block join_moves(const struct moves_block *blocks, size_t count) {
+static struct update_sizes_block join_moves(const struct update_sizes_block *blocks, size_t count) {
     struct sum_blocks_f64 update = {.count = 0}, norm = {.count = 0}, travel = {.count = 0};
     uint64_t changed = 0;
     for (size_t i = 0; i < count; i++) {
@@ -165,20 +166,20 @@ static struct moves_block join_moves(const struct moves_block *blocks, size_t co
         sum_blocks_push_f64(&travel, blocks[i].travel);
         changed += blocks[i].changed;
     }
-    return (struct moves_block){.update = sum_blocks_close_f64(&update),
-                                .norm = sum_blocks_close_f64(&norm),
-                                .travel = sum_blocks_close_f64(&travel),
-                                .changed = changed};
+    return (struct update_sizes_block){.update = sum_blocks_close_f64(&update),
+                                       .norm = sum_blocks_close_f64(&norm),
+                                       .travel = sum_blocks_close_f64(&travel),
+                                       .changed = changed};
 }
 
 static enum status measure_params(struct run *run) {
-    const struct moves_block *blocks = run->moves;
+    const struct update_sizes_block *blocks = run->moves;
     double update = 0.0, norm = 0.0, travel = 0.0;
     uint64_t changed = 0;
     TRY(model_wait(&run->model));
     for (uint32_t i = 0; i < run->owner_count; i++) {
-        const size_t count = moves_blocks(run->table.rows[run->owner[i]].count);
-        const struct moves_block moves = join_moves(blocks, count);
+        const size_t count = update_sizes_blocks(run->table.rows[run->owner[i]].count);
+        const struct update_sizes_block moves = join_moves(blocks, count);
         blocks += count;
         update += moves.update;
         norm += moves.norm;

@@ -15,9 +15,9 @@ enum status readback_open(struct run *run) {
     TRY(arena_take(&run->arena, run->table.elements, carrier, "last weights", &run->working));
     if (run->backend != NULL) {
         for (uint32_t i = 0; i < run->owner_count; i++)
-            blocks += reads_blocks(run->table.rows[run->owner[i]].count);
-        TRY(arena_take(&run->arena, run->owner_count, sizeof *run->reads_asked, "read-back",
-                       &run->reads_asked));
+            blocks += readback_blocks_blocks(run->table.rows[run->owner[i]].count);
+        TRY(arena_take(&run->arena, run->owner_count, sizeof *run->readback_blocks_asked,
+                       "read-back", &run->readback_blocks_asked));
     }
     TRY(arena_take(&run->arena, run->owner_count + blocks, sizeof *run->reads, "read-back",
                    &run->reads));
@@ -40,8 +40,8 @@ void readback_keep(struct run *run) {
     }
 }
 
-static void add_sums(struct reads_block *to, const struct reads_block *term) {
-    for (int s = 0; s < READS_SUMS; s++)
+static void add_sums(struct readback_blocks_block *to, const struct readback_blocks_block *term) {
+    for (int s = 0; s < READBACK_BLOCKS_SUMS; s++)
         to->sum[s] += term->sum[s];
 }
 
@@ -50,12 +50,13 @@ struct answer {
 };
 
 /* Solves the normal equations of new - old = -lr * u - c * old, in which each element is measured
- * in units of its ulp. Without weight decay c is 0, and one unknown is left. The sums READS_U and
- * READS_P are sums of magnitudes: the stored value was rounded once, by at most half an ulp, and
- * roundings of equal steps inside one binade are all alike, so the error bound adds them up instead
- * of averaging them out. */
-static void solve_rate(const struct reads_block *sums, double half, struct answer *out) {
-    const double uu = sums->sum[READS_UU], ud = sums->sum[READS_UD], u = sums->sum[READS_U];
+ * in units of its ulp. Without weight decay c is 0, and one unknown is left. The sums
+ * READBACK_BLOCKS_U and READBACK_BLOCKS_P are sums of magnitudes: the stored value was rounded
+ * once, by at most half an ulp, and roundings of equal steps inside one binade are all alike, so
+ * the error bound adds them up instead of averaging them out. */
+static void solve_rate(const struct readback_blocks_block *sums, double half, struct answer *out) {
+    const double uu = sums->sum[READBACK_BLOCKS_UU], ud = sums->sum[READBACK_BLOCKS_UD],
+                 u = sums->sum[READBACK_BLOCKS_U];
     if (!(uu > 0.0)) return;
     out->lr = 0.0 - ud / uu;
     out->lr_error = half * u / uu;
@@ -63,10 +64,11 @@ static void solve_rate(const struct reads_block *sums, double half, struct answe
 
 /* Solves for both unknowns: what moves along u is the rate, and what moves along the weights is the
  * decay. */
-static void solve_both(const struct reads_block *sums, double half, struct answer *out) {
-    const double uu = sums->sum[READS_UU], up = sums->sum[READS_UP], pp = sums->sum[READS_PP];
-    const double ud = sums->sum[READS_UD], pd = sums->sum[READS_PD];
-    const double u = sums->sum[READS_U], p = sums->sum[READS_P];
+static void solve_both(const struct readback_blocks_block *sums, double half, struct answer *out) {
+    const double uu = sums->sum[READBACK_BLOCKS_UU], up = sums->sum[READBACK_BLOCKS_UP],
+                 pp = sums->sum[READBACK_BLOCKS_PP];
+    const double ud = sums->sum[READBACK_BLOCKS_UD], pd = sums->sum[READBACK_BLOCKS_PD];
+    const double u = sums->sum[READBACK_BLOCKS_U], p = sums->sum[READBACK_BLOCKS_P];
     const double determinant = uu * pp - up * up;
     if (!(determinant > 0.0)) return;
     const double rounding = 2.0 * half; /* a step with decay rounds the weight twice */
@@ -84,7 +86,7 @@ static void solve_both(const struct reads_block *sums, double half, struct answe
  * ulp where the rounding is drawn), all in the sense that hurts most. The other is of the direction
  * itself, which the optimizer rounded in a handful of operations: INPUT_ROUNDINGS half units of the
  * working dtype. */
-static struct answer solve(const struct reads_block *sums, int decayed, double half,
+static struct answer solve(const struct readback_blocks_block *sums, int decayed, double half,
                            enum dtype dtype) {
     struct answer out = {(double)NAN, (double)NAN, (double)NAN, (double)NAN};
     solve_both(sums, half, &out);
@@ -100,7 +102,7 @@ static struct answer solve(const struct reads_block *sums, int decayed, double h
 static void read_group(struct run *run, const struct optim_call *call, uint32_t group) {
     const enum dtype dtype = optimizer_working_dtype(run);
     const double decay = call->groups[group].weight_decay;
-    struct reads_block sum = {{0.0}};
+    struct readback_blocks_block sum = {{0.0}};
     for (uint32_t i = 0; i < run->owner_count; i++)
         if (run->table.rows[run->owner[i]].group == group) add_sums(&sum, &run->reads[i]);
     const int drawn = run->config.numerics.rounding == ROUNDING_STOCHASTIC;
@@ -114,11 +116,11 @@ static void read_group(struct run *run, const struct optim_call *call, uint32_t 
 }
 
 static void read_taken(struct run *run) {
-    struct reads_block sum = {{0.0}};
+    struct readback_blocks_block sum = {{0.0}};
     for (uint32_t i = 0; i < run->owner_count; i++)
         add_sums(&sum, &run->reads[i]);
-    run->record.reals[REAL_GRAD_TAKEN] = real_sqrt_f64(sum.sum[READS_TAKEN]);
-    run->record.reals[REAL_GRAD_TAKEN_ERROR] = real_sqrt_f64(sum.sum[READS_TAKEN_ERROR]);
+    run->record.reals[REAL_GRAD_TAKEN] = real_sqrt_f64(sum.sum[READBACK_BLOCKS_TAKEN]);
+    run->record.reals[REAL_GRAD_TAKEN_ERROR] = real_sqrt_f64(sum.sum[READBACK_BLOCKS_TAKEN_ERROR]);
 }
 
 enum status readback_measure(struct run *run, const struct optim_call *call) {

@@ -13,7 +13,7 @@
 #include "trainer/plugin.h"
 #include "trainer/run_private.h"
 
-_Static_assert(READS_BLOCK == SUM_BLOCK, "blocks of reads are those of law 2");
+_Static_assert(READBACK_BLOCKS_BLOCK == SUM_BLOCK, "blocks of reads are those of law 2");
 
 /* Returns the spacing rule of a dtype. Zero and subnormals have the spacing of 2^-126 at least, so
  * that no term is divided by a spacing of zero. */
@@ -22,8 +22,9 @@ static struct rule_spacing spacing_of(enum dtype dtype) {
     return (struct rule_spacing){dtype_epsilon(dtype), smallest > 0x1p-126 ? smallest : 0x1p-126};
 }
 
-static void close_sums(struct sum_blocks_f64 sums[READS_SUMS], struct reads_block *out) {
-    for (int s = 0; s < READS_SUMS; s++)
+static void close_sums(struct sum_blocks_f64 sums[READBACK_BLOCKS_SUMS],
+                       struct readback_blocks_block *out) {
+    for (int s = 0; s < READBACK_BLOCKS_SUMS; s++)
         out->sum[s] = sum_blocks_close_f64(&sums[s]);
 }
 
@@ -56,22 +57,23 @@ static void fill_terms(const struct run *run, uint32_t row, size_t first, size_t
 }
 
 static void push_terms(const struct block *block, size_t count, struct sum_blocks_f64 *sums) {
-    sum_blocks_push_f64(&sums[READS_UU], products_block(block->u, block->u, count));
-    sum_blocks_push_f64(&sums[READS_UP], products_block(block->u, block->p, count));
-    sum_blocks_push_f64(&sums[READS_PP], products_block(block->p, block->p, count));
-    sum_blocks_push_f64(&sums[READS_UD], products_block(block->u, block->d, count));
-    sum_blocks_push_f64(&sums[READS_PD], products_block(block->p, block->d, count));
-    sum_blocks_push_f64(&sums[READS_U], products_block(block->u_size, block->one, count));
-    sum_blocks_push_f64(&sums[READS_P], products_block(block->p_size, block->one, count));
+    sum_blocks_push_f64(&sums[READBACK_BLOCKS_UU], products_block(block->u, block->u, count));
+    sum_blocks_push_f64(&sums[READBACK_BLOCKS_UP], products_block(block->u, block->p, count));
+    sum_blocks_push_f64(&sums[READBACK_BLOCKS_PP], products_block(block->p, block->p, count));
+    sum_blocks_push_f64(&sums[READBACK_BLOCKS_UD], products_block(block->u, block->d, count));
+    sum_blocks_push_f64(&sums[READBACK_BLOCKS_PD], products_block(block->p, block->d, count));
+    sum_blocks_push_f64(&sums[READBACK_BLOCKS_U], products_block(block->u_size, block->one, count));
+    sum_blocks_push_f64(&sums[READBACK_BLOCKS_P], products_block(block->p_size, block->one, count));
 }
 
 static enum status sum_tensor(struct run *run, const struct optim_call *call, uint32_t index,
-                              const struct optimizer_input_rule *rule, struct reads_block *out) {
+                              const struct optimizer_input_rule *rule,
+                              struct readback_blocks_block *out) {
     const uint32_t row = run->owner[index];
     const size_t total = run->table.rows[row].count;
     const double decay = call->groups[run->table.rows[row].group].weight_decay;
     const int directed = run->optimizer->direction != NULL;
-    struct sum_blocks_f64 sums[READS_SUMS] = {{.count = 0}};
+    struct sum_blocks_f64 sums[READBACK_BLOCKS_SUMS] = {{.count = 0}};
     struct block block;
     if (directed)
         TRY(plugin_direction(&run->config.optimizer.which, run->optimizer, call, index,
@@ -84,8 +86,9 @@ static enum status sum_tensor(struct run *run, const struct optim_call *call, ui
         }
         if (rule->source != INPUT_FROM_MOMENT) continue;
         optimizer_input_values(run, rule, row, first, count, block.u, block.p);
-        sum_blocks_push_f64(&sums[READS_TAKEN], products_block(block.u, block.u, count));
-        sum_blocks_push_f64(&sums[READS_TAKEN_ERROR], products_block(block.p, block.p, count));
+        sum_blocks_push_f64(&sums[READBACK_BLOCKS_TAKEN], products_block(block.u, block.u, count));
+        sum_blocks_push_f64(&sums[READBACK_BLOCKS_TAKEN_ERROR],
+                            products_block(block.p, block.p, count));
     }
     close_sums(sums, out);
     return STATUS_OK;
@@ -94,11 +97,12 @@ static enum status sum_tensor(struct run *run, const struct optim_call *call, ui
 /* ---- on a backend ---- */
 
 /* Returns the arguments that all tensors of a group share. Every tensor has the same dtypes. */
-static struct reads_args args_of(const struct run *run, const struct optim_call *call,
-                                 uint32_t index, const struct optimizer_input_rule *rule) {
+static struct readback_blocks_args args_of(const struct run *run, const struct optim_call *call,
+                                           uint32_t index,
+                                           const struct optimizer_input_rule *rule) {
     const struct optim_tensor *const tensor = &call->tensors[index];
     const enum dtype working = optimizer_working_dtype(run);
-    struct reads_args args = {
+    struct readback_blocks_args args = {
         .working = working,
         .gradient_dtype = tensor->gradient_dtype,
         .slot_dtype = tensor->slot_dtype,
@@ -111,18 +115,19 @@ static struct reads_args args_of(const struct run *run, const struct optim_call 
     return args;
 }
 
-static struct reads_tensor tensor_of(const struct run *run, const struct optim_call *call,
-                                     uint32_t index, const struct optimizer_input_rule *rule) {
+static struct readback_blocks_tensor tensor_of(const struct run *run, const struct optim_call *call,
+                                               uint32_t index,
+                                               const struct optimizer_input_rule *rule) {
     const struct optim_tensor *const tensor = &call->tensors[index];
     const uint32_t row = run->owner[index];
-    struct reads_tensor out = {
+    struct readback_blocks_tensor out = {
         .count = tensor->count,
         .old = optimizer_weights_before(run, row),
         .now = optimizer_weights_now(run, row),
         .made = tensor->master != NULL ? tensor->master : tensor->param,
         .gradient = tensor->gradient,
     };
-    for (int slot = 0; slot < READS_SLOTS; slot++)
+    for (int slot = 0; slot < READBACK_BLOCKS_SLOTS; slot++)
         out.slots[slot] = tensor->slots[slot];
     if (rule->source == INPUT_FROM_MOMENT)
         out.moment = run->moment + run->packed[row] * dtype_carrier(tensor->slot_dtype);
@@ -132,37 +137,40 @@ static struct reads_tensor tensor_of(const struct run *run, const struct optim_c
 /* Asks for the tensors of one group. `blocks` has room for the tensors of all groups in their
  * order, so those of the others are passed over. */
 static void ask_group(struct run *run, const struct optim_call *call, uint32_t group,
-                      const struct optimizer_input_rule *rule, struct reads_block *blocks) {
-    struct reads_args args = {.decay = 0.0};
+                      const struct optimizer_input_rule *rule,
+                      struct readback_blocks_block *blocks) {
+    struct readback_blocks_args args = {.decay = 0.0};
     size_t asked = 0;
     for (uint32_t i = 0; i < run->owner_count; i++) {
         const struct optim_tensor *const tensor = &call->tensors[i];
         if (tensor->group == group) {
             args = args_of(run, call, i, rule);
-            run->reads_asked[asked] = tensor_of(run, call, i, rule);
-            run->reads_asked[asked++].blocks = blocks;
+            run->readback_blocks_asked[asked] = tensor_of(run, call, i, rule);
+            run->readback_blocks_asked[asked++].blocks = blocks;
         }
-        blocks += reads_blocks(tensor->count);
+        blocks += readback_blocks_blocks(tensor->count);
     }
-    if (asked > 0) run->backend->reads(&args, run->reads_asked, asked);
+    if (asked > 0) run->backend->readback_blocks(&args, run->readback_blocks_asked, asked);
 }
 
-static void join(const struct reads_block *blocks, size_t count, struct reads_block *out) {
-    struct sum_blocks_f64 sums[READS_SUMS] = {{.count = 0}};
+static void join(const struct readback_blocks_block *blocks, size_t count,
+                 struct readback_blocks_block *out) {
+    struct sum_blocks_f64 sums[READBACK_BLOCKS_SUMS] = {{.count = 0}};
     for (size_t i = 0; i < count; i++)
-        for (int s = 0; s < READS_SUMS; s++)
+        for (int s = 0; s < READBACK_BLOCKS_SUMS; s++)
             sum_blocks_push_f64(&sums[s], blocks[i].sum[s]);
     close_sums(sums, out);
 }
 
 static enum status ask_backend(struct run *run, const struct optim_call *call,
-                               const struct optimizer_input_rule *rule, struct reads_block *out) {
-    const struct reads_block *blocks = out + run->owner_count;
+                               const struct optimizer_input_rule *rule,
+                               struct readback_blocks_block *out) {
+    const struct readback_blocks_block *blocks = out + run->owner_count;
     for (uint32_t g = 0; g < call->group_count; g++)
         ask_group(run, call, g, rule, out + run->owner_count);
     TRY(model_wait(&run->model));
     for (uint32_t i = 0; i < run->owner_count; i++) {
-        const size_t count = reads_blocks(call->tensors[i].count);
+        const size_t count = readback_blocks_blocks(call->tensors[i].count);
         join(blocks, count, &out[i]);
         blocks += count;
     }
@@ -178,7 +186,8 @@ int readback_sums_needs_direction(const struct run *run) {
 }
 
 enum status readback_sums(struct run *run, const struct optim_call *call,
-                          const struct optimizer_input_rule *rule, struct reads_block *out) {
+                          const struct optimizer_input_rule *rule,
+                          struct readback_blocks_block *out) {
     if (is_asked(run)) return ask_backend(run, call, rule, out);
     TRY(model_wait(&run->model));
     for (uint32_t i = 0; i < run->owner_count; i++)

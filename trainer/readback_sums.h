@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The sums behind a read-back, made where the tensors are: by the backend (kernels/reads.h), or
- * here by the same arithmetic (base/rule_read.h) in the blocks of law 2. Private to readback.c and
- * to run_open.c, which takes the memory. */
+ * The sums behind a read-back, made where the tensors are: by the backend
+ * (kernels/readback_blocks.h), or here by the same arithmetic (base/rule_read.h) in the blocks of
+ * law 2. Private to readback.c and to run_open.c, which takes the memory. */
 #ifndef TWINSTEP_TRAINER_READBACK_SUMS_H
 #define TWINSTEP_TRAINER_READBACK_SUMS_H
 
-#include "kernels/reads.h"
+#include "kernels/readback_blocks.h"
 #include "trainer/run.h"
 #include "trainer/optimizer_input.h"
 
@@ -15,7 +15,7 @@
  */
 TWINSTEP_MUST_USE enum status readback_sums(struct run *run, const struct optim_call *call,
                                             const struct optimizer_input_rule *rule,
-                                            struct reads_block *out);
+                                            struct readback_blocks_block *out);
 
 /* Returns 1 when the sums put the directions of one tensor after another into run->direction. They
  * do not where the optimizer tells none, nor where a backend follows the rule of the direction. */

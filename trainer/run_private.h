@@ -54,9 +54,9 @@ struct run {
     unsigned char *working; /* with read-back: masters (or parameters) before the last optimize */
     unsigned char *moment;  /* first slots before it, packed likewise; NULL where the class has no
                                linear moment */
-    struct reads_block *reads; /* with read-back: sums of each owner, and behind them the blocks
-                                  that a backend fills */
-    struct reads_tensor *reads_asked; /* (owners) with read-back on a backend */
+    struct readback_blocks_block *reads; /* with read-back: sums of each owner, and behind them the
+                                  blocks that a backend fills */
+    struct readback_blocks_tensor *readback_blocks_asked; /* (owners) with read-back on a backend */
     size_t *packed; /* (rows + 1) element offset of each row in packed copies: these and wide */
     float *wide; /* f32 copies of parameters during a step that rounds once (trainer/rounding.h) */
     double *coefficient, *sequence_logp, *terms;
@@ -77,10 +77,10 @@ struct run {
     int skipped;    /* 1 when its optimizer step is skipped */
     int overflow;   /* 1 when its gradient is not finite; looked at only where that matters */
     struct digests digests;
-    struct moves_block *moves;      /* update sizes of all owners, block behind block */
-    struct moves_args *moves_asked; /* (owners) */
-    struct digest (*piece_digest)[STATE_PIECES]; /* (rows) */
-    struct digest *gradient_digest;              /* (owners) */
+    struct update_sizes_block *moves; /* update sizes of all owners, block behind block */
+    struct update_sizes_args *update_sizes_asked; /* (owners) */
+    struct digest (*piece_digest)[STATE_PIECES];  /* (rows) */
+    struct digest *gradient_digest;               /* (owners) */
     struct digest_stream batch_stream;
     struct digest_stream *site_stream; /* (sites) */
     struct digest *site_digest;

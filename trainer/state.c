@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "kernels/leaves.h"
+#include "kernels/leaf_hashes.h"
 #include "scenarios/scenario.h"
 #include "trainer/outlier.h"
 
@@ -167,7 +167,7 @@ size_t state_leaves(const struct param_row *row, const struct state_layout *layo
     struct piece piece;
     for (uint32_t p = 0; p < STATE_PIECES; p++)
         if (piece_of(row, layout, tensor, p, &piece))
-            leaves += leaves_count(piece.job.dtype, piece.count);
+            leaves += leaf_hashes_count(piece.job.dtype, piece.count);
     return leaves;
 }
 

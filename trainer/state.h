@@ -112,7 +112,7 @@ static inline struct state_head *state_head_of(unsigned char *state) {
  * order. */
 #define STATE_PIECES (2 + OPTIM_SLOTS_MAX)
 
-/* Returns how many leaf hashes the pieces of a tensor have (kernels/leaves.h). */
+/* Returns how many leaf hashes the pieces of a tensor have (kernels/leaf_hashes.h). */
 size_t state_leaves(const struct param_row *row, const struct state_layout *layout,
                     const struct state_tensor *tensor);
 

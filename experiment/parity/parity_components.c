@@ -275,8 +275,8 @@ static void compare_rope(const struct run *low, const struct run *b, struct pari
     for (size_t at = 0; at < length * half; at++)
         for (int which = 0; which < 2; which++) {
             const struct model *x_of = run_model(low), *y_of = run_model(b);
-            const double x = pair_element(which ? x_of->sine : x_of->cosine, x_of->compute, at);
-            const double y = pair_element(which ? y_of->sine : y_of->cosine, y_of->compute, at);
+            const double x = element_get(which ? x_of->sine : x_of->cosine, x_of->compute, at);
+            const double y = element_get(which ? y_of->sine : y_of->cosine, y_of->compute, at);
             out->entries++;
             if (memcmp(&x, &y, sizeof x) == 0) continue;
             if (out->apart++ == 0) {

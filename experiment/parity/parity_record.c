@@ -99,7 +99,7 @@ static size_t first_row(const struct parity_record *record, const struct watch_v
 
 static void keep_row(const struct watch_view *view, const void *row, double *to) {
     for (size_t c = 0; c < view->width; c++)
-        to[c] = pair_element(row, view->dtype, c);
+        to[c] = element_get(row, view->dtype, c);
 }
 
 /* The root mean square of l - h over a row. */
@@ -116,7 +116,7 @@ static void hold_row(const struct parity_record *record, struct parity_tensor *t
     const double *low = tensor->low + at * tensor->width, *high = tensor->high + at * tensor->width;
     const double spread = spread_of(low, high, tensor->width);
     for (size_t c = 0; c < tensor->width; c++) {
-        const double t = pair_element(row, view->dtype, c), apart = t - high[c];
+        const double t = element_get(row, view->dtype, c), apart = t - high[c];
         const double unit = spread + record->unit * fabs(high[c]);
         sums->target = real_fma_f64(apart, apart, sums->target);
         sums->baseline = real_fma_f64(low[c] - high[c], low[c] - high[c], sums->baseline);

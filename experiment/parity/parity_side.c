@@ -217,7 +217,7 @@ enum status parity_replica_open(const struct parity *parity, uint64_t order_seed
 
 /* An element as f64, which holds every carrier exactly. */
 static double value_at(const struct run *run, uint32_t row, size_t i) {
-    return pair_element(run_param(run, row), (enum dtype)run_config(run)->numerics.param, i);
+    return element_get(run_param(run, row), (enum dtype)run_config(run)->numerics.param, i);
 }
 
 /* The row of the owner with this name; PARAM_ABSENT where there is none. */

@@ -10,13 +10,12 @@
 #include "experiment/parity/parity_measuring.h"
 
 static double start_of(const struct run *run, uint32_t row, size_t i) {
-    return pair_element(run_param_initial(run, row), (enum dtype)run_config(run)->numerics.param,
-                        i);
+    return element_get(run_param_initial(run, row), (enum dtype)run_config(run)->numerics.param, i);
 }
 
 static double changed_by(const struct run *run, uint32_t row, size_t i) {
     const enum dtype param = (enum dtype)run_config(run)->numerics.param;
-    return pair_element(run_param(run, row), param, i) - start_of(run, row, i);
+    return element_get(run_param(run, row), param, i) - start_of(run, row, i);
 }
 
 /* Sums one tensor's update. A stored parameter is no nearer to the exact one than rounding lets it

@@ -26,10 +26,11 @@ extern const struct step_table STEPS(f32_f32), STEPS(f64_f64);
 
 /* Files that are compiled with one pair only, the one whose numbers are f32. */
 #define PLAIN(name) TABLE_OF(name, f32_f32)
-void PLAIN(leaves)(const struct leaves_args *tensors, size_t count);
-void PLAIN(moves)(const struct moves_args *tensors, size_t count);
-void PLAIN(pairs)(const struct pairs_args *tensors, size_t count);
-void PLAIN(reads)(const struct reads_args *args, const struct reads_tensor *tensors, size_t count);
+void PLAIN(leaf_hashes)(const struct leaf_hashes_args *tensors, size_t count);
+void PLAIN(update_sizes)(const struct update_sizes_args *tensors, size_t count);
+void PLAIN(run_distances)(const struct run_distances_args *tensors, size_t count);
+void PLAIN(readback_blocks)(const struct readback_blocks_args *args,
+                            const struct readback_blocks_tensor *tensors, size_t count);
 void PLAIN(squares)(const struct squares_args *vectors, size_t count);
 
 static enum status tables_ops(enum dtype compute, enum dtype accumulate,
@@ -56,7 +57,8 @@ static enum status tables_scratch(const struct op_limits *limits, size_t *out_by
  */
 #define TABLE_MEMBERS                                                                              \
     .refuses = cuda_refuses, .ops = tables_ops, .scratch = tables_scratch,                         \
-    .leaves = PLAIN(leaves), .moves = PLAIN(moves), .steps = {&STEPS(f32_f32), &STEPS(f64_f64)},   \
-    .reads = PLAIN(reads), .squares = PLAIN(squares), .pairs = PLAIN(pairs)
+    .leaf_hashes = PLAIN(leaf_hashes), .update_sizes = PLAIN(update_sizes),                        \
+    .steps = {&STEPS(f32_f32), &STEPS(f64_f64)}, .readback_blocks = PLAIN(readback_blocks),        \
+    .squares = PLAIN(squares), .run_distances = PLAIN(run_distances)
 
 #endif

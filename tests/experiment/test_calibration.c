@@ -24,7 +24,7 @@
 #include "determinism/power.h"
 #include "determinism/statistics.h"
 #include "determinism/stream.h"
-#include "determinism/way.h"
+#include "determinism/projection.h"
 #include "experiment/experiment_plan.h"
 #include "experiment/pair.h"
 #include "tests/trainer/helper_train.h"
@@ -135,7 +135,7 @@ static void verify_null_pairs(void **state) {
 }
 
 /* Bit 0: the LR, by a factor; bit 1: another seed, which every run has anyway. */
-static enum status share_lr(struct subject *subject, double factor, struct way *out) {
+static enum status share_lr(struct subject *subject, double factor, struct projection *out) {
     static double gram[ALL_RUNS * ALL_RUNS];
     struct arena arena = ARENA_EMPTY;
     for (uint32_t i = 0; i < ALL_RUNS; i++)
@@ -147,7 +147,7 @@ static enum status share_lr(struct subject *subject, double factor, struct way *
             gram[i * ALL_RUNS + j] = gram[j * ALL_RUNS + i] =
                 distance_product(x, from, y, from, subject->elements);
         }
-    const enum status status = way_shares(2, RUNS, gram, 0.95, &arena, out);
+    const enum status status = projection_shares(2, RUNS, gram, 0.95, &arena, out);
     arena_close(&arena);
     return status;
 }
@@ -160,7 +160,7 @@ static void verify_intervals(void **state) {
         uint32_t covered = 0, decided = 0, widest = 0;
         for (uint32_t i = 0; i < trials; i++) {
             struct subject subject;
-            struct way projection;
+            struct projection projection;
             subject_open(&subject, subjects[i % COUNT_OF(subjects)]);
             if (share_lr(&subject, factors[f], &projection) == STATUS_OK) {
                 decided++;

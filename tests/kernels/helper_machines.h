@@ -38,11 +38,11 @@ extern const struct op_table TABLE(f32_f32), TABLE(f32_f64), TABLE(f64_f64);
 
 /* Pairs of helper_ops.h, as bits: f32 and f64; each table once; the same, and bf16; the short
  * formats on f32 sums, too; all. */
-#define PAIRS_ENDS 0x41u
-#define PAIRS_TABLES 0x43u
-#define PAIRS_BF16 0x47u
-#define PAIRS_NARROW 0x57u
-#define PAIRS_ALL 0x7fu
+#define RUN_DISTANCES_ENDS 0x41u
+#define RUN_DISTANCES_TABLES 0x43u
+#define RUN_DISTANCES_BF16 0x47u
+#define RUN_DISTANCES_NARROW 0x57u
+#define RUN_DISTANCES_ALL 0x7fu
 
 /* Index 0: the CPU's; 1: those of kernels/cuda/. `order` .. `splits`: for a test to point to. */
 struct machines {

@@ -38,7 +38,7 @@ static const struct op_limits limits = {200, 200, 200, 200, 66, 66, 140, 1, 0, 0
 
 /* One dtype of each table, and bf16; where kernels are slow, the narrowest and the widest. */
 static void on_pairs(void (*test)(struct machines *m)) {
-    machines_pairs(&limits, PAIRS_BF16, PAIRS_ENDS, test);
+    machines_pairs(&limits, RUN_DISTANCES_BF16, RUN_DISTANCES_ENDS, test);
 }
 
 static void set_rounding(struct machines *m, const struct op_rounding *rounding) {

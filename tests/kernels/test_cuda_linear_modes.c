@@ -42,7 +42,7 @@ static const struct op_limits limits = {160, 160, 400, 16, 1, 1, 8, 1, 0, 0, 0};
 
 /* Runs `test` for all pairs. */
 static void on_pairs(void (*test)(struct machines *m)) {
-    machines_pairs(&limits, PAIRS_ALL, PAIRS_TABLES, test);
+    machines_pairs(&limits, RUN_DISTANCES_ALL, RUN_DISTANCES_TABLES, test);
 }
 
 static struct problem problem_on(struct machines *m) {

@@ -19,7 +19,7 @@ static const struct op_limits limits = {600, 600, 5000, 300, 8, 8, 160, 1, 0, 0,
 
 /* Runs `test` for all pairs. */
 static void on_pairs(void (*test)(struct machines *m)) {
-    machines_pairs(&limits, PAIRS_ALL, PAIRS_TABLES, test);
+    machines_pairs(&limits, RUN_DISTANCES_ALL, RUN_DISTANCES_TABLES, test);
 }
 
 static void *numbers(struct machines *m, size_t count) {

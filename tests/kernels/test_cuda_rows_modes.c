@@ -39,7 +39,7 @@ struct problem {
 static const struct op_limits limits = {20000, 20000, 33000, 1, 1, 1, 1, 1, 0, 0, 0};
 
 static void on_pairs(void (*test)(struct machines *m)) {
-    machines_pairs(&limits, PAIRS_NARROW, PAIRS_TABLES, test);
+    machines_pairs(&limits, RUN_DISTANCES_NARROW, RUN_DISTANCES_TABLES, test);
 }
 
 static void set_mode(struct machines *m, int atomic, uint32_t kind, uint32_t chunk) {

@@ -238,7 +238,7 @@ struct broken {
     float *out;
 };
 
-enum { LEAVES, PARTS, LANE_LEAVES, LANES_PART, BEHIND, BEFORE, READS_POISON };
+enum { LEAVES, PARTS, LANE_LEAVES, LANES_PART, BEHIND, BEFORE, READBACK_BLOCKS_POISON };
 
 KERNEL(misbehave, struct broken) {
     SHARED(float, at);
@@ -253,7 +253,7 @@ KERNEL(misbehave, struct broken) {
         *args->out = gpu_shuffle_xor_f32(GPU_ARG 1.0f, 1);
     if (args->how == BEHIND && THREAD == 0) at[64] = 1.0f;
     if (args->how == BEFORE && THREAD == 0) at[-1] = 1.0f;
-    if (args->how == READS_POISON && THREAD == 0) *args->out = at[3];
+    if (args->how == READBACK_BLOCKS_POISON && THREAD == 0) *args->out = at[3];
 }
 
 static void tell(int how, const char *text) {
@@ -289,7 +289,7 @@ static void validate_end(void **state) {
 static void verify_poison(void **state) {
     (void)state;
     float out = 0.0f;
-    const struct broken args = {READS_POISON, &out};
+    const struct broken args = {READBACK_BLOCKS_POISON, &out};
     LAUNCH(misbehave, 1, 64, 64 * sizeof(float), &args);
     assert_int_equal(shim_error(), STATUS_OK);
     assert_true(out != out);

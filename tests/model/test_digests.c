@@ -20,12 +20,12 @@
 
 /* A backend that is asked for leaves and nothing else. */
 static struct {
-    struct leaves_args asked[2 * JOBS];
+    struct leaf_hashes_args asked[2 * JOBS];
     size_t count, calls, most, waits, made;
     int broken;
 } device;
 
-static void ask_leaves(const struct leaves_args *tensors, size_t count) {
+static void ask_leaves(const struct leaf_hashes_args *tensors, size_t count) {
     for (size_t i = 0; i < count; i++) {
         assert_true(device.count < COUNT_OF(device.asked));
         device.asked[device.count++] = tensors[i];
@@ -35,7 +35,7 @@ static void ask_leaves(const struct leaves_args *tensors, size_t count) {
 }
 
 /* Gives one block's bytes in the dtype's own format, as leafhash.c does. */
-static void make_leaf(const struct leaves_args *args, size_t leaf) {
+static void make_leaf(const struct leaf_hashes_args *args, size_t leaf) {
     static uint32_t words[LEAFHASH_BLOCK / sizeof(uint32_t)];
     const size_t width = dtype_width(args->dtype), block = LEAFHASH_BLOCK / width;
     const size_t first = leaf * block;
@@ -56,14 +56,15 @@ static enum status wait_leaves(void) {
     device.waits++;
     if (device.broken) FAIL(STATUS_INTERNAL, "the device is broken");
     for (size_t i = 0; i < device.count; i++)
-        for (size_t leaf = 0; leaf < leaves_count(device.asked[i].dtype, device.asked[i].count);
+        for (size_t leaf = 0;
+             leaf < leaf_hashes_count(device.asked[i].dtype, device.asked[i].count);
              leaf++, device.made++)
             make_leaf(&device.asked[i], leaf);
     device.count = 0;
     return STATUS_OK;
 }
 
-static const struct backend backend = {.wait = wait_leaves, .leaves = ask_leaves};
+static const struct backend backend = {.wait = wait_leaves, .leaf_hashes = ask_leaves};
 
 /* The tensors have several shapes and dtypes, and 1, 2, 1, 0, 3 and 1 leaves. */
 struct problem {

@@ -219,18 +219,19 @@ static void add_marks(struct fake *fake, const struct fake_plan *plan) {
     copy_to(add_array(fake, "attribution/first_update", 1, 4, 1), first, 4);
 }
 
-#define WAY_RUNS 4
+#define PROJECTION_RUNS 4
 
 /* End points on the way: schedule goes 0.3 of it, dtype 0.7; and noise along it. */
 static void add_projection(struct fake *fake, const struct fake_plan *plan) {
-    static const double noise[WAY_RUNS] = {1.0, -2.0, 2.0, -1.0};
-    const uint64_t runs = 4 * WAY_RUNS;
-    double end[4 * WAY_RUNS];
-    if (!(plan->way_noise > 0.0)) return;
+    static const double noise[PROJECTION_RUNS] = {1.0, -2.0, 2.0, -1.0};
+    const uint64_t runs = 4 * PROJECTION_RUNS;
+    double end[4 * PROJECTION_RUNS];
+    if (!(plan->projection_noise > 0.0)) return;
     double *gram = add_array(fake, "attribution/gram", 2, runs, runs);
     for (uint64_t i = 0; i < runs; i++)
-        end[i] = 0.3 * (double)(i / WAY_RUNS & 1) + 0.7 * (double)(i / WAY_RUNS >> 1) +
-                 plan->way_noise * noise[(i + i / WAY_RUNS) % WAY_RUNS];
+        end[i] = 0.3 * (double)(i / PROJECTION_RUNS & 1) +
+                 0.7 * (double)(i / PROJECTION_RUNS >> 1) +
+                 plan->projection_noise * noise[(i + i / PROJECTION_RUNS) % PROJECTION_RUNS];
     for (uint64_t i = 0; i < runs; i++)
         for (uint64_t j = 0; j < runs; j++)
             gram[i * runs + j] = end[i] * end[j];

@@ -11,14 +11,14 @@ struct fake_plan {
     uint64_t updates[2]; /* finished by the arms */
     uint64_t steps;      /* planned; 0: as the arms finished */
     uint32_t tensors, sites, groups;
-    uint32_t repeats;    /* of each arm besides the arm itself; 0: the floor is exact */
-    uint32_t factors;    /* that differ, 0 ... 2; shares are there when the trace is complete */
-    int equal;           /* the arms are bit for bit equal */
-    int incomplete;      /* no floor, no shares, complete = 0 */
-    int marks;           /* of 2 factors: other measures, earlier updates, when each acted */
-    double twin;         /* distance of the twin in multiples of that before; 0: no twin */
-    double way_noise;    /* of 2 factors: 4 runs of each mixture with this noise; 0: none */
-    const char *hostile; /* stands in every text of the trace; NULL */
+    uint32_t repeats;        /* of each arm besides the arm itself; 0: the floor is exact */
+    uint32_t factors;        /* that differ, 0 ... 2; shares are there when the trace is complete */
+    int equal;               /* the arms are bit for bit equal */
+    int incomplete;          /* no floor, no shares, complete = 0 */
+    int marks;               /* of 2 factors: other measures, earlier updates, when each acted */
+    double twin;             /* distance of the twin in multiples of that before; 0: no twin */
+    double projection_noise; /* of 2 factors: 4 runs of each mixture with this noise; 0: none */
+    const char *hostile;     /* stands in every text of the trace; NULL */
 };
 
 struct fake {

@@ -100,7 +100,7 @@ static void validate_way(void **state) {
     struct fake_plan plan = marked;
     plan.repeats = 4; /* least p 2 / 252 */
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        plan.way_noise = cases[i].noise;
+        plan.projection_noise = cases[i].noise;
         char *page = page_of(&plan);
         check_sayings(page, cases[i].sayings, cases[i].count);
         free(page);
@@ -114,7 +114,7 @@ static void validate_half_interval(void **state) {
     struct judgement judgement;
     struct fake_plan plan = marked;
     plan.repeats = 4;
-    plan.way_noise = 0.003;
+    plan.projection_noise = 0.003;
     fake_open(&fake, &plan);
     assert_int_equal(judge(&fake.image, &fake.arena, &judgement), STATUS_OK);
     char *page = fake_page(&fake, NULL);

@@ -14,8 +14,8 @@
  *
  * The input is the Gram matrix of the runs' end points, whatever their dimension; inner products
  * may be taken around any common point. All sums have one fixed order. */
-#ifndef TWINSTEP_DETERMINISM_WAY_H
-#define TWINSTEP_DETERMINISM_WAY_H
+#ifndef TWINSTEP_DETERMINISM_PROJECTION_H
+#define TWINSTEP_DETERMINISM_PROJECTION_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -25,10 +25,10 @@
 
 struct arena;
 
-#define WAY_FACTORS_MAX 5 /* 32 hybrids */
-#define WAY_RUNS_LEAST 3  /* runs of each hybrid: two must be left when one is left out */
+#define PROJECTION_FACTORS_MAX 5 /* 32 hybrids */
+#define PROJECTION_RUNS_LEAST 3  /* runs of each hybrid: two must be left when one is left out */
 
-struct way {
+struct projection {
     uint32_t factors;
     double whole; /* w(all): the squared length of B - A without what noise adds */
     double whole_low, whole_high;
@@ -39,10 +39,11 @@ struct way {
 
 /* Computes the shares. gram (runs, runs) is row-major and symmetric, with runs = 2^factors * n;
  * hybrid `mask` has runs mask * n ... mask * n + n - 1. STATUS_UNTESTABLE if there are fewer than
- * WAY_RUNS_LEAST runs of each hybrid, if an entry is not finite, or if the length of B - A is not
- * above the noise (whole_low <= 0), because shares of nothing mean nothing. STATUS_INPUT:
+ * PROJECTION_RUNS_LEAST runs of each hybrid, if an entry is not finite, or if the length of B - A
+ * is not above the noise (whole_low <= 0), because shares of nothing mean nothing. STATUS_INPUT:
  * confidence; STATUS_INTERNAL: factors. */
-TWINSTEP_MUST_USE enum status way_shares(uint32_t factors, size_t n, const double *gram,
-                                         double confidence, struct arena *arena, struct way *out);
+TWINSTEP_MUST_USE enum status projection_shares(uint32_t factors, size_t n, const double *gram,
+                                                double confidence, struct arena *arena,
+                                                struct projection *out);
 
 #endif

@@ -14,42 +14,44 @@
 #include "base/sum.h"
 #include "determinism/digest.h"
 #include "determinism/philox.h"
-#include "kernels/leaves.h"
-#include "kernels/moves.h"
-#include "kernels/pairs.h"
+#include "kernels/leaf_hashes.h"
+#include "kernels/update_sizes.h"
+#include "kernels/run_distances.h"
 #include "kernels/products.h"
-#include "kernels/reads.h"
+#include "kernels/readback_blocks.h"
 
 #if defined(TWINSTEP_WATCHED)
-#define LEAVES leaves_f32_f32_watch
-#define MOVES moves_f32_f32_watch
-#define PAIRS pairs_f32_f32_watch
-#define READS reads_f32_f32_watch
+#define LEAVES leaf_hashes_f32_f32_watch
+#define MOVES update_sizes_f32_f32_watch
+#define PAIRS run_distances_f32_f32_watch
+#define READS readback_blocks_f32_f32_watch
 #else
-#define LEAVES leaves_f32_f32_shim
-#define MOVES moves_f32_f32_shim
-#define PAIRS pairs_f32_f32_shim
-#define READS reads_f32_f32_shim
+#define LEAVES leaf_hashes_f32_f32_shim
+#define MOVES update_sizes_f32_f32_shim
+#define PAIRS run_distances_f32_f32_shim
+#define READS readback_blocks_f32_f32_shim
 #endif
-void LEAVES(const struct leaves_args *tensors, size_t count);
-void MOVES(const struct moves_args *tensors, size_t count);
-void PAIRS(const struct pairs_args *tensors, size_t count);
-void READS(const struct reads_args *args, const struct reads_tensor *tensors, size_t count);
+void LEAVES(const struct leaf_hashes_args *tensors, size_t count);
+void MOVES(const struct update_sizes_args *tensors, size_t count);
+void PAIRS(const struct run_distances_args *tensors, size_t count);
+void READS(const struct readback_blocks_args *args, const struct readback_blocks_tensor *tensors,
+           size_t count);
 
 /* More than two launches take, the last one of a few. */
 #define LISTED 70
 
-static void ask_leaves(const struct bench *bench, const struct leaves_args *tensors, size_t count) {
+static void ask_leaves(const struct bench *bench, const struct leaf_hashes_args *tensors,
+                       size_t count) {
     if (bench->backend == NULL)
         LEAVES(tensors, count);
     else
-        bench->backend->leaves(tensors, count);
+        bench->backend->leaf_hashes(tensors, count);
     machine_wait(bench, "leaves");
 }
 
 static void make_leaves(const struct bench *bench, enum dtype dtype, const void *values,
                         size_t count, struct leafhash_leaf *leaves) {
-    ask_leaves(bench, &(struct leaves_args){dtype, count, values, leaves}, 1);
+    ask_leaves(bench, &(struct leaf_hashes_args){dtype, count, values, leaves}, 1);
 }
 
 /* One NaN in eight, of any payload; zeros of both signs, infinities, subnormals; other numbers are
@@ -94,14 +96,14 @@ static void *draw_tensor(struct bench *bench, enum dtype dtype, size_t count) {
 }
 
 static struct leafhash_leaf *take_leaves(struct bench *bench, enum dtype dtype, size_t count) {
-    const size_t leaves = leaves_count(dtype, count);
+    const size_t leaves = leaf_hashes_count(dtype, count);
     struct leafhash_leaf *const taken =
         (struct leafhash_leaf *)machine_take(bench, leaves, sizeof *taken);
     memset(taken, 0xA5, leaves * sizeof *taken);
     return taken;
 }
 
-static void digest_is_the_hosts(const struct leaves_args *of) {
+static void digest_is_the_hosts(const struct leaf_hashes_args *of) {
     struct digest want, got;
     assert_int_equal(digest_tensor("w", of->dtype, 1, &of->count, of->values, &want), STATUS_OK);
     if (digest_tensor_leaves("w", of->dtype, 1, &of->count, of->values, of->leaves, &got) !=
@@ -112,13 +114,13 @@ static void digest_is_the_hosts(const struct leaves_args *of) {
                  of->count);
 }
 
-static struct leaves_args draw_leaves(struct bench *bench, enum dtype dtype, size_t count) {
-    return (struct leaves_args){dtype, count, draw_tensor(bench, dtype, count),
-                                take_leaves(bench, dtype, count)};
+static struct leaf_hashes_args draw_leaves(struct bench *bench, enum dtype dtype, size_t count) {
+    return (struct leaf_hashes_args){dtype, count, draw_tensor(bench, dtype, count),
+                                     take_leaves(bench, dtype, count)};
 }
 
 static void digests_are_equal(struct bench *bench, enum dtype dtype, size_t count) {
-    const struct leaves_args args = draw_leaves(bench, dtype, count);
+    const struct leaf_hashes_args args = draw_leaves(bench, dtype, count);
     ask_leaves(bench, &args, 1);
     digest_is_the_hosts(&args);
 }
@@ -136,7 +138,7 @@ static void close_bench(struct bench *bench) {
 /* Empty ones, those of several leaves and changes of dtype among them. */
 static void corroborate_listed_leaves(void **state) {
     struct bench bench;
-    struct leaves_args list[LISTED];
+    struct leaf_hashes_args list[LISTED];
     (void)state;
     open_bench(&bench);
     ask_leaves(&bench, list, 0);
@@ -204,7 +206,7 @@ static void misfit_is_told(struct bench *bench, enum dtype dtype, size_t count, 
     char want[512];
     values[at] = 0x1.000002p0f;
     make_leaves(bench, dtype, values, count, leaves);
-    for (size_t leaf = 0; leaf < leaves_count(dtype, count); leaf++)
+    for (size_t leaf = 0; leaf < leaf_hashes_count(dtype, count); leaf++)
         for (size_t lane = 0; lane < LEAFHASH_LANES; lane++)
             assert_int_equal(leaves[leaf].misfit[lane] != 0,
                              leaf == byte / LEAFHASH_BLOCK && lane == byte / 4 % LEAFHASH_LANES);
@@ -244,11 +246,11 @@ static int same_sum(double a, double b) {
     return a != a ? b != b : real_bits_f64(a) == real_bits_f64(b);
 }
 
-static void block_is_the_hosts(const struct moves_args *args, size_t block) {
+static void block_is_the_hosts(const struct update_sizes_args *args, size_t block) {
     double update[SUM_BLOCK], now[SUM_BLOCK], travel[SUM_BLOCK];
     const size_t first = block * SUM_BLOCK, width = dtype_carrier(args->dtype);
     const size_t left = args->count - first, count = left < SUM_BLOCK ? left : SUM_BLOCK;
-    const struct moves_block *const got = &args->blocks[block];
+    const struct update_sizes_block *const got = &args->blocks[block];
     uint64_t changed = 0;
     for (size_t i = 0; i < count; i++) {
         now[i] = number_of(args->now, args->dtype, first + i);
@@ -271,10 +273,10 @@ static const void *draw_step(struct bench *bench, enum dtype dtype, size_t count
 }
 
 /* One number in five stays where it was. */
-static struct moves_args draw_moves(struct bench *bench, enum dtype dtype, size_t count,
-                                    int kinds) {
+static struct update_sizes_args draw_moves(struct bench *bench, enum dtype dtype, size_t count,
+                                           int kinds) {
     const size_t width = dtype_carrier(dtype);
-    struct moves_args args = {.dtype = dtype, .count = count};
+    struct update_sizes_args args = {.dtype = dtype, .count = count};
     const void *const before = draw_step(bench, dtype, count, kinds);
     unsigned char *const now = (unsigned char *)machine_take(bench, count, width);
     memcpy(now, draw_step(bench, dtype, count, 0), count * width);
@@ -283,34 +285,34 @@ static struct moves_args draw_moves(struct bench *bench, enum dtype dtype, size_
     args.now = now;
     args.before = before;
     args.start = draw_step(bench, dtype, count, 0);
-    args.blocks =
-        (struct moves_block *)machine_take(bench, moves_blocks(count), sizeof *args.blocks);
-    memset(args.blocks, 0xA5, moves_blocks(count) * sizeof *args.blocks);
+    args.blocks = (struct update_sizes_block *)machine_take(bench, update_sizes_blocks(count),
+                                                            sizeof *args.blocks);
+    memset(args.blocks, 0xA5, update_sizes_blocks(count) * sizeof *args.blocks);
     return args;
 }
 
-static void moves_are_the_hosts(const struct bench *bench, const struct moves_args *list,
-                                size_t count) {
+static void update_sizes_are_the_hosts(const struct bench *bench,
+                                       const struct update_sizes_args *list, size_t count) {
     if (bench->backend == NULL)
         MOVES(list, count);
     else
-        bench->backend->moves(list, count);
+        bench->backend->update_sizes(list, count);
     machine_wait(bench, "moves");
     for (size_t i = 0; i < count; i++)
-        for (size_t block = 0; block < moves_blocks(list[i].count); block++)
+        for (size_t block = 0; block < update_sizes_blocks(list[i].count); block++)
             block_is_the_hosts(&list[i], block);
 }
 
 static void one_moves(struct bench *bench, enum dtype dtype, size_t count, int kinds) {
-    const struct moves_args args = draw_moves(bench, dtype, count, kinds);
-    moves_are_the_hosts(bench, &args, 1);
+    const struct update_sizes_args args = draw_moves(bench, dtype, count, kinds);
+    update_sizes_are_the_hosts(bench, &args, 1);
 }
 
-static void corroborate_moves(void **state) {
+static void corroborate_update_sizes(void **state) {
     static const size_t counts[] = {0, 1, 31, 33, 4095, 4096, 4097, 5 * 4096 + 100};
     struct bench bench;
     (void)state;
-    assert_int_equal(MOVES_BLOCK, SUM_BLOCK);
+    assert_int_equal(UPDATE_SIZES_BLOCK, SUM_BLOCK);
     open_bench(&bench);
     for (size_t i = 0; i < COUNT_OF(counts); i++)
         for (int kinds = 0; kinds < 2; kinds++) {
@@ -323,24 +325,24 @@ static void corroborate_moves(void **state) {
 
 static void corroborate_listed_moves(void **state) {
     struct bench bench;
-    struct moves_args list[LISTED];
+    struct update_sizes_args list[LISTED];
     (void)state;
     open_bench(&bench);
     for (size_t i = 0; i < LISTED; i++)
         list[i] = draw_moves(&bench, i % 3 == 0 ? DTYPE_F64 : DTYPE_F32,
-                             i % 23 == 7 ? MOVES_BLOCK + i : i * 5 % 37, 0);
-    moves_are_the_hosts(&bench, list, LISTED);
+                             i % 23 == 7 ? UPDATE_SIZES_BLOCK + i : i * 5 % 37, 0);
+    update_sizes_are_the_hosts(&bench, list, LISTED);
     close_bench(&bench);
 }
 
 /* ---- pairs ---- */
 
-static void pair_is_the_hosts(const struct pairs_args *of, size_t block) {
+static void pair_is_the_hosts(const struct run_distances_args *of, size_t block) {
     static double column[4][SUM_BLOCK];
     const size_t first = block * SUM_BLOCK, left = of->count - first;
     const size_t count = left < SUM_BLOCK ? left : SUM_BLOCK;
-    const struct pairs_block *const got = &of->blocks[block];
-    struct pairs_block want = {.ulp = 0};
+    const struct run_distances_block *const got = &of->blocks[block];
+    struct run_distances_block want = {.ulp = 0};
     for (size_t i = 0; i < count; i++) {
         const double x = number_of(of->x, of->x_dtype, first + i);
         const double y = number_of(of->y, of->y_dtype, first + i);
@@ -355,8 +357,8 @@ static void pair_is_the_hosts(const struct pairs_args *of, size_t block) {
         if (ulp > want.ulp) want.ulp = ulp;
         want.changed += real_bits_f64(x) != real_bits_f64(y);
     }
-    for (size_t s = 0; s < PAIRS_SUMS; s++) {
-        const size_t a = s < PAIRS_XY ? s : 2, b = s < PAIRS_XY ? s : 3;
+    for (size_t s = 0; s < RUN_DISTANCES_SUMS; s++) {
+        const size_t a = s < RUN_DISTANCES_XY ? s : 2, b = s < RUN_DISTANCES_XY ? s : 3;
         want.sum[s] = products_block(column[a], column[b], count);
         if (!same_sum(got->sum[s], want.sum[s]))
             fail_msg("%s and %s, %zu numbers: sum %zu of block %zu is %a, the host's %a",
@@ -368,9 +370,9 @@ static void pair_is_the_hosts(const struct pairs_args *of, size_t block) {
 }
 
 /* One number in five is the same in both; `far`: some are as far apart as numbers can be. */
-static struct pairs_args draw_pairs(struct bench *bench, enum dtype x, enum dtype y, size_t count,
-                                    int far) {
-    struct pairs_args of = {.x_dtype = x, .y_dtype = y, .count = count};
+static struct run_distances_args draw_pairs(struct bench *bench, enum dtype x, enum dtype y,
+                                            size_t count, int far) {
+    struct run_distances_args of = {.x_dtype = x, .y_dtype = y, .count = count};
     unsigned char *const own = (unsigned char *)machine_take(bench, count, dtype_carrier(y));
     of.x = draw_step(bench, x, count, far);
     of.x_old = draw_step(bench, x, count, 0);
@@ -381,34 +383,36 @@ static struct pairs_args draw_pairs(struct bench *bench, enum dtype x, enum dtyp
         memcpy(own + i * dtype_carrier(y), (const unsigned char *)of.x + i * dtype_carrier(x),
                dtype_carrier(x));
     of.y = own;
-    of.blocks = (struct pairs_block *)machine_take(bench, pairs_blocks(count), sizeof *of.blocks);
-    memset(of.blocks, 0xA5, pairs_blocks(count) * sizeof *of.blocks);
+    of.blocks = (struct run_distances_block *)machine_take(bench, run_distances_blocks(count),
+                                                           sizeof *of.blocks);
+    memset(of.blocks, 0xA5, run_distances_blocks(count) * sizeof *of.blocks);
     return of;
 }
 
-static void corroborate_pairs(void **state) {
+static void corroborate_run_distances(void **state) {
     static const enum dtype dtypes[][2] = {
         {DTYPE_F32, DTYPE_F32},   {DTYPE_F64, DTYPE_F64},   {DTYPE_F32, DTYPE_F64},
         {DTYPE_BF16, DTYPE_BF16}, {DTYPE_F16, DTYPE_F16},   {DTYPE_E4M3, DTYPE_E4M3},
         {DTYPE_E5M2, DTYPE_E5M2}, {DTYPE_TF32, DTYPE_TF32}, {DTYPE_BF16, DTYPE_F32}};
     enum { BOTH = 2 * COUNT_OF(dtypes) }; /* with numbers near each other and far apart */
-    struct pairs_args list[LISTED];
+    struct run_distances_args list[LISTED];
     struct bench bench;
     (void)state;
-    assert_int_equal(PAIRS_BLOCK, SUM_BLOCK);
+    assert_int_equal(RUN_DISTANCES_BLOCK, SUM_BLOCK);
     open_bench(&bench);
     for (size_t i = 0; i < LISTED; i++) {
         const enum dtype *const two = dtypes[i % BOTH / 2];
-        const size_t count = i % 11 == 7 ? PAIRS_BLOCK - 33 + 33 * (i / 11 % 3) : i * 5 % 37;
+        const size_t count =
+            i % 11 == 7 ? RUN_DISTANCES_BLOCK - 33 + 33 * (i / 11 % 3) : i * 5 % 37;
         list[i] = draw_pairs(&bench, two[0], two[1], count, i % 2 == 1);
     }
     if (bench.backend == NULL)
         PAIRS(list, LISTED);
     else
-        bench.backend->pairs(list, LISTED);
+        bench.backend->run_distances(list, LISTED);
     machine_wait(&bench, "pairs");
     for (size_t i = 0; i < LISTED; i++)
-        for (size_t block = 0; block < pairs_blocks(list[i].count); block++)
+        for (size_t block = 0; block < run_distances_blocks(list[i].count); block++)
             pair_is_the_hosts(&list[i], block);
     close_bench(&bench);
 }
@@ -445,7 +449,8 @@ static const struct rule_direction directions[] = {
     {.kind = RULE_DIRECTION_LION, .grad_scale = 1.0, .beta1 = 0.9, .weight2 = 1.0, .keep = 1.0},
 };
 
-static double direction_of(const struct reads_args *args, const struct reads_tensor *of, size_t i) {
+static double direction_of(const struct readback_blocks_args *args,
+                           const struct readback_blocks_tensor *of, size_t i) {
     const struct rule_direction *const k = &args->direction;
     const double old = number_of(of->old, args->working, i);
     const double first = number_of(of->slots[0], args->slot_dtype, i);
@@ -470,8 +475,9 @@ struct columns {
     double taken[SUM_BLOCK], error[SUM_BLOCK], one[SUM_BLOCK];
 };
 
-static void fill_columns(const struct reads_args *args, const struct reads_tensor *of, size_t first,
-                         size_t count, struct columns *out) {
+static void fill_columns(const struct readback_blocks_args *args,
+                         const struct readback_blocks_tensor *of, size_t first, size_t count,
+                         struct columns *out) {
     for (size_t i = 0; i < count; i++) {
         const double old = number_of(of->old, args->working, first + i);
         const struct rule_read_terms t =
@@ -493,30 +499,36 @@ static void fill_columns(const struct reads_args *args, const struct reads_tenso
     }
 }
 
-static void read_is_the_hosts(const struct reads_args *args, const struct reads_tensor *of,
-                              size_t block, const char *what) {
+static void read_is_the_hosts(const struct readback_blocks_args *args,
+                              const struct readback_blocks_tensor *of, size_t block,
+                              const char *what) {
     struct columns t;
     const size_t first = block * SUM_BLOCK, left = of->count - first;
     const size_t count = left < SUM_BLOCK ? left : SUM_BLOCK;
     fill_columns(args, of, first, count, &t);
-    const double want[READS_SUMS] = {
-        [READS_UU] = products_block(t.u, t.u, count),
-        [READS_UP] = products_block(t.u, t.p, count),
-        [READS_PP] = products_block(t.p, t.p, count),
-        [READS_UD] = products_block(t.u, t.d, count),
-        [READS_PD] = products_block(t.p, t.d, count),
-        [READS_U] = products_block(t.size_u, t.one, count),
-        [READS_P] = products_block(t.size_p, t.one, count),
-        [READS_TAKEN] = products_block(t.taken, t.taken, count),
-        [READS_TAKEN_ERROR] = products_block(t.error, t.error, count),
+    const double want[READBACK_BLOCKS_SUMS] = {
+        [READBACK_BLOCKS_UU] = products_block(t.u, t.u, count),
+        [READBACK_BLOCKS_UP] = products_block(t.u, t.p, count),
+        [READBACK_BLOCKS_PP] = products_block(t.p, t.p, count),
+        [READBACK_BLOCKS_UD] = products_block(t.u, t.d, count),
+        [READBACK_BLOCKS_PD] = products_block(t.p, t.d, count),
+        [READBACK_BLOCKS_U] = products_block(t.size_u, t.one, count),
+        [READBACK_BLOCKS_P] = products_block(t.size_p, t.one, count),
+        [READBACK_BLOCKS_TAKEN] = products_block(t.taken, t.taken, count),
+        [READBACK_BLOCKS_TAKEN_ERROR] = products_block(t.error, t.error, count),
     };
-    for (size_t s = 0; s < READS_SUMS; s++)
+    for (size_t s = 0; s < READBACK_BLOCKS_SUMS; s++)
         if (!same_sum(of->blocks[block].sum[s], want[s]))
             fail_msg("%s, %zu numbers: sum %zu of block %zu is %a, the host's %a", what, of->count,
                      s, block, of->blocks[block].sum[s], want[s]);
 }
 
-enum { READS_PLAIN = 0, READS_KINDS, READS_INFINITY, READS_CASES };
+enum {
+    READBACK_BLOCKS_PLAIN = 0,
+    READBACK_BLOCKS_KINDS,
+    READBACK_BLOCKS_INFINITY,
+    READBACK_BLOCKS_CASES
+};
 
 static const void *end_infinite(struct bench *bench, enum dtype dtype, size_t count) {
     double *const drawn = bench_draw(bench, count, dtype, 1.0);
@@ -524,32 +536,36 @@ static const void *end_infinite(struct bench *bench, enum dtype dtype, size_t co
     return bench_store(bench, drawn, count, dtype_carrier(dtype));
 }
 
-/* Without a sense: the arithmetic takes any numbers. READS_KINDS: NaNs, infinities and zeros, too;
- * READS_INFINITY: the last moment only, so that sums are infinite, not NaN. */
-static struct reads_tensor draw_reads(struct bench *bench, const struct reads_args *args,
-                                      size_t count, int numbers) {
-    const int kinds = numbers == READS_KINDS;
+/* Without a sense: the arithmetic takes any numbers. READBACK_BLOCKS_KINDS: NaNs, infinities and
+ * zeros, too; READBACK_BLOCKS_INFINITY: the last moment only, so that sums are infinite, not NaN.
+ */
+static struct readback_blocks_tensor draw_reads(struct bench *bench,
+                                                const struct readback_blocks_args *args,
+                                                size_t count, int numbers) {
+    const int kinds = numbers == READBACK_BLOCKS_KINDS;
     const enum dtype working = args->working, others = args->slot_dtype;
     const size_t width = dtype_carrier(others);
-    struct reads_tensor of = {.count = count};
+    struct readback_blocks_tensor of = {.count = count};
     of.old = draw_step(bench, working, count, kinds);
     of.now = draw_step(bench, working, count, 0);
     of.made = draw_step(bench, working, count, 0);
     of.gradient = draw_step(bench, others, count, 0);
     of.slots[0] = draw_step(bench, others, count, kinds);
-    if (numbers == READS_INFINITY && count > 0) of.slots[0] = end_infinite(bench, others, count);
-    for (size_t slot = 1; slot < READS_SLOTS; slot++) { /* means of squares */
+    if (numbers == READBACK_BLOCKS_INFINITY && count > 0)
+        of.slots[0] = end_infinite(bench, others, count);
+    for (size_t slot = 1; slot < READBACK_BLOCKS_SLOTS; slot++) { /* means of squares */
         double *const roots = bench_draw(bench, count, others, 1.0);
         for (size_t i = 0; i < count; i++)
             roots[i] = real_abs_f64(roots[i]);
         of.slots[slot] = bench_store(bench, roots, count, width);
     }
-    of.blocks = (struct reads_block *)machine_take(bench, reads_blocks(count), sizeof *of.blocks);
+    of.blocks = (struct readback_blocks_block *)machine_take(bench, readback_blocks_blocks(count),
+                                                             sizeof *of.blocks);
     return of;
 }
 
-static struct reads_args reads_of(enum dtype working, enum dtype others) {
-    return (struct reads_args){
+static struct readback_blocks_args readback_blocks_of(enum dtype working, enum dtype others) {
+    return (struct readback_blocks_args){
         .working = working,
         .gradient_dtype = others,
         .slot_dtype = others,
@@ -557,25 +573,28 @@ static struct reads_args reads_of(enum dtype working, enum dtype others) {
         .taken = {.keep = 0.9, .take = 0.1, .decay = 0.1, .unit = 0x1p-20, .least = 0x1p-149}};
 }
 
-static void reads_are_the_hosts(const struct bench *bench, const struct reads_args *args,
-                                const struct reads_tensor *list, size_t count, const char *what) {
+static void readback_blocks_are_the_hosts(const struct bench *bench,
+                                          const struct readback_blocks_args *args,
+                                          const struct readback_blocks_tensor *list, size_t count,
+                                          const char *what) {
     for (size_t i = 0; i < count; i++)
-        memset(list[i].blocks, 0xA5, reads_blocks(list[i].count) * sizeof *list[i].blocks);
+        memset(list[i].blocks, 0xA5,
+               readback_blocks_blocks(list[i].count) * sizeof *list[i].blocks);
     if (bench->backend == NULL)
         READS(args, list, count);
     else
-        bench->backend->reads(args, list, count);
+        bench->backend->readback_blocks(args, list, count);
     machine_wait(bench, what);
     for (size_t i = 0; i < count; i++)
-        for (size_t block = 0; block < reads_blocks(list[i].count); block++)
+        for (size_t block = 0; block < readback_blocks_blocks(list[i].count); block++)
             read_is_the_hosts(args, &list[i], block, what);
 }
 
 /* Every direction, with and without what was taken. */
 static void one_reads(struct bench *bench, enum dtype working, enum dtype others, size_t count,
                       int numbers) {
-    struct reads_args args = reads_of(working, others);
-    struct reads_tensor of = draw_reads(bench, &args, count, numbers);
+    struct readback_blocks_args args = readback_blocks_of(working, others);
+    struct readback_blocks_tensor of = draw_reads(bench, &args, count, numbers);
     for (size_t k = 0; k < 2 * COUNT_OF(directions); k++) {
         char what[64];
         snprintf(what, sizeof what, "%s, direction %zu%s", dtype_name(working), k / 2,
@@ -583,18 +602,18 @@ static void one_reads(struct bench *bench, enum dtype working, enum dtype others
         args.direction = directions[k / 2];
         args.decay = args.direction.decay;
         of.moment = k % 2 == 0 ? NULL : of.gradient;
-        reads_are_the_hosts(bench, &args, &of, 1, what);
+        readback_blocks_are_the_hosts(bench, &args, &of, 1, what);
     }
 }
 
-static void corroborate_reads(void **state) {
+static void corroborate_readback_blocks(void **state) {
     static const size_t counts[] = {0, 1, 31, 33, 4095, 4097};
     struct bench bench;
     (void)state;
-    assert_int_equal(READS_BLOCK, SUM_BLOCK);
+    assert_int_equal(READBACK_BLOCKS_BLOCK, SUM_BLOCK);
     open_bench(&bench);
     for (size_t i = 0; i < COUNT_OF(counts); i++)
-        for (int numbers = READS_PLAIN; numbers < READS_CASES; numbers++) {
+        for (int numbers = READBACK_BLOCKS_PLAIN; numbers < READBACK_BLOCKS_CASES; numbers++) {
             one_reads(&bench, DTYPE_F32, DTYPE_F32, counts[i], numbers);
             one_reads(&bench, DTYPE_F64, DTYPE_F32, counts[i], numbers);
             one_reads(&bench, DTYPE_BF16, DTYPE_F64, counts[i], numbers);
@@ -604,17 +623,17 @@ static void corroborate_reads(void **state) {
 
 static void corroborate_listed_reads(void **state) {
     struct bench bench;
-    struct reads_tensor list[LISTED];
-    struct reads_args args = reads_of(DTYPE_F32, DTYPE_F32);
+    struct readback_blocks_tensor list[LISTED];
+    struct readback_blocks_args args = readback_blocks_of(DTYPE_F32, DTYPE_F32);
     (void)state;
     open_bench(&bench);
     args.direction = directions[0];
     for (size_t i = 0; i < LISTED; i++) {
-        list[i] =
-            draw_reads(&bench, &args, i % 23 == 7 ? READS_BLOCK + i : i * 5 % 37, READS_PLAIN);
+        list[i] = draw_reads(&bench, &args, i % 23 == 7 ? READBACK_BLOCKS_BLOCK + i : i * 5 % 37,
+                             READBACK_BLOCKS_PLAIN);
         if (i % 2 == 0) list[i].moment = list[i].gradient;
     }
-    reads_are_the_hosts(&bench, &args, list, LISTED, "of a list");
+    readback_blocks_are_the_hosts(&bench, &args, list, LISTED, "of a list");
     close_bench(&bench);
 }
 
@@ -623,9 +642,9 @@ int main(void) {
         cmocka_unit_test(corroborate_host),
         cmocka_unit_test(verify_framing),
         cmocka_unit_test(verify_misfits),
-        cmocka_unit_test(corroborate_moves),
-        cmocka_unit_test(corroborate_pairs),
-        cmocka_unit_test(corroborate_reads),
+        cmocka_unit_test(corroborate_update_sizes),
+        cmocka_unit_test(corroborate_run_distances),
+        cmocka_unit_test(corroborate_readback_blocks),
         cmocka_unit_test(corroborate_listed_leaves),
         cmocka_unit_test(corroborate_listed_moves),
         cmocka_unit_test(corroborate_listed_reads),

@@ -4,36 +4,43 @@
  *
  * A block's sums are law 2's, in f64; whoever asked joins the blocks. No bit of a training depends
  * on them. Invariant: they are the sums that the host makes (trainer/distance.h). */
-#ifndef TWINSTEP_KERNELS_PAIRS_H
-#define TWINSTEP_KERNELS_PAIRS_H
+#ifndef TWINSTEP_KERNELS_RUN_DISTANCES_H
+#define TWINSTEP_KERNELS_RUN_DISTANCES_H
 
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/dtype.h"
 
-#define PAIRS_BLOCK ((size_t)4096) /* numbers; SUM_BLOCK of base/sum.h */
+#define RUN_DISTANCES_BLOCK ((size_t)4096) /* numbers; SUM_BLOCK of base/sum.h */
 
 /* Sums of squares of x - y; of x - start; of x - x_old; of y - y_old; and the sum of the products
  * of the last two differences. */
-enum pairs_sum { PAIRS_GAP = 0, PAIRS_TRAVEL, PAIRS_XX, PAIRS_YY, PAIRS_XY, PAIRS_SUMS };
+enum run_distances_sum {
+    RUN_DISTANCES_GAP = 0,
+    RUN_DISTANCES_TRAVEL,
+    RUN_DISTANCES_XX,
+    RUN_DISTANCES_YY,
+    RUN_DISTANCES_XY,
+    RUN_DISTANCES_SUMS
+};
 
-struct pairs_block {
-    double sum[PAIRS_SUMS];
+struct run_distances_block {
+    double sum[RUN_DISTANCES_SUMS];
     uint64_t changed; /* how many numbers have other bits in y; 0 where the dtypes differ */
     int64_t ulp; /* the largest distance in ulps (base/rule_ulp.h); 0 where the dtypes differ */
 };
 
-struct pairs_args {
+struct run_distances_args {
     enum dtype x_dtype, y_dtype;
-    size_t count;                  /* numbers */
-    const void *x, *x_old, *start; /* (count) carriers of x_dtype */
-    const void *y, *y_old;         /* (count) carriers of y_dtype */
-    struct pairs_block *blocks;    /* (pairs_blocks(count)); written */
+    size_t count;                       /* numbers */
+    const void *x, *x_old, *start;      /* (count) carriers of x_dtype */
+    const void *y, *y_old;              /* (count) carriers of y_dtype */
+    struct run_distances_block *blocks; /* (run_distances_blocks(count)); written */
 };
 
-static inline size_t pairs_blocks(size_t count) {
-    return (count + PAIRS_BLOCK - 1) / PAIRS_BLOCK;
+static inline size_t run_distances_blocks(size_t count) {
+    return (count + RUN_DISTANCES_BLOCK - 1) / RUN_DISTANCES_BLOCK;
 }
 
 #endif

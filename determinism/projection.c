@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * U-statistics of inner products, and the jackknife over runs. Sums over blocks of the Gram matrix
  * make the estimate without one run cheap: what the run takes away is one row. */
-#include "determinism/way.h"
+#include "determinism/projection.h"
 
 #include <gsl/gsl_cdf.h>
 
@@ -9,7 +9,7 @@
 #include "base/real.h"
 #include "base/sum.h"
 
-#define HYBRIDS (1u << WAY_FACTORS_MAX)
+#define HYBRIDS (1u << PROJECTION_FACTORS_MAX)
 
 struct walk {
     uint32_t factors, hybrids;
@@ -53,7 +53,7 @@ static double product(const struct walk *walk, uint32_t a, uint32_t b, size_t ou
 }
 
 struct estimate {
-    double whole, share[WAY_FACTORS_MAX];
+    double whole, share[PROJECTION_FACTORS_MAX];
 };
 
 static enum status estimate(const struct walk *walk, size_t out, struct estimate *result) {
@@ -101,13 +101,13 @@ static double half_width(const struct walk *walk, const double *left, double con
 }
 
 static enum status check(uint32_t factors, size_t n, const double *gram, double confidence) {
-    if (factors < 1 || factors > WAY_FACTORS_MAX)
-        FAIL(STATUS_INTERNAL, "way: %u factors, expected 1 to %d", factors, WAY_FACTORS_MAX);
+    if (factors < 1 || factors > PROJECTION_FACTORS_MAX)
+        FAIL(STATUS_INTERNAL, "way: %u factors, expected 1 to %d", factors, PROJECTION_FACTORS_MAX);
     if (!(confidence > 0.0 && confidence < 1.0))
         FAIL(STATUS_INPUT, "confidence: expected a number in (0, 1), got %g", confidence);
-    if (n < WAY_RUNS_LEAST)
+    if (n < PROJECTION_RUNS_LEAST)
         FAIL(STATUS_UNTESTABLE, "%zu runs of each mixture give no interval: %d would", n,
-             WAY_RUNS_LEAST);
+             PROJECTION_RUNS_LEAST);
     const size_t runs = n << factors;
     for (size_t i = 0; i < runs * runs; i++)
         if (!real_finite_f64(gram[i]))
@@ -127,8 +127,8 @@ static enum status leave_out(const struct walk *walk, double *left) {
     return STATUS_OK;
 }
 
-enum status way_shares(uint32_t factors, size_t n, const double *gram, double confidence,
-                       struct arena *arena, struct way *out) {
+enum status projection_shares(uint32_t factors, size_t n, const double *gram, double confidence,
+                              struct arena *arena, struct projection *out) {
     TRY(check(factors, n, gram, confidence));
     struct walk walk = {
         .factors = factors, .hybrids = 1u << factors, .n = n, .runs = n << factors, .gram = gram};
@@ -139,7 +139,7 @@ enum status way_shares(uint32_t factors, size_t n, const double *gram, double co
     sum_rows(&walk);
     TRY(estimate(&walk, walk.runs, &all));
     TRY(leave_out(&walk, left));
-    *out = (struct way){.factors = factors, .whole = all.whole, .confidence = confidence};
+    *out = (struct projection){.factors = factors, .whole = all.whole, .confidence = confidence};
     double freedom;
     double half = half_width(&walk, left, confidence, &freedom);
     out->whole_low = all.whole - half;

@@ -4,8 +4,8 @@
  * A backend makes them on its device, so that the host reads 384 bytes for every 64 KiB of the
  * tensor and hashes those. Invariant: the leaf hashes, and so the digest, are those that the host
  * makes of the same values. */
-#ifndef TWINSTEP_KERNELS_LEAVES_H
-#define TWINSTEP_KERNELS_LEAVES_H
+#ifndef TWINSTEP_KERNELS_LEAF_HASHES_H
+#define TWINSTEP_KERNELS_LEAF_HASHES_H
 
 #include <stddef.h>
 
@@ -13,14 +13,14 @@
 #include "determinism/leafhash.h"
 #include "determinism/own_bits.h"
 
-struct leaves_args {
+struct leaf_hashes_args {
     enum dtype dtype;
     size_t count;                 /* numbers */
     const void *values;           /* (count) carriers of dtype */
-    struct leafhash_leaf *leaves; /* (leaves_count(dtype, count)); written */
+    struct leafhash_leaf *leaves; /* (leaf_hashes_count(dtype, count)); written */
 };
 
-static inline size_t leaves_count(enum dtype dtype, size_t count) {
+static inline size_t leaf_hashes_count(enum dtype dtype, size_t count) {
     return leafhash_leaves(count * own_width(dtype));
 }
 

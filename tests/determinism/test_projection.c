@@ -17,9 +17,9 @@
 #include "base/real.h"
 #include "determinism/normal.h"
 #include "determinism/philox.h"
-#include "determinism/way.h"
+#include "determinism/projection.h"
 
-enum { DIMENSION = 40, RUNS_MAX = 8 << WAY_FACTORS_MAX };
+enum { DIMENSION = 40, RUNS_MAX = 8 << PROJECTION_FACTORS_MAX };
 
 static double draw(uint32_t world, uint32_t run, uint32_t element) {
     const struct philox_block at = {{element, run, world, 7u}};
@@ -31,7 +31,7 @@ static double draw(uint32_t world, uint32_t run, uint32_t element) {
 struct world {
     uint32_t number, factors;
     size_t n;
-    double length[WAY_FACTORS_MAX], interaction, noise;
+    double length[PROJECTION_FACTORS_MAX], interaction, noise;
 };
 
 /* Cause i acts along axis i and, a little, along axis 0: ways are not orthogonal. */
@@ -75,11 +75,11 @@ static void fill_gram(const struct world *world, double *gram) {
         }
 }
 
-static enum status shares_of(const struct world *world, struct way *out) {
+static enum status shares_of(const struct world *world, struct projection *out) {
     static double gram[RUNS_MAX * RUNS_MAX];
     struct arena arena = ARENA_EMPTY;
     fill_gram(world, gram);
-    const enum status status = way_shares(world->factors, world->n, gram, 0.95, &arena, out);
+    const enum status status = projection_shares(world->factors, world->n, gram, 0.95, &arena, out);
     arena_close(&arena);
     return status;
 }
@@ -88,7 +88,7 @@ static void validate_without_noise(void **state) {
     (void)state;
     const struct world world = {
         .factors = 3, .n = 3, .length = {1.0, -2.0, 0.0}, .interaction = 0.5};
-    struct way out;
+    struct projection out;
     assert_int_equal(shares_of(&world, &out), STATUS_OK);
     for (uint32_t f = 0; f < 3; f++) {
         assert_true(real_abs_f64(out.share[f] - true_share(&world, f)) < 1e-12);
@@ -105,7 +105,7 @@ static struct count count_worlds(struct world world, uint32_t factor, uint32_t t
     struct count count = {0, 0, 0, 0.0};
     const double wanted = true_share(&world, factor);
     for (world.number = 0; world.number < trials; world.number++) {
-        struct way out;
+        struct projection out;
         if (shares_of(&world, &out) != STATUS_OK) continue;
         count.trials++;
         count.sum += out.share[factor] - wanted;
@@ -153,7 +153,7 @@ static void verify_no_effect(void **state) {
 
 static void validate_refusals(void **state) {
     (void)state;
-    struct way out;
+    struct projection out;
     struct world world = {.factors = 2, .n = 2, .length = {3.0, 1.0}, .noise = 0.1};
     assert_int_equal(shares_of(&world, &out), STATUS_UNTESTABLE);
     world = (struct world){.factors = 2, .n = 8, .length = {0.0, 0.0}, .noise = 1.0};
@@ -161,12 +161,12 @@ static void validate_refusals(void **state) {
     assert_non_null(strstr(status_text(), "not above the noise"));
     double gram[16] = {0};
     struct arena arena = ARENA_EMPTY;
-    assert_int_equal(way_shares(6, 3, gram, 0.95, &arena, &out), STATUS_INTERNAL);
-    assert_int_equal(way_shares(1, 3, gram, 1.0, &arena, &out), STATUS_INPUT);
+    assert_int_equal(projection_shares(6, 3, gram, 0.95, &arena, &out), STATUS_INTERNAL);
+    assert_int_equal(projection_shares(1, 3, gram, 1.0, &arena, &out), STATUS_INPUT);
     double holed[36];
     for (int i = 0; i < 36; i++)
         holed[i] = real_nan_f64();
-    assert_int_equal(way_shares(1, 3, holed, 0.95, &arena, &out), STATUS_UNTESTABLE);
+    assert_int_equal(projection_shares(1, 3, holed, 0.95, &arena, &out), STATUS_UNTESTABLE);
     arena_close(&arena);
 }
 

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What an optimizer's step did to a tensor: a warp has a block of law 2, lane l of it the numbers
+ * l, l + 32, ...
+ *
+ * All in f64, from exact conversions, as trainer/readback_sums.c has it. */
+#include "kernels/readback_blocks.h"
+
+#include "base/variant.h"
+#include "kernels/cuda/list.h"
+
+struct readback_blocks_job {
+    struct list list;
+    struct readback_blocks_args is;
+    struct readback_blocks_tensor tensor[LIST_TENSORS];
+};
+
+GPU_INLINE double readback_blocks_value(const void *values, enum dtype dtype, size_t i) {
+    return dtype == DTYPE_F64 ? ((const double *)values)[i] : (double)((const float *)values)[i];
+}
+
+GPU_INLINE double readback_blocks_direction(const struct readback_blocks_args *is,
+                                            const struct readback_blocks_tensor *of, size_t i,
+                                            double old) {
+    const struct rule_direction *const k = &is->direction;
+    return RULE_DIRECTION_OF(k, readback_blocks_value(of->gradient, is->gradient_dtype, i),
+                             readback_blocks_value(of->slots[0], is->slot_dtype, i),
+                             readback_blocks_value(of->slots[k->second], is->slot_dtype, i), old,
+                             readback_blocks_value(of->made, is->working, i));
+}
+
+GPU_INLINE double readback_blocks_product(double a, double b, double sum) {
+    return real_fma_f64(a, b, sum);
+}
+
+GPU_INLINE void readback_blocks_element(const struct readback_blocks_args *is,
+                                        const struct readback_blocks_tensor *of, size_t i,
+                                        double *sum) {
+    const double old = readback_blocks_value(of->old, is->working, i);
+    const double now = readback_blocks_value(of->now, is->working, i);
+    const struct rule_read_terms t = rule_read_terms(
+        &is->spacing, readback_blocks_direction(is, of, i, old), is->decay, old, now);
+    sum[READBACK_BLOCKS_UU] = readback_blocks_product(t.u, t.u, sum[READBACK_BLOCKS_UU]);
+    sum[READBACK_BLOCKS_UP] = readback_blocks_product(t.u, t.p, sum[READBACK_BLOCKS_UP]);
+    sum[READBACK_BLOCKS_PP] = readback_blocks_product(t.p, t.p, sum[READBACK_BLOCKS_PP]);
+    sum[READBACK_BLOCKS_UD] = readback_blocks_product(t.u, t.d, sum[READBACK_BLOCKS_UD]);
+    sum[READBACK_BLOCKS_PD] = readback_blocks_product(t.p, t.d, sum[READBACK_BLOCKS_PD]);
+    sum[READBACK_BLOCKS_U] =
+        readback_blocks_product(real_abs_f64(t.u), 1.0, sum[READBACK_BLOCKS_U]);
+    sum[READBACK_BLOCKS_P] =
+        readback_blocks_product(real_abs_f64(t.p), 1.0, sum[READBACK_BLOCKS_P]);
+    if (of->moment == NULL) return;
+    const struct rule_taken_value taken =
+        rule_taken_value(&is->taken, readback_blocks_value(of->slots[0], is->slot_dtype, i),
+                         readback_blocks_value(of->moment, is->slot_dtype, i), old);
+    sum[READBACK_BLOCKS_TAKEN] =
+        readback_blocks_product(taken.gradient, taken.gradient, sum[READBACK_BLOCKS_TAKEN]);
+    sum[READBACK_BLOCKS_TAKEN_ERROR] =
+        readback_blocks_product(taken.error, taken.error, sum[READBACK_BLOCKS_TAKEN_ERROR]);
+}
+
+KERNEL(readback_blocks_kernel, struct readback_blocks_job) {
+    struct list_place at;
+    if (!list_find_row(GPU_ARG & args->list, &at)) return;
+    const struct readback_blocks_tensor *const of = &args->tensor[at.tensor];
+    const size_t first = at.block * READBACK_BLOCKS_BLOCK,
+                 end = least(first + READBACK_BLOCKS_BLOCK, of->count);
+    double sum[READBACK_BLOCKS_SUMS];
+    UNROLL
+    for (int s = 0; s < READBACK_BLOCKS_SUMS; s++)
+        sum[s] = 0.0;
+    for (size_t i = first + THREAD % GPU_WARP; i < end; i += GPU_WARP)
+        readback_blocks_element(&args->is, of, i, sum);
+    UNROLL
+    for (int s = 0; s < READBACK_BLOCKS_SUMS; s++) {
+        sum[s] = lanes_join_f64(GPU_ARG sum[s]);
+        if (THREAD % GPU_WARP == 0) of->blocks[at.block].sum[s] = sum[s];
+    }
+}
+
+void VARIANT(readback_blocks)(const struct readback_blocks_args *args,
+                              const struct readback_blocks_tensor *tensors, size_t count);
+void VARIANT(readback_blocks)(const struct readback_blocks_args *args,
+                              const struct readback_blocks_tensor *tensors, size_t count) {
+    struct readback_blocks_job job;
+    LIST_FITS(struct readback_blocks_job);
+    for (size_t i = 0; i < count;) {
+        LIST_OPEN(&job);
+        job.is = *args;
+        for (; i < count && job.list.count < LIST_TENSORS; i++) {
+            job.tensor[job.list.count] = tensors[i];
+            list_add(&job.list, readback_blocks_blocks(tensors[i].count));
+        }
+        LAUNCH(readback_blocks_kernel, row_blocks(list_blocks(&job.list)), ROW_THREADS, 0, &job);
+    }
+}
