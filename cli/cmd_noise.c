@@ -1,132 +1,65 @@
 /* SPDX-License-Identifier: Apache-2.0
- * twinstep noise: how far runs are apart that are meant to be the same, one stratum at a time. */
+ * twinstep noise: how far runs are apart that are meant to be the same, one stratum at a time.
+ * Options --ops, --models, --switches and --plan ask for something else in its place; each has a
+ * file of its own. */
 #include <stdio.h>
+#include <unistd.h>
 
+#include "cli/environment.h"
 #include "cli/json.h"
 #include "cli/noise_asking.h"
-#include "cli/noise_ladder.h"
-#include "cli/noise_measuring.h"
-#include "cli/noise_models.h"
-#include "cli/noise_planning.h"
-#include "cli/noise_pricing.h"
-#include "cli/noise_report.h"
 #include "cli/output.h"
 #include "cli/perform.h"
-#include "cli/progress.h"
+#include "experiment/noise/noise_file.h"
 
-static enum status run_plan(const struct noise_asking *asking, int *out_exit) {
-    const struct options *options = asking->options;
-    const struct noise_case own = {.mode = asking->modes[0], .dtype = asking->dtypes[0]};
-    const char *floor = options_value(options, KEY_FLOOR);
-    const int theirs = floor != NULL && options->argument_count == 0;
-    struct noise_planning planning = {.cli = asking->cli,
-                                      .name = theirs ? floor : asking->scenario->name,
-                                      .floor = floor,
-                                      .steps = asking->steps,
-                                      .progress = asking->progress,
-                                      .json = options->json};
-    struct config *config;
-    size_t needed;
-    TRY(noise_read_share(options, KEY_LR_ERROR, "lr-error", 0.01, &planning.lr_error));
-    TRY(noise_read_share(options, KEY_ALPHA, "alpha", 0.01, &planning.alpha));
-    TRY(noise_read_share(options, KEY_POWER, "power", 0.9, &planning.power));
-    TRY(statistics_distance_needed(planning.alpha, &needed));
-    planning.pairs = asking->pairs != 0 ? asking->pairs : needed;
-    TRY(arena_take(&asking->cli->arena, 1, sizeof *config, "configuration", &config));
-    *config = asking->arm->config;
-    TRY(noise_case_set_up(&own, asking->threads, config));
-    planning.config = theirs ? NULL : config;
-    return noise_planning_run(&planning, out_exit);
+int noise_exit(uint32_t equal, uint32_t apart) {
+    return apart != 0 ? EXIT_DIFFERS : equal != 0 ? EXIT_AS_EXPECTED : EXIT_UNTESTABLE;
 }
 
-/* Threads race only where there are two; the same number for all, so that times compare. */
-static enum status price_dtype(const struct noise_asking *asking, const char *dtype,
-                               struct noise_report *report, int *out_exit) {
+/* Trains the A/A pairs of the first case and writes its floor file. */
+static enum status write_floor(const struct noise_asking *asking,
+                               const struct noise_report *report) {
+    const struct options *options = asking->options;
+    const struct noise_case *first = &report->cases[0];
     struct arena *const arena = &asking->cli->arena;
-    const struct noise_case own = {.mode = "own", .dtype = dtype};
-    struct config *config;
-    TRY(arena_take(arena, 1, sizeof *config, "configuration", &config));
-    *config = asking->arm->config;
-    const int alone =
-        config->numerics.backend == BACKEND_CPU && config->numerics.threads < 2 && !asking->threads;
-    TRY(noise_case_set_up(&own, alone ? 2 : asking->threads, config));
-    const struct noise_request request = noise_measuring_request(asking, config);
-    const struct noise_pricing pricing = {.cli = asking->cli,
-                                          .report = report,
-                                          .request = &request,
-                                          .dtype = dtype,
-                                          .json = asking->options->json};
-    struct noise_switches switches;
-    TRY(noise_pricing_measure(&pricing, &switches));
-    TRY(noise_measuring_device(asking, report));
-    *out_exit = EXIT_AS_EXPECTED;
-    return noise_pricing_print(&pricing, &switches);
+    struct noise_file_request file = {.schema = asking->cli->schema,
+                                      .scenario = asking->scenario,
+                                      .report = report,
+                                      .pairs = asking->pairs,
+                                      .reproducible = options->reproducible};
+    struct floor_file floor;
+    if (first->untestable[0] != '\0') FAIL(STATUS_UNTESTABLE, "noise: %s", first->untestable);
+    const struct noise_request request = noise_request_of(asking, first->config);
+    const struct noise_pairs_plan plan = {&request, first->config, asking->pairs, "A/A pairs",
+                                          NOISE_PAIRS_RUN};
+    TRY(noise_pairs_measure(&plan, arena, file.columns));
+    TRY(environment_attributes(asking->cli, config_uses_openblas(first->config), arena,
+                               &file.environment, &file.environment_count));
+    TRY(noise_file_fill(&file, arena, &floor));
+    return floor_file_write(options->output, &floor, options->overwrite, arena);
 }
 
-static enum status run_switches(struct noise_asking *asking, int *out_exit) {
+static enum status run_strata(struct noise_asking *asking, int *out_exit) {
     const struct options *options = asking->options;
-    struct noise_report report;
-    if (options->output != NULL || options_given(options, KEY_PLAN) ||
-        options_given(options, KEY_MODES))
-        FAIL(STATUS_INPUT, "noise: --switches goes through modes of its own: expected no --modes, "
-                           "no output and no plan");
-    TRY(noise_ask(asking));
-    if (asking->dtype_count != 1)
-        FAIL(STATUS_INPUT, "noise: --switches: expected one dtype, got %u", asking->dtype_count);
-    report = (struct noise_report){.scenario = asking->scenario->name,
-                                   .arm = asking->arm->name,
-                                   .steps = asking->steps,
-                                   .repeats = asking->repeats};
-    return price_dtype(asking, asking->dtypes[0], &report, out_exit);
-}
-
-static enum status run_ops(struct noise_asking *asking, int *out_exit) {
-    const struct options *options = asking->options;
-    struct noise_ladder ladder = {.cli = asking->cli, .json = options->json};
-    char modes[NOISE_WORDS][CONFIG_NAME_SIZE], dtypes[NOISE_WORDS][CONFIG_NAME_SIZE];
-    uint64_t threads;
-    if (options->argument_count != 0 || options->output != NULL)
-        FAIL(STATUS_INPUT, "noise: --ops measures operations: expected no scenario and no output");
-    TRY(noise_read_words(options, KEY_MODES, "modes",
-                         "invariant,shaped small-batch,shaped large-batch,shuffled,atomic,fast",
-                         modes, &ladder.mode_count));
-    TRY(noise_read_words(options, KEY_DTYPES, "dtypes", "f32,bf16", dtypes, &ladder.dtype_count));
-    TRY(noise_read_number(options, KEY_THREADS, "threads", 64,
-                          asking->processors < 2    ? 2
-                          : asking->processors < 64 ? asking->processors
-                                                    : 64,
-                          &threads));
-    TRY(noise_load(asking));
-    ladder.config = &asking->scenario->arms[0].config;
-    ladder.modes = (const char(*)[CONFIG_NAME_SIZE])modes;
-    ladder.dtypes = (const char(*)[CONFIG_NAME_SIZE])dtypes;
-    ladder.threads = (int)threads;
-    return noise_ladder_run(&ladder, out_exit);
-}
-
-static enum status run_models(const struct noise_asking *asking, int *out_exit) {
-    const struct options *options = asking->options;
-    struct noise_models models = {.cli = asking->cli,
-                                  .options = options,
-                                  .progress = asking->progress,
-                                  .processors = asking->processors,
-                                  .process = noise_measuring_process};
-    char modes[NOISE_WORDS][CONFIG_NAME_SIZE], dtypes[NOISE_WORDS][CONFIG_NAME_SIZE];
-    uint64_t repeats;
-    if (options->argument_count != 0 || options->output != NULL || options_given(options, KEY_PLAN))
-        FAIL(STATUS_INPUT, "noise: --models measures models of its own: expected no scenario, no "
-                           "output and no plan");
-    TRY(noise_read_words(options, KEY_MODES, "modes",
-                         "invariant,deterministic,fast,shuffled,atomic", modes,
-                         &models.mode_count));
-    TRY(noise_read_words(options, KEY_DTYPES, "dtypes", "bf16", dtypes, &models.dtype_count));
-    TRY(noise_read_number(options, KEY_STEPS, "steps", 1000, 1, &models.steps));
-    TRY(noise_read_number(options, KEY_REPEAT, "repeat", 1000, 1, &repeats));
-    TRY(noise_read_number(options, KEY_THREADS, "threads", 1024, 0, &models.threads));
-    models.modes = (const char(*)[CONFIG_NAME_SIZE])modes;
-    models.dtypes = (const char(*)[CONFIG_NAME_SIZE])dtypes;
-    models.repeats = (uint32_t)repeats;
-    return noise_models_run(&models, out_exit);
+    struct noise_report report = {.scenario = asking->scenario->name,
+                                  .arm = asking->arm->name,
+                                  .steps = asking->steps,
+                                  .repeats = asking->repeats};
+    const struct noise_request of = noise_request_of(asking, &asking->arm->config);
+    const struct noise_words words = noise_words_of(asking);
+    TRY(noise_report_measure(&of, &words, asking->threads, &asking->cli->arena, &report));
+    if (options->output != NULL) TRY(write_floor(asking, &report));
+    progress_close(asking->progress);
+    const struct noise_counts counts = noise_count(&report);
+    *out_exit = noise_exit(counts.equal, counts.apart);
+    if (options->json) return json_print(noise_json(&report));
+    noise_print(&report, stdout);
+    if (options->output != NULL)
+        printf("floor    %s: %ju A/A pairs of %s, %s (run --floor, compare --floor, attribute "
+               "--floor)\n",
+               options->output, (uintmax_t)asking->pairs, report.cases[0].mode,
+               report.cases[0].dtype);
+    return STATUS_OK;
 }
 
 static enum status run_with(struct cli *cli, const struct options *given, struct progress *progress,
@@ -135,29 +68,15 @@ static enum status run_with(struct cli *cli, const struct options *given, struct
     struct noise_asking asking = {.cli = cli, .options = options, .progress = progress};
     TRY(check_backend(given->backend));
     TRY(set_backend(given, &cli->arena, options));
-    struct noise_report report;
-    asking.processors = noise_count_processors();
-    if (options_given(options, KEY_OPS)) return run_ops(&asking, out_exit);
-    if (options_given(options, KEY_MODELS)) return run_models(&asking, out_exit);
-    if (options_given(options, KEY_SWITCHES)) return run_switches(&asking, out_exit);
+    const long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    asking.processors = processors > 0 ? (uint64_t)processors : 1;
+    if (options_given(options, KEY_OPS)) return noise_run_ops(&asking, out_exit);
+    if (options_given(options, KEY_MODELS)) return noise_run_models(&asking, out_exit);
+    if (options_given(options, KEY_SWITCHES)) return noise_run_switches(&asking, out_exit);
     if (options->output != NULL) TRY(output_try(options->output, options->overwrite));
     TRY(noise_ask(&asking));
-    if (options_given(options, KEY_PLAN)) return run_plan(&asking, out_exit);
-    TRY(noise_measuring_run(&asking, &report));
-    TRY(noise_measuring_write(&asking, &report));
-    progress_close(progress);
-    const struct noise_counts counts = noise_count(&report);
-    *out_exit = counts.apart != 0   ? EXIT_DIFFERS
-                : counts.equal != 0 ? EXIT_AS_EXPECTED
-                                    : EXIT_UNTESTABLE;
-    if (options->json) return json_print(noise_json(&report));
-    noise_print(&report, stdout);
-    if (options->output != NULL)
-        printf("floor    %s: %ju A/A pairs of %s, %s (run --floor, compare --floor, attribute "
-               "--floor)\n",
-               options->output, (uintmax_t)asking.pairs, report.cases[0].mode,
-               report.cases[0].dtype);
-    return STATUS_OK;
+    if (options_given(options, KEY_PLAN)) return noise_run_plan(&asking, out_exit);
+    return run_strata(&asking, out_exit);
 }
 
 static enum status run(struct cli *cli, const struct options *options, int *out_exit) {

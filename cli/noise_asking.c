@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What `noise` was asked for: its scenario, its arm, lists of modes and dtypes, and numbers with
- * their bounds. */
+ * Reads what `noise` was asked for: its scenario, its arm, lists of modes and dtypes, and numbers
+ * with their bounds. It measures nothing. */
 #include "cli/noise_asking.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/number.h"
 #include "cli/load.h"
+#include "cli/second.h"
 
-#define STANDARD_ROUNDS 7 /* 6 are the fewest with a 95 % interval of a median */
-#define STANDARD_PAIRS 99 /* the least p is then 0.01 */
+#define STANDARD_ROUNDS                                                                            \
+    7                     /* with fewer than 6 a median has no 95 % interval by order statistics   \
+                           */
+#define STANDARD_PAIRS 99 /* the smallest p of n pairs is 1 / (n + 1): 0.01 */
 
-/* Measured when no scenario is named: small enough to wait for, and every stratum has a variant. */
+/* This is measured if no scenario is named. It is small enough to wait for, and every stratum has a
+ * variant of it. */
 static const char own_scenario[] = "twinstep: 1\n"
                                    "name: noise\n"
                                    "about: Small DPO training for noise floors\n"
@@ -25,9 +28,9 @@ static const char own_scenario[] = "twinstep: 1\n"
                                    "  baseline: {}\n"
                                    "  test: {}\n";
 
-enum status noise_read_words(const struct options *options, int key, const char *name,
-                             const char *standard, char words[NOISE_WORDS][CONFIG_NAME_SIZE],
-                             uint32_t *out_count) {
+static enum status read_words(const struct options *options, int key, const char *name,
+                              const char *standard, char words[NOISE_WORDS][CONFIG_NAME_SIZE],
+                              uint32_t *out_count) {
     const char *text = options_value(options, key);
     if (text == NULL) text = standard;
     *out_count = 0;
@@ -40,6 +43,12 @@ enum status noise_read_words(const struct options *options, int key, const char 
         if (text[length] == '\0') return STATUS_OK;
         text += length + 1;
     }
+}
+
+enum status noise_read_lists(struct noise_asking *asking, const char *modes, const char *dtypes) {
+    TRY(read_words(asking->options, KEY_MODES, "modes", modes, asking->modes, &asking->mode_count));
+    return read_words(asking->options, KEY_DTYPES, "dtypes", dtypes, asking->dtypes,
+                      &asking->dtype_count);
 }
 
 enum status noise_read_number(const struct options *options, int key, const char *name,
@@ -74,11 +83,6 @@ enum status noise_load(struct noise_asking *asking) {
                           &asking->scenario);
 }
 
-uint64_t noise_count_processors(void) {
-    const long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    return processors > 0 ? (uint64_t)processors : 1;
-}
-
 enum status noise_ask(struct noise_asking *asking) {
     const struct options *options = asking->options;
     const int all = options->argument_count == 0 && options->output == NULL &&
@@ -86,11 +90,8 @@ enum status noise_ask(struct noise_asking *asking) {
     uint64_t repeats;
     TRY(noise_load(asking));
     TRY(find_arm(asking));
-    TRY(noise_read_words(options, KEY_MODES, "modes",
-                         all ? "invariant,deterministic,fast,shuffled,atomic" : "own",
-                         asking->modes, &asking->mode_count));
-    TRY(noise_read_words(options, KEY_DTYPES, "dtypes", all ? "f32,bf16" : "own", asking->dtypes,
-                         &asking->dtype_count));
+    TRY(noise_read_lists(asking, all ? "invariant,deterministic,fast,shuffled,atomic" : "own",
+                         all ? "f32,bf16" : "own"));
     TRY(noise_read_number(options, KEY_STEPS, "steps", 1000000, asking->scenario->steps,
                           &asking->steps));
     TRY(noise_read_number(options, KEY_REPEAT, "repeat", 1000000,
@@ -102,12 +103,34 @@ enum status noise_ask(struct noise_asking *asking) {
     return STATUS_OK;
 }
 
-enum status noise_read_share(const struct options *options, int key, const char *name,
-                             double standard, double *out) {
-    const char *text = options_value(options, key);
-    *out = standard;
-    if (text == NULL) return STATUS_OK;
-    if (number_parse_real(text, NUMBER_FINITE, out) == STATUS_OK && *out > 0.0 && *out < 1.0)
-        return STATUS_OK;
-    FAIL(STATUS_INPUT, "noise: --%s: expected a number between 0 and 1, got \"%s\"", name, text);
+static enum status in_second_process(void *context, const struct config *config, uint64_t steps,
+                                     unsigned char *out_path, size_t size) {
+    const struct cli *cli = (const struct cli *)context;
+    return second_process_path(config, steps, cli->interrupted, out_path, size);
+}
+
+static void show(void *context, const char *what, uint64_t done, uint64_t total) {
+    struct progress *progress = (struct progress *)context;
+    progress_count(progress, what, done, total);
+}
+
+struct noise_request noise_request_of(const struct noise_asking *asking,
+                                      const struct config *config) {
+    return (struct noise_request){.config = config,
+                                  .steps = asking->steps,
+                                  .resolved = asking->scenario == NULL ? asking->steps
+                                                                       : asking->scenario->steps,
+                                  .repeats = asking->repeats,
+                                  .processors = asking->processors,
+                                  .process = in_second_process,
+                                  .context = asking->cli,
+                                  .interrupted = asking->cli->interrupted,
+                                  .progress = show,
+                                  .progress_context = asking->progress};
+}
+
+struct noise_words noise_words_of(const struct noise_asking *asking) {
+    return (struct noise_words){(const char(*)[CONFIG_NAME_SIZE])asking->modes, asking->mode_count,
+                                (const char(*)[CONFIG_NAME_SIZE])asking->dtypes,
+                                asking->dtype_count};
 }

@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What `noise` was asked for, read from its options. Errors are STATUS_INPUT and name the option.
- */
+ * What the files of `twinstep noise` share: what was asked for, the five things that the verb can
+ * be asked to do, and what they print alike.
+ *
+ * All measuring is done by experiment/noise; here are options, text and JSON. Errors in options are
+ * STATUS_INPUT and name the option. */
 #ifndef TWINSTEP_CLI_NOISE_ASKING_H
 #define TWINSTEP_CLI_NOISE_ASKING_H
+
+#include <jansson.h>
 
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "cli/verb.h"
+#include "experiment/noise/noise_report.h"
 #include "scenarios/scenario.h"
 
-/* Options of the verb. */
+/* The options that no other verb has. */
 enum {
     KEY_ARM = KEY_OWN,
     KEY_MODES,
@@ -28,7 +34,7 @@ enum {
     KEY_SWITCHES
 };
 
-#define NOISE_WORDS 8 /* modes, dtypes */
+#define NOISE_WORDS 8 /* the longest list of modes or of dtypes */
 
 struct noise_asking {
     struct cli *cli;
@@ -36,35 +42,52 @@ struct noise_asking {
     struct progress *progress;
     struct scenario *scenario;
     const struct scenario_arm *arm;
-    uint64_t steps, threads, processors; /* threads 0: as the scenario has them */
-    uint64_t pairs;                      /* A/A pairs; 0: none */
+    uint64_t steps;
+    uint64_t threads;    /* 0: as the scenario has them */
+    uint64_t processors; /* of this machine, at least 1 */
+    uint64_t pairs;      /* A/A pairs; 0: none */
     uint32_t repeats;
     char modes[NOISE_WORDS][CONFIG_NAME_SIZE], dtypes[NOISE_WORDS][CONFIG_NAME_SIZE];
     uint32_t mode_count, dtype_count;
 };
 
-/* Names parted by commas, `standard` where the option was not given. */
-TWINSTEP_MUST_USE enum status noise_read_words(const struct options *options, int key,
-                                               const char *name, const char *standard,
-                                               char words[NOISE_WORDS][CONFIG_NAME_SIZE],
-                                               uint32_t *out_count);
+/* Reads modes and dtypes, names parted by commas; `modes` and `dtypes` hold where the option was
+ * not given. */
+TWINSTEP_MUST_USE enum status noise_read_lists(struct noise_asking *asking, const char *modes,
+                                               const char *dtypes);
 
-/* 1 ... most; `standard` may lie outside. */
+/* Reads a number of 1 ... `most`, else sets `standard`, which may lie outside. */
 TWINSTEP_MUST_USE enum status noise_read_number(const struct options *options, int key,
                                                 const char *name, uint64_t most, uint64_t standard,
                                                 uint64_t *out);
 
-/* Between 0 and 1, neither of them. */
-TWINSTEP_MUST_USE enum status noise_read_share(const struct options *options, int key,
-                                               const char *name, double standard, double *out);
-
-/* The scenario that was named, else one of noise's own. */
+/* Opens the scenario that was named, else one of noise's own. */
 TWINSTEP_MUST_USE enum status noise_load(struct noise_asking *asking);
 
-/* Scenario, arm, lists and numbers; cli, options, progress and processors are set. */
+/* Reads scenario, arm, lists and numbers; cli, options and progress are set. */
 TWINSTEP_MUST_USE enum status noise_ask(struct noise_asking *asking);
 
-/* Of this machine, at least 1. */
-uint64_t noise_count_processors(void);
+/* The protocol that was asked for, of `config`: the second process, the interruption and the
+ * progress are this program's. */
+struct noise_request noise_request_of(const struct noise_asking *asking,
+                                      const struct config *config);
+struct noise_words noise_words_of(const struct noise_asking *asking);
+
+/* Each measures what one option asks for and prints it. Where only --plan takes a scenario,
+ * noise_ask() was called before; the others ask themselves. */
+TWINSTEP_MUST_USE enum status noise_run_plan(const struct noise_asking *asking, int *out_exit);
+TWINSTEP_MUST_USE enum status noise_run_switches(struct noise_asking *asking, int *out_exit);
+TWINSTEP_MUST_USE enum status noise_run_ops(struct noise_asking *asking, int *out_exit);
+TWINSTEP_MUST_USE enum status noise_run_models(struct noise_asking *asking, int *out_exit);
+
+/* What a script learns: something was apart, all that was measured is equal, or nothing was
+ * measured. */
+int noise_exit(uint32_t equal, uint32_t apart);
+
+void noise_print(const struct noise_report *report, FILE *out);
+json_t *noise_case_json(const struct noise_case *one, uint64_t steps);
+/* Every fact of the device, momentary ones too; null for the CPU. */
+json_t *noise_device_json(const struct backend_seen *seen);
+json_t *noise_json(const struct noise_report *report);
 
 #endif

@@ -5,12 +5,14 @@
 #include "experiment/noise/noise_ops.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "determinism/normal.h"
 #include "determinism/stream.h"
 #include "experiment/noise/noise_ops_private.h"
 #include "kernels/backend_abi.h"
+#include "model/backends.h"
 #include "trainer/distance.h"
 
 /* every number of rows up to it is tried; above, those of `above` */
@@ -328,5 +330,44 @@ enum status noise_ops_measure(const struct noise_ops_request *request, struct ar
     arena_close(&seen);
     TRY(status);
     *out = rows;
+    return STATUS_OK;
+}
+
+int noise_ops_is_equal(const struct noise_ops_row *row) {
+    int equal = 1;
+    for (int c = 0; c < NOISE_OPS_CLASSES; c++)
+        equal = equal && row->cells[c].equal;
+    return equal;
+}
+
+static enum status find_dtype(const char *name, enum dtype *out) {
+    static const enum dtype known[] = {DTYPE_F32, DTYPE_BF16};
+    for (size_t i = 0; i < COUNT_OF(known); i++) {
+        *out = known[i];
+        if (strcmp(dtype_name(known[i]), name) == 0) return STATUS_OK;
+    }
+    FAIL(STATUS_INPUT, "expected f32 or bf16, got \"%s\"", name);
+}
+
+enum status noise_ops_measure_case(const struct config *config, int threads,
+                                   const volatile int *interrupted, struct arena *arena,
+                                   struct noise_ops_case *one) {
+    struct noise_ops_request request = {
+        .mode = one->mode, .threads = threads, .interrupted = interrupted};
+    TRY(find_dtype(one->dtype, &request.dtype));
+    TRY(backends_open(config, &request.backend));
+    const enum status status = noise_ops_measure(&request, arena, &one->rows, &one->count);
+    if (status == STATUS_UNSUPPORTED) {
+        snprintf(one->untestable, sizeof one->untestable, "%s", status_text());
+        return STATUS_OK;
+    }
+    TRY(status);
+    for (uint32_t i = 0; i < one->count; i++)
+        for (int c = 0; c < NOISE_OPS_CLASSES; c++) {
+            const struct noise_ops_cell *const cell = &one->rows[i].cells[c];
+            if (cell->untestable != NULL) continue;
+            one->equal += cell->equal != 0;
+            one->apart += cell->equal == 0;
+        }
     return STATUS_OK;
 }

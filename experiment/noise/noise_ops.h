@@ -16,6 +16,7 @@
 #include "base/dtype.h"
 
 struct backend; /* kernels/backend_abi.h */
+struct config;  /* scenarios/config.h */
 
 enum noise_ops_class {
     /* other rows in the call; for a sum over rows, the sum split into two calls */
@@ -58,5 +59,24 @@ TWINSTEP_MUST_USE enum status noise_ops_measure(const struct noise_ops_request *
                                                 struct arena *arena,
                                                 const struct noise_ops_row **out,
                                                 uint32_t *out_count);
+
+/* Whether the row keeps its bits in every class. */
+int noise_ops_is_equal(const struct noise_ops_row *row);
+
+/* One mode in one dtype of activations. */
+struct noise_ops_case {
+    const char *mode, *dtype; /* "f32" or "bf16" */
+    const struct noise_ops_row *rows;
+    uint32_t count;
+    char untestable[256];  /* why there are no rows; "" when there are */
+    uint32_t equal, apart; /* cells that keep their bits and that do not; untestable ones apart */
+};
+
+/* Measures the ops of the backend that `config` names; the caller has set mode and dtype of `one`.
+ * A mode that is not here makes the case untestable. STATUS_INPUT: no such mode or dtype. */
+TWINSTEP_MUST_USE enum status noise_ops_measure_case(const struct config *config, int threads,
+                                                     const volatile int *interrupted,
+                                                     struct arena *arena,
+                                                     struct noise_ops_case *one);
 
 #endif

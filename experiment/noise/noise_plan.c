@@ -9,6 +9,7 @@
 
 #include "base/real.h"
 #include "determinism/power.h"
+#include "experiment/noise/noise_use.h"
 
 /* These are first_run of the pairs: none of their order seeds is one of the floor's pairs. */
 #define EFFECT_RUN 2000000u
@@ -146,6 +147,41 @@ static enum status refuse_few(struct planning *planning) {
                      (uintmax_t)planning->out->floor_pairs, planning->out->alpha, needed));
     planning->out->untestable = text;
     return STATUS_OK;
+}
+
+static enum status read_floor(const struct noise_plan_source *source, struct noise_request *of,
+                              struct arena *arena, struct floor_file *out) {
+    struct config *config;
+    TRY(floor_file_open(source->path, arena, out));
+    if (of->config != NULL)
+        TRY(noise_use_check(source->schema, source->path, out, of->config, 1, arena));
+    else {
+        TRY(arena_take(arena, 1, sizeof *config, "configuration", &config));
+        TRY(config_read(source->schema, source->path, out->configuration, arena, config));
+        of->config = config;
+    }
+    of->steps = out->steps;
+    return STATUS_OK;
+}
+
+enum status noise_plan_floor(const struct noise_plan_source *source, struct noise_request *of,
+                             struct arena *arena, struct floor_file *out) {
+    double *columns[FLOOR_COLUMNS];
+    if (source->path != NULL) return read_floor(source, of, arena, out);
+    const struct noise_pairs_plan pairs = {of, of->config, source->pairs, "A/A pairs",
+                                           NOISE_PAIRS_RUN};
+    TRY(noise_pairs_measure(&pairs, arena, columns));
+    *out = (struct floor_file){.pairs = source->pairs, .steps = of->steps};
+    for (int c = 0; c < FLOOR_COLUMNS; c++)
+        out->columns[c] = columns[c];
+    return STATUS_OK;
+}
+
+int noise_plan_is_seen(const struct noise_plan *plan) {
+    int seen = plan->runs != 0;
+    for (int c = 0; c < FLOOR_COLUMNS; c++)
+        seen = seen || plan->update[c] != 0;
+    return seen;
 }
 
 enum status noise_plan_measure(const struct noise_plan_request *request, struct arena *arena,

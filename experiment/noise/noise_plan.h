@@ -9,6 +9,7 @@
 
 #include "determinism/statistics.h"
 #include "experiment/noise/noise.h"
+#include "scenarios/scenario.h"
 
 #define NOISE_PLAN_CONFIDENCE 0.95
 
@@ -45,11 +46,29 @@ struct noise_plan_request {
     double alpha, power;
 };
 
+/* Where the floor of a plan comes from. */
+struct noise_plan_source {
+    const struct schema *schema;
+    const char *path; /* a floor file; NULL: A/A pairs are trained */
+    uint64_t pairs;   /* that are trained */
+};
+
+/* Gets the floor and the configuration that it is of. With a file, `of` gets the file's number of
+ * updates; if of->config is NULL it gets the file's configuration, else the file is refused
+ * (STATUS_INPUT) unless it is of the same training. Without a file, A/A pairs of of->config are
+ * trained for of->steps updates. Everything lives in `arena`. */
+TWINSTEP_MUST_USE enum status noise_plan_floor(const struct noise_plan_source *source,
+                                               struct noise_request *of, struct arena *arena,
+                                               struct floor_file *out);
+
 /* Trains 4 n runs: n pairs with the error and n with twice the error, where n is the smallest
  * number that can show `power` with NOISE_PLAN_CONFIDENCE. STATUS_INPUT: alpha or power is not in
  * (0, 1), or lr_error not in (0, 1]. A floor with too few pairs is untestable, and then nothing is
  * trained. */
 TWINSTEP_MUST_USE enum status noise_plan_measure(const struct noise_plan_request *request,
                                                  struct arena *arena, struct noise_plan *out);
+
+/* Whether some column, or some number of runs without a floor, shows the error. */
+int noise_plan_is_seen(const struct noise_plan *plan);
 
 #endif

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "experiment/noise/noise_report.h"
 #include "scenarios/scenario.h"
 
 #define INSTANCES_MOST 3u
@@ -201,6 +202,13 @@ static enum status measure_all(struct pricing *p) {
         TRY(floor_of(p, one));
     }
     return STATUS_OK;
+}
+
+enum status noise_switches_set_up(const char *dtype, uint64_t threads, struct config *config) {
+    const struct noise_case own = {.mode = "own", .dtype = dtype};
+    const int alone =
+        config->numerics.backend == BACKEND_CPU && config->numerics.threads < 2 && threads == 0;
+    return noise_case_set_up(&own, alone ? 2 : threads, config);
 }
 
 enum status noise_switches_measure(const struct noise_request *of, double (*seconds)(void *clock),

@@ -42,6 +42,13 @@ struct noise_switches {
     uint32_t rounds, instances;
 };
 
+/* Puts a dtype ("own": the configuration's) and threads into the configuration that is to be
+ * measured. Every switch has the same number of threads, so that times compare; with `threads` 0 on
+ * the CPU it is at least 2, because the switches of mode atomic race only where there are two.
+ * STATUS_INPUT: no such dtype. */
+TWINSTEP_MUST_USE enum status noise_switches_set_up(const char *dtype, uint64_t threads,
+                                                    struct config *config);
+
 /* Measures all switches of the training of->config, in of->repeats rounds, with the threads that
  * the configuration has. `seconds` reads a clock that never goes back. Everything lives in `arena`.
  * STATUS_UNTESTABLE: the base cannot be had. */

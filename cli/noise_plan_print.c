@@ -1,43 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The floor, the plan, and the plan as text and JSON. */
-#include "cli/noise_planning.h"
-
+ * `twinstep noise --plan`: prints how many runs and updates show an LR error above a floor, as text
+ * and as JSON. The floor is a file's, or it is measured first. */
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
+#include "base/number.h"
 #include "cli/json.h"
-#include "experiment/noise/noise_use.h"
-
-/* A file's floor, of the configuration that was asked for, or of its own. */
-static enum status open_floor(const struct noise_planning *planning, struct floor_file *floor,
-                              struct config *config) {
-    struct arena *arena = &planning->cli->arena;
-    TRY(floor_file_open(planning->floor, arena, floor));
-    if (planning->config == NULL)
-        return config_read(planning->cli->schema, planning->floor, floor->configuration, arena,
-                           config);
-    *config = *planning->config;
-    return noise_use_check(planning->cli->schema, planning->floor, floor, config, 1, arena);
-}
-
-static void show(void *context, const char *what, uint64_t done, uint64_t total) {
-    struct progress *progress = (struct progress *)context;
-    progress_count(progress, what, done, total);
-}
-
-static enum status measure_floor(const struct noise_planning *planning,
-                                 const struct noise_request *request, struct floor_file *floor) {
-    double *columns[FLOOR_COLUMNS];
-    const struct noise_pairs_plan pairs = {request, request->config, planning->pairs, "A/A pairs",
-                                           NOISE_PAIRS_RUN};
-    TRY(noise_pairs_measure(&pairs, &planning->cli->arena, columns));
-    floor->pairs = planning->pairs;
-    floor->steps = request->steps;
-    for (int c = 0; c < FLOOR_COLUMNS; c++)
-        floor->columns[c] = columns[c];
-    return STATUS_OK;
-}
+#include "cli/noise_asking.h"
+#include "experiment/noise/noise_plan.h"
 
 static void print_cells(const struct noise_plan *plan, FILE *out) {
     static const char *const titles[FLOOR_COLUMNS] = {
@@ -80,11 +50,11 @@ static void print_answer(const struct noise_plan *plan, FILE *out) {
                 STATISTICS_MAX_RUNS / 2, STATISTICS_MAX_RUNS / 2, (uintmax_t)plan->steps);
 }
 
-static void print_plan(const struct noise_planning *planning, const struct noise_plan *plan,
-                       const struct config *config, FILE *out) {
+static void print_plan(const char *name, const struct noise_plan *plan, const struct config *config,
+                       FILE *out) {
     const struct noise_plan_cell *last = &plan->cells[FLOOR_DISTANCE][plan->steps - 1];
-    fprintf(out, "%s: an LR error of %g %% (optimizer.lr %g -> %g), alpha %g, power %g\n",
-            planning->name, 100.0 * plan->lr_error, config->optimizer.lr,
+    fprintf(out, "%s: an LR error of %g %% (optimizer.lr %g -> %g), alpha %g, power %g\n", name,
+            100.0 * plan->lr_error, config->optimizer.lr,
             config->optimizer.lr * (1.0 + plan->lr_error), plan->alpha, plan->power);
     fprintf(out, "measured: %ju A/A pairs, %ju A/B pairs with this error, %ju with twice of it\n\n",
             (uintmax_t)plan->floor_pairs, (uintmax_t)plan->pairs, (uintmax_t)plan->pairs);
@@ -115,7 +85,7 @@ static json_t *cells_json(const struct noise_plan *plan, int column) {
     return list;
 }
 
-static json_t *plan_json(const struct noise_planning *planning, const struct noise_plan *plan) {
+static json_t *plan_json(const char *name, const struct noise_plan *plan) {
     json_t *columns = json_object();
     for (int c = 0; c < FLOOR_COLUMNS && plan->untestable[0] == '\0'; c++)
         json_object_set_new(columns, floor_columns[c].name,
@@ -125,7 +95,7 @@ static json_t *plan_json(const struct noise_planning *planning, const struct noi
                                           : json_integer((json_int_t)plan->update[c]),
                                       "updates", cells_json(plan, c)));
     return json_pack(
-        "{ss so so so sI sI sI so so so so}", "scenario", planning->name, "lr_error",
+        "{ss so so so sI sI sI so so so so}", "scenario", name, "lr_error",
         json_finite(plan->lr_error), "alpha", json_finite(plan->alpha), "power",
         json_finite(plan->power), "floor_pairs", (json_int_t)plan->floor_pairs, "pairs",
         (json_int_t)plan->pairs, "steps", (json_int_t)plan->steps, "untestable",
@@ -135,41 +105,52 @@ static json_t *plan_json(const struct noise_planning *planning, const struct noi
         plan->runs == 0 ? json_null() : json_integer((json_int_t)plan->runs_update));
 }
 
-static int is_seen(const struct noise_plan *plan) {
-    int seen = plan->runs != 0;
-    for (int c = 0; c < FLOOR_COLUMNS; c++)
-        seen = seen || plan->update[c] != 0;
-    return seen;
+/* Reads a number between 0 and 1, neither of which it may be. */
+static enum status read_share(const struct options *options, int key, const char *name,
+                              double standard, double *out) {
+    const char *text = options_value(options, key);
+    *out = standard;
+    if (text == NULL) return STATUS_OK;
+    if (number_parse_real(text, NUMBER_FINITE, out) == STATUS_OK && *out > 0.0 && *out < 1.0)
+        return STATUS_OK;
+    FAIL(STATUS_INPUT, "noise: --%s: expected a number between 0 and 1, got \"%s\"", name, text);
 }
 
-enum status noise_planning_run(const struct noise_planning *planning, int *out_exit) {
-    struct arena *arena = &planning->cli->arena;
+enum status noise_run_plan(const struct noise_asking *asking, int *out_exit) {
+    const struct options *options = asking->options;
+    struct arena *arena = &asking->cli->arena;
+    const struct noise_case own = {.mode = asking->modes[0], .dtype = asking->dtypes[0]};
+    struct noise_plan_source source = {.schema = asking->cli->schema,
+                                       .path = options_value(options, KEY_FLOOR)};
+    /* Without a scenario, a floor file says itself what is planned. */
+    const int theirs = source.path != NULL && options->argument_count == 0;
+    const char *const name = theirs ? source.path : asking->scenario->name;
+    struct noise_plan_request request;
     struct floor_file *floor;
     struct config *config;
     struct noise_plan plan;
-    TRY(arena_take(arena, 1, sizeof *floor, "floor", &floor));
+    size_t needed;
+    TRY(read_share(options, KEY_LR_ERROR, "lr-error", 0.01, &request.lr_error));
+    TRY(read_share(options, KEY_ALPHA, "alpha", 0.01, &request.alpha));
+    TRY(read_share(options, KEY_POWER, "power", 0.9, &request.power));
+    TRY(statistics_distance_needed(request.alpha, &needed));
+    source.pairs = asking->pairs != 0 ? asking->pairs : needed;
     TRY(arena_take(arena, 1, sizeof *config, "configuration", &config));
-    if (planning->floor != NULL)
-        TRY(open_floor(planning, floor, config));
-    else
-        *config = *planning->config;
-    struct noise_plan_request request = {.of = {.config = config,
-                                                .interrupted = planning->cli->interrupted,
-                                                .progress = show,
-                                                .progress_context = planning->progress},
-                                         .floor = floor,
-                                         .lr_error = planning->lr_error,
-                                         .alpha = planning->alpha,
-                                         .power = planning->power};
-    request.of.steps = planning->floor != NULL ? floor->steps : planning->steps;
-    if (planning->floor == NULL) TRY(measure_floor(planning, &request.of, floor));
+    TRY(arena_take(arena, 1, sizeof *floor, "floor", &floor));
+    *config = asking->arm->config;
+    TRY(noise_case_set_up(&own, asking->threads, config));
+    request.of = noise_request_of(asking, theirs ? NULL : config);
+    request.of.resolved = 0;
+    request.floor = floor;
+    TRY(noise_plan_floor(&source, &request.of, arena, floor));
     TRY(noise_plan_measure(&request, arena, &plan));
-    progress_close(planning->progress);
-    *out_exit = plan.untestable[0] == '\0' && is_seen(&plan) ? EXIT_AS_EXPECTED : EXIT_UNTESTABLE;
-    if (planning->json) return json_print(plan_json(planning, &plan));
+    progress_close(asking->progress);
+    *out_exit = plan.untestable[0] == '\0' && noise_plan_is_seen(&plan) ? EXIT_AS_EXPECTED
+                                                                        : EXIT_UNTESTABLE;
+    if (options->json) return json_print(plan_json(name, &plan));
     if (plan.untestable[0] != '\0')
-        printf("%s: untestable: %s\n", planning->name, plan.untestable);
+        printf("%s: untestable: %s\n", name, plan.untestable);
     else
-        print_plan(planning, &plan, config, stdout);
+        print_plan(name, &plan, request.of.config, stdout);
     return STATUS_OK;
 }

@@ -1,13 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One line per switch: two ratios of time with their intervals, then the floor. */
-#include "cli/noise_pricing.h"
-
-#include <inttypes.h>
+ * `twinstep noise --switches`: prints what each mechanism of determinism costs and buys, one line
+ * per switch: two ratios of time with their intervals, then the floor. The clock is read here,
+ * because nothing below cli/ may; it reaches no result but the times. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 #include "cli/json.h"
+#include "cli/noise_asking.h"
+#include "experiment/noise/noise_switches.h"
+
+/* What the printers need beside the figures. */
+struct pricing {
+    const struct noise_report *report; /* without cases */
+    const char *dtype;
+    uint64_t threads;
+};
 
 static double seconds(void *clock) {
     struct timespec now;
@@ -51,13 +59,11 @@ static void print_switch(const struct noise_switch *one, int width, int is_base)
         printf("  %9.2e\n", one->moved.tensor_relative);
 }
 
-static void print_text(const struct noise_pricing *pricing, const struct noise_switches *switches) {
+static void print_text(const struct pricing *pricing, const struct noise_switches *switches) {
     const struct noise_report *const report = pricing->report;
     printf("%s, arm %s, %s, %ju thread%s: %ju updates, %u rounds through all switches\n",
-           report->scenario, report->arm, pricing->dtype,
-           (uintmax_t)pricing->request->config->numerics.threads,
-           pricing->request->config->numerics.threads == 1 ? "" : "s", (uintmax_t)report->steps,
-           switches->rounds);
+           report->scenario, report->arm, pricing->dtype, (uintmax_t)pricing->threads,
+           pricing->threads == 1 ? "" : "s", (uintmax_t)report->steps, switches->rounds);
     if (strcmp(report->device_line, BACKENDS_OWN) != 0) printf("device %s\n", report->device_line);
     int width = 0;
     for (uint32_t i = 0; i < switches->count; i++)
@@ -112,7 +118,7 @@ static json_t *switch_json(const struct noise_switches *all, const struct noise_
                      "floor", figures_json(&one->floor), "moved", figures_json(&one->moved));
 }
 
-static enum status print_json(const struct noise_pricing *pricing,
+static enum status print_json(const struct pricing *pricing,
                               const struct noise_switches *switches) {
     const struct noise_report *const report = pricing->report;
     json_t *const list = json_array();
@@ -120,19 +126,36 @@ static enum status print_json(const struct noise_pricing *pricing,
         json_array_append_new(list, switch_json(switches, &switches->list[i]));
     return json_print(json_pack("{ss ss so ss sI sI si si so}", "scenario", report->scenario, "arm",
                                 report->arm, "device", noise_device_json(&report->device), "dtype",
-                                pricing->dtype, "threads",
-                                (json_int_t)pricing->request->config->numerics.threads, "updates",
+                                pricing->dtype, "threads", (json_int_t)pricing->threads, "updates",
                                 (json_int_t)report->steps, "rounds", (int)switches->rounds,
                                 "instances", (int)switches->instances, "switches", list));
 }
 
-enum status noise_pricing_measure(const struct noise_pricing *pricing, struct noise_switches *out) {
-    return noise_switches_measure(pricing->request, seconds, NULL, &pricing->cli->arena, out);
-}
-
-enum status noise_pricing_print(const struct noise_pricing *pricing,
-                                const struct noise_switches *switches) {
-    if (pricing->json) return print_json(pricing, switches);
-    print_text(pricing, switches);
+enum status noise_run_switches(struct noise_asking *asking, int *out_exit) {
+    const struct options *options = asking->options;
+    struct arena *const arena = &asking->cli->arena;
+    struct noise_switches switches;
+    struct config *config;
+    if (options->output != NULL || options_given(options, KEY_PLAN) ||
+        options_given(options, KEY_MODES))
+        FAIL(STATUS_INPUT, "noise: --switches goes through modes of its own: expected no --modes, "
+                           "no output and no plan");
+    TRY(noise_ask(asking));
+    if (asking->dtype_count != 1)
+        FAIL(STATUS_INPUT, "noise: --switches: expected one dtype, got %u", asking->dtype_count);
+    struct noise_report report = {.scenario = asking->scenario->name,
+                                  .arm = asking->arm->name,
+                                  .steps = asking->steps,
+                                  .repeats = asking->repeats};
+    TRY(arena_take(arena, 1, sizeof *config, "configuration", &config));
+    *config = asking->arm->config;
+    TRY(noise_switches_set_up(asking->dtypes[0], asking->threads, config));
+    const struct noise_request request = noise_request_of(asking, config);
+    TRY(noise_switches_measure(&request, seconds, NULL, arena, &switches));
+    TRY(noise_report_device(&asking->arm->config, arena, &report));
+    const struct pricing pricing = {&report, asking->dtypes[0], config->numerics.threads};
+    *out_exit = EXIT_AS_EXPECTED;
+    if (options->json) return print_json(&pricing, &switches);
+    print_text(&pricing, &switches);
     return STATUS_OK;
 }

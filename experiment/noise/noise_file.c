@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Fills a floor file; the arrays of the report are handed over, not copied. */
-#include "cli/noise_file.h"
+ * Puts the members of a noise report where a floor file has them: strata, the perturbed run, facts
+ * of build and machine, and the parts of the model in which differences arose. */
+#include "experiment/noise/noise_file.h"
 
-#include <stdio.h>
 #include <string.h>
 
-#include "cli/environment.h"
 #include "experiment/experiment_plan.h"
 
 static enum status fill_stratum(const struct noise_report *report, const struct noise_case *one,
@@ -58,7 +57,7 @@ static enum status fill_strata(const struct noise_report *report, struct arena *
     return STATUS_OK;
 }
 
-static void fill_twin(const struct noise_case *one, struct floor_twin *out) {
+static void fill_perturbed(const struct noise_case *one, struct floor_twin *out) {
     const struct noise_table *table = &one->table;
     out->weight = "";
     if (table->perturbed.gradient == NULL) return;
@@ -70,11 +69,11 @@ static void fill_twin(const struct noise_case *one, struct floor_twin *out) {
     out->distance = table->perturbed.distance;
 }
 
-/* What the ops ran on, as in a trace; the run's name is "noise". */
-static enum status add_device(const struct noise_writing *writing, struct arena *arena,
+/* Adds what the ops ran on in the form that a trace has; the run is called "noise". */
+static enum status add_device(const struct noise_file_request *request, struct arena *arena,
                               struct floor_file *out) {
-    const struct backend_seen *const seen = &writing->report->device;
-    const char *const products = writing->report->cases[0].table.products;
+    const struct backend_seen *const seen = &request->report->device;
+    const char *const products = request->report->cases[0].table.products;
     struct trace_attribute *all;
     if (seen->attribute_count == 0) return STATUS_OK;
     TRY(arena_take(arena, out->environment_count + 2 + seen->attribute_count, sizeof *all,
@@ -86,25 +85,20 @@ static enum status add_device(const struct noise_writing *writing, struct arena 
         all[out->environment_count++] =
             (struct trace_attribute){"backend", "noise_products", products};
     for (uint32_t i = 0; i < seen->attribute_count; i++)
-        if (!writing->reproducible || !backends_is_volatile(&seen->attributes[i]))
+        if (!request->reproducible || !backends_is_volatile(&seen->attributes[i]))
             all[out->environment_count++] = seen->attributes[i];
     return STATUS_OK;
 }
 
-/* All that may decide a bit; host, date and command line only where they are wanted. */
-static enum status fill_environment(const struct noise_writing *writing, struct arena *arena,
+static enum status fill_environment(const struct noise_file_request *request, struct arena *arena,
                                     struct floor_file *out) {
-    const struct trace_attribute *all;
     struct trace_attribute *kept;
-    uint32_t count;
-    const int blas = config_uses_openblas(writing->config);
-    TRY(environment_attributes(writing->cli, blas, arena, &all, &count));
-    TRY(arena_take(arena, count, sizeof *kept, "environment", &kept));
-    for (uint32_t i = 0; i < count; i++)
-        if (!writing->reproducible || strcmp(all[i].path, "env/volatile") != 0)
-            kept[out->environment_count++] = all[i];
+    TRY(arena_take(arena, request->environment_count, sizeof *kept, "environment", &kept));
+    for (uint32_t i = 0; i < request->environment_count; i++)
+        if (!request->reproducible || strcmp(request->environment[i].path, "env/volatile") != 0)
+            kept[out->environment_count++] = request->environment[i];
     out->environment = kept;
-    return add_device(writing, arena, out);
+    return add_device(request, arena, out);
 }
 
 static enum status add_parts(const struct noise_case *one, const char *what,
@@ -132,34 +126,29 @@ static enum status fill_parts(const struct noise_report *report, struct arena *a
     return STATUS_OK;
 }
 
-enum status noise_file_fill(const struct noise_writing *writing, struct floor_file *out) {
-    struct arena *arena = &writing->cli->arena;
+enum status noise_file_fill(const struct noise_file_request *request, struct arena *arena,
+                            struct floor_file *out) {
+    const struct noise_report *const report = request->report;
+    const struct noise_case *const first = &report->cases[0];
     struct digest determines;
     char *configuration, *hex;
     memset(out, 0, sizeof *out);
-    out->scenario = writing->scenario->name;
-    out->arm = writing->report->arm;
-    out->text = writing->scenario->text;
+    out->scenario = request->scenario->name;
+    out->arm = report->arm;
+    out->text = request->scenario->text;
     out->protocol = noise_pairs_protocol;
-    out->steps = writing->report->steps;
-    out->pairs = writing->pairs;
+    out->steps = report->steps;
+    out->pairs = request->pairs;
     for (int i = 0; i < FLOOR_COLUMNS; i++)
-        out->columns[i] = writing->columns[i];
-    TRY(config_text(writing->cli->schema, writing->config, arena, &configuration));
-    TRY(experiment_determines(writing->cli->schema, writing->config, arena, &determines));
+        out->columns[i] = request->columns[i];
+    TRY(config_text(request->schema, first->config, arena, &configuration));
+    TRY(experiment_determines(request->schema, first->config, arena, &determines));
     TRY(arena_take(arena, DIGEST_HEX, 1, "digest", &hex));
     digest_hex(&determines, hex);
     out->configuration = configuration;
     out->determines = hex;
-    fill_twin(&writing->report->cases[0], &out->twin);
-    TRY(fill_environment(writing, arena, out));
-    TRY(fill_parts(writing->report, arena, out));
-    return fill_strata(writing->report, arena, out);
-}
-
-enum status noise_file_write(const char *path, const struct noise_writing *writing) {
-    struct floor_file file;
-    struct arena *arena = &writing->cli->arena;
-    TRY(noise_file_fill(writing, &file));
-    return floor_file_write(path, &file, writing->overwrite, arena);
+    fill_perturbed(first, &out->twin);
+    TRY(fill_environment(request, arena, out));
+    TRY(fill_parts(report, arena, out));
+    return fill_strata(report, arena, out);
 }
