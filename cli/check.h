@@ -7,7 +7,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
-#include "cli/notes.h"
+#include "cli/check_notes.h"
 #include "data/dataset.h"
 #include "experiment/experiment_plan.h"
 #include "scenarios/scenario.h"

@@ -3,7 +3,7 @@
  * Invariant: a scenario's data are opened as `run` opens them. */
 #include <string.h>
 
-#include "cli/data_print.h"
+#include "cli/data_show_print.h"
 #include "cli/json.h"
 #include "cli/load.h"
 #include "cli/verb.h"

@@ -8,8 +8,8 @@
 
 #include "base/number.h"
 #include "base/real.h"
+#include "cli/json.h"
 #include "cli/lr_options.h"
-#include "cli/lr_print.h"
 #include "cli/verb.h"
 
 #define COUNT_LIMIT 10000000u
@@ -265,9 +265,9 @@ static void print_side(const struct comparison *c, const char *key, const struct
     printf("  \"%s\": {\"contract\": \"%s\", \"schedule\": \"%s\", \"steps\": %llu,\n    ", key,
            side->plan.contract->name, side->plan.schedule->name,
            (unsigned long long)side->plan.steps);
-    lr_print_json("applied", side->applied, c->count);
+    json_print_reals("applied", side->applied, c->count);
     fputs(",\n    ", stdout);
-    lr_print_json("logged", side->logged, c->count);
+    json_print_reals("logged", side->logged, c->count);
     puts("},");
 }
 

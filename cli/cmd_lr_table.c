@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "cli/json.h"
 #include "cli/lr_options.h"
-#include "cli/lr_print.h"
 #include "cli/verb.h"
 
 #define COUNT_LIMIT 10000000u
@@ -30,9 +30,9 @@ static void print_json(const struct table *table) {
     printf("{\n  \"contract\": \"%s\",\n  \"schedule\": \"%s\",\n", table->plan.contract->name,
            name_of(&table->plan));
     fputs("  ", stdout);
-    lr_print_json("applied", table->applied, table->count);
+    json_print_reals("applied", table->applied, table->count);
     fputs(",\n  ", stdout);
-    lr_print_json("logged", table->logged, table->count);
+    json_print_reals("logged", table->logged, table->count);
     puts("\n}");
 }
 

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "cli/verb.h"
-#include "cli/weights_print.h"
+#include "cli/parity_weights_print.h"
 
 struct line {
     int shown;

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/divisor_print.h"
+#include "cli/replay_divisor.h"
 #include "cli/json.h"
 #include "cli/verb.h"
 #include "experiment/backend_record.h"

@@ -69,3 +69,11 @@ enum status json_print(json_t *value) {
 json_t *json_finite(double value) {
     return isfinite(value) ? json_real(value) : json_null();
 }
+
+void json_print_reals(const char *name, const double *values, uint64_t count) {
+    printf("\"%s\": [", name);
+    for (uint64_t i = 0; i < count; i++)
+        printf("%s%s", i == 0 ? "" : ", ",
+               values[i] == values[i] ? number_text_f64(values[i]).text : "null");
+    putchar(']');
+}

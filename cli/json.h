@@ -5,6 +5,7 @@
 #define TWINSTEP_CLI_JSON_H
 
 #include <jansson.h>
+#include <stdint.h>
 
 #include "base/status.h"
 
@@ -13,5 +14,9 @@ TWINSTEP_MUST_USE enum status json_print(json_t *value);
 
 /* JSON has no NaN and no infinity: null. */
 json_t *json_finite(double value);
+
+/* Prints "NAME": [5e-07, 4e-07, null] without a line end, with null where `values` has NaN. The
+ * column stands on one line, where json_print() would give every value a line of its own. */
+void json_print_reals(const char *name, const double *values, uint64_t count);
 
 #endif

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reads the numbers of one training from the command line. */
+ * Reads the numbers of one training from the command line, and the metric that a feedback schedule
+ * follows from a list or a log. */
 #include "cli/lr_options.h"
 
 #include <string.h>
 
 #include "base/number.h"
-#include "cli/lr_metric.h"
+#include "forensics/fit.h"
+#include "logs/import.h"
 #include "scenarios/suggest.h"
 
-#define COUNT_MAX 9007199254740992u /* 2^53 */
+#define COUNT_MAX 9007199254740992u /* 2^53: up to it a real holds every count */
 
 static enum status read_count(const struct options *options, int key, const char *name,
                               uint64_t *out) {
@@ -90,12 +92,74 @@ static enum status read_values(const struct options *options, struct arena *aren
     return STATUS_OK;
 }
 
+static enum status fail_list(const char *text, const char *word) {
+    FAIL(STATUS_INPUT,
+         "--metric: expected values between commas, as 2.1,1.9 or 10:2.1,20:1.9, or FILE[:COLUMN], "
+         "got \"%s\" in \"%s\"",
+         word, text);
+}
+
+/* A list consists of the characters that numbers are written with; any other word is a file. */
+static int is_list(const char *text) {
+    return strspn(text, "0123456789.,:+-eEnaif ") == strlen(text);
+}
+
+static enum status read_list(const char *text, uint64_t every, struct arena *arena,
+                             struct contract_request *out) {
+    uint64_t *updates;
+    double *values;
+    size_t count = 0;
+    TRY(arena_take(arena, strlen(text) + 1, sizeof *updates, "--metric", &updates));
+    TRY(arena_take(arena, strlen(text) + 1, sizeof *values, "--metric", &values));
+    for (const char *rest = text; rest != NULL; ++count) {
+        char *word;
+        const size_t length = strcspn(rest, ",");
+        TRY(arena_text(arena, rest, length, &word));
+        char *colon = strchr(word, ':');
+        updates[count] = (count + 1) * every;
+        if (colon != NULL) *colon = '\0';
+        if (colon != NULL && number_parse_uint(word, &updates[count]) != STATUS_OK)
+            return fail_list(text, word);
+        const char *value = colon != NULL ? colon + 1 : word;
+        if (number_parse_real(value, NUMBER_SPECIAL, &values[count]) != STATUS_OK)
+            return fail_list(text, value);
+        rest = rest[length] == ',' ? rest + length + 1 : NULL;
+    }
+    out->metric_update = updates;
+    out->metric_value = values;
+    out->metric_count = count;
+    return STATUS_OK;
+}
+
+static enum status read_log(const char *text, struct arena *arena, struct contract_request *out) {
+    const char *colon = strrchr(text, ':');
+    const char *column = colon != NULL && strchr(colon, '/') == NULL ? colon + 1 : NULL;
+    const size_t length = column != NULL ? (size_t)(colon - text) : strlen(text);
+    struct log_options options;
+    struct log *log;
+    char *path;
+    TRY(arena_text(arena, text, length, &path));
+    log_options_init(&options);
+    const enum status status = log_import(path, &options, arena, &log);
+    if (status != STATUS_OK) return status_prefix(status, "--metric");
+    TRY(fit_metric_from_log(log, column, arena, out));
+    if (out->metric_count > 0) return STATUS_OK;
+    FAIL(STATUS_INPUT, "--metric: %s has no column %s with update numbers", path,
+         column != NULL ? column : "eval_loss or loss");
+}
+
+/* --metric: values between commas, of which each may be UPDATE:VALUE, or FILE or FILE:COLUMN of any
+ * log that import reads. A value alone is that of the next multiple of --metric-every; without a
+ * column the log's eval_loss is taken, else its loss. Whether the updates ascend is checked by
+ * contract_resolve(). */
 static enum status read_metric(const struct options *options, struct arena *arena,
                                struct contract_request *out) {
+    const char *const text = options_value(options, LR_METRIC);
     uint64_t every = 1;
     TRY(lr_option_count(options, LR_METRIC_EVERY, "--metric-every", &every));
-    if (options_value(options, LR_METRIC) == NULL) return STATUS_OK;
-    return lr_metric_read(options_value(options, LR_METRIC), every, arena, out);
+    if (text == NULL) return STATUS_OK;
+    if (is_list(text)) return read_list(text, every, arena, out);
+    return read_log(text, arena, out);
 }
 
 enum status lr_options_read(const struct options *options, struct arena *arena,

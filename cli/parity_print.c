@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Tables for a terminal: one line per component, per case of the grid; then what is outside. */
-#include "cli/parity_print.h"
+#include "cli/parity_asking.h"
 
 #include <inttypes.h>
 #include <math.h>

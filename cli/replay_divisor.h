@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What trainer/divisor.h read, in words and as JSON. */
-#ifndef TWINSTEP_CLI_DIVISOR_PRINT_H
-#define TWINSTEP_CLI_DIVISOR_PRINT_H
+#ifndef TWINSTEP_CLI_REPLAY_DIVISOR_H
+#define TWINSTEP_CLI_REPLAY_DIVISOR_H
 
 #include <stdint.h>
 #include <stdio.h>

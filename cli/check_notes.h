@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What a configuration's numerics do not promise, or do in vain; for `check`. */
-#ifndef TWINSTEP_CLI_NOTES_H
-#define TWINSTEP_CLI_NOTES_H
+#ifndef TWINSTEP_CLI_CHECK_NOTES_H
+#define TWINSTEP_CLI_CHECK_NOTES_H
 
 #include "base/arena.h"
 #include "data/dataset.h"

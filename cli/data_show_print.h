@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What `data show` prints of a data set: totals, notes, and the first samples token by token. */
-#ifndef TWINSTEP_CLI_DATA_PRINT_H
-#define TWINSTEP_CLI_DATA_PRINT_H
+#ifndef TWINSTEP_CLI_DATA_SHOW_PRINT_H
+#define TWINSTEP_CLI_DATA_SHOW_PRINT_H
 
 #include <jansson.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What weights_compare found, as text and as JSON. */
-#ifndef TWINSTEP_CLI_WEIGHTS_PRINT_H
-#define TWINSTEP_CLI_WEIGHTS_PRINT_H
+#ifndef TWINSTEP_CLI_PARITY_WEIGHTS_PRINT_H
+#define TWINSTEP_CLI_PARITY_WEIGHTS_PRINT_H
 
 #include "checkpoints/weights.h"
 

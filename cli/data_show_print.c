@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Data sets for people and for scripts. Text is shown where the tokens are bytes, or where a
  * vocabulary spells the ids. No byte of the data reaches the terminal unescaped. */
-#include "cli/data_print.h"
+#include "cli/data_show_print.h"
 
 #include <inttypes.h>
 #include <stdbool.h>

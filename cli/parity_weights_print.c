@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Names of tensors are escaped on the way to a terminal: they come from files of others. */
-#include "cli/weights_print.h"
+#include "cli/parity_weights_print.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -2,7 +2,7 @@
  * Each note follows from a law (docs/DETERMINISM.md) and from the sizes of the configuration; none
  * is a guess. Sizes are the largest possible: a note that says "no noise" holds for every update.
  */
-#include "cli/notes.h"
+#include "cli/check_notes.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The words name numbers of items where a kind explains them; a bound is never rounded down. */
-#include "cli/divisor_print.h"
+#include "cli/replay_divisor.h"
 
 #include <inttypes.h>
 #include <math.h>
