@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The catalogue that comes with twinstep: the scenarios of scenarios/catalog/, embedded. */
+ * The catalogue that comes with twinstep: the scenarios of scenarios/catalog/, embedded in the
+ * program, so that it needs no files beside it. */
 #ifndef TWINSTEP_CLI_CATALOG_H
 #define TWINSTEP_CLI_CATALOG_H
 
@@ -11,7 +12,8 @@ struct catalog_file {
     size_t length;
 };
 
-/* Written at build time by cmake/builtin_catalog.cmake; sorted by name, ended by a NULL name. */
+/* The build writes this table with cmake/builtin_catalog.cmake. It is sorted by name and ends with
+ * a NULL name. */
 extern const struct catalog_file catalog_files[];
 
 #endif

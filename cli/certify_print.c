@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Certificates as text and JSON. Checks nothing. */
+ * Prints certificates of runs and comparisons of two of them, as text and as JSON. It checks
+ * nothing: all findings come from cmd_certify.c. */
 #include "cli/certify_print.h"
 
 #include <inttypes.h>

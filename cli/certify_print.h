@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the parts of `twinstep certify` share: one run of one trace and its certificate, two of them
- * compared, and how both are shown. */
+ * What the parts of `twinstep certify` share: one run of one trace with its certificate, a
+ * comparison of two of them, and the functions that show both. */
 #ifndef TWINSTEP_CLI_CERTIFY_PRINT_H
 #define TWINSTEP_CLI_CERTIFY_PRINT_H
 
@@ -15,29 +15,29 @@ struct certify_side {
     const struct trace_image *image;
     const struct trace_run *run;
     struct certificate certificate;
-    char configuration[DIGEST_HEX]; /* SHA-256 of the run's resolved text */
-    char scenario[DIGEST_HEX];      /* SHA-256 of the scenario's text; "": the trace has none */
-    const char *overrides;          /* each --set, one per line */
+    char configuration[DIGEST_HEX]; /* SHA-256 of the text of the run's resolved configuration */
+    char scenario[DIGEST_HEX];      /* SHA-256 of the scenario's text; "" if the trace has none */
+    const char *overrides;          /* every --set, one per line */
     const char *device;             /* what the run's ops ran on */
-    int altered; /* the texts of both arms do not give the trace's configuration_digest */
+    int altered; /* the texts of both arms no longer give the trace's configuration_digest */
 };
 
-/* Two sound runs from update 1 on. */
+/* A comparison of two runs whose chains are sound, from update 1 on. */
 struct certify_pair {
-    uint64_t updates;     /* that both have */
-    uint64_t first;       /* first whose roots differ; 0: none */
-    uint32_t comparisons; /* of roots */
+    uint64_t updates;     /* the number that both runs have */
+    uint64_t first;       /* the first update whose roots differ; 0 if there is none */
+    uint32_t comparisons; /* the number of roots that the bisection compared */
     struct first_difference where;
     struct ledger_difference rng;
-    const char *rng_words; /* "" nothing to tell */
-    const char *devices;   /* how what they ran on differs; "" */
+    const char *rng_words; /* how the random streams differ; "" if they do not */
+    const char *devices;   /* how the devices differ; "" if they do not */
 };
 
-/* Root after `update`; NULL: not recorded. */
+/* Returns the root after `update`, or NULL if the trace did not record it. */
 const uint8_t *certify_root(const struct certify_side *side, uint64_t update);
 void certify_hex(const uint8_t *root, char out_text[DIGEST_HEX]);
 
-/* What a script should see of one run: 0, 1 or 3. */
+/* Returns the exit status for one run: 0, 1 or 3. */
 int certify_exit(const struct certify_side *side);
 
 void certify_print(const struct certify_side *side);

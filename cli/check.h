@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What `check` found out about a scenario without training: gathered by cmd_check.c, printed as
- * text and as JSON by check_print.c and check_json.c. */
+ * What `check` found out about a scenario without training it. cmd_check.c gathers it;
+ * check_print.c and check_json.c print it as text and as JSON. */
 #ifndef TWINSTEP_CLI_CHECK_H
 #define TWINSTEP_CLI_CHECK_H
 
@@ -16,14 +16,14 @@
 struct check_arm {
     const struct scenario_arm *arm;
     const struct dataset *dataset;
-    uint64_t tensors;    /* of the parameter table, tied ones once */
-    uint64_t parameters; /* elements of them */
+    uint64_t tensors;    /* entries of the parameter table; tied tensors count once */
+    uint64_t parameters; /* elements of these tensors */
     uint64_t state_bytes;
     struct loop_words words;
     struct loop_hazard hazards[LOOP_HAZARD_KINDS];
     size_t hazard_count;
     struct notes notes;
-    struct notes warnings; /* of the weights that it starts from */
+    struct notes warnings; /* about the weights that the arm starts from */
 };
 
 struct check {
@@ -33,13 +33,14 @@ struct check {
     struct factor *factors;
     uint32_t factor_count;
     struct check_arm arms[2];
-    struct dataset datasets[2]; /* the second is unused where both arms read the same */
+    struct dataset datasets[2]; /* the second is unused if both arms read the same data */
 };
 
-/* Trainings of the experiment: planned runs, and the one in a second process. */
+/* Returns the number of trainings of the experiment: the planned runs and the one in a second
+ * process. */
 uint32_t check_trainings(const struct check *check);
 
 void check_print(const struct check *check, FILE *out);
-json_t *check_json(const struct check *check); /* NULL: no memory */
+json_t *check_json(const struct check *check); /* NULL if there is no memory */
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A checked scenario as JSON. */
+ * Prints what `check` found out about a scenario as JSON. */
 #include "cli/check.h"
 #include "data/data_check.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Each note follows from a law (docs/DETERMINISM.md) and from the sizes of the configuration; none
- * is a guess. Sizes are the largest possible: a note that says "no noise" holds for every update.
- */
+ * Writes the notes on a configuration's numerics. Each follows from a law (docs/DETERMINISM.md) and
+ * from the sizes of the configuration; none is a guess. The sizes are the largest possible, so that
+ * a note which says "no noise" holds for every update. */
 #include "cli/check_notes.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "scenarios/selection.h"
 #include "trainer/loop.h"
 
-#define CHUNKS_FOR_NOISE 3 /* two chunks add to the same bits in either order */
+#define CHUNKS_FOR_NOISE 3 /* fewer make no noise: a + b = b + a to the bit */
 
 static enum status add(struct notes *notes, const char *text) {
     if (notes->count == NOTES_MAX) FAIL(STATUS_INTERNAL, "check: more than %d notes", NOTES_MAX);
@@ -27,10 +27,10 @@ static uint64_t larger(uint64_t a, uint64_t b) {
 struct sum_size {
     const char *name;
     enum sum_kind kind;
-    uint64_t terms; /* of the longest sum of this kind in one call */
+    uint64_t terms; /* terms of the longest sum of this kind in one call */
 };
 
-/* By the index that shuffle.kinds holds. */
+/* Fills `sizes` by the indices that shuffle.kinds uses. */
 static void measure_sums(const struct config *config, const struct dataset *dataset,
                          struct sum_size out[6]) {
     uint64_t tokens = config->batch.micro * dataset->sides * dataset->longest;
@@ -87,7 +87,8 @@ static enum status note_atomic(const struct config *config, const struct dataset
     measure_sums(config, dataset, sizes);
     for (uint8_t i = 0; i < config->atomic.kinds.count; i++) {
         const struct sum_size *size = &sizes[config->atomic.kinds.item[i]];
-        const int squares = size->kind == SUM_NORM && chunk > SUM_BLOCK; /* race by blocks */
+        /* Sums of squares race block by block where a chunk is longer than a block. */
+        const int squares = size->kind == SUM_NORM && chunk > SUM_BLOCK;
         const uint64_t one = squares ? SUM_BLOCK : chunk;
         if (size->terms > one) continue;
         TRY(arena_format(arena, &text,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A checked scenario as text. */
+ * Prints what `check` found out about a scenario as text. */
 #include <inttypes.h>
 
 #include "cli/check.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * twinstep attribute: the verdict anew from a trace, finished or not. Trains nothing. */
+ * twinstep attribute: judges a trace anew, whether its run finished or not. It trains nothing. */
 #include "cli/perform.h"
 #include "determinism/trace.h"
 #include "experiment/noise/noise_use.h"
 
 enum { KEY_FLOOR = KEY_OWN };
 
-/* The trace as it is, or with a floor file instead of the floor that it recorded. */
+/* Opens the trace as it is, or with a floor file in the place of the floor that it recorded. */
 static enum status with_floor(struct cli *cli, const struct options *options,
                               const struct trace_image *image, struct trace_image *out) {
     const char *path = options_value(options, KEY_FLOOR);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * twinstep bisect: the first difference of two trainings, down to the element. */
+ * twinstep bisect: finds the first difference of two trainings, down to the element. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -19,11 +19,11 @@ struct bisecting {
     struct arena *arena;
     struct locate_request request;
     struct config configs[2];
-    const char *label; /* of the progress line */
+    const char *label; /* what the progress line begins with */
     int shown, drawn;
 };
 
-/* Whether the file begins as every HDF5 file does. */
+/* A trace begins as every HDF5 file does; what does not is taken for a scenario. */
 static int is_trace(const char *path) {
     static const char magic[8] = {'\x89', 'H', 'D', 'F', '\r', '\n', '\x1a', '\n'};
     char head[sizeof magic];
@@ -62,7 +62,7 @@ static enum status ask_scenario(struct bisecting *b, const struct options *optio
     return read_steps(options, scenario->steps, &b->request.steps);
 }
 
-/* Part `which` of "A,B"; both default. */
+/* Takes part `which` of "A,B". Each part has a default. */
 static enum status run_name(const struct options *options, int which, char out[64]) {
     const char *given = options_value(options, KEY_RUNS);
     const char *standard = which == 1 && options->argument_count == 1 ? "test" : "baseline";
@@ -187,7 +187,8 @@ static json_t *text_json(const char *text) {
     return text[0] == '\0' ? json_null() : json_string(text);
 }
 
-/* A number keeps its bits as hex; ids and draws are integers. */
+/* Prints a number with its bits in hex, so that two that print alike are told apart; ids and draws
+ * are integers. */
 static json_t *number_json(enum watch_kind kind, uint64_t bits) {
     if (kind != WATCH_REALS) return json_integer((json_int_t)bits);
     const double value = locate_value(kind, bits);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * twinstep certify: the chain of roots of a recorded run: checked, pinned, bisected. Trains
- * nothing.
- */
+ * twinstep certify: checks the chain of roots of a recorded run, holds it against a pinned root, or
+ * finds the first update at which two runs part. It trains nothing. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -42,7 +41,8 @@ static void text_digest(const char *text, char out_hex[DIGEST_HEX]) {
     digest_hex(&digest, out_hex);
 }
 
-/* Whether the texts of both arms no longer give the digest that `run` wrote beside them. */
+/* Returns whether the texts of both arms no longer give the digest that `run` wrote beside them:
+ * then one of the three was changed afterwards. */
 static int is_altered(const struct trace_image *image) {
     static const char *const arms[2] = {"baseline", "test"};
     const char *recorded = trace_attribute_of(image, "", "configuration_digest");
@@ -159,8 +159,8 @@ static enum status print_at(const struct certify_side *side, const char *text, i
     return status;
 }
 
-/* The next comparison of two parties who know of update `equal` that its roots are equal, and of
- * `differs` that they are not. */
+/* Two parties who cannot show each other their traces bisect by hand: they know that the roots of
+ * update `equal` are equal and those of `differs` are not. Prints which root they compare next. */
 static enum status print_next(const struct certify_side *side, const struct options *options) {
     const uint64_t last = side->certificate.first + side->certificate.updates - 1;
     uint64_t equal, differs;
@@ -174,7 +174,8 @@ static enum status print_next(const struct certify_side *side, const struct opti
     if (equal > last || (options_value(options, KEY_DIFFERS) != NULL && differs > last))
         FAIL(STATUS_INPUT, "certify: --%s: expected an update up to %" PRIu64 ", got %" PRIu64,
              equal > last ? "equal" : "differs", last, equal > last ? equal : differs);
-    /* Nobody has said that the runs differ: the last roots come first. */
+    /* As long as nobody has said that the runs differ, the last roots are compared first: if they
+     * are equal, nothing is to be bisected. */
     uint64_t next = differs > last && options_value(options, KEY_DIFFERS) == NULL
                         ? (equal < last ? last : 0)
                         : chain_next(equal, differs);
@@ -213,7 +214,8 @@ static int same_hex(const char *a, const char *b) {
     return *a == *b;
 }
 
-/* A pin that fits proves nothing of a chain that is broken. */
+/* A root that equals the pinned one proves nothing if the chain below it is broken, so the chain is
+ * judged first. */
 static enum status print_pin(const struct certify_side *side, const char *expected, int as_json,
                              int *out_exit) {
     char hex[DIGEST_HEX];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * twinstep check: resolves and validates a scenario, opens both arms, trains nothing.
+ * twinstep check: resolves and validates a scenario and opens both arms. It trains nothing.
  * Invariant: a scenario that passes fails in `run` only for reasons of the machine. */
 #include "cli/check.h"
 
@@ -29,7 +29,8 @@ static enum status open_data(struct check *check, struct arena *arena) {
     return STATUS_OK;
 }
 
-/* Weights that no training survives, and those that another loader would read as others. */
+/* Warns of weights that no training survives (NaN, infinity), and of tensors whose dtype is not the
+ * one that config.json says, because another loader would read other values. */
 static enum status warn_of_weights(struct check_arm *arm, const struct run *run,
                                    struct arena *arena) {
     struct notes *warnings = &arm->warnings;
@@ -49,7 +50,7 @@ static enum status warn_of_weights(struct check_arm *arm, const struct run *run,
     return STATUS_OK;
 }
 
-/* All that `run` does before its first update, but for the reference pass. */
+/* Does everything that `run` does before its first update, apart from the reference pass of DPO. */
 static enum status open_arm(struct check *check, int index, struct arena *arena) {
     struct check_arm *arm = &check->arms[index];
     struct run_options options = check->plan.options;

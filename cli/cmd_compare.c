@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * twinstep compare: two logs side by side. Trains nothing. */
+ * twinstep compare: holds two logs against each other, column by column. It trains nothing. */
 #include <stdio.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@
 
 enum { KEY_CONTRACT_A = KEY_OWN, KEY_CONTRACT_B, KEY_RUN_A, KEY_RUN_B, KEY_FLOOR, KEY_ALPHA };
 
-/* --contract-a and --contract-b may name no contract that there is not. */
+/* Reads --contract-a or --contract-b; *out is NULL without the option. */
 static enum status read_contract(const struct options *options, int key, const char *name,
                                  const struct contract **out) {
     const char *text = options_value(options, key);
@@ -70,7 +70,7 @@ static enum status read_alpha(const struct options *options, double *out) {
     FAIL(STATUS_INPUT, "compare: --alpha: expected a number between 0 and 1, got \"%s\"", text);
 }
 
-/* Where A is a run of a trace its configuration is known, and must be the floor's. */
+/* If A is a run of a trace, its configuration is known and must be the floor's. */
 static enum status check_floor(const struct cli *cli, const char *path,
                                const struct floor_file *file, const struct compare_input *a,
                                struct arena *arena) {
@@ -82,7 +82,7 @@ static enum status check_floor(const struct cli *cli, const char *path,
     return noise_use_check(cli->schema, path, file, &config, 1, arena);
 }
 
-/* What a run of a trace ran on; nothing is known of another log. */
+/* Finds out what a run of a trace ran on. Of any other log this is not known. */
 static enum status seen_of(struct cli *cli, const struct options *options, size_t side,
                            const struct compare_input *input, struct backend_seen *out) {
     struct trace_image *image;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * twinstep data show: what a training reads, token by token. Trains nothing.
- * Invariant: a scenario's data are opened as `run` opens them. */
+ * twinstep data show: prints what a training reads, token by token. It trains nothing. Invariant:
+ * the data of a scenario are opened as `run` opens them. */
 #include <string.h>
 
 #include "cli/data_show_print.h"
@@ -25,10 +25,10 @@ enum {
 
 #define SAMPLES_SHOWN 2
 
-/* One data set to print, and what stands above it. */
+/* One data set to print, with its title. */
 struct shown {
-    const char *title;     /* NULL: nothing */
-    const char *tokenizer; /* of ids, as the model's folder has it; NULL: none is named */
+    const char *title;     /* NULL: no line stands above it */
+    const char *tokenizer; /* the model folder's, for ids; NULL: none is named */
     struct dataset_options options;
 };
 
@@ -49,7 +49,7 @@ static enum status whole_number(const struct options *options, int key, const ch
     return STATUS_OK;
 }
 
-/* The position of `word` in the names that a schema key has. */
+/* Finds the position of `word` among the names that a key of the schema may have. */
 static enum status name_find(const struct options *options, int key, const char *option,
                              const char *const *names, int *out) {
     const char *word = options_value(options, key);
@@ -82,7 +82,8 @@ static const char *const *names_of(const char *path) {
     return row->names;
 }
 
-/* A data file alone: nothing is cut and ids are bounded by what a target holds, unless told. */
+/* Opens a data file without a scenario. Unless the options say so, no sequence is cut, and ids are
+ * bounded only by the type that holds a target. */
 static enum status open_file(struct cli *cli, const struct options *options, struct shown *out) {
     int task = TASK_DPO, chat = CHAT_NONE;
     uint64_t max_len = DATASET_MAX_LEN, vocab = DATASET_MAX_VOCAB;
@@ -128,7 +129,8 @@ static enum status refuse_file_options(const struct options *options) {
     return STATUS_OK;
 }
 
-/* Both arms, the second only where it reads something else; or the one that is named. */
+/* Opens the data of the arm that is named. Without a name it opens those of both arms, the second
+ * only if it reads something else. */
 static enum status open_scenario(struct cli *cli, const struct options *options,
                                  struct shown out[2], size_t *out_count) {
     struct scenario *scenario;
@@ -158,7 +160,7 @@ static enum status open_scenario(struct cli *cli, const struct options *options,
     return STATUS_OK;
 }
 
-/* A tokenizer that was asked for must be readable; that of the model's folder need not be there. */
+/* A tokenizer that was asked for must be readable, but the model's folder need not have one. */
 static enum status find_text(struct cli *cli, const struct options *options,
                              const struct shown *shown, struct vocabulary *vocabulary,
                              struct data_print *print) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * twinstep demo: a scenario of the catalogue, to see what a verdict looks like.
- * Replaces a trace of its own name that holds the same scenario, and nothing else. */
+ * twinstep demo: runs a scenario of the catalogue, to show what a verdict looks like. It replaces a
+ * trace of its own name that holds the same scenario, and no other file. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,11 +11,11 @@
 
 #define DEMO_SCENARIO "lr-set-before-step"
 
-/* Whether `path` is a trace that a run of this scenario left, finished or not. */
+/* Refuses unless `path` is free or a trace that a run of this scenario left, finished or not. */
 static enum status check_ours(const char *path, const char *name, struct arena *arena) {
     struct trace_image *image;
     struct stat info;
-    if (lstat(path, &info) != 0) return STATUS_OK; /* nothing there */
+    if (lstat(path, &info) != 0) return STATUS_OK; /* nothing is there */
     if (trace_open(path, arena, &image) == STATUS_OK) {
         const char *holds = trace_attribute_of(image, "", "name");
         if (holds != NULL && strcmp(holds, name) == 0) return STATUS_OK;

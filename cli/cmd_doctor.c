@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * twinstep doctor: what is wrong with a training, as far as its log can say. Trains nothing. */
+ * twinstep doctor: says what is wrong with a training, as far as its log can tell. It trains
+ * nothing. */
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
@@ -71,7 +72,8 @@ static enum status fit_log(const struct log *log, const struct doctor_options *o
     known.request.processes = options->processes;
     known.request.accumulate = options->accumulate;
     TRY(arena_take(arena, 1, sizeof *series, "series", &series));
-    /* Rows that we numbered ourselves say nothing of strides and offsets. */
+    /* If the log has no update numbers, we guessed them, and strides and offsets of the LR would be
+     * our own. */
     TRY(series_of(log, log->step_guessed ? NULL : log_column_of(log, LOG_LR_LOGGED), arena,
                   series));
     TRY(fit_series(series, &known, arena, out));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * twinstep env: this build and this machine, for a bug report. */
+ * twinstep env: prints the facts of this build and this machine, for a bug report. */
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * twinstep export: a log, or a run of a trace, in the form of another tool. */
+ * twinstep export: writes a log, or a run of a trace, in the form that another tool reads. */
 #include <stdio.h>
 #include <string.h>
 

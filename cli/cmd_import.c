@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * twinstep import: a log of any known kind as a trace, and what was understood of it. */
+ * twinstep import: turns a log of any known format into a trace, and says what it understood of the
+ * log. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,10 +10,10 @@
 #include "cli/verb.h"
 #include "logs/export.h"
 
-struct range { /* of what a column has */
+struct range { /* of the values that a column has */
     size_t values;
     double least, most;
-    float finest, coarsest; /* quanta */
+    float finest, coarsest; /* the least and the largest step of the printed digits */
 };
 
 static struct range range_of(const struct log *log, const struct log_column *column) {
@@ -102,7 +103,8 @@ static json_t *log_json(const struct log *log, const char *output) {
                      total, "columns", columns, "notes", notes);
 }
 
-/* Overwriting removes the live file of a killed run, too. */
+/* An overwritten trace loses the live file of a killed run, too, so that file must not be the log.
+ */
 static enum status check_output(const char *output, const char *log, struct arena *arena) {
     char *live;
     if (output == NULL) return STATUS_OK;

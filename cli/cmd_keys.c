@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * twinstep keys: the schema of scenario files, or what a module adds to it. */
+ * twinstep keys: prints the keys of scenario files, or those that a module adds. */
 #include <stdio.h>
 
 #include "cli/verb.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * twinstep list: what there is to choose from. Every list is read from where it takes effect. */
+ * twinstep list: prints what there is to choose from. Every list is read from the table that the
+ * program itself uses, so that none can fall behind. */
 #include <stdio.h>
 #include <string.h>
 
@@ -22,7 +23,7 @@ struct entry {
 
 struct listing {
     struct cli *cli;
-    const char *module, *sha256; /* NULL: none */
+    const char *module, *sha256; /* NULL if there is no module */
     struct entry *entries;
     size_t count, room;
 };
@@ -50,7 +51,7 @@ static enum status list_scenarios(struct listing *listing) {
     return STATUS_OK;
 }
 
-/* After the built-in ones. */
+/* Adds what the module has; it stands after the built-in entries. */
 static enum status list_module(struct listing *listing, const char *prefix) {
     const struct schema *schema = listing->cli->schema;
     for (size_t i = 0; listing->module != NULL && i < schema->class_count; i++) {
@@ -149,8 +150,8 @@ static enum status list_causes(struct listing *listing) {
 
 #define NUMERICS "numerics."
 
-/* Whether a scenario may set this key to this dtype, with bf16 parameters where masters are meant:
- * asked of the parser itself. */
+/* Finds out whether a scenario may set this key to this dtype by asking the parser itself. For
+ * masters the parameters are bf16, because f32 parameters have none. */
 static enum status asks_dtype(struct listing *listing, const char *path, const char *dtype,
                               int *out_may) {
     static const char text[] = "twinstep: 1\n";
@@ -171,7 +172,7 @@ static int is_listed(const char *name, const char *const *names) {
     return *names != NULL;
 }
 
-/* Adds the keys whose names are dtypes and that take this one: of numerics, or all others. */
+/* Adds the keys that take this dtype: either those of numerics, or all others. */
 static enum status add_keys(struct listing *listing, const char *dtype, int of_numerics,
                             char **text) {
     size_t count;
@@ -231,7 +232,7 @@ static enum status check_topic(const char *word) {
          nearest.best == NULL ? "" : nearest.best, nearest.best == NULL ? "" : "?");
 }
 
-/* Up to the end of the first sentence. */
+/* Returns the length of the first sentence. */
 static int first_sentence(const char *text) {
     const char *end = strstr(text, ". ");
     return (int)(end == NULL ? strlen(text) : (size_t)(end - text) + 1);

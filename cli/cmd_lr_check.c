@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * twinstep lr check: whether the learning rates of a log are those of a contract.
- * Invariant: exit 0 only where every printed rate agrees and no other contract would have printed
+ * twinstep lr check: says whether the learning rates of a log are those of a contract. Invariant:
+ * the exit status is 0 only if every printed rate agrees and no other contract would have printed
  * the same while applying something else (or --logged asked about the printed column alone). */
 #include <stdio.h>
 #include <string.h>
@@ -109,7 +109,7 @@ static enum status print_text(const struct checked *c, struct arena *arena) {
     return STATUS_OK;
 }
 
-/* One line: "update 1 (line 7): 4e-07, hf logs 5e-07; fits olmo-core: ...". */
+/* Writes one line such as "update 1 (line 7): 4e-07, hf logs 5e-07; fits olmo-core: ...". */
 static enum status message_of(const struct checked *c, struct arena *arena, char **out) {
     const struct fit_check *check = &c->check;
     if (check->bad_points == 0 || check->verdict != FIT_FAIL)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * twinstep lr compare: where two contracts train differently, in words and as a table.
+ * twinstep lr compare: says where two contracts train differently, in words and as a table.
  *
- * Rates are compared up to the rounding of the frameworks' formulas: 2^-40 of the peak, 2^-21 where
+ * Rates are equal up to the rounding of the frameworks' formulas: 2^-40 of the peak, or 2^-21 if
  * one side computes in binary32. Invariant: applied and logged rates are judged apart. */
 #include <stdio.h>
 #include <string.h>
@@ -21,7 +21,7 @@ enum { KEY_COUNT = KEY_OWN };
 struct side {
     struct contract_plan plan;
     const char *name;
-    double *applied, *logged; /* count + SHIFT_MAX of them */
+    double *applied, *logged; /* each has count + SHIFT_MAX values */
 };
 
 struct comparison {
@@ -29,10 +29,10 @@ struct comparison {
     struct side a, b;
     uint64_t count;
     double tolerance;
-    uint64_t applied_differ, logged_differ; /* how many updates */
-    uint64_t first;                         /* update of the first applied difference, or 0 */
-    double largest;                         /* applied difference among those that are equal */
-    int shift;                              /* applied of A at k is that of B at k + shift, or 0 */
+    uint64_t applied_differ, logged_differ; /* the number of updates at which they differ */
+    uint64_t first; /* the update of the first applied difference; 0 if there is none */
+    double largest; /* the largest applied difference that still counts as equal */
+    int shift; /* A applies at update k what B applies at k + shift; 0 if there is no such shift */
     const char *words[WORDS_MAX];
     size_t word_count;
 };
@@ -55,7 +55,7 @@ static void count_differences(struct comparison *c) {
     }
 }
 
-/* Whether `early` uses at every update what `late` uses `by` updates later. */
+/* Returns whether `early` uses at every update what `late` uses `by` updates later. */
 static int shifted(const struct comparison *c, const double *early, const double *late,
                    uint64_t by) {
     for (uint64_t i = 0; i < c->count; i++)
@@ -156,7 +156,8 @@ static enum status say_logged(struct comparison *c) {
     return STATUS_OK;
 }
 
-/* Schedules that T updates run through: 1 where T and counter have the same unit. */
+/* Returns how many times the schedule is run through in T updates: 1 if T and the counter have the
+ * same unit. */
 static double speed_of(const struct contract_plan *plan) {
     return plan->increment * (double)plan->steps / plan->call.total;
 }
@@ -217,7 +218,8 @@ static enum status fill(struct comparison *c, struct side *side) {
     return STATUS_OK;
 }
 
-/* Without --schedule both follow the default of the first, where the second's family has it. */
+/* Without --schedule both sides follow the default of the first one, if the second's family has a
+ * schedule of that name. */
 static enum status resolve(struct comparison *c, const struct options *options) {
     struct contract_request request;
     TRY(lr_options_read(options, c->arena, &request));
@@ -271,7 +273,8 @@ static void print_side(const struct comparison *c, const char *key, const struct
     puts("},");
 }
 
-/* The sentences hold no character that JSON escapes. */
+/* The sentences are put into JSON as they are: they hold no character that would have to be
+ * escaped. */
 static void print_json(const struct comparison *c) {
     printf("{\n  \"equal\": %s,\n  \"logged_equal\": %s,\n",
            c->applied_differ == 0 ? "true" : "false", c->logged_differ == 0 ? "true" : "false");

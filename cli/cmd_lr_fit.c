@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * twinstep lr fit: which contracts, schedules and numbers explain the LR column of a log. */
+ * twinstep lr fit: finds the contracts, schedules and numbers that explain the LR column of a log.
+ */
 #include <stdio.h>
 
 #include "cli/json.h"
@@ -42,8 +43,8 @@ static enum status print_text(const struct lr_report *report, const struct fit_s
     return STATUS_OK;
 }
 
-/* One contract with its applied column stands alone, or all that fit apply the same. Contracts of
- * other frameworks than the log's own raise no doubt. */
+/* Returns whether the fit is decided: one contract is left with its applied column, or all that fit
+ * apply the same. Contracts of other frameworks than the one that wrote the log raise no doubt. */
 static int decided(const struct fit_known *known, const struct fit_set *set) {
     const int native = fit_is_native(known, set->fits[0].contract);
     for (size_t i = 1; i < set->count; i++)

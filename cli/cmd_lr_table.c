@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * twinstep lr table: the LR that a framework applies and the one it logs, update by update. */
+ * twinstep lr table: prints the LR that a framework applies and the one that it logs, update by
+ * update. */
 #include <stdio.h>
 #include <string.h>
 
@@ -18,14 +19,15 @@ struct table {
     double *applied, *logged;
 };
 
-/* As --schedule takes it: bare where the contract's family has it. */
+/* Returns the name as --schedule takes it: without its prefix if the contract's own family has the
+ * schedule. */
 static const char *name_of(const struct contract_plan *plan) {
     const char *bare = sched_bare_name(plan->schedule);
     return sched_find_in(plan->contract->family, bare) == plan->schedule ? bare
                                                                          : plan->schedule->name;
 }
 
-/* Names are plain ASCII. */
+/* Names are put into JSON as they are: all are plain ASCII. */
 static void print_json(const struct table *table) {
     printf("{\n  \"contract\": \"%s\",\n  \"schedule\": \"%s\",\n", table->plan.contract->name,
            name_of(&table->plan));

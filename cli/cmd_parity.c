@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * twinstep parity: two models, or one under two settings: components, logits, log-probs, training.
- */
+ * twinstep parity: compares two models, or one model under two settings, in up to four parts:
+ * components, logits, log-probabilities and training. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static enum status measure_logits(struct parity_asking *asking) {
     return STATUS_OK;
 }
 
-/* Last: it trains A and changes B's weights. */
+/* This part is measured last, because it trains A and changes the weights of B. */
 static enum status measure_logprob(struct parity_asking *asking) {
     struct parity_logprob *logprob;
     if (asking->parity.shapes_differ) asking->grid.refit = 0;
@@ -42,7 +42,7 @@ static enum status measure_logprob(struct parity_asking *asking) {
     return STATUS_OK;
 }
 
-/* A's scenario with A and B as its arms, both on A's data. */
+/* Makes a pair out of A's scenario: its arms are A and B, and both read A's data. */
 static enum status take_pair(const struct parity_asking *asking, struct scenario *pair) {
     const struct parity_words *words = &asking->words;
     const struct config *a = &asking->request.config[0];
@@ -62,7 +62,7 @@ static enum status take_pair(const struct parity_asking *asking, struct scenario
     return STATUS_OK;
 }
 
-/* Both arms in lockstep against a floor, as `twinstep run` does, in a trace that goes away. */
+/* Trains both arms in lockstep against a floor, as `twinstep run` does. The trace is temporary. */
 static enum status measure_training(struct parity_asking *asking) {
     struct arena *arena = &asking->cli->arena;
     struct scenario *pair;
@@ -83,7 +83,7 @@ static enum status measure_training(struct parity_asking *asking) {
         .path = trace, .reproducible = 1, .progress = progress_wanted(asking->options)};
     const enum status status = perform(asking->cli, pair, &how, arena, judgement);
     unlink(trace);
-    unlink(live); /* of an interrupted training */
+    unlink(live); /* what an interrupted training left */
     rmdir(folder);
     asking->report.training = judgement;
     return status;
@@ -124,7 +124,8 @@ static enum status write_json(const struct parity_asking *asking, const char *pa
     return output_close(&output, status);
 }
 
-/* Printed first: what was measured is not lost with FILE. */
+/* Prints before FILE is written, so that what was measured is not lost if FILE cannot be written.
+ */
 static enum status print_all(const struct parity_asking *asking) {
     if (asking->options->json)
         TRY(json_print(parity_json(&asking->report)));

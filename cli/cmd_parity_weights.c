@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * twinstep parity weights: two checkpoints, tensor by tensor. Trains nothing. */
+ * twinstep parity weights: compares two checkpoints tensor by tensor. It trains nothing. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -13,7 +13,8 @@ struct line {
     struct timespec last;
 };
 
-/* Five times a second; the first after a fifth. */
+/* Shows the progress five times a second. Nothing is shown in the first fifth, so that short
+ * comparisons stay quiet. */
 static void tell(void *context, uint64_t done, uint64_t total) {
     struct line *line = (struct line *)context;
     struct timespec now;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * twinstep recover: a normal trace from the live file of a run that was killed. */
+ * twinstep recover: makes a normal trace out of the live file that a killed run left. */
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/verb.h"
 #include "determinism/trace.h"
 
-/* OUT of OUT.part. */
+/* The default output is the name of the live file without its ending ".part". */
 static enum status default_output(const char *part, struct arena *arena, char **out) {
     static const char suffix[] = ".part";
     size_t length = strlen(part), tail = sizeof suffix - 1;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * twinstep replay: recorded runs once more, on this machine and build, update by update. */
+ * twinstep replay: trains recorded runs once more, on this machine and with this build, and
+ * compares them update by update. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,9 +15,9 @@ enum { KEY_RUN = KEY_OWN, KEY_FROM, KEY_TO, KEY_DIVISOR };
 
 struct range {
     int stored;       /* --from was given */
-    uint64_t from;    /* 0: the start */
+    uint64_t from;    /* 0: from the start */
     uint64_t to;      /* 0: as far as it was recorded */
-    uint64_t divisor; /* update whose divisors are read back; 0: none */
+    uint64_t divisor; /* the update whose loss divisors are read back; 0: none are */
 };
 
 static enum status read_update(const struct options *options, int key, const char *name,
@@ -69,7 +70,7 @@ static json_t *result_json(const char *run, const struct replay_result *result) 
                      differs ? json_finite(result->computed) : json_null());
 }
 
-/* What the replay started from, where that was asked for. */
+/* Prints what the replay started from, if --from asked for it. */
 static void print_start(const char *run, const struct range *range,
                         const struct replay_result *result) {
     if (!range->stored) return;
@@ -130,7 +131,7 @@ static enum status replay_one(struct cli *cli, const struct trace_image *image,
     return replay_run(&request, arena, out);
 }
 
-/* status_text() says why. */
+/* Shows a run that cannot be replayed; the reason is what status_text() says. */
 static void show_untestable(const struct trace_run *run, json_t *list) {
     if (list == NULL)
         printf("not replayed: %s\n", status_text());
@@ -139,7 +140,7 @@ static void show_untestable(const struct trace_run *run, json_t *list) {
             list, json_pack("{ss sn ss}", "run", run->plan.id, "equal", "reason", status_text()));
 }
 
-/* How what a run's ops are run on now differs from what the trace says; "": nothing to tell. */
+/* Says how the device of today differs from the one that the trace names; "" if it does not. */
 static enum status compare_devices(struct cli *cli, const struct trace_image *image,
                                    const struct trace_run *run, struct arena *arena, char **out) {
     static const char *const names[2] = {"recorded", "now"};
@@ -151,13 +152,13 @@ static enum status compare_devices(struct cli *cli, const struct trace_image *im
     return backends_difference(seen, names, arena, out);
 }
 
-/* A log that was imported has runs without a configuration. */
+/* The runs of an imported log have no configuration and cannot be trained again. */
 static int is_replayable(const struct trace_run *run) {
     return run->updates > 0 && run->plan.configuration != NULL &&
            run->plan.configuration[0] != '\0';
 }
 
-/* Errors of the file itself begin with its name. */
+/* Puts the name of the file before an error of the file itself. */
 static enum status name_file(enum status status, const char *path) {
     if (strncmp(status_text(), path, strlen(path)) == 0) return status;
     return status_prefix(status, "%s", path);

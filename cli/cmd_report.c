@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * twinstep report: a trace as one page. Written beside its name first, so that the name holds a
- * whole page or what it held before. */
+ * twinstep report: turns a trace into one page of HTML. The page is written beside its name first,
+ * so that the name always holds a whole page or what it held before. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * twinstep run: train, record, judge; one scenario after the other.
- * Invariant: a scenario that fails does not keep the next one from running; an interruption does.
- */
+ * twinstep run: trains, records and judges scenarios, one after the other. Invariant: a scenario
+ * that fails does not keep the next one from running, but an interruption does. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,7 +20,8 @@ static int is_folder(const char *path) {
            (stat(path, &info) == 0 && S_ISDIR(info.st_mode));
 }
 
-/* -o FILE, -o FOLDER (NAME.h5 inside), or NAME.h5 here. */
+/* The trace goes to -o FILE, to NAME.h5 in -o FOLDER, or without -o to NAME.h5 in the working
+ * folder. */
 static enum status output_path(const struct options *options, const char *name, struct arena *arena,
                                char **out) {
     const char *given = options->output;
@@ -32,7 +32,8 @@ static enum status output_path(const struct options *options, const char *name, 
     return arena_format(arena, out, "%s%s%s.h5", given, slash, name);
 }
 
-/* The option is the key, set last: the trace holds it among its overrides. */
+/* An option is turned into the key that it stands for and set last, so that the trace holds it
+ * among its overrides. */
 static enum status with_options(const struct options *options, struct arena *arena,
                                 struct options *out) {
     const char *every = options_value(options, KEY_CHECKPOINT);
@@ -51,7 +52,7 @@ static enum status with_options(const struct options *options, struct arena *are
     return STATUS_OK;
 }
 
-/* Pairs that were measured before, in the place of runs for the floor. */
+/* Opens a floor file, whose pairs take the place of runs for the floor. */
 static enum status with_floor(const struct cli *cli, const struct options *options,
                               struct arena *arena, struct scenario *scenario) {
     const char *path = options_value(options, KEY_FLOOR);
@@ -65,7 +66,7 @@ static enum status with_floor(const struct cli *cli, const struct options *optio
     return STATUS_OK;
 }
 
-/* FOLDER/ARM for both arms, or ARM=FOLDER for one. */
+/* Reads one --save-model: FOLDER, in which each arm gets a folder, or ARM=FOLDER for one arm. */
 static enum status add_saving(const char *given, const struct scenario *scenario,
                               struct arena *arena, const char *out[2]) {
     const char *equals = strchr(given, '=');

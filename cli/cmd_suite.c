@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * twinstep suite: every scenario of a folder against its expect block. */
+ * twinstep suite: runs every scenario of a folder and holds it against its expect block. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -51,7 +51,7 @@ static enum status run_case(struct cli *cli, const struct options *options,
     return status;
 }
 
-/* An error of one scenario is a result of the suite. */
+/* An error of one scenario is a result of the suite, not its end. */
 static enum status run_member(struct cli *cli, const struct options *options, struct suite *suite,
                               size_t index) {
     struct suite_result *result = &suite->results[index];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * JSON of a comparison. */
+ * Prints a comparison of two logs as JSON. */
 #include "cli/compare_print.h"
 #include "cli/json.h"
 #include "evidence/rng_json.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Text and Markdown of a comparison. Judges nothing. */
+ * Prints a comparison of two logs as text and as Markdown. It judges nothing. */
 #include "cli/compare_print.h"
 
 #include <string.h>
@@ -7,7 +7,8 @@
 #include "forensics/compare_floor.h"
 #include "forensics/words.h"
 
-#define MARKDOWN_COLUMNS 10 /* rows of the table; the rest is counted */
+/* The table has so many rows; the rest is counted, because a block in an issue should be short. */
+#define MARKDOWN_COLUMNS 10
 
 static const char no_floor[] =
     "No noise floor was measured: \"differs\" is not \"wrong\" unless the LR or a fixed ratio says "
@@ -157,7 +158,7 @@ void compare_print_text(const struct compare_input *input, const struct compare_
 
 /* ---- Markdown ---- */
 
-/* A bar would end the cell. */
+/* Escapes bars, because a bar would end the cell. */
 static void put_cell(const char *text, FILE *out) {
     for (; *text != 0; text++)
         if (*text == '|')
@@ -180,7 +181,7 @@ static void put_row(const struct compare_column *column, FILE *out) {
     }
 }
 
-/* Different ones first, in their order; then the rest that was compared. */
+/* Puts the columns that differ first, in their order, then the others that were compared. */
 static void put_table(const struct compare_report *report, FILE *out) {
     size_t rows = 0, left = 0;
     fputs("\n| column | class | pairs | first | A | B |\n|---|---|---|---|---|---|\n", out);

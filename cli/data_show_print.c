@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Data sets for people and for scripts. Text is shown where the tokens are bytes, or where a
- * vocabulary spells the ids. No byte of the data reaches the terminal unescaped. */
+ * Prints data sets for people and for scripts. Text is shown if the tokens are bytes, or if a
+ * vocabulary spells the ids. Invariant: no byte of the data reaches the terminal unescaped. */
 #include "cli/data_show_print.h"
 
 #include <inttypes.h>
@@ -10,10 +10,10 @@
 #include "data/data_check.h"
 #include "data/tokenizer.h"
 
-#define WIDTH 90 /* of wrapped text */
+#define WIDTH 90 /* columns of wrapped text */
 #define AROUND 3 /* tokens shown on each side of a change of the mask, and at both ends */
-#define EDGES 8  /* tokens shown at the beginning */
-#define SHOWN 48 /* bytes of a token's text */
+#define EDGES 8  /* tokens shown at the beginning of a sample */
+#define SHOWN 48 /* bytes of a token's text that are shown */
 
 static const char *side_name(const struct dataset *dataset, uint32_t side) {
     if (dataset->sides == 1) return "row";
@@ -24,7 +24,7 @@ static bool has_text(const struct dataset *dataset, const struct data_print *pri
     return dataset->bytes || print->vocabulary != NULL;
 }
 
-/* "" where the text is not known. */
+/* Writes the text of a token, or "" if it is not known. */
 static void token_show(const struct dataset *dataset, const struct data_print *print,
                        uint32_t token, char out[SHOWN]) {
     out[0] = '\0';
@@ -58,7 +58,7 @@ static void print_flow(const struct dataset *dataset, const struct data_print *p
     fputc('\n', out);
 }
 
-/* Whether the row of token `index` is printed. */
+/* Returns whether the row of token `index` is printed. */
 static bool row_shown(const struct dataset *dataset, const struct dataset_sequence *sequence,
                       uint32_t index) {
     if (index < EDGES || index + AROUND >= sequence->length) return true;
@@ -108,7 +108,7 @@ static void print_sequence(const struct dataset *dataset, const struct data_prin
     print_table(dataset, print, sequence, out);
 }
 
-/* What the numbers are. */
+/* Says what the numbers of a token are: bytes, ids with or without a known text. */
 static void print_tokens(const struct dataset *dataset, const struct data_print *print, FILE *out) {
     if (dataset->bytes)
         fprintf(out, "tokens are bytes, <bos> %u and <eos> %u\n", TOKENIZER_BOS, TOKENIZER_EOS);

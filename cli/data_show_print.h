@@ -11,15 +11,15 @@
 #include "data/vocabulary.h"
 
 struct data_print {
-    uint64_t samples; /* to show */
-    int all;          /* every token; else stretches without a change of the mask are left out */
-    const struct vocabulary *vocabulary; /* of ids; NULL: their text is not known */
-    const char *why;                     /* it is not known; NULL: nothing names one */
+    uint64_t samples; /* the number of samples to show */
+    int all; /* shows every token; else stretches without a change of the mask are left out */
+    const struct vocabulary *vocabulary; /* spells the ids; NULL: their text is not known */
+    const char *why; /* why the text is not known; NULL: nothing names a vocabulary */
 };
 
 void data_print_text(const struct dataset *dataset, const struct data_print *print, FILE *out);
 
 json_t *data_print_json(const struct dataset *dataset,
-                        const struct data_print *print); /* NULL: no memory */
+                        const struct data_print *print); /* NULL if there is no memory */
 
 #endif

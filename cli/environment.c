@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Collects the facts. What cannot be found out is said to be unknown, never left out. */
+ * Collects the facts of build and machine. Invariant: a fact that cannot be found out is said to be
+ * unknown and never left out, so that the list always has the same names. */
 #include "cli/environment.h"
 
 #include <jansson.h>
@@ -57,7 +58,7 @@ static enum status add_libraries(struct facts *facts) {
     return add(facts, "jansson", jansson_version_str());
 }
 
-/* What may decide a bit. */
+/* These facts may decide a bit. */
 static enum status add_build(struct facts *facts) {
     char control[128];
     fpenv_describe(control, sizeof control);
@@ -96,7 +97,7 @@ static enum status add_isa_list(struct facts *facts) {
     return add(facts, "isa_available", text);
 }
 
-/* What mode fast sends linear layers to. */
+/* Names the library that mode fast sends linear layers to. */
 static enum status add_blas(struct facts *facts) {
     struct blas blas;
     char line[LINE_SIZE + sizeof blas.config];
@@ -107,7 +108,7 @@ static enum status add_blas(struct facts *facts) {
     return add(facts, "openblas", line);
 }
 
-/* What numerics.backend cuda would run on, or what is missing for it. */
+/* Names what numerics.backend cuda would run on, or what is missing for it. */
 static enum status add_cuda(struct facts *facts) {
     struct backend_site site;
     char *text;
@@ -123,7 +124,8 @@ static enum status add_cuda(struct facts *facts) {
     return add(facts, "cuda_sha256", site.sha256);
 }
 
-/* What modes fast and deterministic of numerics.backend cuda send linear layers to. */
+/* Names the library that modes fast and deterministic of numerics.backend cuda send linear layers
+ * to. */
 static enum status add_cublas(struct facts *facts) {
     char line[LINE_SIZE];
     char *text;

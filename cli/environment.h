@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Facts about this build and this machine: for `env`, and for the groups env and env/volatile of a
- * trace. Nothing here decides anything. */
+ * Facts about this build and this machine, for `env` and for the groups env and env/volatile of a
+ * trace. No result depends on them. */
 #ifndef TWINSTEP_CLI_ENVIRONMENT_H
 #define TWINSTEP_CLI_ENVIRONMENT_H
 
@@ -12,13 +12,13 @@ struct fact {
     const char *text;
 };
 
-/* In the order of `twinstep env`; a NULL name ends the list. Two equal builds on two machines agree
- * in all that comes before "cpu_model". */
+/* Lists the facts in the order of `twinstep env`; a NULL name ends the list. Two equal builds on
+ * two machines agree in all that comes before "cpu_model". */
 TWINSTEP_MUST_USE enum status environment_facts(struct arena *arena, const struct fact **out);
 
-/* env: what may decide a bit (version, compiler, flags, instruction set, libraries, floating-point
- * environment; with `blas` OpenBLAS, which is opened for it). env/volatile: host, processor, date,
- * folder, command line. */
+/* Lists the facts as attributes of a trace. Group env has what may decide a bit: version, compiler,
+ * flags, instruction set, libraries, floating-point environment and, with `blas`, OpenBLAS, which
+ * is opened for it. Group env/volatile has host, processor, date, folder and command line. */
 TWINSTEP_MUST_USE enum status environment_attributes(const struct cli *cli, int blas,
                                                      struct arena *arena,
                                                      const struct trace_attribute **out,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Prints and forgets. A full disk is noticed when stdout is closed. jansson lays the text out;
- * reals, which it writes with 17 digits, are written anew on the way.
- * Invariant: a real reads back to its bits, and keeps a point or an exponent. */
+ * Prints JSON on stdout. A failed write is not looked at here: a full disk is noticed when stdout
+ * is closed. jansson lays the text out; reals, which it writes with 17 digits, are written anew on
+ * the way. Invariant: a real reads back to its bits, and keeps a point or an exponent. */
 #include "cli/json.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@
 
 struct printer {
     int in_string, escaped;
-    size_t length; /* of the number at hand */
+    size_t length; /* of the number that is being gathered */
     char number[64];
 };
 
@@ -62,7 +62,7 @@ enum status json_print(json_t *value) {
         json_dump_callback(value, print_piece, &printer, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
     json_decref(value);
     if (failed) FAIL(STATUS_MEMORY, "JSON: no memory");
-    print_character(&printer, '\n'); /* and a number that stands alone */
+    print_character(&printer, '\n'); /* this also ends a number that stands alone */
     return STATUS_OK;
 }
 

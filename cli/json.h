@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * JSON on stdout: keys in the order they were set, two blanks of indentation, a line end;
- * reals with the fewest digits that read back, as everywhere in twinstep. */
+ * JSON on stdout: keys in the order in which they were set, two blanks of indentation, a line end,
+ * and reals with the fewest digits that read back, as everywhere in twinstep. */
 #ifndef TWINSTEP_CLI_JSON_H
 #define TWINSTEP_CLI_JSON_H
 
@@ -9,10 +9,11 @@
 
 #include "base/status.h"
 
-/* Takes the reference. NULL, from a failed constructor, is STATUS_MEMORY. */
+/* Prints `value` and takes over its reference. NULL comes from a constructor that failed and is
+ * STATUS_MEMORY. */
 TWINSTEP_MUST_USE enum status json_print(json_t *value);
 
-/* JSON has no NaN and no infinity: null. */
+/* NaN and infinities become null, because JSON has none. */
 json_t *json_finite(double value);
 
 /* Prints "NAME": [5e-07, 4e-07, null] without a line end, with null where `values` has NaN. The

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Finds a scenario, and puts its data files and its loops in order.
- * Invariant: nothing here changes the working folder, and no path becomes absolute that was not. */
+ * Finds a scenario, resolves its data files and checks its loops. Invariant: nothing here changes
+ * the working folder, and no relative path becomes absolute. */
 #include "cli/load.h"
 
 #include <stdio.h>
@@ -30,7 +30,7 @@ static enum status join_folder(const struct scenario *scenario, const char *key,
     return STATUS_OK;
 }
 
-/* A loop that reads what was never written, with the line that says so. */
+/* Refuses a loop that reads what was never written, and names the line that says so. */
 static enum status check_loop(const struct scenario *scenario, const char *label, int arm) {
     struct loop_fault fault = {LOOP_LISTS, 0, PHASE_TOTAL};
     enum status status = loop_check(&scenario->arms[arm].config, &fault);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * From the command line to struct log_options. Opens nothing. */
+ * Reads struct log_options from the command line. It opens no log. */
 #include "cli/log_options.h"
 
 #include <string.h>

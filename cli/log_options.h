@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The options that every verb with a log takes: how to read it. */
+ * The options that every verb with a log takes. They say how the log is to be read. */
 #ifndef TWINSTEP_CLI_LOG_OPTIONS_H
 #define TWINSTEP_CLI_LOG_OPTIONS_H
 
@@ -7,13 +7,13 @@
 #include "logs/import.h"
 
 enum {
-    KEY_LOG_FORMAT = KEY_OWN + 500, /* above those of the verbs */
+    KEY_LOG_FORMAT = KEY_OWN + 500, /* above the keys that the verbs use themselves */
     KEY_LOG_MAP,
     KEY_LOG_BASE,
     KEY_LOG_RUN
 };
 
-/* Rows for a verb's table. */
+/* These rows go into a verb's option table. */
 #define OPTIONS_LOG                                                                                \
     OPTION("format", KEY_LOG_FORMAT, "NAME",                                                       \
            "Format of the log; default: told by its content (twinstep list formats)"),             \
@@ -22,11 +22,12 @@ enum {
         OPTION("step-base", KEY_LOG_BASE, "N", "What the log calls the first update"),             \
         OPTION("run", KEY_LOG_RUN, "ID", "Which run of a trace; default: its first arm")
 
-/* STATUS_INPUT says which option is wrong. Texts live in `arena`. */
+/* Reads the options. STATUS_INPUT names the option that is wrong. Texts live in `arena`. */
 TWINSTEP_MUST_USE enum status log_options_read(const struct options *options, struct arena *arena,
                                                struct log_options *out);
 
-/* STATUS_INPUT when `output` (NULL: none) is a file that is read as, or for, the log `path`. */
+/* STATUS_INPUT if `output` is a file that is read as the log `path` or for it (a log may be a
+ * folder). NULL is no output and passes. */
 TWINSTEP_MUST_USE enum status log_options_apart(const char *output, const char *path,
                                                 struct arena *arena);
 

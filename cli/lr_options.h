@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The options that describe one training to a contract; shared by the lr verbs.
+ * The options that describe one training to a contract. The lr verbs share them.
  *
- * A verb puts LR_OPTION_ROWS into its option table and calls lr_options_read. Which contract is the
- * verb's business (--contract, --expect or arguments): lr_contract finds it by name. Keys lie from
- * KEY_OWN + 64 on; a verb's further options use KEY_OWN + 0 to + 63. */
+ * A verb puts LR_OPTION_ROWS into its option table and calls lr_options_read. Which contract is
+ * meant, each verb says in its own way (--contract, --expect or arguments); lr_contract finds it by
+ * name. Keys lie from KEY_OWN + 64 on, so that a verb's further options use KEY_OWN + 0 to + 63. */
 #ifndef TWINSTEP_CLI_LR_OPTIONS_H
 #define TWINSTEP_CLI_LR_OPTIONS_H
 
@@ -67,22 +67,22 @@ enum lr_option_key {
             "checked or fitted has its own"),                                                      \
         OPTION("metric-every", LR_METRIC_EVERY, "N", "Updates between the values of a list (1)")
 
-/* Of the verbs that read a log. */
+/* Only verbs that read a log take this option. */
 #define LR_OPTION_LOG_EVERY                                                                        \
     OPTION("log-every", LR_LOG_EVERY, "N",                                                         \
            "Updates between two rows (logging_steps), for a log that prints no update numbers")
 
-/* Fills all of `out` but its contract. Texts point into `options`. STATUS_INPUT names the option;
- * what only the contract can judge is left to contract_resolve. */
+/* Fills all members of `out` but its contract. Texts point into `options`. STATUS_INPUT names the
+ * option; what only the contract can judge is left to contract_resolve. */
 TWINSTEP_MUST_USE enum status lr_options_read(const struct options *options, struct arena *arena,
                                               struct contract_request *out);
 
-/* A contract by name or alias. STATUS_INPUT: unknown, with the nearest name. `option` is what the
- * user wrote it behind ("--contract"). */
+/* Finds a contract by name or alias. STATUS_INPUT: it is unknown, and the text has the nearest
+ * name. `option` is what the user wrote it behind ("--contract"). */
 TWINSTEP_MUST_USE enum status lr_contract(const char *option, const char *name,
                                           const struct contract **out);
 
-/* An option that holds a whole number from 1 to 2^53; *out stays when it was not given. */
+/* Reads an option that holds a whole number from 1 to 2^53; *out stays if it was not given. */
 TWINSTEP_MUST_USE enum status lr_option_count(const struct options *options, int key,
                                               const char *name, uint64_t *out);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reads a log for the lr verbs and prints fits. Judges nothing itself. */
+ * Reads a log for the lr verbs and prints fits. All judging is done by forensics/. */
 #include "cli/lr_report.h"
 
 #include <stdio.h>
@@ -146,7 +146,8 @@ json_t *lr_report_fits_json(const struct fit_set *set) {
     return list;
 }
 
-/* The same training under another name: equal words behind the contract's. */
+/* Returns whether two fits are the same training under two names of contracts: all words but the
+ * contract's are equal. */
 static int twins(const struct fit *a, const struct fit *b) {
     return a->same_applied == b->same_applied && a->same_logged == b->same_logged &&
            strcmp(a->text + strlen(a->contract->name), b->text + strlen(b->contract->name)) == 0 &&
@@ -169,7 +170,8 @@ static void print_fit(const struct fit_set *set, size_t i) {
     if (named > 0) putchar('\n');
 }
 
-/* Pairs of the best fit with the first of each other class. */
+/* Pairs the best fit with the first fit of each other class, and says what would tell them apart.
+ */
 static enum status print_apart(const struct fit_set *set, struct arena *arena) {
     size_t said = 0;
     for (size_t i = 1; i < set->count && said < 4; i++) {

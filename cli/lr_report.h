@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Fits and checks of a log's LR column: reading the log, and printing what was found. */
+ * What the lr verbs that read a log share: opening it, numbering its rows, and printing the fits
+ * and checks of its LR column. */
 #ifndef TWINSTEP_CLI_LR_REPORT_H
 #define TWINSTEP_CLI_LR_REPORT_H
 
@@ -14,35 +15,38 @@ struct lr_report {
     struct series series;
     struct fit_known known;
     size_t skipped;        /* updates that the log itself calls skipped */
-    struct fit_rows rows;  /* of a log without update numbers */
-    const char *numbering; /* ... in words; NULL: the log prints them */
+    struct fit_rows rows;  /* how the rows were numbered if the log has no update numbers */
+    const char *numbering; /* the same in words; NULL: the log prints the numbers */
 };
 
-/* Opens the log named by the first argument; reads the numbers of LR_OPTION_ROWS. */
+/* Opens the log that the first argument names, and reads the numbers of LR_OPTION_ROWS. */
 TWINSTEP_MUST_USE enum status lr_report_open(struct cli *cli, const struct options *options,
                                              struct lr_report *out);
-/* Numbers the rows of a log that prints no update numbers (--log-every, else what the log tells);
- * known.steps_guessed stays where that is open. To be called when the contract is known. */
+/* Numbers the rows of a log that prints no update numbers, by --log-every or else by what the log
+ * tells; known.steps_guessed stays set as long as that is open. Call it when the contract is known.
+ */
 TWINSTEP_MUST_USE enum status lr_report_number(struct cli *cli, const struct options *options,
                                                struct lr_report *report);
-/* "LOG: Megatron-LM console, 120 rows, LR column ..., updates 1 to 120" and the notes. */
+/* Prints "LOG: Megatron-LM console, 120 rows, LR column ..., updates 1 to 120" and the notes. */
 void lr_report_print_head(const struct lr_report *report);
-/* The list, with what tells the fits of a group apart. */
+/* Prints the list of fits, with what would tell the fits of a group apart. */
 TWINSTEP_MUST_USE enum status lr_report_print_fits(const struct lr_report *report,
                                                    const struct fit_set *set, struct arena *arena);
-/* How the rows were numbered; null where the log numbers them. */
+/* Returns how the rows were numbered, or null if the log numbers them. */
 json_t *lr_report_rows_json(const struct lr_report *report);
 json_t *lr_report_fit_json(const struct fit *fit);
 json_t *lr_report_fits_json(const struct fit_set *set);
-/* ["few", "constant", ...] */
+/* Returns the reasons by name: ["few", "constant", ...]. */
 json_t *lr_report_why_json(uint32_t why);
-/* The reasons in words; "" for none. */
+/* Prints the reasons in words; nothing if there are none. */
 void lr_report_print_why(uint32_t why);
 
-/* ::error and ::warning lines of GitHub Actions. line 0: none. */
+/* Prints a line that GitHub Actions shows beside the file: ::error or ::warning. Line 0 means that
+ * no line is known. */
 void github_annotation(const char *level, const char *file, uint32_t line, const char *title,
                        const char *message);
-/* One testcase. kind: "failure", "skipped" or NULL. STATUS_IO. */
+/* Writes a JUnit file with one test case. `kind` is "failure", "skipped" or, for a pass, NULL.
+ * STATUS_IO: the file cannot be written. */
 TWINSTEP_MUST_USE enum status lr_report_junit(const char *path, const char *name, const char *kind,
                                               const char *message);
 

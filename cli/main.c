@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The command line: the table of verbs, signals, and the only exit of the program.
  *
- * Never calls setlocale(): numbers read and print alike everywhere. Invariant: the exit status is
- * 2 when anything that was printed could not be written. */
+ * setlocale() is never called, so that numbers read and print alike everywhere. Invariant: the exit
+ * status is 2 if anything that was printed could not be written. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -37,14 +37,15 @@ const struct verb *verb_at(size_t index) {
     return index < COUNT_OF(verbs) ? verbs[index] : NULL;
 }
 
-static volatile int interrupted; /* set by the handler below, read between updates */
+static volatile int interrupted; /* set by the handler below and read between updates */
 
 static void note_signal(int signal) {
     (void)signal;
     interrupted = 1;
 }
 
-/* The first signal asks for an orderly end, a second one kills. Blocking calls are not resumed. */
+/* The first signal asks for an orderly end and restores the default action, so that a second one
+ * kills. Blocking calls are not resumed, because one that waits for input would wait on. */
 static void watch_signals(void) {
     struct sigaction action;
     memset(&action, 0, sizeof action);
@@ -55,7 +56,7 @@ static void watch_signals(void) {
     sigaction(SIGTERM, &action, NULL);
 }
 
-/* A file-size limit makes writes fail, as a full disk does, instead of ending the process. */
+/* Makes a file-size limit fail the write, as a full disk does, instead of ending the process. */
 static void fail_at_size_limit(void) {
     struct sigaction action;
     memset(&action, 0, sizeof action);
@@ -113,7 +114,7 @@ static enum status find_verb(const char *word, const struct verb **out) {
     FAIL(STATUS_INPUT, "unknown verb \"%s\"; see twinstep %.*s--help", word, group, word);
 }
 
-/* Whether verbs of two words begin with `word`: "lr". */
+/* Returns whether verbs of two words begin with `word`, as some do with "lr". */
 static int is_group(const char *word) {
     const size_t length = strlen(word);
     for (size_t i = 0; i < COUNT_OF(verbs); i++)
@@ -127,7 +128,7 @@ static int is_verb(const char *word) {
     return 0;
 }
 
-/* The verbs of two words that begin with `word`. */
+/* Prints the verbs of two words that begin with `word`. */
 static void print_group(const char *word, FILE *out) {
     const size_t length = strlen(word);
     fprintf(out, "Usage: twinstep %s VERB [OPTIONS]\n\n", word);
@@ -137,8 +138,9 @@ static void print_group(const char *word, FILE *out) {
     fprintf(out, "\n  twinstep %s VERB --help   options of a verb, with an example\n", word);
 }
 
-/* "lr", "table" become "lr table"; *argc and *argv then begin at the second word. A word that is a
- * verb itself ("parity") stays alone where the second makes no verb of two. */
+/* Joins "lr" and "table" to the verb "lr table"; *argc and *argv then begin at the second word. A
+ * word that is a verb itself ("parity") stays alone if the second word makes no verb of two words
+ * with it. */
 static enum status join_words(struct arena *arena, int *argc, char ***argv, char **out_word) {
     *out_word = (*argv)[0];
     if (!is_group((*argv)[0]) || *argc < 2) return STATUS_OK;
@@ -190,7 +192,7 @@ static enum status dispatch(struct cli *cli, int argc, char **argv, int *out_exi
     return call_verb(cli, argc - 1, argv + 1, out_exit);
 }
 
-/* A full disk may show only here. */
+/* A full disk may show only when stdout is closed; the exit status becomes 2 then. */
 static int close_output(int code) {
     int reason = 0;
     if (fflush(stdout) != 0 || ferror(stdout)) reason = errno == 0 ? EIO : errno;

@@ -10,10 +10,10 @@
 #include "cli/load.h"
 #include "cli/second.h"
 
-#define STANDARD_ROUNDS                                                                            \
-    7                     /* with fewer than 6 a median has no 95 % interval by order statistics   \
-                           */
-#define STANDARD_PAIRS 99 /* the smallest p of n pairs is 1 / (n + 1): 0.01 */
+/* A median of fewer than 6 rounds has no interval of 95 % by order statistics; 7 is odd, so that
+ * the median is a measured ratio. The smallest p of n pairs is 1 / (n + 1): 0.01 with 99. */
+#define STANDARD_ROUNDS 7
+#define STANDARD_PAIRS 99
 
 /* This is measured if no scenario is named. It is small enough to wait for, and every stratum has a
  * variant of it. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Checks the words of a command line, then hands them to argp.
- * Invariant: what argp sees has only whole, known options, each with its value; so argp never
- * prints an error and never ends the process. */
+ * Checks the words of a command line, then hands them to argp. Invariant: argp sees only whole,
+ * known options, each with its value; so it never prints an error and never ends the process. */
 #include "cli/options.h"
 
 #include <stdint.h>
@@ -180,7 +179,8 @@ static enum status check_count(const struct verb *verb, const struct options *op
     return STATUS_OK;
 }
 
-/* A script that expects bytes must not find a file named "-" instead. */
+/* Refuses --output - where it is not standard output: a script that expects bytes there must not
+ * find a file named "-" instead. */
 static enum status check_output(const struct verb *verb, const struct options *options) {
     if (options->output == NULL || strcmp(options->output, "-") != 0 || verb->streams)
         return STATUS_OK;
@@ -188,7 +188,8 @@ static enum status check_output(const struct verb *verb, const struct options *o
          verb->name);
 }
 
-/* Without argp's note on short options, which says nothing here. */
+/* Leaves out argp's note that what is mandatory for long options is so for short ones: -o is the
+ * only short option with a value, and its row shows it. */
 static char *filter_help(int key, const char *text, void *input) {
     (void)input;
     return key == ARGP_KEY_HELP_DUP_ARGS_NOTE ? NULL : (char *)(uintptr_t)text;
@@ -209,7 +210,8 @@ enum status options_read(const struct verb *verb, int argc, char **argv, struct 
     TRY(arena_take(arena, (size_t)argc, sizeof *out->arguments, "arguments", &out->arguments));
     TRY(arena_take(arena, (size_t)argc, sizeof *out->sets, "options", &out->sets));
     TRY(arena_take(arena, (size_t)argc, sizeof *out->given, "options", &out->given));
-    char **words; /* argp moves options to the front; argv is for the record */
+    char **words; /* a copy, because argp moves options to the front and a trace records argv as it
+                     was given */
     TRY(arena_take(arena, (size_t)argc + 1, sizeof *words, "arguments", &words));
     memcpy(words, argv, (size_t)argc * sizeof *words);
     unsigned flags = ARGP_NO_EXIT | ARGP_NO_ERRS | ARGP_NO_HELP;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Command-line options, by argp. Every option is one row below; a verb lists those it takes.
+ * Command-line options, read by argp. Every option is one row below; a verb lists the rows that it
+ * takes.
  *
- * argp accepts any unique beginning of a long option; here options are written in full (a script
- * must not change its meaning when a later version adds an option), so words are checked first. */
+ * argp accepts any unique beginning of a long option. Here options are written in full, because a
+ * script must not change its meaning when a later version adds an option; so the words are checked
+ * before argp sees them. */
 #ifndef TWINSTEP_CLI_OPTIONS_H
 #define TWINSTEP_CLI_OPTIONS_H
 
@@ -13,7 +15,7 @@
 
 struct verb;
 
-/* An option that one verb only has: its key, and its value or NULL. */
+/* An option that only one verb has: its key, and its value or NULL. */
 struct option_given {
     int key;
     const char *value;
@@ -28,7 +30,7 @@ struct options {
     int overwrite, reproducible, json, markdown, quiet;
     struct option_given *given; /* keys from KEY_OWN on, in the order of the command line */
     size_t given_count;
-    int help; /* nothing else was looked at */
+    int help; /* --help was given, and nothing else was looked at */
 };
 
 enum option_key {
@@ -66,13 +68,13 @@ enum option_key {
         NULL, 0, NULL, 0, NULL, 0                                                                  \
     }
 
-/* argv[0] is skipped. STATUS_INPUT: an unknown or shortened option, a missing or unwanted value, a
- * wrong number of arguments. Everything lives in `arena`. */
+/* Reads the words behind argv[0]. STATUS_INPUT: an unknown or shortened option, a missing or
+ * unwanted value, a wrong number of arguments. Everything lives in `arena`. */
 TWINSTEP_MUST_USE enum status options_read(const struct verb *verb, int argc, char **argv,
                                            struct arena *arena, struct options *out);
 
-/* The last value given for an option of a verb's own; NULL when it was not given. An option without
- * value is there or not: options_given. */
+/* Returns the last value that was given for an option of a verb's own, or NULL if it was not given.
+ * Whether an option without a value was given is what options_given() says. */
 const char *options_value(const struct options *options, int key);
 int options_given(const struct options *options, int key);
 

@@ -23,7 +23,7 @@ static enum status open_in_place(struct output *out) {
     return out->file == NULL ? refuse(out->path, "create", errno) : STATUS_OK;
 }
 
-/* The first live name that nobody has. */
+/* Opens the first live name that nobody has. */
 static enum status open_live(struct output *out) {
     int handle = -1;
     for (int number = 1; handle < 0 && number <= LIVE_NAMES; number++) {
@@ -84,7 +84,7 @@ enum status output_try(const char *path, int overwrite) {
     if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
         FAIL(STATUS_IO, "%s: expected a file, got a folder", path);
     if (overwrite && lstat(path, &info) == 0 && !S_ISREG(info.st_mode))
-        return STATUS_OK; /* opening it would empty it */
+        return STATUS_OK; /* it may be overwritten; opening it now would empty it */
     TRY(output_open(path, overwrite, &output));
     return output_close(&output, STATUS_UNTESTABLE) == STATUS_UNTESTABLE ? STATUS_OK : STATUS_IO;
 }
@@ -102,7 +102,7 @@ enum status output_apart_folder(const char *output, const char *folder) {
     struct arena arena = ARENA_EMPTY;
     enum status status = STATUS_OK;
     DIR *open = opendir(folder);
-    if (open == NULL) return STATUS_OK; /* who reads it will tell */
+    if (open == NULL) return STATUS_OK; /* whoever reads the folder reports that */
     for (struct dirent *entry; status == STATUS_OK && (entry = readdir(open)) != NULL;) {
         char *path;
         status = arena_format(&arena, &path, "%s/%s", folder, entry->d_name);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Numbers of `parity` with their bounds, and what may not be asked for together. */
+ * Reads the numbers of `parity` with their bounds, and refuses what may not be asked for together.
+ */
 #include "cli/parity_asking.h"
 
 #include <stdio.h>
@@ -32,7 +33,7 @@ static enum status read_real(const struct options *options, int key, const char 
          most, text);
 }
 
-/* "100,1000". */
+/* Reads a list such as "100,1000". */
 static enum status read_list(const struct options *options, int key, const char *name,
                              uint64_t least, uint64_t most, uint32_t *values, uint32_t *count) {
     const char *text = options_value(options, key);
@@ -112,7 +113,7 @@ enum status parity_check_parts(const struct parity_asking *asking) {
     return STATUS_OK;
 }
 
-/* -o FILE is none of the files that are read: scenarios, checkpoints, data. */
+/* Refuses -o FILE if it is one of the files that are read: scenarios, checkpoints, data. */
 static enum status check_apart(const struct parity_asking *asking) {
     const char *output = asking->options->output;
     for (int i = 0; i < 2; i++) {
@@ -132,7 +133,8 @@ enum status parity_check_output(const struct parity_asking *asking) {
     return output_try(asking->options->output, asking->options->overwrite);
 }
 
-/* The built-in text is bytes; parity draws ids instead, a training cannot. */
+/* The built-in text consists of bytes. With a smaller vocabulary parity draws ids instead, which a
+ * training cannot do. */
 static enum status check_vocabulary(const struct parity_asking *asking) {
     const struct config *config = &asking->request.config[0];
     if (!parity_wants(asking, KEY_TRAINING) || config->task != TASK_SFT) return STATUS_OK;
@@ -148,7 +150,7 @@ static void tell(void *context, const char *what, uint64_t done, uint64_t total)
     progress_count((struct progress *)context, what, done, total);
 }
 
-/* One file of completions or texts for both, instead of A's data. */
+/* Reads --data: one file of completions or texts for both sides, in the place of A's data. */
 static enum status read_data(struct parity_asking *asking) {
     const char *path = options_value(asking->options, KEY_DATA);
     struct config *config = &asking->request.config[0];

@@ -20,10 +20,10 @@
 #include "experiment/parity/parity_logprob.h"
 
 struct parity_word {
-    const char *name;                /* "SCENARIO:ARM", or the folder */
-    const char *folder;              /* NULL: a scenario */
-    const char *path;                /* of the scenario, as given; NULL: a folder */
-    const struct scenario *scenario; /* of a folder: one made up for it */
+    const char *name;   /* "SCENARIO:ARM", or the name of the folder */
+    const char *folder; /* of a checkpoint; NULL: the word names a scenario */
+    const char *path;   /* of the scenario, as it was given; NULL: the word names a folder */
+    const struct scenario *scenario; /* for a folder, one that is made up around it */
     const struct scenario_arm *arm;
 };
 
@@ -31,18 +31,20 @@ struct parity_words {
     struct parity_word side[2];
 };
 
-/* `steps`: updates of both, as digits; NULL: their own. STATUS_INPUT: a word that names nothing, an
- * arm that is not there, one arm without --set. */
+/* Reads the words. `steps` is the number of updates of both sides, as digits; NULL leaves them
+ * their own. STATUS_INPUT: a word that names nothing, an arm that does not exist, one arm without
+ * --set. */
 TWINSTEP_MUST_USE enum status parity_load(const struct cli *cli, const struct options *options,
                                           const char *steps, struct arena *arena,
                                           struct parity_words *out);
 
-/* Parts that were not asked for are NULL. */
+/* What was measured. Parts that were not asked for are NULL. */
 struct parity_report {
     const struct parity_words *words;
     const struct parity *parity;
-    struct parity_weights weights; /* of B against A's, before anything was trained */
-    char *dtype_note[2];           /* tensors of another dtype than config.json says; NULL */
+    struct parity_weights weights; /* of B against those of A, before any training */
+    char *dtype_note[2]; /* names tensors of another dtype than config.json says; NULL if there are
+                            none */
     const struct parity_components *components;
     const struct parity_logits *logits;
     const struct parity_logprob *logprob;
@@ -52,14 +54,14 @@ struct parity_report {
 
 const char *parity_finding_name(enum parity_finding finding); /* "within", "outside", ... */
 enum parity_finding parity_training_finding(const struct judgement *judgement);
-/* Of all parts: outside beats untestable beats within. */
+/* The finding of all parts together: outside beats untestable, which beats within. */
 enum parity_finding parity_overall(const struct parity_report *report);
 
 void parity_print_text(const struct parity_report *report, FILE *out);
-/* A new reference; NULL: no memory. */
+/* Returns a new reference, or NULL if there is no memory. */
 json_t *parity_json(const struct parity_report *report);
 
-/* Options of the verb; the first four are parts. */
+/* The options that no other verb has; the first four name the parts. */
 enum {
     KEY_COMPONENTS = KEY_OWN,
     KEY_LOGITS,
@@ -90,21 +92,21 @@ struct parity_asking {
     struct progress progress;
 };
 
-/* 1 ... most; without the option `value` stays. */
+/* Reads a number of 1 ... `most`; without the option *value stays. */
 TWINSTEP_MUST_USE enum status parity_read_count(const struct options *options, int key,
                                                 const char *name, uint64_t most, uint64_t *value);
 
-/* Whether the part of this key is measured. */
+/* Returns whether the part that this key names is measured. */
 int parity_wants(const struct parity_asking *asking, int key);
 
-/* An option whose parts are not measured would change nothing. */
+/* Refuses an option whose parts are not measured, because it would change nothing. */
 TWINSTEP_MUST_USE enum status parity_check_parts(const struct parity_asking *asking);
 
-/* That -o FILE can be written, and is none of the files that are read; better now than after all
- * measuring. Leaves nothing behind. */
+/* Refuses -o FILE if it cannot be written or is one of the files that are read, before the long
+ * measuring begins. Leaves nothing behind. */
 TWINSTEP_MUST_USE enum status parity_check_output(const struct parity_asking *asking);
 
-/* Request and grid; cli, options and words are set. */
+/* Reads request and grid; cli, options and words are set. */
 TWINSTEP_MUST_USE enum status parity_read_request(struct parity_asking *asking);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The same figures as JSON, with every row. */
+ * Prints the figures of `parity` as JSON, with every row. */
 #include "cli/json.h"
 #include "cli/parity_asking.h"
 #include "evidence/judge_json.h"
@@ -126,8 +126,8 @@ static json_t *logprob_json(const struct parity_report *report) {
         logprob->updates == 0 ? json_null() : weights_json(&logprob->weights), "rows", rows);
 }
 
-/* Update by update: both losses, and how far the parameters are apart. Records of a run that was
- * cut short are as many as both have. */
+/* Lists, update by update, both losses and how far the parameters are apart. If a run was cut
+ * short, the list ends with the last update that both runs have. */
 static json_t *updates_json(const struct trace_image *image) {
     json_t *list = json_array();
     if (image->run_count < 2 || image->pair_count < 1) return list;
@@ -146,7 +146,7 @@ static json_t *updates_json(const struct trace_image *image) {
     return list;
 }
 
-/* The judgement as `twinstep run --json` prints it, and what it rests on. */
+/* Returns the judgement as `twinstep run --json` prints it, with the updates that it rests on. */
 static json_t *training_json(const struct judgement *judgement) {
     return json_pack("{ss ss so so}", "finding",
                      parity_finding_name(parity_training_finding(judgement)), "verdict",

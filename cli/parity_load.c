@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Finds what A and B are. Overrides act on B alone; a key without "common." or "arms." is one of
- * B's arm. */
+ * Finds what A and B are. Overrides act on B alone; a key that does not begin with "common." or
+ * "arms." is one of B's arm. */
 #include "cli/parity_asking.h"
 
 #include <stdio.h>
@@ -12,18 +12,19 @@
 struct loading {
     const struct cli *cli;
     const struct options *options;
-    const char *steps; /* NULL: their own */
+    const char *steps; /* as digits; NULL: the sides keep their own */
     struct arena *arena;
 };
 
-#define LABEL "parity" /* of a text that the user never wrote */
+#define LABEL "parity" /* the file name in errors about a text that the user never wrote */
 
 static int is_folder(const char *word) {
     struct stat info;
     return stat(word, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-/* Keys of the scenario itself, and of B's arm in full; `prefix` NULL: none of those. */
+/* Writes the overrides in full: a key that begins with neither "common." nor "arms." gets `prefix`.
+ * With `prefix` NULL no override holds, only `steps`. */
 static enum status full_keys(struct loading *loading, const char *prefix, struct options *out) {
     const struct options *options = loading->options;
     char *steps;
@@ -53,7 +54,7 @@ static enum status find_arm(const struct scenario *scenario, const char *name,
          scenario->arms[0].name, scenario->arms[1].name, name);
 }
 
-/* Quotes a path for YAML: '' inside single quotes. */
+/* Quotes a path for YAML: a single quote inside single quotes is written twice. */
 static enum status quote(struct arena *arena, const char *path, char **out) {
     const size_t length = strlen(path);
     size_t at = 0;
@@ -69,7 +70,7 @@ static enum status quote(struct arena *arena, const char *path, char **out) {
     return STATUS_OK;
 }
 
-/* Without the place in a text that the user never wrote. */
+/* Removes file and line from an error in a text that the user never wrote. */
 static enum status drop_place(enum status status) {
     char text[2048];
     snprintf(text, sizeof text, "%s", status_text());
@@ -78,7 +79,8 @@ static enum status drop_place(enum status status) {
     return status_fail(status, "parity: %s", at + strlen(mark));
 }
 
-/* A training that nobody asked for, around a checkpoint: its data are the built-in ones. */
+/* Makes up a training around a checkpoint, since a configuration describes one. Its data are the
+ * built-in ones. */
 static enum status load_folder(struct loading *loading, const char *word, int overridden,
                                struct parity_word *out) {
     struct options options;
@@ -99,7 +101,8 @@ static enum status load_folder(struct loading *loading, const char *word, int ov
     return STATUS_OK;
 }
 
-/* "PATH:ARM", where PATH alone is no file; PATH and ARM may be NULL-terminated pieces of word. */
+/* Splits "PATH:ARM"; a word that names a file or folder as it is has no arm, whatever colons it
+ * holds. */
 static enum status split(struct loading *loading, const char *word, char **out_path,
                          const char **out_arm) {
     struct stat info;
@@ -116,7 +119,8 @@ static int ends_in(const char *word, const char *end) {
     return length >= tail && strcmp(word + length - tail, end) == 0;
 }
 
-/* What a folder's name was mistaken for. */
+/* Refuses a folder with an arm behind it, and a file out of a checkpoint in the place of its
+ * folder. */
 static enum status check_path(const char *word, const char *path, const char *arm) {
     if (arm != NULL && is_folder(path))
         FAIL(STATUS_INPUT, "parity: %s: a folder has no arms; expected %s alone", word, path);
@@ -127,7 +131,7 @@ static enum status check_path(const char *word, const char *path, const char *ar
     return STATUS_OK;
 }
 
-/* Arm `standard` where the word names none. */
+/* Loads one word; arm `standard` is taken if the word names none. */
 static enum status load_word(struct loading *loading, const char *word, int standard,
                              int overridden, struct parity_word *out) {
     struct options options;

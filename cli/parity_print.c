@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Tables for a terminal: one line per component, per case of the grid; then what is outside. */
+ * Prints what `parity` found as tables for a terminal: one line per component and per case of the
+ * grid, then what is outside. */
 #include "cli/parity_asking.h"
 
 #include <inttypes.h>
@@ -34,12 +35,13 @@ enum parity_finding parity_overall(const struct parity_report *report) {
     return untestable ? PARITY_UNTESTABLE : PARITY_WITHIN;
 }
 
-/* NaN has a sign, and printf writes it. */
+/* Takes the sign from NaN, because printf would write it and it means nothing. */
 static double unsigned_nan(double value) {
     return isnan(value) ? (double)NAN : value;
 }
 
-/* Percent; one element that differs must not round to 100. */
+/* Returns percent. A share below 1 is at most `most`, because one element that differs must not be
+ * rounded to 100 %. */
 static double percent(double share, double most) {
     return share < 1.0 && 100.0 * share > most ? most : 100.0 * share;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Names of tensors are escaped on the way to a terminal: they come from files of others. */
+ * Prints what weights_compare found as text and as JSON. Names of tensors are escaped on the way to
+ * a terminal, because they come from files of others. */
 #include "cli/parity_weights_print.h"
 
 #include <inttypes.h>
@@ -42,7 +43,7 @@ static void print_tied(const struct weights_report *report) {
     }
 }
 
-/* "equal: ..." or "differs: ..." */
+/* Prints "equal: ..." or "differs: ...". */
 static void print_summary(const struct weights_report *report) {
     static const enum weights_state states[] = {WEIGHTS_VALUES, WEIGHTS_DTYPE, WEIGHTS_SHAPE,
                                                 WEIGHTS_ONLY_A, WEIGHTS_ONLY_B};
@@ -117,7 +118,7 @@ void weights_print_text(const struct checkpoint *a, const struct checkpoint *b,
         printf("and %zu more; --json prints them all\n", report->worst_count - TABLE_ROWS);
 }
 
-/* By enum weights_state. */
+/* Indexed by enum weights_state. */
 static const char *const json_states[WEIGHTS_STATES] = {"equal", "tied",   "values", "dtype",
                                                         "shape", "only_a", "only_b"};
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Puts an experiment together: environment, progress, second process. */
+ * Puts an experiment together: environment, progress and second process are given to experiment/,
+ * which knows none of them. */
 #include "cli/perform.h"
 
 #include <stdio.h>
@@ -49,7 +50,8 @@ enum status set_backend(const struct options *options, struct arena *arena, stru
     return STATUS_OK;
 }
 
-/* Whether an arm may send linear layers through OpenBLAS. */
+/* Returns whether an arm may send linear layers through OpenBLAS; only then is the library opened
+ * and named in the trace. */
 static int uses_library(const struct scenario *scenario) {
     for (int arm = 0; arm < 2; arm++) {
         const struct config *config = &scenario->arms[arm].config;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Draws the line. The clock is read for the time left only; it reaches no result. */
+ * Draws the progress line. The clock is read only for the time left and for how often to draw; it
+ * reaches no result. */
 #include "cli/progress.h"
 
 #include <math.h>
@@ -7,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LINE_WIDTH 79 /* a wrapped line could not be rewritten */
+#define LINE_WIDTH 79 /* for terminals of 80 columns: a line that wraps could not be rewritten */
 
 static double seconds_between(const struct timespec *a, const struct timespec *b) {
     return (double)(b->tv_sec - a->tv_sec) + 1e-9 * (double)(b->tv_nsec - a->tv_nsec);

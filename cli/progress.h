@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One line on a terminal that says how far an experiment is. Nothing anywhere else. */
+ * One line on a terminal that says how far an experiment is. If stderr is no terminal, nothing is
+ * drawn. */
 #ifndef TWINSTEP_CLI_PROGRESS_H
 #define TWINSTEP_CLI_PROGRESS_H
 
@@ -8,17 +9,18 @@
 #include "experiment/experiment.h"
 
 struct progress {
-    const char *label; /* in front of the line: name of the scenario */
+    const char *label; /* what the line begins with: the name of the scenario */
     int shown;         /* stderr is a terminal, and progress is wanted */
-    int drawn;         /* the line stands there */
+    int drawn;         /* the line is on the screen */
     struct timespec start, last;
 };
 
-/* `wanted`: 0 with --quiet. */
+/* `wanted` is 0 with --quiet. */
 void progress_open(struct progress *progress, const char *label, int wanted);
-/* At most ten lines a second, and the last one. */
+/* Draws the line at most ten times a second, and always when the work is done. */
 void progress_show(struct progress *progress, const struct experiment_progress *now);
-/* The same for work that is counted: "LABEL: WHAT 12/99  12 %  0m03s left"; done 0 starts it. */
+/* Does the same for work that is counted: "LABEL: WHAT 12/99 12 % 0m03s left". With `done` 0 the
+ * clock for the time left starts anew. */
 void progress_count(struct progress *progress, const char *what, uint64_t done, uint64_t total);
 /* Clears the line. */
 void progress_close(struct progress *progress);

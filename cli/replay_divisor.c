@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The words name numbers of items where a kind explains them; a bound is never rounded down. */
+ * Prints what a divisor of the loss may have counted. Numbers of items are named if a kind explains
+ * them. Invariant: a bound is never rounded down. */
 #include "cli/replay_divisor.h"
 
 #include <inttypes.h>
@@ -61,7 +62,7 @@ static void print_kind(const struct divisor_kind *kind, FILE *out) {
     if (kind->ranks > 0) fprintf(out, " of %" PRIu64, kind->ranks);
 }
 
-/* Kinds that explain the divisors as they are (`as_is`), or but for a factor. */
+/* Prints the kinds that explain the divisors as they are (`as_is`), or up to a factor. */
 static int print_kinds(const struct divisor_reading *reading, int as_is, FILE *out) {
     int printed = 0;
     for (uint32_t k = 0; k < reading->kind_count; k++) {

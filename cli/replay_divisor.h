@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What trainer/divisor.h read, in words and as JSON. */
+ * Prints what trainer/divisor.h read of the divisors of a loss, in words and as JSON. */
 #ifndef TWINSTEP_CLI_REPLAY_DIVISOR_H
 #define TWINSTEP_CLI_REPLAY_DIVISOR_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Starts the child with posix_spawn, talks to it through two pipes, always waits for it.
- * Invariant: when a function here returns no child is left. */
+ * Starts the second process with posix_spawn, talks to it through two pipes, and always waits for
+ * it. Invariant: when a function here returns, no child is left. */
 #include "cli/second.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 #include "experiment/noise/noise_path.h"
 
 #define SECOND_TAG "twinstep rerun-config " TWINSTEP_VERSION
-#define ERROR_SIZE 2048 /* 'E' and a status text */
+#define ERROR_SIZE 2048 /* room for 'E' and a status text */
 
 enum second_task { SECOND_ROOT = 0, SECOND_PATH };
 
@@ -32,12 +32,12 @@ struct second_request {
 
 struct child {
     pid_t pid;
-    int to, from; /* our ends of its stdin and stdout */
+    int to, from; /* the parent's ends of the child's stdin and stdout */
 };
 
 struct answer {
     char *bytes;
-    size_t room, length; /* room for a NUL behind the longest answer */
+    size_t room, length; /* `room` counts a NUL behind the longest answer */
 };
 
 static enum status fail_errno(const char *action, int reason) {
@@ -88,7 +88,8 @@ static enum status start(struct child *child) {
     return fail_errno("start this program again (/proc/self/exe)", failed);
 }
 
-/* A child that died early makes an error here, not a SIGPIPE. */
+/* Writes with SIGPIPE held back, so that a child which died early is an error here and does not end
+ * this process. */
 static int write_all(int to, const void *bytes, size_t length) {
     struct sigaction ignore, before;
     const char *from = (const char *)bytes;
@@ -110,12 +111,13 @@ static int write_all(int to, const void *bytes, size_t length) {
     return reason;
 }
 
-/* Until the end of the stream, a full buffer, or a signal that asks to stop. */
+/* Reads until the stream ends, the buffer is full, or a signal asks to stop. */
 static enum status read_answer(const struct child *child, const volatile int *interrupted,
                                struct answer *answer) {
     for (;;) {
         struct pollfd waiting = {child->from, POLLIN, 0};
-        int ready = poll(&waiting, 1, 200); /* a signal just before poll is seen 200 ms later */
+        /* A signal that comes just before poll() is seen when its 200 ms are over. */
+        int ready = poll(&waiting, 1, 200);
         if (interrupted != NULL && *interrupted)
             FAIL(STATUS_INTERRUPTED, "interrupted during the rerun in a second process");
         if (ready == 0 || (ready < 0 && errno == EINTR)) continue;
@@ -142,7 +144,7 @@ static enum status judge_answer(const struct answer *answer, int how, size_t siz
     return STATUS_OK;
 }
 
-/* answer->bytes[1] ... is what the task makes, `size` bytes. */
+/* Asks a child for the result of a task; it stands in answer->bytes from [1] on, `size` bytes. */
 static enum status ask(const struct config *config, enum second_task task, uint64_t steps,
                        const volatile int *interrupted, size_t size, struct answer *answer) {
     struct second_request request;
@@ -156,7 +158,8 @@ static enum status ask(const struct config *config, enum second_task task, uint6
     request.steps = steps;
     memcpy(&request.config, config, sizeof request.config);
     TRY(start(&child));
-    (void)write_all(child.to, &request, sizeof request); /* its answer says more than EPIPE */
+    /* If the child refuses early, its answer says more than EPIPE would. */
+    (void)write_all(child.to, &request, sizeof request);
     close(child.to);
     enum status status = read_answer(&child, interrupted, answer);
     close(child.from);
@@ -200,7 +203,7 @@ static enum status read_request(struct second_request *request) {
     return STATUS_OK;
 }
 
-/* What the task makes, in `arena`. */
+/* Runs the task in the child; its result lives in `arena`. */
 static enum status rerun(struct arena *arena, unsigned char **out, size_t *out_size) {
     struct second_request request;
     TRY(read_request(&request));
@@ -218,7 +221,7 @@ static enum status answer_request(struct cli *cli, const struct options *options
     unsigned char *answer;
     size_t size;
     (void)options;
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody waits for the answer any more */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* if the parent dies, nobody waits for the answer */
     enum status status = rerun(&cli->arena, &answer, &size);
     *out_exit = exit_of_status(status);
     if (status == STATUS_OK) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A suite: scenarios, each run against its own expect block, and what came out. */
+ * A suite: scenarios that are each run against their own expect block, and what came out. */
 #ifndef TWINSTEP_CLI_SUITE_H
 #define TWINSTEP_CLI_SUITE_H
 
@@ -13,18 +13,18 @@
 
 struct suite_case {
     const char *name;                /* file name without .yaml */
-    const char *path;                /* NULL: of the catalogue */
-    const struct catalog_file *file; /* NULL: of a folder */
-    const char *trace;               /* where its trace goes */
+    const char *path;                /* of the scenario file; NULL: it is one of the catalogue */
+    const struct catalog_file *file; /* in the catalogue; NULL: it is one of a folder */
+    const char *trace;               /* the path of its trace */
 };
 
 struct suite_result {
     const char *name;
-    enum status status; /* not STATUS_OK: `error` says why, and nothing below holds */
+    enum status status; /* if not STATUS_OK, `error` says why, and no member below is set */
     const char *error;
     enum verdict verdict;
-    const char *cause;  /* with the largest share; "" none */
-    int64_t first_step; /* -1: no difference */
+    const char *cause;  /* the cause with the largest share; "" if there is none */
+    int64_t first_step; /* the first update that differs; -1: none */
     const char *first_phase;
     enum expectation expectation;
     const char *missed;
@@ -34,19 +34,19 @@ struct suite_result {
 struct suite {
     struct suite_case *cases;
     size_t case_count;
-    const char *folder; /* of the traces */
-    int temporary;      /* removed afterwards */
+    const char *folder; /* where the traces go */
+    int temporary;      /* the folder is removed afterwards */
     struct suite_result *results;
     size_t result_count; /* fewer than case_count after an interruption */
     double seconds;
 };
 
-/* Every *.yaml of `folder` by name (bytes), or the catalogue for NULL. STATUS_INPUT: there is none.
- */
+/* Collects every *.yaml of `folder` in the order of their names' bytes, or, for NULL, the
+ * catalogue. STATUS_INPUT: there is none. */
 TWINSTEP_MUST_USE enum status suite_collect(const char *folder, struct arena *arena,
                                             struct suite *suite);
 
-/* Makes the folder for traces: `keep`, or a new temporary one for NULL. */
+/* Makes the folder for the traces: `keep`, or for NULL a new temporary one. */
 TWINSTEP_MUST_USE enum status suite_open_folder(const char *keep, struct arena *arena,
                                                 struct suite *suite);
 /* Removes a temporary folder and what the suite put there. */
@@ -60,7 +60,7 @@ void suite_print_result(const struct suite_result *result, FILE *out);
 void suite_print_sum(const struct suite *suite, FILE *out);
 json_t *suite_json(const struct suite *suite);
 
-/* JUnit XML, as CI services read it. STATUS_IO names the file. */
+/* Writes JUnit XML, which CI services read. STATUS_IO names the file. */
 TWINSTEP_MUST_USE enum status junit_write(const struct suite *suite, const char *path);
 
 #endif

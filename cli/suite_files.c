@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Which scenarios a suite has, and where their traces go. */
+ * Finds the scenarios of a suite, and makes and removes the folder of their traces. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@ static int is_scenario(const char *name) {
     return name[0] != '.' && length > 5 && strcmp(name + length - 5, ".yaml") == 0;
 }
 
-/* Insertion by name: the order of a listing decides nothing. */
+/* Inserts by name, so that the order in which the file system lists the files decides nothing. */
 static void insert(struct suite *suite, struct suite_case fresh) {
     size_t at = suite->case_count++;
     while (at > 0 && strcmp(suite->cases[at - 1].name, fresh.name) > 0) {
@@ -38,7 +38,7 @@ static enum status add_file(struct suite *suite, struct arena *arena, const char
     return STATUS_OK;
 }
 
-/* First pass counts (`arena` NULL), second pass takes. */
+/* The first pass, with `arena` NULL, counts the files; the second takes them. */
 static enum status walk(struct suite *suite, struct arena *arena, const char *folder, size_t room,
                         size_t *out_count) {
     DIR *stream = opendir(folder);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * JUnit XML of a suite: a missed expectation is a failure, a scenario that could not run an error,
- * one without an expect block is skipped.
- * Invariant: the file is well-formed UTF-8 whatever bytes names and error texts hold. */
+ * Writes a suite as JUnit XML: a missed expectation is a failure, a scenario that could not run is
+ * an error, and one without an expect block is skipped. Invariant: the file is well-formed UTF-8
+ * whatever bytes names and error texts hold. */
 #include <stdio.h>
 
 #include "cli/output.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The results of a suite as a table and as JSON. */
+ * Prints the results of a suite as a table and as JSON. */
 #include <stdio.h>
 #include <string.h>
 

@@ -12,9 +12,9 @@
 #include "scenarios/scenario.h"
 
 enum cli_exit {
-    EXIT_AS_EXPECTED = 0, /* equal, inside the floor, expectation met */
-    EXIT_DIFFERS = 1,     /* or the expectation was missed */
-    EXIT_ERROR = 2,       /* usage, input, machine */
+    EXIT_AS_EXPECTED = 0, /* equal, inside the floor, or the expectation is met */
+    EXIT_DIFFERS = 1,     /* a difference, or the expectation is missed */
+    EXIT_ERROR = 2,       /* an error in usage, in the input, or of the machine */
     EXIT_UNTESTABLE = 3,
     EXIT_INTERRUPTED = 130
 };
@@ -23,7 +23,7 @@ struct cli {
     struct arena arena; /* lives as long as the process */
     const struct schema *schema;
     const volatile int *interrupted; /* nonzero after SIGINT or SIGTERM */
-    int argc;                        /* as the process got them, for /env/volatile */
+    int argc; /* argc and argv are as the process got them; /env/volatile of a trace holds them */
     char *const *argv;
 };
 
@@ -33,9 +33,10 @@ struct verb {
     const char *arguments; /* "SCENARIO..." */
     const char *text;      /* help: text before the options, \v, text behind them */
     const struct argp_option *options;
-    size_t least, most; /* arguments */
-    int trains;         /* a signal ends it in order: cli.interrupted */
-    int streams;        /* --output - is standard output; of no other verb */
+    size_t least, most; /* the fewest and the most arguments */
+    int trains;  /* a signal asks it to end in order, by cli.interrupted; other verbs a signal kills
+                  */
+    int streams; /* --output - is standard output; other verbs refuse it */
     enum status (*run)(struct cli *cli, const struct options *options, int *out_exit);
 };
 
@@ -51,13 +52,14 @@ const struct verb *verb_at(size_t index);
 /* Parts of `twinstep --help` that its manual page shares. */
 extern const char usage_about[], usage_exit[];
 
-/* What a failed status means for a script. */
+/* Returns the exit status that a failed status means for a script. */
 int exit_of_status(enum status status);
 
-/* The one to report of several: 130, 2, 3, 1, 0. */
+/* Returns the one to report of two: the first of 130, 2, 3, 1, 0 that is among them. */
 int exit_worst(int a, int b);
 
-/* "twinstep: error: TEXT" on stderr; a text that names its file and says "error:" stands alone. */
+/* Prints "twinstep: error: TEXT" on stderr. A text that names its file and says "error:" itself
+ * stands alone. */
 void print_error(const char *text);
 
 #endif

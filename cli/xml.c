@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Text and attributes of XML.
- * Invariant: what is written is well-formed UTF-8 whatever bytes the text holds. */
+ * Writes text and attributes of XML. Invariant: what is written is well-formed UTF-8 whatever bytes
+ * the text holds. */
 #include "cli/xml.h"
 
-/* Bytes of the UTF-8 sequence at `text`; 0 when it is none, or no character of XML 1.0. */
+/* Returns the number of bytes of the UTF-8 sequence at `text`; 0 if it is none, or no character
+ * that XML 1.0 allows. */
 static size_t sequence_length(const unsigned char *text) {
     static const unsigned least[] = {0, 0, 0x80, 0x800, 0x10000};
     size_t length = text[0] < 0x80       ? 1
@@ -47,7 +48,7 @@ void xml_text(FILE *out, const char *text) {
             break;
         default:
             if (length == 0)
-                fputs("\xef\xbf\xbd", out); /* U+FFFD */
+                fputs("\xef\xbf\xbd", out); /* U+FFFD, the replacement character */
             else
                 fwrite(at, 1, length, out);
         }
