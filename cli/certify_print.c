@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/json.h"
 #include "cli/verb.h"
 #include "determinism/chain.h"
 #include "evidence/backend_seen.h"
@@ -106,24 +107,19 @@ void certify_print_pair(const struct certify_side sides[2], const struct certify
     print_roots(sides, pair->first);
 }
 
-static json_t *number_or_null(uint64_t number) {
-    return number == 0 ? json_null() : json_integer((json_int_t)number);
-}
-
 json_t *certify_json(const struct certify_side *side) {
     static const char *const states[] = {"sound", "broken", "untestable"};
     const struct certificate *certificate = &side->certificate;
     char hex[DIGEST_HEX];
     digest_hex(&certificate->root, hex);
-    return json_pack("{ss ss sI ss ss ss sb so ss ss sI sb so ss ss}", "trace", side->path, "run",
-                     side->run->plan.id, "updates", (json_int_t)certificate->updates, "root",
-                     certificate->updates == 0 ? "" : hex, "configuration", side->configuration,
-                     "ran_on", side->device, "configuration_altered", side->altered, "scenario",
-                     side->scenario[0] == '\0' ? json_null() : json_string(side->scenario), "set",
-                     side->overrides, "chain", states[certificate->state], "checked",
-                     (json_int_t)certificate->checked, "start_known", certificate->start_known,
-                     "broken", number_or_null(certificate->broken), "column", certificate->column,
-                     "why", certificate->why);
+    return json_pack(
+        "{ss ss sI ss ss ss sb so ss ss sI sb so ss ss}", "trace", side->path, "run",
+        side->run->plan.id, "updates", (json_int_t)certificate->updates, "root",
+        certificate->updates == 0 ? "" : hex, "configuration", side->configuration, "ran_on",
+        side->device, "configuration_altered", side->altered, "scenario", json_text(side->scenario),
+        "set", side->overrides, "chain", states[certificate->state], "checked",
+        (json_int_t)certificate->checked, "start_known", certificate->start_known, "broken",
+        json_positive(certificate->broken), "column", certificate->column, "why", certificate->why);
 }
 
 static json_t *where_json(const struct certify_side sides[2], const struct certify_pair *pair) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Prints what `check` found out about a scenario as JSON. */
 #include "cli/check.h"
-#include "data/data_check.h"
+#include "cli/data_show_print.h"
 
 static json_t *whole(uint64_t value) {
     return json_integer((json_int_t)value);
@@ -44,17 +44,6 @@ static json_t *loop_json(const struct check_arm *arm) {
     return loop;
 }
 
-static json_t *data_warnings(const struct dataset *dataset) {
-    struct data_check found;
-    char note[DATA_CHECK_NOTE];
-    json_t *list = json_array();
-    data_check(dataset, &found);
-    for (size_t i = 0; i < DATA_CHECK_NOTES; i++)
-        if (data_check_note(dataset, &found, i, note, sizeof note))
-            json_array_append_new(list, json_string(note));
-    return list;
-}
-
 static json_t *data_json(const struct dataset *dataset) {
     char hex[DIGEST_HEX];
     digest_hex(&dataset->digest, hex);
@@ -62,7 +51,7 @@ static json_t *data_json(const struct dataset *dataset) {
                      whole(dataset->samples), "tokens", whole(dataset->tokens), "labels",
                      whole(dataset->labels), "longest", whole(dataset->longest),
                      "truncated_sequences", whole(dataset->cut_sequences), "digest", hex,
-                     "warnings", data_warnings(dataset));
+                     "warnings", data_warnings_json(dataset));
 }
 
 static json_t *notes_json(const struct notes *notes) {

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 
 #include "cli/check.h"
-#include "data/data_check.h"
+#include "cli/data_show_print.h"
 
 #define SAMPLES_SHOWN 1
 
@@ -110,21 +110,12 @@ static void print_warnings(const struct check *check, FILE *out) {
                     check->arms[i].warnings.text[n]);
 }
 
-static void print_data_warnings(const struct dataset *dataset, FILE *out) {
-    struct data_check found;
-    char note[DATA_CHECK_NOTE];
-    data_check(dataset, &found);
-    for (size_t i = 0; i < DATA_CHECK_NOTES; i++)
-        if (data_check_note(dataset, &found, i, note, sizeof note))
-            fprintf(out, "warning: %s\n", note);
-}
-
 static void print_data(const struct check *check, FILE *out) {
     int shared = check->arms[0].dataset == check->arms[1].dataset;
     for (int i = 0; i < (shared ? 1 : 2); i++) {
         fprintf(out, "\ndata of %s\n", shared ? "both arms" : check->arms[i].arm->name);
         dataset_describe(check->arms[i].dataset, SAMPLES_SHOWN, out);
-        print_data_warnings(check->arms[i].dataset, out);
+        data_print_warnings(check->arms[i].dataset, out);
     }
 }
 

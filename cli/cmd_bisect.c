@@ -183,10 +183,6 @@ static void print_result(const struct bisecting *b, const struct locate_result *
     print_way(b, result);
 }
 
-static json_t *text_json(const char *text) {
-    return text[0] == '\0' ? json_null() : json_string(text);
-}
-
 /* Prints a number with its bits in hex, so that two that print alike are told apart; ids and draws
  * are integers. */
 static json_t *number_json(enum watch_kind kind, uint64_t bits) {
@@ -200,7 +196,7 @@ static json_t *element_json(const struct locate_result *result) {
     const int tokens = result->view.axis < WATCH_SAMPLES;
     if (!result->value) return json_null();
     return json_pack(
-        "{so so so so sI so so ss so sI sI so}", "address", text_json(locate_address(result).text),
+        "{so so so so sI so so ss so sI sI so}", "address", json_text(locate_address(result).text),
         "sample", result->view.axis <= WATCH_SAMPLES ? json_integer(element->sample) : json_null(),
         "side", tokens ? json_integer(element->side) : json_null(), "position",
         element->positions > 0 ? json_integer(element->position) : json_null(), "column",
@@ -219,21 +215,20 @@ static json_t *signature_json(const struct locate_result *result) {
     const int ratio =
         signature->kind == SIGNATURE_LR_RATIO || signature->kind == SIGNATURE_CONSTANT_RATIO;
     return json_pack(
-        "{ss so so so so so so}", "name", signature_name(signature->kind), "ratio",
+        "{ss so so so so so ss?}", "name", signature_name(signature->kind), "ratio",
         ratio ? json_finite(signature->ratio) : json_null(), "lr_ratio",
         signature->kind == SIGNATURE_LR_RATIO ? json_finite(signature->lr_ratio) : json_null(),
         "by_lr",
         signature->kind == SIGNATURE_LR_RATIO ? json_boolean(signature->by_lr) : json_null(),
         "residual", json_finite(signature->residual), "threshold",
-        json_finite(signature->threshold), "where",
-        signature->where == NULL ? json_null() : json_string(signature->where));
+        json_finite(signature->threshold), "where", signature->where);
 }
 
 static json_t *place_json(const struct locate_result *result) {
     const struct locate_key *key = result->first.key;
     if (key == NULL) return json_null();
     return json_pack("{ss so so ss ss}", "phase", locate_stage_name(key->stage), "micro_batch",
-                     result->micro == 0 ? json_null() : json_integer(result->micro), "layer",
+                     json_positive(result->micro), "layer",
                      key->layer == PASS_NO_LAYER ? json_null() : json_integer(key->layer), "op",
                      key->op.text, "tensor", key->tensor.text);
 }
@@ -244,11 +239,11 @@ static enum status print_json(const struct bisecting *b, const struct locate_res
         "{so so so so so so sb so sI sI so sI sI}", "equal",
         result->undecided != NULL ? json_null() : json_boolean(result->update == 0), "undecided",
         result->undecided == NULL ? json_null() : json_string(result->undecided), "update",
-        result->update == 0 ? json_null() : json_integer((json_int_t)result->update), "place",
-        place_json(result), "element", element_json(result), "structure", text_json(structure.text),
-        "structure_first", locate_structure_first(&result->first), "signature",
-        signature_json(result), "updates", (json_int_t)result->steps, "comparisons",
-        (json_int_t)result->comparisons, "comparisons_bound",
+        json_positive(result->update), "place", place_json(result), "element", element_json(result),
+        "structure", json_text(structure.text), "structure_first",
+        locate_structure_first(&result->first), "signature", signature_json(result), "updates",
+        (json_int_t)result->steps, "comparisons", (json_int_t)result->comparisons,
+        "comparisons_bound",
         result->recorded ? json_integer(chain_comparisons(result->steps)) : json_null(),
         "trained_a", (json_int_t)result->trained[0], "trained_b", (json_int_t)result->trained[1]));
 }

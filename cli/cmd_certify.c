@@ -182,10 +182,10 @@ static enum status print_next(const struct certify_side *side, const struct opti
     const int known = options_value(options, KEY_DIFFERS) != NULL;
     if (next != 0) TRY(root_of(side, "equal", next, hex));
     if (options->json)
-        return json_print(json_pack(
-            "{so so so}", "next", next == 0 ? json_null() : json_integer((json_int_t)next), "root",
-            next == 0 ? json_null() : json_string(hex), "first",
-            next == 0 && known ? json_integer((json_int_t)differs) : json_null()));
+        return json_print(
+            json_pack("{so so so}", "next", json_positive(next), "root",
+                      next == 0 ? json_null() : json_string(hex), "first",
+                      next == 0 && known ? json_integer((json_int_t)differs) : json_null()));
     if (next != 0)
         printf("compare update %" PRIu64 ": %s\n", next, hex);
     else if (known)

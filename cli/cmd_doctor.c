@@ -143,11 +143,8 @@ static json_t *finding_json(const struct doctor_finding *finding) {
     json_object_set_new(object, "evidence", evidence);
     json_object_set_new(object, "reason", json_string(finding->reason));
     json_object_set_new(object, "next", json_string(finding->next));
-    json_object_set_new(object, "update",
-                        finding->update != 0 ? json_integer((json_int_t)finding->update)
-                                             : json_null());
-    json_object_set_new(object, "line",
-                        finding->line != 0 ? json_integer((json_int_t)finding->line) : json_null());
+    json_object_set_new(object, "update", json_positive(finding->update));
+    json_object_set_new(object, "line", json_positive(finding->line));
     return object;
 }
 

@@ -96,7 +96,7 @@ static json_t *log_json(const struct log *log, const char *output) {
     for (size_t i = 0; i < log->note_count; i++)
         json_array_append_new(notes, json_string(log->notes[i]));
     json_t *to = output == NULL ? json_null() : json_string(output);
-    json_t *total = log->max_steps == 0 ? json_null() : json_integer((json_int_t)log->max_steps);
+    json_t *total = json_positive(log->max_steps);
     return json_pack("{ss ss ss so sI sI sb so so so}", "log", log->path, "format", log->format,
                      "title", log->title, "output", to, "rows", (json_int_t)log->rows, "step_base",
                      (json_int_t)log->step_base, "step_guessed", log->step_guessed, "max_steps",

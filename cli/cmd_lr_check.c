@@ -36,9 +36,8 @@ static json_t *mismatch_json(const struct checked *c) {
     const struct series_point *point = first_point(c);
     const uint32_t line = c->report.log->line[point->row];
     return json_pack("{s:I, s:o, s:o, s:f, s:o}", "update", (json_int_t)point->update, "line",
-                     line > 0 ? json_integer(line) : json_null(), "logged",
-                     json_finite(point->value), "quantum", point->quantum, "expected",
-                     json_finite(c->check.first_expected));
+                     json_positive(line), "logged", json_finite(point->value), "quantum",
+                     point->quantum, "expected", json_finite(c->check.first_expected));
 }
 
 static json_t *text_or_null(const char *text) {
@@ -104,7 +103,7 @@ static enum status print_text(const struct checked *c, struct arena *arena) {
     lr_report_print_why(check->why);
     if (check->verdict == FIT_FAIL && check->found.count > 0) {
         puts("What the log fits:");
-        return lr_report_print_fits(&c->report, &check->found, arena);
+        return lr_report_print_fits(&check->found, arena);
     }
     return STATUS_OK;
 }

@@ -10,11 +10,9 @@
 enum { KEY_CONTRACT = KEY_OWN, KEY_ALL };
 
 static json_t *fit_json(const struct lr_report *report, const struct fit_set *set) {
-    json_t *object =
-        json_pack("{s:s, s:s, s:I, s:o}", "log", report->log->path, "format", report->log->format,
-                  "values", (json_int_t)report->series.count, "run_steps",
-                  report->known.run_steps > 0 ? json_integer((json_int_t)report->known.run_steps)
-                                              : json_null());
+    json_t *object = json_pack("{s:s, s:s, s:I, s:o}", "log", report->log->path, "format",
+                               report->log->format, "values", (json_int_t)report->series.count,
+                               "run_steps", json_positive(report->known.run_steps));
     json_object_set_new(object, "step_guessed", json_boolean(report->log->step_guessed));
     json_object_set_new(object, "row_spacing", lr_report_rows_json(report));
     json_object_set_new(object, "fits", lr_report_fits_json(set));
@@ -38,7 +36,7 @@ static enum status print_text(const struct lr_report *report, const struct fit_s
                report->known.possible != NULL ? "those of the log's own framework before others, "
                                               : "");
     }
-    TRY(lr_report_print_fits(report, set, arena));
+    TRY(lr_report_print_fits(set, arena));
     lr_report_print_why(set->why);
     return STATUS_OK;
 }

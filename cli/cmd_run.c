@@ -32,24 +32,16 @@ static enum status output_path(const struct options *options, const char *name, 
     return arena_format(arena, out, "%s%s%s.h5", given, slash, name);
 }
 
-/* An option is turned into the key that it stands for and set last, so that the trace holds it
- * among its overrides. */
+/* Turns --backend and --checkpoint-every into the keys that they stand for. */
 static enum status with_options(const struct options *options, struct arena *arena,
                                 struct options *out) {
     const char *every = options_value(options, KEY_CHECKPOINT);
-    char *set;
-    TRY(set_backend(options, arena, out));
-    if (every == NULL) return STATUS_OK;
-    if (every[0] == '\0' || every[strspn(every, "0123456789")] != '\0')
+    struct options with;
+    TRY(set_backend(options, arena, &with));
+    if (every != NULL && (every[0] == '\0' || every[strspn(every, "0123456789")] != '\0'))
         FAIL(STATUS_INPUT, "run: --checkpoint-every: expected a number of updates, got \"%s\"",
              every);
-    const char **const sets = out->sets;
-    TRY(arena_take(arena, out->set_count + 1, sizeof *out->sets, "options", &out->sets));
-    for (size_t i = 0; i < out->set_count; i++)
-        out->sets[i] = sets[i];
-    TRY(arena_format(arena, &set, "record.snapshots=%s", every));
-    out->sets[out->set_count++] = set;
-    return STATUS_OK;
+    return options_with(&with, arena, "record.snapshots", every, out);
 }
 
 /* Opens a floor file, whose pairs take the place of runs for the floor. */

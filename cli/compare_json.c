@@ -90,10 +90,8 @@ static json_t *floor_json(const struct compare_floor *held) {
             columns,
             json_pack("{ss sI sI so sI so so}", "name", log_names[column->name].name, "updates",
                       (json_int_t)column->updates, "above", (json_int_t)column->above,
-                      "first_above",
-                      column->first_above == 0 ? json_null()
-                                               : json_integer((json_int_t)column->first_above),
-                      "worst", (json_int_t)column->worst, "gap", json_finite(column->gap), "bound",
+                      "first_above", json_positive(column->first_above), "worst",
+                      (json_int_t)column->worst, "gap", json_finite(column->gap), "bound",
                       json_finite(column->bound)));
     }
     return json_pack("{ss ss sI so so so so so so so}", "verdict",
@@ -139,9 +137,7 @@ enum status compare_print_json(const struct compare_input *input,
     json_object_set_new(object, "ratios", ratios);
     json_object_set_new(object, "lr", lr_json(&report->lr));
     json_object_set_new(object, "rng", rng_json(&report->rng, report->rng_words));
-    json_object_set_new(object, "root_update",
-                        report->root_update == 0 ? json_null()
-                                                 : json_integer((json_int_t)report->root_update));
+    json_object_set_new(object, "root_update", json_positive(report->root_update));
     json_object_set_new(object, "floor", floor_json(report->floor));
     json_object_set_new(object, "devices_differ", note_json(report->devices));
     json_object_set_new(object, "floor_elsewhere", note_json(report->elsewhere));

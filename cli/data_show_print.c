@@ -131,14 +131,29 @@ static void print_head(const struct dataset *dataset, const struct data_print *p
     dataset_describe_lost(dataset, out);
 }
 
-void data_print_text(const struct dataset *dataset, const struct data_print *print, FILE *out) {
+void data_print_warnings(const struct dataset *dataset, FILE *out) {
     struct data_check check;
     char note[DATA_CHECK_NOTE];
-    print_head(dataset, print, out);
     data_check(dataset, &check);
     for (size_t i = 0; i < DATA_CHECK_NOTES; i++)
         if (data_check_note(dataset, &check, i, note, sizeof note))
             fprintf(out, "warning: %s\n", note);
+}
+
+json_t *data_warnings_json(const struct dataset *dataset) {
+    struct data_check check;
+    char note[DATA_CHECK_NOTE];
+    json_t *list = json_array();
+    data_check(dataset, &check);
+    for (size_t i = 0; i < DATA_CHECK_NOTES; i++)
+        if (data_check_note(dataset, &check, i, note, sizeof note))
+            json_array_append_new(list, json_string(note));
+    return list;
+}
+
+void data_print_text(const struct dataset *dataset, const struct data_print *print, FILE *out) {
+    print_head(dataset, print, out);
+    data_print_warnings(dataset, out);
     for (size_t i = 0; i < print->samples && i < dataset->samples; i++) {
         fprintf(out, "\n%s %zu, line %" PRIu32 "\n", dataset->sides == 2 ? "pair" : "sample", i,
                 dataset->line[i]);
@@ -182,15 +197,8 @@ static json_t *json_samples(const struct dataset *dataset, const struct data_pri
 }
 
 json_t *data_print_json(const struct dataset *dataset, const struct data_print *print) {
-    struct data_check check;
-    char note[DATA_CHECK_NOTE];
     char hex[DIGEST_HEX];
-    json_t *warnings = json_array();
     digest_hex(&dataset->digest, hex);
-    data_check(dataset, &check);
-    for (size_t i = 0; i < DATA_CHECK_NOTES; i++)
-        if (data_check_note(dataset, &check, i, note, sizeof note))
-            json_array_append_new(warnings, json_string(note));
     return json_pack(
         "{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:b, s:{s:I, s:I}, s:I, s:o, s:o}", "source",
         dataset->source, "task", dataset->task == TASK_DPO ? "dpo" : "sft", "digest", hex,
@@ -198,5 +206,5 @@ json_t *data_print_json(const struct dataset *dataset, const struct data_print *
         (json_int_t)dataset->labels, "longest", (json_int_t)dataset->longest, "bytes",
         dataset->bytes, "truncated", "sequences", (json_int_t)dataset->cut_sequences, "tokens",
         (json_int_t)dataset->cut_tokens, "ignored_values", (json_int_t)dataset->extra_keys,
-        "warnings", warnings, "shown", json_samples(dataset, print));
+        "warnings", data_warnings_json(dataset), "shown", json_samples(dataset, print));
 }

@@ -22,4 +22,8 @@ void data_print_text(const struct dataset *dataset, const struct data_print *pri
 json_t *data_print_json(const struct dataset *dataset,
                         const struct data_print *print); /* NULL if there is no memory */
 
+/* The findings of data_check() alone: one line "warning: ..." each, or a list of texts. */
+void data_print_warnings(const struct dataset *dataset, FILE *out);
+json_t *data_warnings_json(const struct dataset *dataset);
+
 #endif

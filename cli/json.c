@@ -70,6 +70,20 @@ json_t *json_finite(double value) {
     return isfinite(value) ? json_real(value) : json_null();
 }
 
+json_t *json_positive(uint64_t value) {
+    return value == 0 ? json_null() : json_integer((json_int_t)value);
+}
+
+json_t *json_text(const char *text) {
+    return text[0] == '\0' ? json_null() : json_string(text);
+}
+
+json_t *json_join(json_t *object, json_t *rest) {
+    json_object_update(object, rest);
+    json_decref(rest);
+    return object;
+}
+
 void json_print_reals(const char *name, const double *values, uint64_t count) {
     printf("\"%s\": [", name);
     for (uint64_t i = 0; i < count; i++)

@@ -91,11 +91,10 @@ json_t *lr_report_rows_json(const struct lr_report *report) {
     if (report->numbering == NULL) return json_null();
     json_t *list = json_array();
     for (size_t i = 0; i < rows->count; i++)
-        json_array_append_new(
-            list, json_pack("{s:I, s:b, s:o}", "every", (json_int_t)rows->at[i].every,
-                            "first_at_one", rows->at[i].first_at_one, "steps",
-                            rows->at[i].steps > 0 ? json_integer((json_int_t)rows->at[i].steps)
-                                                  : json_null()));
+        json_array_append_new(list,
+                              json_pack("{s:I, s:b, s:o}", "every", (json_int_t)rows->at[i].every,
+                                        "first_at_one", rows->at[i].first_at_one, "steps",
+                                        json_positive(rows->at[i].steps)));
     json_t *object = json_object();
     json_object_set_new(object, "decided", json_boolean(rows->decided_by != FIT_ROWS_OPEN));
     json_object_set_new(object, "every", json_integer((json_int_t)rows->at[rows->best].every));
@@ -117,14 +116,12 @@ json_t *lr_report_fit_json(const struct fit *fit) {
     json_t *segments = json_array();
     for (size_t i = 0; i < fit->segment_count; i++)
         json_array_append_new(segments, segment_json(&fit->segments[i]));
-    json_t *object = json_pack(
-        "{s:s, s:s, s:f, s:f, s:o, s:o, s:f, s:s, s:o, s:s?}", "contract", fit->contract->name,
-        "schedule", fit->schedule_name, "lr", fit->lr, "warmup", fit->warmup, "steps",
-        fit->steps > 0 ? json_integer((json_int_t)fit->steps) : json_null(), "min_lr_ratio",
-        json_finite(fit->floor_ratio), "stride", fit->stride, "parameters", fit->parameters,
-        "updates_per_epoch",
-        fit->epoch_updates > 0 ? json_integer((json_int_t)fit->epoch_updates) : json_null(), "bug",
-        fit->bug);
+    json_t *object = json_pack("{s:s, s:s, s:f, s:f, s:o, s:o, s:f, s:s, s:o, s:s?}", "contract",
+                               fit->contract->name, "schedule", fit->schedule_name, "lr", fit->lr,
+                               "warmup", fit->warmup, "steps", json_positive(fit->steps),
+                               "min_lr_ratio", json_finite(fit->floor_ratio), "stride", fit->stride,
+                               "parameters", fit->parameters, "updates_per_epoch",
+                               json_positive(fit->epoch_updates), "bug", fit->bug);
     json_object_set_new(object, "first_value",
                         fit->first_differs ? json_finite(fit->first_value) : json_null());
     json_object_set_new(object, "segments", segments);
@@ -188,9 +185,7 @@ static enum status print_apart(const struct fit_set *set, struct arena *arena) {
     return STATUS_OK;
 }
 
-enum status lr_report_print_fits(const struct lr_report *report, const struct fit_set *set,
-                                 struct arena *arena) {
-    (void)report;
+enum status lr_report_print_fits(const struct fit_set *set, struct arena *arena) {
     for (size_t i = 0; i < set->count; i++)
         print_fit(set, i);
     if (set->left_out > 0) printf("     and %zu more, less simple\n", set->left_out);

@@ -30,8 +30,7 @@ TWINSTEP_MUST_USE enum status lr_report_number(struct cli *cli, const struct opt
 /* Prints "LOG: Megatron-LM console, 120 rows, LR column ..., updates 1 to 120" and the notes. */
 void lr_report_print_head(const struct lr_report *report);
 /* Prints the list of fits, with what would tell the fits of a group apart. */
-TWINSTEP_MUST_USE enum status lr_report_print_fits(const struct lr_report *report,
-                                                   const struct fit_set *set, struct arena *arena);
+TWINSTEP_MUST_USE enum status lr_report_print_fits(const struct fit_set *set, struct arena *arena);
 /* Returns how the rows were numbered, or null if the log numbers them. */
 json_t *lr_report_rows_json(const struct lr_report *report);
 json_t *lr_report_fit_json(const struct fit *fit);

@@ -86,6 +86,8 @@ int noise_exit(uint32_t equal, uint32_t apart);
 
 void noise_print(const struct noise_report *report, FILE *out);
 json_t *noise_case_json(const struct noise_case *one, uint64_t steps);
+/* The update and the place of the first difference; null if there is none. */
+json_t *noise_first_json(const struct noise_figures *figures);
 /* Every fact of the device, momentary ones too; null for the CPU. */
 json_t *noise_device_json(const struct backend_seen *seen);
 json_t *noise_json(const struct noise_report *report);

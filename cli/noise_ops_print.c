@@ -52,14 +52,14 @@ static json_t *rows_json(const struct noise_ops_row *rows, uint32_t count) {
         json_t *row = json_pack("{ss ss}", "op", rows[i].op, "size", rows[i].size);
         for (int c = 0; c < NOISE_OPS_CLASSES; c++) {
             const struct noise_ops_cell *cell = &rows[i].cells[c];
-            json_object_set_new(
-                row, noise_ops_classes[c],
-                cell->untestable != NULL
-                    ? json_pack("{ss}", "untestable", cell->untestable)
-                    : json_pack("{sb sI sI sI so}", "bit_equal", cell->equal, "ulp",
-                                (json_int_t)cell->ulp, "differing", (json_int_t)cell->differing,
-                                "looked", (json_int_t)cell->looked, "from",
-                                cell->from == 0 ? json_null() : json_integer(cell->from)));
+            json_object_set_new(row, noise_ops_classes[c],
+                                cell->untestable != NULL
+                                    ? json_pack("{ss}", "untestable", cell->untestable)
+                                    : json_pack("{sb sI sI sI so}", "bit_equal", cell->equal, "ulp",
+                                                (json_int_t)cell->ulp, "differing",
+                                                (json_int_t)cell->differing, "looked",
+                                                (json_int_t)cell->looked, "from",
+                                                json_positive(cell->from)));
         }
         json_array_append_new(list, row);
     }

@@ -89,20 +89,15 @@ static json_t *plan_json(const char *name, const struct noise_plan *plan) {
     json_t *columns = json_object();
     for (int c = 0; c < FLOOR_COLUMNS && plan->untestable[0] == '\0'; c++)
         json_object_set_new(columns, floor_columns[c].name,
-                            json_pack("{so so}", "update",
-                                      plan->update[c] == 0
-                                          ? json_null()
-                                          : json_integer((json_int_t)plan->update[c]),
+                            json_pack("{so so}", "update", json_positive(plan->update[c]),
                                       "updates", cells_json(plan, c)));
-    return json_pack(
-        "{ss so so so sI sI sI so so so so}", "scenario", name, "lr_error",
-        json_finite(plan->lr_error), "alpha", json_finite(plan->alpha), "power",
-        json_finite(plan->power), "floor_pairs", (json_int_t)plan->floor_pairs, "pairs",
-        (json_int_t)plan->pairs, "steps", (json_int_t)plan->steps, "untestable",
-        plan->untestable[0] == '\0' ? json_null() : json_string(plan->untestable), "columns",
-        columns, "runs_of_each_arm",
-        plan->runs == 0 ? json_null() : json_integer((json_int_t)plan->runs), "runs_update",
-        plan->runs == 0 ? json_null() : json_integer((json_int_t)plan->runs_update));
+    return json_pack("{ss so so so sI sI sI so so so so}", "scenario", name, "lr_error",
+                     json_finite(plan->lr_error), "alpha", json_finite(plan->alpha), "power",
+                     json_finite(plan->power), "floor_pairs", (json_int_t)plan->floor_pairs,
+                     "pairs", (json_int_t)plan->pairs, "steps", (json_int_t)plan->steps,
+                     "untestable", json_text(plan->untestable), "columns", columns,
+                     "runs_of_each_arm", json_positive(plan->runs), "runs_update",
+                     plan->runs == 0 ? json_null() : json_integer((json_int_t)plan->runs_update));
 }
 
 /* Reads a number between 0 and 1, neither of which it may be. */

@@ -162,6 +162,12 @@ static json_t *orders_json(const struct noise_orders *orders, uint64_t steps) {
                      "second_from_order_free", relative_json(&orders->neutral[1], steps));
 }
 
+json_t *noise_first_json(const struct noise_figures *figures) {
+    if (figures->first == 0) return json_null();
+    return json_pack("{sI ss}", "update", (json_int_t)figures->first, "place",
+                     figures->first_place);
+}
+
 static json_t *row_json(const struct noise_row *row, uint64_t steps) {
     const struct noise_figures *figures = &row->figures;
     const char *name = noise_stratum_name(row->stratum);
@@ -172,22 +178,17 @@ static json_t *row_json(const struct noise_row *row, uint64_t steps) {
         json_t *object = json_pack("{ss ss si sn}", "stratum", name, "variant", row->variant,
                                    "repeats", (int)row->repeats, "bit_equal");
         json_t *rest = relative_json(figures, steps);
-        json_object_update(object, rest);
-        json_decref(rest);
-        return object;
+        return json_join(object, rest);
     }
-    return json_pack(
-        "{ss ss si sb so si si si sI sI so ss so so}", "stratum", name, "variant", row->variant,
-        "repeats", (int)row->repeats, "bit_equal", figures->first == 0, "first",
-        figures->first == 0 ? json_null()
-                            : json_pack("{sI ss}", "update", (json_int_t)figures->first, "place",
-                                        figures->first_place),
-        "tensors", (int)figures->tensors, "gradients_equal", (int)figures->gradients_equal,
-        "updates_equal", (int)figures->updates_equal, "gradient_ulp",
-        (json_int_t)figures->gradient_ulp, "weight_ulp", (json_int_t)figures->weight_ulp,
-        "tensor_relative", json_finite(figures->tensor_relative), "tensor_worst",
-        figures->tensor_worst, "total_relative", json_finite(figures->total_relative), "growth",
-        growth_json(figures, steps));
+    return json_pack("{ss ss si sb so si si si sI sI so ss so so}", "stratum", name, "variant",
+                     row->variant, "repeats", (int)row->repeats, "bit_equal", figures->first == 0,
+                     "first", noise_first_json(figures), "tensors", (int)figures->tensors,
+                     "gradients_equal", (int)figures->gradients_equal, "updates_equal",
+                     (int)figures->updates_equal, "gradient_ulp", (json_int_t)figures->gradient_ulp,
+                     "weight_ulp", (json_int_t)figures->weight_ulp, "tensor_relative",
+                     json_finite(figures->tensor_relative), "tensor_worst", figures->tensor_worst,
+                     "total_relative", json_finite(figures->total_relative), "growth",
+                     growth_json(figures, steps));
 }
 
 static json_t *part_list_json(const struct noise_part *list, uint32_t count) {
@@ -232,10 +233,9 @@ json_t *noise_case_json(const struct noise_case *one, uint64_t steps) {
         json_array_append_new(rows, row_json(&one->table.rows[i], steps));
     const char *const library = one->table.products == NULL ? "" : one->table.products;
     return json_pack("{ss ss sI so so so so ss}", "mode", one->mode, "dtype", one->dtype, "threads",
-                     (json_int_t)one->threads, "untestable",
-                     one->untestable[0] == '\0' ? json_null() : json_string(one->untestable),
-                     "strata", rows, "parts", parts_json(one), "orders",
-                     orders_json(one->orders, steps), "library", library);
+                     (json_int_t)one->threads, "untestable", json_text(one->untestable), "strata",
+                     rows, "parts", parts_json(one), "orders", orders_json(one->orders, steps),
+                     "library", library);
 }
 
 json_t *noise_json(const struct noise_report *report) {

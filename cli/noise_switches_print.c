@@ -99,15 +99,12 @@ static json_t *ratio_json(const struct noise_ratio *ratio) {
 }
 
 static json_t *figures_json(const struct noise_figures *figures) {
-    return json_pack(
-        "{sb so si si sI so so}", "bit_equal", figures->first == 0, "first",
-        figures->first == 0 ? json_null()
-                            : json_pack("{sI ss}", "update", (json_int_t)figures->first, "place",
-                                        figures->first_place),
-        "tensors", (int)figures->tensors, "gradients_equal", (int)figures->gradients_equal,
-        "gradient_ulp", (json_int_t)figures->gradient_ulp, "tensor_relative",
-        json_finite(figures->tensor_relative), "total_relative",
-        json_finite(figures->total_relative));
+    return json_pack("{sb so si si sI so so}", "bit_equal", figures->first == 0, "first",
+                     noise_first_json(figures), "tensors", (int)figures->tensors, "gradients_equal",
+                     (int)figures->gradients_equal, "gradient_ulp",
+                     (json_int_t)figures->gradient_ulp, "tensor_relative",
+                     json_finite(figures->tensor_relative), "total_relative",
+                     json_finite(figures->total_relative));
 }
 
 static json_t *switch_json(const struct noise_switches *all, const struct noise_switch *one) {

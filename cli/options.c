@@ -160,6 +160,20 @@ const char *options_value(const struct options *options, int key) {
     return given == NULL ? NULL : given->value;
 }
 
+enum status options_with(const struct options *options, struct arena *arena, const char *key,
+                         const char *value, struct options *out) {
+    const char *const *const sets = options->sets;
+    char *set;
+    *out = *options;
+    if (value == NULL) return STATUS_OK;
+    TRY(arena_take(arena, options->set_count + 1, sizeof *out->sets, "options", &out->sets));
+    for (size_t i = 0; i < options->set_count; i++)
+        out->sets[i] = sets[i];
+    TRY(arena_format(arena, &set, "%s=%s", key, value));
+    out->sets[out->set_count++] = set;
+    return STATUS_OK;
+}
+
 int options_given(const struct options *options, int key) {
     return find_given(options, key) != NULL;
 }

@@ -78,6 +78,11 @@ TWINSTEP_MUST_USE enum status options_read(const struct verb *verb, int argc, ch
 const char *options_value(const struct options *options, int key);
 int options_given(const struct options *options, int key);
 
+/* Copies `options` with KEY=VALUE as the last --set, so that a trace holds it among its overrides.
+ * With `value` NULL nothing is added. */
+TWINSTEP_MUST_USE enum status options_with(const struct options *options, struct arena *arena,
+                                           const char *key, const char *value, struct options *out);
+
 void options_help(const struct verb *verb, FILE *out);
 
 #endif

@@ -41,9 +41,7 @@ static json_t *row_json(const struct parity_component_row *row) {
                           : json_pack("{si si}", "sample", (int)(row->worst_sequence / 2), "side",
                                       (int)(row->worst_sequence % 2)),
                       "row", (int)row->worst_within, "column", (json_int_t)row->worst_column));
-    json_object_update(object, figures);
-    json_decref(figures);
-    return object;
+    return json_join(object, figures);
 }
 
 static json_t *components_json(const struct parity_components *components) {
@@ -90,9 +88,7 @@ static json_t *logits_json(const struct parity_logits *logits) {
         json_finite(logits->threshold), "top1_agreement", json_finite(logits->top),
         "max_difference", json_finite(logits->largest), "equal_bits", json_finite(logits->equal),
         "positions", bins_json(logits));
-    json_object_update(object, rest);
-    json_decref(rest);
-    return object;
+    return json_join(object, rest);
 }
 
 static json_t *logprob_row_json(const struct parity_row *row) {
@@ -108,9 +104,7 @@ static json_t *logprob_row_json(const struct parity_row *row) {
                   json_finite(row->high), "mean_d", json_finite(row->bias), "mean_abs_d",
                   json_finite(row->apart), "own_abs_d", json_finite(row->own), "equal_bits",
                   json_finite(row->equal), "repeats_alike", (int)row->alike);
-    json_object_update(object, figures);
-    json_decref(figures);
-    return object;
+    return json_join(object, figures);
 }
 
 static json_t *logprob_json(const struct parity_report *report) {

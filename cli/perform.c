@@ -39,15 +39,7 @@ enum status check_backend(const char *backend) {
 }
 
 enum status set_backend(const struct options *options, struct arena *arena, struct options *out) {
-    char *set;
-    *out = *options;
-    if (options->backend == NULL) return STATUS_OK;
-    TRY(arena_take(arena, options->set_count + 1, sizeof *out->sets, "options", &out->sets));
-    for (size_t i = 0; i < options->set_count; i++)
-        out->sets[i] = options->sets[i];
-    TRY(arena_format(arena, &set, "common.numerics.backend=%s", options->backend));
-    out->sets[out->set_count++] = set;
-    return STATUS_OK;
+    return options_with(options, arena, "common.numerics.backend", options->backend, out);
 }
 
 /* Returns whether an arm may send linear layers through OpenBLAS; only then is the library opened
