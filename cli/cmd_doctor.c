@@ -132,20 +132,14 @@ static void print_text(const struct log *log, const struct doctor_report *report
 /* ---- JSON ---- */
 
 static json_t *finding_json(const struct doctor_finding *finding) {
-    json_t *object = json_object(), *evidence = json_array();
-    json_object_set_new(object, "id", json_string(finding->id));
-    json_object_set_new(
-        object, "confidence",
-        json_string(doctor_confidence_name((enum doctor_confidence)finding->confidence)));
-    json_object_set_new(object, "words", json_string(finding->words));
+    json_t *evidence = json_array();
     for (size_t i = 0; i < finding->evidence_count; i++)
         json_array_append_new(evidence, json_string(finding->evidence[i]));
-    json_object_set_new(object, "evidence", evidence);
-    json_object_set_new(object, "reason", json_string(finding->reason));
-    json_object_set_new(object, "next", json_string(finding->next));
-    json_object_set_new(object, "update", json_positive(finding->update));
-    json_object_set_new(object, "line", json_positive(finding->line));
-    return object;
+    return json_pack("{ss ss so* so so* so* so so}", "id", finding->id, "confidence",
+                     doctor_confidence_name((enum doctor_confidence)finding->confidence), "words",
+                     json_string(finding->words), "evidence", evidence, "reason",
+                     json_string(finding->reason), "next", json_string(finding->next), "update",
+                     json_positive(finding->update), "line", json_positive(finding->line));
 }
 
 static json_t *findings_json(const struct doctor_finding *findings, size_t count) {
@@ -160,27 +154,21 @@ static json_t *lines_json(const struct doctor_report *report) {
     json_t *array = json_array();
     for (size_t i = 0; i < report->line_count; i++) {
         const struct doctor_line *line = &report->lines[i];
-        json_t *object = json_object();
-        json_object_set_new(object, "check", json_string(line->id));
-        json_object_set_new(object, "result", json_string(results[line->result]));
-        if (line->why != NULL) json_object_set_new(object, "why", json_string(line->why));
-        json_array_append_new(array, object);
+        json_array_append_new(array,
+                              json_pack("{ss ss so*}", "check", line->id, "result",
+                                        results[line->result], "why", json_string(line->why)));
     }
     return array;
 }
 
+/* A path or a text with bytes that are not UTF-8 is left out by "so*". */
 static enum status print_json(const struct log *log, const struct doctor_report *report) {
-    json_t *object = json_object();
-    json_object_set_new(object, "log", json_string(log->path));
-    json_object_set_new(object, "format", json_string(log->format));
-    json_object_set_new(object, "rows", json_integer((json_int_t)log->rows));
-    json_object_set_new(object, "checked", json_integer((json_int_t)report->checked));
-    json_object_set_new(object, "findings", findings_json(report->findings, report->finding_count));
-    json_object_set_new(
-        object, "remarks",
-        findings_json(report->findings + report->finding_count, report->remark_count));
-    json_object_set_new(object, "checks", lines_json(report));
-    return json_print(object);
+    const struct doctor_finding *const remarks = report->findings + report->finding_count;
+    return json_print(
+        json_pack("{so* ss sI sI so so so}", "log", json_string(log->path), "format", log->format,
+                  "rows", (json_int_t)log->rows, "checked", (json_int_t)report->checked, "findings",
+                  findings_json(report->findings, report->finding_count), "remarks",
+                  findings_json(remarks, report->remark_count), "checks", lines_json(report)));
 }
 
 static enum status run(struct cli *cli, const struct options *options, int *out_exit) {

@@ -46,29 +46,20 @@ static json_t *text_or_null(const char *text) {
 
 static json_t *check_json(const struct checked *c) {
     const struct fit_check *check = &c->check;
-    json_t *object = json_object();
-    json_object_set_new(object, "log", json_string(c->report.log->path));
-    json_object_set_new(object, "format", json_string(c->report.log->format));
-    json_object_set_new(object, "values", json_integer((json_int_t)c->report.series.count));
-    json_object_set_new(object, "pass",
-                        check->verdict == FIT_UNDECIDED ? json_null()
-                                                        : json_boolean(check->verdict == FIT_PASS));
-    json_object_set_new(object, "decidable", json_boolean(check->verdict != FIT_UNDECIDED));
-    json_object_set_new(object, "expected",
-                        check->expected != NULL ? lr_report_fit_json(check->expected)
-                                                : json_null());
-    json_object_set_new(object, "fitted", numbers_json(check->fitted));
-    json_object_set_new(object, "from_log", numbers_json(check->from_log));
-    json_object_set_new(object, "first_mismatch", mismatch_json(c));
-    json_object_set_new(object, "mismatches", json_integer((json_int_t)check->bad_points));
-    json_object_set_new(object, "words", text_or_null(check->words));
-    json_object_set_new(object, "bug", text_or_null(check->bug));
-    json_object_set_new(object, "rival", text_or_null(check->rival));
-    json_object_set_new(object, "needs", text_or_null(check->needs));
-    json_object_set_new(object, "why", lr_report_why_json(check->why));
-    json_object_set_new(object, "row_spacing", lr_report_rows_json(&c->report));
-    json_object_set_new(object, "fits", lr_report_fits_json(&check->found));
-    return object;
+    const int decided = check->verdict != FIT_UNDECIDED;
+    json_t *object = json_pack(
+        "{so* ss sI so sb so so so}", "log", json_string(c->report.log->path), "format",
+        c->report.log->format, "values", (json_int_t)c->report.series.count, "pass",
+        decided ? json_boolean(check->verdict == FIT_PASS) : json_null(), "decidable", decided,
+        "expected", check->expected != NULL ? lr_report_fit_json(check->expected) : json_null(),
+        "fitted", numbers_json(check->fitted), "from_log", numbers_json(check->from_log));
+    return json_join(
+        object,
+        json_pack("{so sI so* so* so* so* so so so}", "first_mismatch", mismatch_json(c),
+                  "mismatches", (json_int_t)check->bad_points, "words", text_or_null(check->words),
+                  "bug", text_or_null(check->bug), "rival", text_or_null(check->rival), "needs",
+                  text_or_null(check->needs), "why", lr_report_why_json(check->why), "row_spacing",
+                  lr_report_rows_json(&c->report), "fits", lr_report_fits_json(&check->found)));
 }
 
 static void print_sources(const char *heading, uint32_t bits) {

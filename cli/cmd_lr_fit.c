@@ -10,18 +10,13 @@
 enum { KEY_CONTRACT = KEY_OWN, KEY_ALL };
 
 static json_t *fit_json(const struct lr_report *report, const struct fit_set *set) {
-    json_t *object = json_pack("{s:s, s:s, s:I, s:o}", "log", report->log->path, "format",
-                               report->log->format, "values", (json_int_t)report->series.count,
-                               "run_steps", json_positive(report->known.run_steps));
-    json_object_set_new(object, "step_guessed", json_boolean(report->log->step_guessed));
-    json_object_set_new(object, "row_spacing", lr_report_rows_json(report));
-    json_object_set_new(object, "fits", lr_report_fits_json(set));
-    json_object_set_new(object, "left_out", json_integer((json_int_t)set->left_out));
-    json_object_set_new(object, "groups", json_integer(set->groups));
-    json_object_set_new(object, "why", lr_report_why_json(set->why));
-    json_object_set_new(object, "partial",
-                        set->partial != NULL ? json_string(set->partial) : json_null());
-    return object;
+    return json_pack("{ss ss sI so sb so so sI sI so so*}", "log", report->log->path, "format",
+                     report->log->format, "values", (json_int_t)report->series.count, "run_steps",
+                     json_positive(report->known.run_steps), "step_guessed",
+                     report->log->step_guessed, "row_spacing", lr_report_rows_json(report), "fits",
+                     lr_report_fits_json(set), "left_out", (json_int_t)set->left_out, "groups",
+                     (json_int_t)set->groups, "why", lr_report_why_json(set->why), "partial",
+                     set->partial != NULL ? json_string(set->partial) : json_null());
 }
 
 static enum status print_text(const struct lr_report *report, const struct fit_set *set,

@@ -95,13 +95,10 @@ json_t *lr_report_rows_json(const struct lr_report *report) {
                               json_pack("{s:I, s:b, s:o}", "every", (json_int_t)rows->at[i].every,
                                         "first_at_one", rows->at[i].first_at_one, "steps",
                                         json_positive(rows->at[i].steps)));
-    json_t *object = json_object();
-    json_object_set_new(object, "decided", json_boolean(rows->decided_by != FIT_ROWS_OPEN));
-    json_object_set_new(object, "every", json_integer((json_int_t)rows->at[rows->best].every));
-    json_object_set_new(object, "first_at_one", json_boolean(rows->at[rows->best].first_at_one));
-    json_object_set_new(object, "alike", list);
-    json_object_set_new(object, "text", json_string(report->numbering));
-    return object;
+    return json_pack("{sb sI sb so so*}", "decided", rows->decided_by != FIT_ROWS_OPEN, "every",
+                     (json_int_t)rows->at[rows->best].every, "first_at_one",
+                     rows->at[rows->best].first_at_one, "alike", list, "text",
+                     json_string(report->numbering));
 }
 
 static json_t *segment_json(const struct fit_segment *segment) {
@@ -122,18 +119,15 @@ json_t *lr_report_fit_json(const struct fit *fit) {
                                "min_lr_ratio", json_finite(fit->floor_ratio), "stride", fit->stride,
                                "parameters", fit->parameters, "updates_per_epoch",
                                json_positive(fit->epoch_updates), "bug", fit->bug);
-    json_object_set_new(object, "first_value",
-                        fit->first_differs ? json_finite(fit->first_value) : json_null());
-    json_object_set_new(object, "segments", segments);
-    json_object_set_new(object, "max_error", json_finite(fit->max_error));
-    json_object_set_new(object, "rms_error", json_finite(fit->rms_error));
-    json_object_set_new(object, "simplicity", json_finite(fit->simplicity));
-    json_object_set_new(object, "same_logged", json_integer(fit->same_logged));
-    json_object_set_new(object, "same_applied", json_integer(fit->same_applied));
-    json_object_set_new(object, "warmup_hidden", json_boolean(fit->warmup_hidden));
-    json_object_set_new(object, "steps_hidden", json_boolean(fit->total_hidden));
-    json_object_set_new(object, "text", json_string(fit->text));
-    return object;
+    return json_join(object,
+                     json_pack("{so so so so so sI sI sb sb so*}", "first_value",
+                               fit->first_differs ? json_finite(fit->first_value) : json_null(),
+                               "segments", segments, "max_error", json_finite(fit->max_error),
+                               "rms_error", json_finite(fit->rms_error), "simplicity",
+                               json_finite(fit->simplicity), "same_logged",
+                               (json_int_t)fit->same_logged, "same_applied",
+                               (json_int_t)fit->same_applied, "warmup_hidden", fit->warmup_hidden,
+                               "steps_hidden", fit->total_hidden, "text", json_string(fit->text)));
 }
 
 json_t *lr_report_fits_json(const struct fit_set *set) {
