@@ -4,7 +4,6 @@
 #include "cli/data_show_print.h"
 
 #include <inttypes.h>
-#include <stdbool.h>
 
 #include "cli/json.h"
 #include "data/data_check.h"
@@ -20,7 +19,7 @@ static const char *side_name(const struct dataset *dataset, uint32_t side) {
     return side == DATASET_CHOSEN ? "chosen" : "rejected";
 }
 
-static bool has_text(const struct dataset *dataset, const struct data_print *print) {
+static int has_text(const struct dataset *dataset, const struct data_print *print) {
     return dataset->bytes || print->vocabulary != NULL;
 }
 
@@ -34,8 +33,8 @@ static void token_show(const struct dataset *dataset, const struct data_print *p
         vocabulary_show(print->vocabulary, token, out, SHOWN);
 }
 
-static bool labelled(const struct dataset *dataset, const struct dataset_sequence *sequence,
-                     uint32_t index) {
+static int labelled(const struct dataset *dataset, const struct dataset_sequence *sequence,
+                    uint32_t index) {
     return index > 0 && dataset->target[sequence->first + index - 1] != DATASET_NO_TARGET;
 }
 
@@ -44,8 +43,8 @@ static void print_flow(const struct dataset *dataset, const struct data_print *p
     int column = 0;
     for (uint32_t i = 0; i <= sequence->length; i++) {
         char shown[SHOWN] = "";
-        const bool before = i > 0 && labelled(dataset, sequence, i - 1);
-        const bool now = i < sequence->length && labelled(dataset, sequence, i);
+        const int before = i > 0 && labelled(dataset, sequence, i - 1);
+        const int now = i < sequence->length && labelled(dataset, sequence, i);
         if (i < sequence->length)
             token_show(dataset, print, dataset->token[sequence->first + i], shown);
         if (column == 0 || column > WIDTH) {
@@ -59,20 +58,20 @@ static void print_flow(const struct dataset *dataset, const struct data_print *p
 }
 
 /* Returns whether the row of token `index` is printed. */
-static bool row_shown(const struct dataset *dataset, const struct dataset_sequence *sequence,
-                      uint32_t index) {
-    if (index < EDGES || index + AROUND >= sequence->length) return true;
+static int row_shown(const struct dataset *dataset, const struct dataset_sequence *sequence,
+                     uint32_t index) {
+    if (index < EDGES || index + AROUND >= sequence->length) return 1;
     const uint32_t first = index - AROUND;
     for (uint32_t i = first + 1; i < sequence->length && i <= index + AROUND; i++)
-        if (labelled(dataset, sequence, i) != labelled(dataset, sequence, i - 1)) return true;
-    return false;
+        if (labelled(dataset, sequence, i) != labelled(dataset, sequence, i - 1)) return 1;
+    return 0;
 }
 
 static void print_row(const struct dataset *dataset, const struct data_print *print,
                       const struct dataset_sequence *sequence, uint32_t index, FILE *out) {
     char shown[SHOWN];
     const uint32_t token = dataset->token[sequence->first + index];
-    const bool now = labelled(dataset, sequence, index);
+    const int now = labelled(dataset, sequence, index);
     token_show(dataset, print, token, shown);
     if (shown[0] == ' ' && shown[1] == '\0') snprintf(shown, sizeof shown, "(space)");
     fprintf(out, "    %7" PRIu32 " %7" PRIu32 "  %s", index, token, now ? "yes" : "-");

@@ -174,6 +174,7 @@ static enum status add_command(struct facts *facts, const struct cli *cli) {
     return add(facts, "command", text);
 }
 
+/* Facts that decide no bit, and are left out of reproducible traces; /env holds those that may. */
 static enum status add_volatile(struct facts *facts, const struct cli *cli) {
     char host[LINE_SIZE] = "", folder[4096] = "";
     TRY(add_machine(facts));

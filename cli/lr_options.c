@@ -111,7 +111,7 @@ static enum status read_list(const char *text, uint64_t every, struct arena *are
     size_t count = 0;
     TRY(arena_take(arena, strlen(text) + 1, sizeof *updates, "--metric", &updates));
     TRY(arena_take(arena, strlen(text) + 1, sizeof *values, "--metric", &values));
-    for (const char *rest = text; rest != NULL; ++count) {
+    for (const char *rest = text; rest != NULL; count++) {
         char *word;
         const size_t length = strcspn(rest, ",");
         TRY(arena_text(arena, rest, length, &word));

@@ -6,7 +6,6 @@
  * and its table alone. */
 #include "data/builtin.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 #include "determinism/stream.h"
@@ -78,7 +77,7 @@ static size_t lines_count(const char *bytes, size_t length) {
     return lines;
 }
 
-static bool part_equal(const struct datarow_part *a, const struct datarow_part *b) {
+static int part_equal(const struct datarow_part *a, const struct datarow_part *b) {
     return a->length == b->length && memcmp(a->text, b->text, a->length) == 0;
 }
 

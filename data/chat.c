@@ -5,7 +5,6 @@
  * Invariant: a label is the token at its place, or -100. */
 #include "data/chat.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 #include "base/macro.h"
@@ -18,12 +17,12 @@ struct chat_rule {
     const char *open, *opened; /* stand around the role's name; NULL: messages have no header */
     const char *close, *close_assistant;
     const char *gap_assistant; /* stands behind a turn of the assistant that is not the last */
-    bool strip;                /* white space around a content is removed */
-    bool specials;             /* <bos> stands before and <eos> behind the whole */
+    int strip;                 /* white space around a content is removed */
+    int specials;              /* <bos> stands before and <eos> behind the whole */
 };
 
 static const struct chat_rule rules[CHATS] = {
-    [CHAT_PLAIN] = {.gap = "\n", .specials = true},
+    [CHAT_PLAIN] = {.gap = "\n", .specials = 1},
     [CHAT_CHATML] = {.open = "<|im_start|>",
                      .opened = "\n",
                      .close = "<|im_end|>\n",
@@ -33,7 +32,7 @@ static const struct chat_rule rules[CHATS] = {
                      .opened = "<|end_header_id|>\n\n",
                      .close = "<|eot_id|>",
                      .close_assistant = "<|eot_id|>",
-                     .strip = true},
+                     .strip = 1},
     [CHAT_OLMO] = {.begin = "<|endoftext|>",
                    .open = "<|",
                    .opened = "|>\n",
@@ -49,7 +48,7 @@ struct writer {
     size_t length;
 };
 
-static void put_token(struct writer *writer, uint32_t token, bool labelled) {
+static void put_token(struct writer *writer, uint32_t token, int labelled) {
     if (writer->ids != NULL) {
         writer->ids[writer->length] = (int32_t)token;
         writer->labels[writer->length] = labelled ? (int32_t)token : DATAROW_MASKED;
@@ -57,12 +56,12 @@ static void put_token(struct writer *writer, uint32_t token, bool labelled) {
     writer->length++;
 }
 
-static void put(struct writer *writer, const char *text, size_t length, bool labelled) {
+static void put(struct writer *writer, const char *text, size_t length, int labelled) {
     for (size_t i = 0; i < length; i++)
         put_token(writer, (unsigned char)text[i], labelled);
 }
 
-static void put_text(struct writer *writer, const char *text, bool labelled) {
+static void put_text(struct writer *writer, const char *text, int labelled) {
     if (text != NULL) put(writer, text, strlen(text), labelled);
 }
 
@@ -90,8 +89,8 @@ static void strip(const char **text, size_t *length) {
         *length -= size;
     }
     /* From the end a character is found by trying its lengths: white space has 1 to 3 bytes. */
-    for (bool cut = true; cut;) {
-        cut = false;
+    for (int cut = 1; cut;) {
+        cut = 0;
         for (size = 1; size <= 3 && size <= *length && !cut; size++)
             cut = space_at(*text + *length - size, size) == size;
         if (cut) *length -= size - 1;
@@ -99,7 +98,7 @@ static void strip(const char **text, size_t *length) {
 }
 
 static void put_turn(struct writer *writer, const struct chat_rule *rule,
-                     const struct chat_message *message, bool header, bool body) {
+                     const struct chat_message *message, int header, int body) {
     const char *content = message->content;
     size_t length = message->length;
     if (rule->strip) strip(&content, &length);
@@ -114,13 +113,13 @@ static void put_turn(struct writer *writer, const struct chat_rule *rule,
 
 static void put_all(struct writer *writer, const struct chat_rule *rule,
                     const struct chat_message *message, size_t count, size_t completion) {
-    const bool every = completion == CHAT_EVERY_TURN;
-    if (rule->specials) put_token(writer, TOKENIZER_BOS, false);
-    put_text(writer, rule->begin, false);
+    const int every = completion == CHAT_EVERY_TURN;
+    if (rule->specials) put_token(writer, TOKENIZER_BOS, 0);
+    put_text(writer, rule->begin, 0);
     for (size_t i = 0; i < count; i++) {
-        const bool assistant = message[i].role == CHAT_ASSISTANT;
-        const bool inside = !every && i > completion;
-        const bool body = every ? assistant : i >= completion;
+        const int assistant = message[i].role == CHAT_ASSISTANT;
+        const int inside = !every && i > completion;
+        const int body = every ? assistant : i >= completion;
         if (i > 0) put_text(writer, rule->gap, inside);
         put_turn(writer, rule, &message[i], inside, body);
         if (assistant && i + 1 < count)

@@ -7,7 +7,6 @@
 #include "data/data_check.h"
 
 #include <inttypes.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,38 +18,38 @@ static const char *const ends[] = {
     "<|endoftext|>", "<|end_of_text|>", "<|eot_id|>", "<|im_end|>", "</s>", "<eos>"};
 
 /* Whether the bytes of `text` stand as tokens from `at` on. */
-static bool stands_at(const uint32_t *token, size_t length, size_t at, const char *text) {
+static int stands_at(const uint32_t *token, size_t length, size_t at, const char *text) {
     const size_t size = strlen(text);
-    if (at + size > length) return false;
+    if (at + size > length) return 0;
     for (size_t i = 0; i < size; i++)
-        if (token[at + i] != (unsigned char)text[i]) return false;
-    return true;
+        if (token[at + i] != (unsigned char)text[i]) return 0;
+    return 1;
 }
 
-static bool begins_twice(const uint32_t *token, size_t length) {
+static int begins_twice(const uint32_t *token, size_t length) {
     const size_t first = token[0] == TOKENIZER_BOS;
     for (size_t i = 0; i < COUNT_OF(begins); i++)
         if (stands_at(token, length, first, begins[i]) &&
             (first == 1 || stands_at(token, length, strlen(begins[i]), begins[i])))
-            return true;
-    return false;
+            return 1;
+    return 0;
 }
 
 /* An end is doubled where a marker, and perhaps a line end behind it, is followed by <eos> or
  * preceded by the same marker. */
-static bool ends_twice(const uint32_t *token, size_t length) {
-    const bool special = token[length - 1] == TOKENIZER_EOS;
+static int ends_twice(const uint32_t *token, size_t length) {
+    const int special = token[length - 1] == TOKENIZER_EOS;
     size_t rest = special ? length - 1 : length;
     if (rest > 0 && token[rest - 1] == '\n') rest--;
     for (size_t i = 0; i < COUNT_OF(ends); i++) {
         const size_t size = strlen(ends[i]);
         if (rest < size || !stands_at(token, length, rest - size, ends[i])) continue;
         size_t before = rest - size;
-        if (special) return true;
+        if (special) return 1;
         if (before > 0 && token[before - 1] == '\n') before--;
-        if (before >= size && stands_at(token, length, before - size, ends[i])) return true;
+        if (before >= size && stands_at(token, length, before - size, ends[i])) return 1;
     }
-    return false;
+    return 0;
 }
 
 static void look(const struct dataset *dataset, const struct dataset_sequence *sequence,
@@ -59,11 +58,14 @@ static void look(const struct dataset *dataset, const struct dataset_sequence *s
     const int32_t *target = dataset->target + sequence->first;
     const size_t length = sequence->length;
     out->sequences++;
-    out->begin_doubled += dataset->bytes ? begins_twice(token, length) : token[0] == token[1];
+    out->begin_doubled +=
+        (dataset->bytes ? begins_twice(token, length) : token[0] == token[1]) ? 1 : 0;
     if (sequence->cut > 0) return;
     out->whole++;
-    out->end_doubled += dataset->bytes ? ends_twice(token, length)
-                                       : length > 2 && token[length - 1] == token[length - 2];
+    out->end_doubled += (dataset->bytes ? ends_twice(token, length)
+                                        : length > 2 && token[length - 1] == token[length - 2])
+                            ? 1
+                            : 0;
     out->end_masked += target[length - 2] == DATASET_NO_TARGET;
 }
 
@@ -87,8 +89,8 @@ static void count_ends(const struct dataset *dataset, struct data_check *out) {
         }
 }
 
-static bool equal_start(const struct dataset *dataset, const struct dataset_sequence *a,
-                        const struct dataset_sequence *b, uint32_t count) {
+static int equal_start(const struct dataset *dataset, const struct dataset_sequence *a,
+                       const struct dataset_sequence *b, uint32_t count) {
     return a->length >= count && b->length >= count &&
            memcmp(dataset->token + a->first, dataset->token + b->first,
                   count * sizeof *dataset->token) == 0;
@@ -120,7 +122,7 @@ int data_check_note(const struct dataset *dataset, const struct data_check *chec
              check->end_token);
     const struct {
         size_t count, of;
-        bool told;
+        int told;
         const char *text;
     } notes[DATA_CHECK_NOTES] = {
         {check->begin_doubled, check->sequences, check->begin_doubled > 0,

@@ -7,7 +7,6 @@
 #include "data/dataset.h"
 
 #include <inttypes.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "data/builtin.h"
@@ -24,7 +23,7 @@ struct recipe {
     const struct datarow_part *prompt; /* NULL: there is none */
     const struct datarow_part *answer;
     const struct datarow_part *labels; /* labels of the answer; NULL: all of it is labelled */
-    bool specials;                     /* <bos> stands in front, and a labelled <eos> behind */
+    int specials;                      /* <bos> stands in front, and a labelled <eos> behind */
 };
 
 struct builder {
@@ -38,7 +37,7 @@ struct builder {
     uint8_t *opens;
 };
 
-static bool form_is_text(enum datarow_form form) {
+static int form_is_text(enum datarow_form form) {
     return form == DATAROW_PAIR_TEXT || form == DATAROW_COMPLETION_TEXT ||
            form == DATAROW_PLAIN_TEXT;
 }
@@ -89,14 +88,14 @@ static uint64_t tokens_write(const struct recipe *recipe, uint64_t limit, uint32
     return answer;
 }
 
-static bool token_labelled(const struct recipe *recipe, uint64_t answer, uint64_t index) {
-    if (index < answer) return false;
+static int token_labelled(const struct recipe *recipe, uint64_t answer, uint64_t index) {
+    if (index < answer) return 0;
     return recipe->labels == NULL || recipe->labels->ids[index - answer] != DATAROW_MASKED;
 }
 
 /* Whether a collator for language models (transformers' DataCollatorForLanguageModeling) would
  * label the first token: it copies input_ids of plain text to labels, <bos> included. */
-static bool opens_labelled(const struct recipe *recipe) {
+static int opens_labelled(const struct recipe *recipe) {
     if (recipe->labels != NULL) return recipe->labels->ids[0] != DATAROW_MASKED;
     return recipe->prompt == NULL;
 }
@@ -141,7 +140,7 @@ static enum status sequence_write(struct builder *builder, size_t row, uint32_t 
     uint32_t *token = builder->token + *first;
     uint64_t answer = tokens_write(&recipe, kept, token);
     targets_write(&recipe, answer, token, builder->target + *first, sequence);
-    builder->opens[row * dataset->sides + side] = opens_labelled(&recipe);
+    builder->opens[row * dataset->sides + side] = opens_labelled(&recipe) ? 1 : 0;
     if (sequence->labels == 0) return sequence_fail(builder, row, side, sequence);
     dataset->labels += sequence->labels;
     dataset->cut_sequences += sequence->cut > 0;
@@ -300,8 +299,8 @@ enum status dataset_open(const struct dataset_options *options, struct arena *ar
     return status;
 }
 
-static bool mask_at(const struct dataset *dataset, const struct dataset_sequence *sequence,
-                    uint32_t index) {
+static int mask_at(const struct dataset *dataset, const struct dataset_sequence *sequence,
+                   uint32_t index) {
     return index > 0 && dataset->target[sequence->first + index - 1] != DATASET_NO_TARGET;
 }
 
@@ -325,8 +324,8 @@ static void sequence_print(const struct dataset *dataset, const struct dataset_s
     for (uint32_t i = 0; i < sequence->length; i++) {
         char shown[TOKENIZER_SHOW];
         tokenizer_show(token[i], shown);
-        bool before = i > 0 && mask_at(dataset, sequence, i - 1);
-        bool labelled = mask_at(dataset, sequence, i);
+        int before = i > 0 && mask_at(dataset, sequence, i - 1);
+        int labelled = mask_at(dataset, sequence, i);
         fprintf(out, "%s%s", labelled != before ? (labelled ? "[" : "]") : "", shown);
     }
     fprintf(out, "%s\n", mask_at(dataset, sequence, sequence->length - 1) ? "]" : "");

@@ -13,10 +13,10 @@
 #include "data/chat.h"
 #include "data/jsonl_private.h"
 
-static bool line_blank(const char *line, size_t length) {
+static int line_blank(const char *line, size_t length) {
     for (size_t i = 0; i < length; i++)
-        if (line[i] != ' ' && line[i] != '\t' && line[i] != '\r') return false;
-    return true;
+        if (line[i] != ' ' && line[i] != '\t' && line[i] != '\r') return 0;
+    return 1;
 }
 
 static enum status line_read(struct jsonl_reader *reader, const char *line, size_t length) {

@@ -65,7 +65,7 @@ static enum status messages_read(const struct jsonl_reader *reader, const json_t
     return STATUS_OK;
 }
 
-static bool message_equal(const struct chat_message *a, const struct chat_message *b) {
+static int message_equal(const struct chat_message *a, const struct chat_message *b) {
     return a->role == b->role && a->length == b->length &&
            memcmp(a->content, b->content, a->length) == 0;
 }

@@ -11,9 +11,9 @@
 
 /* A key whose value may not be empty, and one whose value may. */
 #define KEY(name, part)                                                                            \
-    { name, part, false }
+    { name, part, 0 }
 #define OPEN_KEY(name, part)                                                                       \
-    { name, part, true }
+    { name, part, 1 }
 
 static const struct form_rule form_rules[] = {
     {.task = TASK_DPO,
@@ -160,8 +160,8 @@ static enum status form_fail(const struct jsonl_reader *reader, const json_t *ob
              keys);
 }
 
-static bool form_complete(const struct form_rule *rule, const struct jsonl_reader *reader,
-                          const json_t *object) {
+static int form_complete(const struct form_rule *rule, const struct jsonl_reader *reader,
+                         const json_t *object) {
     return rule->task == reader->options.task && form_matches(rule, object) == rule->keys;
 }
 
@@ -178,16 +178,16 @@ enum task jsonl_form_task(const json_t *object) {
     return nearest;
 }
 
-bool jsonl_rule_has(const struct form_rule *rule, const char *key) {
+int jsonl_rule_has(const struct form_rule *rule, const char *key) {
     for (size_t i = 0; i < rule->keys; i++)
-        if (strcmp(rule->key[i].key, key) == 0) return true;
-    return false;
+        if (strcmp(rule->key[i].key, key) == 0) return 1;
+    return 0;
 }
 
-static bool rule_includes(const struct form_rule *rule, const struct form_rule *part) {
+static int rule_includes(const struct form_rule *rule, const struct form_rule *part) {
     for (size_t i = 0; i < part->keys; i++)
-        if (!jsonl_rule_has(rule, part->key[i].key)) return false;
-    return true;
+        if (!jsonl_rule_has(rule, part->key[i].key)) return 0;
+    return 1;
 }
 
 enum status jsonl_form_find(const struct jsonl_reader *reader, const json_t *object,

@@ -8,7 +8,6 @@
 #define TWINSTEP_DATA_JSONL_PRIVATE_H
 
 #include <jansson.h>
-#include <stdbool.h>
 
 #include "data/jsonl.h"
 
@@ -23,7 +22,7 @@ enum part_type {
 struct key_rule {
     const char *key;
     enum part_type type;
-    bool may_be_empty;
+    int may_be_empty;
 };
 
 struct form_rule {
@@ -45,7 +44,7 @@ struct jsonl_reader {
     struct datarow_table *table;
     /* the form of the first row, which all others must have; NULL before it */
     const struct form_rule *rule;
-    bool chat;       /* the rows are conversations: their values are lists of messages */
+    int chat;        /* the rows are conversations: their values are lists of messages */
     size_t capacity; /* bytes of the source, which bound the length of both pools */
     char *text;
     size_t text_used;
@@ -75,7 +74,7 @@ TWINSTEP_MUST_USE enum status jsonl_form_find(const struct jsonl_reader *reader,
 enum task jsonl_form_task(const json_t *object);
 
 /* Whether the form has the key. */
-bool jsonl_rule_has(const struct form_rule *rule, const char *key);
+int jsonl_rule_has(const struct form_rule *rule, const char *key);
 
 /* jsonl_chat.c: reads a row of conversations and renders it to ids and labels. */
 TWINSTEP_MUST_USE enum status jsonl_chat_read(struct jsonl_reader *reader,

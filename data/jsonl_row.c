@@ -151,18 +151,18 @@ static enum status part_read(struct jsonl_reader *reader, const struct form_rule
     return STATUS_OK;
 }
 
-static bool row_is_chat(const struct form_rule *rule, const json_t *object) {
+static int row_is_chat(const struct form_rule *rule, const json_t *object) {
     for (size_t i = 0; i < rule->keys; i++) {
         enum part_type type = rule->key[i].type;
         const json_t *value = json_object_get(object, rule->key[i].key);
-        if (type == PART_CHAT || (type == PART_TEXT && json_is_array(value))) return true;
+        if (type == PART_CHAT || (type == PART_TEXT && json_is_array(value))) return 1;
     }
-    return false;
+    return 0;
 }
 
 static enum status parts_read(struct jsonl_reader *reader, const struct form_rule *rule,
                               const json_t *object, struct datarow *row) {
-    const bool chat = row_is_chat(rule, object);
+    const int chat = row_is_chat(rule, object);
     if (reader->rule != NULL && chat != reader->chat)
         ROW_FAIL(reader, "a row of %s in a file whose line %zu has %s", chat ? "messages" : "text",
                  reader->table->row[0].line, chat ? "text" : "messages");
@@ -207,14 +207,14 @@ static enum status reference_read(struct jsonl_reader *reader, const json_t *obj
     return STATUS_OK;
 }
 
-static bool key_known(const struct jsonl_reader *reader, const struct form_rule *rule,
-                      const char *key) {
-    if (jsonl_rule_has(rule, key)) return true;
+static int key_known(const struct jsonl_reader *reader, const struct form_rule *rule,
+                     const char *key) {
+    if (jsonl_rule_has(rule, key)) return 1;
     for (size_t i = 0; i < 2; i++) {
-        if (rule->whole[i] != NULL && strcmp(key, rule->whole[i]) == 0) return true;
-        if (reader->options.reference && strcmp(key, jsonl_reference_keys[i]) == 0) return true;
+        if (rule->whole[i] != NULL && strcmp(key, rule->whole[i]) == 0) return 1;
+        if (reader->options.reference && strcmp(key, jsonl_reference_keys[i]) == 0) return 1;
     }
-    return false;
+    return 0;
 }
 
 static enum status extras_count(struct jsonl_reader *reader, const struct form_rule *rule,

@@ -44,7 +44,7 @@ enum status sampler_init(const struct sampler_options *options, const struct dat
     struct sampler sampler = {.options = *options, .dataset = dataset};
     size_t micros = (size_t)divide_up(options->size, options->micro);
     const uint64_t rest = dataset->samples % options->size;
-    const bool full = divide_up(rest, options->micro) == micros;
+    const int full = divide_up(rest, options->micro) == micros;
     sampler.epoch_updates = dataset->samples / options->size;
     /* A rest that leaks is an update of its own when it fills an update's window: a loop counts
      * micro-batches, not samples. */
@@ -66,7 +66,7 @@ enum status sampler_init(const struct sampler_options *options, const struct dat
 void sampler_reseed(struct sampler *sampler, uint64_t seed) {
     if (sampler->options.seed == seed) return;
     sampler->options.seed = seed;
-    sampler->cached = false;
+    sampler->cached = 0;
 }
 
 struct sampler_state sampler_seek(const struct sampler *sampler, uint64_t done) {
@@ -97,7 +97,7 @@ static enum status order_want(struct sampler *sampler, uint64_t epoch) {
         for (size_t i = 0; i < samples; i++)
             sampler->order[i] = (uint32_t)i;
     }
-    sampler->cached = true;
+    sampler->cached = 1;
     sampler->cached_epoch = epoch;
     return STATUS_OK;
 }

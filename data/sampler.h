@@ -11,7 +11,6 @@
 #ifndef TWINSTEP_DATA_SAMPLER_H
 #define TWINSTEP_DATA_SAMPLER_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,13 +26,13 @@ struct sampler_options {
     uint64_t size;  /* samples per update, pairs for DPO; 1 to SAMPLER_MAX_BATCH */
     uint64_t micro; /* samples per micro-batch, 1 to size; the last one takes what is left */
     uint64_t ranks; /* must be 1: trainings on several ranks are refused */
-    bool shuffle;   /* false: every epoch has the order of the file */
+    int shuffle;    /* false: every epoch has the order of the file */
     /* false: an epoch has floor(samples / size) updates and drops the rest, as PyTorch's drop_last
      * does; true: a smaller last update takes the rest */
-    bool keep_last;
+    int keep_last;
     /* true: the rest of an epoch runs at the start of the next epoch's first update, as a window of
      * its own; a rest with as many micro-batches as an update is an update. Not with keep_last */
-    bool leak;
+    int leak;
     /* how many ranks the loss is divided by: each has a contiguous share of size, whose labels are
      * counted; 0: none */
     uint64_t loss_ranks;
@@ -85,7 +84,7 @@ struct sampler {
     const struct dataset *dataset;
     uint64_t epoch_updates;      /* at least 1 */
     uint64_t cached_epoch;       /* the epoch whose permutation `order` holds */
-    bool cached;                 /* false: `order` holds no permutation yet */
+    int cached;                  /* false: `order` holds no permutation yet */
     uint32_t rest;               /* samples of an epoch that leak into the next; 0: none do */
     uint32_t *leaked;            /* [rest] */
     uint64_t *rank_labels;       /* [options.loss_ranks] */

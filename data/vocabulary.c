@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -26,7 +25,7 @@ struct reader {
 
 /* In GPT-2's alphabet the printing bytes of Latin-1 are themselves, and the others follow from
  * U+0100 on in their order (bytes_to_unicode of openai/gpt-2, src/encoder.py). */
-static bool prints(uint32_t byte) {
+static int prints(uint32_t byte) {
     return (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || (byte >= 174);
 }
 
@@ -61,7 +60,7 @@ static enum status id_check(const struct reader *reader, const char *name, const
 
 /* Adds a token. With `alphabet` its name is spelled in GPT-2's alphabet, else the name is its
  * text. */
-static enum status token_add(struct reader *reader, const char *name, uint32_t id, bool alphabet) {
+static enum status token_add(struct reader *reader, const char *name, uint32_t id, int alphabet) {
     struct vocabulary_token *token = &reader->out->token[id];
     char *to = reader->text + reader->used;
     size_t length = 0;
@@ -85,17 +84,17 @@ static enum status token_add(struct reader *reader, const char *name, uint32_t i
     return STATUS_OK;
 }
 
-static bool is_added(const json_t *added, const char *name) {
+static int is_added(const json_t *added, const char *name) {
     for (size_t i = 0; i < json_array_size(added); i++)
         if (strcmp(json_string_value(json_object_get(json_array_get(added, i), "content")), name) ==
             0)
-            return true;
-    return false;
+            return 1;
+    return 0;
 }
 
 /* Measures a token, or adds it where there is memory. */
 static enum status token_take(struct reader *reader, const char *name, const json_t *value,
-                              bool alphabet) {
+                              int alphabet) {
     uint32_t id = 0;
     TRY(id_check(reader, name, value, &id));
     if (reader->text != NULL) return token_add(reader, name, id, alphabet);
@@ -112,14 +111,14 @@ static enum status tokens_walk(struct reader *reader, json_t *vocab, const json_
     json_t *value;
     json_object_foreach(vocab, name, value) {
         if (reader->text != NULL && is_added(added, name)) continue;
-        TRY(token_take(reader, name, value, true));
+        TRY(token_take(reader, name, value, 1));
     }
     for (size_t i = 0; i < json_array_size(added); i++) {
         const json_t *token = json_array_get(added, i);
         name = json_string_value(json_object_get(token, "content"));
         if (name == NULL)
             FAIL(STATUS_INPUT, "%s: added_tokens[%zu]: expected \"content\"", reader->source, i);
-        TRY(token_take(reader, name, json_object_get(token, "id"), false));
+        TRY(token_take(reader, name, json_object_get(token, "id"), 0));
     }
     return STATUS_OK;
 }
@@ -130,12 +129,12 @@ static const char *type_of(const json_t *object) {
 }
 
 /* Whether the decoder is ByteLevel, or a sequence with it. */
-static bool is_byte_level(const json_t *decoder) {
+static int is_byte_level(const json_t *decoder) {
     const json_t *list = json_object_get(decoder, "decoders");
-    if (strcmp(type_of(decoder), "ByteLevel") == 0) return true;
+    if (strcmp(type_of(decoder), "ByteLevel") == 0) return 1;
     for (size_t i = 0; i < json_array_size(list); i++)
-        if (strcmp(type_of(json_array_get(list, i)), "ByteLevel") == 0) return true;
-    return false;
+        if (strcmp(type_of(json_array_get(list, i)), "ByteLevel") == 0) return 1;
+    return 0;
 }
 
 static enum status root_read(struct reader *reader, const json_t *root) {
@@ -214,7 +213,7 @@ void vocabulary_show(const struct vocabulary *vocabulary, uint32_t token, char *
     for (size_t i = 0; i < here->length; i++) {
         char shown[TOKENIZER_SHOW];
         tokenizer_show((unsigned char)here->text[i], shown);
-        const bool last = i + 1 == here->length;
+        const int last = i + 1 == here->length;
         if (used + strlen(shown) + (last ? 0 : sizeof dots - 1) >= size) {
             snprintf(out + used, size - used, "%s", dots);
             return;

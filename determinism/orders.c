@@ -14,7 +14,7 @@
 
 /* op of the draws' addresses; no kernel draws at it (511 is that of order seeds) */
 #define ORDERS_OP 510u
-#define RUN_DISTANCES_AUTO 4u /* fewest pairs: they leave Student's t 3 degrees of freedom */
+#define PAIRS_LEAST_AUTO 4u /* fewest pairs: they leave Student's t 3 degrees of freedom */
 
 static uint32_t full_mask(uint32_t factors) {
     return (1u << factors) - 1u;
@@ -34,7 +34,7 @@ static double expected_hybrids(uint32_t factors, uint32_t pairs) {
 }
 
 uint32_t orders_auto(uint32_t factors) {
-    uint32_t pairs = RUN_DISTANCES_AUTO;
+    uint32_t pairs = PAIRS_LEAST_AUTO;
     while (2 * (pairs + 1) <= ORDERS_MOST &&
            expected_hybrids(factors, pairs + 1) <= ORDERS_MIXTURES)
         pairs++;

@@ -107,7 +107,8 @@ enum status power_distance(size_t pairs, double alpha, double shift, struct powe
     return close_power(seen, trials, out);
 }
 
-/* As many trials as the work allows; each costs relabelings times pairs. */
+/* As many trials as the work allows; each costs relabelings times pairs. The least p of a test is
+ * one over the number of its different relabelings. */
 static uint64_t count_trials(size_t baseline, size_t test) {
     const double relabelings = 1.0 / statistics_labels_least(baseline, test);
     const double trials = WORK / (relabelings * (double)statistics_pair_count(baseline + test));

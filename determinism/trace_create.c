@@ -238,6 +238,7 @@ static enum status create_text(const struct hdf5_file *file, const char *path) {
     return STATUS_OK;
 }
 
+/* Path "" is the root; the missing groups of other paths are made. */
 static enum status create_attribute(const struct hdf5_file *file,
                                     const struct trace_attribute *attribute) {
     const char *path = attribute->path;

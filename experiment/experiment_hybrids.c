@@ -10,6 +10,8 @@
 #include "experiment/pair.h"
 #include "trainer/distance.h"
 
+/* Before the first update, because the baseline's run leaves states behind for the hybrids that go
+ * on from them. `bytes` is the size of the largest state. */
 enum status experiment_branches(struct experiment *e, size_t bytes) {
     const struct experiment_plan *plan = &e->plan;
     uint64_t *samples;

@@ -77,7 +77,7 @@ static double softplus_minus(double x) {
     return real_log_f64(1.0 + real_exp_f64(-x));
 }
 
-enum pairs { RUN_DISTANCES_UNKNOWN, RUN_DISTANCES_ONE, RUN_DISTANCES_SEVERAL };
+enum pairs { PAIRS_UNKNOWN, PAIRS_ONE, PAIRS_SEVERAL };
 
 /* Tells by the loss whether a row is one pair: then its loss is -ln sigmoid(margin). With several
  * pairs the loss is larger, by Jensen's inequality. */
@@ -94,17 +94,15 @@ static enum pairs pairs_by_loss(const struct doctor *doctor) {
         closed += real_abs_f64(loss->value - one) <= slack;
         above += loss->value > one + slack;
     }
-    if (rows < 5) return RUN_DISTANCES_UNKNOWN;
-    if (10 * closed >= 9 * rows) return RUN_DISTANCES_ONE;
-    return 2 * above >= rows ? RUN_DISTANCES_SEVERAL : RUN_DISTANCES_UNKNOWN;
+    if (rows < 5) return PAIRS_UNKNOWN;
+    if (10 * closed >= 9 * rows) return PAIRS_ONE;
+    return 2 * above >= rows ? PAIRS_SEVERAL : PAIRS_UNKNOWN;
 }
 
 static enum pairs pairs_per_row(const struct doctor *doctor) {
     const struct series *batch = &doctor->series[LOG_GLOBAL_BATCH];
-    if (doctor->options->pairs != 0)
-        return doctor->options->pairs == 1 ? RUN_DISTANCES_ONE : RUN_DISTANCES_SEVERAL;
-    if (batch->count > 0)
-        return batch->points[0].value > 1.0 ? RUN_DISTANCES_SEVERAL : RUN_DISTANCES_ONE;
+    if (doctor->options->pairs != 0) return doctor->options->pairs == 1 ? PAIRS_ONE : PAIRS_SEVERAL;
+    if (batch->count > 0) return batch->points[0].value > 1.0 ? PAIRS_SEVERAL : PAIRS_ONE;
     return pairs_by_loss(doctor);
 }
 
@@ -131,8 +129,8 @@ static enum status accuracy_of_means(struct doctor *doctor) {
     /* One chance in a thousand: chosen so that even a thousand healthy logs give about one. */
     if (p > 1e-3) return STATUS_OK;
     const enum pairs pairs = pairs_per_row(doctor);
-    if (pairs == RUN_DISTANCES_ONE) return STATUS_OK;
-    if (pairs == RUN_DISTANCES_UNKNOWN)
+    if (pairs == PAIRS_ONE) return STATUS_OK;
+    if (pairs == PAIRS_UNKNOWN)
         return doctor_untestable(doctor, "all accuracies are 0 or 1, which is normal for one pair "
                                          "per row: say --pairs N");
     TRY(doctor_found(doctor, "accuracy_of_means", DOCTOR_LIKELY, series->points[0].row,

@@ -41,6 +41,8 @@ void fit_search_template(struct fit_search *search, struct fit_window *out) {
     out->stride_count = 1;
 }
 
+/* Whether two findings say the same. `segments` is compared by address: of findings that have any,
+ * no two are the same. The shift follows from the model. */
 static int same_found(const struct fit_found *a, const struct fit_found *b) {
     const struct fit_numbers *x = &a->solution.numbers, *y = &b->solution.numbers;
     return a->solution.model == b->solution.model && a->segments == b->segments &&

@@ -311,6 +311,8 @@ void model_set(const struct model *model, void *memory, size_t bytes, uint32_t w
 
 #define WORD_OF_NAN 0xFFFFFFFFu /* a NaN as one f32, and as an f64 that is two of these words */
 
+/* Before a forward, where a run's options ask for it: what then reads a number that nobody wrote
+ * reads a NaN. */
 void model_poison(struct model *model) {
     model_set(model, model->buffers, model->buffer_bytes, WORD_OF_NAN);
 }

@@ -32,6 +32,7 @@ static float share(const struct sched_call *call, double counter, double from) {
     return span > 0.0f && ratio < 1.0f ? ratio : 1.0f;
 }
 
+/* A counter below 0 counts as 0, so a warm-up of 0 is never on. */
 static int warms(const struct sched_call *call, double counter) {
     return sched_clamp_counter(counter) < call->warmup;
 }

@@ -79,7 +79,8 @@ static double low_minimum(const struct sched_call *call) {
     return SCHED_VALUES(call, linear_values)->min_lr;
 }
 
-/* Every multiplier is divided by the base rate, which must therefore not be 0. */
+/* Every multiplier is divided by the base rate, which must therefore not be 0. What is negative or
+ * not finite sched_check_call has refused. */
 static enum status start_validate(const struct sched_call *call) {
     TRY(sched_check_call(call));
     if (!(call->base_lr > 0.0))

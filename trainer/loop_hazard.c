@@ -58,6 +58,7 @@ static void report_offset(struct report *report) {
              size == 1.0 ? "" : "s", ahead > 0.0 ? "ahead of" : "behind");
 }
 
+/* Start f0 is what the schedule itself gives before any update, so it is no hazard. */
 static void report_start(struct report *report) {
     const struct config *config = report->config;
     if (report->walk->seen[1].applied.update != 0) return;

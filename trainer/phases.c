@@ -63,6 +63,8 @@ static enum status phase_fetch(struct run *run) {
     return STATUS_OK;
 }
 
+/* The streams of the sites go on over all micro-batches of an update: closing one does not end it.
+ */
 static enum status add_site_digests(struct run *run) {
     const uint32_t sequences = run->batch.sequence_count;
     for (uint32_t site = 0; site < run->shape.sites; site++)

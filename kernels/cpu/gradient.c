@@ -97,7 +97,8 @@ static double square_exactly(const struct op_call *call, const struct square_arg
     return exact_wide_f64(&part[0]);
 }
 
-/* By law 9: the chunks are law 2's blocks, joined in a drawn order. */
+/* By law 9: the chunks are law 2's blocks, joined in a drawn order. In the scratch the sums of the
+ * chunks come first, and what shuffle_join needs lies behind them. */
 static double square_shuffled(const struct op_call *call, const struct square_args *args) {
     const struct shuffle shuffle = shuffle_open(call, PASS_FORWARD);
     double *const block = (double *)call->scratch;

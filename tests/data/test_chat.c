@@ -10,7 +10,6 @@
 #include <cmocka.h>
 
 #include <jansson.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -60,14 +59,14 @@ static void text_of(const struct datarow_part *ids, char out[TEXT_SIZE]) {
     out[used] = '\0';
 }
 
-static bool in_spans(const json_t *spans, size_t at) {
+static int in_spans(const json_t *spans, size_t at) {
     for (size_t i = 0; i < json_array_size(spans); i++) {
         const json_t *span = json_array_get(spans, i);
         if ((json_int_t)at >= json_integer_value(json_array_get(span, 0)) &&
             (json_int_t)at < json_integer_value(json_array_get(span, 1)))
-            return true;
+            return 1;
     }
-    return false;
+    return 0;
 }
 
 static void expect_rendered(const json_t *row) {
@@ -126,10 +125,10 @@ static enum status row_text(enum task task, enum chat chat, const char *json, ch
     }
     for (size_t side = 0; status == STATUS_OK && side < (task == TASK_DPO ? 2 : 1); side++) {
         const struct datarow_part *part = &table.row[0].part[2 * side];
-        bool before = false;
+        int before = 0;
         if (side == 1) used += (size_t)snprintf(out + used, TEXT_SIZE - used, " | ");
         for (size_t i = 0; i <= part[0].length; i++) {
-            const bool now = i < part[0].length && part[1].ids[i] != DATAROW_MASKED;
+            const int now = i < part[0].length && part[1].ids[i] != DATAROW_MASKED;
             char shown[TOKENIZER_SHOW] = "";
             if (i < part[0].length) tokenizer_show((uint32_t)part[0].ids[i], shown);
             used += (size_t)snprintf(out + used, TEXT_SIZE - used, "%s%s",

@@ -9,7 +9,6 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <stdbool.h>
 #include <string.h>
 
 #include "base/macro.h"
@@ -48,16 +47,16 @@ static enum status parse(enum task task, const char *bytes, size_t length, struc
     return jsonl_parse("fuzz.jsonl", bytes, length, &options, arena, table);
 }
 
-static bool form_of_text(enum datarow_form form) {
+static int form_of_text(enum datarow_form form) {
     return form == DATAROW_PAIR_TEXT || form == DATAROW_COMPLETION_TEXT ||
            form == DATAROW_PLAIN_TEXT;
 }
 
-static bool form_of_pairs(enum datarow_form form) {
+static int form_of_pairs(enum datarow_form form) {
     return form == DATAROW_PAIR_TEXT || form == DATAROW_PAIR_IDS || form == DATAROW_PAIR_LABELLED;
 }
 
-static void assert_part(const struct datarow_part *part, bool text, bool labels) {
+static void assert_part(const struct datarow_part *part, int text, int labels) {
     assert_int_equal(part->text != NULL, text);
     assert_int_equal(part->ids != NULL, !text);
     for (size_t i = 0; !text && i < part->length; i++) {
@@ -68,8 +67,8 @@ static void assert_part(const struct datarow_part *part, bool text, bool labels)
 
 static void assert_table(const struct datarow_table *table, enum task task) {
     static const size_t parts[] = {3, 3, 2, 1, 2, 2, 4};
-    const bool text = form_of_text(table->form);
-    const bool labelled =
+    const int text = form_of_text(table->form);
+    const int labelled =
         table->form == DATAROW_LABELLED_IDS || table->form == DATAROW_PAIR_LABELLED;
     assert_int_equal(form_of_pairs(table->form), task == TASK_DPO);
     assert_true(table->rows > 0);
@@ -98,7 +97,7 @@ static void verify_every_prefix(void **state) {
             while (content > 0 && strchr("\r\n", text[content - 1]) != NULL)
                 content--;
             char next = text[content];
-            bool whole = content > 0 && (next == '\r' || next == '\n' || next == '\0');
+            int whole = content > 0 && (next == '\r' || next == '\n' || next == '\0');
             struct arena arena = ARENA_EMPTY;
             struct datarow_table table;
             enum status status = parse(sources[s].task, text, length, &arena, &table);

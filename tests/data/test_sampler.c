@@ -50,8 +50,8 @@ static void validate_known_orders(void **state) {
                                                 .size = cases[i].samples,
                                                 .micro = 1,
                                                 .ranks = 1,
-                                                .shuffle = true,
-                                                false,
+                                                .shuffle = 1,
+                                                0,
                                                 0};
         struct sampler sampler;
         struct sampler_plan plan;
@@ -105,15 +105,14 @@ struct shape_case {
     enum task task;
     uint32_t samples;
     uint64_t size, micro;
-    bool shuffle, keep_last;
+    int shuffle, keep_last;
     uint64_t epoch_updates;
 };
 
 static const struct shape_case shapes[] = {
-    {TASK_DPO, 10, 4, 2, true, false, 2},   {TASK_DPO, 10, 4, 3, true, true, 3},
-    {TASK_SFT, 10, 5, 5, true, false, 2},   {TASK_SFT, 10, 5, 1, false, true, 2},
-    {TASK_SFT, 7, 7, 4, true, false, 1},    {TASK_DPO, 5, 8, 8, true, true, 1},
-    {TASK_SFT, 64, 6, 4, false, false, 10}, {TASK_DPO, 64, 1, 1, true, false, 64},
+    {TASK_DPO, 10, 4, 2, 1, 0, 2},  {TASK_DPO, 10, 4, 3, 1, 1, 3},  {TASK_SFT, 10, 5, 5, 1, 0, 2},
+    {TASK_SFT, 10, 5, 1, 0, 1, 2},  {TASK_SFT, 7, 7, 4, 1, 0, 1},   {TASK_DPO, 5, 8, 8, 1, 1, 1},
+    {TASK_SFT, 64, 6, 4, 0, 0, 10}, {TASK_DPO, 64, 1, 1, 1, 0, 64},
 };
 
 /* Every epoch uses each sample at most once, and all but the dropped rest; shuffled epochs differ;
@@ -126,7 +125,7 @@ static void verify_epochs(void **state) {
         struct dataset dataset;
         data_open(shape->task, shape->samples, &arena, &dataset);
         const struct sampler_options options = {
-            3, shape->size, shape->micro, 1, shape->shuffle, shape->keep_last, false, 0};
+            3, shape->size, shape->micro, 1, shape->shuffle, shape->keep_last, 0, 0};
         struct sampler sampler;
         assert_int_equal(sampler_init(&options, &dataset, &arena, &sampler), STATUS_OK);
         assert_int_equal(sampler.epoch_updates, shape->epoch_updates);
@@ -163,7 +162,7 @@ static void verify_any_order(void **state) {
     struct arena arena = ARENA_EMPTY;
     struct dataset dataset;
     data_open(TASK_DPO, 23, &arena, &dataset);
-    struct sampler_options options = {99, 4, 4, 1, true, false, false, 0};
+    struct sampler_options options = {99, 4, 4, 1, 1, 0, 0, 0};
     struct sampler walker;
     assert_int_equal(sampler_init(&options, &dataset, &arena, &walker), STATUS_OK);
     options.micro = 3;
@@ -205,8 +204,7 @@ static void verify_order_inputs(void **state) {
         uint64_t seed, size, done;
     } cases[] = {{5, 24, 0}, {6, 24, 0}, {5, 24, 1}, {5, 8, 0}};
     for (size_t i = 0; i < 4; i++) {
-        const struct sampler_options options = {cases[i].seed, cases[i].size, 1,     1,
-                                                true,          false,         false, 0};
+        const struct sampler_options options = {cases[i].seed, cases[i].size, 1, 1, 1, 0, 0, 0};
         struct sampler sampler;
         assert_int_equal(sampler_init(&options, &dataset, &arena, &sampler), STATUS_OK);
         for (uint64_t u = 0; u < 24 / cases[i].size; u++) {
@@ -272,8 +270,8 @@ static void verify_leaks(void **state) {
                                                 .size = leak->size,
                                                 .micro = leak->micro,
                                                 .ranks = 1,
-                                                .shuffle = true,
-                                                .leak = true};
+                                                .shuffle = 1,
+                                                .leak = 1};
         struct sampler sampler;
         assert_int_equal(sampler_init(&options, &dataset, &arena, &sampler), STATUS_OK);
         assert_int_equal(sampler.epoch_updates, leak->epoch_updates);
@@ -290,7 +288,7 @@ static void verify_rank_labels(void **state) {
     struct dataset dataset;
     data_open(TASK_DPO, 24, &arena, &dataset);
     const struct sampler_options options = {
-        .seed = 3, .size = 8, .micro = 8, .ranks = 1, .shuffle = true, .loss_ranks = 4};
+        .seed = 3, .size = 8, .micro = 8, .ranks = 1, .shuffle = 1, .loss_ranks = 4};
     struct sampler sampler;
     struct sampler_plan plan;
     assert_int_equal(sampler_init(&options, &dataset, &arena, &sampler), STATUS_OK);
@@ -315,25 +313,25 @@ static void validate_refused(void **state) {
         enum status status;
         const char *error;
     } cases[] = {
-        {{0, 11, 1, 1, true, false, false, 0},
+        {{0, 11, 1, 1, 1, 0, 0, 0},
          STATUS_INPUT,
          "d: batch.size is 11 samples, but the data hold 10: not one full update"},
-        {{0, 0, 1, 1, true, false, false, 0},
+        {{0, 0, 1, 1, 1, 0, 0, 0},
          STATUS_INPUT,
          "batch.size: expected 1 to 4194304 samples, got 0"},
-        {{0, 4194305, 1, 1, true, true, false, 0},
+        {{0, 4194305, 1, 1, 1, 1, 0, 0},
          STATUS_INPUT,
          "batch.size: expected 1 to 4194304 samples, got 4194305"},
-        {{0, 4, 0, 1, true, false, false, 0},
+        {{0, 4, 0, 1, 1, 0, 0, 0},
          STATUS_INPUT,
          "batch.micro: expected 1 to batch.size (4), got 0"},
-        {{0, 4, 5, 1, true, false, false, 0},
+        {{0, 4, 5, 1, 1, 0, 0, 0},
          STATUS_INPUT,
          "batch.micro: expected 1 to batch.size (4), got 5"},
-        {{0, 4, 2, 2, true, false, false, 0},
+        {{0, 4, 2, 2, 1, 0, 0, 0},
          STATUS_UNSUPPORTED,
          "parallel.ranks: this version runs 1 rank, got 2"},
-        {{0, 4, 2, 1, true, false, false, 3},
+        {{0, 4, 2, 1, 1, 0, 0, 3},
          STATUS_INPUT,
          "loss.ranks: expected a divisor of batch.size (4), got 3"},
     };
@@ -347,7 +345,7 @@ static void validate_refused(void **state) {
                          cases[i].status);
         assert_string_equal(status_text(), cases[i].error);
     }
-    const struct sampler_options options = {0, 4, 2, 1, true, false, false, 0};
+    const struct sampler_options options = {0, 4, 2, 1, 1, 0, 0, 0};
     struct sampler_plan plan;
     assert_int_equal(sampler_init(&options, &dataset, &arena, &sampler), STATUS_OK);
     assert_int_equal(sampler_plan_update(&sampler, (struct sampler_state){0, 2}, &plan),

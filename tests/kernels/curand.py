@@ -37,8 +37,7 @@ def main():
         program = pathlib.Path(folder) / "curand"
         done = subprocess.run(
             [arguments.nvcc, "-std=c++20", "-O1", "-gencode", "arch=compute_80,code=compute_80",
-             "-I", str(ROOT), str(ROOT / "tests/kernels/curand.cu"),
-             str(ROOT / "determinism/torch_rng.c"), "-o", str(program)],
+             "-I", str(ROOT), str(ROOT / "tests/kernels/curand.cu"), "-o", str(program)],
             capture_output=True, text=True)
         if "curand_kernel.h: No such file" in done.stderr:
             print("the toolkit lacks cuRAND's headers: skipped")

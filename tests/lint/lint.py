@@ -95,6 +95,10 @@ TOKENS = [
      "JSON is for data rows, logs, model files and results"),
     ("openmp", r"\bomp_\w+\s*\(|\bomp\.h\b|pragma\s+omp\b", list(LAYERS), ["kernels/*", "optim/*"],
      "threads work inside one operation only"),
+    ("flag", r"\bbool\b|\b_Bool\b|\bstdbool\.h\b", list(LAYERS) + ["tests"],
+     ["tests/kernels/ptx_words.h"],  # .pred of PTX
+     "flags are int, as the traces and the tables have them"),
+    ("increment", r"; \+\+\w+\)", list(LAYERS) + ["tests"], [], "loops count with i++"),
     ("cuda", r"\bcuda[A-Z]\w*|\bcu(blas|rand)[A-Z_]\w*", list(LAYERS), ["kernels/cuda/*"],
      "CUDA is a module"),
 ]

@@ -137,6 +137,8 @@ WORDS = [
     ("yaml", "trainer/w.c", "fy_parse(x)"), ("json", "scenarios/w.c", "json_object_get(o, k)"),
     ("json", "scenarios/w.c", "json_t *x"), ("openmp", "trainer/w.c", "omp_get_thread_num()"),
     ("openmp", "sched/w.c", "x;\n#pragma omp parallel\n"), ("cuda", "kernels/cpu/w.c", "cudaMalloc(p)"),
+    ("flag", "data/w.c", "bool x"), ("flag", "tests/base/w.c", "_Bool x"),
+    ("increment", "optim/w.c", "for (int i = 0; i < 2; ++i)"),
 ]
 for rule, file, line in WORDS:
     BREAKS.append(("tokens", file, c(f"void w(void) {{\n    {line};\n}}\n"), f"{rule}: "))

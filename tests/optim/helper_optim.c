@@ -77,7 +77,7 @@ void helper_open(struct helper_tensor *tensor, size_t count, struct helper_dtype
         tensor->tensor.master = tensor->master;
         tensor->tensor.master_dtype = (enum dtype)dtypes.master;
     }
-    for (size_t i = 0; i < count; ++i) {
+    for (size_t i = 0; i < count; i++) {
         const double stored = helper_round(0.05 * draw(seed, 1, i), dtypes.param);
         helper_set(tensor->param, dtypes.param, i, stored);
         if (dtypes.master >= 0) helper_set(tensor->master, (enum dtype)dtypes.master, i, stored);
@@ -86,7 +86,7 @@ void helper_open(struct helper_tensor *tensor, size_t count, struct helper_dtype
 
 void helper_gradient(struct helper_tensor *tensor, uint64_t seed, uint64_t t) {
     const enum dtype dtype = tensor->tensor.gradient_dtype;
-    for (size_t i = 0; i < tensor->tensor.count; ++i)
+    for (size_t i = 0; i < tensor->tensor.count; i++)
         helper_set(tensor->gradient, dtype, i, helper_round(0.01 * draw(seed, t + 2, i), dtype));
 }
 
@@ -122,7 +122,7 @@ int helper_has_isa(enum isa isa) {
 }
 
 static int same_values(const void *a, const void *b, enum dtype dtype, size_t count) {
-    for (size_t i = 0; i < count; ++i) {
+    for (size_t i = 0; i < count; i++) {
         const double x = helper_get(a, dtype, i);
         const double y = helper_get(b, dtype, i);
         if (memcmp(&x, &y, sizeof x) != 0 && !(isnan(x) && isnan(y))) return 0;
@@ -131,7 +131,7 @@ static int same_values(const void *a, const void *b, enum dtype dtype, size_t co
 }
 
 static int same_slots(const struct helper_tensor *a, const struct helper_tensor *b) {
-    for (size_t slot = 0; slot < OPTIM_SLOTS_MAX; ++slot)
+    for (size_t slot = 0; slot < OPTIM_SLOTS_MAX; slot++)
         if (!same_values(a->slot[slot], b->slot[slot], a->tensor.slot_dtype, a->tensor.count))
             return 0;
     return 1;
@@ -171,7 +171,7 @@ static void set_row(const struct key_row *row, const char *text, unsigned char *
 
 static void set_key(const struct optim_class *class_, const char *name, const char *text,
                     unsigned char *values) {
-    for (size_t k = 0; k < class_->key_count; ++k)
+    for (size_t k = 0; k < class_->key_count; k++)
         if (strcmp(class_->keys[k].path, name) == 0) {
             set_row(&class_->keys[k], text, values);
             return;
@@ -183,7 +183,7 @@ const struct optim_class *helper_values(const char *name, const char *const *key
                                         unsigned char values[HELPER_VALUES]) {
     const struct optim_class *class_ = optim_find(name);
     memset(values, 0, HELPER_VALUES);
-    for (size_t k = 0; k < class_->key_count; ++k)
+    for (size_t k = 0; k < class_->key_count; k++)
         set_row(&class_->keys[k], class_->keys[k].standard, values);
     for (size_t k = 0; k < count && keys[k] != NULL; k += 2)
         set_key(class_, keys[k], keys[k + 1], values);

@@ -52,7 +52,7 @@ static const struct published_case {
 
 static void validate_published_bits(void **state) {
     (void)state;
-    for (size_t i = 0; i < COUNT_OF(published_cases); ++i) {
+    for (size_t i = 0; i < COUNT_OF(published_cases); i++) {
         const struct published_case *c = &published_cases[i];
         run_published(c->lr, DTYPE_F32, c->t);
         const uint32_t bits = real_bits_f32((float)helper_get(one.param, DTYPE_F32, 0));
@@ -63,7 +63,7 @@ static void validate_published_bits(void **state) {
 
 static void validate_published_f64(void **state) {
     (void)state;
-    for (size_t i = 0; i < COUNT_OF(published_cases); ++i) {
+    for (size_t i = 0; i < COUNT_OF(published_cases); i++) {
         const struct published_case *c = &published_cases[i];
         if (c->reference == 0.0) continue;
         run_published(c->lr, DTYPE_F64, c->t);
@@ -128,7 +128,7 @@ enum { CHECKED = 700, STEPS = 12 };
 static struct plain plain[CHECKED];
 
 static void plain_open(const struct dtype_case *c, const struct optim_group *group) {
-    for (size_t i = 0; i < CHECKED; ++i) {
+    for (size_t i = 0; i < CHECKED; i++) {
         const double p = helper_get(one.param, c->dtypes.param, i);
         const enum dtype working =
             c->dtypes.master >= 0 ? (enum dtype)c->dtypes.master : c->dtypes.param;
@@ -143,7 +143,7 @@ static int same(double a, double b) {
 }
 
 static void check_against_plain(const struct dtype_case *c) {
-    for (size_t i = 0; i < CHECKED; ++i) {
+    for (size_t i = 0; i < CHECKED; i++) {
         const struct plain *e = &plain[i];
         const void *working = c->dtypes.master >= 0 ? one.master : one.param;
         const double p = helper_get(working, e->working, i);
@@ -159,7 +159,7 @@ static void check_against_plain(const struct dtype_case *c) {
 
 static void corroborate_every_dtype(void **state) {
     (void)state;
-    for (size_t c = 0; c < COUNT_OF(dtype_cases); ++c) {
+    for (size_t c = 0; c < COUNT_OF(dtype_cases); c++) {
         const struct dtype_case *d = &dtype_cases[c];
         const struct optim_group group = {d->lr, 0.1};
         uint64_t t = 0;
@@ -169,7 +169,7 @@ static void corroborate_every_dtype(void **state) {
         while (t < STEPS) {
             helper_gradient(&one, 5, t);
             assert_int_equal(optim_find("adamw")->step(&call), STATUS_OK);
-            for (size_t i = 0; i < CHECKED; ++i)
+            for (size_t i = 0; i < CHECKED; i++)
                 plain_step(&plain[i], helper_get(one.gradient, d->dtypes.gradient, i), t);
             check_against_plain(d);
         }
@@ -193,9 +193,9 @@ static void run_steps(struct helper_tensor *tensor, struct helper_dtypes dtypes,
 static void verify_threads_and_instruction_sets(void **state) {
     (void)state;
     static const int threads[] = {1, 2, 3, 7};
-    for (size_t c = 0; c < COUNT_OF(dtype_cases); ++c) {
+    for (size_t c = 0; c < COUNT_OF(dtype_cases); c++) {
         run_steps(&one, dtype_cases[c].dtypes, 1, ISA_BASE);
-        for (int isa = ISA_BASE; isa < ISA_COUNT; ++isa) {
+        for (int isa = ISA_BASE; isa < ISA_COUNT; isa++) {
             if (!helper_has_isa((enum isa)isa)) continue;
             const int count = threads[(c + (size_t)isa) % COUNT_OF(threads)];
             run_steps(&two, dtype_cases[c].dtypes, count, (enum isa)isa);
@@ -226,7 +226,7 @@ static void verify_groups(void **state) {
     assert_int_equal(optim_find("adamw")->step(&call), STATUS_OK);
     assert_int_equal(t, 1);
     static struct helper_tensor alone;
-    for (int which = 0; which < 2; ++which) {
+    for (int which = 0; which < 2; which++) {
         t = 0;
         helper_open(&alone, which == 0 ? 9000 : 777, f32, which == 0 ? 3 : 4);
         helper_gradient(&alone, which == 0 ? 5 : 6, 0);
@@ -246,12 +246,12 @@ static void verify_every_element_is_stepped_once(void **state) {
     uint64_t t = 0;
     run_steps(&one, f32, 2, ISA_BASE);
     helper_open(&two, HELPER_COUNT, f32, 23);
-    for (size_t i = 0; i + 1 < COUNT_OF(cuts); ++i) {
+    for (size_t i = 0; i + 1 < COUNT_OF(cuts); i++) {
         parts[i] = two.tensor;
         parts[i].count = cuts[i + 1] - cuts[i];
         parts[i].param = (float *)(void *)two.param + cuts[i];
         parts[i].gradient = (float *)(void *)two.gradient + cuts[i];
-        for (int s = 0; s < 2; ++s)
+        for (int s = 0; s < 2; s++)
             parts[i].slots[s] = (float *)(void *)two.slot[s] + cuts[i];
     }
     const struct optim_call call = helper_call(parts, COUNT_OF(cuts) - 1, &group, 1, &t, &usual);
@@ -267,7 +267,7 @@ static void verify_every_element_is_stepped_once(void **state) {
 static void validate_lost_updates(void **state) {
     (void)state;
     const struct optim_group group = {5e-7, 0.0};
-    for (int masters = 0; masters < 2; ++masters) {
+    for (int masters = 0; masters < 2; masters++) {
         const struct helper_dtypes dtypes = {DTYPE_BF16, DTYPE_BF16,
                                              masters ? DTYPE_F32 : DTYPE_BF16,
                                              masters ? (int)DTYPE_F32 : -1};
@@ -278,7 +278,7 @@ static void validate_lost_updates(void **state) {
         const struct optim_call call = helper_call(&one.tensor, 1, &group, 1, &t, &usual);
         assert_int_equal(optim_find("adamw")->step(&call), STATUS_OK);
         size_t moved = 0;
-        for (size_t i = 0; i < 5000; ++i) {
+        for (size_t i = 0; i < 5000; i++) {
             const double old = helper_get(one.before, DTYPE_F32, i);
             const double now = helper_get(masters ? one.master : one.param, DTYPE_F32, i);
             if (!masters && fabs(old) > 2.45e-4) assert_true(now == old);
@@ -292,13 +292,13 @@ static void validate_grad_scale(void **state) {
     (void)state;
     const struct helper_dtypes f32 = {DTYPE_F32, DTYPE_F32, DTYPE_F32, -1};
     const struct optim_group group = {1e-3, 0.1};
-    for (int scaled = 0; scaled < 2; ++scaled) {
+    for (int scaled = 0; scaled < 2; scaled++) {
         struct helper_tensor *tensor = scaled ? &two : &one;
         uint64_t t = 0;
         helper_open(tensor, 1000, f32, 3);
         helper_gradient(tensor, 5, 0);
         if (scaled)
-            for (size_t i = 0; i < 1000; ++i)
+            for (size_t i = 0; i < 1000; i++)
                 helper_set(tensor->gradient, DTYPE_F32, i,
                            1024.0 * helper_get(tensor->gradient, DTYPE_F32, i));
         struct optim_call call = helper_call(&tensor->tensor, 1, &group, 1, &t, &usual);
@@ -324,7 +324,7 @@ static double recovered_lr(double lr, double decay, struct helper_dtypes dtypes,
     const enum dtype working = dtypes.master >= 0 ? (enum dtype)dtypes.master : dtypes.param;
     double product = 0.0;
     double square = 0.0;
-    for (size_t i = 0; i < 4000; ++i) {
+    for (size_t i = 0; i < 4000; i++) {
         const double moved = helper_get(one.before, working, i) -
                              helper_get(dtypes.master >= 0 ? one.master : one.param, working, i);
         product += moved * direction[i];
@@ -349,7 +349,7 @@ static const struct readback_case {
 
 static void validate_direction(void **state) {
     (void)state;
-    for (size_t i = 0; i < COUNT_OF(readback_cases); ++i)
+    for (size_t i = 0; i < COUNT_OF(readback_cases); i++)
         for (uint64_t steps = 1; steps < 10; steps += 4) {
             const struct readback_case *c = &readback_cases[i];
             const double lr = recovered_lr(c->lr, c->decay, c->dtypes, steps);
@@ -427,12 +427,12 @@ static void validate_values(void **state) {
 static void validate_registry(void **state) {
     (void)state;
     size_t count = 0;
-    for (; optim_classes()[count] != NULL; ++count) {
+    for (; optim_classes()[count] != NULL; count++) {
         const struct optim_class *class_ = optim_classes()[count];
         assert_ptr_equal(optim_find(class_->name), class_);
         assert_true(class_->size == sizeof *class_ && class_->values_size <= 256);
         assert_true(class_->slot_count <= OPTIM_SLOTS_MAX);
-        for (size_t k = 0; k < class_->key_count; ++k)
+        for (size_t k = 0; k < class_->key_count; k++)
             assert_true(class_->keys[k].offset + class_->keys[k].size <= class_->values_size);
     }
     assert_int_equal(count, 5);

@@ -24,7 +24,7 @@ static _Alignas(64) unsigned char scratch[SCRATCH];
 static const size_t counts[TENSORS] = {HELPER_COUNT, 33, 4097};
 
 static void fill(enum dtype storage) {
-    for (size_t i = 0; i < TENSORS; ++i) {
+    for (size_t i = 0; i < TENSORS; i++) {
         helper_open(&buffers[i], counts[i], (struct helper_dtypes){storage, storage, storage, -1},
                     1);
         helper_gradient(&buffers[i], 81 + i, 0);
@@ -74,7 +74,7 @@ static const struct edge_case {
 
 static void validate_edges(void **state) {
     (void)state;
-    for (size_t i = 0; i < COUNT_OF(edge_cases); ++i) {
+    for (size_t i = 0; i < COUNT_OF(edge_cases); i++) {
         const struct edge_case *c = &edge_cases[i];
         three_four(DTYPE_F32);
         const struct clip_result result = run_base(1, c->max_norm);
@@ -110,12 +110,12 @@ static void validate_zero_and_nonfinite(void **state) {
 /* Law 2 written again: blocks of 4096, 32 lanes, joined by halving; blocks pairwise. */
 static double plain_block(const void *values, enum dtype dtype, size_t first, size_t count) {
     double lane[32] = {0};
-    for (size_t i = 0; i < count; ++i) {
+    for (size_t i = 0; i < count; i++) {
         const double x = helper_get(values, dtype, first + i);
         lane[i % 32] = fma(x, x, lane[i % 32]);
     }
     for (size_t half = 16; half > 0; half /= 2)
-        for (size_t l = 0; l < half; ++l)
+        for (size_t l = 0; l < half; l++)
             lane[l] = lane[l] + lane[l + half];
     return lane[0];
 }
@@ -127,7 +127,7 @@ static double plain_square(const void *values, enum dtype dtype, size_t count) {
         block[blocks++] =
             plain_block(values, dtype, first, count - first < 4096 ? count - first : 4096);
     while (blocks > 1) {
-        for (size_t j = 0; 2 * j < blocks; ++j)
+        for (size_t j = 0; 2 * j < blocks; j++)
             block[j] = 2 * j + 1 < blocks ? block[2 * j] + block[2 * j + 1] : block[2 * j];
         blocks = (blocks + 1) / 2;
     }
@@ -139,12 +139,12 @@ static const enum dtype storages[] = {DTYPE_F32, DTYPE_F64, DTYPE_BF16, DTYPE_F1
 static void corroborate_law_7(void **state) {
     (void)state;
     static struct helper_tensor old[TENSORS];
-    for (size_t s = 0; s < COUNT_OF(storages); ++s) {
+    for (size_t s = 0; s < COUNT_OF(storages); s++) {
         fill(storages[s]);
         memcpy(old, buffers, sizeof old);
         const struct clip_result result = run_base(TENSORS, 0.37);
         double total = 0.0;
-        for (size_t i = 0; i < TENSORS; ++i) {
+        for (size_t i = 0; i < TENSORS; i++) {
             const double square = plain_square(old[i].gradient, storages[s], counts[i]);
             assert_true(tensor_norm[i] == sqrt(square));
             total = total + square;
@@ -152,8 +152,8 @@ static void corroborate_law_7(void **state) {
         assert_true(result.norm == sqrt(total));
         assert_true(result.coefficient == (double)(float)(0.37 / (sqrt(total) + 1e-6)));
         assert_true(result.coefficient < 1.0);
-        for (size_t i = 0; i < TENSORS; ++i)
-            for (size_t k = 0; k < counts[i]; ++k) {
+        for (size_t i = 0; i < TENSORS; i++)
+            for (size_t k = 0; k < counts[i]; k++) {
                 /* bf16 and f16 times f32 is rounded to f32 first, as the product in torch is */
                 double product = helper_get(old[i].gradient, storages[s], k) * result.coefficient;
                 if (storages[s] != DTYPE_F64) product = (double)(float)product;
@@ -171,12 +171,12 @@ static const struct table_case {
 static void verify_tables_and_threads(void **state) {
     (void)state;
     static struct helper_tensor expected[TENSORS];
-    for (size_t s = 0; s < COUNT_OF(storages); ++s) {
+    for (size_t s = 0; s < COUNT_OF(storages); s++) {
         fill(storages[s]);
         const struct clip_result first = run_base(TENSORS, 0.37);
         memcpy(expected, buffers, sizeof expected);
-        for (int isa = ISA_BASE; isa < ISA_COUNT; ++isa)
-            for (size_t p = 0; p < COUNT_OF(table_cases); ++p) {
+        for (int isa = ISA_BASE; isa < ISA_COUNT; isa++)
+            for (size_t p = 0; p < COUNT_OF(table_cases); p++) {
                 if (!helper_has_isa((enum isa)isa)) continue;
                 fill(storages[s]);
                 const struct clip_result result =
@@ -184,7 +184,7 @@ static void verify_tables_and_threads(void **state) {
                         1 + (int)p, NULL, TENSORS, 0.37);
                 assert_true(result.norm == first.norm);
                 assert_true(result.coefficient == first.coefficient);
-                for (size_t i = 0; i < TENSORS; ++i)
+                for (size_t i = 0; i < TENSORS; i++)
                     if (memcmp(buffers[i].gradient, expected[i].gradient,
                                sizeof expected[i].gradient) != 0)
                         fail_msg("%s, isa %d, pair %zu, tensor %zu differs",
@@ -198,12 +198,12 @@ static void verify_tables_and_threads(void **state) {
 static void verify_shuffled_replays(void **state) {
     (void)state;
     static double long_one[300000];
-    for (size_t i = 0; i < COUNT_OF(long_one); ++i)
+    for (size_t i = 0; i < COUNT_OF(long_one); i++)
         long_one[i] = sin((double)i * 2.385);
     tensors[0] = (struct clip_tensor){long_one, COUNT_OF(long_one), DTYPE_F64, NULL};
     const double plain = run_base(1, 0.0).norm;
     size_t moved = 0;
-    for (uint64_t seed = 1; seed <= 16; ++seed) {
+    for (uint64_t seed = 1; seed <= 16; seed++) {
         const struct order order = {seed, SUM_NORM, 16, 1, 0};
         const double norm = run(ISA_BASE, DTYPE_F32, DTYPE_F32, 1, &order, 1, 0.0).norm;
         const double again = run(ISA_BASE, DTYPE_F32, DTYPE_F32, 2, &order, 1, 0.0).norm;
@@ -218,8 +218,8 @@ static size_t asked;
 
 static void count_asked(const struct squares_args *vectors, size_t count) {
     asked += count;
-    for (size_t v = 0; v < count; ++v)
-        for (size_t i = 0; i < squares_blocks(vectors[v].count); ++i)
+    for (size_t v = 0; v < count; v++)
+        for (size_t i = 0; i < squares_blocks(vectors[v].count); i++)
             vectors[v].blocks[i] = 0.0;
 }
 
@@ -230,8 +230,8 @@ static void verify_free_orders_are_not_asked(void **state) {
     struct squares_piece pieces[TENSORS];
     const struct clip_room room = {vectors, pieces, blocks};
     (void)state;
-    for (int norm = CLIP_SQUARES; norm <= CLIP_FLAT; ++norm)
-        for (int order_free = 0; order_free <= 1; ++order_free) {
+    for (int norm = CLIP_SQUARES; norm <= CLIP_FLAT; norm++)
+        for (int order_free = 0; order_free <= 1; order_free++) {
             fill(DTYPE_F32);
             const struct op_call call = {.compute = DTYPE_F32, .order_free = order_free};
             struct clip_call clip = {.call = &call,

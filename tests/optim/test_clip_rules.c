@@ -27,7 +27,7 @@ static const enum dtype storages[] = {DTYPE_F32, DTYPE_F64, DTYPE_BF16, DTYPE_F1
 static uint64_t seed = 81; /* of the gradients; more than one shows a rounding that one hides */
 
 static void fill(enum dtype storage) {
-    for (size_t i = 0; i < TENSORS; ++i) {
+    for (size_t i = 0; i < TENSORS; i++) {
         helper_open(&buffers[i], counts[i], (struct helper_dtypes){storage, storage, storage, -1},
                     1);
         helper_gradient(&buffers[i], seed + i, 0);
@@ -59,7 +59,7 @@ struct source {
 };
 
 static double term_of(const struct source *source, size_t i) {
-    for (size_t k = source->first; k < source->last; ++k) {
+    for (size_t k = source->first; k < source->last; k++) {
         if (i < counts[k]) return helper_get(tensors[k].gradient, source->dtype, i);
         i -= counts[k];
     }
@@ -73,13 +73,13 @@ static double add(double a, double b, int narrow) {
 
 static double plain_block(const struct source *source, size_t first, size_t count, int narrow) {
     double lane[32] = {0};
-    for (size_t i = 0; i < count; ++i) {
+    for (size_t i = 0; i < count; i++) {
         const double x = term_of(source, first + i);
         lane[i % 32] = narrow ? (double)fmaf((float)x, (float)x, (float)lane[i % 32])
                               : fma(x, x, lane[i % 32]);
     }
     for (size_t half = 16; half > 0; half /= 2)
-        for (size_t l = 0; l < half; ++l)
+        for (size_t l = 0; l < half; l++)
             lane[l] = add(lane[l], lane[l + half], narrow);
     return lane[0];
 }
@@ -88,13 +88,13 @@ static double plain_square(const struct source *source, int narrow) {
     double block[16] = {0};
     size_t blocks = 0;
     size_t count = 0;
-    for (size_t k = source->first; k < source->last; ++k)
+    for (size_t k = source->first; k < source->last; k++)
         count += counts[k];
     for (size_t first = 0; first < count; first += 4096)
         block[blocks++] =
             plain_block(source, first, count - first < 4096 ? count - first : 4096, narrow);
     while (blocks > 1) {
-        for (size_t j = 0; 2 * j < blocks; ++j)
+        for (size_t j = 0; 2 * j < blocks; j++)
             block[j] =
                 2 * j + 1 < blocks ? add(block[2 * j], block[2 * j + 1], narrow) : block[2 * j];
         blocks = (blocks + 1) / 2;
@@ -114,7 +114,7 @@ static double plain_norm(enum clip_norm norm, enum clip_dtype clip_dtype, enum d
     if (norm == CLIP_FLAT)
         return helper_round(
             root(plain_square(&(struct source){0, TENSORS, storage}, narrow), narrow), dtype);
-    for (size_t k = 0; k < TENSORS; ++k) {
+    for (size_t k = 0; k < TENSORS; k++) {
         const double square = plain_square(&(struct source){k, k + 1, storage}, narrow);
         const double each = helper_round(root(square, narrow), dtype);
         if (norm == CLIP_SQUARES)
@@ -128,9 +128,9 @@ static double plain_norm(enum clip_norm norm, enum clip_dtype clip_dtype, enum d
 
 static void corroborate_norms(void **state) {
     (void)state;
-    for (size_t s = 0; s < 12 * COUNT_OF(storages); ++s)
-        for (int norm = CLIP_SQUARES; norm <= CLIP_FLAT; ++norm)
-            for (int dtype = CLIP_F64; dtype <= CLIP_GRADIENT; ++dtype) {
+    for (size_t s = 0; s < 12 * COUNT_OF(storages); s++)
+        for (int norm = CLIP_SQUARES; norm <= CLIP_FLAT; norm++)
+            for (int dtype = CLIP_F64; dtype <= CLIP_GRADIENT; dtype++) {
                 const enum dtype storage = storages[s % COUNT_OF(storages)];
                 struct clip_rule rule = clip_rule_torch(0.0);
                 seed = 81 + 7 * s;
@@ -138,7 +138,7 @@ static void corroborate_norms(void **state) {
                 rule.dtype = (enum clip_dtype)dtype;
                 fill(storage);
                 const double expected = plain_norm(rule.norm, rule.dtype, storage);
-                for (int isa = ISA_BASE; isa < ISA_COUNT; ++isa) {
+                for (int isa = ISA_BASE; isa < ISA_COUNT; isa++) {
                     if (!helper_has_isa((enum isa)isa)) continue;
                     const double ours = run(&rule, TENSORS, (enum isa)isa, isa).norm;
                     if (ours != expected)
@@ -152,15 +152,15 @@ static void corroborate_norms(void **state) {
 static void verify_norms_differ(void **state) {
     (void)state;
     double norms[2][3];
-    for (int narrow = 0; narrow < 2; ++narrow)
-        for (int norm = CLIP_SQUARES; norm <= CLIP_FLAT; ++norm) {
+    for (int narrow = 0; narrow < 2; narrow++)
+        for (int norm = CLIP_SQUARES; norm <= CLIP_FLAT; norm++) {
             struct clip_rule rule = clip_rule_torch(0.0);
             rule.norm = (enum clip_norm)norm;
             rule.dtype = narrow ? CLIP_GRADIENT : CLIP_F64;
             fill(DTYPE_BF16);
             norms[narrow][norm] = run(&rule, TENSORS, ISA_BASE, 1).norm;
         }
-    for (int norm = 0; norm < 3; ++norm) {
+    for (int norm = 0; norm < 3; norm++) {
         const double off = fabs(norms[1][norm] / norms[0][norm] - 1.0);
         assert_true(off > 0x1p-16 && off < 0x1p-7);
     }
@@ -219,7 +219,7 @@ static const struct coefficient_case {
 
 static void validate_coefficients(void **state) {
     (void)state;
-    for (size_t i = 0; i < COUNT_OF(coefficient_cases); ++i) {
+    for (size_t i = 0; i < COUNT_OF(coefficient_cases); i++) {
         const struct coefficient_case *c = &coefficient_cases[i];
         three_four(c->storage);
         const struct clip_result result = run(&c->rule, 1, ISA_BASE, 1);
@@ -247,8 +247,8 @@ static const struct applied_case {
 
 static void validate_when_it_is_applied(void **state) {
     (void)state;
-    for (int form = CLIP_QUOTIENT; form <= CLIP_RECIPROCAL; ++form)
-        for (size_t i = 0; i < COUNT_OF(applied_cases); ++i) {
+    for (int form = CLIP_QUOTIENT; form <= CLIP_RECIPROCAL; form++)
+        for (size_t i = 0; i < COUNT_OF(applied_cases); i++) {
             const struct applied_case *c = &applied_cases[i];
             struct clip_rule rule = clip_rule_torch(1.0);
             rule.apply = c->apply;

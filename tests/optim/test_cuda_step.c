@@ -104,7 +104,7 @@ static int open_machines(void **state) {
         if (status != STATUS_OK) return -1;
         m->arena.source = &m->backend->memory;
     }
-    for (int who = 0; who < 2; ++who)
+    for (int who = 0; who < 2; who++)
         if (arena_take(&m->arena, TENSORS, sizeof *m->tensor[who], "tensors", &m->tensor[who]) !=
             STATUS_OK)
             return -1;
@@ -137,12 +137,12 @@ static enum status wait_for_kernels(void) {
 
 /* Representable in fp8 too. */
 static void round_values(void *values, enum dtype dtype, size_t count) {
-    for (size_t i = 0; i < count; ++i)
+    for (size_t i = 0; i < count; i++)
         helper_set(values, dtype, i, dtype_round(helper_get(values, dtype, i), dtype));
 }
 
 static void open_tensors(struct helper_tensor *tensors, struct helper_dtypes dtypes) {
-    for (size_t i = 0; i < TENSORS; ++i) {
+    for (size_t i = 0; i < TENSORS; i++) {
         struct optim_tensor *const tensor = &tensors[i].tensor;
         helper_open(&tensors[i], counts[i], dtypes, 17 + i);
         tensor->group = (uint32_t)i % 2;
@@ -155,15 +155,15 @@ static void fill_gradients(struct helper_tensor *tensors, double scale, uint64_t
     static const double specials[] = {
         (double)NAN, (double)INFINITY, -(double)INFINITY, 0.0,    -0.0,
         0x1p-140,    -0x1p-126,        0x1.fffffep127,    0x1p-24};
-    for (size_t i = 0; i < TENSORS; ++i) {
+    for (size_t i = 0; i < TENSORS; i++) {
         struct optim_tensor *const tensor = &tensors[i].tensor;
         const enum dtype dtype = tensor->gradient_dtype;
         const double factor = scale * (dtype_width(dtype) == 1 ? 256.0 : 1.0);
         helper_gradient(&tensors[i], 29 + i, step);
-        for (size_t k = 0; k < tensor->count; ++k)
+        for (size_t k = 0; k < tensor->count; k++)
             helper_set(tensors[i].gradient, dtype, k,
                        factor * helper_get(tensors[i].gradient, dtype, k));
-        for (size_t k = 0; step + 1 == STEPS && k < COUNT_OF(specials); ++k)
+        for (size_t k = 0; step + 1 == STEPS && k < COUNT_OF(specials); k++)
             if (k * 30 < tensor->count) helper_set(tensors[i].gradient, dtype, k * 30, specials[k]);
         round_values(tensors[i].gradient, dtype, tensor->count);
     }
@@ -189,12 +189,12 @@ static void step_on(int who, const struct variant_case *c, struct helper_dtypes 
         helper_values(c->class_name, c->keys, COUNT_OF(c->keys), values);
     assert_int_equal(class_->validate(values), STATUS_OK);
     open_tensors(tensors, dtypes);
-    for (size_t i = 0; i < TENSORS; ++i)
+    for (size_t i = 0; i < TENSORS; i++)
         handed[i] = tensors[i].tensor;
     struct optim_call call = helper_call(handed, TENSORS, groups, COUNT_OF(groups), &t, values);
     call.grad_scale = scale;
     take_tables(who, &call);
-    for (uint64_t step = 0; step < STEPS; ++step) {
+    for (uint64_t step = 0; step < STEPS; step++) {
         fill_gradients(tensors, scale, step);
         call.found_inf = step + 1 == STEPS;
         assert_int_equal(class_->step(&call), STATUS_OK);
@@ -204,12 +204,12 @@ static void step_on(int who, const struct variant_case *c, struct helper_dtypes 
 
 static void corroborate_steps(void **state) {
     (void)state;
-    for (size_t c = 0; c < COUNT_OF(cases); ++c)
-        for (size_t d = 0; d < HELPER_CASES; ++d) {
+    for (size_t c = 0; c < COUNT_OF(cases); c++)
+        for (size_t d = 0; d < HELPER_CASES; d++) {
             const double scale = (c + d) % 2 == 0 ? 1.0 : 3.0; /* no power of two: it rounds */
-            for (int who = 0; who < 2; ++who)
+            for (int who = 0; who < 2; who++)
                 step_on(who, &cases[c], helper_cases[d].dtypes, scale);
-            for (size_t i = 0; i < TENSORS; ++i)
+            for (size_t i = 0; i < TENSORS; i++)
                 if (!helper_same(&machines.tensor[0][i], &machines.tensor[1][i]))
                     fail_msg("%s %s %s, %s, tensor of %zu: other bits", cases[c].class_name,
                              cases[c].keys[0] == NULL ? "" : cases[c].keys[1],
@@ -221,7 +221,7 @@ static void corroborate_steps(void **state) {
 /* Numbers first .. last - 1 moved, no others. */
 static void moved_only(const char *what, const void *before, const void *after, size_t first,
                        size_t last, size_t count) {
-    for (size_t i = 0; i < count; ++i) {
+    for (size_t i = 0; i < count; i++) {
         const double old = helper_get(before, DTYPE_F32, i), now = helper_get(after, DTYPE_F32, i);
         if ((old == now) != (i < first || i >= last))
             fail_msg("%s: number %zu goes from %a to %a", what, i, old, now);
@@ -245,7 +245,7 @@ static void verify_ranges(void **state) {
                                            .t = 1};
     struct helper_tensor *const tensors[] = {&machines.tensor[0][2], &machines.tensor[1][2]};
     enum { FIRST = 3, LAST = 290 };
-    for (int who = 0; who < 2; ++who) {
+    for (int who = 0; who < 2; who++) {
         helper_open(tensors[who], 301, helper_cases[0].dtypes, 5);
         helper_gradient(tensors[who], 6, 0);
     }
@@ -261,7 +261,7 @@ static void verify_ranges(void **state) {
     table->loop[STEP_ADAM](&range, 1, &scalars);
     assert_int_equal(wait_for_kernels(), STATUS_OK);
     moved_only("param", tensors[0]->param, tensors[1]->param, FIRST, LAST, 301);
-    for (int slot = 0; slot < 2; ++slot)
+    for (int slot = 0; slot < 2; slot++)
         moved_only("slot", tensors[0]->slot[slot], tensors[1]->slot[slot], FIRST, LAST, 301);
 }
 
@@ -275,19 +275,19 @@ static void corroborate_many(void **state) {
     unsigned char values[HELPER_VALUES];
     const char *const keys[] = {"beta2", "0.95"};
     const struct optim_class *class_ = helper_values("adamw", keys, COUNT_OF(keys), values);
-    for (int who = 0; who < 2; ++who) {
+    for (int who = 0; who < 2; who++) {
         struct helper_tensor *const whole = &machines.tensor[who][2];
         uint64_t t = 0;
         helper_open(whole, MANY * EACH + FIRST, helper_cases[0].dtypes, 5);
         helper_gradient(whole, 6, 0);
-        for (size_t i = 0; i < MANY; ++i) {
+        for (size_t i = 0; i < MANY; i++) {
             const size_t at = FIRST + i * EACH;
             handed[i] = whole->tensor;
             handed[i].group = i % 3 == 0;
             handed[i].count = i * 7 % EACH;
             handed[i].param = (float *)(void *)whole->param + at;
             handed[i].gradient = (const float *)(const void *)whole->gradient + at;
-            for (int slot = 0; slot < 2; ++slot)
+            for (int slot = 0; slot < 2; slot++)
                 handed[i].slots[slot] = (float *)(void *)whole->slot[slot] + at;
         }
         struct optim_call call = helper_call(handed, MANY, groups, COUNT_OF(groups), &t, values);
@@ -305,7 +305,7 @@ static void verify_whole_tensors_stay(void **state) {
     unsigned char values[HELPER_VALUES];
     const struct optim_class *class_ = helper_values("adafactor", NULL, 0, values);
     const struct optim_group group = {1e-3, 0.1};
-    for (int who = 0; who < 2; ++who) {
+    for (int who = 0; who < 2; who++) {
         struct helper_tensor *const tensor = &machines.tensor[who][2];
         uint64_t t = 0;
         helper_open(tensor, 301, helper_cases[0].dtypes, 5);
@@ -330,12 +330,12 @@ static void check_norm(enum clip_norm norm, enum clip_dtype dtype, enum dtype st
                              .rule = {.eps = 1e-6, .replicas = 1, .norm = norm, .dtype = dtype},
                              .isa = ISA_BASE};
     assert_int_equal(backend_ops(ISA_BASE, DTYPE_F32, DTYPE_F32, &call.ops), STATUS_OK);
-    for (size_t i = 0; i < NORMED; ++i)
+    for (size_t i = 0; i < NORMED; i++)
         tensors[i] = (struct clip_tensor){i == 0   ? held[0].gradient
                                           : i == 4 ? held[1].gradient
                                                    : held[0].param + 5000 + 300 * i,
                                           normed(i), storage, NULL};
-    for (int who = 0; who < 2; ++who) {
+    for (int who = 0; who < 2; who++) {
         call.out_tensor_norm = each[who];
         if (who == 1)
             clip_ask(&call, tensors, machines.backend != NULL ? machines.backend->squares : SQUARES,
@@ -353,22 +353,22 @@ static void check_norm(enum clip_norm norm, enum clip_dtype dtype, enum dtype st
 static void corroborate_norms(void **state) {
     (void)state;
     static const enum dtype storages[] = {DTYPE_F32, DTYPE_F64, DTYPE_BF16};
-    for (size_t s = 0; s < COUNT_OF(storages); ++s) {
-        for (size_t i = 0; i < 2; ++i) {
+    for (size_t s = 0; s < COUNT_OF(storages); s++) {
+        for (size_t i = 0; i < 2; i++) {
             struct helper_dtypes dtypes = {storages[s], storages[s], storages[s], -1};
             helper_open(&machines.tensor[1][i], HELPER_COUNT, dtypes, 3 + i);
             helper_gradient(&machines.tensor[1][i], 7 + i, 1);
         }
-        for (size_t trial = 0; trial < 32 && storages[s] == DTYPE_F32; ++trial) {
+        for (size_t trial = 0; trial < 32 && storages[s] == DTYPE_F32; trial++) {
             /* two terms of one lane: where the first sum of the chain is fused shows */
             float *const gradient = (float *)machines.tensor[1][0].gradient;
-            for (size_t i = 0; i < normed(0); ++i)
+            for (size_t i = 0; i < normed(0); i++)
                 gradient[i] = i % 32 != 0 || i > 32 ? 0.0f : gradient[100 + i + trial];
             check_norm(CLIP_NORMS, CLIP_F32, DTYPE_F32);
             helper_gradient(&machines.tensor[1][0], 7, 1);
         }
-        for (int norm = CLIP_SQUARES; norm <= CLIP_FLAT; ++norm)
-            for (int dtype = CLIP_F64; dtype <= CLIP_GRADIENT; ++dtype)
+        for (int norm = CLIP_SQUARES; norm <= CLIP_FLAT; norm++)
+            for (int dtype = CLIP_F64; dtype <= CLIP_GRADIENT; dtype++)
                 check_norm((enum clip_norm)norm, (enum clip_dtype)dtype, storages[s]);
     }
 }

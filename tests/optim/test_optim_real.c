@@ -57,7 +57,7 @@ static void split(char *text, struct line *out) {
 
 static const char *value_of(const struct line *line, const char *key) {
     const size_t length = strlen(key);
-    for (size_t i = 0; i < line->words; ++i)
+    for (size_t i = 0; i < line->words; i++)
         if (strncmp(line->word[i], key, length) == 0 && line->word[i][length] == '=')
             return line->word[i] + length + 1;
     return NULL;
@@ -109,7 +109,7 @@ static void fill_row(const struct key_row *row, const char *text, unsigned char 
 static void fill_values(const struct line *line, const struct optim_class *class_,
                         unsigned char *values) {
     memset(values, 0, class_->values_size);
-    for (size_t i = 0; i < class_->key_count; ++i) {
+    for (size_t i = 0; i < class_->key_count; i++) {
         const char *text = value_of(line, class_->keys[i].path);
         fill_row(&class_->keys[i], text == NULL ? class_->keys[i].standard : text, values);
     }
@@ -126,10 +126,10 @@ static void open_tensor(const struct line *line, const struct optim_class *class
     one.tensor.rank = rows > 1 ? 2 : 1;
     one.tensor.shape[0] = rows > 1 ? rows : COUNT;
     one.tensor.shape[1] = rows > 1 ? COUNT / rows : 1;
-    for (uint32_t s = 0; s < class_->slot_count; ++s)
+    for (uint32_t s = 0; s < class_->slot_count; s++)
         if (optim_slot_elements(class_, values, s, one.tensor.rank, one.tensor.shape) == 0)
             one.tensor.slots[s] = NULL;
-    for (uint32_t i = 0; i < COUNT; ++i)
+    for (uint32_t i = 0; i < COUNT; i++)
         helper_set(one.param, dtype, i, draw(1, i, dtype, -27));
 }
 
@@ -142,9 +142,9 @@ static int compare(const struct line *line, const char *what, const void *ours, 
     if (text == NULL) return 0;
     const size_t count = strlen(text) / (dtype == DTYPE_F64 ? 16 : 8);
     assert_true(count > 0);
-    for (size_t i = 0; i < count; ++i)
+    for (size_t i = 0; i < count; i++)
         largest = fmax(largest, fabs(hexadecimal(text, dtype, i)));
-    for (size_t i = 0; i < count; ++i) {
+    for (size_t i = 0; i < count; i++) {
         const double theirs = hexadecimal(text, dtype, i);
         const double mine = helper_get(ours, dtype, i);
         const int same = mine == theirs || (isnan(mine) && isnan(theirs)) ||
@@ -170,8 +170,8 @@ static int run_optimizer(const struct line *line) {
     uint64_t t = 0;
     struct optim_call call = helper_call(&one.tensor, 1, &group, 1, &t, values);
     call.grad_scale = number_of(line, "scale", 1);
-    for (uint32_t step = 0; step < STEPS; ++step) {
-        for (uint32_t i = 0; i < COUNT; ++i)
+    for (uint32_t step = 0; step < STEPS; step++) {
+        for (uint32_t i = 0; i < COUNT; i++)
             helper_set(one.gradient, line->dtype, i,
                        call.grad_scale * draw(step + 2, i, line->dtype, -29));
         call.found_inf = (double)step == skip;
@@ -180,7 +180,7 @@ static int run_optimizer(const struct line *line) {
     }
     const double within = number_of(line, "within", 0);
     int misses = compare(line, "p", one.param, line->dtype, within);
-    for (size_t s = 0; s < COUNT_OF(slots); ++s)
+    for (size_t s = 0; s < COUNT_OF(slots); s++)
         misses += compare(line, slots[s], one.slot[s], one.tensor.slot_dtype, within);
     return misses;
 }
@@ -191,8 +191,8 @@ static int run_clip(const struct line *line) {
     static struct helper_tensor buffers[3];
     static _Alignas(64) unsigned char scratch[1 << 20];
     struct clip_tensor tensors[3];
-    for (uint32_t k = 0; k < 3; ++k) {
-        for (uint32_t i = 0; i < counts[k]; ++i)
+    for (uint32_t k = 0; k < 3; k++) {
+        for (uint32_t i = 0; i < counts[k]; i++)
             helper_set(buffers[k].gradient, line->dtype, i, draw(30 + k, i, line->dtype, -29));
         tensors[k] = (struct clip_tensor){buffers[k].gradient, counts[k], line->dtype, NULL};
     }

@@ -38,7 +38,7 @@ static double run_table(const struct adam_values *values, double lr, enum dtype 
     helper_open(&one, 1, (struct helper_dtypes){dtype, dtype, dtype, -1}, 1);
     helper_set(one.param, dtype, 0, 0.75);
     const struct optim_call call = helper_call(&one.tensor, 1, &group, 1, &t, values);
-    for (uint64_t step = 1; step <= steps; ++step) {
+    for (uint64_t step = 1; step <= steps; step++) {
         const int k = (int)((7 * step + 3) % 11) - 5;
         helper_set(one.gradient, dtype, 0, (double)k / 64.0);
         assert_int_equal(optim_find("adamw")->step(&call), STATUS_OK);
@@ -109,10 +109,10 @@ static const struct table_row {
 static void validate_published_bits(void **state) {
     (void)state;
     int misses = 0;
-    for (size_t i = 0; i < COUNT_OF(table); ++i) {
+    for (size_t i = 0; i < COUNT_OF(table); i++) {
         const struct adam_values values = values_of(table[i].variant, table[i].t);
-        for (size_t l = 0; l < 2; ++l)
-            for (size_t s = 0; s < 4; ++s) {
+        for (size_t l = 0; l < 2; l++)
+            for (size_t s = 0; s < 4; s++) {
                 const double p = run_table(&values, table_lr[l], DTYPE_F32, table_steps[s]);
                 const uint32_t bits = real_bits_f32((float)p);
                 if (bits == table[i].bits[l][s]) continue;
@@ -133,8 +133,8 @@ static void validate_published_f64(void **state) {
     (void)state;
     static const uint64_t steps[] = {1, 10, 100};
     const struct adam_values values = values_of(RULE_ADAM_TORCH, ADAM_T_COUNTED);
-    for (size_t l = 0; l < 2; ++l)
-        for (size_t s = 0; s < 3; ++s) {
+    for (size_t l = 0; l < 2; l++)
+        for (size_t s = 0; s < 3; s++) {
             const double p = run_table(&values, table_lr[l], DTYPE_F64, steps[s]);
             if (!(fabs(p - references[l][s]) <= 0.51e-12))
                 fail_msg("lr %g, t %u: expected %.12f, got %.12f", table_lr[l], (unsigned)steps[s],
@@ -144,9 +144,9 @@ static void validate_published_f64(void **state) {
 
 static void validate_published_deltas(void **state) {
     (void)state;
-    for (size_t i = 0; i < COUNT_OF(table); ++i) {
+    for (size_t i = 0; i < COUNT_OF(table); i++) {
         const struct adam_values values = values_of(table[i].variant, table[i].t);
-        for (size_t l = 0; l < 2; ++l) {
+        for (size_t l = 0; l < 2; l++) {
             const struct adam_values plain = values_of(RULE_ADAM_TORCH, ADAM_T_COUNTED);
             const double exact = run_table(&plain, table_lr[l], DTYPE_F64, 100);
             const double delta = run_table(&values, table_lr[l], DTYPE_F32, 100) - exact;
@@ -177,7 +177,7 @@ static const struct decay_row {
 
 static void validate_decay_rounding(void **state) {
     (void)state;
-    for (size_t i = 0; i < COUNT_OF(decay_rows); ++i) {
+    for (size_t i = 0; i < COUNT_OF(decay_rows); i++) {
         const struct decay_row *row = &decay_rows[i];
         const struct adam_values values = values_of(RULE_ADAM_TORCH, ADAM_T_COUNTED);
         const struct optim_group group = {row->lr, row->weight_decay};
@@ -205,7 +205,7 @@ static double last_move(double beta2, enum adam_t t_rule) {
     helper_open(&one, 1, (struct helper_dtypes){DTYPE_F64, DTYPE_F64, DTYPE_F64, -1}, 1);
     helper_set(one.gradient, DTYPE_F64, 0, 0.25);
     const struct optim_call call = helper_call(&one.tensor, 1, &group, 1, &t, &values);
-    for (int step = 0; step < 30000; ++step) {
+    for (int step = 0; step < 30000; step++) {
         before = helper_get(one.param, DTYPE_F64, 0);
         assert_int_equal(optim_find("adamw")->step(&call), STATUS_OK);
     }
@@ -224,7 +224,7 @@ static void validate_frozen_t(void **state) {
 /* t advanced twice: step k uses the corrections of step 2k. */
 static void validate_t_twice(void **state) {
     (void)state;
-    for (int variant = 0; variant < RULE_ADAM_COUNT; ++variant) {
+    for (int variant = 0; variant < RULE_ADAM_COUNT; variant++) {
         const struct adam_values values = values_of((enum rule_adam_variant)variant, ADAM_T_TWICE);
         const struct optim_group group = {1e-3, 0.0};
         uint64_t t = 0;

@@ -76,7 +76,7 @@ static const char *text_of(const struct variant_case *c) {
     static char text[128];
     size_t used = strlen(c->class_name);
     memcpy(text, c->class_name, used);
-    for (size_t k = 0; k < COUNT_OF(c->keys) && c->keys[k] != NULL; ++k) {
+    for (size_t k = 0; k < COUNT_OF(c->keys) && c->keys[k] != NULL; k++) {
         text[used++] = ' ';
         memcpy(text + used, c->keys[k], strlen(c->keys[k]));
         used += strlen(c->keys[k]);
@@ -113,7 +113,7 @@ static void run_case(struct helper_tensor *tensor, const struct variant_case *c,
     struct optim_call call = helper_call(&tensor->tensor, 1, &group, 1, &t, values);
     call.threads = shape.threads;
     call.isa = (int)shape.isa;
-    for (uint64_t step = 0; step < 3; ++step) {
+    for (uint64_t step = 0; step < 3; step++) {
         helper_gradient(tensor, 29, step);
         assert_int_equal(class_->step(&call), STATUS_OK);
     }
@@ -121,11 +121,11 @@ static void run_case(struct helper_tensor *tensor, const struct variant_case *c,
 
 static void verify_threads_and_instruction_sets(void **state) {
     (void)state;
-    for (size_t c = 0; c < COUNT_OF(cases); ++c)
-        for (size_t d = 0; d < HELPER_CASES_USUAL; ++d) {
+    for (size_t c = 0; c < COUNT_OF(cases); c++)
+        for (size_t d = 0; d < HELPER_CASES_USUAL; d++) {
             const size_t rows = (c + d) % 2 == 0 ? 1 : 37;
             run_case(&one, &cases[c], helper_cases[d].dtypes, (struct shape){rows, 1, ISA_BASE});
-            for (int isa = ISA_BASE; isa < ISA_COUNT; ++isa) {
+            for (int isa = ISA_BASE; isa < ISA_COUNT; isa++) {
                 if (!helper_has_isa((enum isa)isa)) continue;
                 const int threads = 1 + (int)((c + d + (size_t)isa) % 4);
                 run_case(&two, &cases[c], helper_cases[d].dtypes,
@@ -140,10 +140,10 @@ static void verify_threads_and_instruction_sets(void **state) {
 /* FNV-1a over the bits of what f32 training carries. */
 static uint64_t hash_values(uint64_t hash, const void *values, size_t count) {
     const float *x = (const float *)values;
-    for (size_t i = 0; i < count; ++i) {
+    for (size_t i = 0; i < count; i++) {
         uint32_t bits;
         memcpy(&bits, &x[i], sizeof bits);
-        for (int b = 0; b < 4; ++b) {
+        for (int b = 0; b < 4; b++) {
             hash ^= bits >> (8 * b) & 0xffu;
             hash *= 0x100000001b3u;
         }
@@ -154,11 +154,11 @@ static uint64_t hash_values(uint64_t hash, const void *values, size_t count) {
 static void validate_bits_of_every_build(void **state) {
     (void)state;
     int misses = 0;
-    for (size_t c = 0; c < COUNT_OF(cases); ++c) {
+    for (size_t c = 0; c < COUNT_OF(cases); c++) {
         uint64_t hash = 0xcbf29ce484222325u;
         run_case(&one, &cases[c], helper_cases[0].dtypes, (struct shape){37, 1, ISA_BASE});
         hash = hash_values(hash, one.param, one.tensor.count);
-        for (size_t slot = 0; slot < OPTIM_SLOTS_MAX; ++slot)
+        for (size_t slot = 0; slot < OPTIM_SLOTS_MAX; slot++)
             hash = hash_values(hash, one.slot[slot], one.tensor.count);
         if (hash == cases[c].bits) continue;
         print_message("%s: 0x%016jx\n", text_of(&cases[c]), (uintmax_t)hash);
@@ -170,8 +170,8 @@ static void validate_bits_of_every_build(void **state) {
 /* Two cases that differ in a key differ in their bits, or the key does nothing. */
 static void verify_every_case_is_its_own(void **state) {
     (void)state;
-    for (size_t a = 0; a < COUNT_OF(cases); ++a)
-        for (size_t b = 0; b < a; ++b)
+    for (size_t a = 0; a < COUNT_OF(cases); a++)
+        for (size_t b = 0; b < a; b++)
             if (cases[a].bits == cases[b].bits) {
                 print_message("equal to %s", text_of(&cases[b]));
                 fail_msg(": %s", text_of(&cases[a]));
@@ -184,7 +184,7 @@ static double read_back(const struct optim_class *class_, const struct optim_cal
     static double direction[HELPER_COUNT];
     double uu = 0, up = 0, pp = 0, ud = 0, pd = 0;
     assert_int_equal(class_->direction(call, 0, one.before, direction), STATUS_OK);
-    for (size_t i = 0; i < one.tensor.count; ++i) {
+    for (size_t i = 0; i < one.tensor.count; i++) {
         const double p = one.before[i];
         const double u = direction[i] - weight_decay * p;
         const double d = one.param[i] - p;
@@ -206,7 +206,7 @@ static void check_read_back(const struct variant_case *c, double lr, double weig
     uint64_t t = 0;
     open_matrix(&one, helper_cases[1].dtypes, rows);
     const struct optim_call call = helper_call(&one.tensor, 1, &group, 1, &t, values);
-    for (uint64_t step = 0; step < steps; ++step) {
+    for (uint64_t step = 0; step < steps; step++) {
         helper_gradient(&one, 43, step);
         helper_keep(&one);
         assert_int_equal(class_->step(&call), STATUS_OK);
@@ -224,8 +224,8 @@ static void check_read_back(const struct variant_case *c, double lr, double weig
 static void validate_read_back(void **state) {
     (void)state;
     static const double rates[] = {1e-3, 5e-7};
-    for (size_t c = 0; c < COUNT_OF(cases); ++c)
-        for (size_t l = 0; l < COUNT_OF(rates); ++l)
+    for (size_t c = 0; c < COUNT_OF(cases); c++)
+        for (size_t l = 0; l < COUNT_OF(rates); l++)
             for (uint64_t steps = 1; steps <= 9; steps += 4) {
                 check_read_back(&cases[c], rates[l], 0.0, 1, steps);
                 check_read_back(&cases[c], rates[l], decay, 37, steps);
@@ -235,18 +235,18 @@ static void validate_read_back(void **state) {
 /* Gradients 1024 times as large, divided by 1024 first: the same bits. */
 static void validate_loss_scale(void **state) {
     (void)state;
-    for (size_t c = 0; c < COUNT_OF(cases); ++c) {
+    for (size_t c = 0; c < COUNT_OF(cases); c++) {
         unsigned char values[HELPER_VALUES];
         const struct optim_class *class_ = fill_values(&cases[c], values);
         const struct optim_group group = {usual_lr, decay};
-        for (int scaled = 0; scaled < 2; ++scaled) {
+        for (int scaled = 0; scaled < 2; scaled++) {
             struct helper_tensor *tensor = scaled ? &two : &one;
             uint64_t t = 0;
             open_matrix(tensor, helper_cases[0].dtypes, 37);
             struct optim_call call = helper_call(&tensor->tensor, 1, &group, 1, &t, values);
             call.grad_scale = scaled ? 1024.0 : 1.0;
             helper_gradient(tensor, 5, 0);
-            for (size_t i = 0; i < tensor->tensor.count; ++i)
+            for (size_t i = 0; i < tensor->tensor.count; i++)
                 helper_set(tensor->gradient, DTYPE_F32, i,
                            call.grad_scale * helper_get(tensor->gradient, DTYPE_F32, i));
             assert_int_equal(class_->step(&call), STATUS_OK);
@@ -302,7 +302,7 @@ static void check_overflow(const struct overflow_case *c) {
     call.found_inf = 1;
     assert_int_equal(class_->step(&call), STATUS_OK);
     assert_int_equal(t, c->outcome == STEPS_ON ? 2 : 1);
-    for (size_t i = 0; i < ELEMENTS; ++i) {
+    for (size_t i = 0; i < ELEMENTS; i++) {
         const double p = helper_get(one.param, DTYPE_F32, i);
         const double m = helper_get(one.slot[0], DTYPE_F32, i);
         const double p_before = helper_get(two.param, DTYPE_F32, i);
@@ -317,7 +317,7 @@ static void check_overflow(const struct overflow_case *c) {
 
 static void validate_overflow(void **state) {
     (void)state;
-    for (size_t c = 0; c < COUNT_OF(overflow_cases); ++c)
+    for (size_t c = 0; c < COUNT_OF(overflow_cases); c++)
         check_overflow(&overflow_cases[c]);
 }
 
@@ -325,7 +325,7 @@ static void validate_overflow(void **state) {
  * NaN, in torch 2.15 (single tensor) as here; one that had keeps its value. */
 static void validate_capturable_at_rate_zero(void **state) {
     (void)state;
-    for (size_t c = 0; c < COUNT_OF(cases); ++c) {
+    for (size_t c = 0; c < COUNT_OF(cases); c++) {
         unsigned char values[HELPER_VALUES];
         const struct optim_class *class_ = fill_values(&cases[c], values);
         const struct optim_group group = {0.0, 0.0};
@@ -365,7 +365,7 @@ static const struct refused_case {
 
 static void validate_refusals(void **state) {
     (void)state;
-    for (size_t c = 0; c < COUNT_OF(refused_cases); ++c) {
+    for (size_t c = 0; c < COUNT_OF(refused_cases); c++) {
         const struct refused_case *r = &refused_cases[c];
         unsigned char values[HELPER_VALUES];
         const struct optim_class *class_ =
@@ -391,10 +391,10 @@ static void validate_slots(void **state) {
     };
     const uint64_t matrix[] = {5, 7};
     const uint64_t vector[] = {11, 1};
-    for (size_t i = 0; i < COUNT_OF(rows); ++i) {
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
         unsigned char values[HELPER_VALUES];
         const struct optim_class *class_ = fill_values(&rows[i].variant, values);
-        for (uint32_t s = 0; s < class_->slot_count; ++s) {
+        for (uint32_t s = 0; s < class_->slot_count; s++) {
             assert_int_equal(optim_slot_elements(class_, values, s, 2, matrix), rows[i].matrix[s]);
             assert_int_equal(optim_slot_elements(class_, values, s, 1, vector), rows[i].vector[s]);
         }

@@ -75,18 +75,18 @@ static void plain_step(const struct option_case *c, struct plain *e, double g, u
 static void corroborate_options(void **state) {
     (void)state;
     static struct plain plain[CHECKED];
-    for (size_t i = 0; i < COUNT_OF(option_cases); ++i) {
+    for (size_t i = 0; i < COUNT_OF(option_cases); i++) {
         const struct option_case *c = &option_cases[i];
         const struct optim_group group = {lr, c->decay};
         uint64_t t = 0;
         helper_open(&one, CHECKED, (struct helper_dtypes){c->param, c->param, c->slot, -1}, 51);
-        for (size_t k = 0; k < CHECKED; ++k)
+        for (size_t k = 0; k < CHECKED; k++)
             plain[k] = (struct plain){helper_get(one.param, c->param, k), 0.0};
         const struct optim_call call = helper_call(&one.tensor, 1, &group, 1, &t, &c->values);
         while (t < STEPS) {
             helper_gradient(&one, 53, t);
             assert_int_equal(optim_find("sgd")->step(&call), STATUS_OK);
-            for (size_t k = 0; k < CHECKED; ++k) {
+            for (size_t k = 0; k < CHECKED; k++) {
                 plain_step(c, &plain[k], helper_get(one.gradient, c->param, k), t);
                 const double p = helper_get(one.param, c->param, k);
                 if (p != plain[k].p || helper_get(one.slot[0], c->slot, k) != plain[k].buffer)
@@ -112,7 +112,7 @@ static void validate_by_hand(void **state) {
     helper_set(one.param, DTYPE_F32, 0, 1.0);
     helper_set(one.gradient, DTYPE_F32, 0, 0.5);
     const struct optim_call call = helper_call(&one.tensor, 1, &group, 1, &t, &values);
-    for (size_t k = 0; k < COUNT_OF(expected); ++k) {
+    for (size_t k = 0; k < COUNT_OF(expected); k++) {
         assert_int_equal(optim_find("sgd")->step(&call), STATUS_OK);
         assert_true(helper_get(one.param, DTYPE_F32, 0) == expected[k]);
     }
@@ -135,9 +135,9 @@ static void run_steps(struct helper_tensor *tensor, const struct option_case *c,
 
 static void verify_threads_and_instruction_sets(void **state) {
     (void)state;
-    for (size_t i = 0; i < COUNT_OF(option_cases); ++i) {
+    for (size_t i = 0; i < COUNT_OF(option_cases); i++) {
         run_steps(&one, &option_cases[i], 1, ISA_BASE);
-        for (int isa = ISA_BASE; isa < ISA_COUNT; ++isa) {
+        for (int isa = ISA_BASE; isa < ISA_COUNT; isa++) {
             if (!helper_has_isa((enum isa)isa)) continue;
             run_steps(&two, &option_cases[i], 2 + (int)i % 3, (enum isa)isa);
             assert_true(helper_same(&one, &two));
@@ -148,7 +148,7 @@ static void verify_threads_and_instruction_sets(void **state) {
 static void validate_direction(void **state) {
     (void)state;
     static double direction[HELPER_COUNT];
-    for (size_t i = 0; i < COUNT_OF(option_cases); ++i) {
+    for (size_t i = 0; i < COUNT_OF(option_cases); i++) {
         const struct option_case *c = &option_cases[i];
         if (c->slot == DTYPE_BF16) continue; /* the step itself is rounded to 3 digits */
         const struct optim_group group = {lr, c->decay};
@@ -163,7 +163,7 @@ static void validate_direction(void **state) {
         assert_int_equal(optim_find("sgd")->direction(&call, 0, one.before, direction), STATUS_OK);
         double product = 0.0;
         double square = 0.0;
-        for (size_t k = 0; k < 1000; ++k) {
+        for (size_t k = 0; k < 1000; k++) {
             const double moved =
                 helper_get(one.before, c->param, k) - helper_get(one.param, c->param, k);
             product += moved * direction[k];

@@ -78,8 +78,8 @@ static const struct {
 
 static void validate_warmup_rounding(void **state) {
     (void)state;
-    for (size_t i = 0; i < COUNT_OF(roundings); ++i)
-        for (size_t j = 0; j < COUNT_OF(rounders); ++j) {
+    for (size_t i = 0; i < COUNT_OF(roundings); i++)
+        for (size_t j = 0; j < COUNT_OF(rounders); j++) {
             const double columns[] = {roundings[i].ceil, roundings[i].floor, roundings[i].round,
                                       roundings[i].real};
             struct arena arena = ARENA_EMPTY;
@@ -157,7 +157,7 @@ static const struct total_case {
 
 static void validate_totals(void **state) {
     (void)state;
-    for (size_t i = 0; i < COUNT_OF(total_cases); ++i) {
+    for (size_t i = 0; i < COUNT_OF(total_cases); i++) {
         const struct total_case *c = &total_cases[i];
         struct arena arena = ARENA_EMPTY;
         struct contract_request r = request_of(c->contract, 0);
@@ -200,8 +200,8 @@ static const uint64_t skips[] = {1, 2, 7, 8, 20};
 static void each_contract(void (*check)(const struct contract_plan *plan)) {
     size_t count;
     const struct contract *list = contract_list(&count);
-    for (size_t i = 0; i < count; ++i)
-        for (int variant = 0; variant < 4; ++variant) {
+    for (size_t i = 0; i < count; i++)
+        for (int variant = 0; variant < 4; variant++) {
             struct arena arena = ARENA_EMPTY;
             struct contract_request r = request_of(list[i].name, 30);
             r.warmup = (variant & 1) != 0 ? 4.0 : 0.0;
@@ -242,7 +242,7 @@ static void verify_columns(void **state) {
 
 static void check_logged(const struct contract_plan *plan) {
     const uint64_t ahead = plan->contract->logged == CONTRACT_LOGGED_NEXT ? 1 : 0;
-    for (uint64_t k = 1; k <= plan->steps - 1; ++k)
+    for (uint64_t k = 1; k <= plan->steps - 1; k++)
         assert_true(same_bits(contract_logged(plan, k), contract_applied(plan, k + ahead)));
 }
 
@@ -257,9 +257,9 @@ static void check_skips(const struct contract_plan *plan) {
     struct contract_plan plain = *plan;
     uint64_t counted = 0;
     plain.skipped_count = 0;
-    for (uint64_t k = 1; k <= plan->steps; ++k) {
+    for (uint64_t k = 1; k <= plan->steps; k++) {
         size_t skipped = 0;
-        for (size_t i = 0; i < plan->skipped_count; ++i)
+        for (size_t i = 0; i < plan->skipped_count; i++)
             skipped |= plan->skipped[i] == k;
         const uint64_t like = plan->contract->on_skip == CONTRACT_SKIP_HOLD ? counted + 1 : k;
         assert_true(same_bits(contract_applied(plan, k), contract_applied(&plain, like)));
@@ -284,7 +284,7 @@ static void validate_open_instruct(void **state) {
     const struct contract_plan cache = plan_of(&r, &arena);
     r.contract = contract_find("hf");
     const struct contract_plan hf = plan_of(&r, &arena);
-    for (uint64_t k = 1; k <= 5; ++k) {
+    for (uint64_t k = 1; k <= 5; k++) {
         const double a = contract_applied(&dpo, k);
         const double b = contract_applied(&cache, k);
         assert_true(real_abs_f64(contract_logged(&dpo, k) - contract_logged(&cache, k)) < 1e-20);
@@ -303,7 +303,7 @@ static void validate_llmc(void **state) {
     struct contract_request r = request_of("llmc", 10);
     r.warmup = 3;
     const struct contract_plan plan = plan_of(&r, &arena);
-    for (uint64_t k = 1; k <= 10; ++k) {
+    for (uint64_t k = 1; k <= 10; k++) {
         const double lr = contract_applied(&plan, k);
         assert_true((double)(float)lr == lr);
     }
@@ -317,7 +317,7 @@ static void validate_registry(void **state) {
     size_t count;
     const struct contract *list = contract_list(&count);
     assert_true(count >= 30);
-    for (size_t i = 0; i < count; ++i) {
+    for (size_t i = 0; i < count; i++) {
         const struct contract *c = &list[i];
         assert_ptr_equal(contract_find(c->name), c);
         if (c->alias != NULL) assert_ptr_equal(contract_find(c->alias), c);
@@ -443,7 +443,7 @@ static void verify_parameters(void **state) {
     r.min_lr_ratio = real_nan_f64();
     set_value(&r, "min_lr", "0.00025");
     const struct contract_plan rate = plan_of(&r, &arena);
-    for (uint64_t k = 1; k <= 12; ++k)
+    for (uint64_t k = 1; k <= 12; k++)
         assert_true(same_bits(contract_applied(&share, k), contract_applied(&rate, k)));
     assert_true(contract_applied(&share, 12) == 0.00025);
     r = request_of("megatron", 10);
@@ -452,7 +452,7 @@ static void verify_parameters(void **state) {
     const struct contract_plan one = plan_of(&r, &arena);
     r.global_batch = 512;
     const struct contract_plan many = plan_of(&r, &arena);
-    for (uint64_t k = 1; k <= 12; ++k)
+    for (uint64_t k = 1; k <= 12; k++)
         assert_true(same_bits(contract_applied(&one, k), contract_applied(&many, k)));
     assert_true(contract_applied(&one, 7) == 1e-3 && contract_applied(&one, 8) < 1e-3);
     arena_close(&arena);

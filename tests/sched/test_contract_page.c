@@ -72,7 +72,7 @@ static void verify_contracts(void **state) {
     (void)state;
     size_t count;
     const struct contract *list = contract_list(&count);
-    for (size_t i = 0; i < count; ++i) {
+    for (size_t i = 0; i < count; i++) {
         char row[512];
         row_of(&list[i], row, sizeof row);
         require_row(row);
@@ -84,11 +84,11 @@ static void verify_contracts(void **state) {
 
 static void verify_schedules(void **state) {
     (void)state;
-    for (size_t i = 0; sched_classes()[i] != NULL; ++i) {
+    for (size_t i = 0; sched_classes()[i] != NULL; i++) {
         const struct sched_class *schedule = sched_classes()[i];
         char row[1024];
         int at = snprintf(row, sizeof row, "\n| `%s` | ", schedule->name);
-        for (size_t k = 0; k < schedule->key_count; ++k)
+        for (size_t k = 0; k < schedule->key_count; k++)
             at += snprintf(row + at, sizeof row - (size_t)at, "%s`%s` %s", k == 0 ? "" : ", ",
                            schedule->keys[k].path, schedule->keys[k].standard);
         snprintf(row + at, sizeof row - (size_t)at, "%s| %s |\n",
@@ -98,7 +98,7 @@ static void verify_schedules(void **state) {
 }
 
 static int is_schedule(const char *name) {
-    for (size_t i = 0; sched_classes()[i] != NULL; ++i)
+    for (size_t i = 0; sched_classes()[i] != NULL; i++)
         if (strcmp(sched_classes()[i]->name, name) == 0) return 1;
     return 0;
 }
@@ -109,7 +109,7 @@ static void verify_nothing_else(void **state) {
     size_t rows = 0;
     const char *end = strstr(page, "\n## Words of a contract");
     assert_non_null(end);
-    for (const char *at = page; (at = strstr(at, "\n| `")) != NULL && at < end; ++at) {
+    for (const char *at = page; (at = strstr(at, "\n| `")) != NULL && at < end; at++) {
         char name[64];
         const size_t length = strcspn(at + 4, "`");
         assert_true(length < sizeof name);

@@ -87,7 +87,7 @@ static uint64_t count_of(const char *text) {
 
 static int32_t rescaled_of(const char *text) {
     static const char *const names[] = {"default", "none", "total", "warmup", "both"};
-    for (int32_t i = 0; i < (int32_t)COUNT_OF(names); ++i)
+    for (int32_t i = 0; i < (int32_t)COUNT_OF(names); i++)
         if (strcmp(names[i], text) == 0) return i;
     fail_msg("rescaled=%s", text);
     return 0;
@@ -103,7 +103,7 @@ static int read_count(struct contract_request *r, const char *key, const char *t
         {"processes", &r->processes}, {"global_batch", &r->global_batch},
         {"tokens", &r->tokens},       {"updates_per_epoch", &r->updates_per_epoch},
     };
-    for (size_t i = 0; i < COUNT_OF(fields); ++i)
+    for (size_t i = 0; i < COUNT_OF(fields); i++)
         if (strcmp(fields[i].key, key) == 0) {
             *fields[i].field = count_of(text);
             return 1;
@@ -121,7 +121,7 @@ static int read_real(struct contract_request *r, const char *key, const char *te
         {"warmup_ratio", &r->warmup_ratio},
         {"epochs", &r->epochs},
     };
-    for (size_t i = 0; i < COUNT_OF(fields); ++i)
+    for (size_t i = 0; i < COUNT_OF(fields); i++)
         if (strcmp(fields[i].key, key) == 0) {
             *fields[i].field = real_of(text);
             return 1;
@@ -188,7 +188,7 @@ static void read_word(struct row *row, char *key, char *text) {
 static void keep_class_floor(struct contract_request *r) {
     if (strncmp(r->contract->name, "olmo-core", 9) != 0 || strcmp(r->schedule, "linear") != 0)
         return;
-    for (size_t i = 0; i < r->value_count; ++i)
+    for (size_t i = 0; i < r->value_count; i++)
         if (strcmp(r->values[i].key, "min_lr_ratio") == 0) return;
     r->min_lr_ratio = 0.1;
 }
@@ -258,7 +258,7 @@ static void check_line(struct tally *tally, struct arena *arena, const char *lin
         print_message("%s\n  %.160s\n", status_text(), line);
         return;
     }
-    for (size_t i = 0; i < row.k.count; ++i) {
+    for (size_t i = 0; i < row.k.count; i++) {
         const uint64_t k = row.k.items[i];
         check_value(tally, line, "applied", k, contract_applied(&plan, k), row.applied.items[i]);
         if (row.logged.count > 0)
@@ -294,7 +294,7 @@ static void corroborate_part(void **state) {
 
 int main(void) {
     struct CMUnitTest tests[COUNT_OF(parts)];
-    for (size_t i = 0; i < COUNT_OF(parts); ++i)
+    for (size_t i = 0; i < COUNT_OF(parts); i++)
         tests[i] = (struct CMUnitTest){.name = parts[i].file,
                                        .test_func = corroborate_part,
                                        .initial_state = (void *)(uintptr_t)&parts[i]};

@@ -310,7 +310,7 @@ static void check_cell(const struct golden *g, unsigned k, const char *cell, dou
 
 static void validate_golden_tables(void **state) {
     (void)state;
-    for (size_t i = 0; i < COUNT_OF(goldens); ++i) {
+    for (size_t i = 0; i < COUNT_OF(goldens); i++) {
         const struct golden *g = &goldens[i];
         const struct contract_request request = request_of(g);
         struct arena arena = ARENA_EMPTY;

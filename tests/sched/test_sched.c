@@ -45,11 +45,11 @@ static struct sched_call call_of(const struct sched_class *schedule, double lr, 
     assert_true(schedule->values_size <= sizeof values);
     assert_true(schedule->state_size <= sizeof state_of_schedule);
     assert_int_equal(sched_values_standard(schedule, values), STATUS_OK);
-    for (size_t i = 0; i < COUNT_OF(needed); ++i)
+    for (size_t i = 0; i < COUNT_OF(needed); i++)
         if (strcmp(schedule->name, needed[i].schedule) == 0)
             assert_int_equal(sched_values_set(schedule, values, "stages", needed[i].stages),
                              STATUS_OK);
-    for (size_t i = 0; i < count; ++i)
+    for (size_t i = 0; i < count; i++)
         if (settings[i].key != NULL && sched_row(schedule, settings[i].key) != NULL)
             assert_int_equal(sched_values_set(schedule, values, settings[i].key,
                                               number_text_f64(settings[i].value).text),
@@ -218,12 +218,12 @@ static const struct table_case {
 
 static void validate_golden_tables(void **state) {
     (void)state;
-    for (size_t i = 0; i < COUNT_OF(table_cases); ++i) {
+    for (size_t i = 0; i < COUNT_OF(table_cases); i++) {
         const struct table_case *c = &table_cases[i];
         const struct sched_class *schedule = sched_find(c->schedule);
         const struct sched_call call =
             call_of(schedule, c->lr, c->warmup, c->total, c->settings, COUNT_OF(c->settings));
-        for (size_t k = 0; k < c->count; ++k) {
+        for (size_t k = 0; k < c->count; k++) {
             char text[32];
             snprintf(text, sizeof text, "%.6g",
                      schedule->value(&call, c->first + (double)k * c->step) / c->lr);
@@ -264,11 +264,11 @@ static const struct exact_case {
 
 static void validate_linear_bits(void **state) {
     (void)state;
-    for (size_t i = 0; i < COUNT_OF(exact_cases); ++i) {
+    for (size_t i = 0; i < COUNT_OF(exact_cases); i++) {
         const struct exact_case *c = &exact_cases[i];
         const struct sched_class *schedule = sched_find(c->schedule);
         const struct sched_call call = call_of(schedule, c->lr, c->warmup, c->total, NULL, 0);
-        for (size_t k = 0; k < c->count; ++k) {
+        for (size_t k = 0; k < c->count; k++) {
             const double lr = schedule->value(&call, c->first + (double)k * c->step);
             if (real_bits_f64(lr) != real_bits_f64(c->expected[k]))
                 fail_msg("case %zu, k %zu: expected %a, got %a", i, k, c->expected[k], lr);
@@ -300,7 +300,7 @@ static void validate_cosine_bits(void **state) {
     const struct sched_class *schedule = sched_find("cosine");
     const double peak = 2.385e-5;
     const struct sched_call call = call_of(schedule, peak, 7, 31, &cycles, 1);
-    for (size_t k = 0; k < COUNT_OF(expected); ++k) {
+    for (size_t k = 0; k < COUNT_OF(expected); k++) {
         const double lr = schedule->value(&call, 5.0 * (double)k);
         if (real_bits_f64(lr) != real_bits_f64(expected[k]))
             fail_msg("s = %zu: expected %a, got %a", 5 * k, expected[k], lr);
@@ -340,7 +340,7 @@ static const struct corner_case {
 
 static void validate_corners(void **state) {
     (void)state;
-    for (size_t i = 0; i < COUNT_OF(corner_cases); ++i) {
+    for (size_t i = 0; i < COUNT_OF(corner_cases); i++) {
         const struct corner_case *c = &corner_cases[i];
         const struct sched_class *schedule = sched_find(c->schedule);
         const struct sched_call call = call_of(schedule, 1.0, c->warmup, c->total, NULL, 0);
@@ -356,7 +356,7 @@ static const char *const below_zero[] = {"olmo-core.wsd", "olmo-core.power",
                                          "torchtitan.sqrt"};
 
 static int goes_below(const struct sched_class *schedule) {
-    for (size_t i = 0; i < COUNT_OF(below_zero); ++i)
+    for (size_t i = 0; i < COUNT_OF(below_zero); i++)
         if (strcmp(schedule->name, below_zero[i]) == 0) return 1;
     return 0;
 }
@@ -366,8 +366,8 @@ static int goes_below(const struct sched_class *schedule) {
 static void verify_range(void **state) {
     (void)state;
     const struct setting floors[] = {{"min_lr_ratio", 0.0}, {"min_lr_ratio", 0.37}};
-    for (size_t s = 0; sched_classes()[s] != NULL; ++s)
-        for (size_t f = 0; f < COUNT_OF(floors); ++f) {
+    for (size_t s = 0; sched_classes()[s] != NULL; s++)
+        for (size_t f = 0; f < COUNT_OF(floors); f++) {
             const struct sched_class *schedule = sched_classes()[s];
             const struct sched_call call = call_of(schedule, 2.385e-5, 13, 97, &floors[f], 1);
             assert_int_equal(schedule->validate(&call), STATUS_OK);
@@ -458,9 +458,9 @@ static void validate_past_the_end(void **state) {
     (void)state;
     const struct setting floor = {"min_lr_ratio", 0.0};
     size_t covered = 0;
-    for (size_t s = 0; sched_classes()[s] != NULL; ++s) {
+    for (size_t s = 0; sched_classes()[s] != NULL; s++) {
         size_t cases = 0;
-        for (size_t i = 0; i < COUNT_OF(past_cases); ++i) {
+        for (size_t i = 0; i < COUNT_OF(past_cases); i++) {
             const struct past_case *c = &past_cases[i];
             const struct sched_class *schedule = sched_find(c->schedule);
             if (schedule != sched_classes()[s]) continue;
@@ -506,14 +506,14 @@ static void verify_state_only_saves_time(void **state) {
     (void)state;
     static const double counters[] = {0, 1, 2, 9, 13, 14, 40, 13, 12, 3, 2, 14, 1e6, 5, 0, 13};
     size_t recursive = 0;
-    for (size_t s = 0; sched_classes()[s] != NULL; ++s) {
+    for (size_t s = 0; sched_classes()[s] != NULL; s++) {
         const struct sched_class *schedule = sched_classes()[s];
         if (schedule->state_size == 0) continue;
         struct sched_call kept = call_of(schedule, 1e-3, 0, 10, NULL, 0);
         struct sched_call fresh = kept;
         fresh.state = NULL;
         ++recursive;
-        for (size_t i = 0; i < COUNT_OF(counters) * 2; ++i) {
+        for (size_t i = 0; i < COUNT_OF(counters) * 2; i++) {
             if (i == COUNT_OF(counters)) kept.base_lr = fresh.base_lr = 3e-4; /* other numbers */
             const double c = counters[i % COUNT_OF(counters)];
             const double a = schedule->value(&kept, c), b = schedule->value(&fresh, c);
@@ -547,8 +547,8 @@ static void verify_bad_lists(void **state) {
                                         "wsds:5:periods=1"};
     static const char *const schedules[] = {"olmo-core.composable", "torch.sequential",
                                             "olmo-core.sequential"};
-    for (size_t s = 0; s < COUNT_OF(schedules); ++s)
-        for (size_t i = 0; i < COUNT_OF(lists); ++i) {
+    for (size_t s = 0; s < COUNT_OF(schedules); s++)
+        for (size_t i = 0; i < COUNT_OF(lists); i++) {
             const struct sched_class *schedule = sched_find(schedules[s]);
             const struct sched_call call = call_of(schedule, 1e-3, 0, 100, NULL, 0);
             assert_int_equal(sched_values_set(schedule, values, "stages", lists[i]), STATUS_OK);
@@ -560,7 +560,7 @@ static void verify_bad_lists(void **state) {
         }
     const struct sched_class *wsds = sched_find("olmo-core.wsds");
     static const char *const periods[] = {"", ",", "5,", "5,x", "5,0", "-5", "nan", "1e999"};
-    for (size_t i = 0; i < COUNT_OF(periods); ++i) {
+    for (size_t i = 0; i < COUNT_OF(periods); i++) {
         const struct sched_call call = call_of(wsds, 1e-3, 0, 100, NULL, 0);
         assert_int_equal(sched_values_set(wsds, values, "periods", periods[i]), STATUS_OK);
         assert_int_equal(wsds->validate(&call), STATUS_INPUT);
@@ -588,7 +588,7 @@ static void validate_minimum(void **state) {
 static void validate_registry(void **state) {
     (void)state;
     size_t count = 0;
-    for (; sched_classes()[count] != NULL; ++count) {
+    for (; sched_classes()[count] != NULL; count++) {
         const struct sched_class *schedule = sched_classes()[count];
         assert_ptr_equal(sched_find(schedule->name), schedule);
         assert_true(schedule->size == sizeof *schedule);

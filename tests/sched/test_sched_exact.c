@@ -130,7 +130,7 @@ static const struct exact_case {
 
 static void validate_bits(void **state) {
     (void)state;
-    for (size_t i = 0; i < COUNT_OF(cases); ++i) {
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
         const struct exact_case *c = &cases[i];
         const struct sched_class *schedule = sched_find(c->schedule);
         double values[32] = {0};
@@ -141,12 +141,12 @@ static void validate_bits(void **state) {
                                         .values = values};
         assert_non_null(schedule);
         assert_int_equal(sched_values_standard(schedule, values), STATUS_OK);
-        for (size_t s = 0; s < COUNT_OF(c->settings) && c->settings[s][0] != NULL; ++s)
+        for (size_t s = 0; s < COUNT_OF(c->settings) && c->settings[s][0] != NULL; s++)
             assert_int_equal(
                 sched_values_set(schedule, values, c->settings[s][0], c->settings[s][1]),
                 STATUS_OK);
         assert_int_equal(schedule->validate(&call), STATUS_OK);
-        for (size_t k = 0; k < c->count; ++k) {
+        for (size_t k = 0; k < c->count; k++) {
             const double lr = schedule->value(&call, c->counter[k]);
             if (real_bits_f64(lr) != real_bits_f64(c->expected[k]))
                 fail_msg("%s, case %zu, counter %g: expected %a, got %a", c->schedule, i,

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 static uint8_t phase_number(const char *name, size_t length) {
-    for (uint8_t p = 0; p < PHASE_TOTAL; ++p) {
+    for (uint8_t p = 0; p < PHASE_TOTAL; p++) {
         const char *candidate = loop_phases()[p].name;
         if (strlen(candidate) == length && memcmp(candidate, name, length) == 0) return p;
     }

@@ -43,7 +43,7 @@ static void draw_micro(struct draw *draw, struct key_list *list) {
     insert(list, 0, PHASE_FETCH);
     insert(list, 1, PHASE_FORWARD);
     insert(list, 2, PHASE_BACKWARD);
-    for (size_t i = 0; i < COUNT_OF(extra); ++i)
+    for (size_t i = 0; i < COUNT_OF(extra); i++)
         if (draw_below(draw, 12) == 0) insert_anywhere(draw, list, extra[i]);
 }
 
@@ -53,16 +53,16 @@ static void draw_update(struct draw *draw, struct key_list *list) {
     *list = (struct key_list){.count = 0};
     insert(list, 0, PHASE_OPTIMIZE);
     insert_anywhere(draw, list, PHASE_LOG);
-    for (size_t i = 0; i < COUNT_OF(optional); ++i)
+    for (size_t i = 0; i < COUNT_OF(optional); i++)
         if (draw_below(draw, 8) != 0) insert_anywhere(draw, list, optional[i]);
-    for (size_t i = 0; i < COUNT_OF(optional); ++i)
+    for (size_t i = 0; i < COUNT_OF(optional); i++)
         if (draw_below(draw, 12) == 0) insert_anywhere(draw, list, optional[i]);
     if (draw_below(draw, 16) == 0) insert_anywhere(draw, list, PHASE_OPTIMIZE);
 }
 
 void helper_loop_random(uint64_t seed, struct config *config) {
     struct draw draw = {seed, 0};
-    for (int attempt = 0; attempt < ATTEMPTS; ++attempt) {
+    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
         draw_micro(&draw, &config->loop.micro);
         draw_update(&draw, &config->loop.update);
         if (loop_check(config, NULL) == STATUS_OK) return;
@@ -85,7 +85,7 @@ uint32_t helper_loop_random_equal(uint64_t seed, struct config *config) {
     struct draw draw = {seed, 0};
     const struct config start = *config;
     uint32_t made = 0;
-    for (int attempt = 0; attempt < SWAPS; ++attempt) {
+    for (int attempt = 0; attempt < SWAPS; attempt++) {
         struct key_list *list =
             draw_below(&draw, 4) == 0 ? &config->loop.micro : &config->loop.update;
         if (list->count < 2) continue;

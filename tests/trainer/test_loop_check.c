@@ -32,7 +32,7 @@ static const struct legal_case {
 
 static void validate_legal_orders(void **state) {
     (void)state;
-    for (size_t i = 0; i < COUNT_OF(legal_cases); ++i) {
+    for (size_t i = 0; i < COUNT_OF(legal_cases); i++) {
         struct config config;
         helper_loop_orders(legal_cases[i].micro, legal_cases[i].update, &config);
         if (loop_check(&config, NULL) != STATUS_OK) fail_msg("case %zu: %s", i, status_text());
@@ -75,7 +75,7 @@ static const struct illegal_case {
 
 static void validate_illegal_orders(void **state) {
     (void)state;
-    for (size_t i = 0; i < COUNT_OF(illegal_cases); ++i) {
+    for (size_t i = 0; i < COUNT_OF(illegal_cases); i++) {
         const struct illegal_case *c = &illegal_cases[i];
         struct config config;
         struct loop_fault fault = {LOOP_LISTS, 99, PHASE_TOTAL};
@@ -150,7 +150,7 @@ static void validate_counts(void **state) {
     (void)state;
     struct config config;
     helper_loop_orders("fetch count forward backward count", "optimize log count", &config);
-    for (size_t i = 0; i < COUNT_OF(micro_cases); ++i) {
+    for (size_t i = 0; i < COUNT_OF(micro_cases); i++) {
         config.batch.size = micro_cases[i].size;
         config.batch.micro = micro_cases[i].micro;
         assert_true(batch_micro_batches(&config) == micro_cases[i].expected);
@@ -188,7 +188,7 @@ static void validate_names(void **state) {
     static const char *const names[PHASE_TOTAL] = {"fetch",   "forward",  "backward", "reduce",
                                                    "unscale", "clip",     "optimize", "log",
                                                    "count",   "schedule", "zero"};
-    for (int p = 0; p < PHASE_TOTAL; ++p) {
+    for (int p = 0; p < PHASE_TOTAL; p++) {
         assert_string_equal(loop_phases()[p].name, names[p]);
         assert_int_equal(loop_phases()[p].needs & ~loop_phases()[p].reads, 0);
         assert_true(loop_phases()[p].writes != 0);

@@ -26,7 +26,7 @@ struct census {
 static int compare_signatures(const void *a, const void *b) {
     const struct loop_signature *left = (const struct loop_signature *)a;
     const struct loop_signature *right = (const struct loop_signature *)b;
-    for (int i = 0; i < 2; ++i)
+    for (int i = 0; i < 2; i++)
         if (left->word[i] != right->word[i]) return left->word[i] < right->word[i] ? -1 : 1;
     return 0;
 }
@@ -56,7 +56,7 @@ static void census_permute(struct census *census, uint32_t first) {
         census_visit(census);
         return;
     }
-    for (uint32_t i = first; i < list->count; ++i) {
+    for (uint32_t i = first; i < list->count; i++) {
         const uint8_t kept = list->item[first];
         list->item[first] = list->item[i];
         list->item[i] = kept;
@@ -71,7 +71,7 @@ static void census_run(struct census *census, const char *phases) {
     census->orders = census->legal = census->flows = 0;
     census_permute(census, 0);
     qsort(census->seen, census->legal, sizeof census->seen[0], compare_signatures);
-    for (uint32_t i = 0; i < census->legal; ++i)
+    for (uint32_t i = 0; i < census->legal; i++)
         census->flows += i == 0 || compare_signatures(&census->seen[i - 1], &census->seen[i]) != 0;
 }
 
@@ -98,7 +98,7 @@ static struct census census;
 
 static void validate_dataflow_counts(void **state) {
     (void)state;
-    for (size_t i = 0; i < COUNT_OF(census_cases); ++i) {
+    for (size_t i = 0; i < COUNT_OF(census_cases); i++) {
         const struct census_case *c = &census_cases[i];
         helper_loop_standard(&census.config);
         census.kept_before = c->before;
@@ -158,10 +158,10 @@ static const struct pair_case {
 
 static void validate_pairs(void **state) {
     (void)state;
-    for (size_t i = 0; i < COUNT_OF(pair_cases); ++i) {
+    for (size_t i = 0; i < COUNT_OF(pair_cases); i++) {
         const struct pair_case *c = &pair_cases[i];
         struct config arms[2];
-        for (int arm = 0; arm < 2; ++arm) {
+        for (int arm = 0; arm < 2; arm++) {
             helper_loop_orders(c->micro[arm], c->update[arm], &arms[arm]);
             assert_int_equal(loop_check(&arms[arm], NULL), STATUS_OK);
         }
@@ -247,14 +247,14 @@ static void verify_random_orders_are_legal(void **state) {
     struct config config;
     helper_loop_standard(&config);
     uint32_t count = 0;
-    for (uint64_t seed = 0; seed < 2000; ++seed) {
+    for (uint64_t seed = 0; seed < 2000; seed++) {
         helper_loop_random(seed, &config);
         assert_int_equal(loop_check(&config, NULL), STATUS_OK);
         loop_signature_of(&config, &census.seen[count++]);
     }
     qsort(census.seen, count, sizeof census.seen[0], compare_signatures);
     uint32_t flows = 1;
-    for (uint32_t i = 1; i < count; ++i)
+    for (uint32_t i = 1; i < count; i++)
         flows += compare_signatures(&census.seen[i - 1], &census.seen[i]) != 0;
     print_message("2000 random orders: %u dataflows\n", flows);
     assert_true(flows > 300 && flows < 2000);
@@ -267,7 +267,7 @@ static void verify_random_is_a_function_of_the_seed(void **state) {
     helper_loop_standard(&a);
     helper_loop_orders("zero fetch forward backward", "optimize log", &b);
     uint32_t differing = 0;
-    for (uint64_t seed = 0; seed < 50; ++seed) {
+    for (uint64_t seed = 0; seed < 50; seed++) {
         helper_loop_random(seed, &a);
         helper_loop_random(seed, &b);
         assert_memory_equal(&a.loop, &b.loop, sizeof a.loop);
@@ -280,7 +280,7 @@ static void verify_random_is_a_function_of_the_seed(void **state) {
 static void verify_equal_orders_are_equal_and_new(void **state) {
     (void)state;
     uint32_t moved = 0;
-    for (uint64_t seed = 0; seed < 200; ++seed) {
+    for (uint64_t seed = 0; seed < 200; seed++) {
         struct config a;
         helper_loop_standard(&a);
         if (seed > 0) helper_loop_random(seed, &a);

@@ -67,7 +67,7 @@ static void set_schedule(struct config *config, const struct word_case *c) {
 
 static void validate_words(void **state) {
     (void)state;
-    for (size_t i = 0; i < COUNT_OF(word_cases); ++i) {
+    for (size_t i = 0; i < COUNT_OF(word_cases); i++) {
         const struct word_case *c = &word_cases[i];
         struct config config;
         struct loop_words words;
@@ -91,7 +91,7 @@ struct shadow {
 };
 
 static void shadow_list(struct shadow *shadow, const struct key_list *items) {
-    for (uint32_t i = 0; i < items->count; ++i) {
+    for (uint32_t i = 0; i < items->count; i++) {
         if (items->item[i] == PHASE_COUNT_UPDATE) shadow->n++;
         if (items->item[i] == PHASE_OPTIMIZE) shadow->applied = shadow->lr;
         if (items->item[i] == PHASE_SCHEDULE)
@@ -126,7 +126,7 @@ static void expect_phrase(const char *phrase, uint64_t k, double counter) {
 
 static void verify_words_on_random_orders(void **state) {
     (void)state;
-    for (uint64_t seed = 0; seed < 2000; ++seed) {
+    for (uint64_t seed = 0; seed < 2000; seed++) {
         struct config config;
         struct loop_words words;
         helper_loop_standard(&config);
@@ -138,8 +138,8 @@ static void verify_words_on_random_orders(void **state) {
         config.batch.micro = 1;
         loop_words_of(&config, &words);
         struct shadow shadow = {&config, 0, NO_COUNTER, NO_COUNTER};
-        for (uint64_t k = 1; k <= 6; ++k) {
-            for (uint64_t m = 0; m < config.batch.size; ++m)
+        for (uint64_t k = 1; k <= 6; k++) {
+            for (uint64_t m = 0; m < config.batch.size; m++)
                 shadow_list(&shadow, &config.loop.micro);
             shadow_list(&shadow, &config.loop.update);
             expect_phrase(words.applied, k, shadow.applied);
@@ -203,14 +203,14 @@ static void check_hazards(size_t i, const struct config *config, uint32_t notes,
     const size_t count = loop_hazards(config, found);
     uint32_t seen[2] = {0, 0};
     int has_text = text == NULL;
-    for (size_t h = 0; h < count; ++h) {
+    for (size_t h = 0; h < count; h++) {
         assert_int_equal(seen[0] & BIT(found[h].kind), 0);
         assert_int_equal(seen[1] & BIT(found[h].kind), 0);
         seen[found[h].severity] |= BIT(found[h].kind);
         if (text != NULL && strstr(found[h].text, text) != NULL) has_text = 1;
     }
     if (seen[LOOP_NOTE] == notes && seen[LOOP_WARNING] == warnings && has_text) return;
-    for (size_t h = 0; h < count; ++h)
+    for (size_t h = 0; h < count; h++)
         print_message("%s: %s\n", found[h].severity == LOOP_NOTE ? "note" : "warning",
                       found[h].text);
     fail_msg("case %zu: expected notes %x and warnings %x, got %x and %x", i, notes, warnings,
@@ -219,7 +219,7 @@ static void check_hazards(size_t i, const struct config *config, uint32_t notes,
 
 static void validate_hazards(void **state) {
     (void)state;
-    for (size_t i = 0; i < COUNT_OF(hazard_cases); ++i) {
+    for (size_t i = 0; i < COUNT_OF(hazard_cases); i++) {
         const struct hazard_case *c = &hazard_cases[i];
         struct config config;
         helper_loop_orders(c->micro, c->update, &config);
@@ -303,7 +303,7 @@ static void validate_clip_off(void **state) {
 /* Every sentence is complete and fits, whatever the numbers. */
 static void verify_sentences(void **state) {
     (void)state;
-    for (uint64_t seed = 0; seed < 500; ++seed) {
+    for (uint64_t seed = 0; seed < 500; seed++) {
         struct config config;
         struct loop_hazard found[LOOP_HAZARD_KINDS];
         helper_loop_standard(&config);
@@ -316,7 +316,7 @@ static void verify_sentences(void **state) {
         config.batch.micro = 1;
         const size_t count = loop_hazards(&config, found);
         assert_true(count <= LOOP_HAZARD_KINDS);
-        for (size_t h = 0; h < count; ++h) {
+        for (size_t h = 0; h < count; h++) {
             const size_t length = strlen(found[h].text);
             assert_true(length > 20 && length < LOOP_TEXT - 1);
             assert_true(found[h].text[length - 1] != '.');
