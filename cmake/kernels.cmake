@@ -15,6 +15,15 @@ if(TWINSTEP_SANITIZE) # base/isa_objects.h
   add_compile_definitions(TWINSTEP_BASE_ONLY=1)
 endif()
 set(TWINSTEP_ISA_base "")
+if(TWINSTEP_SANITIZE) # such a build is run where it is made; without FMA each fma is a call of libm
+  include(CheckCSourceRuns)
+  check_c_source_runs("int main(void) {
+    return !(__builtin_cpu_supports(\"avx2\") && __builtin_cpu_supports(\"fma\"));
+  }" TWINSTEP_MACHINE_HAS_V3)
+  if(TWINSTEP_MACHINE_HAS_V3)
+    set(TWINSTEP_ISA_base -march=x86-64-v3)
+  endif()
+endif()
 set(TWINSTEP_ISA_v3 -march=x86-64-v3)
 set(TWINSTEP_ISA_v4 -march=x86-64-v4 -mprefer-vector-width=512)
 

@@ -138,6 +138,8 @@ static enum status expect(const struct series *series, const struct fit_known *k
     return STATUS_OK;
 }
 
+/* How many updates the logged column runs ahead of f(k-1): -1, 0 or 1 in every shipped contract, so
+ * two of them are at most two updates apart. */
 static int ahead(const struct contract *contract) {
     return contract->offset + (contract->logged == CONTRACT_LOGGED_NEXT);
 }
@@ -190,10 +192,14 @@ static enum status say_shift(const struct fit_known *known, struct arena *arena,
         out->bug = "zero_lr_first_step";
         return STATUS_OK;
     }
-    out->bug = other == NULL   ? "log_next_lr"
-               : alike == NULL ? by > 0 ? "lr_ahead_by_one" : "lag1"
-               : by > 0        ? "lr_ahead_by_one or log_next_lr"
-                               : "lag1 or log_next_lr";
+    /* log_next_lr is a log that is ahead of its training; one that is behind, because it prints the
+     * LR that was used where the expectation prints the next one, is no bug and has no name. */
+    if (by > 0)
+        out->bug = other == NULL   ? "log_next_lr"
+                   : alike == NULL ? "lr_ahead_by_one"
+                                   : "lr_ahead_by_one or log_next_lr";
+    else
+        out->bug = other == NULL ? NULL : "lag1";
     return STATUS_OK;
 }
 

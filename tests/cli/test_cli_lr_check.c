@@ -66,6 +66,17 @@ static void validate_fail(void **state) {
     json_decref(json);
 }
 
+/* A log that prints the LR that was used is behind what hf-4.50 prints: it trains alike, and
+ * log_next_lr, which is the other direction, is not its name. */
+static void validate_behind(void **state) {
+    (void)state;
+    helper_write("used.csv", used);
+    json_t *json = json_of(1, "lr check used.csv --json --expect hf-4.50" NUMBERS);
+    assert_non_null(strstr(text_of(json, "words"), "every LR is one update behind hf-4.50"));
+    assert_true(json_is_null(json_object_get(json, "bug")));
+    json_decref(json);
+}
+
 /* The trap: equal columns, other trainings. */
 static void validate_undecided(void **state) {
     (void)state;
@@ -259,6 +270,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_pass),
         cmocka_unit_test(validate_fail),
+        cmocka_unit_test(validate_behind),
         cmocka_unit_test(validate_undecided),
         cmocka_unit_test(validate_fit_lists_both),
         cmocka_unit_test(validate_errors),

@@ -24,9 +24,12 @@
 #include "kernels/cpu/gemm.h"
 #include "kernels/op.h"
 
-#ifdef TWINSTEP_BASE_ONLY /* base/isa_objects.h: there are no others */
+#ifdef TWINSTEP_BASE_ONLY /* base/isa_objects.h: the same objects in the places of all three */
+#define EACH_ISA(do_variant, carrier, accumulator)                                                 \
+    do_variant(carrier, accumulator, base) do_variant(carrier, accumulator, base)                  \
+        do_variant(carrier, accumulator, base)
 #define EACH_VARIANT(do_variant)                                                                   \
-    do_variant(f32, f32, base) do_variant(f32, f64, base) do_variant(f64, f64, base)
+    EACH_ISA(do_variant, f32, f32) EACH_ISA(do_variant, f32, f64) EACH_ISA(do_variant, f64, f64)
 #else
 #define EACH_VARIANT(do_variant)                                                                   \
     do_variant(f32, f32, base) do_variant(f32, f32, v3) do_variant(f32, f32, v4)                   \
