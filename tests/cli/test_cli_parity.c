@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: cli short
+ * labels: cli
  * parity: what A and B may be, parts, exit codes, JSON, refusals; faults planted by a key and by an
  * altered checkpoint folder. */
 #include <stdarg.h>

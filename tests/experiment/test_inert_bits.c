@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short
+ * labels: unit
  * The table of scenarios/inert.c against the trainer: a value that gets past resolution into an
  * inert key moves no bit; where the key is read, the same value does. */
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: golden short
+ * labels: golden
  * Applied LR, loss and gradient norm of every update of catalogue scenarios, as hex floats, in
  * tests/golden/curves.txt. Any compiler, optimisation level, instruction set and thread count must
  * print the same file. `test_golden_curves --print` writes it; a change needs a CHANGELOG line.
