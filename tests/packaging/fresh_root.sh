@@ -65,17 +65,17 @@ package() {
         say lintian
         lintian --allow-root --fail-on error "$folder"/packages/*.deb
     fi
-    new_root root
-    cp "$folder"/packages/*.deb "$folder/root/tmp/twinstep.deb"
+    new_root debian
+    cp "$folder"/packages/*.deb "$folder/debian/tmp/twinstep.deb"
     say 'install, with what it depends on'
-    inside root 'apt-get -q update >/dev/null'
-    inside root 'apt-get -q -y install --no-install-recommends ./twinstep.deb'
+    inside debian 'apt-get -q update >/dev/null'
+    inside debian 'apt-get -q -y install --no-install-recommends ./twinstep.deb'
     say 'run it, as a user without rights'
     for words in 'twinstep --version' 'twinstep env' 'twinstep list modes' \
         'twinstep check lr-set-before-step'; do
-        inside root "$words"
+        inside debian "$words"
     done
-    inside root 'mkdir run; chown nobody run; cd run
+    inside debian 'mkdir run; chown nobody run; cd run
         setpriv --reuid=nobody --regid=nogroup --clear-groups twinstep demo --quiet' |
         tee "$folder/demo.txt"
     mkdir "$folder/here"
@@ -83,20 +83,20 @@ package() {
     sed -n '/^lr-set/,$p' "$folder/demo.txt" | cmp - "$folder/here.txt" ||
         fail 'demo prints something else there'
     say 'pages and completion'
-    inside root 'apt-get -q -y install --no-install-recommends \
+    inside debian 'apt-get -q -y install --no-install-recommends \
         man-db bash-completion zsh >/dev/null 2>&1'
-    inside root 'man -w twinstep; man -w twinstep-lr-check; man twinstep-demo'
-    inside root 'whatis twinstep twinstep-run'
-    inside root 'bash -c "source /usr/share/bash-completion/bash_completion
+    inside debian 'man -w twinstep; man -w twinstep-lr-check; man twinstep-demo'
+    inside debian 'whatis twinstep twinstep-run'
+    inside debian 'bash -c "source /usr/share/bash-completion/bash_completion
         _completion_loader twinstep || test \$? = 124
         COMP_WORDS=(twinstep run --backend =  c) COMP_CWORD=4; _twinstep; echo \${COMPREPLY[@]}"' |
         tee "$folder/reply"
     grep -qx 'cpu cuda' "$folder/reply" || fail 'bash does not complete'
-    inside root 'zsh -f -c "autoload -Uz compinit; compinit -u -D; echo \$_comps[twinstep]"' |
+    inside debian 'zsh -f -c "autoload -Uz compinit; compinit -u -D; echo \$_comps[twinstep]"' |
         tee "$folder/reply"
     grep -qx _twinstep "$folder/reply" || fail 'zsh does not know the completion'
     say 'remove it'
-    inside root 'apt-get -q -y purge twinstep >/dev/null; ! command -v twinstep
+    inside debian 'apt-get -q -y purge twinstep >/dev/null; ! command -v twinstep
         find /usr -name "*twinstep*" | tee left; ! test -s left'
 }
 
