@@ -64,8 +64,30 @@ static void validate_other_versions(void **state) {
     refuse("optimizer.beta1: 0.9\n", "", "cannot be read back");
 }
 
+/* A line is found by its whole key; a value ends with its line, or with the text. */
+static void validate_values_of_text(void **state) {
+    static const char text[] =
+        "numerics.mode: atomic\nnumerics.mode_of: x\nnumerics.gradient: bf16";
+    size_t length = 9;
+    (void)state;
+    const char *const mode = config_text_value(text, "numerics.mode", &length);
+    assert_non_null(mode);
+    assert_int_equal(length, 6);
+    assert_memory_equal(mode, "atomic", 6);
+    assert_true(config_text_says(text, "numerics.mode", "atomic"));
+    assert_false(config_text_says(text, "numerics.mode", "atom"));
+    assert_false(config_text_says(text, "numerics.mode", "atomics"));
+    assert_true(config_text_says(text, "numerics.gradient", "bf16"));
+    assert_null(config_text_value(text, "mode", &length));
+    assert_int_equal(length, 0);
+    assert_null(config_text_value(text, "numerics.mod", &length));
+    assert_null(config_text_value(NULL, "numerics.mode", &length));
+    assert_false(config_text_says(NULL, "numerics.mode", "atomic"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_values_of_text),
         cmocka_unit_test(verify_round_trip),
         cmocka_unit_test(validate_other_versions),
     };
