@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What cublas_host.cpp loads as libcublas.so.13 and libcublasLt.so.13: every function that
- * kernels/cuda/library.cu calls, by the declarations of cuBLAS. It refuses what cuBLAS documents as
- * wrong, and multiplies column-major matrices one sum after the other. The program says which call
- * fails (fake_step) and what the heuristics answer (fake_lacks), and reads what is open (fake_live)
- * and what a product was given. */
+ * A made-up cuBLAS: cublas_host.cpp loads this file as libcublas.so.13 and libcublasLt.so.13. It
+ * has every function that kernels/cuda/library.cu calls, with the declarations of cuBLAS. It
+ * refuses what cuBLAS's manual calls wrong, and multiplies column-major matrices by adding one
+ * product after the other. The test program decides which call fails (fake_step) and what the
+ * heuristics answer (fake_lacks); it reads how many objects are open (fake_live) and what the last
+ * product was given. */
 #if __has_include(<cublas_v2.h>) && __has_include(<cublasLt.h>)
 
 #include <cublasLt.h>
@@ -20,7 +21,7 @@ extern size_t fake_workspace_bytes;
 extern int fake_compute;
 int fake_step(void);
 
-/* A descriptor, a layout, or a preference. */
+/* One object that a caller can open: a descriptor, a layout, or a preference. */
 struct thing {
     int used;
     int compute, scale, operation[2];
@@ -94,7 +95,7 @@ static cublasStatus_t stepped(void) {
     return fake_step() ? CUBLAS_STATUS_INVALID_VALUE : CUBLAS_STATUS_SUCCESS;
 }
 
-/* "Unconditionally resets the workspace". */
+/* cuBLAS's manual says of this call that it "unconditionally resets the workspace". */
 cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream) {
     (void)handle;
     fake_stream = stream;
@@ -139,7 +140,8 @@ static double number(const struct matrix *matrix, uint64_t row, uint64_t column)
                                matrix->type == CUDA_R_16F ? DTYPE_F16 : DTYPE_BF16);
 }
 
-/* The types that cuBLAS documents together; those that we have no use for are missing. */
+/* The combinations of types that cuBLAS's manual allows; those that library.cu never asks for are
+ * missing. */
 static int types_fit(int compute, int scale, int type, int sum) {
     if (compute == CUBLAS_COMPUTE_64F)
         return scale == CUDA_R_64F && type == CUDA_R_64F && sum == CUDA_R_64F;
@@ -283,7 +285,7 @@ static struct matrix matrix_of(const void *layout, const void *at, int operation
     return (struct matrix){it->type, at, it->rows, it->columns, it->line, operation == CUBLAS_OP_T};
 }
 
-/* What an algorithm keeps: what it was looked up for, and what it says of itself. */
+/* What an algorithm remembers: the product that it was looked up for, and its own attributes. */
 struct algorithm {
     uint32_t parts, scheme, alignment, tells;
     uint64_t workspace, m, n, k, lines, types;
@@ -306,9 +308,10 @@ static int is_shape(const struct algorithm *own, const struct thing *desc, const
            own->k == columns_of(a) && own->lines == lines_of(a, b, c);
 }
 
-/* fake_lacks: 0 one algorithm; 1 none; 2 "not supported"; 3 one whose state is "not supported";
- * 4 such a one, one that splits, one that reduces, then a good one; 5 two that split; 6 one that
- * does not say. */
+/* What the heuristics answer, by fake_lacks: 0 one good algorithm; 1 none; 2 the status "not
+ * supported"; 3 one algorithm whose own state is "not supported"; 4 such a one, then one that
+ * splits k, one that reduces, and a good one; 5 two that split k; 6 one that does not tell its
+ * attributes. */
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t it,
                                               cublasLtMatrixLayout_t left,
                                               cublasLtMatrixLayout_t right,
@@ -368,7 +371,8 @@ cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t *
     return CUBLAS_STATUS_SUCCESS;
 }
 
-/* By an algorithm of another shape, or one that was promised more than it is given, nothing. */
+/* The product is refused when its algorithm was looked up for another shape, or was promised more
+ * workspace than the call gives. */
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t it, const void *alpha,
                               const void *A, cublasLtMatrixLayout_t left, const void *B,
                               cublasLtMatrixLayout_t right, const void *beta, const void *C,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * kernels/cuda/library.cu on the host, with a runtime that counts and a cuBLAS (cublas_fake.c) that
- * refuses what cuBLAS would and sums in the simplest order: products are the row-major ones that
- * were asked for; whatever call fails, all that was opened is closed and a second try works; a
- * product without an algorithm is said before it is started, and each shape is looked up once.
- * cuBLAS's own sums are not looked at. */
+ * kernels/cuda/library.cu on the host, with a CUDA runtime that counts and a made-up cuBLAS
+ * (cublas_fake.c) that refuses what cuBLAS would and adds in the simplest order. Products must be
+ * the row-major ones that were asked for. Whatever call fails, all that was opened must be closed,
+ * and a second try must work. A product without an algorithm must be known before it is started,
+ * and each shape must be looked up once. cuBLAS's own sums are not tested here. */
 #include "kernels/cuda/library.cu"
 #include "kernels/cuda/short.h"
 

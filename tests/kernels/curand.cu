@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * cuRAND's device functions against ours: curand_init and curand4 at the mapping of law 10, and
- * PyTorch's loop over them against determinism/torch_rng.h. The functions are compiled for the host
- * and for the device out of the toolkit's headers.
+ * cuRAND's device functions, which we did not write, against this program's: curand_init and
+ * curand4 at the mapping of law 10, and PyTorch's loop over them against determinism/torch_rng.h.
+ * The functions come out of the toolkit's headers and are compiled for the host and for the device.
  *
- *     curand host | curand device
+ *       curand host | curand device
  *
- * Prints what was compared. Exit status: 0 equal, 1 not, 77 no device. */
+ * Prints what was compared. The exit status is 0 where all are equal, 1 where not, 77 without a
+ * device. */
 #define QUALIFIERS static __forceinline__ __host__ __device__
 #include <curand_kernel.h>
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One number at a time; slow and plain. */
+ * The laws of docs/DETERMINISM.md, computed one number at a time. Being slow and plain is the
+ * point: every line can be held against the law by eye. */
 #include "tests/kernels/helper_law.h"
 
 #include <math.h>
@@ -8,8 +9,8 @@
 #include "base/real.h"
 #include "determinism/philox.h"
 
-/* Digits after the point of a significand in [1, 2), exponent of the least normal and the largest
- * finite number. */
+/* Of each format: the digits after the point of a significand in [1, 2), the exponent of the least
+ * normal number, and the largest finite number. */
 static const struct {
     int digits;
     int least;
@@ -116,7 +117,7 @@ double law_lanes(const struct law *law, const double *a, const double *b, size_t
     return result;
 }
 
-/* The table of law 10, written out. */
+/* The address of an order's key, field by field as the table of law 10 lists them. */
 static uint64_t key_of(const struct law_tile *tile, size_t index) {
     const struct order *const order = tile->call->order;
     const uint64_t element = tile->row << 28 | tile->column << 16 | 2 * index;
@@ -143,7 +144,7 @@ void law_order(const struct law_tile *tile, size_t count, uint32_t *order) {
     }
 }
 
-/* Neighbouring outputs share a tile: the last order is kept. */
+/* Neighbouring outputs share a tile and therefore an order, so the last order drawn is kept. */
 static const uint32_t *order_once(const struct law_tile *tile, size_t count) {
     static uint32_t order[1024];
     static struct {

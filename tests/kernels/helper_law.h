@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The laws once more, one number at a time, in double: what the ops are compared with.
+ * The laws of docs/DETERMINISM.md written a second time, one number at a time and in double: the
+ * expectation that the ops are compared with.
  *
- * Numbers of either accumulator are doubles here. + - * / sqrt of two floats in double, rounded to
- * float, are the float operations (53 >= 2 * 24 + 2 bits); fma is the C library's. Roundings go by
- * the quantum, not by bits. Nothing of base/rule.h, base/sum.h or kernels/ is used. */
+ * Numbers of either accumulator are doubles here. An operation + - * / sqrt on two floats, done in
+ * double and rounded to float, is the float operation, because 53 >= 2 * 24 + 2 bits leave no
+ * double rounding; fma is the C library's. Roundings are computed from the spacing of the format's
+ * numbers, not from bits. Nothing of base/rule.h, base/sum.h or kernels/ is used, so that an error
+ * there cannot repeat itself here. */
 #ifndef TWINSTEP_TESTS_KERNELS_HELPER_LAW_H
 #define TWINSTEP_TESTS_KERNELS_HELPER_LAW_H
 
@@ -13,7 +16,7 @@
 #include "base/dtype.h"
 #include "kernels/op.h"
 
-/* The accumulator everything is computed in. */
+/* The accumulator in which everything is computed. */
 struct law {
     enum dtype compute;
     int wide; /* 1: f64, 0: f32 */
@@ -31,27 +34,30 @@ double law_fma(const struct law *law, double a, double b, double c);
 double law_exp(const struct law *law, double x);
 double law_log(const struct law *law, double x);
 
-/* Rounded to the compute dtype: law_out(op(...)). */
+/* Rounds a result to the compute dtype; callers write law_out(op(...)). */
 double law_out(const struct law *law, double x);
 
-/* Law 2 over terms x, or over products a * b where b is not NULL. */
+/* The sum of law 2 over the terms a, or over the products a * b where b is not NULL. */
 double law_lanes(const struct law *law, const double *a, const double *b, size_t n);
 
-/* Law 1: a chain from `start` over products a[i * a_step] * b[i * b_step], or over terms. */
+/* The chain of law 1, begun at `start`: over the products a[i * a_step] * b[i * b_step], or over
+ * the terms a where b is NULL. */
 double law_chain(const struct law *law, double start, const double *a, size_t a_step,
                  const double *b, size_t b_step, size_t n);
 
-/* Where law 9 draws an order. */
+/* The tile for which law 9 draws an order. */
 struct law_tile {
     const struct op_call *call;
     uint32_t pass;
     uint64_t row, column; /* tiles */
 };
 
-/* order[0 .. count-1]: the permutation, from the table of law 10 and the sorting rule of law 9. */
+/* Fills order[0 .. count-1] with the permutation that the table of law 10 and the sorting rule of
+ * law 9 give. */
 void law_order(const struct law_tile *tile, size_t count, uint32_t *order);
 
-/* Law 9: chunk chains from +0, joined from +0. */
+/* The sum of law 9: each chunk is a chain from +0, and the chunks are added in the tile's order,
+ * from +0 too. */
 double law_shuffled(const struct law *law, const struct law_tile *tile, const double *a,
                     size_t a_step, const double *b, size_t b_step, size_t n);
 

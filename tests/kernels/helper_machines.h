@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Two machines for one problem: the CPU's kernels and those of kernels/cuda/, by the shim, watched
- * (TWINSTEP_WATCHED: what the program is compiled with), or by the module that TWINSTEP_BACKEND
- * names. What a program runs on them, and how it compares, is its own.
+ * Two machines that solve one problem: the CPU's kernels, and those of kernels/cuda/. The latter
+ * run in the shim, in the shim with every access watched (programs compiled with TWINSTEP_WATCHED),
+ * or in the module that TWINSTEP_BACKEND names. What is run and how results are compared is left to
+ * the test program.
  *
- * Invariant: scratch is what each machine says for the limits, no more, and begins full of NaN. */
+ * Invariant: each machine gets exactly the scratch that it asks for under the given limits, and
+ * that scratch begins full of NaN. */
 #ifndef TWINSTEP_TESTS_KERNELS_HELPER_MACHINES_H
 #define TWINSTEP_TESTS_KERNELS_HELPER_MACHINES_H
 
@@ -21,7 +23,8 @@
 #include "tests/shim/shim.h"
 #include "tests/kernels/helper_ops.h"
 
-/* SLOW: fewer cases are enough, since each access is looked at or each fibre costs. */
+/* SLOW programs make do with fewer cases: there each access is looked at, or each fibre is
+ * expensive. */
 #if defined(TWINSTEP_WATCHED)
 #define WATCHED 1
 #define TABLE(pair) op_table_##pair##_watch
@@ -36,15 +39,16 @@
 #endif
 extern const struct op_table TABLE(f32_f32), TABLE(f32_f64), TABLE(f64_f64);
 
-/* Pairs of helper_ops.h, as bits: f32 and f64; each table once; the same, and bf16; the short
- * formats on f32 sums, too; all. */
+/* Sets of number pairs (indices of helper_ops.h, as bits): the two ends, f32 and f64; one pair for
+ * each table of ops; these and bf16; these and the short formats on f32 sums; all pairs. */
 #define RUN_DISTANCES_ENDS 0x41u
 #define RUN_DISTANCES_TABLES 0x43u
 #define RUN_DISTANCES_BF16 0x47u
 #define RUN_DISTANCES_NARROW 0x57u
 #define RUN_DISTANCES_ALL 0x7fu
 
-/* Index 0: the CPU's; 1: those of kernels/cuda/. `order` .. `splits`: for a test to point to. */
+/* Index 0 is the CPU, index 1 the machine of kernels/cuda/. The fields `order` to `splits` are
+ * storage for a test whose calls point there. */
 struct machines {
     struct bench bench;
     const struct op_table *ops[2];
@@ -56,7 +60,7 @@ struct machines {
     size_t pair;
 };
 
-/* 0: `main` must fail. */
+/* Opens what the whole program needs; where it returns 0, `main` must fail. */
 static inline int machines_ready(void) {
 #if defined(TWINSTEP_WATCHED)
     return watch_open() == STATUS_OK;
@@ -71,7 +75,8 @@ static inline void *machine_take(struct bench *bench, size_t count, size_t size)
     return piece;
 }
 
-/* The table of kernels/cuda/ for the pair; bench->call gets its scratch and one thread. */
+/* Returns the table of kernels/cuda/ for the pair. bench->call gets that table's scratch and one
+ * thread. */
 static inline const struct op_table *machine_open(struct bench *bench,
                                                   const struct op_limits *limits) {
     const struct op_table *ops = bench->law.compute == DTYPE_F64 ? &TABLE(f64_f64)
@@ -90,20 +95,21 @@ static inline const struct op_table *machine_open(struct bench *bench,
     return ops;
 }
 
-/* Fails with `what` where kernels went wrong since the last wait. */
+/* Waits, and fails the test with `what` if a kernel went wrong since the last wait. */
 static inline void machine_wait(const struct bench *bench, const char *what) {
     if ((bench->backend == NULL ? shim_error() : bench->backend->wait()) != STATUS_OK ||
         (bench->backend == NULL && library_error() != STATUS_OK))
         fail_msg("%s: %s", what, status_text());
 }
 
-/* Numbers of the compute dtype as kernels read them. */
+/* Draws numbers of the compute dtype, stored as kernels read them. */
 static inline void *machine_numbers(struct bench *bench, size_t count, double scale) {
     double *const drawn = bench_draw(bench, count, bench->law.compute, scale);
     return bench_store(bench, drawn, count, bench->carrier);
 }
 
-/* Whole numbers up to `bound` either way, whose sums are exact in every dtype. */
+/* Draws whole numbers from -bound to bound; they are so small that their sums are exact in every
+ * dtype. */
 static inline double *machine_whole(struct bench *bench, size_t count, uint32_t bound) {
     double *const numbers = bench_numbers(bench, count);
     for (size_t i = 0; i < count; i++)
@@ -111,7 +117,7 @@ static inline double *machine_whole(struct bench *bench, size_t count, uint32_t 
     return numbers;
 }
 
-/* Number i of `memory`, `size` bytes each. */
+/* Returns number i of `memory`, whose numbers have `size` bytes each. */
 static inline double machine_number(const void *memory, size_t i, size_t size) {
     return size == sizeof(float) ? (double)((const float *)memory)[i] : ((const double *)memory)[i];
 }
@@ -133,13 +139,13 @@ static inline void machines_open(struct machines *m, size_t pair, const struct o
     m->order = (struct order){.seed = SEED, .update = 6, .sample = 9};
 }
 
-/* Also where the module that is named watches. */
+/* Also true where the module that is named is the one that watches every access. */
 static inline int machines_slow(void) {
     const struct backend *const backend = bench_backend();
     return SLOW || (backend != NULL && strcmp(backend->name, "watch") == 0);
 }
 
-/* Runs `test` for the pairs of `fast`, or where that is slow for those of `slow`. */
+/* Runs `test` for the pairs of `fast`, or for those of `slow` where the machine is slow. */
 static inline void machines_pairs(const struct op_limits *limits, unsigned fast, unsigned slow,
                                   void (*test)(struct machines *m)) {
     const unsigned pairs = machines_slow() ? slow : fast;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Set-up of op tests. */
+ * Opens and closes the machines, buffers and draws that helper_ops.h declares. */
 #include "tests/kernels/helper_ops.h"
 
 #include <math.h>
@@ -68,7 +68,7 @@ static void *take(struct bench *bench, size_t count, size_t size) {
     return piece;
 }
 
-/* Filled with NaN: nothing may count on zeros. */
+/* Scratch begins full of NaN, since no op may count on zeros. */
 static void *scratch_of(struct bench *bench, size_t bytes) {
     bytes = (bytes + 63) / 64 * 64;
     if (bytes > bench->scratch_bytes) {
@@ -81,8 +81,8 @@ static void *scratch_of(struct bench *bench, size_t bytes) {
 
 extern const struct op_table op_table_f32_f32_shim, op_table_f32_f64_shim, op_table_f64_f64_shim;
 
-/* Fibres are slow under AddressSanitizer, and unknown to ThreadSanitizer: there test_cuda_ops and
- * test_shim stand for them. */
+/* Fibres are slow under AddressSanitizer and unknown to ThreadSanitizer. In those builds the shim
+ * is left out here; test_cuda_ops and test_shim still run it. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define WITHOUT_SHIM 1
 #elif defined(__has_feature)
@@ -94,7 +94,8 @@ extern const struct op_table op_table_f32_f32_shim, op_table_f32_f64_shim, op_ta
 #define WITHOUT_SHIM 0
 #endif
 
-/* The kernels of kernels/cuda/, their threads in the order of a seed. */
+/* The kernels of kernels/cuda/ in the shim, with their threads run in an order that `seed`
+ * fixes. */
 static int shim_machine(struct bench *bench, const struct op_limits *limits, uint64_t seed,
                         const struct op_table **out_ops) {
     if (WITHOUT_SHIM || cuda_refuses(&bench->call) != NULL) return 0;
@@ -107,7 +108,7 @@ static int shim_machine(struct bench *bench, const struct op_limits *limits, uin
     return 1;
 }
 
-/* What a module has, in place of the shim. */
+/* A named module takes the shim's place, with the table that it has for this pair. */
 static int module_machine(struct bench *bench, const struct op_limits *limits,
                           const struct op_table **out_ops) {
     const struct backend *const backend = bench->backend;

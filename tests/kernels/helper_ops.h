@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the tests of the ops share: number pairs, machines (instruction set x threads), drawn
- * buffers, gathered rows between poisoned ones, exact comparison.
+ * What the tests of the ops share: number pairs, machines (an instruction set with a number of
+ * threads), drawn buffers, gathered rows between poisoned ones, and exact comparison.
  *
  * A test works out its expectation once per number pair, in doubles, and compares every machine
  * with it. Draws come from Philox at the printed seed. */
@@ -30,54 +30,60 @@ struct bench {
     size_t scratch_bytes;
 };
 
-/* The module that the environment variable TWINSTEP_BACKEND names, opened: "auto" is the device's
- * (twinstep_cuda.so), else a file. NULL: none is named. Ends the program with 77 (skipped) where
- * the module or its device is missing. */
+/* Returns the module that the environment variable TWINSTEP_BACKEND names, opened: "auto" is the
+ * device's (twinstep_cuda.so), anything else a file. Returns NULL where none is named. Ends the
+ * program with 77 (skipped) where the module or its device is missing. */
 const struct backend *bench_backend(void);
 
-/* The pairs every op is tested with: f32 and the short formats on both accumulators, f64. */
+/* The number pairs with which every op is tested: f32 and the short formats on both accumulators,
+ * and f64. */
 #define BENCH_PAIRS 7
 void bench_open(struct bench *bench, size_t pair);
 void bench_close(struct bench *bench);
 
-/* Switches the call to `shuffled` for these kinds, at an address that uses every field. */
+/* Switches the call to mode `shuffled` for these kinds of sums, at an address in which every field
+ * is used. */
 void bench_shuffle(struct bench *bench, uint32_t kinds, uint32_t chunk, enum op_site site);
 
-/* The next machine of this computer: call.threads and the table. 0 when all were visited. The last
- * one is the backend, or the shim.
- * `state` starts at 0. call.scratch holds exactly what backend_scratch says for `limits`. */
+/* Goes to the next machine of this computer: sets call.threads and *out_ops. Returns 0 when all
+ * were visited. The last machine is the backend, or the shim. *state starts at 0. call.scratch
+ * holds exactly as many bytes as backend_scratch says for `limits`. */
 int bench_machine(struct bench *bench, const struct op_limits *limits, size_t *state,
                   const struct op_table **out_ops);
 
-/* `count` doubles: zero. */
+/* Returns `count` doubles, all zero. */
 double *bench_numbers(struct bench *bench, size_t count);
 
-/* `count` numbers of dtype, spread over [-3, 3] * scale with many bits set. */
+/* Draws `count` numbers of dtype, spread over [-3, 3] * scale, with many bits of the significand
+ * set. */
 double *bench_draw(struct bench *bench, size_t count, enum dtype dtype, double scale);
 uint32_t bench_integer(struct bench *bench, uint32_t bound);
 uint32_t *bench_integers(struct bench *bench, uint32_t count, uint32_t bound);
 
-/* The same numbers in memory, `size` bytes each. */
+/* Returns a copy of the values as they lie in an op's memory, `size` bytes each. */
 void *bench_store(struct bench *bench, const double *values, size_t count, size_t size);
 
-/* A copy of bytes where the backend sees them; its kernels see no variable of a function. */
+/* Returns a copy of the bytes in memory that the backend sees; kernels of a device see no variable
+ * of a C function. */
 void *bench_copy(struct bench *bench, const void *bytes, size_t size);
 
-/* A list of `count` distinct rows in drawn order out of bench_physical(count). */
+/* Draws a list of `count` distinct rows, in no particular order, out of bench_physical(count). */
 struct row_list bench_rows(struct bench *bench, uint32_t count);
 size_t bench_physical(uint32_t count);
 
-/* Puts NaN in the rows that are not listed. */
+/* Puts NaN into the rows that are not listed, so that a read of one shows. */
 void bench_poison(double *values, size_t width, const struct row_list *rows);
 
-/* Fails with `what`, the pair, the table and the first differing element. NaN equals NaN. */
+/* Compares bits, except that any NaN equals any NaN. Fails with `what`, the pair, the table and the
+ * first element that differs. */
 void bench_check(const struct bench *bench, const struct op_table *ops, const char *what,
                  const void *got, const double *want, size_t count, size_t size);
 
-/* Buffer to write to: `before` copied anew, since machines must not see each other's output. */
+/* Returns a buffer to write to: a new copy of `before`, since machines must not see each other's
+ * output. */
 void *bench_output(struct bench *bench, const double *before, size_t count, size_t size);
 
-/* Runs `test(pair)` for all pairs. */
+/* Runs `test` once for each of the BENCH_PAIRS pairs. */
 void bench_pairs(void (*test)(struct bench *bench));
 
 #endif

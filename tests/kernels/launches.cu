@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * LAUNCH as nvcc makes it (kernels/cuda/port.h): what no device takes is not started, and is told
- * by the kernel's name; so is what the runtime says of a start, here that there is no device. With
- * one, a start goes well and nothing is told. Compiled and run by launches.py. */
+ * The LAUNCH of kernels/cuda/port.h as nvcc compiles it. A launch that no device can take must not
+ * be started and must be reported by the kernel's name; so must what the CUDA runtime says of a
+ * start, here that there is no device. With a device, the start succeeds and nothing is reported.
+ * launches.py compiles and runs this file. */
 #include <stdio.h>
 #include <string.h>
 

@@ -27,7 +27,8 @@ UNITS = {source: pairs for source, *pairs in
 PAIRS = UNITS["ops"]
 AS_THEY_ARE = (PAIRS[0], PAIRS[2])
 RENAMED = (PAIRS[0], PAIRS[1])  # each kernel of both, and the wide tiles, which only one has
-# Files beside ops.cu, whose kernels all have a line of their own that begins with ...KERNEL(name.
+# The files beside ops.cu. Each of their kernels has a line of its own that begins with
+# ...KERNEL(name.
 SINGLE = tuple((source, pair) for source, pairs in UNITS.items() for pair in pairs
                if pair != "-" and source not in ("ops", "tensor_attention"))
 HOST = tuple(source for source, pairs in UNITS.items() if pairs == ["-"])
@@ -62,7 +63,7 @@ PLANTED = (
     ("atomicAdd(x, x[1]);", [], "is atomic"),
     ("x[1] = atomicAdd(x, x[1]);", [], "is atomic"),
 )
-# Stands beside each of them and is let through.
+# This kernel stands beside each planted one and must be let through.
 LET_THROUGH = "__global__ void planted_atomic(float *x) { atomicAdd(x, x[1]); }\n"
 
 

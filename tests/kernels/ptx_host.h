@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Put in front of kernels/cuda/ files (-include): the host's side of a kernel stays, its body is
- * what tests/kernels/ptx_host.py makes of nvcc's PTX of the same file.
+ * Included before the files of kernels/cuda/ (by -include) when their kernels are to come from PTX:
+ * the host's side of a kernel stays as written, while its body is the C that
+ * tests/kernels/ptx_host.py made of nvcc's PTX of the same file.
  *
- * Both sides say how large the kernel's arguments are. */
+ * Invariant: both sides state how large the kernel's arguments are, and a disagreement is
+ * reported. */
 #ifndef TWINSTEP_TESTS_KERNELS_PTX_HOST_H
 #define TWINSTEP_TESTS_KERNELS_PTX_HOST_H
 

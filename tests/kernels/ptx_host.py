@@ -24,7 +24,7 @@ INTEGER = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
            "lo": "<", "ls": "<=", "hi": ">", "hs": ">="}
 ENTRY = re.compile(r"\.entry\s+([\w$]+)\s*\(")
 INSTRUCTION = re.compile(r"^(?:@(!?)(%\w+)\s+)?([a-z][\w.:]*)(?:\s+(.*))?$", re.S)
-# What stands in front of a kernel's body and in it, beside instructions.
+# Lines that may stand in front of a kernel's body, beside its instructions.
 HEADS = (r"\.version \d+\.\d+", r"\.target sm_\d+", r"\.address_size 64", r"\.weak", r"\.visible",
          r"\.extern \.shared \.align \d+ \.b8 gpu_shared_bytes\[\]")
 
@@ -512,7 +512,7 @@ class Kernel:
         at = self.place(operands[0], "global", words[2], 1)
         return f"(void)atom_global_add_{words[2]}(gpu, {at}, {self.read(operands[1], words[2])});"
 
-    # ---- where it goes on, and with whom ----
+    # ---- branches, and what threads do together ----
 
     def op_bra(self, words, operands):
         if words not in ([], ["uni"]) or not operands[0].startswith("$"):
@@ -537,7 +537,7 @@ class Kernel:
         inside = "".join(f" {self.write(name, 'pred', '1')}" for name in found)
         return f"{self.write(to, 'u32', f'shfl_bfly(gpu, {given})')}{inside}"
 
-    # ---- all of it ----
+    # ---- the whole function ----
 
     def text(self):
         mangled = re.fullmatch(r"_ZL?(\d+)(\w+)", self.name)
@@ -605,7 +605,7 @@ BODY
 \tret;
 }
 """
-# Statements that are refused, and the reason given; no reason: they are let through.
+# Statements with the reason for which each must be refused; None where it must be let through.
 TRIED = (
     ("add.rn.f32 \t%f1, %f2, %f3;", None),
     ("mad.lo.s32 \t%r1, %r2, -5, %r3;", None),

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What instructions of PTX do, for C that tests/kernels/ptx_host.py wrote: words of NVIDIA's PTX
- * ISA that are not one operation of C. The shim has the barriers, shuffles and atomics.
+ * The PTX instructions that are not one operation of C, as functions for the C that
+ * tests/kernels/ptx_host.py writes. NVIDIA's PTX ISA says what each does. Barriers, shuffles and
+ * atomics are the shim's.
  *
  * State spaces: an address of shared, local or parameter memory is an offset until cvta makes it
- * generic, so that an access of the wrong space does not find what it looks for.
- * Invariant: a result is what the ISA says, bit for bit, but NaN of arithmetic, whose bits the ISA
- * leaves open and any_nan_f32() and _f64() make others than the host's. Where the ISA leaves a
- * result open, or a device would stop, the shim tells it. */
+ * generic, so that an access in the wrong space does not find what it looks for. Invariant: a
+ * result is what the ISA says, bit for bit. The one exception is NaN of arithmetic, whose bits the
+ * ISA leaves open: any_nan_f32() and any_nan_f64() make them differ from the host's. Where the ISA
+ * leaves a result open, or a device would stop, the shim reports it. */
 #ifndef TWINSTEP_TESTS_KERNELS_PTX_WORDS_H
 #define TWINSTEP_TESTS_KERNELS_PTX_WORDS_H
 
@@ -46,8 +47,9 @@ PTX_BITS(f64, u64)
 
 /* ---- NaN ---- */
 
-/* "Single-precision instructions return an unspecified NaN for all NaN inputs": another one than
- * the host's, for whoever hangs on it. Payloads of doubles are kept, one made anew is another. */
+/* The ISA: "Single-precision instructions return an unspecified NaN for all NaN inputs". The NaN
+ * made here differs from the host's, so that whatever depends on its bits shows. Payloads of
+ * doubles are kept; a NaN that arithmetic makes of other numbers is a different one. */
 PTX_INLINE f32 any_nan_f32(f32 x) {
     return x != x ? f32_of_u32(0x7fffffffu) : x;
 }
@@ -60,7 +62,7 @@ PTX_INLINE f64 any_nan_f64(f64 x) {
 
 /* ---- memory ---- */
 
-/* A device stops at an address that is no multiple of what is read there. */
+/* A device stops at an address that is not a multiple of the size of the access. */
 PTX_INLINE u64 ptx_aligned(u64 address, u64 bytes) {
     if ((address & (bytes - 1)) != 0) shim_tell("an address is no multiple of the access's bytes");
     return address;
@@ -72,7 +74,8 @@ PTX_INLINE u64 ptx_within(u64 offset, u64 bytes, u64 all) {
     return 0;
 }
 
-/* Whether a kernel's launch is one that it was compiled for. */
+/* Reports a launch for which the kernel was not compiled: arguments of another size, or too many
+ * threads. */
 PTX_INLINE int ptx_begins(struct gpu *gpu, u64 bytes, u64 expected, u32 threads) {
     if (bytes != expected) shim_tell("the host and nvcc disagree on the size of the arguments");
     if (gpu->threads > threads) shim_tell("more threads than the kernel was compiled for");
@@ -101,7 +104,7 @@ PTX_MEMORY(f64)
 
 /* ---- integers ---- */
 
-/* Amounts beyond the width count as the width. */
+/* Shift amounts beyond the width count as the width, unlike C's, which are undefined. */
 #define PTX_SHIFTS(width)                                                                          \
     PTX_INLINE u##width shl_b##width(u##width a, u32 n) {                                          \
         return n < width ? (u##width)(a << n) : 0;                                                 \
@@ -116,8 +119,9 @@ PTX_SHIFTS(16)
 PTX_SHIFTS(32)
 PTX_SHIFTS(64)
 
-/* By zero: "an unspecified, machine-specific value". nvcc divides ahead of the source's conditions,
- * so it happens, and no result may hang on what comes out. */
+/* The ISA calls a division by zero "an unspecified, machine-specific value". nvcc moves divisions
+ * ahead of the source's conditions, so they do happen, and no result may depend on what comes
+ * out. */
 #define PTX_DIVISION(width)                                                                        \
     PTX_INLINE u##width div_u##width(u##width a, u##width b) {                                     \
         return b == 0 ? (u##width)0x5c5c5c5c5c5c5c5cu : a / b;                                     \
@@ -128,7 +132,8 @@ PTX_SHIFTS(64)
 PTX_DIVISION(32)
 PTX_DIVISION(64)
 
-/* Four bytes of the eight of b:a; bit 3 of a choice takes the byte's sign eight times. */
+/* Picks four bytes out of the eight of b:a. Bit 3 of a choice takes the byte's sign, eight
+ * times. */
 PTX_INLINE u32 prmt_b32(u32 a, u32 b, u32 choices) {
     const u64 bytes = (u64)b << 32 | a;
     u32 made = 0;
@@ -141,7 +146,7 @@ PTX_INLINE u32 prmt_b32(u32 a, u32 b, u32 choices) {
     return made;
 }
 
-/* b with the lowest `length` bits of a at bit `first`. */
+/* Returns b with the lowest `length` bits of a inserted at bit `first`. */
 PTX_INLINE u64 bfi_b64(u64 a, u64 b, u32 first, u32 length) {
     first &= 255u;
     length &= 255u;
@@ -159,7 +164,7 @@ PTX_INLINE u32 bfi_b32(u32 a, u32 b, u32 first, u32 length) {
 
 /* ---- conversions ---- */
 
-/* Towards zero, to the nearest there is; NaN: the highest bit alone. */
+/* Truncates towards zero and saturates at the ends of u64; NaN gives the highest bit alone. */
 PTX_INLINE u64 cvt_rzi_u64_f64(f64 x) {
     if (x != x) return (u64)1 << 63;
     if (!(x > 0.0)) return 0;
@@ -168,20 +173,22 @@ PTX_INLINE u64 cvt_rzi_u64_f64(f64 x) {
 
 /* ---- what the threads of a block do together ---- */
 
-/* shfl.sync.bfly: of whole warps, without a clamp. */
+/* shfl.sync.bfly, for whole warps and without a clamp: the only form that nvcc makes of the
+ * kernels. */
 PTX_INLINE u32 shfl_bfly(struct gpu *gpu, u32 a, u32 mask, u32 clamp, u32 members) {
     if (clamp != 31u || members != ~(u32)0 || mask > 31u)
         shim_tell("a shuffle within parts of a warp");
     return u32_of_f32(shim_shuffle_f32(gpu, f32_of_u32(a), mask));
 }
 
-/* atom.global.add.f32 takes subnormal terms and sums for zero, with their signs. */
+/* atom.global.add.f32 flushes subnormal terms and sums to zeros of their sign. */
 __attribute__((no_sanitize("thread"))) static inline f32 ptx_flush(f32 x) {
     const f32 least = 0x1p-126f;
     return x > -least && x < least ? __builtin_copysignf(0.0f, x) : x;
 }
 
-/* The shim's atomic tells who looks at accesses; its store is none of its own. */
+/* The shim's atomic tells the access watcher of this access; the store below must not count as
+ * another one, hence no_sanitize. */
 __attribute__((noinline, unused, no_sanitize("thread"))) static f32 atom_global_add_f32(
     struct gpu *gpu, void *at, f32 term) {
     const f32 before = shim_atomic_f32(gpu, (f32 *)at, 0.0f);

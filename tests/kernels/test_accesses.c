@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * What tests/shim/accesses.h finds in planted kernels, and that it finds nothing in right ones.
- * This file is compiled with -fsanitize=thread, without its library; skipped in builds with another
- * sanitizer. (test_cuda_watched holds all kernels of kernels/cuda/ to it.) */
+ * The access watcher (tests/shim/accesses.h) finds what is wrong in planted kernels, and finds
+ * nothing in right ones. What is wrong is known because it was planted. This file is compiled with
+ * -fsanitize=thread, without its library; it is skipped in builds with another sanitizer.
+ * (test_cuda_watched watches all kernels of kernels/cuda/.) */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -36,7 +37,7 @@ struct planted {
     int how;
 };
 
-/* One warp would do it all in order; two do not. */
+/* Needs two warps: one warp alone would do everything in order, and no race could be found. */
 KERNEL(plant, struct planted) {
     SHARED(float, at);
     at[THREAD] = (float)THREAD;
@@ -104,7 +105,8 @@ static void validate_findings(void **state) {
         for (uint64_t seed = 0; seed < 10; seed++) {
             if (run(how, seed) == STATUS_OK)
                 fail_msg("planted %d, seed %d: not found", how, (int)seed);
-            /* who comes first may read what is not yet written */
+            /* a thread that comes first may read what is not yet written: another finding, and as
+             * right */
             if (how == NO_BARRIER && strstr(status_text(), texts[UNWRITTEN]) != NULL) continue;
             if (strstr(status_text(), texts[how]) == NULL)
                 fail_msg("planted %d: expected \"...%s...\", got \"%s\"", how, texts[how],
@@ -118,8 +120,8 @@ static void verify_right_kernel(void **state) {
         if (run(RIGHT, seed) != STATUS_OK) fail_msg("%s", status_text());
 }
 
-/* Places of 2.7 MiB in one launch; and what one launch did is not the next
- * one's. */
+/* One launch visits places of 2.7 MiB, all of which the watcher must remember; and what one launch
+ * did must not count against the next. */
 #define PLACES 700000u
 
 struct sweep {
@@ -163,7 +165,8 @@ static void verify_many_places(void **state) {
     watch_forget(out);
 }
 
-/* Pieces in any order, with gaps between them; one is forgotten. */
+/* Watches many pieces of memory, named in any order and with gaps between them, of which one is
+ * forgotten again. */
 #define PIECES 3000u
 
 struct visits {

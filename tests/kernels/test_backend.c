@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Which table is chosen, that tables are full, what is refused, and how scratch grows. */
+ * The choice of an op table: which one each name and `auto` give, that no table lacks an op, which
+ * names are refused, and that the scratch asked for grows with the limits. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -46,7 +47,7 @@ static void verify_tables(void **state) {
     }
 }
 
-/* auto is the widest that can be had by name. */
+/* `auto` must be the widest instruction set that can also be had by its name. */
 static void verify_auto(void **state) {
     (void)state;
     const struct op_table *chosen = NULL;
@@ -76,7 +77,7 @@ static void verify_refused(void **state) {
     assert_non_null(strstr(status_text(), "70000"));
 }
 
-/* More of anything never needs less: a call within the limits fits. */
+/* More of anything never needs less scratch, so a call within the limits always fits. */
 static void verify_scratch_grows(void **state) {
     (void)state;
     struct op_limits limits = {300, 0, 256, 60, 4, 4, 16, 1, 0, 0, 0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * What is refused of a module that holds a backend, before anything of it runs; and that the same
- * module, without the fault, is taken. */
+ * A faulty backend module is refused, with the text expected, before anything in it runs. The same
+ * module without the fault is accepted, which shows that the fault is the reason. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -14,7 +14,7 @@
 #include "kernels/backend_module.h"
 
 static const struct {
-    const char *file, *text; /* text: of the refusal; NULL: it is taken */
+    const char *file, *text; /* text: the refusal's; NULL: accepted */
 } cases[] = {
     {"shim", NULL},
     {"layout", "built with other headers than this program"},

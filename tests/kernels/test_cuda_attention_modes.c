@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Modes shaped, shuffled and atomic of kernels/cuda/'s attention, run by the shim. Shaped and
- * shuffled: the CPU's bits, for any order of threads. Atomic: each chunk added exactly once (sums
- * that are exact in any order have the bits of invariant, a sum of one chunk has them anyway), and
- * other bits for another order of threads. A kind that is switched off keeps its bits. */
+ * Attention of kernels/cuda/ in modes shaped, shuffled and atomic, run by the shim. Shaped and
+ * shuffled must have the CPU's bits, whatever the order of threads. Atomic must add each chunk
+ * exactly once: sums that are exact in any order have the bits of mode invariant, a sum of one
+ * chunk has them anyway, and inexact ones get other bits from another order of threads. A kind of
+ * sum that is switched off keeps its bits. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -19,7 +20,7 @@
 enum { OUT, DQ, DK, DV, RESULTS };
 static const char *const names[RESULTS] = {"out", "dq", "dk", "dv"};
 
-/* `gap`: rows from one sequence to the next; 0: packed. */
+/* `gap` counts the rows from one sequence's start to the next one's; 0 means packed. */
 struct shape {
     uint32_t H, G, D;
     uint32_t gap, count;
@@ -36,7 +37,7 @@ struct problem {
 
 static const struct op_limits limits = {200, 200, 200, 200, 66, 66, 140, 1, 0, 0, 0};
 
-/* One dtype of each table, and bf16; where kernels are slow, the narrowest and the widest. */
+/* Runs one dtype of each table, and bf16; where kernels are slow, the narrowest and the widest. */
 static void on_pairs(void (*test)(struct machines *m)) {
     machines_pairs(&limits, RUN_DISTANCES_BF16, RUN_DISTANCES_ENDS, test);
 }
@@ -60,7 +61,7 @@ static void shape(struct machines *m, const char *rows) {
     m->call[0].splits = m->call[1].splits = &m->splits;
 }
 
-/* The CPU stays in mode invariant. */
+/* Lets these kinds race on the machine under test; the CPU stays in mode invariant. */
 static void race(struct machines *m, uint32_t kinds, uint32_t chunk) {
     m->racing = (struct racing){kinds, chunk};
     m->call[1].racing = &m->racing;
@@ -91,7 +92,7 @@ static struct problem draw(struct machines *m, struct shape is, int whole_values
     return p;
 }
 
-/* Runs both directions on machine i; rows outside the sequences keep what they hold. */
+/* Runs both directions on machine i. Rows outside of the sequences must keep what they hold. */
 static void run(struct machines *m, size_t i, const struct problem *p, void *out[RESULTS]) {
     const struct shape *const is = &p->is;
     for (int r = 0; r < RESULTS; r++) {
@@ -122,7 +123,7 @@ static void assert_same(const struct machines *m, const struct problem *p, const
                      p->numbers[r] * m->bench.carrier);
 }
 
-/* The CPU's bits. */
+/* Both machines in the call's mode: every result must have the CPU's bits. */
 static void both(struct machines *m, const char *mode, struct shape is) {
     const struct problem p = draw(m, is, 0);
     void *due[RESULTS], *got[RESULTS];
@@ -144,7 +145,7 @@ static const struct dropout as_torch = {.map = DROPOUT_TORCH,
 
 static const struct op_rounding roundings[] = {{DTYPE_BF16, DTYPE_F32}, {DTYPE_TF32, DTYPE_BF16}};
 
-/* Lengths that end inside tiles of 32 and of 64, together and alone. */
+/* These lengths end inside tiles of 32 and of 64, together and alone. */
 static const uint32_t some[] = {21, 9, 36, 4}, few[] = {12, 1, 7}, one[] = {70};
 static const struct shape packed = {2, 1, 34, 0, 4, some, NULL};
 static const struct shape dropped = {2, 2, 5, 0, 4, some, &addressed};
@@ -172,7 +173,7 @@ static void shaped(struct machines *m) {
     if (m->call[0].compute == DTYPE_F32) both(m, "shaped", wide);
 }
 
-/* A sum that is not cut may be -0, which a chunk added to +0 is not. */
+/* A sum that is not cut into chunks may be -0; one whose chunks are added to +0 cannot be. */
 static void signs(struct machines *m) {
     static const uint32_t lengths[] = {4, 12};
     struct problem p = draw(m, (struct shape){1, 1, 3, 0, 2, lengths, NULL}, 0);
@@ -219,7 +220,7 @@ static void corroborate_shuffled(void **state) {
     on_pairs(shuffled);
 }
 
-/* Heads in two tiles of law 9; more sequences than a launch has. */
+/* The heads lie in two tiles of law 9, and there are more sequences than one launch takes. */
 static void many(struct machines *m) {
     uint32_t lengths[70];
     for (uint32_t i = 0; i < COUNT_OF(lengths); i++)
@@ -237,8 +238,9 @@ static void corroborate_many(void **state) {
 
 /* ---- atomic ---- */
 
-/* Values of few bits: wide accumulators hold every partial sum, so a lost or doubled chunk shows
- * and an order does not. f32 accumulators do so for P of 8 bits. */
+/* Values of few bits: a wide accumulator then holds every partial sum exactly, so that a lost or
+ * doubled chunk shows and the order does not. With f32 accumulators this holds where P has 8
+ * bits. */
 static void exact(struct machines *m) {
     static const uint32_t chunks[] = {1, 3, 16, 33};
     static const struct op_rounding narrow = {DTYPE_BF16, DTYPE_F32};
@@ -263,7 +265,7 @@ static void verify_exact(void **state) {
     on_pairs(exact);
 }
 
-/* One chunk is invariant's chain; a kind that does not race keeps its bits. */
+/* One chunk alone is the chain of mode invariant, and a kind that does not race keeps its bits. */
 static void alone(struct machines *m) {
     static const uint32_t kinds[] = {SUM_FORWARD | SUM_DQ, SUM_WEIGHT | SUM_DQ, SUM_FORWARD};
     static const uint32_t chunks[] = {70, 2, 2};
@@ -289,15 +291,17 @@ static double apart(double a, double b) {
     return a > b ? a - b : b - a;
 }
 
-/* Seeds of the shim show in the bits, and no more than rounding does. (A device owes nobody another
- * order.) */
+/* Another order of threads must change bits, and by no more than rounding can. The terms'
+ * magnitudes add up to less than 60, so that one addition errs by at most 60 * `unit` (half an
+ * ulp); 70 additions whose errors have either sign stay far below the 40 of these that are allowed.
+ * Only the shim must show other bits: a device may well repeat an order. */
 static void races(struct machines *m) {
     const struct problem p = draw(m, one_long, 0);
     const double unit = m->call[0].compute == DTYPE_F64 ? 0x1p-53 : 0x1p-24;
     const size_t carrier = m->bench.carrier;
     int moved[RESULTS] = {0};
     void *due[RESULTS], *first[RESULTS], *got[RESULTS];
-    if (m->call[0].compute != m->bench.accumulate) return; /* rounding hides it */
+    if (m->call[0].compute != m->bench.accumulate) return; /* a short dtype would hide it */
     race(m, SUM_FORWARD | SUM_DQ, 1);
     run(m, 0, &p, due);
     run(m, 1, &p, first);
@@ -305,7 +309,7 @@ static void races(struct machines *m) {
         run(m, 1, &p, got);
         for (int r = 0; r < RESULTS; r++) {
             moved[r] |= memcmp(got[r], first[r], p.numbers[r] * m->bench.carrier) != 0;
-            for (size_t i = 0; i < p.numbers[r]; i++) /* |terms| add up to less than 60 */
+            for (size_t i = 0; i < p.numbers[r]; i++) /* for 40 and 60 see above */
                 assert_true(apart(machine_number(got[r], i, carrier),
                                   machine_number(due[r], i, carrier)) < 40 * 60 * unit);
         }

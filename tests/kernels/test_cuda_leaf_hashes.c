@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * What kernels/cuda/ makes of a whole tensor for the record. Leaves: digests and errors are the
- * host's, for every dtype, with all kinds of numbers, on counts around the ends of words, lanes,
- * rows of words and leaves. Moves: law 2's sums of what the host subtracts. Pairs: likewise
- * of two runs. Reads: law 2's sums of
- * what the host makes of an optimizer's step, for every kind of direction. */
+ * What kernels/cuda/ computes of whole tensors for a run's record, against what the host computes
+ * of the same numbers. Leaf hashes: digests and errors are the host's, for every dtype and all
+ * kinds of numbers, on counts around the ends of words, lanes, rows of words and leaves. Update
+ * sizes: the sums of law 2 over the host's differences. Distances between two runs: likewise.
+ * Read-back: the sums of law 2 over what the host makes of an optimizer's step, for every kind of
+ * direction. */
 #include "tests/kernels/helper_machines.h"
 
 #include <math.h>
@@ -37,7 +38,7 @@ void PAIRS(const struct run_distances_args *tensors, size_t count);
 void READS(const struct readback_blocks_args *args, const struct readback_blocks_tensor *tensors,
            size_t count);
 
-/* More than two launches take, the last one of a few. */
+/* The list is longer than two launches take, so that a third one has a few tensors. */
 #define LISTED 70
 
 static void ask_leaves(const struct bench *bench, const struct leaf_hashes_args *tensors,
@@ -54,8 +55,8 @@ static void make_leaves(const struct bench *bench, enum dtype dtype, const void 
     ask_leaves(bench, &(struct leaf_hashes_args){dtype, count, values, leaves}, 1);
 }
 
-/* One NaN in eight, of any payload; zeros of both signs, infinities, subnormals; other numbers are
- * spread over what the dtype has. */
+/* Draws one NaN in eight, of any payload, and zeros of both signs, infinities and subnormals; the
+ * other numbers are spread over the whole range of the dtype. */
 static float draw_narrow(enum dtype dtype, const uint32_t word[4]) {
     const uint32_t sign = word[0] & 0x80000000u;
     const float x = real_from_bits_f32(word[0]);
@@ -79,7 +80,7 @@ static double draw_wide(const uint32_t word[4]) {
     return real_from_bits_f64(bits);
 }
 
-/* Behind the numbers lies what no digest may see. */
+/* What lies behind the tensor's numbers must not change any digest, so it is drawn too. */
 static void *draw_tensor(struct bench *bench, enum dtype dtype, size_t count) {
     const size_t bytes = count * dtype_carrier(dtype);
     void *const values = machine_take(bench, bytes + 32, 1);
@@ -135,7 +136,7 @@ static void close_bench(struct bench *bench) {
     shim_close();
 }
 
-/* Empty ones, those of several leaves and changes of dtype among them. */
+/* The listed tensors include empty ones, some of several leaves, and changes of dtype. */
 static void corroborate_listed_leaves(void **state) {
     struct bench bench;
     struct leaf_hashes_args list[LISTED];
@@ -151,7 +152,8 @@ static void corroborate_listed_leaves(void **state) {
     close_bench(&bench);
 }
 
-/* Bytes: a word, a row of 32, eight rows (that a lane reads ahead), a leaf, a block of warps. */
+/* Counts of bytes around which lengths are tried: a word, a row of 32 words, the eight rows that a
+ * lane reads ahead, a leaf, and a block of warps. */
 static void corroborate_host(void **state) {
     static const size_t ends[] = {4, 128, 1024, 1024 + 128, LEAFHASH_BLOCK, 5 * LEAFHASH_BLOCK};
     (void)state;
@@ -170,7 +172,8 @@ static void corroborate_host(void **state) {
     }
 }
 
-/* Shapes count, not only numbers; and the same leaves are another tensor's under another name. */
+/* A digest depends on the shape, not on the numbers alone; and the same leaf hashes under another
+ * name are another tensor's digest. */
 static void verify_framing(void **state) {
     static const size_t shapes[2][2] = {{30, 41}, {41, 30}};
     struct bench bench;
@@ -197,7 +200,8 @@ static void verify_framing(void **state) {
     close_bench(&bench);
 }
 
-/* The lane that has number `at` tells it, no other one; the error is the host's. */
+/* Only the lane that has number `at` reports that it is no value of the dtype, and the error is the
+ * host's. */
 static void misfit_is_told(struct bench *bench, enum dtype dtype, size_t count, size_t at) {
     float *const values = (float *)draw_tensor(bench, dtype, count);
     struct leafhash_leaf *const leaves = take_leaves(bench, dtype, count);
@@ -241,7 +245,7 @@ static double number_of(const void *values, enum dtype dtype, size_t i) {
     return dtype == DTYPE_F64 ? ((const double *)values)[i] : (double)((const float *)values)[i];
 }
 
-/* NaN is NaN. */
+/* Any NaN equals any NaN; other sums are compared as bits. */
 static int same_sum(double a, double b) {
     return a != a ? b != b : real_bits_f64(a) == real_bits_f64(b);
 }
@@ -266,13 +270,13 @@ static void block_is_the_hosts(const struct update_sizes_args *args, size_t bloc
                  args->count, block);
 }
 
-/* `kinds`: NaNs, infinities and zeros, too. */
+/* With `kinds` the numbers include NaNs, infinities and zeros. */
 static const void *draw_step(struct bench *bench, enum dtype dtype, size_t count, int kinds) {
     if (kinds) return draw_tensor(bench, dtype, count);
     return bench_store(bench, bench_draw(bench, count, dtype, 1.0), count, dtype_carrier(dtype));
 }
 
-/* One number in five stays where it was. */
+/* Draws a tensor before and after an update in which one number in five stays where it was. */
 static struct update_sizes_args draw_moves(struct bench *bench, enum dtype dtype, size_t count,
                                            int kinds) {
     const size_t width = dtype_carrier(dtype);
@@ -335,7 +339,7 @@ static void corroborate_listed_moves(void **state) {
     close_bench(&bench);
 }
 
-/* ---- pairs ---- */
+/* ---- distances between two runs ---- */
 
 static void pair_is_the_hosts(const struct run_distances_args *of, size_t block) {
     static double column[4][SUM_BLOCK];
@@ -369,7 +373,8 @@ static void pair_is_the_hosts(const struct run_distances_args *of, size_t block)
     assert_true(got->ulp == want.ulp);
 }
 
-/* One number in five is the same in both; `far`: some are as far apart as numbers can be. */
+/* One number in five is the same in both runs. With `far`, some are as far apart as numbers can
+ * be. */
 static struct run_distances_args draw_pairs(struct bench *bench, enum dtype x, enum dtype y,
                                             size_t count, int far) {
     struct run_distances_args of = {.x_dtype = x, .y_dtype = y, .count = count};
@@ -417,7 +422,7 @@ static void corroborate_run_distances(void **state) {
     close_bench(&bench);
 }
 
-/* ---- reads ---- */
+/* ---- read-back ---- */
 
 static const struct rule_direction directions[] = {
     {.kind = RULE_DIRECTION_ADAM,
@@ -469,7 +474,7 @@ static double direction_of(const struct readback_blocks_args *args,
     return (double)NAN;
 }
 
-/* A block's terms, by columns as trainer/readback_sums.c has them. */
+/* The terms of one block, in columns, as trainer/readback_sums.c has them. */
 struct columns {
     double u[SUM_BLOCK], p[SUM_BLOCK], d[SUM_BLOCK], size_u[SUM_BLOCK], size_p[SUM_BLOCK];
     double taken[SUM_BLOCK], error[SUM_BLOCK], one[SUM_BLOCK];
@@ -536,9 +541,9 @@ static const void *end_infinite(struct bench *bench, enum dtype dtype, size_t co
     return bench_store(bench, drawn, count, dtype_carrier(dtype));
 }
 
-/* Without a sense: the arithmetic takes any numbers. READBACK_BLOCKS_KINDS: NaNs, infinities and
- * zeros, too; READBACK_BLOCKS_INFINITY: the last moment only, so that sums are infinite, not NaN.
- */
+/* The numbers make no sense as an optimizer's state, and need not: the arithmetic takes any
+ * numbers. READBACK_BLOCKS_KINDS adds NaNs, infinities and zeros; READBACK_BLOCKS_INFINITY adds
+ * them to the last moment only, so that sums come out infinite and not NaN. */
 static struct readback_blocks_tensor draw_reads(struct bench *bench,
                                                 const struct readback_blocks_args *args,
                                                 size_t count, int numbers) {
@@ -590,7 +595,7 @@ static void readback_blocks_are_the_hosts(const struct bench *bench,
             read_is_the_hosts(args, &list[i], block, what);
 }
 
-/* Every direction, with and without what was taken. */
+/* Tries every kind of direction, with and without the optimizer's input. */
 static void one_reads(struct bench *bench, enum dtype working, enum dtype others, size_t count,
                       int numbers) {
     struct readback_blocks_args args = readback_blocks_of(working, others);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit
- * Linear layers of kernels/cuda/ through a library: its twin on the host, or cuBLAS where
- * TWINSTEP_BACKEND names a device's module. Near the kernels of mode invariant, with their bits
- * where sums are exact; padding and scratch are never read; each switch that leaves something free
- * moves bits of the twin, and nothing moves them from run to run. */
+ * Linear layers of kernels/cuda/ computed by a library: its scalar twin on the host
+ * (tests/shim/library_twin.c), or cuBLAS where TWINSTEP_BACKEND names a device's module. Results
+ * must be near those of mode invariant, and equal where every sum is exact. Padding and unwritten
+ * scratch must never be read. Each switch that leaves something free must change bits of the twin,
+ * and nothing else may change them from run to run. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -24,7 +25,8 @@ struct shape {
     uint32_t rows, N, K;
 };
 
-/* Ends inside tiles, slabs and parts of sums; one of each. */
+/* These shapes end inside tiles, slabs and parts of sums; the first has one row, one output and one
+ * term. */
 static const struct shape shapes[] = {{1, 1, 1}, {3, 17, 9}, {66, 5, 70}, {9, 40, 130}};
 #define ROWS 300u
 #define WIDTH 200u
@@ -113,7 +115,10 @@ static double number_at(const struct problem *p, int op, const void *memory, siz
     return machine_number(memory, i, bytes);
 }
 
-/* Sums of up to 130 terms of up to 9, in another order, rounded once (twice with `add`). */
+/* A sum has up to 130 products of magnitude 9 at most. Their signs are random, so partial sums stay
+ * far below 130 * 9 / 8 (`largest`), and the rounding errors of two orders of adding far below 64
+ * accumulator ulps of it. Rounding the result adds half an ulp of the compute dtype, twice with
+ * `add`; 2 * `rounding` covers the two results that are compared. */
 static double bound_of(const struct problem *p, int op) {
     const double rounding = p->bench->law.compute == DTYPE_BF16  ? 0x1p-8
                             : p->bench->law.compute == DTYPE_F16 ? 0x1p-10
@@ -135,7 +140,7 @@ static struct library_mode mode_of(unsigned bits) {
 
 static const struct library_mode deterministic = {.pinned = 1, .ordered = 1};
 
-/* Against mode invariant: near, or equal. NaN where neither wrote. */
+/* Compares with mode invariant: near, or equal where `exact`. Both hold NaN where neither wrote. */
 static void compare(const struct problem *p, int op, const struct library_mode *mode, int exact) {
     const void *const own = run(p, op, NULL);
     const void *const out = run(p, op, mode);
@@ -182,7 +187,8 @@ static void corroborate_exact_sums(void **state) {
     bench_pairs(exact_sums);
 }
 
-/* Operands rounded on their way in, and every special number of the short formats. */
+/* Operands may be rounded as they enter the product; every special number of the short formats is
+ * among them. */
 static void rounded_operands(struct bench *b) {
     static const struct op_rounding roundings[] = {
         {DTYPE_TF32, DTYPE_F32}, {DTYPE_BF16, DTYPE_F32}, {DTYPE_F16, DTYPE_F32}};
@@ -210,7 +216,7 @@ static void corroborate_rounded_operands(void **state) {
     bench_pairs(rounded_operands);
 }
 
-/* A call whose physical rows are not the first of their buffers. */
+/* Tests a call whose physical rows are not the first ones of their buffers. */
 static void verify_first_row(void **state) {
     (void)state;
     struct bench b;
@@ -234,8 +240,9 @@ static int same(const struct problem *p, int op, const struct library_mode *a,
     return memcmp(run(p, op, a), run(p, op, b), result_count(p, op) * bytes) == 0;
 }
 
-/* Run to run; NaN in what was not written moves nothing. Of the twin: each mechanism alone moves
- * bits, but atomics, which its products do not have. */
+/* Two runs must agree, and NaN in places that were not written must change nothing. On the twin,
+ * each mechanism alone must change bits; the exception is atomics, which the twin's products do not
+ * have. */
 static void verify_switches(void **state) {
     (void)state;
     static const unsigned alone[] = {2, 1, 7}; /* of deterministic, 3: pinned, ordered */
@@ -262,8 +269,9 @@ static void verify_switches(void **state) {
 
 enum { CHAIN = 5 };
 
-/* Ops whose products read, on other streams than those that wrote it, what the op before wrote: two
- * streams, by rows of C, but the fourth on one. Results into `out`; waits where `waits`. */
+/* Runs ops of which each reads what the one before wrote, while the products of both are on
+ * different streams. A product runs on two streams, divided by rows of C; the fourth one has only
+ * one. Results go to `out`; with `waits` the host waits after each op. */
 static void chain(struct bench *b, const struct op_table *ops, void *const out[CHAIN],
                   const void *const in[4], int waits) {
     const struct row_list all = {NULL, 70}, few = {NULL, 5};
@@ -286,7 +294,8 @@ static void chain(struct bench *b, const struct op_table *ops, void *const out[C
     b->call.queued = 0;
 }
 
-/* Queued, with nothing packed or rounded, so that no kernel stands between products. */
+/* All ops are queued at once, on operands that need no packing or rounding, so that no kernel
+ * stands between the products and orders them by accident. */
 static void chained(struct bench *b) {
     static const size_t counts[CHAIN] = {70 * 66, 66 * 40, 70 * 66, 5 * 70, 70 * 5};
     static const size_t given[4] = {70 * 40, 66 * 40, 5 * 66, 70 * 70};
@@ -316,8 +325,9 @@ static void verify_chained_ops(void **state) {
     bench_pairs(chained);
 }
 
-/* What the twin tells, and what not: one product writes what another of another stream reads, or
- * writes, or reads itself; not where they are joined, share a stream or only read alike. */
+/* The twin must report a product that writes what another one on another stream reads, writes, or
+ * reads itself. It must not report products that are joined, that share a stream, or that only read
+ * the same memory. */
 static void validate_unjoined_products(void **state) {
     static const struct {
         size_t a, b, c; /* of the second product, in `memory`; the first has 0, 64 and 128 */
@@ -363,7 +373,8 @@ static struct op_limits limits_of(uint32_t rows, uint32_t width, size_t weight, 
                               .library_bytes = bytes};
 }
 
-/* Rows of x, the head's weight and sums of all logits, in what multiplies them; 1 GiB at most. */
+/* Scratch holds the rows of x, the head's weight, and the sums of all logits, each in the type in
+ * which it is multiplied; 1 GiB at most. */
 static void validate_scratch_bytes(void **state) {
     static const struct { uint32_t bytes, sums; } cases[] = {{2, 4}, {4, 4}, {8, 8}, {0, 8}};
     (void)state;
@@ -381,7 +392,8 @@ static void validate_scratch_bytes(void **state) {
 
 enum { CANARY = 4096 };
 
-/* The problem's op with the scratch that its limits say, and nothing beyond it written. */
+/* Runs the problem's op with the scratch that its limits ask for; nothing behind that scratch may
+ * be written. */
 static void compare_within(struct problem *p, int op, const struct library_mode *mode) {
     struct bench *const b = p->bench;
     const struct shape s = p->shape;
@@ -398,7 +410,7 @@ static void compare_within(struct problem *p, int op, const struct library_mode 
     unsigned char *const own = (unsigned char *)machine_take(b, bytes + CANARY, 1);
     memset(own, 0xff, bytes);
     memset(own + bytes, 0x5a, CANARY);
-    if (b->backend == NULL) b->call.scratch = own; /* of a device: what its module says */
+    if (b->backend == NULL) b->call.scratch = own; /* a device: what its module asks for */
     compare(p, op, mode, 1);
     b->call.scratch = scratch;
     for (size_t i = 0; i < CANARY; i++)
@@ -407,7 +419,7 @@ static void compare_within(struct problem *p, int op, const struct library_mode 
                      op_names[op], s.rows, s.N, s.K, bytes, bytes + i);
 }
 
-/* Rows and columns of C in several pieces, on every pair, from any kind of rows. */
+/* Rows and columns of C are cut into several pieces, for every number pair and any kind of rows. */
 static void pieces(struct bench *b) {
     static const struct shape large[] = {{130, 70, 90}, {41, 100, 33}, {5, 3, 7}};
     const struct op_table *const ops = open_machine(b);
@@ -426,8 +438,8 @@ static void corroborate_pieces(void **state) {
     bench_pairs(pieces);
 }
 
-/* Operands and results that the library can use where they lie: no byte of scratch is written but,
- * of short operands, those of their packed form. */
+/* Operands and results that the library can use where they lie need no scratch: none of its bytes
+ * may be written, except, for short operands, those of their packed form. */
 static void lying(struct bench *b, enum rows rows, int add) {
     enum { BYTES = 1 << 16 };
     static const struct shape shape = {20, 30, 40};
@@ -481,8 +493,9 @@ static void verify_lying_operands_are_not_copied(void **state) {
             }
 }
 
-/* Under `fill: nan` every piece of scratch is NaN to its last byte before it is written: what an op
- * leaves unwritten there reads as no number. Which bytes those are is seen without the fill. */
+/* Under `fill: nan` every piece of scratch is filled with NaN to its last byte before it is used,
+ * so that what an op leaves unwritten there reads as no number. A run without the fill shows which
+ * bytes those are. */
 static void filled_pieces(struct bench *b) {
     enum { BYTES = 1 << 16, PIECE = 256 };
     static const struct shape shape = {9, 7, 33}; /* one piece */
@@ -524,9 +537,9 @@ static void verify_filled_pieces(void **state) {
     bench_pairs(filled_pieces);
 }
 
-/* A product that the library has no way for without a split of k has the bits of mode invariant,
- * all of it; with a split it is the library's. (The twin has none over LIBRARY_TWIN_LACKS terms.)
- */
+/* Where the library has no algorithm without a split of k, the whole product must have the bits of
+ * mode invariant; where a split is allowed, it is the library's. The twin lacks one for sums of
+ * LIBRARY_TWIN_LACKS terms. */
 static void lacking(struct bench *b) {
     static const struct shape shape = {19, 5, LIBRARY_TWIN_LACKS};
     const struct library_mode filled = {.pinned = 1, .ordered = 1, .fill = 1},
@@ -541,7 +554,7 @@ static void lacking(struct bench *b) {
         if (b->law.compute == DTYPE_F32 && !b->law.wide)
             assert_false(same(&p, FORWARD, &splits, NULL));
         if (b->law.compute == DTYPE_F32 && !b->law.wide)
-            assert_false(same(&p, WEIGHT, &filled, NULL)); /* 19 terms: it has a way */
+            assert_false(same(&p, WEIGHT, &filled, NULL)); /* 19 terms: it has an algorithm */
     }
 }
 

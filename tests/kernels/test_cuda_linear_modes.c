@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * The linear kernels of kernels/cuda/ in modes shaped, shuffled and atomic, run by the shim: shaped
- * and shuffled against the CPU's bits, on shapes that end inside tiles and chunks; atomic against
- * mode invariant where sums are exact, and from seed to seed where they are not. And mode invariant
- * where it takes the larger tiles (the smaller ones: test_cuda_ops). */
+ * The linear kernels of kernels/cuda/ in modes shaped, shuffled and atomic, run by the shim, on
+ * shapes that end inside tiles and chunks. Shaped and shuffled must have the CPU's bits. Atomic
+ * must equal mode invariant where sums are exact, and differ from seed to seed where they are not.
+ * Mode invariant is tested here for shapes that take the larger tiles (for the smaller ones see
+ * test_cuda_ops). */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -22,13 +23,13 @@ struct shape {
     int add;
 };
 
-/* What all runs of one problem share. */
+/* The parts that all runs of one problem share. */
 struct problem {
     struct machines *on;
     struct bench *bench;
     size_t pair;
     const struct op_table *cpu, *gpu;
-    struct op_call call; /* of both but for scratch */
+    struct op_call call; /* of both machines, except for scratch */
     struct shape shape;
     struct row_list list;
     size_t physical, bytes[OUTPUTS];
@@ -40,7 +41,7 @@ struct problem {
 
 static const struct op_limits limits = {160, 160, 400, 16, 1, 1, 8, 1, 0, 0, 0};
 
-/* Runs `test` for all pairs. */
+/* Runs `test` for all number pairs; where kernels are slow, for one of each table. */
 static void on_pairs(void (*test)(struct machines *m)) {
     machines_pairs(&limits, RUN_DISTANCES_ALL, RUN_DISTANCES_TABLES, test);
 }
@@ -80,7 +81,7 @@ static void pose(struct problem *p, struct shape shape) {
     p->call.rows = (uint32_t)p->physical;
 }
 
-/* All three ops, into copies of `before`. */
+/* Runs all three ops, each into its own copy of `before`. */
 static void run(struct problem *p, const struct op_table *ops, void *out[OUTPUTS]) {
     const struct shape s = p->shape;
     struct op_call call = p->call;
@@ -116,7 +117,7 @@ static int differ(const struct problem *p, void *const a[OUTPUTS], void *const b
     return memcmp(a[output], b[output], p->bytes[output]) != 0;
 }
 
-/* The CPU's bits in the call's mode. */
+/* Both machines in the call's mode: every output must have the CPU's bits. */
 static void corroborate_one(struct problem *p, struct shape shape, const char *what) {
     void *cpu[OUTPUTS], *gpu[OUTPUTS];
     pose(p, shape);
@@ -125,7 +126,8 @@ static void corroborate_one(struct problem *p, struct shape shape, const char *w
     assert_same(p, gpu, cpu, what);
 }
 
-/* The mode moves bits of each op: what was compared is not mode invariant. */
+/* The mode must change bits of each op; otherwise the comparison above would only have tested mode
+ * invariant again. */
 static void assert_moves(struct problem *p, struct shape shape) {
     void *own[OUTPUTS], *plain[OUTPUTS];
     const struct op_call mode = p->call;
@@ -145,7 +147,8 @@ static const struct op_rounding roundings[] = {
 static const struct shape shapes[] = {{70, 65, 35, 1}, {5, 64, 17, 1}, {33, 130, 50, 0},
                                       {1, 1, 1, 0},    {16, 3, 70, 0}, {9, 33, 1, 1}};
 
-/* Every shape in one of `ways` ways of the mode, every pair in another. */
+/* Runs every shape in one of the `ways` settings of the mode. The settings rotate with the pair, so
+ * that over all pairs each shape meets several. */
 static void on_shapes(struct problem *p, void (*mode)(struct problem *p, size_t way), size_t ways,
                       const char *what) {
     for (size_t i = 0; i < COUNT_OF(shapes); i++) {
@@ -160,7 +163,8 @@ static void on_shapes(struct problem *p, void (*mode)(struct problem *p, size_t 
 
 /* ---- invariant ---- */
 
-/* Tiles of 128 x 128, which the host's kernels take from two of them on: whole and cut ones. */
+/* Tiles of 128 x 128, whole and cut ones. The kernels' host side chooses them once a result has two
+ * or more. */
 static void wide(struct machines *m) {
     struct problem opened = problem_on(m), *const p = &opened;
     static const struct shape large[] = {{150, 20, 140, 1}, {130, 257, 17, 0}, {35, 129, 140, 1}};
@@ -181,7 +185,8 @@ static void corroborate_wide(void **state) {
 
 static struct splits splits;
 
-/* M counts physical rows forward and in input gradients, of which a part is listed. */
+/* In the table, M counts physical rows in forward products and input gradients, of which the
+ * problem lists a part. */
 static void set_splits(struct problem *p, size_t way) {
     static const char *const tables[] = {"*: 3", "forward m>=40: 7; input k>=34: 2; weight: 5",
                                          "forward: 1; weight n>=20: 1024; *: 2"};
@@ -230,7 +235,8 @@ static void corroborate_shuffled(void **state) {
 
 /* ---- atomic ---- */
 
-/* Every chunk is added, and once: sums of whole numbers are those of mode invariant. */
+/* Every chunk must be added exactly once: the sums of whole numbers must be those of mode
+ * invariant. */
 static void raced_exactly(struct machines *m) {
     struct problem opened = problem_on(m), *const p = &opened;
     static const struct racing races[] = {{SUM_FORWARD | SUM_WEIGHT, 16},
@@ -259,7 +265,7 @@ static void corroborate_atomic(void **state) {
     on_pairs(raced_exactly);
 }
 
-/* What kinds do not name keeps its order. */
+/* A kind of sum that the mode does not name must keep its order. */
 static void raced_by_kinds(struct problem *p) {
     const struct racing forward = {SUM_FORWARD, 4}, weight = {SUM_WEIGHT, 4};
     void *cpu[OUTPUTS], *gpu[OUTPUTS];
@@ -276,7 +282,9 @@ static void raced_by_kinds(struct problem *p) {
     p->call.racing = NULL;
 }
 
-/* Products of 9 at most, as many as 50, rounded as often. */
+/* A sum has at most 50 products of magnitude 9 at most, so its partial sums stay below 50 * 9, and
+ * each of at most 50 roundings errs by at most `epsilon` of that. With f64 accumulators the only
+ * rounding is that of the result to f32, which 2^-22 covers. */
 static void assert_near(const struct problem *p, void *const got[OUTPUTS],
                         void *const want[OUTPUTS]) {
     const double epsilon = p->bench->accumulate == DTYPE_F32 ? 0x1p-23 : 0x1p-22;
@@ -290,7 +298,7 @@ static void assert_near(const struct problem *p, void *const got[OUTPUTS],
     }
 }
 
-/* The order of blocks, and nothing else, moves the bits of what races. */
+/* The order of blocks, and nothing else, must change the bits of what races. */
 static void raced(struct machines *m) {
     struct problem opened = problem_on(m), *const p = &opened;
     const struct racing race = {SUM_FORWARD | SUM_WEIGHT, 4};

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit nightly
- * Attention over more keys than a block of law 2 has (4096), shuffled, too, where the orders come
- * in several batches, and so for a linear layer; and the squares of more numbers than a group has
- * (2^27): the sums of the CUDA kernels join their blocks and groups as the CPU does. */
+ * Sums so long that the CUDA kernels have to join parts of them, against the CPU's bits: attention
+ * over more keys than a block of law 2 has (4096), invariant and shuffled (there the orders come in
+ * several batches); a linear layer whose orders do; and the squares of more numbers than a group
+ * has (2^27). */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -23,7 +24,7 @@ static void *drawn(struct bench *b, double scale) {
     return bench_store(b, bench_draw(b, LENGTH, DTYPE_F32, scale), LENGTH, sizeof(float));
 }
 
-/* chunk 0: mode invariant. */
+/* With chunk 0 the mode is invariant, else shuffled. */
 static void attention(uint32_t chunk) {
     const struct op_limits limits = {LENGTH, 0, LENGTH, LENGTH, 1, 1, 1, 1, 0, 0, 0};
     const struct sequence one = {0, LENGTH, 0, 0};
@@ -69,7 +70,8 @@ static void corroborate_long_attention(void **state) {
 
 #define SQUARES ((size_t)SHUFFLE_CHUNKS * 4096 + 5 * 4096 + 17)
 
-/* Numbers with many bits set; drawing each would take minutes. */
+/* Makes numbers with many bits set by a cheap recurrence: drawing each from Philox would take
+ * minutes. */
 static float *many_numbers(struct bench *b) {
     float *values = NULL;
     uint32_t bits = 1;
@@ -111,7 +113,7 @@ static void corroborate_long_squares(void **state) {
     shim_close();
 }
 
-/* A product of 60 tiles with 1025 chunks each, of which a table of orders holds fewer. */
+/* The product has 60 tiles of 1025 chunks each; a table of orders holds fewer than that. */
 static void corroborate_long_linear(void **state) {
     (void)state;
     enum { ROWS = 2, N = 60 * 64 - 5, K = 1025 };

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * The kernels of kernels/cuda/, run by the shim, against kernels/cpu/: bits of every op on drawn
- * shapes that end inside tiles, warps, blocks of law 2 and groups of sequences. (test_ops_* hold
- * the same kernels against the laws written out.) And what their tables refuse. */
+ * Every op of kernels/cuda/ in mode invariant, run by the shim, must have the bits of kernels/cpu/,
+ * on drawn shapes that end inside tiles, warps, blocks of law 2 and groups of sequences.
+ * (test_ops_* compare the same kernels with the laws written out.) What the tables cannot do they
+ * must refuse. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -17,7 +18,7 @@
 
 static const struct op_limits limits = {600, 600, 5000, 300, 8, 8, 160, 1, 0, 0, 0};
 
-/* Runs `test` for all pairs. */
+/* Runs `test` for all number pairs; where kernels are slow, for one of each table. */
 static void on_pairs(void (*test)(struct machines *m)) {
     machines_pairs(&limits, RUN_DISTANCES_ALL, RUN_DISTANCES_TABLES, test);
 }
@@ -31,7 +32,7 @@ static void *sums(struct machines *m, size_t count) {
     return bench_store(&m->bench, drawn, count, m->bench.accumulator);
 }
 
-/* Two copies of the same bytes, to write to. */
+/* Makes two copies of the same bytes, one for each machine to write to. */
 static void copies(struct machines *m, const void *before, size_t bytes, void *out[2]) {
     for (size_t i = 0; i < 2; i++) {
         out[i] = machine_take(&m->bench, bytes, 1);
@@ -48,7 +49,7 @@ static void assert_same(const struct machines *m, const char *what, void *const 
                      dtype_name(m->call[1].compute), i, bytes, m->ops[0]->name);
 }
 
-/* Each problem is run with threads in an order of its own. */
+/* Each problem is run with the threads in another order. */
 static void new_order(struct machines *m) {
     shim_seed(SEED + 77u * m->rounds++ + m->bench.next);
 }
@@ -380,7 +381,8 @@ static void corroborate_dropout(void **state) {
     on_pairs(dropped);
 }
 
-/* Shapes nobody chose; the seed is in the draws. */
+/* Runs random shapes, so that not only shapes that someone thought of are tested; the draws' seed
+ * fixes them. */
 static void any_shape(struct machines *m) {
     for (int i = 0; i < 4; i++) {
         const uint32_t rows = 1 + bench_integer(&m->bench, 90);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Orders drawn by the device's kernel are those of kernels/shuffle.c: every number of chunks about
- * a power of two, the most there are, any batch, any address.
- */
+ * The orders that the device's kernel draws must be those of kernels/shuffle.c: for every number of
+ * chunks near a power of two, for the largest number there is, in any batch, at any address. */
 #define TWINSTEP_VARIANT f32_f32_order
 #define TWINSTEP_CARRIER_f32 1
 #define TWINSTEP_ACCUMULATOR_f32 1
@@ -38,7 +37,7 @@ static int close_memory(void **state) {
     return 0;
 }
 
-/* Tiles first .. first+tiles-1 of a call, by both. */
+/* Compares tiles first .. first+tiles-1 of a call. */
 static void assert_same(const struct op_call *call, enum op_pass pass, uint32_t chunks,
                         size_t first, size_t tiles, size_t columns) {
     const struct shuffle own = order_open(call, pass), theirs = shuffle_open(call, pass);
@@ -67,7 +66,8 @@ static void corroborate_host_orders(void **state) {
     }
 }
 
-/* The table holds one tile of the most chunks, and no batch more than it holds. */
+/* The table must have room for one tile of the largest number of chunks, and no batch may be larger
+ * than the table. */
 static void corroborate_largest(void **state) {
     (void)state;
     const struct order order = {.seed = 3, .kinds = SUM_NORM, .chunk = 1, .update = 1};

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Modes shuffled and atomic of the row ops of kernels/cuda/, run by the shim. Shuffled: the CPU's
- * bits, for any order of threads. Atomic: each chunk added exactly once (sums that are exact in any
- * order have the bits of invariant), a sum of one chunk has the CPU's bits, and others change with
- * the order of threads. A kind that is switched off keeps the bits of invariant. On the module that
- * TWINSTEP_BACKEND names, the same, but for the order of threads. */
+ * The row ops of kernels/cuda/ in modes shuffled and atomic, run by the shim or by the module that
+ * TWINSTEP_BACKEND names. Shuffled must have the CPU's bits, whatever the order of threads. Atomic
+ * must add each chunk exactly once: sums that are exact in any order have the bits of mode
+ * invariant, a sum of one chunk has the CPU's bits, and others change with the order of threads
+ * (only the shim is held to that). A kind that is switched off keeps the bits of mode invariant. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -22,13 +22,14 @@ static const char *const names[OPS] = {"embedding_weight", "norm_weight", "squar
 static const uint32_t kinds[OPS] = {SUM_EMBEDDING, SUM_NORM, SUM_NORM, SUM_FORWARD};
 static const enum op_site sites[OPS] = {SITE_EMBEDDING, SITE_K_NORM, SITE_GRADIENT_NORM, SITE_LOSS};
 
-/* T listed rows of C columns; V ids, of which few have most tokens; a vector of `squares`. */
+/* T listed rows of C columns; V token ids, a few of which have most of the tokens; a vector of
+ * `squares` numbers. */
 struct shape {
     uint32_t T, C, V;
     size_t squares;
 };
 
-/* What both machines read, and what they go on from. */
+/* The operands that both machines read, and the values that they accumulate onto. */
 struct problem {
     struct shape shape;
     struct row_list rows;
@@ -53,8 +54,8 @@ static void set_mode(struct machines *m, int atomic, uint32_t kind, uint32_t chu
 
 enum { PATTERN = 4099 }; /* no width and no chunk divides it */
 
-/* Numbers with many bits set, or small integers, of which every partial sum is exact; again and
- * again, since drawing takes longer than adding. */
+/* Numbers with many bits set, or small integers whose partial sums are all exact. A pattern of
+ * PATTERN draws is repeated, since drawing takes longer than adding. */
 static void *numbers(struct bench *b, size_t count, enum dtype dtype, size_t size, int exact) {
     double *const drawn = bench_draw(b, count < PATTERN ? count : PATTERN, dtype, 1.0);
     double *const out = bench_numbers(b, count);
@@ -98,7 +99,7 @@ static size_t result_bytes(const struct machines *m, const struct problem *p, in
     return p->shape.T * (2 * wide + sizeof(double));
 }
 
-/* The op's results on machine i, in fresh memory. */
+/* Runs the op on machine i, with its results in fresh memory. */
 static const void *run(struct machines *m, const struct problem *p, int op, size_t i) {
     const struct op_table *const ops = m->ops[i];
     struct op_call *const call = &m->call[i];
@@ -168,8 +169,9 @@ static void corroborate_shuffled(void **state) {
     on_pairs(shuffled);
 }
 
-/* Tokens that one block of threads sorts, or several whose runs join, on counts around their ends;
- * ids of one span that the host counts at a time, and of three. */
+/* Counts of tokens that one block of threads sorts, or several blocks whose runs are then merged,
+ * around the ends of both; and token ids that fit in one span of the host's counting, or in
+ * three. */
 static void corroborate_lists(void **state) {
     static const uint32_t tokens[] = {255, 256, 257, 513, 1537};
     struct machines m;
@@ -183,7 +185,7 @@ static void corroborate_lists(void **state) {
     shim_close();
 }
 
-/* More tiles than the table of orders holds at a time. */
+/* More tiles than the table of orders holds at a time, so that orders come in batches. */
 static void corroborate_batches(void **state) {
     (void)state;
     struct machines m;
@@ -199,7 +201,7 @@ static void corroborate_batches(void **state) {
 
 /* ---- atomic ---- */
 
-/* Logits of an exact problem: all alike, so that every exponential is 1. */
+/* The logits of an exact problem are all equal, so that every exponential is 1. */
 static void atomic_exact(struct machines *m, struct shape shape, int op, uint32_t chunk) {
     struct problem p = draw(m, shape, op, 1);
     const size_t bytes = result_bytes(m, &p, op), count = bench_physical(shape.T) * shape.C;
@@ -236,7 +238,8 @@ static void verify_atomic(void **state) {
     on_pairs(atomic);
 }
 
-/* The order of threads shows. (A device draws none: it may well repeat itself.) */
+/* The order of threads must show in the bits. Devices are left out: they draw no order and may well
+ * repeat one. */
 static void races(struct machines *m) {
     if (m->bench.backend != NULL) return;
     for (int op = 0; op < OPS; op++) {

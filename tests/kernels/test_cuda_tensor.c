@@ -2,8 +2,13 @@
  * labels: unit
  * Attention on tensor cores (kernels/cuda/tensor_attention.cu) against the kernels of mode
  * invariant: forward and backward, dQ alone in its block and racing, heads and sequences that end
- * inside tiles, and dropout. By the twin of the cores on the host, or on the device that
- * TWINSTEP_BACKEND names. */
+ * inside tiles, and dropout. It runs on the scalar twin of the cores on the host
+ * (kernels/cuda/tensor.h), or on the device that TWINSTEP_BACKEND names.
+ *
+ * The bounds are fractions of the largest result of a tensor. The two kernels round P and dS to the
+ * operands' dtype at other places and add in another order, so that they may differ by about two
+ * half ulps of that dtype: 2^-8 each for bf16, 2^-11 for f16. The bounds allow four half ulps
+ * (2^-6, 2^-9), and two (2^-7) where only operands are bf16 and results stay f32. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -26,7 +31,7 @@
 static const struct library_mode mode = {.pinned = 1, .ordered = 1};
 static const struct racing racing = {SUM_DQ, 16};
 
-/* Lengths of sequences with a row between them; 0 ends. */
+/* Lengths of sequences with one row between them; a 0 ends the list. */
 static const struct shape {
     uint32_t H, G, D;
     uint32_t length[4];
@@ -51,7 +56,7 @@ struct problem {
     int drops;
 };
 
-/* Rows of no sequence are NaN. */
+/* Rows that belong to no sequence hold NaN. */
 static double *drawn(struct problem *p, uint32_t width, double scale) {
     double *const values =
         bench_draw(&p->bench, (size_t)p->rows * width, p->bench.law.compute, scale);
@@ -92,7 +97,7 @@ static void *stored(struct problem *p, const double *values, uint32_t width) {
 
 static const struct dropout masks = {.map = DROPOUT_ADDRESSED, .keep = 0.8, .seed = SEED, .op = 5};
 
-/* Both directions into results that were 7 everywhere. */
+/* Runs both directions, into results that were 7 everywhere. */
 static void run(struct problem *p, const struct library_mode *library, int races) {
     const struct dropout *const dropout = p->drops ? &masks : NULL;
     const struct shape *const s = p->shape;
@@ -144,7 +149,8 @@ static void run(struct problem *p, const struct library_mode *library, int races
     call->racing = NULL;
 }
 
-/* Within `bound` of the largest result; every row that is no sequence's untouched. */
+/* Every result must lie within `bound` of the largest one; every row of no sequence must be
+ * untouched. */
 static void compare(const struct problem *p, void *const own[RESULTS], double bound) {
     const struct shape *const s = p->shape;
     for (int i = 0; i < RESULTS; i++) {
@@ -172,7 +178,8 @@ static int same(void *const a[RESULTS], void *const b[RESULTS], const struct pro
     return equal;
 }
 
-/* The tensor kernels are near, and they are not the kernels of invariant. */
+/* The tensor kernels must be near those of mode invariant, and must not be those kernels: their
+ * bits differ once a sequence is longer than one tile of 32. */
 static void test_shape(size_t pair, const struct shape *shape, const struct op_rounding *rounding,
                        double bound) {
     struct problem p;
@@ -211,7 +218,8 @@ static void corroborate_f16(void **state) {
         test_shape(PAIR_F16, &shapes[i], i % 2 == 0 ? NULL : &wide, 0x1p-9);
 }
 
-/* What tensor cores are not for has the bits of mode invariant: f32, tf32, odd heads. */
+/* Calls for which there are no tensor cores (f32, tf32) or no tensor kernel (odd head widths) must
+ * have the bits of mode invariant. */
 static void verify_others_untouched(void **state) {
     static const struct shape odd = {1, 1, 24, {40, 0}}, long_head = {1, 1, 144, {20, 0}};
     static const struct op_rounding tf32 = {DTYPE_TF32, DTYPE_F32};
@@ -238,8 +246,9 @@ static void verify_others_untouched(void **state) {
     }
 }
 
-/* Scores that are no finite numbers, of operands that are: where a row of q has `at` in column c,
- * keys that have +-at there make its score +-inf; two such columns NaN. */
+/* Makes scores that are not finite out of operands that are: where a row of q has `at` in column c,
+ * keys that have at or -at there overflow the score to an infinity, and two such columns of
+ * opposite sign make a NaN. */
 enum { LESS_FIRST, LESS_SOME, LESS_ALL, MORE_ONE, NONE, SPECIALS };
 
 static void make_special(struct problem *p, double at, int finite) {
@@ -261,8 +270,9 @@ static void make_special(struct problem *p, double at, int finite) {
     }
 }
 
-/* NaN where law 6 has NaN; else within `bound` of the column's largest. (dQ of the columns that
- * make special scores is what remains of sums that cancel: finite is enough.) */
+/* A result must be NaN where law 6 gives NaN, and else lie within `bound` of its column's largest.
+ * dQ of the columns that make the special scores is what remains of sums that cancel, so there it
+ * only has to be finite. */
 static void compare_special(const struct problem *p, void *const own[RESULTS], double bound) {
     const uint32_t width = p->shape->D;
     for (int i = 0; i < RESULTS; i++)
@@ -283,7 +293,8 @@ static void compare_special(const struct problem *p, void *const own[RESULTS], d
         }
 }
 
-/* Against the CPU. `finite`: rows whose results law 6 makes finite; else those of NaN, too. */
+/* Compares with the CPU. With `finite`, all rows are such that law 6 makes their results finite;
+ * without, some results are NaN. */
 static void test_special(size_t pair, double at, int finite, double bound) {
     static const struct shape shape = {1, 1, 16, {70, 0}};
     const struct op_limits limits = {72, 72, 16, 72, 1, 1, 16, 1, 0, 0, 0};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short threads
- * Masks of dropout by address against Philox itself, their independence of place, emulated ranks,
- * PyTorch's masks by place; and the op in every variant. */
+ * Dropout masks: by address, against Philox itself (law 10); their independence of where a token
+ * lies; emulated ranks; and by place, against PyTorch's masks. And the dropout op in every
+ * variant. */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +22,7 @@ enum { WIDTH = 200 };
 static const struct dropout base = {
     .keep = 0.75, .seed = 0x123456789ABCDEFu, .op = 37, .layer = 5, .update = 11};
 
-/* The table of law 10, written out. */
+/* The address of a mask's draw, field by field as the table of law 10 lists them. */
 static int kept_by_law(const struct dropout *d, uint32_t sample, uint32_t rank, uint32_t side,
                        uint64_t element) {
     const uint64_t block = element / 4;
@@ -46,7 +47,8 @@ static void corroborate_addresses(void **state) {
     }
 }
 
-/* Two ranks of four samples: own masks come from the rank's address, the same ones from rank 0. */
+/* Of two ranks with four samples each, rank-dependent masks come from the rank's own address,
+ * shared ones from rank 0's. */
 static void corroborate_ranks(void **state) {
     (void)state;
     const struct sequence mine = {.length = 1, .sample = 2}, other = {.length = 1, .sample = 6};
@@ -64,7 +66,8 @@ static void corroborate_ranks(void **state) {
     assert_memory_equal(a, b, WIDTH);
 }
 
-/* 200,000 draws: the share kept lies within 5 standard deviations. */
+/* Over 200,000 draws the share that is kept must lie within 5 standard deviations of its
+ * probability. */
 static void verify_share(void **state) {
     (void)state;
     uint64_t count = 0;
@@ -79,7 +82,7 @@ static void verify_share(void **state) {
     assert_true(fabs((double)count - 1000.0 * WIDTH * 0.75) < 5.0 * deviation);
 }
 
-/* The element of (batch, head, query, key) in the padded tensor of the call. */
+/* PyTorch's mask goes by the element (batch, head, query, key) of the padded tensor of the call. */
 static void corroborate_torch(void **state) {
     (void)state;
     const struct dropout d = {.map = DROPOUT_TORCH,
@@ -117,7 +120,8 @@ static void validate_limits(void **state) {
     assert_int_equal(dropout_check(&extent), STATUS_INPUT);
 }
 
-/* Kept elements are scaled with one rounding, the others +0; rows of no sequence stay. */
+/* Elements that are kept must be scaled with one rounding, the others must be +0, and rows of no
+ * sequence must stay. */
 static void op_of(struct bench *b) {
     static const struct sequence two[] = {{2, 5, 0, 0}, {9, 3, 1, 1}};
     const struct sequence *const sequences = (struct sequence *)bench_copy(b, two, sizeof two);

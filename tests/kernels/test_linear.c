@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short threads
- * The linear ops against one scalar chain per output (law 1): every pair, instruction set, dtype,
- * odd shapes, gathered rows between poisoned ones, one and two threads, chains in two calls. */
+ * The linear ops must equal one scalar chain of fma per output (law 1), for every number pair,
+ * instruction set and dtype, on odd shapes, on gathered rows between poisoned ones, with one thread
+ * and with more, and with a chain continued in a second call. */
 #include "tests/kernels/test_linear.h"
 
 struct shape {
     uint32_t T, N, K;
 };
 
-/* Around the edges of panels and strips; beyond one block of terms (512, 256), of columns (384,
- * 192); enough work to wake a second thread. */
+/* The shapes lie around the edges of panels and strips; some exceed one block of terms (512 or 256)
+ * or of columns (384 or 192), and some are enough work to wake a second thread. */
 static const struct shape shapes[] = {
     {1, 1, 1},    {1, 17, 5},    {3, 2, 40},     {13, 33, 16},  {14, 32, 64},   {15, 31, 63},
     {29, 48, 77}, {100, 64, 86}, {5, 400, 20},   {20, 24, 410}, {4, 9, 1100},   {2, 1100, 7},
@@ -151,7 +152,7 @@ static void run_ops(struct arena *arena, const struct problem *p, int threads, i
     check_fence(&fenced);
 }
 
-/* The expectation of a pair serves its three instruction sets. */
+/* One expectation per number pair serves its three instruction sets. */
 static void verify_pair(size_t pair, enum dtype dtype, struct shape shape, int gathered, int add) {
     struct arena arena = ARENA_EMPTY;
     struct problem p = pose(&arena, &variants[pair * 3], dtype, shape, gathered);
@@ -172,7 +173,7 @@ static void round_numbers(void *values, size_t bytes, size_t count, enum dtype d
         set_element(values, bytes, i, round_to(element(values, bytes, i), dtype));
 }
 
-/* Law 11: as if the operands had been rounded before. */
+/* Law 11: the result is as if the operands had been rounded beforehand. */
 static void verify_product(size_t pair, enum dtype product, struct shape shape, int gathered) {
     struct arena arena = ARENA_EMPTY;
     struct problem p = pose(&arena, &variants[pair * 3], DTYPE_F32, shape, gathered);
@@ -198,7 +199,8 @@ static void verify_product(size_t pair, enum dtype product, struct shape shape, 
     arena_close(&arena);
 }
 
-/* Mode shaped: the terms in `parts` runs of equal length, each a chain from +0, joined in order. */
+/* Mode shaped: the terms fall into `parts` runs of equal length, each a chain from +0, and the runs
+ * are added in order. */
 static double split_chain(const struct problem *p, const void *a, size_t a_at, const void *b,
                           size_t b_at, size_t b_step, size_t count, size_t parts) {
     const size_t bytes = p->variant->accumulator;
@@ -232,7 +234,7 @@ static void verify_split(size_t pair, struct shape shape, size_t parts,
     for (size_t isa = 0; isa < 3; isa++) {
         p.variant = &variants[pair * 3 + isa];
         if (!variant_runs(p.variant)) continue;
-        expect_weight(&p); /* the table leaves it alone */
+        expect_weight(&p); /* the splits leave it alone */
         run_ops(&arena, &p, 1 + (int)isa, 0);
     }
     arena_close(&arena);
@@ -286,7 +288,7 @@ static void verify_rounded_once(void **state) {
     }
 }
 
-/* More threads than rows, than panels, than strips. */
+/* There are more threads here than rows, than panels, or than strips. */
 static void verify_many_threads(void **state) {
     (void)state;
     static const struct shape wide[] = {{40, 200, 130}, {3, 700, 300}, {700, 3, 300}};
@@ -303,7 +305,7 @@ static void verify_many_threads(void **state) {
     }
 }
 
-/* Law 3: rows in two calls or in one, the chain is the same. */
+/* Law 3: whether the rows come in one call or in two, the chain is the same. */
 static void verify_chain_continues(void **state) {
     (void)state;
     const struct shape shape = {90, 37, 50};
@@ -327,7 +329,7 @@ static void verify_chain_continues(void **state) {
     }
 }
 
-/* Infinities, subnormals and overflowing sums take the same way through every variant. */
+/* Infinities, subnormals and overflowing sums must come out alike in every variant. */
 static void verify_special_values(void **state) {
     (void)state;
     static const double specials[] = {0x1p127, -0x1p127, 0x1p-149, -0x1p-140, 0.0, -0.0, 0x1p-100};
@@ -352,7 +354,8 @@ static void verify_special_values(void **state) {
     }
 }
 
-/* Sums small enough to do by hand; and one that bf16 gets right only when rounded once. */
+/* Products small enough to check by hand, and one that bf16 gets right only if it is rounded
+ * once. */
 static void validate_known_products(void **state) {
     (void)state;
     const float x[3] = {1.0F, 2.0F, 3.0F};
@@ -364,7 +367,8 @@ static void validate_known_products(void **state) {
     const struct row_list one = {NULL, 1};
     linear_forward_f32_f32_base(&call, &(struct linear_forward_args){one, 2, 3, x, w, y});
     assert_true(y[0] == 321.0F && y[1] == 0.75F);
-    /* 1 + 2^-8 + 2^-30: f32 would lose 2^-30 and leave a tie for bf16 to round down. */
+    /* The sum is 1 + 2^-8 + 2^-30. Rounding it to f32 first would lose 2^-30 and leave a tie that
+     * bf16 rounds down. */
     const float a[3] = {1.0F, 0x1p-8F, 0x1p-30F};
     const float ones[3] = {1.0F, 1.0F, 1.0F};
     call.compute = DTYPE_BF16;

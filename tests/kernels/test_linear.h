@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the tests of the linear ops share: the nine variants, problems filled from an addressed
- * stream, rounding written a second time.
+ * The material that the tests of the linear ops share: the nine variants, problems filled from an
+ * addressed stream, and rounding written a second time.
  *
- * Nothing here comes from kernels/cpu but the functions under test: sums and roundings are the
+ * Nothing here comes from kernels/cpu but the functions under test; sums and roundings are the
  * plainest loops over fma(), rint() and ldexp(). */
 #ifndef TWINSTEP_TESTS_KERNELS_TEST_LINEAR_H
 #define TWINSTEP_TESTS_KERNELS_TEST_LINEAR_H
@@ -76,7 +76,7 @@ static inline int variant_runs(const struct variant *variant) {
     return variant->level == LEVEL_base || (variant->level == LEVEL_v3 && v3) || v4;
 }
 
-/* Element i of a buffer of floats or doubles. */
+/* Returns element i of a buffer of floats (4 bytes) or doubles (8). */
 static inline double element(const void *buffer, size_t bytes, size_t i) {
     return bytes == sizeof(float) ? (double)((const float *)buffer)[i]
                                   : ((const double *)buffer)[i];
@@ -90,7 +90,7 @@ static inline void set_element(void *buffer, size_t bytes, size_t i, double valu
     }
 }
 
-/* One term of a chain, and one addition, in the accumulator's format. */
+/* Adds one term a * b to a chain, in the accumulator's format. */
 static inline double chain_step(size_t bytes, double a, double b, double sum) {
     return bytes == sizeof(float) ? (double)fmaf((float)a, (float)b, (float)sum) : fma(a, b, sum);
 }
@@ -99,7 +99,8 @@ static inline double add_step(size_t bytes, double a, double b) {
     return bytes == sizeof(float) ? (double)((float)a + (float)b) : a + b;
 }
 
-/* x to `digits` binary digits, smallest quantum 2^least; overflow beyond 2^top gives infinity. */
+/* Rounds x to `digits` binary digits with 2^least as the smallest quantum; beyond 2^top it
+ * overflows to infinity. */
 static inline double round_digits(double x, int digits, int least, int top, int away) {
     if (x == 0.0 || isnan(x) || isinf(x)) return x;
     int exponent = 0;
@@ -133,8 +134,8 @@ static inline double round_to(double x, enum dtype dtype) {
 
 #define SEED UINT64_C(0x6c696e656172)
 
-/* Fixed by (seed, place): a number of either sign around 1, now and then much smaller, larger, a
- * signed zero; all of them values of `dtype`. */
+/* Returns a number that (seed, place) fix: of either sign and around 1, now and then much smaller,
+ * much larger, or a signed zero. It is always a value of `dtype`. */
 static inline double drawn(uint64_t place, enum dtype dtype) {
     const struct stream_site site = {{{0}}};
     const uint64_t key = stream_word64(SEED, site, place);
@@ -156,7 +157,7 @@ static inline void *take(struct arena *arena, size_t count, size_t bytes) {
     return out;
 }
 
-/* Same numbers, bit for bit; any NaN equals any NaN. */
+/* Compares bit for bit, except that any NaN equals any NaN. */
 static inline int same(const void *a, const void *b, size_t bytes, size_t count) {
     for (size_t i = 0; i < count; i++) {
         const double x = element(a, bytes, i);
@@ -167,7 +168,8 @@ static inline int same(const void *a, const void *b, size_t bytes, size_t count)
     return 1;
 }
 
-/* T listed rows of twice as many physical ones, in an order that is neither sorted nor dense. */
+/* Lists `count` of about twice as many physical rows, in an order that is neither sorted nor
+ * dense. */
 static inline struct row_list scattered(struct arena *arena, uint32_t count) {
     uint32_t *const index = (uint32_t *)take(arena, count + 1, sizeof *index);
     for (uint32_t i = 0; i < count; i++)
@@ -186,7 +188,7 @@ static inline size_t physical(const struct row_list *rows, size_t i) {
     return rows->index == NULL ? i : rows->index[i];
 }
 
-/* Every row that is not listed holds NaN. */
+/* Puts NaN into every row that is not listed. */
 static inline void poison(void *buffer, size_t bytes, size_t rows, size_t width,
                           const struct row_list *listed) {
     for (size_t r = 0; r < rows; r++) {
@@ -198,7 +200,7 @@ static inline void poison(void *buffer, size_t bytes, size_t rows, size_t width,
     }
 }
 
-/* Scratch of exactly the promised size, with a fence behind it. */
+/* Scratch of exactly the promised size, with a fence behind it that an overrun would change. */
 struct fenced {
     void *scratch;
     size_t bytes;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short threads
- * The linear ops in mode `shuffled` against law 9 written a second time: chunks as chains from +0,
- * added in the order of keys drawn per 64 x 64 tile; and that this order is what moves the bits. */
+ * The linear ops in mode `shuffled` against law 9 written a second time: chunks are chains from +0,
+ * added in the order of keys that are drawn per 64 x 64 tile. That order, and nothing else, must
+ * change the bits. */
 #include "tests/kernels/test_linear.h"
 
 struct problem {
@@ -10,7 +11,8 @@ struct problem {
     void *x, *w, *dy;
 };
 
-/* The order of one tile, by drawing each key alone and taking the least again and again. */
+/* Finds the order of one tile the slow way: draws each key alone and takes the least remaining one,
+ * again and again. */
 static void tile_order(const struct op_call *call, enum op_pass pass, size_t row, size_t column,
                        size_t chunks, uint32_t *out) {
     const struct stream_address address = {.stream = STREAM_ORDER,
@@ -142,7 +144,7 @@ static void run_ops(const struct variant *v, const struct op_call *call, const s
     v->weight(call, &(struct linear_weight_args){p->rows, p->N, p->K, p->dy, p->x, out->acc});
 }
 
-/* Which of the three outputs are equal: bits 1 (y), 2 (dx), 4 (acc). */
+/* Tells which of the three outputs are equal, as bits: 1 y, 2 dx, 4 acc. */
 static int equal_outputs(const struct variant *v, const struct problem *p, const struct outputs *a,
                          const struct outputs *b) {
     const size_t rows = 2 * (size_t)p->T + 1;
@@ -151,7 +153,8 @@ static int equal_outputs(const struct variant *v, const struct problem *p, const
            same(a->acc, b->acc, v->accumulator, (size_t)p->N * p->K) << 2;
 }
 
-/* Several tiles each way, chunks of one term, a last chunk cut short, one longer than a block. */
+/* The cases have several tiles in each direction, chunks of one term, a last chunk cut short, and a
+ * chunk longer than a block. */
 static const struct {
     uint32_t T, N, K, chunk;
 } cases[] = {{70, 66, 50, 16}, {20, 21, 22, 1},    {5, 130, 40, 7},
@@ -198,7 +201,7 @@ static void verify_law_9(void **state) {
     }
 }
 
-/* Runs the three ops with one variant under `order` and the address fields of `like`. */
+/* Runs the three ops of one variant under `order`, with the address fields of `like`. */
 static struct outputs run_with(struct arena *arena, const struct problem *p,
                                const struct order *order, const struct op_call *like) {
     struct op_call call = *like;
@@ -212,7 +215,8 @@ static struct outputs run_with(struct arena *arena, const struct problem *p,
     return out;
 }
 
-/* Every field of the address draws another order; the kinds switch sums one by one. */
+/* Every field of the address must lead to another order, and the kinds must switch sums one by
+ * one. */
 static void verify_order_moves_bits(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short threads
- * Attention forward and backward against law 6 one number at a time: several sequences with
- * poisoned rows between them, grouped heads, lengths across block edges; canonical and shuffled. */
+ * Attention, forward and backward, must equal law 6 computed one number at a time, invariant and
+ * shuffled: with several sequences and poisoned rows between them, with grouped heads, and with
+ * lengths across the edges of blocks. */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,7 +32,7 @@ struct attention {
     double *out, *dq, *dk, *dv;        /* expected */
 };
 
-/* Probabilities and score gradients of one head of one sequence: [query][key]. */
+/* The probabilities and score gradients of one head of one sequence, indexed [query][key]. */
 static double P[MOST][MOST];
 static double operand_P[MOST][MOST]; /* as they enter products */
 static double dS[MOST][MOST];
@@ -46,7 +47,8 @@ static double operand(const struct bench *b, double x) {
     return rounding == NULL || rounding->product == DTYPE_F32 ? x : law_round(x, rounding->product);
 }
 
-/* Law 12: which keys of a query are kept, and what becomes of their scores. */
+/* Law 12: the mask of a query says which keys are kept; kept values are scaled, the others are
+ * 0. */
 static void drop(const struct bench *b, const struct attention *a, const struct sequence *s,
                  uint32_t head, uint32_t query, const double *from, double *to) {
     uint8_t kept[MOST];
@@ -71,7 +73,7 @@ static void expect_probabilities(struct bench *b, const struct attention *a,
     const size_t H = a->h.H;
     const size_t G = a->h.G;
     const size_t g = head / (H / G);
-    /* The scale is rounded to the carrier. */
+    /* The scale is rounded to the carrier before it is used. */
     const double scale = law_round(a->scale, b->carrier == sizeof(double) ? DTYPE_F64 : DTYPE_F32);
     for (size_t i = 0; i < s->length; i++) {
         const struct law_tile tile = {&b->call, 3, (counted + i) / 64, head / 64};
@@ -96,7 +98,7 @@ static void expect_probabilities(struct bench *b, const struct attention *a,
     }
 }
 
-/* Over keys 0 .. query, column by column. */
+/* Sums over keys 0 .. query, one column after the other. */
 static double over_keys(struct bench *b, const struct law_tile *tile, enum sum_kind kind,
                         const double *weights, const double *rows, size_t line, size_t keys) {
     if (drawn(b, kind)) return law_shuffled(&b->law, tile, weights, 1, rows, line, keys);
@@ -136,7 +138,7 @@ static void expect_head(struct bench *b, struct attention *a, const struct seque
     }
 }
 
-/* dK and dV: chains over (head, query), unrounded between heads. */
+/* dK and dV are chains over (head, query), not rounded between heads. */
 static void expect_keys(struct bench *b, struct attention *a, const struct sequence *s,
                         uint32_t head, double *dk, double *dv) {
     const struct law *const law = &b->law;
@@ -191,7 +193,7 @@ static void poison_gaps(const struct attention *a, double *values, size_t width)
     }
 }
 
-static const struct dropout *dropout_now; /* of the next pose */
+static const struct dropout *dropout_now; /* used by the next pose() */
 
 static struct attention pose(struct bench *b, struct heads h, const uint32_t *lengths,
                              uint32_t count) {
@@ -274,7 +276,8 @@ static void verify_attention(void **state) {
     bench_pairs(canonical);
 }
 
-/* Heads of 40 columns lie across tiles of 64; the second sequence starts inside a tile of rows. */
+/* Heads of 40 columns lie across tiles of 64, and the second sequence starts inside a tile of
+ * rows. */
 static void shuffled(struct bench *b) {
     const struct heads h = {4, 2, 40};
     bench_shuffle(b, SUM_FORWARD | SUM_DQ, 5, SITE_ATTENTION);
@@ -290,7 +293,8 @@ static void verify_attention_shuffled(void **state) {
     bench_pairs(shuffled);
 }
 
-/* Law 11: tf32 operands under f32; scores that stay wide, or are narrower than the rest. */
+/* Law 11: tf32 operands under f32, with scores that stay wide or are narrower than everything
+ * else. */
 static void rounded(struct bench *b) {
     static const enum dtype products[] = {DTYPE_TF32, DTYPE_BF16, DTYPE_F16};
     static const enum dtype scores[] = {DTYPE_F32, DTYPE_BF16, DTYPE_F16};
@@ -328,8 +332,8 @@ static void verify_attention_dropped(void **state) {
     bench_pairs(dropped);
 }
 
-/* The first token sees itself alone: its output is its value. With equal keys every weight is
- * 1 / (i + 1): the outputs are running means, exact where i + 1 is a power of two. */
+/* The first token sees only itself, so its output is its value. With equal keys every weight is 1 /
+ * (i + 1): the outputs are running means, which are exact where i + 1 is a power of two. */
 static void validate_means(void **state) {
     (void)state;
     struct bench b;

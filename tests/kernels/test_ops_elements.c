@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short threads
- * Element-wise ops against one rounding per operation: add, bias, SwiGLU, rotary, gather, closing,
- * scaling, conversion; filling; and values known otherwise. */
+ * The element-wise ops must round once per operation and nowhere else: add, bias, SwiGLU, rotary,
+ * gather, the closing of gradients, scaling, conversion, and filling. The expectation is the laws
+ * one number at a time, and values known from mathematics. */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +13,8 @@
 #include "tests/kernels/helper_ops.h"
 #include "tests/kernels/helper_variables.h"
 
-/* Sizes around vectors and lanes; the last wakes threads. */
+/* The sizes lie around those of vectors and lanes; the last is enough work to wake a second
+ * thread. */
 static const struct {
     uint32_t rows, width;
 } shapes[] = {{1, 1}, {3, 7}, {5, 16}, {4, 33}, {9, 64}, {2, 130}, {20, 400}};
@@ -47,7 +49,7 @@ static void check_add(struct bench *b, uint32_t T, uint32_t C) {
     }
 }
 
-/* y holds what a chain left: numbers of the carrier, not of the compute dtype. */
+/* y holds what a chain left there: numbers of the carrier, not of the compute dtype. */
 static void check_bias(struct bench *b, uint32_t T, uint32_t C) {
     const struct row_list rows = bench_rows(b, T);
     const size_t count = bench_physical(T) * C;
@@ -77,7 +79,8 @@ static double silu(const struct law *law, double x) {
     return law_out(law, law_div(law, x, law_add(law, 1.0, law_exp(law, -x))));
 }
 
-/* aten silu_backward: dy * s * (1 + x * (1 - s)), from left to right. */
+/* PyTorch's silu_backward (aten/src/ATen/native/cpu/Activation.cpp): dy * s * (1 + x * (1 - s)),
+ * evaluated from left to right. */
 static double silu_gradient(const struct law *law, double dy, double x) {
     const double s = law_div(law, 1.0, law_add(law, 1.0, law_exp(law, -x)));
     const double factor = law_add(law, 1.0, law_mul(law, x, law_sub(law, 1.0, s)));
@@ -200,7 +203,7 @@ static void verify_elements(void **state) {
     bench_pairs(elements);
 }
 
-/* Storage and target dtypes of every carrier, on tables of either carrier. */
+/* Tries storage and target dtypes of every carrier, on the tables of both accumulators. */
 static void check_close(struct bench *b, size_t count, uint32_t uses, enum dtype storage) {
     double *const one = bench_draw(b, count, b->accumulate, 1.0);
     double *const two = bench_draw(b, count, b->accumulate, 1.0);
@@ -251,7 +254,8 @@ static void check_convert(struct bench *b, size_t count, enum dtype from, enum d
     }
 }
 
-/* Bytes of a word, its first ones at the end; nothing behind them. */
+/* A piece is filled with the bytes of a word; a piece that ends within a word gets its first bytes,
+ * and nothing behind the piece is written. */
 static void check_fill(struct bench *b, size_t bytes, uint32_t word) {
     static const unsigned char before[140000] = {0};
     const struct op_limits limits = limits_of(1, 64);
@@ -288,8 +292,8 @@ static void verify_storage(void **state) {
     bench_pairs(storage);
 }
 
-/* A hair from a tie: f32 would round it onto the tie, and a second rounding then goes wrong. The
- * accumulator's f64 and f64 storage must be rounded once. */
+/* Each number lies a hair beside a tie: rounding it to f32 first would put it onto the tie, and the
+ * second rounding would then go wrong. What is f64 must be rounded once. */
 static void validate_rounded_once(void **state) {
     (void)state;
     static const struct {
@@ -317,7 +321,8 @@ static void validate_rounded_once(void **state) {
     bench_close(&b);
 }
 
-/* PyTorch multiplies a bf16 gradient in f32 and rounds again: a pair for which that shows. */
+/* PyTorch multiplies a bf16 gradient in f32 and rounds the product again. This finds a pair of
+ * numbers for which the two roundings differ from one. */
 static int rounds_twice(double value, double factor) {
     const double product = value * factor; /* exact: 8 + 24 bits */
     return law_round(product, DTYPE_BF16) != law_round(law_round(product, DTYPE_F32), DTYPE_BF16);
@@ -344,8 +349,8 @@ static void verify_scale_in_f32(void **state) {
     bench_close(&b);
 }
 
-/* Mathematics, not our own code: silu(0) = 0, silu'(0) = 1/2, silu(20) = 20 - 4.1e-8 (below half
- * an ulp of f32), a quarter turn. */
+/* These values come from mathematics, not from our own code: silu(0) = 0, silu'(0) = 1/2, silu(20)
+ * = 20 - 4.1e-8 (which is below half an ulp of f32 at 20), and a rotation by a quarter turn. */
 static void validate_known(void **state) {
     (void)state;
     struct bench b;

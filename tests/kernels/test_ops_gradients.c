@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short grad
- * Each op's backward in f64 against central differences of its forward, on every machine of
- * helper_ops.h (the shim among them, or the module that TWINSTEP_BACKEND names): every element of
- * every input, and random directions. L = sum of dout * output.
+ * Each op's backward, in f64, must agree with central differences of its own forward, on every
+ * machine of helper_ops.h (the shim among them, or the module that TWINSTEP_BACKEND names).
+ * Compared are every element of every input, and random directions, for the scalar L = sum of dout
+ * * output.
  *
- * Step h = 2^-17, near the cube root of 2^-52: the difference formula errs by about h^2 / 6 times
- * the third derivative (1e-11) and by 2^-53 |L| / h (1e-11). All ops are smooth here. The error is
- * relative to the norm of the gradient tensor. The bound is a hundred times tighter than the
- * promise of 1e-7. */
+ * The step is h = 2^-17, near the cube root of 2^-52. The difference formula then errs by about h^2
+ * / 6 times the third derivative (1e-11) and by 2^-53 |L| / h (1e-11). All ops are smooth here. The
+ * error is taken relative to the norm of the gradient tensor, and the bound of 1e-9 leaves a
+ * hundred times those errors. */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +25,7 @@
 #define INPUTS 3
 #define MOST 400 /* numbers in a tensor here */
 
-/* In the backend's memory: kernels of a device see no variable of the program. */
+/* The tensors lie in the backend's memory: kernels of a device see no variable of the program. */
 struct tensors {
     double in[INPUTS][MOST];
     double out[MOST];
@@ -222,7 +223,7 @@ static double loss(const struct smooth *s, const struct op_table *ops, const str
     return sum;
 }
 
-/* (L(x + h d) - L(x - h d)) / 2h for input `which`. */
+/* Returns (L(x + h d) - L(x - h d)) / 2h for input `which` in direction d. */
 static double difference(const struct smooth *s, const struct op_table *ops,
                          const struct op_call *call, struct tensors *t, size_t which,
                          const double *direction) {
@@ -245,7 +246,7 @@ static double dot(const double *a, const double *b, size_t n) {
     return sum;
 }
 
-/* Elements first, then directions of norm 1; returns the largest relative error. */
+/* Tries each element, then directions of norm 1, and returns the largest relative error. */
 static double check_input(struct bench *b, const struct smooth *s, const struct op_table *ops,
                           struct tensors *t, size_t which) {
     const size_t n = s->size[which];
@@ -267,7 +268,7 @@ static double check_input(struct bench *b, const struct smooth *s, const struct 
     return worst;
 }
 
-/* On one machine: its gradients against differences of its own losses. */
+/* Compares the gradients of one machine with differences of that machine's own losses. */
 static void check_machine(struct bench *b, const struct smooth *s, const struct op_table *ops,
                           struct tensors *t) {
     memset(t->gradient, 0, sizeof t->gradient);

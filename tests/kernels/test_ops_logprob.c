@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short threads
- * Log-probabilities and their gradient (law 5) and the sum of squares (laws 2 and 7), against the
- * laws one number at a time and against values known otherwise. */
+ * Log-probabilities and their gradient (law 5), and the sum of squares (laws 2 and 7), must equal
+ * the laws computed one number at a time, and values known from mathematics. */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -112,7 +112,8 @@ static void verify_logprob_shuffled(void **state) {
     bench_pairs(logprobs_shuffled);
 }
 
-/* Equal logits: -log V, gradient 1/V - [v = y]. Zeros of either sign: the maximum is +0. */
+/* With V equal logits the log-probability is -log V and the gradient 1/V - [v = y]. The logits are
+ * zeros of either sign, of which the maximum is +0. */
 static void validate_uniform(void **state) {
     (void)state;
     struct bench b;
@@ -141,7 +142,8 @@ static void validate_uniform(void **state) {
 
 /* ---- sum of squares ---- */
 
-/* Products of draws from a pool: long vectors in little time, full of different bits. */
+/* Long vectors full of different bits in little time: each number is a product of two draws from a
+ * small pool. */
 static double *long_draw(struct bench *b, size_t count, enum dtype storage) {
     const size_t pool = count < 5003 ? count : 5003;
     const double *const one = bench_draw(b, pool, storage, 1.0);
@@ -200,7 +202,8 @@ static void verify_square_shuffled(void **state) {
     bench_pairs(squares_shuffled);
 }
 
-/* More blocks than groups of work: groups of four blocks, the last one not full. */
+/* There are more blocks here than groups of work, so groups have four blocks each, the last one
+ * fewer. */
 static void verify_square_groups(void **state) {
     (void)state;
     struct bench b;

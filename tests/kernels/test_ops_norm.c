@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short threads
- * RMSNorm and its gradients, and the embedding gradient, against the laws one number at a time:
- * law 2 in a row, law 1 over rows, law 9 where SUM_NORM or SUM_EMBEDDING is shuffled. */
+ * RMSNorm and its gradients, and the embedding gradient, must equal the laws computed one number at
+ * a time: law 2 within a row, law 1 over rows, law 9 where SUM_NORM or SUM_EMBEDDING is
+ * shuffled. */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,7 +29,8 @@ struct norm {
 
 static const double eps = 1e-5;
 
-/* The dtype of x * rstd before the weight, and of what Hugging Face's f32 module holds. */
+/* Rounds x * rstd to the dtype that it has before it meets the weight: the compute dtype, or the
+ * f32 of Hugging Face's module. */
 static double inner_round(const struct law *law, const struct norm *n, double x) {
     if (n->rounding == NORM_ROUND_BEFORE_WEIGHT) return law_out(law, x);
     return law_round(x, law->compute == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32);
@@ -131,7 +133,7 @@ static void check_norm(struct bench *b, uint32_t T, uint32_t C, enum norm_roundi
     }
 }
 
-/* dx may be dy when nothing is added. */
+/* dx may be the same memory as dy when nothing is added. */
 static void check_alias(struct bench *b) {
     const struct norm n = pose_norm(b, 6, 50, NORM_ROUND_AFTER_WEIGHT);
     const struct op_limits limits = limits_of(6, 50);
@@ -199,7 +201,8 @@ static void expect_embedding(struct bench *b, const struct row_list *rows, uint3
     }
 }
 
-/* Ids crowd towards 0, as words do. */
+/* Low token ids are the most frequent ones, as in text, so that some rows of the gradient have long
+ * chains. */
 static void check_embedding(struct bench *b, uint32_t T, uint32_t V, uint32_t C) {
     const struct row_list rows = bench_rows(b, T);
     const size_t count = bench_physical(T) * C;
@@ -246,8 +249,9 @@ static void verify_embedding_shuffled(void **state) {
     bench_pairs(embeddings_shuffled);
 }
 
-/* x = (3, 4, 0, 0): mean square 25/4, rstd 2/5 of it; weight 1 and eps 0 give (1.2, 1.6, 0, 0) up
- * to an ulp. A second call goes on from the first: rows in two calls or in one are one chain. */
+/* For x = (3, 4, 0, 0) the mean square is 25/4 and rstd 2/5; weight 1 and eps 0 give (1.2, 1.6, 0,
+ * 0) up to an ulp. A second call goes on from the first, since rows in two calls or in one are one
+ * chain. */
 static void validate_known(void **state) {
     (void)state;
     struct bench b;

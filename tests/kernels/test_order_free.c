@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short threads
- * Sums without an order (law 16): every op against sums by MPFR, rounded once; permuted operands,
- * another split of the terms, threads and instruction sets move no bit; infinities and NaN. */
+ * Sums without an order (law 16): every op must equal sums made by MPFR and rounded once. Permuted
+ * operands, another split of the terms, other threads and other instruction sets must change no
+ * bit. Infinities and NaN are among the terms. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -25,11 +26,11 @@ static const struct op_limits limits = {.rows = SQUARES,
                                         .D = D,
                                         .order_free = 1};
 
-/* ---- the judge ---- */
+/* ---- the expected sum, by MPFR ---- */
 
 struct judge {
     mpfr_t sum;
-    double special; /* sum of what is not finite */
+    double special; /* the sum of the terms that are not finite */
 };
 
 static void judge_open(struct judge *judge) {
@@ -45,7 +46,8 @@ static void judge_add(struct judge *judge, double x) {
         judge->special += x;
 }
 
-/* Rounded to the accumulator. These sums are no subnormals of f64; of f32 they may be. */
+/* Rounds the sum to the accumulator. No sum here is a subnormal of f64; those of f32 may be
+ * subnormal, and have fewer digits then. */
 static double judge_close(const struct bench *b, struct judge *judge) {
     const int exponent = mpfr_zero_p(judge->sum) ? 0 : (int)mpfr_get_exp(judge->sum);
     const int bits = b->law.wide ? 53 : exponent < -125 ? exponent + 149 : 24;
@@ -64,7 +66,8 @@ static double judge_close(const struct bench *b, struct judge *judge) {
 
 /* ---- values ---- */
 
-/* kind 0: like each other; 1: of sizes that parts cannot hold together; 2: with infinities. */
+/* Kind 0 draws numbers of like sizes; kind 1 sizes so different that no plain sum holds them
+ * together; kind 2 has infinities among them. */
 static double *drawn(struct bench *b, size_t count, int kind) {
     double *const out = bench_draw(b, count, b->law.compute, 1.0);
     const int narrow = b->law.compute == DTYPE_F16;
@@ -89,7 +92,7 @@ static uint32_t *permutation(struct bench *b, uint32_t count) {
     return order;
 }
 
-/* Columns in another order. */
+/* Returns a copy with the columns in another order. */
 static double *permuted(struct bench *b, const double *x, size_t rows, size_t columns,
                         const uint32_t *order) {
     double *const out = bench_numbers(b, rows * columns);
@@ -154,7 +157,7 @@ static void corroborate_linear(void **state) {
     each_pair(linear);
 }
 
-/* dx goes on: rounded, and added rounded. */
+/* dx continues: the new sum is rounded, then added to what is there, and rounded again. */
 static void input(struct bench *b) {
     const double *const dy = drawn(b, (size_t)T * N, 1);
     const double *const w = drawn(b, (size_t)N * K, 1);
@@ -208,7 +211,8 @@ static double term_of(const struct bench *b, const struct tokens *v, int op, siz
            law_round(law_mul(&b->law, v->x[row * K + i], v->rstd[row]), b->law.compute);
 }
 
-/* Tokens first .. last-1. x has K columns, of which norm reads a matrix of N. */
+/* Runs the op over tokens first .. last-1. x has K columns, of which norm reads as many as a matrix
+ * of N columns has. */
 static void run_tokens(struct bench *b, const struct op_table *ops, const struct tokens *v, int op,
                        uint32_t first, uint32_t last, void *acc) {
     const size_t rows = bench_physical(T);
@@ -259,7 +263,8 @@ static struct exact_sum *sums_of(struct bench *b, size_t count) {
     return (struct exact_sum *)(void *)bench_numbers(b, count * EXACT_WORDS);
 }
 
-/* Closing the sums: uses 2 is the sum twice, exact but for one rounding. */
+/* Closes the sums into gradients. With uses = 2 the gradient is twice the sum, which has one
+ * rounding and is otherwise exact. */
 static void check_close(struct bench *b, const struct op_table *ops, const struct exact_sum *sums,
                         const double *want, size_t count, const char *what) {
     float *const gradient = (float *)bench_numbers(b, count);
@@ -342,7 +347,8 @@ static void corroborate_squares(void **state) {
     each_pair(vectors);
 }
 
-/* The sums that forward keeps: exponentials of a row of logits, mean squares of a row. */
+/* The sums that a forward keeps: the exponentials of a row of logits, and the mean square of a
+ * row. */
 static void rows(struct bench *b) {
     const double *const x = drawn(b, (size_t)T * K, 0);
     const uint32_t *const order = permutation(b, K);
@@ -399,7 +405,7 @@ static void corroborate_rows(void **state) {
     each_pair(rows);
 }
 
-/* ---- attention: what may be permuted moves nothing, and terms are the right ones ---- */
+/* ---- attention: permuting terms changes nothing, and the terms are the right ones ---- */
 
 enum { Q, KEY, VALUE, DOUT, INPUTS };
 enum { OUT, DQ, DK, DV, OUTPUTS };
@@ -423,7 +429,7 @@ static void run_attention(struct bench *b, const struct op_table *ops, double *c
     ops->attention_backward(&b->call, &backward);
 }
 
-/* The heads change places: their terms of dK and dV do. */
+/* Swaps the two heads, and with them the terms of dK and dV. */
 static double *swapped(struct bench *b, const double *x) {
     double *const out = bench_numbers(b, (size_t)LENGTH * 2 * D);
     for (size_t i = 0; i < (size_t)LENGTH * 2 * D; i++)
@@ -431,7 +437,7 @@ static double *swapped(struct bench *b, const double *x) {
     return out;
 }
 
-/* Rows of all keys but the last in another order: only the last query sees them all. */
+/* Permutes the rows of all keys but the last: only the last query sees all of them. */
 static double *moved_keys(struct bench *b, const double *x, const uint32_t *order) {
     double *const out = bench_numbers(b, (size_t)LENGTH * D);
     memcpy(out, x, (size_t)LENGTH * D * sizeof *out);
@@ -447,7 +453,9 @@ static void same(const struct bench *b, const void *a, const void *c, size_t fir
         fail_msg("%s: permuted operands move bits", what);
 }
 
-/* Near what chains give: the right terms, though another rounding. */
+/* The results must be near those of chains, to show that the terms are the right ones although they
+ * are rounded differently. 64 ulps of the compute dtype, relative to the largest result, cover the
+ * chains' roundings (LENGTH terms and the steps of law 6) and are far below one missing term. */
 static void near(struct bench *b, const struct op_table *ops, double *const *in, void *const *out) {
     const double unit = b->law.compute == DTYPE_F32 ? 0x1p-23 : ldexp(1.0, -7);
     void *chains[OUTPUTS];

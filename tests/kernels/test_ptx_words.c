@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Instructions of PTX that are no single operation of C (tests/kernels/ptx_words.h), against values
- * worked out from NVIDIA's PTX ISA; and what a device would stop at, told. */
+ * The PTX instructions that are no single operation of C (tests/kernels/ptx_words.h) must give the
+ * values worked out by hand from NVIDIA's PTX ISA, and must report what a device would stop at. */
 #include "tests/kernels/ptx_words.h"
 
 #include <stdarg.h>
@@ -33,7 +33,7 @@ static void validate_bytes(void **state) {
     assert_int_equal(prmt_b32(a, b, 0x0123u), 0x80818283u);
     assert_int_equal(prmt_b32(a, b, 0x4070u), 0x04800780u);
     assert_int_equal(prmt_b32(a, b, 0xc8b9u), 0x00ffffffu); /* signs of 4, 0, 3, 1 */
-    assert_int_equal(prmt_b32(a, b, 0xfff03210u), a);       /* what lies above is nothing */
+    assert_int_equal(prmt_b32(a, b, 0xfff03210u), a);       /* the rest is ignored */
 }
 
 static void validate_fields(void **state) {
@@ -41,9 +41,9 @@ static void validate_fields(void **state) {
     const u64 ones = ~(u64)0;
     assert_true(bfi_b64(0xabu, ones, 8, 8) == UINT64_C(0xffffffffffffabff));
     assert_true(bfi_b64(0xfabu, 0, 8, 4) == UINT64_C(0xb00));
-    assert_true(bfi_b64(ones, 0, 60, 8) == UINT64_C(0xf000000000000000)); /* the rest falls off */
+    assert_true(bfi_b64(ones, 0, 60, 8) == UINT64_C(0xf000000000000000)); /* the rest is dropped */
     assert_true(bfi_b64(ones, 5, 64, 8) == 5 && bfi_b64(ones, 5, 0, 0) == 5);
-    assert_true(bfi_b64(ones, 5, 256, 257) == 5); /* bytes count: bit 0, one bit */
+    assert_true(bfi_b64(ones, 5, 256, 257) == 5); /* low bytes count: bit 0, one bit */
     assert_true(bfi_b64(0, 5, 256, 257) == 4);
     assert_int_equal(bfi_b32(0xffu, 0, 28, 8), 0xf0000000u);
     assert_int_equal(bfi_b32(0xffu, 7, 32, 8), 7);
@@ -66,7 +66,7 @@ static void validate_atomic(void **state) {
     f32 sum = 1.0f;
     (void)state;
     assert_true(atom_global_add_f32(&gpu, &sum, 2.5f) == 1.0f && sum == 3.5f);
-    sum = 0x1p-127f; /* subnormal: a zero, before and behind; what stood there is told as it was */
+    sum = 0x1p-127f; /* subnormal sums count as 0; the old value is returned */
     assert_true(atom_global_add_f32(&gpu, &sum, 0x1p-126f) == 0x1p-127f && sum == 0x1p-126f);
     sum = 0x1.8p-126f;
     (void)atom_global_add_f32(&gpu, &sum, -0x1p-126f);
@@ -78,7 +78,7 @@ static void validate_atomic(void **state) {
     assert_true(atom_global_add_f64(&gpu, &wide, 0x1p-1070) == 0x1p-1070 && wide == 0x1p-1069);
 }
 
-/* Each is told, once. */
+/* Each of these must be reported, once. */
 static void verify_told(void **state) {
     struct gpu gpu = {0, 64, 0, NULL, NULL};
     (void)state;

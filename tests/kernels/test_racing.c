@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short threads
- * Sums that threads race on (law 14). Which order came is nobody's to say; so: sums that are exact
- * in any order have the bits of invariant, others lie within the rounding bound, one thread adds
- * chunks in ascending order, and a kind that is switched off keeps its bits. */
+ * Sums on which threads race (law 14). Nobody can say which order came, so these claims are tested:
+ * sums that are exact in any order have the bits of mode invariant, other sums lie within the
+ * rounding bound, one thread adds chunks in ascending order, and a kind that is switched off keeps
+ * its bits. */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,7 +26,7 @@ static const uint32_t kinds[OPS] = {SUM_WEIGHT, SUM_EMBEDDING, SUM_NORM,
                                     SUM_NORM,   SUM_FORWARD,   SUM_FORWARD,
                                     SUM_DQ,     SUM_FORWARD,   SUM_FORWARD};
 
-/* One set of values for all ops: activations of T listed rows, a sequence of LENGTH rows. */
+/* One set of values serves all ops: activations of T listed rows, and a sequence of LENGTH rows. */
 struct values {
     struct row_list rows;
     double *dy, *x, *acc, *squares, *rstd, *attention[4];
@@ -50,7 +51,7 @@ static size_t result_bytes(const struct bench *b, int op) {
     return op < FORWARD || op == EXPONENTIALS ? b->accumulator : b->carrier;
 }
 
-/* Small integers: every partial sum is exact. */
+/* Draws small integers, whose partial sums are all exact. */
 static double *integers(struct bench *b, size_t count) {
     double *out = bench_numbers(b, count);
     for (size_t i = 0; i < count; i++)
@@ -97,7 +98,7 @@ static void run_attention(struct bench *b, const struct op_table *ops, const str
                                                                         in[3], dq, dk, dv, NULL});
 }
 
-/* The op's result, on a fresh copy of what it goes on from. */
+/* Runs the op on a fresh copy of the values that it accumulates onto. */
 static void *run(struct bench *b, const struct op_table *ops, const struct values *v, int op) {
     const size_t rows = bench_physical(T);
     const size_t bytes = result_bytes(b, op);
@@ -142,7 +143,8 @@ static void *run(struct bench *b, const struct op_table *ops, const struct value
     return out;
 }
 
-/* Machine `index`: instruction sets x 1 to 4 threads; 0 when this computer lacks it. */
+/* Machine `index` is an instruction set with 1 to 4 threads; returns 0 where this computer lacks
+ * it. */
 enum { MACHINES = 3 * 4 };
 
 static int open_machine(struct bench *b, size_t index, const struct op_table **ops) {
@@ -179,12 +181,12 @@ static double stored(const void *memory, size_t i, size_t bytes) {
 
 static const uint32_t chunks[] = {1, 16, 33, 1u << 20};
 
-/* ---- any order, same bits ---- */
+/* ---- sums that are exact have the same bits in any order ---- */
 
 static void exact_sums(struct bench *b) {
     const struct values v = draw(b, 1);
     const struct op_table *ops = NULL;
-    if (b->law.compute == DTYPE_F16) return; /* as tf32 and bf16 */
+    if (b->law.compute == DTYPE_F16) return; /* f16 is as tf32 and bf16 */
     for (size_t m = 0; m < MACHINES; m++) {
         if (!open_machine(b, m, &ops)) continue;
         for (int op = 0; op < DQ; op++) {
@@ -208,7 +210,7 @@ static void verify_exact_sums(void **state) {
     bench_pairs(exact_sums);
 }
 
-/* Thousands of additions to one number: none is lost, none comes twice. */
+/* Thousands of additions go to one number; none may be lost and none may come twice. */
 static void verify_no_addition_is_lost(void **state) {
     (void)state;
     enum { TERMS = 20000 };
@@ -247,7 +249,9 @@ static void all_positive(struct values *v) {
         v->acc[i] = fabs(v->acc[i]);
 }
 
-/* Sum of the terms' magnitudes of dQ: |dS| <= scale P (|dP| + |D|) by law 6, sum P is about 1. */
+/* Bounds the sum of magnitudes of dQ's terms. By law 6, |dS| <= scale * P * (|dP| + |D|), where the
+ * P of a row sum to about 1 (1.1 allows for their rounding), and |dP| and |D| are at most D
+ * products of the largest |dout| and |v|. */
 static double dq_magnitude(const struct values *v) {
     double dout = 0.0, most = 0.0, key = 0.0;
     for (size_t j = 0; j < (size_t)LENGTH * 2 * D; j++) {
@@ -258,7 +262,7 @@ static double dq_magnitude(const struct values *v) {
     return 0.125 * 2.0 * (double)D * dout * most * key * 1.1;
 }
 
-/* Probabilities sum to about 1. */
+/* Bounds the sum of magnitudes of P * v: the P of a row sum to about 1, which 1.1 allows for. */
 static double pv_magnitude(const struct values *v) {
     double most = 0.0;
     for (size_t j = 0; j < (size_t)LENGTH * 2 * D; j++)
@@ -319,7 +323,7 @@ static void verify_rounding_bound(void **state) {
     bench_pairs(bounds);
 }
 
-/* ---- one thread: the law written out ---- */
+/* ---- one thread follows the law as written ---- */
 
 static double chunk_sums(struct bench *b, double start, const double *a, const double *c, size_t n,
                          size_t chunk) {
@@ -331,7 +335,7 @@ static double chunk_sums(struct bench *b, double start, const double *a, const d
     return sum;
 }
 
-/* Terms of element i of op's result. */
+/* Collects the terms a * c of element i of the op's result, and returns how many they are. */
 static size_t terms_of(struct bench *b, const struct values *v, int op, size_t i, double *a,
                        double *c) {
     size_t n = 0;
@@ -348,7 +352,8 @@ static size_t terms_of(struct bench *b, const struct values *v, int op, size_t i
     return n;
 }
 
-/* Forward and input gradients: chunks of the terms of an output, rounded once. */
+/* Forward and input gradients are rounded once, after the chunks of an output's terms were
+ * added. */
 static void one_thread_rounded(struct bench *b, const struct op_table *ops, const struct values *v,
                                int op) {
     const struct racing racing = {SUM_FORWARD, 16};
@@ -398,8 +403,9 @@ static void verify_one_thread(void **state) {
 
 /* ---- kinds ---- */
 
-/* Off: the bits of invariant with 4 threads and all the other kinds racing. On: other bits, with
- * one thread already, since chunks are summed apart (where terms fill the accumulator). */
+/* A kind that is off has the bits of mode invariant, although 4 threads run and all the other kinds
+ * race. A kind that is on has other bits even with one thread, since chunks are summed apart (where
+ * the terms fill the accumulator's digits). */
 static void one_by_one(struct bench *b) {
     const struct values v = draw(b, 0);
     const struct op_table *ops = NULL;
@@ -425,7 +431,7 @@ static void verify_kinds(void **state) {
     bench_pairs(one_by_one);
 }
 
-/* The loss: whole numbers in any order, every chunk once. */
+/* The loss is a sum of whole numbers: in any order every chunk must count once. */
 static void verify_race_sum(void **state) {
     (void)state;
     double terms[1000], want = 3.0;

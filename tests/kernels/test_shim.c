@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * The shim runs kernels as the words of kernels/cuda/port.h say, and shows what is wrong with
- * planted ones: a race, a barrier left out, threads that part ways, a write beyond shared memory.
- * And what was launched runs when the host waits, not before.
- */
+ * The shim must run kernels as the words of kernels/cuda/port.h say, and must report what is wrong
+ * with planted ones: a race, a barrier left out, threads of which only some reach a barrier, a
+ * write beyond shared memory. A launch must run when the host waits, not before. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -21,10 +20,10 @@ static void assert_told(const char *text) {
     assert_int_equal(shim_error(), STATUS_INTERNAL);
     if (strstr(status_text(), text) == NULL)
         fail_msg("expected \"...%s...\", got \"%s\"", text, status_text());
-    assert_int_equal(shim_error(), STATUS_OK); /* it is told once */
+    assert_int_equal(shim_error(), STATUS_OK); /* it is reported once */
 }
 
-/* ---- what is right ---- */
+/* ---- kernels without a fault ---- */
 
 struct places {
     uint32_t *visits; /* (grid * block) */
@@ -61,7 +60,7 @@ struct sums {
     float *narrow;
 };
 
-/* Each lane's part of a warp's sum; then all warps through shared memory. */
+/* Adds up each warp's lanes, then all warps through shared memory. */
 KERNEL(add_up, struct sums) {
     SHARED(double, part);
     double lane = (double)THREAD;
@@ -108,7 +107,7 @@ KERNEL(add_atomically, struct atomics) {
     gpu_atomic_add_f64(GPU_ARG args->wide, 1.0 + (double)THREAD * 0x1p-50);
 }
 
-/* Each addition happens once; their order is the seed's, which rounding shows. */
+/* Each addition must happen once; the seed fixes their order, which rounding makes visible. */
 static void verify_atomics(void **state) {
     (void)state;
     int moved = 0;
@@ -143,7 +142,7 @@ KERNEL(add_tiny_atomically, struct tiny) {
     if (THREAD == 0) args->sum[1] = near[0];
 }
 
-/* As a device has it: sums in global memory know no subnormal terms, sums and results. */
+/* As on a device, atomic sums in global memory treat subnormal terms and results as zero. */
 static void validate_tiny_atomics(void **state) {
     (void)state;
     static const struct {
@@ -166,14 +165,14 @@ static void validate_tiny_atomics(void **state) {
     }
 }
 
-/* ---- what is wrong ---- */
+/* ---- kernels with a fault ---- */
 
 struct line {
     float *out; /* (block) */
     int with_barrier;
 };
 
-/* Reads what the neighbour wrote, with a barrier between or without. */
+/* Reads what the neighbour wrote, with a barrier in between or without one. */
 KERNEL(shift, struct line) {
     SHARED(float, at);
     at[THREAD] = (float)THREAD;
@@ -205,7 +204,7 @@ struct winner {
     uint32_t *thread, *block;
 };
 
-/* All threads write one place: which comes last is nobody's promise. */
+/* All threads write to one place, so nobody can promise which comes last. */
 KERNEL(race, struct winner) {
     *args->thread = THREAD;
     *args->block = BLOCK;
@@ -223,7 +222,7 @@ static void verify_race_shows(void **state) {
         block_changes += blocks[seed] != blocks[0];
     }
     assert_true(thread_changes > SEEDS / 2 && block_changes > SEEDS / 2);
-    for (uint64_t seed = 0; seed < SEEDS; seed++) { /* and a seed shows the same again */
+    for (uint64_t seed = 0; seed < SEEDS; seed++) { /* and the same seed shows the same again */
         uint32_t thread = 0, block = 0;
         const struct winner args = {&thread, &block};
         shim_seed(seed);
@@ -275,7 +274,7 @@ static void validate_texts(void **state) {
     tell(BEFORE, "wrote outside its 256 bytes of shared memory");
 }
 
-/* Shared memory ends where it was asked to. */
+/* Shared memory must end where the launch said it would. */
 static void validate_end(void **state) {
     (void)state;
     float out = 0.0f;
@@ -295,7 +294,7 @@ static void verify_poison(void **state) {
     assert_true(out != out);
 }
 
-/* A grid that is cut to 32 bits would be a few blocks, and the rest would silently not run. */
+/* A grid cut to 32 bits would be a few blocks, and the others would not run, without any error. */
 static const struct launch_case {
     size_t grid;
     unsigned block;
@@ -345,7 +344,7 @@ static void validate_launches(void **state) {
     assert_int_equal(total, 0);
 }
 
-/* ---- when it runs ---- */
+/* ---- when a launch runs ---- */
 
 struct step {
     uint32_t factor;
@@ -361,7 +360,8 @@ static void count_on_host(const void *given) {
     *args->value = *args->value * args->factor + 1;
 }
 
-/* Reads too early see what stood there; writes too early are seen; arguments are copies. */
+/* A read before the wait sees the old value, a write before the wait is seen by the kernel, and
+ * arguments are copied at the launch. */
 static void verify_launches_wait(void **state) {
     (void)state;
     uint32_t value = 1;
@@ -379,7 +379,8 @@ static void verify_launches_wait(void **state) {
     assert_int_equal(shim_error(), STATUS_OK);
 }
 
-/* What a library does on a device comes in its turn. */
+/* A library's work on a device comes in its turn in the queue; here a host function stands for
+ * it. */
 static void verify_host_functions_wait(void **state) {
     (void)state;
     uint32_t value = 1;
@@ -392,7 +393,7 @@ static void verify_host_functions_wait(void **state) {
     assert_int_equal(value, ((1 * 10 + 1) * 7 + 1) * 10 + 1);
 }
 
-/* Of one launch more than wait at a time, the oldest has run, and only that one. */
+/* When one launch more is queued than can wait at a time, the oldest has run, and only that one. */
 static void verify_full_queue(void **state) {
     (void)state;
     uint32_t value = 0;
@@ -405,8 +406,8 @@ static void verify_full_queue(void **state) {
     assert_int_equal(value, SHIM_QUEUE + 3);
 }
 
-/* A launch that failed stops what comes behind it, kernels and functions of the host, and is told
- * by the wait. */
+/* A launch that failed stops what comes behind it, kernels and host functions alike, and the wait
+ * reports it. */
 static void verify_queued_failure(void **state) {
     (void)state;
     uint32_t value = 1;
@@ -437,7 +438,7 @@ static void take_nothing(const void *given) {
     (void)given;
 }
 
-/* An impossible launch is told of in its turn and by its own name: what came before it runs, what
+/* An impossible launch is reported in its turn and by its own name: what came before it runs, what
  * comes behind it does not. */
 static void validate_arguments(void **state) {
     (void)state;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * The order of sums: permutations by the table of law 10 and the sorting rule of law 9, their
- * dependence on every field of the address, sums in them, and what is refused at load. */
+ * The order of sums: permutations must follow the table of law 10 and the sorting rule of law 9,
+ * depend on every field of the address, and be what sums are added in. A configuration that law 9
+ * cannot address must be refused at load. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -37,7 +38,7 @@ static void verify_order(void **state) {
     bench_close(&b);
 }
 
-/* A longer draw with the larger indices left out is the shorter draw. */
+/* Law 9: a longer draw with the larger indices left out is the shorter draw. */
 static void verify_prefix(void **state) {
     (void)state;
     struct bench b;
@@ -98,7 +99,8 @@ static void verify_sums(void **state) {
     bench_close(&b);
 }
 
-/* Beyond 32768 chunks: the second group has tile (1, 0), and sums of groups add in order. */
+/* Beyond 32768 chunks there is a second group, which has tile (1, 0); the groups' sums are added in
+ * order. */
 static void verify_groups(void **state) {
     (void)state;
     struct bench b;
@@ -117,8 +119,8 @@ static void verify_groups(void **state) {
     bench_close(&b);
 }
 
-/* A noisy sum is near the canonical one and differs from it, and from another seed's; with fewer
- * than three chunks it never does. */
+/* Two seeds must give different sums, at least now and then (more than 10 of 50: rounding hides
+ * many orders); with fewer than three chunks they never differ, since a + b = b + a. */
 static void verify_noise(void **state) {
     (void)state;
     struct bench b;
