@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Tensors and dtypes for the optimizer tests. Holds no expectation. */
+ * Tensors and dtypes for the optimizer tests, and rounding by frexp and rint. What a test expects
+ * is not computed here. */
 #include "tests/optim/helper_optim.h"
 
 #include <stdarg.h>
@@ -51,7 +52,7 @@ double helper_round(double x, enum dtype dtype) {
     return ldexp(rint(ldexp(x, -quantum)), quantum);
 }
 
-/* Symmetric around 0, many binades: u^3. */
+/* Draws u^3 for a uniform u in [-1, 1]: symmetric around 0 and spread over many binades. */
 static double draw(uint64_t seed, uint64_t stream, size_t index) {
     const struct philox_block counter = {
         {(uint32_t)index, (uint32_t)stream, (uint32_t)(stream >> 32), 7}};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Tensors for the optimizer tests, filled from Philox, dtypes to try, and a second, slow rounding.
- */
+ * Tensors for the optimizer tests, filled from Philox, the dtypes to try, and rounding written a
+ * second time, slowly. */
 #ifndef TWINSTEP_TESTS_OPTIM_HELPER_OPTIM_H
 #define TWINSTEP_TESTS_OPTIM_HELPER_OPTIM_H
 
@@ -9,7 +9,7 @@
 
 #define HELPER_COUNT 20011 /* three pieces of work, no multiple of anything */
 
-/* Buffers of one tensor, wide enough for either carrier. */
+/* The buffers of one tensor, wide enough for either carrier. */
 struct helper_tensor {
     struct optim_tensor tensor;
     double param[HELPER_COUNT];
@@ -24,7 +24,7 @@ struct helper_dtypes {
     int master; /* enum dtype, or -1 */
 };
 
-/* The first two are f32 and f64; the first HELPER_CASES_USUAL are enough for a slow test. */
+/* The first two are f32 and f64. A slow test may stop after the first HELPER_CASES_USUAL. */
 #define HELPER_CASES_USUAL 7
 #define HELPER_CASES 12
 struct helper_case {
@@ -33,17 +33,18 @@ struct helper_case {
 };
 extern const struct helper_case helper_cases[HELPER_CASES];
 
-/* Parameters around 0.05, slots 0. Same seed, same values. */
+/* Fills parameters with numbers around 0.05 and slots with 0. The same seed gives the same
+ * values. */
 void helper_open(struct helper_tensor *tensor, size_t count, struct helper_dtypes dtypes,
                  uint64_t seed);
 
-/* Gradients of step t, around 0.01. */
+/* Fills the gradients of step t with numbers around 0.01. */
 void helper_gradient(struct helper_tensor *tensor, uint64_t seed, uint64_t t);
 
 /* Copies the working values to `before`. */
 void helper_keep(struct helper_tensor *tensor);
 
-/* A call over tensors[0 .. count-1] with one thread and the base instruction set. */
+/* Returns a call over tensors[0 .. count-1] with one thread and the base instruction set. */
 struct optim_call helper_call(const struct optim_tensor *tensors, uint32_t count,
                               const struct optim_group *groups, uint32_t group_count, uint64_t *t,
                               const void *values);
@@ -51,19 +52,21 @@ struct optim_call helper_call(const struct optim_tensor *tensors, uint32_t count
 double helper_get(const void *values, enum dtype dtype, size_t index);
 void helper_set(void *values, enum dtype dtype, size_t index, double value);
 
-/* A class with some keys written in a scenario's words (name, value, ...; NULL ends them): its
+/* Returns a class with some keys set in a scenario's words (name, value, ...; NULL ends them): its
  * parameters, not yet checked. */
 #define HELPER_VALUES 256
 const struct optim_class *helper_values(const char *name, const char *const *keys, size_t count,
                                         unsigned char values[HELPER_VALUES]);
 
-/* Nearest number of the dtype, ties to even, by frexp and rint; shares nothing with base/real.h. */
+/* Returns the nearest number of the dtype, ties to even, by frexp and rint; it shares nothing with
+ * base/real.h. */
 double helper_round(double x, enum dtype dtype);
 
-/* Whether this machine runs the instruction set. */
+/* Tells whether this machine runs the instruction set. */
 int helper_has_isa(enum isa isa);
 
-/* Whether all that a training carries is equal, bit for bit; any NaN equals any other. */
+/* Tells whether all that training carries on is equal, bit for bit, except that any NaN equals any
+ * other. */
 int helper_same(const struct helper_tensor *a, const struct helper_tensor *b);
 
 #endif

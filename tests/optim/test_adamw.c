@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short threads
- * AdamW against the published bits of torch's arithmetic, against a second writing of it in every
- * dtype, and against itself over threads and instruction sets. */
+ * AdamW must have the bits that torch's arithmetic was published with (test_optim_table.c), those
+ * of the same arithmetic written a second time, in every dtype, and its own with other threads and
+ * instruction sets. */
 #include "optim/optim.h"
 
 #include <stdarg.h>
@@ -23,8 +24,8 @@ static const struct adam_values usual = {
 static struct helper_tensor one;
 static struct helper_tensor two;
 
-/* p0 = 0.75, g_t = (((7t + 3) mod 11) - 5) / 64, weight decay 0.1: the problem of
- * test_optim_table.c. */
+/* The problem of test_optim_table.c: p0 = 0.75, g_t = (((7t + 3) mod 11) - 5) / 64, weight decay
+ * 0.1. */
 static void run_published(double lr, enum dtype dtype, uint64_t steps) {
     const struct optim_group group = {lr, 0.1};
     uint64_t t = 0;
@@ -68,15 +69,15 @@ static void validate_published_f64(void **state) {
         if (c->reference == 0.0) continue;
         run_published(c->lr, DTYPE_F64, c->t);
         const double p = helper_get(one.param, DTYPE_F64, 0);
-        /* printed to 12 decimals */
+        /* printed to 12 decimals: half a unit and 1e-14 for the printing */
         if (!(fabs(p - c->reference) <= 0.51e-12))
             fail_msg("lr %g, t %u: expected %.12f, got %.12f", c->lr, (unsigned)c->t, c->reference,
                      p);
     }
 }
 
-/* The same arithmetic written again, on one element held in doubles: `wide` rounds to the working
- * type (opmath), `keep` to a tensor's dtype after each kernel. */
+/* The same arithmetic written again, on one element that is held in doubles. `wide` rounds to the
+ * working type (PyTorch's opmath_t), `keep` rounds to a tensor's dtype, as after each kernel. */
 struct plain {
     double p, m, v;
     enum dtype working, slot;
@@ -137,7 +138,7 @@ static void plain_open(const struct dtype_case *c, const struct optim_group *gro
     }
 }
 
-/* In pure f16 eps is 0 and squares underflow: 0 / 0, as in torch. */
+/* NaN equals NaN: in pure f16 eps is 0 and squares underflow, so that 0 / 0 arises, as in torch. */
 static int same(double a, double b) {
     return a == b || (isnan(a) && isnan(b));
 }
@@ -209,7 +210,8 @@ static void verify_threads_and_instruction_sets(void **state) {
     }
 }
 
-/* Elements are independent: two tensors of one call are what each is alone, each in its group. */
+/* Elements are independent: each of two tensors of one call must come out as it does alone, each
+ * with its own group's LR and decay. */
 static void verify_groups(void **state) {
     (void)state;
     const struct helper_dtypes f32 = {DTYPE_F32, DTYPE_F32, DTYPE_F32, -1};
@@ -236,7 +238,8 @@ static void verify_groups(void **state) {
     }
 }
 
-/* A tensor cut into seven gives the same elements: none is left out, none is stepped twice. */
+/* A tensor cut into seven must give the same elements, which shows that none is left out and none
+ * is stepped twice. */
 static void verify_every_element_is_stepped_once(void **state) {
     (void)state;
     const struct helper_dtypes f32 = {DTYPE_F32, DTYPE_F32, DTYPE_F32, -1};
@@ -262,8 +265,9 @@ static void verify_every_element_is_stepped_once(void **state) {
     assert_true(helper_same(&one, &two));
 }
 
-/* At lr 5e-7 no weight of a pure-bf16 tensor above 2^8 lr moves; with masters all do (facts,
- * finding 2). */
+/* Adam's first step moves a weight by at most the LR, here 5e-7. In pure bf16 a weight above 2^-12
+ * = 2.44e-4 lies at least 2^-19 from its neighbours, so a step below 2^-20 = 9.5e-7 is rounded away
+ * and the weight stays. With f32 masters all weights move. */
 static void validate_lost_updates(void **state) {
     (void)state;
     const struct optim_group group = {5e-7, 0.0};
@@ -308,7 +312,7 @@ static void validate_grad_scale(void **state) {
     assert_true(helper_same(&one, &two));
 }
 
-/* Least squares of old - new on the direction gives the LR back. */
+/* Fits old - new to the optimizer's direction by least squares, which gives the LR back. */
 static double recovered_lr(double lr, double decay, struct helper_dtypes dtypes, uint64_t steps) {
     static double direction[HELPER_COUNT];
     const struct optim_group group = {lr, decay};
@@ -336,8 +340,9 @@ static double recovered_lr(double lr, double decay, struct helper_dtypes dtypes,
 static const struct readback_case {
     double lr, decay;
     struct helper_dtypes dtypes;
-    /* Relative. In f32 a weight of 0.05 rounds each step to a multiple of 2^-28, and steps of one
-     * size in one binade round alike: up to 2^-29 / lr. */
+    /* The tolerance is relative. In f32 a weight of 0.05 has neighbours 2^-28 away, and steps of
+     * one size in one binade are all rounded alike, so that the error does not average out: it is
+     * up to 2^-29 / lr. */
     double tolerance;
 } readback_cases[] = {
     {1e-3, 0.1, {DTYPE_F64, DTYPE_F64, DTYPE_F64, -1}, 1e-12},

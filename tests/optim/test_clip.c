@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short threads
- * Clipping: torch's formula at its edges, the chain over tensors, storage rounding, and equality
- * over threads, instruction sets and number pairs of the op table. */
+ * Gradient clipping: torch's formula at its edges, the chain over tensors (law 7), and the rounding
+ * to storage; and the same bits with other threads, instruction sets and number pairs of the op
+ * table. */
 #include "optim/clip.h"
 
 #include <stdarg.h>
@@ -54,7 +55,7 @@ static struct clip_result run_base(size_t count, double max_norm) {
     return run(ISA_BASE, DTYPE_F32, DTYPE_F32, 1, NULL, count, max_norm);
 }
 
-/* One tensor (3, 4): its norm is 5. */
+/* One tensor (3, 4), whose norm is 5. */
 static void three_four(enum dtype storage) {
     fill(storage);
     helper_set(buffers[0].gradient, storage, 0, 3.0);
@@ -107,7 +108,8 @@ static void validate_zero_and_nonfinite(void **state) {
     assert_true(run_base(0, 1.0).norm == 0.0);
 }
 
-/* Law 2 written again: blocks of 4096, 32 lanes, joined by halving; blocks pairwise. */
+/* Law 2 written again: blocks of 4096 terms in 32 lanes, the lanes joined by halving, the blocks
+ * pairwise. */
 static double plain_block(const void *values, enum dtype dtype, size_t first, size_t count) {
     double lane[32] = {0};
     for (size_t i = 0; i < count; i++) {
@@ -154,7 +156,8 @@ static void corroborate_law_7(void **state) {
         assert_true(result.coefficient < 1.0);
         for (size_t i = 0; i < TENSORS; i++)
             for (size_t k = 0; k < counts[i]; k++) {
-                /* bf16 and f16 times f32 is rounded to f32 first, as the product in torch is */
+                /* bf16 or f16 times f32 is rounded to f32 before it is stored, as the product in
+                 * torch is */
                 double product = helper_get(old[i].gradient, storages[s], k) * result.coefficient;
                 if (storages[s] != DTYPE_F64) product = (double)(float)product;
                 assert_true(helper_get(buffers[i].gradient, storages[s], k) ==
@@ -167,7 +170,8 @@ static const struct table_case {
     enum dtype compute, accumulate;
 } table_cases[] = {{DTYPE_F32, DTYPE_F32}, {DTYPE_F32, DTYPE_F64}, {DTYPE_F64, DTYPE_F64}};
 
-/* Which op table clips moves no bit: law 7 is f64 whatever the compute dtype. */
+/* The choice of the op table must change no bit of clipping: law 7 computes in f64 whatever the
+ * compute dtype is. */
 static void verify_tables_and_threads(void **state) {
     (void)state;
     static struct helper_tensor expected[TENSORS];
@@ -193,8 +197,9 @@ static void verify_tables_and_threads(void **state) {
     }
 }
 
-/* Shuffled, the blocks of a tensor join in a drawn order, and a seed replays it. The tensor is long
- * and f64: the root halves what few roundings leave, and f32 squares sum almost exactly. */
+/* In mode shuffled the blocks of a tensor join in a drawn order, and the same seed must replay it.
+ * The tensor is long and f64, since otherwise no order would show: the square root halves a
+ * relative difference of few roundings, and squares of f32 add almost exactly in f64. */
 static void verify_shuffled_replays(void **state) {
     (void)state;
     static double long_one[300000];
@@ -223,7 +228,8 @@ static void count_asked(const struct squares_args *vectors, size_t count) {
             vectors[v].blocks[i] = 0.0;
 }
 
-/* A backend's blocks are law 2's, a free order's sums are exact: it is not asked for them. */
+/* A backend is asked for the blocks of law 2 only. Where sums are free of order they are exact, and
+ * it must not be asked. */
 static void verify_free_orders_are_not_asked(void **state) {
     static double blocks[64];
     struct squares_args vectors[TENSORS + 1];

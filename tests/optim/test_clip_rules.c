@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short threads
- * The frameworks' clipping rules: each switch against the rule written out, and told from the
- * default by what it is said to change. */
+ * The clipping rules of the frameworks: each switch must give what the rule gives when it is
+ * written out, and must differ from the default in what the switch is said to change. */
 #include "optim/clip.h"
 
 #include <stdarg.h>
@@ -52,7 +52,7 @@ static struct clip_result run(const struct clip_rule *rule, size_t count, enum i
     return result;
 }
 
-/* Law 2 written again over `count` numbers of a callback, in f32 or f64. */
+/* Law 2 written again, over `count` numbers that a callback returns, in f32 or f64. */
 struct source {
     size_t first, last; /* tensors */
     enum dtype dtype;
@@ -106,7 +106,7 @@ static double root(double x, int narrow) {
     return narrow ? (double)sqrtf((float)x) : sqrt(x);
 }
 
-/* The norm as the rule's three words say it. */
+/* The norm as the rule's fields say it: how tensors are joined, and in which dtype. */
 static double plain_norm(enum clip_norm norm, enum clip_dtype clip_dtype, enum dtype storage) {
     const int narrow = clip_dtype != CLIP_F64 && storage != DTYPE_F64;
     const enum dtype dtype = !narrow ? DTYPE_F64 : clip_dtype == CLIP_F32 ? DTYPE_F32 : storage;
@@ -148,7 +148,9 @@ static void corroborate_norms(void **state) {
             }
 }
 
-/* The three ways to join differ in the last bits of an f32 norm, and by up to 2^-9 in bf16. */
+/* The three ways to join the tensors' norms must agree in f64 up to rounding (1e-15 is four ulps).
+ * In bf16 each must miss the f64 norm by more than f32 would and by less than two half ulps (2^-7),
+ * the roundings of the parts and of the whole. */
 static void verify_norms_differ(void **state) {
     (void)state;
     double norms[2][3];
@@ -168,7 +170,7 @@ static void verify_norms_differ(void **state) {
     assert_true(fabs(norms[0][0] - norms[0][2]) <= 1e-15 * norms[0][0]);
 }
 
-/* One tensor (3, 4): its norm is 5. */
+/* One tensor (3, 4), whose norm is 5. */
 static void three_four(enum dtype storage) {
     fill(storage);
     helper_set(buffers[0].gradient, storage, 0, 3.0);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * The optimizers' kernels and those of gradient norms (kernels/cuda/step.cu, squares.cu), run by
- * the shim, watched (TWINSTEP_WATCHED) or by the module that TWINSTEP_BACKEND names, against
- * optim/cpu/: the bits of every rule, variant and pair of dtypes, over tensors that end inside a
- * block of threads, with a loss scale, special gradients and found_inf. */
+ * The kernels of optimizers and gradient norms (kernels/cuda/step.cu, squares.cu) must have the
+ * bits of optim/cpu/: for every rule, variant and pair of dtypes, over tensors that end inside a
+ * block of threads, with a loss scale, special gradients and found_inf. They run in the shim, in
+ * the shim with every access watched (TWINSTEP_WATCHED), or in the module that TWINSTEP_BACKEND
+ * names. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -69,12 +70,12 @@ static const struct variant_case {
     {"sgd", {"variant", "torch-cpu", "momentum", "0.9", "nesterov", "true"}},
 };
 
-/* Less than a block of threads, a block, and one that ends inside its second. */
+/* Less than a block of threads, exactly one, and a count that ends inside the second. */
 static const size_t counts[] = {1, 256, 301};
 enum { TENSORS = COUNT_OF(counts), STEPS = 3 };
 
-/* Gradients of a norm: blocks of law 2 lie in three, an empty one stands between. Behind them small
- * ones, so that a launch does not take all. */
+/* The tensors of a norm: the first three non-empty ones have several, one and few blocks of law 2,
+ * with an empty tensor between. Many small ones follow, so that one launch does not take all. */
 static const size_t normed_first[] = {4097, 0, 300, 31, 20011, 0};
 enum { NORMED = 40, NORMED_BLOCKS = 24 + NORMED };
 
@@ -130,12 +131,12 @@ static int close_machines(void **state) {
     return 0;
 }
 
-/* As the host finds it: what the kernels had to say, and that they have ended. */
+/* Waits as the host does, and returns what the kernels reported. */
 static enum status wait_for_kernels(void) {
     return machines.backend != NULL ? machines.backend->wait() : shim_error();
 }
 
-/* Representable in fp8 too. */
+/* Rounds the values to the dtype, so that fp8 represents them too. */
 static void round_values(void *values, enum dtype dtype, size_t count) {
     for (size_t i = 0; i < count; i++)
         helper_set(values, dtype, i, dtype_round(helper_get(values, dtype, i), dtype));
@@ -150,7 +151,8 @@ static void open_tensors(struct helper_tensor *tensors, struct helper_dtypes dty
     }
 }
 
-/* Larger in fp8, where most would be 0. In the last step some are special. */
+/* Gradients are larger for fp8, where most of them would otherwise be 0. In the last step some are
+ * special numbers. */
 static void fill_gradients(struct helper_tensor *tensors, double scale, uint64_t step) {
     static const double specials[] = {
         (double)NAN, (double)INFINITY, -(double)INFINITY, 0.0,    -0.0,
@@ -218,7 +220,7 @@ static void corroborate_steps(void **state) {
         }
 }
 
-/* Numbers first .. last - 1 moved, no others. */
+/* Only numbers first .. last - 1 may have changed. */
 static void moved_only(const char *what, const void *before, const void *after, size_t first,
                        size_t last, size_t count) {
     for (size_t i = 0; i < count; i++) {
@@ -228,7 +230,7 @@ static void moved_only(const char *what, const void *before, const void *after, 
     }
 }
 
-/* Part of a tensor: what lies around it stays as it is. */
+/* A call on part of a tensor must leave what lies around it as it is. */
 static void verify_ranges(void **state) {
     (void)state;
     const struct step_table *const table =
@@ -265,8 +267,8 @@ static void verify_ranges(void **state) {
         moved_only("slot", tensors[0]->slot[slot], tensors[1]->slot[slot], FIRST, LAST, 301);
 }
 
-/* More tensors than a call of the loops takes, of two groups, empty ones among them: slices of one
- * tensor, with numbers between them that stay. */
+/* More tensors than a call of the loops takes, in two groups and with empty ones among them. They
+ * are slices of one tensor, and the numbers between the slices must stay. */
 static void corroborate_many(void **state) {
     (void)state;
     enum { MANY = 5 * STEP_RANGES + 7, FIRST = 2, EACH = 60 };
@@ -298,7 +300,7 @@ static void corroborate_many(void **state) {
     assert_true(helper_same(&machines.tensor[0][2], &machines.tensor[1][2]));
 }
 
-/* Adafactor needs whole tensors: it steps on the host, and leaves the tables alone. */
+/* Adafactor needs whole tensors: it steps on the host and must not use the tables. */
 static void verify_whole_tensors_stay(void **state) {
     (void)state;
     const struct step_table empty = {{NULL}};
@@ -317,7 +319,8 @@ static void verify_whole_tensors_stay(void **state) {
     assert_true(helper_same(&machines.tensor[0][2], &machines.tensor[1][2]));
 }
 
-/* Every norm and dtype of clipping: what blocks that were made elsewhere join to. */
+/* Whatever norm and dtype a rule asks for, blocks that were made elsewhere must join to the same
+ * norm. */
 static void check_norm(enum clip_norm norm, enum clip_dtype dtype, enum dtype storage) {
     const struct op_call op = {.compute = DTYPE_F32, .threads = 1, .scratch = NULL};
     struct helper_tensor *const held = machines.tensor[1]; /* of 20011 numbers each */
@@ -360,7 +363,7 @@ static void corroborate_norms(void **state) {
             helper_gradient(&machines.tensor[1][i], 7 + i, 1);
         }
         for (size_t trial = 0; trial < 32 && storages[s] == DTYPE_F32; trial++) {
-            /* two terms of one lane: where the first sum of the chain is fused shows */
+            /* two terms in one lane: this shows whether the first sum of the chain is fused */
             float *const gradient = (float *)machines.tensor[1][0].gradient;
             for (size_t i = 0; i < normed(0); i++)
                 gradient[i] = i % 32 != 0 || i > 32 ? 0.0f : gradient[100 + i + trial];
@@ -373,8 +376,8 @@ static void corroborate_norms(void **state) {
     }
 }
 
-/* One table is none: the other working type would silently step elsewhere. And a table without the
- * class's loop would be a call of NULL. */
+/* A single table must be refused, since the other working type would step elsewhere without a word.
+ * So must a table without the class's loop, which would be a call of NULL. */
 static void verify_refused(void **state) {
     (void)state;
     unsigned char values[HELPER_VALUES];

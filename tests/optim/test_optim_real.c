@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit golden short
- * The optimizers and clipping against what the real libraries left behind, tests/golden/optim. Key
- * rows are set by name, so that a case is what a scenario would say. */
+ * The optimizers and clipping against what the real libraries computed (tests/golden/optim, whose
+ * README names the versions). Keys are set by name, so that a case is what a scenario would say. */
 #include "optim/optim.h"
 
 #include <stdarg.h>
@@ -22,7 +22,7 @@ enum { COUNT = 32, STEPS = 6, WORDS = 32, LINE = 8192 };
 
 static struct helper_tensor one;
 
-/* As in tests/golden/optim/generate.py. */
+/* The same mixing function as in tests/golden/optim/generate.py. */
 static uint32_t mix(uint32_t stream, uint32_t index) {
     uint32_t x = stream * 0x9E3779B9u + index * 0x85EBCA6Bu;
     x ^= x >> 16;
@@ -37,7 +37,7 @@ static double draw(uint32_t stream, uint32_t index, enum dtype dtype, int expone
     return helper_round(ldexp(whole, exponent), dtype);
 }
 
-/* One line: its first word, then words KEY=VALUE or flags. */
+/* One line of a golden file: its first word, then words KEY=VALUE or flags. */
 struct line {
     const char *name;
     char *word[WORDS];
@@ -74,7 +74,7 @@ static enum dtype dtype_of(const struct line *line) {
     return strcmp(text, "bf16") == 0 ? DTYPE_BF16 : DTYPE_F32;
 }
 
-/* Element i of a string of hexadecimal bits; NaN for n. */
+/* Returns element i of a string of hexadecimal bits; NaN where the string has n. */
 static double hexadecimal(const char *text, enum dtype dtype, size_t i) {
     const size_t digits = dtype == DTYPE_F64 ? 16 : 8;
     char part[17] = {0};
@@ -89,7 +89,8 @@ static double hexadecimal(const char *text, enum dtype dtype, size_t i) {
     return dtype == DTYPE_F64 ? wide : (double)narrow;
 }
 
-/* A class's values from its rows: the line's word, else the default. */
+/* Sets one key of a class's values: to the line's word, or to the default where the line has
+ * none. */
 static void fill_row(const struct key_row *row, const char *text, unsigned char *values) {
     if (row->type == KEY_REAL) {
         const int is_word = row->word != NULL && strcmp(text, row->word) == 0;
@@ -133,7 +134,8 @@ static void open_tensor(const struct line *line, const struct optim_class *class
         helper_set(one.param, dtype, i, draw(1, i, dtype, -27));
 }
 
-/* Returns how many elements miss; `within` is relative to the largest. */
+/* Returns how many elements differ by more than `within`, which is relative to the largest
+ * element. */
 static int compare(const struct line *line, const char *what, const void *ours, enum dtype dtype,
                    double within) {
     const char *text = value_of(line, what);
@@ -185,7 +187,9 @@ static int run_optimizer(const struct line *line) {
     return misses;
 }
 
-/* torch's norm of norms, in the gradients' dtype. Its f32 sums have another order: 3 units. */
+/* torch's norm of norms, in the gradients' dtype. Its f32 sums add in another order than law 2,
+ * which 2e-7 (three half ulps of f32) allows for; 1e-15 does so in f64, and the narrow dtypes must
+ * be equal. */
 static int run_clip(const struct line *line) {
     static const size_t counts[] = {32, 7, 100};
     static struct helper_tensor buffers[3];

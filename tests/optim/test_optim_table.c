@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit golden short
- * A table of AdamW's variants, computed once by a program of its own (C with explicit fma, without
- * contraction), to the last digit; the two findings made on it; and what the switches for known
- * bugs are said to do. */
+ * A table of AdamW's variants that a separate program computed (C with explicit fma, compiled
+ * without contraction): the optimizers must agree to the last printed digit. Also the two findings
+ * made on that table, and what the switches for known bugs are said to do. */
 #include "optim/optim.h"
 
 #include <stdarg.h>
@@ -30,7 +30,8 @@ static struct adam_values values_of(enum rule_adam_variant variant, enum adam_t 
                                 .bias_correction = 1};
 }
 
-/* p0 = 0.75, g_t = (((7t + 3) mod 11) - 5) / 64, weight decay 0.1; the parameter after `steps`. */
+/* Returns the parameter after `steps` steps from p0 = 0.75 with g_t = (((7t + 3) mod 11) - 5) / 64
+ * and weight decay 0.1. */
 static double run_table(const struct adam_values *values, double lr, enum dtype dtype,
                         uint64_t steps) {
     const struct optim_group group = {lr, 0.1};
@@ -160,11 +161,12 @@ static void validate_published_deltas(void **state) {
     }
 }
 
-/* Finding 1: the separate factor rounds lr * wd to a multiple of 2^-24; the folded form does not
- * round it once for all. On p = 1 with no gradient one step applies the decay alone. */
+/* Finding 1: a decay applied as a separate factor 1 - lr * wd rounds lr * wd to a multiple of
+ * 2^-24, in every step alike; the folded form has no such systematic error. On p = 1 without a
+ * gradient, one step applies the decay alone. */
 static const struct decay_row {
     double lr, weight_decay, applied, ratio;
-    double digits; /* half a unit of the printed ratio */
+    double digits; /* half a unit of the ratio's last printed digit */
 } decay_rows[] = {
     {2.9e-7, 0.1, 0, 0, 0},
     {3e-7, 0.1, 0x1p-24, 1.99, 0.005},
@@ -193,8 +195,9 @@ static void validate_decay_rounding(void **state) {
     }
 }
 
-/* A frozen t multiplies the update, in the long run, by sqrt(1 - beta2) / (1 - beta1): 2.236 for
- * (0.9, 0.95), 0.316 for (0.9, 0.999). Gradients are constant, and there is no decay. */
+/* With t frozen at 1, the update is in the long run too large by the factor sqrt(1 - beta2) / (1 -
+ * beta1): 2.236 for betas (0.9, 0.95), 0.316 for (0.9, 0.999). Gradients are constant here, and
+ * there is no decay. */
 static double last_move(double beta2, enum adam_t t_rule) {
     struct adam_values values = values_of(RULE_ADAM_OLMO_SKIP_STEP, t_rule);
     values.beta2 = beta2;
@@ -221,7 +224,7 @@ static void validate_frozen_t(void **state) {
     assert_true(fabs(high - 0.316) < 0.0005);
 }
 
-/* t advanced twice: step k uses the corrections of step 2k. */
+/* When t advances twice a step, step k uses the bias corrections of step 2k. */
 static void validate_t_twice(void **state) {
     (void)state;
     for (int variant = 0; variant < RULE_ADAM_COUNT; variant++) {
@@ -234,7 +237,7 @@ static void validate_t_twice(void **state) {
         const struct optim_call call = helper_call(&one.tensor, 1, &group, 1, &t, &values);
         assert_int_equal(optim_find("adamw")->step(&call), STATUS_OK);
         assert_int_equal(t, 2);
-        /* m = 0.05, v = 0.00025; corrections in f32 lose up to 2^-24 of 0.002 */
+        /* m = 0.05, v = 0.00025; f32 corrections lose up to 2^-24 of 0.002 */
         const double expected =
             -1e-3 * (0.05 / (1.0 - 0.81)) / (sqrt(0.00025 / (1.0 - 0.999 * 0.999)) + 1e-8);
         const double p = helper_get(one.param, DTYPE_F64, 0);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit golden threads
- * Every class in every variant: the same bits over threads, instruction sets, compilers and -O
- * levels, the LR read back, loss scale and overflow honoured, and what its switches refuse. */
+ * Every class in every variant: the same bits with other threads, instruction sets, compilers and
+ * -O levels; the LR read back from the weights; loss scale and overflow honoured; and settings that
+ * make no sense refused. */
 #include "optim/optim.h"
 
 #include <stdarg.h>
@@ -19,12 +20,13 @@
 static struct helper_tensor one;
 static struct helper_tensor two;
 
-/* A class with some keys written, in a scenario's words. */
+/* A class with some keys set, in a scenario's words. */
 static const struct variant_case {
     const char *class_name;
     const char *keys[6]; /* name, value, ... */
-    /* LR read back from f64 parameters: 1e-8, but where the framework keeps the LR or a correction
-     * in f32. 0: it cannot be read back. */
+    /* The relative tolerance of the LR read back from f64 parameters: 1e-8, or 1e-6 where the
+     * framework keeps the LR or a correction in f32 (2^-24 is 6e-8). 0 means that it cannot be read
+     * back. */
     double readback;
     uint64_t bits; /* of f32 parameters and slots after three steps; the same on any build */
 } cases[] = {
@@ -88,7 +90,7 @@ static const char *text_of(const struct variant_case *c) {
 static const double decay = 0.1;
 static const double usual_lr = 1e-3;
 
-/* `rows` times as many columns as fit. */
+/* Makes the tensor a matrix of `rows` rows and as many columns as fit. */
 static void open_matrix(struct helper_tensor *tensor, struct helper_dtypes dtypes, size_t rows) {
     const size_t columns = HELPER_COUNT / rows;
     helper_open(tensor, rows * columns, dtypes, 23);
@@ -137,7 +139,7 @@ static void verify_threads_and_instruction_sets(void **state) {
         }
 }
 
-/* FNV-1a over the bits of what f32 training carries. */
+/* FNV-1a over the bits of all that f32 training carries on. */
 static uint64_t hash_values(uint64_t hash, const void *values, size_t count) {
     const float *x = (const float *)values;
     for (size_t i = 0; i < count; i++) {
@@ -167,7 +169,7 @@ static void validate_bits_of_every_build(void **state) {
     assert_int_equal(misses, 0);
 }
 
-/* Two cases that differ in a key differ in their bits, or the key does nothing. */
+/* Two cases that differ in one key must differ in their bits; otherwise the key does nothing. */
 static void verify_every_case_is_its_own(void **state) {
     (void)state;
     for (size_t a = 0; a < COUNT_OF(cases); a++)
@@ -178,7 +180,7 @@ static void verify_every_case_is_its_own(void **state) {
             }
 }
 
-/* new - old = -lr (d - wd old) - c old: least squares, as the trainer solves it. */
+/* Fits new - old = -lr (d - wd old) - c old by least squares, as the trainer does. */
 static double read_back(const struct optim_class *class_, const struct optim_call *call,
                         double weight_decay) {
     static double direction[HELPER_COUNT];
@@ -232,7 +234,8 @@ static void validate_read_back(void **state) {
             }
 }
 
-/* Gradients 1024 times as large, divided by 1024 first: the same bits. */
+/* Gradients 1024 times as large, unscaled by 1024, must give the same bits, since both are powers
+ * of two. */
 static void validate_loss_scale(void **state) {
     (void)state;
     for (size_t c = 0; c < COUNT_OF(cases); c++) {
@@ -321,8 +324,8 @@ static void validate_overflow(void **state) {
         check_overflow(&overflow_cases[c]);
 }
 
-/* torch-capturable divides eps by the step: at rate 0 an element that never had a gradient becomes
- * NaN, in torch 2.15 (single tensor) as here; one that had keeps its value. */
+/* torch-capturable divides eps by the step size. At LR 0 an element that never had a gradient
+ * therefore becomes NaN, in torch 2.15 (single tensor) as here; one that had keeps its value. */
 static void validate_capturable_at_rate_zero(void **state) {
     (void)state;
     for (size_t c = 0; c < COUNT_OF(cases); c++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short threads
- * SGD against a second writing of torch's arithmetic in every option and dtype, over threads and
- * instruction sets, and its read-back direction. */
+ * SGD must equal torch's arithmetic written a second time, for every option and dtype and with
+ * other threads and instruction sets; and the LR must be recovered from its direction. */
 #include "optim/optim.h"
 
 #include <stdarg.h>
@@ -15,7 +15,7 @@
 #include "base/macro.h"
 #include "tests/optim/helper_optim.h"
 
-/* As the class's key rows lay them out (validate_layout). */
+/* The layout of the class's key rows, which validate_layout proves. */
 struct values {
     double momentum, dampening;
     uint8_t nesterov, zero[3];
@@ -56,7 +56,8 @@ static double keep(const struct option_case *c, double x, enum dtype dtype) {
     return helper_round(wide(c, x), dtype);
 }
 
-/* torch/optim/sgd.py: add decay; clone or mul_ and add_; add for Nesterov; add_ with -lr. */
+/* The steps of torch/optim/sgd.py: add the decay; clone the buffer, or mul_ and add_; add for
+ * Nesterov; add_ with -lr. */
 static void plain_step(const struct option_case *c, struct plain *e, double g, uint64_t t) {
     const double mu = wide(c, c->values.momentum);
     if (c->decay != 0.0) g = keep(c, g + wide(c, wide(c, c->decay) * e->p), c->param);
@@ -97,11 +98,12 @@ static void corroborate_options(void **state) {
     }
 }
 
-/* By hand, all numbers exact: p = 1, g = 1/2 each step, lr = 1/4, momentum 1/2, dampening 1/2. */
+/* Worked out by hand, with all numbers exact: p = 1, g = 1/2 in each step, lr = 1/4, momentum 1/2,
+ * dampening 1/2. */
 static void validate_by_hand(void **state) {
     (void)state;
     static const double expected[] = {
-        1.0 - 0.25 * 0.5,               /* buffer 1/2: the first one is not damped */
+        1.0 - 0.25 * 0.5,               /* buffer 1/2: the first is not damped */
         1.0 - 0.25 * (0.5 + 0.5),       /* buffer 1/4 + 1/4 */
         1.0 - 0.25 * (0.5 + 0.5 + 0.5), /* buffer 1/4 + 1/4 */
     };
@@ -169,7 +171,9 @@ static void validate_direction(void **state) {
             product += moved * direction[k];
             square += direction[k] * direction[k];
         }
-        /* Steps of 1e-4 on weights of 0.05 with 24 digits. */
+        /* Steps of 1e-4 on f32 weights of 0.05, whose spacing is 2^-28: the rounding of one step is
+         * up to 2^-29 / 1e-4 = 1.9e-5 of it, and errs either way, so that the fit over all weights
+         * stays within 1e-5. */
         if (!(fabs(product / square - lr) <= 1e-5 * lr))
             fail_msg("%s: expected %.9g, got %.9g", c->name, lr, product / square);
     }
