@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
  * Verdicts that are easily worded too strongly: arms that only look different, floors that cannot
- * decide, causes that act only together, trainings that diverged, traces that do not fit together.
- */
+ * decide, causes that act only together, trainings that diverged, and traces whose parts do not fit
+ * together. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -80,7 +80,8 @@ static void trial_close(struct trial *trial) {
     arena_close(&trial->arena);
 }
 
-/* One scenario, its verdict, and words that must (or, behind '!', must not) stand in the report. */
+/* One scenario, its verdict, and words that must stand in the report (behind '!': that must
+ * not). */
 static const struct {
     const char *text;
     enum verdict verdict;
@@ -114,11 +115,11 @@ static const struct {
     {HEAD "  numerics: {mode: shuffled}\narms: {baseline: {}, test: {}}\nfloor: {replicates: 1}\n",
      VERDICT_UNTESTABLE,
      {"raise floor.replicates", "!run the scenario to its end"}},
-    /* more factors than every mixture is trained of */
+    /* more factors than all hybrids are trained of */
     {HEAD SIX,
      VERDICT_OUTSIDE_FLOOR,
      {"estimated from 12 sampled orders", "not ordered", "!interaction", "!-nan"}},
-    /* neither moves a bit alone */
+    /* neither changes a bit alone */
     {HEAD
      "arms: {baseline: {batch: {micro: 4}}, test: {batch: {micro: 1}, numerics: {gradient: bf16, "
      "grad_accumulate: storage}}}\n",
@@ -152,7 +153,7 @@ static void validate_words(void **state) {
     }
 }
 
-/* SGD with an LR of 1e6: logits overflow in update 3. */
+/* SGD with an LR of 1e6: the logits overflow in update 3. */
 static void verify_divergence_is_told(void **state) {
     (void)state;
     struct trial trial;
@@ -166,7 +167,8 @@ static void verify_divergence_is_told(void **state) {
     trial_close(&trial);
 }
 
-/* A copy of the image whose array `path` has another shape must be refused, never read beyond. */
+/* A copy of the image whose array `path` has another shape must be refused; nothing may be read
+ * beyond its end. */
 static void verify_forged_arrays_are_refused(void **state) {
     (void)state;
     static const char *const paths[] = {"floor/equal", "attribution/value", "attribution/closure"};
@@ -193,7 +195,8 @@ static void verify_forged_arrays_are_refused(void **state) {
     trial_close(&trial);
 }
 
-/* Sampled shares: shapes, masks and orders that do not fit together, and a hole. */
+/* Sampled shares with shapes, masks and orders that do not fit together, and with a missing value,
+ * must be refused. */
 static void verify_forged_orders_are_refused(void **state) {
     (void)state;
     static const struct {
@@ -215,7 +218,7 @@ static void verify_forged_orders_are_refused(void **state) {
         {"attribution/order", 1e30, STATUS_INPUT},
         {"attribution/order", (double)NAN, STATUS_INPUT},
         {"attribution/value", (double)NAN, STATUS_INPUT},
-        {"attribution/value", (double)INFINITY, STATUS_OK}, /* a mixture diverged: no shares */
+        {"attribution/value", (double)INFINITY, STATUS_OK}, /* a hybrid diverged: no shares */
     };
     struct trial trial;
     trial_open(&trial, HEAD SIX);
@@ -268,8 +271,8 @@ static void verify_forged_counts_are_refused(void **state) {
     trial_close(&trial);
 }
 
-/* The text is the rows and nothing else: a label in columns 3 to 10, each line from column 12 on.
- */
+/* The text consists of the rows and nothing else: a label in columns 3 to 10, and each line from
+ * column 12 on. */
 static void verify_text_is_the_rows(void **state) {
     (void)state;
     struct trial trial;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A whole experiment from the text of a scenario, for tests: written into a folder of its own, with
- * a second process that may lie, and stopped after any update. Fails the running test on errors. */
+ * Runs a whole experiment from the text of a scenario, for tests: it is written into a folder of
+ * its own, its second process may be made to lie, and it can be stopped after any update. Errors
+ * fail the running test. */
 #ifndef TWINSTEP_TESTS_EXPERIMENT_HELPER_EXPERIMENT_H
 #define TWINSTEP_TESTS_EXPERIMENT_HELPER_EXPERIMENT_H
 
@@ -9,10 +10,10 @@
 
 #define HELPER_BENCH_PATH 4096
 
-/* Paths of the data, by task. */
+/* The paths of the data files, by task. */
 extern char helper_bench_data[2][HELPER_PATH_SIZE];
 
-/* A scenario, its experiment and what came of it. */
+/* A scenario, its experiment, and what came of it. */
 struct bench {
     struct arena arena;
     struct scenario *scenario;
@@ -24,19 +25,20 @@ struct bench {
     int lie; /* the second process gives another root */
 };
 
-/* Group setup and teardown. */
+/* Group setup and teardown: they make and remove the folder with the data. */
 int helper_bench_folder(void **state);
 int helper_bench_remove(void **state);
 
-/* `text`: common, arms and expect. */
+/* Opens an experiment from `text`: the sections common, arms and expect. */
 void helper_bench_open(struct bench *bench, uint64_t steps, const char *text);
 void helper_bench_run(struct bench *bench);
 void helper_bench_close(struct bench *bench);
 
-/* The file judges as memory did, and holds both texts. */
+/* Judges once more from the trace file: the verdict must be the one that was computed from memory,
+ * and the file must hold both texts. */
 void helper_bench_check(struct bench *bench);
 
-/* The verdict as JSON; overwritten by the next call. */
+/* Returns the verdict as JSON, in memory that the next call overwrites. */
 const char *helper_bench_json(const struct bench *bench);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The mutants: real mistakes in small (docs/CATALOG.md, docs/LR.md), and changes that change
- * nothing. */
+ * The table of mutants: real mistakes on a small scale (docs/CATALOG.md, docs/LR.md), and changes
+ * that must change nothing. */
 #include "tests/experiment/helper_mutants.h"
 
 #define LR MUTANT_LR, 1.0

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Trains both arms side by side, update by update, and asks every gate about the same trainings.
- * Orders of sums come from addressed streams, so that the counts are the same everywhere. */
+ * Orders of sums come from addressed streams, so that the counts are the same on every machine. */
 #include "tests/experiment/helper_mutants.h"
 
 #include <math.h>
@@ -39,7 +39,7 @@ const char *const gate_names[GATES] = {
 const char *const setting_names[SETTINGS] = {"f32",          "f32, SFT",      "bf16 + masters",
                                              "f32, LR 5e-7", "f32, shuffled", "bf16, shuffled"};
 
-/* Several overrides per setting, parted by ';', as in a mutant. */
+/* A setting may have several overrides, separated by ';' as in a mutant. */
 static const char *const setting_overrides[SETTINGS] = {
     "",
     "task=sft",
@@ -101,7 +101,8 @@ static void overrides_add(struct overrides *all, const char *texts) {
     }
 }
 
-/* Returns 0 where the mutant is refused. `last` overrides everything but the mutant itself. */
+/* Reads both arms' configurations; returns 0 where the mutant is refused. `last` overrides
+ * everything but the mutant itself. */
 static int arms_read(const struct mutant *mutant, enum setting setting, const char *last,
                      struct arms *out) {
     static struct overrides all;
@@ -131,7 +132,7 @@ static int arms_read(const struct mutant *mutant, enum setting setting, const ch
     return status == STATUS_OK;
 }
 
-/* ---- runs ---- */
+/* ---- trainings of one arm ---- */
 
 struct side {
     struct run run;
@@ -254,8 +255,8 @@ static double gap(const double *a, const double *b, size_t count) {
     return sqrt(sum);
 }
 
-/* The R-ratio of NxD Inference: target and source in 16 bits, both against the source in 32 bits.
- */
+/* Computes the R-ratio of NxD Inference: the distance of target and source in 16 bits, over that of
+ * the source in 16 bits, both measured from the source in 32 bits. */
 static void compare_ratio(const struct config *s32, const struct config *s16,
                           const struct config *t16, uint32_t updates, struct shown *out) {
     static double wide_logits[LOGITS], source[LOGITS], target[LOGITS];
@@ -322,9 +323,9 @@ static uint32_t gates_at(const struct shown *shown, uint32_t first) {
     return gates_of(&shown[first - 1]) | gates_of(&shown[first]);
 }
 
-/* ---- ours under noise ---- */
+/* ---- our verdict under noise ---- */
 
-static double ends[2][2 * MUTANT_RUNS][POINTS]; /* after update 2; after the second in force */
+static double ends[2][2 * MUTANT_RUNS][POINTS]; /* after update 2; after the second one in force */
 
 static uint32_t labels_fire(double (*end)[POINTS], size_t count) {
     double distances[2 * MUTANT_RUNS * (2 * MUTANT_RUNS - 1) / 2];
@@ -356,7 +357,7 @@ static uint32_t test_noisy(const struct arms *arms, uint32_t last) {
     return labels_fire(ends[0], count) | labels_fire(ends[1], count) << 1;
 }
 
-/* ---- the whole ---- */
+/* ---- one mutant under one setting ---- */
 
 static int steady(const struct config *config) {
     const struct arms twice = {{*config, *config}};
@@ -394,7 +395,7 @@ void helper_mutant_try(const struct mutant *mutant, enum setting setting, struct
     out->effect = first_effect(shown);
     const uint32_t first = out->effect == 0 ? 1 : out->effect;
     uint32_t ours = (uint32_t)(shown[1].root_differs | shown[first].root_differs << 1);
-    if (out->effect == 0) /* nothing acts: any root that ever differs is a false alarm */
+    if (out->effect == 0) /* nothing acts: any difference of roots is a false alarm */
         ours = shown[MUTANT_UPDATES].root_differs ? 3 : 0;
     if (noisy) {
         assert_true(arms_read(mutant, setting, "", &arms));

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Pairs of trainings that differ in one small mistake (mutants), and what sees it: our verdict, and
- * the gates that other projects ship, on the same trainings.
+ * Pairs of trainings that differ in one small mistake (mutants), and what detects it: our verdict,
+ * and the gates that other projects ship, applied to the same trainings.
  *
- * A gate is given two updates. Ours: roots of the two arms (exact settings), or the label test on
- * the weights of 8 + 8 runs (noisy). The others: what one run of each arm logs, or predicts on one
- * probe batch, at these two updates. Invariant: what a mutant changes is read from its weights and
- * learning rates, never from a root. */
+ * A gate is given two updates. Our verdict compares the roots of the two arms (exact settings), or
+ * applies the label test to the weights of 8 + 8 runs (noisy settings). The other gates compare
+ * what one run of each arm logs at these two updates, or predicts on one probe batch. Invariant:
+ * whether a mutant acts is read from its weights and learning rates, never from a root, so that our
+ * verdict is not its own judge. */
 #ifndef TWINSTEP_TESTS_EXPERIMENT_HELPER_MUTANTS_H
 #define TWINSTEP_TESTS_EXPERIMENT_HELPER_MUTANTS_H
 
@@ -17,14 +18,14 @@ struct mutant {
     enum mutant_kind kind;
     double factor; /* factor of the test arm's learning rate */
     const char *name;
-    const char *shared; /* overrides of both arms below `common`, parted by ';' */
+    const char *shared; /* overrides of both arms below `common`, separated by ';' */
     const char *test;   /* sections of the test arm */
 };
 
 extern const struct mutant mutant_rows[];
 extern const size_t mutant_count;
 
-/* What both arms run under. */
+/* The numerics and learning rate under which both arms train. */
 enum setting {
     SETTING_F32 = 0,       /* exact */
     SETTING_SFT,           /* exact, another task */
@@ -62,7 +63,7 @@ struct mutant_seen {
     uint32_t in_force; /* at `effect` and the update after it; at 1 and 2 without an effect */
 };
 
-/* Group setup and teardown: the data. */
+/* Group setup and teardown: they make and remove the data. */
 int helper_mutants_open(void **state);
 int helper_mutants_close(void **state);
 
@@ -72,8 +73,8 @@ static inline int setting_noisy(enum setting setting) {
     return setting >= SETTING_SHUFFLED;
 }
 
-/* Gates on the baseline against itself in a noisy setting, weights and data of their own for each
- * `index`; `start` is filled. */
+/* Applies the gates to the baseline against itself in a noisy setting, with other weights and data
+ * for each `index`; fills `start` only. */
 void helper_mutant_null(enum setting setting, uint32_t index, struct mutant_seen *out);
 
 #endif

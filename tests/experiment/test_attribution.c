@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Checks attribution beyond the last distance: other measures add up, causes begin when they act,
- * marks end at the end, the perturbed run bounds what rounding does, and shares of noisy runs carry
- * intervals. */
+ * Attribution beyond the last distance: other measures must add up too, a cause must begin when it
+ * acts, the marks must end at the end, the perturbed run must bound what rounding does, and shares
+ * of noisy runs must have intervals. */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,8 +18,9 @@
     "common: {batch: {size: 4, micro: 2}, model: {layers: 1, hidden: 16, heads: 2, mlp: 20, "      \
     "vocab: 31}, init: {std: 0.1}, optimizer: {lr: 1e-3}"
 
-/* The clip bites from update 1 on, the schedules part at update 4 (linear from 8, from 12 with the
- * knee of a warm-up would not: totals differ from update 2 on). */
+/* The clip acts from update 1 on. The schedules differ in their total alone, and both warm up over
+ * 4 updates, so that update 6 is the first with another LR; without the warm-up it would be update
+ * 2. */
 #define TWO                                                                                        \
     COMMON ", schedule: {name: linear, warmup: 4, total: 9}}\n"                                    \
            "arms: {baseline: {}, test: {schedule: {total: 30}, clip: {max_norm: 0.02}}}\n"
@@ -166,8 +167,8 @@ static void verify_measures(void **state) {
     helper_bench_close(&bench);
 }
 
-/* The perturbed run is a run of its own, far closer than the arms; without the key there is none.
- */
+/* The perturbed run is a run of its own, far nearer to the baseline than the test arm is; without
+ * the key there is none. */
 static void verify_twin(void **state) {
     (void)state;
     struct bench bench;
@@ -189,8 +190,8 @@ static void verify_twin(void **state) {
     helper_bench_close(&bench);
 }
 
-/* Two places to round differ by one unit in the last place: no cause has done more than rounding
- * does. */
+/* The arms differ in two places by one unit in the last place, so no cause has done more than
+ * rounding does. */
 static void verify_saturated(void **state) {
     (void)state;
     struct bench bench;
@@ -209,8 +210,8 @@ static void verify_saturated(void **state) {
 #define NOISY                                                                                      \
     COMMON ", task: sft, numerics: {mode: shuffled, order_seed: free}, shuffle: {chunk: 4}}\n"
 
-/* The LR has all of the projection; the seed of the noise has none of it, and its interval says so.
- */
+/* The LR has all of the projection on B - A. The seed of the noise has none of it, and its interval
+ * says so. */
 static void verify_way(void **state) {
     (void)state;
     struct bench bench;
@@ -236,8 +237,8 @@ static void verify_way(void **state) {
     helper_bench_close(&bench);
 }
 
-/* A loss that is doubled leaves Adam's weights where they are: the losses of the repeats tell it.
- */
+/* Doubling the loss leaves Adam's weights where they are, so only the losses of the repeats can
+ * show it. */
 static void verify_losses(void **state) {
     (void)state;
     static const struct {
@@ -282,8 +283,8 @@ static void verify_replicates(void **state) {
     }
 }
 
-/* A clip that goes to a copy, and weights too coarse for their updates, are both seen, and neither
- * is seen in the arm that does not have it, gradients in fp8 included. */
+/* A clip that acts on a copy, and weights too coarse for their updates, are both reported, and
+ * neither is reported of the arm that does not have it, gradients in fp8 included. */
 static void verify_notes(void **state) {
     (void)state;
     struct bench bench;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: repro nightly
- * Attribution against ground truth: arms that are made to differ in causes that act and in causes
+ * Attribution against ground truth. The arms are made to differ in causes that act and in causes
  * that cannot (a bound that is never reached, padding, threads, a generator that nobody loads). The
- * shares must find the acting ones, put the largest first, give the others nothing, and intervals
- * must hold the truth; arms that differ in nothing that acts must get no cause.
+ * shares must find the acting ones, put the largest first and give the others nothing; intervals
+ * must hold the truth; and arms that differ in nothing that acts must get no cause.
  *
- * Truth: every hybrid of the acting causes trained here, shared out over all orders of entry, by
- * code of its own; under noise each of them 256 times, with seeds that the experiment does not use.
- * Everything is drawn from addressed streams. TWINSTEP_PROOF sets the number of scenarios (500);
+ * The truth is found here by code of its own: every hybrid of the acting causes is trained and its
+ * distance shared out over all orders of entry; under noise each hybrid is trained 256 times, with
+ * seeds that the experiment does not use. Everything is drawn from addressed streams.
+ * TWINSTEP_PROOF sets the number of scenarios (500); the results are in
  * docs/measurements/attribution.md. */
 #include <math.h>
 #include <stdarg.h>
@@ -162,7 +163,7 @@ static struct config mixed(const struct bench *bench, const struct trial *trial,
     return hybrid;
 }
 
-/* The mean over all orders of entry of what each acting cause adds. */
+/* Averages over all orders of entry what each acting cause adds. */
 static void share_out(const struct trial *trial, const double *worth, double *out) {
     static const uint32_t orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
                                           {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
@@ -355,7 +356,7 @@ static void verify_noisy(void **state) {
         double truth[3];
         do
             draw_trial(&trial, 1 + i % 3, 4, 2);
-        while (acts_in(&trial, CAUSE_DTYPE)); /* its section is the noise's */
+        while (acts_in(&trial, CAUSE_DTYPE)); /* that section sets the noise */
         run_trial(&bench, &trial, NOISE);
         true_ways(&bench, &trial, truth);
         count_scenario(&trial, truth, &bench.judgement, &count);

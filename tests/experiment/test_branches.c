@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Checks hybrids that continue from others: in whole experiments every root that a hybrid leaves,
- * and every value that is shared out, is that of the hybrid trained here from step 0; and no more
- * updates are trained than the branches require. */
+ * Hybrids that continue from other hybrids: in whole experiments, every root that a hybrid leaves
+ * and every value that is shared out must be that of the hybrid trained here from step 0; and no
+ * more updates may be trained than the branches require. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -192,8 +192,8 @@ static void corroborate_from_step_0(void **state) {
     }
 }
 
-/* Factors 0 and 3 begin later, the last one latest. What is determined like another hybrid is not
- * trained: its children continue from that one, and none continue from the test arm. */
+/* Factors 0 and 3 begin later, the last one latest. A hybrid that must equal another one is not
+ * trained: its children continue from that other one, and none continues from the test arm. */
 static void verify_stand_ins(void **state) {
     (void)state;
     enum { LATE_ONE = 1, PLAIN = 2, BOTH = 3, LATEST = 8, ALL = 15 };

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: repro nightly
- * Whether the verdict's test and the shares' intervals keep what they promise, on real trainings
- * whose sums run in drawn orders. Pairs of arms that are meant to be the same (A/A): how often the
- * nominal 1 % test calls them different. Hybrids of an LR difference and of one that is none: how
- * often the 95 % interval holds the true share, which is 0 for the one and 1 for the other by
- * construction.
+ * Whether the verdict's test and the shares' intervals keep their promises, on real trainings whose
+ * sums run in drawn orders. On A/A pairs: how often does the nominal 1 % test call the arms
+ * different? On hybrids of an LR difference and of one that is none: how often does the 95 %
+ * interval hold the true share, which is 1 for the former and 0 for the latter by construction?
  *
- * Every order of sums comes from an addressed stream: the counts are the same everywhere and
- * always. TWINSTEP_CALIBRATION sets the number of experiments (2000);
+ * Every order of sums comes from an addressed stream, so that the counts are the same on every
+ * machine. TWINSTEP_CALIBRATION sets the number of experiments (2000); the results are in
  * docs/measurements/calibration.md. */
 #include <math.h>
 #include <stdarg.h>
@@ -35,7 +34,7 @@ enum { UPDATES = 2, RUNS = 8, MIXTURES = 4, EXPERIMENTS = 2000 };
 #define SEED 20261121u
 #define ALPHA 0.01
 
-/* Small models of both tasks; chunks so short that every sum has an order. */
+/* Small models of both tasks, with chunks so short that every sum has an order to draw. */
 static const char *const subjects[] = {
     "task: sft, batch: {size: 3}, optimizer: {lr: 1e-2}",
     "task: dpo, batch: {size: 2, micro: 1}, optimizer: {lr: 1e-2, beta2: 0.95}",
@@ -87,7 +86,7 @@ static uint32_t experiments(void) {
     return text == NULL ? EXPERIMENTS : (uint32_t)strtoul(text, NULL, 10);
 }
 
-/* The p of the verdict's test on runs 0 ... RUNS - 1 against RUNS ... 2 RUNS - 1. */
+/* Returns the p of the verdict's test on runs 0 ... RUNS - 1 against runs RUNS ... 2 RUNS - 1. */
 static double test_labels(const struct subject *subject) {
     double distances[2 * RUNS * (2 * RUNS - 1) / 2];
     struct statistics_p p;
@@ -106,7 +105,8 @@ static void print_share(const char *what, uint32_t hits, uint32_t trials) {
                   100.0 * interval.low, 100.0 * interval.high);
 }
 
-/* Four standard errors around the nominal share are allowed. */
+/* The share of hits may lie up to four standard errors from the nominal one, so that a right
+ * program fails once in 16,000 checks; the draws are fixed, so it never does by chance. */
 static void check_share(uint32_t hits, uint32_t trials, double nominal) {
     const double error = sqrt(nominal * (1.0 - nominal) / trials);
     const double share = (double)hits / trials;
@@ -134,7 +134,8 @@ static void verify_null_pairs(void **state) {
     check_share(fired, trials, ALPHA);
 }
 
-/* Bit 0: the LR, by a factor; bit 1: another seed, which every run has anyway. */
+/* Shares out two factors. Bit 0 is the LR, changed by `factor`; bit 1 is another seed, which every
+ * run has anyway, so that its true share is 0. */
 static enum status share_lr(struct subject *subject, double factor, struct projection *out) {
     static double gram[ALL_RUNS * ALL_RUNS];
     struct arena arena = ARENA_EMPTY;

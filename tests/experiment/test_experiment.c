@@ -48,7 +48,7 @@ static void verify_identical_pair(void **state) {
     helper_bench_close(&bench);
 }
 
-/* A second process that comes to another end leaves nothing to judge by. */
+/* A second process that ends with other bits leaves nothing to judge by. */
 static void verify_broken_floor_decides_nothing(void **state) {
     (void)state;
     struct bench bench;
@@ -70,7 +70,8 @@ static const struct one_case {
     uint64_t closure_from;
     int exit;
 } one_cases[] = {
-    /* f(k) instead of f(k-1): from the first update on. The arms' states are equal before it. */
+    /* The LR is f(k) instead of f(k-1) from the first update on. Before it the arms' states are
+     * equal. */
     {"arms: {baseline: {}, test: {loop: {update: [count, clip, schedule, optimize, log, zero]}}}\n"
      "expect: {verdict: outside-floor, cause: schedule, first_step: 1, first_phase: optimize}\n",
      "schedule", "optimize", 1, 1, 0},
@@ -160,7 +161,7 @@ static void values_by_hand(struct bench *bench, double values[8], double along[8
     }
 }
 
-/* Translates a mask: the trace's are of factors, these of three_causes. */
+/* Translates a mask of factors, as the trace has them, into one of three_causes. */
 static uint32_t trace_mask(const struct judgement *judgement, uint32_t mask) {
     uint32_t out = 0;
     for (uint32_t i = 0; i < 3; i++)
@@ -317,7 +318,8 @@ static void verify_six_factors(void **state) {
     }
 }
 
-/* Keys that nothing reads do not decide what is trained; the same keys, where read, do. */
+/* Keys that nothing reads must not decide what is trained; the same keys, where they are read,
+ * must. */
 static void verify_what_determines_a_run(void **state) {
     (void)state;
     struct bench bench;
@@ -418,7 +420,7 @@ static void verify_interrupted_leaves_part(void **state) {
         if (status == STATUS_OK) {
             print_message("interrupted after each of %llu updates\n", (unsigned long long)stop - 1);
             assert_int_equal(stop,
-                             12); /* 3 of the pair, 6 of the floor with its twin, 3 of the hybrid */
+                             12); /* pair 3, floor and perturbed run 6, hybrid 3 */
             helper_bench_close(&bench);
             break;
         }

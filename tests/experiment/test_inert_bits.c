@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit
- * The table of scenarios/inert.c against the trainer: a value that gets past resolution into an
- * inert key moves no bit; where the key is read, the same value does. */
+ * The table of inert keys (scenarios/inert.c) against the trainer itself: a value that gets past
+ * resolution into an inert key must change no bit; where the key is read, the same value must. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -21,7 +21,7 @@
     "0.3}, optimizer: {lr: 1e-2}"
 
 static const struct {
-    const char *key, *value, *silent, *loud; /* loud NULL: its reader moves no bits, by law */
+    const char *key, *value, *silent, *loud; /* loud NULL: by law, its reader changes no bits */
 } cases[] = {
     {"data.pairs", "nowhere.jsonl", "task: sft", NULL},
     {"data.text", "nowhere.jsonl", "task: dpo", NULL},
@@ -76,7 +76,7 @@ static void outcome_of(const struct config *config, struct helper_outcome *out) 
     arena_close(&arena);
 }
 
-/* The first part of the outcome that the value moves; NULL: none. */
+/* Returns the first part of the outcome that the value changes, or NULL where it changes none. */
 static const char *gap_of(const char *key, const char *value, const char *words, int inert) {
     static struct config config, plain;
     struct helper_outcome before, after;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Checks for how long two configurations are one training. For every kind of difference that begins
- * later, two runs trained from step 0 are equal, state by state, through the updates that are
- * called inert, and differ after the next one. A run that continues from the other's state there
- * has, root by root, what it has from step 0, and one that continues one update later has not. */
+ * For how long two configurations are one training. For every kind of difference that begins later,
+ * two runs trained from step 0 must be equal, state by state, through the updates that are called
+ * inert, and must differ after the next one. A run that continues from the other's state there must
+ * have the roots that it has from step 0, and one that continues an update later must not. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -23,7 +23,7 @@
     "batch: {size: 4, micro: 2%s}, model: {layers: 1, hidden: 16, heads: 2, mlp: 20, vocab: 31}, " \
     "init: {std: 0.1}, "
 
-/* `late`: the states differ after update silent + 1. */
+/* `silent` updates are inert; with `late` the states differ after update silent + 1. */
 struct pair_case {
     const char *name;
     const char *tail[2]; /* of batch */
@@ -162,7 +162,7 @@ static const struct pair_case cases[] = {
      {WARM "20}, resume: {after: 2, restores: []}", WARM "30}, rng: {data: advance 1 at 6}"},
      2,
      1},
-    /* Whatever may act in the first update. */
+    /* These differences may all act in the first update. */
     {"clip.max_norm", {"", ""}, ADAM, {"clip: {max_norm: 0.01}", ""}, 0, 1},
     {"clip beside a restart",
      {"", ""},
@@ -246,8 +246,8 @@ static uint64_t first_apart(const struct twins *twins, unsigned char roots[STEPS
     return apart;
 }
 
-/* Whether the second run, continuing from the first one's state after `from` updates, has these
- * roots. */
+/* Tells whether the second run, continuing from the first one's state after `from` updates, has
+ * these roots. */
 static int goes_on(const struct twins *twins, uint64_t from,
                    unsigned char roots[STEPS][DIGEST_BYTES]) {
     struct run runs[2];
@@ -284,7 +284,8 @@ static void corroborate_training(void **state) {
     }
 }
 
-/* Nothing differs: all updates are certain, never more than are asked for, either way round. */
+/* Where nothing differs, all updates are certain: exactly as many as are asked for, whichever run
+ * comes first. */
 static void verify_bounds(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {

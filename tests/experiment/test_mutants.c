@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: repro nightly
  * The mutation score: which of 57 mutants of the learning rate and the order of phases, and of 38
- * others, are seen within two updates by the verdict and by gates that other projects ship; and how
- * often each cries on pairs that are meant to be alike. One table;
- * docs/measurements/mutants.md. TWINSTEP_MUTANTS sets the number of A/A experiments (400). */
+ * others, are detected within two updates by the verdict and by gates that other projects ship, and
+ * how often each gate raises a false alarm on pairs that are meant to be alike. The result is one
+ * table, docs/measurements/mutants.md. TWINSTEP_MUTANTS sets the number of A/A experiments
+ * (400). */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -21,7 +22,7 @@ enum { NULLS = 400, MUTANTS_MAX = 160 };
 static struct mutant_seen seen[MUTANTS_MAX][SETTINGS];
 static uint32_t null_alarms[SETTINGS][GATES], nulls;
 
-/* Updates at which a gate that fires counts as seeing the mutant. */
+/* Returns the gates that fired at the two updates which count as detecting the mutant. */
 static uint32_t fired(const struct mutant_seen *at, int from_start) {
     return from_start ? at->start : at->in_force;
 }
@@ -73,7 +74,7 @@ static uint32_t alarms_of(enum gate gate, int from_start, int noisy, uint32_t *o
     return alarms;
 }
 
-/* In row `gate` == GATES stands how many there are. */
+/* Row `gate` == GATES holds how many mutants there are. */
 static void print_row(int gate, int from_start) {
     const int whole = gate == GATES;
     const enum gate at = whole ? GATE_OURS : (enum gate)gate;
@@ -151,7 +152,8 @@ static void verify_counts(void **state) {
     assert_true(all >= 20);
 }
 
-/* Under exact settings every mutant that acts is seen, and no other; and every baseline repeats. */
+/* Under exact settings every mutant that acts must be detected, and no other; and every baseline
+ * must repeat itself. */
 static void verify_exact(void **state) {
     (void)state;
     for (int s = 0; s < SETTING_SHUFFLED; s++)
@@ -165,7 +167,8 @@ static void verify_exact(void **state) {
             assert_true(seen[i][s].refused || seen[i][s].steady);
 }
 
-/* What is meant to be equal is, and nothing that is meant to act is idle where it should act. */
+/* A mutant that is meant to be equal must be, and none that is meant to act may be idle where it
+ * should act. */
 static void verify_kinds(void **state) {
     (void)state;
     for (size_t i = 0; i < mutant_count; i++) {

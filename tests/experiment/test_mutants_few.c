@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: repro short
- * Runs a slice of the mutation score (tests/experiment/test_mutants.c): twelve mutants under one
- * exact setting and one under noise, each with what is known about it. */
+ * A slice of the mutation score (tests/experiment/test_mutants.c): twelve mutants under one exact
+ * setting and one under noise, each with what is known about it. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -25,8 +25,8 @@ struct known {
      BIT(GATE_COSINE))
 #define ALL_GATES (BIT(GATES) - 1u)
 
-/* A schedule that is a few percent off is in no tolerance of a constant; nothing at all is when
- * nothing acts. Rows that double a name are their first. */
+/* A schedule that is a few percent off is within every tolerance that compares with a constant, and
+ * everything is where nothing acts. Where two rows have the same name, the first one is used. */
 static const struct known cases[] = {
     {"set before the step (H17)", 1, BIT(GATE_OURS) | BIT(GATE_EQUAL_LOGS), TOLERANT},
     {"one ahead from update 2 on", 2, BIT(GATE_OURS) | BIT(GATE_EQUAL_LOGS), TOLERANT},
@@ -64,7 +64,7 @@ static void verify_cases(void **state) {
     }
 }
 
-/* Under noise logs are never equal, and one percent of the LR is still seen. */
+/* Under noise two logs are never equal, and one percent of the LR must still be detected. */
 static void verify_noise(void **state) {
     (void)state;
     struct mutant_seen seen;

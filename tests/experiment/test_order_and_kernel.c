@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: repro nightly
- * The table of hypothesis 17 (open-instruct DPO investigation) on our models: two scripts whose
- * kernels sum gradients in another order, and one of which sets the LR before the step. How far
- * losses and log-probs are apart at step 2, before and after the order alone is repaired, over many
- * seeds. One number per seed says little: a gap of two scalars can be small by chance.
+ * The table of hypothesis 17 of the open-instruct DPO investigation, on our models: two scripts
+ * whose kernels sum gradients in another order, and of which one sets the LR before the step. How
+ * far are losses and log-probs apart at step 2, before and after the LR's order alone is repaired,
+ * over many seeds? One seed says little, since a gap of two scalars can be small by chance.
  *
- * docs/measurements/seed-001.md. TWINSTEP_SEEDS sets the number of seeds (64). */
+ * TWINSTEP_SEEDS sets the number of seeds (64); the results are in
+ * docs/measurements/seed-001.md. */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -35,7 +36,7 @@ struct setting {
 
 enum { PRIMARY = 1, F32 = 7 };
 
-/* The primary setting stands in the catalogue (h17-order-and-kernel, h17-kernel-only). */
+/* The first setting is that of the catalogue (h17-order-and-kernel, h17-kernel-only). */
 static const struct setting settings[] = {
     {BF16, "1e-5"},
     {BF16, "2e-5"},

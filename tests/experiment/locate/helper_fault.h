@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Faults for the proof of localisation: one element of one op's output in one update of one of two
- * equal trainings is disturbed, drawn by number from everything that a watch sees.
+ * Faults for the proof of localisation: in one update of one of two equal trainings, one element of
+ * one op's output is disturbed, drawn by number from everything that a watch sees.
  *
  * The finder gets two configurations and a watch that it calls without knowing what it does; the
  * label stays here and is compared with what was found. A fault after which both trainings still
- * have the same root in every update (a bit that was rounded away) is no difference: it is counted,
+ * have the same root in every update (its bit was rounded away) makes no difference: it is counted,
  * checked to have left the same parameters, and drawn again. */
 #ifndef TWINSTEP_TESTS_EXPERIMENT_LOCATE_HELPER_FAULT_H
 #define TWINSTEP_TESTS_EXPERIMENT_LOCATE_HELPER_FAULT_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: repro unit
- * Runs a slice of the proof of localisation (test_locate_faults_all.c): planted faults are found to
+ * A slice of the proof of localisation (test_locate_faults_all.c): planted faults must be found to
  * the element by a finder that does not know them. */
 #include <stdarg.h>
 #include <stddef.h>

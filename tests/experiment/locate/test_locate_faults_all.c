@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: nightly
- * The proof of localisation: of 500 faults at least 99.5 % are found exactly, in update, phase,
- * tensor and element (docs/measurements/localisation.md). */
+ * The proof of localisation: of 500 planted faults at least 99.5 % must be found exactly, in
+ * update, phase, tensor and element (docs/measurements/localisation.md). */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Checks cells and captures on views made by hand: what counts as first, what only one side writes,
- * which element of many comes first, and in which grid ulps are counted. */
+ * The cells and captures that localisation compares, on views made by hand: what counts as first,
+ * what only one side writes, which element of many comes first, and in which grid ulps are
+ * counted. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -16,7 +17,7 @@
 
 enum { WIDTH = 4, TOKENS = 3, ROWS = 16 };
 
-/* Two samples of two sides with three tokens each, at any rows. */
+/* A batch of two samples of two sides with three tokens each, in any rows. */
 struct layout {
     struct batch batch;
     struct sequence sequences[4];
@@ -96,7 +97,7 @@ static void see(struct locate_cells *cells, const struct watch_view *view) {
     assert_int_equal(cells->status, STATUS_OK);
 }
 
-/* Compares both layouts once more, with the tensor that differs first kept. */
+/* Compares both layouts once more while keeping the tensor that differs first. */
 static void compare(struct sides *sides, struct layout *a, struct layout *b,
                     struct locate_element *out) {
     struct locate_first first;
@@ -195,7 +196,7 @@ static void validate_values(void **state) {
     }
 }
 
-/* NaNs of any pattern are one value. */
+/* NaNs of any bits count as one value. */
 static void validate_nan(void **state) {
     (void)state;
     struct sides sides;
@@ -210,8 +211,8 @@ static void validate_nan(void **state) {
     arena_close(&sides.arena);
 }
 
-/* The tensors that a side writes, in order: a letter is a tensor, "x3" one that covers 3 samples,
- * and an upper-case letter has another value. */
+/* Writes the tensors of a side in order: a letter is a tensor, "x3" one that covers 3 samples, and
+ * an upper-case letter the same tensor with another value. */
 static void write_all(struct locate_cells *cells, const char *letters) {
     static const char *const names[] = {"a", "b", "c", "d"};
     for (const char *letter = letters; *letter != '\0'; letter++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: repro unit
- * Checks the signatures of real trainings: each cause that has a signature is named, neighbours
- * that look like it are not, and equal pairs never are; and where the first difference of each
- * lies. */
+ * The signatures of real trainings: each cause that has a signature must be named, causes that look
+ * like it must not be, and equal pairs never. Where the first difference of each lies is checked
+ * too. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -114,7 +114,7 @@ static void replace(char *text, size_t size, const char *word, const char *by) {
     snprintf(at, size - (size_t)(at - text), "%s%s", by, rest);
 }
 
-/* `own` may name a list that `common` names, too; then it stands alone. */
+/* `own` may name a list that `common` names too; the list then is that of `own` alone. */
 static void configure(const struct files *files, const char *common, const char *own,
                       struct config *out) {
     char text[2048];
@@ -171,7 +171,7 @@ static void validate_signatures(void **state) {
     unlink(files.text);
 }
 
-/* Pairs that differ in the order of sums alone get no name, in every kind of sum but dQ. */
+/* Pairs that differ in the order of sums alone must get no name, for every kind of sum but dQ. */
 static void verify_noise(void **state) {
     (void)state;
     static const char *const kinds[] = {"forward",   "weight",

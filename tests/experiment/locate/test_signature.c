@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Holds signatures at their edges: on sums made by hand, each is named up to what rounding can do
- * and not beyond, and every other condition on it is broken once. */
+ * Signatures of causes at their limits: on sums made by hand, each must be named as far as rounding
+ * allows and no farther, and every other condition on it is violated once. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -139,7 +139,8 @@ static void validate_backward(void **state) {
 
 enum trend { TREND_GROWS, TREND_WEAK, TREND_NONE };
 
-/* In a weak trend, position p has p and a jump to and fro that spoils two pairs of five. */
+/* In a weak trend, the distance at position p is p plus a jump to and fro that spoils two pairs of
+ * five. */
 static double distance_at(uint32_t p, enum trend trend) {
     if (trend == TREND_GROWS) return (double)p;
     return trend == TREND_WEAK ? (double)p + (double)(p * 5 % 11) : (double)(p * 7919 % 31);

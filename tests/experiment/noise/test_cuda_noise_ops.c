@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: nightly
- * The ladder of operations on a backend (kernels/cuda/ run by the shim): all bit-equal in
- * invariant; sums by atomics differ from one call to the next, which drawn orders never do. */
+ * The ladder of operations on a backend (kernels/cuda/ run by the shim): all must be bit-equal in
+ * mode invariant; sums by atomics must differ from one call to the next, which drawn orders never
+ * may. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -56,7 +57,7 @@ static void verify_atomic(void **state) {
     expect("atomic", 1, 1);
 }
 
-/* Every read and write of one op's ladder looked at: calls of up to 520 rows of 1024 numbers. */
+/* Watches every read and write of one op's ladder: calls of up to 520 rows of 1024 numbers. */
 static void verify_watched(void **state) {
     (void)state;
 #if defined(TWINSTEP_WATCHED)

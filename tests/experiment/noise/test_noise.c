@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit threads
- * Checks the noise floor of trainings: invariant is bit-equal in every stratum, a plan that cuts
- * sums by shape is not, and a drawn order shows where it is drawn and nowhere else. Also figures of
- * paths that differ by design, and the times of switches. */
+ * The noise floor of trainings: invariant must be bit-equal in every stratum, a plan that cuts sums
+ * by shape must not be, and a drawn order must show where it is drawn and nowhere else. Also the
+ * figures of paths that differ by design, and the timing of numerics switches. */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -91,8 +91,8 @@ static void verify_invariant(void **state) {
     }
 }
 
-/* A plan that looks at the number of rows is what `invariant` must not have, and the table sees it.
- */
+/* A plan that looks at the number of rows is what mode invariant must never have; the table must
+ * reveal it. */
 static void verify_broken_plan(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;
@@ -114,8 +114,8 @@ static void verify_broken_plan(void **state) {
     arena_close(&arena);
 }
 
-/* A free seed means another order in another run but not in the same one; kinds say in which sums.
- */
+/* A free seed means another order in another run, but not in a repeat of the same one; `kinds` says
+ * in which sums. */
 static void verify_shuffled(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;
@@ -137,7 +137,7 @@ static void verify_shuffled(void **state) {
     arena_close(&arena);
 }
 
-/* A run's own rounding error goes by the width of its dtype, and f64 has none against itself. */
+/* A run's own rounding error depends on the width of its dtype, and f64 has none against itself. */
 static void verify_own_error(void **state) {
     (void)state;
     static const char *const dtypes[] = {"f32", "f16", "bf16"};
@@ -166,7 +166,7 @@ static void verify_own_error(void **state) {
     snprintf(config.init.nudge, sizeof config.init.nudge, "lm_head.weight");
     measure_config(&config, &arena, &table);
     assert_memory_equal(row_of(&table, NOISE_F64)->untestable, "init.nudge moves", 16);
-    /* The start is the measured run's: bf16 weights that do not move are rounded in both. */
+    /* The start is the measured run's own: bf16 weights that stay are rounded in both. */
     snprintf(config.init.nudge, sizeof config.init.nudge, "%s", CONFIG_NO_NUDGE);
     config.optimizer.lr = 1e-30;
     measure_config(&config, &arena, &table);
@@ -217,7 +217,7 @@ static void validate_reasons(void **state) {
     assert_int_equal(config_validate(&config, 1), STATUS_OK);
 }
 
-/* A form with two tensors of 3 and 1 elements, one site, two updates, in f32. */
+/* A layout with two tensors of 3 and 1 elements, one site, two updates, in f32. */
 static struct noise_layout small_layout(size_t offset[3]) {
     static const char *tensors[] = {"first", "second"};
     static const char *sites[] = {"place"};
@@ -299,8 +299,8 @@ static double tick(void *clock) {
     return slowing->now;
 }
 
-/* The seconds between two looks of each run: rounds go through all switches that can be had, and
- * the next round begins with the next one. */
+/* The seconds between two looks at the clock in each run: a round goes through all switches that
+ * are available, and the next round starts with the next switch. */
 static void expect_paces(const struct noise_switches *all, double pace[][ROUNDS]) {
     double run = 0.0;
     for (uint32_t round = 0; round < ROUNDS; round++)
@@ -379,8 +379,9 @@ static void validate_switches(void **state) {
     arena_close(&arena);
 }
 
-/* On a backend, kernels of ours stand over those of mode invariant, which stands over cuBLAS's as
- * the keys of numerics.determinism do. On the CPU all stand over the first. */
+/* On a backend, a switch that selects our kernels is timed against mode invariant, which is timed
+ * against cuBLAS as the keys of numerics.determinism set it. On the CPU all are timed against the
+ * first. */
 static void validate_switches_over(void **state) {
     (void)state;
     static struct noise_switch list[NOISE_SWITCHES_MAX];
@@ -400,8 +401,8 @@ static void validate_switches_over(void **state) {
     }
 }
 
-/* A backend that cannot be opened has no base; that is an error, and no switch is untestable then.
- */
+/* Where a backend cannot be opened there is nothing to time against; that is an error, and no
+ * switch is called untestable then. */
 static void validate_switches_refused(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;
@@ -453,7 +454,7 @@ static void validate_parts(void **state) {
     assert_int_equal(parts.growth.count, 6);
     assert_true(fabs(parts.growth.p - 1.0 / 720.0) < 1e-15);
     assert_true(fabs(parts.growth.factor - 2.0) < 1e-12);
-    tensors[7].relative = 1.0; /* the last layer above all others: 5 of 15 pairs fall */
+    tensors[7].relative = 1.0; /* the last layer leads: 5 of 15 pairs fall */
     assert_int_equal(noise_parts_of(&layout, &figures, &arena, &parts), STATUS_OK);
     assert_true(parts.growth.p > 0.05 && fabs(parts.growth.tau - 1.0 / 3.0) < 1e-15);
     for (size_t i = 0; i < COUNT_OF(tensors); i++)

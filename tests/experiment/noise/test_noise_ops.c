@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short threads
- * The ladder of operations: all of it is bit-equal in invariant; tables of splits are found at the
- * very row at which they switch; drawn orders repeat, and depend on no thread. */
+ * The ladder of operations: all of it must be bit-equal in mode invariant; tables of splits must be
+ * found at the very row at which they switch; drawn orders must repeat, and depend on no thread. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -33,7 +33,7 @@ static const struct noise_ops_row *row_of(const struct ladder *ladder, const cha
     return NULL;
 }
 
-/* Counts all cells of a class but those of sums over all. */
+/* Checks all cells of a class but those of sums over all rows. */
 static void expect_class(const struct ladder *ladder, enum noise_ops_class class_of) {
     for (uint32_t i = 0; i < ladder->count; i++) {
         const struct noise_ops_cell *cell = &ladder->rows[i].cells[class_of];
@@ -92,8 +92,9 @@ static const struct noise_ops_row *sized(const struct ladder *ladder, const char
     return NULL;
 }
 
-/* In bf16 few orders show, and those that do begin between the rows looked at. The first one is
- * found by bisection, and from there on some do not show. Sums are of f32. */
+/* In bf16 few orders show, and those that do begin between the rows that are tried. The first such
+ * row is found by bisection; beyond it some rows do not show the order again. The sums are in
+ * f32. */
 static void validate_bf16(void **state) {
     (void)state;
     static const struct {
@@ -121,8 +122,8 @@ static void validate_bf16(void **state) {
     arena_close(&ladder.arena);
 }
 
-/* What differs from call to call by itself is told from what the rows move; one thread has no other
- * number. */
+/* A difference from call to call must be told apart from one that the number of rows makes. With
+ * one thread there is no other number of threads. */
 static void validate_threads(void **state) {
     (void)state;
     struct ladder ladder = {.count = 0};

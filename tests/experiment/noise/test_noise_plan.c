@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Checks A/A pairs and the plan made of them against trainings stepped here and against the
- * definitions: no run is in two pairs, p is at most alpha above the bound, the pairs show the
- * power. Also which floor may be held against which configuration and trace. */
+ * A/A pairs and the plan made of them, against trainings stepped here and against the definitions:
+ * no run is in two pairs, p is at most alpha above the bound, the pairs show the power. Also which
+ * floor may be used for which configuration and trace. */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,7 +29,7 @@
     "vocab: 31}, init: {std: 0.1}, optimizer: {lr: 1e-2}"
 #define FREE MODEL ", numerics: {mode: shuffled, order_seed: free}, shuffle: {chunk: 2}"
 
-/* Of the tests' own text. */
+/* Opens a configuration of the tests' own text. */
 static void open_config(const char *words, struct config *out) {
     char text[HELPER_PATH_SIZE + 1024];
     snprintf(text, sizeof text, "%.900s, data: {text: %s}", words, helper_bench_data[TASK_SFT]);
@@ -147,7 +147,8 @@ static double median(double *values, size_t count) {
     return count % 2 == 1 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
 }
 
-/* The p of a distance: the floor pairs that are at least as far, itself counted. */
+/* Returns the p of a distance: the share of floor pairs that are at least as far, the distance
+ * itself counted. */
 static double p_of(const double *floor, double distance) {
     int at_least = 1;
     for (int i = 0; i < FLOOR_PAIRS; i++)
@@ -220,7 +221,8 @@ static void check_cell(struct planned *p, int column, uint64_t update) {
         assert_true(fabs(cell->least * cell->effect - p->plan.lr_error * cell->bound) <=
                     1e-12 * cell->bound);
     if (cell->noise == 0.0) return;
-    /* Two normal values of deviation s are sqrt(2) s 0.67449 apart in the median. */
+    /* Two normal values of deviation s are sqrt(2) * 0.67449 * s apart in the median (0.67449 is
+     * the upper quartile of the normal distribution). */
     const double scatter = cell->noise / (sqrt(2.0) * 0.6744897502);
     const double left = cell->effect * cell->effect - cell->noise * cell->noise;
     assert_true(fabs(cell->shift * scatter - (left > 0.0 ? sqrt(left) : 0.0)) <=
@@ -270,7 +272,8 @@ static void check_plan(const char *words, double lr_error, double alpha, double 
     arena_close(&p.arena);
 }
 
-/* Five pairs show a power of one half, since 0.5^5 < 0.05; with large, small and hidden errors. */
+/* Five pairs can show a power of one half, since 0.5^5 < 0.05. The errors are large, small and
+ * hidden. */
 static void corroborate_plan(void **state) {
     (void)state;
     check_plan(FREE, 0.5, 0.3, 0.5, 5);
@@ -278,7 +281,7 @@ static void corroborate_plan(void **state) {
     check_plan(FREE, 1e-7, 0.2, 0.5, 5);
 }
 
-/* A simulated power that may be as asked for, but need not be, is not enough. */
+/* A simulated power that may reach the one asked for, but need not, is not enough. */
 static void verify_power_is_a_bound(void **state) {
     (void)state;
     struct planned p;
@@ -296,7 +299,7 @@ static void verify_power_is_a_bound(void **state) {
     arena_close(&p.arena);
 }
 
-/* Without noise every error is seen, and by every test. */
+/* Without noise every test must detect every error. */
 static void validate_exact(void **state) {
     (void)state;
     struct planned p;
@@ -332,7 +335,7 @@ static void validate_few_and_wrong(void **state) {
     arena_close(&p.arena);
 }
 
-/* ---- whose floor it is ---- */
+/* ---- which configuration a floor belongs to ---- */
 
 static void describe(const struct bench *bench, const struct config *config, uint64_t steps,
                      struct arena *arena, struct floor_file *out) {
@@ -371,7 +374,7 @@ struct image_case {
     double (*expected)(const struct trace_image *image);
 };
 
-/* The distance of the arms against which a file's pairs are held. */
+/* Returns the distance of the arms, with which a file's pairs are compared. */
 static double of_value(const struct trace_image *image) {
     return trace_array_of(image, "attribution/value")->values[1];
 }

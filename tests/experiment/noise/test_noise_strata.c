@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Checks each stratum's own rules: with which configurations it is measured, which orders it draws,
- * what it compares and keeps, and why it cannot be measured; and checks every figure of two paths
- * by hand. */
+ * Each stratum's own rules: with which configurations it is measured, which orders it draws, what
+ * it compares and keeps, and why it cannot be measured. Every figure of two paths is checked by
+ * hand. */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -196,8 +196,8 @@ static enum status measure(const struct config *config, uint64_t resolved, struc
     return noise_measure(&request, arena, out);
 }
 
-/* Processes and instances draw orders of their own, no two alike, and the first instance is kept.
- */
+/* Processes and instances must draw orders of their own, no two alike, and the first instance is
+ * kept. */
 static void verify_drawn_orders(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;
@@ -236,7 +236,7 @@ static void verify_drawn_orders(void **state) {
     arena_close(&arena);
 }
 
-/* Why there are no figures is said; any other error is the caller's. */
+/* Where there are no figures the reason must be given; any other error is the caller's. */
 static void validate_process(void **state) {
     (void)state;
     static const enum status excuses[] = {STATUS_UNTESTABLE, STATUS_UNSUPPORTED};
@@ -259,7 +259,7 @@ static void validate_process(void **state) {
     arena_close(&arena);
 }
 
-/* Keys may name updates that are not trained. */
+/* Keys may name updates beyond those that are trained. */
 static void verify_resolved(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;
@@ -273,7 +273,7 @@ static void verify_resolved(void **state) {
 }
 
 /* The perturbed run is trained once where bits repeat, and as often as asked where they do not; its
- * envelope adds up. */
+ * envelope must add up. */
 static void verify_twin(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;
@@ -318,8 +318,8 @@ static void validate_no_twin(void **state) {
     arena_close(&arena);
 }
 
-/* Errors are relative to the measured run: bf16 weights that do not move have nothing to compare.
- */
+/* Errors are relative to how far the measured run moved: bf16 weights that stay leave nothing to
+ * compare. */
 static void validate_own_error(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;
@@ -376,8 +376,8 @@ static void corroborate_path(void **state) {
     arena_close(&arena);
 }
 
-/* A form with two tensors of 3 and 1 elements, two sites, three updates, in f32; weights begin at
- * 1. */
+/* A layout with two tensors of 3 and 1 elements, two sites, three updates, in f32; all weights
+ * begin at 1. */
 struct small {
     struct arena arena;
     struct noise_layout layout;
@@ -447,7 +447,8 @@ static void validate_gaps(void **state) {
     assert_true(isinf(noise_relative(inf, 1)) && noise_relative(nan, nan) == 0.0);
 }
 
-/* Places come as an update computes: forward, gradients from the last tensor on, weights, loss. */
+/* Places are ordered as an update computes: forward, gradients from the last tensor on, weights,
+ * loss. */
 static void validate_place(void **state) {
     (void)state;
     struct small s;
@@ -478,8 +479,8 @@ static void validate_place(void **state) {
     arena_close(&s.arena);
 }
 
-/* Figures are the worse of all comparisons, each at its own first difference; later updates only
- * grow. */
+/* Of several comparisons the worst figure counts, each at its own first difference; later updates
+ * can only make it worse. */
 static void validate_worst(void **state) {
     (void)state;
     struct small s;
@@ -547,7 +548,7 @@ static void validate_share(void **state) {
     arena_close(&s.arena);
 }
 
-/* Against another dtype there are figures of update 1 and no bits. */
+/* Against another dtype there are figures of update 1, and no bits are compared. */
 static void validate_against(void **state) {
     (void)state;
     struct small s, other;

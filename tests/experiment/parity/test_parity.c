@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Plants faults in B. Each must be found at the operation where it is and nowhere else, by figures
- * that a faultless B keeps within, whatever its layout, mode or order of sums. */
+ * Planted faults of model B. Each must be found at the operation where it is and nowhere else, by
+ * figures that a B without a fault stays within, whatever its layout, mode or order of sums. */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -100,7 +100,7 @@ static const struct planted {
     void (*plant)(struct run *b);
     const char *op; /* the only one outside where ops are alone; NULL: none */
     int layer;      /* -1: in every one */
-    int by_ratio;   /* its R is above the line; else one element tells */
+    int by_ratio;   /* its R is above the line; else one element shows it */
 } faults[] = {
     {"none, f32", COMMON MICRO LLAMA, COMMON MICRO LLAMA, plant_nothing, NULL, -1, 0},
     {"none, bf16 beside f32", COMMON MICRO LLAMA, COMMON MICRO LLAMA ", " BF16, plant_nothing, NULL,
@@ -136,14 +136,14 @@ static const struct planted {
 
 static int is_expected(const struct planted *fault, const struct parity_component_row *row) {
     if (fault->op == NULL) return 0;
-    if (strcmp(fault->op, "proj") == 0) /* tensor cores are attention's, too, and lm_head's */
+    if (strcmp(fault->op, "proj") == 0) /* tensor cores serve attention and lm_head, too */
         return strstr(row->op, "proj") != NULL || strcmp(row->op, "lm_head") == 0 ||
                strcmp(row->op, "attention") == 0;
     if (strstr(row->op, fault->op) == NULL) return 0;
     return fault->layer < 0 || row->layer == (uint32_t)fault->layer;
 }
 
-/* Gradients of an operation may be outside where its output is. */
+/* The gradients of an operation may be outside where its output is. */
 static void check_rows(const struct planted *fault, const struct parity_components *components) {
     uint32_t found = 0;
     int by_ratio = 0;
@@ -208,7 +208,7 @@ static void validate_rope_element(void **state) {
     close_bench(&bench);
 }
 
-/* A factor that is missing from everything is named: 1 / (0.1 ln 4 + 1). */
+/* A factor that is missing from everything must be named: 1 / (0.1 ln 4 + 1). */
 static void validate_factor(void **state) {
     (void)state;
     struct bench bench;
@@ -249,7 +249,7 @@ static void plant_at_id(const struct bench *bench, enum parity_who who, float va
     weights_of(run, ROLE_EMBEDDING, 0)[id_of_one_batch(&bench->parity) * run->model.C] = value;
 }
 
-/* A NaN in one batch of several leaves the median as it is, and is still outside. */
+/* A NaN in one batch of several leaves the median as it is, and must still count as outside. */
 static void require_not_finite(float value) {
     struct bench bench;
     struct parity_components components;
@@ -288,7 +288,7 @@ static void validate_not_finite(void **state) {
     require_not_finite((float)INFINITY);
 }
 
-/* A's own NaN is no rounding, even where B has its bits. */
+/* A's own NaN is no rounding error, even where B has the same bits. */
 static void validate_not_finite_in_a(void **state) {
     (void)state;
     struct bench bench;
@@ -309,7 +309,7 @@ static void validate_not_finite_in_a(void **state) {
     close_bench(&bench);
 }
 
-/* Measuring twice gives the same figures: it leaves nothing behind. */
+/* Measuring twice must give the same figures, which shows that it leaves nothing behind. */
 static void verify_measuring_is_pure(void **state) {
     (void)state;
     struct bench bench;
@@ -446,8 +446,8 @@ static void validate_wrong_model(void **state) {
 #define OF_LLAMA(more) "model: {family: llama, " more ", " SIZES "}"
 #define PLAIN_QWEN3 "model: {family: qwen3, " SIZES "}"
 
-/* Faults of one key, in f32, are told by logits and by generation, whatever other projects' lines
- * say. */
+/* Faults of one key, in f32, must be detected by logits and by generation, whatever the lines that
+ * other projects draw say. */
 static void verify_faults_of_keys(void **state) {
     (void)state;
     static const char *const keys[][2] = {
@@ -478,7 +478,7 @@ static void verify_faults_of_keys(void **state) {
     assert_true(unseen > 0); /* by the line of 1.05 alone */
 }
 
-/* Settings that round in another way are no fault. */
+/* Settings that round otherwise are no fault. */
 static void verify_settings_within(void **state) {
     (void)state;
     static const char *const settings[] = {
