@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reads loops that are written as text. Holds no expectation. */
+ * Reads loops that are written as text. It holds no expectation. */
 #include "tests/trainer/helper_loop.h"
 
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Loops written as text, random orders of phases, and what an order means, for the tests of
+ * Loops written as text, random orders of phases, and the meaning of an order, for the tests of
  * trainer/loop*.c. */
 #ifndef TWINSTEP_TESTS_TRAINER_HELPER_LOOP_H
 #define TWINSTEP_TESTS_TRAINER_HELPER_LOOP_H
@@ -9,10 +9,11 @@
 /* Reads names that are separated by spaces or commas; an unknown name fails the test. */
 void helper_loop_list(const char *names, struct key_list *out_list);
 
-/* PyTorch's loop: 4 samples in 2 micro-batches, clip at 1, start f0, f(n), LR logged as it is. */
+/* Returns PyTorch's loop: 4 samples in 2 micro-batches, clip at 1, start f0, f(n), the LR logged as
+ * it is. */
 void helper_loop_standard(struct config *out_config);
 
-/* The standard loop with another list update (and, when not NULL, micro). */
+/* Returns the standard loop with another list update (and, where not NULL, micro). */
 void helper_loop_orders(const char *micro, const char *update, struct config *out_config);
 
 /* Replaces the lists micro and update by a random legal order; epoch, eval and on_skip stay. The

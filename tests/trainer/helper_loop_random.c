@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Random legal orders for the property tests: any legal order runs, and orders with one meaning
- * give one result. They are drawn by counter from the seed. They are no part of a training, so they
- * are not in law 10's table.
+ * Random legal orders of phases for the property tests: any legal order must run, and orders with
+ * one meaning must give one result. They are drawn by counter from the seed. As they are no part of
+ * a training, they are not in law 10's table.
  *
- * Invariant: what comes out passes loop_check. */
+ * Invariant: what is drawn passes loop_check. */
 #include "tests/trainer/helper_loop.h"
 
 #include "determinism/philox.h"
@@ -34,7 +34,7 @@ static void insert_anywhere(struct draw *draw, struct key_list *list, enum phase
     insert(list, draw_below(draw, (uint32_t)list->count + 1), phase);
 }
 
-/* Writes fetch, forward and backward, and now and then another phase among them. */
+/* Writes fetch, forward and backward, with another phase among them now and then. */
 static void draw_micro(struct draw *draw, struct key_list *list) {
     static const enum phase extra[] = {PHASE_ZERO,     PHASE_CLIP,   PHASE_COUNT_UPDATE,
                                        PHASE_SCHEDULE, PHASE_REDUCE, PHASE_UNSCALE,

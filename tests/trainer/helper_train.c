@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Opens and steps whole trainings with few words, and says what they left behind. */
+ * Opens and steps whole trainings with few words, and computes digests of what they left behind. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

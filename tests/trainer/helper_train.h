@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * For tests of whole trainings: configurations from a few words, data sets, opened runs, random
+ * Whole trainings for tests: configurations from a few words, data sets, opened runs, random
  * numbers, and what a training left behind, as digests. The only expectation in here is that
- * opening and stepping succeed. Failures are cmocka failures. */
+ * opening and stepping succeed; failures are cmocka failures. */
 #ifndef TWINSTEP_TESTS_TRAINER_HELPER_TRAIN_H
 #define TWINSTEP_TESTS_TRAINER_HELPER_TRAIN_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short threads
- * Trainings whose threads race (mode atomic): kinds of sum act alone, one thread repeats itself,
- * and several threads differ at least once. Nobody can say which thread comes first, so no single
- * repeat is expected to be equal or different. */
+ * Trainings whose threads race (mode atomic): a kind of sum must act alone, one thread must repeat
+ * itself, and several threads must differ at least once. Nobody can say which thread comes first,
+ * so no single repeat is expected to be equal or to be different. */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -60,7 +60,7 @@ static struct outcome atomic(unsigned threads, const char *kinds) {
 
 static const char *const kinds[] = {"forward", "weight", "dq", "embedding", "norm"};
 
-/* One thread adds chunks in ascending order. Those are other bits than a chain's, but the same
+/* One thread adds chunks in ascending order. Their bits differ from a chain's, but are the same
  * every time. */
 static void verify_kinds_alone(void **state) {
     (void)state;
@@ -77,7 +77,7 @@ static void verify_kinds_alone(void **state) {
     }
 }
 
-/* The loss that is raced on is printed, not trained on. */
+/* The loss on which threads race is printed, not trained on. */
 static void verify_loss_alone(void **state) {
     (void)state;
     const struct outcome own = trained("numerics: {mode: invariant}");
@@ -88,7 +88,7 @@ static void verify_loss_alone(void **state) {
         assert_true(fabs(own.loss[k] - raced.loss[k]) <= 8 * 0x1p-53 * fabs(own.loss[k]));
 }
 
-/* Whatever races, the result stays near that of invariant. */
+/* Whatever races, the result must stay near that of invariant. */
 static void verify_near(void **state) {
     (void)state;
     const struct outcome own = trained("numerics: {mode: invariant}");

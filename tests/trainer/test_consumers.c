@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short threads
- * Who draws: every word of a run's ledger has a named consumer, the recorded words give the
- * recorded digest back, and what a consumer drew is what its place in the model needs. */
+ * Who draws random numbers: every word of a run's ledger must have a named consumer, the recorded
+ * words must give the recorded digest, and what a consumer drew must be what its place in the model
+ * needs. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -62,7 +63,7 @@ static uint64_t total(const struct stream_ledger *ledger) {
     return words;
 }
 
-/* Nothing is drawn that the table does not name. */
+/* Nothing may be drawn that the table does not name. */
 static void verify_all_are_named(void **state) {
     (void)state;
     static const struct words cases[] = {
@@ -90,7 +91,7 @@ static void verify_all_are_named(void **state) {
     }
 }
 
-/* Lengths of the update's sequences are those of the run's plan. */
+/* The lengths of the update's sequences must be those of the run's plan. */
 static void validate_numbers(void **state) {
     (void)state;
     struct trained t;

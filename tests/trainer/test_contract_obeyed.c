@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit
- * Every shipped LR contract trains: what the loop applies and logs are the contract's two columns,
- * bit for bit, and the LR read back from weights and moments is the one applied. The table is made
- * here from the contract, and the run from a scenario that names it. The cases cover skipped
- * updates, f32 and bf16, several processes, and the words of the loop. */
+ * Every shipped LR contract in training: what the loop applies and logs must be the contract's two
+ * columns, bit for bit, and the LR read back from weights and moments must be the one applied. The
+ * table is made here from the contract, the run from a scenario that names it. The cases cover
+ * skipped updates, f32 and bf16, several processes, and the words that describe the loop. */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -232,8 +232,8 @@ static void verify_sgd(void **state) {
                 .processes = processes_of(&contracts[i])});
 }
 
-/* In short dtypes the estimate is within the error that it prints, or that error is as large as the
- * LR and nothing can be said. */
+/* In short dtypes the estimate must lie within the error that it prints; or that error is as large
+ * as the LR, and nothing can be said. */
 static void verify_short_dtypes(void **state) {
     (void)state;
     static const struct {
@@ -395,8 +395,8 @@ static void validate_golden(void **state) {
 
 /* ---- words ---- */
 
-/* The walk over the loop and the fields of the contract must give the same words; for these
- * contracts the words are known. */
+/* The words made by walking over the loop must equal those made from the contract's fields, and for
+ * these contracts they are known. */
 static const struct {
     const char *contract, *applied, *logged;
 } words[] = {
@@ -423,7 +423,7 @@ static const struct {
     {"lag1", "f(0) at k=1, then f(k-2)", "f(0) at k=1, then f(k-2)"},
 };
 
-/* f(inc * (k - 1 + d)) */
+/* Writes f(inc * (k - 1 + d)), the LR that update k applies in the steady state. */
 static void write_steady(char *out, size_t size, double increment, int ahead) {
     int offset = ahead - 1;
     if (increment == 1.0 && offset == 0)

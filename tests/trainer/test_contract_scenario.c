@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Scenarios that name a shipped LR contract: the numbers of their arms in units of the counter, the
+ * Scenarios that name a shipped LR contract: the lengths of their arms in units of the counter, the
  * parameters of the schedule, and what is refused at which place. */
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,8 +13,8 @@
 #include "tests/trainer/helper_train.h"
 #include "trainer/schema_classes.h"
 
-/* The scenario's section `schedule`, and lines of the resolved arm. batch.size is 4 and batch.micro
- * 2. */
+/* The scenario's section `schedule`, and the lines expected in the resolved arm. batch.size is 4
+ * and batch.micro 2. */
 static const struct {
     const char *schedule;
     const char *lines[4];
@@ -118,7 +118,7 @@ static void validate_refusals(void **state) {
     arena_close(&arena);
 }
 
-/* The epochs of the data are not as long as the contract was told. */
+/* The epochs of the data are not as long as the contract was told, which must be refused. */
 static void validate_epochs(void **state) {
     (void)state;
     struct config config;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: repro
- * Whole trainings through a backend in a module (kernels/cuda/ run by the shim): every digest is
- * the CPU's, for DPO and SFT, each family, f32, bf16 and f64, dropout, masters and tied tensors.
- * What a module says of itself and refuses is test_cuda_site.c. */
+ * Whole trainings through a backend in a module (kernels/cuda/ run by the shim): every digest must
+ * be the CPU's, for DPO and SFT, each family, f32, bf16 and f64, dropout, masters and tied tensors.
+ * What a module says of itself and refuses is tested in test_cuda_site.c. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -67,7 +67,8 @@ static void train(const struct config *config, const struct dataset *dataset, ui
     run_close(&run);
 }
 
-/* The backend steps some optimizers; others step on the host, where its memory lies. */
+/* The backend steps some of these optimizers itself; others step on the host, in the backend's
+ * memory. */
 static const char *const optimizers[] = {
     "optimizer: {name: sgd, lr: 0.1, momentum: 0.9, nesterov: true, variant: torch-cpu}",
     "optimizer: {name: lion, lr: 1e-3, weight_decay: 0.1}, numerics: {param: bf16, rounding: "
@@ -112,8 +113,8 @@ static void corroborate_trainings(void **state) {
     }
 }
 
-/* The learning rate is read back, too, from what the backend wrote. A run without records has
- * updates between which nobody waits. A backend that makes directions itself is given no memory for
+/* The LR must also be read back from what the backend wrote. A run without records has updates
+ * between which nobody waits. A backend that makes directions itself is given no memory for
  * them. */
 static void corroborate_optimizers(void **state) {
     (void)state;
@@ -161,9 +162,9 @@ static void watched_training(struct config *config, struct dataset *dataset) {
 }
 #endif
 
-/* Kernels touch nothing but what the run took from the backend, and no two threads touch one place
- * without a barrier between them. That holds also where a norm's blocks lie across tensors (norm:
- * flat). */
+/* Kernels may touch only what the run took from the backend, and no two threads may touch one place
+ * without a barrier between them. That must also hold where a norm's blocks lie across tensors
+ * (norm: flat). */
 static void verify_watched_training(void **state) {
     (void)state;
 #if defined(TWINSTEP_WATCHED)
@@ -186,7 +187,7 @@ static void verify_watched_training(void **state) {
 #endif
 }
 
-/* The backend really ran: its memory holds the run, its table is the model's. */
+/* The backend must really have run: its memory holds the run, and its table is the model's. */
 static void verify_backend_is_used(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;
@@ -206,12 +207,12 @@ static void verify_backend_is_used(void **state) {
     const struct record *record = NULL;
     assert_int_equal(run_step(&run, &record), STATUS_OK);
     assert_ptr_equal(run.digests.backend, run.backend);
-    assert_int_not_equal(run.digests.leaves[0].lane[0].first, 0); /* it made the digests' leaves */
+    assert_int_not_equal(run.digests.leaves[0].lane[0].first, 0); /* it made the leaf hashes */
     run_close(&run);
     arena_close(&arena);
 }
 
-/* ---- modes fast and deterministic, with a stand-in for a device's library ---- */
+/* ---- modes fast and deterministic, with the library's scalar twin ---- */
 
 static void train_with(const char *numerics, struct helper_outcome *out) {
     struct arena arena = ARENA_EMPTY;
@@ -227,9 +228,9 @@ static void train_with(const char *numerics, struct helper_outcome *out) {
     arena_close(&arena);
 }
 
-/* Each switch alone is compared with deterministic, which repeats itself. Switches that leave
- * something free move bits of the stand-in, and NaN in what was not written moves none. Where no
- * library multiplies, the bits are those of invariant. */
+/* Each switch alone is compared with mode deterministic, which must repeat itself. Switches that
+ * leave something free must change bits of the library's twin, and NaN in what was not written must
+ * change none. Where no library multiplies, the bits must be those of invariant. */
 static void verify_determinism(void **state) {
     (void)state;
     static const struct {
@@ -267,8 +268,8 @@ static void verify_determinism(void **state) {
     }
 }
 
-/* Generates text with a cache: the tokens and log-probs are the CPU's, from memory that the backend
- * sees and from none else (the watched module refuses what did not come from it). */
+/* Generates text with a cache. The tokens and log-probs must be the CPU's, made from memory that
+ * the backend sees and from no other (the watched module refuses what did not come from it). */
 static void generate_on(struct config *config, const char *module, uint32_t token[2 * 3],
                         double logp[2 * 3]) {
     static const uint32_t ids[] = {7, 3, 11};
@@ -325,7 +326,7 @@ static void corroborate_generation(void **state) {
     }
 }
 
-/* What holds on every module, for the one that TWINSTEP_BACKEND names. */
+/* The tests that hold on every module, for the one that TWINSTEP_BACKEND names. */
 static int run_on_a_device(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(corroborate_trainings),
                                        cmocka_unit_test(corroborate_optimizers),

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: repro
- * Whole trainings in modes shaped, shuffled and atomic through a backend in a
- * module (kernels/cuda/ run by the shim): every digest of shaped and shuffled
- * is the CPU's; atomic differs from one order of threads to the next and stays
- * beside invariant; and none touches memory that is not the run's.
- */
+ * Whole trainings in modes shaped, shuffled and atomic through a backend in a module (kernels/cuda/
+ * run by the shim). Every digest of shaped and shuffled must be the CPU's; atomic must differ from
+ * one order of threads to the next and stay near invariant; and none may touch memory that is not
+ * the run's. */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +22,7 @@
 #define WATCH TWINSTEP_BACKENDS "/twinstep_backend_watch.so"
 #define KINDS "[forward, weight, dq, embedding, norm, loss]"
 
-/* The heads, widths and lengths end inside chunks and tiles. */
+/* The heads, widths and lengths are chosen to end inside chunks and tiles. */
 #define COMMON                                                                                     \
     "data: {max_len: 24}, batch: {size: 2, micro: 1}, clip: {max_norm: 0.5}, "                     \
     "optimizer: {lr: 1e-3}, init: {std: 0.3}, "
@@ -90,7 +89,7 @@ static void corroborate_trainings(void **state) {
     }
 }
 
-/* Loss and gradient norm of the first update. */
+/* Returns the loss and the gradient norm of the first update. */
 static void first_update(const char *body, const char *module, double out[2]) {
     const struct run_options options = {.poison = 1, .steps = 1};
     struct arena arena = ARENA_EMPTY;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: repro
- * Ops of a phase are queued: the shim runs them when the host waits and not before, and a training
- * that keeps no digest in between has the CPU's bits all the same. Waits that do not wait are
- * planted and must be seen. No gradient is summed alone, a watch sees what was written, and what
- * goes wrong in an op ends the update. */
+ * The ops of a phase are queued: the shim runs them when the host waits and not before, and a
+ * training that keeps no digests in between must have the CPU's bits all the same. Waits that do
+ * not wait are planted and must show. No gradient may be summed by a call of its own, a watch must
+ * see what was written, and an error in an op must end the update. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -165,9 +165,9 @@ static size_t train_forgetfully(size_t training, size_t forgotten, struct digest
     return waits.calls;
 }
 
-/* Waits are left out one by one, and then what the host reads next is not there. That is seen
+/* Waits are left out one by one, and then what the host reads next is not there. That must show
  * behind the reference's and the policy's forward of both micro-batches, behind a backward whose
- * batch the next fetch overwrites, behind a clip's sums and behind the digests of the record.
+ * batch the next fetch overwrites, behind a clip's sums, and behind the digests of the record.
  * Behind the other waits nothing is queued, or the next wait comes before the host looks. */
 static void verify_forgotten_waits_show(void **state) {
     static const char expected[] =
@@ -186,7 +186,7 @@ static void verify_forgotten_waits_show(void **state) {
     assert_string_equal(shown, expected);
 }
 
-/* ---- what is asked for at once ---- */
+/* ---- sums that are asked for at once ---- */
 
 static struct {
     const struct op_table *real;
@@ -198,8 +198,8 @@ static void counted_square(const struct op_call *call, const struct square_args 
     squares.real->square(call, args);
 }
 
-/* No gradient of a recorded update is summed by the op that waits: neither norms of the record, nor
- * those of a clip, nor the look for an overflow. */
+/* No gradient of a recorded update may be summed by the op that waits: neither for the norms of the
+ * record, nor for those of a clip, nor when looking for an overflow. */
 static void verify_no_gradient_is_waited_for_alone(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(trainings); i++) {
@@ -217,7 +217,7 @@ static void verify_no_gradient_is_waited_for_alone(void **state) {
     }
 }
 
-/* ---- what is one call for all tensors ---- */
+/* ---- calls that serve all tensors ---- */
 
 static struct {
     const struct op_table *real;
@@ -270,7 +270,7 @@ static void verify_tensors_are_one_call(void **state) {
     bench_close(&bench);
 }
 
-/* ---- two runs ---- */
+/* ---- distances between two runs ---- */
 
 static void pairs_are_equal(const struct bench *a, const struct bench *b) {
     const struct pair_room host = {.backend = NULL};
@@ -287,7 +287,7 @@ static void pairs_are_equal(const struct bench *a, const struct bench *b) {
     pair_close(&room);
 }
 
-/* Another learning rate, and other dtypes of parameters. */
+/* The two runs have another LR, and other dtypes of parameters. */
 static void corroborate_pairs(void **state) {
     static const enum dtype params[] = {DTYPE_BF16, DTYPE_F32};
     const struct run_options options = {.steps = UPDATES};
@@ -348,8 +348,8 @@ static struct digest watch_training(size_t training, const char *module, size_t 
     return all;
 }
 
-/* Views must be equal, but not those of the last training, whose gradients hold NaN: the sign of a
- * NaN is the hardware's. */
+/* The views must be equal, except those of the last training, whose gradients hold NaN: the sign of
+ * a NaN is the hardware's. */
 static void corroborate_watched_trainings(void **state) {
     (void)state;
     for (size_t i = 0; i + 1 < COUNT_OF(trainings); i++) {
@@ -361,7 +361,7 @@ static void corroborate_watched_trainings(void **state) {
     }
 }
 
-/* ---- what goes wrong ---- */
+/* ---- errors in an op ---- */
 
 #if defined(TWINSTEP_WATCHED)
 static void ignore(void *context, const struct watch_view *view) {
@@ -369,7 +369,7 @@ static void ignore(void *context, const struct watch_view *view) {
     ++*(size_t *)context;
 }
 
-/* Memory that a device does not see, as a parameter: its first reader is in the forward. */
+/* Makes a parameter of memory that a device does not see; its first reader is in the forward. */
 static void fail_in_an_op(int watched) {
     static double foreign[19 * 8];
     struct bench bench;
@@ -385,7 +385,7 @@ static void fail_in_an_op(int watched) {
     if (strstr(status_text(), "touches memory that a device does not see") == NULL)
         fail_msg("%s", status_text());
     assert_int_equal(bench.run.model.call.queued, 0);
-    assert_int_equal(bench.run.backend->wait(), STATUS_OK); /* told once, and nothing is left */
+    assert_int_equal(bench.run.backend->wait(), STATUS_OK); /* reported once, and nothing is left */
     bench.run.weights[0] = right;
     if (!watched) assert_int_equal(run_step(&bench.run, &record), STATUS_OK);
     arena_close(&watch.arena);

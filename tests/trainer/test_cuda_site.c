@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
  * What a backend in a module says of itself and refuses before a training, and what the model asks
- * of it. Whole trainings are test_cuda_backend.c. */
+ * of it. Whole trainings are tested in test_cuda_backend.c. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -56,7 +56,8 @@ static void verify_refused(void **state) {
     assert_refused(&config, STATUS_UNSUPPORTED, "shim does not have mode order-free yet");
 }
 
-/* What cuBLAS would read is refused by name where it multiplies, and nowhere else. */
+/* Environment variables that cuBLAS would read must be refused by name where it multiplies, and
+ * nowhere else. */
 static void verify_refused_variables(void **state) {
     static const char *const names[] = {"NVIDIA_TF32_OVERRIDE", "CUBLAS_EMULATE_SINGLE_PRECISION",
                                         "CUBLASLT_HEURISTICS_LUT_FILE"};
@@ -86,7 +87,7 @@ static void verify_refused_variables(void **state) {
     }
 }
 
-/* What moves cuBLAS's memory or its search is a fact of the backend. */
+/* Variables that change cuBLAS's memory or its search must be recorded as facts of the backend. */
 static void validate_variables(void **state) {
     struct backend_site site;
     (void)state;
@@ -102,7 +103,7 @@ static void validate_variables(void **state) {
     assert_string_equal(site.facts[1].text, ":4096:8?");
 }
 
-/* Facts, the module's own hash, and what of them goes into a file and comes back. */
+/* The facts, the module's own hash, and which of them are written into a file and read back. */
 static void validate_facts(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;
@@ -134,7 +135,8 @@ static void validate_facts(void **state) {
     arena_close(&arena);
 }
 
-/* Two devices are told apart by every fact that both sides have and that is not of a moment. */
+/* Two devices must be told apart by every fact that both sides have, except for those that change
+ * from moment to moment. */
 static void validate_differences(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;
@@ -168,8 +170,8 @@ static void validate_differences(void **state) {
     arena_close(&arena);
 }
 
-/* Writes products that a library had no way for from a trace's array into a sentence. Counts that
- * cannot be are refused. */
+/* The array of a trace that lists products without a library algorithm is turned into a sentence.
+ * Counts that cannot be must be refused. */
 static void validate_products(void **state) {
     (void)state;
     const double no = (double)NAN;

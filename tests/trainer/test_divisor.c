@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * By which number an update divided its micro-batches, read back from one run: every loss.divisor,
- * in both tasks, with and without a moment, clipped and not, must read as its definition makes it
- * of the label tokens counted here. Where the numbers cannot tell, the reading says so. */
+ * By which number an update divided its micro-batches, read back from one run. Every loss.divisor,
+ * in both tasks, with and without a moment, clipped and not, must read as its definition gives it
+ * from the label tokens counted here. Where the numbers cannot tell, the reading must say so. */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -71,12 +71,12 @@ static const struct kind_case {
     {DIVISOR_MICROS_BY_TOKENS, "loss: {divisor: micros-by-tokens}", 0},
 };
 
-/* Holds label tokens or pairs by micro-batch, real tokens, and labelled first tokens. */
+/* Counts of label tokens or pairs by micro-batch, of real tokens, and of labelled first tokens. */
 struct counted {
     double own[MICROS], tokens[MICROS], opens;
 };
 
-/* The definitions; a rank is one micro-batch here. */
+/* The definitions of the divisors; a rank is one micro-batch here. */
 static double defined(enum loss_divisor kind, const struct counted *counted, int micro) {
     const double *const own = counted->own, *const tokens = counted->tokens;
     const double all = own[0] + own[1] + own[2];
@@ -139,7 +139,7 @@ static void training_close(struct training *training) {
     arena_close(&training->arena);
 }
 
-/* Exactly those kinds are named that say the same numbers. */
+/* Exactly those kinds must be named that give the same numbers. */
 static void check_kinds(const struct divisor_reading *reading, const struct counted *counted,
                         enum loss_divisor truth) {
     int named = 0;
@@ -194,7 +194,7 @@ static void corroborate_definitions(void **state) {
         }
 }
 
-/* The reading has to say so where no numbers can tell, or where these do not. */
+/* The reading must say so where no numbers could tell, and where these do not. */
 static const struct mute_case {
     const char *text, *reason;
     uint64_t update;
@@ -228,7 +228,7 @@ static void validate_reasons(void **state) {
     }
 }
 
-/* The fit refuses two gradients that are one up to a factor, and a gradient of zeros. */
+/* The fit must refuse two gradients that are equal up to a factor, and a gradient of zeros. */
 static void verify_dependence(void **state) {
     (void)state;
     for (int zero = 0; zero < 2; zero++) {
@@ -263,7 +263,7 @@ static void verify_bounds(void **state) {
             sum += (double)plain[m][e] / r->divisor[m];
         taken += sum * sum;
     }
-    plain[0][5] += 1.0f; /* the gradient that was taken knows nothing of it */
+    plain[0][5] += 1.0f; /* the optimizer input knows nothing of it */
     for (size_t e = 0; e < t.reader.elements; e++)
         own += (double)plain[0][e] * (double)plain[0][e];
     assert_int_equal(divisor_after(&t.reader, &t.run, &t.arena), STATUS_OK);
@@ -294,7 +294,8 @@ static void verify_bounds(void **state) {
     training_close(&t);
 }
 
-/* Where the log tells another clip factor than acted, the kind is found but for a factor. */
+/* Where the log has another clip factor than the one that acted, the kind is found up to a
+ * factor. */
 static void verify_factor(void **state) {
     (void)state;
     struct training t;
@@ -312,7 +313,7 @@ static void verify_factor(void **state) {
     training_close(&t);
 }
 
-/* All kinds say the same of a single micro-batch. What leaked in is divided by its own count. */
+/* All kinds give the same for a single micro-batch. What leaked in is divided by its own count. */
 static void validate_shapes(void **state) {
     (void)state;
     struct training t;
@@ -374,7 +375,7 @@ static void verify_too_many(void **state) {
     training_close(&t);
 }
 
-/* The reading moves no bit of the run. */
+/* The reading must change no bit of the run. */
 static void verify_untouched(void **state) {
     (void)state;
     struct training t;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: repro unit short threads
- * Dropout in a training: masks by address move with no split, layout, padding or thread; mutants 67
- * (other GPU), 68 (recomputation draws anew) and 69 (same masks on all ranks) do what they say; the
- * generator's offset is state. */
+ * Dropout in a training: masks by address must not change with split, layout, padding or threads.
+ * Three mistakes that frameworks make must do what is said of them: masks that depend on the GPU, a
+ * recomputation that draws anew, and the same masks on all ranks. And the generator's offset must
+ * be part of the state. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -101,8 +102,8 @@ static void verify_rates_and_seeds(void **state) {
     assert_true(!same(&none, &some) && !same(&some, &seed));
 }
 
-/* All 32 samples at every update and a rate of 0: only masks can change the loss from one update to
- * the next, and they do. */
+/* Every update has all 32 samples and an LR of 0, so that only masks can change the loss from one
+ * update to the next; and they must. */
 static void verify_updates_draw_anew(void **state) {
     (void)state;
     static const char still[] =
@@ -113,7 +114,8 @@ static void verify_updates_draw_anew(void **state) {
     assert_true(some.loss[0] != some.loss[1] && some.loss[1] != some.loss[2]);
 }
 
-/* Mutant 68: the forward is the same, but the gradient is that of another forward. */
+/* A recomputation that draws anew leaves the forward as it is, but makes the gradient that of
+ * another forward. */
 static void verify_redrawn_recomputation(void **state) {
     (void)state;
     const struct outcome kept = train(TASK_DPO, "batch: {size: 8, micro: 4}, dropout: {residual: "
@@ -130,7 +132,8 @@ static void verify_redrawn_recomputation(void **state) {
     assert_true(same(&plain, &redraw));
 }
 
-/* Mutant 69. */
+/* With the same masks on all ranks, the ranks' samples are dropped alike, and the training is
+ * another one. */
 static void verify_masks_of_ranks(void **state) {
     (void)state;
     const struct outcome one = train(TASK_SFT, "batch: {size: 8}, " DROPS);
@@ -143,7 +146,8 @@ static void verify_masks_of_ranks(void **state) {
     assert_true(!same(&one, &own) && !same(&own, &shared) && !same(&one, &shared));
 }
 
-/* Mutant 67: as long as all tensors fit the smaller GPU's threads, two GPUs agree. */
+/* As long as every tensor fits the smaller GPU's threads, two GPUs agree on the masks; beyond that
+ * they do not. */
 static void verify_other_gpu(void **state) {
     (void)state;
 #define TORCH(gpu) "batch: {size: 4, micro: 2}, rng: {kind: torch, " gpu "}, " DROPS
@@ -159,7 +163,7 @@ static void verify_other_gpu(void **state) {
     assert_true(!same(&a100, &whole));
 }
 
-/* Restored to update 1, a run goes on as it did, generator included. */
+/* A run restored to update 1 must continue as it did before, the generator included. */
 static void verify_state_law(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * dpo.reference given: log-probs that a cached pass made, written into the rows and read back, give
- * the training of that pass to the last bit; other log-probs give another one. And pairs in the
- * form of open-instruct train as the same pairs in the form of TRL. */
+ * dpo.reference given: log-probs that a cached pass made, written into the rows and read back, must
+ * give the training of that pass to the last bit; other log-probs must give another one. And pairs
+ * in the form of open-instruct must train as the same pairs in the form of TRL. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

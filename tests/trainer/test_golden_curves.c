@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: golden
- * Applied LR, loss and gradient norm of every update of catalogue scenarios, as hex floats, in
- * tests/golden/curves.txt. Any compiler, optimisation level, instruction set and thread count must
- * print the same file. `test_golden_curves --print` writes it; a change needs a CHANGELOG line.
- * `first`: the first update of each arm alone, where kernels are slow. */
+ * The applied LR, loss and gradient norm of every update of some catalogue scenarios, as hex
+ * floats, must be those of tests/golden/curves.txt, with any compiler, optimisation level,
+ * instruction set and thread count. `test_golden_curves --print` writes the file; a change of it
+ * needs a CHANGELOG line. `first` tests the first update of each arm alone, for machines on which
+ * kernels are slow. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -75,7 +76,7 @@ static enum status print_all(uint64_t updates, FILE *out) {
     return STATUS_OK;
 }
 
-/* The next line of updates up to this one, without its end; 0: there is none. */
+/* Reads the next line of updates up to this one, without its end; returns 0 where there is none. */
 static int next_golden(FILE *golden, uint64_t updates, char line[256]) {
     unsigned long long update;
     do {

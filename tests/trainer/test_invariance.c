@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: repro threads
- * Mode invariant, every word of the promise at once: two updates (AdamW with decay, clipping) give
- * the same bits of activations, gradients, norm, loss, parameters and root for every micro-batch,
- * layout, padding and thread count in full product, with the widest instruction set; with the other
- * sets over a product thinned where it is slow (each value of each axis is met). DPO and SFT, both
- * families with grouped-query attention, tied and untied, f32 and bf16 compute, activations full of
- * NaN before every forward. test_invariance_roots.c is the part of it that fits in a second.
- * By hand, set OMP_WAIT_POLICY=passive where the machine is busy. */
+ * Mode invariant, every word of its promise at once. Two updates (AdamW with decay, clipping) must
+ * give the same bits of activations, gradients, norm, loss, parameters and root for every
+ * micro-batch, layout, padding and thread count: in full product with the widest instruction set,
+ * and with the other sets in a product that is thinned where it is slow, so that each value of each
+ * axis is still met. The trainings are DPO and SFT, both families with grouped-query attention,
+ * tied and untied, f32 and bf16, with activations full of NaN before every forward.
+ * test_invariance_roots.c is the part that fits into a second.
+ *
+ * When you start it by hand on a busy machine, set OMP_WAIT_POLICY=passive. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -26,8 +28,8 @@ static void check(const struct family *family, const struct shape *shape,
     fail_msg("%s: %s differs at %s", family->key, gap, text);
 }
 
-/* Shapes of one instruction set: `count` of them, `stride` apart (prime to 64, so that each value
- * of each axis is met), from another start in each family. */
+/* The shapes of one instruction set: `count` of them, `stride` apart (prime to 64, so that each
+ * value of each axis is met), beginning at another one in each family. */
 struct tour {
     uint32_t count, stride, start, span;
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the three tests of invariance share: the families (what fixes the bits) and the shapes (what
- * must not move them). One update is 8 samples of unequal lengths from the shipped text. */
+ * The material of the three tests of invariance: families, which fix the bits of a training, and
+ * shapes, which must not change them. One update has 8 samples of unequal lengths from the shipped
+ * text. */
 #ifndef TWINSTEP_TESTS_TRAINER_TEST_INVARIANCE_H
 #define TWINSTEP_TESTS_TRAINER_TEST_INVARIANCE_H
 
@@ -39,7 +40,7 @@ static inline void family_close(struct family *family) {
     arena_close(&family->arena);
 }
 
-/* What is in here must move no bit. */
+/* Nothing in here may change a bit. */
 struct shape {
     uint64_t micro;
     enum batch_layout layout;
@@ -57,8 +58,8 @@ static inline void shape_text(const struct shape *shape, char out[96]) {
         (unsigned long long)shape->threads, isa_name(shape->isa));
 }
 
-/* Shape number `i` of 64: two bits of micro-batch, one of layout, two of padding, one of threads.
- */
+/* Returns shape number `i` of 64: two bits of it choose the micro-batch, one the layout, two the
+ * padding, one the threads. */
 static inline struct shape shape_of(uint32_t i, enum isa isa) {
     static const uint64_t pads[] = {0, 7, 64, 0};
     return (struct shape){.micro = UINT64_C(1) << (i & 3),
@@ -69,7 +70,7 @@ static inline struct shape shape_of(uint32_t i, enum isa isa) {
                           .isa = isa};
 }
 
-/* The reference pass takes the same shape: it must move no bit either. */
+/* The reference pass takes the same shape, which must not change its bits either. */
 static inline void shape_apply(const struct shape *shape, struct config *config) {
     config->batch.micro = shape->micro;
     config->batch.layout = (int32_t)shape->layout;
@@ -81,7 +82,7 @@ static inline void shape_apply(const struct shape *shape, struct config *config)
     config->numerics.isa = (int32_t)shape->isa;
 }
 
-/* Two updates with every activation buffer full of NaN before each forward. */
+/* Trains two updates, with every activation buffer full of NaN before each forward. */
 static inline void family_outcome(const struct family *family, const struct shape *shape,
                                   struct helper_outcome *out) {
     struct config config = family->config;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: repro
- * The proof that test_invariance.c could fail: each break that the laws name is done on purpose,
- * here, by driving the phases of a run by hand, and is seen as gradients that differ between shapes
- * which must not matter: micro-batches of 1, 2, 4 and 8, separate and concatenated, longest, +7 and
- * +64. Prints how many of how many shapes differ from the first one, and in how many groups of
- * equal bits they fall. The same driver without a break gives one group and the run's own bits.
+ * The proof that test_invariance.c could fail. Each break that the laws name is made here on
+ * purpose, by driving the phases of a run by hand, and must show as gradients that differ between
+ * shapes which must not matter: micro-batches of 1, 2, 4 and 8, separate and concatenated, padded
+ * to the longest, +7 and +64. For each break it prints how many shapes differ from the first one,
+ * and into how many groups of equal bits they fall. The same driver without a break must give one
+ * group, with the run's own bits.
  *
- * Thread counts are left out: no break is about threads. */
+ * Thread counts are left out, since no break is about threads. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -56,7 +57,7 @@ static void order_by_layout(struct batch *batch) {
         batch->canonical_label[i] = i;
 }
 
-/* Gives the batch as its call `c` alone; its lists lie within those of the call order. */
+/* Returns the batch as its call `c` alone; its lists lie within those of the call order. */
 static struct batch one_call(const struct batch *batch, uint32_t c, uint32_t *labels) {
     struct batch part = *batch;
     const struct batch_call *call = &batch->calls[c];
@@ -93,8 +94,8 @@ static void backward_per_call(struct driver *driver) {
     }
 }
 
-/* Adds the accumulator to `total` and clears it, which is what adding finished .grads does.
- * Accumulation is f32. */
+/* Adds the accumulator to `total` and clears it, which is what a framework does that adds finished
+ * .grads. Accumulation is f32. */
 static void fold_chains(struct driver *driver) {
     struct run *run = &driver->run;
     for (uint32_t i = 0; i < run->owner_count; i++) {
@@ -154,7 +155,7 @@ static void break_backward(struct driver *driver) {
     }
 }
 
-/* Use 2 works on the accumulator of use 1; its own stays +0, which changes no sum. */
+/* Lets use 2 work on the accumulator of use 1; its own stays +0, which changes no sum. */
 static void share_uses(struct run *run) {
     for (uint32_t i = 0; i < run->owner_count; i++)
         if (run->table.rows[run->owner[i]].uses == 2)
@@ -277,7 +278,7 @@ static void check_family(uint32_t number) {
     family_close(&family);
 }
 
-/* The model is a tied OLMo-2, for DPO and SFT, with f32 and bf16 compute. */
+/* The model is a tied OLMo-2, trained with DPO and SFT, in f32 and bf16. */
 static void verify_breaks_are_seen(void **state) {
     (void)state;
     static const uint32_t families[] = {2, 3, 10, 11};

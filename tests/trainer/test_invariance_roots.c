@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: repro golden threads short
- * The root digest of each family after two updates equals the golden, in every build: compilers,
- * optimisation levels and machines must all print tests/golden/roots.txt. And a far shape of each
- * family (other micro-batch, layout, padding, instruction set, threads) has the same bits, the part
- * of test_invariance.c that fits in a second.
+ * The root digest of each family after two updates must equal the golden, in every build: all
+ * compilers, optimisation levels and machines must print tests/golden/roots.txt. And a far shape of
+ * each family (with another micro-batch, layout, padding, instruction set and threads) must have
+ * the same bits, which is the part of test_invariance.c that fits into a second.
  *
- * After a change that moves bits on purpose: test_invariance_roots --print >
+ * After a change that changes bits on purpose: test_invariance_roots --print >
  * tests/golden/roots.txt, and a line in CHANGELOG.md that says why. */
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,8 +19,8 @@
 
 #define GOLDEN "tests/golden/roots.txt"
 
-/* The near shape: one sample per micro-batch, separate, padded as long as the longest, one thread.
- */
+/* The near shape has one sample per micro-batch, separate, padded as long as the longest, with one
+ * thread. */
 static struct shape reference_shape(void) {
     return shape_of(0, ISA_AUTO);
 }
@@ -30,8 +30,8 @@ static void reference_outcome(const struct family *family, struct helper_outcome
     family_outcome(family, &shape, out);
 }
 
-/* The far shape: micro-batches of 8, 4 or 2, concatenated, +7 or packed; v3 where there is v4; two
- * threads once. */
+/* The far shape has micro-batches of 8, 4 or 2, concatenated, padded by 7 or packed; v3 where the
+ * machine has v4; and two threads once. */
 static struct shape far_shape(uint32_t number) {
     const enum isa other = helper_has_isa(ISA_V3) ? ISA_V3 : ISA_BASE;
     return shape_of((3 - number / 3 % 3) | 4 | (number % 2 == 0 ? 8 : 24) | (number == 0 ? 32 : 0),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Legality of loop orders: what is refused, where, and why. */
+ * The legality of loop orders: which are refused, at which phase, and with which reason. */
 #include "data/batch.h"
 #include "trainer/loop.h"
 
@@ -124,7 +124,7 @@ static void validate_log_in_single_micro_batch(void **state) {
     helper_loop_orders("fetch forward backward log", "optimize", &config);
     config.batch.micro = 4;
     assert_int_equal(loop_check(&config, NULL), STATUS_OK);
-    config.loop.skip = SKIP_OLMO_OUTLIER; /* looks at a loss that is logged by then */
+    config.loop.skip = SKIP_OLMO_OUTLIER; /* it looks at a loss that is logged by then */
     struct loop_fault fault;
     assert_int_equal(loop_check(&config, &fault), STATUS_INPUT);
     assert_true(fault.list == LOOP_MICRO && fault.position == 3 && fault.phase == PHASE_LOG);
@@ -182,7 +182,8 @@ static void validate_counters_and_skips(void **state) {
     assert_true(loop_runs(&config, PHASE_ZERO, 0));
 }
 
-/* The schema and this table name the phases alike, or a scenario would mean something else. */
+/* The schema and this table must name the phases alike; otherwise a scenario would mean something
+ * else. */
 static void validate_names(void **state) {
     (void)state;
     static const char *const names[PHASE_TOTAL] = {"fetch",   "forward",  "backward", "reduce",

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * What orders mean: numbers of orders and dataflows, pairs that must and must not agree, and random
- * orders. Prints the numbers of orders and of dataflows. */
+ * What orders of phases mean: numbers of orders and dataflows known from elsewhere, pairs that must
+ * agree and pairs that must not, and random orders. Prints the numbers of orders and of
+ * dataflows. */
 #include "trainer/loop.h"
 
 #include <stdarg.h>
@@ -170,7 +171,8 @@ static void validate_pairs(void **state) {
     }
 }
 
-/* One micro-batch: a zero before it is a zero after the update, and log may stand in micro. */
+/* With one micro-batch, a zero before it is the same as a zero after the update, and log may stand
+ * in micro. */
 static void validate_single_micro_batch(void **state) {
     (void)state;
     struct config a;
@@ -185,7 +187,7 @@ static void validate_single_micro_batch(void **state) {
     assert_true(loop_equal(&a, &b));
 }
 
-/* Settings that change the meaning of one and the same order. */
+/* These settings change the meaning of one and the same order. */
 static void validate_settings(void **state) {
     (void)state;
     struct config a;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * What `twinstep check` says about an order: which f(.) update k applies and logs, and hazards. */
+ * What `twinstep check` says of an order of phases: which f(.) update k applies and logs, and which
+ * hazards the order has. */
 #include "trainer/loop.h"
 
 #include <stdarg.h>
@@ -79,9 +80,8 @@ static void validate_words(void **state) {
     }
 }
 
-/* Holds the phrase against numbers, by running the phases' own definition: n is advanced by count
- * alone, and the LR is set by schedule alone. 2000 random orders, 6 updates, 1 to 9 micro-batches.
- */
+/* Compares the phrase with numbers that come from the definition of the phases: only count advances
+ * n, and only schedule sets the LR. 2000 random orders, 6 updates, 1 to 9 micro-batches. */
 #define NO_COUNTER (-1e9)
 
 struct shadow {
@@ -152,7 +152,7 @@ static void verify_words_on_random_orders(void **state) {
 static const struct hazard_case {
     const char *micro, *update;
     uint32_t notes, warnings;
-    const char *text; /* in one of the sentences; NULL: none checked */
+    const char *text; /* occurs in a sentence; NULL: not checked */
 } hazard_cases[] = {
     {NULL, HF, BIT(LOOP_LR_OLDER), 0,
      "optimize reads an LR that schedule wrote one update earlier"},
@@ -238,7 +238,7 @@ static void validate_start(void **state) {
     check_hazards(1, &config, BIT(LOOP_LR_OLDER), BIT(LOOP_LR_START),
                   "schedule.start: zero; it changes no parameter");
     helper_loop_orders(NULL, "schedule clip optimize log count zero", &config);
-    config.schedule.start = START_ZERO; /* nobody sees it */
+    config.schedule.start = START_ZERO; /* nobody reads it */
     check_hazards(2, &config, 0, 0, NULL);
 }
 
@@ -300,7 +300,7 @@ static void validate_clip_off(void **state) {
                   "no gradient norm is recorded");
 }
 
-/* Every sentence is complete and fits, whatever the numbers. */
+/* Every sentence must be complete and fit, whatever the numbers are. */
 static void verify_sentences(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 500; seed++) {

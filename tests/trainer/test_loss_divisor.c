@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Every divisor of the loss against another that it must equal, or be a power of two of, to the
- * bit; windows that an epoch does not fill, against the updates that they are made of; and that
- * both keep the promises of mode invariant. */
+ * Every divisor of the loss against another that it must equal to the bit, or be a power of two of;
+ * windows that an epoch does not fill, against the updates of which they are made; and the promises
+ * of mode invariant, which both must keep. */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@ static const struct factor_case {
     const char *divisor, *other;
     double factor;
 } factors[] = {
-    {"sum-of-means", "mean-of-means", 4.0},   /* /a dropped */
+    {"sum-of-means", "mean-of-means", 4.0},   /* the division by a is dropped */
     {"update-and-micros", "update", 0.25},    /* divided by a once too often */
     {"mean-of-ranks, ranks: 1", "update", 1}, /* one rank has all tokens */
     {"mean-of-ranks, ranks: 4", "mean-of-means", 1},
@@ -56,8 +56,8 @@ static void corroborate_factors(void **state) {
 
 enum { KNOWN_PAIRS = 8, KNOWN_MICRO = 2 };
 
-/* The first loss, with weights that training has not touched, is known: for sft from the log-probs
- * that `update` with micro-batches of one sample records, for dpo as ln 2 times what the divisor
+/* The first loss, with weights that training has not changed, is known: for SFT from the log-probs
+ * that `update` with micro-batches of one sample records, for DPO as ln 2 times what the divisor
  * leaves. */
 struct known {
     double term[KNOWN_PAIRS];   /* -log-prob of sample s, in the order of the update */
@@ -139,8 +139,8 @@ static void validate_known_divisors(void **state) {
     }
 }
 
-/* transformers 4.46 counts labels that its loss, shifted, never reads: the first of each sequence.
- * Plain text labels it, a completion does not. */
+/* transformers 4.46 also counts labels that its loss, being shifted, never reads: the first of each
+ * sequence. Plain text labels that token, a completion does not. */
 static void validate_unshifted(void **state) {
     (void)state;
     static const struct {
@@ -183,7 +183,7 @@ static void validate_unshifted(void **state) {
     }
 }
 
-/* What is logged moves no weight. */
+/* The choice of what is logged may change no weight. */
 static void verify_logged_moves_nothing(void **state) {
     (void)state;
     static const char *const known_divisors[] = {"sum-of-means", "micros-by-tokens",
@@ -206,7 +206,8 @@ static void verify_logged_moves_nothing(void **state) {
     }
 }
 
-/* dpo.py's metrics weigh micro-batches by their tokens: with micro-batches of one pair, pairs. */
+/* The metrics of open-instruct's dpo.py weight micro-batches by their tokens; with micro-batches of
+ * one pair they weight pairs. */
 static void validate_weighted_metrics(void **state) {
     (void)state;
     double logp[KNOWN_PAIRS], tokens[KNOWN_PAIRS], expected = 0.0, all = 0.0;
@@ -233,7 +234,8 @@ static void validate_weighted_metrics(void **state) {
     assert_true(fabs(got - expected / all) <= 1e-14 * fabs(got));
 }
 
-/* With equal pairs per rank dpo cannot show the bug; with unequal tokens sft can. */
+/* DPO cannot show the bug, since ranks have equally many pairs; SFT can, since they have unequal
+ * tokens. */
 static void verify_ranks(void **state) {
     (void)state;
     for (size_t t = 0; t < COUNT_OF(tasks); t++) {
@@ -318,8 +320,9 @@ static size_t change_at(const char *task, const char *divisor, const char *tail,
 
 enum { ELEMENTS = 8192 };
 
-/* What leaks is the gradient of the epoch's rest as a loop divides it that takes its window for a
- * full one. Where no number of micro-batches divides, it is that of a rest that is kept. */
+/* What leaks into the next update is the gradient of the epoch's rest, divided as by a loop that
+ * takes its window for a full one. Where no number of micro-batches enters the divisor, it is the
+ * gradient of a rest that is kept. */
 static void corroborate_leak(void **state) {
     (void)state;
     static double leaked[ELEMENTS], rest[ELEMENTS], first[ELEMENTS];
@@ -346,7 +349,7 @@ static void corroborate_leak(void **state) {
         }
 }
 
-/* With `logged: mean` a leaked window's terms are counted where they are logged. */
+/* With `logged: mean` the terms of a leaked window count in the update that logs them. */
 static void validate_logged_leak(void **state) {
     (void)state;
     static const char *const logged[] = {"divisor: update", "divisor: sum-of-means, logged: mean"};
@@ -358,7 +361,7 @@ static void validate_logged_leak(void **state) {
             "task: sft, batch: {size: 8, micro: 2, tail: leak}, loss: {%s}, optimizer: {lr: "
             "0}",
             logged[d]);
-        for (int k = 0; k < 3; k++) /* two updates of the first epoch; what leaked, and another */
+        for (int k = 0; k < 3; k++) /* two updates of the first epoch; then the leaked one */
             loss[d] = helper_step(&bench.run)->reals[REAL_LOSS];
         const struct sampler_plan *plan = &bench.run.plan;
         assert_true(plan->leaked.labels > 0);
@@ -383,7 +386,7 @@ static void outcome_of(struct helper_outcome *out, uint32_t samples, const char 
     helper_small_close(&bench);
 }
 
-/* `zero` at the end of an epoch mends the leak; a rest with as many micro-batches as an update is
+/* `zero` at the end of an epoch repairs the leak. A rest with as many micro-batches as an update is
  * an update. */
 static const struct equal_case {
     uint32_t samples;
@@ -418,8 +421,8 @@ static void corroborate_tails(void **state) {
         }
 }
 
-/* Divisors that no micro-batch enters keep mode invariant's promise in a short update, too; the
- * others keep it for layout, padding and threads. */
+/* Divisors in which micro-batches do not occur keep mode invariant's promise in a short update,
+ * too; the others keep it for layout, padding and threads. */
 static const struct {
     const char *words;
     const char *splits[4];
@@ -461,7 +464,7 @@ static void verify_invariance(void **state) {
         }
 }
 
-/* Forks in the middle of an epoch and at its end, where the leaked window is still to run. */
+/* Forks in the middle of an epoch, and at its end, where the leaked window is still to be used. */
 static void verify_snapshot(void **state) {
     (void)state;
     static const char *const tails[] = {"keep", "leak"};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: repro unit short threads
- * Modes of a training: deterministic has the bits of invariant; shaped is a function of shapes and
- * its table, not of threads; the library arm is near, and refuses a core type that would crash. */
+ * The modes of a training: deterministic must have the bits of invariant; shaped must depend on
+ * shapes and its table, not on threads; the library arm must be near, and must refuse a core type
+ * that would crash. */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,9 +22,10 @@
 
 enum { UPDATES = 2 };
 
-/* Relative: sums of at most 2 * 2 * 48 terms, each order of which errs by 192 * 2^-24, through 8
- * products one after the other; in bf16 each result may round the other way, by 2^-8, of which
- * independent ones mostly average out in a norm: a third of the sum is allowed. */
+/* Relative bounds. Sums have at most 2 * 2 * 48 = 192 terms, so each of their orders errs by at
+ * most 192 * 2^-24 in f32, and 8 products follow each other. In bf16 each result may round the
+ * other way, by 2^-8; independent roundings mostly average out in a norm, so a third of their sum
+ * is allowed. */
 #define F32_BOUND (8 * 192 * 0x1p-24)
 #define BF16_BOUND (8 * 0x1p-8 / 3)
 
@@ -87,8 +89,8 @@ static void verify_shaped(void **state) {
     assert_true(fabs(own.norm[0] - small.norm[0]) < F32_BOUND * own.norm[0]);
 }
 
-/* Batch shape decides the cut: another split or padding is another order of sums, and with a table
- * that looks at no m it is not. */
+/* The shape of a batch decides the cut: another split or padding means another order of sums,
+ * except with a table that looks at no m. */
 static void verify_shape_decides(void **state) {
     (void)state;
 #define PADDED(micro, pad) "batch: {size: 4, micro: " micro ", pad: " pad "}, "
@@ -104,7 +106,7 @@ static void verify_shape_decides(void **state) {
     assert_true(same(&blind, &two) && same(&blind, &blind_four));
 }
 
-/* Each op that a table can name moves bits when it is cut. */
+/* Each op that a table can name must change bits when its sums are cut. */
 static void verify_each_op(void **state) {
     (void)state;
     static const char *const ops[] = {"forward", "input", "weight", "attention", "dq"};
@@ -144,7 +146,7 @@ static void verify_library(void **state) {
     }
 }
 
-/* One call holds both sides, so a library is handed the rows of both. */
+/* One call holds both sides, so the library must be given the rows of both. */
 static void verify_library_concatenated(void **state) {
     (void)state;
     struct blas blas;

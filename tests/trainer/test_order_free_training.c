@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: repro threads
  * Mode order-free (law 16): no split into micro-batches, layout, padding, number of threads or
- * instruction set moves a bit, nor does the order of the samples of an update, which moves bits of
- * mode invariant. */
+ * instruction set may change a bit; nor may the order of the samples of an update, which does
+ * change bits in mode invariant. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -58,7 +58,8 @@ struct outcome {
     double loss[UPDATES], norm[UPDATES];
 };
 
-/* Two updates of 8 samples, one update an epoch: the data seed permutes each. */
+/* Trains two updates of 8 samples, with one update an epoch, so that the data seed permutes
+ * each. */
 static void train(uint64_t data_seed, const char *mode, const char *more, struct outcome *out) {
     struct config config;
     struct dataset dataset;

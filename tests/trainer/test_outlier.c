@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * loop.skip: olmo-outlier. Deviations are torch.std_mean's, to the bit; the rule is the one that
- * its words say; a training obeys it, whatever interrupts it; and an optimizer that multiplies a
- * skipped step by zero leaves the bits of one that does not run. */
+ * loop.skip: olmo-outlier. Deviations must be those of torch.std_mean to the bit; the rule must be
+ * what its documentation says; a training must obey it, whatever interrupts it; and an optimizer
+ * that multiplies a skipped step by zero must leave the bits of one that does not run. */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,8 +17,8 @@
 
 #define MODEL "model: {layers: 1, hidden: 16, heads: 4, kv_heads: 2, mlp: 20, vocab: 19}"
 
-/* torch.std_mean of torch 2.15 on a CPU, f32: of x_i = f32((((i * 2654435761 + seed) mod 1000) -
- * 500) / 500 * scale + offset), i < count. */
+/* Results of torch.std_mean of torch 2.15 on a CPU in f32, of x_i = f32((((i * 2654435761 + seed)
+ * mod 1000) - 500) / 500 * scale + offset) for i < count. */
 static const struct {
     size_t count;
     uint64_t seed;
@@ -51,7 +51,7 @@ static void validate_std_mean(void **state) {
     }
 }
 
-/* In a window of 8 nothing is judged before 4 updates; then an update may lie at most sigma
+/* In a window of 8, no update is judged before there are 4; from then on one may lie at most sigma
  * deviations above the mean. */
 static void validate_rule(void **state) {
     (void)state;
@@ -63,8 +63,8 @@ static void validate_rule(void **state) {
         {1, 1, 1, 0},                                 /* 1 against a mean of 11/3 */
         {30, 1, 1, 1},                                /* loss: mean 3, deviation 4 */
         {1, 30, 1, 1},                                /* norm */
-        {1, 30, 0, 0},                                /* nobody looks at it */
-        {-99, -99, 1, 0},                             /* far below is no outlier */
+        {1, 30, 0, 0},                                /* the norm is not looked at */
+        {-99, -99, 1, 0},                             /* far below is not an outlier */
     };
     double window[17] = {0.0};
     for (size_t i = 0; i < COUNT_OF(updates); i++) {
@@ -114,8 +114,8 @@ static void bench_close(struct bench *bench) {
     arena_close(&bench->arena);
 }
 
-/* Mean + sigma deviations of the last `window` of `count` values, in two passes; the f32 decision
- * is only predicted where it is not close. */
+/* Returns mean + sigma deviations of the last `window` of `count` values, in two passes in f64. The
+ * rule decides in f32, so it is predicted only where the decision is not close. */
 static double threshold(const double *values, int count, int window, double sigma) {
     const int first = count > window ? count - window : 0;
     double mean = 0.0, squares = 0.0;

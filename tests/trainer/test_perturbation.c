@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * A perturbation of one unit in the last place moves exactly the named weight, by exactly that
- * much, in every dtype. The forward sees it and the reference model does not. What cannot be a
- * weight's name is refused. */
+ * A perturbation of one unit in the last place must change exactly the named weight, by exactly
+ * that much, in every dtype. The forward must see it, and the reference model must not. What cannot
+ * be a weight's name must be refused. */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short plugin
- * Every reason for which a module is not loaded: its status, the file's name, what was expected,
- * what came; and that the floating-point environment is afterwards what it was. */
+ * Every reason for which a module is not loaded, with its status, the file's name, what was
+ * expected and what was found. Afterwards the floating-point environment must be what it was. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -123,7 +123,8 @@ static void validate_refusals(void **state) {
     }
 }
 
-/* A module that flushes subnormals does so when it is loaded, before anything can be asked. */
+/* A module that flushes subnormals sets the processor to do so when it is loaded, before anything
+ * can be asked. */
 static void validate_environment(void **state) {
     (void)state;
     char path[512];
@@ -132,12 +133,12 @@ static void validate_environment(void **state) {
     refuse(path, "optimizer", "got round to nearest, subnormals flushed (MXCSR control 9fc0)");
     path_of("optim_load_round", path);
     refuse(path, "optimizer", "got round down, subnormals kept (MXCSR control 3f80)");
-    volatile float tiny = 0x1p-140f; /* arithmetic itself says the same */
+    volatile float tiny = 0x1p-140f; /* arithmetic itself shows the same */
     assert_true(tiny * 0.5f == 0x1p-141f);
 }
 
-/* The sound modules of the same sources are loaded, so nothing above is refused for another reason.
- */
+/* The sound modules, built from the same sources, must load; so nothing above is refused for
+ * another reason. */
 static void validate_sound(void **state) {
     (void)state;
     static const char *const names[] = {"signum", "trapezoid", "signum_again", "optim_nothing",
@@ -175,7 +176,7 @@ static size_t read_bytes(const char *path, unsigned char *bytes, size_t room) {
 static void validate_files(void **state) {
     (void)state;
     static const struct {
-        size_t at, length, keep; /* bytes from `at` become `bytes`; of the file `keep` are kept */
+        size_t at, length, keep; /* bytes from `at` on become `bytes`; the file is cut to `keep` */
         unsigned char bytes[2];
         const char *text;
     } heads[] = {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short plugin
- * The templates train: bit for bit as the built-in of the same arithmetic, in every dtype; state
- * and roots of each update are compared. And a module that misbehaves while training is named. */
+ * The plug-in templates must train bit for bit as the built-in class of the same arithmetic does,
+ * in every dtype; the state and root of each update are compared. And a module that misbehaves
+ * while training must be named. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -49,7 +50,7 @@ static void bench_close(struct bench *bench) {
 #define AGAIN "name: signum, sign: false, module: " TWINSTEP_PLUGINS "/signum_again.so"
 #define TRAPEZOID "name: trapezoid, module: " TWINSTEP_PLUGINS "/trapezoid.so"
 
-/* Steps two trainings that must be one; returns how often the read-back said something. */
+/* Steps two trainings that must be one; returns how often the read-back gave a figure. */
 static int same_bits(const char *a_words, const char *b_words) {
     struct bench a, b;
     int read = 0;
@@ -96,14 +97,14 @@ static void corroborate_optimizer(void **state) {
         }
 }
 
-/* A module that was built with other flags is another file, but the same optimizer. */
+/* A module built with other flags is another file, but must be the same optimizer. */
 static void verify_flags_move_no_bit(void **state) {
     (void)state;
     same_bits("optimizer: {" SIGNUM ", lr: 3e-3, weight_decay: 0.1}",
               "optimizer: {" AGAIN ", lr: 3e-3, weight_decay: 0.1}");
 }
 
-/* The sign is what makes it another optimizer: every element of a matrix moves by the LR. */
+/* Taking the sign makes it another optimizer: every element of a matrix changes by the LR. */
 static void validate_sign(void **state) {
     (void)state;
     struct bench bench;
@@ -150,7 +151,7 @@ static void corroborate_schedule(void **state) {
     }
 }
 
-/* State law: a snapshot continues to the same bits. */
+/* The state law holds for plug-ins, too: a snapshot must continue to the same bits. */
 static void verify_snapshot(void **state) {
     (void)state;
     struct bench bench;

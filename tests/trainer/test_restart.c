@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * resume.*: a restart that restores all changes no bit; without one thing, the update after it
- * first differs in the phase that thing acts in, and goes on from what the state would be with that
- * thing put back by hand. Whole experiments with events and restarts close exactly. */
+ * resume.*: a restart that restores everything must change no bit. Where one thing is not restored,
+ * the update after the restart must first differ in the phase in which that thing acts, and the run
+ * must continue from what the state would be with that thing put back by hand. Whole experiments
+ * with events and restarts must close exactly. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -93,7 +94,7 @@ static void verify_all_restored(void **state) {
     }
 }
 
-/* Phases are asked in the order of the loop, not of their numbers. */
+/* Phases are compared in the order of the loop, not of their numbers. */
 static const char *first_phase(struct bench *a, const struct record *x, const struct record *y) {
     static const enum phase order[] = {PHASE_FETCH,   PHASE_FORWARD, PHASE_BACKWARD,
                                        PHASE_UNSCALE, PHASE_CLIP,    PHASE_OPTIMIZE};
@@ -330,7 +331,7 @@ static const struct {
     {"{resume: {after: 2}}", FLOOR_EXACT},
 };
 
-/* Replicates draw orders of their own: no event of an arm acts on them. */
+/* Replicates draw orders of their own, on which no event of an arm acts. */
 static void verify_floors(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(floors); i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short threads
- * Stochastic rounding: neighbours and probabilities, and what it does to a training whose updates
- * are smaller than the spacing of its weights. */
+ * Stochastic rounding: the neighbours and probabilities of a draw, and what it does to a training
+ * whose updates are smaller than the spacing of its weights. */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@ static void validate_neighbours(void **state) {
     static const struct {
         double value;
         enum dtype dtype;
-        double below, above, share; /* of draws that go up */
+        double below, above, share; /* the share of draws that go up */
     } cases[] = {
         {1.0 + 0x1p-9, DTYPE_BF16, 1.0, 1.0 + 0x1p-7, 0.25},
         {-1.0 - 0x1p-8, DTYPE_BF16, -1.0, -1.0 - 0x1p-7, 0.5},
@@ -88,15 +88,17 @@ static struct outcome train(const char *words) {
     return out;
 }
 
-/* Nearest loses steps of 1e-5 on weights of 0.3; drawn roundings keep them on average: the distance
- * travelled grows like a random walk of whole ulps around the f32 path, and weights do move. */
+/* Rounding to nearest loses steps of 1e-5 on weights of 0.3. Drawn roundings keep them on average:
+ * weights do change, and the distance travelled grows like a random walk of whole ulps around the
+ * f32 path. */
 static void verify_updates_survive(void **state) {
     (void)state;
     const struct outcome nearest =
         train("optimizer: {lr: 1e-5}, batch: {size: 4}, numerics: {param: bf16}");
     const struct outcome drawn = train(
         "optimizer: {lr: 1e-5}, batch: {size: 4}, numerics: {param: bf16, rounding: stochastic}");
-    /* a weight of 0.25 to 0.5 moves in lr / 2^-9 = 0.5 % of the draws, a smaller one more often */
+    /* a weight of 0.25 to 0.5 changes in lr / 2^-9 = 0.5 % of the draws, a smaller one more
+     * often */
     assert_true(drawn.survival > 0.005 && drawn.survival > nearest.survival);
     assert_true(drawn.travel > nearest.travel);
     assert_true(nearest.words == 0 && drawn.words > 0);
@@ -118,9 +120,9 @@ static void verify_address_decides(void **state) {
     assert_memory_not_equal(&one.root, &seed.root, sizeof one.root);
 }
 
-/* No framework steps in fp8: an update without masters is made in f32 and rounded once, so the
- * weights are those of a bf16-free loop p.float() - lr g, .to(fp8). The step is torch.optim.SGD's.
- */
+/* No framework steps in fp8. An update without masters is computed in f32 and rounded once, so that
+ * the weights must be those of the loop p.float() - lr g, .to(fp8), with the step of
+ * torch.optim.SGD. */
 static void corroborate_fp8_step(const char *name, enum dtype dtype) {
     struct arena arena = ARENA_EMPTY;
     struct config config;
@@ -157,7 +159,7 @@ static void corroborate_fp8(void **state) {
     corroborate_fp8_step("e5m2", DTYPE_E5M2);
 }
 
-/* Masters keep what fp8 weights lose; the loss of both is that of coarse weights. */
+/* Masters keep what fp8 weights lose; the loss is that of coarse weights in both. */
 static void verify_fp8_masters(void **state) {
     (void)state;
     const struct outcome lost =
@@ -171,8 +173,8 @@ static void verify_fp8_masters(void **state) {
     assert_true(drawn.survival > 0.001 && drawn.words > 0);
 }
 
-/* The number of each weight is drawn from stream rounding at its role, layer, update and index (law
- * 15). The step is p - lr g of torch.optim.SGD, each operation rounded to f32. */
+/* The number for each weight is drawn from stream `rounding` at its role, layer, update and index
+ * (law 15). The step is p - lr g of torch.optim.SGD, each operation rounded to f32. */
 static void corroborate_draws(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;
@@ -209,7 +211,7 @@ static void corroborate_draws(void **state) {
     arena_close(&arena);
 }
 
-/* Values of two codes that follow each other are one step apart, over every binade, zero and both
+/* The values of two successive codes must be one step apart, over every binade, zero and both
  * signs. */
 static void validate_fp8_distances(void **state) {
     (void)state;
@@ -236,7 +238,7 @@ static void validate_fp8_distances(void **state) {
     }
 }
 
-/* At a rate of 0 nothing moves, whatever is drawn. */
+/* At an LR of 0 nothing may change, whatever is drawn. */
 static void verify_nothing_moves_nothing(void **state) {
     (void)state;
     const struct outcome still = train("optimizer: {name: sgd, lr: 0}, batch: {size: 4}, numerics: "

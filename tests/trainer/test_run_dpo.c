@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * What must hold of DPO by arithmetic alone: with policy and reference of equal weights and
- * numerics the loss of update 1 is ln 2 and every reward is +0 or -0, whatever the source, batch
- * and layout of the reference; an update with LR 0 leaves it so. Where the numerics differ they do
- * not hold. And mean-of-means, which equal micro-batches of a power of two cannot show in DPO. */
+ * What must hold of DPO by arithmetic alone. With a policy and a reference of equal weights and
+ * numerics, the loss of update 1 is ln 2 and every reward is +0 or -0, whatever the source, batch
+ * and layout of the reference; and an update with LR 0 leaves it so. Where the numerics differ,
+ * neither holds. Also the divisor mean-of-means, which equal micro-batches of a power of two cannot
+ * show in DPO. */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -138,7 +139,7 @@ static void verify_lr_zero_first(void **state) {
     bench_close(&bench);
 }
 
-/* Controls: other numerics of the reference move the first loss. */
+/* Controls: a reference with other numerics must change the first loss. */
 static void verify_other_numerics_break_it(void **state) {
     (void)state;
     static const char *const others[] = {

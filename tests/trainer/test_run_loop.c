@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: repro unit short
  * The loop is data (docs/decisions/the-loop-is-data.md): random legal orders are trained for real,
- * and orders whose dataflow is equal (loop_signature_of) leave equal bits: roots of every update
- * (parameters, slots, counters, LR, loss) and the log row. Orders of different dataflow usually
- * differ. Those that do not differ in what a log row reads without keeping it (the norm and the
- * counter at `log`: the record has them wherever clip and count stood), or they clip gradients that
- * zero has cleared or that are below the threshold. Prints the counts. */
+ * and orders whose dataflow is equal (loop_signature_of) must leave equal bits: the roots of every
+ * update (parameters, slots, counters, LR, loss) and the log row. Orders of different dataflow
+ * usually differ. Those that do not differ in what a log row reads without keeping it (the norm and
+ * the counter at `log`, which the record has wherever clip and count stood), or they clip gradients
+ * that zero has cleared or that are below the threshold. Prints the counts. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -31,8 +31,8 @@ static void add(struct digest_stream *stream, const void *bytes, size_t length) 
     digest_stream_add(stream, &item);
 }
 
-/* Notes root and log row of each update. The norm stands in the row only when clip ran before log;
- * the record keeps it wherever clip ran, so it is left to the root. */
+/* Keeps root and log row of each update. The norm is in the row only when clip ran before log; the
+ * record has it wherever clip ran, so it is left to the root. */
 static void train(const struct config *config, const struct dataset *dataset, struct digest *out) {
     static const enum record_real row[] = {REAL_LOSS, REAL_LOGP_CHOSEN, REAL_LOGP_REJECTED,
                                            REAL_REWARD_MARGIN, REAL_REWARD_ACCURACY};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit
  * Optimizers, clipping rules and decay groups as a scenario names them, in whole trainings: each
- * key changes what it says, the rate is read back within its printed error, and a split into
- * micro-batches moves no bit. */
+ * key must change what it says, the LR must be read back within its printed error, and a split into
+ * micro-batches must change no bit. */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -43,7 +43,7 @@ static void bench_close(struct bench *bench) {
 
 static const struct readable {
     const char *words;
-    int never; /* the rate does not act, or acts through a mean */
+    int never; /* the LR does not act, or only through a mean */
 } readable[] = {
     {"optimizer: {name: adam, lr: 1e-3, weight_decay: 0.1}", 0},
     {"optimizer: {lr: 1e-3, weight_decay: 0.1, amsgrad: true}", 0},

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * The LR that an update applied: what the loops of the frameworks apply at update k (exact), and
- * the estimate from weights and moments before and after (within its printed error of the LR
- * applied). AdamW and SGD, with and without momentum and decay, f32 and f32 masters; bf16 weights
- * without masters, where the estimate must say how little it knows. */
+ * The LR that an update applied: what the loops of the frameworks apply at update k must be exact,
+ * and the estimate from weights and moments before and after must lie within its printed error of
+ * the LR applied. The trainings use AdamW and SGD, with and without momentum and decay, in f32 and
+ * with f32 masters; and bf16 weights without masters, where the estimate must say how little it
+ * knows. */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -120,7 +121,8 @@ static void verify_readback(void **state) {
     }
 }
 
-/* At 5e-7 hardly any bf16 weight moves: the error must say so, by covering the neighbouring LR. */
+/* At 5e-7 hardly any bf16 weight changes. The printed error must admit that, by covering the
+ * neighbouring LR. */
 static void verify_readback_admits_ignorance(void **state) {
     (void)state;
     struct bench bench;
@@ -139,8 +141,8 @@ static void verify_readback_admits_ignorance(void **state) {
     bench_close(&bench);
 }
 
-/* Weight decay outside of the gradient reads as what was configured, also where that is none. It is
- * NaN where the class keeps the decay inside. */
+/* A weight decay outside of the gradient must read back as what was configured, also where it is 0.
+ * It must be NaN where the class keeps the decay inside the gradient. */
 static void verify_decay(void **state) {
     (void)state;
     static const struct {
@@ -171,8 +173,8 @@ static void verify_decay(void **state) {
     }
 }
 
-/* The gradient that the moments took in is the one after clipping, unless the clip went to a copy.
- */
+/* The optimizer input, read back from the moments, is the gradient after clipping, unless the clip
+ * acted on a copy. */
 static void verify_taken(void **state) {
     (void)state;
     static const struct {
@@ -209,7 +211,7 @@ static void verify_taken(void **state) {
     }
 }
 
-/* Without a moment nothing was taken in that could be read. */
+/* Without a moment there is nothing from which the optimizer input could be read. */
 static void validate_nothing_taken(void **state) {
     (void)state;
     static const char *const cases[] = {"optimizer: {name: sgd, lr: 1e-2}",

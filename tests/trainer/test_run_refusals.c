@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * run_open refuses what it cannot train with a complete text, frees what it took, and never
- * crashes: configurations as a hybrid or a plug-in might hand them in, past the parser's checks. */
+ * run_open must refuse what it cannot train, with a complete text; it must free what it took and
+ * never crash. The configurations are such as a hybrid or a plug-in might hand in, past the
+ * parser's checks. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: repro unit short
  * The state law (trainer/run.h): a training that was stopped, copied, restored or forked into
- * another run goes on with the bits of one that never stopped, at every update; the state holds no
- * pointer, so two runs at different addresses hold equal bytes. The trainings have accumulation,
- * clipping, schedules, masters, stale gradients, cached and live references and shuffled sums. */
+ * another run must continue with the bits of one that never stopped, at every update. The state
+ * holds no pointer, so two runs at different addresses hold equal bytes. The trainings have
+ * accumulation, clipping, schedules, masters, stale gradients, cached and live references, and
+ * shuffled sums. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -64,7 +65,7 @@ static void subject_config(const struct subject *subject, struct config *out) {
     helper_config(UPDATES, out, "%s, data: {max_len: 16}, init: {std: 0.3}", words);
 }
 
-/* Collects everything that an update leaves: state bytes and the record's fixed part. */
+/* Collects everything that an update leaves behind: state bytes and the record's fixed part. */
 struct trail {
     unsigned char *state[UPDATES + 1];
     double reals[UPDATES + 1][RECORD_REALS];
@@ -133,8 +134,8 @@ static void bench_close(struct bench *bench) {
     arena_close(&bench->arena);
 }
 
-/* Steps another run, which is opened while the first is open and so lies at other addresses, and
- * whose buffers held NaN, which must leave no trace. */
+/* Steps another run. It is opened while the first is open, so that it lies at other addresses, and
+ * its buffers held NaN, of which nothing may show. */
 static void verify_equal_bytes_elsewhere(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(subjects); i++) {
@@ -167,7 +168,7 @@ static void verify_restore_goes_on(void **state) {
     }
 }
 
-/* A fresh run takes each snapshot over, without ever having made the updates before it. */
+/* A fresh run takes over each snapshot without having made the updates before it. */
 static void verify_fork_goes_on(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(subjects); i++) {
@@ -185,7 +186,8 @@ static void verify_fork_goes_on(void **state) {
     }
 }
 
-/* One bit of one weight, slot, cached log-prob or counter in a snapshot is seen at the end. */
+/* A changed bit of one weight, slot, cached log-prob or counter in a snapshot must show at the
+ * end. */
 static void verify_snapshot_carries(void **state) {
     (void)state;
     struct bench bench;

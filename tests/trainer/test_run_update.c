@@ -122,7 +122,7 @@ static void verify_skip_rule(void **state) {
         check_skip(&skip_cases[i]);
 }
 
-/* A skipped update leaves compute copies of weights that a restore must not trust. */
+/* A skipped update leaves compute copies of weights behind that a restore must not trust. */
 static void verify_restore_after_skip(void **state) {
     (void)state;
     struct bench bench;
@@ -142,7 +142,7 @@ static void verify_restore_after_skip(void **state) {
     bench_close(&bench);
 }
 
-/* optimizer.decay: matrices. Decay moves every matrix and no norm weight. */
+/* With optimizer.decay: matrices, decay must change every matrix and no norm weight. */
 static void verify_decay_groups(void **state) {
     (void)state;
     struct bench a, b;
@@ -163,7 +163,7 @@ static void verify_decay_groups(void **state) {
     bench_close(&b);
 }
 
-/* Without the rule a NaN gradient goes into every weight, as in torch. */
+/* Without the rule a NaN gradient must reach every weight, as in torch. */
 static void verify_no_skip_spreads(void **state) {
     (void)state;
     struct bench bench;
@@ -175,7 +175,7 @@ static void verify_no_skip_spreads(void **state) {
     bench_close(&bench);
 }
 
-/* ---- gradients that are carried (law 4) ---- */
+/* ---- gradients that are carried over (law 4) ---- */
 
 /* Computes the accumulators of one micro-batch alone, into `out` by owner and use. */
 struct chains {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * The loss scale: its course against torch 2.15's GradScaler and Megatron's rules, and what it does
- * to a training: nothing in f32 (powers of two), everything in f16. */
+ * The loss scale: its course must be that of torch 2.15's GradScaler and of Megatron's rules; in a
+ * training it must change nothing in f32 (it is a power of two), and decide everything in f16. */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,8 +21,8 @@
 
 /* ---- the course of the scale ---- */
 
-/* torch.amp.GradScaler('cpu', ...) of torch 2.15.0, get_scale() after each update(); x: the
- * gradient was infinite. */
+/* The scales that torch.amp.GradScaler('cpu', ...) of torch 2.15.0 gave, by get_scale() after each
+ * update(). An x is an update whose gradient was infinite. */
 static const char course[] = "..x...xx......x.";
 static const struct {
     const char *words;
@@ -31,7 +31,7 @@ static const struct {
     {"init_scale: 65536, growth_interval: 3",
      {0x1p+16, 0x1p+16, 0x1p+15, 0x1p+15, 0x1p+15, 0x1p+16, 0x1p+15, 0x1p+14, 0x1p+14, 0x1p+14,
       0x1p+15, 0x1p+15, 0x1p+15, 0x1p+16, 0x1p+15, 0x1p+15}},
-    /* what would become infinite stays */
+    /* a scale that would become infinite stays */
     {"init_scale: 1.5e38, growth_factor: 4, growth_interval: 1",
      {0x1.c363ccp+126, 0x1.c363ccp+126, 0x1.c363ccp+125, 0x1.c363ccp+127, 0x1.c363ccp+127,
       0x1.c363ccp+127, 0x1.c363ccp+126, 0x1.c363ccp+125, 0x1.c363ccp+127, 0x1.c363ccp+127,
@@ -117,7 +117,8 @@ static void train(struct outcome *out, const char *words) {
 
 #define UPDATE(phases) "loop: {skip: nonfinite, update: [" phases "log, count, schedule, zero]}"
 
-/* A power of two scales every f32 gradient exactly: with unscale before clip nothing moves. */
+/* A power of two scales every f32 gradient exactly, so with unscale before clip nothing may
+ * change. */
 static void verify_exact_in_f32(void **state) {
     (void)state;
     struct outcome none, scaled, late;
@@ -127,7 +128,7 @@ static void verify_exact_in_f32(void **state) {
     assert_memory_equal(&none.params, &scaled.params, sizeof none.params);
     assert_memory_equal(none.norm, scaled.norm, sizeof none.norm);
     assert_true(isnan(none.scale[0]) && scaled.scale[3] == 1024.0);
-    /* mutant 46: the norm and the threshold see the scale */
+    /* clipped before it is unscaled: the norm is compared with the threshold while scaled */
     train(&late, "clip: {max_norm: 0.1}, scaler: {kind: static, init_scale: 1024}, " UPDATE(
                      "clip, unscale, optimize, "));
     assert_true(late.norm[0] == 1024.0 * none.norm[0]);
@@ -144,8 +145,8 @@ static void verify_optimizer_unscales(void **state) {
     assert_memory_equal(none.loss, scaled.loss, sizeof none.loss);
 }
 
-/* f16: without a scale small gradients are lost; too large a scale overflows, skips and backs off
- * until it fits. */
+/* In f16 small gradients are lost without a scale; too large a scale overflows, skips updates and
+ * backs off until it fits. */
 static void verify_f16(void **state) {
     (void)state;
     static const char plain[] = "clip: {max_norm: 0}, ";
@@ -158,7 +159,7 @@ static void verify_f16(void **state) {
              "%snumerics: {compute: f16}, scaler: {kind: static, init_scale: 512}, %s", plain,
              UPDATE("unscale, clip, optimize, "));
     train(&kept, words);
-    /* about 20 roundings of 2^-11 on the way back */
+    /* about 20 roundings of 2^-11 each on the way back */
     assert_true(fabs(kept.norm[0] - wide.norm[0]) < 20 * 0x1p-11 * wide.norm[0]);
     assert_true(fabs(kept.norm[0] - wide.norm[0]) < fabs(lost.norm[0] - wide.norm[0]));
     snprintf(words, sizeof words,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * The layout digest of stored states: equal where a state can be taken over, different wherever a
- * piece has another place, kind or owner, though the bytes be as many; and the refusals of a state
- * that is not the one its record names. */
+ * The layout digest of stored states: it must be equal where a state can be taken over, and
+ * different wherever a piece has another place, kind or owner, even if the bytes are as many. And a
+ * state that is not the one its record names must be refused. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -102,7 +102,7 @@ static void write_trace(const char *path, struct run *run, const struct trace_sn
     arena_close(&arena);
 }
 
-/* swap 0: right; 1: of another update; 2: of another training. */
+/* swap 0 stores the right state, 1 that of another update, 2 that of another training. */
 static void verify_take(void **state) {
     (void)state;
     char path[] = "/tmp/twinstep-snapshot-XXXXXX";

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Events of random streams, by what they do: batches, masks, roundings and orders of a run with an
- * event are those that a run without one has elsewhere, or that another seed gives. Nothing here
- * computes a draw. */
+ * Events of random streams, by what they do: the batches, masks, roundings and orders of a run with
+ * an event must be those that a run without one has at another update, or that another seed gives.
+ * No draw is computed here. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -17,7 +17,7 @@
 
 enum { UPDATES = 12, SHOWN = 8, SAMPLES = 20 };
 
-/* What an update leaves that tells its batch, its masks and its weights. */
+/* The digests that tell an update's batch, its masks and its weights. */
 struct trail {
     struct digest batch[UPDATES + 1], forward[UPDATES + 1], weights[UPDATES + 1];
     struct digest state[UPDATES + 1];
@@ -67,9 +67,9 @@ static int same(const struct digest *a, const struct digest *b) {
     return digest_compare(a, b) == 0;
 }
 
-/* Update k of a run with an event is update from[k - 1] of the run without; of the one with another
- * seed where it is negative. %ju: words of PyTorch's offset that an update is worth, and twice
- * that. */
+/* Update k of a run with an event must equal update from[k - 1] of the run without one; where that
+ * is negative, of the run with another seed. %ju stands for the words of PyTorch's offset that an
+ * update uses, and then for twice that. */
 struct mapping {
     const char *event;
     int from[SHOWN];
@@ -173,8 +173,8 @@ static void verify_data_words(void **state) {
     }
 }
 
-/* The first pass scores the samples that the run will use, wherever events and a restart lead: the
- * cached reference gives the losses of the live one. */
+/* The first pass must score the samples that the run will use, wherever events and a restart lead:
+ * the cached reference must give the losses of the live one. */
 static void verify_reference(void **state) {
     (void)state;
     static const char *const events[] = {
@@ -352,7 +352,8 @@ static void arms_configs(const char *common, const char *a, const char *b, struc
     arena_close(&arena);
 }
 
-/* A swap gives each arm the other's masks. A second swap leaves no trace, not even in the state. */
+/* A swap must give each arm the other's masks. A second swap must leave no trace, not even in the
+ * state. */
 static void verify_swaps(void **state) {
     (void)state;
     static struct trail alone[2], swapped[2];
@@ -380,7 +381,7 @@ static void verify_swaps(void **state) {
     arena_close(&arena);
 }
 
-/* A `take` that no pair has resolved is refused, not ignored. */
+/* A `take` that no pair of arms has resolved must be refused, not ignored. */
 static void verify_unresolved_take(void **state) {
     (void)state;
     struct config config;
