@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Output goes through unlinked temporary files, so no pipe can fill up. */
+ * Starts the binary and collects what it prints. Output goes through unlinked temporary files, so
+ * that no pipe can fill up. */
 #define _XOPEN_SOURCE 700 /* posix_openpt */
 #include "tests/cli/helper_cli.h"
 
@@ -103,7 +104,7 @@ void helper_free(struct said *said) {
     free(said->err);
 }
 
-/* Cuts at single blanks; `copy` holds the words. */
+/* Cuts the line at single blanks; `copy` holds the words. */
 static void cut(const char *line, char copy[2048], const char *words[HELPER_WORDS + 1]) {
     int count = 0;
     assert_true(strlen(line) < 2048);
@@ -138,7 +139,7 @@ void helper_accept(int code, const char *line) {
     helper_refuse(code, line, NULL);
 }
 
-/* Until the last writer has closed the terminal, which reads as EIO. */
+/* Reads until the last writer has closed the terminal, which shows as EIO. */
 static char *drain_terminal(int master) {
     size_t length = 0, room = 4096;
     char *text = (char *)calloc(1, room + 1);

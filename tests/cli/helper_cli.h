@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Runs the twinstep binary in a folder of its own and keeps what it said. */
+ * Runs the twinstep binary in a folder of its own and keeps what it printed. */
 #ifndef TWINSTEP_TESTS_CLI_HELPER_CLI_H
 #define TWINSTEP_TESTS_CLI_HELPER_CLI_H
 
@@ -8,7 +8,7 @@
 
 #define HELPER_WORDS 24
 
-/* Runs this program from now on; NULL: twinstep. */
+/* Lets the helpers run this program from now on; NULL: twinstep. */
 void helper_binary(const char *path);
 
 struct said {
@@ -18,32 +18,35 @@ struct said {
     size_t out_length;
 };
 
-/* Group set-up and tear-down: a new temporary folder becomes the working folder; it is removed. */
+/* Group setup and teardown: a new temporary folder becomes the working folder, and is removed at
+ * the end. */
 int helper_enter(void **state);
 int helper_leave(void **state);
 
-/* Words up to a NULL. stdin is empty, or `input`. Free with helper_free. */
+/* Runs the binary with these words, up to a NULL. stdin is empty, or `input`. Free with
+ * helper_free. */
 struct said helper_say(const char *const *words, const char *input);
 void helper_free(struct said *said);
 
-/* As one line: words between single blanks. Fails the test unless the exit status is `code`. */
+/* Runs the binary with the words of one line, separated by single blanks. Fails the test unless the
+ * exit status is `code`. */
 struct said helper_run(int code, const char *line);
-/* The same, then frees; also requires `needle` in stderr (NULL: stderr must be empty). */
+/* Does the same and frees; also requires `needle` in stderr (NULL: stderr must be empty). */
 void helper_refuse(int code, const char *line, const char *needle);
-/* Exit status 0 or as given, stderr empty; frees. */
+/* Requires the exit status 0 or `code`, and an empty stderr; frees. */
 void helper_accept(int code, const char *line);
 
-/* With a terminal as stderr; what came to it is in `err`. */
+/* Runs with a terminal as stderr; what was written to it is in `err`. */
 struct said helper_on_terminal(const char *line);
 
-/* Starts and does not wait; stdout and stderr go to /dev/null. */
+/* Starts a process and does not wait for it; stdout and stderr go to /dev/null. */
 pid_t helper_start(const char *line);
-/* Waits; exit status as in struct said. */
+/* Waits for the process and returns its exit status as in struct said. */
 int helper_wait(pid_t child);
 
 void helper_write(const char *path, const char *text);
 void helper_write_bytes(const char *path, const void *bytes, size_t length);
-/* Whole file; the caller frees it. */
+/* Returns the whole file; the caller frees it. */
 char *helper_read(const char *path, size_t *out_length);
 int helper_exists(const char *path);
 int helper_same_bytes(const char *a, const char *b);

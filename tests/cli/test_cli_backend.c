@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: cli
- * What a backend ran on, from a module to the trace, the floor file and what is printed of them;
- * noise measured on it. The module is the shim of kernels/cuda/, copied so that it can be changed:
- * a byte behind its end is another module to whoever asks for its hash, and the same to the loader.
- */
+ * The backend on which a run was made, from the module to the trace, the floor file and what is
+ * printed of them; and noise measured on it. The module is the shim of kernels/cuda/. It is copied
+ * so that it can be changed: a byte appended to the file makes another hash, but the loader loads
+ * the same module. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -27,7 +27,8 @@ static void expect(struct said *said, const char *const *needles) {
     helper_free(said);
 }
 
-/* stderr may hold what AddressSanitizer says of the shim's fibres. */
+/* The run must end with status 0. stderr may hold what AddressSanitizer says of the shim's
+ * fibres. */
 static void run_well(const char *line) {
     struct said said = helper_run(0, line);
     helper_free(&said);
@@ -62,7 +63,7 @@ static void write_scenario(const char *path) {
                        "arms:\n  baseline: {}\n  test: {numerics: {backend: cpu}}\n");
 }
 
-/* Every run names its group; the group holds the module's hash and the device. */
+/* Every run must name its group, which holds the module's hash and the device. */
 static void validate_trace(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;
@@ -82,7 +83,7 @@ static void validate_trace(void **state) {
     arena_close(&arena);
 }
 
-/* Two traces of other modules; a run and the one on the CPU beside it. */
+/* Compares traces of two different modules, and a run with the one on the CPU beside it. */
 static void validate_two_traces(void **state) {
     (void)state;
     copy_module(0);
@@ -113,7 +114,8 @@ static void validate_two_traces(void **state) {
     expect(&said, one);
 }
 
-/* The strata on a backend, the CPU as its other device; a floor of another module is told. */
+/* The strata on a backend, with the CPU as its other device. A floor that was measured on another
+ * module must be reported as such. */
 static void validate_floor(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;
@@ -162,8 +164,9 @@ static void validate_floor(void **state) {
     arena_close(&arena);
 }
 
-/* Atomics add in the order in which the shim's threads come, another one for each run: a floor
- * above zero, where it arose, and that in the file. A second process begins where the first did. */
+/* Atomics add in the order in which the shim's threads come, which is another one for each run. The
+ * floor must lie above zero, tell where it arose, and the file must say so. A second process begins
+ * with the same order as the first. */
 static void validate_atomic(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;
@@ -198,9 +201,9 @@ static void validate_atomic(void **state) {
     arena_close(&arena);
 }
 
-/* A product of 1021 terms, for which the twin of cuBLAS has no way without a split of k: down_proj
- * forward, of the reference, too, and dX of gate_proj and up_proj. Told of the arm that has them,
- * in the trace as well; with a split there are none. */
+/* The library's twin has no algorithm without a split of k for products of 1021 terms: down_proj
+ * forward, of the reference too, and dX of gate_proj and up_proj. The arm that has such products
+ * must report them, in the trace as well; with a split there are none. */
 static void validate_products(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;
@@ -243,7 +246,7 @@ static void validate_products(void **state) {
     arena_close(&arena);
 }
 
-/* One mechanism at a time, on a backend and on the CPU. */
+/* Tries one numerics switch at a time, on a backend and on the CPU. */
 static void validate_switches(void **state) {
     (void)state;
     copy_module(0);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: cli
- * twinstep bisect: scenarios and traces give the same first difference; recorded roots are bisected
- * in few comparisons, stored states save training; what cannot be decided or read is said. */
+ * twinstep bisect: a scenario and its trace must give the same first difference; recorded roots
+ * must be bisected in few comparisons, and stored states must save training. What cannot be decided
+ * or read must be reported. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -23,7 +24,7 @@ static void expect_line(int code, const char *line, const char *needle) {
     helper_free(&said);
 }
 
-/* Whatever the verdict. */
+/* Records a trace; the verdict is that the arms differ. */
 static void record(const char *line) {
     struct said said = helper_run(1, line);
     helper_free(&said);
@@ -57,8 +58,8 @@ static void validate_scenario(void **state) {
     expect_line(1, "bisect data.yaml", "only baseline has fetch, data tokens of sample 2");
 }
 
-/* The same pair, by training it and by its record, with stored states and without: the counter
- * takes a step more in update 13, so that update 15 applies another LR. */
+/* Bisects the same pair by training it and by its record, with stored states and without. The
+ * counter takes one step more in update 13, so that update 15 is the first with another LR. */
 static void corroborate_trace(void **state) {
     (void)state;
     scenario("late.yaml", "late", "steps: 20\n",
@@ -102,7 +103,8 @@ static void validate_progress(void **state) {
     helper_free(&said);
 }
 
-/* A record that this build does not reproduce says nothing of what is inside. */
+/* A record that this build does not reproduce must not be trusted about what is inside an
+ * update. */
 static void validate_undecided(void **state) {
     (void)state;
     helper_write("pairs.jsonl", "{\"prompt\": \"a\", \"chosen\": \"b\", \"rejected\": \"c\"}\n"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: cli
- * twinstep certify: prints and pins a root, names a changed byte by update and column, bisects two
- * traces and helps two people to do it by hand. */
+ * twinstep certify must print and pin a root, name a changed byte by update and column, bisect two
+ * traces, and help two people to do so by hand. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -21,7 +21,7 @@ enum { STEPS = 7 };
 
 #define HEX 65
 
-/* Whatever the verdict. */
+/* Records a trace, whatever the verdict. */
 static void record(const char *trace, const char *arms) {
     char text[1024];
     const char *const words[] = {"run", "s.yaml", "-o", trace, "--overwrite", NULL};
@@ -36,7 +36,7 @@ static void record(const char *trace, const char *arms) {
     helper_free(&said);
 }
 
-/* The schedule of the test arm is another one; its first three updates use the same LR. */
+/* The schedule of the test arm is another one, whose first three updates use the same LR. */
 static const char late[] = "arms:\n  baseline: {schedule: {name: constant}}\n"
                            "  test: {schedule: {name: warmup_stable_decay, stable: 3, decay: 4}}\n";
 
@@ -110,7 +110,7 @@ static void validate_pin(void **state) {
     helper_refuse(2, "certify a.h5 --expect 1234", "expected 64 hexadecimal digits");
 }
 
-/* One byte of a column of the baseline's update `update`. */
+/* Changes one byte of a column in the baseline's update `update`. */
 static void flip(const char *trace, const char *column, hsize_t update, hsize_t byte) {
     char path[128];
     snprintf(path, sizeof path, "runs/baseline/steps/%s", column);
@@ -186,7 +186,7 @@ static void validate_two_traces(void **state) {
         root_at("b.h5", "test", k, b);
         if (strcmp(a, b) != 0) first = k;
     }
-    assert_true(first > 1 && first < STEPS); /* else this shows nothing */
+    assert_true(first > 1 && first < STEPS); /* otherwise this shows nothing */
     json_t *object = said_json(1, "certify b.h5 b.h5 --run-b test --json");
     const json_t *where = json_object_get(object, "first");
     assert_int_equal(json_integer_value(json_object_get(where, "update")), first);
@@ -207,7 +207,7 @@ static void validate_two_traces(void **state) {
     helper_free(&said);
 }
 
-/* Two people, each with a trace of their own, who tell each other only whether roots are equal. */
+/* Two people, each with a trace of their own, tell each other only whether two roots are equal. */
 static void verify_bisection_by_hand(void **state) {
     (void)state;
     json_t *object = said_json(1, "certify b.h5 b.h5 --run-b test --json");
@@ -254,8 +254,8 @@ static void verify_bisection_by_hand(void **state) {
     helper_free(&said);
 }
 
-/* What docs/CERTIFY.md says of the hashes: a second implementation, in Python, gets the same chain.
- */
+/* Another implementation of the hashes, in Python and from docs/CERTIFY.md alone, must get the same
+ * chain. */
 static void corroborate_document(void **state) {
     (void)state;
     char root[HEX], wanted[96], output[256] = "";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: cli short
- * check: what it says about arms, factors, loops, floor, trainings, data and numerics, as text and
- * as JSON; and that it writes nothing. */
+ * check: what it says of arms, factors, loops, floor, trainings, data and numerics, as text and as
+ * JSON; and that it writes nothing. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -45,7 +45,8 @@ static const json_t *arm(const json_t *object, size_t index) {
     return json_array_get(json_object_get(object, "arms"), index);
 }
 
-/* One layer of OLMo-2, hidden 16, two heads of 8, mlp 24, 259 tokens. */
+/* The number of parameters of one layer of OLMo-2: hidden 16, two heads of 8, mlp 24, 259
+ * tokens. */
 #define PARAMETERS                                                                                 \
     (2 * 259 * 16 + 4 * 16 * 16 + 2 * 16 /* q, k norms */ + 3 * 16 * 24 + 2 * 16 + 16)
 
@@ -88,18 +89,18 @@ static void validate_numbers_of_trainings(void **state) {
         const char *head, *common, *test, *floor;
         int trainings, hybrids;
     } plans[] = {
-        /* exact floors of arms that differ train a twin, too */
+        /* where arms differ, an exact floor trains a perturbed run, too */
         {"steps: 1", "seed: 3", "", "exact", 4, 0},
         {"steps: 1", "seed: 3", "numerics: {rope: bf16}, optimizer: {lr: 1e-5}", "exact", 8, 3},
         {"steps: 1", "seed: 3",
          "numerics: {rope: bf16}, optimizer: {lr: 1e-5}, data: {shuffle: false}", "exact", 12, 7},
-        /* seeds that are drawn differ, so they are a factor; 5 of each arm, or the baseline and 13
-           replicates of it */
+        /* drawn seeds differ, so they are a factor; 5 runs of each arm, or the baseline and 13
+         * replicates */
         {"steps: 1\nfloor: {replicates: 5}", "numerics: {mode: shuffled}", "", "permutation", 11,
          1},
         {"steps: 1\nfloor: {design: baseline}", "numerics: {mode: shuffled}", "", "rank", 16, 1},
         {"steps: 1", "numerics: {mode: shuffled, order_seed: 4}", "", "exact", 4, 0},
-        /* what races is noise that no seed replays, whatever the other arm does */
+        /* a race is noise that no seed replays, whatever the other arm does */
         {"steps: 1\nfloor: {replicates: 5}", "numerics: {mode: atomic, threads: 2}", "",
          "permutation", 10, 0},
         {"steps: 1\nfloor: {replicates: 5}", "seed: 3", "numerics: {mode: atomic, threads: 2}",
@@ -166,7 +167,7 @@ static void validate_notes(void **state) {
     }
 }
 
-/* 4 samples; `sets` are overrides of what both arms share. */
+/* There are 4 samples; `sets` are overrides of what both arms share. */
 static void validate_divisor_notes(void **state) {
     (void)state;
     static const struct {
@@ -232,7 +233,7 @@ static void validate_text(void **state) {
     assert_false(helper_exists("null.h5.part"));
 }
 
-/* Written where nothing reads it: said, and no factor. */
+/* A key written where nothing reads it must be reported, and must not be a factor. */
 static void validate_inert_keys(void **state) {
     (void)state;
     helper_scenario("inert.yaml", "steps: 1", "loop: {on_skip: [log]}",
@@ -254,7 +255,7 @@ static void validate_inert_keys(void **state) {
                   "  note     test: numerics.order_seed has no effect here: numerics.mode is not "
                   "shuffled\n"));
     helper_free(&said);
-    /* One arm draws the order, the other does not: the seed is no difference. */
+    /* Only one arm draws an order, so the seed is no difference. */
     helper_scenario("one.yaml", "steps: 1", "seed: 3", "numerics: {mode: shuffled}");
     said = helper_run(0, "check one.yaml");
     assert_non_null(strstr(said.out, "  factor   nondeterminism\n           numerics.mode: "
@@ -288,7 +289,7 @@ static void validate_contract(void **state) {
     helper_free(&said);
 }
 
-/* What the list says of a dtype is what a scenario may do with it. */
+/* What the list says of a dtype must be what a scenario may do with it. */
 static void validate_dtypes(void **state) {
     (void)state;
     struct said said = helper_run(0, "list dtypes");
@@ -300,7 +301,7 @@ static void validate_dtypes(void **state) {
     helper_refuse(2, "check null-pair --set common.numerics.compute=e4m3", "numerics.compute");
 }
 
-/* Every catalogue scenario passes. */
+/* Every scenario of the catalogue must pass. */
 static void verify_catalogue(void **state) {
     (void)state;
     json_error_t error;
@@ -325,7 +326,7 @@ static void require_in(const char *told, const char *needle) {
     if (strstr(told, needle) == NULL) fail_msg("expected: %s\nin: %s", needle, told);
 }
 
-/* What `data show` says of the same rows, in the same words. */
+/* The same rows must get the same words from `data show`. */
 static void validate_data_warnings(void **state) {
     (void)state;
     helper_write("odd.jsonl", "{\"prompt\": \"a\", \"chosen\": \"b\", \"rejected\": \"b\"}\n"
@@ -352,7 +353,8 @@ static void validate_data_warnings(void **state) {
 
 #define GOLDEN TWINSTEP_SOURCE_DIR "/tests/golden/hf/llama/"
 
-/* The golden checkpoint with another dtype in config.json, and another first value of lm_head. */
+/* Writes the golden checkpoint with another dtype in config.json and another first value of
+ * lm_head. */
 static void write_folder(const char *folder, const char *dtype, float first) {
     static const char said[] = "\"float32\"";
     char path[64], text[2048];

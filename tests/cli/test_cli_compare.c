@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: cli short
- * compare: text, Markdown, JSON, exit status; the trap of equal LR columns from the shell. */
+ * compare: text, Markdown, JSON, and exit statuses; and the trap of equal LR columns, at the
+ * command line. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -15,8 +16,8 @@
 
 #define REAL TWINSTEP_SOURCE_DIR "/tests/golden/logs/"
 
-/* The column that hf-4.50 and olmo-core both print for linear, T = 12, no warm-up. Losses part
- * from update 2 on by `apart`. */
+/* Writes the column that hf-4.50 and olmo-core both print for linear, T = 12, without warm-up. The
+ * losses differ by `apart` from update 2 on. */
 static void write_log(const char *path, double apart) {
     static char text[8192];
     size_t used = 0;
@@ -124,7 +125,7 @@ static void record(const char *path, const char *arms) {
     helper_free(&said);
 }
 
-/* Two traces: the ledger names the consumer, also where nothing but the seed differs. */
+/* Between two traces the ledger must name the consumer, also where nothing but the seed differs. */
 static void validate_ledger(void **state) {
     (void)state;
     json_error_t error;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: cli short
- * data show: what it prints for a file and for a scenario, as text and as JSON, which arms, and
+ * data show: what it prints for a file and for a scenario, as text and as JSON, for which arms, and
  * every refusal. */
 #include <stdarg.h>
 #include <stddef.h>
@@ -73,7 +73,7 @@ static void validate_table(void **state) {
     helper_free(&said);
 }
 
-/* Long stretches are left out, changes of the mask are not. */
+/* Long stretches of tokens are left out; changes of the mask must never be. */
 static void validate_long(void **state) {
     (void)state;
     helper_write("i.jsonl", "{\"input_ids\": [0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19], "
@@ -95,7 +95,7 @@ static void validate_long(void **state) {
     expect_say("data show i.jsonl --all", "          8       8  -\n          9       9  -\n");
 }
 
-/* Ids are spelled by a tokenizer that is named. */
+/* Ids are spelled by a tokenizer where one is named. */
 static void validate_tokenizer(void **state) {
     (void)state;
     helper_write("i.jsonl", "{\"input_ids\": [1, 0, 2, 5], \"labels\": [-100, 0, 2, 5]}\n");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: cli short
- * doctor: what it prints, as text and JSON, its exit status, and what it refuses. */
+ * doctor: what it prints, as text and as JSON, its exit status, and what it refuses. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -13,7 +13,7 @@
 
 #include "tests/cli/helper_cli.h"
 
-/* JSON rows of a DPO run; `start`: loss of update 1. */
+/* Writes JSON rows of a DPO run whose first loss is `start`. */
 static void write_log(const char *path, const char *start) {
     static char text[8192];
     size_t used = 0;

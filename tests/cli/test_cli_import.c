@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: cli short
- * import and export: what they print, files, folders, pipes, traces of runs, refusals. */
+ * import and export: what they print; files, folders and pipes; traces of runs; and what they
+ * refuse. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -112,7 +113,8 @@ static void verify_standard_input_and_folders(void **state) {
     helper_refuse(2, "import none", "none: expected a folder with trainer_state.json");
 }
 
-/* Reals have the fewest digits that read back; texts that look like them stay. */
+/* Reals must have the fewest digits that read back; texts that only look like reals must stay as
+ * they are. */
 static void validate_short_reals(void **state) {
     (void)state;
     helper_write("short.jsonl", "{\"step\": 1, \"lr\": 0.30000000000000004, \"a\\\"0.10 1e5\": 2}\n"
@@ -138,7 +140,7 @@ static void validate_map_and_base(void **state) {
     helper_refuse(2, "import missing.json", "missing.json: cannot open");
 }
 
-/* The columns of a run, exact; both arms; the same through CSV. */
+/* The columns of a run must be exact, for both arms, and the same after a way through CSV. */
 static void verify_run_of_a_trace(void **state) {
     (void)state;
     helper_scenario("s.yaml", "steps: 3", "seed: 3",
@@ -203,7 +205,8 @@ static void verify_files(void **state) {
     assert_false(helper_exists("gone.json"));
 }
 
-/* The status of a command whose files may not grow beyond `bytes`, which stands in for a disk. */
+/* Returns the status of a command whose files may not grow beyond `bytes`; this limit stands for a
+ * full disk. */
 static int run_limited(const char *line, rlim_t bytes) {
     char command[512];
     struct rlimit before, small;
@@ -225,7 +228,7 @@ static void write_rows(const char *path, int rows) {
     assert_int_equal(fclose(file), 0);
 }
 
-/* Wherever the disk is full, from the first object to the last text, no .part stays. */
+/* Wherever the disk is full, from the first object to the last text, no .part may stay. */
 static void verify_failed_imports_leave_nothing(void **state) {
     (void)state;
     struct stat whole;
@@ -250,7 +253,8 @@ static void verify_failed_imports_leave_nothing(void **state) {
     assert_true(refused >= 20 && written >= 1);
 }
 
-/* Old bytes stay when new ones do not fit; what is no regular file is written to, not replaced. */
+/* The old bytes must stay where new ones do not fit. What is not a regular file is written to, not
+ * replaced. */
 static void verify_failed_exports_leave_the_old(void **state) {
     (void)state;
     write_rows("many.jsonl", 700);
@@ -278,7 +282,7 @@ static void verify_failed_exports_leave_the_old(void **state) {
     assert_false(helper_exists("taken.csv.part2"));
 }
 
-/* No name of the input, and no part of a folder that is read, is written over. */
+/* No name of an input, and no part of a folder that is read, may be written over. */
 static void verify_inputs_are_never_outputs(void **state) {
     (void)state;
     static const char *const lines[] = {

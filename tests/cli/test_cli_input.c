@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: cli short
- * Every class of bad input through the binary: exit status 2, one error line with file, line and
- * column, no output, no trace left. */
+ * Every class of bad input through the binary must give exit status 2 and one error line with file,
+ * line and column, must print no output and leave no trace. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -156,7 +156,7 @@ static void validate_bad_sets(void **state) {
     }
 }
 
-/* Rows of the user's data: file, line, reason. */
+/* Of a bad row of the user's data, the file, the line and the reason must be given. */
 static void validate_bad_data(void **state) {
     (void)state;
     helper_write("rows.jsonl", "{\"prompt\": \"a\", \"chosen\": \"b\", \"rejected\": \"c\"}\n"
@@ -167,7 +167,7 @@ static void validate_bad_data(void **state) {
     helper_refuse(2, "check rows.yaml", "error: "); /* data twice */
 }
 
-/* Relative data files belong to the folder of the scenario, wherever the program runs. */
+/* Relative paths of data files begin at the scenario's folder, wherever the program runs. */
 static void verify_data_is_found_beside_the_scenario(void **state) {
     (void)state;
     char text[4096] = "";

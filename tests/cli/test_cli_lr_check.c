@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: cli
- * lr check and lr fit: exit statuses, JSON, JUnit XML, annotations. */
+ * lr check and lr fit: exit statuses, JSON, JUnit XML, and annotations. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -66,8 +66,8 @@ static void validate_fail(void **state) {
     json_decref(json);
 }
 
-/* A log that prints the LR that was used is behind what hf-4.50 prints: it trains alike, and
- * log_next_lr, which is the other direction, is not its name. */
+/* A log that prints the LR that was used is one row behind what hf-4.50 prints. The training is the
+ * same, and log_next_lr, which shifts the other way, must not be named. */
 static void validate_behind(void **state) {
     (void)state;
     helper_write("used.csv", used);
@@ -77,7 +77,7 @@ static void validate_behind(void **state) {
     json_decref(json);
 }
 
-/* The trap: equal columns, other trainings. */
+/* The trap: equal columns of LR from trainings that differ. */
 static void validate_undecided(void **state) {
     (void)state;
     helper_write("next.csv", next);
@@ -147,7 +147,8 @@ static void validate_junit(void **state) {
     helper_refuse(2, "lr check used.csv --junit no/such.xml --expect hf" NUMBERS, "no/such.xml");
 }
 
-/* Update `first` + 2 of 8 was skipped: Megatron holds there, and says so in the line. */
+/* Writes a log in which update `first` + 2 of 8 was skipped: Megatron keeps the LR there, and says
+ * so in the line. */
 static void write_megatron(const char *name, int first) {
     static const char *const rates[] = {"7.000000E-05", "6.000000E-05", "6.000000E-05",
                                         "5.000000E-05", "4.000000E-05", "3.000000E-05",
@@ -175,7 +176,8 @@ static void validate_skipped_by_the_log(void **state) {
                          "--skipped 5");
     assert_null(strstr(said.out, "as the log says"));
     helper_free(&said);
-    /* Far out; and rows that do not begin with update 1 cannot say what was skipped before them. */
+    /* A skip late in the log is found as well; but rows that do not begin with update 1 cannot say
+     * what was skipped before them. */
     write_megatron("late.txt", 5001);
     said = helper_run(1, "lr check late.txt --expect megatron --schedule linear --lr 4e-2 --steps "
                          "5008 --warmup 0");
@@ -188,7 +190,8 @@ static void validate_skipped_by_the_log(void **state) {
     helper_free(&said);
 }
 
-/* Rows that nobody numbered: a fit is shown, and decides nothing. Numbered, the same rows do. */
+/* For rows without numbers of updates a fit is shown but decides nothing. With numbers the same
+ * rows decide. */
 static void validate_guessed_updates(void **state) {
     (void)state;
     helper_write("console.txt", "{'loss': 0.69, 'learning_rate': 5e-05, 'epoch': 0.2}\n"
@@ -209,7 +212,7 @@ static void validate_guessed_updates(void **state) {
     helper_free(&said);
 }
 
-/* Rows 5 updates apart, the next rate in each: a given spacing or total decides. */
+/* The rows are 5 updates apart and show the next LR; a given spacing or total decides. */
 static void validate_log_every(void **state) {
     (void)state;
     helper_write("every.txt", "{'loss': 0.69, 'learning_rate': 3.75e-05, 'epoch': 0.5}\n"
@@ -233,7 +236,8 @@ static void validate_log_every(void **state) {
     helper_free(&said);
 }
 
-/* 5, 4, 3, 2, 1 is no olmo-core with a floor of 0.2 that nobody asked for. */
+/* The column 5, 4, 3, 2, 1 must not be explained as olmo-core with a floor of 0.2 that nobody asked
+ * for. */
 static void validate_floor_is_not_fitted(void **state) {
     (void)state;
     const char *line = "lr check used.csv --logged --expect olmo-core --schedule linear --lr 5e-7 "
@@ -245,7 +249,8 @@ static void validate_floor_is_not_fitted(void **state) {
 }
 
 /* hf-4.50 could have logged 5, 4, 3, 2, 1 with a floor of a sixth and a peak that nobody types; hf
- * linear explains it plainly. With the numbers of the training there is nothing to guess. */
+ * linear explains it plainly and must come first. With the training's numbers given there is
+ * nothing to guess. */
 static void validate_plainer_explanation(void **state) {
     (void)state;
     helper_write("plain.json", "{\"max_steps\": 5, \"log_history\": ["

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: cli short
  * Schedules that follow a metric, and those whose parameters are lists, at the command line: what
- * is given is used, what is missing or wrong is refused by name. */
+ * is given must be used, and what is missing or wrong must be refused by name. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -111,7 +111,8 @@ static void validate_refusals(void **state) {
         helper_refuse(2, refusals[i].line, refusals[i].needle);
 }
 
-/* No evaluation, no metric: a scenario says so, and does not train with something else. */
+/* Without an evaluation there is no metric. A scenario must then be refused, not trained with
+ * something else. */
 static void validate_scenario(void **state) {
     (void)state;
     write_file("s.yaml", "twinstep: 1\nname: plateau\nsteps: 3\ncommon: {schedule: {name: "

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: cli short
- * lr table, lr compare and list contracts: what they print, their JSON and CSV, exit codes, and
+ * lr table, lr compare and list contracts: what they print, their JSON and CSV, exit statuses, and
  * refusals that name the option. */
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,7 +38,7 @@ static json_t *json_of(int code, const char *line) {
     return json;
 }
 
-/* The first printed digits are the shortest that read back, so bytes can be compared. */
+/* Printed reals have the fewest digits that read back, so bytes can be compared. */
 static void validate_json_bytes(void **state) {
     (void)state;
     struct said said = helper_run(0, "lr table --contract olmo-core --schedule linear "
@@ -52,7 +52,7 @@ static void validate_json_bytes(void **state) {
     helper_free(&said);
 }
 
-/* Four keys, two columns of equal length, for every contract there is. */
+/* Every contract must have four keys and two columns of equal length. */
 static void verify_json_of_every_contract(void **state) {
     (void)state;
     json_t *list = json_of(0, "list contracts --json");

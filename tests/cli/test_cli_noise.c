@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: cli threads
- * twinstep noise: the table, a second process, exit statuses, words that are not understood. */
+ * twinstep noise: the table, the second process, exit statuses, and words that are not
+ * understood. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -35,8 +36,8 @@ static void verify_equal(void **state) {
                                           "  device       untestable: no second device",
                                           " strata bit-equal, 0 not, 4 untestable",
                                           NULL};
-    /* 9 of each case, 10 where `all` processors are a third number; the twin and f64 do not count
-     */
+    /* 9 of each case, 10 where `all` processors are a third number; the perturbed run and f64 do
+     * not count */
     const char *const count = sysconf(_SC_NPROCESSORS_ONLN) > 2 ? "\n40 strata" : "\n36 strata";
     if (strstr(said.out, count) == NULL) fail_msg("%s", said.out);
     expect(&said, needles);
@@ -52,7 +53,7 @@ static void verify_apart(void **state) {
     expect(&said, needles);
 }
 
-/* Own rounding errors, and the neutral reference between two orders. */
+/* Each case's own rounding error, and the neutral reference between two orders. */
 static void verify_references(void **state) {
     (void)state;
     helper_scenario("s.yaml", "steps: 2", "seed: 3", "");
@@ -77,7 +78,8 @@ static void verify_references(void **state) {
     expect(&said, none);
 }
 
-/* Packed rows have no masks in torch's order: the variant is named, not left out. */
+/* Packed rows have no masks in torch's order: the variant must be named as untestable, not left
+ * out. */
 static void verify_untestable(void **state) {
     (void)state;
     helper_scenario("s.yaml", "steps: 2", "dropout: {attention: 0.1}\n  rng: {kind: torch}", "");
@@ -103,7 +105,8 @@ static void verify_refusals(void **state) {
     helper_refuse(2, "noise nothing.yaml/", "nothing.yaml/");
 }
 
-/* Equal bytes for equal files, whatever the time; never over one that is there. */
+/* Equal measurements must give equal bytes, whatever the time, and an existing file must never be
+ * replaced. */
 static void verify_file(void **state) {
     (void)state;
     helper_scenario("s.yaml", "steps: 2", "numerics: {mode: shuffled}", "");
@@ -133,7 +136,7 @@ static int is_dated(const struct floor_file *file) {
     return 0;
 }
 
-/* What the table shows stands in the file; a date only where bytes need not repeat. */
+/* The file must hold what the table shows, and a date only where its bytes need not repeat. */
 static void validate_content(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;
@@ -157,7 +160,7 @@ static void validate_content(void **state) {
     arena_close(&arena);
 }
 
-/* The line of a text that begins with these words, up to its end. */
+/* Copies the line of a text that begins with these words, up to its end. */
 static void line_of(const struct said *said, const char *words, char *out, size_t size) {
     const char *at = strstr(said->out, words);
     assert_non_null(at);
@@ -167,8 +170,8 @@ static void line_of(const struct said *said, const char *words, char *out, size_
     out[length] = '\0';
 }
 
-/* Atomic needs two threads; a dtype's orders are held against its own reference; no file of what
- * cannot be measured. */
+/* Mode atomic needs two threads; a dtype's orders are compared with a reference of its own; and
+ * what cannot be measured must leave no file. */
 static void validate_cases(void **state) {
     (void)state;
     char alone[256], beside[256];
@@ -191,8 +194,8 @@ static void validate_cases(void **state) {
     assert_false(helper_exists("no.h5"));
 }
 
-/* The same floor gives run and attribute the same p; another baseline, too few pairs or a file that
- * is none are told apart. */
+/* The same floor must give run and attribute the same p. Another baseline, too few pairs, and a
+ * file that is no floor must be told apart. */
 static void verify_floor(void **state) {
     (void)state;
     helper_scenario("s.yaml", "steps: 2", "numerics: {mode: shuffled}", "optimizer: {lr: 1e-3}");
@@ -230,8 +233,8 @@ static void verify_floor(void **state) {
     assert_false(helper_exists("x.h5"));
 }
 
-/* Logs against a floor: noise alone is inside, another LR outside; few pairs and few digits decide
- * nothing. */
+/* Logs against a floor: noise alone must be inside, another LR outside; with few pairs or few
+ * digits nothing is decided. */
 static void verify_compare(void **state) {
     (void)state;
     helper_scenario("c.yaml", "steps: 3", "numerics: {mode: shuffled}", "");
@@ -260,7 +263,7 @@ static void verify_compare(void **state) {
     static const char *const apart[] = {"Floor: outside-floor: p = 0.01 is not above", NULL};
     expect(&said, apart);
     said = helper_run(0, "compare a.csv d.csv --floor c-floor.h5");
-    /* agree within what was printed; how far is not known */
+    /* these logs agree within what was printed; how far apart they are is not known */
     static const char *const digits[] = {"Floor: untestable: the printed digits leave p between",
                                          NULL};
     expect(&said, digits);
@@ -270,9 +273,10 @@ static void verify_compare(void **state) {
                   "batch.size: 4 there, 2 here");
 }
 
-/* Seen, median, power and exit status of a plan whose pairs are partly seen, as JSON and as text: a
- * median above the bound is more than half of the pairs, power is the lower end of their share, and
- * runs without a floor are an answer where no column has one. */
+/* Checks `seen`, the median, the power and the exit status of a plan whose pairs are partly seen,
+ * as JSON and as text. A median above the bound means that more than half of the pairs are; the
+ * power is the lower end of their share; and "runs without a floor" is the answer where no column
+ * has one. */
 static void check_seen(const char *floor, const char *error) {
     static const char *const names[] = {"loss", "grad_norm", "distance"};
     char line[128];
@@ -313,8 +317,8 @@ static void check_seen(const char *floor, const char *error) {
     helper_free(&said);
 }
 
-/* What is asked for decides: a large error is seen from the weights at once, one below rounding
- * never, and a floor of few pairs cannot say. */
+/* The error asked for decides: a large one shows in the weights at once, one below rounding never,
+ * and of one between a floor of few pairs cannot say. */
 static void verify_plan(void **state) {
     (void)state;
     helper_scenario("p.yaml", "steps: 2", "numerics: {mode: shuffled}", "");
@@ -370,7 +374,7 @@ static void verify_ops(void **state) {
     helper_refuse(2, "noise null-pair --ops", "expected no scenario");
 }
 
-/* The worst of all measured variants of a stratum, as `noise --models` writes it. */
+/* Finds the worst of all measured variants of a stratum, as `noise --models` writes it. */
 static void worst_of(const json_t *one, const char *stratum, const char *figure, int f64,
                      char out[16], int *out_unlike) {
     double worst = 0.0;
@@ -394,7 +398,7 @@ static void worst_of(const json_t *one, const char *stratum, const char *figure,
         snprintf(out, 16, "%.1e", worst);
 }
 
-/* Every cell of the text against every variant of the JSON. */
+/* Compares every cell of the text with every variant of the JSON. */
 static void check_cells(char *text, const json_t *cases) {
     static const char *const strata[] = {"instance",    "instance", "repeat", "process", "threads",
                                          "micro-batch", "padding",  "layout", "one-ulp", "f64"};
@@ -425,7 +429,7 @@ static void check_cells(char *text, const json_t *cases) {
     assert_int_equal(numbers, json_array_size(cases));
 }
 
-/* One line per model; modes keep on every rung what they promise, or do not. */
+/* There is one line for each model, and on every rung a mode must keep what it promises. */
 static void verify_models(void **state) {
     (void)state;
 #define SMALL "noise --models --set common.model.layers=1 --set common.model.hidden=32 --modes "

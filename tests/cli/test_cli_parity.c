@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: cli
- * parity: what A and B may be, parts, exit codes, JSON, refusals; faults planted by a key and by an
- * altered checkpoint folder. */
+ * parity: what A and B may be, the parts, exit statuses, JSON, refusals; and faults planted by a
+ * key and by an altered checkpoint folder. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -52,7 +52,7 @@ static void validate_two_arms(void **state) {
     helper_free(&said);
 }
 
-/* Only what is asked for; overrides act on B alone. */
+/* Only the parts asked for are measured, and overrides act on B alone. */
 static void validate_planted_key(void **state) {
     (void)state;
     helper_scenario("pair.yaml", "", "", "");
@@ -119,8 +119,8 @@ static void validate_training_data(void **state) {
                   "--data FILE");
 }
 
-/* Told before anything is opened (models that cannot be compared); what was measured is printed
- * even where FILE then cannot be written. */
+/* Models that cannot be compared must be reported before anything is opened; what was measured must
+ * be printed even where FILE then cannot be written. */
 static void validate_output_first(void **state) {
     (void)state;
     helper_scenario("pair.yaml", "", "", "");
@@ -141,7 +141,7 @@ static void validate_output_first(void **state) {
     helper_free(&said);
 }
 
-/* An option that would change nothing is refused by name. */
+/* An option that would change nothing must be refused by name. */
 static void validate_idle_options(void **state) {
     static const char *const rows[][2] = {
         {"--logits", "--stale"},       {"--logits", "--no-refit"},
@@ -233,7 +233,7 @@ static double real_of(const json_t *object, const char *name) {
     return json_number_value(value);
 }
 
-/* Losses and distances update by update, and the whole judgement with its floor. */
+/* The JSON has losses and distances update by update, and the whole judgement with its floor. */
 static void validate_training_json(void **state) {
     (void)state;
     helper_scenario("pair.yaml", "", "", "numerics: {compute: bf16}");
@@ -272,7 +272,7 @@ static void copy(const char *from, const char *to) {
     free(bytes);
 }
 
-/* A folder with the same weights and one line of config.json changed. */
+/* Makes a folder with the same weights and one line of config.json changed. */
 static void alter(const char *family, const char *folder, const char *old, const char *now) {
     char path[512], text[8192];
     size_t length;
@@ -328,8 +328,8 @@ static void require_outside(const char *line, const char *needle) {
     helper_free(&said);
 }
 
-/* One element of the rotary table, in generation's two models or everywhere; batch.pad says where
- * (planted_rope.c). The same pads change no bit of the product. */
+/* One element of the rotary table is wrong, in generation's two models or everywhere; batch.pad
+ * says where (planted_rope.c). The same pads must change no bit of the product. */
 static void validate_planted_rope(void **state) {
     static const char *const pads[] = {"3", "4", "5"};
     (void)state;
@@ -352,7 +352,7 @@ static void validate_planted_rope(void **state) {
     }
 }
 
-/* The faults of a key, in training; in the other parts: test_parity.c. */
+/* The faults of a key, in training; for the other parts see test_parity.c. */
 static void validate_planted_keys_in_training(void **state) {
     static const char *const keys[] = {"model.norm_eps=1.1e-5", "numerics.rope=bf16",
                                        "model.rope_attention_factor=1"};
@@ -367,7 +367,7 @@ static void validate_planted_keys_in_training(void **state) {
     }
 }
 
-/* A folder's square matrix of f32, transposed in the file. */
+/* Transposes a square matrix of f32 in a folder's file. */
 static void transpose(const char *folder, const char *tensor) {
     char path[512], needle[128];
     size_t length, rows, columns, from, to;
@@ -412,8 +412,8 @@ static void validate_planted_transposition(void **state) {
     require_outside("parity upright askew" TRAINING, "\nTraining: outside\n");
 }
 
-/* -o never replaces what is read: a scenario, its data, any file of a checkpoint, under any name.
- */
+/* -o must never replace what is read: a scenario, its data, or any file of a checkpoint, under any
+ * name. */
 static void validate_output_apart(void **state) {
     (void)state;
     helper_scenario("pair.yaml", "", "", "");

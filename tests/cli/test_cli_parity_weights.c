@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: cli short
- * parity weights: what it prints, its JSON, exit codes, progress on a terminal only, refusals. */
+ * parity weights: what it prints, its JSON, exit statuses, progress on a terminal only, and
+ * refusals. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -22,7 +23,8 @@ static void require_in(const char *text, const char *needle) {
     if (strstr(text, needle) == NULL) fail_msg("expected: %s\nin: %s", needle, text);
 }
 
-/* Folder a; b: one value another, one tensor less; t: a without lm_head; s: a in shards. */
+/* Makes folders: a; b, with another value and one tensor less; t, which is a without lm_head; and
+ * s, which is a in shards. */
 static void make_checkpoints(void) {
     static const uint64_t shape[] = {2, 4}, four[] = {4};
     static const float values[8] = {1, 2, 3, 4, 5, 6, 7, 8}, other[8] = {1, 2, 3, 4, 5, 6, 7, 8.5f};
@@ -100,7 +102,8 @@ static void validate_json(void **state) {
     helper_free(&said);
 }
 
-/* JSON has no word for infinity: null, and a key that tells it from what was not measured. */
+/* JSON has no infinity: the value must be null, with a key that tells it from what was not
+ * measured. */
 static void validate_json_infinite(void **state) {
     static const uint64_t shape[] = {4};
     static const float finite[4] = {1, 2, 3, 4};
@@ -127,7 +130,7 @@ static void validate_json_infinite(void **state) {
     helper_free(&said);
 }
 
-/* Small files end before the first line; the terminal stays clean. */
+/* Small files are done before the first line of progress, so the terminal must stay clean. */
 static void validate_terminal(void **state) {
     (void)state;
     make_checkpoints();

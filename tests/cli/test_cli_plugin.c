@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: cli short plugin
- * A user's module at the command line: beside the scenario, trained in this process and in a second
- * one, named by path and digest in the trace, listed, refused with file, line and column. */
+ * A user's module at the command line: found beside the scenario, trained in this process and in a
+ * second one, named by path and digest in the trace, listed, and refused with file, line and
+ * column. */
 #include "tests/cli/helper_cli.h"
 
 #include <stdarg.h>
@@ -17,7 +18,7 @@
 
 #define SIGNUM "name: signum, module: ./signum.so, sign: false, lr: 1e-2"
 
-/* The file is a new one each time, as a linker leaves it. */
+/* Puts a new file in place each time, as a linker does. */
 static void put_module(const char *name, const char *as) {
     char path[512];
     size_t length;
@@ -42,7 +43,7 @@ static int contains(const char *path, const char *needle) {
     return found;
 }
 
-/* As `twinstep keys --module F --json` prints it. */
+/* Returns the digest that `twinstep keys --module F --json` prints. */
 static void digest_of(const char *file, char out[65]) {
     char line[128];
     snprintf(line, sizeof line, "keys --json --module %s", file);
@@ -72,7 +73,7 @@ static void validate_run(void **state) {
     helper_free(&said);
     assert_true(contains("a.h5", digest));
     assert_true(contains("a.h5", "optimizer.module: ./signum.so"));
-    assert_true(contains("a.h5", "optimizer.module_sha256: none")); /* of the other arm */
+    assert_true(contains("a.h5", "optimizer.module_sha256: none")); /* the other arm's */
     /* a trace is read without the code that made it */
     unlink("signum.so");
     unlink("trapezoid.so");
@@ -84,7 +85,8 @@ static void validate_run(void **state) {
     assert_false(helper_exists("b.h5"));
 }
 
-/* Beside the scenario, wherever the program was started; with its class in other arms' keys. */
+/* The module is looked for beside the scenario, wherever the program was started, and its class may
+ * be set in other arms' keys. */
 static void validate_folder(void **state) {
     (void)state;
     assert_int_equal(mkdir("sub", 0755), 0);
@@ -98,7 +100,7 @@ static void validate_folder(void **state) {
     assert_true(contains("c.h5", "optimizer.module: sub/./signum.so"));
 }
 
-/* Two builds of one optimizer as the two arms: other files, equal bits. */
+/* Two builds of one optimizer as the two arms: the files differ, the bits must be equal. */
 static void validate_two_builds(void **state) {
     (void)state;
     put_module("signum", "old.so");
@@ -128,7 +130,7 @@ static void validate_digest(void **state) {
     helper_refuse(2, line, wanted);
 }
 
-/* A record is trained again with the module of its digest, or not at all. */
+/* A record must be trained again with the module of its digest, or not at all. */
 static void validate_replay(void **state) {
     (void)state;
     put_module("signum", "signum.so");
@@ -146,7 +148,7 @@ static void validate_replay(void **state) {
     helper_refuse(2, "replay r.h5", "./signum.so: cannot open the module");
 }
 
-/* The floor is what finds a state that is in no snapshot. */
+/* State that is in no snapshot must show in the floor. */
 static void validate_hidden_state(void **state) {
     (void)state;
     put_module("optim_hidden_state", "hidden.so");

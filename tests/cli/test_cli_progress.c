@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: cli
- * Progress: one line that is rewritten, on a terminal's stderr only, and gone at the end. */
+ * Progress must be one line that is rewritten, on stderr only and only where that is a terminal,
+ * and gone at the end. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -20,7 +21,7 @@ static int shows(const char *text, const char *needle) {
     return strstr(text, needle) != NULL;
 }
 
-/* Every piece between two clears is one line of less than 80 columns. */
+/* Every piece between two clears must be one line of less than 80 columns. */
 static void require_lines(const char *err) {
     const char *at = err;
     assert_memory_equal(err, CLEAR, strlen(CLEAR));
@@ -47,7 +48,7 @@ static void validate_line(void **state) {
     helper_free(&said);
 }
 
-/* Pairs of a floor and of a plan are counted. */
+/* The pairs of a floor and of a plan must be counted. */
 static void validate_counts(void **state) {
     (void)state;
     helper_scenario("floor.yaml", "steps: 2", "numerics: {mode: shuffled}", "");
@@ -82,7 +83,7 @@ static void validate_silence(void **state) {
     helper_accept(0, "run still.yaml --overwrite"); /* no terminal: helper_accept wants inertness */
 }
 
-/* An error comes on a clean line. */
+/* An error must begin on a clean line. */
 static void validate_error_after_progress(void **state) {
     (void)state;
     helper_scenario("gone.yaml", "steps: 3", "seed: 3", "");

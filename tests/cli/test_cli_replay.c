@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: cli
- * twinstep replay: runs of every kind come back to the bit; a trace whose data changed does not,
- * and says where; what cannot be replayed is refused. */
+ * twinstep replay: runs of every kind must come back to the bit; a trace whose data changed must
+ * not, and must say where; what cannot be replayed must be refused. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -16,7 +16,7 @@
     "  data: {max_len: 96}\n  batch: {size: 4, micro: 2}\n"                                        \
     "  model: {layers: 1, hidden: 16, heads: 2, mlp: 24}\n"
 
-/* Whatever the verdict. */
+/* Records a trace, whatever the verdict. */
 static void record(const char *scenario, const char *trace) {
     const char *const words[] = {"run", scenario, "-o", trace, "--overwrite", NULL};
     struct said said = helper_say(words, NULL);
@@ -86,7 +86,8 @@ static void validate_difference(void **state) {
     helper_free(&said);
 }
 
-/* What raced is not replayed; the other arm is, and so is a race of one thread with nobody. */
+/* A run whose threads raced is not replayed. The other arm is, and so is a run in mode atomic with
+ * one thread, which has nobody to race with. */
 static void validate_races(void **state) {
     (void)state;
     helper_write("r.yaml", "twinstep: 1\nname: r\nsteps: 2\nfloor: {replicates: 1}\n"
@@ -107,7 +108,7 @@ static void validate_races(void **state) {
     helper_free(&said);
 }
 
-/* Two micro-batches of 2 and 5 label tokens. */
+/* The update has two micro-batches, of 2 and 5 label tokens. */
 static void validate_divisor(void **state) {
     (void)state;
     helper_write("two.jsonl", "{\"input_ids\": [1, 2, 3], \"labels\": [-100, 2, 3]}\n"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: cli short
- * report: files, standard output, overwriting, logs, live traces, refusals, equal bytes. */
+ * report: files, standard output, overwriting, logs, live traces, refusals, and equal bytes. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -43,7 +43,7 @@ static void validate_page(void **state) {
     helper_free(&said);
 }
 
-/* Neither the name of the trace nor that of the page is in the page. */
+/* Neither the name of the trace nor that of the page may be in the page. */
 static void verify_equal_bytes(void **state) {
     (void)state;
     make_trace();
@@ -53,7 +53,7 @@ static void verify_equal_bytes(void **state) {
     assert_true(helper_same_bytes("a.html", "b.html"));
 }
 
-/* Of the catalogue: the command needs no file. */
+/* Reports a scenario of the catalogue, for which the command needs no file. */
 static void validate_catalogue(void **state) {
     (void)state;
     helper_accept(0, "run null-pair -o null.h5 --quiet --set steps=2");
@@ -101,7 +101,7 @@ static void validate_log(void **state) {
     helper_free(&said);
 }
 
-/* A trace that was never closed. */
+/* Reports a trace that was never closed. */
 static void validate_stopped(void **state) {
     (void)state;
     helper_scenario("long.yaml", "steps: 100000", "seed: 3",

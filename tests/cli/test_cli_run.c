@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: cli
- * run, demo and attribute on tiny trainings: exit statuses, JSON, output files, --reproducible,
+ * run, demo and attribute on tiny trainings: exit statuses, JSON, output files, --reproducible, and
  * full disks. */
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,7 +25,7 @@
 #define LATE_LOOP "loop: {update: [count, clip, schedule, optimize, log, zero]}"
 #define NOISE "numerics: {mode: shuffled}\n  shuffle: {chunk: 4}"
 
-/* Verdicts with and without expectations, and what a script is told. */
+/* Verdicts with and without expectations, and the exit status that a script sees. */
 static const struct {
     const char *name, *head, *common, *test;
     int code;
@@ -67,7 +67,7 @@ static json_t *parse(const char *text) {
     return value;
 }
 
-/* A verdict as JSON holds every member, with its type, whatever it is about. */
+/* A verdict as JSON must hold every member, with its type, whatever it is about. */
 static void check_shape(const json_t *object) {
     static const char *const closures[] = {"exact", "within-floor", "open"};
     const json_t *first = member(object, "first"), *causes = member(object, "causes");
@@ -166,7 +166,7 @@ static void validate_outputs(void **state) {
     assert_int_equal(chmod("many", 0755), 0);
 }
 
-/* The worst counts; what failed does not keep the others from running. */
+/* The worst status counts, and a scenario that fails does not keep the others from running. */
 static void validate_several(void **state) {
     (void)state;
     helper_scenario("s-equal.yaml", "steps: 1", "seed: 3", "");
@@ -230,7 +230,7 @@ static void verify_reproducible_runs_are_byte_identical(void **state) {
     free(bytes);
 }
 
-/* demo replaces its own trace and nobody else's. */
+/* demo may replace its own trace and nobody else's. */
 static void validate_demo(void **state) {
     (void)state;
     helper_accept(0, "demo null-pair");
@@ -245,7 +245,7 @@ static void validate_demo(void **state) {
     free(kept);
 }
 
-/* A limit on the file's size stands in for a full disk: the same writes fail. */
+/* A limit on the size of files stands for a full disk: the same writes fail. */
 static void validate_full_disk(void **state) {
     (void)state;
     struct rlimit before, small;
@@ -273,7 +273,8 @@ static void validate_full_disk(void **state) {
     helper_free(&said);
 }
 
-/* The verdict could not be printed: never exit status 0, but the trace is whole. */
+/* Where the verdict could not be printed the exit status must not be 0, but the trace must be
+ * whole. */
 static void validate_full_stdout(void **state) {
     (void)state;
     static const char *const lines[] = {"run full.yaml", "run full.yaml --json --overwrite",

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: cli short
- * run --save-model writes what model.from reads: the saved arm goes on as a training of its own,
- * and two saved arms compare tensor by tensor; what cannot be saved is refused before it trains. */
+ * run --save-model must write what model.from reads: the saved arm continues as a training of its
+ * own, and two saved arms compare tensor by tensor. What cannot be saved must be refused before
+ * anything trains. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -42,7 +43,8 @@ static void validate_both_arms(void **state) {
     helper_free(&said);
 }
 
-/* Saved weights are those behind the last update: without an update they are the initial ones. */
+/* The saved weights are those after the last update; without an update they are the initial
+ * ones. */
 static void validate_one_arm(void **state) {
     (void)state;
     helper_scenario("s.yaml", "", "", "optimizer: {lr: 0.0}");
@@ -79,7 +81,7 @@ static void validate_refusals(void **state) {
     assert_false(helper_exists("f/baseline/config.json"));
 }
 
-/* The runs behind the arms read the source again; it must still be what it was. */
+/* The runs of the arms read the source again, so it must still be what it was. */
 static void validate_sources(void **state) {
     (void)state;
     helper_scenario("s.yaml", "", "", "optimizer: {lr: 0.02}");
@@ -101,7 +103,8 @@ static void validate_sources(void **state) {
     helper_free(&said);
 }
 
-/* Each arm's own folder, or an error: no value is passed over. */
+/* Each arm needs a folder of its own: a value that is repeated must be an error, and none may be
+ * ignored. */
 static void validate_repeated(void **state) {
     (void)state;
     helper_scenario("s.yaml", "", "", "optimizer: {lr: 0.02}");

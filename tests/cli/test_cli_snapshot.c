@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: cli
- * run --checkpoint-every and replay --from: every stored state of every kind of run continues to
- * the recorded digests; one that was changed, or that a build with another layout stored, is
- * refused; files are equal byte by byte. */
+ * run --checkpoint-every and replay --from: every stored state of every kind of run must continue
+ * to the recorded digests; one that was changed, or that a build with another layout stored, must
+ * be refused; and repeated files must be equal byte by byte. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -23,7 +23,7 @@
     "  data: {max_len: 96}\n"                                                                      \
     "  model: {layers: 1, hidden: 16, heads: 2, mlp: 24}\n"
 
-/* Whatever the verdict. */
+/* Records a trace, whatever the verdict. */
 static void record(const char *scenario, const char *trace, const char *every) {
     const char *const words[] = {"run", scenario, "-o", trace, "--overwrite", "--checkpoint-every",
                                  every, NULL};
@@ -42,7 +42,7 @@ static void write_scenario(const char *name, const char *common, const char *tes
     helper_write("s.yaml", text);
 }
 
-/* The trace in the working folder. */
+/* Opens a trace of the working folder. */
 static struct trace_image *open_trace(const char *path, struct arena *arena) {
     struct trace_image *image;
     if (trace_open(path, arena, &image) != STATUS_OK) fail_msg("%s", status_text());
@@ -59,7 +59,8 @@ static void count_skips(const char *trace, int least, int most) {
     arena_close(&arena);
 }
 
-/* From every update on, each run of the trace is bit-equal, and comes from that update's state. */
+/* From every update on, each run of the trace must be bit-equal, and must come from that update's
+ * state. */
 static void continues(const char *name, const char *common, const char *test) {
     write_scenario(name, common, test);
     record("s.yaml", "s.h5", "1");
@@ -162,7 +163,7 @@ static void validate_damage(void **state) {
     }
 }
 
-/* Another build's layout, version or byte order, as its attributes say. */
+/* Writes an attribute as a build with another layout, version or byte order would have it. */
 static void put_attribute(const char *path, const char *name, const char *text, int64_t value) {
     const hid_t list = H5Pcreate(H5P_FILE_ACCESS);
     H5Pset_libver_bounds(list, H5F_LIBVER_V110, H5F_LIBVER_V110);
@@ -232,7 +233,7 @@ static void validate_range(void **state) {
     helper_free(&said);
 }
 
-/* A hybrid that forked stores the state that it forked from. */
+/* A hybrid that forked must store the state from which it forked. */
 static void verify_fork(void **state) {
     (void)state;
     write_scenario("fork", "  batch: {size: 2}\n  schedule: {name: linear, warmup: 3}\n",

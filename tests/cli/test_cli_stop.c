@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: cli
- * Runs that do not reach their end: interrupted (130, in order) and killed at random moments of
- * every stage. Every finished update is read from the .part, to the bit, by us and by h5py;
- * recover makes it a normal trace. */
+ * Runs that do not reach their end: interrupted (130, with everything put in order) and killed at
+ * random moments of every stage. Every finished update must be readable from the .part, to the bit,
+ * by this program and by h5py; recover must make it a normal trace. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -23,7 +23,7 @@
 
 #define KILLS 6 /* TWINSTEP_KILLS asks for more */
 #define LATE_LOOP "loop: {update: [count, clip, schedule, optimize, log, zero]}"
-/* All columns on: probes, read-back, tensors and phases. */
+/* All optional records are on: probes, read-back, tensors and phases. */
 #define RECORD "record: {probe_every: 2, readback: true, tensors: true, phases: true}"
 
 static void pass(long microseconds) {
@@ -37,15 +37,15 @@ static long now(void) {
     return time.tv_sec * 1000000 + time.tv_nsec / 1000;
 }
 
-/* Whether the process ended; helper_wait() still gets its status. */
+/* Tells whether the process has ended; helper_wait() still gets its status. */
 static int has_ended(pid_t child) {
     siginfo_t info = {.si_pid = 0};
     return waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != 0;
 }
 
-/* Waits until run `id` has `updates` updates in the live file of `child`; whether it came to that.
- * It gives up when the process has ended and never by the clock: a busy machine is slow, and no
- * test may fail for that. (A process that hangs is ended by the time limit of ctest.) */
+/* Waits until run `id` has `updates` updates in the live file of `child`, and tells whether that
+ * happened. It gives up when the process has ended, never by the clock: a busy machine is slow, and
+ * no test may fail for that. (A process that hangs is ended by the time limit of ctest.) */
 static int wait_for(pid_t child, const char *part, const char *id, uint64_t updates) {
     for (int last = 0; !last;) {
         last = has_ended(child);
@@ -63,7 +63,8 @@ static int wait_for(pid_t child, const char *part, const char *id, uint64_t upda
     return 0;
 }
 
-/* Waits until `child` has started a process of its own; whether it did before it ended. */
+/* Waits until `child` has started a process of its own, and tells whether it did before it
+ * ended. */
 static int wait_for_second_process(pid_t child) {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)child, (int)child);
@@ -109,7 +110,7 @@ static void validate_terminate(void **state) {
     interrupt_with(SIGTERM);
 }
 
-/* While the second process trains, too. */
+/* The interrupt comes while the second process trains. */
 static void validate_interrupt_of_second_process(void **state) {
     (void)state;
     helper_scenario("second.yaml", "steps: 300", "seed: 3", LATE_LOOP);
@@ -126,7 +127,8 @@ static int h5py_is_there(void) {
     return system("/usr/bin/python3 -c 'import h5py' 2>/dev/null") == 0;
 }
 
-/* Every column of every run down to the commit mark, and as many updates as we read. */
+/* Reads every column of every run up to the commit mark, which must have as many updates as we
+ * read. */
 static void read_with_h5py(const char *path, const struct trace_image *image) {
     static const char script[] =
         "import sys, h5py\n"
@@ -171,7 +173,7 @@ static void require_same_record(const struct record *a, const struct record *b,
     SAME(a->micros, b->micros, shape.micros);
 }
 
-/* What `part` holds is the beginning of what `whole` holds; returns its updates. */
+/* Checks that what `part` holds is the beginning of what `whole` holds; returns its updates. */
 static uint64_t require_prefix(const struct trace_image *part, const struct trace_image *whole) {
     uint64_t updates = 0;
     assert_int_equal(part->run_count, whole->run_count);
@@ -210,7 +212,9 @@ static uint64_t check_killed(const struct trace_image *whole, int with_h5py) {
     require_open("kill.h5.part", &arena, &image);
     uint64_t updates = require_prefix(image, whole);
     assert_true(updates >= 1);
-    if (image->complete) assert_int_equal(updates, updates_of(whole)); /* only the name was left */
+    if (image->complete)
+        assert_int_equal(updates, updates_of(whole)); /* only the rename was
+                                                       * left */
     if (with_h5py) read_with_h5py("kill.h5.part", image);
     struct said part = helper_say((const char *const[]){"attribute", "kill.h5.part", NULL}, NULL);
     assert_true(part.code == 3 || part.code == 1); /* 1: only the verdict was not written yet */
@@ -227,7 +231,8 @@ static uint64_t check_killed(const struct trace_image *whole, int with_h5py) {
     return updates;
 }
 
-/* Starts, waits for the first update, waits a random while, kills. 0: it was done before. */
+/* Starts a run, waits for the first update and then a random while, and kills it. Returns 0 where
+ * it was done before. */
 static int kill_once(long most) {
     unlink("kill.h5");
     unlink("kill.h5.part");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: cli
- * suite: order, exit statuses, JUnit XML, JSON, where traces go. */
+ * suite: the order of the scenarios, exit statuses, JUnit XML, JSON, and where the traces go. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -121,7 +121,7 @@ static void validate_folder_of_traces(void **state) {
     helper_accept(1, "attribute kept/a-none.h5");
 }
 
-/* The file is read by an XML parser where there is one. */
+/* The file is also read by an XML parser where the machine has one. */
 static void parse_xml(const char *path) {
     char command[512];
     if (system("/usr/bin/python3 -c 'import xml.dom.minidom' 2>/dev/null") != 0) {
@@ -169,7 +169,7 @@ static void validate_junit(void **state) {
     parse_xml("out.xml");
     struct stat now, before;
     assert_true(stat("out.xml", &now) == 0 && stat("old.xml", &before) == 0);
-    assert_true(now.st_ino != before.st_ino); /* renamed to, never cut and written again */
+    assert_true(now.st_ino != before.st_ino); /* replaced by renaming, never cut and rewritten */
     parse_xml("old.xml");
     assert_false(helper_exists("out.xml.part"));
 }

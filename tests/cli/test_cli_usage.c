@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: cli short
- * The command line without any training: help, verbs, options, and a stdout that is full. */
+ * The command line without any training: help, verbs, options, and a standard output that is
+ * full. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -44,7 +45,7 @@ static void validate_help_of_every_verb(void **state) {
     }
 }
 
-/* Every verb of the overview is one that has a help text, and the other way round. */
+/* Every verb of the overview must have a help text, and the other way round. */
 static void verify_overview_names_every_verb(void **state) {
     (void)state;
     struct said said = helper_run(0, "--help");
@@ -91,7 +92,7 @@ static const struct {
     {"doctor a.jsonl --format jsnl",
      "--format: expected a format of logs, got \"jsnl\"; did you mean"},
     {"doctor a.jsonl --format x", "--format: expected a format of logs (twinstep list formats)"},
-    /* no beginnings of options, not even unique ones */
+    /* the beginning of an option is not accepted, even where it is unique */
     {"run --ste x.yaml", "run: unknown option --ste"},
     {"run --se steps=1 null-pair", "run: unknown option --se; did you mean --set?"},
     {"run --over null-pair", "did you mean --overwrite?"},
@@ -138,7 +139,7 @@ static void validate_usage_errors(void **state) {
     }
 }
 
-/* A value may look like an option; what stands behind -- is an argument. */
+/* A value may look like an option, and what stands after -- is an argument. */
 static void verify_values_are_not_options(void **state) {
     (void)state;
     helper_refuse(2, "check null-pair --set --ste=3", "--ste");
@@ -161,7 +162,7 @@ static void validate_second_process_refuses_strangers(void **state) {
     }
 }
 
-/* What is printed cannot be written: never a silent success. */
+/* Where the output cannot be written, the exit status must say so. */
 static void validate_full_stdout(void **state) {
     (void)state;
     static const char *const lines[] = {"--help",     "--version",       "run --help",
@@ -180,7 +181,8 @@ static void validate_full_stdout(void **state) {
     }
 }
 
-/* Bounds of keys go up to 2^64 - 2, past jansson's integers. */
+/* Parses the JSON that a command prints. Bounds of keys go up to 2^64 - 2, which is beyond
+ * jansson's integers. */
 static json_t *parse(const char *line) {
     json_error_t error;
     struct said said = helper_run(0, line);
@@ -261,12 +263,12 @@ static void validate_env(void **state) {
     json_decref(facts);
 }
 
-/* What stands in them is held against --help by tests/packaging/pages.py. */
+/* The pages must be written; tests/packaging/pages.py compares their contents with --help. */
 static void validate_pages(void **state) {
     (void)state;
     static const char *const files[] = {"twinstep.1", "twinstep-lr-table.1", "twinstep.bash",
                                         "_twinstep"};
-    for (int again = 0; again < 2; again++) /* over what an earlier build wrote */
+    for (int again = 0; again < 2; again++) /* the second time over older pages */
         helper_accept(0, "pages .");
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
         assert_true(helper_exists(files[i]));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Digests of several tensors through a backend that makes leaves only when somebody waits for it:
- * those of digest_tensor, in one turn or in several, and the errors are the same. */
+ * Digests of several tensors through a backend that makes leaf hashes only when somebody waits for
+ * it: they must be those of digest_tensor, in one turn or in several, and the errors must be the
+ * same. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -18,7 +19,7 @@
 #define JOBS 6
 #define NUMBERS 40000
 
-/* A backend that is asked for leaves and nothing else. */
+/* A backend that can be asked for leaf hashes and for nothing else. */
 static struct {
     struct leaf_hashes_args asked[2 * JOBS];
     size_t count, calls, most, waits, made;
@@ -34,7 +35,7 @@ static void ask_leaves(const struct leaf_hashes_args *tensors, size_t count) {
     if (device.count > device.most) device.most = device.count;
 }
 
-/* Gives one block's bytes in the dtype's own format, as leafhash.c does. */
+/* Hashes one block's bytes in the dtype's own format, as leafhash.c does. */
 static void make_leaf(const struct leaf_hashes_args *args, size_t leaf) {
     static uint32_t words[LEAFHASH_BLOCK / sizeof(uint32_t)];
     const size_t width = dtype_width(args->dtype), block = LEAFHASH_BLOCK / width;

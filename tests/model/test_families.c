@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: grad short threads
- * What Qwen2, Qwen3 and biases add, under the promises of the modes: no shape moves a bit of an
- * update in `invariant` and `order-free`; `shuffled` moves the gradients of biases and of norms of
- * heads, but by rounding only; every other mode stays near. Gradients: test_model_gradients. */
+ * What Qwen2, Qwen3 and biases add, under the promises of the modes: no shape may change a bit of
+ * an update in `invariant` and `order-free`; `shuffled` must change the gradients of biases and of
+ * head norms, but by rounding only; every other mode must stay near. Their gradients are tested in
+ * test_model_gradients. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -76,7 +77,7 @@ struct sums {
     char name[40][80];
 };
 
-/* The gradients of biases and norms in the second update, when biases are no longer 0. */
+/* Computes the gradients of biases and norms in the second update, when biases are no longer 0. */
 static void gradients_of(const struct family *family, enum kernel_mode mode, struct sums *out) {
     struct config config = family->config;
     struct run_options options = {.steps = 2, .order_seed = 5};
@@ -109,8 +110,8 @@ static void gradients_of(const struct family *family, enum kernel_mode mode, str
     run_close(&run);
 }
 
-/* Counts differing elements of biases and of the other vectors; their distance is held to `bound`
- * norms. */
+/* Counts the differing elements of biases and of the other vectors, whose distance may be at most
+ * `bound` norms. */
 static void compare(const struct sums *a, const struct sums *b, double bound, uint32_t differ[2]) {
     differ[0] = differ[1] = 0;
     assert_int_equal(a->tensors, b->tensors);
@@ -157,8 +158,8 @@ static void check_start(const struct run *run) {
     }
 }
 
-/* Law 17 written out for v, because nothing rotates v: the chain in f32, the bias added, one
- * rounding to bf16. If the chain were rounded first, some element would differ. */
+/* Writes out law 17 for v, since nothing rotates v: the chain in f32, the bias added, one rounding
+ * to bf16. Some element must differ from what rounding the chain first would give. */
 static void verify_one_rounding(void **state) {
     uint32_t once = 0, values = 0;
     struct run_options options = {.steps = 3};

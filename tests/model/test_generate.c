@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
  * Generation from a cache against the training's forward. In mode invariant both must have the same
- * bits, log-prob by log-prob and key by key, whatever the family, the dtypes and the batch; in
- * other modes they differ, and the test says so, too: else it would compare a thing with itself. */
+ * bits, log-prob by log-prob and key by key, whatever the family, the dtypes and the batch. In
+ * other modes they must differ, which shows that the test does not compare a thing with itself. */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -122,7 +122,7 @@ static void run(struct bench *bench, const struct generate_options *options) {
                        bench->token, bench->logp));
 }
 
-/* What a training sees of the generated sequences. */
+/* The log-probs and keys that a training computes for the generated sequences. */
 struct scored {
     struct model model;
     struct batch batch;
@@ -174,7 +174,7 @@ static size_t count_apart(const struct bench *bench, const struct scored *scored
     return apart;
 }
 
-/* The token that was generated last was never put in. */
+/* The last generated token was never put in, so the cache has no key of it. */
 static size_t count_keys_apart(const struct bench *bench, const struct scored *scored) {
     const struct generate_cache *cache = &bench->generator.cache;
     const struct model *model = &scored->model;
@@ -217,7 +217,8 @@ static void verify_decoding_is_the_forward(void **state) {
     }
 }
 
-/* In mode invariant a prompt that is continued alone gets what it gets among others. */
+/* In mode invariant a prompt that is continued alone must get the tokens that it gets among
+ * others. */
 static void verify_company_moves_nothing(void **state) {
     (void)state;
     static struct bench bench;
@@ -252,7 +253,7 @@ static void verify_choice(void **state) {
     run(&bench, &options);
     memcpy(drawn, bench.token, sizeof drawn);
     assert_memory_not_equal(greedy, drawn, sizeof drawn);
-    run(&bench, &options); /* draws are addressed, so they are the same again */
+    run(&bench, &options); /* draws are addressed, so they repeat */
     assert_memory_equal(drawn, bench.token, sizeof drawn);
     options.repeat = 1;
     run(&bench, &options);
@@ -260,7 +261,7 @@ static void verify_choice(void **state) {
     arena_close(&bench.arena);
 }
 
-/* Shares of three logits at temperature 2, cut at 0.9: drawn 3000 times. */
+/* The shares of three logits at temperature 2, cut at 0.9, in 3000 draws. */
 static void validate_shares(void **state) {
     (void)state;
     static struct bench bench;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * The trainings of tests/golden/hf in bf16. Two programs that round at other places cannot agree to
- * the bit, so both are held against the same model in f64: their errors are of one size, which says
- * that ours rounds about where theirs does, and that neither does anything else. What is compared
- * and why stands in docs/measurements/hf-parity.md. TWINSTEP_SHOW=1 prints the figures. */
+ * The trainings of tests/golden/hf in bf16. Two programs that round at different places cannot
+ * agree to the bit, so both are compared with the same model in f64. Their errors must be of one
+ * size, which shows that ours rounds about where theirs does, and that neither does anything else.
+ * What is compared, and why, is in docs/measurements/hf-parity.md. TWINSTEP_SHOW=1 prints the
+ * figures. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -40,7 +41,7 @@ static struct errors errors_of(const double *ours, const double *theirs, const d
                            helper_hf_distance(ours, theirs, count) / root};
 }
 
-/* One update on the first four rows; log-probs and gradients stay where they are. */
+/* Makes one update on the first four rows; log-probs and gradients stay in their places. */
 static void step_batch(const char *model, const struct case_bf16 *one, unsigned arm,
                        struct run *run, struct hf_arm *opened) {
     const char *const lines[HELPER_HF_LINES] = {
@@ -85,7 +86,7 @@ static void pack_golden(const struct run *run, const struct hf_golden *golden, c
     }
 }
 
-/* The errors are of one size: neither is more than twice the other. */
+/* The errors are of one size: neither may be more than twice the other. */
 static void hold(const char *model, const char *label, const char *what, struct errors errors) {
     helper_hf_show("%-6s %-15s %-9s off f64: ours %.2e, theirs %.2e (ratio %.2f); of each other "
                    "%.2e\n",
@@ -143,8 +144,8 @@ static void check_training(const char *model, const struct case_bf16 *one) {
     const struct errors ends = errors_of(weights[0], weights[1], weights[2], count);
     hold(model, one->label, "losses", losses);
     hold(model, one->label, "weights", ends);
-    /* Without masters most of the error is what both lose in the same way: updates too small for
-     * bf16. */
+    /* Without masters most of the error is what both lose in the same way, updates too small for
+     * bf16, so they must be nearer to each other than to f64. */
     if (one->without_masters &&
         !(2 * losses.between <= losses.theirs && 2 * ends.between <= ends.theirs))
         fail_msg("%s %s: ours and theirs do not lose the same updates", model, one->label);

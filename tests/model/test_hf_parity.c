@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit
  * Tiny checkpoints of four families, trained here as transformers' Trainer and TRL's DPOTrainer
- * trained them (tests/golden/hf). f32 against f32; the limits are those of the project's issue and
- * follow from rounding (docs/measurements/hf-parity.md), none was fitted. TWINSTEP_SHOW=1 prints
- * the worst figure of every line. */
+ * trained them (tests/golden/hf), f32 against f32. The limits follow from rounding
+ * (docs/measurements/hf-parity.md); none was fitted to the results. TWINSTEP_SHOW=1 prints the
+ * worst figure of every line. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -24,12 +24,12 @@
 #define LOSS_LIMIT 1e-5
 #define SGD_LIMIT 1e-5 /* of the distance travelled */
 #define TWINS 16
-#define TWIN_LIMIT 4.0 /* median distances of a perturbed run */
+#define TWIN_LIMIT 4.0 /* median distances of perturbed runs */
 #define WEIGHTS_MAX 16384
 
 static const char *const models[] = {"llama", "llama-tied", "olmo2", "qwen2", "qwen3"};
 
-/* One update on the first four rows; the gradient stays where it is and no weight moves. */
+/* One update on the first four rows; the gradient stays in its place and no weight changes. */
 static const char *const batch_lines[HELPER_HF_LINES] = {
     "batch.size=4",
     "batch.micro=4",
@@ -93,7 +93,7 @@ static double compare_logps(const struct run *run, const struct hf_golden *golde
     return worst;
 }
 
-/* How far both are from the same batch in f64: what rounding explains. */
+/* Shows how far both are from the same batch in f64, which is what rounding explains. */
 static void show_batch(const char *model, const char *part, const struct hf_golden *golden,
                        struct run *run) {
     const char *lines[HELPER_HF_LINES];
@@ -171,7 +171,7 @@ static double ulps(double a, double b) {
     return fabs(a - b) / unit;
 }
 
-/* All parameters, one behind the other. */
+/* Copies all parameters into one vector, one after the other. */
 static size_t pack(struct run *run, double *out) {
     size_t at = 0;
     for (uint32_t i = 0; i < run->owner_count; i++) {
@@ -202,7 +202,7 @@ static const struct metric {
     {"rewards/margins", REAL_REWARD_MARGIN}, {"rewards/accuracies", REAL_REWARD_ACCURACY},
     {"logps/chosen", REAL_LOGP_CHOSEN},      {"logps/rejected", REAL_LOGP_REJECTED}};
 
-/* TRL takes the mean of its micro-batches' means, also in a window of 2 pairs and 1. */
+/* TRL takes the mean of its micro-batches' means, even in a window of 2 pairs and 1. */
 static void compare_metrics(const struct hf_golden *golden, const char *label, uint64_t step,
                             const struct record *record, struct figures *out) {
     if (helper_hf_find(golden, "runs", label, "logps/chosen") == NULL) return;
@@ -241,7 +241,7 @@ static void train(const struct hf_arm *arm, const struct hf_golden *golden, cons
     run_close(&run);
 }
 
-/* Rows of pairs.jsonl with TRL's precomputed log-probs at their ends. */
+/* Writes the rows of pairs.jsonl with TRL's precomputed log-probs at their ends. */
 static void write_given(const struct hf_golden *golden, char out_path[HELPER_PATH_SIZE]) {
     const json_t *references = helper_hf_find(golden, "runs", "dpo-cached", "references");
     char text[8192], line[512];
@@ -261,7 +261,7 @@ static void write_given(const struct hf_golden *golden, char out_path[HELPER_PAT
     helper_file_write(text, used, out_path);
 }
 
-/* The error of each sequence's sum, per token. */
+/* Returns the error of each sequence's sum, per token. */
 static double compare_references(const struct hf_golden *golden, const struct hf_arm *arm,
                                  struct run *run) {
     const json_t *references = helper_hf_find(golden, "runs", "dpo-cached", "references");
@@ -277,7 +277,7 @@ static double compare_references(const struct hf_golden *golden, const struct hf
     return worst;
 }
 
-/* Checks the reference pass before training, and a training on their log-probs. */
+/* Checks the reference pass before training, and a training on TRL's log-probs. */
 static void check_references(const char *model) {
     static double weights[WEIGHTS_MAX];
     char path[HELPER_PATH_SIZE], pairs[HELPER_PATH_SIZE + 16];
@@ -318,8 +318,8 @@ static int by_size(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* The median distance, after all updates, of 16 runs in each of which one weight was moved by one
- * unit in the last place; the weights are spread over all tensors. */
+/* Returns the median distance, after all updates, of 16 perturbed runs; in each of them one weight
+ * was changed by one unit in the last place. These weights are spread over all tensors. */
 static double twin_distance(const struct hf_arm *arm, const double *weights) {
     static double twin[WEIGHTS_MAX];
     double distance[TWINS];
@@ -345,7 +345,7 @@ static double twin_distance(const struct hf_arm *arm, const double *weights) {
     return (distance[TWINS / 2 - 1] + distance[TWINS / 2]) / 2;
 }
 
-/* How far both end from the same training in f64. */
+/* Shows how far both end from the same training in f64. */
 static void show_training(const char *model, const struct training *training,
                           const struct hf_golden *golden, const double *weights,
                           const struct figures *got) {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: nightly
- * A checkpoint of the OLMo-2 1B layout cut to two layers (hidden 2048, 16 heads, MLP 8192,
- * vocabulary 100352; 545 million parameters in bf16), random: loaded and stepped within twice the
- * memory of its training state, with parameters in f32 and in bf16. Peak resident memory is the
- * kernel's own figure of a process that does nothing else; mapped pages of the file count.
- * Skipped where the machine has less memory or disk. docs/measurements/checkpoints.md */
+ * A random checkpoint of the OLMo-2 1B layout cut to two layers (hidden 2048, 16 heads, MLP 8192,
+ * vocabulary 100352; 545 million parameters in bf16) must be loaded and stepped within twice the
+ * memory of its training state, with parameters in f32 and in bf16. The peak of resident memory is
+ * the kernel's own figure for a process that does nothing else; mapped pages of the file count. The
+ * test is skipped where the machine has less memory or disk. The figures are in
+ * docs/measurements/checkpoints.md. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -46,7 +47,7 @@ static int has_room(void) {
            (uint64_t)disk.f_bavail * disk.f_frsize >= DISK_NEEDED;
 }
 
-/* What a child process reports of itself. */
+/* The figures that a child process reports of itself. */
 struct told {
     uint64_t state, peak, parameters;
     double opened, stepped; /* seconds */
@@ -59,7 +60,7 @@ static double now(void) {
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* The weights of a run at step 0; SGD keeps its state small. */
+/* Writes the weights of a run at step 0; SGD keeps its state small. */
 static int make(struct told *told) {
     const struct run_options options = {.steps = 1};
     struct config config;
@@ -97,7 +98,7 @@ static int load_and_step(const char *words, struct told *told) {
     return 0;
 }
 
-/* Runs one of both in a process of its own, and returns that one's peak memory in bytes. */
+/* Runs one of the two in a process of its own, and returns that process's peak memory in bytes. */
 static uint64_t apart(const char *words, struct told *out) {
     int pipes[2], code = 0;
     assert_int_equal(pipe(pipes), 0);

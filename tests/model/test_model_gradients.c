@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: grad short
- * The gradient of the whole model and loss, in f64, against differences of the loss itself: along
- * random directions in each parameter tensor, along random directions in all of them, which lean
- * towards the gradient, and for single elements. It is taken after two optimizer steps (norm
- * weights are no longer 1, the policy is no longer the reference), over several micro-batches, with
- * padded rows full of NaN.
+ * The gradient of the whole model and loss, in f64, must agree with differences of the loss itself:
+ * along random directions in each parameter tensor, along random directions in all of them that
+ * lean towards the gradient, and for single elements. It is taken after two optimizer steps (so
+ * that norm weights are no longer 1, and the policy is no longer the reference), over several
+ * micro-batches, with padded rows full of NaN.
  *
- * Difference: D(h) = (8 (f(h) - f(-h)) - (f(2h) - f(-2h))) / 12h errs by h^4 / 30 times the fifth
- * derivative; Richardson's D(h) + (D(h) - D(2h)) / 15 takes that term away. Printed beside the
- * error: truncation, |D(h) - D(2h)| / 15, the largest term taken away, so a generous bound; and
- * rounding, 4 * 2^-53 |f| * 1.5 / h (f is a sum itself, hence the 4).
- * Every function of the model is smooth (no ReLU; the maximum of a softmax cancels), so no element
- * is left out. The error is relative to the norm of the gradient tensor. The bound is a hundred
- * times tighter than the promise of 1e-7.
- * `cpu`: the losses that are differenced are those of the CPU's kernels, the gradients those of the
- * module that TWINSTEP_BACKEND names; at the point of the check both must hold the same parameters
- * and the same loss, to the bit. (The shim takes a hundred times as long for a loss.) Then in modes
- * shaped, shuffled and atomic, too, four subjects each; atomic has no bits, so there the CPU takes
- * the module's parameters over. */
+ * The difference is D(h) = (8 (f(h) - f(-h)) - (f(2h) - f(-2h))) / 12h, which errs by h^4 / 30
+ * times the fifth derivative; Richardson's D(h) + (D(h) - D(2h)) / 15 removes that term. Two bounds
+ * are printed beside the error: truncation, |D(h) - D(2h)| / 15, which is the largest term removed
+ * and so a generous bound; and rounding, 4 * 2^-53 |f| * 1.5 / h (f is itself a sum, hence the 4).
+ * Every function of the model is smooth (there is no ReLU, and the maximum of a softmax cancels),
+ * so no element is left out. The error is relative to the norm of the gradient tensor. The bound is
+ * a hundred times tighter than the promise of 1e-7.
+ *
+ * With the argument `cpu`, the losses that are differenced are those of the CPU's kernels, and the
+ * gradients those of the module that TWINSTEP_BACKEND names; at the point of the check both must
+ * hold the same parameters and the same loss, to the bit. (The shim takes a hundred times as long
+ * for a loss.) Modes shaped, shuffled and atomic then follow, with four subjects each; atomic
+ * promises no bits, so there the CPU takes over the module's parameters. */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -84,7 +85,7 @@ static const struct subject {
      "dropout: {embedding: 0.1, attention: 0.2, residual: 0.4}"},
 };
 
-/* Sums cut so short that joins, drawn orders and races take part. */
+/* The chunks are so short that joins, drawn orders and races all take part. */
 #define KINDS "[forward, weight, dq, embedding, norm]"
 static const struct mode_case {
     int32_t mode;
@@ -98,7 +99,8 @@ static const struct mode_case {
 
 #define MODEL "layers: 2, hidden: 16, heads: 4, kv_heads: 2, mlp: 20, vocab: 19"
 
-/* Replaces the word by the model's sizes. */
+/* Writes the subject's configuration, with the model's sizes in place of the word that stands for
+ * them. */
 static void subject_config(const struct subject *subject, const struct mode_case *mode, int on_cpu,
                            struct config *out) {
     char words[512];
@@ -116,10 +118,10 @@ static void subject_config(const struct subject *subject, const struct mode_case
     if (!on_cpu) helper_backend(out);
 }
 
-/* What the check of one subject works with. */
+/* The material for the check of one subject. */
 struct bench {
     struct run run, cpu;
-    struct run *losses; /* the one whose losses are differenced: `run`, or with `cpu` that */
+    struct run *losses; /* whose losses are differenced: `run`, or `cpu` */
     double *values[64]; /* by owner: parameters, in the state of `losses` */
     double *gradient[64];
     size_t count[64];
@@ -145,7 +147,7 @@ static double loss_now(struct run *run) {
     return loss_close(&run->config, &run_head(run)->window, &run->plan);
 }
 
-/* Two updates, and the forward and backward of a third. */
+/* Makes two updates, and the forward and backward of a third. */
 static double step_twice(struct run *run) {
     helper_step(run);
     helper_step(run);
@@ -171,9 +173,9 @@ static void bench_open(struct bench *bench) {
     }
 }
 
-/* Brings both runs to the same point. They get there by themselves; where sums race, the CPU's
- * state is copied, and its loss then differs by rounding only (2.5e-16 of it was seen; the bound
- * 2^-48 is fourteen times that, 32 roundings of 2^-53). */
+/* Brings both runs to the same point. They get there by themselves, except where sums race: there
+ * the CPU's state is copied, and the losses then differ by rounding only (2.5e-16 of the loss was
+ * seen; the bound 2^-48 is fourteen times that, or 32 roundings of 2^-53). */
 static void check_point(struct bench *bench, int races) {
     struct run *const run = &bench->run;
     double loss = step_twice(&bench->cpu);
@@ -188,7 +190,7 @@ static void check_point(struct bench *bench, int races) {
         fail_msg("loss %a, the CPU's %a", bench->loss, loss);
 }
 
-/* Tensors first .. last - 1 lie one behind the other in `direction` and `kept`. */
+/* Tensors first .. last - 1 lie one after the other in `direction` and `kept`. */
 struct range {
     uint32_t first, last;
 };
@@ -255,7 +257,7 @@ static double norm_of(const struct bench *bench, struct range range) {
     return sqrt(square);
 }
 
-/* A random unit vector over the range. */
+/* Draws a random unit vector over the range. */
 static void draw_direction(struct bench *bench, struct range range, uint64_t stream) {
     size_t total = elements_of(bench, range);
     double square = 0.0;
@@ -267,8 +269,9 @@ static void draw_direction(struct bench *bench, struct range range, uint64_t str
         bench->direction[i] /= sqrt(square);
 }
 
-/* Adds the gradient, scaled to length 1/4: a part of it that is a little too long would hardly show
- * along a random direction among thousands. (At length 1 the loss bends too much for STEP.) */
+/* Adds the gradient, scaled to length 1/4, to the direction: an error along the gradient itself
+ * would hardly show along a random direction among thousands. (At length 1 the loss bends too much
+ * for STEP.) */
 static void lean_direction(struct bench *bench, struct range range, double norm) {
     size_t at = 0;
     for (uint32_t i = range.first; i < range.last; i++)
@@ -283,7 +286,7 @@ static size_t largest_element(const struct bench *bench, uint32_t tensor) {
     return best;
 }
 
-/* The element with the largest gradient, and random ones. */
+/* Checks the element with the largest gradient, and random ones. */
 static void check_elements(struct bench *bench, uint32_t tensor, double norm, const char *name) {
     struct range range = {tensor, tensor + 1};
     for (uint32_t e = 0; e < ELEMENTS; e++) {

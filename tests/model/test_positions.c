@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Hypothesis 10 of the open-instruct investigation, token by token, on the catalogue's scenario:
- * attention that cuts long sums leaves short sequences and the first positions of long ones alone,
- * and moves log-probabilities behind them. */
+ * Hypothesis 10 of the open-instruct investigation, token by token, on the catalogue's scenario: an
+ * attention that cuts long sums must leave short sequences and the first positions of long ones
+ * unchanged, and must change log-probabilities behind them. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

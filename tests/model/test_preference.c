@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Preference losses: against TRL and open-instruct and against 1200 digits (tests/golden/losses),
- * derivatives against differences, first losses by known value, and a step of plain descent, which
- * must lower the loss by what the gradient's norm says. */
+ * Preference losses: their values against TRL and open-instruct and against a computation with 1200
+ * digits (tests/golden/losses), their derivatives against differences, their first losses against
+ * known values, and a step of plain gradient descent, which must lower the loss by what the
+ * gradient's norm says. */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -88,7 +89,8 @@ struct tally {
     int rows, unlike; /* values that the real code does not give as a number */
 };
 
-/* Where the exact loss overflows or forward-kl's e^-u does, inf - inf or inf * 0 may come out. */
+/* Where the exact loss overflows, or the e^-u of forward-kl does, inf - inf or inf * 0 may come
+ * out. */
 static void check_value(double ours, const struct golden *row, int which, struct tally *tally) {
     const double exact = row->exact[which], real = row->real[which];
     const double bound = 1e-13 * row->scale[which] + 1e-300;
@@ -195,7 +197,8 @@ static void corroborate_differences(void **state) {
 
 #define LN2 0x1.62e42fefa39efp-1
 
-/* Of policy and reference of equal bits, beta 0.1, label smoothing 0.1; simpo has no reference. */
+/* The losses for a policy and reference of equal bits, beta 0.1, label smoothing 0.1; simpo has no
+ * reference. */
 static const double first_losses[DPO_LOSSES] = {
     [DPO_SIGMOID] = LN2,
     [DPO_CDPO] = LN2,
@@ -233,7 +236,7 @@ static void validate_first_loss(void **state) {
     }
 }
 
-/* Only simpo and dpo-norm log log-probs per token. */
+/* Only simpo and dpo-norm log their log-probs per token. */
 static void verify_logged(void **state) {
     (void)state;
     double logp[DPO_LOSSES];
@@ -250,7 +253,8 @@ static void verify_logged(void **state) {
     assert_true(logp[DPO_NORM] == logp[DPO_SIMPO] && logp[DPO_NORM] > logp[0]);
 }
 
-/* Third to fourth update on one batch in f64: the loss falls by lr |g|^2, to first order. */
+/* From the third to the fourth update on one batch in f64, the loss must fall by lr |g|^2, to first
+ * order. */
 static void verify_descent(void **state) {
     (void)state;
     for (int32_t loss = 0; loss < DPO_LOSSES; loss++)
@@ -280,7 +284,7 @@ static void verify_descent(void **state) {
         }
 }
 
-/* simpo has no forward of a reference, no room for one in the state, and none of its keys. */
+/* simpo must have no forward of a reference, no room for one in the state, and none of its keys. */
 static void verify_simpo_is_free(void **state) {
     (void)state;
     static const char *const references[] = {"cached", "live"};
@@ -295,7 +299,7 @@ static void verify_simpo_is_free(void **state) {
     }
 }
 
-/* Law 3 holds for all losses. */
+/* Law 3 must hold for all losses. */
 static void verify_invariance(void **state) {
     (void)state;
     static const char *const splits[] = {"micro: 8", "micro: 4, layout: concatenated",

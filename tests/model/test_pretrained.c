@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * model.from: weights that were drawn, written as a checkpoint and read again train as the drawn
- * ones do, bit for bit; what save_model wrote reads back as it was; a master gets what a parameter
- * cannot hold; keys that contradict config.json, files that are not what they seem, and mixtures
- * that fit no weights are refused. */
+ * model.from: weights that were drawn, written as a checkpoint and read again must train as the
+ * drawn ones do, bit for bit; what save_model wrote must read back as it was; a master must get
+ * what a parameter cannot hold. Keys that contradict config.json, files that are not what they
+ * seem, and hybrids that fit no weights must be refused. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -47,7 +47,7 @@ static void write_config(const char *path, const char *family, const char *class
     write_text(path, text);
 }
 
-/* The parameters of a run that was just opened. */
+/* Writes the parameters of a run that was just opened. */
 static void write_weights(const char *path, const struct run *run) {
     struct safetensors_source sources[64];
     assert_true(run->owner_count <= COUNT_OF(sources));
@@ -122,7 +122,7 @@ static void corroborate_drawn_weights(void **state) {
     }
 }
 
-/* What is saved and read again has the same parameters and the same section model. */
+/* What is saved and read again must have the same parameters and the same section model. */
 static void verify_saving(void **state) {
     static const char *const models[] = {
         "family: llama, " SIZES ", norm_eps: 1e-5",
@@ -186,7 +186,7 @@ static void verify_saving_cut_off(void **state) {
     close_run(&trained);
 }
 
-/* numerics.param bf16 with a master: the parameter is rounded, the master is not. */
+/* With numerics.param bf16 and a master, the parameter must be rounded and the master must not. */
 static void validate_master(void **state) {
     struct trained drawn, read;
     uint32_t finer = 0;
@@ -210,7 +210,7 @@ static void validate_master(void **state) {
     close_run(&read);
 }
 
-/* What `common` and the test arm say, and the error; NULL: fine. */
+/* The words of `common` and of the test arm, and the error; NULL where there is none. */
 static const struct {
     const char *common, *arm, *needle;
 } written[] = {
@@ -273,7 +273,7 @@ static void validate_written(void **state) {
     close_run(&kept);
 }
 
-/* Weights that were changed between the scenario and the run are refused. */
+/* Weights that were changed between the reading of the scenario and the run must be refused. */
 static void validate_changed_weights(void **state) {
     const struct run_options options = {.tensors = 1, .steps = 3};
     struct trained kept;
@@ -290,7 +290,7 @@ static void validate_changed_weights(void **state) {
     close_run(&kept);
 }
 
-/* The weights of one arm and the sizes of the other make no hybrid. */
+/* The weights of one arm with the sizes of the other make no hybrid. */
 static void validate_fits(void **state) {
     struct trained runs[2];
     struct config a, b, mixture;
@@ -309,8 +309,8 @@ static void validate_fits(void **state) {
         close_run(&runs[i]);
 }
 
-/* Two causes that only go together act as one factor, and no others do. The ledger of a model that
- * was read has no draw of weights. */
+/* Two causes that only go together must act as one factor, and no others may. The ledger of a model
+ * that was read from a file must have no draw of weights. */
 static void validate_plan(void **state) {
     struct arena arena = ARENA_EMPTY;
     const struct schema *schema;

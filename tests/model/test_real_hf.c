@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: real
- * The goldens of transformers and TRL are what these libraries give now; skipped where python3 has
- * not the versions of tests/golden/hf/requirements.txt. TWINSTEP_PYTHON names another interpreter.
- */
+ * The goldens of transformers and TRL must be what these libraries compute now. The test is skipped
+ * where python3 does not have the versions of tests/golden/hf/requirements.txt. TWINSTEP_PYTHON
+ * names another interpreter. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: real
- * Models that were trained here and saved, loaded by transformers: every tensor finds its place,
- * and the log-prob of every label is ours to 1e-5. Then transformers saves the model, and it reads
- * here as the same weights. Skipped where python3 has no transformers; TWINSTEP_PYTHON names
- * another interpreter. */
+ * Models that were trained and saved here, loaded by transformers: every tensor must find its
+ * place, and the log-prob of every label must be ours to 1e-5. Then transformers saves the model,
+ * and it must read here as the same weights. The test is skipped where python3 has no transformers;
+ * TWINSTEP_PYTHON names another interpreter. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -71,8 +71,8 @@ struct saved {
     struct run run;
 };
 
-/* Trains two updates (biases are no longer 0), saves; then one more, whose forward is the saved
- * model's. */
+/* Trains two updates (so that biases are no longer 0) and saves; then trains one more, whose
+ * forward is that of the saved model. */
 static void make(size_t number, struct saved *out) {
     helper_ids_write(TASK_SFT, 31, 5 + number, 6, 20, out->data);
     open_run(subjects[number].model, out->data, &out->config, &out->arena, &out->dataset,

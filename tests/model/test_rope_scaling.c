@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short golden
- * Rotary frequencies against transformers' own functions (tests/golden/rope, made by
- * make_inv_freq.py), in ulp of f32; the attention factor; and what a table holds. Each stretching
- * must move some frequency by far more than the distance, or the comparison proves nothing. */
+ * Rotary frequencies must be those of transformers' own functions (tests/golden/rope, made by
+ * make_inv_freq.py) within a few ulps of f32, as must the attention factor; and a table must hold
+ * what follows from them. Each kind of scaling must change some frequency by far more than that
+ * distance, or the comparison would prove nothing. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -19,8 +20,8 @@
 #include "tests/trainer/helper_train.h"
 
 #define GOLDEN TWINSTEP_SOURCE_DIR "/tests/golden/rope/inv_freq.txt"
-/* transformers rounds every step to f32, twinstep only the result: smoothing amplifies what the f32
- * power lost. */
+/* transformers rounds every step to f32, twinstep only the result, so a few ulps are allowed:
+ * smoothing amplifies what the f32 power lost. */
 #define ULP 3
 
 static void check_factor(const struct config *config, const char *line) {
@@ -29,7 +30,8 @@ static void check_factor(const struct config *config, const char *line) {
     if (real_ulp_distance_f64(wanted, got) > 1) fail_msg("factor %.17g, got %.17g", wanted, got);
 }
 
-/* Largest distance in ulp; `moved`: largest relative change that the stretching makes. */
+/* Writes the largest distance in ulps, and to `moved` the largest relative change that the scaling
+ * makes. */
 static void check_pair(const struct config *config, uint32_t pair, const char *line,
                        uint64_t *worst, double *moved) {
     const float wanted = strtof(line, NULL), got = (float)rope_frequency(config, pair);
@@ -79,7 +81,7 @@ static void corroborate_frequencies(void **state) {
     assert_int_equal(blocks, 10);
 }
 
-/* The factor multiplies cosine and sine, so position 0 is the factor itself. */
+/* The factor multiplies cosine and sine, so at position 0 the cosine is the factor itself. */
 static void validate_table(void **state) {
     static float cosine[2][8 * 4], sine[2][8 * 4];
     struct config plain, yarn;

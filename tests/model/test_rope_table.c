@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Hypothesis 15 of the open-instruct investigation in numbers: rotary frequencies cast to bf16 move
- * no angle at position 0, move later ones in proportion to the position, and nothing in f32. */
+ * Hypothesis 15 of the open-instruct investigation, in numbers: rotary frequencies cast to bf16
+ * must change no angle at position 0, must change later ones in proportion to the position, and
+ * must change nothing in f32. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -18,7 +19,8 @@
 
 #define POSITIONS 96
 
-/* Rotated queries of layer 0 in the first update, by position: the largest change against f32. */
+/* Computes, by position, the largest change of the rotated queries of layer 0 in the first update,
+ * against f32. */
 static void query_changes(const char *rope, double out[POSITIONS]) {
     static const char text[] = "twinstep: 1\nname: t\nsteps: 1\n"
                                "common:\n  model: {family: llama}\n  batch: {size: 8}\n";
@@ -75,9 +77,9 @@ static void verify_error_grows_with_position(void **state) {
     print_message("largest change of a query: positions 1-8 %.2e, 16-23 %.2e, 48-55 %.2e\n", early,
                   middle, late);
     assert_true(early > 0.0);
-    /* mean positions are 4.5, 19.5 and 51.5; the angle's error is proportional to them, and the
-     * sine of an error of at most 51.5 * 2^-9 is it within 0.2 %. The other factor is which queries
-     * stand there: allow 3 of the 4.3 and 2 of the 2.6 expected. */
+    /* The mean positions are 4.5, 19.5 and 51.5, and the angle's error is proportional to them; the
+     * sine of an error of at most 51.5 * 2^-9 equals it within 0.2 %. The queries at these
+     * positions differ, too, so of the expected ratios 4.3 and 2.6 only 3 and 2 are required. */
     assert_true(middle > 3.0 * early);
     assert_true(late > 2.0 * middle);
 }

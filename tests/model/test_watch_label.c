@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * The names of what a watch shows: every label has a text of its own, the words that reports and
- * JSON print stay what they are, and names without a label are compared by their text. */
+ * The names of what a watch shows: every label must have a text of its own, the words that reports
+ * and JSON print must stay what they are, and names without a label must be compared by their
+ * text. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

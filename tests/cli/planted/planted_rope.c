@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A program that is twinstep but for one element of a rotary table: the product's own objects, with
- * the linker's --wrap around the two functions below. Nothing of it is in the product.
+ * A program that is twinstep except for one element of a rotary table: the product's own objects,
+ * with the linker's --wrap around the two functions below. Nothing of it is in the product.
  *
- * batch.pad of a configuration, which no table depends on, says where the fault is:
- *   3  every table, at position 5    4  generation's decoding alone, at position 5
- *   5  generation's forward over the prompts alone, at position 1
+ * batch.pad of a configuration, on which no table depends, says where the fault is:
+ *     3  every table, at position 5    4  generation's decoding alone, at position 5
+ *     5  generation's forward over the prompts alone, at position 1
  * Invariant: without such a pad the program is twinstep. */
 #include "model/generate.h"
 #include "model/rope_table.h"
