@@ -212,9 +212,7 @@ static uint64_t check_killed(const struct trace_image *whole, int with_h5py) {
     require_open("kill.h5.part", &arena, &image);
     uint64_t updates = require_prefix(image, whole);
     assert_true(updates >= 1);
-    if (image->complete)
-        assert_int_equal(updates, updates_of(whole)); /* only the rename was
-                                                       * left */
+    if (image->complete) assert_int_equal(updates, updates_of(whole)); /* only the name was left */
     if (with_h5py) read_with_h5py("kill.h5.part", image);
     struct said part = helper_say((const char *const[]){"attribute", "kill.h5.part", NULL}, NULL);
     assert_true(part.code == 3 || part.code == 1); /* 1: only the verdict was not written yet */

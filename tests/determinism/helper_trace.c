@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See helper_trace.h. */
+ * Makes the small experiment that helper_trace.h describes, and compares trace files with it. */
 #include "tests/determinism/helper_trace.h"
 
 #include <dirent.h>

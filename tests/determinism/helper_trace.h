@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A small experiment for the trace tests: a plan, and records that are a function of (run, update),
- * so that any process can tell what a file must hold. Reals are random bit patterns: infinities,
- * subnormals and NaNs with payload among them. */
+ * so that any process can tell what a file must hold. Reals are random bit patterns, with
+ * infinities, subnormals and NaNs with payload among them. */
 #ifndef TWINSTEP_TESTS_DETERMINISM_HELPER_TRACE_H
 #define TWINSTEP_TESTS_DETERMINISM_HELPER_TRACE_H
 
@@ -24,28 +24,29 @@ struct sample {
 void sample_open(struct sample *sample, uint32_t tensors);
 void sample_close(struct sample *sample);
 
-/* The record of that update, in sample->record; valid until the next call. */
+/* Returns the record of that update, in sample->record; it is valid until the next call. */
 const struct record *sample_record(struct sample *sample, uint32_t run, uint64_t step);
 void sample_pair(uint64_t step, struct pair_record *out);
 const double *sample_array(struct sample *sample, uint32_t index);
 
 /* Writes updates first ... last of both arms and the pair; the rerun gets the odd ones. */
 enum status sample_put(struct sample *sample, struct trace *trace, uint64_t first, uint64_t last);
-/* Arrays and texts. */
+/* Writes the arrays and texts. */
 enum status sample_put_late(struct sample *sample, struct trace *trace);
-/* A whole file of `updates`. */
+/* Writes a whole file of `updates`. */
 enum status sample_write(struct sample *sample, const char *path, uint64_t updates);
 
-/* Number of differences between an image and what `updates` updates of the sample are; prints the
+/* Returns how many values of an image differ from `updates` updates of the sample; prints the
  * first. `late`: arrays and texts were written. */
 int sample_differences(struct sample *sample, const struct trace_image *image, uint64_t updates,
                        int late);
 
-/* Cuts an image to the updates that all of its series have: the one in flight may be in some.
+/* Cuts an image to the updates that all of its series have, since the one in flight may be in some.
  * Returns their number. */
 uint64_t sample_cut(struct trace_image *image);
 
-/* Bytes of a file; the length in *out_length. Fails the process when it cannot be read. */
+/* Returns the bytes of a file, and its length in *out_length. Fails the process where the file
+ * cannot be read. */
 const char *sample_bytes(struct arena *arena, const char *path, size_t *out_length);
 void sample_store(const char *path, const char *bytes, size_t length);
 

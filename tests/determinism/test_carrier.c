@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Packing of carriers: known patterns of every dtype, NaNs, misfits found at their index, vectors
- * against one element at a time, and all 65536 halves and 2 * 256 codes of fp8 there and back. */
+ * The packing of carriers: known patterns of every dtype, NaNs, misfits reported with their index,
+ * vectors against one element at a time, and all 65536 halves and 2 * 256 codes of fp8 there and
+ * back. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -95,7 +96,8 @@ static void validate_misfits(void **state) {
     }
 }
 
-/* Every bit that a dtype leaves spare, alone, in the vectors and in the tail. */
+/* Every bit that a dtype leaves unused must be found when it alone is set, in the vectors and in
+ * the tail. */
 static void validate_every_spare_bit(void **state) {
     (void)state;
     static const struct {
@@ -116,7 +118,7 @@ static void validate_every_spare_bit(void **state) {
     }
 }
 
-/* The index is right wherever the misfit stands, in the vectors or in the tail. */
+/* The index must be right wherever the misfit is, in the vectors or in the tail. */
 static void validate_misfit_index(void **state) {
     (void)state;
     static const enum dtype dtypes[] = {DTYPE_BF16, DTYPE_F16, DTYPE_TF32, DTYPE_E4M3, DTYPE_E5M2};
@@ -135,7 +137,7 @@ static int has_vectors(enum dtype dtype) {
     return dtype != DTYPE_F16 && dtype_width(dtype) > 1;
 }
 
-/* Random carriers with all kinds of exponents, one in eight NaN, one in eight infinite. */
+/* Draws carriers with all kinds of exponents, one in eight NaN, one in eight infinite. */
 static void make_carriers(enum dtype dtype, uint32_t *bits, uint32_t count) {
     const uint32_t spare = dtype == DTYPE_BF16 ? 0xFFFFu : dtype == DTYPE_TF32 ? 0x1FFFu : 0u;
     for (uint32_t i = 0; i < count; i++) {
@@ -177,7 +179,7 @@ static void corroborate_vectors_and_elements(void **state) {
     }
 }
 
-/* Value of a half by its definition, as a float: exact. */
+/* Returns the value of a half by its definition; as a float it is exact. */
 static float half_value(uint32_t half) {
     const uint32_t exponent = half >> 10 & 31u;
     const float fraction = (float)(half & 1023u);
@@ -198,7 +200,8 @@ static void verify_all_halves(void **state) {
     }
 }
 
-/* Value of a code of fp8 with `fraction` bits after the point, 1 being 2^-bias's significand. */
+/* Returns the value of a code of fp8 with `fraction` bits after the point and this exponent bias,
+ * by its definition. */
 static float eighth_value(uint32_t code, uint32_t fraction, int bias) {
     const int exponent = (int)((code & 0x7Fu) >> fraction);
     const uint32_t rest = code & ((1u << fraction) - 1u);
@@ -209,7 +212,7 @@ static float eighth_value(uint32_t code, uint32_t fraction, int bias) {
     return code & 0x80u ? -value : value;
 }
 
-/* And the rounding leaves every one of them where it is. */
+/* Rounding must also leave every one of these values as it is. */
 static void verify_all_eighths(void **state) {
     (void)state;
     static const struct {

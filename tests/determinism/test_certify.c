@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Chains made by hand: sound ones, every column of a root changed, roots of two runs that part and
- * come together again. */
+ * Chains of roots made by hand: sound ones, one with each column of a root changed, and roots of
+ * two runs that part and come together again. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -56,7 +56,7 @@ static void put_list(const char *name, const uint8_t *digests, uint32_t count, s
     put(out, &digest);
 }
 
-/* Everything of one update but its root; `seed` tells runs apart. */
+/* Fills everything of one update except its root; `seed` makes runs differ. */
 static void fill(struct fake *fake, uint64_t i, uint64_t seed) {
     struct record *record = &fake->records[i];
     struct digest digest;
@@ -99,7 +99,7 @@ static void chain(struct fake *fake) {
     }
 }
 
-/* The update `apart` (0: none) is that of another run. */
+/* Makes a chain in which update `apart` (0: none) is that of another run. */
 static void fake_open(struct fake *fake, uint64_t apart) {
     memset(fake, 0, sizeof *fake);
     fake->run.plan = (struct trace_run_plan){.id = "baseline",
@@ -138,7 +138,7 @@ static void validate_sound(void **state) {
                         DIGEST_BYTES);
 }
 
-/* One byte anywhere, in the first, a middle or the last update. */
+/* One byte is changed anywhere in the first, a middle or the last update. */
 static void verify_changes_are_named(void **state) {
     (void)state;
     static const uint64_t places[] = {0, 4, UPDATES - 1};
@@ -177,7 +177,7 @@ static void verify_changes_are_named(void **state) {
     }
 }
 
-/* A row whose check does not fit, of which all that is held twice agrees. */
+/* The check of a row does not fit, while all that is held twice agrees. */
 static void validate_damaged_row(void **state) {
     (void)state;
     struct fake fake;
@@ -192,7 +192,7 @@ static void validate_damaged_row(void **state) {
     assert_string_equal(certificate.column, "loss");
 }
 
-/* Whoever goes on may count on a record for every update. */
+/* A caller may rely on a record for every update, so a gap must be refused. */
 static void validate_gap(void **state) {
     (void)state;
     struct fake fake;
@@ -219,7 +219,7 @@ static void validate_untestable(void **state) {
     assert_int_equal(certified(&fake).state, CERTIFY_UNTESTABLE);
 }
 
-/* Without phases, ledger and groups only the root itself can be told apart. */
+/* Without phases, ledger and groups only the root itself can differ. */
 static void validate_little_recorded(void **state) {
     (void)state;
     struct fake fake;
@@ -237,7 +237,7 @@ static void validate_little_recorded(void **state) {
     assert_non_null(strstr(certificate.column, " or "));
 }
 
-/* Groups that no run has are no reason to read beyond the record. */
+/* The file's groups may name more than the record has; nothing may be read beyond it. */
 static void validate_foreign_groups(void **state) {
     (void)state;
     static const char *const wrong[] = {"012", "0x0", "/0"};
@@ -249,7 +249,7 @@ static void validate_foreign_groups(void **state) {
     }
 }
 
-/* A fork: its first root goes on from its arm's, or is not checked. */
+/* The first root of a fork continues from its arm's, or is not checked. */
 static void validate_fork(void **state) {
     (void)state;
     struct fake arm, fork;
@@ -278,7 +278,7 @@ static enum status equal_at(void *context, uint64_t update, int *out_equal) {
     return STATUS_OK;
 }
 
-/* Weights that are equal again after update k do not hide what happened in it. */
+/* Weights that are equal again after update k must not hide what happened in it. */
 static void verify_reconvergence_is_seen(void **state) {
     (void)state;
     for (uint64_t apart = 1; apart <= UPDATES; apart++) {

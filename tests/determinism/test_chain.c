@@ -1,6 +1,7 @@
-/* labels: unit short
- * SPDX-License-Identifier: Apache-2.0
- * The bisection of two chains: first difference, number of comparisons, every place it can be. */
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * The bisection of two chains of roots must find the first difference at every place where it can
+ * be, in the number of comparisons that bisection allows. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -28,7 +29,7 @@ static enum status compare(void *context, uint64_t update, int *out_equal) {
     return STATUS_OK;
 }
 
-/* The smallest c with 2^c >= count, found by counting. */
+/* Returns the smallest c with 2^c >= count, found by counting. */
 static uint32_t log2_up(uint64_t count) {
     uint32_t c = 0;
     while (c < 63 && (UINT64_C(1) << c) < count)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Bit equality with cuRAND's Philox. Its host generator runs without a GPU; in the counters of
- * docs/DETERMINISM.md, law 10, its block j is counter (0, 0, j, 0), which holds for j < 65536: it
- * walks 65536 subsequences in turn, so that block j is (low, high of j / 65536, j % 65536, 0). The
- * library is opened if it is there and never linked; without it the test is skipped (77). */
+ * Bit equality with cuRAND's Philox, whose host generator runs without a GPU. In the counters of
+ * docs/DETERMINISM.md, law 10, its block j is counter (0, 0, j, 0) for j < 65536; it walks 65536
+ * subsequences in turn, so that block j in general is (low, high of j / 65536, j % 65536, 0). The
+ * library is opened where it is installed and never linked; without it the test is skipped (77). */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Digests against an independent implementation in Python (hashlib and integers, written from
- * docs/decisions/digest.md), and what must and must not change them. */
+ * Digests must be those of an independent implementation in Python (hashlib and integers, written
+ * from docs/decisions/digest.md). Also what must and what must not change them. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -58,7 +58,8 @@ static void validate_several_leaves(void **state) {
     expect_hex(&out, "130c3248b08243d08ded8dd6153c61a68d0f18673e78352abcb09f21f87f439f");
 }
 
-/* Half a word at the end, behind a full piece whose bytes must not show through the padding. */
+/* A tensor that ends in half a word, behind a full piece whose bytes must not show through the
+ * padding. */
 static void validate_odd_halves(void **state) {
     (void)state;
     static float odd[2049];
@@ -151,7 +152,8 @@ static void validate_misfit_is_named(void **state) {
     assert_string_equal(status_text(), "digest of q: rank 9, expected at most 8");
 }
 
-/* Same items, any portions; other order, other items, other count: other digest. */
+/* The same items must give the same digest in any portions, and another order, other items or
+ * another count another one. */
 static void verify_stream(void **state) {
     (void)state;
     struct digest items[6];

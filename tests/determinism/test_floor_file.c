@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Floor files: what was written is what is read; nothing else passes for one. */
+ * Floor files: what was written must be what is read, and nothing else may pass for one. */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 #include "determinism/floor_file.h"
 #include "determinism/trace.h"
 
-/* HDF5 loses what it had when a file is damaged. */
+/* HDF5 leaks what it held when a file is damaged; the leak sanitizer reads these suppressions. */
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void) {
     return "leak:libhdf5";
@@ -125,7 +125,8 @@ static void verify_round_trip(void **state) {
     arena_close(&arena);
 }
 
-/* Parts make it a file of version 2, whose digest is of them, too; without, as before. */
+/* Parts make it a file of version 2, whose digest covers them; without parts it must be as
+ * before. */
 static void verify_parts(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;
@@ -148,7 +149,8 @@ static void verify_parts(void **state) {
     arena_close(&arena);
 }
 
-/* Neither pairs nor rows nor a twin: nothing to judge by, and still a file. */
+/* A file with neither pairs nor rows nor a perturbed run gives nothing to judge by, and is still a
+ * file. */
 static void verify_empty(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;
@@ -204,7 +206,7 @@ static void verify_truncated(void **state) {
     free(bytes);
 }
 
-/* A flipped bit is noticed, or lies where nothing is read. */
+/* A flipped bit must be noticed, or lie where nothing is read. */
 static void verify_damaged(void **state) {
     (void)state;
     struct sample sample;
@@ -241,7 +243,7 @@ static void refuses(const char *needle) {
     arena_close(&arena);
 }
 
-/* Files made through the same layer, which say something else. */
+/* Files made through the same layer but with other contents. */
 static void validate_others(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;

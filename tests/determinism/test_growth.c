@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Growth laws: exact curves give their exponent, noisy ones are covered by their interval also when
- * neighbours depend on each other, and a curve that is neither is not called either. */
+ * Laws of growth: exact curves must give their exponent, noisy ones must be covered by their
+ * interval also where neighbours depend on each other, and a curve that follows neither law must be
+ * called neither. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -25,7 +26,7 @@ static double draw(uint32_t world, uint32_t element) {
 
 enum shape { POWER, RATE };
 
-/* log d = slope * (log j or j) + AR(1) noise. */
+/* Fits a curve log d = slope * (log j or j) + AR(1) noise. */
 static struct growth fit(enum shape shape, double slope, double noise, double memory, size_t count,
                          uint32_t world) {
     static double j[POINTS_MAX], d[POINTS_MAX];
@@ -54,7 +55,7 @@ static void validate_exact(void **state) {
     assert_int_equal(fit(POWER, 0.5, 0.0, 0.0, POINTS_MAX, 0).points, POINTS_MAX / 3);
 }
 
-/* Three points of a decade: no line can be told from the other. */
+/* With three points of a decade one line cannot be told from the other. */
 static void validate_undecided(void **state) {
     (void)state;
     static const double j[] = {100, 101, 102, 103, 104, 105};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * The leaf hash: vectors against the header's scalar step, every single-bit change and every swap
- * of words is seen, the length counts, and the bits are pinned. */
+ * The leaf hash: the vectorised code must equal the header's scalar step; every single-bit change
+ * and every swap of words must show; the length must count; and the bits are pinned. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -30,7 +30,7 @@ static void hash_words(const uint32_t *words, size_t length, uint8_t out[LEAFHAS
     leafhash_close(&hash, out);
 }
 
-/* As a GPU thread per lane would compute it. */
+/* Computes the hash lane by lane, as a GPU with a thread per lane would. */
 static void hash_by_lane(const uint32_t *words, size_t length, uint8_t out[LEAFHASH_BYTES]) {
     const size_t count = (length + 3) / 4;
     for (uint32_t lane = 0; lane < LEAFHASH_LANES; lane++) {
@@ -99,7 +99,7 @@ static void verify_pieces_join(void **state) {
     }
 }
 
-/* How many of the 64 accumulators differ. */
+/* Counts how many of the 64 accumulators differ. */
 static int differing(const uint8_t *a, const uint8_t *b) {
     int count = 0;
     for (size_t i = 0; i < LEAFHASH_BYTES; i += 4)
@@ -107,7 +107,8 @@ static int differing(const uint8_t *a, const uint8_t *b) {
     return count;
 }
 
-/* A changed word changes both accumulators of its lane, by the bijection, and no other. */
+/* Each step is a bijection, so a changed word must change both accumulators of its lane, and no
+ * other. */
 static void verify_each_bit_counts(void **state) {
     (void)state;
     static const size_t lengths[] = {4, 200, 4096};
@@ -125,8 +126,9 @@ static void verify_each_bit_counts(void **state) {
     }
 }
 
-/* Two changed words of one lane, the case where steps could cancel: flips of every pair of bits in
- * neighbouring steps, in a block of zeros and in a random one. At least one accumulator notices. */
+/* Two changed words of one lane are the case in which steps could cancel. Every pair of bits in
+ * neighbouring steps is flipped, in a block of zeros and in a random one; at least one accumulator
+ * must differ. */
 static void verify_pairs_of_bits_count(void **state) {
     (void)state;
     for (int random = 0; random < 2; random++) {
@@ -167,7 +169,7 @@ static void verify_swaps_count(void **state) {
     }
 }
 
-/* Zeros of any length: only the length tells them apart inside one word. */
+/* Zeros of any length: inside one word only the length distinguishes them. */
 static void verify_length_counts(void **state) {
     (void)state;
     static uint8_t hashes[300][LEAFHASH_BYTES];
@@ -179,8 +181,8 @@ static void verify_length_counts(void **state) {
     }
 }
 
-/* Lane 0 of a block of one zero word, from an implementation in Python integers written from the
- * definition in docs/decisions/digest.md. */
+/* Lane 0 of a block of one zero word, computed by an implementation in Python integers that was
+ * written from the definition in docs/decisions/digest.md. */
 static void validate_known_answer(void **state) {
     (void)state;
     const uint32_t word = 0;

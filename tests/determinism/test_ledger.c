@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Two ledgers: the first consumer and update that differ, consumers that only one run has, seeds,
- * runs that begin later, traces without a ledger. */
+ * The comparison of two ledgers: the first consumer and update that differ, consumers that only one
+ * run has, seeds, runs that begin later, and traces without a ledger. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -141,7 +141,7 @@ static void validate_seeds(void **state) {
     check_text(&a, &b, "every consumer drew equally many words; seed of init: 17 in A, 18 in B");
 }
 
-/* A stream that a restart has put back, or an event has moved. */
+/* A restart has put a stream back, or an event has moved it. */
 static void validate_places(void **state) {
     (void)state;
     struct fake a, b;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * The normal quantile against published points, against GSL's, and its moments over a stream. */
+ * The normal quantile must agree with published points and with GSL's, and have the right moments
+ * over a stream. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -11,7 +12,7 @@
 
 #include "determinism/normal.h"
 
-/* Wichura's own check values for PPND16, 16 digits; the median; 97.5 % from tables. */
+/* Wichura's own check values for PPND16, to 16 digits; the median; 97.5 % from tables. */
 static const struct {
     double p, x;
 } points[] = {
@@ -27,12 +28,13 @@ static void validate_published_points(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(points); i++) {
         const double x = normal_quantile(points[i].p);
-        /* 16 printed digits: 5e-16 from the table, as much from the algorithm, and 8 ulp of p. */
+        /* The tolerance covers 5e-16 for the table's 16 digits, as much for the algorithm, and 8
+         * ulps of p. */
         assert_true(real_abs_f64(x - points[i].x) <= 4e-15 * (1.0 + real_abs_f64(x)));
     }
 }
 
-/* The bits themselves: a change of compiler, flag or instruction set must not move them. */
+/* The bits themselves: no compiler, flag or instruction set may change them. */
 static const struct {
     uint32_t word;
     double x;
@@ -58,8 +60,9 @@ static void validate_outside(void **state) {
     assert_false(real_finite_f64(normal_quantile(real_nan_f64())));
 }
 
-/* GSL implements the same paper with the C library's log. Ours is within 6.2e-16 of the truth where
- * it was measured with 40 digits; twice that, and some, for the difference of two. */
+/* GSL implements the same paper with the C library's log. Ours was measured with 40 digits to lie
+ * within 6.2e-16 of the truth; the tolerance is twice that and a little more, since two
+ * computations are compared. */
 static void corroborate_gsl(void **state) {
     (void)state;
     for (uint32_t i = 0; i < 100000; i++) {
@@ -85,8 +88,8 @@ static void verify_symmetry_and_order(void **state) {
     }
 }
 
-/* 1e6 draws: the mean has standard deviation 1e-3, the variance 1.41e-3, the kurtosis sum 9.8e-3;
- * bounds at 5 of them. */
+/* In 1e6 draws the mean has a standard deviation of 1e-3, the variance one of 1.41e-3 and the
+ * kurtosis sum one of 9.8e-3; the bounds are 5 of these. */
 static void verify_moments(void **state) {
     (void)state;
     const struct stream_address address = {.stream = STREAM_INIT, .last_element = 1000000};

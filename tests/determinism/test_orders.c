@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Sampled orders against exact Shapley values of synthetic games of 6 to 8 factors: no bias, how
- * often the intervals hold the truth, games where no sampling error exists, forged input. */
+ * Sampled orders of entry against exact Shapley values of synthetic games of 6 to 8 factors: there
+ * must be no bias, the intervals must hold the truth as often as they say, games without a sampling
+ * error must have none, and forged input must be refused. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -34,7 +35,8 @@ static double draw(uint64_t game, uint64_t element) {
     return 2.0 * stream_uniform(stream_word(3, site, element)) - 1.0;
 }
 
-/* |sum of the members' vectors|, as hybrids have it: vectors of 6 numbers, some small. */
+/* Returns |sum of the members' vectors|, the form that hybrids' distances have: vectors of 6
+ * numbers, some of them small. */
 static double distance_of(uint32_t factors, uint32_t mask, uint64_t game) {
     double squares = 0.0;
     for (uint64_t axis = 0; axis < 6; axis++) {
@@ -71,7 +73,7 @@ static void draw_game(enum kind kind, uint32_t factors, uint64_t game, double *v
                                            : largest_of(factors, mask, game);
 }
 
-/* The definition: weights |S|! (k - |S| - 1)! / k!. */
+/* The definition of the Shapley value, with weights |S|! (k - |S| - 1)! / k!. */
 static double exact_value(uint32_t factors, const double *v, uint32_t factor) {
     double factorial[MOST + 1] = {1.0}, sum = 0.0;
     for (uint32_t i = 1; i <= MOST; i++)
@@ -86,7 +88,7 @@ static double exact_value(uint32_t factors, const double *v, uint32_t factor) {
     return sum / factorial[factors];
 }
 
-/* Orders drawn from `seed`, only the values of their mixtures handed over. */
+/* Estimates from orders drawn from `seed`, with only the values of their hybrids handed over. */
 static void estimate(uint64_t seed, uint32_t factors, uint32_t count, const double *v,
                      struct orders_shares *out) {
     struct arena arena = ARENA_EMPTY;
@@ -129,7 +131,7 @@ static void verify_orders_are_pairs_of_permutations(void **state) {
     arena_close(&arena);
 }
 
-/* Expected number of mixtures of the default against the mean that is drawn. */
+/* Compares the expected number of hybrids of the default with the mean that is drawn. */
 static void validate_default(void **state) {
     (void)state;
     static const uint32_t counts[] = {12, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8};
@@ -156,8 +158,8 @@ static void validate_default(void **state) {
     }
 }
 
-/* Mean over 600 draws of orders, of one game of each kind: within 4 standard errors of the truth.
- */
+/* The mean over 600 draws of orders, for one game of each kind, must lie within 4 standard errors
+ * of the truth. */
 static void verify_no_bias(void **state) {
     (void)state;
     for (int kind = 0; kind < GAME_KINDS; kind++) {
@@ -180,9 +182,9 @@ static void verify_no_bias(void **state) {
     }
 }
 
-/* 500 games of each kind. In a game of the largest number a factor adds something only where all
- * larger ones come later, so few orders may show nothing of it: the worst case of any sampling,
- * here so that its size is known. */
+/* Tries 500 games of each kind. In a game whose value is the largest member's number, a factor adds
+ * something only where all larger ones come later, so few orders may show nothing of it. That is
+ * the worst case of any sampling, and is here so that its size is known. */
 static void verify_coverage(void **state) {
     (void)state;
     static const double least[GAME_KINDS] = {0.95, 0.95, 0.8};
@@ -220,8 +222,9 @@ static void verify_coverage(void **state) {
         }
 }
 
-/* Integers, so that sums are exact: factors that only add up, and pairs that interact. A pair's
- * surplus falls to one of two in an order and to the other in its reverse. */
+/* Integer games, so that sums are exact: factors that only add up, and pairs that interact. The
+ * surplus of a pair falls to one of the two in an order, and to the other in its reverse, so that
+ * an order with its reverse makes no error. */
 static void validate_games_without_error(void **state) {
     (void)state;
     for (uint32_t pairs = 0; pairs < 2; pairs++) {
@@ -246,7 +249,7 @@ static void validate_games_without_error(void **state) {
     }
 }
 
-/* Equal factors are not put in an order: each may stand anywhere among its equals. */
+/* Equal factors must not be ranked: each may stand anywhere among its equals. */
 static void verify_ties_are_not_ordered(void **state) {
     (void)state;
     double v[SUBSETS];
@@ -265,7 +268,7 @@ static void verify_ties_are_not_ordered(void **state) {
     }
 }
 
-/* t quantiles of the table that Student's paper began: 12.706, 2.571, 2.042. */
+/* The quantiles of Student's t from any table: 12.706, 2.571, 2.042. */
 static void validate_mean_interval(void **state) {
     (void)state;
     static const struct {

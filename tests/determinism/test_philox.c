@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Known answers of Philox4x32-10 (Random123, tests/kat_vectors), and its bijection. */
+ * Philox4x32-10 must give the known answers of Random123 (tests/kat_vectors), and must be a
+ * bijection. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -32,7 +33,7 @@ static void validate_known_answers(void **state) {
     }
 }
 
-/* Each round inverts: the odd multipliers have inverses modulo 2^32. */
+/* Undoes one round: the odd multipliers have inverses modulo 2^32. */
 static struct philox_block undo_round(struct philox_block out, uint32_t key0, uint32_t key1) {
     struct philox_block in;
     uint32_t inverse0 = 0xD2511F53u;

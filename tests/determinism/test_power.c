@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Simulated power: where it is known exactly (no effect, infinite effect), and its pinned value at
- * the size that verdicts print. */
+ * The simulated power of the verdicts' tests: where it is known exactly (no effect, infinite
+ * effect), and its pinned value at the size that verdicts print. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -26,16 +26,17 @@ static struct power labels(size_t baseline, size_t test, double shift) {
     return out;
 }
 
-/* Without an effect p <= alpha as often as the least p says: 1/105 and 2/252. Four standard
- * deviations of 2000 trials: 4 sqrt(0.01 * 0.99 / 2000) = 0.009. */
+/* Without an effect p <= alpha happens as often as the least p says: 1/105 and 2/252. Four standard
+ * deviations of 2000 trials are 4 sqrt(0.01 * 0.99 / 2000) = 0.009. */
 static void validate_no_effect(void **state) {
     (void)state;
     assert_true(real_abs_f64(pair(13, 0.0).power - 1.0 / 105.0) < 0.009);
     assert_true(real_abs_f64(labels(5, 5, 0.0).power - 2.0 / 252.0) < 0.009);
 }
 
-/* An infinite effect. The pair test sees it once in 14: which of the 14 distances to the odd run is
- * the largest is chance (four standard deviations: 0.023). The label test always sees it. */
+/* With an infinite effect the pair test detects it once in 14, since chance decides which of the 14
+ * distances to the odd run is the largest (four standard deviations: 0.023). The label test always
+ * detects it. */
 static void validate_infinite_effect(void **state) {
     (void)state;
     assert_true(real_abs_f64(pair(13, 1e6).power - 1.0 / 14.0) < 0.023);
@@ -43,7 +44,7 @@ static void validate_infinite_effect(void **state) {
     assert_true(labels(18, 2, 1e6).power == 1.0);
 }
 
-/* Below the least p nothing is ever seen. */
+/* Below the least p nothing can ever be detected. */
 static void validate_too_few_runs(void **state) {
     (void)state;
     assert_true(pair(12, 1e6).power == 0.0);
@@ -79,8 +80,8 @@ static void validate_refusals(void **state) {
     assert_int_equal(power_labels(5, 5, 0.01, real_nan_f64(), &out), STATUS_UNTESTABLE);
 }
 
-/* Without a shift the test fires as often as alpha says; with a large one always; n cannot help
- * beyond what d(A,B) of one pair can show: P(|N(3, sqrt 2)| > 3.64) = 0.33. */
+/* Without a shift the test must fire as often as alpha says, with a large one always. A larger n
+ * cannot help beyond what d(A,B) of one pair shows: P(|N(3, sqrt 2)| > 3.64) = 0.33. */
 static void validate_distance(void **state) {
     (void)state;
     struct power power;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Shares of the way from one arm to the other: exact on runs without noise, unbiased and covered by
- * their intervals on runs with it, for causes that act alone, together, or not at all. Draws are
- * addressed, so the counts are the same everywhere. */
+ * The shares of the projection on B - A: exact for runs without noise; unbiased and covered by
+ * their intervals for runs with it, for causes that act alone, together, or not at all. Draws are
+ * addressed, so that the counts are the same everywhere. */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,14 +27,15 @@ static double draw(uint32_t world, uint32_t run, uint32_t element) {
     return normal_quantile(((double)block.word[0] + 0.5) * 0x1p-32);
 }
 
-/* A world of `factors` causes: each has a direction and a length; pairs add an interaction. */
+/* A world of `factors` causes: each has a direction and a length, and pairs add an interaction. */
 struct world {
     uint32_t number, factors;
     size_t n;
     double length[PROJECTION_FACTORS_MAX], interaction, noise;
 };
 
-/* Cause i acts along axis i and, a little, along axis 0: ways are not orthogonal. */
+/* Cause i acts along axis i and, a little, along axis 0, so that the causes' directions are not
+ * orthogonal. */
 static double truth(const struct world *world, uint32_t mask, uint32_t element) {
     double at = 0.0; /* the start: fill_gram puts it elsewhere */
     for (uint32_t i = 0; i < world->factors; i++) {
@@ -115,7 +116,7 @@ static struct count count_worlds(struct world world, uint32_t factor, uint32_t t
     return count;
 }
 
-/* Nominal 95 %, within four standard errors of the count. */
+/* The coverage must be the nominal 95 %, within four standard errors of the count. */
 static void verify_coverage(void **state) {
     (void)state;
     static const struct world worlds[] = {
@@ -140,7 +141,8 @@ static void verify_coverage(void **state) {
         }
 }
 
-/* Noise as long as the way: its square would give a cause without effect a tenth of the way. */
+/* The noise is as long as B - A itself. If a run were multiplied with itself, its square would give
+ * a cause without effect a tenth of the projection. */
 static void verify_no_effect(void **state) {
     (void)state;
     const struct world world = {.factors = 2, .n = 8, .length = {3.0, 0.0}, .noise = 0.5};

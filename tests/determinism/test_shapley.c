@@ -2,7 +2,7 @@
  * labels: unit short
  * Shapley values of games solved by hand, the axioms that define them (efficiency, symmetry, dummy,
  * additivity), and the definition over all orders of entry. Random games have small integer values,
- * so that sums are exact and equalities can be. */
+ * so that sums are exact and can be compared for equality. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -24,7 +24,7 @@ static int near(double a, double b) {
     return real_abs_f64(a - b) <= 1e-14 * (1.0 + real_abs_f64(b));
 }
 
-/* Alone 3 and 5, together 10: 2 of interaction, halved. */
+/* The factors give 3 and 5 alone and 10 together; the interaction of 2 is halved. */
 static void validate_two_factors(void **state) {
     (void)state;
     static const double v[] = {0.0, 3.0, 5.0, 10.0};
@@ -37,7 +37,7 @@ static void validate_two_factors(void **state) {
     assert_int_equal(out.rank[1], 0);
 }
 
-/* Two left gloves, one right one: a pair is worth 1. Values 1/6, 1/6, 2/3. */
+/* Two left gloves and one right one, where a pair is worth 1: the values are 1/6, 1/6, 2/3. */
 static void validate_gloves(void **state) {
     (void)state;
     static const double v[] = {0, 0, 0, 0, 0, 1, 1, 1};
@@ -48,8 +48,8 @@ static void validate_gloves(void **state) {
     assert_memory_equal(out.dividend, dividends, sizeof dividends);
 }
 
-/* Airport game: v(S) = max cost. Each step of cost is shared by all who need it
- * (Littlechild, Owen, 1973): 1/5; + 1/4; + 2/3; + 3/2; + 4/1 for costs 1, 2, 4, 7, 11. */
+/* The airport game, v(S) = max cost: each step of cost is shared by all who need it (Littlechild,
+ * Owen, 1973): 1/5; + 1/4; + 2/3; + 3/2; + 4/1 for costs 1, 2, 4, 7, 11. */
 static void validate_airport(void **state) {
     (void)state;
     static const double costs[] = {1, 2, 4, 7, 11};
@@ -73,7 +73,7 @@ static void validate_one_factor_and_offset(void **state) {
     assert_true(out.dividend[0] == 2.5 && out.dividend[1] == -4.0);
 }
 
-/* Effects that cancel: values are there, shares are null; equal sizes rank by index. */
+/* Effects that cancel: there are values, but no shares; equal sizes rank by index. */
 static void validate_no_whole(void **state) {
     (void)state;
     static const double v[] = {0.0, 1.0, -1.0, 0.0};
@@ -99,7 +99,7 @@ static uint32_t swap_bits(uint32_t mask, uint32_t i, uint32_t j) {
     return mask ^ (differ << i | differ << j);
 }
 
-/* Over all orders of entry, the mean of what a factor adds: the definition, k! orders. */
+/* Adds what each factor adds in one order; the mean over all k! orders is the definition. */
 static void add_order(uint32_t factors, const double *v, const uint32_t *order, double *sums) {
     uint32_t mask = 0;
     for (uint32_t place = 0; place < factors; place++) {
@@ -141,7 +141,7 @@ static void corroborate_orders_of_entry(void **state) {
     }
 }
 
-/* Dividends rebuild v exactly, and give the values: value = sum of dividend / size. */
+/* Dividends must rebuild v exactly, and give the values: value = sum of dividend / size. */
 static void corroborate_dividends(void **state) {
     (void)state;
     for (uint32_t factors = 1; factors <= SHAPLEY_MAX; factors++) {
@@ -160,7 +160,7 @@ static void corroborate_dividends(void **state) {
             for (uint32_t i = 0; i < factors; i++)
                 if (mask >> i & 1u) values[i] += out.dividend[mask] / size;
         }
-        /* Values near 1e5 to 1e6, up to 32 rounded terms: 1e-9 is 1e-14 of their size. */
+        /* values are near 1e5 to 1e6, with up to 32 rounded terms: 1e-9 is 1e-14 of their size */
         for (uint32_t i = 0; i < factors; i++)
             assert_true(real_abs_f64(values[i] - out.value[i]) <= 1e-9);
     }
@@ -175,7 +175,7 @@ static void verify_efficiency(void **state) {
         for (uint32_t mask = 0; mask < 1u << factors; mask++)
             v[mask] *= 0x1.999999999999ap-24; /* no longer exact */
         const struct shapley out = attribute(factors, v);
-        /* Five values below 0.1, each a rounded sum: bound of the roundings, 32 * 2^-53 * 0.1. */
+        /* five values below 0.1, each a rounded sum: the roundings are at most 32 * 2^-53 * 0.1 */
         assert_true(real_abs_f64(out.residual) <= 32.0 * 0x1p-53 * 0.1);
     }
 }
@@ -201,7 +201,7 @@ static void verify_symmetry(void **state) {
     }
 }
 
-/* A factor that adds the same to every subset gets just that; one that adds nothing gets 0. */
+/* A factor that adds the same to every subset must get just that; one that adds nothing gets 0. */
 static void verify_dummy(void **state) {
     (void)state;
     static const double constants[] = {0.0, 12345.0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Exact tests and intervals: values counted by hand or from closed forms, validity by going through
- * every relabeling, every refusal. */
+ * Exact tests and intervals: values counted by hand or from closed forms, validity shown by going
+ * through every relabeling, and every refusal. */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -67,7 +67,8 @@ static void validate_pair_test(void **state) {
     assert_int_equal(out.as_large, 105);
 }
 
-/* Points 0, 1, 3. Alone: 0 gives 2(1+3)/2 - 2*2/4 = 3, 1 gives 3 - 1.5 = 1.5, 3 gives 5 - 0.5. */
+/* The points are 0, 1, 3. With one point alone the statistic is 2(1+3)/2 - 2*2/4 = 3 for 0, 3 - 1.5
+ * = 1.5 for 1, and 5 - 0.5 for 3. */
 static const struct {
     double points[10];
     size_t runs, baseline;
@@ -94,7 +95,7 @@ static void validate_label_test(void **state) {
     }
 }
 
-/* The energy distance as it is defined: means over all ordered pairs of two groups. */
+/* The energy distance by its definition: means over all ordered pairs of two groups. */
 static double mean_distance(const double *x, size_t n, const double *y, size_t m) {
     double sum = 0.0;
     for (size_t i = 0; i < n; i++)
@@ -142,14 +143,14 @@ static void corroborate_energy_distance(void **state) {
             size_t size = 0;
             for (size_t i = 0; i < runs; i++)
                 size += arm >> i & 1u;
-            /* Random points: what is not equal by symmetry is farther apart than 1e-9. */
+            /* The points are random, so what is not equal by symmetry differs by more than 1e-9. */
             as_large += size == baseline && energy(points, runs, arm) >= observed - 1e-9;
         }
         assert_int_equal(test_labels(points, runs, baseline).as_large, as_large);
     }
 }
 
-/* What the test promises: of all labelings of the same runs, at most a share x has p <= x. */
+/* The promise of the test: of all labelings of the same runs, at most a share x has p <= x. */
 static void verify_label_test_is_valid(void **state) {
     (void)state;
     static const size_t designs[][2] = {{6, 3}, {7, 2}, {6, 1}, {8, 4}};
@@ -256,7 +257,7 @@ static int near(double a, double b, double tolerance) {
     return real_abs_f64(a - b) <= tolerance;
 }
 
-/* 0 of n: the upper end solves (1 - x)^n = 0.025; 5 of 10: printed in every table. */
+/* For 0 of n the upper end solves (1 - x)^n = 0.025; 5 of 10 is printed in every table. */
 static void validate_share_interval(void **state) {
     (void)state;
     struct statistics_interval out;
@@ -273,7 +274,8 @@ static void validate_share_interval(void **state) {
     assert_int_equal(statistics_share_interval(1, 2, 1.0, &out), STATUS_INPUT);
 }
 
-/* For any true share the interval covers it with at least its confidence: exact sum over hits. */
+/* For any true share the interval must cover it with at least its confidence, by the exact sum over
+ * hits. */
 static void verify_share_interval_covers(void **state) {
     (void)state;
     for (int step = 1; step < 40; step++) {
@@ -289,7 +291,8 @@ static void verify_share_interval_covers(void **state) {
     }
 }
 
-/* Median of ten: order statistics 2 and 9, 1 - 2 * 11 / 1024 (the sign test's table). */
+/* The median of ten lies between order statistics 2 and 9 with confidence 1 - 2 * 11 / 1024 (the
+ * table of the sign test). */
 static void validate_quantile_interval(void **state) {
     (void)state;
     double sorted[200];
@@ -313,7 +316,7 @@ static void validate_quantile_interval(void **state) {
     assert_int_equal(statistics_quantile_interval(sorted, 72, 1.0, 0.95, &out), STATUS_INPUT);
 }
 
-/* Both ends at every count and quantile: as tight as the tails allow. */
+/* At every count and quantile both ends must be as tight as the tails allow. */
 static void verify_quantile_interval_is_tight(void **state) {
     (void)state;
     static const double quantiles[] = {0.1, 0.37, 0.5, 0.9};
@@ -336,7 +339,7 @@ static void verify_quantile_interval_is_tight(void **state) {
     }
 }
 
-/* Wilks' numbers of one-sided limits, in every table of tolerance limits. */
+/* Wilks' numbers for one-sided limits, which every table of tolerance limits has. */
 static void validate_tolerance_counts(void **state) {
     (void)state;
     static const struct {

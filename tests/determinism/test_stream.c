@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Addressed streams: the packing of docs/DETERMINISM.md, law 10, bit by bit, refusal of every field
- * that does not fit, bulk against single draws, permutations, bounded integers, ledger. */
+ * Addressed streams: the packing of docs/DETERMINISM.md, law 10, bit by bit; the refusal of every
+ * field that does not fit; bulk draws against single ones; permutations, bounded integers, and the
+ * ledger. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -19,7 +20,8 @@ static const struct stream_address full = {
     STREAM_ROUNDING, STREAM_REFERENCE_REJECTED, 511, 511, 255, (1u << 22) - 1,
     0xFFFFFFFFu,     (UINT64_C(1) << 42) - 1};
 
-/* One field at a time, from the table of law 10 (docs/DETERMINISM.md): which bits of words 1 to 3 it sets. */
+/* For one field at a time: which bits of words 1 to 3 it sets by the table of law 10
+ * (docs/DETERMINISM.md). */
 static const struct {
     struct stream_address address;
     uint32_t word[3];
@@ -134,7 +136,7 @@ static void validate_extents(void **state) {
     expect_refusal(stream_check_order(1, 1, STREAM_ORDER_DRAWS + 1), "last draw is 65536");
 }
 
-/* Any start and length, across the 2^32 boundary of the block number too. */
+/* Any start and length, also across the 2^32 boundary of the block number. */
 static void verify_bulk_equals_single(void **state) {
     (void)state;
     static const uint64_t starts[] = {
@@ -160,7 +162,8 @@ static void validate_uniform(void **state) {
     assert_true(stream_uniform(0x80000000u) == 0.5 + 0x1p-33);
 }
 
-/* floor(key * bound / 2^64), with keys chosen so that the quotient is known by hand. */
+/* The definition is floor(key * bound / 2^64); the keys are chosen so that the quotient is known by
+ * hand. */
 static void validate_bounded(void **state) {
     (void)state;
     assert_int_equal(stream_bounded(0, 7), 0);
@@ -183,7 +186,7 @@ static void permute(uint64_t seed, uint64_t first, size_t count, uint32_t *order
     stream_permute(seed, site, first, count, scratch, order);
 }
 
-/* Independent statement of law 9: place of i = how many (key, index) pairs are smaller. */
+/* States law 9 independently: the place of i is how many (key, index) pairs are smaller. */
 static void corroborate_permutation_by_ranks(void **state) {
     (void)state;
     for (size_t count = 0; count < 300; count = count * 3 / 2 + 1) {
@@ -205,7 +208,7 @@ static void corroborate_permutation_by_ranks(void **state) {
     }
 }
 
-/* Many equal keys, which draws never give, against the summation engine's own sort. */
+/* Many equal keys, which draws never give, sorted here and by the summation engine's own sort. */
 static void corroborate_sort_with_ties(void **state) {
     (void)state;
     for (size_t count = 0; count < 300; count = count * 3 / 2 + 1) {
@@ -228,8 +231,8 @@ static void corroborate_sort_with_ties(void **state) {
     }
 }
 
-/* All 24 orders of four items appear about equally often: 12000 draws, 500 expected each, standard
- * deviation sqrt(500 * 23 / 24) = 21.9; 6 of them is 131. */
+/* All 24 orders of four items must occur about equally often. In 12000 draws 500 of each are
+ * expected, with a standard deviation of sqrt(500 * 23 / 24) = 21.9; six of these are 131. */
 static void verify_orders_are_even(void **state) {
     (void)state;
     int seen[256] = {0};

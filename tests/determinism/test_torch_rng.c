@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Compares PyTorch's CUDA numbers of several GPUs with published values: the first numbers of
+ * PyTorch's CUDA random numbers on several GPUs, against published values: the first numbers of
  * torch.rand with seed 0 in PyTorch's documentation, and the sizes from which GPUs differ in
  * pytorch issues 194676 and 196613. */
 #include <math.h>
@@ -13,7 +13,7 @@
 #include "base/macro.h"
 #include "determinism/torch_rng.h"
 
-/* As torch.rand: curand_uniform4, but 1 becomes 0. */
+/* torch.rand is curand_uniform4, except that 1 becomes 0. */
 static float torch_rand(uint32_t word) {
     const float u = torch_uniform(word);
     return u < 1.0f ? u : 0.0f;
@@ -56,7 +56,7 @@ static void validate_gpus(void **state) {
     }
 }
 
-/* Two GPUs agree exactly up to the smaller number of resident threads. */
+/* Two GPUs must agree exactly up to the smaller number of resident threads. */
 static void verify_divergence_threshold(void **state) {
     (void)state;
     const uint64_t small = gpus[0].threads;
@@ -68,7 +68,8 @@ static void verify_divergence_threshold(void **state) {
     assert_true(differing > small / 97 - 5);
 }
 
-/* Words of one launch are all distinct draws, whatever the vector; launches do not overlap. */
+/* The words of one launch must all be distinct draws, whatever the vector width, and launches must
+ * not overlap. */
 static void verify_vectors_use_each_word_once(void **state) {
     (void)state;
     const uint64_t threads = 512, count = 512 * 16;

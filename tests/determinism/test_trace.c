@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * The trace as its user sees it: what went in comes out to the bit, equal inputs give equal files,
- * a target is never overwritten or half written, wrong use is an error with a text. */
+ * The trace as its user sees it: what went in must come out to the bit, equal inputs must give
+ * equal files, a target must never be overwritten or half written, and wrong use must give an error
+ * with a text. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -182,7 +183,8 @@ static void verify_abandoned_file_is_readable(void **state) {
     sample_close(&sample);
 }
 
-/* Without what marks it complete, a recovered finished file is the file, to the last value. */
+/* A recovered file that was already finished must be that file to the last value, apart from what
+ * marks it complete. */
 static void verify_recover_keeps_arrays_and_texts(void **state) {
     (void)state;
     struct sample sample;
@@ -266,7 +268,7 @@ static void verify_missing_folder(void **state) {
     sample_close(&sample);
 }
 
-/* In a child, which gives up the rights of root if it has them. */
+/* Tries it in a child process, which gives up the rights of root if it has them. */
 static void verify_unwritable_folder(void **state) {
     (void)state;
     struct sample sample;
@@ -293,7 +295,7 @@ static double seconds(void) {
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Printed, not asserted: time belongs to the machine. */
+/* The time is printed, not asserted: it depends on the machine. */
 static void report_cost_of_an_update(void **state) {
     (void)state;
     struct sample sample;

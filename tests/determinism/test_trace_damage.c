@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit
  * The trace against what is not one: foreign files, truncation at many lengths, flipped bytes,
- * wrong shapes; and against a disk that is full. Reading damage is an error with a text, or the
+ * wrong shapes; and against a full disk. Reading damage must give an error with a text, or the
  * right values: never wrong rows of a run or pair, never a hang.
  *
- * Files are read in a child: a crash would be the child's, and counted. */
+ * Files are read in a child process, where a crash can be counted. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -28,7 +28,8 @@
 
 #define UPDATES 9
 
-/* HDF5 loses a few hundred bytes of its own when a write fails. Read by the leak sanitizer only. */
+/* HDF5 leaks a few hundred bytes of its own when a write fails; the leak sanitizer reads these
+ * suppressions. */
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void) {
     return "leak:libhdf5";
@@ -63,7 +64,7 @@ static int rows_match(struct sample *sample, const struct trace_image *image) {
     return sample_differences(sample, &rows, UPDATES, 1) == 0;
 }
 
-/* What the child makes of a damaged copy. A flip in a name or text is not noticed (READ_OTHER). */
+/* Reads a damaged copy in the child. A flip in a name or text cannot be noticed (READ_OTHER). */
 static enum outcome read_here(struct sample *sample, const char *path, int late) {
     struct trace_image *image;
     const enum status status = trace_open(path, &sample->arena, &image);
@@ -161,7 +162,7 @@ static void verify_other_hdf5_is_named(void **state) {
     sample_close(&sample);
 }
 
-/* A dataset of a finished trace is replaced by one of another type or shape. */
+/* Replaces a dataset of a finished trace by one of another type or shape. */
 struct swap {
     const char *path;
     int rank;
@@ -220,7 +221,7 @@ static void verify_wrong_shapes_are_named(void **state) {
     }
 }
 
-/* Columns that the earlier twinstep of the test below did not have. */
+/* The columns that the earlier twinstep of the test below did not have. */
 static const char *const later[] = {"digest_weights", "digest_lr", "travel", "wd_applied",
                                     "optimizer_t"};
 
@@ -230,7 +231,7 @@ static int is_later(const struct layout_column *column) {
     return 0;
 }
 
-/* `check` of one run as an earlier twinstep wrote it: without digest_weights and the ledger. */
+/* Writes `check` of one run as an earlier twinstep did: without digest_weights and the ledger. */
 static void put_earlier_checks(hid_t file, struct sample *sample, uint32_t run) {
     struct record_shape shape = sample->plan.runs[run].shape;
     struct layout layout;
@@ -253,8 +254,8 @@ static void put_earlier_checks(hid_t file, struct sample *sample, uint32_t run) 
     H5Dclose(dataset);
 }
 
-/* What later versions added may be missing: it was not recorded. A column that was lost is damage.
- */
+/* What later versions added may be missing, since it was not recorded; a column that was lost is
+ * damage. */
 static void verify_earlier_trace_is_read(void **state) {
     (void)state;
     static const uint8_t none[RECORD_DIGEST_BYTES] = {0};
@@ -310,7 +311,7 @@ static void verify_earlier_trace_is_read(void **state) {
     sample_close(&sample);
 }
 
-/* An extent far beyond the file takes no memory. */
+/* An extent far beyond the file's end must take no memory. */
 static void verify_absurd_size_is_refused(void **state) {
     (void)state;
     struct sample sample;
@@ -339,7 +340,7 @@ static void count_outcomes(const char *what, const int counts[READ_CRASHED + 1])
                   counts[READ_OTHER], counts[READ_WRONG], counts[READ_CRASHED]);
 }
 
-/* The .part of a run that was killed: its superblock records no end. */
+/* Makes the .part of a run that was killed, whose superblock records no end. */
 static void kill_a_run(struct sample *sample) {
     const pid_t child = fork();
     assert_true(child >= 0);
@@ -412,8 +413,8 @@ static void verify_flipped_bytes(void **state) {
     sample_close(&sample);
 }
 
-/* Length of the object header at `header`: the part of it that each update rewrites in place
- * (HDF5 file format specification 3.0, IV.A.1.b). */
+/* Returns the length of the object header at `header`, which is the part of the object that each
+ * update rewrites in place (HDF5 file format specification 3.0, IV.A.1.b). */
 static size_t header_length(const uint8_t *header) {
     const unsigned flags = header[5];
     size_t at = 6;
@@ -446,7 +447,8 @@ static herr_t check_header(hid_t file, const char *name, const H5O_info_t *info,
     return 0;
 }
 
-/* The kernel may cut a write of a process that is killed, but only between pages. */
+/* The kernel may cut a write of a process that is killed, but only between pages; so no header that
+ * is rewritten in place may cross one. */
 static void verify_no_header_crosses_a_page(void **state) {
     (void)state;
     struct sample sample;
@@ -463,7 +465,7 @@ static void verify_no_header_crosses_a_page(void **state) {
     sample_close(&sample);
 }
 
-/* A limit on the file's size stands in for a full disk: writes fail with "File too large". */
+/* A limit on the file's size stands for a full disk: writes fail with "File too large". */
 enum limited { LIMITED_WHOLE = 20, LIMITED_CREATING, LIMITED_BUG, LIMITED_PUT /* + updates put */ };
 
 #define LIMITS 140
@@ -506,7 +508,7 @@ static int write_limited_in_child(struct sample *sample, size_t limit) {
     return WEXITSTATUS(result);
 }
 
-/* Every update whose put succeeded before the disk was full is in the part. */
+/* Every update whose put succeeded before the disk was full must be in the .part. */
 static void check_part(struct sample *sample, size_t limit, int put) {
     struct trace_image *image;
     if (trace_open(sample->part, &sample->arena, &image) != STATUS_OK)

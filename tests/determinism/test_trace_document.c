@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit
- * docs/TRACE.md against the code: every column of the record tables is in it with its units, and
- * the snippet it shows runs on a trace, finished and killed alike. */
+ * docs/TRACE.md against the code: it must have every column of the record tables with its units,
+ * and the snippet that it shows must run on a trace, finished and killed alike. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -22,8 +22,8 @@ static void read_document(struct arena *arena, char **out_text) {
     if (arena_text(arena, bytes, length, out_text) != STATUS_OK) abort();
 }
 
-/* The line that documents `folder` + `name`: it starts with "| `" and holds the name in backquotes
- * before the second bar; its units are in it too. */
+/* Tells whether a line documents `folder` + `name`: it starts with "| `", holds the name in
+ * backquotes before the second bar, and has its units. */
 static int is_documented(const char *text, const char *section, const char *folder,
                          const struct record_column *column) {
     char name[128];
@@ -73,7 +73,7 @@ static void verify_every_column_is_documented(void **state) {
     arena_close(&arena);
 }
 
-/* Column names are unique in their group, and each has all three texts. */
+/* Column names must be unique in their group, and each must have all three texts. */
 static void verify_names_are_unique(void **state) {
     (void)state;
     const struct record_column
@@ -95,7 +95,7 @@ static void verify_names_are_unique(void **state) {
     }
 }
 
-/* Runs `script` with h5py in the sample's folder; 0 when it succeeds. */
+/* Runs `script` with h5py in the sample's folder; returns 0 where it succeeds. */
 static int run_python(const struct sample *sample, const char *script, char *output, size_t room) {
     int ends[2];
     assert_int_equal(pipe(ends), 0);

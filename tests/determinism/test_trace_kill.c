@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit
  * The trace when its writer dies: killed at 40 random moments, every update whose put had returned
- * is read back to the bit, by us and by h5py; recover makes a normal file of it. And while its
- * writer lives: a reader follows.
+ * must be read back to the bit, by this program and by h5py, and recover must make a normal file of
+ * it. And while its writer lives, a reader must be able to follow.
  *
- * The child says through a pipe which update it has committed, so the parent knows what the file
- * must hold at least. */
+ * The child says through a pipe which update it has committed, so that the parent knows what the
+ * file must hold at least. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -58,7 +58,7 @@ static struct writer start(struct sample *sample) {
     return writer;
 }
 
-/* Kills the writer; returns the last update it said was committed. */
+/* Kills the writer; returns the last update that it said was committed. */
 static uint64_t stop(struct writer writer) {
     int result;
     uint64_t last = 0;
@@ -86,7 +86,8 @@ static int h5py_is_there(void) {
     return system("/usr/bin/python3 -c 'import h5py' 2>/dev/null") == 0;
 }
 
-/* A .part through h5py with swmr, a finished file plainly: as many updates as we read of it. */
+/* Reads a .part through h5py with swmr, a finished file without; it must have as many updates as we
+ * read of it. */
 static void read_with_h5py(const char *path, int swmr, const struct trace_image *image) {
     static const char script[] =
         "import sys, h5py\n"
@@ -161,7 +162,8 @@ static void verify_kill_loses_no_update(void **state) {
     print_message("%d kills, %llu updates\n", KILLS, (unsigned long long)updates);
 }
 
-/* From the first system call on: whatever the moment, an answer; and never a wrong one. */
+/* The writer is killed from the first system call on: at every moment there must be an answer, and
+ * never a wrong one. */
 static void verify_kill_while_starting(void **state) {
     (void)state;
     int without = 0;
@@ -188,7 +190,8 @@ static void verify_kill_while_starting(void **state) {
     print_message("%d of %d killed before the file was made\n", without, KILLS);
 }
 
-/* The writer finishes files one after another; at any moment the target is whole or not there. */
+/* The writer finishes files one after the other; at any moment the target must be whole or not
+ * there. */
 static void verify_kill_while_finishing(void **state) {
     (void)state;
     int whole = 0;

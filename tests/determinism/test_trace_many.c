@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit
  * A trace of many runs, as an experiment under noise writes it: one run after the other, after all
- * objects were made. HDF5's default cache cannot: it fails at run 88. */
+ * objects were made. With HDF5's default cache that fails at run 88, which is why the trace sets
+ * another one. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit
- * Stored states in a trace: what was put is read back, one at a time; recover keeps them; the bytes
- * of the file are a function of them; whatever byte is damaged, wherever the file ends or its
- * writer dies, no state comes back wrong. */
+ * Stored states in a trace: what was put must be read back, one state at a time; recover must keep
+ * them; the bytes of the file must be a function of them; and whatever byte is damaged, wherever
+ * the file ends or its writer dies, no state may come back wrong. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -29,7 +29,7 @@ static void require(enum status status) {
     if (status != STATUS_OK) fail_msg("%s", status_text());
 }
 
-/* Byte `at` of the state of a run after an update. */
+/* Returns byte `at` of the state of a run after an update. */
 static unsigned char state_byte(uint32_t run, uint64_t step, size_t at) {
     uint64_t value = (at + 1) * 0x9e3779b97f4a7c15u ^ (step * 16 + run + 1) * 0xbf58476d1ce4e5b9u;
     value ^= value >> 29;
@@ -44,7 +44,7 @@ static unsigned char *state_of(struct arena *arena, uint32_t run, uint64_t step,
     return state;
 }
 
-/* The sample, whose arms store states of `bytes`. */
+/* Opens the sample with arms that store states of `bytes`. */
 static void open_sample(struct sample *sample, size_t bytes) {
     struct trace_run_plan *runs;
     sample_open(sample, 3);
@@ -85,7 +85,7 @@ static void write_sample(struct sample *sample, const char *path) {
     require(trace_finish(trace));
 }
 
-/* Counts states that are not what was put; a refused one is counted in *refused. */
+/* Counts the states that are not what was put; a refused one counts in *refused. */
 static int wrong_states(const char *path, const struct trace_image *image, size_t bytes,
                         int *refused) {
     int wrong = 0;
@@ -181,8 +181,8 @@ static void validate_misuse(void **state) {
     sample_close(&sample);
 }
 
-/* What reading a damaged copy comes to, in a process of its own: HDF5 may crash on damage. Exit
- * status 0: all right; 1: something was refused; 2: a state came back wrong. */
+/* Reads a damaged copy in a process of its own, since HDF5 may crash on damage. Its exit status is
+ * 0 where all was right, 1 where something was refused, 2 where a state came back wrong. */
 static int outcome_of(struct sample *sample, const char *path, size_t bytes) {
     const pid_t child = fork();
     assert_true(child >= 0);
@@ -228,8 +228,8 @@ static void verify_damage(void **state) {
     sample_close(&sample);
 }
 
-/* Flips one bit of each of `count` bytes wherever they stand in the file. Returns how often that
- * is; each flip must be refused. */
+/* Flips one bit of each of `count` bytes wherever they occur in the file. Returns how often they
+ * do; each flip must be refused. */
 static int flip_each(struct sample *sample, const void *wanted, size_t count) {
     int found = 0;
     size_t length;
@@ -251,7 +251,8 @@ static int flip_each(struct sample *sample, const void *wanted, size_t count) {
     return found;
 }
 
-/* A state, and the steps 0, 2, 4 of both arms: raw data, which HDF5 has no checksum of. */
+/* The bytes are a state, and the steps 0, 2, 4 of both arms: raw data, of which HDF5 keeps no
+ * checksum. */
 static void verify_raw_bytes(void **state) {
     (void)state;
     static const uint64_t steps[] = {0, 2, 4};
@@ -323,7 +324,8 @@ static void verify_kill(void **state) {
     print_message("%d kills, %llu states of each run\n", KILLS, (unsigned long long)states);
 }
 
-/* A file that may not grow any more: an error that names it, and what came before can be read. */
+/* A file that may grow no more gives an error that names it, and what was written before must be
+ * readable. */
 static void verify_full_disk(void **state) {
     (void)state;
     for (size_t limit = 400000; limit < 12000000; limit += 900000) {

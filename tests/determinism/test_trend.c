@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * The trend's p against all orders counted one by one, with and without ties; known values; what
- * cannot be tested. */
+ * The trend test's p must be what counting all orders gives, with and without ties; also known
+ * values, and what cannot be tested. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -22,7 +22,7 @@ static size_t falls(const double *values, size_t count) {
     return fall;
 }
 
-/* Of the orders of values[from ...]; those with at most `most` falling pairs, and all. */
+/* Counts the orders of values[from ...]: those with at most `most` falling pairs, and all. */
 static void count_orders(double *values, size_t count, size_t from, size_t most, size_t *few,
                          size_t *all) {
     if (from == count) {
@@ -79,7 +79,7 @@ static void validate_known(void **state) {
     arena_close(&arena);
 }
 
-/* At the largest count, all p are shares; the middle order is as likely as not. */
+/* At the largest count every p must be a share, and the middle order is as likely as not. */
 static void verify_many(void **state) {
     (void)state;
     double values[TREND_MOST];

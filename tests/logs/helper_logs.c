@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads, expects and refuses logs, as helper_logs.h says. */
 #include "tests/logs/helper_logs.h"
 
 #include <stdarg.h>
@@ -47,7 +47,7 @@ void logs_expect(const struct log *log, const char *source, size_t row, double v
         fail_msg("%s[%zu]: expected quantum %.9g, got %.9g", source, row, quantum, step);
 }
 
-/* Copies, so that a read behind the end is seen by the address sanitizer. */
+/* Each beginning is copied, so that the address sanitizer sees a read behind its end. */
 size_t logs_cut(const char *text, size_t length, const char *format) {
     size_t logs = 0;
     for (size_t end = 0; end <= length; end++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Logs from texts in a test: read, expect, refuse, cut at every byte. */
+ * Logs that a test gives as text: read them, expect values, expect refusals, cut them at every
+ * byte. */
 #ifndef TWINSTEP_TESTS_LOGS_HELPER_LOGS_H
 #define TWINSTEP_TESTS_LOGS_HELPER_LOGS_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit
- * Over all logs of the repository: each is claimed by its own reader alone, is read by content as
- * it is by name, and every beginning of a short one gives the same rows or an error. */
+ * All logs of the repository: each must be claimed by its own reader alone, must be read by content
+ * as it is by name, and every beginning of a short one must give the same rows or an error. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -27,7 +27,7 @@ static int by_name(const struct dirent **a, const struct dirent **b) {
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* Every file of tests/logs/fixtures/<format>/, in the order of names. */
+/* Visits every file of tests/logs/fixtures/<format>/, in the order of names. */
 static size_t each_fixture(visit_fixture *visit) {
     char name[512];
     struct dirent **formats, **files;
@@ -57,7 +57,8 @@ static size_t each_fixture(visit_fixture *visit) {
     return count;
 }
 
-/* Claims without a signature of their own: other tools print such lines, too. */
+/* Returns how sure a claim may be: csv and deepspeed have no signature of their own, since other
+ * tools print such lines, too. */
 static int surest(const char *format) {
     return strcmp(format, "csv") == 0 || strcmp(format, "deepspeed") == 0 ? 2 : 3;
 }
@@ -86,7 +87,7 @@ static void verify_claims_do_not_collide(void **state) {
     assert_true(each_fixture(check_claims) >= 18);
 }
 
-/* Each reader that is no JSON and no trace has a fixture of its own. */
+/* Each reader that reads neither JSON nor a trace must have a fixture of its own. */
 static void verify_every_reader_has_a_fixture(void **state) {
     static const char *const elsewhere[] = {
         "trace",       "hf-trainer-state", "megatron-golden",   "nemo-rl", "llama-factory",
@@ -122,7 +123,7 @@ static enum status import(struct arena *arena, const char *bytes, size_t length,
     return log_import_bytes("cut", bytes, length, &options, arena, out);
 }
 
-/* All rows but the last, which may be cut: what the whole log says there. */
+/* All rows but the last, which may be cut, must be what the whole log has there. */
 static void check_beginning(const struct log *cut, const struct log *whole, size_t end) {
     if (cut->rows > whole->rows) fail_msg("%s cut at %zu: more rows", whole->path, end);
     if (strcmp(cut->format, whole->format) != 0)
@@ -170,7 +171,8 @@ static void verify_every_beginning(void **state) {
     each_fixture(check_cuts);
 }
 
-/* Each byte replaced by others: an error or a log, and no sanitizer complains. */
+/* Each byte is replaced by others, which must give an error or a log, and no complaint of a
+ * sanitizer. */
 static void check_damage(const char *format, const struct fixture *f) {
     static const char others[] = {'\0', '\n', '\r', '"', '\'', '{', ',', '\x1b', '9', '\xff'};
     (void)format;

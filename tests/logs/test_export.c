@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Import, export, import: the same updates, values and quanta, in every form; and through a trace
- * everything. */
+ * Import, export, import: the updates, values and quanta must be the same in every form; through a
+ * trace, everything must be. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -16,7 +16,8 @@
 #include "logs/export.h"
 #include "tests/logs/helper_logs.h"
 
-/* Rounded, exact, short reprs, whole numbers, a NaN, an absent cell, values whose digits carry. */
+/* Rounded and exact numbers, short reprs, whole numbers, a NaN, an absent cell, and values whose
+ * digits carry. */
 static const char mixed[] =
     "{\"log_history\": [\n"
     "{\"step\": 1, \"loss\": 0.6931, \"learning_rate\": 5e-07, \"grad_norm\": 18.41716194152832, "
@@ -136,7 +137,7 @@ static void verify_torchtitan(void **state) {
     arena_close(&arena);
 }
 
-/* The exact texts, so that other tools' readers are served. */
+/* The exact texts that are exported, so that other tools' readers can read them. */
 static void validate_texts(void **state) {
     struct arena arena = ARENA_EMPTY;
     static const struct {

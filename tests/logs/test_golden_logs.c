@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Logs of real trainers (tests/golden/logs): the LR column against the LRs that stood in the
- * optimizer, and the forms that one run left (JSON, TensorBoard, console) against each other. */
+ * Logs of real trainers (tests/golden/logs): the LR column must be the LRs that were in the
+ * optimizer, and the forms that one run left (JSON, TensorBoard, console) must agree with each
+ * other. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -32,7 +33,7 @@ static int exists(const char *path) {
     return file != NULL;
 }
 
-/* Calls `look` with every run of an era; at least `least` of them. */
+/* Calls `look` with every run of an era, of which there must be at least `least`. */
 static void each_run(const char *era, int least, void (*look)(const char *era, const char *run)) {
     char path[600];
     int count = 0;
@@ -51,7 +52,7 @@ static void each_run(const char *era, int least, void (*look)(const char *era, c
 
 /* ---- against the truth ---- */
 
-/* LR of update k, or NaN outside what was recorded. */
+/* Returns the LR of update k, or NaN outside of what was recorded. */
 static double applied(const char *run, int64_t update) {
     static const char *const names[] = {"truth.json", "truth-before.json"};
     double found = -1.0;
@@ -69,7 +70,7 @@ static double applied(const char *run, int64_t update) {
     return found;
 }
 
-/* hf5 prints the LR used, the older ones that of the next update. */
+/* hf5 prints the LR that was used, the older versions that of the next update. */
 static void check_rates(const char *era, const char *run) {
     struct arena arena = ARENA_EMPTY;
     char path[700];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Line walking: ends, carriage returns, escapes, rank tags; spans. */
+ * Walking over lines: their ends, carriage returns, escapes, rank tags, and spans. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -72,7 +72,7 @@ static void validate_rank_tags(void **state) {
     expect_end(&lines);
 }
 
-/* The rank of the first row is kept; untagged lines are nobody's and stay. */
+/* The rank of the first row is kept; lines without a tag belong to no rank and stay. */
 static void validate_take(void **state) {
     const struct log_source source = source_of("[rank3]:a\n[rank1]:b\nc\n[rank3]:d");
     static const int kept[] = {1, 0, 1, 1};
@@ -112,7 +112,7 @@ static void verify_long_lines(void **state) {
     assert_int_equal(line.span.length, LOG_LINE_MAX);
 }
 
-/* The head for claims holds whole lines only. */
+/* The head that readers claim by must hold whole lines only. */
 static void verify_head(void **state) {
     static char text[LOG_CLAIM_BYTES + 10];
     const struct log_source source = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Print quanta: of single texts, and of columns of them. */
+ * Print quanta: those of single texts, and those of columns of texts. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -71,7 +71,7 @@ static void verify_that_no_number_is_refused(void **state) {
     assert_int_equal(log_number_read("1\0002", 3, &got), 0);
 }
 
-/* A column of reprs: short ones beside long ones are exact, too. */
+/* A column of reprs: a short text beside long ones is exact, too. */
 static void verify_quanta_of_columns(void **state) {
     struct arena arena = ARENA_EMPTY;
     (void)state;
@@ -107,7 +107,7 @@ static void expect_quanta(const char *text, const double quantum[ROWS]) {
     arena_close(&arena);
 }
 
-/* Fixed significant digits: the last digit moves with the exponent. */
+/* With a fixed number of significant digits, the place of the last digit follows the exponent. */
 static void verify_quanta_of_exponents(void **state) {
     (void)state;
     static const struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Every reader of console lines on the constructed logs of tests/logs/fixtures: what it claims, its
- * steps, values and quanta. */
+ * Every reader of console lines, on the constructed logs of tests/logs/fixtures: which it claims,
+ * and its steps, values and quanta. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -283,7 +283,7 @@ static void validate_fixtures(void **state) {
     }
 }
 
-/* What the table cannot say: absent cells, NaN and infinity, notes, flags. */
+/* What the table cannot express: absent cells, NaN and infinity, notes, flags. */
 static void validate_special_values(void **state) {
     struct arena arena = ARENA_EMPTY;
     (void)state;
@@ -323,7 +323,8 @@ static void validate_special_values(void **state) {
     arena_close(&arena);
 }
 
-/* A live file: what the end may have cut is said or left out, never taken for a finer number. */
+/* In a live file, what the end may have cut must be reported or left out, and never be read as a
+ * number with more digits. */
 static void verify_cut_ends_are_said(void **state) {
     struct arena arena = ARENA_EMPTY;
     (void)state;

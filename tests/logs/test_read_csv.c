@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * CSV: the state machine of RFC 4180, then Lightning, W&B and any other table. */
+ * CSV: the state machine of RFC 4180, then Lightning's, W&B's and any other table. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

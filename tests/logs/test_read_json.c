@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Every reader of JSON on constructed fixtures in the shape that the tool's source writes; cut at
- * every byte; hostile inputs. */
+ * Every reader of JSON, on constructed logs in the form that the tool's source writes, cut at every
+ * byte, and on hostile inputs. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -64,7 +64,7 @@ static void validate_trainer_state(void **state) {
     arena_close(&arena);
 }
 
-/* Files of before 4.38 have no grad_norm; windows of several updates are said. */
+/* Files from before 4.38 have no grad_norm; windows of several updates must be reported. */
 static void validate_old_trainer_state(void **state) {
     struct arena arena = ARENA_EMPTY;
     (void)state;
@@ -404,7 +404,7 @@ static void verify_deep_nesting(void **state) {
     arena_close(&arena);
 }
 
-/* NUL, broken UTF-8, long names, a name twice, other names for one of ours. */
+/* NUL, broken UTF-8, long names, a name given twice, and other names for one of ours. */
 static void verify_strange_names(void **state) {
     static const char nul[] = "{\"step\": 1, \"a\0b\": 2}",
                       bad[] = "{\"step\":1,\"x\xff\xc3\":2,\"\\u0000y\":3,"
@@ -433,7 +433,7 @@ static void verify_strange_names(void **state) {
     arena_close(&arena);
 }
 
-/* Longer than any buffer, with and without escapes, as name and as value. */
+/* Texts longer than any buffer, with and without escapes, as names and as values. */
 static void verify_long_texts(void **state) {
     struct arena arena = ARENA_EMPTY;
     char text[5000], name[256];

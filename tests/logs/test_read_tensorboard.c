@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit
- * TensorBoard event files: values and quanta, rows, resumes, checksums of every bit, ends at every
- * byte, events that are none. */
+ * TensorBoard event files: values and quanta, rows, resumes, checksums against a flip of every bit,
+ * files that end at every byte, and records that are no events. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -41,7 +41,7 @@ static struct log *read_events(struct arena *arena, const struct events *e) {
     return log;
 }
 
-/* CRC-32C: RFC 3720, B.4; the mask by hand. */
+/* The CRC-32C values are those of RFC 3720, B.4; the mask is worked out by hand. */
 static void validate_checksum(void **state) {
     unsigned char bytes[32];
     (void)state;
@@ -57,7 +57,7 @@ static void validate_checksum(void **state) {
     assert_int_equal(tfrecord_mask(0x00008001u), 0x00020001u + 0xa282ead8u);
 }
 
-/* What transformers writes for two updates, an evaluation and the end. */
+/* Makes what transformers writes for two updates, an evaluation and the end. */
 static struct events *hugging_face(void) {
     struct events *e = start();
     events_tensor(e, 0, "args/text_summary", 7, 4, 0.0);
@@ -103,7 +103,7 @@ static void validate_hugging_face(void **state) {
     arena_close(&arena);
 }
 
-/* A double that went through binary32 lies within half its quantum. */
+/* A double that went through binary32 must lie within half the quantum of what is read. */
 static void verify_quantum_holds_the_double(void **state) {
     static const double rates[] = {5e-7, 1.0 / 3.0, 4.722222222222222e-05, 1e-30,
                                    0.1,  7e30,      0x1.fffffe8p127 /* rounds to the largest */};
@@ -143,7 +143,7 @@ static void validate_tensors(void **state) {
     arena_close(&arena);
 }
 
-/* Megatron writes each tag over samples, too; Lightning a hp_metric. */
+/* Megatron writes each tag over samples, too, and Lightning a hp_metric; both are left out. */
 static void validate_left_out_tags(void **state) {
     struct arena arena = ARENA_EMPTY;
     struct events *e = start();
@@ -165,7 +165,7 @@ static void validate_left_out_tags(void **state) {
     arena_close(&arena);
 }
 
-/* One series behind the other gives the same rows as one step behind the other. */
+/* Tags written series by series must give the same rows as tags written step by step. */
 static void verify_order_of_tags(void **state) {
     struct arena arena = ARENA_EMPTY;
     struct events *e = start();
@@ -216,7 +216,7 @@ static void write_file(const char *folder, const char *name, const struct events
     assert_int_equal(fclose(file), 0);
 }
 
-/* A run of three files: before the resume, one that stayed empty, after it. */
+/* A run has three files: before the resume, one that stayed empty, and after it. */
 static void validate_several_files(void **state) {
     static const char *const names[] = {"events.out.tfevents.1.host", "events.out.tfevents.2.host",
                                         "events.out.tfevents.3.host"};
@@ -250,7 +250,7 @@ static void validate_several_files(void **state) {
     arena_close(&arena);
 }
 
-/* Every bit of the file stands under a checksum. */
+/* Every bit of the file is covered by a checksum, so every flip must be found. */
 static void verify_every_flip_is_caught(void **state) {
     const struct events *e = hugging_face();
     static unsigned char damaged[4096];
@@ -269,7 +269,8 @@ static void verify_every_flip_is_caught(void **state) {
     }
 }
 
-/* A file that ends anywhere gives the rows before, with a note, or says that it holds none. */
+/* A file that ends anywhere must give the rows before that, with a note, or say that it holds
+ * none. */
 static void verify_every_end(void **state) {
     const struct events *e = hugging_face();
     size_t logs = 0, noted = 0, last_rows = 0;
@@ -305,7 +306,7 @@ static void validate_header_only(void **state) {
     arena_close(&arena);
 }
 
-/* Right checksums over bytes that are no event. */
+/* The checksums are right, but the bytes are no event. */
 static void validate_malformed_events(void **state) {
     static const struct {
         const char *bytes;
@@ -334,7 +335,7 @@ static void validate_malformed_events(void **state) {
     }
 }
 
-/* Random bytes in an event's place: an error or a log, no crash (sanitizers watch). */
+/* Random bytes in an event's place must give an error or a log, and no crash (sanitizers watch). */
 static void verify_random_events(void **state) {
     uint64_t random = 0x9e3779b97f4a7c15u;
     unsigned char bytes[64];
@@ -357,7 +358,7 @@ static void verify_random_events(void **state) {
     }
 }
 
-/* More tags than columns: the first are read. */
+/* Where there are more tags than columns, the first ones are read. */
 static void verify_many_tags(void **state) {
     struct arena arena = ARENA_EMPTY;
     struct events *e = start();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
  * Logs of real runs (tests/golden/logs, made by transformers, TRL, Lightning and OLMo-core): the
- * console, the event files and the JSON or CSV of one run tell the same numbers, each within its
- * own quanta. */
+ * console, the event files and the JSON or CSV of one run must tell the same numbers, each within
+ * its own quanta. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -69,7 +69,7 @@ static size_t next_training(const struct log *log, size_t row) {
     return row;
 }
 
-/* Equal as far as both printed; `prefix` stands before the names of b. */
+/* Two rows must be equal as far as both were printed; `prefix` stands before the names of b. */
 static void check_rows(const struct log *a, size_t i, const struct log *b, size_t j,
                        const char *prefix) {
     char name[64];
@@ -161,7 +161,7 @@ static int check_tensorboard(const char *run) {
     return 1;
 }
 
-/* What the optimizer used, as the run itself recorded it, is what both logs say. */
+/* Both logs must say the LR that the optimizer used, as the run itself recorded it. */
 static int check_lightning(const char *run) {
     char path[PATH_SIZE];
     struct arena arena = ARENA_EMPTY;
@@ -201,7 +201,8 @@ static void check_pair(const struct log *a, size_t i, const struct log *b, size_
                  i, j, x->value[i], (double)x->quantum[i], y->value[j], (double)y->quantum[j]);
 }
 
-/* Rounded by format_float on the console, whole in metrics_step*.json: the same numbers. */
+/* The numbers are rounded by format_float on the console and whole in metrics_step*.json; they must
+ * be the same. */
 static size_t check_metrics(const struct log *console, const struct log *metrics) {
     static const char *const sources[] = {"train/CE loss", "train/PPL", "optim/LR (group 0)",
                                           "optim/total grad norm", "throughput/device/TPS"};

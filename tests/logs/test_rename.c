@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Exports in the names of TRL, open-instruct and torchtune: the exact names, and that a reader
- * finds every quantity again, to the bit. */
+ * Exports in the names of TRL, open-instruct and torchtune: the names must be exact, and a reader
+ * must find every quantity again, to the bit. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -15,7 +15,7 @@
 #include "logs/rename.h"
 #include "tests/logs/helper_logs.h"
 
-/* As a run's trace names them. */
+/* The columns named as a run's trace names them. */
 static const char own[] =
     "{\"step\": 1, \"loss\": 0.69314718055994531, \"logp_chosen\": -41.300000000000004, "
     "\"logp_rejected\": -44.700000000000003, \"reward_chosen\": 0.10000000000000001, "

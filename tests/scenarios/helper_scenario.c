@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The fake classes keep these tests apart from the real optimizers and schedules. */
+ * The small classes that helper_scenario.h describes; they keep these tests apart from the real
+ * optimizers and schedules. */
 #include "tests/scenarios/helper_scenario.h"
 
 #include <stdarg.h>
@@ -60,7 +61,7 @@ static enum status validate_adamw(const struct config *config) {
     return STATUS_OK;
 }
 
-/* Reads a row that is not the class's own. */
+/* Reads a row that does not belong to the class, which a class may do. */
 static enum status validate_constant(const struct config *config) {
     if (config->schedule.total == 99) FAIL(STATUS_INPUT, "schedule.total: 99 is refused");
     if (config->optimizer.lr == 99) FAIL(STATUS_INPUT, "optimizer.lr: 99 is refused");
@@ -76,14 +77,14 @@ static const struct schema_class classes[] = {
     {"schedule", "constant", "One without keys", NULL, 0, validate_constant, NULL},
     {"schedule", "steps", "One of another cause", steps_keys, COUNT_OF(steps_keys), NULL, NULL},
 };
-/* "linear" is the class steps here; "constant" is itself. */
+/* The contract's "linear" means the class steps here; "constant" means itself. */
 static const char *find_schedule(const struct schema_contract *contract, const char *name) {
     (void)contract;
     if (strcmp(name, "linear") == 0) return "steps";
     return strcmp(name, "constant") == 0 ? "constant" : NULL;
 }
 
-/* Ten counter units per update; the number of written values is told in `origin`. */
+/* Resolves ten counter units per update; writes the number of given values to `origin`. */
 static enum status resolve_tens(const struct schema_contract *contract,
                                 const struct schema_value *values, size_t value_count,
                                 uint64_t steps, struct config *config) {
@@ -297,7 +298,7 @@ int helper_random_value(struct helper_random *random, const char *path,
     return 0;
 }
 
-/* "PLACE.key=value" for a third of the rows. */
+/* Draws "PLACE.key=value" for a third of the rows. */
 static size_t draw_overrides(struct helper_random *random, struct arena *arena, const char *place,
                              const char **out, size_t room) {
     size_t rows = 0;
@@ -315,7 +316,8 @@ static size_t draw_overrides(struct helper_random *random, struct arena *arena, 
     return count;
 }
 
-/* A key of each class that may hold; those of the wrong class make the scenario invalid. */
+/* Draws a key of each class that may be in use; those of the wrong class make the scenario
+ * invalid. */
 static size_t draw_class_overrides(struct helper_random *random, struct arena *arena,
                                    const char *place, const char **out) {
     static const char *const keys[] = {"optimizer.beta1=0.5",   "optimizer.amsgrad=true",

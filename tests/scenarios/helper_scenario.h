@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Helps the tests of scenarios: a schema with small classes that exist nowhere else, parsing in few
- * words, a random source, and random values of a row. Failures are cmocka failures. */
+ * Material for the tests of scenarios: a schema with small classes that exist nowhere else, parsing
+ * in few words, a random source, and random values of a row. Failures are cmocka failures. */
 #ifndef TWINSTEP_TESTS_SCENARIOS_HELPER_SCENARIO_H
 #define TWINSTEP_TESTS_SCENARIOS_HELPER_SCENARIO_H
 
@@ -11,10 +11,11 @@
 
 #define HELPER_TEXT_SIZE 512
 
-/* Optimizers adamw (beta1, beta2, amsgrad, variant) and sgd (momentum, nesterov); schedules linear
- * (minimum), constant (no key) and steps (minimum, and every, whose cause is data-order: a class's
- * rows need not share a cause). adamw refuses amsgrad with variant apex, constant a total or an lr
- * of 99. Contracts: tens (ten counter units per update, linear means steps) and dreams, refused. */
+/* The classes are: optimizers adamw (beta1, beta2, amsgrad, variant) and sgd (momentum, nesterov);
+ * schedules linear (minimum), constant (no key) and steps (minimum, and every, whose cause is
+ * data-order: a class's rows need not share a cause). adamw refuses amsgrad with variant apex;
+ * constant refuses a total or an lr of 99. The contracts are tens (ten counter units per update;
+ * linear means steps) and dreams, which is refused. */
 extern const struct schema helper_schema;
 
 struct helper_adamw {
@@ -26,10 +27,10 @@ struct helper_adamw {
 /* Parses `text` as "f.yaml" with the overrides up to the NULL. */
 struct scenario *helper_parse(struct arena *arena, const char *text, const char *const *overrides);
 
-/* The same with the body of `common` as one flow map: helper_common(&arena, "seed: 3"). */
+/* Parses a scenario whose `common` is this flow map: helper_common(&arena, "seed: 3"). */
 struct scenario *helper_common(struct arena *arena, const char *common);
 
-/* Parsing must fail with this status and text. */
+/* Requires that parsing fails with this status and text. */
 void helper_refuse(const char *text, const char *const *overrides, enum status status,
                    const char *message);
 
@@ -42,7 +43,7 @@ uint64_t helper_draw(struct helper_random *random, uint64_t limit); /* 0 .. limi
  * row should be left alone. */
 int helper_random_value(struct helper_random *random, const char *path, char out[HELPER_TEXT_SIZE]);
 
-/* A scenario whose two arms hold random values; NULL when they do not fit together. */
+/* Returns a scenario whose two arms hold random values; NULL where these do not fit together. */
 struct scenario *helper_random_scenario(struct helper_random *random, struct arena *arena);
 
 #endif

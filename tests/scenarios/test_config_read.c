@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Reads a resolved configuration from its text: every random one comes back byte for byte, and a
- * text of another version (one key too many, one missing, another name, a value outside its bounds)
- * is refused. */
+ * Reads a resolved configuration from its text: every random one must come back byte for byte, and
+ * a text of another version (one key too many, one missing, another name, a value outside its
+ * bounds) must be refused. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -35,7 +35,7 @@ static void verify_round_trip(void **state) {
     assert_true(read > 100);
 }
 
-/* `line` of the standard configuration is replaced; "" takes it away. */
+/* Replaces `line` of the standard configuration; "" removes it. */
 static void refuse(const char *line, const char *instead, const char *message) {
     struct arena arena = ARENA_EMPTY;
     struct config config;

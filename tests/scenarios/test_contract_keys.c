@@ -14,7 +14,7 @@
 
 #define UPDATE "loop.update: [count, clip, schedule, optimize, log, zero]\n"
 
-/* Body of an arm, and lines that its resolved configuration must hold. */
+/* The body of an arm, and lines that its resolved configuration must hold. */
 static const struct {
     const char *common;
     const char *lines[6];
@@ -58,7 +58,8 @@ static void validate_resolution(void **state) {
     }
 }
 
-/* The arms share a schedule in words, and differ in the contract: one factor, cause schedule. */
+/* The arms name the same schedule in words and differ in the contract: one factor, cause
+ * schedule. */
 static void validate_layers_and_factor(void **state) {
     (void)state;
     static const char text[] = "twinstep: 1\nsteps: 5\n"
@@ -86,7 +87,7 @@ static void validate_layers_and_factor(void **state) {
     arena_close(&arena);
 }
 
-/* A contract in a later layer takes the schedule's own keys of an earlier one with it. */
+/* A contract in a later layer must remove the schedule's own keys of an earlier one. */
 static void validate_replaced_keys(void **state) {
     (void)state;
     static const char text[] = "twinstep: 1\nsteps: 5\n"

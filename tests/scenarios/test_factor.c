@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Factors and hybrids: known differences, and over random pairs of configurations the laws that
- * attribution by swapping rests on. Texts of config_text are equal exactly where configurations
- * are. */
+ * Factors and hybrids: known differences, and over random pairs of configurations the laws on which
+ * attribution by swapping rests. The texts of config_text must be equal exactly where
+ * configurations are. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -19,7 +19,7 @@
 #define PAIRS 30
 #define ATTEMPTS 300
 
-/* "cause: key a -> b; key a -> b\n..." */
+/* Writes the factors as "cause: key a -> b; key a -> b\n...". */
 static char *factors_text(struct arena *arena, const struct config *a, const struct config *b) {
     struct factor *factors = NULL;
     uint32_t count = 0;
@@ -114,7 +114,7 @@ static void for_random_pairs(check_pair check) {
     assert_int_equal(pairs, PAIRS);
 }
 
-/* Every cause of b copied into a, in a random order, gives b: closure. */
+/* Copying every cause of b into a, in a random order, must give b, which is closure. */
 static void check_swap_all(struct helper_random *random, struct arena *arena,
                            const struct scenario *scenario) {
     static struct config hybrid;
@@ -139,7 +139,7 @@ static void verify_swapping_all_causes(void **state) {
     for_random_pairs(check_swap_all);
 }
 
-/* The causes of factors_of are enough, and each of them is needed. */
+/* The causes of factors_of must be enough, and each of them must be needed. */
 static void check_swap_factors(struct helper_random *random, struct arena *arena,
                                const struct scenario *scenario) {
     static struct config hybrid;
@@ -162,7 +162,7 @@ static void verify_factors_are_complete_and_minimal(void **state) {
     for_random_pairs(check_swap_factors);
 }
 
-/* One swapped cause leaves exactly the others different. */
+/* Swapping one cause must leave exactly the others different. */
 static void check_swap_one(struct helper_random *random, struct arena *arena,
                            const struct scenario *scenario) {
     static struct config hybrid;
@@ -192,7 +192,7 @@ static void verify_one_swap_touches_one_cause(void **state) {
     for_random_pairs(check_swap_one);
 }
 
-/* Equal texts if and only if equal bytes. */
+/* Texts must be equal if and only if the bytes are. */
 static void check_text_is_faithful(struct helper_random *random, struct arena *arena,
                                    const struct scenario *scenario) {
     static struct config hybrid;
@@ -228,7 +228,7 @@ static size_t options_of(struct arena *arena, const struct config *config, const
     return count;
 }
 
-/* Every line of both texts, given as an option, gives the same configurations again. */
+/* Every line of both texts, given as an option, must give the same configurations again. */
 static void check_round_trip(struct helper_random *random, struct arena *arena,
                              const struct scenario *scenario) {
     const char *overrides[400];
@@ -251,7 +251,7 @@ static void verify_text_round_trip(void **state) {
     for_random_pairs(check_round_trip);
 }
 
-/* Turning a pair around gives the same factors with their values turned around. */
+/* Exchanging the two arms must give the same factors with their values exchanged. */
 static void check_symmetry(struct helper_random *random, struct arena *arena,
                            const struct scenario *scenario) {
     const struct config *a = &scenario->arms[0].config;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
  * Keys that nothing reads: what they hold, that they are in no factor, and which of the written
- * ones are reported. The laws are held over random pairs of arms. */
+ * ones are reported. The laws are tested on random pairs of arms. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -25,7 +25,7 @@ static const char *arms_text(struct arena *arena, const char *common, const char
     return text;
 }
 
-/* "key key ", in the order of the factors. */
+/* Lists the keys that differ as "key key ", in the order of the factors. */
 static char *keys_that_differ(struct arena *arena, const struct scenario *scenario) {
     struct factor *factors = NULL;
     uint32_t count = 0;
@@ -41,7 +41,8 @@ static char *keys_that_differ(struct arena *arena, const struct scenario *scenar
     return text;
 }
 
-/* A key that is inert under `silent` and is read under `loud`, with a value other than its own. */
+/* A key that is inert under `silent` and is read under `loud`, with a value other than its
+ * default. */
 static const struct {
     const char *silent, *loud, *value, *key;
 } silenced[] = {
@@ -86,7 +87,7 @@ static const struct {
      "numerics: {library: none}", "numerics.library "},
 };
 
-/* `key` with its space behind. */
+/* Tells whether the key is reported; `key` has a space behind it. */
 static int is_reported(const struct scenario *scenario, const char *key) {
     size_t length = strlen(key) - 1;
     for (uint32_t i = 0; i < scenario->inert_count; i++)
@@ -115,8 +116,8 @@ static void validate_inert_keys(void **state) {
     }
 }
 
-/* Where one arm reads a key, the other holds the same value: no factor, and hybrids that read it
- * train with what was written. */
+/* Where one arm reads a key, the other must hold the same value: it is no factor, and hybrids that
+ * read it train with what was written. */
 static void validate_one_reader(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;
@@ -187,7 +188,8 @@ static void validate_report(void **state) {
     }
 }
 
-/* An inert key is equal in both arms; the arms read the same keys before settling and after. */
+/* An inert key must be equal in both arms, and the arms must read the same keys before and after
+ * inert ones were set. */
 static void verify_random_pairs(void **state) {
     (void)state;
     static struct config again[2];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Which keys a preference loss reads, and which values it refuses. */
+ * Which keys a preference loss reads, and which values it must refuse. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -20,7 +20,7 @@
            "sigmoid-norm, hinge, ipo, exo-pair, robust or discopop: what a divergence adds to "    \
            "every reward cancels in a margin only"
 
-/* Behind "f.yaml:2:". */
+/* The message is what follows "f.yaml:2:". */
 static const struct {
     const char *words, *message;
 } refused[] = {

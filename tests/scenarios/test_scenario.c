@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Scenarios that are accepted: the head, layers and merging, options, the arms' names, and the
- * table of derived values. Refusals are in test_scenario_errors.c. */
+ * Scenarios that must be accepted: the head, layers and merging, options, the arms' names, and the
+ * table of derived values. Refusals are tested in test_scenario_errors.c. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -118,7 +118,7 @@ static void validate_defaults(void **state) {
     arena_close(&arena);
 }
 
-/* Keys of `common` and the value that another key gets, as text of config_text. */
+/* Keys of `common`, and the value that another key must get from them, as text of config_text. */
 static const struct {
     const char *common;
     const char *line;
@@ -223,7 +223,7 @@ static void validate_derivation(void **state) {
     }
 }
 
-/* Arms that no seed replays. */
+/* Arms whose sums race, which no seed replays. */
 static void validate_races(void **state) {
     (void)state;
     static const struct {
@@ -252,7 +252,8 @@ static void validate_races(void **state) {
     }
 }
 
-/* No special word is left where a value is needed; only these four words are values themselves. */
+/* Where a value is needed no word that stands for a derived one may be left; only these four words
+ * are values themselves. */
 static void verify_nothing_is_left_to_derive(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;
@@ -273,7 +274,7 @@ static void verify_nothing_is_left_to_derive(void **state) {
     arena_close(&arena);
 }
 
-/* The line of arm 0 and of arm 1 after layers and options. */
+/* The expected line of arm 0 and of arm 1 after layers and options were applied. */
 static const struct {
     const char *text;
     const char *overrides[4];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
  * Every class of bad scenario, with its status and its whole text: file, line, column, key, what
- * was expected and what came. */
+ * was expected and what was found. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -15,7 +15,7 @@
 #include "scenarios/yaml.h"
 #include "tests/scenarios/helper_scenario.h"
 
-/* Bodies behind "twinstep: 1\n", so that they begin in line 2. */
+/* The bodies follow "twinstep: 1\n", so that they begin in line 2. */
 static const struct {
     const char *body;
     const char *message;
@@ -394,8 +394,8 @@ static void validate_operand_format(void **state) {
     }
 }
 
-/* Values that are known by name but not available have a status of their own, and the place all the
- * same. */
+/* Values whose names are known but which are not available have a status of their own, and the
+ * place all the same. */
 static void validate_unsupported(void **state) {
     (void)state;
     helper_refuse("twinstep: 1\ncommon: {parallel: {ranks: 2}}", NULL, STATUS_UNSUPPORTED,

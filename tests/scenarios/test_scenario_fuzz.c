@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Mutated scenarios and options never crash, hang or fail without a text; what is accepted
- * validates and prints. A fixed number of cases runs from a fixed seed; TWINSTEP_FUZZ_CASES=N runs
- * N of them. */
+ * Mutated scenarios and options must never crash, hang, or fail without a text; what is accepted
+ * must validate and print. A fixed number of cases runs from a fixed seed; TWINSTEP_FUZZ_CASES=N
+ * runs N of them. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -30,7 +30,7 @@ static const char *const sources[] = {
     "arms: {a: {}, b: {data: {seed: 9, pairs: \"a b\"}}}\nfloor: {alpha: 0.1}\n",
 };
 
-/* Pieces that mean something to YAML or to us. */
+/* Pieces that mean something to YAML or to this program. */
 static const char *const pieces[] = {
     "{",
     "}",
@@ -114,7 +114,7 @@ static size_t mutant(struct helper_random *random, char text[SIZE]) {
     return length;
 }
 
-/* An option: a line of a mutant with its first colon turned into the sign. */
+/* Makes an option of a line of a mutant, with its first colon turned into an equals sign. */
 static void option_of(const char *text, size_t length, char out[64]) {
     static const char prefix[] = "common.batch.";
     size_t used = sizeof prefix - 1;

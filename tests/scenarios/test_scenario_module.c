@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short plugin
- * optimizer.module and schedule.module with a loader of this test: which layer's module and which
- * keys hold, where the file is looked for, what the digest refuses, and that two modules of one
- * class name are two classes. Real files: tests/trainer/test_plugin_refusals.c. */
+ * optimizer.module and schedule.module, with a loader of this test's own: which layer's module and
+ * which keys hold, where the file is looked for, what the digest refuses, and that two modules of
+ * one class name are two classes. Real files are tested in tests/trainer/test_plugin_refusals.c. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -33,7 +33,7 @@ static void add(struct table *table, struct schema_class class_here) {
     table->list[table->schema.class_count++] = class_here;
 }
 
-/* one.so and two.so hold an optimizer "mine" each, shape.so a schedule. */
+/* Plays the loader: one.so and two.so hold an optimizer "mine" each, shape.so a schedule. */
 static enum status load(const struct schema *schema, const char *prefix, const char *path,
                         char *out_sha256) {
     struct table *table = (struct table *)schema->owner;
@@ -221,7 +221,8 @@ static void validate_refusals(void **state) {
     }
 }
 
-/* As data files: beside the scenario, kept as FOLDER/FILE; absolute ones as they are. */
+/* As for data files: a relative path begins beside the scenario and is kept as FOLDER/FILE; an
+ * absolute one stays as it is. */
 static void validate_folder(void **state) {
     (void)state;
     static const struct {
@@ -262,7 +263,7 @@ static void validate_long_folder(void **state) {
     arena_close(&arena);
 }
 
-/* A schema that loads nothing says so. */
+/* A schema that loads no modules must say so. */
 static void validate_no_loader(void **state) {
     (void)state;
     static const char text[] = "twinstep: 1\ncommon: {optimizer: {name: mine, module: one.so}}\n";
@@ -276,7 +277,7 @@ static void validate_no_loader(void **state) {
     arena_close(&arena);
 }
 
-/* Same name, another file: a class of its own in factors, texts and hybrids. */
+/* The same name in another file is a class of its own in factors, texts and hybrids. */
 static void verify_two_files_are_two_classes(void **state) {
     (void)state;
     struct table table;

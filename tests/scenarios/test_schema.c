@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * The schema table itself: it is complete and free of overlap, every default is readable, and its
- * three printed forms are read back. */
+ * The schema table itself: it must be complete and free of overlap, every default must be readable,
+ * and its three printed forms must read back. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -69,7 +69,7 @@ static void validate_every_row(void **state) {
         check_row(&rows[i], &head);
 }
 
-/* A default reads back from its own text: what is printed is what may be written. */
+/* A default must read back from its own text: what is printed is what may be written. */
 static void verify_default_text(void **state) {
     (void)state;
     size_t count = 0;
@@ -120,7 +120,7 @@ static void verify_rows_cover_the_struct(void **state) {
         if (seen[i] == 0) fail_msg("byte %zu of struct config belongs to no row", i);
 }
 
-/* Names that other folders index by enum. */
+/* Names that other folders index by an enum must stay in the enum's order. */
 static void validate_names(void **state) {
     (void)state;
     assert_string_equal(phase_name(PHASE_FETCH), "fetch");
@@ -198,7 +198,7 @@ static void verify_every_key_is_printed(void **state) {
     arena_close(&arena);
 }
 
-/* The printed range is what is accepted: its ends are, and their neighbours are refused. */
+/* The printed range must be what is accepted: its ends are, and their neighbours are refused. */
 static void verify_printed_bounds(void **state) {
     (void)state;
     size_t count = 0;
@@ -275,7 +275,7 @@ static void validate_printed_bounds(void **state) {
     arena_close(&arena);
 }
 
-/* Every line of a table has as many cells as its head. */
+/* Every line of a Markdown table must have as many cells as its head. */
 static void verify_markdown_tables(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;
@@ -298,7 +298,7 @@ static void verify_markdown_tables(void **state) {
     arena_close(&arena);
 }
 
-/* JSON is YAML: our own reader takes it apart. */
+/* JSON is YAML, so our own reader takes it apart. */
 static void verify_json(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Streams of two arms: what `take` becomes, which events and restarts are refused and where, that
- * equal lists are equal bytes, and what a key holds that no arm reads. */
+ * Random streams of two arms: what `take` is resolved to, which events and restarts are refused and
+ * where, that equal lists are equal bytes, and what a key holds that no arm reads. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -30,7 +30,7 @@ static const char *scenario_text(struct arena *arena, const char *common, const 
 #define SHUFFLES "numerics: {mode: shuffled, order_seed: 4}"
 #define NARROW "numerics: {param: bf16, rounding: stochastic}"
 
-/* rng.KEY of both arms after `take` has become numbers. */
+/* The rng.KEY of both arms after `take` has been resolved to numbers. */
 static const struct {
     const char *common, *a, *b;
     enum stream stream;
@@ -184,7 +184,7 @@ static void validate_refusals(void **state) {
     }
 }
 
-/* What take stands for is longer than what was written. */
+/* The events that take stands for may be longer than what was written. */
 static void validate_room(void **state) {
     (void)state;
     char events[CONFIG_EVENTS_SIZE + 64] = "", arm[CONFIG_EVENTS_SIZE + 128];
@@ -218,7 +218,7 @@ static void verify_equal_lists_are_equal_bytes(void **state) {
     arena_close(&arena);
 }
 
-/* A key that no arm reads holds its default in both. */
+/* A key that no arm reads must hold its default in both. */
 static void validate_inert(void **state) {
     (void)state;
     static const struct {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * The grammar of rng.data and its like: canonical texts, and what every refusal says. */
+ * The grammar of rng.data and its like: the canonical texts, and what every refusal says. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -121,7 +121,7 @@ static void validate_size(void **state) {
     assert_string_equal(text, "");
 }
 
-/* Words, numbers and commas thrown together are refused, or their text reads back. */
+/* Words, numbers and commas in random order must be refused, or their text must read back. */
 static void verify_random_texts(void **state) {
     (void)state;
     static const char *const words[] = {"advance", "save", "load", "seed", "take", "at",   "clock",

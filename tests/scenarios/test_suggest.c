@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Edit distances of known pairs, and what counts as near enough to suggest. */
+ * The edit distances of known pairs of words, and which words are near enough to be suggested. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -40,7 +40,8 @@ static void validate_distances(void **state) {
     assert_int_equal(suggest_distance(longest, "a"), 64);
 }
 
-/* Symmetric, zero only for equal texts, and a text changed in one place is 1 away. */
+/* The distance must be symmetric and zero only for equal texts, and a text changed in one place is
+ * 1 away. */
 static void verify_distance(void **state) {
     (void)state;
     struct helper_random random = {5};

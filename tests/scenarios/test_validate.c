@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Checks across keys, on a configuration as it stands: that is how hybrids meet them. */
+ * Checks across several keys, made on a configuration that did not come from a file, as hybrids
+ * meet them. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -19,7 +20,7 @@ static void set_list(struct key_list *list, const char *phases) {
         list->item[list->count++] = (uint8_t)(*phases - 'a');
 }
 
-/* What a case changes; phases as letters, a is fetch. */
+/* Makes the change of case `which`. Phases are written as letters, where a is fetch. */
 static void change(struct config *c, int which) {
     switch (which) {
     case 0:
@@ -223,7 +224,8 @@ static void validate_wide_masters(void **state) {
     arena_close(&arena);
 }
 
-/* The largest counters are exact doubles up to the last update, not one further. */
+/* A counter must be an exact double: the largest one is accepted up to the last update, and refused
+ * one further. */
 static void validate_counter_limit(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * YAML as a tree: kinds and places, anchors and merges, and every text that is refused. */
+ * YAML as a tree: kinds and places of nodes, anchors and merges, and every text that must be
+ * refused. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -150,7 +151,8 @@ static void validate_nothing(void **state) {
     }
 }
 
-/* Nine levels of nine aliases each: 9^9 values when written out, a few dozen nodes here. */
+/* Nine levels of nine aliases each would be 9^9 values when written out; here they must be a few
+ * dozen nodes. */
 static void verify_alias_bomb_is_small(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;
@@ -166,7 +168,7 @@ static void verify_alias_bomb_is_small(void **state) {
     arena_close(&arena);
 }
 
-/* Merging a large map again and again multiplies keys: the limit on values holds. */
+/* Merging a large map again and again multiplies keys, so the limit on values must hold. */
 static void validate_limits(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;
