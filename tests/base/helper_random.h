@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Inputs for the tests of base/: splitmix64 and the ranges made from it. Same sequence everywhere;
- * the seed is in the test. */
+ * Inputs for the tests of base/: splitmix64 and the ranges made from it. The sequence is the same
+ * on every machine; the seed is in the test. */
 #ifndef TWINSTEP_TESTS_BASE_HELPER_RANDOM_H
 #define TWINSTEP_TESTS_BASE_HELPER_RANDOM_H
 
@@ -19,12 +19,12 @@ static inline uint64_t random_bits(struct random_source *source) {
     return z ^ (z >> 31);
 }
 
-/* Uniform in [low, high). */
+/* Draws uniformly from [low, high). */
 static inline double random_between(struct random_source *source, double low, double high) {
     return low + (high - low) * ((double)(random_bits(source) >> 11) * 0x1p-53);
 }
 
-/* Any bit pattern: zeros, subnormals, infinities and NaN among them. */
+/* Draws any bit pattern: zeros, subnormals, infinities and NaN are among them. */
 static inline float random_any_f32(struct random_source *source) {
     return real_from_bits_f32((uint32_t)(random_bits(source) >> 32));
 }

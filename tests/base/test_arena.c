@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Pieces: zeroed, aligned, apart; sizes that overflow; a source of its own, whose refusals are told
- * as they are and whose blocks all go back. */
+ * Arenas: pieces must be zeroed, aligned and apart; sizes that overflow must be refused; a source
+ * of one's own must have its refusals reported as they are, and get all its blocks back. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

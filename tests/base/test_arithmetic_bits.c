@@ -104,8 +104,9 @@ static void verify_instruction_sets_agree(void **state) {
     assert_int_equal(count, 0);
 }
 
-/* + - * and the optimizers round the same numbers once in either accumulator: the two f32 pairs
- * must give the same bits. (Functions and quotients of functions differ by what f64 keeps.) */
+/* The optimizers, and + - *, round the same numbers once in either accumulator, so the two f32
+ * pairs must give the same bits. (Functions, and quotients of functions, differ by what f64
+ * keeps.) */
 static void verify_f32_pairs_agree(void **state) {
     (void)state;
     static const char *const names[] = {"rule_add_", "rule_mul_", "rule_rotary_", "rule_adamw_",

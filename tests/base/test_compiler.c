@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * What a compiler got wrong once, under this build's flags. gcc 12.2 at -O2 turned two adjacent
- * conversions to float and back into a copy (cmake/flags.cmake says how it is kept from that). */
+ * What a compiler once got wrong, under this build's flags. gcc 12.2 at -O2 turned two adjacent
+ * conversions, to float and back, into a copy (cmake/flags.cmake says how it is kept from that). */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

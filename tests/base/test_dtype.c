@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Spacings of the formats: of known values, at the edges of binades and below the normal numbers;
- * and that the next value of the grid is one spacing away and rounds to itself. */
+ * The spacings of the formats: those of known values, at the edges of binades and below the normal
+ * numbers. The next value of the grid must be one spacing away and round to itself. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -31,7 +31,7 @@ static void validate_spacing(void **state) {
         assert_true(dtype_spacing(cases[i].value, cases[i].dtype) == cases[i].spacing);
 }
 
-/* The next value is on the grid; half of the way is not. */
+/* The next value must be on the grid, and the point half-way to it must not. */
 static void verify_grid(void **state) {
     (void)state;
     static const double values[] = {1.0, 1.5, -2.0, 0x1p-10, 0x1p-14, -0x1.8p3};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * base/exact_sum.h and base/exact_parts.h: any order gives the same words, and the rounded sum is
- * that of MPFR at a precision that holds every bit; infinities and NaN as IEEE sums have them. */
+ * base/exact_sum.h and base/exact_parts.h: any order must give the same words, and the rounded sum
+ * must be that of MPFR at a precision that holds every bit; infinities and NaN must be as in IEEE
+ * sums. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -34,7 +35,7 @@ static double any_f64(struct random_source *source) {
     return x;
 }
 
-/* Products of f32 of a few kinds: any bits, near each other, and in pairs that cancel. */
+/* Draws products of f32 of several kinds: any bits, near each other, and in pairs that cancel. */
 static void draw_products(struct random_source *source, int kind, double *x, size_t n) {
     for (size_t i = 0; i < n; i++) {
         float a = any_f32(source);
@@ -73,7 +74,7 @@ static uint64_t bits_of(double x) {
     return real_bits_f64(x == 0.0 ? 0.0 : x);
 }
 
-/* MPFR rounds subnormals only when its exponent range is the format's. */
+/* MPFR rounds subnormals right only when its exponent range is the format's. */
 static double rounded_f64(const mpfr_t exact) {
     mpfr_t x;
     mpfr_init2(x, 53);
@@ -156,7 +157,7 @@ static void corroborate_doubles(void **state) {
     mpfr_clear(want);
 }
 
-/* Ties, the largest numbers and the least, in both formats. */
+/* Ties, the largest numbers and the least ones, in both formats. */
 static void validate_rounding(void **state) {
     (void)state;
     static const struct {
@@ -197,7 +198,7 @@ static void validate_rounding(void **state) {
 #define INF ((double)INFINITY)
 #define NOT ((double)NAN)
 
-/* In any of the 6 orders, and joined from two halves. */
+/* The terms come in any of the 6 orders, and joined from two halves. */
 static void validate_special(void **state) {
     (void)state;
     static const struct {
@@ -234,7 +235,7 @@ static void validate_special(void **state) {
     }
 }
 
-/* What a sum cannot hold is never dropped in inertness. */
+/* A term that the sum cannot hold must make it NaN; it may never be dropped. */
 static void verify_range(void **state) {
     (void)state;
     const double outside[] = {0x1p-299, 0x1.8p-298, -0x1p-1074, 0x1p+340, -DBL_MAX};
@@ -246,7 +247,7 @@ static void verify_range(void **state) {
     }
 }
 
-/* One sum by parts, as kernels/cpu/exact.c does it; 0 where bits were left. */
+/* Makes one sum by parts, as kernels/cpu/exact.c does; returns 0 where bits were left over. */
 static int by_parts(const double *x, size_t n, double *part) {
     double start[EXACT_PARTS], at[EXACT_PARTS], bound = 0.0, rest = 0.0;
     for (size_t i = 0; i < n; i++)
@@ -297,7 +298,7 @@ static void corroborate_parts(void **state) {
     assert_in_range(whole, 2 * ROUNDS, 4 * ROUNDS - 1); /* some spreads are too wide */
 }
 
-/* Ties that the last part alone breaks. */
+/* Ties that only the last part breaks. */
 static void validate_three(void **state) {
     (void)state;
     const double tiny = 0x1p-150;

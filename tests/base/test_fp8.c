@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * fp8 against torch's casts, which tests/golden/fp8 holds whole: for every code its value and the
- * first f32 that is cast to it. Without an argument every step of the staircase and some 65,000
- * floats between them; with "all" every one of 2^32 (label nightly). From f64 the steps lie where
- * real numbers have them: a double next to one falls on its own side. */
+ * fp8 against torch's casts, which tests/golden/fp8 holds completely: for every code its value, and
+ * the first f32 that is cast to it. Without an argument, every step of the staircase and some
+ * 65,000 floats in between are tried; with "all", every one of 2^32 (label nightly). In casts from
+ * f64 the steps must lie where they do for real numbers: a double next to one falls on its own
+ * side. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -36,7 +37,8 @@ static struct stairs stairs[] = {
 
 static uint32_t stride = 65521;
 
-/* Lines "e4m3 3f 3ff00000 3fe80001": value and first are nan and - for codes of NaN. */
+/* Reads lines such as "e4m3 3f 3ff00000 3fe80001"; value and first are nan and - for codes of
+ * NaN. */
 static int read_codes(void **state) {
     char line[256], name[8], value[16], first[16];
     unsigned code;
@@ -86,7 +88,7 @@ static void validate_every_code(void **state) {
         }
 }
 
-/* NaN stays NaN, whatever its bits; the carrier's unused bits are 0. */
+/* NaN must stay NaN, whatever its bits, and the carrier's unused bits must be 0. */
 static void verify_nans(void **state) {
     (void)state;
     static const uint32_t spare[] = {0x000FFFFFu, 0x001FFFFFu};
@@ -116,7 +118,8 @@ static void corroborate_floats_between(void **state) {
     }
 }
 
-/* The tie below code c lies at `first`, or just below it where it goes down to an even code. */
+/* The tie below code c lies at `first`, or just below it where the tie goes down to an even
+ * code. */
 static void verify_one_rounding_of_doubles(void **state) {
     (void)state;
     for (size_t f = 0; f < COUNT_OF(stairs); f++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * base/fpenv.c: the default environment passes; each control bit that moves results is refused and
- * named; sticky flags are not looked at. */
+ * base/fpenv.c: the default environment must pass; each control bit that changes results must be
+ * refused and named; sticky flags must be ignored. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -67,7 +67,7 @@ static void verify_sticky_flags_do_not_matter(void **state) {
     assert_int_equal(control, 0x1f80);
 }
 
-/* What foreign code may do to each unit is seen, and undone; sticky flags are not looked at. */
+/* What foreign code may do to each unit must be found and undone; sticky flags must be ignored. */
 static void validate_keep_and_restore(void **state) {
     (void)state;
     static const unsigned bits[] = {0x8000u, 0x0040u, 0x2000u, 0x6000u};

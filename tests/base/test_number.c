@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * base/number.c: texts by value, round trips of any bits, what is and is not a number. */
+ * base/number.c: the texts of known values, round trips of any bits, and what is and is not a
+ * number. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -56,7 +57,7 @@ static void validate_texts(void **state) {
     assert_string_equal(number_hex_f64(-real_inf_f64()).text, "-inf");
 }
 
-/* Digits from the first to the last that is not 0. */
+/* Counts the digits from the first to the last that is not 0. */
 static int significant_digits(const char *text) {
     int digits = 0;
     int zeros = 0;
@@ -70,7 +71,7 @@ static int significant_digits(const char *text) {
     return digits;
 }
 
-/* The text reads back to the same bits, and no shorter one does. */
+/* The text must read back to the same bits, and no shorter one may. */
 static void check_round_trip(double x) {
     struct number_text text = number_text_f64(x);
     double back = 0.0;
@@ -241,7 +242,8 @@ static void validate_integers(void **state) {
     assert_string_equal(status_text(), "expected an integer >= 0, got \"-0\"");
 }
 
-/* In a locale with a decimal comma nothing changes. Skipped where none is installed. */
+/* A locale with a decimal comma must change nothing. The test is skipped where none is
+ * installed. */
 static void verify_locale_does_not_matter(void **state) {
     (void)state;
     static const char *const names[] = {"de_DE.UTF-8", "fr_FR.UTF-8", "de_DE", "fr_FR", "pl_PL"};

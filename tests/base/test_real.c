@@ -120,7 +120,7 @@ static void check_rounding(const struct format *format, double x) {
     if ((double)(float)x == x || x != x) assert_same_f32(format->from_f32((float)x), expected);
 }
 
-/* A number of the format, the tie above it, and the doubles and floats next to that tie. */
+/* Tests a number of the format, the tie above it, and the doubles and floats next to that tie. */
 static void check_tie(const struct format *format, double x) {
     double y = round_exactly(x, format);
     if (!real_finite_f64(y) || y == 0.0) return;
@@ -208,7 +208,8 @@ static void corroborate_roundings(void **state) {
     }
 }
 
-/* 1 + 2^-8 + 2^-40 is above the tie of bf16; its float is the tie, which goes to even, down. */
+/* 1 + 2^-8 + 2^-40 lies above a tie of bf16, but its float is the tie, which would round down to
+ * even. */
 static void verify_double_rounds_once(void **state) {
     (void)state;
     double x = 1.0 + 0x1p-8 + 0x1p-40;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: nightly
- * Each f32 function of base/real.h on all 2^32 floats, each f64 function on 10^8 doubles, pow on
- * samples and on the lines that trainings use: every result against the exact value, and each
- * instruction set of this machine against the others. The rows printed must stand in
- * docs/DETERMINISM.md. Two threads; arguments choose rows: test_real_exhaustive "exp f32". */
+ * Each f32 function of base/real.h on all 2^32 floats, each f64 function on 10^8 doubles, and pow
+ * on samples and on the lines that trainings use: every result is compared with the exact value,
+ * and each instruction set of this machine with the others. The rows printed must be those of
+ * docs/DETERMINISM.md. The test uses two threads; arguments choose rows: test_real_exhaustive "exp
+ * f32". */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

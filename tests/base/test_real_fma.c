@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit
- * The fma of machines without FMA hardware against the C library's, 2e7 triples: any bits, near
- * cancellation, near ties, subnormal and overflowing results. */
+ * The fma for machines without FMA hardware must equal the C library's on 2e7 triples: any bits,
+ * near cancellation, near ties, subnormal and overflowing results. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -21,7 +21,7 @@ static void check(float a, float b, float c) {
              (double)libm);
 }
 
-/* Short significands and close exponents: ties and exact sums are frequent. */
+/* The significands are short and the exponents close, so that ties and exact sums are frequent. */
 static float tie_operand(struct random_source *source, int bits, int low, int high) {
     uint64_t random = random_bits(source);
     float significand = (float)(random >> (64 - bits));

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit
- * exp, exp2, expm1, log, log1p, pow, tanh, sin, cos against MPFR at 200 bits. The error is counted
- * in ulps of the exact result (subnormal results: in the least subnormal). The largest error of
- * each function is printed; the bounds are those that base/real_*.h state. test_real_proof.c and
- * test_real_exhaustive.c say more, through a reference of their own; this test shares nothing with
- * it. */
+ * exp, exp2, expm1, log, log1p, pow, tanh, sin and cos against MPFR at 200 bits. The error is
+ * counted in ulps of the exact result (for subnormal results in the least subnormal). The largest
+ * error of each function is printed; the bounds are those that base/real_*.h state.
+ * test_real_proof.c and test_real_exhaustive.c say more, through a reference of their own, with
+ * which this test shares nothing. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -98,7 +98,8 @@ static const struct function functions[] = {
      {{-4, 4}, {-1048576, 1048576}, {1.5707, 1.5709}, {-1e-3, 1e-3}, {-100, 100}}},
 };
 
-/* |computed - exact| in ulps of a format with `precision` bits and least subnormal 2^least. */
+/* Returns |computed - exact| in ulps of a format with `precision` bits and least subnormal
+ * 2^least. */
 static double error_in_ulps(mpfr_t exact, double computed, long precision, long least) {
     if (mpfr_zero_p(exact)) return computed == 0.0 ? 0.0 : HUGE_VAL;
     long ulp = (long)mpfr_get_exp(exact) - precision;
@@ -108,7 +109,7 @@ static double error_in_ulps(mpfr_t exact, double computed, long precision, long 
     return fabs(mpfr_get_d(exact, MPFR_RNDN));
 }
 
-/* Overflow: infinity is right from the format's threshold on. */
+/* On overflow, infinity is right from the format's threshold on. */
 static double error_of_f64(mpfr_t exact, double computed) {
     if (mpfr_get_d(exact, MPFR_RNDN) == computed) return 0.5;
     return error_in_ulps(exact, computed, 53, -1074);
@@ -161,8 +162,8 @@ static void corroborate_functions(void **state) {
         check_function(&functions[i]);
 }
 
-/* The doubles up to 2^20 that lie nearest to multiples of pi/2 leave the smallest remainders. For
- * each multiple the nearest double is tried. */
+/* The doubles up to 2^20 that lie nearest to multiples of pi/2 leave the smallest remainders, which
+ * a reduction most easily gets wrong. The nearest double to each multiple is tried. */
 static void corroborate_reduction(void **state) {
     (void)state;
     mpfr_t pi, x, y;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short golden
- * The proof of base/real.h in small: one float of each 2^12, floats around special
- * points, 10^6 doubles per function, against goldens (counts and the hash of every result) and the
- * errors that docs/DETERMINISM.md states. And the judge itself against MPFR, and against results
- * that are wrong. TWINSTEP_PRINT_GOLDENS=1 prints the table. test_real_exhaustive.c is the whole.
- */
+ * The proof of base/real.h on a small scale: one float of each 2^12, floats around special points,
+ * and 10^6 doubles per function, against goldens (counts and the hash of every result) and the
+ * errors that docs/DETERMINISM.md states. The judge itself is tested against MPFR, and against
+ * results that are wrong. TWINSTEP_PRINT_GOLDENS=1 prints the table. test_real_exhaustive.c is the
+ * whole proof. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -75,7 +75,7 @@ static void validate_functions(void **state) {
     assert_int_equal(COUNT_OF(goldens), 2 * PROOF_FUNCTIONS);
 }
 
-/* The 64-th part of a block of each kind. */
+/* Fills the 64th part of a block of each kind. */
 static void fill_some(enum proof_function function, uint64_t index, struct proof_block *block) {
     (function == PROOF_POW ? sample_pow : sample_mixed)(function, index, NULL, block);
     block->count = PROOF_BLOCK / 64;
@@ -92,7 +92,8 @@ static double worst_of_reference(enum proof_function function, const struct proo
     return worst;
 }
 
-/* Every instruction set gives the same high and low; their error is what proof_reference.c says. */
+/* Every instruction set must give the same high and low, with the error that proof_reference.c
+ * derives. */
 static void verify_reference(void **state) {
     (void)state;
     static const struct {
@@ -120,8 +121,8 @@ static void verify_reference(void **state) {
     }
 }
 
-/* Two of three results are moved by one ulp: what the judge calls nearest is what MPFR rounds, and
- * a wrong result is seen. */
+/* Two of three results are moved by one ulp. What the judge calls nearest must be what MPFR rounds
+ * to, and a wrong result must be found. */
 static int64_t move_of(size_t i) {
     return (int64_t)(i % 3) - 1;
 }
@@ -152,7 +153,7 @@ static void check_judge(enum proof_function function, int wide, uint64_t index, 
         if (pair_bits(want) != pair_bits(b.want[i]) || pair_abs(error - b.error[i]) > 1e-9)
             fail_msg("%s(%a, %a) = %a: judged %a, %.12f; MPFR %a, %.12f", proof_names[function],
                      b.x[i], b.y[i], b.result[i], b.want[i], b.error[i], want, error);
-        if (b.result[i] != want && error < 0.499) /* 0.5 but for powers of two */
+        if (b.result[i] != want && error < 0.499) /* 0.5 except at powers of two */
             fail_msg("%s(%a, %a) = %a: nearest %a, error %.12f", proof_names[function], b.x[i],
                      b.y[i], b.result[i], want, error);
         *wrong += b.result[i] != want;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * base/real.h functions at special values and at the ends of their ranges, by bits: zeros with
- * sign, infinities, NaN, overflow and underflow thresholds, C11 Annex F for pow. */
+ * The functions of base/real.h at special values and at the ends of their ranges, by bits: zeros
+ * with sign, infinities, NaN, the thresholds of overflow and underflow, and C11 Annex F for pow. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -31,7 +31,7 @@ struct unary_case {
 
 #define UNARY(name) #name, real_##name##_f64, real_##name##_f32
 
-/* Exact in both types: the same case tests f64 and f32. */
+/* These are exact in both types, so that the same case tests f64 and f32. */
 static const struct unary_case unary_cases[] = {
     {UNARY(exp), 0.0, 1.0},
     {UNARY(exp), -0.0, 1.0},
@@ -106,7 +106,7 @@ static void validate_unary(void **state) {
     }
 }
 
-/* The last argument before and the first behind each threshold. */
+/* The last argument before and the first one after each threshold. */
 static void validate_thresholds(void **state) {
     (void)state;
     float low = -0x1.5d589ep+6f; /* ln 2^-126 is between it and the next smaller float */
@@ -131,7 +131,7 @@ static void validate_thresholds(void **state) {
     assert_true(real_sin_f64(beyond) != real_sin_f64(beyond));
 }
 
-/* No subnormal result of f32 exp, whatever the argument. */
+/* f32 exp must have no subnormal result, whatever the argument (law 8). */
 static void verify_exp_has_no_subnormals(void **state) {
     (void)state;
     for (float x = -86.0f; x > -105.0f; x = real_next_down_f32(x)) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * base/rule.h in f32 (and dtypes that f32 carries): published bits of PyTorch's AdamW, where each
- * operation rounds, SGD by hand. Gradients: test_rule_gradients.c, in f64. */
+ * base/rule.h in f32 and in dtypes that f32 carries: the published bits of PyTorch's AdamW, the
+ * places where each operation rounds, and SGD worked out by hand. Gradients are tested in
+ * test_rule_gradients.c, in f64. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -24,8 +25,9 @@ static void assert_same(float ours, float expected) {
 
 /* ---- AdamW ---- */
 
-/* p0 = 0.75, g_t = (((7 t + 3) mod 11) - 5) / 64, betas 0.9 and 0.999, eps 1e-8, decay 0.1. Bits of
- * p: emulation of torch 2.x _single_tensor_adam on CPU and CUDA and of foreach, which agree. */
+/* p0 = 0.75, g_t = (((7 t + 3) mod 11) - 5) / 64, betas 0.9 and 0.999, eps 1e-8, decay 0.1. The
+ * bits of p come from emulations of torch 2.x's _single_tensor_adam on CPU and CUDA and of foreach,
+ * which agree. */
 static const struct {
     double lr;
     int t;
@@ -42,7 +44,7 @@ static void adamw_ours(struct rule_adam_element *e, float g, const struct rule_a
     rule_adam_torch(e, g, k, DTYPE_F32, DTYPE_F32);
 }
 
-/* aten's CUDA forms: addcmul and addcdiv end in an fma. */
+/* aten's CUDA forms, in which addcmul and addcdiv end in an fma. */
 static void adamw_fused_ends(struct rule_adam_element *e, float g, const struct rule_adam *k) {
     float p = e->p * k->decay;
     e->m = e->m + k->weight1 * (g - e->m);
@@ -50,7 +52,7 @@ static void adamw_fused_ends(struct rule_adam_element *e, float g, const struct 
     e->p = fmaf(k->minus_step, e->m / (sqrtf(e->v) / k->root_correction + k->eps), p);
 }
 
-/* aten's CPU form: lerp by fma, addcdiv multiplies before it divides. */
+/* aten's CPU form, with lerp by fma and an addcdiv that multiplies before it divides. */
 static void adamw_cpu(struct rule_adam_element *e, float g, const struct rule_adam *k) {
     float p = e->p * k->decay;
     e->m = fmaf(k->weight1, g - e->m, e->m);
@@ -78,7 +80,8 @@ static void validate_adamw(void **state) {
                   adamw_misses(adamw_fused_ends), adamw_misses(adamw_cpu));
 }
 
-/* The decay factor is rounded to the working type: at 5e-7 and 0.01 nothing is left of it. */
+/* The decay factor is rounded to the working type: at an LR of 5e-7 and a decay of 0.01 nothing is
+ * left of it. */
 static void validate_adamw_scalars(void **state) {
     (void)state;
     struct rule_adam k = helper_adamw(5e-7, 0.01, 1);
@@ -91,7 +94,7 @@ static void validate_adamw_scalars(void **state) {
     assert_same(1.0f - k.decay, 0x1p-24f);
 }
 
-/* Python's -step_size is -0 where the LR is 0: a parameter of -0 stays what it is. */
+/* Python's -step_size is -0 where the LR is 0, so a parameter of -0 must stay what it is. */
 static void validate_adamw_without_rate(void **state) {
     (void)state;
     const struct rule_adam k = helper_adamw(0.0, 0.1, 1);
@@ -100,7 +103,7 @@ static void validate_adamw_without_rate(void **state) {
     assert_int_equal(real_bits_f32(e.p), 0x80000000u);
 }
 
-/* bf16 slots and parameters: every kernel's result is a bf16 number. */
+/* With bf16 slots and parameters every kernel's result must be a bf16 number. */
 static void verify_adamw_rounds_every_kernel(void **state) {
     (void)state;
     struct random_source source = {31};
@@ -162,7 +165,8 @@ static void validate_sgd(void **state) {
     assert_same(e.p, 1.0f - 1.125f);
 }
 
-/* No decay is no operation: a parameter that is not finite does not reach the buffer. */
+/* Without decay there must be no operation at all: a parameter that is not finite must not reach
+ * the buffer. */
 static void verify_sgd_without_decay_reads_no_parameter(void **state) {
     (void)state;
     struct rule_sgd k = {-1.0f, 0.0f, 0.5f, 1.0f, 0};

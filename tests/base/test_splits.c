@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Tables of splits: what rows mean, which row decides, and every way to write one wrongly. */
+ * Tables of splits: what their rows mean, which row decides, and every way to write one wrongly. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -30,7 +30,7 @@ static void validate_rows(void **state) {
     assert_int_equal(parts("dq: 1024", SPLIT_DQ, 1, 1, 1), 1024);
 }
 
-/* The two tables differ where the batch is small, and where it is large. */
+/* The two built-in tables differ where the batch is small, and where it is large. */
 static void validate_builtins(void **state) {
     (void)state;
     const char *small = "builtin:small-batch", *large = "builtin:large-batch";

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * base/sum.h against the laws written out as plainly as they read, for every length up to some
- * blocks and for 1 to 100 blocks; pieces; the permutation; the shuffled sums. All by bits. */
+ * base/sum.h must equal the laws written out as plainly as they read, for every length up to some
+ * blocks and for 1 to 100 blocks, in pieces, under a permutation, and shuffled. All comparisons are
+ * by bits. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -22,8 +23,8 @@ static float b32[LENGTH + 64];
 static double a64[LENGTH + 64];
 static double b64[LENGTH + 64];
 
-/* Values of very different sizes and both signs: another order gives other bits. Some products
- * underflow to -0, some terms are -0. */
+/* The values have very different sizes and both signs, so that another order gives other bits. Some
+ * products underflow to -0, and some terms are -0. */
 static int fill(void **state) {
     (void)state;
     struct random_source source = {21};
@@ -41,7 +42,7 @@ static int fill(void **state) {
 
 /* ---- law 2, literally ---- */
 
-/* Level by level: 2j with 2j + 1, an odd last one goes up unchanged. */
+/* Joins level by level: 2j with 2j + 1, and an odd last one goes up unchanged. */
 #define DEFINE_LAW(type, suffix)                                                                   \
     static type law_join_##suffix(const type *lanes) {                                             \
         type t[32];                                                                                \
@@ -66,7 +67,7 @@ static int fill(void **state) {
         }                                                                                          \
         return count == 1 ? blocks[0] : 0;                                                         \
     }                                                                                              \
-    /* b NULL: terms, else products. */                                                            \
+    /* With b NULL the terms are summed, else the products. */                                     \
     static type law_##suffix(const double *a, const double *b, size_t n) {                         \
         type blocks[BLOCKS + 1];                                                                   \
         size_t count = 0;                                                                          \
@@ -141,7 +142,7 @@ static void corroborate_block_counts(void **state) {
     check_length(LENGTH - 4096 - 5, 3);
 }
 
-/* A wrong tree must be seen: the same blocks joined from the left. */
+/* The same blocks joined from the left must give other bits, or a wrong tree would not show. */
 static void verify_data_can_tell_orders_apart(void **state) {
     (void)state;
     double sums[BLOCKS];
@@ -202,7 +203,7 @@ static void verify_close_does_not_disturb(void **state) {
     }
 }
 
-/* Only n terms are read: the one behind them is NaN. */
+/* Only n terms may be read: the one after them is NaN. */
 static void verify_nothing_behind_is_read(void **state) {
     (void)state;
     for (size_t n = 0; n < 100; n++) {
@@ -214,7 +215,8 @@ static void verify_nothing_behind_is_read(void **state) {
     }
 }
 
-/* Products that underflow leave -0 in every lane; the padding of the last row must not lift it. */
+/* Products that underflow leave -0 in every lane, which the padding of the last row must not turn
+ * into +0. */
 static void verify_negative_zero_stays(void **state) {
     (void)state;
     static float tiny[80];

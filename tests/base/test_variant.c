@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * base/variant.h for f32 carriers with f64 accumulation: names, one rounding, the dtype switch; and
+ * base/variant.h for f32 carriers with f64 accumulation: names, one rounding, the dtype switch, and
  * optimizers that do not depend on the accumulator. */
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,7 +32,8 @@ static void validate_names(void **state) {
     assert_true(acc_exp(1.0) == real_exp_f64(1.0) && acc_fma(2.0, 3.0, 4.0) == 10.0);
 }
 
-/* Just above a tie by less than an f32 can tell: rounding to f32 first would lose it. */
+/* The number lies above a tie by less than an f32 can tell, so rounding to f32 first would lose
+ * it. */
 static void verify_one_rounding(void **state) {
     (void)state;
     const double above = 0x1p-45;
@@ -64,7 +65,7 @@ static void verify_switch_reaches_every_dtype(void **state) {
     }
 }
 
-/* The same step written out in float arithmetic: the pair f32_f32 computes exactly this. */
+/* The same step written out in float arithmetic, which is what the pair f32_f32 computes. */
 static void verify_optimizer_ignores_the_accumulator(void **state) {
     (void)state;
     struct random_source source = {61};

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How fast the linear ops are, beside OpenBLAS where it is linked. Not a test: it prints a table.
+ * Measures the linear ops, beside OpenBLAS where it is linked. This is not a test: it prints a
+ * table.
  *
  *     OPENBLAS_CORETYPE=SkylakeX bench_gemm [ROUNDS] [WORD]...
  *
- * Each line is one problem, the three ops dense and gathered, best of ROUNDS (default 20) rounds in
- * which ours and theirs take turns. WORD selects lines by group (square, rectangle, small, double,
- * avx2, shuffled). Products are M = rows, N = outputs, K = inputs of the layer. */
+ * Each line is one problem: the three ops, dense and gathered, with the best of ROUNDS (default 20)
+ * rounds in which ours and OpenBLAS take turns. WORD selects lines by group (square, rectangle,
+ * small, double, avx2, shuffled). Products are M = rows, N = outputs, K = inputs of the layer. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -135,7 +136,7 @@ static struct buffers prepare(struct arena *arena, const struct problem *p, cons
     fill(b.x, v->carrier, T * p->K);
     fill(b.w, v->carrier, (size_t)p->N * p->K);
     fill(b.dy, v->carrier, T * p->N);
-    /* Blocks of rows out of order, as layouts give them. */
+    /* The blocks of rows are out of order, as layouts make them. */
     for (uint32_t i = 0; i < p->T; i++)
         b.index[i] = (i * 37u) % p->T;
     if (p->T % 37 == 0) exit(2);
@@ -200,7 +201,7 @@ static void run_theirs(const struct problem *p, const struct buffers *b, enum op
 }
 #endif
 
-/* Seconds of one call, averaged over enough calls to fill half a millisecond. */
+/* Returns the seconds of one call, averaged over as many calls as fill half a millisecond. */
 static double time_one(const struct problem *p, const struct variant *v, const struct buffers *b,
                        enum op_name op, int gathered, int threads, int theirs) {
     const double flops = 2.0 * p->T * p->N * p->K;

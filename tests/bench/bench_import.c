@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How long a JSONL of N rows (default 1,000,000) takes to import, and the peak of memory against
- * what the kept columns need. The file is written first, under TMPDIR or /tmp, and removed.
+ * Measures how long a JSONL of N rows (default 1,000,000) takes to import, and its peak of memory
+ * against what the kept columns need. The file is written first, under TMPDIR or /tmp, and removed.
  *
  *     bench_import [ROWS [KEPT]]
  *
- * KEPT columns (default 6) of numbers per row stand beside a text of 100 bytes that is not kept. */
+ * Each row has KEPT columns (default 6) of numbers beside a text of 100 bytes that is not kept. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Seconds of linear layers alone, by the ops that a training with these keys would call: the seven
- * of one layer and the head, each forward, input gradient and weight gradient, over the rows of one
- * micro-batch. Nothing of the host is in between. Not a test: it prints a figure.
+ * Measures linear layers alone, by the ops that a training with these keys would call: the seven of
+ * one layer and the head, each forward, input gradient and weight gradient, over the rows of one
+ * micro-batch, with nothing of the host in between. This is not a test: it prints a figure.
  *
  *     bench_linear NAME ROUNDS SECONDS KEY=VALUE...
  *
- * One round that does not count, then ROUNDS, or fewer, but one, when SECONDS have passed. Prints
- * one line of fields with tabs between: NAME, 10^12 floating-point operations of a round (2 of each
- * product and sum), its median and best seconds, rounds that were timed. Exit status 1 when it
- * cannot run: the line is NAME, "-" and the reason. */
+ * One round does not count; ROUNDS follow, or fewer, but at least one, when SECONDS have passed. It
+ * prints one line of fields with tabs between: NAME, 10^12 floating-point operations of a round (2
+ * for each product and sum), its median and best seconds, and the rounds that were timed. Where it
+ * cannot run the exit status is 1 and the line is NAME, "-" and the reason. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Tokens per second of whole updates (fetch to zero, records included) at three sizes, for 1 and 2
- * threads, invariant and shuffled. Not a test: prints a table. Figures: docs/measurements/train.md.
- * Sequences come from builtin:devil (SFT) and builtin:quiz (DPO); tokens are real tokens.
+ * Measures the tokens per second of whole updates (fetch to zero, records included) at three sizes,
+ * for 1 and 2 threads, invariant and shuffled. This is not a test: it prints a table
+ * (docs/measurements/train.md). Sequences come from builtin:devil (SFT) and builtin:quiz (DPO);
+ * padding is not counted among the tokens.
  *
  *     bench_train [--short]
  *     bench_train --one NAME UPDATES SECONDS GIB KEY=VALUE...
  *
- * --one trains one configuration without records, as a product would: one update that does not
- * count, then UPDATES - 1, or fewer, but one, when SECONDS have passed. What it would take of
- * memory is told on stderr before it takes it; more than GIB, or than three quarters of the device,
- * is refused. It prints one line of fields with tabs between:
+ * --one trains one configuration without records, as a product would: one update does not count;
+ * UPDATES - 1 follow, or fewer, but at least one, when SECONDS have passed. The memory that it
+ * would take is printed on stderr before it takes it; more than GIB, or than three quarters of the
+ * device, is refused. It prints one line of fields with tabs between:
  *
  *     NAME parameters tokens median best rows passes count GiB
  *
- * tokens and rows of logits of an update; median and best seconds of an update; median seconds of
- * its forward and backward; updates that were timed; GiB that it took. Exit status 1 when it cannot
- * run: the line is NAME, "-" and the reason. */
+ * These are tokens and rows of logits of an update; median and best seconds of an update; median
+ * seconds of its forward and backward; the updates that were timed; and the GiB that it took. Where
+ * it cannot run the exit status is 1 and the line is NAME, "-" and the reason. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,7 +57,7 @@ static size_t add_overrides(const struct size_row *row, const char **out, size_t
 
 #define MOST_UPDATES 1000
 
-/* Of the update at hand. */
+/* The counts of the present update. */
 struct watched {
     const struct run *run;
     double passes, since; /* seconds of forward and backward; when one began */
@@ -85,7 +86,8 @@ struct times {
     size_t count;
 };
 
-/* At least two updates: the first finds cold caches, and algorithms that nobody chose yet. */
+/* Times at least two updates: the first one finds cold caches, and algorithms that nobody has
+ * chosen yet, and does not count. */
 static enum status time_updates(const struct asked *asked, struct run *run, struct watched *watched,
                                 struct times *times) {
     const double begin = bench_seconds();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Sizes come from the functions that run_open calls, on an arena whose pages nobody touches. */
+ * Asks the functions that run_open calls for sizes, on an arena whose pages nobody touches. */
 #include "tests/bench/helper_bench.h"
 
 #include <stdlib.h>

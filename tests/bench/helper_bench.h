@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the programs of tests/bench/ that train share: a configuration from KEY=VALUE words, and how
- * much memory its training takes, before any of it is taken. */
+ * For the programs of tests/bench/ that train: a configuration from KEY=VALUE words, and how much
+ * memory its training takes, known before any of it is taken. */
 #ifndef TWINSTEP_TESTS_BENCH_HELPER_BENCH_H
 #define TWINSTEP_TESTS_BENCH_HELPER_BENCH_H
 
@@ -10,14 +10,14 @@
 
 double bench_seconds(void);
 
-/* Smaller ones first; `sorted` has `count` of them. */
+/* Inserts x into `sorted`, which has `count` numbers in ascending order. */
 void bench_insert(double *sorted, size_t count, double x);
 
 TWINSTEP_MUST_USE enum status bench_open(const char *const *overrides, size_t count,
                                          struct arena *arena, const struct config **out,
                                          struct dataset *dataset);
 
-/* Bytes of a training: what run_open takes of the size of the model or of a micro-batch. */
+/* The bytes of a training: what run_open takes that grows with the model or with a micro-batch. */
 struct bench_memory {
     size_t state;       /* parameters, masters, accumulators, gradients, slots */
     size_t copies;      /* parameters at the start and before an update, in the compute dtype */
@@ -26,17 +26,18 @@ struct bench_memory {
     size_t total;
 };
 
-/* Opens the backend; takes no memory of it. The device's context and what a library takes itself
- * come on top. */
+/* Computes the bytes of a training. It opens the backend but takes none of its memory. The device's
+ * context, and what a library takes for itself, come on top. */
 TWINSTEP_MUST_USE enum status bench_memory_of(const struct config *config,
                                               const struct dataset *dataset,
                                               struct bench_memory *out);
 
-/* Three quarters of the device's memory as its backend tells it; 0: it does not. */
+/* Writes three quarters of the device's memory, as its backend states it; 0 where it does not. */
 TWINSTEP_MUST_USE enum status bench_memory_room(const struct config *config, double *out_bytes);
 
-/* STATUS_MEMORY, with the figures, where the training takes more than `most` bytes (0: no bound) or
- * than the device's room: memory of a device that is promised twice can stop the device. */
+/* Returns STATUS_MEMORY, with the figures, where the training takes more than `most` bytes (0: no
+ * bound) or than the device's room: memory of a device that is promised twice can stop the
+ * device. */
 TWINSTEP_MUST_USE enum status bench_memory_check(const struct config *config,
                                                  const struct dataset *dataset, double most,
                                                  struct bench_memory *out);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * TFLOP/s of the largest square bf16 product through cuBLAS, on operands that are no zeros: the
- * measure of tests/bench/gpu.sh where there is no PyTorch. Prints "peak", a tab, the figure. */
+ * Measures the largest square bf16 product through cuBLAS in TFLOP/s, on operands that are not zero
+ * (zeros need less power, and so run faster). tests/bench/gpu.sh uses it where there is no PyTorch.
+ * It prints "peak", a tab, and the figure. */
 #include <cstdio>
 #include <cublas_v2.h>
 #include <cuda_bf16.h>
@@ -11,7 +12,7 @@ static __global__ void fill(__nv_bfloat16 *x, size_t count, unsigned seed) {
     if (i < count) x[i] = __float2bfloat16((float)word * 0x1p-23f - 1.0f);
 }
 
-/* Median of `rounds` timed products of order n; 0 when one fails. */
+/* Returns the median of ROUNDS timed products of order n; 0 where one fails. */
 static double measure(cublasHandle_t handle, int n) {
     enum { ROUNDS = 21, WARM = 3 };
     const size_t count = (size_t)n * n;

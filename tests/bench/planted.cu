@@ -1,34 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One fault for each tool of compute-sanitizer, so that its silence elsewhere says something:
+ * One fault for each tool of compute-sanitizer, so that it means something when the tool finds
+ * nothing elsewhere:
  *
  *     compute-sanitizer --tool TOOL planted TOOL
  *
- * Part sanitize of tests/bench/gpu.sh builds and runs it. Exit status 2: no such tool, no device.
- */
+ * Part sanitize of tests/bench/gpu.sh builds and runs it. The exit status is 2 where there is no
+ * such tool or no device. */
 #include <cstdio>
 #include <cstring>
 #include <cuda_runtime.h>
 
 enum { THREADS = 64 };
 
-/* memcheck: the last thread writes behind the memory. */
+/* memcheck: the last thread writes beyond the end of the memory. */
 static __global__ void beyond(float *memory, size_t count) {
     memory[threadIdx.x + (threadIdx.x == THREADS - 1 ? count : 0)] = 1.0f;
 }
 
-/* racecheck: each thread reads what the next one wrote, with no barrier between. */
+/* racecheck: each thread reads what the next one wrote, with no barrier in between. */
 static __global__ void race(float *memory) {
     __shared__ float shared[THREADS];
     shared[threadIdx.x] = (float)threadIdx.x;
     memory[threadIdx.x] = shared[(threadIdx.x + 32) % THREADS];
 }
 
-/* initcheck: nobody wrote what is read. */
+/* initcheck: nobody wrote what is read here. */
 static __global__ void unwritten(float *memory) {
     memory[threadIdx.x] = memory[THREADS + threadIdx.x] + 1.0f;
 }
 
-/* synccheck: a part of a warp at the barrier of all its threads. */
+/* synccheck: only a part of a warp reaches the barrier of all its threads. */
 static __global__ void parted(float *memory) {
     if (threadIdx.x % 2 == 0) __syncthreads();
     memory[threadIdx.x] = 1.0f;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Files by stdio; the folder is removed with all that is in it, two levels deep. */
+ * Writes and reads files by stdio. The folder is removed with all that is in it, two levels
+ * deep. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A folder of its own to work in, and files of bytes that no writer of ours would make. */
+ * A folder of its own for a test to work in, and files of bytes that no writer of ours would
+ * make. */
 #ifndef TWINSTEP_TESTS_CHECKPOINTS_HELPER_CHECKPOINT_H
 #define TWINSTEP_TESTS_CHECKPOINTS_HELPER_CHECKPOINT_H
 
@@ -7,15 +8,16 @@
 
 #include "base/status.h"
 
-/* Group set-up and tear-down: a new temporary folder becomes the working folder; it is removed. */
+/* Group setup and teardown: a new temporary folder becomes the working folder, and is removed at
+ * the end. */
 int helper_enter(void **state);
 int helper_leave(void **state);
 
 void helper_write_bytes(const char *path, const void *bytes, size_t length);
 void helper_write_text(const char *path, const char *text);
-/* The length of `header`, `header`, then `length` bytes of data: 0, 1, 2, ... */
+/* Writes the length of `header`, `header`, then `length` bytes of data: 0, 1, 2, ... */
 void helper_write_safetensors(const char *path, const char *header, size_t length);
-/* The caller frees it. */
+/* Returns the bytes of a file; the caller frees them. */
 unsigned char *helper_read(const char *path, size_t *out_length);
 
 /* Fails the test unless `status` is `wanted` and the text holds `needle`. */

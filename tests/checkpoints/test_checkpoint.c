@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Folders: single, sharded, every way in which an index and its shards disagree, writing with a
- * limit, and what a write that is cut off leaves. */
+ * Checkpoint folders: single and sharded, every way in which an index and its shards can disagree,
+ * writing with a limit, and what a write that is cut off leaves. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -33,7 +33,7 @@ static void write_index(const char *text) {
     helper_write_text("s/" CHECKPOINT_INDEX, text);
 }
 
-/* Folder s: tensor a in shard 1, b in shard 2, and an index of its own. */
+/* Makes folder s: tensor a in shard 1, b in shard 2, and an index of its own. */
 static void make_shards(void) {
     (void)mkdir("s", 0777);
     helper_write_safetensors("s/m1.safetensors", ONE("a"), 4);
@@ -167,7 +167,8 @@ static void make_sources(struct safetensors_source *sources) {
             (struct safetensors_source){names[i], SAFETENSORS_U8, 1, &shapes[i], data, NULL};
 }
 
-/* By hand, a limit of 400: ab c de fg; of 349: a b c de fg. An empty tensor opens no shard. */
+/* By hand, a limit of 400 gives the shards ab c de fg, and one of 349 gives a b c de fg. An empty
+ * tensor must open no shard. */
 static void verify_written_shards(void **state) {
     (void)state;
     static const struct {
@@ -199,7 +200,8 @@ static void verify_written_shards(void **state) {
                    "exists, and is left alone");
 }
 
-/* A folder in the place of the second shard stops the write: the folder is no checkpoint then. */
+/* A folder in the place of the second shard stops the write; the result must then not pass for a
+ * checkpoint. */
 static void verify_cut_off(void **state) {
     (void)state;
     struct safetensors_source sources[TENSORS];
@@ -210,7 +212,7 @@ static void verify_cut_off(void **state) {
     helper_require(open_once("k"), STATUS_INPUT, "is missing");
 }
 
-/* Weights in the format of old: named, and how to get others. */
+/* Weights in the old pickled format must be named, with the way to get others. */
 static void validate_pickled(void **state) {
     (void)state;
     assert_int_equal(mkdir("b", 0777), 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * config.json: files of releases in both spellings, every key rule broken once, and the tensors
- * that follow. */
+ * config.json: files of releases in both spellings, every rule for keys broken once, and the
+ * tensors that follow from it. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -25,7 +25,7 @@ static void accept(const char *text, struct hf_config *out) {
     if (parse(text, out) != STATUS_OK) fail_msg("%s\nin: %s", status_text(), text);
 }
 
-/* meta-llama/Llama-3.2-1B, as released (transformers 4.45). */
+/* meta-llama/Llama-3.2-1B as it was released (transformers 4.45). */
 static const char llama32[] =
     "{\"architectures\":[\"LlamaForCausalLM\"],\"attention_bias\":false,\"attention_dropout\":0.0,"
     "\"bos_token_id\":128000,\"eos_token_id\":[128001,128008,128009],\"head_dim\":64,"
@@ -79,7 +79,7 @@ static void validate_llama(void **state) {
     assert_memory_equal(&older, &newer, sizeof older);
 }
 
-/* allenai/OLMo-2-0425-1B, Qwen/Qwen2.5-0.5B, Qwen/Qwen3-0.6B, as released. */
+/* allenai/OLMo-2-0425-1B, Qwen/Qwen2.5-0.5B and Qwen/Qwen3-0.6B as they were released. */
 static void validate_releases(void **state) {
     (void)state;
     struct hf_config config;
@@ -126,7 +126,8 @@ static void validate_releases(void **state) {
     assert_false(config.qkv_bias);
 }
 
-/* A small model of one family; `more` are further members, and replace those before. */
+/* A small model of one family. `more` are further members, which replace earlier ones of the same
+ * name. */
 #define HEAD(type)                                                                                 \
     "{\"model_type\":\"" type "\",\"hidden_size\":16,\"intermediate_size\":24,"                    \
     "\"num_hidden_layers\":2,\"num_attention_heads\":4,\"vocab_size\":32,"                         \
@@ -163,7 +164,7 @@ static void validate_yarn(void **state) {
     assert_int_equal(config.head_dim, 128);
 }
 
-/* Spellings that are fine. */
+/* Spellings that must be accepted. */
 static void validate_accepted(void **state) {
     (void)state;
     static const char *const texts[] = {
@@ -306,7 +307,7 @@ static void validate_refusals(void **state) {
     }
 }
 
-/* Counts of parameters that the releases state: the product over all shapes. */
+/* The counts of parameters that the releases state must be the sum over all shapes. */
 static void validate_parameters(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;
@@ -360,7 +361,7 @@ static void validate_tensors(void **state) {
 
 #define MOST 40
 
-/* A checkpoint of the config's tensors, as sources to change. */
+/* Makes a checkpoint of the config's tensors, as sources that a test may change. */
 static size_t make_sources(const struct hf_config *config, struct arena *arena,
                            struct safetensors_source *sources) {
     static const float zeros[1024] = {0};

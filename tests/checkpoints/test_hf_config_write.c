@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * config.json that we write reads back as it was, for every family and both scalings of RoPE; both
- * spellings stand in it; what a family's class has no word for is refused. The real library:
- * tests/model/test_real_model.c. */
+ * A config.json that we write must read back as it was, for every family and both scalings of RoPE;
+ * it must hold both spellings; and what a family's class has no word for must be refused. The real
+ * library reads it in tests/model/test_real_model.c. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -123,7 +123,7 @@ static void verify_round_trip(void **state) {
     }
 }
 
-/* A reader of either version finds base, scaling and format. */
+/* A reader of either version must find base, scaling and format. */
 static void validate_spellings(void **state) {
     static const char *const needles[] = {"\n  \"rope_theta\": 1000000.0,",
                                           "\n  \"rope_parameters\": {",

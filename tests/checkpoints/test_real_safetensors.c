@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: real short
- * What we write is read by the real library, value for value; skipped where python3 has none.
- * TWINSTEP_PYTHON names another interpreter. */
+ * What we write must be read by the real safetensors library, value for value. The test is skipped
+ * where python3 does not have it; TWINSTEP_PYTHON names another interpreter. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -57,7 +57,7 @@ static void corroborate_reading(void **state) {
                              "y \"\\/ F16 [1, 3] 003c00c10100\n");
 }
 
-/* The test is tried, too: a file that it must not like. */
+/* A file that the library must refuse, which shows that the test can fail. */
 static void corroborate_refusal(void **state) {
     (void)state;
     char out[4096];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Reading of one safetensors file: what the format allows, every rule broken once, files that are
- * no files, values of each number format. */
+ * The reading of one safetensors file: what the format allows, every rule broken once, files that
+ * are no safetensors, and values of each number format. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -62,7 +62,7 @@ static void validate_contents(void **state) {
     arena_close(&arena);
 }
 
-/* Headers that are fine, and how many bytes of data they have. */
+/* Headers that must be accepted, with how many bytes of data they have. */
 static void validate_accepted(void **state) {
     (void)state;
     static const struct {
@@ -152,7 +152,7 @@ static void validate_refusals(void **state) {
     }
 }
 
-/* A NUL byte itself, not its escape. */
+/* The NUL byte itself, not its escape. */
 static void validate_raw_nul(void **state) {
     (void)state;
     const char header[] = "{\"a\0b\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}";
@@ -184,7 +184,7 @@ static void validate_lengths(void **state) {
     }
 }
 
-/* Whatever the place a file is cut at: a refusal. */
+/* Wherever a file is cut, it must be refused. */
 static void verify_every_cut(void **state) {
     (void)state;
     size_t length;
@@ -275,7 +275,7 @@ static void validate_numbers(void **state) {
     }
 }
 
-/* Names never reach a terminal as they are. */
+/* A name must never reach a terminal unescaped. */
 static void validate_escaped_names(void **state) {
     (void)state;
     helper_write_safetensors("esc", "{" ONE("a\\u001b[2J\\n", "[1]", "[1,2]") "}", 2);

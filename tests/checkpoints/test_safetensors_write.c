@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Writing of safetensors: bytes of a small file, round trips to the byte, what is refused, and that
- * a failure leaves nothing behind. */
+ * The writing of safetensors: the bytes of a small file, round trips to the byte, what is refused,
+ * and that a failure leaves nothing behind. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -25,7 +25,7 @@ static const unsigned char bytes[48] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 0
 
 static const struct safetensors_pair format[] = {{"format", "pt"}};
 
-/* As the format's own serializer (0.8.0) wrote them. */
+/* The bytes that the format's own serializer (0.8.0) wrote. */
 static void validate_bytes(void **state) {
     (void)state;
     static const char expected[] =
@@ -78,7 +78,8 @@ static void validate_order(void **state) {
     arena_close(&arena);
 }
 
-/* Load, save, load, save: all bytes of both files, whatever dtypes and patterns. */
+/* Load, save, load, save must give the same bytes in both files, whatever the dtypes and
+ * patterns. */
 static void verify_round_trip(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;
@@ -115,7 +116,8 @@ static void verify_round_trip(void **state) {
     arena_close(&arena);
 }
 
-/* Every BF16 and F16 value and a walk through F32: carriers out of a file, into a file. */
+/* Every BF16 and F16 value, and a walk through F32, must survive as carriers out of a file and into
+ * a file. */
 static void verify_carriers(void **state) {
     (void)state;
     static const enum safetensors_dtype dtypes[] = {SAFETENSORS_BF16, SAFETENSORS_F16,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Comparison of checkpoints: distances known by hand in every number format, pairing, tying, and
- * order of the report. */
+ * The comparison of checkpoints: distances known by hand in every number format, pairing of
+ * tensors, tying, and the order of the report. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -40,7 +40,7 @@ static void end(struct pair *pair) {
     arena_close(&pair->arena);
 }
 
-/* One element of each, as bits. */
+/* Compares one element with one element, given as bits. */
 static void validate_distances(void **state) {
     (void)state;
     static const uint64_t one[] = {1};
@@ -77,7 +77,8 @@ static void validate_distances(void **state) {
          DTYPE_BF16},
         {SAFETENSORS_F32, 0x7FC00000, SAFETENSORS_F32, 0xFFC00001, WEIGHTS_VALUES, 1, 0, 0.0, 0,
          DTYPE_F32},
-        /* another dtype: a cast without loss, one that rounds, one that moves by 1 and a bit */
+        /* another dtype: a cast without loss, one that rounds, one that changes the value by 1 and
+         * a bit */
         {SAFETENSORS_F32, 0x3F810000, SAFETENSORS_BF16, 0x3F81, WEIGHTS_DTYPE, 0, 0, 0.0, 0,
          DTYPE_BF16},
         {SAFETENSORS_BF16, 0x3F81, SAFETENSORS_F32, 0x3F810001, WEIGHTS_DTYPE, 1, 0, 0x1p-23, 0,
@@ -127,7 +128,7 @@ static void validate_distances(void **state) {
 
 #define LARGE 50000
 
-/* Beyond one block, differences at known places; the first of equals is told. */
+/* Differences at known places beyond one block; of equal ones the first must be reported. */
 static void validate_blocks(void **state) {
     (void)state;
     static const uint64_t shape[] = {LARGE / 10, 10};

@@ -80,7 +80,7 @@ static void validate_silence(void **state) {
         assert_string_equal(said.err, "");
         helper_free(&said);
     }
-    helper_accept(0, "run still.yaml --overwrite"); /* no terminal: helper_accept wants inertness */
+    helper_accept(0, "run still.yaml --overwrite"); /* no terminal: helper_accept wants silence */
 }
 
 /* An error must begin on a clean line. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Temporary files under TMPDIR, or /tmp. */
+ * Makes temporary files under TMPDIR, or under /tmp. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

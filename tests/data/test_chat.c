@@ -2,7 +2,7 @@
  * labels: unit short
  * Chat templates: every conversation of tests/golden/chat/rendered.jsonl, whose text and labelled
  * spans are those of transformers (chat_golden.py), byte by byte; rows of JSONL in every form of
- * conversation; text rows under a template; every refusal. */
+ * conversation; text rows under a template; and every refusal. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -44,7 +44,7 @@ static size_t messages_of(const json_t *list, struct chat_message *out) {
     return count;
 }
 
-/* Spells ids as text. <bos> is left out and <eos> spelled, as the golden file has plain. */
+/* Spells ids as text. <bos> is left out and <eos> is spelled, as in the golden file. */
 static void text_of(const struct datarow_part *ids, char out[TEXT_SIZE]) {
     size_t used = 0;
     for (size_t i = 0; i < ids->length; i++) {
@@ -110,7 +110,8 @@ static void corroborate_transformers(void **state) {
     assert_int_equal(rows, 40);
 }
 
-/* Reads one row and prints its text, with labelled parts in brackets and sides parted by " | ". */
+/* Reads one row and prints its text, with labelled parts in brackets and sides separated by " |
+ * ". */
 static enum status row_text(enum task task, enum chat chat, const char *json, char out[TEXT_SIZE]) {
     const struct jsonl_options options = {task, TOKENIZER_VOCAB, 0, chat};
     struct arena arena = ARENA_EMPTY;
@@ -265,8 +266,8 @@ static void validate_refused(void **state) {
     }
 }
 
-/* A row whose prompt is not named trains as one whose prompt is; templates reach the embedded
- * pairs, too. */
+/* A row whose prompt is not named must train as one whose prompt is. Templates must reach the
+ * embedded pairs, too. */
 static void verify_datasets(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;

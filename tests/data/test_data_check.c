@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * What data_check counts, one oddity at a time, and its notes word for word; ordinary data have
- * none. */
+ * What data_check counts, one oddity at a time, and its notes word for word; ordinary data must
+ * have none. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -82,7 +82,7 @@ static void validate_notes(void **state) {
     }
 }
 
-/* A template is put around text that has the template's markers already. */
+/* A template put around text that already has the template's markers. */
 static void validate_template_twice(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Rows to sequences: tokens, targets and lengths written out by hand for every form; truncation;
- * what is refused; what the digest sees; what a person sees. */
+ * From rows to sequences: tokens, targets and lengths written out by hand for every form of row;
+ * truncation; what is refused; what the digest covers; and what a person sees. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -81,8 +81,8 @@ static void validate_sft_text(void **state) {
     arena_close(&arena);
 }
 
-/* Ids are taken as they are, without <bos> and <eos>. A label on the first token has no position
- * that could predict it. */
+/* Ids are taken as they are, without <bos> and <eos>. A label on the first token is left out, since
+ * no position could predict it. */
 static void validate_ids(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;
@@ -226,8 +226,8 @@ static struct digest digest_of(enum task task, const char *text, uint64_t max_le
     return dataset.digest;
 }
 
-/* The digest covers the content, not the file's name or its spelling: every token, mask, order and
- * length. */
+/* The digest must cover the content (every token, mask, order and length), and neither the file's
+ * name nor its spelling. */
 static void verify_digest(void **state) {
     (void)state;
     static const char base[] = "{\"input_ids\": [1, 2, 3], \"labels\": [-100, 2, 3]}\n"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * The shipped text: the embedded bytes are the ones PROVENANCE.md records; rows and rejected
- * answers are what docs/DETERMINISM.md, law 10, says. Known answers come from a separate program
- * (Python: Philox4x32-10 checked against Random123's vectors, the counter of law 10 written
- * anew). */
+ * The shipped text: the embedded bytes must be the ones that PROVENANCE.md records; rows and
+ * rejected answers must be what docs/DETERMINISM.md, law 10, says. The known answers come from a
+ * separate program (Python: Philox4x32-10 checked against Random123's vectors, with the counter of
+ * law 10 written anew). */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -92,7 +92,7 @@ static void validate_rejected(void **state) {
     }
 }
 
-/* Holds all 1670 choices at once, by a polynomial hash of the rejected texts that the same program
+/* Tests all 1670 choices at once, by a polynomial hash of the rejected texts that the same program
  * computed. */
 static void validate_all_rejected(void **state) {
     (void)state;
@@ -124,7 +124,7 @@ static size_t heads_find(const struct builtin_file *text, size_t *start, size_t 
     return lines;
 }
 
-/* Within a table no question is asked twice, or another row's answer might be a right one. */
+/* Within a table no question may be asked twice, or another row's answer might be right. */
 static void verify_questions_unique(void **state) {
     (void)state;
     for (size_t f = 0; f < BUILTIN_COUNT; f++) {
@@ -165,8 +165,8 @@ static void verify_rejected_stay_in_table(void **state) {
     }
 }
 
-/* Over 3000 seeds each of four candidates is drawn 750 times, give or take six standard
- * deviations (23.7). */
+/* Over 3000 seeds each of the four candidates must be drawn 750 times, give or take six standard
+ * deviations of sqrt(3000 * 3/16) = 23.7. */
 static void verify_rejected_uniform(void **state) {
     (void)state;
     static const char text[] = "t\tq0\ta\nt\tq1\tb\nt\tq2\tc\nt\tq3\td\nt\tq4\te\n";
@@ -219,7 +219,7 @@ static void open_builtin(enum task task, const char *source, uint64_t max_len, u
     assert_int_equal(dataset_open(&options, arena, dataset), STATUS_OK);
 }
 
-/* Both texts serve both tasks, whole and cut; the seed moves rejected answers only. */
+/* Both texts must serve both tasks, whole and cut; the seed must change rejected answers only. */
 static void verify_datasets(void **state) {
     (void)state;
     static const char *const sources[] = {"builtin:quiz", "builtin:devil"};
@@ -244,7 +244,7 @@ static void verify_datasets(void **state) {
         }
 }
 
-/* The first samples are those of the whole, tokens and drawn answers alike. */
+/* The first samples must be those of the whole, tokens and drawn answers alike. */
 static void verify_first_samples(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;

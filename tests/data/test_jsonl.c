@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * The JSONL reader: every form, every class of bad row with its exact error text, every kind of
- * file that is not JSONL. */
+ * The JSONL reader: every form of row, every class of bad row with its exact error text, and every
+ * kind of file that is not JSONL. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -99,7 +99,7 @@ static void validate_other_forms(void **state) {
     arena_close(&arena);
 }
 
-/* Masks become labels; a label need not stand at the end. */
+/* Masks become labels, and a label need not be at the end. */
 static void validate_masks(void **state) {
     (void)state;
     static const struct {
@@ -187,7 +187,7 @@ static void validate_references(void **state) {
     arena_close(&arena);
 }
 
-/* A file of ids alone, written as densely as JSON allows, fills the pool up to its bound. */
+/* A file of ids alone, written as densely as JSON allows, must fill the pool up to its bound. */
 static void verify_pool_bounds(void **state) {
     (void)state;
     char text[8192];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
  * The JSONL reader under damage: cut at every byte, and changed at random by an addressed stream
- * (seed below). It either returns rows that keep every promise of datarow.h or an error that names
+ * (seed below). It must return rows that keep every promise of datarow.h, or an error that names
  * the source; sanitizer builds see the rest. */
 #include <stdarg.h>
 #include <stddef.h>
@@ -86,8 +86,8 @@ static void assert_table(const struct datarow_table *table, enum task task) {
     }
 }
 
-/* A prefix of the file is good exactly when it ends with a whole row, because an object that was
- * cut is no object. */
+/* A beginning of the file must be accepted exactly when it ends with a whole row, since an object
+ * that was cut is no object. */
 static void verify_every_prefix(void **state) {
     (void)state;
     for (size_t s = 0; s < COUNT_OF(sources); s++) {
@@ -131,8 +131,8 @@ static const char *const splices[] = {"\"",
                                       "99999999999999999999",
                                       "\\ud800"};
 
-/* Makes one change at a random place: sets a byte, removes bytes, doubles a piece, or puts a token
- * in. */
+/* Makes one change at a random place: sets a byte, removes bytes, doubles a piece, or inserts a
+ * token. */
 static size_t mutate(const uint32_t *word, char *text, size_t length) {
     size_t at = word[0] % (length + 1);
     size_t count = 1 + word[2] % 8;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * The plan of an update: permutations with known answers (a separate Python program, see
- * test_dataset_builtin.c), access in any order, epochs, micro-batches, token counts, refusals. */
+ * The plan of an update: permutations with known answers (from a separate Python program, see
+ * test_dataset_builtin.c), access in any order, epochs, micro-batches, token counts, and
+ * refusals. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -115,8 +116,8 @@ static const struct shape_case shapes[] = {
     {TASK_SFT, 64, 6, 4, 0, 0, 10}, {TASK_DPO, 64, 1, 1, 1, 0, 64},
 };
 
-/* Every epoch uses each sample at most once, and all but the dropped rest; shuffled epochs differ;
- * counts are right; words are drawn once per shuffled epoch. */
+/* Every epoch must use each sample at most once, and all but the dropped rest; shuffled epochs must
+ * differ; counts must be right; and words must be drawn once per shuffled epoch. */
 static void verify_epochs(void **state) {
     (void)state;
     for (size_t c = 0; c < COUNT_OF(shapes); c++) {
@@ -156,7 +157,7 @@ static void verify_epochs(void **state) {
     }
 }
 
-/* A plan does not depend on what was planned before it, nor on the micro-batch. */
+/* A plan may depend neither on what was planned before it nor on the micro-batch. */
 static void verify_any_order(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;
@@ -193,7 +194,7 @@ static void verify_any_order(void **state) {
     arena_close(&arena);
 }
 
-/* The seed and the epoch each change the order; the batch size does not. */
+/* The seed and the epoch must each change the order, and the batch size must not. */
 static void verify_order_inputs(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;
@@ -281,7 +282,7 @@ static void verify_leaks(void **state) {
     }
 }
 
-/* Shares of the update, counted over both sides. */
+/* Shares of the update's labels, counted over both sides. */
 static void verify_rank_labels(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;

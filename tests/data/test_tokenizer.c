@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * The byte tokenizer: every byte is its own token; what people see is unambiguous. */
+ * The byte tokenizer: every byte is its own token, and what people see must be unambiguous. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

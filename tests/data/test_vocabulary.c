@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Texts of token ids from tokenizer.json: the byte alphabet at its edges, added tokens, ids that no
- * token has, long texts; and every refusal. tests/golden/chat/pretokenise_check.py holds a whole
- * vocabulary against the library that made it. */
+ * The texts of token ids by tokenizer.json: the byte alphabet at its edges, added tokens, ids that
+ * no token has, long texts, and every refusal. tests/golden/chat/pretokenise_check.py compares a
+ * whole vocabulary with the library that made it. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Trainings are drawn with splitmix64, so that they are the same everywhere. */
+ * Draws the trainings with splitmix64, so that they are the same on every machine, and checks their
+ * logs. */
 #include "tests/forensics/helper_healthy.h"
 
 #include <math.h>
@@ -90,7 +91,7 @@ static void draw_log(uint64_t *state, struct training *t) {
     t->series = (struct series){t->points, lr_log_points(log, t->points)};
 }
 
-/* 0: the contract refuses these numbers. */
+/* Draws a training; returns 0 where the contract refuses the numbers. */
 static int draw_training(uint64_t *state, const struct contract *contract, struct arena *arena,
                          struct training *t) {
     contract_request_init(&t->request);
@@ -181,7 +182,8 @@ static int near(double a, double b) {
     return fabs(a - b) <= 1e-3 * fabs(b);
 }
 
-/* Same contract and schedule; numbers too, as far as the log shows them. */
+/* Tells whether a fit has the training's contract and schedule, and its numbers as far as the log
+ * shows them. */
 static int is_truth(const struct fit *fit, const struct training *t) {
     if (fit->contract != t->request.contract) return 0;
     if (fit->schedule != t->plan.schedule) return 0;
@@ -189,8 +191,8 @@ static int is_truth(const struct fit *fit, const struct training *t) {
     return near(fit->lr, t->request.lr);
 }
 
-/* Trainings whose contract cannot show: a stride of one process, one LR everywhere, a
- * schedule of many parameters that a fit leaves at their defaults. */
+/* Tells whether the log cannot show the contract: with a stride of one process, with one LR
+ * everywhere, or with a schedule of many parameters that a fit leaves at their defaults. */
 static int is_mute(const struct training *t) {
     const struct contract *contract = t->request.contract;
     if (strcmp(t->plan.schedule->name, "deepspeed.one_cycle") == 0) return 1;

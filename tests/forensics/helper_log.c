@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Values are rounded by printing and reading, as a log would. */
+ * Makes the logs of helper_log.h. Values are rounded by printing and reading, as in a log. */
 #include "tests/forensics/helper_log.h"
 
 #include <math.h>
@@ -126,7 +126,7 @@ static struct row draw_row(const struct helper_training *t, double moved, uint64
     return row;
 }
 
-/* Trainers hold these as binary32. */
+/* Trainers hold these values as binary32. */
 static void put_single(struct arena *arena, struct log *log, enum log_name name, size_t row,
                        double value, int print) {
     helper_put(arena, log, name, row, (double)(float)value, print);

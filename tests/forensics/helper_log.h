@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Logs built in memory: a healthy preference training whose numbers hang together, and the means to
- * change single values. */
+ * Logs built in memory: a healthy preference training whose numbers are consistent with each other,
+ * and the means to change single values. */
 #ifndef TWINSTEP_TESTS_FORENSICS_HELPER_LOG_H
 #define TWINSTEP_TESTS_FORENSICS_HELPER_LOG_H
 
@@ -23,7 +23,7 @@ struct log_column *helper_column(struct arena *arena, struct log *log, enum log_
 /* Puts a value as it would be printed; adds the column when it is not there. */
 void helper_put(struct arena *arena, struct log *log, enum log_name name, size_t row, double value,
                 int print);
-/* Takes a column out of the log. */
+/* Removes a column from the log. */
 void helper_drop(struct log *log, enum log_name name);
 double helper_value(const struct log *log, enum log_name name, size_t row);
 
@@ -40,13 +40,13 @@ struct helper_training {
     const double *applied; /* (rows); NULL: the same */
 };
 
-/* loss, LR, gradient norm, tokens, epoch; for a preference also rewards, margins, accuracies and
- * log-probabilities. Row 0 is before any update: margins 0. */
+/* Makes a log with loss, LR, gradient norm, tokens and epoch; for a preference also rewards,
+ * margins, accuracies and log-probabilities. Row 0 is before any update, with margins of 0. */
 struct log *helper_trained(struct arena *arena, const struct helper_training *training);
-/* The training that most tests start from: 60 rows of DPO, 8 pairs, binary32. */
+/* Makes the training from which most tests start: 60 rows of DPO, 8 pairs, binary32. */
 struct log *helper_dpo(struct arena *arena);
 
-/* Lets updates go on from `update` at `row`, in another part of the file. */
+/* Lets the updates continue from `update` at `row`, in another part of the file. */
 void helper_resume(struct log *log, size_t row, int64_t update);
 
 #endif

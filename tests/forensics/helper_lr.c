@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Prints through the C library and reads back, as logs are written and read. */
+ * Prints numbers through the C library and reads them back, as logs are written and read. */
 #include "tests/forensics/helper_lr.h"
 
 #include <stdio.h>

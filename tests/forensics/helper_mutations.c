@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The table. Numbers are those of the catalogue of bugs; letters are variants. */
+ * The table of mutations. Numbers are those of the catalogue of bugs; letters are variants. */
 #include "tests/forensics/helper_mutations.h"
 
 #define PLAIN(name, shape, peak, rise, total)                                                      \

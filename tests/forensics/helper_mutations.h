@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The mutation table: bugs that touch the learning rate, injected into generated logs, and what
+ * The table of mutations: bugs that touch the learning rate, injected into generated logs, and what
  * `lr check` must say of each. docs/LR.md shows the same table. */
 #ifndef TWINSTEP_TESTS_FORENSICS_HELPER_MUTATIONS_H
 #define TWINSTEP_TESTS_FORENSICS_HELPER_MUTATIONS_H
 
 #include "forensics/fit.h"
 
-/* What is believed of a training, or what happened in it. */
+/* What the user believes of a training, or what happened in it. */
 struct setup {
     const char *contract, *schedule;
     double lr, warmup, ratio; /* warmup -1: by ratio */

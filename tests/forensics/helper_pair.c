@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What stands between a test and compare_logs. */
+ * Prepares two logs, fits them and calls compare_logs, so that a test states only what differs. */
 #include "tests/forensics/helper_pair.h"
 
 #include <stdarg.h>

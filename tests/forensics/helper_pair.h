@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Two logs, their fits and their comparison. */
+ * Two logs, the fits of their LR columns, and their comparison. */
 #ifndef TWINSTEP_TESTS_FORENSICS_HELPER_PAIR_H
 #define TWINSTEP_TESTS_FORENSICS_HELPER_PAIR_H
 
@@ -20,7 +20,7 @@ struct log *pair_trained(struct arena *arena, int print);
 /* Makes two equal logs. */
 struct pair *pair_open(struct pair *p);
 void pair_put(struct pair *p, size_t side, enum log_name name, size_t row, double value);
-/* Multiplies a column's rows from `from` on. */
+/* Multiplies a column's rows from `from` on by `factor`. */
 void pair_scale(struct pair *p, size_t side, enum log_name name, size_t from, double factor);
 const struct compare_report *pair_compare(struct pair *p);
 /* Fits a log's LR column; with a contract of NULL, under all contracts. */

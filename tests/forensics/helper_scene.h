@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Scenes of the doctor: logs with one thing wrong, and their innocent neighbours. */
+ * Scenes for the doctor: logs with one thing wrong, and their innocent neighbours. */
 #ifndef TWINSTEP_TESTS_FORENSICS_HELPER_SCENE_H
 #define TWINSTEP_TESTS_FORENSICS_HELPER_SCENE_H
 
@@ -13,9 +13,9 @@ struct patient {
     int fits; /* 1: fit the LR column */
 };
 
-/* What the doctor must say. `finding` is the one finding that must be there, alone but for `second`
- * (NULL: none). `remark` must be among the remarks (NULL: it does not matter). `check` and `result`
- * say what one line must be. */
+/* What the doctor must say of a scene. `finding` is the one finding that must be there, alone
+ * except for `second` (NULL: none). `remark` must be among the remarks (NULL: any will do). `check`
+ * and `result` say what one line must be. */
 struct scene {
     const char *name;
     void (*make)(struct patient *patient);
@@ -44,7 +44,7 @@ struct scene {
 extern const struct scene scenes_of_values[]; /* losses, gradients, rewards */
 extern const struct scene scenes_of_lr[];     /* learning rates, resumes, counts, formats */
 
-/* Puts an exact value. */
+/* Puts a value that is printed exactly. */
 void scene_put(struct patient *p, enum log_name name, size_t row, double value);
 
 #endif

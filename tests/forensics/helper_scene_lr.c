@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Scenes of learning rates, resumes, counts and number formats.
- * A scene is one change to a healthy log and what the doctor must say of it. */
+ * Scenes of learning rates, resumes, counts and number formats. A scene is one change to a healthy
+ * log, and what the doctor must say of it. */
 #include "tests/forensics/helper_scene.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Scenes of losses, gradient norms and rewards.
- * A scene is one change to a healthy log and what the doctor must say of it. */
+ * Scenes of losses, gradient norms and rewards. A scene is one change to a healthy log, and what
+ * the doctor must say of it. */
 #include "tests/forensics/helper_scene.h"
 
 #include <math.h>

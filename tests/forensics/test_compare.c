@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Comparison of two logs: classes and precision, alignment over resumes, order of first differences
- * and what it means. */
+ * The comparison of two logs: classes of difference and precision, alignment over resumes, the
+ * order of first differences, and what that order means. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -86,7 +86,7 @@ static void validate_nothing_in_common(void **state) {
     arena_close(&p.arena);
 }
 
-/* A mean over ten updates and the value of the tenth are two things. */
+/* A mean over ten updates is not the value of the tenth, so the two are not compared. */
 static void validate_windows(void **state) {
     (void)state;
     struct pair p;
@@ -106,7 +106,8 @@ static void validate_windows(void **state) {
 
 /* ---- alignment ---- */
 
-/* B stopped after update 40 and went on from 31: its first rows 31 to 40 are another training. */
+/* B stopped after update 40 and continued from 31: its first rows 31 to 40 belong to a training
+ * that was given up. */
 static void validate_later_rows_win(void **state) {
     (void)state;
     struct pair p;
@@ -169,7 +170,7 @@ static void other_reference(struct pair *p) {
     for (size_t row = 0; row < 60; row++)
         pair_put(p, 1, LOG_LOSS, row, helper_value(p->log[1], LOG_LOSS, row) + 0.1);
 }
-/* A small gap in the loss, but gradients far apart: no rounding. */
+/* A small gap in the loss beside gradients far apart is no rounding. */
 static void other_weights(struct pair *p) {
     for (size_t row = 0; row < 60; row++) {
         pair_put(p, 1, LOG_LOSS, row,
@@ -252,7 +253,7 @@ static void validate_order(void **state) {
     }
 }
 
-/* ---- one training through two printers is equal ---- */
+/* ---- one training printed in two ways is equal ---- */
 
 static void verify_printers_agree(void **state) {
     (void)state;

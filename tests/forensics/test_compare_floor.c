@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Logs against a floor: the test fires as often as alpha says whatever the gaps are like, sees what
- * lies above all pairs, and leaves to the printed digits what they leave open. */
+ * Logs against a floor: the test must fire as often as alpha says, whatever the distribution of the
+ * gaps; it must detect what lies above all pairs; and what the printed digits leave open must stay
+ * open. */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,8 +16,8 @@
 
 enum { PAIRS = 99, STEPS = 8 };
 
-/* Gaps that grow with the update, hang together within a pair, differ in scale by column and are
- * often zero: nothing a normal law would explain. */
+/* These gaps grow with the update, are correlated within a pair, differ in scale by column and are
+ * often zero: no normal law would describe them. */
 static double gap_at(uint64_t pair, int column, uint64_t step) {
     uint64_t word = (pair + 1) * UINT64_C(0x9E3779B97F4A7C15);
     word ^= word >> 29;
@@ -39,7 +40,7 @@ struct scene {
 
 static const enum log_name names[2] = {LOG_LOSS, LOG_GRAD_NORM};
 
-/* Pair `out` is that of the logs, the others are the floor. */
+/* Sets the scene: pair `out` is that of the logs, the others are the floor. */
 static void stage(struct scene *scene, uint64_t out, double factor, float quantum) {
     memset(scene, 0, sizeof *scene);
     for (int c = 0; c < FLOOR_COLUMNS; c++) {
@@ -60,7 +61,7 @@ static void stage(struct scene *scene, uint64_t out, double factor, float quantu
         for (int side = 0; side < 2; side++) {
             for (uint64_t k = 0; k < STEPS; k++) {
                 const double base = 0.0, gap = factor * gap_at(out, c, k + 1);
-                /* the norm's gap is relative: its base is 1 */
+                /* the norm's gap is relative, so its base is 1 */
                 const double value = (c == 1 ? 1.0 : base) + (side == 1 ? gap : 0.0);
                 scene->points[c][side][k] = (struct series_point){k + 1, value, quantum, k, 0};
             }
@@ -82,8 +83,8 @@ static struct compare_floor hold(struct scene *scene, double alpha) {
     return held;
 }
 
-/* Each of n + 1 exchangeable pairs in the place of the logs: p takes each rank, so p <= alpha for
- * alpha (n + 1) of them but for ties, and for what 1 + gap rounds. */
+/* Each of n + 1 exchangeable pairs takes the place of the logs once. p then takes each rank, so
+ * that p <= alpha for alpha (n + 1) of them, except for ties and for what 1 + gap rounds. */
 static void verify_level(void **state) {
     (void)state;
     static struct scene scene;
@@ -117,7 +118,7 @@ static void verify_effect(void **state) {
     assert_int_equal(held.verdict, COMPARE_FLOOR_OUTSIDE);
 }
 
-/* Two digits leave the gap anywhere between none and far more than the floor. */
+/* With two printed digits the gap may lie anywhere between none and far more than the floor. */
 static void verify_digits(void **state) {
     (void)state;
     static struct scene scene;
@@ -127,7 +128,7 @@ static void verify_digits(void **state) {
     assert_true(held.p[1] == 0.01 && held.p[0] > 0.5);
 }
 
-/* Means over windows are no values of one update; a floor without pairs decides nothing. */
+/* Means over windows are not values of one update; and a floor without pairs decides nothing. */
 static void validate_left_out(void **state) {
     (void)state;
     static struct scene scene;
@@ -148,7 +149,7 @@ static void validate_left_out(void **state) {
     arena_close(&arena);
 }
 
-/* Noise explains what runs compute; it explains neither LRs nor tokens. */
+/* Noise explains differences of what runs compute; it explains neither LRs nor tokens. */
 static void validate_verdicts(void **state) {
     (void)state;
     static struct scene scene;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Comparison of two logs: fixed ratios, and applied LRs that differ under equal columns. */
+ * The comparison of two logs: fixed ratios of columns, and applied LRs that differ under equal
+ * columns. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -64,7 +65,7 @@ static void validate_ratio_of_tokens(void **state) {
     arena_close(&p.arena);
 }
 
-/* A ratio that begins in mid-run is none of these. */
+/* A ratio that begins in the middle of a run must not be named as one of these. */
 static void validate_ratio_from_the_start(void **state) {
     (void)state;
     struct pair p;
@@ -79,7 +80,7 @@ static void validate_ratio_from_the_start(void **state) {
     arena_close(&p.arena);
 }
 
-/* Two digits admit many factors: 20 and 21 cannot be told apart, so none is named. */
+/* Two digits admit many factors: 20 and 21 cannot be told apart, so none may be named. */
 static void validate_coarse_ratio(void **state) {
     (void)state;
     struct pair p;
@@ -108,9 +109,9 @@ static void verify_no_ratio_of_strangers(void **state) {
     }
 }
 
-/* ---- the trap ---- */
+/* ---- the trap: equal columns, different trainings ---- */
 
-/* A: f(k-1) applied, LR of the next update printed. B: f(k) applied and printed. T = 60. */
+/* A applies f(k-1) and prints the LR of the next update; B applies f(k) and prints it. T = 60. */
 static void make_trap(struct pair *p) {
     pair_open(p);
     for (size_t s = 0; s < 2; s++)
@@ -188,7 +189,7 @@ static void validate_lr_alone(void **state) {
     }
 }
 
-/* One training, printed by an old and a new release: only the print differs. */
+/* One training printed by an old and a new release: only the print differs. */
 static void validate_log_next(void **state) {
     (void)state;
     struct pair p;
@@ -206,7 +207,8 @@ static void validate_log_next(void **state) {
     arena_close(&p.arena);
 }
 
-/* No explanation of one column applies what one of the other does: nothing needs to be stated. */
+/* No explanation of one column applies the LRs that one of the other does, so the trainings differ
+ * for certain and no contract needs to be given. */
 static void validate_sure_difference(void **state) {
     (void)state;
     struct pair p;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * The checks of the doctor: each with a log that must trigger it and with its innocent neighbour,
- * which must not. All logs start from one healthy training (helper_dpo). */
+ * The checks of the doctor: each with a log that must trigger it, and with that log's innocent
+ * neighbour, which must not. All logs start from one healthy training (helper_dpo). */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -92,7 +92,8 @@ static void validate_scenes(void **state) {
         }
 }
 
-/* Every finding and remark of every scene has words, evidence and, where it is one, a reason. */
+/* Every finding and remark of every scene must have words, evidence and, where there is one, a
+ * reason. */
 static void verify_evidence(void **state) {
     (void)state;
     for (size_t t = 0; t < 2; t++)
@@ -136,7 +137,8 @@ static void validate_places(void **state) {
     arena_close(&p.arena);
 }
 
-/* framework-semantics 3.6, finding 2. */
+/* The magnitude above which no weight of a dtype can change at an LR: a step below half the spacing
+ * is rounded away. The table was worked out from the formats' spacings. */
 static void validate_frozen_table(void **state) {
     (void)state;
     static const struct {
@@ -167,7 +169,7 @@ static void validate_frozen_table(void **state) {
     }
 }
 
-/* The schedule's behaviour over skipped updates is said, whichever it is. */
+/* The schedule's behaviour over skipped updates must be said, whichever it is. */
 static void validate_held(void **state) {
     (void)state;
     struct patient p;
@@ -179,7 +181,8 @@ static void validate_held(void **state) {
     arena_close(&p.arena);
 }
 
-/* A bug is reported when nothing sound explains the column, not when something sound does. */
+/* A bug must be reported where nothing sound explains the column, and not where something sound
+ * does. */
 static void validate_bug_or_not(void **state) {
     (void)state;
     for (size_t sound = 0; sound < 3; sound++) { /* 2: a stride whose end is not in sight */
@@ -223,7 +226,7 @@ static void validate_chance(void **state) {
     (void)state;
     struct patient p;
     const struct doctor_report report = look(&p, scene_named("accuracies_of_means"));
-    /* (1/9 + 4/9)^60 */
+    /* the probability is (1/9 + 4/9)^60 */
     assert_non_null(strstr(report.findings[0].evidence[0], "by chance with probability 4.8"));
     assert_non_null(strstr(report.findings[0].evidence[0], "e-16"));
     arena_close(&p.arena);

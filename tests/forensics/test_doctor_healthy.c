@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit
- * No finding on healthy logs: random trainings under every shipped contract and schedule, language
- * models and preferences, several printers, logs of every n-th update, resumes that go well.
- * Fits of the LR column are tested for false alarms in test_fit_healthy; here a few of them. */
+ * The doctor must find nothing in healthy logs: random trainings under every shipped contract and
+ * schedule, language models and preferences, several printers, logs of every n-th update, and
+ * resumes that go well. False alarms of fits of the LR column are tested in test_fit_healthy; here
+ * are a few of them. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -58,7 +59,7 @@ static int resolve(uint64_t *state, const struct contract *contract, uint64_t st
     return contract_resolve(&request, arena, plan) == STATUS_OK;
 }
 
-/* Keeps every n-th row; its loss is then that of one update, as most frameworks print. */
+/* Keeps every n-th row. Its loss is then that of one update, as most frameworks print it. */
 static void thin(struct log *log, size_t every) {
     size_t rows = 0;
     for (size_t row = every - 1; row < log->rows; row += every, rows++) {
@@ -71,7 +72,8 @@ static void thin(struct log *log, size_t every) {
     log->rows = rows;
 }
 
-/* The run stopped after row `stop` and went on from row `from`, whose numbers repeat. */
+/* Makes the run stop after row `stop` and continue from row `from`, so that these rows' numbers
+ * repeat. */
 static void repeat(struct log *log, size_t from, size_t stop) {
     for (size_t row = log->rows - 1; row >= stop; row--) {
         const size_t source = row - stop + from;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit
- * No false alarm: healthy logs of random trainings under every shipped contract. A check with the
- * right expectation never fails, and a fit lists the truth. A sample; test_fit_healthy_all has
- * 1,000 trainings of every contract. */
+ * No false alarm: on healthy logs of random trainings under every shipped contract, a check with
+ * the right expectation must never fail, and a fit must list the truth. This is a sample;
+ * test_fit_healthy_all has 1,000 trainings of every contract. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -45,7 +45,8 @@ static void verify_fit_lists_the_truth(void **state) {
     assert_int_equal(count.failed, 0);
 }
 
-/* Of a plateau in exact doubles one late value lies an ulp higher: the knee is still the first. */
+/* In a plateau of exact doubles one late value lies an ulp higher; the knee must still be the first
+ * one. */
 static void validate_a_plateau_with_an_ulp(void **state) {
     (void)state;
     static struct series_point points[100];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: nightly
- * test_fit_healthy with 1,000 trainings of every contract. */
+ * Runs test_fit_healthy with 1,000 trainings of every contract. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit
- * Every bug of the mutation table is named, from logs printed exactly, with three digits and in
- * binary32 where the digits still show it; and docs/LR.md shows the same table. */
+ * Every bug of the mutation table must be named, from logs printed exactly, with three digits, and
+ * in binary32 where the digits still show it; and docs/LR.md must show the same table. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -21,7 +21,7 @@
 
 static const uint64_t skipped[] = {12, 13};
 
-/* A loss that stops falling: the metric of feedback schedules. */
+/* A loss that stops falling, which feedback schedules take for their metric. */
 #define EVALUATIONS 80
 static uint64_t evaluated_at[EVALUATIONS];
 static double evaluated[EVALUATIONS];

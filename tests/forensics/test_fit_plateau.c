@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit
- * Feedback and one-cycle schedules in logs: plateaus are found with their patience where the log
- * has the metric, and said to be unknown where it has not; nothing else is taken for one. */
+ * Feedback and one-cycle schedules in logs: plateaus must be found with their patience where the
+ * log has the metric, and be called unknown where it does not; nothing else may be taken for
+ * one. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -27,7 +28,7 @@ static uint64_t next_random(uint64_t *seed) {
     return *seed >> 33;
 }
 
-/* A loss that falls, stalls and rises. */
+/* Makes a loss that falls, stalls and rises. */
 static size_t make_metric(uint64_t seed, uint64_t every, uint64_t steps) {
     static const double moves[] = {0.9, 0.97, 1.0, 1.0, 1.001, 1.03};
     double x = 3.0;
@@ -68,7 +69,7 @@ static void open_request(const struct plateau_case *c, struct contract_request *
     r->metric_value = value;
 }
 
-/* The log of a training, and how often its rate falls. */
+/* Makes the log of a training, and counts how often its LR falls. */
 static struct series log_of(const struct plateau_case *c, int print, struct arena *arena,
                             size_t *out_drops) {
     struct contract_request request;
@@ -93,7 +94,7 @@ static const struct plateau_case cases[] = {
     {"lightning-step", "3", "0.8", NULL, NULL, 1e-3, 5, 500, 1, 8},
 };
 
-/* patience, factor, cooldown and mode from the log and its metric alone. */
+/* patience, factor, cooldown and mode must be found from the log and its metric alone. */
 static void validate_found_with_metric(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
@@ -192,7 +193,7 @@ static void validate_checks(void **state) {
     arena_close(&arena);
 }
 
-/* Healthy logs never fail a check of their own, and the fit lists them. */
+/* A healthy log must never fail its own check, and the fit must list its training. */
 static void verify_healthy(void **state) {
     (void)state;
     static const char *const patiences[] = {"0", "1", "2", "5"};
@@ -236,7 +237,7 @@ static void verify_healthy(void **state) {
     assert_true(listed + 2 >= fell);
 }
 
-/* Columns that are no plateau are not said to be one, with a metric at hand. */
+/* Columns that are no plateau must not be called one, even with a metric at hand. */
 static void verify_nothing_else(void **state) {
     (void)state;
     static const struct {
@@ -276,7 +277,7 @@ static void verify_nothing_else(void **state) {
     }
 }
 
-/* A one-cycle run that ends in time is named nothing; one that runs out of steps is. */
+/* A one-cycle run that ends in time gets no finding; one that runs out of steps does. */
 static void validate_one_cycle(void **state) {
     (void)state;
     static const struct {
@@ -313,7 +314,7 @@ static void validate_one_cycle(void **state) {
     }
 }
 
-/* What transformers' own Trainer logged, evaluations and all. */
+/* The log that transformers' own Trainer wrote, with its evaluations. */
 static void corroborate_trainer(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;

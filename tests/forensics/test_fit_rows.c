@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit
- * Logs without update numbers: of real Trainer consoles and of made ones, the spacing of rows is
- * the true one or none; a total that is given decides; equal columns are left open. */
+ * Logs without update numbers, of real Trainer consoles and made ones: the spacing of rows that is
+ * found must be the true one, or none; a total that is given decides; and equal columns are left
+ * open. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -26,7 +27,7 @@ struct real_case {
     int32_t by;
 };
 
-/* `every`: logging_steps of the run that wrote the log. */
+/* `every` is the logging_steps of the run that wrote the log. */
 static const struct real_case real_cases[] = {
     {"hf5/hf-linear/console.txt", 1, 0, FIT_ROWS_RATES},
     {"hf5/dpo-cosine/console.txt", 2, 0, FIT_ROWS_RATES},
@@ -93,7 +94,8 @@ static void validate_a_given_spacing(void **state) {
     arena_close(&arena);
 }
 
-/* Linear without warm-up, total 40, the next LR in the log (hf-4.50) or the used one (hf). */
+/* Makes a linear schedule without warm-up, total 40, whose log shows the next LR (hf-4.50) or the
+ * one that was used (hf). */
 static struct log *make(struct arena *arena, size_t rows, uint64_t every, int first_at_one,
                         int next, int epochs) {
     struct log *log = helper_log(arena, rows);

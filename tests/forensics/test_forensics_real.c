@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit
- * Logs of real trainers (tests/golden/logs): the doctor is quiet on every healthy one and finds the
- * NaN in the others; trainer_state.json and the event files of one run are equal within precision;
- * two runs that differ are told apart, and where. */
+ * Logs of real trainers (tests/golden/logs). The doctor must be quiet on every healthy one and find
+ * the NaN in the others; trainer_state.json and the event files of one run must be equal within
+ * precision; two runs that differ must be told apart, with the place. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -37,7 +37,7 @@ static int is_log(const char *name) {
            ends_with(name, "metrics.jsonl");
 }
 
-/* Every entry of a folder below ROOT, or only logs. */
+/* Lists every entry of a folder below ROOT, or only the logs. */
 static void list(const char *folder, int logs, struct paths *out) {
     DIR *dir = opendir(folder);
     if (dir == NULL) return;
@@ -60,7 +60,7 @@ static struct log *import(const char *path, struct arena *arena) {
 
 /* ---- doctor ---- */
 
-/* What is wrong with the runs that are not healthy, as far as it shows without a contract. */
+/* Returns what is wrong with a run that is not healthy, as far as it shows without a contract. */
 static const char *sickness(const char *path) {
     if (strstr(path, "-nan/") != NULL) return "loss_not_finite";
     if (strstr(path, "accelerate-none/") != NULL) return "lr_zero_at_1/N_of_run";

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * libFuzzer target: any bytes give rows that keep every promise of datarow.h, or an error with a
- * text, never a crash.
+ * libFuzzer target: any bytes must give rows that keep every promise of datarow.h, or an error with
+ * a text, never a crash.
  *
- * TWINSTEP_FUZZ_FORMAT: rows-text, rows-ids, rows-messages or tokenizer; without it all. Rows
- * differ in the templates that are tried: messages need one, ids refuse one. */
+ * TWINSTEP_FUZZ_FORMAT is rows-text, rows-ids, rows-messages or tokenizer; without it all are
+ * tried. The forms of rows differ in the templates that are tried: messages need one, ids refuse
+ * one. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,7 +105,8 @@ static void read_vocabulary(const uint8_t *data, size_t size) {
     arena_close(&arena);
 }
 
-/* Every template would render the same structure five times: one is taken, by the input's size. */
+/* Every template would render the same structure five times, so one is chosen, by the input's
+ * size. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const char *format = getenv("TWINSTEP_FUZZ_FORMAT");
     const int tokenizer = format != NULL && strcmp(format, "tokenizer") == 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * libFuzzer target: any bytes give a log or an error with a text, never a crash.
+ * libFuzzer target: any bytes must give a log or an error with a text, never a crash.
  *
  * TWINSTEP_FUZZ_FORMAT names the reader; without it the content decides. What was read is walked
- * and exported, so that its invariants are looked at, too. */
+ * over and exported, so that its invariants are tested, too. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,7 +80,7 @@ static void put_u32(uint8_t *bytes, uint32_t value) {
         bytes[i] = (uint8_t)(value >> (8 * i));
 }
 
-/* No fuzzer guesses a checksum: makes those of an event file right, and lengths fit. */
+/* No fuzzer guesses a checksum, so this corrects those of an event file, and its lengths. */
 static void mend_records(uint8_t *bytes, size_t size) {
     for (size_t at = 0; at + 16 <= size;) {
         const size_t room = size - at - 16, wanted = bytes[at] + 256u * (bytes[at + 1] & 3u);

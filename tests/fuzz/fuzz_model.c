@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * libFuzzer target: any bytes give a checkpoint's header or a model's configuration, or an error
- * with a text, never a crash.
+ * libFuzzer target: any bytes must give a checkpoint's header or a model's configuration, or an
+ * error with a text, never a crash.
  *
- * TWINSTEP_FUZZ_FORMAT: safetensors or config; without it both. A header whose length no fuzzer
- * guesses is also tried with the right one. */
+ * TWINSTEP_FUZZ_FORMAT is safetensors or config; without it both are tried. No fuzzer guesses the
+ * length of a header, so each input is also tried with the right one. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,7 +49,7 @@ static void open_bytes(const uint8_t *data, size_t size) {
     arena_close(&arena);
 }
 
-/* What follows 8 bytes, up to the last brace, is the header. */
+/* Takes what follows 8 bytes, up to the last brace, for the header. */
 static void open_mended(const uint8_t *data, size_t size) {
     struct arena arena = ARENA_EMPTY;
     size_t end = size;

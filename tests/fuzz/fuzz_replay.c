@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Runs the fuzz target over a committed corpus without libFuzzer: replay FOLDER, where each folder
- * in it is named like the format whose inputs it holds. Each input also goes in by content. A
- * second argument is the least number of inputs, 50 without it. */
+ * Runs the fuzz target over a committed corpus without libFuzzer: replay FOLDER [LEAST]. Each
+ * folder in FOLDER is named like the format whose inputs it holds; each input is also given without
+ * a format. There must be more than LEAST inputs (50 where it is not given). */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* Writes the protocol buffers of event files by hand. */
+/* SPDX-License-Identifier: Apache-2.0
+ * Writes the protocol buffers of event files by hand. */
 #include "tests/logs/helper_events.h"
 
 #include <stdarg.h>

@@ -1,4 +1,5 @@
-/* Reads files below tests/ into memory. */
+/* SPDX-License-Identifier: Apache-2.0
+ * Reads files below tests/ into memory. */
 #include "tests/logs/helper_fixture.h"
 
 #include <stdarg.h>

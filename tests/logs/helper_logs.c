@@ -1,4 +1,5 @@
-/* Reads, expects and refuses logs, as helper_logs.h says. */
+/* SPDX-License-Identifier: Apache-2.0
+ * Reads, expects and refuses logs, as helper_logs.h says. */
 #include "tests/logs/helper_logs.h"
 
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Shared objects without the entry of this version: NO_ENTRY has none, OTHER_ENTRY that of another
- * one, MISSING needs a function that nothing has. */
+ * Shared objects without the entry of this version: NO_ENTRY has none, OTHER_ENTRY has that of
+ * another version, and MISSING needs a function that nothing provides. */
 #if defined(OTHER_ENTRY)
 extern const int twinstep_optim_v2;
 const int twinstep_optim_v2 = 2;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Optimizers that the loader must refuse, or whose calls must be caught: one per value of BREAK,
- * which the build sets (the list is in tests/plugins/CMakeLists.txt). Without it: a sound one. */
+ * Optimizers that the loader must refuse, or whose calls must be caught: one for each value of
+ * BREAK, which the build sets (the list is in tests/plugins/CMakeLists.txt). Without BREAK it is a
+ * sound one. */
 #define TWINSTEP_MODULE
 #include "optim/optim_module.h"
 
@@ -98,13 +99,13 @@ static const struct key_row keys[] = {
 static const char *const slot_names[] = {"a", IF(SLOT_TWICE, "a", IF(SLOT_UNNAMED, "", "b")), "c",
                                          "d", "e"};
 
-/* Runs at dlopen, before the program sees anything. */
+/* Runs at dlopen, before the program can check anything. */
 __attribute__((constructor)) static void at_load(void) {
     if (BREAK == BREAK_LOAD_FLUSH) SET_CONTROL(MXCSR_FLUSH);
     if (BREAK == BREAK_LOAD_ROUND) SET_CONTROL(MXCSR_DOWN);
 }
 
-/* Against the state law: it is in no snapshot, and a second process begins without it. */
+/* State that breaks the state law: it is in no snapshot, and a second process begins without it. */
 static double hidden;
 
 static enum status broken_step(const struct optim_call *call) {

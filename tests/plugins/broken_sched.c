@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Schedules that the loader must refuse, or whose calls must be caught: one per value of BREAK,
- * which the build sets (the list is in tests/plugins/CMakeLists.txt). Without it: a sound one. */
+ * Schedules that the loader must refuse, or whose calls must be caught: one for each value of
+ * BREAK, which the build sets (the list is in tests/plugins/CMakeLists.txt). Without BREAK it is a
+ * sound one. */
 #define TWINSTEP_MODULE
 #include "sched/sched_module.h"
 

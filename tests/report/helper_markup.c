@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reads a page once, with a stack of open tags. */
+ * Reads a page once, keeping a stack of open tags. */
 #include "tests/report/helper_markup.h"
 
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Makes images. */
+ * Makes the traces that helper_page.h describes. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -37,7 +37,7 @@ static void put(struct fake *fake, const char *path, const char *name, const cha
     image->attributes[image->attribute_count++] = (struct trace_attribute){path, name, text};
 }
 
-/* `text`, or the hostile text behind it. */
+/* Returns `text` with the hostile text appended, where there is one. */
 static const char *spoil(struct fake *fake, const char *hostile, const char *text) {
     char *out;
     if (hostile == NULL) return text;
@@ -144,7 +144,7 @@ static void fill_pair(struct fake *fake, const struct fake_plan *plan, const cha
     }
 }
 
-/* Grows linearly between the arms, by a factor each to the twin. */
+/* Distances grow linearly between the arms, and by a factor each to the perturbed run. */
 static void add_pairs(struct fake *fake, const struct fake_plan *plan) {
     struct trace_pair *pairs;
     double distance = 1e-7;
@@ -203,8 +203,8 @@ static void copy_to(double *out, const double *values, size_t count) {
     memcpy(out, values, count * sizeof *out);
 }
 
-/* Games over {schedule, dtype}: after update 1 schedule brings the arms closer, at the end it makes
- * a third of the distance. */
+/* The games over {schedule, dtype}: after update 1 schedule brings the arms closer, at the end it
+ * makes a third of the distance. */
 static void add_marks(struct fake *fake, const struct fake_plan *plan) {
     static const double distance[] = {0.0, 0.5e-5, 4e-5, 3e-5, 0.0, 3e-5, 6e-5, 9e-5};
     static const double loss[] = {0.0, 0.0, 0.0, 0.0, 0.0, -2e-5, 3e-5, 1e-5};
@@ -221,7 +221,7 @@ static void add_marks(struct fake *fake, const struct fake_plan *plan) {
 
 #define PROJECTION_RUNS 4
 
-/* End points on the way: schedule goes 0.3 of it, dtype 0.7; and noise along it. */
+/* The end points along B - A: schedule goes 0.3 of it, dtype 0.7; noise lies along it, too. */
 static void add_projection(struct fake *fake, const struct fake_plan *plan) {
     static const double noise[PROJECTION_RUNS] = {1.0, -2.0, 2.0, -1.0};
     const uint64_t runs = 4 * PROJECTION_RUNS;

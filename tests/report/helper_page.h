@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Traces in memory for the tests of report/: an experiment of any length, complete or not, with
- * what a test puts in; and the page of one. Values are functions of (run, update). */
+ * what a test puts in; and its page. Values are functions of (run, update). */
 #ifndef TWINSTEP_TESTS_REPORT_HELPER_PAGE_H
 #define TWINSTEP_TESTS_REPORT_HELPER_PAGE_H
 
@@ -16,8 +16,8 @@ struct fake_plan {
     int equal;               /* the arms are bit for bit equal */
     int incomplete;          /* no floor, no shares, complete = 0 */
     int marks;               /* of 2 factors: other measures, earlier updates, when each acted */
-    double twin;             /* distance of the twin in multiples of that before; 0: no twin */
-    double projection_noise; /* of 2 factors: 4 runs of each mixture with this noise; 0: none */
+    double twin;             /* of the perturbed run, as a multiple of that before; 0: none */
+    double projection_noise; /* of 2 factors: 4 runs of each hybrid with this noise; 0: none */
     const char *hostile;     /* stands in every text of the trace; NULL */
 };
 
@@ -27,12 +27,12 @@ struct fake {
 };
 
 void fake_open(struct fake *fake, const struct fake_plan *plan);
-/* An imported log with a loss, an LR, and `others` columns besides. */
+/* Opens an imported log with a loss, an LR, and `others` further columns. */
 void fake_open_log(struct fake *fake, uint64_t rows, uint32_t others, const char *hostile);
 void fake_close(struct fake *fake);
 
-/* Whole page with a NUL behind; free() it. Fails the test when it cannot be written or is not what
- * helper_markup.h asks for. */
+/* Returns the whole page with a NUL at its end; free() it. Fails the test where it cannot be
+ * written or is not what helper_markup.h asks for. */
 char *fake_page(struct fake *fake, size_t *out_length);
 
 #endif

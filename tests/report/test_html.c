@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Text and numbers become markup that shows them and nothing else. */
+ * Text and numbers must become markup that shows them and nothing else. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -37,7 +37,7 @@ static void validate_text(void **state) {
     }
 }
 
-/* Every directive of html_format; texts and names are escaped, and so are constants. */
+/* Every directive of html_format: texts and names must be escaped, and so must constants. */
 static void validate_format(void **state) {
     char *text = NULL;
     size_t length;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * The page of a trace: whole, strict, self-contained, equal for equal traces, honest about what is
- * missing, and bounded. fake_page checks the markup of every page made here. */
+ * The page of a trace: it must be whole, strict, self-contained, equal for equal traces, honest
+ * about what is missing, and of bounded size. fake_page checks the markup of every page made
+ * here. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -97,7 +98,7 @@ static void validate_sections(void **state) {
     free(page);
 }
 
-/* The words of `run`, to the byte. */
+/* The words of the verdict must be those that `run` prints, to the byte. */
 static void validate_verdict_text(void **state) {
     (void)state;
     struct fake fake;
@@ -274,7 +275,8 @@ static void validate_floor(void **state) {
     free(page);
 }
 
-/* One update, no tensor, no group that differs from the first, many groups. */
+/* Traces of one update, without a tensor, with no group that differs from the first, and with many
+ * groups. */
 static void verify_small_and_odd_traces(void **state) {
     static const struct fake_plan plans[] = {
         {.updates = {1, 1}, .groups = 1},
@@ -326,7 +328,7 @@ static void verify_size_is_bounded(void **state) {
     free(page);
 }
 
-/* A value far off must survive thinning. */
+/* A value far from the others must survive thinning. */
 static void verify_thinning_keeps_extremes(void **state) {
     (void)state;
     struct fake fake;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
  * What the page says of causes besides their shares at the end: other measures, earlier updates,
- * intervals of noisy runs, the twin, the law of growth; and that a trace without them has a page.
- */
+ * intervals of noisy runs, the perturbed run, and the law of growth. And a trace without these must
+ * have a page, too. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -65,7 +65,8 @@ static void validate_measures(void **state) {
     free(page);
 }
 
-/* Share of the way: 0.7 and 0.3, and noise of a size that does or does not order them. */
+/* Shares of the projection on B - A are 0.7 and 0.3, with noise of a size that does or does not
+ * order them. */
 static void validate_way(void **state) {
     static const struct saying small[] = {
         {"Every mixture was trained 4 times", 1},
@@ -74,7 +75,7 @@ static void validate_way(void **state) {
         {"<li>dtype: place 1</li>", 1},
         {"<li>schedule: place 2</li>", 1},
         {"<path class=\"whisker\"", 1},
-        {"Harsanyi", 0}, /* causes just add up along the way */
+        {"Harsanyi", 0}, /* causes just add up along B - A */
         {"are of single runs", 0},
         {"recorded of single runs", 1},
         {"Shares over time", 0},
@@ -107,7 +108,7 @@ static void validate_way(void **state) {
     }
 }
 
-/* The number beside +- is half the interval that was judged, in percent. */
+/* The number beside +- must be half the interval that was judged, in percent. */
 static void validate_half_interval(void **state) {
     (void)state;
     struct fake fake;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Axes: round ticks whose labels read back to them, and places in order. */
+ * The axes of drawings: round ticks whose labels read back to them, and places in order. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

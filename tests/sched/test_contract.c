@@ -432,7 +432,7 @@ static void validate_refusals_of_schedules(void **state) {
     refuse(&r, "schedule.lr_end: expected less than the base rate");
 }
 
-/* A floor that is given as a share becomes a rate where the schedule takes a rate; lengths are in
+/* A floor that is given as a share must become an LR where the schedule takes an LR; lengths are in
  * updates whatever the counter is. */
 static void verify_parameters(void **state) {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * docs/LR.md says of every contract and schedule what the tables in the code say: each row is
- * rendered here and must stand there, and no row has a name that does not exist. */
+ * docs/LR.md must say of every contract and schedule what the tables in the code say: each row is
+ * rendered here and must stand there, and no row may have a name that does not exist. */
 #include "sched/contract.h"
 
 #include <stdarg.h>
@@ -20,8 +20,7 @@
 
 static char page[PAGE_SIZE];
 
-/* The prose of the page is wrapped: a line that begins with two spaces goes on with the one before.
- */
+/* The prose of the page is wrapped: a line that begins with two spaces continues the one before. */
 static void join_wrapped_lines(void) {
     char *out = page;
     for (const char *at = page; *at != '\0'; at++) {

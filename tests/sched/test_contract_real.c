@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Contracts against the LRs that the real libraries put into their optimizers and logs, recorded in
- * tests/golden/lr (its README.md has the line format): at most 2 ulp apart, for every line. */
+ * Contracts against the LRs that the real libraries put into their optimizers and logs, as recorded
+ * in tests/golden/lr (its README.md has the line format): at most 2 ulps apart, for every line. */
 #include "sched/contract.h"
 
 #include <stdarg.h>
@@ -53,7 +53,7 @@ struct list {
     uint64_t items[MAX_LIST];
 };
 
-/* One line: a request, and what the library did at some updates. The texts lie in `text`. */
+/* One line: a request, and what the library did at some updates. Its texts lie in `text`. */
 struct row {
     struct contract_request request;
     struct list skipped, k, applied, logged, metric;
@@ -129,7 +129,7 @@ static int read_real(struct contract_request *r, const char *key, const char *te
     return 0;
 }
 
-/* update:value,update:value */
+/* Reads update:value,update:value. */
 static void read_metric(struct row *row, char *text) {
     struct contract_request *r = &row->request;
     for (char *word = text; word != NULL;) {
@@ -183,8 +183,8 @@ static void read_word(struct row *row, char *key, char *text) {
     }
 }
 
-/* Lines leave out what is the library's default; LinearWithWarmup's alpha_f is 0.1, where contract
- * olmo-core falls to 0 unless told. */
+/* Lines leave out the library's defaults; LinearWithWarmup's alpha_f is 0.1, where the contract
+ * olmo-core falls to 0 unless told otherwise. */
 static void keep_class_floor(struct contract_request *r) {
     if (strncmp(r->contract->name, "olmo-core", 9) != 0 || strcmp(r->schedule, "linear") != 0)
         return;

@@ -27,7 +27,7 @@ static const struct table_numbers {
               [TABLE_B] = {1e-3, 3, 1e-3, 10},
               [TABLE_C] = {1e-3, 2, 1e-3, 10}};
 
-/* What a row changes in the request. What is not given keeps its default. */
+/* The fields of the request that a row sets. What is not given keeps its default. */
 struct more {
     double floor; /* min_lr_ratio; 0 stands for "not given", -1 for 0 */
     uint64_t processes, accumulate, per_epoch, steps, batch;

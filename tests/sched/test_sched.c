@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
  * The built-in schedules against the multipliers that each framework's formula gives (the source is
- * named in the schedule's file), against Hugging Face's Python bit for bit, past the end and in the
- * corners. */
+ * named in the schedule's file), and against Hugging Face's Python bit for bit, also past the end
+ * and in the corners. */
 #include "sched/sched.h"
 
 #include <stdarg.h>
@@ -27,7 +27,7 @@ struct setting {
 
 static double values[32], state_of_schedule[64];
 
-/* What a schedule needs beside its defaults to be called at all. */
+/* The parameters that a schedule needs beyond its defaults to be called at all. */
 static const double metric_at[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14};
 static const double metric_value[] = {2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
 static const struct sched_metric stalled = {COUNT_OF(metric_at), metric_at, metric_value, 1.0};
@@ -350,7 +350,7 @@ static void validate_corners(void **state) {
     }
 }
 
-/* Past the total these follow their framework below 0, where no run of theirs goes. */
+/* Past the total these follow their framework below 0, where none of its runs goes. */
 static const char *const below_zero[] = {"olmo-core.wsd", "olmo-core.power",
                                          "olmo-core.cosine_linear_decay", "torchtitan.linear",
                                          "torchtitan.sqrt"};
@@ -480,8 +480,8 @@ static void validate_past_the_end(void **state) {
     assert_true(real_abs_f64(power->value(&call, 11) + before) <= 0x1p-50);
 }
 
-/* The recursion gives the same bits from the start and from where it stood, and agrees with the
- * closed form. */
+/* The recursion must give the same bits from the start and from where it stopped, and must agree
+ * with the closed form. */
 static void corroborate_recursion(void **state) {
     (void)state;
     const struct sched_class *schedule = sched_find("torch.cosine_annealing");
@@ -500,8 +500,8 @@ static void corroborate_recursion(void **state) {
     assert_true(schedule->value(&kept, 5.0) == schedule->value(&fresh, 5.0)); /* other numbers */
 }
 
-/* What a recursive schedule keeps only saves time: going there and back gives the bits of a call
- * without it. */
+/* What a recursive schedule keeps may only save time: going there and back must give the bits of a
+ * call without it. */
 static void verify_state_only_saves_time(void **state) {
     (void)state;
     static const double counters[] = {0, 1, 2, 9, 13, 14, 40, 13, 12, 3, 2, 14, 1e6, 5, 0, 13};
@@ -524,7 +524,7 @@ static void verify_state_only_saves_time(void **state) {
     assert_int_equal(recursive, 3);
 }
 
-/* Texts that are no lists are refused, and a call with one gives NaN and does not crash. */
+/* Texts that are no lists must be refused, and a call with one must give NaN and not crash. */
 static void verify_bad_lists(void **state) {
     (void)state;
     static const char *const lists[] = {"",

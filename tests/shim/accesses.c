@@ -52,7 +52,7 @@ void watch_launch(struct watch_place *place) {
 
 /* ---- what a device sees ---- */
 
-/* How many pieces begin at or before `address`. */
+/* Counts the pieces that begin at or before `address`. */
 static size_t count_before(uintptr_t address) {
     size_t low = 0, high = watching->pieces;
     while (low < high) {
@@ -111,7 +111,7 @@ static int is_seen(const void *memory, size_t bytes) {
 
 /* ---- who was there ---- */
 
-/* Whether a barrier lies between what `who` did and now. */
+/* Tells whether a barrier lies between what `who` did and now. */
 static int is_before(const struct shadow_who *who, const struct shadow_who *now) {
     if (!who->there || (who->block == now->block && who->thread == now->thread)) return 1;
     if (who->block != now->block) return 0;

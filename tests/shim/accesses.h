@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Looks at every read and write of kernels that the shim runs and that were compiled with
- * -fsanitize=thread but linked without its library: the calls before each access come here.
+ * -fsanitize=thread but linked without its library: the calls that the compiler puts before each
+ * access come here.
  *
- * Found: two threads at one place of which one writes, with no barrier between them (atomics
- * together are no race); a read of shared memory that the block has not written; an access beyond
- * shared memory; and, once watch_memory() named what a device sees, an access to anything else.
- * Told by shim_error(), as the shim's own findings. Places are 4 bytes wide. The C
- * library's memcpy is not seen.
+ * It finds two threads at one place of which one writes, with no barrier between them (two atomics
+ * are no race); a read of shared memory that the block has not written; an access beyond shared
+ * memory; and, once watch_memory() has named what a device sees, an access to anything else.
+ * shim_error() reports them like the shim's own findings. Places are 4 bytes wide. The C library's
+ * memcpy is not seen.
+ *
  * Invariant: barriers order the accesses of a block; nothing orders two blocks of a launch. */
 #ifndef TWINSTEP_TESTS_SHIM_ACCESSES_H
 #define TWINSTEP_TESTS_SHIM_ACCESSES_H
@@ -20,13 +22,13 @@
 TWINSTEP_MUST_USE enum status watch_open(void);
 void watch_close(void);
 
-/* Names memory that a device would see. The first call makes everything else forbidden. */
+/* Names memory that a device would see. From the first call on, everything else is forbidden. */
 void watch_memory(const void *memory, size_t bytes);
 void watch_forget(const void *memory);
 
 /* ---- for the shim ---- */
 
-/* Where the running thread stands. Its stack is its own and is not looked at. */
+/* The place where the running thread is. Its stack is its own and is not watched. */
 struct watch_place {
     uint32_t launch, block, epoch, thread; /* thread: the one that `stack` and `gpu` belong to */
     const unsigned *running;               /* the number of the running thread */
@@ -41,8 +43,8 @@ struct watch_place {
 /* A kernel runs from here on; NULL: none does. */
 void watch_launch(struct watch_place *place);
 
-/* shim.c: fills in what is the running thread's own; below, what was found to be wrong, of which
- * only the first is kept. */
+/* Defined in shim.c: fills in what is the running thread's own; and keeps what was found to be
+ * wrong, of which only the first counts. */
 void shim_place(struct watch_place *place);
 void shim_tell(const char *what);
 

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The twin of cuBLAS on the host, for the shim: same operands, same memory, same calls.
+ * The scalar twin of cuBLAS on the host, for the shim: it takes the same operands, the same memory
+ * and the same calls.
  *
- * Its order of sums, stated. Terms are dealt evenly to `parts` workers, at least 32 each and 4 of
- * them at most, where K may be split; else there is one. A worker takes slabs of its terms in
- * ascending order: 16 terms, twice as many where the workspace is the library's own, four times as
- * many where several streams work at once. A slab is a chain of fused multiply-adds from +0 in the
- * dtype of the sum (products of bf16, f16 and tf32 numbers are exact in f32); its sum is added to
- * the worker's. Workers' sums are added in ascending order, and then to what C holds.
- * So each mechanism that is left free moves bits, and none by chance. What tensor cores do inside a
- * step is not imitated.
- * It runs when its turn comes among the kernels that the shim has queued, on one stream. What has
- * no order on several is told: two products of one epoch, which a join ends, of which one writes
- * what the other touches. Kernels between them are not taken for a join: our ops do not count on
- * it. */
+ * Its order of sums is as follows. Terms are dealt evenly to `parts` workers, at least 32 to each
+ * and to 4 of them at most, where K may be split; else there is one. A worker takes slabs of its
+ * terms in ascending order: 16 terms, twice as many where the workspace is the library's own, four
+ * times as many where several streams work at once. A slab is a chain of fused multiply-adds from
+ * +0 in the dtype of the sum (products of bf16, f16 and tf32 numbers are exact in f32); its sum is
+ * added to the worker's. The workers' sums are added in ascending order, and then to what C holds.
+ * So each mechanism that is left free changes bits, and none does by chance. What tensor cores do
+ * inside a step is not imitated.
+ *
+ * It runs when its turn comes among the kernels that the shim has queued, on one stream. It reports
+ * what would have no order on several streams: two products of one epoch, which a join ends, of
+ * which one writes what the other touches. Kernels between them do not count as a join, since our
+ * ops do not rely on that. */
 #include "tests/shim/library_twin.h"
 
 #include "base/real.h"
@@ -96,7 +98,7 @@ void library_join(void) {
     epoch.count = 0;
 }
 
-/* It is asked when everything has ended, so it is a join, too. */
+/* It is asked when everything has ended, so it counts as a join, too. */
 enum status library_error(void) {
     const int met = epoch.met;
     epoch.met = 0;
@@ -133,7 +135,7 @@ int library_has(const struct library_mode *mode, const struct library_product *p
     return mode->split_k || product->K != LIBRARY_TWIN_LACKS;
 }
 
-/* How the sums of one product are ordered. */
+/* The order in which the sums of one product are made. */
 struct plan {
     size_t parts, slab;
 };
@@ -144,7 +146,7 @@ static struct plan plan_of(const struct library_mode *mode, size_t terms) {
                          .slab = 16u << !mode->pinned << 2 * !mode->ordered};
 }
 
-/* One fused step. f32 numbers are summed in f32, so every step is rounded to it. */
+/* Makes one fused step. f32 numbers are summed in f32, so every step is rounded to it. */
 static double step(double a, double b, double sum, enum dtype dtype) {
     if (dtype == DTYPE_F64) return real_fma_f64(a, b, sum);
     return (double)real_fma_f32((float)a, (float)b, (float)sum);

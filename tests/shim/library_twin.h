@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What tests know of the library's twin on the host (library_twin.c); nothing of a device's path
- * includes it. */
+ * What tests need to know of the library's twin on the host (library_twin.c); nothing of a device's
+ * path includes it. */
 #ifndef TWINSTEP_TESTS_SHIM_LIBRARY_TWIN_H
 #define TWINSTEP_TESTS_SHIM_LIBRARY_TWIN_H
 

@@ -31,7 +31,7 @@ struct shadow_page {
     struct shadow_cell cell[SHADOW_PLACES];
 };
 
-/* What one launch touches; all zero: nothing yet. */
+/* What one launch touches. All zero means nothing yet. */
 struct shadow {
     struct arena arena;
     struct shadow_slot *slot; /* (slots), a power of two, open */
@@ -42,7 +42,7 @@ struct shadow {
     struct shadow_page *recent_page;
 };
 
-/* The place that holds `address`; NULL: there is no memory for it. */
+/* Returns the place that holds `address`; NULL where there is no memory for it. */
 struct shadow_cell *shadow_find(struct shadow *shadow, uintptr_t address, uint32_t launch);
 
 void shadow_close(struct shadow *shadow);

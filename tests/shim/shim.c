@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Runs a launch: looks whether a device would take it, runs its blocks one after another in a drawn
- * order, and keeps the first thing that went wrong. All that a host thread has of the shim is here.
- */
+ * Runs a launch: checks whether a device would take it, runs its blocks one after another in a
+ * drawn order, and keeps the first thing that went wrong. All state of the shim that belongs to a
+ * host thread is here. */
 #include "tests/shim/shim_queue.h"
 
 #include <stdio.h>

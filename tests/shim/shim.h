@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Runs CUDA kernels on the host: one fibre per thread that waits, blocks one after another. A
+ * Runs CUDA kernels on the host: one fibre per thread that waits, and blocks one after another. A
  * launch is kept until the host waits, and runs then (shim_queue.c).
  *
- * Blocks come in a drawn order; the threads of a block go in a drawn order, which is drawn anew
- * after every barrier, so that a result that hangs on who comes first changes with the seed.
- * Shared memory is full of 0xff (NaN) before each block and has fences around it. Told as an error,
- * once, by shim_error(): a write to a fence, threads that wait at different barriers or leave while
- * others wait, a shuffle without the whole warp, a launch that no device takes
- * (kernels/cuda/limits.h). Where the kernels are compiled with their reads and writes watched
- * (tests/shim/accesses.h), also: two threads that touch one place without a barrier between them,
- * reads of shared memory that nobody wrote, four neighbours at an address that is no multiple of
- * 16.
+ * Blocks come in a drawn order. The threads of a block go in a drawn order, which is drawn anew
+ * after every barrier, so that a result that depends on who comes first changes with the seed.
+ * Shared memory is full of 0xff (NaN) before each block and has fences around it. shim_error()
+ * reports as an error, once: a write to a fence, threads that wait at different barriers or leave
+ * while others wait, a shuffle without the whole warp, a launch that no device takes
+ * (kernels/cuda/limits.h). Where the kernels' reads and writes are watched (tests/shim/accesses.h),
+ * also: two threads that touch one place without a barrier between them, reads of shared memory
+ * that nobody wrote, and four neighbours at an address that is no multiple of 16.
  *
- * Not imitated: that threads really run at one time, weak memory order, warps that diverge, time.
- * State (seed, queue, error, fibres) belongs to the host thread, as the CUDA runtime's does. */
+ * Not imitated are threads that really run at the same time, weak memory order, warps that diverge,
+ * and time. State (seed, queue, error, fibres) belongs to the host thread, as the CUDA runtime's
+ * does. */
 #ifndef TWINSTEP_TESTS_SHIM_SHIM_H
 #define TWINSTEP_TESTS_SHIM_SHIM_H
 
@@ -36,7 +36,7 @@
 #endif
 #endif
 
-/* What a thread of a kernel sees. */
+/* The state of a kernel's thread that its code can see. */
 struct gpu {
     unsigned thread, threads, block;
     void *shared;
@@ -73,9 +73,8 @@ float shim_atomic_f32(struct gpu *gpu, float *sum, float term);
 double shim_atomic_f64(struct gpu *gpu, double *sum, double term);
 uint32_t shim_atomic_u32(struct gpu *gpu, uint32_t *sum, uint32_t term);
 
-/* Tells that the running thread reads or writes four neighbours at an address that a device
- * refuses.
- */
+/* Reports that the running thread reads or writes four neighbours at an address that a device
+ * refuses. */
 void shim_misaligned(void);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The backend "shim" as a module: the kernels of kernels/cuda/ on the host, for tests without a
- * device. Its memory comes in arenas of their own. As "watch", whose kernels are watched, it tells
- * races and whatever a kernel touches that did not come from here. */
+ * device. Each piece of its memory is in an arena of its own. Compiled as "watch", whose kernels
+ * are watched, it reports races, and whatever a kernel touches that was not taken from here. */
 #include "kernels/cuda/tables.h"
 
 #include <string.h>
@@ -24,8 +24,8 @@ static const struct step_table lacking = {{NULL}};
 #define STEPS(pair) lacking
 #endif
 
-/* Opens the shim. It is seeded once for the process: who opens it again goes on in the order that
- * threads have by then, as on a device. */
+/* Opens the shim. It is seeded once for the process: whoever opens it again continues in the order
+ * that threads have by then, as on a device. */
 static enum status shim_open(void) {
     static int seeded;
     if (!seeded) shim_seed(0x7d3c91e5a2f08b46u);

@@ -2,7 +2,7 @@
  * The words of kernels/cuda/port.h for a C compiler: with this header in front (-include), the
  * kernels of kernels/cuda/ become functions that the shim runs on the host, thread by thread.
  *
- * What each word promises stands in port.h. Invariant: no word here moves a bit of what a thread
+ * port.h says what each word promises. Invariant: no word here changes a bit of what a thread
  * computes. */
 #ifndef TWINSTEP_TESTS_SHIM_SHIM_PORT_H
 #define TWINSTEP_TESTS_SHIM_SHIM_PORT_H

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What was launched and has not run: a ring of launches, each with its own copy of its arguments.
+ * The launches that have not run: a ring of them, each with its own copy of its arguments.
  *
  * Nothing runs before the host waits. So a host that reads a kernel's output too early finds what
- * stood there before, and one that writes too early is seen by the kernel: of all orders that a
- * device may take, this is the one where the device is as late as it can be.
- * The ring has SHIM_QUEUE places. When one more comes, the oldest runs, alone: as late as can be.
+ * was there before, and a host that writes too early changes what the kernel reads: of all orders
+ * that a device may take, this is the one in which the device is as late as it can be. The ring has
+ * SHIM_QUEUE places. When one more launch comes, the oldest runs, and only that one.
+ *
  * Invariant: launches run in the order in which they came, each with the draws of its number. */
 #include "tests/shim/shim_queue.h"
 
@@ -45,7 +46,7 @@ void shim_wait(void) {
 }
 
 /* Puts a launch at the end of the ring. Arguments that are too large for a place are not kept:
- * shim_run() tells of them, when their turn comes. */
+ * shim_run() reports them when their turn comes. */
 static void append(const struct shim_work *work, const void *args) {
     if (queue.place == NULL && arena_take(&queue.arena, SHIM_QUEUE, sizeof *queue.place,
                                           "launches that wait", &queue.place) != STATUS_OK) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Between two files of the shim: shim_queue.c keeps what was launched until somebody waits, shim.c
- * runs it. Private to them. */
+ * Shared by two files of the shim and private to them: shim_queue.c keeps what was launched until
+ * somebody waits, and shim.c runs it. */
 #ifndef TWINSTEP_TESTS_SHIM_SHIM_QUEUE_H
 #define TWINSTEP_TESTS_SHIM_SHIM_QUEUE_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What threads of a block say to one another: barriers, shuffles, atomic sums; and what of it is
- * wrong. Threads of the shim never run at one time.
+ * What threads of a block exchange: barriers, shuffles and atomic sums; and what can be wrong with
+ * these. Threads of the shim never run at the same time.
  *
- * A shuffle brings values and orders no memory, as on a device: only barriers do. */
+ * A shuffle passes values and orders no memory, as on a device: only barriers do. */
 #include <string.h>
 
 #include "tests/shim/shim_block.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Proof that the thread sanitizer's stage can see: `race` adds to one number from two threads,
- * `joined` lets each thread write its own number, and adds after the join. The first must be
- * reported, the second must not. Built by TWINSTEP_SANITIZE=thread only. */
+ * Proof that the thread sanitizer's stage can find a race: `race` adds to one number from two
+ * threads; `joined` lets each thread write its own number, and adds after the join. The first must
+ * be reported, the second must not. Built by TWINSTEP_SANITIZE=thread only. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The same questions to MPFR at 200 bits, for the inputs where the reference does not decide, and
- * for the error of the reference itself. sin and cos beyond 2^20 are NaN: base/real_trig.h. */
+ * Asks MPFR the same questions, at 200 bits, for the inputs where the reference does not decide,
+ * and for the error of the reference itself. sin and cos beyond 2^20 are NaN: base/real_trig.h. */
 #include <mpfr.h>
 
 #include "tests/base/proof/proof_pair.h"
@@ -33,8 +33,8 @@ static void exact_value(mpfr_t v, enum proof_function function, double x, double
     mpfr_clear(a);
 }
 
-/* |v - got| in ulps of v; an infinite `got` counts as the power of two behind the largest number.
- * `got` is not the value itself where v is no number. */
+/* Returns |v - got| in ulps of v; an infinite `got` counts as the power of two after the largest
+ * number. Where v is no number, `got` is never the value. */
 static double error_of(mpfr_t v, double got, int wide) {
     const double never = 0x1p1000;
     if (!mpfr_number_p(v) || got != got) return never;

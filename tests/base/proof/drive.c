@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Runs blocks of inputs through every instruction set of the machine and the judge, and counts. */
+ * Runs blocks of inputs through every instruction set of the machine and through the judge, and
+ * counts. */
 #include <float.h>
 #include <mpfr.h>
 
@@ -51,9 +52,9 @@ proof_refer *proof_best_refer(void) {
     return sets[best_set()].refer;
 }
 
-/* x^y beyond the numbers of the format, or of a negative x by no integer. log2 |x| lies between
- * (1 - 1/|x|) / ln2 and (|x| - 1) / ln2, and between its exponent and the next. Bases that are no
- * numbers or not normal: 0, left to MPFR. */
+/* Decides x^y beyond the numbers of the format, and of a negative x by a y that is no integer. log2
+ * |x| lies between (1 - 1/|x|) / ln2 and (|x| - 1) / ln2, and between its exponent and the next.
+ * Returns 0, which leaves it to MPFR, for bases that are no numbers or not normal. */
 static int special_power(int wide, double x, double y, double *want) {
     const double per_ln2 = 0x1.71547652b82fep+0;
     double magnitude = pair_abs(x);
@@ -70,9 +71,9 @@ static int special_power(int wide, double x, double y, double *want) {
     return (a > high && b > high) || (a < low && b < low);
 }
 
-/* Results that need no reference: undefined or infinite by C11 Annex F, beyond the largest or below
- * the least number, and x itself where the functions through 0 differ from it by less than 2^-800
- * of it. 0: not one of these. */
+/* Decides the results that need no reference: those that C11 Annex F calls undefined or infinite,
+ * those beyond the largest or below the least number, and x itself where a function through 0
+ * differs from it by less than 2^-800 of it. Returns 0 where it is none of these. */
 static int special_value(enum proof_function function, int wide, double x, double y, double *want) {
     const double nan = pair_from_bits(0x7ff8000000000000u);
     double beyond = x > 0.0 ? INFINITE : 0.0;
@@ -159,7 +160,7 @@ static void count_one(enum proof_function function, int wide, const struct proof
     note_error(tally, error, x, y);
 }
 
-/* What the judge decided at once is counted at once. */
+/* Counts at once what the judge decided at once. */
 static void count_block(enum proof_function function, int wide, const struct proof_block *b,
                         struct proof_tally *tally) {
     int notable = b->worst >= tally->worst;
@@ -176,8 +177,9 @@ static void count_block(enum proof_function function, int wide, const struct pro
     }
 }
 
-/* The results, and how many of them other sets of this machine do not give. Without fma hardware a
- * result costs ten times the rest of its proof: in long runs one block of 16 is computed so. */
+/* Computes the results, and counts how many of them other sets of this machine do not give. Without
+ * fma hardware a result costs ten times the rest of its proof, so that in long runs one block of 16
+ * is computed that way. */
 static void evaluate_sets(enum proof_function function, int wide, int with_base,
                           struct proof_block *b, struct proof_tally *tally) {
     double other[PROOF_BLOCK];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * base/real.h on arrays, compiled once per instruction set with the flags of the build: what the
- * proof judges. f32 arguments and results travel as doubles, exactly. */
+ * Evaluates base/real.h on arrays; compiled once per instruction set with the flags of the build.
+ * This is what the proof judges. f32 arguments and results are passed as doubles, exactly. */
 #include "base/real.h"
 #include "tests/base/proof/proof.h"
 #include "tests/base/proof/proof_isa.h"

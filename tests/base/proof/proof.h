@@ -3,15 +3,15 @@
  *
  * The exact value comes from a double-double reference (proof_reference.c) whose relative error is
  * below PROOF_BOUND. Where that error could change which number is nearest, MPFR is asked
- * (decide.c): the counts are exact, none is an estimate. What a proof found is a tally; tallies add
- * up in any order, so threads change nothing. */
+ * (decide.c); so the counts are exact, and none is an estimate. The findings of a proof are a
+ * tally; tallies add up in any order, so threads change nothing. */
 #ifndef TWINSTEP_TESTS_BASE_PROOF_PROOF_H
 #define TWINSTEP_TESTS_BASE_PROOF_PROOF_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Order of the tables everywhere in the proof. */
+/* The order of the functions in all tables of the proof. */
 enum proof_function {
     PROOF_EXP,
     PROOF_EXP2,
@@ -27,15 +27,15 @@ enum proof_function {
 
 extern const char *const proof_names[PROOF_FUNCTIONS];
 
-/* Relative error of the reference: largest term 745 * 2^-91 (pow: the logarithm's error times the
- * exponent); the others are below 2^-90. proof_reference.c derives it, test_real_proof.c measures
- * it. */
+/* The relative error of the reference: the largest term is 745 * 2^-91 (pow: the logarithm's error
+ * times the exponent); the others are below 2^-90. proof_reference.c derives it, test_real_proof.c
+ * measures it. */
 #define PROOF_BOUND 0x1p-80
 
 #define PROOF_BLOCK 2048
 #define PROOF_LONG ((uint64_t)1 << 20) /* blocks from which on `base` computes one of 16 */
 
-/* y serves pow alone. `want`, `error`, `ask` are what the judge found. */
+/* y is used by pow alone. The judge fills `want`, `error` and `ask`. */
 struct proof_block {
     size_t count;
     double x[PROOF_BLOCK], y[PROOF_BLOCK];
@@ -67,26 +67,26 @@ typedef void proof_evaluate(enum proof_function function, int wide, const double
                             const double *y, double *result, size_t count);
 proof_evaluate proof_evaluate_base, proof_evaluate_v3, proof_evaluate_v4;
 
-/* Fills high to worst from x, y, result. */
+/* Fills the fields that the judge finds from x, y and result. */
 typedef void proof_judge(enum proof_function function, int wide, struct proof_block *block);
 proof_judge proof_judge_base, proof_judge_v3, proof_judge_v4;
 
-/* high + low of the reference alone. */
+/* Computes high + low of the reference alone. */
 typedef void proof_refer(enum proof_function function, struct proof_block *block);
 proof_refer proof_refer_base, proof_refer_v3, proof_refer_v4;
 
-/* 1 when this machine has the instruction set "base", "v3" or "v4". */
+/* Returns 1 where this machine has the instruction set "base", "v3" or "v4". */
 int proof_machine_has(const char *isa);
 
-/* The best judge and reference of this machine. */
+/* Return the best judge and reference of this machine. */
 proof_judge *proof_best_judge(void);
 proof_refer *proof_best_refer(void);
 
-/* MPFR at 200 bits: the nearest number of the format and the error of `result`. */
+/* Asks MPFR at 200 bits for the nearest number of the format and the error of `result`. */
 void proof_ask(enum proof_function function, int wide, double x, double y, double result,
                double *want, double *error);
 
-/* |high + low - exact| / |exact|. */
+/* Returns |high + low - exact| / |exact|. */
 double proof_reference_error(enum proof_function function, double x, double y, double high,
                              double low);
 
@@ -94,7 +94,7 @@ double proof_reference_error(enum proof_function function, double x, double y, d
 typedef void proof_fill(enum proof_function function, uint64_t index, const void *context,
                         struct proof_block *block);
 
-/* Judges blocks 0 .. blocks-1 on `threads` threads. wide: the f64 function. */
+/* Judges blocks 0 .. blocks-1 on `threads` threads; `wide` chooses the f64 function. */
 struct proof_tally proof_run(enum proof_function function, int wide, proof_fill *fill,
                              const void *context, uint64_t blocks, int threads);
 

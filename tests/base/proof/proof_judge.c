@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Which number is nearest to high + low, how far a result is from it, and whether the reference can
- * tell. Compiled once per instruction set, always with -O3: the loops vectorise. */
+ * Decides which number is nearest to high + low, how far a result is from it, and whether the
+ * reference can tell. Compiled once per instruction set, always with -O3, so that the loops
+ * vectorise. */
 #include "tests/base/proof/proof.h"
 #include "tests/base/proof/proof_isa.h"
 #include "tests/base/proof/proof_table.h"
 
-/* 2^(exponent of high + low - digits), at least 2^least; high is not subnormal. A value nearer to a
- * power of two than the reference tells takes the ulp above it. */
+/* Returns 2^(exponent of high + low - digits), at least 2^least; high is not subnormal. A value
+ * nearer to a power of two than the reference can tell takes the ulp above it. */
 INLINE double ulp_of(double high, double low, int digits, int least) {
     double v = pair_odd(high, pair_abs(low) < pair_abs(high) * PROOF_BOUND ? 0.0 : low);
     int exponent = (int)((pair_bits(v) >> 52) & 2047u) - 1023 - digits;
@@ -29,7 +30,7 @@ static void judge_f32(struct proof_block *b) {
     }
 }
 
-/* The sum rounds twice below 2^-900 and may overflow above 2^1000: ask there. */
+/* The sum rounds twice below 2^-900 and may overflow above 2^1000, so MPFR is asked there. */
 static void judge_f64(struct proof_block *b) {
     for (size_t i = 0; i < b->count; i++) {
         double high = b->high[i], low = b->low[i], got = b->result[i];
@@ -44,7 +45,7 @@ static void judge_f64(struct proof_block *b) {
     }
 }
 
-/* Arguments whose result the reference does not give. */
+/* Tells whether the reference does not give the result for these arguments. */
 static int outside_domain(enum proof_function function, int wide, double x, double y) {
     double magnitude = pair_abs(x);
     if (!(magnitude < 0x1p1023 * 2.0)) return 1;
@@ -79,7 +80,7 @@ INLINE uint64_t hash_of(double x, double y, double result) {
     return z ^ (z >> 32);
 }
 
-/* NaN is the right result: outside the function's domain. */
+/* Tells whether NaN is the right result, outside of the function's domain. */
 INLINE int undefined(enum proof_function function, double x) {
     int beyond = (function == PROOF_SIN || function == PROOF_COS) && pair_abs(x) > 0x1p20;
     int below = (function == PROOF_LOG && x < 0.0) || (function == PROOF_LOG1P && x < -1.0);
@@ -108,7 +109,8 @@ static void summarise(enum proof_function function, int wide, struct proof_block
     b->worst = worst;
 }
 
-/* Least magnitude whose results are as good as infinite, 0, or a constant; 0: none. */
+/* Returns the least magnitude whose results are as good as infinite, 0, or a constant; 0 where
+ * there is none. */
 static double large_of(enum proof_function function) {
     static const double bounds[PROOF_FUNCTIONS] = {1024.0, 2048.0,   1024.0,   64.0, 0.0,
                                                    0.0,    0x1.1p20, 0x1.1p20, 0.0};
@@ -121,8 +123,8 @@ INLINE struct pair large_value(enum proof_function function, double x) {
     return (struct pair){x < 0.0 ? 0x1p-900 : 0x1p900, 0.0};
 }
 
-/* The first two terms of the Taylor series: |x| < 2^-41, so the third is below 2^-81 of the first.
- */
+/* Returns the first two terms of the Taylor series: |x| < 2^-41, so the third is below 2^-81 of the
+ * first. */
 INLINE struct pair tiny_value(const struct proof_table *t, enum proof_function function, double x) {
     switch (function) {
     case PROOF_EXP:
@@ -140,8 +142,8 @@ INLINE struct pair tiny_value(const struct proof_table *t, enum proof_function f
     }
 }
 
-/* Half of all floats are tiny, a quarter large; in order they fill blocks. 1: `b` was one of these.
- */
+/* Half of all floats are tiny and a quarter are large; taken in order they fill whole blocks.
+ * Returns 1 where `b` was one of these. */
 static int refer_simple(enum proof_function function, struct proof_block *b) {
     const struct proof_table *t = proof_table();
     double large = large_of(function);

@@ -1,23 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Each function as high + low by a table and a short series.
- * Compiled once per instruction set, always with -O3: the loops vectorise.
+ * Computes each function as high + low by a table and a short series. Compiled once per instruction
+ * set, always with -O3, so that the loops vectorise.
  *
- * Relative errors, u = 2^-53. A sum or product of pairs costs 2 to 5 u^2 (proof_pair.h), a constant
- * u^2. exp, exp2  |r| < 2^-8.5; series from r^5 on in double: 2^-102 of 1, 2^-94 of r; dropped:
- * r^11/11! expm1      the same; 2^m T - 1 and T (e^r - 1) cancel by at most one bit: 2^-92 tanh t /
- * (t + 2), t = expm1(2|x|): 2^-91 log        |f| < 2^-7; series from f^7 on in double: 2^-98 of f;
- * dropped: f^15/15, 2^-101 of f; k ln2, -log c and log(1 + f) cancel by at most one bit: 2^-95
+ * The relative errors, with u = 2^-53. A sum or product of pairs costs 2 to 5 u^2 (proof_pair.h), a
+ * constant u^2.
+ *   exp, exp2  |r| < 2^-8.5; series from r^5 on in double: 2^-102 of 1, 2^-94 of r;
+ *              dropped: r^11/11!
+ *   expm1      the same; 2^m T - 1 and T (e^r - 1) cancel by at most one bit: 2^-92
+ *   tanh       t / (t + 2), t = expm1(2|x|): 2^-91
+ *   log        |f| < 2^-7; series from f^7 on in double: 2^-98 of f; dropped: f^15/15, 2^-101 of f;
+ *              k ln2, -log c and log(1 + f) cancel by at most one bit: 2^-95
  *   log1p      1 + x as an exact pair, then as log
  *   sin, cos   n pi/2 to 205 bits; |d| < 2^-7.9; series from d^7 (d^8) on in double: 2^-104
  *   pow        745 times the error of log: 2^-85
- * All below PROOF_BOUND; test_real_proof.c measures them against MPFR. */
+ * All are below PROOF_BOUND; test_real_proof.c measures them against MPFR. */
 #include "tests/base/proof/proof.h"
 #include "tests/base/proof/proof_isa.h"
 #include "tests/base/proof/proof_table.h"
 
 #define SHIFT 0x1.8p52 /* added: the nearest integer stands in the low bits */
 
-/* NaN becomes -limit: it may not choose a place in a table. */
+/* Clamps x; NaN becomes -limit, since it must not choose a place in a table. */
 INLINE double clamp(double x, double limit) {
     x = x > -limit ? x : -limit;
     return x > limit ? limit : x;
@@ -27,12 +30,12 @@ INLINE struct pair at(const double *high, const double *low, uint64_t i) {
     return (struct pair){high[i], low[i]};
 }
 
-/* 2^m, |m| < 1023, from the bits of m + SHIFT. */
+/* Returns 2^m, |m| < 1023, from the bits of m + SHIFT. */
 INLINE double power_of(uint64_t m) {
     return pair_from_bits((m + 1023u) << 52);
 }
 
-/* e^r - 1 for |r| < 2^-8.4. */
+/* Returns e^r - 1 for |r| < 2^-8.4. */
 INLINE struct pair tail_exp(const struct proof_table *t, struct pair r) {
     const struct pair *c = t->inverse_factorial;
     double z = r.high;
@@ -49,8 +52,8 @@ INLINE struct pair tail_exp(const struct proof_table *t, struct pair r) {
     return pair_times(s, r);
 }
 
-/* x.high + x.low = k ln2/128 + r: k as bits of k + SHIFT. |x| < 2000: k has 19 bits, so k times a
- * constant of 33 bits is exact; x - k first is exact as well. */
+/* Finds k and r in x.high + x.low = k ln2/128 + r, with k as the bits of k + SHIFT. Since |x| <
+ * 2000, k has 19 bits, so that k times a constant of 33 bits is exact, and so is x - k first. */
 INLINE struct pair reduce_exp(const struct proof_table *t, struct pair x, uint64_t *k) {
     double shifted = x.high * (128.0 / t->ln2.high) + SHIFT;
     double n = shifted - SHIFT;
@@ -60,7 +63,7 @@ INLINE struct pair reduce_exp(const struct proof_table *t, struct pair x, uint64
     return pair_add(r, pair_times_double(t->ln2_rest, -n));
 }
 
-/* 2^(k/128) and its product with e^r - 1. */
+/* Returns 2^(k/128) and its product with e^r - 1. */
 INLINE struct pair root_of(const struct proof_table *t, uint64_t k) {
     struct pair root = at(t->exp2_high, t->exp2_low, k & 127u);
     uint64_t m = (uint64_t)((int64_t)k >> 7);
@@ -110,7 +113,7 @@ INLINE struct pair refer_tanh(const struct proof_table *t, double x) {
     return pair_pick(pair_abs(x) < 0x1p-100, (struct pair){x, 0.0}, y);
 }
 
-/* log(1 + f), |f| < 2^-6.9. */
+/* Returns log(1 + f) for |f| < 2^-6.9. */
 INLINE struct pair tail_log(const struct proof_table *t, struct pair f) {
     const struct pair *c = t->inverse_integer;
     double z = f.high;
@@ -126,7 +129,7 @@ INLINE struct pair tail_log(const struct proof_table *t, struct pair f) {
     return pair_times(s, f);
 }
 
-/* log(u + e) - offset ln2 for normal u > 0, |e| <= ulp(u)/2. */
+/* Returns log(u + e) - offset ln2 for normal u > 0 and |e| <= ulp(u)/2. */
 INLINE struct pair log_of(const struct proof_table *t, double u, double e, double offset) {
     uint64_t bits = pair_bits(u);
     uint64_t i = (bits >> 45) & 127u;
@@ -135,7 +138,7 @@ INLINE struct pair log_of(const struct proof_table *t, double u, double e, doubl
     double k = pair_from_bits(0x4330000000000000u | exponent) - (0x1p52 + 1023.0);
     double m = pair_from_bits((bits & 0x000fffffffffffffu) | ((1023u - up) << 52));
     double c = t->inverse[i];
-    /* e 2^-k in two exact factors: 2^-k may be below the normal numbers */
+    /* e 2^-k in two exact factors, since 2^-k may be below the normal numbers */
     uint64_t half = exponent >> 1;
     double scaled = (e * pair_from_bits((1534u - half) << 52)) *
                     pair_from_bits((1535u - (exponent - half)) << 52);
@@ -161,7 +164,8 @@ INLINE struct pair refer_log1p(const struct proof_table *t, double x) {
     return pair_pick(pair_abs(x) < 0x1p-100, (struct pair){x, 0.0}, y);
 }
 
-/* x = n pi/2 + r: x - n first is exact (n has 20 bits), the rest relative to the result. */
+/* Reduces x to n pi/2 + r. x - n first is exact, since n has 20 bits; the rest is relative to the
+ * result. */
 INLINE struct pair reduce_trig(const struct proof_table *t, double x, uint64_t *n) {
     double shifted = x * (1.0 / (t->half_pi_first + t->half_pi_second)) + SHIFT;
     double k = shifted - SHIFT;
@@ -171,7 +175,7 @@ INLINE struct pair reduce_trig(const struct proof_table *t, double x, uint64_t *
     return pair_add(r, pair_times_double(t->half_pi_rest, -k));
 }
 
-/* sin(d) and cos(d) - 1, |d| < 2^-7.9. */
+/* Return sin(d) and cos(d) - 1 for |d| < 2^-7.9. */
 INLINE struct pair tail_sin(const struct proof_table *t, struct pair d, struct pair z) {
     const struct pair *c = t->inverse_factorial;
     double w = z.high;
@@ -192,7 +196,7 @@ INLINE struct pair tail_cos(const struct proof_table *t, struct pair z) {
     return pair_times(s, z);
 }
 
-/* quarter 0: the sine, 1: the cosine. */
+/* Quarter 0 gives the sine, quarter 1 the cosine. */
 INLINE struct pair trig_of(const struct proof_table *t, double x, uint64_t quarter) {
     uint64_t n;
     struct pair r = reduce_trig(t, clamp(x, 0x1p20), &n);
@@ -221,7 +225,8 @@ INLINE struct pair refer_cos(const struct proof_table *t, double x) {
     return pair_pick(pair_abs(x) < 0x1p-100, (struct pair){1.0, 0.0}, y);
 }
 
-/* For |y| < 2^51, an integer where x < 0; beyond |y log x| = 700 it is 0 and the judge asks. */
+/* For |y| < 2^51, an integer where x < 0. Beyond |y log x| = 700 the result is 0, and the judge
+ * asks MPFR. */
 INLINE struct pair refer_pow(const struct proof_table *t, double x, double y) {
     struct pair p = pair_times_double(log_pair(t, pair_abs(x)), y);
     int inside = pair_abs(p.high) < 700.0;

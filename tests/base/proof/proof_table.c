@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Fills the constants of the reference. Every value comes from MPFR at 300 bits; none is typed in.
- */
+ * Fills the constants of the reference. Every value comes from MPFR at 300 bits; none is typed
+ * in. */
 #include "tests/base/proof/proof_table.h"
 
 #include <mpfr.h>
@@ -17,7 +17,7 @@ static struct pair pair_of(mpfr_t value) {
     return (struct pair){high, low};
 }
 
-/* The leading 33 bits of value, which keeps the rest. */
+/* Returns the leading 33 bits of value, which keeps the rest. */
 static double take(mpfr_t value) {
     mpfr_t first;
     mpfr_init2(first, 33);
@@ -45,8 +45,9 @@ static void fill_exp(struct proof_table *table, mpfr_t v) {
     table->ln2_rest = pair_of(v);
 }
 
-/* m in [1, 2) has index i = the leading 7 bits of its fraction; from i = 53 on m/2 is used. c is
- * near the inverse of the middle of what has that index, and 1 on both sides of m = 1. */
+/* An m in [1, 2) has as its index i the leading 7 bits of its fraction; from i = 53 on m/2 is used.
+ * c is near the inverse of the middle of the numbers with that index, and 1 on both sides of m =
+ * 1. */
 static void fill_log(struct proof_table *table, mpfr_t v) {
     for (int i = 0; i < 128; i++) {
         double middle = (1.0 + (i + 0.5) / 128.0) * (i < 53 ? 1.0 : 0.5);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Constants of the reference (proof_reference.c) as high + low, rounded from MPFR's values when a
- * test starts (proof_table.c): error below 2^-106 of each. */
+ * The constants of the reference (proof_reference.c) as high + low, rounded from MPFR's values when
+ * a test starts (proof_table.c), each with an error below 2^-106 of itself. */
 #ifndef TWINSTEP_TESTS_BASE_PROOF_PROOF_TABLE_H
 #define TWINSTEP_TESTS_BASE_PROOF_PROOF_TABLE_H
 

@@ -86,7 +86,7 @@ static double power_of_two(double k) {
     return real_from_bits_f64((uint64_t)(int64_t)(k + 1023.0) << 52);
 }
 
-/* Where two pieces of an implementation meet, ours or another. */
+/* Draws from the places where two pieces of an implementation meet, of ours or of another. */
 static double seam(enum proof_function function, struct random_source *source) {
     static const double ends[] = {0x1p-54,
                                   0x1p-27,
@@ -159,7 +159,7 @@ static double slope(enum proof_function function, double x, double y) {
 }
 
 /* Moves each x by Newton's step to where the exact value is half an ulp above a double: as near to
- * a tie as neighbours of x allow. */
+ * a tie as the neighbours of x allow. */
 static void aim_at_midpoints(enum proof_function function, struct proof_block *block) {
     proof_best_refer()(function, block);
     for (size_t i = 0; i < block->count; i++) {
@@ -224,7 +224,7 @@ void sample_mixed(enum proof_function function, uint64_t index, const void *cont
     if (kind == 5) aim_at_midpoints(function, block);
 }
 
-/* Bases and exponents; low == high: any bits. */
+/* Ranges of bases and exponents; low == high means any bits. */
 static const struct range pow_ranges[][2] = {
     {{0, 10}, {-300, 300}},
     {{0.99, 1.01}, {-70000, 70000}},
@@ -265,7 +265,7 @@ static void narrow(struct proof_block *block) {
     }
 }
 
-/* The same with bases that are floats: any bits where those of f64 are beyond them. */
+/* The same with bases that are floats; where those of f64 are beyond them, any bits. */
 void sample_pow32(enum proof_function function, uint64_t index, const void *context,
                   struct proof_block *block) {
     struct random_source source = {~index};

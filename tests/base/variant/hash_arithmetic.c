@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Hashes of base/real.h, base/sum.h and base/rule.h over fixed inputs, compiled once per variant.
- * A NaN is hashed as one pattern: its sign and payload are not promised. */
+ * Hashes the results of base/real.h, base/sum.h and base/rule.h over fixed inputs; compiled once
+ * per variant. A NaN is hashed as one pattern, since its sign and payload are not promised. */
 #include "base/rule.h"
 #include "base/sum.h"
 #include "tests/base/helper_adamw.h"
@@ -25,7 +25,7 @@ static uint64_t mix_f64(uint64_t hash, double x) {
     return mix(hash, x == x ? real_bits_f64(x) : 0x7ff8000000000000u);
 }
 
-/* Any bits, and the ranges where the functions are not trivial. */
+/* Draws any bits, and numbers of the ranges in which the functions are not trivial. */
 static double input_f64(struct random_source *source, int i) {
     switch (i % 5) {
     case 0:
@@ -47,7 +47,7 @@ static void add_row(struct hash_rows *rows, const char *name, uint64_t hash) {
     rows->row[rows->count++].hash = hash;
 }
 
-/* A row for `expression` of x, y, z of type `input`, with results of type `output`. */
+/* Adds a row for `expression` of x, y, z of type `input`, with results of type `output`. */
 #define ROW(rows, name, input, type, output, expression)                                           \
     do {                                                                                           \
         struct random_source source = {11};                                                        \
@@ -100,7 +100,7 @@ static void hash_real(struct hash_rows *rows) {
 
 /* ---- sums ---- */
 
-/* Sums of everything from one element to many blocks, at changing alignments. */
+/* Adds rows of sums over one element to many blocks, at changing alignments. */
 #define SUM_ROWS(pair, type, input, output)                                                        \
     do {                                                                                           \
         static type a[VECTOR + 8];                                                                 \
@@ -129,7 +129,7 @@ static void hash_sums(struct hash_rows *rows) {
 
 /* ---- rules ---- */
 
-/* Numbers of the dtype, the same in every pair that can hold them. */
+/* Draws numbers of the dtype, the same in every pair that can hold them. */
 static carrier input_rule(struct random_source *source, int i, enum dtype dtype) {
     double x = i % 5 == 0   ? random_between(source, -1e-3, 1e-3)
                : i % 5 == 4 ? random_between(source, -90.0, 90.0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One row of results of an arithmetic function, hashed. The nine variants fill the same rows in the
- * same order; test_arithmetic_bits.c compares them with each other and with its goldens. */
+ * The rows of hashed results, one for each arithmetic function. The nine variants fill the same
+ * rows in the same order; test_arithmetic_bits.c compares them with each other and with its
+ * goldens. */
 #ifndef TWINSTEP_TESTS_BASE_VARIANT_HASH_ROWS_H
 #define TWINSTEP_TESTS_BASE_VARIANT_HASH_ROWS_H
 
@@ -19,7 +20,8 @@ struct hash_rows {
     size_t count;
 };
 
-/* rows->count is 0 before. Defined once per variant: hash_arithmetic_f32_f32_base, ... */
+/* Fills rows, of which rows->count is 0 before. It is defined once per variant:
+ * hash_arithmetic_f32_f32_base, ... */
 typedef void (*hash_arithmetic)(struct hash_rows *rows);
 
 #endif
