@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The numbers of one step of AdamW's default variant with torch's usual betas and eps, for tests of
- * the arithmetic of one element. For files that are compiled with a variant. */
+ * the arithmetic of one element. Only files that are compiled with a variant may include it. */
 #ifndef TWINSTEP_TESTS_BASE_HELPER_ADAMW_H
 #define TWINSTEP_TESTS_BASE_HELPER_ADAMW_H
 

@@ -115,7 +115,7 @@ static double error_of_f64(mpfr_t exact, double computed) {
     return error_in_ulps(exact, computed, 53, -1074);
 }
 
-/* f32 exp and exp2 return +0 below 2^-126 (`flushes`). */
+/* By law 8, f32 exp and exp2 return +0 below 2^-126 (`flushes`). */
 static double error_of_f32(mpfr_t exact, float computed, int flushes) {
     if (mpfr_get_flt(exact, MPFR_RNDN) == computed) return 0.5;
     if (flushes && mpfr_cmp_ui_2exp(exact, 1, -126) < 0)

@@ -157,7 +157,7 @@ static void validate_sgd(void **state) {
     assert_same(e.buffer, 0.5f);
     assert_same(e.p, 0.25f);
 
-    /* Nesterov and decay: g = 0.25 + 0.5 * 1 = 0.75; buffer 0.75; step 0.75 + 0.5 * 0.75 */
+    /* Nesterov and decay give g = 0.25 + 0.5 * 1 = 0.75; buffer 0.75; step 0.75 + 0.5 * 0.75 */
     struct rule_sgd ahead = {-1.0f, 0.5f, 0.5f, 1.0f, 1};
     e = (struct rule_sgd_element){1.0f, 0.0f};
     rule_sgd_step(&e, 0.25f, &ahead, 1, DTYPE_F32, DTYPE_F32);

@@ -53,7 +53,7 @@ struct variant {
 #pair "_" #isa, compute, carrier, accumulator, linear_forward_##pair##_##isa,              \
             linear_input_##pair##_##isa, linear_weight_##pair##_##isa                              \
     }
-/* [instruction set][pair] */
+/* Indexed [instruction set][pair]. */
 static const struct variant variants[2][3] = {
     {ROW(f32_f32, v3, DTYPE_F32, 4, 4), ROW(f32_f64, v3, DTYPE_F32, 4, 8),
      ROW(f64_f64, v3, DTYPE_F64, 8, 8)},

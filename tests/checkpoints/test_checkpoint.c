@@ -114,7 +114,7 @@ static void validate_refusals(void **state) {
     }
 }
 
-/* A tensor in two shards is extra in the one that the map does not name. */
+/* A tensor in two shards must be reported as extra in the one that the map does not name. */
 static void validate_twice(void **state) {
     (void)state;
     make_shards();

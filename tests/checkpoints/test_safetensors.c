@@ -211,7 +211,8 @@ static void validate_no_files(void **state) {
     if (geteuid() != 0) helper_require(open_once("secret"), STATUS_IO, "Permission denied");
 }
 
-/* 1.5, -2, the smallest subnormal, infinity, a NaN with payload and sign, at an odd address. */
+/* 1.5, -2, the smallest subnormal, infinity, and a NaN with payload and sign must be read, at an
+ * odd address. */
 static void validate_numbers(void **state) {
     (void)state;
     static const struct {

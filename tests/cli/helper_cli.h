@@ -51,8 +51,8 @@ char *helper_read(const char *path, size_t *out_length);
 int helper_exists(const char *path);
 int helper_same_bytes(const char *a, const char *b);
 
-/* A small scenario that trains in milliseconds: `head` are lines of the scenario, `common` entries
- * of common, `test` entries of the test arm; each may be "". */
+/* Writes a small scenario that trains in milliseconds: `head` has lines of the scenario, `common`
+ * entries of common, `test` entries of the test arm; each may be "". */
 void helper_scenario(const char *path, const char *head, const char *common, const char *test);
 
 #endif

@@ -263,7 +263,7 @@ static void validate_inert_keys(void **state) {
     helper_free(&said);
 }
 
-/* The contract of each arm, the words of its loop, and the factor. */
+/* The contract of each arm must be shown, with the words of its loop, and as the factor. */
 static void validate_contract(void **state) {
     (void)state;
     helper_scenario("contract.yaml", "steps: 7", "schedule: {name: linear, warmup: 2}",

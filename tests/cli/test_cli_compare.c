@@ -154,7 +154,8 @@ static void validate_ledger(void **state) {
     helper_free(&said);
 }
 
-/* A restart that loses a stream draws as many words as before, but from another place. */
+/* A restart that loses a stream draws as many words as before but from another place, which must be
+ * shown. */
 static void validate_place(void **state) {
     (void)state;
     record("resume.h5", SCENARIO

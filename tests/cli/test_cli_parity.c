@@ -99,7 +99,7 @@ static void require_training(int code, const char *line, const char *needle) {
     helper_free(&said);
 }
 
-/* B trains on A's data, or both on --data, for --steps. */
+/* B must train on A's data, or both on --data, for as many updates as --steps says. */
 static void validate_training_data(void **state) {
     (void)state;
     helper_scenario("a.yaml", "steps: 2", "", "");

@@ -30,7 +30,7 @@ static void validate_both_arms(void **state) {
     said = helper_run(1, "parity weights saved/baseline saved/test");
     require_in(said.out, "model.embed_tokens.weight");
     helper_free(&said);
-    /* the folder of the scenario is what paths are relative to */
+    /* relative paths begin at the scenario's folder */
     helper_write("saved/on.yaml", "twinstep: 1\nname: on\nabout: x\nsteps: 2\n"
                                   "common: {model: {from: baseline}}\n"
                                   "arms: {baseline: {}, test: {model: {from: test}}}\n");

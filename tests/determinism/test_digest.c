@@ -48,7 +48,7 @@ static void validate_tensors(void **state) {
     expect_hex(&out, "818bb0b0f2d616dbc8e9a70675fa40173f08a42c40441d722a8b7b75bc702aa7");
 }
 
-/* 160000 bytes: two full leaves and a part of one. */
+/* 160000 bytes are two full leaves and a part of one. */
 static void validate_several_leaves(void **state) {
     (void)state;
     static float big[40000];

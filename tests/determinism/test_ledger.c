@@ -179,7 +179,8 @@ static void validate_places(void **state) {
     check_text(&a, &b, "every consumer drew equally many words; seed of dropout: 5 in A, 6 in B");
 }
 
-/* A hybrid holds the updates from its fork on. */
+/* A hybrid that forked has only the updates from its fork on; the others must not count as a
+ * difference. */
 static void validate_later_start(void **state) {
     (void)state;
     struct fake a, b;

@@ -46,7 +46,7 @@ static void validate_pair_index(void **state) {
     assert_int_equal(statistics_pair_count(15), 105);
 }
 
-/* 13 replicates and a pair farther apart than all others give 1/105: one of C(15, 2) pairs. */
+/* With 13 replicates, a pair farther apart than all others gives 1/105, one of C(15, 2) pairs. */
 static void validate_pair_test(void **state) {
     (void)state;
     double distances[105];

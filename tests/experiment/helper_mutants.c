@@ -339,7 +339,8 @@ static uint32_t labels_fire(double (*end)[POINTS], size_t count) {
     return p.p <= ALPHA;
 }
 
-/* Bit 0: the gate fires on the weights after update 2; bit 1: on those after update `last`. */
+/* Tells where the gate fires: bit 0 on the weights after update 2, bit 1 on those after update
+ * `last`. */
 static uint32_t test_noisy(const struct arms *arms, uint32_t last) {
     size_t count = 0;
     for (uint32_t r = 0; r < 2 * MUTANT_RUNS; r++) {

@@ -32,7 +32,7 @@ static const struct judged_cause *cause_of(const struct judgement *judgement, co
     return NULL;
 }
 
-/* A warm-up of 4: f(0) ... f(4) are alike, so update 6 is the first with another LR. */
+/* With a warm-up of 4, f(0) ... f(4) are alike, so update 6 is the first with another LR. */
 static void verify_when(void **state) {
     (void)state;
     struct bench bench;
@@ -82,8 +82,9 @@ static double value_by_hand(const struct bench *bench, uint32_t causes) {
     return point_distance(ends[0], ends[1], count);
 }
 
-/* The schedules part at update 6, and 4 updates are sure to be shared. Hybrids with the schedule's
- * factor continue from those without it, and their values are what they are from step 0. */
+/* The schedules differ from update 6 on, and 4 updates are sure to be shared. Hybrids with the
+ * schedule's factor continue from those without it, and their values must be what they are from
+ * step 0. */
 static void verify_shared_prefix(void **state) {
     (void)state;
     struct bench bench;
@@ -260,7 +261,7 @@ static void verify_losses(void **state) {
     }
 }
 
-/* There are as many repeats as asked for, and none where none are wanted. */
+/* There must be as many repeats as asked for, and none where none are wanted. */
 static void verify_replicates(void **state) {
     (void)state;
     static const struct {

@@ -345,7 +345,7 @@ static int acts_in(const struct trial *trial, enum cause cause) {
     return 0;
 }
 
-/* Up to three acting causes, and two kinds that are idle under noise. */
+/* Each scenario has up to three acting causes, and two kinds of cause that are idle under noise. */
 static void verify_noisy(void **state) {
     (void)state;
     struct count count = {.scenarios = 0};
@@ -386,7 +386,7 @@ static uint32_t count_named(const char *common, uint32_t trials, uint32_t places
     return named;
 }
 
-/* Arms that differ in nothing that acts get no cause. */
+/* Arms that differ in nothing that acts must get no cause. */
 static void verify_nothing_acts(void **state) {
     (void)state;
     draws = 3u << 20;
@@ -400,7 +400,7 @@ static void verify_nothing_acts(void **state) {
     assert_true(alarms <= 0.01 * noisy + 4.0 * sqrt(0.01 * noisy));
 }
 
-/* TWINSTEP_PROOF_ONLY: a pattern of test names. */
+/* The environment variable TWINSTEP_PROOF_ONLY is a pattern of test names. */
 int main(void) {
     gsl_set_error_handler_off();
     if (getenv("TWINSTEP_PROOF_ONLY") != NULL)

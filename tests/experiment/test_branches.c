@@ -29,7 +29,7 @@
 #define LATE "schedule: {total: 30}"
 #define FREE "numerics: {mode: shuffled, order_seed: free}, shuffle: {chunk: 4}, "
 
-/* `saved`: updates that no hybrid trains. `slots`: states held at once. */
+/* `saved` counts the updates that no hybrid needs to train, `slots` the states held at once. */
 static const struct experiment_case {
     const char *name, *text;
     uint32_t factors, slots;
@@ -44,7 +44,8 @@ static const struct experiment_case {
      3},
     {"restart", "}\narms: {baseline: {}, test: {" DECAY ", " LOST "}}\n", 2, 1, 5},
     {"event", "}\narms: {baseline: {}, test: {" DECAY ", " JUMP "}}\n", 2, 1, 3},
-    /* 7 hybrids with the restart share 5, 6 without it but with one of the others 3. */
+    /* 7 hybrids with the restart share 5 updates; 6 without it, but with one of the other late
+     * factors, share 3. */
     {"four factors",
      "schedule: {warmup: 3, total: 20}}\narms: {baseline: {}, test: {" DECAY ", " LATE ", " LOST
      ", " JUMP "}}\n",

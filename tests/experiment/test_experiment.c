@@ -138,8 +138,8 @@ static double *train_end(struct bench *bench, const struct config *config, size_
     return end;
 }
 
-/* Values v(S) by bits of three_causes, each trained here, and the projection of S on the line from
- * the baseline to all of them. */
+/* Computes the values v(S), by bits of three_causes, each from a training made here, and the
+ * projection of each S on the line from the baseline to all of them. */
 static void values_by_hand(struct bench *bench, double values[8], double along[8]) {
     double *ends[8];
     size_t count;
@@ -176,7 +176,8 @@ static uint32_t trace_mask(const struct judgement *judgement, uint32_t mask) {
     return out;
 }
 
-/* The Shapley value of player i among three: 1/3, 1/6, 1/6, 1/3 of its four marginal gains. */
+/* Returns the Shapley value of player i of three: 1/3, 1/6, 1/6 and 1/3 of its four marginal
+ * gains. */
 static double shapley_by_hand(const double values[8], uint32_t i) {
     uint32_t me = 1u << i, x = 1u << (i + 1) % 3, y = 1u << (i + 2) % 3;
     return (values[me] - values[0]) / 3 + (values[me | x] - values[x]) / 6 +
@@ -240,7 +241,7 @@ static void verify_three_factors(void **state) {
 static const enum cause six_causes[] = {CAUSE_SCHEDULE,   CAUSE_OPTIMIZER, CAUSE_DTYPE,
                                         CAUSE_DATA_ORDER, CAUSE_INIT,      CAUSE_OBJECTIVE};
 
-/* The mean over the trace's own orders, for which each hybrid that they need is trained here. */
+/* Averages over the trace's own orders; each hybrid that they need is trained here. */
 static void values_of_orders(struct bench *bench, const struct trace_image *image,
                              double values[6]) {
     const struct trace_array *orders = trace_array_of(image, "attribution/order");
@@ -419,8 +420,7 @@ static void verify_interrupted_leaves_part(void **state) {
         enum status status = experiment_run(&bench.options, &bench.arena, &bench.judgement);
         if (status == STATUS_OK) {
             print_message("interrupted after each of %llu updates\n", (unsigned long long)stop - 1);
-            assert_int_equal(stop,
-                             12); /* pair 3, floor and perturbed run 6, hybrid 3 */
+            assert_int_equal(stop, 12); /* pair 3, floor and perturbed run 6, hybrid 3 */
             helper_bench_close(&bench);
             break;
         }

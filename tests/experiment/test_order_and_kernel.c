@@ -143,7 +143,7 @@ static uint32_t seeds_wanted(void) {
     return seeds;
 }
 
-/* A residue of exactly 0 makes a ratio without bound. */
+/* A residue of exactly 0 makes a ratio without bound, which is printed as infinity. */
 static double finite_or_more(double ratio) {
     return ratio > 1e100 ? (double)INFINITY : ratio;
 }

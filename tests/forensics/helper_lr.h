@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Series of learning rates as a training would have logged them, printed by several printers. */
+ * Series of learning rates as a training would have logged them, in the print of several tools. */
 #ifndef TWINSTEP_TESTS_FORENSICS_HELPER_LR_H
 #define TWINSTEP_TESTS_FORENSICS_HELPER_LR_H
 

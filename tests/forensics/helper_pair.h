@@ -15,7 +15,8 @@ struct pair {
     struct compare_report report;
 };
 
-/* The healthy preference log of helper_dpo, with its losses and rewards printed otherwise. */
+/* Returns the healthy preference log of helper_dpo, with its losses and rewards printed as `print`
+ * says. */
 struct log *pair_trained(struct arena *arena, int print);
 /* Makes two equal logs. */
 struct pair *pair_open(struct pair *p);

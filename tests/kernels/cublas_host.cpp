@@ -30,8 +30,9 @@ void *fake_stream, *fake_workspace; /* of the last product */
 size_t fake_workspace_bytes;
 int fake_compute;
 static int calls, fails_at;
-/* Handles point into these: the streams whose work before a join each stream is behind, as bits,
- * and where it was when an event was recorded. */
+/* The handles of streams and events point into these arrays. For each stream they hold, as bits,
+ * the streams whose work it waits for; for each event, what that was when the event was
+ * recorded. */
 static unsigned behind[LIBRARY_STREAMS], recorded[LIBRARY_STREAMS], streams_made, events_made;
 
 int fake_step(void) {
@@ -133,7 +134,7 @@ static void start(int at) {
 
 static int opened;
 
-/* Of a thread of its own: `here` is new. */
+/* Runs in a thread of its own, where the state `here` is new. */
 static void open_twice(void) {
     opened = library_open() == STATUS_OK;
     if (opened) return;
@@ -173,8 +174,8 @@ static struct library_product product_of(size_t terms) {
     return p;
 }
 
-/* In another thread a product is the first to open cuBLAS: what failed then is told of it, once,
- * the first of all, and a later one works. */
+/* In another thread a product may be the first to open cuBLAS: a failure then must be reported by
+ * that product, once and before all else, and a later product must work. */
 static void start_closed(void) {
     struct library_mode mode;
     memset(&mode, 0, sizeof mode);
@@ -211,7 +212,7 @@ static void verify_other_thread(void) {
     std::thread(start_closed).join();
 }
 
-/* Whatever fails inside a product: told once, nothing of it stays open. */
+/* Whatever fails inside a product must be reported once, and nothing of it may stay open. */
 static void verify_failing_products(void) {
     for (int splits = 0; splits < 2; splits++) {
         struct library_mode mode;
@@ -236,7 +237,8 @@ static void verify_lacking(void) {
     memset(&mode, 0, sizeof mode);
     mode.pinned = mode.ordered = 1;
     start(0);
-    /* What cublas_fake.c says of each: good ones, none that is valid, none that does not split. */
+    /* cublas_fake.c offers for each: good algorithms, none that is valid, or none that does not
+     * split. */
     for (int lacks = 0; lacks < 7; lacks++) {
         const struct library_product p = product_of(300 + (size_t)lacks);
         const int has = lacks == 0 || lacks == 4 || lacks == 6;
@@ -279,8 +281,9 @@ static void put(void *matrix, size_t at, double value, enum dtype type) {
         ((float *)matrix)[at] = (float)value;
 }
 
-/* Row-major, from whole numbers, so that sums are exact in any order: C = A . B or C + A . B, each
- * operand as it lies or the other way round, lines apart, and nothing beside C written. */
+/* Checks row-major products of whole numbers, whose sums are exact in any order: C = A . B or C + A
+ * . B, each operand as it lies or transposed, with gaps between lines; and nothing beside C may be
+ * written. */
 static void check_product(const struct library_mode *mode, enum dtype type, unsigned way,
                           unsigned wider) {
     alignas(256) static double a[LINES * LINE], b[LINES * LINE], c[LINES * LINE];
@@ -329,8 +332,8 @@ static void verify_row_major(void) {
             }
 }
 
-/* Ordered products are on the default stream, others on their own, each with its own workspace; it
- * is given anew behind each stream that is set. */
+/* Ordered products must be on the default stream, others on their own, each with its own workspace,
+ * which must be given anew after each stream that is set. */
 static void verify_places(void) {
     const struct library_product p = product_of(40);
     for (unsigned bits = 0; bits < 8; bits++)
@@ -352,7 +355,8 @@ static void verify_places(void) {
         }
 }
 
-/* Before Hopper cuBLAS takes less by itself, and so does a product that is not pinned. */
+/* Before Hopper cuBLAS takes a smaller workspace by itself; so does a product that is not
+ * pinned. */
 static void verify_usual_workspace(void) {
     const struct library_product p = product_of(40);
     const size_t usual = here.usual;
@@ -369,7 +373,8 @@ static void verify_usual_workspace(void) {
     here.usual = usual;
 }
 
-/* Each stream is behind the work of all, twice in a row; whatever call fails is told once. */
+/* Joining must make each stream wait for the work of all, twice in a row; whatever call fails must
+ * be reported once. */
 static void verify_joining(void) {
     int went_well = 0;
     for (int at = 1; !went_well; at++) {
@@ -390,7 +395,8 @@ static void verify_joining(void) {
     }
 }
 
-/* Of both files, once they are open; a library that does not say is left out. */
+/* The versions of both libraries must be read once they are open; one that does not tell its own is
+ * left out. */
 static void verify_versions(void) {
     struct library_versions versions;
     std::thread([&] { library_version(&versions); }).join();

@@ -51,7 +51,7 @@ static __host__ __device__ void draw_place(const struct place *at, uint32_t *out
     out[4 * DRAWS] = curand(&state);
 }
 
-/* Every field takes its largest value somewhere; blocks end where a carry would show. */
+/* Every field takes its largest value at some index, and blocks end where a carry would show. */
 static struct place place_at(uint32_t index) {
     const struct philox_block counter = {{index, 1, 2, 3}};
     const struct philox_block a = philox_draw(counter, 77), b = philox_draw(counter, 78);
@@ -97,7 +97,7 @@ static const struct launch launches[] = {{"T4", {40, 1024}, 0, 0},
                                          {"A100", {108, 2048}, 67280421310721, 8},
                                          {"H100 SXM", {132, 2048}, 2385, 4 * 5000000000}};
 
-/* What thread `thread` of `threads` writes. */
+/* Writes what thread `thread` of `threads` writes. */
 static __host__ __device__ void torch_thread(uint64_t seed, uint64_t offset, uint64_t thread,
                                              uint64_t threads, uint64_t count, float *out) {
     curandStatePhilox4_32_10_t state;
@@ -153,7 +153,7 @@ static __global__ void torch_kernel(uint64_t seed, uint64_t offset, float *out) 
                  (uint64_t)gridDim.x * blockDim.x, LONG, out);
 }
 
-/* 1, and says why, where a call failed. */
+/* Returns 1, and prints why, where a call failed. */
 static int failed(cudaError_t status) {
     if (status == cudaSuccess) return 0;
     printf("CUDA: %s\n", cudaGetErrorString(status));

@@ -219,7 +219,7 @@ static void misfit_is_told(struct bench *bench, enum dtype dtype, size_t count, 
     assert_int_equal(digest_tensor_leaves("q", dtype, 1, &count, values, leaves, &unused),
                      STATUS_INTERNAL);
     assert_string_equal(status_text(), want);
-    values[at] = 1.0f; /* whoever made the leaves erred */
+    values[at] = 1.0f; /* the leaf hashes are wrong then */
     assert_int_equal(digest_tensor_leaves("q", dtype, 1, &count, values, leaves, &unused),
                      STATUS_INTERNAL);
     assert_non_null(strstr(status_text(), "all values of the tensor are inside"));

@@ -135,7 +135,8 @@ static void check_events(const char *run, const struct log *log, const char *pat
     arena_close(&arena);
 }
 
-/* The console numbers its rows; both hold the training rows in one order. */
+/* The console numbers its own rows, so rows are paired by their order: both logs hold the training
+ * rows in the same one. */
 static void check_console(const char *run, const struct log *log, const char *path) {
     struct arena arena = ARENA_EMPTY;
     size_t compared = 0, j = 0;

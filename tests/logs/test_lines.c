@@ -88,7 +88,8 @@ static void validate_take(void **state) {
     assert_int_equal(lines.open_row, 4);
 }
 
-/* A coloured line that does not fit is counted, never cut; a plain one may be of any length. */
+/* A coloured line that does not fit must be counted, never cut; a plain one may be of any
+ * length. */
 static void verify_long_lines(void **state) {
     static char text[3 * LOG_LINE_MAX];
     const size_t length = 2 * LOG_LINE_MAX;

@@ -68,7 +68,7 @@ static struct log *read_fixture(struct arena *arena, const char *name,
     return read_with(arena, f.bytes, options);
 }
 
-/* Records of one step are one row as long as they do not contradict each other. */
+/* Records of one step must become one row as long as they do not contradict each other. */
 static void validate_lightning(void **state) {
     struct arena arena = ARENA_EMPTY;
     struct log_options options;
@@ -117,7 +117,7 @@ static void validate_wandb_chart(void **state) {
     arena_close(&arena);
 }
 
-/* The training's own step is preferred to W&B's counter of calls. */
+/* The training's own step must be preferred to W&B's counter of calls. */
 static void validate_wandb_history(void **state) {
     struct arena arena = ARENA_EMPTY;
     struct log_options options;

@@ -113,7 +113,7 @@ static size_t row_of_step(const struct log *log, int64_t step) {
     return log->rows;
 }
 
-/* The learning rates of the event file are trainer_state's, rounded to binary32. */
+/* The learning rates of the event file must be those of trainer_state.json, rounded to binary32. */
 static void check_rounded(const struct log *state, size_t i, const struct log *events, size_t j) {
     const double exact = log_column_of(state, LOG_LR_LOGGED)->value[i];
     const double rounded = log_column_of(events, LOG_LR_LOGGED)->value[j];
@@ -121,7 +121,7 @@ static void check_rounded(const struct log *state, size_t i, const struct log *e
         fail_msg("%s: learning rate %.17g is not %.17g rounded", events->path, rounded, exact);
 }
 
-/* The steps before `until` of one event file. */
+/* Compares the steps before `until` of one event file, and returns how many they are. */
 static size_t check_events(struct arena *arena, const char *path, const struct log *state,
                            int64_t until) {
     const struct log *events = import(arena, path, "tensorboard");

@@ -67,7 +67,7 @@ static enum status wait_leaves(void) {
 
 static const struct backend backend = {.wait = wait_leaves, .leaf_hashes = ask_leaves};
 
-/* The tensors have several shapes and dtypes, and 1, 2, 1, 0, 3 and 1 leaves. */
+/* The tensors have several shapes and dtypes, and 1, 2, 1, 0, 3 and 1 leaf hashes. */
 struct problem {
     struct arena arena;
     float values[NUMBERS];
@@ -145,7 +145,7 @@ static void corroborate_one_turn(void **state) {
     assert_int_equal(device.waits, 2);
 }
 
-/* There is room for some of the leaves, for none of a large tensor's, or for few jobs. */
+/* There is room for some of the leaf hashes, for none of a large tensor's, or for few jobs. */
 static void corroborate_several_turns(void **state) {
     (void)state;
     for (size_t leaves = 0; leaves <= LEAVES; leaves++)
@@ -172,7 +172,8 @@ static void corroborate_host(void **state) {
     assert_int_equal(device.waits, 0);
 }
 
-/* A value that its dtype cannot hold is reported as the host reports it, and later jobs go on. */
+/* A value that its dtype cannot hold must be reported as the host reports it, and later jobs must
+ * go on. */
 static void verify_errors(void **state) {
     (void)state;
     struct digests digests;

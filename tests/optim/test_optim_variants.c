@@ -258,7 +258,7 @@ static void validate_loss_scale(void **state) {
     }
 }
 
-/* What a step does when found_inf is set and one gradient is NaN. */
+/* The ways in which a step may react when found_inf is set and one gradient is NaN. */
 enum outcome {
     STEPS_ON, /* t counts, the NaN spreads to its element alone, others move */
     HOLDS,    /* no bit changes */

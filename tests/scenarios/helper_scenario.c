@@ -160,7 +160,7 @@ void helper_refuse(const char *text, const char *const *overrides, enum status s
     arena_close(&arena);
 }
 
-/* splitmix64 */
+/* splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014). */
 uint64_t helper_draw(struct helper_random *random, uint64_t limit) {
     uint64_t z = random->state += 0x9e3779b97f4a7c15u;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;

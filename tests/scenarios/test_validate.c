@@ -240,7 +240,7 @@ static void validate_counter_limit(void **state) {
     arena_close(&arena);
 }
 
-/* Deriving again changes nothing: a resolved configuration has nothing left to derive. */
+/* A resolved configuration has nothing left to derive, so deriving again must change nothing. */
 static void verify_derivation_is_idempotent(void **state) {
     (void)state;
     struct helper_random random = {77};

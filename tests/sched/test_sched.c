@@ -234,7 +234,8 @@ static void validate_golden_tables(void **state) {
     }
 }
 
-/* Printed by Python with Hugging Face's lambdas: base_lr * lambda(s), as hex floats. */
+/* The values that Python printed with Hugging Face's lambdas: base_lr * lambda(s), as hex
+ * floats. */
 static const struct exact_case {
     const char *schedule;
     double lr, warmup, total, first, step;
@@ -276,7 +277,7 @@ static void validate_linear_bits(void **state) {
     }
 }
 
-/* The same for the cosine: c = 1.5 cycles, W = 7, T = 31, s = 0, 5, 10, ... Python uses the C
+/* The same for the cosine, with c = 1.5 cycles, W = 7, T = 31, s = 0, 5, 10, ... Python uses the C
  * library's cosine, which rounds these correctly, as ours does. */
 static void validate_cosine_bits(void **state) {
     (void)state;
@@ -388,7 +389,7 @@ static void verify_range(void **state) {
         }
 }
 
-/* What each schedule does one total past its end; W = 2, T = 10, L = 1, floors 0. */
+/* The multiplier of each schedule one total past its end; W = 2, T = 10, L = 1, floors 0. */
 static const struct past_case {
     const char *schedule;
     double counter, expected;

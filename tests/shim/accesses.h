@@ -40,7 +40,7 @@ struct watch_place {
     size_t args_bytes, gpu_bytes;
 };
 
-/* A kernel runs from here on; NULL: none does. */
+/* Tells the watcher that a kernel runs from here on; NULL tells it that none does. */
 void watch_launch(struct watch_place *place);
 
 /* Defined in shim.c: fills in what is the running thread's own; and keeps what was found to be

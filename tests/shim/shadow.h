@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What is remembered of each place (4 bytes of memory) that a launch touched: who wrote it last and
- * who read it since. Pages of 1 KiB of memory, found by address; as many as a launch touches, from
- * an arena; the next launch takes the same ones again.
+ * The memory of each place (4 bytes) that a launch touched: which thread wrote it last, and which
+ * read it since. It is kept in pages for 1 KiB of memory, which are found by address. A launch has
+ * as many pages as it touches, from an arena; the next launch takes the same ones again.
+ *
  * Invariant: a place that this launch has not touched is empty, whatever earlier ones did there. */
 #ifndef TWINSTEP_TESTS_SHIM_SHADOW_H
 #define TWINSTEP_TESTS_SHIM_SHADOW_H
@@ -14,8 +15,8 @@
 #define SHADOW_PLACES 256u /* places of a page */
 #define SHADOW_MANY 0xffffu
 
-/* A thread at one time. `thread` is SHADOW_MANY where several threads of this epoch did the same.
- */
+/* One thread at one point of its run. `thread` is SHADOW_MANY where several threads of this epoch
+ * did the same. */
 struct shadow_who {
     uint32_t block, epoch, warp_epoch;
     uint16_t thread;

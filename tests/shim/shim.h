@@ -26,7 +26,7 @@
 #define SHIM_ARGS ((size_t)4 << 10) /* bytes of a kernel's arguments, at most */
 #define SHIM_QUEUE 1024u            /* launches that wait, at most; then the oldest runs */
 
-/* 1 where this file's kernels are compiled so that their reads and writes are looked at
+/* Is 1 where this file's kernels are compiled so that their reads and writes are watched
  * (tests/shim/accesses.h). */
 #if defined(__SANITIZE_THREAD__)
 #define SHIM_WATCHED 1
@@ -45,7 +45,7 @@ struct gpu {
 
 typedef void (*shim_kernel)(struct gpu *gpu, const void *args);
 
-/* Every later launch of this host thread draws its orders from `seed`, counted from 0. */
+/* Lets every later launch of this host thread draw its orders from `seed`, counted from 0. */
 void shim_seed(uint64_t seed);
 
 /* Queues the kernel behind what was launched before, with a copy of its arguments. After an error

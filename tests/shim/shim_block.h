@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The block that the shim runs, and its threads' fibres. Private to the shim's files: shim.c
- * launches, shim_blocks.c runs a block, shim_fibres.c its threads, shim_words.c what they say. */
+ * launches, shim_blocks.c runs a block, shim_fibres.c its threads, shim_words.c what they
+ * exchange. */
 #ifndef TWINSTEP_TESTS_SHIM_SHIM_BLOCK_H
 #define TWINSTEP_TESTS_SHIM_SHIM_BLOCK_H
 
@@ -12,13 +13,13 @@
 #include "tests/shim/shim.h"
 
 #define SHIM_STACK ((size_t)256 << 10) /* bytes of a fibre's stack */
-/* Bytes in front of shared memory and behind it. Their number leaves shared memory no more aligned
+/* The bytes before shared memory and after it. Their number leaves shared memory no more aligned
  * than the 32 bytes that a device promises. */
 #define SHIM_FENCE ((size_t)1024 + 32)
 
 enum shim_state { SHIM_NEW = 0, SHIM_READY, SHIM_AT_BARRIER, SHIM_AT_WARP, SHIM_DONE };
 
-/* AddressSanitizer follows swapcontext(), not jumps between stacks. */
+/* AddressSanitizer follows swapcontext(), but not jumps between stacks. */
 #if defined(__SANITIZE_ADDRESS__)
 #define SHIM_SWAPS 1
 #elif defined(__has_feature)
@@ -30,7 +31,7 @@ enum shim_state { SHIM_NEW = 0, SHIM_READY, SHIM_AT_BARRIER, SHIM_AT_WARP, SHIM_
 #define SHIM_SWAPS 0
 #endif
 
-/* The compiler's own jumps. They leave out what the C library's do for others, which halves the
+/* The compiler's own jumps leave out what the C library's save for other uses, which halves the
  * time of a switch. */
 #if defined(__x86_64__) && !SHIM_SWAPS
 #define SHIM_JUMP void *jump[5]
@@ -38,7 +39,7 @@ enum shim_state { SHIM_NEW = 0, SHIM_READY, SHIM_AT_BARRIER, SHIM_AT_WARP, SHIM_
 #define SHIM_JUMP jmp_buf jump
 #endif
 
-/* Where a fibre, or the scheduler, goes on. */
+/* The point at which a fibre, or the scheduler, goes on. */
 struct shim_spot {
     ucontext_t context; /* where it begins; and where swaps are used, where it stands */
     SHIM_JUMP;
@@ -78,25 +79,26 @@ struct shim {
     struct watch_place place; /* of the running thread; its epoch counts the block's barriers */
 };
 
-/* shim.c: what is wrong in the block that runs; `what` may print two numbers. */
+/* Defined in shim.c: reports what is wrong in the block that runs; `what` may print two numbers. */
 void shim_tell_block(const struct shim *s, const char *what, unsigned a, unsigned b);
 
-/* shim.c: the block of this host thread. */
+/* Defined in shim.c: returns the block of this host thread. */
 struct shim *shim_space(void);
 
-/* shim.c: the next number below `bound` that the launch draws. */
+/* Defined in shim.c: returns the next number below `bound` that the launch draws. */
 unsigned shim_draw_below(uint64_t *state, unsigned bound);
 
-/* shim_blocks.c: runs block `block` of the launch to its end or to an error. */
+/* Defined in shim_blocks.c: runs block `block` of the launch to its end or to an error. */
 void shim_run_block(struct shim *s, unsigned block);
 
-/* shim_fibres.c: runs thread `t` until it waits or ends. */
+/* Defined in shim_fibres.c: runs thread `t` until it waits or ends. */
 void shim_resume(struct shim *s, unsigned t);
 
-/* shim_fibres.c: the running thread waits, by its state; returns when it goes on. */
+/* Defined in shim_fibres.c: makes the running thread wait, by its state; returns when it goes
+ * on. */
 void shim_leave(struct shim *s);
 
-/* shim_fibres.c: fibres that an error stopped inside a kernel begin anew. */
+/* Defined in shim_fibres.c: lets fibres that an error stopped inside a kernel begin anew. */
 void shim_drop_fibres(struct shim *s);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Runs a block from its first thread to its last: fresh shared memory, drawn orders, and a look at
- * what it leaves behind. Invariant: every order comes from the launch's draws. */
+ * Runs a block from its first thread to its last: fresh shared memory, drawn orders, and a check of
+ * the fences and threads that it leaves behind. Invariant: every order comes from the launch's
+ * draws. */
 #include <string.h>
 
 #include "tests/shim/shim_block.h"

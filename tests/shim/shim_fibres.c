@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Fibres are made when a thread waits for the first time: threads that never wait run one after
- * another on one fibre. A fibre has a stack from the arena; setcontext() enters it, jumps change
+ * another on one fibre. A fibre has a stack from the arena. setcontext() enters it; jumps change
  * between fibres, since they leave the signals alone and cost a tenth. A thread that waits jumps to
  * the next one of the drawn order; the scheduler draws orders and gives fibres. */
 #include "tests/shim/shim_block.h"
 
-/* How far the tops of two stacks are shifted against one another. Stacks lie at equal distances;
- * without these steps, what threads have on top of theirs would meet in one set of the caches. */
+/* The tops of two stacks are shifted against each other by these steps. Stacks lie at equal
+ * distances, so that without the shift the tops of all threads' stacks would compete for one set of
+ * the caches. */
 #define STACK_STEP ((size_t)17 * 64)
 #define STACK_STEPS 64u
 
@@ -29,8 +30,8 @@ __attribute__((noinline)) static void change(struct shim_spot *from, struct shim
 #endif
 }
 
-/* Where the host goes on when a thread waits: at the next thread that can go on. Only a thread that
- * has not begun needs a turn of the scheduler, which gives it a fibre. */
+/* Finds where to go on when a thread waits: at the next thread that can. Only a thread that has not
+ * begun needs a turn of the scheduler, which gives it a fibre. */
 static struct shim_spot *next_spot(struct shim *s) {
     while (!s->redraw && !*s->failed && s->cursor < s->threads) {
         const unsigned t = s->order[s->cursor];

@@ -6,7 +6,7 @@
 
 #include "tests/shim/shim.h"
 
-/* A launch, or a function of the host that comes in its order (kernel NULL). */
+/* A launch, or (with kernel NULL) a function of the host that comes in the launches' order. */
 struct shim_work {
     const char *name;
     shim_kernel kernel;
@@ -16,17 +16,17 @@ struct shim_work {
     uint64_t draw; /* what its orders are drawn from */
 };
 
-/* shim.c: runs the launch or the function to its end, unless an error waits to be taken; tells
- * instead what makes it impossible. */
+/* Defined in shim.c: runs the launch or the function to its end. It runs nothing while an error is
+ * waiting to be taken, and reports a launch that is impossible. */
 void shim_run(const struct shim_work *work, const void *args);
 
-/* shim.c: tells what is wrong with a launch, by its name. */
+/* Defined in shim.c: reports what is wrong with a launch, by its name. */
 void shim_tell_of(const struct shim_work *work, const char *what);
 
-/* shim.c: takes the error that waits to be taken. */
+/* Defined in shim.c: returns the error that is waiting, and clears it. */
 TWINSTEP_MUST_USE enum status shim_take_error(void);
 
-/* shim.c: gives the fibres' memory back. */
+/* Defined in shim.c: gives the fibres' memory back. */
 void shim_close_fibres(void);
 
 #endif

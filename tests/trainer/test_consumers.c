@@ -22,7 +22,7 @@ enum { UPDATES = 3, SAMPLES = 6, LAYERS = 2, HIDDEN = 16, HEADS = 4, VOCAB = 19 
     "task: sft, data: {max_len: 16, seed: 23%s}, init: {seed: 29}, batch: {size: 3, micro: 1}, "   \
     "model: {layers: 2, hidden: 16, heads: 4, kv_heads: 2, mlp: 20, vocab: 19%s}%s"
 
-/* More keys of data, of model, and of other sections; each begins with a comma. */
+/* Further keys of the sections data and model and of other sections; each begins with a comma. */
 struct words {
     const char *data, *model, *rest;
 };

@@ -156,7 +156,7 @@ static uint64_t processes_of(const struct contract *contract) {
     return contract->unit == CONTRACT_UNIT_PROCESS ? 2 : 1;
 }
 
-/* A schedule of another family is named by its full name. */
+/* A schedule of another family must be named by its full name. */
 static void verify_foreign_schedule(void **state) {
     (void)state;
     train_f64(&(struct deal){.contract = contract_find("olmo-core"),
@@ -192,7 +192,7 @@ static void verify_every_schedule(void **state) {
     assert_true(trained > 60);
 }
 
-/* Schedules whose parameters are lists, and torch's that are in no contract's family. */
+/* Schedules whose parameters are lists, and those of torch that are in no contract's family. */
 static void verify_lists(void **state) {
     (void)state;
     static const struct {

@@ -21,7 +21,7 @@
 #define SHIM TWINSTEP_BACKENDS "/twinstep_backend_shim.so"
 #define UPDATES 3
 
-/* The module under test; on a device TWINSTEP_BACKEND is "auto" (label gpu). */
+/* Returns the module under test; on a device TWINSTEP_BACKEND is "auto" (label gpu). */
 static const char *module_path(void) {
     const char *const path = getenv("TWINSTEP_BACKEND");
     return path == NULL ? SHIM : path;

@@ -51,7 +51,7 @@ static const struct {
 
 #define ATOMIC SFT ", numerics: {mode: atomic}, atomic: {kinds: " KINDS ", chunk: 3}"
 
-/* The module under test; on a device TWINSTEP_BACKEND is "auto" (label gpu). */
+/* Returns the module under test; on a device TWINSTEP_BACKEND is "auto" (label gpu). */
 static const char *module_path(void) {
     const char *const path = getenv("TWINSTEP_BACKEND");
     return path == NULL ? SHIM : path;
@@ -111,7 +111,7 @@ static void first_update(const char *body, const char *module, double out[2]) {
     arena_close(&arena);
 }
 
-/* The module's threads go in another order each time it is opened. */
+/* The module's threads go in another order each time it is opened, so the results must differ. */
 static void verify_atomic(void **state) {
     (void)state;
     struct helper_outcome one, other;
@@ -129,7 +129,7 @@ static void verify_atomic(void **state) {
                      raced[i], plain[i]);
 }
 
-/* Sums of a kind that is not raced on keep the bits of invariant. */
+/* Sums of a kind on which threads do not race must keep the bits of invariant. */
 static void verify_atomic_kinds(void **state) {
     (void)state;
     struct helper_outcome plain, raced;

@@ -93,7 +93,7 @@ static void bench_close(struct bench *bench) {
     arena_close(&bench->arena);
 }
 
-/* The state's bytes and what was logged, of each update. */
+/* Returns a digest of the state's bytes and of what was logged, of each update. */
 static struct digest bench_train(struct bench *bench, size_t updates) {
     struct digest parts[2 * UPDATES], all;
     for (size_t i = 0; i < updates; i++) {
@@ -244,9 +244,9 @@ static void counted_scale(const struct op_call *call, const struct scale_args *a
     kinds.real->scale(call, args);
 }
 
-/* One call each serves all tensors: for zeros of accumulators and of gradients, for compute copies,
- * for parameters before the update, for masters and first moments before the step, for a gradient,
- * and for its clip. */
+/* One call each must serve all tensors: for zeros of accumulators and of gradients, for compute
+ * copies, for parameters before the update, for masters and first moments before the step, for a
+ * gradient, and for its clip. */
 static void verify_tensors_are_one_call(void **state) {
     (void)state;
     const struct run_options options = {.readback = 1, .steps = UPDATES};

@@ -218,8 +218,9 @@ static void validate_products(void **state) {
     }
 }
 
-/* numerics.determinism.fill on a backend whose library has scratch of its own, which is filled
- * there, piece by piece: the model fills its buffers and the rest of scratch, once. */
+/* numerics.determinism.fill on a backend whose library has scratch of its own: that scratch must be
+ * filled there, piece by piece, and the model must fill its buffers and the rest of scratch,
+ * once. */
 enum { OWN_BYTES = 640, LIBRARY_BYTES = 9600 };
 static size_t filled;
 

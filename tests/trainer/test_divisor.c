@@ -352,7 +352,8 @@ void __wrap_measure_begin(struct run *run) {
     __real_measure_begin(run);
 }
 
-/* Too many gradients to keep are refused, and an update that is not trained is not measured. */
+/* Gradients that are too many to keep must be refused, and an update that is not trained must not
+ * be measured. */
 static void verify_too_many(void **state) {
     (void)state;
     static const struct run_options options = {.steps = 8, .readback = 1};

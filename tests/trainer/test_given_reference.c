@@ -101,7 +101,7 @@ static void verify_given_equals_cached(void **state) {
     assert_non_null(helper_outcome_gap(&cached, &moved));
 }
 
-/* A digest names the data: given log-probs belong to it, ignored ones do not. */
+/* A digest names the data, so given log-probs must be part of it, and ignored ones must not. */
 static void verify_digest(void **state) {
     (void)state;
     static const char row[] = "{\"prompt_ids\": [1], \"chosen_ids\": [2], \"rejected_ids\": [3], "
@@ -149,8 +149,8 @@ static void verify_refused(void **state) {
     arena_close(&arena);
 }
 
-/* The shift, the mask and the loss do not depend on how a pair was spelled; a label mask with holes
- * does what its holes say. */
+/* The shift, the mask and the loss must not depend on how a pair was spelled; a label mask with
+ * holes must leave out what the holes say. */
 static void verify_forms_train_alike(void **state) {
     (void)state;
     static const char *const forms[] = {

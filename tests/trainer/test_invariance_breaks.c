@@ -236,7 +236,7 @@ struct tally {
     uint32_t shapes, differing, groups;
 };
 
-/* Goes over 24 shapes; SFT has one layout, so it has 12. */
+/* Tallies 24 shapes; SFT has only one layout, and therefore 12. */
 static struct tally tally_break(const struct family *family, enum break_kind kind,
                                 struct digest *out_first) {
     struct digest seen[SHAPES];

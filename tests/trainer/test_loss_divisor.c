@@ -14,7 +14,7 @@
 
 #include "tests/trainer/helper_train.h"
 
-/* `factor` times the gradient norm and loss of `other` give those of `divisor`. */
+/* `factor` times the gradient norm and loss of `other` must give those of `divisor`. */
 static const struct factor_case {
     const char *divisor, *other;
     double factor;

@@ -80,7 +80,7 @@ static void validate_rule(void **state) {
     assert_int_equal(outlier_judge(equal, 8, 2.0, (struct outlier_latest){1.0000001f, 1, 1}), 1);
 }
 
-/* A NaN is skipped, and so is every update until it leaves the window. */
+/* A NaN must be skipped, and so must every update until it has left the window. */
 static void validate_nan(void **state) {
     (void)state;
     double window[17] = {0.0};
@@ -154,7 +154,8 @@ static void corroborate_training(void **state) {
     bench_close(&bench);
 }
 
-/* OLMo-core runs its optimizer in a skipped step, too, with everything multiplied by 0. */
+/* OLMo-core runs its optimizer in a skipped step, too, with everything multiplied by 0; both must
+ * leave the same bits. */
 static void corroborate_zero(void **state) {
     (void)state;
     static const char *const loops[] = {"clip, log, count, schedule, zero",
@@ -213,7 +214,8 @@ static int skips_at(const char *resume, int update) {
     return skipped;
 }
 
-/* A restart before the first update that is skipped forgets what it was compared with. */
+/* A restart before the first skipped update forgets the values that the update was compared
+ * with. */
 static void verify_restart(void **state) {
     (void)state;
     int update = 1;
@@ -228,7 +230,7 @@ static void verify_restart(void **state) {
     assert_int_equal(skips_at(resume, update), 1);
 }
 
-/* The digest of a state knows the window, and layouts of different windows do not fit. */
+/* The digest of a state must cover the window, and layouts of different windows must not fit. */
 static void verify_state(void **state) {
     (void)state;
     struct bench a, b, wider;

@@ -58,7 +58,7 @@ static uint32_t count_moved(struct twins *twins, double *out_distance) {
     return moved;
 }
 
-/* A norm weight of 1 moves by the epsilon of the coarser dtype. */
+/* A norm weight of 1 must change by the epsilon of the coarser dtype. */
 static void validate_unit(void **state) {
     (void)state;
     static const struct {
@@ -82,7 +82,7 @@ static void validate_unit(void **state) {
     }
 }
 
-/* Every training sees the default place in its first forward. */
+/* Every training must see the default place in its first forward. */
 static void verify_seen(void **state) {
     (void)state;
     static const char *const cases[] = {

@@ -171,7 +171,7 @@ static void verify_snapshot(void **state) {
     bench_close(&bench);
 }
 
-/* Two paths to the same bytes are the same class; other bytes are another. */
+/* Two paths to the same bytes must be the same class, and other bytes another. */
 static void verify_layout_by_digest(void **state) {
     (void)state;
     struct bench a, b;
@@ -238,7 +238,8 @@ static void validate_misconduct(void **state) {
     }
 }
 
-/* A configuration whose module is another file by now, as a second process may find it. */
+/* The module's file has been replaced since the configuration was made, as a second process may
+ * find it. */
 static void validate_changed_file(void **state) {
     (void)state;
     struct bench bench;
@@ -269,7 +270,7 @@ static void put_file(const char *module, const char *as) {
     assert_int_equal(fclose(to), 0);
 }
 
-/* dlopen would hand out the old code for a new file of the same name. */
+/* dlopen would return the old code for a new file of the same name. */
 static void validate_rebuilt_while_open(void **state) {
     (void)state;
     char folder[] = "/tmp/twinstep-plugin-XXXXXX";

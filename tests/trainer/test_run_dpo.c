@@ -99,7 +99,7 @@ static void verify_loss_is_ln2(void **state) {
     assert_true(chain_of_ln2(4) == chain_of_ln2(1));
 }
 
-/* AdamW's decay is multiplied by the LR, too: LR 0 changes no bit of a parameter. */
+/* AdamW's decay is multiplied by the LR, too, so LR 0 must change no bit of a parameter. */
 static void verify_lr_zero_keeps_it(void **state) {
     (void)state;
     for (size_t r = 0; r < COUNT_OF(references); r++) {
@@ -122,7 +122,7 @@ static void verify_lr_zero_keeps_it(void **state) {
     }
 }
 
-/* The catalogue's lr-zero-init: the first update does nothing, the second one does. */
+/* In the catalogue's lr-zero-init the first update must do nothing, and the second one must. */
 static void verify_lr_zero_first(void **state) {
     (void)state;
     struct bench bench;

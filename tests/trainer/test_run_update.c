@@ -245,9 +245,10 @@ static void verify_gradient_carries(void **state) {
     bench_close(&b);
 }
 
-/* grad_accumulate `storage`: with one micro-batch it is as wide. With more, each element is off by
- * the roundings of 3 micro-batches, at most 3 half units of bf16 of the largest partial sum, and
- * some elements are off. */
+/* With grad_accumulate `storage`, one micro-batch must give the bits of wide accumulation. With
+ * three, some elements must be off: each by at most the roundings of three partial sums, half a
+ * unit of bf16 (2^-8) each. Partial sums may exceed the largest final element, so 8 * 2^-8 of that
+ * is allowed. */
 static void verify_rounding_per_micro(void **state) {
     (void)state;
     static const char *const shapes[] = {"batch: {size: 6, micro: 6}",

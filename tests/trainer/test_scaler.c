@@ -60,8 +60,8 @@ static void validate_course_of_torch(void **state) {
     }
 }
 
-/* megatron/core/optimizer/grad_scaler.py, DynamicGradScaler.update: hysteresis 2 lets one overflow
- * pass until the scale grows again; the minimum holds. */
+/* The rules of megatron/core/optimizer/grad_scaler.py, DynamicGradScaler.update: hysteresis 2 lets
+ * one overflow pass until the scale grows again, and the minimum holds. */
 static void validate_hysteresis(void **state) {
     (void)state;
     static const double expected[] = {8, 8, 4, 2, 2, 4, 4, 2, 1, 1, 1};
@@ -135,7 +135,7 @@ static void verify_exact_in_f32(void **state) {
     assert_true(late.coefficient[0] < none.coefficient[0] / 1000.0);
 }
 
-/* An optimizer unscales what phase `unscale` did not, as GradScaler.step() does. */
+/* An optimizer must unscale what phase `unscale` did not, as GradScaler.step() does. */
 static void verify_optimizer_unscales(void **state) {
     (void)state;
     struct outcome none, scaled;
@@ -192,7 +192,8 @@ static void validate_hazards(void **state) {
     hazard_expect("scaler: {kind: dynamic}, loop: {skip: nonfinite}", LOOP_OVERFLOW_APPLIED, 0);
 }
 
-/* A contract's loop takes the scale out before it clips; a written loop stays as it is. */
+/* A contract's loop must take the scale out before it clips; a loop that was written must stay as
+ * it is. */
 static void validate_contract_unscales(void **state) {
     (void)state;
     struct config config;

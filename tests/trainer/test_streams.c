@@ -84,7 +84,7 @@ static void check_mapping(const struct mapping *mapping, const struct digest *go
     }
 }
 
-/* Without this difference a wrong mapping would not be seen. */
+/* Checks that these digests differ; otherwise a wrong mapping would not show. */
 static void check_distinct(const struct digest *first, const struct digest *second) {
     for (int i = 1; i <= UPDATES; i++)
         for (int j = 1; j <= UPDATES; j++) {

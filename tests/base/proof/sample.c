@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Inputs of the proofs; see sample.h for what each kind is. */
+ * Makes the inputs of the proofs; sample.h says what each kind is. */
 #include "tests/base/proof/sample.h"
 
 #include "base/real.h"
@@ -81,7 +81,7 @@ static double whole_between(struct random_source *source, int low, int high) {
     return (double)(low + (int)(random_bits(source) % span));
 }
 
-/* 2^k, -1022 <= k <= 1023 */
+/* Returns 2^k for -1022 <= k <= 1023. */
 static double power_of_two(double k) {
     return real_from_bits_f64((uint64_t)(int64_t)(k + 1023.0) << 52);
 }

@@ -25,8 +25,8 @@ enum { UPDATES = 3, EVENTS_MOST = 4096, KINDS = 9 };
 #define TINY "layers: 3, hidden: 16, heads: 4, kv_heads: 2, mlp: 20, vocab: 19"
 #define DROPS ", dropout: {embedding: 0.1, attention: 0.2, residual: 0.3}"
 
-/* The trainings in which faults are planted, and the layout of the other arm where bits allow
- * another one: keys that move no bit of a training. */
+/* The trainings in which faults are planted. Where bits allow it the other arm has another layout:
+ * its keys change no bit of a training. */
 static const struct kind {
     const char *common, *other;
     int split; /* into other micro-batches */
@@ -49,7 +49,7 @@ static const struct kind {
     {MODEL "model: {" TINY "}, batch: {size: 4", ", micro: 2, pad: 1", 1},
 };
 
-/* Where a fault is and, once it is planted, what was there before and after. */
+/* The place of a fault and, once it is planted, the values before and after. */
 struct label {
     uint64_t update;
     uint32_t event, cell, row; /* in the disturbed training's own order */
@@ -92,8 +92,8 @@ static void change_words(const struct label *label, enum watch_kind kind, void *
     }
 }
 
-/* Moves a value by one or 37 steps of its dtype's grid, or turns its sign. f32 grids are cut off on
- * the right. */
+/* Moves a value by one or by 37 steps of its dtype's grid, or changes its sign. The grid of bf16 is
+ * that of f32 without its 16 low bits. */
 static void change_real(const struct label *label, enum dtype dtype, void *at) {
     const int64_t steps[FAULT_CHANGES] = {1, -1, 37, 0};
     if (dtype == DTYPE_F64) {
@@ -169,8 +169,9 @@ static uint32_t draw(struct surveyor *surveyor, uint32_t bound) {
     return (uint32_t)(((uint64_t)philox_draw(counter, surveyor->seed).word[0] * bound) >> 32);
 }
 
-/* The class of a view; FAULT_CLASSES: none. A logged number, a counter and what only a record holds
- * disturb no training; an LR that `schedule` sets acts in the next update, where it is applied. */
+/* Returns the class of a view, or FAULT_CLASSES where it has none. A logged number, a counter and
+ * what only a record holds disturb no training; an LR that `schedule` sets acts in the next update,
+ * where it is applied. */
 static enum fault_class class_of(const struct watch_view *view) {
     if (view->kind == WATCH_MASK || outside(view)) return FAULT_CLASSES;
     if (view->kind == WATCH_WORDS)

@@ -286,8 +286,8 @@ static void validate_figures(void **state) {
     18 /* at the clock of a run: 8 of each of two updates from inside, 2 around the second */
 #define ROUNDS 6
 
-/* A clock on which a second passes from look to look in the first run, two in the second, and so
- * on. */
+/* Plays a clock on which one second passes from look to look in the first run, two in the second,
+ * and so on. */
 struct slowing {
     double now;
     uint32_t looks;
@@ -341,8 +341,8 @@ static const struct noise_switch *switch_of(const struct noise_switches *all, co
     return NULL;
 }
 
-/* An update of 2 micro-batches is looked at 8 times from inside and once after; forward and
- * backward take a look each. Floors are as those of the modes. */
+/* The clock is read 8 times inside an update of 2 micro-batches and once after it; forward and
+ * backward read it once each. The floors must be those of the modes. */
 static void validate_switches(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;
@@ -423,7 +423,8 @@ static void validate_switches_refused(void **state) {
     arena_close(&arena);
 }
 
-/* Six layers' differences double towards layer 0; one layer is bit-equal in one of two tensors. */
+/* The differences of six layers double towards layer 0; one layer is bit-equal in one of two
+ * tensors. */
 static void validate_parts(void **state) {
     (void)state;
     static const char *names[] = {"model.embed_tokens.weight",

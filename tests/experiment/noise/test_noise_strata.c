@@ -514,7 +514,7 @@ static void validate_worst(void **state) {
     assert_string_equal(f->tensor_worst, "first");
     assert_true(f->growth[1].tensor == 0.5 && f->growth[2].tensor == 3.0);
     assert_true(f->growth[1].grad_norm == 0.25 && f->growth[2].grad_norm == 1.0);
-    /* A better comparison later changes nothing; one that differs earlier is the first. */
+    /* a better comparison later changes nothing; one that differs earlier becomes the first */
     memcpy(s.b, s.a, l->bytes);
     put_float(&s, s.b, 3, l->at_gradients, 1.0f + 2 * ulp);
     put_real(&s, s.b, 3, l->at_norms + 8, 2.25);
