@@ -39,7 +39,7 @@
 set -u
 LC_ALL=C.UTF-8
 OMP_WAIT_POLICY=passive
-# The compiler of CUDA and its tools where CMake looks for them (cmake/cuda.cmake).
+# Looks for CUDA's compiler and tools where CMake looks for them (cmake/cuda.cmake).
 PATH="$PATH:${CUDA_PATH:+$CUDA_PATH/bin:}/usr/local/cuda/bin"
 export LC_ALL OMP_WAIT_POLICY PATH
 
@@ -135,8 +135,8 @@ value() { # the last figure of this name
     cat "$out"/*.figures 2>/dev/null | awk -v key="$1" '$1 == key { v = $2 } END { print v }'
 }
 
-# In EXPRESSION, a and b are the two figures; in CONDITION, x is its value. No CONDITION: no aim, but
-# a figure that helps to read one.
+# In EXPRESSION, a and b are the two figures; in CONDITION, x is the expression's value. Without a
+# CONDITION the row is no aim, but a figure that helps to read one.
 aim() { # TEXT FIGURE_A FIGURE_B UNIT EXPRESSION [CONDITION]
     a=$(value "$2") b=$(value "$3")
     if [ "$device" = 0 ] || [ -z "$a" ] || [ -z "$b" ]; then
@@ -153,8 +153,8 @@ aim() { # TEXT FIGURE_A FIGURE_B UNIT EXPRESSION [CONDITION]
     fi
 }
 
-# What the host does between ops draws a ratio of whole updates to 1, so each aim of modes is judged
-# where the host has the least to say, too.
+# The host's own work between ops brings the ratio of whole updates nearer to 1, so each aim of
+# modes is also judged on figures where the host does least.
 aims() {
     printf '| aim | measured | |\n|---|---:|---|\n'
     text='`deterministic` costs at most 3 % over `fast` (bf16)'
@@ -223,7 +223,7 @@ report() {
 start=$(date +%s)
 least=20
 
-# Of the part at hand: --limit, or what is left of --total.
+# Prints the seconds that the present part has: --limit, or what is left of --total.
 seconds_left() {
     left=$limit
     if [ -n "$total" ]; then

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tests/bench/gpu.sh on a machine that is made up: what a good run, a broken one and none say.
+"""Runs tests/bench/gpu.sh on a made-up machine, and checks what it says of a good run, of a broken
+one and of none.
 
 Every program that the script calls is a stand-in of a few lines, so that the figures are known; the
-programs themselves are run by test gpu_shim (nightly) and on a device. In 10 seconds or so.
-With --compile NVCC instead: that what it builds on a device compiles; 77 without nvcc.
-"""
+programs themselves are run by test gpu_shim (nightly) and on a device. It takes about 10 seconds.
+With --compile NVCC it checks instead that what the script builds on a device compiles; 77 without
+nvcc."""
 import os
 import pathlib
 import subprocess
@@ -105,7 +106,8 @@ TOOLS = ("nvcc", "compute-sanitizer")
 
 
 class Machine:
-    """`toolkit`: where the tools of CUDA are, "path" or a folder that CUDA_PATH names."""
+    """A machine made up of stand-ins. `toolkit` says where CUDA's tools are: "path", or a folder
+    that CUDA_PATH names."""
 
     def __init__(self, folder, faults="", toolkit="path"):
         self.folder = pathlib.Path(folder)
@@ -172,7 +174,7 @@ def good():
 
 
 def broken():
-    """Each fault is told, and what comes after it goes on."""
+    """Each fault must be reported, and the parts after it must go on."""
     run("failed race apart slow", "tests", "sanitize-memcheck", "bits", "modes", status=1, has=(
         "| `gpu_test_dropout` | Failed |", "| tests | **failed** |",
         "| `test_cuda_ops` | ERROR SUMMARY: 2 errors, exit status 9 |",
@@ -188,7 +190,7 @@ def broken():
 
 
 def slow_rows():
-    """What is slow is a figure."""
+    """What is slow must become a figure, not a failure."""
     run("crawl", "--limit", "36", "modes", status=0, has=(
         "| f32 | shuffled | slower than 4 s |", "| f32 | atomic | 0.3 |", "| modes | held |"))
 
@@ -200,7 +202,7 @@ def slow_torch():
 
 
 def slow_tools():
-    """What must hold and had no time does not."""
+    """What must hold and had no time must count as a failure."""
     run("tardy", "--limit", "18", "sanitize-memcheck", status=1, has=(
         "| `test_cuda_ops` | slower than 7 s; lines of findings until then: 0 |",
         "| `test_cuda_library` | ERROR SUMMARY: 0 errors",
@@ -210,7 +212,7 @@ def slow_tools():
 
 
 def hung():
-    """Nothing runs on behind a part."""
+    """Nothing may keep running after its part has ended."""
     with tempfile.TemporaryDirectory() as folder:
         machine = Machine(folder, "hang")
         done, report, _ = machine.run("--limit", "4", "tests")
@@ -221,7 +223,7 @@ def hung():
 
 
 def large():
-    """A training for which there is no memory is made smaller, or told."""
+    """A training for which there is no memory must be made smaller, or reported."""
     run("large", "speed-1B", status=0, has=(
         "Micro-batches of 8 pairs: needs 87 GiB, may take 60 GiB.",
         "| twinstep | micro-batches of 4 pairs, 48.3 GiB, 9 updates | 0.1 |"))
@@ -243,7 +245,7 @@ def absent():
 
 
 def elsewhere():
-    """nvcc and compute-sanitizer are found where CUDA is installed, too."""
+    """nvcc and compute-sanitizer must also be found where CUDA is installed."""
     run("", "sanitize-racecheck", status=0, toolkit="toolkit", has=(
         "| sanitize-racecheck | held |", "| nvcc | 13.0, V1 |"))
 
@@ -257,7 +259,7 @@ def usage():
 
 
 def joined():
-    """Parts of two calls are one report; a part that is done again replaces itself."""
+    """Parts of two calls must make one report, and a part that is done again must replace itself."""
     with tempfile.TemporaryDirectory() as folder:
         machine = Machine(folder)
         machine.run("modes")

@@ -17,13 +17,13 @@ program=$build/bin/twinstep
 threads=$(nproc)
 log=$out/$part.log
 
-# What the last program leaves of the limit is for the report.
+# Programs get a little less than the limit; the rest is for writing the report.
 deadline=$(($(date +%s) + limit - limit / 30 - 1))
 child=''
 trap '[ -z "$child" ] || kill "$child"; exit 124' TERM
 
-# Sizes: NAME LAYERS HIDDEN HEADS MLP VOCAB PAIRS LENGTH; the models have the head tied. `deep`: for
-# floors by layer, MODE:DTYPE each; a trend needs five layers.
+# Sizes are NAME LAYERS HIDDEN HEADS MLP VOCAB PAIRS LENGTH; the models have the head tied. `deep`
+# lists MODE:DTYPE for floors by layer, whose trend needs five layers.
 if [ "$module" = auto ]; then
     device=1 steps=1000 updates=10 dtypes='f32 tf32 bf16 f16' noise_steps=3 noise_repeat=3 tiny=
     noise_modes='invariant deterministic fast atomic shuffled'
@@ -53,12 +53,12 @@ block() { # a file as code, at most $2 lines of it
     say '```'
 }
 
-# Whether a text says that the backend lacks what was asked of it: that is no failure.
+# Tells whether a text says that the backend lacks what was asked of it, which is no failure.
 is_refusal() {
     printf '%s' "$1" | grep -q 'does not have\|is not available on'
 }
 
-# field N of a line with tabs between
+# Prints field N of a line with tabs between its fields.
 field() {
     printf '%s' "$2" | cut -f "$1"
 }
@@ -67,8 +67,8 @@ calculate() { # EXPRESSION [FORMAT]
     awk "BEGIN { printf \"${2:-%.4g}\", $1 }"
 }
 
-# COMMAND with all that it says in FILE, at most SECONDS of what is left; `most` is how long it had.
-# Status 124 or 137: that was too short.
+# Runs COMMAND with all its output in FILE, for at most SECONDS of what is left; `most` is how long
+# it had. Status 124 or 137 means that this was too short.
 bounded() { # FILE SECONDS COMMAND...
     file=$1 most=$2
     shift 2

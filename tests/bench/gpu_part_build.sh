@@ -68,6 +68,6 @@ part_tests() {
         block "$log" 60
         return 1
     }
-    # On the host, what needs a device without a module is skipped.
+    # on the host, tests that need a device and use no module are skipped
     [ "$device" = 0 ] || ! grep -q 'Skipped' "$log" || return 1
 }

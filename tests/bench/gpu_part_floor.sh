@@ -3,7 +3,8 @@
 # uses.
 # shellcheck shell=sh disable=SC2016,SC2154 # as there
 
-# What `twinstep noise` said, $told_by, with exit status $status: 0 all equal, 1 something is not.
+# Reports what `twinstep noise` printed ($told_by) with exit status $status: 0 where all was equal,
+# 1 where something was not.
 floor_told() { # NAME
     say ''
     case $status in
@@ -32,8 +33,8 @@ floor_of() { # NAME SECONDS OPTION...
     floor_told "$told"
 }
 
-# The deep model, one update: by layer, so that what grows towards the first one can show. In one
-# case the switches are priced, too.
+# Measures the deep model over one update, by layer, so that what grows towards the first layer can
+# show. In one case the switches are timed, too.
 floor_deep() { # MODE DTYPE SECONDS
     training "$1" "$2" "$pairs"
     deep_name=$1-$2 seconds=$3

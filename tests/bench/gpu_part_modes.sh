@@ -3,7 +3,7 @@
 # gpu_part_train.sh, whose words and variables it uses.
 # shellcheck shell=sh disable=SC2016,SC2154 # as there
 
-# A row of the table of modes. FIGURE names its figures.
+# Prints a row of the table of modes, whose figures FIGURE names.
 mode_row() { # DTYPE MODE FIGURE [KEY=VALUE]
     shown="$2${4:+, ${4#numerics.determinism.}}"
     train "$2" "$1" "$pairs" $((limit / 9)) ${4:+"$4"}
@@ -50,7 +50,7 @@ linear_rows() {
     done
 }
 
-# What the aims need comes first.
+# The rows that the aims need come first.
 mode_rows() {
     fast=''
     mode_row bf16 fast fast
@@ -75,7 +75,7 @@ mode_rows() {
     done
 }
 
-# Forward and backward of `fast` with one switch moved, over `fast`.
+# Computes forward and backward of `fast` with one switch changed, as a ratio to `fast`.
 pays() { # FIGURE
     : >>"$out/$part.figures"
     awk -v moved="passes-$1-bf16" '

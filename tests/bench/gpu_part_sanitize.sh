@@ -7,8 +7,9 @@ sanitized='test_cuda_ops test_cuda_step test_cuda_leaves test_cuda_linear_modes 
     test_cuda_attention_modes test_cuda_tensor test_cuda_library'
 
 # What a library's kernels do in their own shared memory is the library's affair; what they touch of
-# ours is not, so memcheck looks at them, too. initcheck knows nothing of what a kernel wrote that it
-# does not look at, so there the program with a library is left out instead. Names are mangled.
+# our memory is not, so memcheck looks at them, too. initcheck does not know of writes by kernels
+# that it does not watch, so there the program with a library is left out instead. Names are
+# mangled.
 library_kernels='regex=cublas|cutlass|xmma|nvjet|gemm|gemv|splitK'
 
 sanitize_one() { # TOOL PROGRAM SECONDS [OPTION...]
@@ -31,7 +32,8 @@ sanitize_one() { # TOOL PROGRAM SECONDS [OPTION...]
     cp "$told_by" "$log"
 }
 
-# The fault planted for a tool, which it must find; then every program, in which it must not.
+# Runs a tool on the fault planted for it, which it must find, and then on every program, in which
+# it must find nothing.
 sanitize_with() { # TOOL [OPTION...]
     tool=$1
     shift

@@ -8,7 +8,8 @@ has_torch() {
         'import torch, sys; sys.exit(not torch.cuda.is_available())'
 }
 
-# TFLOP/s of the largest bf16 product, through PyTorch, or else through cuBLAS.
+# Measures the largest bf16 product in TFLOP/s, through PyTorch where it is installed, else through
+# cuBLAS.
 part_peak() {
     [ "$device" = 1 ] || return 77
     if has_torch; then
@@ -28,7 +29,8 @@ part_peak() {
     figure peak "$top"
 }
 
-# What a row of the table of speeds computes, in 10^12 operations; part_speed says how it is counted.
+# Prints what a row of the table of speeds computes, in 10^12 operations; part_speed says how they
+# are counted.
 operations() { # TOKENS ROWS_OF_LOGITS
     printf '(6 * (%s * %s * (4 * %s * %s + 3 * %s * %s)' "$1" "$layers" "$hidden" "$hidden" \
         "$hidden" "$mlp"

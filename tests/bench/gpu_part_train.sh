@@ -3,7 +3,7 @@
 # gpu_part.sh, whose words and variables it uses.
 # shellcheck shell=sh disable=SC2016,SC2154 # as there
 
-# Rows of one length, ids from a generator of our own, so that nobody pads anything.
+# Prints rows of one length, with ids from a generator of our own, so that no program pads anything.
 rows() { # VOCAB COUNT LENGTH
     awk -v vocab="$1" -v count="$2" -v length_of="$3" 'BEGIN {
         x = 17
@@ -42,7 +42,7 @@ dtype_keys() {
     esac
 }
 
-# Words KEY=VALUE of a training, as `words`.
+# Sets `words` to the words KEY=VALUE of a training.
 training() { # MODE DTYPE MICRO [KEY=VALUE...]
     words="task=dpo data.pairs=$data data.max_len=$length batch.size=$pairs batch.micro=$3
         batch.layout=concatenated dpo.reference_batch=1 model.family=llama model.layers=$layers model.hidden=$hidden
@@ -58,7 +58,8 @@ training() { # MODE DTYPE MICRO [KEY=VALUE...]
     words=$given
 }
 
-# The last line of fields of a program, as `line`. What it had no time for is "slower than".
+# Sets `line` to the last line of fields that a program printed. A program that had no time gets
+# "slower than".
 measured() { # NAME SECONDS COMMAND...
     called=$1
     shift
@@ -80,7 +81,8 @@ train() { # MODE DTYPE MICRO SECONDS [KEY=VALUE...]
         $((seconds / 4)) "$gib" $words
 }
 
-# Whether `line` has figures. What is slow, refused or too large is told and is no failure.
+# Tells whether `line` has figures. What is slow, refused or too large is reported and is no
+# failure.
 has_figures() {
     if [ "$(field 2 "$line")" != - ] && [ -n "$(field 4 "$line")" ]; then
         [ "$result" = 1 ] || result=0

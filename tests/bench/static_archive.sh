@@ -39,7 +39,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$work/out/include" "$work/out/lib" "$work/out/links" "$work/deb"
 
-# Where the files of package $1 are: this machine's root, or what its .deb unpacks to.
+# Prints where the files of package $1 are: this machine's root, or the folder into which its .deb
+# was unpacked.
 root_of() {
     if dpkg-query -W -f='${db:Status-Abbrev}' "$1" 2>/dev/null | grep -q '^.i'; then
         return 0
@@ -55,7 +56,7 @@ version_of() {
     dpkg-deb -f "$work/deb/$1"/*.deb Version
 }
 
-# The first of "$@" that is there.
+# Prints the first file of "$@" that exists.
 first_of() {
     for file; do
         if [ -e "$file" ]; then

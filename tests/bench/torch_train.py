@@ -1,21 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DPO updates in PyTorch, on the model and the rows that tests/bench/gpu.sh gives twinstep: what its
-tokens per second are compared with. Prints the first six fields of bench_train --one.
+"""Measures DPO updates in PyTorch, on the model and the rows that tests/bench/gpu.sh gives
+twinstep, as the tokens per second to compare with. Prints the first six fields of bench_train
+--one.
 
     torch_train.py train NAME UPDATES DATA.jsonl LAYERS HIDDEN HEADS MLP VOCAB PAIRS [--compile]
     torch_train.py peak
 
-Model: llama (norms before attention and MLP, rotary, SwiGLU), head tied to the embedding. bf16 is
-autocast over f32 parameters and f32 AdamW slots (twinstep: bf16 with f32 masters). Chosen and
-rejected go through one forward; the reference's log-probs are taken before the first update, as
-twinstep's default does. What makes PyTorch fast here is done: flash attention, fused AdamW, logits of
-response tokens only (all prompts are of one length, so that is a slice), parameters made on the
-device, UPDATES updates behind each other without the host waiting in between (of three such blocks
-the median). --compile compiles the block, once for all layers, and the head with the loss, which a
-compiler fuses; not the whole model, whose layers would be unrolled and compiled for minutes, and not
-with max-autotune or CUDA graphs: at 8192 tokens an update the products are the library's and the
-launches are hidden behind them. `peak` prints TFLOP/s of the largest square bf16 product here.
-"""
+The model is a llama (norms before attention and MLP, rotary, SwiGLU), with the head tied to the
+embedding. bf16 is autocast over f32 parameters and f32 AdamW slots (twinstep: bf16 with f32
+masters). Chosen and rejected go through one forward; the reference's log-probs are computed before
+the first update, which is twinstep's default, too. What makes PyTorch fast here is used: flash
+attention, fused AdamW, logits of response tokens only (all prompts have one length, so that is a
+slice), parameters made on the device, and UPDATES updates in a row without the host waiting in
+between (the median of three such blocks counts). --compile compiles the block, once for all layers,
+and the head with the loss, which a compiler fuses. It does not compile the whole model, whose
+layers would be unrolled and compiled for minutes, and uses neither max-autotune nor CUDA graphs: at
+8192 tokens an update the products are the library's, and the launches are hidden behind them.
+`peak` prints the TFLOP/s of the largest square bf16 product here."""
 import json
 import statistics
 import sys
@@ -71,7 +72,7 @@ class Block(nn.Module):
 
 
 class Head(nn.Module):
-    """Sum of log-probs of the targets of each row."""
+    """Computes the sum of log-probs of the targets of each row."""
 
     def __init__(self, hidden, weight):
         super().__init__()
@@ -109,8 +110,8 @@ class Model(nn.Module):
 
 
 def batches(path, pairs):
-    """[ids, target] of `pairs` rows after another; chosen first. All rows are of one length, and so
-    are all prompts."""
+    """Yields [ids, target] of `pairs` rows after another, chosen ones first. All rows have one
+    length, and so have all prompts."""
     rows = [json.loads(line) for line in open(path)]
     out = []
     for at in range(0, len(rows) - pairs + 1, pairs):

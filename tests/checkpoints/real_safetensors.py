@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the real safetensors library reads in a file: metadata, then one line per tensor.
+"""Prints what the real safetensors library reads in a file: metadata, then one line per tensor.
 
     real_safetensors.py FILE
 
-77 where the library is not installed."""
+The exit status is 77 where the library is not installed."""
 import json
 import sys
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles tests/kernels/cublas_host.cpp, which holds kernels/cuda/library.cu, and a cuBLAS that
-multiplies in the simplest way, and runs them on the host. Skipped (77) without nvcc or cuBLAS's
-headers."""
+"""Compiles tests/kernels/cublas_host.cpp, which holds kernels/cuda/library.cu, and a made-up cuBLAS
+that multiplies in the simplest way, and runs them on the host. Skipped (77) without nvcc or
+cuBLAS's headers."""
 import argparse
 import os
 import pathlib

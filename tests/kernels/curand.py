@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles tests/kernels/curand.cu and runs it: cuRAND's device functions against ours, on the host
-or, with --device, on a device. Skipped (77) without nvcc, cuRAND's headers or a device."""
+"""Compiles tests/kernels/curand.cu and runs it, on the host or, with --device, on a device: it
+compares cuRAND's device functions with ours. Skipped (77) without nvcc, cuRAND's headers or a
+device."""
 import argparse
 import ctypes
 import pathlib

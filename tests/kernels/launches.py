@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles tests/kernels/launches.cu and runs it: what becomes of launches that no device takes.
-Needs nvcc, no device; skipped (77) without."""
+"""Compiles tests/kernels/launches.cu and runs it: launches that no device takes must be reported.
+It needs nvcc but no device; skipped (77) without nvcc."""
 import argparse
 import pathlib
 import subprocess

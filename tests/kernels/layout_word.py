@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""BACKEND_LAYOUT (cmake/backend_layout.cmake) is another number when any header is another that a
-backend's module and the program both read: each of them, as the compiler lists them, is changed by
-one byte in a copy of the tree. The same headers give the same number.
+"""BACKEND_LAYOUT (cmake/backend_layout.cmake) must change with every header that a backend's module
+and the program both read. Each of these headers, as the compiler lists them, is changed by one
+byte in a copy of the tree, and the number must become another one; the same headers must give
+the same number.
 
 usage: layout_word.py CMAKE CC"""
 import pathlib
@@ -16,7 +17,8 @@ FOLDERS = ("base", "determinism", "kernels")
 
 
 def read_by_both(compiler):
-    """Headers outside of kernels/cuda/ and tests/, which the program does not read."""
+    """Returns the headers outside of kernels/cuda/ and tests/, since the program does not read
+    those inside."""
     units = (line.split()[0] for line in (ROOT / "kernels/cuda/units.txt").read_text().splitlines())
     sources = ["tests/shim/shim_module.c",
                *(f"kernels/cuda/{name}.cu" for name in units if name != "#")]

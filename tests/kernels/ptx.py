@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the PTX of the invariant kernels: what nvcc makes of kernels/cuda/ops.cu may hold no
+"""Reads the PTX of the invariant kernels. What nvcc makes of kernels/cuda/ops.cu may hold no
 approximate instruction, none that flushes subnormals, no fused product that the source does not
-name, and no sum or product without a rounding of its own, which ptxas may fuse. With the source's
-own fma under another name (an undefined function), none may be left. Kernels as they are, for the
-older architecture, and with renamed fma, for the newer one, have all pairs between them. Atomic
-instructions may stand in kernels whose names hold `atomic`, and nowhere else. Tensor cores work in
-every kernel of kernels/cuda/tensor_attention.cu that has operands, and in no other file's. The files
-of the module that have no kernels are compiled, too.
+name, and no sum or product without a rounding of its own, which ptxas could fuse. When the
+source's own fma is renamed to an undefined function, no fma may be left. The kernels as they are
+are compiled for the older architecture, those with renamed fma for the newer one, so that
+between them all pairs are read. Atomic instructions may stand only in kernels whose names hold
+`atomic`. Tensor cores must be used in every kernel of kernels/cuda/tensor_attention.cu that has
+operands, and in no other file's. The files of the module that have no kernels are compiled, too.
 
-Needs nvcc, no device; skipped (77) without. `--planted` compiles kernels that break each rule and
-passes when each is found."""
+It needs nvcc but no device; skipped (77) without nvcc. `--planted` compiles kernels that break each
+rule, and passes when each is found."""
 import argparse
 import concurrent.futures
 import pathlib
@@ -94,14 +94,15 @@ def opcodes(ptx):
 
 
 def functions(ptx):
-    """(name, text) of each kernel and function; their bodies end where the next one begins."""
+    """Returns (name, text) of each kernel and function; the body of one ends where the next begins."""
     starts = [(found.group(1), found.start()) for found in FUNCTION.finditer(ptx)]
     ends = [start for _, start in starts[1:]] + [len(ptx)]
     return [(name, ptx[start:end]) for (name, start), end in zip(starts, ends)]
 
 
 def findings(ptx, named):
-    """`named`: fused products that stand in the source are there under their own name."""
+    """With `named` the source's own fused products stand there under their own name, and are
+    allowed."""
     found = []
     for name, text in functions(ptx):
         for opcode in opcodes(text):
@@ -145,7 +146,7 @@ def report_tensor(ptx):
 
 
 def report_single(source, pair, ptx):
-    """Their fma is renamed: none may be left."""
+    """The kernels' fma is renamed here, so that none may be left."""
     found = findings(ptx, False)
     kernels = len(KERNEL.findall((ROOT / f"kernels/cuda/{source}.cu").read_text()))
     entries = len(re.findall(r"\.entry\s", ptx))
@@ -157,7 +158,7 @@ def report_single(source, pair, ptx):
 
 
 def check(arguments, flags):
-    """Renamed pairs show that each fma is one of the source's."""
+    """Checks all pairs; those with renamed fma show that each fma is one of the source's."""
     renamed = ["-D__fmaf_rn=named_fma_f32", "-D__fma_rn=named_fma_f64"]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         others = [pool.submit(compile_pair, arguments, flags, pair, renamed) for pair in RENAMED]

@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Writes PTX as C: each kernel that nvcc made becomes a function that tests/shim/shim.c can run,
-instruction by instruction, so that what nvcc made is held to the CPU's bits, and not the source alone.
+instruction by instruction, so that not the source alone but also what nvcc made of it is
+compared with the CPU's bits.
 
     ptx_host.py --variant f32_f32_ptx --out ops.c ops.ptx
 
-A kernel `name` becomes ptx_name_VARIANT(gpu, arguments, bytes). Registers become variables, blocks
-labels; tests/kernels/ptx_words.h has what C has no word for. What an instruction does is NVIDIA's
-PTX ISA. Whatever is not known here ends with its line: nothing is guessed. So is arithmetic
-that leaves the choice of rounding or fusing to ptxas (add.f32 without .rn), but with --open.
-`--plant KERNEL OLD NEW` writes NEW for the first OLD in the kernel's PTX: a fault to be found.
-`--refusals` shows that what is not known is refused."""
+A kernel `name` becomes ptx_name_VARIANT(gpu, arguments, bytes). Registers become variables, and
+blocks become labels; tests/kernels/ptx_words.h has what is not one operation of C. What an
+instruction does is said by NVIDIA's PTX ISA. Whatever is not known here is refused with its line,
+and nothing is guessed. Arithmetic that leaves the choice of rounding or fusing to ptxas (add.f32
+without .rn) is refused as well, except with --open. `--plant KERNEL OLD NEW` writes NEW for the
+first OLD in the kernel's PTX, which is a fault to be found. `--refusals` shows that what is not
+known is refused."""
 import argparse
 import pathlib
 import re
@@ -51,7 +53,7 @@ def signed(kind):
 
 
 def split(text):
-    """Operands: at commas outside of braces and brackets."""
+    """Splits operands at commas outside of braces and brackets."""
     parts, depth, part = [], 0, ""
     for letter in text:
         depth += (letter in "{[(") - (letter in "}])")
@@ -64,7 +66,7 @@ def split(text):
 
 
 class Kernel:
-    """One .entry: `text` is what lies between its braces."""
+    """One .entry; `text` is what lies between its braces."""
 
     def __init__(self, arguments, name, head, text, line):
         self.open = arguments.open
@@ -89,7 +91,7 @@ class Kernel:
                 raise Refused(f"{name}, line {number}: {why}: {statement}") from None
 
     def statements(self, text):
-        """(line, statement or label) of the body."""
+        """Yields (line, statement or label) of the body."""
         number = self.line
         for piece in re.split(r"((?:;|\$\w+:))", text):
             if piece.startswith("$"):
@@ -110,7 +112,8 @@ class Kernel:
         return name, kind
 
     def read(self, word, kind, wider=False):
-        """The C expression of operand `word` as `kind`; b counts as u. `wider`: its register may be."""
+        """Returns the C expression of operand `word` as `kind`; b counts as u. With `wider` its
+        register may be wider."""
         plain = kind.replace("b", "u") if kind[0] == "b" else kind
         if re.fullmatch(r"-?\d+U?|-?0[xX][0-9a-fA-F]+U?", word):
             need(not is_float(kind), f"{word} as {kind}")
@@ -150,11 +153,12 @@ class Kernel:
         return name if plain == unsigned(own) and not is_float(own) else f"({plain})({name})"
 
     def result(self, word, kind, value):
-        """Likewise of arithmetic, whose NaN is any NaN."""
+        """Returns the C statement that gives register `word` a result of arithmetic, whose NaN is
+        any NaN."""
         return self.write(word, kind, f"any_nan_{kind}({value})" if is_float(kind) else value)
 
     def write(self, word, kind, value, wider=False):
-        """The C statement that gives register `word` a value of type `kind`."""
+        """Returns the C statement that gives register `word` a value of type `kind`."""
         name, own = self.register(word)
         if kind == "pred" or own == "pred":
             need(kind == own, f"{word}, which is {own}, from {kind}")
@@ -171,14 +175,15 @@ class Kernel:
         return f"{name} = ({unsigned(own)})({unsigned(kind)})({value});"
 
     def address_width(self, base, space):
-        """Offsets into spaces other than global memory may have 32 bits."""
+        """Returns the width of an address; offsets into spaces other than global memory may have 32
+        bits."""
         if not base.startswith("%") or WIDTH[self.register(base)[1]] == 64:
             return 64
         need(space in ("shared", "local", "param"), "an address of 32 bits")
         return 32
 
     def place(self, word, space, kind, count):
-        """(C pointer to the first byte) of [address], `count` numbers wide."""
+        """Returns (C pointer to the first byte) of [address], which is `count` numbers wide."""
         match = re.fullmatch(r"\[([^\]+]+)(?:\+(-?\d+))?\]", word)
         need(match, f"an address: {word}")
         offset = int(match.group(2) or 0)
@@ -233,7 +238,8 @@ class Kernel:
     # ---- arithmetic ----
 
     def rounded(self, words):
-        """The type of float arithmetic that rounds to nearest, once, whatever ptxas likes."""
+        """Returns the type of float arithmetic that rounds to nearest, once, whatever ptxas
+        prefers."""
         if len(words) == 2 and words[0] == "rn" and is_float(words[1]):
             return words[1]
         if self.open and len(words) == 1 and is_float(words[0]):
@@ -468,7 +474,7 @@ class Kernel:
         return self.write(to, "u64", f"{self.read(address, 'u64')} {'+' if outward else '-'} {base}")
 
     def access(self, words):
-        """(space, kind, count) of ld and st."""
+        """Returns (space, kind, count) of ld and st."""
         space = words[0] if words[0] in SPACES else "generic"
         rest = words[space != "generic":]
         count = int(rest[0][1:]) if rest[0] in ("v2", "v4") else 1
@@ -506,7 +512,7 @@ class Kernel:
                           f"atom_global_add_{words[2]}(gpu, {at}, {self.read(term, words[2])})")
 
     def op_red(self, words, operands):
-        """An atomic whose result nobody takes (nvcc 12 has it, nvcc 13 says atom)."""
+        """An atomic whose result nobody uses (nvcc 12 has it, nvcc 13 writes atom)."""
         if words[:2] != ["global", "add"] or words[2:] not in (["f32"], ["f64"], ["u32"]):
             return None
         at = self.place(operands[0], "global", words[2], 1)
@@ -557,7 +563,7 @@ class Kernel:
 
 
 def kernels(arguments, ptx):
-    """The text of each kernel; whatever stands between them is known, too."""
+    """Returns the text of each kernel; whatever stands between kernels must be known, too."""
     ptx = re.sub(r"//[^\n]*", "", ptx)
     at = 0
     for entry in ENTRY.finditer(ptx):

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a device can start every kernel of twinstep_cuda.so: the registers of a block's threads
-(64 Ki an SM, dealt out to warps by 256), its threads (those that its launch bounds promise), its
-shared memory (48 KiB, what it has of its own and what a launch asks for).
+"""Checks that a device can start every kernel of twinstep_cuda.so: the registers of a block's
+threads (64 Ki an SM, given to warps in units of 256), its threads (those that its launch bounds
+promise), and its shared memory (48 KiB for its own and what a launch asks for).
 
-What a kernel takes is cuobjdump's word for the built module, for each architecture; how it is
-launched is the source's: the C compiler writes every LAUNCH out, and counts. Needs both and a module
-no older than the kernels, no device; skipped (77) without. `--planted` breaks each rule, and needs
-nothing."""
+What a kernel uses is read by cuobjdump from the built module, for each architecture. How it is
+launched is read from the source: the C compiler expands every LAUNCH, and its arguments are
+counted. Both tools are needed, and a module no older than the kernels, but no device; skipped (77)
+without. `--planted` breaks each rule, and needs nothing."""
 import argparse
 import collections
 import pathlib
@@ -28,7 +28,7 @@ Launch = collections.namedtuple("Launch", "threads shared bound")  # the most of
 
 
 def call_of(text, start):
-    """The arguments of a call whose bracket opens at `start`."""
+    """Returns the arguments of a call whose bracket opens at `start`."""
     depth, parts = 0, [""]
     for letter in text[start + 1:]:
         if letter == ")" and depth == 0:
@@ -42,7 +42,7 @@ def call_of(text, start):
 
 
 def count(arguments, source, pair):
-    """{kernel: Launch} of one unit: what the compiler makes of its launches' arguments."""
+    """Returns {kernel: Launch} of one unit: what the compiler makes of its launches' arguments."""
     carrier, accumulator = pair.split("_")
     bounds = {name: threads for path in sorted((ROOT / "kernels/cuda").glob("*.[ch]*"))
               for name, threads in BOUNDED.findall(path.read_text())}
@@ -93,7 +93,8 @@ def tally(text):
 
 
 def used(text):
-    """[(architecture, kernel, registers, shared memory of its own)] as cuobjdump tells them."""
+    """Returns [(architecture, kernel, registers, shared memory of its own)] as cuobjdump prints
+    them."""
     rows, architecture, name = [], "", ""
     for line in text.splitlines():
         if line.startswith("arch = "):
@@ -109,7 +110,7 @@ def used(text):
 
 
 def registers_of(threads, registers):
-    """Of a block: each warp has a multiple of 256 of them."""
+    """Returns the registers of a block: each warp has a multiple of 256 of them."""
     warps = -(-threads // WARP)
     return warps * -(-registers * WARP // WARP_UNIT) * WARP_UNIT
 
@@ -137,7 +138,7 @@ def judge(launches, rows):
 
 
 def units():
-    """(source, number pair) of each file of the module that has kernels."""
+    """Returns (source, number pair) of each file of the module that has kernels."""
     for line in (ROOT / "kernels/cuda/units.txt").read_text().splitlines():
         source, *pairs = line.split()
         if source != "#" and pairs != ["-"]:

@@ -16,7 +16,8 @@ import re
 import subprocess
 import sys
 
-# A folder may include itself and what stands here (docs/ARCHITECTURE.md draws it).
+# A folder may include its own headers and those of the folders listed here (docs/ARCHITECTURE.md
+# draws it).
 LAYERS = {
     "base": [],
     "determinism": ["base"],
@@ -45,7 +46,7 @@ NUMERIC = ["base", "determinism", "kernels", "optim", "sched", "logs", "forensic
            "evidence", "trainer", "experiment", "report", "checkpoints"]
 OTHER = ["tests", "cmake", "docs", "notebooks", ".ci"]
 
-# Headers that nvcc reads: C11 and C++17 at once.
+# The headers that nvcc reads, which must be C11 and C++17 at once.
 SHARED_HEADERS = [
     "base/macro.h", "base/sequence.h", "base/real*.h", "base/sum*.h", "base/rule*.h", "base/dtype.h",
     "determinism/philox.h", "determinism/stream.h", "determinism/normal.h",
@@ -55,7 +56,7 @@ SHARED_HEADERS = [
 FUNCTIONS = ("exp|exp2|expm1|exp10|log|log2|log10|log1p|pow|tanh|sinh|cosh|sin|cos|tan|asin|acos|"
              "atan|atan2|erf|erfc|cbrt|hypot|lgamma|tgamma")
 
-# name, pattern, folders it holds in, files where it does not (glob), why.
+# Each rule: name, pattern, folders in which it holds, files where it does not (glob), and why.
 TOKENS = [
     ("memory", r"\b(malloc|calloc|realloc|free|aligned_alloc|posix_memalign|strdup|strndup|"
                r"asprintf|vasprintf|getline|getdelim|open_memstream|mmap|sbrk)\s*\(",
@@ -102,7 +103,8 @@ TOKENS = [
     ("cuda", r"\bcuda[A-Z]\w*|\bcu(blas|rand)[A-Z_]\w*", list(LAYERS), ["kernels/cuda/*"],
      "CUDA is a module"),
 ]
-# Documented exceptions: (file, rule, word). The system library owns what these words handle.
+# The documented exceptions: (file, rule, word). What these words handle belongs to the system
+# library.
 EXCEPTIONS = {
     ("experiment/experiment_trace.c", "memory", "open_memstream"):
         "the texts of the verdict are written as to a file",
@@ -113,7 +115,7 @@ EXCEPTIONS = {
         "weights are read without a copy of them; their pages are the kernel's",
 }
 
-# Not spelled in one piece, so that this file obeys its own rules.
+# The words are not spelled in one piece, so that this file obeys its own rules.
 MACHINE = re.compile("(?<![\\w.*])/(" + "|".join(["ho" + "me", "wo" + "rk", "ro" + "ot"]) + ")/")
 HOSTS = re.compile("|".join(name.replace(" ", r"\.") for name in (
     "deb debian org", "ftp debian org", "snapshot debian org", "archive ubuntu com", "pypi org",
@@ -153,7 +155,7 @@ def is_c(name):
 
 
 def strip(text):
-    """C without comments and without what strings hold; lines stay where they are."""
+    """Returns C without comments and without the contents of strings; lines stay where they are."""
     def blank(match):
         token = match.group(0)
         if token[0] == "/":
@@ -189,7 +191,7 @@ def rule_includes(tree):
 
 
 def room(name):
-    """"experiment/noise" of a file in such a room, else ""."""
+    """Returns "experiment/noise" for a file in such a room, else ""."""
     parts = name.split("/")
     return "/".join(parts[:2]) if len(parts) > 2 and parts[1] in ROOMS.get(parts[0], []) else ""
 
@@ -205,7 +207,7 @@ def rule_rooms(tree):
 
 
 def rule_private(tree):
-    """X_private.h is what the files of one folder share; tests may look inside."""
+    """X_private.h is what the files of one folder share; only tests may include it from outside."""
     for name, code in tree.code.items():
         if folder(name) not in LAYERS:
             continue
@@ -216,7 +218,7 @@ def rule_private(tree):
 
 
 def rule_own_header_first(tree):
-    """A .c file begins with its own header, or with a private one that begins with it."""
+    """A .c file must begin with its own header, or with a private one that begins with it."""
     def first_of(name):
         match = INCLUDE.search(tree.code.get(name, ""))
         return match.group(1) if match else ""
@@ -250,7 +252,7 @@ def rule_exceptions_are_used(tree):
 
 
 def rule_mutable(tree):
-    """File-scope variables that can change, but the error text, the signal's flag, the module."""
+    """File-scope variables may not change, except the error text, the signal's flag and the module."""
     allowed = {("base/status.c", "text"), ("cli/main.c", "interrupted"),
                ("kernels/cuda/library_handle.cu", "here"),
                ("kernels/cuda/library_plan.cu", "planned"), ("kernels/cuda/module.cu", "module_taken"),
@@ -311,7 +313,7 @@ def rule_places(tree):
 
 
 def rule_documents(tree):
-    """A file that a document names, in `...` or as a link, is there."""
+    """A file that a document names, in `...` or as a link, must be there."""
     named = re.compile(r"`((?:" + "|".join([*LAYERS, *OTHER]) + r")/[\w/.-]+\.\w+)`")
     linked = re.compile(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)")
     for name, text in tree.text.items():
@@ -363,7 +365,7 @@ def rule_prose(tree):
 
 
 def rule_notebooks(tree):
-    """A notebook is committed as it ran: every cell of code once, in order, on a fresh kernel."""
+    """A notebook must be committed as it ran: every cell of code once, in order, on a fresh kernel."""
     for name, text in tree.text.items():
         if not name.endswith(".ipynb"):
             continue
@@ -382,7 +384,7 @@ def rule_notebooks(tree):
             yield name, 1, "no cell shows anything"
 
 
-# Cases that the catalogue must hold: hypotheses of the first investigation, known bugs.
+# The cases that the catalogue must hold: hypotheses of the first investigation, and known bugs.
 CASES = ([f"H{n}" for n in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19,
                             21, 24, 25)] +
          [f"#{n}" for n in (1, 2, 3, 4, 7, 8, 11, 12, 14, 16, 19, 23, 27, 30, 36, 37, 38, 39, 41,
@@ -390,7 +392,7 @@ CASES = ([f"H{n}" for n in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 1
 
 
 def expected_verdict(scenario):
-    """The scenario's `expect` as the catalogue's page words it."""
+    """Returns the scenario's `expect` as the catalogue's page words it."""
     found = re.search(r"^expect: *\{(.*)\}$", scenario, re.M)
     keys = dict(part.split(": ", 1) for part in found.group(1).split(", ")) if found else {}
     words = [keys[key] for key in ("verdict", "cause") if key in keys]
@@ -401,7 +403,7 @@ def expected_verdict(scenario):
 
 
 def rule_catalogue(tree):
-    """docs/CATALOG.md names a scenario for each case, names every scenario, and repeats verdicts."""
+    """docs/CATALOG.md must name a scenario for each case, name every scenario, and repeat verdicts."""
     page, folder_name = "docs/CATALOG.md", "scenarios/catalog/"
     named, cases = set(), set()
     for number, line in enumerate(tree.text.get(page, "").split("\n"), 1):
@@ -472,7 +474,7 @@ def compile_header(root, compiler, flags, language, name):
                "-D_POSIX_C_SOURCE=200809L", "-DBACKEND_LAYOUT=1", "-ffp-contract=off", "-Wall", "-Wextra", "-Wpedantic",
                "-Wconversion", "-Wdouble-promotion", "-Wundef", "-Wwrite-strings",
                "-Wno-unused-function", "-Werror", *words, *variant, *flags, "-"]
-    # A source on stdin finds quoted names in the working folder first.
+    # The compiler looks for the quoted headers of a source on stdin in the working folder first.
     result = subprocess.run(command, input=source, capture_output=True, text=True, check=False,
                             cwd=root)
     return None if result.returncode == 0 else (name, language, result.stderr.strip())

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Breaks every rule of lint.py once, in a small tree of its own, and expects it to be seen.
+"""Breaks every rule of lint.py once, in a small tree of its own, and expects that it is found.
 
-Also what must not be seen: comments, text in strings, and each rule's exceptions."""
+What must not be found is tested, too: comments, text in strings, and each rule's exceptions."""
 import json
 import pathlib
 import sys
@@ -72,7 +72,7 @@ CLEAN = {
     "README.md": "build/default/bin/twinstep, tests/ho" + "me/x, `base/thing.h`, [C](cli/main.c)\n",
 }
 
-# rule, file, its text, what the message must hold.
+# Each break: rule, file, its text, and what the message must hold.
 BREAKS = [
     ("includes", "base/up.c", c('#include "trainer/tables.h"\n'), "no file"),
     ("includes", "sched/side.c", c('#include "determinism/digest.h"\n'), "no file"),
@@ -142,7 +142,7 @@ WORDS = [
 ]
 for rule, file, line in WORDS:
     BREAKS.append(("tokens", file, c(f"void w(void) {{\n    {line};\n}}\n"), f"{rule}: "))
-# Every pair of folders that may not know each other, with a header that does exist.
+# Tries every pair of folders that may not include each other, with a header that exists.
 for one in lint.LAYERS:
     for two in lint.LAYERS:
         if one != two and two not in lint.LAYERS[one]:

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Log-probs that transformers computes with saved models: one per label, row after row.
+"""Prints the log-probs that transformers computes with saved models: one per label, row after row.
 
     real_model.py [FOLDER FILE.jsonl NEW-FOLDER]...
 
-transformers saves each model to the new folder. 77 where it is not installed."""
+transformers saves each model to the new folder. The exit status is 77 where it is not installed."""
 import contextlib
 import json
 import sys

@@ -31,7 +31,7 @@ NEEDED = ("numpy", "h5py", "matplotlib", "nbformat", "nbclient", "ipykernel")
 MOST_PICTURE = 60000  # bytes; pictures are committed
 DRAWN = "application/x-drawn"
 
-# IPython runs it before the first cell: a figure that is shown says what it draws.
+# IPython runs this before the first cell: each figure that is shown then tells what it draws.
 STARTUP = """
 def _watch():
     import hashlib
@@ -85,7 +85,7 @@ def make_traces(binary, document, folder):
     for words in commands_of(document):
         result = subprocess.run([binary, *words[1:]], cwd=folder, capture_output=True, text=True,
                                 check=False, timeout=300)
-        # 1 is a verdict: something differs.
+        # exit status 1 is a verdict: something differs
         if result.returncode not in (0, 1):
             raise RuntimeError(f"{shlex.join(words)}: exit status {result.returncode}\n"
                                f"{result.stdout}{result.stderr}")
@@ -108,7 +108,7 @@ def execute(path, folder):
 
 
 def with_drawn(outputs):
-    """The digests of figures moved from outputs of their own to the pictures that follow them."""
+    """Moves the digests of figures from outputs of their own to the pictures that follow them."""
     kept, digests = [], []
     for output in outputs:
         if DRAWN in output.get("data", {}):
@@ -149,7 +149,7 @@ def executed_faults(notebook, stem, folder):
 
 
 def said_by(cell):
-    """What a cell shows, but for the bytes of pictures: text, and what each figure drew."""
+    """Returns what a cell shows, except the bytes of pictures: text, and what each figure drew."""
     lines = []
     for output in cell.get("outputs", []):
         data = output.get("data", {})
@@ -169,7 +169,7 @@ def committed_faults(document, notebook):
 
 
 def written(notebook):
-    """The notebook as nbformat writes it: lists of lines, a line each."""
+    """Returns the notebook as nbformat writes it: lists of lines, one line each."""
     import nbformat
     return nbformat.writes(notebook, version=4).rstrip("\n") + "\n"
 
@@ -209,7 +209,8 @@ def main():
     with tempfile.TemporaryDirectory() as temporary:
         folder = (options.keep or pathlib.Path(temporary)).resolve()
         folder.mkdir(parents=True, exist_ok=True)
-        # Nothing of the user's set-up decides what is drawn, and nothing is left in his home.
+        # Nothing in the user's setup may decide what is drawn, and nothing may be left in the
+        # user's home.
         for name in ("HOME", "IPYTHONDIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR",
                      "MPLCONFIGDIR"):
             os.environ[name] = temporary

@@ -33,7 +33,7 @@ leave() {
     exit $status
 }
 
-# A new root in folder $1, of the one that was made first.
+# Makes a new root in folder $1, a copy of the one that was made first.
 new_root() {
     if [ ! -f "$folder/base.tar" ]; then
         say "debootstrap --variant=minbase bookworm"
@@ -47,7 +47,7 @@ new_root() {
     mount -t proc proc "$folder/$1/proc"
 }
 
-# What follows, in root $1, as root, told first.
+# Runs what follows in root $1, as root, and prints it first.
 inside() {
     root=$1
     shift
@@ -100,7 +100,7 @@ package() {
         find /usr -name "*twinstep*" | tee left; ! test -s left'
 }
 
-# COPY and RUN of each stage. The context is what git knows of this checkout.
+# Runs COPY and RUN of each stage. The context is what git knows of this checkout.
 dockerfile() {
     stage=0
     grep -v '^ *#' Dockerfile | while read -r word rest; do

@@ -42,7 +42,7 @@ def needs(*tools):
 
 
 def wanted_files(binary, only):
-    """{path below the prefix: mode}; `only` are those of one way to install."""
+    """Returns {path below the prefix: mode}; `only` are those of one way to install."""
     listed = (ROOT / "cmake/module_headers.cmake").read_text(encoding="utf-8")
     headers = re.search(r"TWINSTEP_MODULE_HEADERS\s+([^)]*)\)", listed).group(1).split()
     overview = re.findall(r"^  (?!twinstep)(.{14}) ", run(binary, "--help"), re.M)
@@ -146,7 +146,7 @@ def check_changelogs(unpacked, fields):
 
 
 def check_document(files):
-    """docs/INSTALL.md lists them, but writes each verb's page and each header as one line."""
+    """docs/INSTALL.md must list the files, with each verb's page and each header as one line."""
     text = (ROOT / "docs/INSTALL.md").read_text(encoding="utf-8")
     shown = re.search(r"<!-- installed: files -->\n```\n(.*?)```", text, re.S).group(1).split()
     got = {re.sub(r"(man1/twinstep-).*", r"\1VERB.1.gz", re.sub(r"(include/twinstep)/.*", r"\1/...",

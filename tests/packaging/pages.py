@@ -41,7 +41,7 @@ OPTION = re.compile(r"^ {2,6}(?:-(\w), )?--([a-z][a-z-]*)(?:=(\S+))?(?: +(.*))?$
 
 
 class Program:
-    """What the program says of itself, by --help and list."""
+    """The program as it describes itself, by --help and list."""
 
     def __init__(self, binary):
         self.binary = str(pathlib.Path(binary).resolve())
@@ -64,7 +64,7 @@ def squeeze(text):
 
 
 def options_of(text):
-    """{long name: (short, value, explanation)}, and nothing of the usage above them."""
+    """Returns {long name: (short, value, explanation)}, without the usage above them."""
     found, name = {}, None
     for line in text.split("\n\n", 1)[1].split("\n"):
         match = OPTION.match(line)
@@ -80,7 +80,7 @@ def options_of(text):
 
 
 def plain(roff):
-    """Text of a manual page without its escapes."""
+    """Returns the text of a manual page without its escapes."""
     for escape, sign in (("\\-", "-"), ("\\&", ""), ("\\(aq", "'"), ("\\(ga", "`"), ("\\(ti", "~"),
                          ("\\(ha", "^"), ("\\fB", ""), ("\\fI", ""), ("\\fR", ""), ("\\e", "\\")):
         roff = roff.replace(escape, sign)
@@ -140,7 +140,7 @@ def path_text(path):
 
 
 class Bash:
-    """One bash that has sourced the script; asked() is COMPREPLY, as a set."""
+    """A bash that has sourced the script; asked() returns COMPREPLY, as a set."""
 
     def __init__(self, script, folder):
         self.process = subprocess.Popen(["bash", "--norc", "-c", DRIVER, "driver", str(script)],
@@ -263,7 +263,8 @@ class Terminal:
         self.send("", "")
 
     def send(self, text, until):
-        """What the shell writes until `until` is in it; where that is "", until it is quiet."""
+        """Returns what the shell writes until `until` is in it; where that is "", until it is
+        quiet."""
         os.write(self.file, text.encode())
         said, end = "", time.monotonic() + 60
         while time.monotonic() < end:
@@ -276,7 +277,7 @@ class Terminal:
         return said
 
     def typed(self, line):
-        """The words that `twinstep` gets when Tab is pressed behind LINE, each followed by |."""
+        """Returns the words that `twinstep` gets when Tab is pressed after LINE, a | after each."""
         self.send(f"twinstep {line}\t", "")
         return re.findall(r"\[([^\]\r\n]*)\]\r\n", self.send("\n", "]\r\n"))[-1]
 
@@ -320,7 +321,7 @@ def check_syntax(shell, file, wrong):
 
 
 def check(program, pages, file=""):
-    """What is wrong; only with that one file where it is named."""
+    """Returns what is wrong: in every file, or in `file` alone."""
     wrong = []
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
@@ -339,7 +340,7 @@ def check(program, pages, file=""):
     return wrong
 
 
-# File, what stands there, what is planted instead.
+# For each planted mistake: the file, what it has, and what is put in its place.
 PLANTED = [("twinstep-run.1", "\\fB\\-\\-floor\\fR", "\\fB\\-\\-flour\\fR"),
            ("twinstep-run.1", "Show no progress", "Show progress"),
            ("twinstep-lr-fit.1", ".TP\n\\fB\\-\\-all\\fR\n", ""),

@@ -25,7 +25,8 @@ def matches(expected, got):
 
 
 def sessions(text):
-    """Files to write (name, text) and commands (command, output), in the order of the page."""
+    """Returns the files to write (name, text) and the commands (command, output), in the page's
+    order."""
     fence = r"```\w+\n(.*?)```"
     for match in re.finditer(rf"<!-- (file|session): ([\w.]+) -->\n{fence}", text, re.S):
         kind, name, body = match.groups()

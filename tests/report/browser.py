@@ -21,7 +21,7 @@ import tempfile
 
 WIDTHS = [320, 375, 768, 1280]
 PAGES = ["exact", "floor", "causes", "sampled", "log"]
-# Elements that stick out without a scroller of their own, and the width the page asks for.
+# Lists elements that stick out and cannot be scrolled, and the width that the page needs.
 PROBE = """
 <script>
 addEventListener("load", function () {
@@ -44,7 +44,7 @@ addEventListener("load", function () {
 });
 </script>
 """
-# A browser's own window has a least width, a frame has none.
+# A browser's own window has a least width, so pages are shown in frames, which have none.
 FRAMES = """<!DOCTYPE html>
 <meta charset="utf-8"/><meta name="color-scheme" content="light dark"/>
 <pre id="measured"></pre>
@@ -106,7 +106,7 @@ def make_pages(binary, folder):
 
 
 def measure(program, folder, name, dark):
-    """One dictionary for each of WIDTHS."""
+    """Returns one dictionary for each of WIDTHS."""
     frames = "".join(f'<iframe src="{name}-probe.html" width="{width}" height="900" '
                      'style="border:0"></iframe>' for width in WIDTHS)
     (folder / f"{name}-frames.html").write_text(FRAMES + frames, encoding="utf-8")
@@ -124,7 +124,7 @@ def measure(program, folder, name, dark):
 
 
 def faults(page, width, seen, dark):
-    """What is wrong with one measured page."""
+    """Returns what is wrong with one measured page."""
     if seen["scroll"] > width or seen["out"]:
         yield f"{seen['scroll']} wide, sticking out: {seen['out']}"
     if seen["loaded"] != 0:

@@ -50,7 +50,8 @@ BLANK = {"role": "user", "content": " \t\u00a0\u2003 in \u3000 the middle \x1c\x
 EMPTY = {"role": "assistant", "content": ""}
 SPACES = {"role": "assistant", "content": "\u200b kept \u3000 "}
 
-# Messages, and the first of the completion; None: every turn of the assistant.
+# Messages, and the index of the first one of the completion; None means every turn of the
+# assistant.
 CASES = [
     ([ASK, FOUR], 1), ([ASK, FOUR], None), ([SYSTEM, ASK, FOUR, MORE, SIX], None),
     ([SYSTEM, ASK, FOUR, MORE, SIX], 2), ([SYSTEM, ASK, FOUR, MORE, SIX], 4),
@@ -60,7 +61,7 @@ CASES = [
 
 
 def spans_of(render, messages, completion):
-    """The whole completion as TRL's DPOTrainer cuts it; or each turn, headers apart."""
+    """Returns the whole completion as TRL's DPOTrainer cuts it; or each turn, without headers."""
     turns = [i for i, m in enumerate(messages) if m["role"] == "assistant"]
     ranges = [(i, i + 1) for i in turns] if completion is None else [(completion, len(messages))]
     whole = render(messages, False)

@@ -50,7 +50,7 @@ def build_tokenizer(folder):
 
 
 def script_for(name):
-    """The script; of rows without a prompt with the loop that stands in DATA.md."""
+    """Returns the script; for rows without a prompt with the loop that stands in DATA.md."""
     script = SCRIPT.read_text(encoding="utf-8")
     if name not in ("messages", "texts"):
         return script
@@ -67,7 +67,7 @@ def pretokenise(folder, name, rows):
 
 
 def check_length():
-    """What it is called: ten lines, imports and explanations aside."""
+    """The script must be as long as it is said to be: ten lines, without imports and explanations."""
     code = SCRIPT.read_text(encoding="utf-8").split('"""')[2].splitlines()
     count = sum(bool(line.strip()) and not line.startswith(("import", "from")) for line in code)
     assert count <= 11, count
@@ -81,7 +81,7 @@ def check_refused(folder, row, needle):
 
 
 def labels_of(row, side):
-    """Ids and mask of one sequence."""
+    """Returns the ids and the mask of one sequence."""
     if "input_ids" in row:
         return row["input_ids"], [int(label != -100) for label in row["labels"]]
     answer = row[side + "_ids"]
@@ -97,13 +97,13 @@ def bytes_of(token):
 
 
 def shown_of(data):
-    """As tokenizer_show writes bytes."""
+    """Spells bytes as tokenizer_show writes them."""
     names = {10: "\\n", 9: "\\t", 13: "\\r", 92: "\\\\"}
     return "".join(names.get(b, chr(b) if 32 <= b < 127 else f"\\x{b:02X}") for b in data)
 
 
 def check_vocabulary(binary, folder, tokenizer):
-    """Every id of the vocabulary, spelled by `data show`."""
+    """`data show` must spell every id of the vocabulary."""
     ids = list(range(len(tokenizer)))
     path = pathlib.Path(folder, "ids.jsonl")
     path.write_text(json.dumps({"input_ids": ids, "labels": ids}), encoding="utf-8")
@@ -130,7 +130,7 @@ def check_shown(binary, folder, name, text, rows):
 
 
 def trl_rows(tokenizer, name, folder):
-    """What TRL's trainers make of the rows. {% generation %} marks assistant turns for it."""
+    """Returns what TRL's trainers make of the rows. {% generation %} marks assistant turns for it."""
     import torch
     from datasets import Dataset
     from transformers import LlamaConfig, LlamaForCausalLM

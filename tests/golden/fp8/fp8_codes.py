@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes codes.txt: what torch's casts to float8_e4m3fn and float8_e5m2 do, all of it.
+"""Writes codes.txt: all that torch's casts to float8_e4m3fn and float8_e5m2 do.
 
     python fp8_codes.py > codes.txt        (torch 2.15; some minutes of one core)
 
 A cast is a staircase: for each code of a number without sign, the first f32 bit pattern that gives
-it says everything, once it is known that codes rise with the bits, that the sign is passed on and
-that every NaN is the code 7f. All 2^32 patterns are cast here to know that; see README.md.
-"""
+it says everything, once it is known that codes rise with the bits, that the sign is passed on, and
+that every NaN is the code 7f. To know that, all 2^32 patterns are cast here; see README.md."""
 
 import sys
 

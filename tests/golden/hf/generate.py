@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What transformers' Trainer and TRL's DPOTrainer make of tiny checkpoints: python generate.py [OUT]
+"""Writes what transformers' Trainer and TRL's DPOTrainer make of tiny checkpoints: python
+generate.py [OUT]
 
-One thread of a CPU, no shuffling. Every number is what the library computed or logged: nothing is
-computed here but the shapes that files need. README.md says what the files hold."""
+It uses one thread of a CPU and no shuffling. Every number is what the library computed or logged:
+nothing is computed here but the shapes that files need. README.md says what the files hold."""
 
 import json
 import os
@@ -30,7 +31,7 @@ import hf_scenarios  # noqa: E402
 
 STEPS = 20
 BATCH = 4  # rows of the single batch whose gradient is kept
-# run: model's dtype, then what its trainer is told beside ARGUMENTS
+# each run: the model's dtype, then what its trainer is given beyond ARGUMENTS
 SFT = {
     "sft-adamw": ("float32", dict(optim="adamw_torch", learning_rate=3e-3, weight_decay=0.1)),
     "sft-default": ("float32", dict(learning_rate=3e-3, weight_decay=0.1)),  # fused AdamW
@@ -63,7 +64,7 @@ def arguments(folder, task, words):
 
 
 def collate(rows):
-    """Padded on the right to the longest."""
+    """Pads rows on the right to the longest."""
     longest = max(len(row["input_ids"]) for row in rows)
 
     def padded(name, filler):
@@ -76,7 +77,7 @@ def collate(rows):
 
 
 class Truth(transformers.TrainerCallback):
-    """The rate of the groups at every optimizer step, and the rows of every batch."""
+    """Notes the LR of the groups at every optimizer step, and the rows of every batch."""
 
     def __init__(self):
         self.lr = []
@@ -103,7 +104,7 @@ def dpo_trainer(folder, dtype, words, rows, out):
 
 
 def same_weights(label, ends, tensors):
-    """The other of live and cached, where it ended with the same bits."""
+    """Returns the other one of live and cached, where it ended with the same bits."""
     if label == "dpo-cached" and all(end.equal(tensors[f"dpo-live/{name}"])
                                      for name, end in ends.items()):
         return "dpo-live"
@@ -111,7 +112,7 @@ def same_weights(label, ends, tensors):
 
 
 def run(make, folder, dtype, words, rows, label, tensors):
-    """One training; its final weights go to `tensors`."""
+    """Runs one training; its final weights go to `tensors`."""
     with tempfile.TemporaryDirectory() as out:
         trainer = make(folder, dtype, words, rows, out)
         truth = Truth()
@@ -139,12 +140,12 @@ def gradients(model, label, tensors):
 
 
 def labelled(logps, labels):
-    """Log-probs of the labelled positions of every row."""
+    """Returns the log-probs of the labelled positions of every row."""
     return [row[mask].tolist() for row, mask in zip(logps.float(), labels[:, 1:] != -100)]
 
 
 def sft_batch(folder, dtype, rows, label, tensors):
-    """One batch, loss as the model itself takes it: the mean over its labels."""
+    """Computes one batch, with the loss that the model itself takes: the mean over its labels."""
     model = hf_models.load(folder, getattr(torch, dtype))
     model.train()
     inputs = collate(rows[:BATCH])
@@ -157,7 +158,7 @@ def sft_batch(folder, dtype, rows, label, tensors):
 
 
 def dpo_batch(folder, dtype, words, rows, label, tensors):
-    """One batch through the trainer's own loss: chosen rows, then rejected ones."""
+    """Computes one batch through the trainer's own loss: chosen rows, then rejected ones."""
     with tempfile.TemporaryDirectory() as out:
         trainer = dpo_trainer(folder, dtype, words, rows, out)
         model = trainer.model
@@ -201,7 +202,7 @@ def golden(out, name, texts, pairs):
 
 
 def text(value, depth=0):
-    """JSON with lists of numbers in one line."""
+    """Writes JSON with each list of numbers on one line."""
     if not isinstance(value, dict):
         return json.dumps(value)
     inner = ",\n".join("  " * (depth + 1) + json.dumps(key) + ": " + text(entry, depth + 1)
@@ -210,7 +211,7 @@ def text(value, depth=0):
 
 
 def tokenized(out, pairs):
-    """The ids that TRL makes of the pairs, its end of sequence included."""
+    """Returns the ids that TRL makes of the pairs, its end of sequence included."""
     folder = os.path.join(out, "llama")
     hf_models.save("llama", folder)
     with tempfile.TemporaryDirectory() as scratch:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the goldens again and holds them against those committed: python hf_check.py
+"""Makes the goldens again and compares them with those committed: python hf_check.py
 
-Exit status: 0 they agree, 1 they do not, 77 the libraries of requirements.txt are not here.
-Inputs (configurations, weights, data, scenarios) must be the same bytes. What the libraries computed
-may differ by the rounding of another CPU's kernels: limits as in tests/model/test_hf_parity.c; in
-bf16 a loss may be a few units in the last place off, and weights are not compared."""
+The exit status is 0 where they agree, 1 where they do not, 77 where the libraries of
+requirements.txt are missing. Inputs (configurations, weights, data, scenarios) must be the same
+bytes. What the libraries computed may differ by the rounding of another CPU's kernels, within the
+limits of tests/model/test_hf_parity.c; in bf16 a loss may be a few units in the last place off, and
+weights are not compared."""
 
 import importlib.metadata
 import json
@@ -45,7 +46,7 @@ class Comparison:
                 self.wrong.append(f"{name}: other bytes")
 
     def lists(self, what, a, b, limit):
-        """Numbers, or lists of them: largest gap, relative above 1."""
+        """Returns the largest gap of numbers, or lists of them; above 1 it is relative."""
         if isinstance(a, list):
             if len(a) != len(b):
                 self.wrong.append(f"{what}: {len(b)} entries, expected {len(a)}")
@@ -70,7 +71,7 @@ class Comparison:
                     self.lists(f"{model} {entry} {key}", numbers, b[group][entry][key], limit)
 
     def tensors(self, model, a, b, start):
-        """Gradients by tensor; weights by the distance that a run went."""
+        """Compares gradients by tensor, and weights by the distance that a run went."""
         gaps, ways = {}, {}
         if set(a) != set(b):
             self.wrong.append(f"{model}: other tensors")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of unequal lengths, drawn once: pairs go through TRL's own tokenizing, texts are ids."""
+"""Rows of unequal lengths, drawn once: pairs go through TRL's own tokenizing; texts are given as
+ids."""
 
 import random
 
@@ -9,7 +10,7 @@ LONGEST = 24  # tokens that DPO keeps of a sequence; some have more
 
 
 def tokenizer():
-    """One token per character, 64 in all; adds none of its own."""
+    """Makes a tokenizer with one token per character, 64 in all, which adds none of its own."""
     from tokenizers import Regex, Tokenizer, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
@@ -32,7 +33,8 @@ def pairs():
 
 
 def texts():
-    """Labels are -100 up to a place of the row's own, in one row nowhere, in some also in between."""
+    """Draws texts whose labels are -100 up to a place of the row's own, in one row nowhere, in some
+    also in between."""
     rng = random.Random(2)
     rows = []
     for index in range(ROWS):

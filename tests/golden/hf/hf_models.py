@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tiny checkpoints with random weights: what a real one may have, and nothing that rounds away.
+"""Tiny checkpoints with random weights. They have what real ones may have, and nothing in them
+rounds away.
 
 Norm weights are not 1, biases are not 0, and weights are large enough that logits are not flat."""
 
@@ -22,7 +23,7 @@ def plain(theta):
     return {"rope_type": "default", "rope_theta": theta}
 
 
-# name: class, seed, what config.json says beside COMMON
+# each name: class, seed, and what config.json has beyond COMMON
 MODELS = {
     # grouped queries, head_dim that is not hidden / heads, every bias, llama3
     "llama": ("Llama", 1, dict(hidden_size=16, intermediate_size=24, num_attention_heads=4,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The scenario files: what the goldens' trainings are in twinstep's words."""
+"""Writes the scenario files, which are the goldens' trainings in twinstep's words."""
 
 import os
 
@@ -30,7 +30,7 @@ SHARED = """\
 ADAMW = "name: adamw, variant: torch-cpu, decay: hf"
 FUSED = "name: adamw, variant: torch-fused, decay: hf"
 SGD = "name: sgd, variant: torch-cpu, decay: hf"
-# part: task, what it shows, lines of common, arms
+# each part: task, what it shows, lines of common, arms
 PARTS = {
     "sft": ("sft", "a checkpoint of transformers trained on texts, by AdamW and by SGD", [], {
         "adamw": f"optimizer: {{{ADAMW}, lr: 3e-3, weight_decay: 0.1}}",

@@ -43,7 +43,7 @@ def command(era, name):
 
 
 def collect(work, era, name):
-    """Only logs; event files lose their time and process number, which say nothing."""
+    """Keeps logs only; event files lose their time and process number, which say nothing."""
     target = os.path.join(HERE, era, name)
     shutil.rmtree(target, ignore_errors=True)
     os.makedirs(target)
@@ -64,7 +64,7 @@ def collect(work, era, name):
 
 def run(era, name):
     with tempfile.TemporaryDirectory() as work:
-        # Progress bars go to standard error; the console of a person shows both.
+        # Progress bars go to standard error, and a person's console shows both.
         both = name == "hf-progress"
         environment = {**os.environ, "ACCELERATE_USE_CPU": "1", "OMP_NUM_THREADS": "1"}
         done = subprocess.run(command(era, name), cwd=work, env=environment, stdout=subprocess.PIPE,

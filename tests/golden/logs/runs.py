@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One fixture: python runs.py NAME. Writes into the present folder; generate.py makes the folders.
+"""Makes one fixture: python runs.py NAME. It writes into the present folder; generate.py makes the
+folders.
 
-Every run is a real trainer of the library named; what it logs is left as it is."""
+Every run is made by a real trainer of the library named, and what it logs is left as it is."""
 
 import inspect
 import os
@@ -12,7 +13,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import tiny  # noqa: E402
 
-# Name: what a Trainer gets, and what the contract calls it. `log` is logging_steps.
+# For each name: what a Trainer gets, and what the contract calls it. `log` is logging_steps.
 HF = {
     "hf-linear": dict(schedule="linear", lr=5e-5, steps=20, warmup_ratio=0.1, log=1),
     "hf-linear-cold": dict(schedule="linear", lr=5e-7, steps=5, warmup=0, log=1),
@@ -46,7 +47,7 @@ SFT = {"sft-cosine": dict(schedule="cosine", lr=2e-4, steps=12, warmup_ratio=0.2
 
 
 class Death(Exception):
-    """The job was killed."""
+    """Stands for the job being killed."""
 
 
 def facts(name, run, contract, command, **more):
@@ -57,7 +58,7 @@ def facts(name, run, contract, command, **more):
 
 
 def arguments(cls, run, warm_ratio_argument, **more):
-    """TrainingArguments or a child of it, in the words of the installed release."""
+    """Makes TrainingArguments, or a child of it, in the words of the installed release."""
     known = inspect.signature(cls.__init__).parameters
     given = dict(
         output_dir="out", learning_rate=run["lr"], lr_scheduler_type=run["schedule"],
@@ -86,7 +87,7 @@ def arguments(cls, run, warm_ratio_argument, **more):
 
 
 def trained(name, run, make, contract, names):
-    """Trains once, or until it dies and again from its checkpoint; writes state and truth."""
+    """Trains once, or until the job dies and again from its checkpoint; writes state and truth."""
     os.environ["TENSORBOARD_LOGGING_DIR"] = "events"
     truth, trainer = tiny.Truth(), make()
     trainer.create_optimizer_and_scheduler(trainer.args.max_steps)
@@ -98,7 +99,7 @@ def trained(name, run, make, contract, names):
 
         class Kill(TrainerCallback):
             def on_step_end(self, args, state, control, **_):
-                # After the log of this update: the next begins and the job is gone.
+                # The job ends after this update was logged, in the middle of the next one.
                 return control
 
             def on_step_begin(self, args, state, control, **_):
@@ -247,7 +248,7 @@ ACCELERATE = {
 
 
 def accelerate_run(name):
-    """The usual loop, in as many processes as were launched."""
+    """Runs the usual loop, in as many processes as were launched."""
     import json
 
     import torch

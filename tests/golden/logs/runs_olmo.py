@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OLMo-core's own Trainer on a CPU with a tiny model: console and metrics files."""
+"""Runs OLMo-core's own Trainer on a CPU with a tiny model; its console and metrics files are the
+fixture."""
 
 import os
 import sys
@@ -67,7 +68,7 @@ def main():
         .build(module, loader))
     trainer.fit()
     teardown_training_environment()
-    # The dry run steps nothing; every entry of `applied` is an update.
+    # OLMo-core's dry run steps nothing, so every entry of `applied` must be an update.
     assert len(truth.applied) == run["steps"], truth.applied
     from runs import facts
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A tiny random model, a tokenizer and rows that need no network; and the hook that tells the truth.
+"""A tiny random model, a tokenizer and rows that need no network; and the hook that notes the true
+LRs.
 
 The host name is replaced before any library can put it into a file name or a log."""
 
@@ -46,7 +47,7 @@ def sentence(rng, low, high):
 
 
 class Tokens(torch.utils.data.Dataset):
-    """Rows of random tokens for a causal language model."""
+    """Holds rows of random tokens for a causal language model."""
 
     def __init__(self, count, length=12, seed=1):
         generator = torch.Generator().manual_seed(seed)
@@ -77,7 +78,7 @@ def texts(count, seed=1):
 
 
 class Truth:
-    """LR in the optimizer at every one of its steps."""
+    """Notes the LR in the optimizer at every one of its steps."""
 
     def __init__(self):
         self.applied = []

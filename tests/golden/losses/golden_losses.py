@@ -201,7 +201,7 @@ def grid(x):
 
 
 def pairs():
-    """Log-probs in units of 1/64 below 4096: differences are exact in f32 and f64."""
+    """Draws log-probs in units of 1/64 below 4096, so that differences are exact in f32 and f64."""
     draw = random.Random(17)
     rows = []
     for width, count in [(0.5, 6), (3, 10), (20, 6)]:
@@ -236,7 +236,7 @@ def real_row(loss, s, row):
 
 
 def exact_row(loss, s, row):
-    """Values, and the sums of the absolute terms that make them."""
+    """Returns the values, and the sums of the absolute terms that make them."""
     exact = {k: mpmath.mpf(x) if isinstance(x, (int, float)) else x for k, x in s.items()}
     p = [mpmath.mpf(x) for x in row[:2]]
     q = [mpmath.mpf(x) for x in row[2:4]]
@@ -256,8 +256,8 @@ def exact_row(loss, s, row):
 
 
 def within(s, row, scales):
-    """How far the real code may be off by its own rounding: 1 - sigmoid and sigmoid (1 - sigmoid)
-    of torch are off by an epsilon of 1; in f32 (alpha) the error of the scores besides."""
+    """Returns how far the real code may be off by its own rounding: torch's 1 - sigmoid and sigmoid
+    (1 - sigmoid) are off by an epsilon of 1; in f32 (alpha) the error of the scores is added."""
     most = max(1.0, s["beta"])
     if s["f_divergence"] != "alpha":
         return [1e-12 * scale + 2.0 ** -48 * most for scale in scales]

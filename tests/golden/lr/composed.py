@@ -136,7 +136,7 @@ def run_olmo(scheduler, lr, steps, count):
 
 
 def random_rate(rng, lr, key):
-    """An end or a start, as theirs and in our words."""
+    """Draws an end or a start, as the library writes it and in our words."""
     share = rng.choice([0.0, 1.0, 0.1, 0.5, round(rng.random(), 3)])
     if rng.random() < 0.7:
         return {key + "_fraction": share}, number(share)
@@ -292,7 +292,7 @@ def torch_sequence_case(rng):
 
 
 def metric_series(rng, count):
-    """Losses that fall, stall and rise, now and then missing (NaN)."""
+    """Draws losses that fall, stall and rise, now and then missing (NaN)."""
     value, out = rng.uniform(1.0, 5.0), []
     for _ in range(count):
         value *= 1.0 - rng.choice([0.0, 0.0, 0.05, 1e-5, -0.01, -0.1]) * rng.random()

@@ -35,7 +35,7 @@ def contract_of(found):
 
 
 class Overflowing(Weight):
-    """A loss that is not finite in the updates that it is told; it also notes the LR in force."""
+    """Makes a loss that is not finite in the updates that it is told, and notes the LR in force."""
 
     def forward(self, x, labels=None):
         loss = super().forward(x, labels)["loss"]
@@ -67,7 +67,8 @@ def scale(trainer):
 
 
 class Watch:
-    """LRs by update: `force` before the step, `stepped` in it, `logged` in the Trainer's own log.
+    """Notes LRs by update: `force` before the step, `stepped` in it, `logged` in the Trainer's own
+    log.
 
     Updates are counted by the Trainer. (on_step_begin would not do: up to 4.46 windows go on over
     the end of an epoch, but that callback does not.)"""
@@ -96,7 +97,7 @@ class Watch:
         self.optimizer.register_step_pre_hook(before)
 
     def begin(self):
-        """A micro-batch begins: is its update to overflow?"""
+        """Called where a micro-batch begins; tells whether its update is to overflow."""
         self.now = self.trainer.state.global_step + 1
         self.force.setdefault(self.now, self.optimizer.param_groups[0]["lr"])
         return self.now in self.skipped
@@ -162,7 +163,7 @@ def run(rng, name, kind):
 
 
 def cases():
-    """The same configurations in every release."""
+    """Makes the same configurations in every release."""
     quiet()
     rng = random.Random(f"{SEED} eras")
     names = NAMES if release() >= (4, 42) else NAMES[:-1]

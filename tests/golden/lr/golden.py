@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every part of the LR golden file shares: a case, sampled updates, one line of text.
+"""What every part of the LR golden file uses: a case, sampled updates, one line of text.
 
-The format is described in README.md. Nothing here computes an LR: the numbers come out of the
-optimizer of a real library, by a hook that runs right before each step.
-"""
+README.md describes the format. No LR is computed here: the numbers come out of the optimizer of a
+real library, by a hook that runs right before each step."""
 
 import os
 import random
@@ -17,12 +16,12 @@ SAMPLES = 14  # sampled updates per case; the rest of a run is not written
 
 
 def bits(value):
-    """The 16 hex digits of a binary64."""
+    """Returns the 16 hex digits of a binary64."""
     return struct.pack(">d", float(value)).hex()
 
 
 def text(value):
-    """An option as text: reals as the shortest decimal that reads back to the same bits."""
+    """Returns an option as text: reals as the shortest decimal that reads back to the same bits."""
     if isinstance(value, bool):
         return "1" if value else "0"
     if isinstance(value, float):
@@ -46,7 +45,7 @@ VALUES = {
 
 
 def ours(schedule, options):
-    """The same training in twinstep's words."""
+    """Returns the same training in twinstep's words."""
     renamed = {}
     for key, value in options.items():
         if key.startswith("value."):
@@ -83,7 +82,7 @@ class Case:
 
 
 def sample(rng, last, options, more=()):
-    """The updates where schedules bend, and some at random, ascending."""
+    """Returns the updates where schedules bend, and some at random, in ascending order."""
     if last <= SAMPLES:
         return list(range(1, last + 1))
     total = int(options.get("steps", last))
@@ -96,7 +95,7 @@ def sample(rng, last, options, more=()):
 
 
 class Optimizer:
-    """A real torch optimizer with one parameter, and the LR it holds at each of its steps."""
+    """A real torch optimizer with one parameter, which notes the LR it holds at each of its steps."""
 
     def __init__(self, lr, kind=torch.optim.SGD):
         self.parameter = torch.nn.Parameter(torch.zeros(1))
@@ -110,7 +109,7 @@ class Optimizer:
 
 
 def random_lr(rng):
-    """Round numbers that people type, and any other."""
+    """Draws a round number that people type, or any other."""
     if rng.random() < 0.5:
         return rng.choice([5e-7, 1e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 3e-4, 1e-3, 2.5e-3, 0.1])
     return 10.0 ** rng.uniform(-7, -1)
@@ -127,12 +126,12 @@ def random_warmup(rng, steps, allow_total=False):
 
 
 def release_of(comment):
-    """Sorting key of a release's comment: transformers' version as numbers."""
+    """Returns a sorting key of a release's comment: transformers' version as numbers."""
     return tuple(int(part) for part in comment.split("transformers ")[1].split(",")[0].split("."))
 
 
 def merge(path, part, versions, cases, seed=SEED):
-    """As write, for a part that several environments write one after the other, each its release."""
+    """Does what write does, for a part that several environments write in turn, each its release."""
     rng, groups = random.Random(f"{seed} sample {part}"), {}
     if os.path.exists(path):
         with open(path, encoding="ascii") as old:

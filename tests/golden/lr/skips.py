@@ -25,7 +25,8 @@ NAMES = ["linear", "cosine", "constant_with_warmup", "cosine_with_min_lr"]
 
 
 class Watch:
-    """LR in force when update `now` begins, and in the optimizer's step where there is one."""
+    """Notes the LR in force when update `now` begins, and that in the optimizer's step where there
+    is one."""
 
     def __init__(self, optimizer):
         self.force, self.stepped, self.logged, self.now = {}, {}, {}, 0
@@ -41,7 +42,8 @@ class Watch:
         self.force[k] = self.optimizer.param_groups[0]["lr"]
 
     def skipped(self, chosen):
-        """The updates without a step: the chosen ones, and where fp16 overflows by itself."""
+        """Returns the updates without a step: the chosen ones, and those where fp16 overflows by
+        itself."""
         found = [k for k in sorted(self.force) if k not in self.stepped]
         assert set(chosen) <= set(found), (chosen, found)
         assert all(self.force[k] == rate for k, rate in self.stepped.items())
@@ -55,7 +57,7 @@ def case(contract, name, by, options, watch, chosen):
 
 
 def random_skips(rng, steps):
-    """Also the first and the last update, and some in a row."""
+    """Draws updates to skip, among them the first and the last one, and some in a row."""
     kind, some = rng.randrange(4), sorted(rng.sample(range(1, steps + 1), min(3, steps - 1)))
     if kind == 0:
         return sorted({1, 2, *some[:1]} if steps > 3 else {1})

@@ -22,7 +22,7 @@ DTYPES = {"f32": torch.float32, "f64": torch.float64, "bf16": torch.bfloat16}
 
 
 def mix(stream, index):
-    """32 bits for an address; tests/optim/test_optim_real.c has the same function."""
+    """Returns 32 bits for an address; tests/optim/test_optim_real.c has the same function."""
     x = (stream * 0x9E3779B9 + index * 0x85EBCA6B) & 0xFFFFFFFF
     x ^= x >> 16
     x = x * 0x7FEB352D & 0xFFFFFFFF
@@ -46,7 +46,7 @@ def hexadecimal(tensor):
 
 
 def correct_root(self):
-    """IEEE's root: torch's comes from MKL, which misses it for one f32 in six."""
+    """Returns IEEE's square root: torch's comes from MKL, which misses it for one f32 in six."""
     if self.dtype == torch.bfloat16:
         return REAL_ROOT(self)
     return torch.from_numpy(numpy.asarray(numpy.sqrt(self.detach().numpy())))
@@ -56,7 +56,7 @@ REAL_ROOT = torch.Tensor.sqrt
 
 
 def legacy_adamw(path):
-    """The class alone: its module wants another release of everything."""
+    """Loads the class alone, since its module wants another release of everything."""
     with open(path, encoding="utf-8") as source:
         tree = ast.parse(source.read())
     found = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "AdamW"]
