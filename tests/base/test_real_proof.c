@@ -117,6 +117,7 @@ static void verify_reference(void **state) {
             }
         }
         printf("reference of %s: %a\n", proof_names[f], worst);
+        /* the bounds that proof_reference.c derives */
         assert_true(worst <= (f == PROOF_POW ? 0x1p-85 : 0x1p-91));
     }
 }
@@ -150,6 +151,7 @@ static void check_judge(enum proof_function function, int wide, uint64_t index, 
         double want, error;
         if (b.ask[i] != 0 || !(pair_abs(b.want[i]) > 0x1p-120)) continue;
         proof_ask(function, wide, b.x[i], b.y[i], b.result[i], &want, &error);
+        /* errors are in ulps; both sides know them far better than 1e-9 */
         if (pair_bits(want) != pair_bits(b.want[i]) || pair_abs(error - b.error[i]) > 1e-9)
             fail_msg("%s(%a, %a) = %a: judged %a, %.12f; MPFR %a, %.12f", proof_names[function],
                      b.x[i], b.y[i], b.result[i], b.want[i], b.error[i], want, error);

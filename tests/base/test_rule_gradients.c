@@ -23,6 +23,7 @@
 #define N 24
 #define STEP 0x1p-17
 
+/* The bound leaves thirty times the error of the differences. */
 static void assert_near(double ours, double expected, const char *what) {
     if (!(fabs(ours - expected) <= 3e-9))
         fail_msg("%s: %.12g, expected %.12g", what, ours, expected);

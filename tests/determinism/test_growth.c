@@ -42,6 +42,8 @@ static struct growth fit(enum shape shape, double slope, double noise, double me
     return out;
 }
 
+/* A curve without noise must give its exponent up to the rounding of 50 logarithms and a fit (1e-9
+ * is generous), with an interval to match. */
 static void validate_exact(void **state) {
     (void)state;
     struct growth out = fit(POWER, 1.0, 0.0, 0.0, 50, 0);

@@ -210,6 +210,8 @@ static void verify_coverage(void **state) {
                     sure++;
                     wrong += beaten;
                 }
+                /* rounded sums of up to 2^8 terms: 1e-13 is far above their rounding and far below
+                 * any share */
                 assert_true(real_abs_f64(sum - v[(1u << factors) - 1u] + v[0]) <= 1e-13);
                 assert_true(real_abs_f64(shares.residual) <= 1e-13);
             }

@@ -137,6 +137,7 @@ static void verify_order(void **state) {
     const struct judged_measure *measure = &j->measures[1];
     const double schedule = projection->values[1], optimizer = projection->values[2],
                  both = projection->values[3];
+    /* the Shapley values of two causes, up to some roundings of f64 */
     assert_true(fabs(measure->value[0] - (optimizer + both - schedule) / 2) < 1e-12 * both);
     assert_true(fabs(measure->value[1] - (schedule + both - optimizer) / 2) < 1e-12 * both);
     helper_bench_check(&bench);

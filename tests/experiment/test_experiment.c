@@ -207,6 +207,7 @@ static void verify_three_factors(void **state) {
     values_by_hand(&bench, values, along);
     const struct trace_array *projection = trace_array_of(j->image, "attribution/way");
     for (uint32_t mask = 0; mask < 8; mask++)
+        /* dot products over all weights, in two orders of adding: far below 1e-9 of the distance */
         assert_true(fabs(projection->values[trace_mask(j, mask)] - along[mask]) < 1e-9 * values[7]);
     assert_true(values[0] == 0.0);
     assert_true(values[7] == j->total);
@@ -217,12 +218,14 @@ static void verify_three_factors(void **state) {
         assert_non_null(cause);
         print_message("%-10s alone %.6g, share %.6f\n", cause->name, cause->alone, cause->share);
         assert_true(cause->alone == values[1u << i]);
+        /* four gains are averaged in either order: about nine half ulps */
         assert_true(fabs(cause->value - shapley_by_hand(values, i)) <= 1e-15 * values[7]);
         assert_true(fabs(cause->share - cause->value / values[7]) <= 1e-15);
         sum += cause->share;
     }
     print_message("sum of shares 1 %+.1e, residual %.1e of %.3g\n", sum - 1.0, j->residual,
                   j->total);
+    /* three shares, each rounded a few times */
     assert_true(fabs(sum - 1.0) <= 8 * 0x1p-53);
     assert_true(fabs(j->residual) <= 8 * 0x1p-53 * j->total);
     assert_true(fabs(j->causes[0].share) >= fabs(j->causes[1].share));
@@ -281,6 +284,7 @@ static void check_six(struct bench *bench, uint32_t orders) {
         assert_non_null(cause);
         print_message("%-10s share %.4f, %.4f to %.4f, place %u to %u\n", cause->name, cause->share,
                       cause->low, cause->high, cause->place[0], cause->place[1]);
+        /* means over the sampled orders, added in two ways */
         assert_true(fabs(cause->value - values[i]) <= 1e-14 * j->total);
         assert_true(cause->low <= cause->share && cause->share <= cause->high);
         assert_true(i == 0 || fabs(j->causes[i - 1].value) >= fabs(j->causes[i].value));

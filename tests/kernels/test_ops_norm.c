@@ -271,6 +271,7 @@ static void validate_known(void **state) {
         struct norm_weight_args args = {{index, 2}, 4, NORM_ROUND_AFTER_WEIGHT, x, x, rstd, joint};
         ops->norm_forward(&b.call, &(struct norm_forward_args){
                                        {NULL, 2}, 4, 0.0, NORM_ROUND_AFTER_WEIGHT, x, w, y, rstd});
+        /* one ulp of each: 0.4 lies in [2^-2, 2^-1), 1.6 in [1, 2) */
         assert_true(fabsf(rstd[0] - 0.4f) <= 0x1p-25f && fabsf(y[1] - 1.6f) <= 0x1p-23f);
         ops->norm_weight(&b.call, &args);
         args.acc = split;

@@ -85,6 +85,7 @@ static void verify_loss_alone(void **state) {
                                          "atomic: {kinds: [loss], chunk: 1}");
     assert_true(same(&own, &raced));
     for (size_t k = 0; k < UPDATES; k++)
+        /* a few terms, added in f64 in another order: one rounding each */
         assert_true(fabs(own.loss[k] - raced.loss[k]) <= 8 * 0x1p-53 * fabs(own.loss[k]));
 }
 
@@ -94,6 +95,7 @@ static void verify_near(void **state) {
     const struct outcome own = trained("numerics: {mode: invariant}");
     const struct outcome raced = atomic(4, "forward, weight, dq, embedding, norm, loss");
     for (size_t k = 0; k < UPDATES; k++)
+        /* f32 sums in another order; a chunk that is lost or added twice would show by far more */
         assert_true(fabs(own.norm[k] - raced.norm[k]) < 1e-4 * own.norm[k]);
 }
 

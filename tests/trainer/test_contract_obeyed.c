@@ -385,6 +385,7 @@ static void validate_golden(void **state) {
         for (uint64_t k = 1; k <= TOTAL; k++) {
             const double *group = helper_step(&bench.run)->groups[0];
             check_columns(&deal, &bench, k, group);
+            /* the tables have six decimals: half a unit, and the error of the read-back */
             if (fabs(group[GROUP_LR_READBACK] / LR - golden[i].applied[k - 1]) > 6e-7)
                 fail_msg("%s: update %ju: %.9g read back, %.6f expected", golden[i].contract,
                          (uintmax_t)k, group[GROUP_LR_READBACK], golden[i].applied[k - 1]);

@@ -148,6 +148,7 @@ static void check_kinds(const struct divisor_reading *reading, const struct coun
         int same = 1;
         for (int m = 0; m < MICROS; m++) {
             const double expected = defined(kind->kind, counted, m);
+            /* quotients of counts: up to nine half ulps */
             assert_true(fabs(kind->expected[m] - expected) <= 1e-15 * expected);
             if (fabs(expected - defined(truth, counted, m)) > reading->error[m]) same = 0;
         }

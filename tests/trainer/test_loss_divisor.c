@@ -48,6 +48,7 @@ static void corroborate_factors(void **state) {
                           factors[i].divisor, norm[0], norm[1], loss[0], loss[1]);
             assert_true(norm[1] > 0.0);
             assert_true(norm[0] == factors[i].factor * norm[1]);
+            /* the losses of four micro-batches are divided before or after they are added */
             assert_true(fabs(loss[0] - factors[i].factor * loss[1]) <= 8 * 0x1p-53 * loss[0]);
         }
 }
@@ -134,6 +135,7 @@ static void validate_known_divisors(void **state) {
         for (size_t i = 0; i < COUNT_OF(cases); i++) {
             const double loss = loss_of(tasks[t], cases[i].words);
             print_message("%s %-46s %.9g\n", tasks[t], cases[i].words, loss);
+            /* f64 sums of eight terms, in two orders, with one quotient each */
             assert_true(fabs(loss - cases[i].loss) <= 1e-14 * cases[i].loss);
         }
     }
@@ -179,6 +181,7 @@ static void validate_unshifted(void **state) {
                       (unsigned)opens, 2u, loss[0], loss[1]);
         assert_int_equal(opens, rows[i].opens);
         const double expected = loss[0] * (double)labels / (double)(labels + opens);
+        /* one product and one quotient more than the loss itself */
         assert_true(fabs(loss[1] - expected) <= 1e-15 * expected * 4);
     }
 }
@@ -231,6 +234,7 @@ static void validate_weighted_metrics(void **state) {
         all += tokens[s];
     }
     print_message("logps/chosen %.9g, of pairs %.9g\n", got, expected / all);
+    /* weighted sums of a few log-probs in f64, in two orders */
     assert_true(fabs(got - expected / all) <= 1e-14 * fabs(got));
 }
 
@@ -282,6 +286,7 @@ static void verify_underscaled(void **state) {
                 const double ratio = k == 2 ? cases[i].ratio : 1.0;
                 const double slack = k == 2 ? cases[i].slack : 0.0;
                 assert_true(fabs(norm[1][k] / norm[0][k] - ratio) <= slack);
+                /* both losses are the same sum, divided by another number */
                 assert_true(fabs(loss[1][k] / loss[0][k] - ratio) <= 1e-15);
             }
         }

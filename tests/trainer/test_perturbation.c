@@ -112,6 +112,7 @@ static void verify_elements(void **state) {
     double distance;
     open_twins(&twins, "\"model.layers.1.mlp.up_proj.weight[7]\"", "task: dpo");
     assert_int_equal(count_moved(&twins, &distance), 1);
+    /* an ulp of an f32 weight below 8 is at most 2^-21 */
     assert_true(distance > 0.0 && distance < 0x1p-20);
     const struct run *runs = twins.run;
     for (uint32_t i = 0; i < runs[0].owner_count; i++) {

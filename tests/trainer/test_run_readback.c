@@ -204,6 +204,7 @@ static void verify_taken(void **state) {
                               reals[REAL_GRAD_TAKEN], reals[REAL_GRAD_NORM],
                               reals[REAL_GRAD_TAKEN_ERROR]);
             assert_true(gap <= reals[REAL_GRAD_TAKEN_ERROR]);
+            /* a printed error that was larger than 1e-4 of the norm would prove little */
             assert_true(reals[REAL_GRAD_TAKEN_ERROR] < 1e-4 * reals[REAL_GRAD_NORM]);
             assert_int_equal(cases[i].clipped, factor < 1.0);
         }

@@ -309,6 +309,8 @@ static uint32_t changed_since(const struct run *run, const unsigned char *state)
     return changed;
 }
 
+/* Compares two computations in f64 of the same figure from the same numbers; their roundings are
+ * far below 1e-12 of it. */
 static void expect_close(double value, double expected) {
     if (!(fabs(value - expected) <= 1e-12 * fabs(expected)))
         fail_msg("expected %.17g, got %.17g", expected, value);

@@ -211,6 +211,7 @@ static void check_cell(struct planned *p, int column, uint64_t update) {
     struct statistics_interval share;
     assert_int_equal(statistics_share_interval(seen, pairs, 0.9, &share), STATUS_OK);
     assert_int_equal(cell->seen, seen);
+    /* the same function of the same counts, up to its rounding */
     assert_true(fabs(cell->power - share.low) < 1e-12);
     assert_true(cell->noise == median(floor, FLOOR_PAIRS));
     assert_true(cell->effect == median(effect, pairs));

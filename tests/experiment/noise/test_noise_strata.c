@@ -292,6 +292,7 @@ static void verify_twin(void **state) {
             if (table.perturbed.gradient[at] > largest) largest = table.perturbed.gradient[at];
         }
         const double whole = row->figures.growth[k].distance;
+        /* the sum of squares over tensors, added in another order: some half ulps of f64 */
         assert_true(whole > 0.0 && fabs(sqrt(squares) - whole) < 1e-12 * whole);
         assert_true(largest == row->figures.growth[k].tensor);
     }
@@ -369,6 +370,7 @@ static void corroborate_path(void **state) {
                                 run.state + master, 4 * (layout.offset[i + 1] - layout.offset[i]));
         }
         assert_true(head.loss == record->reals[REAL_LOSS]);
+        /* the same tensor norms, joined in f64 in another order */
         assert_true(fabs(head.grad_norm - sqrt(squares)) < 1e-14 * head.grad_norm);
         assert_true(fabs(head.grad_norm - record->reals[REAL_GRAD_NORM]) < 1e-6);
     }

@@ -219,6 +219,7 @@ static void validate_factor(void **state) {
     for (uint32_t i = 0; i < components.count; i++) {
         const struct parity_component_row *row = &components.rows[i];
         if (row->level != PARITY_OPS || strcmp(row->op, "rotary") != 0) continue;
+        /* each output is rounded to f32, by up to 6e-8 of it; 1e-5 leaves room for the fit */
         assert_true(fabs(row->factor - 1.0 / 1.1386294361) < 1e-5 && row->explained > 0.999);
         assert_string_equal(parity_row_words(row), "a factor on the whole");
         told++;
@@ -358,6 +359,7 @@ static void corroborate_probe(void **state) {
     bench.request.batches = 1;
     expect_ok(parity_measure_logits(&bench.parity, &logits));
     probe_measure(bench.parity.run[PARITY_A], bench.parity.run[PARITY_B], &record);
+    /* two formulas in f64 for one figure */
     assert_true(fabs(logits.kl_direct / record.reals[PAIR_PROBE_KL] - 1.0) < 1e-9);
     assert_true(logits.kl_direct > 1e-7);
     assert_true(logits.top == record.reals[PAIR_PROBE_TOP1]);
