@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A made-up cuBLAS: cublas_host.cpp loads this file as libcublas.so.13 and libcublasLt.so.13. It
- * has every function that kernels/cuda/library.cu calls, with the declarations of cuBLAS. It
- * refuses what cuBLAS's manual calls wrong, and multiplies column-major matrices by adding one
- * product after the other. The test program decides which call fails (fake_step) and what the
- * heuristics answer (fake_lacks); it reads how many objects are open (fake_live) and what the last
- * product was given. */
+ * A made-up cuBLAS, which cublas_host.cpp loads as libcublas.so.13 and libcublasLt.so.13. It has
+ * every function that kernels/cuda/library.cu calls, with cuBLAS's declarations; it refuses what
+ * cuBLAS's manual calls wrong, and adds one product after the other. The test decides which call
+ * fails (fake_step) and what the heuristics answer (fake_lacks), and reads how many objects are
+ * open (fake_live) and what the last product was given. */
 #if __has_include(<cublas_v2.h>) && __has_include(<cublasLt.h>)
 
 #include <cublasLt.h>
@@ -140,8 +139,7 @@ static double number(const struct matrix *matrix, uint64_t row, uint64_t column)
                                matrix->type == CUDA_R_16F ? DTYPE_F16 : DTYPE_BF16);
 }
 
-/* The combinations of types that cuBLAS's manual allows; those that library.cu never asks for are
- * missing. */
+/* The combinations of types that cuBLAS's manual allows and that library.cu may ask for. */
 static int types_fit(int compute, int scale, int type, int sum) {
     if (compute == CUBLAS_COMPUTE_64F)
         return scale == CUDA_R_64F && type == CUDA_R_64F && sum == CUDA_R_64F;
@@ -308,10 +306,9 @@ static int is_shape(const struct algorithm *own, const struct thing *desc, const
            own->k == columns_of(a) && own->lines == lines_of(a, b, c);
 }
 
-/* What the heuristics answer, by fake_lacks: 0 one good algorithm; 1 none; 2 the status "not
- * supported"; 3 one algorithm whose own state is "not supported"; 4 such a one, then one that
- * splits k, one that reduces, and a good one; 5 two that split k; 6 one that does not tell its
- * attributes. */
+/* The heuristics answer, by fake_lacks: 0 one good algorithm; 1 none; 2 "not supported"; 3 one
+ * whose own state is "not supported"; 4 such a one, one that splits k, one that reduces, and a good
+ * one; 5 two that split k; 6 one that does not tell its attributes. */
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t it,
                                               cublasLtMatrixLayout_t left,
                                               cublasLtMatrixLayout_t right,
@@ -371,8 +368,7 @@ cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t *
     return CUBLAS_STATUS_SUCCESS;
 }
 
-/* The product is refused when its algorithm was looked up for another shape, or was promised more
- * workspace than the call gives. */
+/* Refuses an algorithm looked up for another shape, or promised more workspace than it is given. */
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t it, const void *alpha,
                               const void *A, cublasLtMatrixLayout_t left, const void *B,
                               cublasLtMatrixLayout_t right, const void *beta, const void *C,

@@ -148,8 +148,7 @@ static void check_kinds(const struct divisor_reading *reading, const struct coun
         int same = 1;
         for (int m = 0; m < MICROS; m++) {
             const double expected = defined(kind->kind, counted, m);
-            /* quotients of counts: up to nine half ulps */
-            assert_true(fabs(kind->expected[m] - expected) <= 1e-15 * expected);
+            assert_true(fabs(kind->expected[m] - expected) <= 1e-15 * expected); /* 9 half ulps */
             if (fabs(expected - defined(truth, counted, m)) > reading->error[m]) same = 0;
         }
         assert_int_equal(kind->explains, same);
@@ -295,8 +294,7 @@ static void verify_bounds(void **state) {
     training_close(&t);
 }
 
-/* Where the log has another clip factor than the one that acted, the kind is found up to a
- * factor. */
+/* Where the log has a clip factor that did not act, the kind is found up to a factor. */
 static void verify_factor(void **state) {
     (void)state;
     struct training t;
@@ -353,8 +351,7 @@ void __wrap_measure_begin(struct run *run) {
     __real_measure_begin(run);
 }
 
-/* Gradients that are too many to keep must be refused, and an update that is not trained must not
- * be measured. */
+/* Too many gradients to keep must be refused; an update that is not trained is not measured. */
 static void verify_too_many(void **state) {
     (void)state;
     static const struct run_options options = {.steps = 8, .readback = 1};
