@@ -3,7 +3,7 @@
 # gpu_part.sh, whose words and variables it uses.
 # shellcheck shell=sh disable=SC2016,SC2154 # as there
 
-sanitized='test_cuda_ops test_cuda_step test_cuda_leaves test_cuda_linear_modes test_cuda_rows_modes
+sanitized='test_cuda_ops test_cuda_step test_cuda_leaf_hashes test_cuda_linear_modes test_cuda_rows_modes
     test_cuda_attention_modes test_cuda_tensor test_cuda_library'
 
 # What a library's kernels do in their own shared memory is the library's affair; what they touch of
