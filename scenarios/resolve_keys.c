@@ -52,17 +52,10 @@ static const char *last_word(const char *path) {
 static void suggest_key(const struct schema *schema, const char *section, const char *word,
                         char out[RESOLVE_PATH_SIZE]) {
     size_t count = 0;
-    size_t length = strlen(section);
     const struct key_row *rows = schema_rows(&count);
     struct suggestion nearest = {.word = word};
-    char siblings[128][64];
-    for (size_t i = 0; i < count && i < COUNT_OF(siblings); i++) {
-        if (strncmp(rows[i].path, section, length) != 0) continue;
-        const char *rest = rows[i].path + length;
-        if (length != 0 && *rest++ != '.') continue;
-        snprintf(siblings[i], sizeof siblings[i], "%.*s", (int)strcspn(rest, "."), rest);
-        suggest_offer(&nearest, siblings[i]);
-    }
+    char kept[SUGGEST_WORD_SIZE];
+    suggest_offer_keys(&nearest, rows, count, section, kept);
     int selection = section_selection(section);
     for (size_t i = 0; selection >= 0 && i < schema->class_count; i++)
         if (strcmp(schema->classes[i].prefix, section) == 0)
@@ -70,8 +63,8 @@ static void suggest_key(const struct schema *schema, const char *section, const 
                 suggest_offer(&nearest, schema->classes[i].keys[k].path);
     out[0] = '\0';
     if (nearest.best != NULL) {
-        snprintf(out, RESOLVE_PATH_SIZE, "; did you mean %s%s%s?", section, length == 0 ? "" : ".",
-                 nearest.best);
+        snprintf(out, RESOLVE_PATH_SIZE, "; did you mean %s%s%s?", section,
+                 section[0] == '\0' ? "" : ".", nearest.best);
         return;
     }
     for (size_t i = 0; i < count; i++)

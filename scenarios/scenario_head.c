@@ -28,45 +28,38 @@ static int is_arm_key(const char *key) {
 
 static enum status unknown_head_key(const struct yaml_node *node, const char *section) {
     size_t count = 0;
-    size_t length = strlen(section);
     const struct key_row *rows = head_rows(&count);
+    const int is_top = section[0] == '\0';
     struct suggestion nearest = {.word = node->key};
-    char words[64][64];
-    char got[YAML_TEXT_SIZE];
+    char kept[SUGGEST_WORD_SIZE], got[YAML_TEXT_SIZE];
     struct yaml_node word = {.kind = YAML_PLAIN, .text = node->key};
-    for (size_t i = 0; i < count && i < COUNT_OF(words); i++) {
-        if (strncmp(rows[i].path, section, length) != 0) continue;
-        const char *rest = rows[i].path + length;
-        snprintf(words[i], sizeof words[i], "%.*s", (int)strcspn(rest, "."), rest);
-        suggest_offer(&nearest, words[i]);
-    }
-    if (length == 0) {
+    suggest_offer_keys(&nearest, rows, count, section, kept);
+    if (is_top) {
         suggest_offer(&nearest, "common");
         suggest_offer(&nearest, "arms");
         if (nearest.best == NULL && is_arm_key(node->key))
             return yaml_fail_key(node, "unknown key %s; it belongs under common or under an arm",
                                  yaml_describe(&word, got));
     }
-    return yaml_fail_key(node, "%.*s%sunknown key %s%s%s%s%s", length == 0 ? 0 : (int)length - 1,
-                         section, length == 0 ? "" : ": ", yaml_describe(&word, got),
-                         nearest.best == NULL ? "" : "; did you mean ",
-                         nearest.best == NULL ? "" : section,
-                         nearest.best == NULL ? "" : nearest.best, nearest.best == NULL ? "" : "?");
+    if (nearest.best == NULL)
+        return yaml_fail_key(node, "%s%sunknown key %s", section, is_top ? "" : ": ",
+                             yaml_describe(&word, got));
+    return yaml_fail_key(node, "%s%sunknown key %s; did you mean %s%s%s?", section,
+                         is_top ? "" : ": ", yaml_describe(&word, got), section, is_top ? "" : ".",
+                         nearest.best);
 }
 
 static enum status read_head_section(struct parsing *parsing, const struct yaml_node *section) {
     char got[YAML_TEXT_SIZE];
-    char prefix[64];
-    snprintf(prefix, sizeof prefix, "%.60s.", section->key);
     if (section->kind == YAML_NULL) return STATUS_OK;
     if (section->kind != YAML_MAP)
         return yaml_fail(section, "%s: expected a map of keys, got %s", section->key,
                          yaml_describe(section, got));
     for (const struct yaml_node *child = section->first; child != NULL; child = child->next) {
         char path[128];
-        snprintf(path, sizeof path, "%s%.60s", prefix, child->key);
+        snprintf(path, sizeof path, "%.60s.%.60s", section->key, child->key);
         const struct key_row *row = strlen(child->key) > 60 ? NULL : head_find(path);
-        if (row == NULL) return unknown_head_key(child, prefix);
+        if (row == NULL) return unknown_head_key(child, section->key);
         TRY(row_read(row, row->path, child, parsing->head));
     }
     return STATUS_OK;

@@ -43,6 +43,20 @@ void suggest_offer(struct suggestion *suggestion, const char *candidate) {
     suggestion->distance = distance;
 }
 
+void suggest_offer_keys(struct suggestion *suggestion, const struct key_row *rows, size_t count,
+                        const char *section, char kept[SUGGEST_WORD_SIZE]) {
+    const size_t length = strlen(section);
+    for (size_t i = 0; i < count; i++) {
+        const char *rest = rows[i].path + length;
+        char word[SUGGEST_WORD_SIZE];
+        if (strncmp(rows[i].path, section, length) != 0) continue;
+        if (length != 0 && *rest++ != '.') continue;
+        snprintf(word, sizeof word, "%.*s", (int)strcspn(rest, "."), rest);
+        suggest_offer(suggestion, word);
+        if (suggestion->best == word) suggestion->best = strcpy(kept, word);
+    }
+}
+
 const char *suggest_hint(const struct suggestion *suggestion, char out[SUGGEST_HINT_SIZE]) {
     if (suggestion->best == NULL) return "";
     snprintf(out, SUGGEST_HINT_SIZE, "; did you mean %.64s?", suggestion->best);

@@ -31,6 +31,11 @@ static const struct {
     {"common: {optimizre: {lr: 1}}",
      "f.yaml:2:10: error: unknown key \"optimizre\"; did you mean optimizer?"},
     {"common: {lr: 1}", "f.yaml:2:10: error: unknown key \"lr\"; did you mean optimizer.lr?"},
+    /* the last rows of the table are looked at, too */
+    {"common: {parallel: {rnks: 1}}",
+     "f.yaml:2:21: error: parallel: unknown key \"rnks\"; did you mean parallel.ranks?"},
+    {"common: {paralel: {ranks: 1}}",
+     "f.yaml:2:10: error: unknown key \"paralel\"; did you mean parallel?"},
     {"common: {schedule: {micro: 2}}",
      "f.yaml:2:21: error: schedule: unknown key \"micro\"; did you mean batch.micro?"},
     {"common: {optimizer.lr: 1}",
