@@ -6,6 +6,7 @@
 
 #include "base/number.h"
 #include "cli/output.h"
+#include "logs/folder.h"
 #include "scenarios/suggest.h"
 
 static enum status add_map(const char *text, struct arena *arena, struct log_options *out) {
@@ -50,11 +51,10 @@ enum status log_options_read(const struct options *options, struct arena *arena,
 }
 
 enum status log_options_apart(const char *output, const char *path, struct arena *arena) {
-    const char *const *paths;
-    size_t count;
+    struct log_files files;
     if (output == NULL) return STATUS_OK;
-    TRY(log_import_files(path, arena, &paths, &count));
-    for (size_t i = 0; i < count; i++)
-        TRY(output_apart(output, paths[i]));
+    TRY(log_files_of(path, arena, &files));
+    for (size_t i = 0; i < files.count; i++)
+        TRY(output_apart(output, files.paths[i]));
     return STATUS_OK;
 }

@@ -14,6 +14,9 @@
 
 #define STEP_MAX ((int64_t)1 << 62)
 
+const struct log_rule log_rules_exact[] = {LOG_RULES_END(LOG_PRINT_EXACT)};
+const struct log_rule log_rules_json[] = {LOG_RULES_END(LOG_PRINT_JSON)};
+
 /* ---- open, close, notes ---- */
 
 static enum status check_maps(const struct log_options *options) {

@@ -48,6 +48,14 @@ struct log_rule {       /* how a reader wants the column of a source name to be 
     int32_t decimals;
     uint8_t cumulative, windowed;
 };
+/* The last rows of a table of rules: all other columns, treated as `print` says. */
+#define LOG_RULES_END(how)                                                                         \
+    {.source = "*", .name = LOG_NAMES, .print = (how)}, {                                          \
+        .source = NULL                                                                             \
+    }
+/* Tables of nothing else. Exact columns are those of tools that round nothing before a shortest
+ * repr, and those whose quanta the reader gives itself. */
+extern const struct log_rule log_rules_exact[], log_rules_json[];
 
 TWINSTEP_MUST_USE enum status log_build_open(const char *path, const char *format,
                                              const struct log_options *options, struct arena *arena,

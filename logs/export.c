@@ -76,14 +76,13 @@ static const char *step_name(const struct log *log) {
     return log->step_name == NULL ? "step" : log->step_name;
 }
 
-static enum status write_csv(const struct log *log, FILE *out) {
+static void write_csv_head(const struct log *log, FILE *out) {
     fputs(step_name(log), out);
     for (size_t c = 0; c < log->column_count; c++) {
         putc(',', out);
         write_csv_name(log->columns[c].source, out);
     }
     putc('\n', out);
-    return STATUS_OK;
 }
 
 static void write_csv_row(const struct log *log, const struct export_style *styles, size_t row,
@@ -128,29 +127,22 @@ static enum status check_names(const struct log *log) {
     return STATUS_OK;
 }
 
-static enum status write_rows(const struct log *log, int json, FILE *out) {
+static enum status write_rows(const struct log *log, const char *format, FILE *out) {
+    const int json = strcmp(format, "jsonl") == 0;
     struct arena arena = ARENA_EMPTY;
     struct export_style *styles;
     TRY(check_names(log));
     TRY(arena_take(&arena, log->column_count, sizeof *styles, "styles", &styles));
     for (size_t c = 0; c < log->column_count; c++)
         styles[c] = export_style_of(log, &log->columns[c], json);
-    const enum status status = json ? STATUS_OK : write_csv(log, out);
+    if (!json) write_csv_head(log, out);
     for (size_t row = 0; row < log->rows; row++)
         if (json)
             write_jsonl_row(log, styles, row, out);
         else
             write_csv_row(log, styles, row, out);
     arena_close(&arena);
-    return status;
-}
-
-static enum status export_csv(const struct log *log, FILE *out) {
-    return write_rows(log, 0, out);
-}
-
-static enum status export_jsonl(const struct log *log, FILE *out) {
-    return write_rows(log, 1, out);
+    return STATUS_OK;
 }
 
 /* ---- series ---- */
@@ -174,13 +166,13 @@ static enum status check_series(const struct log *log, const struct log_column *
     return STATUS_OK;
 }
 
-static enum status export_torchtitan(const struct log *log, FILE *out) {
+static enum status write_golden(const struct log *log, const char *format, FILE *out) {
     const struct log_column *loss = log_column_of(log, LOG_LOSS);
     size_t count;
     if (loss == NULL)
         FAIL(STATUS_INPUT, "%s: expected a loss for torchtitan's golden text, got a log without",
              log->path);
-    TRY(check_series(log, loss, "torchtitan", &count));
+    TRY(check_series(log, loss, format, &count));
     const struct export_style style = export_style_of(log, loss, 0);
     for (size_t i = 0; i < log->rows; i++) {
         char text[EXPORT_TEXT];
@@ -223,8 +215,9 @@ static int64_t least_stride(const struct log *log, const struct log_column *colu
     return stride == 0 ? 1 : stride;
 }
 
-static enum status write_series(const struct log *log, const char *format, const struct tag *tags,
-                                int golden, FILE *out) {
+static enum status write_series(const struct log *log, const char *format, FILE *out) {
+    const int golden = strcmp(format, "megatron") == 0;
+    const struct tag *tags = golden ? megatron_tags : nemo_rl_tags;
     const char *comma = "{";
     for (size_t c = 0; c < log->column_count; c++) {
         const struct log_column *column = &log->columns[c];
@@ -249,35 +242,25 @@ static enum status write_series(const struct log *log, const char *format, const
     return STATUS_OK;
 }
 
-static enum status export_megatron(const struct log *log, FILE *out) {
-    return write_series(log, "megatron", megatron_tags, 1, out);
-}
-
-static enum status export_nemo_rl(const struct log *log, FILE *out) {
-    return write_series(log, "nemo-rl", nemo_rl_tags, 0, out);
-}
-
 /* ---- the table ---- */
 
 static const struct log_export_format formats[] = {
-    {"csv", "a header, then one row per update"},
-    {"jsonl", "one object per update"},
-    {"torchtitan", "torchtitan's golden text: step and loss"},
-    {"megatron", "Megatron's golden values, JSON"},
-    {"nemo-rl", "NeMo-RL's JSON of tags and steps"},
-    {NULL, NULL},
+    {"csv", "a header, then one row per update", write_rows},
+    {"jsonl", "one object per update", write_rows},
+    {"torchtitan", "torchtitan's golden text: step and loss", write_golden},
+    {"megatron", "Megatron's golden values, JSON", write_series},
+    {"nemo-rl", "NeMo-RL's JSON of tags and steps", write_series},
+    {.name = NULL},
 };
-static enum status (*const writers[])(const struct log *log, FILE *out) = {
-    export_csv, export_jsonl, export_torchtitan, export_megatron, export_nemo_rl};
 
 const struct log_export_format *log_export_formats(void) {
     return formats;
 }
 
 enum status log_export(const struct log *log, const char *format, FILE *out) {
-    for (size_t i = 0; formats[i].name != NULL; i++) {
-        if (strcmp(formats[i].name, format) != 0) continue;
-        TRY(writers[i](log, out));
+    for (const struct log_export_format *f = formats; f->name != NULL; f++) {
+        if (strcmp(f->name, format) != 0) continue;
+        TRY(f->write(log, format, out));
         if (fflush(out) != 0 || ferror(out)) FAIL(STATUS_IO, "cannot write: %s", strerror(errno));
         return STATUS_OK;
     }

@@ -14,6 +14,7 @@
 
 struct log_export_format {
     const char *name, *about;
+    enum status (*write)(const struct log *log, const char *name, FILE *out);
 };
 /* The formats that log_export writes. Ends with a row whose name is NULL. */
 const struct log_export_format *log_export_formats(void);

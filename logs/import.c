@@ -170,15 +170,6 @@ static enum status map_all(const struct log_files *files, struct log_mapping *ma
     return STATUS_OK;
 }
 
-enum status log_import_files(const char *path, struct arena *arena, const char *const **out_paths,
-                             size_t *out_count) {
-    struct log_files files;
-    TRY(log_files_of(path, arena, &files));
-    *out_paths = files.paths;
-    *out_count = files.count;
-    return STATUS_OK;
-}
-
 enum status log_import(const char *path, const struct log_options *options, struct arena *arena,
                        struct log **out) {
     struct log_files files;

@@ -28,11 +28,6 @@ void log_options_init(struct log_options *options);
 TWINSTEP_MUST_USE enum status log_import(const char *path, const struct log_options *options,
                                          struct arena *arena, struct log **out);
 
-/* Lists the files that log_import of `path` would read, in order: those of a folder, or `path`
- * itself. */
-TWINSTEP_MUST_USE enum status log_import_files(const char *path, struct arena *arena,
-                                               const char *const **out_paths, size_t *out_count);
-
 /* Does the same as log_import from bytes in memory; errors call them `name`. Fuzzers and tests use
  * it. */
 TWINSTEP_MUST_USE enum status log_import_bytes(const char *name, const void *bytes, size_t length,

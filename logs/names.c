@@ -1,102 +1,70 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The table of spellings and the search in it. Reads no file.
  *
- * Invariant: the rows of one name stand by rank, and a spelling stands once. */
+ * Invariant: the rows of one name stand by rank, and a spelling stands once, before a NULL. */
 #include "logs/names.h"
 
 #include <string.h>
 
+/* Name, rank, whether it is a running total, spellings. */
+#define SPELT(name, rank, cumulative, ...)                                                         \
+    {                                                                                              \
+        name, rank, cumulative, {                                                                  \
+            __VA_ARGS__, NULL                                                                      \
+        }                                                                                          \
+    }
+
 static const struct log_known known[] = {
-    {"loss", LOG_LOSS, 0, 0},
-    {"lm loss", LOG_LOSS, 0, 0},                      /* Megatron */
-    {"CE loss", LOG_LOSS, 0, 0},                      /* OLMo-core: train/CE loss */
-    {"loss_metrics/global_avg_loss", LOG_LOSS, 0, 0}, /* torchtitan */
-    {"train_loss", LOG_LOSS, 1, 0},                   /* open-instruct; Lightning */
-    {"train_loss_step", LOG_LOSS, 1, 0},
-    {"training_loss", LOG_LOSS, 1, 0},
-    {"loss/train", LOG_LOSS, 1, 0},
-    {"sft_loss", LOG_LOSS, 2, 0}, /* NeMo-RL */
-    {"preference_loss", LOG_LOSS, 2, 0},
-    {"train_loss_epoch", LOG_LOSS, 3, 0},
-    {"lr_logged", LOG_LR_LOGGED, 0, 0},
-    {"learning_rate", LOG_LR_LOGGED, 0, 0},
-    {"learning-rate", LOG_LR_LOGGED, 0, 0},
-    {"learning rate", LOG_LR_LOGGED, 0, 0},
-    {"lr", LOG_LR_LOGGED, 0, 0},
-    {"optim/LR (group 0)", LOG_LR_LOGGED, 1, 0}, /* OLMo-core, dpo.py */
-    {"optim/LR", LOG_LR_LOGGED, 1, 0},
-    {"lr_applied", LOG_LR_APPLIED, 0, 0},
-    {"grad_norm", LOG_GRAD_NORM, 0, 0},
-    {"grad-norm", LOG_GRAD_NORM, 0, 0},
-    {"grad norm", LOG_GRAD_NORM, 0, 0},
-    {"gradient_norm", LOG_GRAD_NORM, 0, 0},
-    {"optim/total grad norm", LOG_GRAD_NORM, 0, 0},
-    {"logps/chosen", LOG_LOGP_CHOSEN, 0, 0},
-    {"logps_chosen", LOG_LOGP_CHOSEN, 0, 0},
-    {"log_probs/chosen", LOG_LOGP_CHOSEN, 0, 0}, /* torchtune */
-    {"logp_chosen", LOG_LOGP_CHOSEN, 0, 0},
-    {"logps/rejected", LOG_LOGP_REJECTED, 0, 0},
-    {"logps_rejected", LOG_LOGP_REJECTED, 0, 0},
-    {"log_probs/rejected", LOG_LOGP_REJECTED, 0, 0},
-    {"logp_rejected", LOG_LOGP_REJECTED, 0, 0},
-    {"rewards/chosen", LOG_REWARD_CHOSEN, 0, 0},
-    {"rewards_chosen", LOG_REWARD_CHOSEN, 0, 0},
-    {"reward_chosen", LOG_REWARD_CHOSEN, 0, 0},
-    {"rewards_chosen_mean", LOG_REWARD_CHOSEN, 0, 0}, /* NeMo-RL */
-    {"rewards/rejected", LOG_REWARD_REJECTED, 0, 0},
-    {"rewards_rejected", LOG_REWARD_REJECTED, 0, 0},
-    {"reward_rejected", LOG_REWARD_REJECTED, 0, 0},
-    {"rewards_rejected_mean", LOG_REWARD_REJECTED, 0, 0},
-    {"rewards/margins", LOG_REWARD_MARGIN, 0, 0}, /* TRL, torchtune */
-    {"rewards/margin", LOG_REWARD_MARGIN, 0, 0},  /* open-instruct */
-    {"rewards_margin", LOG_REWARD_MARGIN, 0, 0},
-    {"reward_margin", LOG_REWARD_MARGIN, 0, 0},
-    {"rewards/accuracies", LOG_REWARD_ACCURACY, 0, 0},
-    {"rewards/accuracy", LOG_REWARD_ACCURACY, 0, 0},
-    {"rewards_accuracy", LOG_REWARD_ACCURACY, 0, 0},
-    {"reward_accuracy", LOG_REWARD_ACCURACY, 0, 0},
-    {"logits/chosen", LOG_LOGITS_CHOSEN, 0, 0},
-    {"logits_chosen", LOG_LOGITS_CHOSEN, 0, 0},
-    {"logits/rejected", LOG_LOGITS_REJECTED, 0, 0},
-    {"logits_rejected", LOG_LOGITS_REJECTED, 0, 0},
-    {"tokens", LOG_TOKENS, 0, 0},
-    {"token_count", LOG_TOKENS, 0, 0},           /* dpo.py: train/token_count */
-    {"global_valid_toks", LOG_TOKENS, 0, 0},     /* NeMo-RL */
-    {"num_tokens", LOG_TOKENS, 1, 1},            /* TRL */
-    {"num_input_tokens_seen", LOG_TOKENS, 1, 1}, /* HF */
-    {"total_tokens", LOG_TOKENS, 1, 1},          /* LLaMA-Factory */
-    {"consumed samples", LOG_SAMPLES, 0, 1},     /* Megatron */
-    {"consumed_samples", LOG_SAMPLES, 0, 1},
-    {"samples", LOG_SAMPLES, 1, 1},
-    {"epoch", LOG_EPOCH, 0, 0},
-    {"loss scale", LOG_LOSS_SCALE, 0, 0},
-    {"loss-scale", LOG_LOSS_SCALE, 0, 0},
-    {"loss_scale", LOG_LOSS_SCALE, 0, 0},
-    {"skipped", LOG_SKIPPED, 0, 0},
-    {"optim/step skipped", LOG_SKIPPED, 0, 0},           /* OLMo-core */
-    {"number of skipped iterations", LOG_SKIPPED, 0, 0}, /* Megatron: since the last line */
-    {"param_norm", LOG_PARAM_NORM, 0, 0},
-    {"params norm", LOG_PARAM_NORM, 0, 0},
-    {"params-norm", LOG_PARAM_NORM, 0, 0},
-    {"global batch size", LOG_GLOBAL_BATCH, 0, 0},
-    {"global_batch_size", LOG_GLOBAL_BATCH, 0, 0},
-    {"global_batch", LOG_GLOBAL_BATCH, 0, 0},
-    {"batch-size", LOG_GLOBAL_BATCH, 0, 0},
-    {"total_steps", LOG_TOTAL_STEPS, 0, 0},
-    {"max_steps", LOG_TOTAL_STEPS, 1, 0},
-    {"eval_loss", LOG_EVAL_LOSS, 0, 0},
-    {"eval/loss", LOG_EVAL_LOSS, 0, 0},
-    {"val_loss", LOG_EVAL_LOSS, 0, 0},
-    {"val/loss", LOG_EVAL_LOSS, 0, 0},
-    {"valid_loss", LOG_EVAL_LOSS, 0, 0},
-    {"validation/loss", LOG_EVAL_LOSS, 0, 0},
-    {"validation loss", LOG_EVAL_LOSS, 1, 0},
-    {"lm loss validation", LOG_EVAL_LOSS, 1, 0},
+    SPELT(LOG_LOSS, 0, 0, "loss", "lm loss" /* Megatron */,
+          "CE loss" /* OLMo-core: train/CE loss */,
+          "loss_metrics/global_avg_loss" /* torchtitan */),
+    SPELT(LOG_LOSS, 1, 0, "train_loss" /* open-instruct; Lightning */, "train_loss_step",
+          "training_loss", "loss/train"),
+    SPELT(LOG_LOSS, 2, 0, "sft_loss" /* NeMo-RL */, "preference_loss"),
+    SPELT(LOG_LOSS, 3, 0, "train_loss_epoch"),
+    SPELT(LOG_LR_LOGGED, 0, 0, "lr_logged", "learning_rate", "learning-rate", "learning rate",
+          "lr"),
+    SPELT(LOG_LR_LOGGED, 1, 0, "optim/LR (group 0)" /* OLMo-core, dpo.py */, "optim/LR"),
+    SPELT(LOG_LR_APPLIED, 0, 0, "lr_applied"),
+    SPELT(LOG_GRAD_NORM, 0, 0, "grad_norm", "grad-norm", "grad norm", "gradient_norm",
+          "optim/total grad norm"),
+    SPELT(LOG_LOGP_CHOSEN, 0, 0, "logps/chosen", "logps_chosen", "log_probs/chosen" /* torchtune */,
+          "logp_chosen"),
+    SPELT(LOG_LOGP_REJECTED, 0, 0, "logps/rejected", "logps_rejected", "log_probs/rejected",
+          "logp_rejected"),
+    SPELT(LOG_REWARD_CHOSEN, 0, 0, "rewards/chosen", "rewards_chosen", "reward_chosen",
+          "rewards_chosen_mean" /* NeMo-RL */),
+    SPELT(LOG_REWARD_REJECTED, 0, 0, "rewards/rejected", "rewards_rejected", "reward_rejected",
+          "rewards_rejected_mean"),
+    SPELT(LOG_REWARD_MARGIN, 0, 0, "rewards/margins" /* TRL, torchtune */,
+          "rewards/margin" /* open-instruct */, "rewards_margin", "reward_margin"),
+    SPELT(LOG_REWARD_ACCURACY, 0, 0, "rewards/accuracies", "rewards/accuracy", "rewards_accuracy",
+          "reward_accuracy"),
+    SPELT(LOG_LOGITS_CHOSEN, 0, 0, "logits/chosen", "logits_chosen"),
+    SPELT(LOG_LOGITS_REJECTED, 0, 0, "logits/rejected", "logits_rejected"),
+    SPELT(LOG_TOKENS, 0, 0, "tokens", "token_count" /* dpo.py: train/token_count */,
+          "global_valid_toks" /* NeMo-RL */),
+    SPELT(LOG_TOKENS, 1, 1, "num_tokens" /* TRL */, "num_input_tokens_seen" /* HF */,
+          "total_tokens" /* LLaMA-Factory */),
+    SPELT(LOG_SAMPLES, 0, 1, "consumed samples" /* Megatron */, "consumed_samples"),
+    SPELT(LOG_SAMPLES, 1, 1, "samples"),
+    SPELT(LOG_EPOCH, 0, 0, "epoch"),
+    SPELT(LOG_LOSS_SCALE, 0, 0, "loss scale", "loss-scale", "loss_scale"),
+    SPELT(LOG_SKIPPED, 0, 0, "skipped", "optim/step skipped" /* OLMo-core */,
+          "number of skipped iterations" /* Megatron: since the last line */),
+    SPELT(LOG_PARAM_NORM, 0, 0, "param_norm", "params norm", "params-norm"),
+    SPELT(LOG_GLOBAL_BATCH, 0, 0, "global batch size", "global_batch_size", "global_batch",
+          "batch-size"),
+    SPELT(LOG_TOTAL_STEPS, 0, 0, "total_steps"),
+    SPELT(LOG_TOTAL_STEPS, 1, 0, "max_steps"),
+    SPELT(LOG_EVAL_LOSS, 0, 0, "eval_loss", "eval/loss", "val_loss", "val/loss", "valid_loss",
+          "validation/loss"),
+    SPELT(LOG_EVAL_LOSS, 1, 0, "validation loss", "lm loss validation"),
 };
 
 /* The learning rate carries the optimizer's name in torchtitan (lr/AdamW) and in Lightning's
  * monitor (lr-AdamW). */
-static const struct log_known lr_of_optimizer = {"lr/<optimizer>", LOG_LR_LOGGED, 2, 0};
+static const struct log_known lr_of_optimizer = {LOG_LR_LOGGED, 2, 0, {"lr/<optimizer>"}};
 
 static char lower(char c) {
     return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
@@ -111,8 +79,8 @@ static int starts(const char *text, size_t length, const char *word, size_t word
 
 static const struct log_known *find(const char *source, size_t length) {
     for (size_t i = 0; i < COUNT_OF(known); i++)
-        if (strlen(known[i].source) == length && starts(source, length, known[i].source, length))
-            return &known[i];
+        for (const char *const *s = known[i].sources; *s != NULL; s++)
+            if (strlen(*s) == length && starts(source, length, *s, length)) return &known[i];
     if (length > 3 && (starts(source, length, "lr/", 3) || starts(source, length, "lr-", 3)))
         return &lr_of_optimizer;
     return NULL;

@@ -10,13 +10,13 @@
 #include "logs/log.h"
 
 struct log_known {
-    const char *source;
-    int32_t name;       /* enum log_name */
-    int32_t rank;       /* of several columns that claim one name, the lowest rank has it */
-    uint8_t cumulative; /* 1: a running total */
+    int32_t name;           /* enum log_name */
+    int32_t rank;           /* of several columns that claim one name, the lowest rank has it */
+    uint8_t cumulative;     /* 1: a running total */
+    const char *sources[8]; /* the spellings; NULL ends them */
 };
 
-/* Returns the row of a spelling, or NULL when it is not known. */
+/* Returns the row with a spelling, or NULL when it is not known. */
 const struct log_known *log_known_name(const char *source, size_t length);
 
 /* Returns LOG_LR_LOGGED for "lr_logged" and so on, or LOG_OTHER when it is no name of ours. */

@@ -13,14 +13,7 @@
 
 /* Python's csv module writes the shortest repr. Lightning rounds nothing before that; other tools
  * may have. */
-static const struct log_rule rules_lightning[] = {
-    {.source = "*", .name = LOG_NAMES, .print = LOG_PRINT_EXACT},
-    {.source = NULL},
-};
-static const struct log_rule rules_others[] = {
-    {.source = "*", .name = LOG_NAMES, .print = LOG_PRINT_TABLE},
-    {.source = NULL},
-};
+static const struct log_rule rules_others[] = {LOG_RULES_END(LOG_PRINT_TABLE)};
 
 static struct log_csv open_head(const struct log_source *source) {
     struct log_csv csv;
@@ -85,7 +78,7 @@ static int lightning_claim(const struct log_source *source) {
 
 static enum status lightning_read(const struct log_source *source, struct log_build *build) {
     static const char *const steps[] = {"step", NULL};
-    const struct csv_habit habit = {.rules = rules_lightning, .steps = steps, .merges = 1};
+    const struct csv_habit habit = {.rules = log_rules_exact, .steps = steps, .merges = 1};
     return log_csv_read(source, build, &habit);
 }
 

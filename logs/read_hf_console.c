@@ -16,14 +16,12 @@
 static const struct log_rule rules_v5[] = {
     /* EXACT, because log_build_digits gives the quanta. */
     {"loss", LOG_LOSS, LOG_PRINT_EXACT, 0, 0, 1},
-    {.source = "*", .name = LOG_NAMES, .print = LOG_PRINT_EXACT},
-    {.source = NULL},
+    LOG_RULES_END(LOG_PRINT_EXACT),
 };
 static const struct log_rule rules_v4[] = {
     {.source = "loss", .name = LOG_LOSS, .print = LOG_PRINT_DECIMALS, .decimals = 4, .windowed = 1},
     {.source = "epoch", .name = LOG_EPOCH, .print = LOG_PRINT_DECIMALS, .decimals = 2},
-    {.source = "*", .name = LOG_NAMES, .print = LOG_PRINT_JSON},
-    {.source = NULL},
+    LOG_RULES_END(LOG_PRINT_JSON),
 };
 /* Where some number has 15 digits, nothing but loss and epoch was rounded, so a short learning rate
  * is the whole number. */
@@ -31,8 +29,7 @@ static const struct log_rule rules_v4_raw[] = {
     {.source = "loss", .name = LOG_LOSS, .print = LOG_PRINT_DECIMALS, .decimals = 4, .windowed = 1},
     {.source = "epoch", .name = LOG_EPOCH, .print = LOG_PRINT_DECIMALS, .decimals = 2},
     {.source = "learning_rate", .name = LOG_LR_LOGGED, .print = LOG_PRINT_EXACT},
-    {.source = "*", .name = LOG_NAMES, .print = LOG_PRINT_JSON},
-    {.source = NULL},
+    LOG_RULES_END(LOG_PRINT_JSON),
 };
 
 /* ---- Python literals ---- */

@@ -13,14 +13,7 @@
 /* NeMo-RL's accuracy is that of the preference pairs. */
 static const struct log_rule rules[] = {
     {.source = "train/accuracy", .name = LOG_REWARD_ACCURACY, .print = LOG_PRINT_JSON},
-    {.source = "*", .name = LOG_NAMES, .print = LOG_PRINT_JSON},
-    {.source = NULL},
-};
-
-/* OLMo-core's MetricSaver dumps what it has and rounds nothing. */
-static const struct log_rule olmo_rules[] = {
-    {.source = "*", .name = LOG_NAMES, .print = LOG_PRINT_EXACT},
-    {.source = NULL},
+    LOG_RULES_END(LOG_PRINT_JSON),
 };
 
 static int64_t step_limit(void) {
@@ -183,7 +176,8 @@ static enum status read_olmo(const struct log_source *source, struct log_build *
             return scan_fail(&scan, "a step within 2^53");
         TRY(log_build_row_of(build, step, row->line, 0));
     }
-    TRY(json_row_put(row, step_name, 0, olmo_rules, build));
+    /* exact: OLMo-core's MetricSaver dumps what it has and rounds nothing */
+    TRY(json_row_put(row, step_name, 0, log_rules_exact, build));
     return read_end(&scan);
 }
 

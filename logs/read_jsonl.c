@@ -15,12 +15,6 @@
  * unless asked for more (its default `samples`), and drops some as empty. */
 #define WANDB_SAMPLED 400
 
-/* Whoever wrote the rows may have rounded a rate before, so no name makes a column exact. */
-static const struct log_rule any_rules[] = {
-    {.source = "*", .name = LOG_NAMES, .print = LOG_PRINT_JSON},
-    {.source = NULL},
-};
-
 /* LogCallback.on_log of LLaMA-Factory copies the learning_rate of log_history, which the Trainer
  * keeps without rounding. */
 static const struct log_rule llama_factory_rules[] = {
@@ -29,8 +23,7 @@ static const struct log_rule llama_factory_rules[] = {
     {.source = "lr", .name = LOG_LR_LOGGED, .print = LOG_PRINT_EXACT},
     {.source = "total_tokens", .name = LOG_TOKENS, .print = LOG_PRINT_EXACT, .cumulative = 1},
     {.source = "total_steps", .name = LOG_TOTAL_STEPS, .print = LOG_PRINT_EXACT},
-    {.source = "*", .name = LOG_NAMES, .print = LOG_PRINT_JSON},
-    {.source = NULL},
+    LOG_RULES_END(LOG_PRINT_JSON),
 };
 
 static const char *const common_steps[] = {"step",
@@ -218,16 +211,17 @@ enum status log_dialect_read(const struct log_source *source, struct log_build *
     return read_rows(&scan, row, step, dialect, build);
 }
 
+/* Whoever wrote the rows may have rounded a rate before, so no name makes a column exact. */
 static const struct log_dialect generic = {
-    .steps = common_steps, .rules = any_rules, .judge = judge_generic};
+    .steps = common_steps, .rules = log_rules_json, .judge = judge_generic};
 static const struct log_dialect wandb = {
-    .steps = wandb_steps, .rules = any_rules, .judge = judge_wandb, .is_wandb = 1};
+    .steps = wandb_steps, .rules = log_rules_json, .judge = judge_wandb, .is_wandb = 1};
 static const struct log_dialect llama_factory = {.steps = llama_factory_steps,
                                                  .rules = llama_factory_rules,
                                                  .judge = judge_llama_factory,
                                                  .total = "total_steps"};
 static const struct log_dialect torchtune = {
-    .steps = torchtune_steps, .rules = any_rules, .judge = judge_torchtune};
+    .steps = torchtune_steps, .rules = log_rules_json, .judge = judge_torchtune};
 
 const struct log_reader log_reader_jsonl = {.step_base = INT64_MIN, .dialect = &generic};
 const struct log_reader log_reader_wandb_jsonl = {.step_base = INT64_MIN, .dialect = &wandb};

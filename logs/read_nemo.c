@@ -10,8 +10,7 @@ static const struct log_rule rules[] = {
     /* EXACT, because the quanta are set below. */
     {"reduced_train_loss", LOG_LOSS, LOG_PRINT_EXACT, 0, 0, 0},
     {.source = "consumed_samples", .name = LOG_SAMPLES, .print = LOG_PRINT_EXACT, .cumulative = 1},
-    {.source = "*", .name = LOG_NAMES, .print = LOG_PRINT_EXACT},
-    {.source = NULL},
+    LOG_RULES_END(LOG_PRINT_EXACT),
 };
 
 static int read_head(struct log_span line, struct log_row *out) {

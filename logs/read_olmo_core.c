@@ -11,13 +11,6 @@
 
 #include <string.h>
 
-static const struct log_rule rules[] = {
-    {.source = "*",
-     .name = LOG_NAMES,
-     .print = LOG_PRINT_EXACT}, /* EXACT, because the quanta are set below */
-    {.source = NULL},
-};
-
 static int read_marker(struct log_span line, int64_t *step, int64_t *total) {
     struct log_span rest = log_span_after(line, "[step=");
     *total = 0;
@@ -76,7 +69,7 @@ static enum status put(struct log_build *build, struct log_span name, struct log
     struct log_number number;
     size_t column;
     if (!log_number_read(value.text, value.length, &number)) return STATUS_OK;
-    TRY(log_build_column(build, name.text, name.length, rules, &column));
+    TRY(log_build_column(build, name.text, name.length, log_rules_exact, &column));
     return log_build_value(build, column, factor * number.value,
                            factor * quantum_of(value, &number));
 }

@@ -11,8 +11,7 @@ static const struct log_rule rules[] = {
     {.source = "Loss", .name = LOG_LOSS, .print = LOG_PRINT_EXACT, .windowed = 1},
     {.source = "Train Loss", .name = LOG_LOSS, .print = LOG_PRINT_EXACT, .windowed = 1},
     {.source = "Val Loss", .name = LOG_EVAL_LOSS, .print = LOG_PRINT_EXACT},
-    {.source = "*", .name = LOG_NAMES, .print = LOG_PRINT_EXACT},
-    {.source = NULL},
+    LOG_RULES_END(LOG_PRINT_EXACT),
 };
 
 /* Reads "Step: 3, LR:"; the rest stands at "LR:". */

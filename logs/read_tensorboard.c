@@ -23,8 +23,7 @@
 static const struct log_rule rules[] = {
     {.source = "train/loss", .name = LOG_LOSS, .print = LOG_PRINT_EXACT, .windowed = 1},
     {.source = "reduced_train_loss", .name = LOG_LOSS, .print = LOG_PRINT_EXACT},
-    {.source = "*", .name = LOG_NAMES, .print = LOG_PRINT_EXACT},
-    {.source = NULL},
+    LOG_RULES_END(LOG_PRINT_EXACT),
 };
 
 /* ---- protocol buffers ---- */

@@ -9,11 +9,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-static const struct log_rule rules[] = {
-    {.source = "*", .name = LOG_NAMES, .print = LOG_PRINT_JSON},
-    {.source = NULL},
-};
-
 static int is_comment(struct log_span line) {
     line = log_span_trim(line);
     return line.length == 0 || line.text[0] == '#';
@@ -70,7 +65,7 @@ static enum status read(const struct log_source *source, struct log_build *build
         log_lines_take(&lines, &line);
         TRY(log_build_row(build, step, line.number, source->part));
         for (int i = 0; i < count; i++)
-            TRY(log_put_text(build, rules, names[i], value[i]));
+            TRY(log_put_text(build, log_rules_json, names[i], value[i]));
     }
     return log_lines_close(&lines, build);
 }

@@ -9,11 +9,6 @@
 
 #define FIELDS_MAX 128
 
-static const struct log_rule rules[] = {
-    {.source = "*", .name = LOG_NAMES, .print = LOG_PRINT_EXACT},
-    {.source = NULL},
-};
-
 struct field {
     struct log_span name, value;
 };
@@ -64,8 +59,8 @@ static enum status put_line(struct log_build *build, struct row *row, int64_t st
                             const struct fields *fields, uint32_t line, uint32_t part) {
     size_t columns[FIELDS_MAX];
     for (size_t i = 0; i < fields->count; i++)
-        TRY(log_build_column(build, fields->field[i].name.text, fields->field[i].name.length, rules,
-                             &columns[i]));
+        TRY(log_build_column(build, fields->field[i].name.text, fields->field[i].name.length,
+                             log_rules_exact, &columns[i]));
     if (row->step != step || row->count + fields->count > FIELDS_MAX ||
         row_has(row, columns, fields->count)) {
         row->step = step;

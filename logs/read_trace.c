@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A trace of ours as a log: either the columns of a run, which are exact, or a log that `twinstep
- * import` wrote.
+ * A trace of ours as a log: either the columns of a run, which are log_rules_exact, or a log that
+ * `twinstep import` wrote.
  *
  * In a run, NaN means "not measured", except for the loss, which every update has. Invariant: a log
  * that log_write_trace wrote comes back with equal content. */
@@ -14,17 +14,12 @@
 #include "logs/import.h"
 #include "logs/readers.h"
 
-static const struct log_rule exact[] = {
-    {.source = "*", .name = LOG_NAMES, .print = LOG_PRINT_EXACT},
-    {.source = NULL},
-};
-
 /* ---- a run ---- */
 
 static enum status put_real(struct log_build *build, const char *name, double value, int always) {
     size_t column;
     if (value != value && !always) return STATUS_OK;
-    TRY(log_build_column(build, name, strlen(name), exact, &column));
+    TRY(log_build_column(build, name, strlen(name), log_rules_exact, &column));
     return log_build_value(build, column, value, 0.0);
 }
 
