@@ -319,9 +319,3 @@ const struct safetensors_tensor *safetensors_find(const struct safetensors_file 
     const size_t place = safetensors_place(file->tensors, file->count, name);
     return place == file->count ? NULL : file->tensors[place];
 }
-
-const char *safetensors_metadata(const struct safetensors_file *file, const char *key) {
-    for (size_t i = 0; i < file->metadata_count; i++)
-        if (strcmp(file->metadata[i].key, key) == 0) return file->metadata[i].value;
-    return NULL;
-}

@@ -90,8 +90,6 @@ size_t safetensors_place(const struct safetensors_tensor *const *tensors, size_t
 /* The tensor of that name, or NULL. */
 const struct safetensors_tensor *safetensors_find(const struct safetensors_file *file,
                                                   const char *name);
-/* The value of a key of the metadata, or NULL. */
-const char *safetensors_metadata(const struct safetensors_file *file, const char *key);
 
 /* The name as headers spell it, "BF16"; and back: SAFETENSORS_DTYPES for a name that is none. */
 const char *safetensors_dtype_name(enum safetensors_dtype dtype);

@@ -87,3 +87,9 @@ void helper_require(enum status status, enum status wanted, const char *needle) 
     if (strstr(status_text(), needle) == NULL)
         fail_msg("expected: %s\nin: %s", needle, status_text());
 }
+
+const char *helper_metadata(const struct safetensors_file *file, const char *key) {
+    for (size_t i = 0; i < file->metadata_count; i++)
+        if (strcmp(file->metadata[i].key, key) == 0) return file->metadata[i].value;
+    return NULL;
+}

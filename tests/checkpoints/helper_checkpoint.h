@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "base/status.h"
+#include "checkpoints/safetensors.h"
 
 /* Group setup and teardown: a new temporary folder becomes the working folder, and is removed at
  * the end. */
@@ -22,5 +23,8 @@ unsigned char *helper_read(const char *path, size_t *out_length);
 
 /* Fails the test unless `status` is `wanted` and the text holds `needle`. */
 void helper_require(enum status status, enum status wanted, const char *needle);
+
+/* The value of a key of the metadata, or NULL. */
+const char *helper_metadata(const struct safetensors_file *file, const char *key);
 
 #endif

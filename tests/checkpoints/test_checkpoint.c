@@ -192,7 +192,7 @@ static void verify_written_shards(void **state) {
             assert_int_equal(tensor->count, shapes[i]);
             assert_memory_equal(tensor->data, data, shapes[i]);
         }
-        assert_string_equal(safetensors_metadata(&checkpoint.files[0], "format"), "pt");
+        assert_string_equal(helper_metadata(&checkpoint.files[0], "format"), "pt");
         checkpoint_close(&checkpoint);
         arena_close(&arena);
     }

@@ -56,8 +56,8 @@ static void validate_contents(void **state) {
     assert_int_equal(safetensors_find(&file, "none")->count, 0);
     assert_null(safetensors_find(&file, "bb"));
     assert_int_equal(file.metadata_count, 2);
-    assert_string_equal(safetensors_metadata(&file, "format"), "pt");
-    assert_null(safetensors_metadata(&file, "x"));
+    assert_string_equal(helper_metadata(&file, "format"), "pt");
+    assert_null(helper_metadata(&file, "x"));
     safetensors_close(&file);
     arena_close(&arena);
 }
