@@ -11,6 +11,12 @@
 #include "scenarios/selection.h"
 #include "scenarios/stream_course.h"
 
+/* Refuses the configuration for the value at `path`, with a text, where the condition holds. */
+#define REFUSE_IF(condition, path, ...)                                                            \
+    do {                                                                                           \
+        if (condition) return fault_set(fault, STATUS_INPUT, path, __VA_ARGS__);                   \
+    } while (0)
+
 static int is_fp8(int32_t dtype) {
     return dtype == DTYPE_E4M3 || dtype == DTYPE_E5M2;
 }
@@ -60,18 +66,17 @@ static enum status check_products(const struct config *config, struct fault *fau
                          "or f16",
                          dtype_name((enum dtype)product));
     int narrower = product == DTYPE_TF32 || product == DTYPE_BF16 || product == DTYPE_F16;
-    if (product != CONFIG_AS_COMPUTE && !(compute == DTYPE_F32 && narrower))
-        return fault_set(fault, STATUS_INPUT, "numerics.product",
-                         "expected compute, or tf32, bf16 or f16 under f32 numerics.compute, got "
-                         "%s under %s",
-                         dtype_name((enum dtype)product), dtype_name((enum dtype)compute));
+    REFUSE_IF(product != CONFIG_AS_COMPUTE && !(compute == DTYPE_F32 && narrower),
+              "numerics.product",
+              "expected compute, or tf32, bf16 or f16 under f32 numerics.compute, got "
+              "%s under %s",
+              dtype_name((enum dtype)product), dtype_name((enum dtype)compute));
     int carried =
         compute == DTYPE_F64 || softmax == DTYPE_F64 || softmax == DTYPE_TF32 || is_fp8(softmax);
-    if (softmax != CONFIG_AS_COMPUTE && carried)
-        return fault_set(fault, STATUS_INPUT, "numerics.softmax",
-                         "expected compute, or f32, bf16 or f16 under numerics.compute other than "
-                         "f64, got %s under %s",
-                         dtype_name((enum dtype)softmax), dtype_name((enum dtype)compute));
+    REFUSE_IF(softmax != CONFIG_AS_COMPUTE && carried, "numerics.softmax",
+              "expected compute, or f32, bf16 or f16 under numerics.compute other than "
+              "f64, got %s under %s",
+              dtype_name((enum dtype)softmax), dtype_name((enum dtype)compute));
     return STATUS_OK;
 }
 
@@ -81,18 +86,15 @@ static enum status check_order_free(const struct config *config, struct fault *f
     const int reference =
         config_has_reference(config) && config->dpo.reference_compute == DTYPE_F64;
     if (config->numerics.mode != MODE_ORDER_FREE) return STATUS_OK;
-    if (config->numerics.compute == DTYPE_F64)
-        return fault_set(fault, STATUS_INPUT, "numerics.compute",
-                         "mode order-free needs products that f64 holds exactly: expected f32, "
-                         "bf16 or f16, got f64");
-    if (reference)
-        return fault_set(fault, STATUS_INPUT, "dpo.reference_compute",
-                         "mode order-free needs products that f64 holds exactly: expected f32, "
-                         "bf16 or f16, got f64");
-    if (config->numerics.gradient == DTYPE_F64)
-        return fault_set(fault, STATUS_INPUT, "numerics.gradient",
-                         "mode order-free sums squares that f64 holds exactly: expected f32, bf16 "
-                         "or f16, got f64");
+    REFUSE_IF(config->numerics.compute == DTYPE_F64, "numerics.compute",
+              "mode order-free needs products that f64 holds exactly: expected f32, "
+              "bf16 or f16, got f64");
+    REFUSE_IF(reference, "dpo.reference_compute",
+              "mode order-free needs products that f64 holds exactly: expected f32, "
+              "bf16 or f16, got f64");
+    REFUSE_IF(config->numerics.gradient == DTYPE_F64, "numerics.gradient",
+              "mode order-free sums squares that f64 holds exactly: expected f32, bf16 "
+              "or f16, got f64");
     return STATUS_OK;
 }
 
@@ -100,11 +102,10 @@ static enum status check_backend(const struct config *config, struct fault *faul
     const int on_device = config->numerics.backend == BACKEND_CUDA;
     const int32_t other = on_device ? LIBRARY_OPENBLAS : LIBRARY_CUBLAS;
     const int acts = config_uses_openblas(config) || config_uses_cublas(config);
-    if (acts && config->numerics.library == other)
-        return fault_set(fault, STATUS_INPUT, "numerics.library",
-                         "numerics.backend %s has no %s: expected auto, none or %s",
-                         on_device ? "cuda" : "cpu", on_device ? "openblas" : "cublas",
-                         on_device ? "cublas" : "openblas");
+    REFUSE_IF(acts && config->numerics.library == other, "numerics.library",
+              "numerics.backend %s has no %s: expected auto, none or %s",
+              on_device ? "cuda" : "cpu", on_device ? "openblas" : "cublas",
+              on_device ? "cublas" : "openblas");
     if (!on_device || config->numerics.mode != MODE_ORDER_FREE) return STATUS_OK;
     return fault_set(fault, STATUS_UNSUPPORTED, "numerics.mode",
                      "order-free is not available on numerics.backend cuda");
@@ -113,29 +114,25 @@ static enum status check_backend(const struct config *config, struct fault *faul
 static enum status check_rounding(const struct config *config, struct fault *fault) {
     int32_t param = config->numerics.param;
     if (config->numerics.rounding != ROUNDING_STOCHASTIC) return STATUS_OK;
-    if (param != DTYPE_BF16 && param != DTYPE_F16 && !is_fp8(param))
-        return fault_set(fault, STATUS_INPUT, "numerics.rounding",
-                         "stochastic needs numerics.param bf16, f16, e4m3 or e5m2, got %s",
-                         dtype_name((enum dtype)param));
-    if (config->numerics.master != CONFIG_MASTER_NONE)
-        return fault_set(fault, STATUS_INPUT, "numerics.rounding",
-                         "stochastic needs numerics.master none, got %s: a master keeps what "
-                         "rounding would draw for",
-                         dtype_name((enum dtype)config->numerics.master));
+    REFUSE_IF(param != DTYPE_BF16 && param != DTYPE_F16 && !is_fp8(param), "numerics.rounding",
+              "stochastic needs numerics.param bf16, f16, e4m3 or e5m2, got %s",
+              dtype_name((enum dtype)param));
+    REFUSE_IF(config->numerics.master != CONFIG_MASTER_NONE, "numerics.rounding",
+              "stochastic needs numerics.master none, got %s: a master keeps what "
+              "rounding would draw for",
+              dtype_name((enum dtype)config->numerics.master));
     return STATUS_OK;
 }
 
 static enum status check_dtype_pairs(const struct config *config, struct fault *fault) {
     int32_t accumulate = config->numerics.accumulate;
-    if (config->numerics.compute == DTYPE_F64 && accumulate != DTYPE_F64)
-        return fault_set(fault, STATUS_INPUT, "numerics.accumulate",
-                         "f64 compute needs f64 accumulation, got %s",
-                         dtype_name((enum dtype)accumulate));
-    if (config_has_reference(config) && config->dpo.reference_compute == DTYPE_F64 &&
-        accumulate != DTYPE_F64)
-        return fault_set(fault, STATUS_INPUT, "dpo.reference_compute",
-                         "f64 compute needs f64 numerics.accumulate, got %s",
-                         dtype_name((enum dtype)accumulate));
+    REFUSE_IF(config->numerics.compute == DTYPE_F64 && accumulate != DTYPE_F64,
+              "numerics.accumulate", "f64 compute needs f64 accumulation, got %s",
+              dtype_name((enum dtype)accumulate));
+    REFUSE_IF(config_has_reference(config) && config->dpo.reference_compute == DTYPE_F64 &&
+                  accumulate != DTYPE_F64,
+              "dpo.reference_compute", "f64 compute needs f64 numerics.accumulate, got %s",
+              dtype_name((enum dtype)accumulate));
     TRY(check_order_free(config, fault));
     TRY(check_products(config, fault));
     TRY(check_rounding(config, fault));
@@ -143,49 +140,42 @@ static enum status check_dtype_pairs(const struct config *config, struct fault *
     int32_t master = config->numerics.master;
     int32_t param = config->numerics.param;
     if (master == CONFIG_MASTER_NONE) return STATUS_OK;
-    if (dtype_width((enum dtype)master) <= dtype_width((enum dtype)param))
-        return fault_set(fault, STATUS_INPUT, "numerics.master",
-                         "expected none or a dtype wider than numerics.param (%s), got %s",
-                         dtype_name((enum dtype)param), dtype_name((enum dtype)master));
+    REFUSE_IF(dtype_width((enum dtype)master) <= dtype_width((enum dtype)param), "numerics.master",
+              "expected none or a dtype wider than numerics.param (%s), got %s",
+              dtype_name((enum dtype)param), dtype_name((enum dtype)master));
     return STATUS_OK;
 }
 
 static enum status check_rope(const struct config *config, struct fault *fault) {
     const double fast = config->model.rope_beta_fast, slow = config->model.rope_beta_slow;
-    if (config->model.rope_scaling == ROPE_LLAMA3 &&
-        !(config->model.rope_high_freq_factor > config->model.rope_low_freq_factor))
-        return fault_set(fault, STATUS_INPUT, "model.rope_high_freq_factor",
-                         "expected more than model.rope_low_freq_factor (%g), got %g",
-                         config->model.rope_low_freq_factor, config->model.rope_high_freq_factor);
+    REFUSE_IF(config->model.rope_scaling == ROPE_LLAMA3 &&
+                  !(config->model.rope_high_freq_factor > config->model.rope_low_freq_factor),
+              "model.rope_high_freq_factor",
+              "expected more than model.rope_low_freq_factor (%g), got %g",
+              config->model.rope_low_freq_factor, config->model.rope_high_freq_factor);
     if (config->model.rope_scaling != ROPE_YARN) return STATUS_OK;
-    if (!(config->model.rope_theta > 1.0))
-        return fault_set(fault, STATUS_INPUT, "model.rope_theta",
-                         "expected more than 1 with model.rope_scaling yarn, got %g",
-                         config->model.rope_theta);
-    if (!(fast > slow))
-        return fault_set(fault, STATUS_INPUT, "model.rope_beta_fast",
-                         "expected more than model.rope_beta_slow (%g), got %g", slow, fast);
+    REFUSE_IF(!(config->model.rope_theta > 1.0), "model.rope_theta",
+              "expected more than 1 with model.rope_scaling yarn, got %g",
+              config->model.rope_theta);
+    REFUSE_IF(!(fast > slow), "model.rope_beta_fast",
+              "expected more than model.rope_beta_slow (%g), got %g", slow, fast);
     return STATUS_OK;
 }
 
 static enum status check_model(const struct config *config, struct fault *fault) {
     uint64_t heads = config->model.heads;
-    if (heads % config->model.kv_heads != 0)
-        return fault_set(fault, STATUS_INPUT, "model.kv_heads",
-                         "expected a divisor of model.heads (%ju), got %ju", (uintmax_t)heads,
-                         (uintmax_t)config->model.kv_heads);
-    if (config->model.head_dim % 2 != 0)
-        return fault_set(fault, STATUS_INPUT, "model.head_dim",
-                         "expected an even number (rotary pairs), got %ju",
-                         (uintmax_t)config->model.head_dim);
+    REFUSE_IF(heads % config->model.kv_heads != 0, "model.kv_heads",
+              "expected a divisor of model.heads (%ju), got %ju", (uintmax_t)heads,
+              (uintmax_t)config->model.kv_heads);
+    REFUSE_IF(config->model.head_dim % 2 != 0, "model.head_dim",
+              "expected an even number (rotary pairs), got %ju", (uintmax_t)config->model.head_dim);
     return check_rope(config, fault);
 }
 
 static enum status check_batch(const struct config *config, struct fault *fault) {
-    if (config->batch.size % config->batch.micro != 0)
-        return fault_set(fault, STATUS_INPUT, "batch.micro",
-                         "expected a divisor of batch.size (%ju), got %ju",
-                         (uintmax_t)config->batch.size, (uintmax_t)config->batch.micro);
+    REFUSE_IF(config->batch.size % config->batch.micro != 0, "batch.micro",
+              "expected a divisor of batch.size (%ju), got %ju", (uintmax_t)config->batch.size,
+              (uintmax_t)config->batch.micro);
     return STATUS_OK;
 }
 
@@ -200,36 +190,33 @@ static enum status check_preference(const struct config *config, struct fault *f
     int32_t loss = config->dpo.loss;
     double smoothing = config->dpo.label_smoothing;
     if (config->task != TASK_DPO) return STATUS_OK;
-    if (config->dpo.f_divergence != DIVERGENCE_REVERSE_KL && !knows_divergences(loss))
-        return fault_set(fault, STATUS_INPUT, "dpo.f_divergence",
-                         "expected reverse-kl, or another with dpo.loss sigmoid, sigmoid-norm, "
-                         "hinge, ipo, exo-pair, robust or discopop: what a divergence adds to "
-                         "every reward cancels in a margin only");
-    if (loss == DPO_ROBUST && smoothing >= 0.5)
-        return fault_set(fault, STATUS_INPUT, "dpo.label_smoothing",
-                         "expected less than 0.5 with dpo.loss robust, which divides by 1 - 2 "
-                         "label_smoothing, got %s",
-                         number_text_f64(smoothing).text);
-    if (loss == DPO_EXO_PAIR && smoothing == 0.0)
-        return fault_set(fault, STATUS_INPUT, "dpo.label_smoothing",
-                         "expected more than 0 with dpo.loss exo-pair, which takes its logarithm "
-                         "(the paper's value is 1e-3), got 0");
-    if ((loss == DPO_IPO || loss == DPO_IPO_SUM || loss == DPO_SPPO_HARD) &&
-        config->dpo.beta == 0.0)
-        return fault_set(fault, STATUS_INPUT, "dpo.beta",
-                         "expected more than 0 with dpo.loss ipo, ipo-sum and sppo-hard, whose "
-                         "target is 1 / (2 beta), got 0");
+    REFUSE_IF(config->dpo.f_divergence != DIVERGENCE_REVERSE_KL && !knows_divergences(loss),
+              "dpo.f_divergence",
+              "expected reverse-kl, or another with dpo.loss sigmoid, sigmoid-norm, "
+              "hinge, ipo, exo-pair, robust or discopop: what a divergence adds to "
+              "every reward cancels in a margin only");
+    REFUSE_IF(loss == DPO_ROBUST && smoothing >= 0.5, "dpo.label_smoothing",
+              "expected less than 0.5 with dpo.loss robust, which divides by 1 - 2 "
+              "label_smoothing, got %s",
+              number_text_f64(smoothing).text);
+    REFUSE_IF(loss == DPO_EXO_PAIR && smoothing == 0.0, "dpo.label_smoothing",
+              "expected more than 0 with dpo.loss exo-pair, which takes its logarithm "
+              "(the paper's value is 1e-3), got 0");
+    REFUSE_IF((loss == DPO_IPO || loss == DPO_IPO_SUM || loss == DPO_SPPO_HARD) &&
+                  config->dpo.beta == 0.0,
+              "dpo.beta",
+              "expected more than 0 with dpo.loss ipo, ipo-sum and sppo-hard, whose "
+              "target is 1 / (2 beta), got 0");
     return STATUS_OK;
 }
 
 /* The embedded pairs carry no log-probabilities. */
 static enum status check_reference(const struct config *config, struct fault *fault) {
     if (!config_has_reference(config) || config->dpo.reference != REFERENCE_GIVEN) return STATUS_OK;
-    if (strncmp(config->data.pairs, "builtin:", 8) == 0)
-        return fault_set(fault, STATUS_INPUT, "dpo.reference",
-                         "given is read from the rows of a file; expected data.pairs to name one, "
-                         "got %s",
-                         config->data.pairs);
+    REFUSE_IF(strncmp(config->data.pairs, "builtin:", 8) == 0, "dpo.reference",
+              "given is read from the rows of a file; expected data.pairs to name one, "
+              "got %s",
+              config->data.pairs);
     return STATUS_OK;
 }
 
@@ -239,38 +226,33 @@ static int divides_by_micros(int32_t divisor) {
 
 static enum status check_loss(const struct config *config, struct fault *fault) {
     int32_t divisor = config->loss.divisor, tail = config->batch.tail;
-    if (tail == TAIL_KEEP_UNDERSCALED && !divides_by_micros(divisor))
-        return fault_set(fault, STATUS_INPUT, "batch.tail",
-                         "keep-underscaled divides by the micro-batches of a full update; expected "
-                         "loss.divisor mean-of-means or update-and-micros, which divide by "
-                         "their number");
+    REFUSE_IF(tail == TAIL_KEEP_UNDERSCALED && !divides_by_micros(divisor), "batch.tail",
+              "keep-underscaled divides by the micro-batches of a full update; expected "
+              "loss.divisor mean-of-means or update-and-micros, which divide by "
+              "their number");
     if (divisor != DIVISOR_MEAN_OF_RANKS) return STATUS_OK;
-    if (config->batch.size % config->loss.ranks != 0)
-        return fault_set(fault, STATUS_INPUT, "loss.ranks",
-                         "expected a divisor of batch.size (%ju), got %ju",
-                         (uintmax_t)config->batch.size, (uintmax_t)config->loss.ranks);
-    if (tail != TAIL_DROP)
-        return fault_set(fault, STATUS_INPUT, "batch.tail",
-                         "expected drop with loss.divisor mean-of-ranks: samples that do not fill "
-                         "an update do not fill its ranks");
+    REFUSE_IF(config->batch.size % config->loss.ranks != 0, "loss.ranks",
+              "expected a divisor of batch.size (%ju), got %ju", (uintmax_t)config->batch.size,
+              (uintmax_t)config->loss.ranks);
+    REFUSE_IF(tail != TAIL_DROP, "batch.tail",
+              "expected drop with loss.divisor mean-of-ranks: samples that do not fill "
+              "an update do not fill its ranks");
     return STATUS_OK;
 }
 
 static enum status check_dropout(const struct config *config, struct fault *fault) {
     if (!config_has_dropout(config)) return STATUS_OK;
-    if (config->rng.kind == RNG_ADDRESSED && config->batch.size % config->dropout.ranks != 0)
-        return fault_set(fault, STATUS_INPUT, "dropout.ranks",
-                         "expected a divisor of batch.size (%ju), got %ju",
-                         (uintmax_t)config->batch.size, (uintmax_t)config->dropout.ranks);
+    REFUSE_IF(config->rng.kind == RNG_ADDRESSED && config->batch.size % config->dropout.ranks != 0,
+              "dropout.ranks", "expected a divisor of batch.size (%ju), got %ju",
+              (uintmax_t)config->batch.size, (uintmax_t)config->dropout.ranks);
     if (config->rng.kind != RNG_TORCH) return STATUS_OK;
     uint64_t vector = config->rng.vector;
-    if (vector != KEY_WORD_UINT && (vector & (vector - 1)) != 0)
-        return fault_set(fault, STATUS_INPUT, "rng.vector", "expected 1, 2, 4 or 8, got %ju",
-                         (uintmax_t)vector);
-    if (config->batch.padding == PADDING_PACKED && config->dropout.attention > 0.0)
-        return fault_set(fault, STATUS_INPUT, "rng.kind",
-                         "torch draws attention's masks for padded sequences; expected "
-                         "batch.padding: longest, or dropout.attention: 0");
+    REFUSE_IF(vector != KEY_WORD_UINT && (vector & (vector - 1)) != 0, "rng.vector",
+              "expected 1, 2, 4 or 8, got %ju", (uintmax_t)vector);
+    REFUSE_IF(config->batch.padding == PADDING_PACKED && config->dropout.attention > 0.0,
+              "rng.kind",
+              "torch draws attention's masks for padded sequences; expected "
+              "batch.padding: longest, or dropout.attention: 0");
     return STATUS_OK;
 }
 
@@ -348,9 +330,8 @@ static enum status check_counter(const struct config *config, uint64_t steps, st
     uint64_t rest = exact - config->schedule.origin;
     uint64_t largest =
         magnitude(shift) > magnitude(logged_shift) ? magnitude(shift) : magnitude(logged_shift);
-    if (largest > rest || (steps != 0 && increment > (rest - largest) / steps))
-        return fault_set(fault, STATUS_INPUT, "schedule.increment",
-                         "the counter of %ju updates passes 2^53", (uintmax_t)steps);
+    REFUSE_IF(largest > rest || (steps != 0 && increment > (rest - largest) / steps),
+              "schedule.increment", "the counter of %ju updates passes 2^53", (uintmax_t)steps);
     return STATUS_OK;
 }
 
