@@ -10,6 +10,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/sort.h"
+
 struct field {
     const char *name;
     uint64_t value;
@@ -86,38 +88,17 @@ void stream_words(uint64_t seed, struct stream_site site, uint64_t first, size_t
     }
 }
 
-static int card_before(const struct stream_card *a, const struct stream_card *b) {
+static int card_before(const void *left, const void *right, const void *context) {
+    const struct stream_card *a = (const struct stream_card *)left;
+    const struct stream_card *b = (const struct stream_card *)right;
+    (void)context;
     return a->key < b->key || (a->key == b->key && a->index < b->index);
 }
 
-/* Merges the sorted parts [0, middle) and [middle, count) of `from` into `to`. */
-static void merge_runs(const struct stream_card *from, size_t middle, size_t count,
-                       struct stream_card *to) {
-    size_t left = 0;
-    size_t right = middle;
-    for (size_t i = 0; i < count; i++) {
-        const int take_left =
-            right >= count || (left < middle && !card_before(&from[right], &from[left]));
-        to[i] = take_left ? from[left++] : from[right++];
-    }
-}
-
-/* This is a bottom-up merge sort: no recursion, one spare buffer, n log n steps whatever the
- * keys. */
 const struct stream_card *stream_sort_cards(struct stream_card *cards, struct stream_card *spare,
                                             size_t count) {
-    for (size_t width = 1; width < count; width *= 2) {
-        for (size_t start = 0; start < count; start += 2 * width) {
-            const size_t left = count - start;
-            const size_t length = left < 2 * width ? left : 2 * width;
-            const size_t middle = left < width ? left : width;
-            merge_runs(cards + start, middle, length, spare + start);
-        }
-        struct stream_card *const swap = cards;
-        cards = spare;
-        spare = swap;
-    }
-    return cards;
+    return (const struct stream_card *)sort_stable(cards, spare, count, sizeof *cards, card_before,
+                                                   NULL);
 }
 
 void stream_permute(uint64_t seed, struct stream_site site, uint64_t first, size_t count,

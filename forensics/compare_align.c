@@ -6,15 +6,8 @@
 #include <string.h>
 
 #include "base/real.h"
+#include "base/sort.h"
 #include "forensics/compare_parts.h"
-
-static void merge(const struct series_point *from, struct series_point *to, size_t begin,
-                  size_t middle, size_t end) {
-    size_t a = begin, b = middle;
-    for (size_t i = begin; i < end; i++)
-        to[i] =
-            a < middle && (b >= end || from[a].update <= from[b].update) ? from[a++] : from[b++];
-}
 
 static int ascends(const struct series_point *points, size_t count) {
     for (size_t i = 1; i < count; i++)
@@ -22,22 +15,17 @@ static int ascends(const struct series_point *points, size_t count) {
     return 1;
 }
 
-static enum status sort(struct series_point *points, size_t count, struct arena *arena) {
-    struct series_point *other;
-    if (ascends(points, count)) return STATUS_OK;
-    TRY(arena_take(arena, count, sizeof *other, "sorting", &other));
-    struct series_point *from = points, *to = other;
-    for (size_t width = 1; width < count; width *= 2) {
-        for (size_t begin = 0; begin < count; begin += 2 * width) {
-            const size_t middle = count - begin < width ? count : begin + width;
-            const size_t end = count - begin < 2 * width ? count : begin + 2 * width;
-            merge(from, to, begin, middle, end);
-        }
-        struct series_point *const swap = from;
-        from = to;
-        to = swap;
-    }
-    if (from != points) memcpy(points, from, count * sizeof *points);
+static int update_before(const void *a, const void *b, const void *context) {
+    (void)context;
+    return ((const struct series_point *)a)->update < ((const struct series_point *)b)->update;
+}
+
+static enum status sort(struct series_point **points, size_t count, struct arena *arena) {
+    struct series_point *spare;
+    if (ascends(*points, count)) return STATUS_OK;
+    TRY(arena_take(arena, count, sizeof *spare, "sorting", &spare));
+    *points = (struct series_point *)sort_stable(*points, spare, count, sizeof *spare,
+                                                 update_before, NULL);
     return STATUS_OK;
 }
 
@@ -50,7 +38,7 @@ enum status compare_align(const struct log *log, int32_t name, struct arena *are
     TRY(series_of(log, side->column, arena, &series));
     TRY(arena_take(arena, series.count, sizeof *points, "aligning", &points));
     if (series.count > 0) memcpy(points, series.points, series.count * sizeof *points);
-    TRY(sort(points, series.count, arena));
+    TRY(sort(&points, series.count, arena));
     for (size_t i = 0; i < series.count; i++) {
         if (side->count > 0 && points[side->count - 1].update == points[i].update) {
             side->count--;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/real.h"
+#include "base/sort.h"
 #include "logs/readers.h"
 
 #define CELLS_PER_VALUE 16
@@ -59,34 +60,17 @@ static enum status check_maps_used(struct log_build *build) {
 
 /* ---- rows ---- */
 
-static int before(const struct log_build *build, uint32_t a, uint32_t b) {
-    const struct build_row *x = log_build_row_at(build, a), *y = log_build_row_at(build, b);
-    if (x->part != y->part) return x->part < y->part;
-    return x->step < y->step;
-}
-
-/* Sorts rows by part and step, as a stable merge sort from the bottom up. The order is total
- * because rows that compare equal keep theirs. */
-static enum status sort_rows(struct log_build *build, uint32_t *order, size_t count) {
-    uint32_t *other;
-    TRY(arena_take(&build->scratch, count, sizeof *other, "order of rows", &other));
-    for (size_t width = 1; width < count; width *= 2) {
-        for (size_t start = 0; start < count; start += 2 * width) {
-            const size_t middle = start + width < count ? start + width : count;
-            const size_t end = middle + width < count ? middle + width : count;
-            size_t a = start, b = middle;
-            for (size_t i = start; i < end; i++)
-                other[i] = b == end || (a < middle && !before(build, order[b], order[a]))
-                               ? order[a++]
-                               : order[b++];
-        }
-        memcpy(order, other, count * sizeof *order);
-    }
-    return STATUS_OK;
+/* Orders rows by part, then by step. Rows of equal place keep the order of the file. */
+static int row_before(const void *left, const void *right, const void *context) {
+    const struct log_build *build = (const struct log_build *)context;
+    const struct build_row *a = log_build_row_at(build, *(const uint32_t *)left);
+    const struct build_row *b = log_build_row_at(build, *(const uint32_t *)right);
+    return a->part != b->part ? a->part < b->part : a->step < b->step;
 }
 
 static enum status choose_rows(struct finish *f) {
     struct log_build *build = f->build;
+    uint32_t *other;
     TRY(arena_take(&build->scratch, build->row_count, sizeof *f->order, "order of rows",
                    &f->order));
     for (size_t i = 0; i < build->row_count; i++)
@@ -94,7 +78,11 @@ static enum status choose_rows(struct finish *f) {
     if (f->log->rows == 0)
         FAIL(STATUS_INPUT, "%s: expected a log with numbers, got none (read as %s)", build->path,
              build->format);
-    return build->by_step ? sort_rows(build, f->order, f->log->rows) : STATUS_OK;
+    if (!build->by_step) return STATUS_OK;
+    TRY(arena_take(&build->scratch, f->log->rows, sizeof *other, "order of rows", &other));
+    f->order =
+        (uint32_t *)sort_stable(f->order, other, f->log->rows, sizeof *other, row_before, build);
+    return STATUS_OK;
 }
 
 /* ---- columns ---- */
