@@ -36,10 +36,6 @@ uint64_t noise_order_seed(const struct config *config, uint64_t run) {
     return config->numerics.mode == MODE_SHUFFLED ? experiment_order_seed(config->seed, run) : 0;
 }
 
-static uint64_t order_seed(const struct measuring *m, uint64_t run) {
-    return noise_order_seed(m->request->config, run);
-}
-
 /* Keys of the configuration name updates up to this one, even where fewer are trained. */
 static uint64_t resolved_steps(const struct noise_request *request) {
     return request->resolved > request->steps ? request->resolved : request->steps;
@@ -53,12 +49,6 @@ static enum status open_path(struct measuring *m, const struct config *config) {
         noise_path_take(&m->table->layout, run, m->request->interrupted, m->other);
     run_close(run);
     return status;
-}
-
-static int same_forward(const struct noise_layout *layout, const unsigned char *a,
-                        const unsigned char *b) {
-    return memcmp(a + layout->at_sites, b + layout->at_sites,
-                  (size_t)layout->sites * DIGEST_BYTES) == 0;
 }
 
 static size_t elements_of(const struct noise_layout *layout, const char *tensor) {
@@ -82,7 +72,9 @@ static enum status one_ulp_path(struct measuring *m, struct noise_variant *varia
         snprintf(nudge, sizeof variant->config.init.nudge, "%s[%zu]", tensor, i);
         TRY(open_path(m, &variant->config));
         memcpy(variant->name, nudge, strnlen(nudge, sizeof variant->name - 1));
-        if (!same_forward(layout, m->path, m->other)) return STATUS_OK;
+        if (memcmp(m->path + layout->at_sites, m->other + layout->at_sites,
+                   (size_t)layout->sites * DIGEST_BYTES) != 0)
+            return STATUS_OK;
     }
     FAIL(STATUS_UNTESTABLE, "one ulp of none of the first %d weights of %s changes the forward",
          NOISE_ULP_TRIES, tensor);
@@ -119,9 +111,10 @@ static enum status measure_f64(struct measuring *m, const struct config *config,
 static enum status variant_path(struct measuring *m, struct noise_variant *variant,
                                 uint32_t repeat) {
     if (variant->stratum == NOISE_INSTANCE)
-        variant->config.numerics.order_seed = order_seed(m, 1 + repeat);
+        variant->config.numerics.order_seed = noise_order_seed(m->request->config, 1 + repeat);
     if (variant->stratum == NOISE_PROCESS)
-        variant->config.numerics.order_seed = order_seed(m, 1 + m->request->repeats + repeat);
+        variant->config.numerics.order_seed =
+            noise_order_seed(m->request->config, 1 + m->request->repeats + repeat);
     if (variant->stratum == NOISE_REPEAT) {
         run_restore(m->base, m->start);
         return noise_path_take(&m->table->layout, m->base, m->request->interrupted, m->other);
@@ -131,15 +124,6 @@ static enum status variant_path(struct measuring *m, struct noise_variant *varia
                                    m->other, m->table->layout.bytes);
     if (variant->stratum == NOISE_ONE_ULP) return one_ulp_path(m, variant);
     return open_path(m, &variant->config);
-}
-
-static enum status keep_instance(struct measuring *m) {
-    const size_t bytes = m->table->layout.bytes;
-    unsigned char *copy;
-    TRY(arena_take(m->arena, bytes, 1, "path of an instance", &copy));
-    memcpy(copy, m->other, bytes);
-    m->table->instance = copy;
-    return STATUS_OK;
 }
 
 static enum status measure_row(struct measuring *m, struct noise_variant *variant) {
@@ -161,7 +145,12 @@ static enum status measure_row(struct measuring *m, struct noise_variant *varian
         TRY(status);
         if (f64) break;
         noise_figures_add(&m->table->layout, m->path, m->other, &row->figures);
-        if (variant->stratum == NOISE_INSTANCE && row->repeats == 0) TRY(keep_instance(m));
+        if (variant->stratum == NOISE_INSTANCE && row->repeats == 0) {
+            unsigned char *copy;
+            TRY(arena_take(m->arena, m->table->layout.bytes, 1, "path of an instance", &copy));
+            memcpy(copy, m->other, m->table->layout.bytes);
+            m->table->instance = copy;
+        }
         if (one_ulp && row->repeats == 0)
             TRY(noise_perturbed_of(&m->table->layout, m->path, m->other, m->arena,
                                    &m->table->perturbed));
@@ -172,9 +161,9 @@ static enum status measure_row(struct measuring *m, struct noise_variant *varian
     return STATUS_OK;
 }
 
-static void tell(const struct noise_request *request, uint64_t done, uint64_t total) {
-    if (request->progress != NULL)
-        request->progress(request->progress_context, "strata", done, total);
+void noise_tell(const struct noise_request *request, const char *what, uint64_t done,
+                uint64_t total) {
+    if (request->progress != NULL) request->progress(request->progress_context, what, done, total);
 }
 
 static enum status tell_products(struct measuring *m) {
@@ -198,10 +187,10 @@ static enum status measure_all(struct measuring *m) {
     TRY(tell_products(m));
     const uint32_t count =
         noise_variants(&m->config, resolved_steps(m->request), m->request->processors, variants);
-    tell(m->request, 0, count);
+    noise_tell(m->request, "strata", 0, count);
     for (uint32_t i = 0; i < count; i++) {
         TRY(measure_row(m, &variants[i]));
-        tell(m->request, i + 1, count);
+        noise_tell(m->request, "strata", i + 1, count);
     }
     return STATUS_OK;
 }
@@ -227,11 +216,9 @@ enum status noise_measure(const struct noise_request *request, struct arena *are
     TRY(arena_take(arena, 1, sizeof *m, "noise floor", &m));
     memset(out, 0, sizeof *out);
     out->products = "";
-    m->request = request;
-    m->arena = arena;
-    m->table = out;
-    m->config = *request->config;
-    m->config.numerics.order_seed = order_seed(m, 0);
+    *m = (struct measuring){
+        .request = request, .arena = arena, .table = out, .config = *request->config};
+    m->config.numerics.order_seed = noise_order_seed(request->config, 0);
     TRY(config_validate(&m->config, resolved_steps(request)));
     struct dataset_options source = run_dataset_options(&m->config);
     struct run_options options = noise_run_options(request->steps, m->config.numerics.order_seed);

@@ -86,6 +86,10 @@ struct noise_request {
     void *progress_context;
 };
 
+/* Tells the request's progress, if it has one. */
+void noise_tell(const struct noise_request *request, const char *what, uint64_t done,
+                uint64_t total);
+
 /* Measures all strata. Everything lives in `arena`. */
 TWINSTEP_MUST_USE enum status noise_measure(const struct noise_request *request,
                                             struct arena *arena, struct noise_table *out);

@@ -90,10 +90,6 @@ static enum status measure_in(const struct noise_models_request *request, size_t
     return STATUS_OK;
 }
 
-static void tell(const struct noise_request *of, uint64_t done, uint64_t total) {
-    if (of->progress != NULL) of->progress(of->progress_context, "models", done, total);
-}
-
 static enum status measure_line(const struct noise_models_request *request, size_t index,
                                 struct noise_models_line *line, struct config *config) {
     struct arena arena = ARENA_EMPTY;
@@ -111,7 +107,7 @@ enum status noise_models_measure(const struct noise_models_request *request, str
     memset(out, 0, sizeof *out);
     TRY(arena_take(arena, (size_t)total, sizeof *out->lines, "ladder", &out->lines));
     TRY(arena_take(arena, 1, sizeof *config, "configuration", &config));
-    tell(&request->of, 0, total);
+    noise_tell(&request->of, "models", 0, total);
     for (size_t i = 0; i < NOISE_MODELS; i++)
         for (uint32_t d = 0; d < words->dtype_count; d++)
             for (uint32_t m = 0; m < words->mode_count; m++) {
@@ -119,7 +115,7 @@ enum status noise_models_measure(const struct noise_models_request *request, str
                 at->mode = words->modes[m];
                 at->dtype = words->dtypes[d];
                 TRY(measure_line(request, i, at, config));
-                tell(&request->of, out->count, total);
+                noise_tell(&request->of, "models", out->count, total);
             }
     TRY(backends_of_config(config, arena, &out->device));
     TRY(backends_line(&out->device, arena, &line));

@@ -37,11 +37,6 @@ struct probing {
     size_t room;  /* elements of every buffer */
 };
 
-static enum status set_shaped(struct probing *p, const char *table) {
-    p->bench.call.splits = &p->bench.splits;
-    return splits_parse(table, &p->bench.splits);
-}
-
 static enum status set_mode(struct probing *p) {
     const char *mode = p->request->mode;
     struct ops_bench *bench = &p->bench;
@@ -55,9 +50,14 @@ static enum status set_mode(struct probing *p) {
         return STATUS_OK;
     }
     if (strcmp(mode, "invariant") == 0 || strcmp(mode, "deterministic") == 0) return STATUS_OK;
-    if (strcmp(mode, "shaped") == 0 || strcmp(mode, "shaped small-batch") == 0)
-        return set_shaped(p, "builtin:small-batch");
-    if (strcmp(mode, "shaped large-batch") == 0) return set_shaped(p, "builtin:large-batch");
+    if (strncmp(mode, "shaped", 6) == 0) {
+        const int large = strcmp(mode, "shaped large-batch") == 0;
+        if (large || strcmp(mode, "shaped") == 0 || strcmp(mode, "shaped small-batch") == 0) {
+            bench->call.splits = &bench->splits;
+            return splits_parse(large ? "builtin:large-batch" : "builtin:small-batch",
+                                &bench->splits);
+        }
+    }
     if (strcmp(mode, "shuffled") == 0) {
         bench->order = (struct order){.seed = SEED, .kinds = all, .chunk = 16, .update = 1};
         bench->call.order = &bench->order;
@@ -182,13 +182,9 @@ static float *result(const struct probing *p) {
     return p->bench.output + p->bench.skew;
 }
 
-static void clear(struct probing *p) {
-    memset(p->bench.output, 0, p->room * sizeof(float));
-}
-
 /* Makes the reference: rows one by one, or a sum by one call. */
 static void run_alone(struct probing *p, const struct ops_probe *probe, uint32_t rows) {
-    clear(p);
+    memset(p->bench.output, 0, p->room * sizeof(float));
     for (uint32_t r = 0; r < rows && !probe->sums; r++)
         probe->run(&p->bench, probe, r, 1);
     if (probe->sums) probe->run(&p->bench, probe, 0, rows);
@@ -199,12 +195,8 @@ static void run_alone(struct probing *p, const struct ops_probe *probe, uint32_t
  */
 static void run_together(struct probing *p, const struct ops_probe *probe, uint32_t rows,
                          int split) {
-    clear(p);
-    if (!split) {
-        probe->run(&p->bench, probe, 0, rows);
-        return;
-    }
-    const uint32_t first = (rows + 2) / 3;
+    const uint32_t first = split ? (rows + 2) / 3 : rows;
+    memset(p->bench.output, 0, p->room * sizeof(float));
     probe->run(&p->bench, probe, 0, first);
     if (rows > first) probe->run(&p->bench, probe, first, rows - first);
 }

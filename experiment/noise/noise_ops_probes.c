@@ -37,39 +37,25 @@ static size_t width_product(const struct ops_probe *probe) {
     return (size_t)probe->a * probe->b;
 }
 
+/* What every probe is handed: rows `first` to `first + count - 1`. */
+#define ROWS struct ops_bench *bench, const struct ops_probe *probe, uint32_t first, uint32_t count
+
+/* Makes the probe of an operation that takes its whole argument struct from the bench. */
+#define PROBE(OP, ...)                                                                             \
+    static void OP(ROWS) {                                                                         \
+        const struct OP##_args args = {__VA_ARGS__};                                               \
+        bench->ops->OP(&bench->call, &args);                                                       \
+    }
+
 /* a: outputs N, b: inputs K. */
-static void linear_forward(struct ops_bench *bench, const struct ops_probe *probe, uint32_t first,
-                           uint32_t count) {
-    const struct linear_forward_args args = {.rows = rows_of(bench, first, count),
-                                             .N = probe->a,
-                                             .K = probe->b,
-                                             .x = in(bench, 0),
-                                             .w = in(bench, 1),
-                                             .y = out_of(bench)};
-    bench->ops->linear_forward(&bench->call, &args);
-}
+PROBE(linear_forward, .rows = rows_of(bench, first, count), .N = probe->a, .K = probe->b,
+      .x = in(bench, 0), .w = in(bench, 1), .y = out_of(bench))
 
-static void linear_input(struct ops_bench *bench, const struct ops_probe *probe, uint32_t first,
-                         uint32_t count) {
-    const struct linear_input_args args = {.rows = rows_of(bench, first, count),
-                                           .N = probe->a,
-                                           .K = probe->b,
-                                           .dy = in(bench, 0),
-                                           .w = in(bench, 1),
-                                           .dx = out_of(bench)};
-    bench->ops->linear_input(&bench->call, &args);
-}
+PROBE(linear_input, .rows = rows_of(bench, first, count), .N = probe->a, .K = probe->b,
+      .dy = in(bench, 0), .w = in(bench, 1), .dx = out_of(bench))
 
-static void linear_weight(struct ops_bench *bench, const struct ops_probe *probe, uint32_t first,
-                          uint32_t count) {
-    const struct linear_weight_args args = {.rows = rows_of(bench, first, count),
-                                            .N = probe->a,
-                                            .K = probe->b,
-                                            .dy = in(bench, 0),
-                                            .x = in(bench, 1),
-                                            .acc = out_of(bench)};
-    bench->ops->linear_weight(&bench->call, &args);
-}
+PROBE(linear_weight, .rows = rows_of(bench, first, count), .N = probe->a, .K = probe->b,
+      .dy = in(bench, 0), .x = in(bench, 1), .acc = out_of(bench))
 
 #define EPS 1e-6
 
@@ -86,14 +72,12 @@ static void norm_statistics(struct ops_bench *bench, const struct ops_probe *pro
     bench->ops->norm_forward(&bench->call, &args);
 }
 
-static void norm_forward(struct ops_bench *bench, const struct ops_probe *probe, uint32_t first,
-                         uint32_t count) {
+static void norm_forward(ROWS) {
     const struct row_list rows = rows_of(bench, first, count);
     norm_statistics(bench, probe, &rows, out_of(bench));
 }
 
-static void norm_input(struct ops_bench *bench, const struct ops_probe *probe, uint32_t first,
-                       uint32_t count) {
+static void norm_input(ROWS) {
     const struct row_list rows = rows_of(bench, first, count);
     norm_statistics(bench, probe, &rows, bench->scratch_rows[1]);
     const struct norm_input_args args = {.rows = rows,
@@ -107,8 +91,7 @@ static void norm_input(struct ops_bench *bench, const struct ops_probe *probe, u
     bench->ops->norm_input(&bench->call, &args);
 }
 
-static void norm_weight(struct ops_bench *bench, const struct ops_probe *probe, uint32_t first,
-                        uint32_t count) {
+static void norm_weight(ROWS) {
     const struct row_list rows = rows_of(bench, first, count);
     norm_statistics(bench, probe, &rows, bench->scratch_rows[1]);
     const struct norm_weight_args args = {.rows = rows,
@@ -130,25 +113,13 @@ static size_t width_three(const struct ops_probe *probe) {
     return 3 * width_sequence(probe);
 }
 
-static void attention_forward(struct ops_bench *bench, const struct ops_probe *probe,
-                              uint32_t first, uint32_t count) {
-    const struct attention_forward_args args = {.sequences = bench->sequences + first,
-                                                .count = count,
-                                                .H = HEADS,
-                                                .G = HEADS,
-                                                .D = probe->a,
-                                                .scale = 0.25,
-                                                .q = in(bench, 0),
-                                                .k = in(bench, 1),
-                                                .v = in(bench, 2),
-                                                .out = out_of(bench)};
-    bench->ops->attention_forward(&bench->call, &args);
-}
+PROBE(attention_forward, .sequences = bench->sequences + first, .count = count, .H = HEADS,
+      .G = HEADS, .D = probe->a, .scale = 0.25, .q = in(bench, 0), .k = in(bench, 1),
+      .v = in(bench, 2), .out = out_of(bench))
 
 /* The output row of a sequence has three pieces, dq, dk and dv, one behind the other; the operation
  * writes them to three buffers. */
-static void attention_backward(struct ops_bench *bench, const struct ops_probe *probe,
-                               uint32_t first, uint32_t count) {
+static void attention_backward(ROWS) {
     const size_t piece = width_sequence(probe);
     float *const parts[3] = {bench->scratch_rows[0] + bench->skew,
                              bench->scratch_rows[1] + bench->skew,
@@ -174,21 +145,12 @@ static void attention_backward(struct ops_bench *bench, const struct ops_probe *
 }
 
 /* a: vocabulary, b: width. */
-static void embedding_weight(struct ops_bench *bench, const struct ops_probe *probe, uint32_t first,
-                             uint32_t count) {
-    const struct embedding_weight_args args = {.rows = rows_of(bench, first, count),
-                                               .V = probe->a,
-                                               .C = probe->b,
-                                               .ids = bench->ids + first,
-                                               .dx = in(bench, 0),
-                                               .acc = out_of(bench)};
-    bench->ops->embedding_weight(&bench->call, &args);
-}
+PROBE(embedding_weight, .rows = rows_of(bench, first, count), .V = probe->a, .C = probe->b,
+      .ids = bench->ids + first, .dx = in(bench, 0), .acc = out_of(bench))
 
 /* a: vocabulary. The log-probability is what is compared; it is computed in f64, so its rounding to
  * f32 hides differences below an f32's. */
-static void logprob_forward(struct ops_bench *bench, const struct ops_probe *probe, uint32_t first,
-                            uint32_t count) {
+static void logprob_forward(ROWS) {
     /* in a buffer, because a device cannot write to a variable of ours */
     double *const logp = (double *)(void *)bench->scratch_rows[2];
     const struct logprob_forward_args args = {.L = count,
@@ -217,8 +179,7 @@ static size_t width_double(const struct ops_probe *probe) {
 
 /* a: width. The result is the sum of squares of all rows in f64, which is compared as two f32
  * halves. */
-static void square(struct ops_bench *bench, const struct ops_probe *probe, uint32_t first,
-                   uint32_t count) {
+static void square(ROWS) {
     double result;
     const struct square_args args = {.count = (size_t)count * probe->a,
                                      .storage = bench->dtype,

@@ -77,13 +77,6 @@ static enum status measure_pair(struct pairing *pairing, double *columns[FLOOR_C
     return status;
 }
 
-static void tell(const struct pairing *pairing) {
-    const struct noise_request *request = pairing->request;
-    if (request->progress == NULL) return;
-    request->progress(request->progress_context, pairing->plan->what, pairing->done,
-                      pairing->plan->pairs);
-}
-
 enum status noise_pairs_measure(const struct noise_pairs_plan *plan, struct arena *arena,
                                 double *columns[FLOOR_COLUMNS]) {
     const struct noise_request *request = plan->of;
@@ -94,11 +87,10 @@ enum status noise_pairs_measure(const struct noise_pairs_plan *plan, struct aren
     for (int i = 0; i < FLOOR_COLUMNS; i++)
         TRY(arena_take(arena, (size_t)(pairs * request->steps), sizeof *columns[i], "A/A pairs",
                        &columns[i]));
-    tell(&pairing);
+    noise_tell(request, plan->what, 0, pairs);
     while (pairing.done < pairs) {
         TRY(measure_pair(&pairing, columns));
-        pairing.done++;
-        tell(&pairing);
+        noise_tell(request, plan->what, ++pairing.done, pairs);
     }
     return STATUS_OK;
 }

@@ -137,18 +137,6 @@ static enum status fill_cells(struct planning *planning) {
     return find_runs(plan);
 }
 
-static enum status refuse_few(struct planning *planning) {
-    size_t needed;
-    char *text;
-    TRY(statistics_distance_needed(planning->out->alpha, &needed));
-    if (planning->out->floor_pairs >= needed) return STATUS_OK;
-    TRY(arena_format(planning->arena, &text,
-                     "%ju A/A pairs cannot give p <= %g: twinstep noise --pairs %zu would",
-                     (uintmax_t)planning->out->floor_pairs, planning->out->alpha, needed));
-    planning->out->untestable = text;
-    return STATUS_OK;
-}
-
 static enum status read_floor(const struct noise_plan_source *source, struct noise_request *of,
                               struct arena *arena, struct floor_file *out) {
     struct config *config;
@@ -187,19 +175,25 @@ int noise_plan_is_seen(const struct noise_plan *plan) {
 enum status noise_plan_measure(const struct noise_plan_request *request, struct arena *arena,
                                struct noise_plan *out) {
     struct planning planning = {.request = request, .arena = arena, .out = out};
-    size_t pairs;
-    memset(out, 0, sizeof *out);
+    size_t pairs, needed;
+    char *text;
     TRY(check(request));
     TRY(statistics_maximum_needed(request->power, NOISE_PLAN_CONFIDENCE, &pairs));
-    out->lr_error = request->lr_error;
-    out->alpha = request->alpha;
-    out->power = request->power;
-    out->floor_pairs = request->floor->pairs;
-    out->pairs = pairs;
-    out->steps = request->of.steps;
-    out->untestable = "";
-    TRY(refuse_few(&planning));
-    if (out->untestable[0] != '\0') return STATUS_OK;
+    *out = (struct noise_plan){.lr_error = request->lr_error,
+                               .alpha = request->alpha,
+                               .power = request->power,
+                               .floor_pairs = request->floor->pairs,
+                               .pairs = pairs,
+                               .steps = request->of.steps,
+                               .untestable = ""};
+    TRY(statistics_distance_needed(out->alpha, &needed));
+    if (out->floor_pairs < needed) {
+        TRY(arena_format(arena, &text,
+                         "%ju A/A pairs cannot give p <= %g: twinstep noise --pairs %zu would",
+                         (uintmax_t)out->floor_pairs, out->alpha, needed));
+        out->untestable = text;
+        return STATUS_OK;
+    }
     const size_t most = pairs > out->floor_pairs ? pairs : (size_t)out->floor_pairs;
     TRY(arena_take(arena, most, sizeof *planning.values, "plan", &planning.values));
     TRY(measure_effect(&planning, "pairs with the error", request->lr_error, EFFECT_RUN,

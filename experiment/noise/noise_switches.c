@@ -40,17 +40,13 @@ static void at_phase(void *context, enum phase phase, int ended) {
     timing->since = now;
 }
 
-static enum status check_interrupt(const struct pricing *p) {
-    if (p->of->interrupted == NULL || !*p->of->interrupted) return STATUS_OK;
-    FAIL(STATUS_INTERRUPTED, "interrupted while switches were priced");
-}
-
 static enum status open_one(struct pricing *p, const struct noise_switch *one, uint64_t number,
                             struct run_options *options, struct run **out) {
     struct config config = one->config;
     config.numerics.order_seed = noise_order_seed(&one->config, number);
     options->order_seed = config.numerics.order_seed;
-    TRY(check_interrupt(p));
+    if (p->of->interrupted != NULL && *p->of->interrupted)
+        FAIL(STATUS_INTERRUPTED, "interrupted while switches were priced");
     return run_open(&config, &p->dataset, options, out);
 }
 
@@ -87,11 +83,8 @@ static enum status time_one(struct pricing *p, const struct noise_switch *one, u
 }
 
 static void tell(struct pricing *p) {
-    const struct noise_request *of = p->of;
-    if (of->progress != NULL)
-        of->progress(of->progress_context, "switches", p->done,
-                     (uint64_t)p->out->count * (p->out->rounds + p->out->instances));
-    p->done++;
+    noise_tell(p->of, "switches", p->done++,
+               (uint64_t)p->out->count * (p->out->rounds + p->out->instances));
 }
 
 /* Notes why a switch cannot be had, so that the others go on; any other failure ends everything. */
@@ -225,13 +218,12 @@ enum status noise_switches_measure(const struct noise_request *of, double (*seco
     out->instances = of->repeats < 2                ? 2
                      : of->repeats < INSTANCES_MOST ? of->repeats
                                                     : INSTANCES_MOST;
+    *p = (struct pricing){
+        .of = of, .arena = arena, .out = out, .timing = {.seconds = seconds, .clock = clock}};
     const size_t times = (size_t)out->count * out->rounds;
     TRY(arena_take(arena, times, sizeof *p->update, "times", &p->update));
     TRY(arena_take(arena, times, sizeof *p->passes, "times", &p->passes));
-    p->of = of;
-    p->arena = arena;
-    p->out = out;
-    p->timing = (struct timing){.seconds = seconds, .clock = clock};
+
     TRY(dataset_open(&source, arena, &p->dataset));
     return measure_all(p);
 }

@@ -55,10 +55,15 @@ static enum status add_keys(struct listing *listing) {
     return add_key(listing, "fill", &add(listing)->config.numerics.determinism.fill);
 }
 
-static void add_mode(struct listing *listing, int32_t mode, const char *name) {
+static struct noise_switch *add_in_mode(struct listing *listing, int32_t mode) {
     struct noise_switch *const one = add(listing);
     config_set_mode(&one->config, mode);
     if (mode == MODE_SHUFFLED) one->config.numerics.order_seed = KEY_WORD_UINT;
+    return one;
+}
+
+static void add_mode(struct listing *listing, int32_t mode, const char *name) {
+    struct noise_switch *const one = add_in_mode(listing, mode);
     snprintf(one->name, sizeof one->name, "mode %s", name);
     check(listing, one);
 }
@@ -69,13 +74,9 @@ static enum status add_kinds(struct listing *listing, int32_t mode, const char *
     const struct key_row *const row = schema_find(key, NULL);
     if (row == NULL) FAIL(STATUS_INTERNAL, "%s is no row", key);
     for (uint32_t kind = first; kind <= last && row->names[kind] != NULL; kind++) {
-        struct noise_switch *const one = add(listing);
-        struct key_list *const kinds =
-            mode == MODE_ATOMIC ? &one->config.atomic.kinds : &one->config.shuffle.kinds;
-        config_set_mode(&one->config, mode);
-        if (mode == MODE_SHUFFLED) one->config.numerics.order_seed = KEY_WORD_UINT;
-        memset(kinds, 0, sizeof *kinds);
-        kinds->item[kinds->count++] = (uint8_t)kind;
+        struct noise_switch *const one = add_in_mode(listing, mode);
+        *(mode == MODE_ATOMIC ? &one->config.atomic.kinds : &one->config.shuffle.kinds) =
+            (struct key_list){.item = {(uint8_t)kind}, .count = 1};
         snprintf(one->name, sizeof one->name, "%s: %s", key, row->names[kind]);
         check(listing, one);
     }
