@@ -1,17 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What `check` found out about a scenario without training it. cmd_check.c gathers it;
- * check_print.c and check_json.c print it as text and as JSON. */
+ * check_print.c prints it as text and as JSON. */
 #ifndef TWINSTEP_CLI_CHECK_H
 #define TWINSTEP_CLI_CHECK_H
 
 #include <jansson.h>
 #include <stdio.h>
 
-#include "cli/check_notes.h"
 #include "data/dataset.h"
 #include "experiment/experiment_plan.h"
 #include "scenarios/scenario.h"
 #include "trainer/loop.h"
+
+/* Notes: what the numerics of a configuration do not promise, or do without effect. */
+#define NOTES_MAX 16
+struct notes {
+    const char *text[NOTES_MAX]; /* one sentence each, without its full stop */
+    uint32_t count;
+};
+
+/* `dataset` is asked for its longest sequence, which bounds the lengths of sums. */
+TWINSTEP_MUST_USE enum status notes_of(const struct config *config, const struct dataset *dataset,
+                                       struct arena *arena, struct notes *out);
 
 struct check_arm {
     const struct scenario_arm *arm;

@@ -2,7 +2,7 @@
  * Writes the notes on a configuration's numerics. Each follows from a law (docs/DETERMINISM.md) and
  * from the sizes of the configuration; none is a guess. The sizes are the largest possible, so that
  * a note which says "no noise" holds for every update. */
-#include "cli/check_notes.h"
+#include "cli/check.h"
 
 #include <string.h>
 

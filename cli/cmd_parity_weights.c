@@ -1,12 +1,182 @@
 /* SPDX-License-Identifier: Apache-2.0
- * twinstep parity weights: compares two checkpoints tensor by tensor. It trains nothing. */
+ * twinstep parity weights: compares two checkpoints tensor by tensor. It trains nothing. Names of
+ * tensors are escaped on the way to a terminal, because they come from files of others. */
+#include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/number.h"
+#include "checkpoints/weights.h"
+#include "cli/json.h"
 #include "cli/verb.h"
-#include "cli/parity_weights_print.h"
+
+#define TABLE_ROWS 40
+#define NAME_WIDTH 52
+
+static void print_name(const char *name, int width) {
+    int printed = 0;
+    for (; *name != '\0'; name++) {
+        const unsigned char byte = (unsigned char)*name;
+        if (byte < 0x20 || byte == 0x7F)
+            printed += printf("\\x%02x", (unsigned)byte);
+        else
+            printed += printf("%c", *name);
+    }
+    printf("%*s", printed < width ? width - printed : 0, "");
+}
+
+static void print_side(const char *label, const struct checkpoint *checkpoint) {
+    printf("%s  %s: %zu tensors, %" PRIu64 " bytes", label, checkpoint->path, checkpoint->count,
+           checkpoint->bytes);
+    if (checkpoint->file_count > 1) printf(" in %zu files", checkpoint->file_count);
+    putchar('\n');
+}
+
+static void print_tied(const struct weights_report *report) {
+    for (size_t i = 0; i < report->count; i++) {
+        const struct weights_row *row = &report->rows[i];
+        if (row->stands_for_head == 0) continue;
+        const char absent = row->stands_for_head == 1 ? 'A' : 'B';
+        printf("%s is not in %c: the embedding of %c stands for it (tied)%s\n", row->name, absent,
+               absent, row->state == WEIGHTS_TIED ? ", and has its bytes" : "");
+    }
+}
+
+/* Prints "equal: ..." or "differs: ...". */
+static void print_summary(const struct weights_report *report) {
+    static const enum weights_state states[] = {WEIGHTS_VALUES, WEIGHTS_DTYPE, WEIGHTS_SHAPE,
+                                                WEIGHTS_ONLY_A, WEIGHTS_ONLY_B};
+    if (weights_equal(report)) {
+        printf("equal: every byte of %zu tensors\n", report->count);
+        return;
+    }
+    printf("differs: %zu of %zu tensors", report->worst_count, report->count);
+    for (size_t i = 0, shown = 0; i < COUNT_OF(states); i++)
+        if (report->counts[states[i]] > 0)
+            printf("%s%zu %s", shown++ == 0 ? " (" : ", ", report->counts[states[i]],
+                   weights_state_name(states[i]));
+    puts(")");
+    if (report->differing > 0)
+        printf("elements that differ: %" PRIu64 "; max abs %s", report->differing,
+               number_text_f64(report->max_abs).text);
+    if (report->max_ulp != NULL)
+        printf("; max ulp %" PRIu64 " (%s)", report->max_ulp->max_ulp,
+               dtype_name(report->max_ulp->ulp_dtype));
+    if (report->one_nan > 0) printf("; %" PRIu64 " are NaN in one only", report->one_nan);
+    if (report->differing > 0) putchar('\n');
+}
+
+static void print_shapes(const struct weights_row *row) {
+    char text[SAFETENSORS_SHAPE_TEXT];
+    if (row->a != NULL) {
+        safetensors_shape_text(row->a, text);
+        printf("%s", text);
+    }
+    if (row->a != NULL && row->b != NULL) {
+        safetensors_shape_text(row->b, text);
+        printf(" | %s", text);
+    } else if (row->b != NULL) {
+        safetensors_shape_text(row->b, text);
+        printf("%s", text);
+    }
+}
+
+static void print_row(const struct weights_row *row) {
+    print_name(row->name, NAME_WIDTH);
+    printf(" %-9s", weights_state_name(row->state));
+    if (row->state >= WEIGHTS_SHAPE) {
+        putchar(' ');
+        print_shapes(row);
+    } else if (row->has_numbers) {
+        printf(" %12" PRIu64 " %12" PRIu64 "  %-24s", row->a->count, row->differing,
+               number_text_f64(row->max_abs).text);
+        printf(" %" PRIu64 " %s", row->max_ulp, dtype_name(row->ulp_dtype));
+        if (row->one_nan > 0) printf("  NaN in one: %" PRIu64, row->one_nan);
+        if (row->state == WEIGHTS_DTYPE)
+            printf("  %s | %s", safetensors_dtype_name(row->a->dtype),
+                   safetensors_dtype_name(row->b->dtype));
+    } else {
+        printf(" %12" PRIu64 " %12" PRIu64 "  ", row->a->count, row->differing);
+        print_shapes(row);
+    }
+    putchar('\n');
+}
+
+/* Prints a summary and a table of the worst tensors. */
+static void print_text(const struct checkpoint *a, const struct checkpoint *b,
+                       const struct weights_report *report) {
+    print_side("A", a);
+    print_side("B", b);
+    print_tied(report);
+    print_summary(report);
+    if (weights_equal(report)) return;
+    printf("\n%-*s %-9s %12s %12s  %-24s %s\n", NAME_WIDTH, "tensor", "what", "elements",
+           "differing", "max abs", "max ulp");
+    for (size_t i = 0; i < report->worst_count && i < TABLE_ROWS; i++)
+        print_row(report->worst[i]);
+    if (report->worst_count > TABLE_ROWS)
+        printf("and %zu more; --json prints them all\n", report->worst_count - TABLE_ROWS);
+}
+
+/* Indexed by enum weights_state. */
+static const char *const json_states[WEIGHTS_STATES] = {"equal", "tied",   "values", "dtype",
+                                                        "shape", "only_a", "only_b"};
+
+static json_t *json_shape(const struct safetensors_tensor *tensor) {
+    if (tensor == NULL) return json_null();
+    json_t *shape = json_array();
+    for (size_t i = 0; i < tensor->rank; i++)
+        json_array_append_new(shape, json_integer((json_int_t)tensor->shape[i]));
+    return json_pack("{s:s,s:o}", "dtype", safetensors_dtype_name(tensor->dtype), "shape", shape);
+}
+
+static json_t *json_row(const struct weights_row *row) {
+    json_t *object =
+        json_pack("{s:s,s:s,s:o,s:o}", "name", row->name, "what", json_states[row->state], "a",
+                  json_shape(row->a), "b", json_shape(row->b));
+    if (row->stands_for_head != 0)
+        json_object_set_new(object, "tied_in", json_string(row->stands_for_head == 1 ? "a" : "b"));
+    if (row->state >= WEIGHTS_SHAPE || (row->state == WEIGHTS_DTYPE && !row->has_numbers))
+        return object;
+    json_object_set_new(object, "elements", json_integer((json_int_t)row->a->count));
+    json_object_set_new(object, "differing", json_integer((json_int_t)row->differing));
+    if (!row->has_numbers) return object;
+    json_object_set_new(object, "one_nan", json_integer((json_int_t)row->one_nan));
+    json_object_set_new(object, "max_abs", json_finite(row->max_abs));
+    json_object_set_new(object, "infinite", json_boolean(isinf(row->max_abs)));
+    json_object_set_new(object, "max_abs_at", json_integer((json_int_t)row->max_at));
+    json_object_set_new(object, "max_ulp",
+                        row->max_ulp <= INT64_MAX ? json_integer((json_int_t)row->max_ulp)
+                                                  : json_real((double)row->max_ulp));
+    json_object_set_new(object, "ulp_dtype", json_string(dtype_name(row->ulp_dtype)));
+    return object;
+}
+
+static json_t *json_side(const struct checkpoint *checkpoint) {
+    return json_pack("{s:s,s:I,s:I,s:I}", "path", checkpoint->path, "files",
+                     (json_int_t)checkpoint->file_count, "tensors", (json_int_t)checkpoint->count,
+                     "bytes", (json_int_t)checkpoint->bytes);
+}
+
+static enum status print_json(const struct checkpoint *a, const struct checkpoint *b,
+                              const struct weights_report *report) {
+    json_t *counts = json_object(), *rows = json_array();
+    for (size_t i = 0; i < WEIGHTS_STATES; i++)
+        json_object_set_new(counts, json_states[i], json_integer((json_int_t)report->counts[i]));
+    for (size_t i = 0; i < report->count; i++)
+        if (report->rows[i].state == WEIGHTS_TIED)
+            json_array_append_new(rows, json_row(&report->rows[i]));
+    for (size_t i = 0; i < report->worst_count; i++)
+        json_array_append_new(rows, json_row(report->worst[i]));
+    return json_print(json_pack("{s:o,s:o,s:b,s:o,s:I,s:o,s:b,s:o}", "a", json_side(a), "b",
+                                json_side(b), "equal", weights_equal(report), "counts", counts,
+                                "differing", (json_int_t)report->differing, "max_abs",
+                                json_finite(report->max_abs), "infinite",
+                                isinf(report->max_abs) != 0, "tensors", rows));
+}
 
 struct line {
     int shown;
@@ -40,8 +210,8 @@ static enum status compare(struct cli *cli, const struct options *options,
     if (line.shown) fputs("\r\033[K", stderr);
     TRY(status);
     *out_exit = weights_equal(&report) ? EXIT_AS_EXPECTED : EXIT_DIFFERS;
-    if (options->json) return weights_print_json(a, b, &report);
-    weights_print_text(a, b, &report);
+    if (options->json) return print_json(a, b, &report);
+    print_text(a, b, &report);
     return STATUS_OK;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Collects the facts of build and machine. Invariant: a fact that cannot be found out is said to be
- * unknown and never left out, so that the list always has the same names. */
+ * Collects the facts of build and machine for traces, and prints them (twinstep env). Invariant: a
+ * fact that cannot be found out is said to be unknown and never left out, so that the list always
+ * has the same names. */
 #include "cli/environment.h"
 
 #include <jansson.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/fpenv.h"
+#include "cli/json.h"
 #include "determinism/libraries.h"
 #include "experiment/backend_record.h"
 #include "kernels/backend_module.h"
@@ -19,6 +21,11 @@
 
 #define FACTS_MAX (32 + BACKEND_FACTS_MAX)
 #define LINE_SIZE 256
+
+struct fact {
+    const char *name; /* "cpu_model" */
+    const char *text;
+};
 
 struct facts {
     struct arena *arena;
@@ -144,7 +151,9 @@ static enum status add_machine(struct facts *facts) {
     return add(facts, "cores", cores > 0 ? line : "");
 }
 
-enum status environment_facts(struct arena *arena, const struct fact **out) {
+/* Lists the facts that env prints; a NULL name ends the list. Two equal builds on two machines
+ * agree in all that comes before "cpu_model". */
+static enum status all_facts(struct arena *arena, const struct fact **out) {
     struct facts facts;
     TRY(open_facts(&facts, arena));
     TRY(add_build(&facts));
@@ -203,3 +212,34 @@ enum status environment_attributes(const struct cli *cli, int blas, struct arena
     *out_count = facts.count;
     return STATUS_OK;
 }
+
+static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
+    const struct fact *facts;
+    TRY(all_facts(&cli->arena, &facts));
+    *out_exit = EXIT_AS_EXPECTED;
+    if (options->json) {
+        json_t *object = json_object();
+        for (; facts->name != NULL; facts++)
+            json_object_set_new(object, facts->name, json_string(facts->text));
+        return json_print(object);
+    }
+    int width = 15;
+    for (const struct fact *fact = facts; fact->name != NULL; fact++)
+        if ((int)strlen(fact->name) > width) width = (int)strlen(fact->name);
+    for (; facts->name != NULL; facts++)
+        printf("%-*s %s\n", width, facts->name, facts->text);
+    return STATUS_OK;
+}
+
+static const struct argp_option option_rows[] = {OPTION_JSON, OPTIONS_END};
+
+const struct verb verb_env = {
+    .name = "env",
+    .brief = "this build and this machine",
+    .arguments = "",
+    .text = "Prints version, compiler, flags, instruction sets, libraries and "
+            "floating-point environment: what a bug report needs.\v"
+            "Example: twinstep env --json",
+    .options = option_rows,
+    .run = run,
+};

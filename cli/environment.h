@@ -1,20 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Facts about this build and this machine, for `env` and for the groups env and env/volatile of a
- * trace. No result depends on them. */
+ * Facts about this build and this machine, for the groups env and env/volatile of a trace. No
+ * result depends on them. */
 #ifndef TWINSTEP_CLI_ENVIRONMENT_H
 #define TWINSTEP_CLI_ENVIRONMENT_H
 
 #include "cli/verb.h"
 #include "determinism/trace.h"
-
-struct fact {
-    const char *name; /* "cpu_model" */
-    const char *text;
-};
-
-/* Lists the facts in the order of `twinstep env`; a NULL name ends the list. Two equal builds on
- * two machines agree in all that comes before "cpu_model". */
-TWINSTEP_MUST_USE enum status environment_facts(struct arena *arena, const struct fact **out);
 
 /* Lists the facts as attributes of a trace. Group env has what may decide a bit: version, compiler,
  * flags, instruction set, libraries, floating-point environment and, with `blas`, OpenBLAS, which

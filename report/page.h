@@ -54,7 +54,7 @@ void page_open(struct page *page, const char *title);
 void page_close(struct page *page);
 
 /* Sections of an experiment, in the order of the page. */
-void page_verdict(struct page *page);
+
 TWINSTEP_MUST_USE enum status page_curves(struct page *page);
 TWINSTEP_MUST_USE enum status page_first_differences(struct page *page);
 void page_shares(struct page *page);
