@@ -20,15 +20,10 @@ struct looking {
     struct signature_gather *gather;
 };
 
-static enum status check_interrupt(const struct locating *l) {
-    if (l->request->interrupted != NULL && *l->request->interrupted)
-        FAIL(STATUS_INTERRUPTED, "interrupted after %ju updates", (uintmax_t)l->done);
-    return STATUS_OK;
-}
-
 static enum status step(struct locating *l, int which, const struct record **out) {
     struct locate_arm *side = &l->sides[which];
-    TRY(check_interrupt(l));
+    if (l->request->interrupted != NULL && *l->request->interrupted)
+        FAIL(STATUS_INTERRUPTED, "interrupted after %ju updates", (uintmax_t)l->done);
     const enum status status = run_step(side->run, out);
     if (status != STATUS_OK) return status_prefix(status, "%s", l->request->sides[which].name);
     l->done++;

@@ -224,22 +224,20 @@ static int slots_equal(const struct signature_input *input) {
     return 1;
 }
 
-/* Names the signature where A does not move because its LR is 0, and B moves by its own. */
-static int lr_from_zero(const struct signature_input *input, struct signature *out) {
-    if (input->lr[0] != 0.0 || !(input->lr[1] != 0.0)) return 0;
-    *out = (struct signature){.kind = SIGNATURE_LR_RATIO,
-                              .ratio = (double)INFINITY,
-                              .threshold = 1.0,
-                              .lr_ratio = (double)INFINITY,
-                              .by_lr = 1};
-    return 1;
-}
-
 static int lr_ratio(const struct signature_input *input, struct signature *out) {
     if (!equal_into_optimizer(input) || all_equal(input, SUMS_UPDATE) != 0) return 0;
     const double ratio = update_ratio(input);
     if (isnan(ratio) || !slots_equal(input)) return 0;
-    if (isinf(ratio)) return lr_from_zero(input, out);
+    /* A does not move because its LR is 0, and B moves by its own. */
+    if (isinf(ratio) && (input->lr[0] != 0.0 || !(input->lr[1] != 0.0))) return 0;
+    if (isinf(ratio)) {
+        *out = (struct signature){.kind = SIGNATURE_LR_RATIO,
+                                  .ratio = ratio,
+                                  .threshold = 1.0,
+                                  .lr_ratio = ratio,
+                                  .by_lr = 1};
+        return 1;
+    }
     const double worst = worst_residual(input, ratio);
     if (!(worst <= 1.0) || !ratio_differs(input, 1.0)) return 0;
     const double lrs = input->lr[1] / input->lr[0];

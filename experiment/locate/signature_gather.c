@@ -50,44 +50,32 @@ static enum status keep(struct signature_gather *gather, const struct watch_view
     return STATUS_OK;
 }
 
-static void sum_values(const struct signature_copy *a, const struct watch_view *view,
+/* Sums values, or, with `from`, how far they are from it. */
+static void sum_values(struct span a, struct span b, struct span from, size_t count,
                        struct signature_sums *out) {
-    const struct span x = {a->values, a->dtype}, y = {view->data, view->dtype};
-    const struct span none = {NULL, a->dtype};
     out->measured = 1;
-    out->aa = distance_squares(x, none, a->count);
-    out->bb = distance_squares(y, none, a->count);
-    out->ab = distance_product(x, none, y, none, a->count);
-    out->dd = distance_squares(x, y, a->count);
-}
-
-/* Sums the changes of the weights, where both runs started from the same ones. */
-static void sum_update(const struct signature_gather *gather, const struct watch_view *view,
-                       struct signature_tensor *out) {
-    const struct signature_copy *copies = gather->copies[view->parameter];
-    const struct signature_copy *old = &copies[COPY_OLD], *a = &copies[COPY_NEW];
-    const struct span before = {old->values, old->dtype}, x = {a->values, a->dtype};
-    const struct span y = {view->data, view->dtype}, none = {NULL, a->dtype};
-    if (old->values == NULL || !gather->old_equal[view->parameter]) return;
-    out->update.measured = 1;
-    out->update.aa = distance_squares(x, before, a->count);
-    out->update.bb = distance_squares(y, before, a->count);
-    out->update.ab = distance_product(x, before, y, before, a->count);
-    out->update.dd = distance_squares(x, y, a->count);
-    out->weight = distance_squares(x, none, a->count);
+    out->aa = distance_squares(a, from, count);
+    out->bb = distance_squares(b, from, count);
+    out->ab = distance_product(a, from, b, from, count);
+    out->dd = distance_squares(a, b, count);
 }
 
 static void compare(struct signature_gather *gather, const struct watch_view *view, int kind) {
-    const struct signature_copy *a = &gather->copies[view->parameter][kind];
+    const struct signature_copy *copies = gather->copies[view->parameter], *a = &copies[kind];
+    const struct signature_copy *old = &copies[COPY_OLD];
     struct signature_tensor *out = &gather->tensors[view->parameter];
     if (a->values == NULL || a->count != view->count) return;
     const struct span x = {a->values, a->dtype}, y = {view->data, view->dtype};
-    if (kind == COPY_OLD)
+    const struct span none = {NULL, a->dtype}, before = {old->values, old->dtype};
+    if (kind == COPY_OLD) {
         gather->old_equal[view->parameter] = distance_squares(x, y, a->count) == 0.0;
-    else if (kind == COPY_NEW)
-        sum_update(gather, view, out);
-    else
-        sum_values(a, view, kind == COPY_GRADIENT ? &out->gradient : &out->taken);
+    } else if (kind != COPY_NEW) {
+        sum_values(x, y, none, a->count, kind == COPY_GRADIENT ? &out->gradient : &out->taken);
+    } else if (old->values != NULL && gather->old_equal[view->parameter]) {
+        /* changes of the weights are compared where both runs started from the same ones */
+        sum_values(x, y, before, a->count, &out->update);
+        out->weight = distance_squares(x, none, a->count);
+    }
 }
 
 void signature_gather_see(void *context, const struct watch_view *view) {

@@ -69,17 +69,20 @@ static void fill_perturbed(const struct noise_case *one, struct floor_twin *out)
     out->distance = table->perturbed.distance;
 }
 
-/* Adds what the ops ran on in the form that a trace has; the run is called "noise". */
-static enum status add_device(const struct noise_file_request *request, struct arena *arena,
-                              struct floor_file *out) {
+/* Adds facts of build and machine, and what the ops ran on in the form that a trace has; the run is
+ * called "noise". */
+static enum status fill_environment(const struct noise_file_request *request, struct arena *arena,
+                                    struct floor_file *out) {
     const struct backend_seen *const seen = &request->report->device;
     const char *const products = request->report->cases[0].table.products;
     struct trace_attribute *all;
-    if (seen->attribute_count == 0) return STATUS_OK;
-    TRY(arena_take(arena, out->environment_count + 2 + seen->attribute_count, sizeof *all,
+    TRY(arena_take(arena, request->environment_count + 2 + seen->attribute_count, sizeof *all,
                    "environment", &all));
-    memcpy(all, out->environment, out->environment_count * sizeof *all);
+    for (uint32_t i = 0; i < request->environment_count; i++)
+        if (!request->reproducible || strcmp(request->environment[i].path, "env/volatile") != 0)
+            all[out->environment_count++] = request->environment[i];
     out->environment = all;
+    if (seen->attribute_count == 0) return STATUS_OK;
     all[out->environment_count++] = (struct trace_attribute){"backend", "noise", seen->group};
     if (products[0] != '\0')
         all[out->environment_count++] =
@@ -88,17 +91,6 @@ static enum status add_device(const struct noise_file_request *request, struct a
         if (!request->reproducible || !backends_is_volatile(&seen->attributes[i]))
             all[out->environment_count++] = seen->attributes[i];
     return STATUS_OK;
-}
-
-static enum status fill_environment(const struct noise_file_request *request, struct arena *arena,
-                                    struct floor_file *out) {
-    struct trace_attribute *kept;
-    TRY(arena_take(arena, request->environment_count, sizeof *kept, "environment", &kept));
-    for (uint32_t i = 0; i < request->environment_count; i++)
-        if (!request->reproducible || strcmp(request->environment[i].path, "env/volatile") != 0)
-            kept[out->environment_count++] = request->environment[i];
-    out->environment = kept;
-    return add_device(request, arena, out);
 }
 
 static enum status add_parts(const struct noise_case *one, const char *what,

@@ -45,12 +45,6 @@ static enum status open_model(const struct noise_models_request *request, size_t
                           request->sets, request->set_count, out);
 }
 
-static struct noise_model built_model(const struct config *config) {
-    return (struct noise_model){family_name(config->model.family),
-                                config->task == TASK_DPO ? "dpo" : "sft",
-                                (unsigned)config->model.layers, (unsigned)config->model.hidden};
-}
-
 static void raise_to(double *value, double other) {
     if (other > *value) *value = other;
 }
@@ -78,7 +72,9 @@ static enum status measure_in(const struct noise_models_request *request, size_t
     TRY(open_model(request, index, arena, &scenario));
     one.config = &scenario->arms[0].config;
     *config = *one.config;
-    line->model = built_model(one.config);
+    line->model = (struct noise_model){
+        family_name(one.config->model.family), one.config->task == TASK_DPO ? "dpo" : "sft",
+        (unsigned)one.config->model.layers, (unsigned)one.config->model.hidden};
     TRY(noise_case_set_up(&one, request->threads, one.config));
     of.config = one.config;
     of.progress = NULL; /* it counts cases here, not strata */
@@ -88,14 +84,6 @@ static enum status measure_in(const struct noise_models_request *request, size_t
         add_row(&one.table.rows[i], &line->cells[one.table.rows[i].stratum]);
     if (request->measured != NULL) request->measured(request->context, &line->model, &one);
     return STATUS_OK;
-}
-
-static enum status measure_line(const struct noise_models_request *request, size_t index,
-                                struct noise_models_line *line, struct config *config) {
-    struct arena arena = ARENA_EMPTY;
-    const enum status status = measure_in(request, index, line, &arena, config);
-    arena_close(&arena);
-    return status;
 }
 
 enum status noise_models_measure(const struct noise_models_request *request, struct arena *arena,
@@ -114,7 +102,10 @@ enum status noise_models_measure(const struct noise_models_request *request, str
                 struct noise_models_line *const at = &out->lines[out->count++];
                 at->mode = words->modes[m];
                 at->dtype = words->dtypes[d];
-                TRY(measure_line(request, i, at, config));
+                struct arena scratch = ARENA_EMPTY;
+                const enum status status = measure_in(request, i, at, &scratch, config);
+                arena_close(&scratch);
+                TRY(status);
                 noise_tell(&request->of, "models", out->count, total);
             }
     TRY(backends_of_config(config, arena, &out->device));

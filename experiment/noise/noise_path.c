@@ -84,20 +84,15 @@ struct keeping {
     unsigned char *update; /* the update at hand, in the path */
 };
 
-static uint32_t tensor_of(const struct keeping *keeping, uint32_t row) {
-    uint32_t tensor = 0;
-    while (run_owners(keeping->run)[tensor] != row)
-        tensor++;
-    return tensor;
-}
-
 static void see(void *context, const struct watch_view *view) {
     const struct keeping *keeping = (const struct keeping *)context;
     const struct noise_layout *layout = keeping->layout;
     if (view->parameter == WATCH_NO_PARAMETER || view->tensor.label != LABEL_GRADIENT) return;
     const size_t carrier = dtype_carrier(layout->gradient);
-    const size_t first = layout->offset[tensor_of(keeping, view->parameter)];
-    memcpy(keeping->update + layout->at_gradients + first * carrier, view->data,
+    uint32_t tensor = 0;
+    while (run_owners(keeping->run)[tensor] != view->parameter)
+        tensor++;
+    memcpy(keeping->update + layout->at_gradients + layout->offset[tensor] * carrier, view->data,
            view->count * carrier);
 }
 
@@ -116,16 +111,6 @@ static void keep_update(const struct noise_layout *layout, const struct run *run
     memcpy(out, &head, sizeof head);
 }
 
-static enum status take_update(const struct keeping *keeping, struct run *run,
-                               const volatile int *interrupted) {
-    const struct record *record;
-    if (interrupted != NULL && *interrupted)
-        FAIL(STATUS_INTERRUPTED, "interrupted while the noise floor was measured");
-    TRY(run_step(run, &record));
-    keep_update(keeping->layout, run, keeping->update);
-    return STATUS_OK;
-}
-
 enum status noise_path_take(const struct noise_layout *layout, struct run *run,
                             const volatile int *interrupted, unsigned char *out) {
     struct keeping keeping = {.layout = layout, .run = run};
@@ -133,9 +118,14 @@ enum status noise_path_take(const struct noise_layout *layout, struct run *run,
     enum status status = STATUS_OK;
     watch_hang(run, &watch);
     for (uint64_t step = 0; step < layout->steps && status == STATUS_OK; step++) {
+        const struct record *record;
         keeping.update = out + step * layout->update_bytes;
         memset(keeping.update, 0, layout->update_bytes);
-        status = take_update(&keeping, run, interrupted);
+        status =
+            interrupted == NULL || !*interrupted
+                ? run_step(run, &record)
+                : status_fail(STATUS_INTERRUPTED, "interrupted while the noise floor was measured");
+        if (status == STATUS_OK) keep_update(layout, run, keeping.update);
     }
     if (status == STATUS_OK) status = watch.status;
     watch_hang(run, NULL);
@@ -214,16 +204,16 @@ static size_t count_of(const struct update_pair *pair, uint32_t tensor) {
 
 static int values_equal(const struct update_pair *pair, size_t at, enum dtype dtype,
                         uint32_t tensor) {
-    struct span a = values_of(pair, pair->a, at, dtype, tensor);
-    struct span b = values_of(pair, pair->b, at, dtype, tensor);
-    return distance_changed(a.values, b.values, dtype, count_of(pair, tensor)) == 0;
+    return distance_changed(values_of(pair, pair->a, at, dtype, tensor).values,
+                            values_of(pair, pair->b, at, dtype, tensor).values, dtype,
+                            count_of(pair, tensor)) == 0;
 }
 
 static int64_t values_ulp(const struct update_pair *pair, size_t at, enum dtype dtype,
                           uint32_t tensor) {
-    struct span a = values_of(pair, pair->a, at, dtype, tensor);
-    struct span b = values_of(pair, pair->b, at, dtype, tensor);
-    return distance_ulp(a.values, b.values, dtype, count_of(pair, tensor));
+    return distance_ulp(values_of(pair, pair->a, at, dtype, tensor).values,
+                        values_of(pair, pair->b, at, dtype, tensor).values, dtype,
+                        count_of(pair, tensor));
 }
 
 static double weight_distance(struct span a, struct span b, size_t count) {

@@ -143,12 +143,6 @@ static void add_target(const struct parity_measuring *m, struct parity_component
     row->worst_batch = m->batch;
 }
 
-static void add_replica(struct parity_component_row *row, const struct parity_sums *sums,
-                        int counted) {
-    if (counted) parity_sample_add(&row->replica, parity_sums_ratio(sums));
-    if (sums->sparse > row->replica_sparse) row->replica_sparse = sums->sparse;
-}
-
 enum passing { OF_TARGET, OF_REPLICA, OF_LOW };
 
 void parity_pool(struct parity_sums *all, const struct parity_sums *sums) {
@@ -163,10 +157,12 @@ void parity_pool(struct parity_sums *all, const struct parity_sums *sums) {
 
 static void add(const struct parity_measuring *m, struct parity_component_row *row,
                 const struct parity_sums *sums, enum passing passing) {
-    if (passing == OF_TARGET)
+    if (passing == OF_TARGET) {
         add_target(m, row, sums);
-    else
-        add_replica(row, sums, passing == OF_REPLICA);
+        return;
+    }
+    if (passing == OF_REPLICA) parity_sample_add(&row->replica, parity_sums_ratio(sums));
+    if (sums->sparse > row->replica_sparse) row->replica_sparse = sums->sparse;
 }
 
 /* Adds one pass to the rows of its level, in the order of its tensors; where gradients are compared
@@ -255,16 +251,6 @@ static enum status run_levels(struct parity_measuring *m, struct arena *arena) {
     return STATUS_OK;
 }
 
-static enum status run_batches(struct parity_measuring *m) {
-    for (m->batch = 0; m->batch < m->out->batches; m->batch++) {
-        struct arena arena = ARENA_EMPTY;
-        const enum status status = run_levels(m, &arena);
-        arena_close(&arena);
-        TRY(status);
-    }
-    return STATUS_OK;
-}
-
 /* ---- what is compared once ---- */
 
 static void compare_rope(const struct run *low, const struct run *b, struct parity_rope *out) {
@@ -303,7 +289,12 @@ static enum status measure(struct parity_measuring *m) {
     TRY(arena_take(parity->arena, parity_batch_size(parity), sizeof *m->samples, "components",
                    &m->samples));
     compare_rope(parity->run[PARITY_LOW], parity->run[PARITY_B], &m->out->rope);
-    TRY(run_batches(m));
+    for (m->batch = 0; m->batch < m->out->batches; m->batch++) {
+        struct arena arena = ARENA_EMPTY;
+        const enum status status = run_levels(m, &arena);
+        arena_close(&arena);
+        TRY(status);
+    }
     return parity_compare_updates(m);
 }
 

@@ -97,11 +97,6 @@ static size_t first_row(const struct parity_record *record, const struct watch_v
     return 0;
 }
 
-static void keep_row(const struct watch_view *view, const void *row, double *to) {
-    for (size_t c = 0; c < view->width; c++)
-        to[c] = element_get(row, view->dtype, c);
-}
-
 /* The root mean square of l - h over a row. */
 static double spread_of(const double *low, const double *high, size_t width) {
     double sum = 0.0;
@@ -118,13 +113,8 @@ static void hold_row(const struct parity_record *record, struct parity_tensor *t
     for (size_t c = 0; c < tensor->width; c++) {
         const double t = element_get(row, view->dtype, c), apart = t - high[c];
         const double unit = spread + record->unit * fabs(high[c]);
-        sums->target = real_fma_f64(apart, apart, sums->target);
-        sums->baseline = real_fma_f64(low[c] - high[c], low[c] - high[c], sums->baseline);
-        sums->scale = real_fma_f64(high[c], high[c], sums->scale);
-        sums->along = real_fma_f64(apart, high[c], sums->along);
-        sums->elements++;
-        sums->equal += memcmp(&t, &low[c], sizeof t) == 0;
-        sums->broken += !isfinite(t) && isfinite(low[c]) && isfinite(high[c]);
+        parity_sums_add(sums, t, low[c], high[c]);
+
         if (apart == 0.0) continue;
         const double sparse = fabs(apart) / unit; /* infinite where nothing rounds */
         if (isnan(sums->sparse) || sparse <= sums->sparse) continue;
@@ -136,15 +126,13 @@ static void hold_row(const struct parity_record *record, struct parity_tensor *t
 
 static void see_row(struct parity_record *record, struct parity_tensor *tensor,
                     const struct watch_view *view, const void *row, size_t at) {
-    if (record->doing == PARITY_KEEP_LOW) {
-        keep_row(view, row, tensor->low + at * tensor->width);
-        return;
-    }
-    if (record->doing == PARITY_KEEP_HIGH)
-        keep_row(view, row, tensor->high + at * tensor->width);
-    else
-        hold_row(record, tensor, view, row, at);
-    if (!is_set_back(record, view)) return;
+    double *keep = record->doing == PARITY_KEEP_LOW    ? tensor->low
+                   : record->doing == PARITY_KEEP_HIGH ? tensor->high
+                                                       : NULL;
+    for (size_t c = 0; keep != NULL && c < view->width; c++)
+        keep[at * tensor->width + c] = element_get(row, view->dtype, c);
+    if (keep == NULL) hold_row(record, tensor, view, row, at);
+    if (record->doing == PARITY_KEEP_LOW || !is_set_back(record, view)) return;
     for (size_t c = 0; c < tensor->width; c++)
         overwrite(view, row, c, tensor->low[at * tensor->width + c]);
 }
@@ -236,6 +224,16 @@ void parity_record_place(const struct parity_record *record, const struct parity
         *out_sequence = i;
         *out_within = row - base[i];
     }
+}
+
+void parity_sums_add(struct parity_sums *sums, double t, double l, double h) {
+    sums->target = real_fma_f64(t - h, t - h, sums->target);
+    sums->baseline = real_fma_f64(l - h, l - h, sums->baseline);
+    sums->scale = real_fma_f64(h, h, sums->scale);
+    sums->along = real_fma_f64(t - h, h, sums->along);
+    sums->elements++;
+    sums->equal += memcmp(&t, &l, sizeof t) == 0;
+    sums->broken += !isfinite(t) && isfinite(l) && isfinite(h);
 }
 
 double parity_sums_ratio(const struct parity_sums *sums) {

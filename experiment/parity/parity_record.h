@@ -79,6 +79,9 @@ TWINSTEP_MUST_USE enum status parity_record_pass(struct parity_record *record, s
 void parity_record_place(const struct parity_record *record, const struct parity_tensor *tensor,
                          uint32_t row, uint32_t *out_sequence, uint32_t *out_within);
 
+/* Adds one element: t of the run, l as recorded, h of the wide run. */
+void parity_sums_add(struct parity_sums *sums, double t, double l, double h);
+
 /* R of one tensor after a pass. It is NaN where no element was seen, infinite where the baseline is
  * exact and the run is not, 0 where both are. */
 double parity_sums_ratio(const struct parity_sums *sums);

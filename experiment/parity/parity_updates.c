@@ -29,14 +29,8 @@ static void sum_update(const struct parity *parity, const struct run *run, uint3
         const double h = changed_by(high, row, i);
         const double space =
             dtype_spacing(start_of(low, row, i), (enum dtype)run_config(low)->numerics.param);
-        out->target = real_fma_f64(t - h, t - h, out->target);
-        out->baseline = real_fma_f64(l - h, l - h, out->baseline);
+        parity_sums_add(out, t, l, h);
         out->baseline = real_fma_f64(space, space / 12.0, out->baseline);
-        out->scale = real_fma_f64(h, h, out->scale);
-        out->along = real_fma_f64(t - h, h, out->along);
-        out->elements++;
-        out->equal += memcmp(&t, &l, sizeof t) == 0;
-        out->broken += !isfinite(t) && isfinite(l) && isfinite(h);
     }
 }
 
@@ -61,12 +55,12 @@ static void collect_updates(struct parity_measuring *m, const struct run *run, i
     struct parity_component_row *rows = m->out->rows + m->out->count - run_owner_count(low) - 1;
     struct parity_sums all = {0};
     for (uint32_t i = 0; i <= run_owner_count(low); i++) {
-        struct parity_sums sums = {0};
-        if (i < run_owner_count(low))
+        struct parity_sums sums = all;
+        if (i < run_owner_count(low)) {
+            sums = (struct parity_sums){0};
             sum_update(m->parity, run, run_owners(low)[i], &sums);
-        else
-            sums = all;
-        if (i < run_owner_count(low)) parity_pool(&all, &sums);
+            parity_pool(&all, &sums);
+        }
         if (!target) {
             parity_sample_add(&rows[i].replica, parity_sums_ratio(&sums));
             continue;
