@@ -97,17 +97,13 @@ static void print_orders(const struct experiment_plan *plan, FILE *out) {
 static void print_notes(const struct check *check, FILE *out) {
     for (uint32_t i = 0; i < check->scenario->inert_count; i++)
         fprintf(out, "  note     %s\n", check->scenario->inert[i].line);
-    for (int i = 0; i < 2; i++)
-        for (uint32_t n = 0; n < check->arms[i].notes.count; n++)
-            fprintf(out, "  note     %s: %s\n", check->arms[i].arm->name,
-                    check->arms[i].notes.text[n]);
-}
-
-static void print_warnings(const struct check *check, FILE *out) {
-    for (int i = 0; i < 2; i++)
-        for (uint32_t n = 0; n < check->arms[i].warnings.count; n++)
-            fprintf(out, "  warning  %s: %s\n", check->arms[i].arm->name,
-                    check->arms[i].warnings.text[n]);
+    for (int i = 0; i < 4; i++) {
+        const struct check_arm *arm = &check->arms[i % 2];
+        const struct notes *notes = i < 2 ? &arm->notes : &arm->warnings;
+        for (uint32_t n = 0; n < notes->count; n++)
+            fprintf(out, "  %-8s %s: %s\n", i < 2 ? "note" : "warning", arm->arm->name,
+                    notes->text[n]);
+    }
 }
 
 static void print_data(const struct check *check, FILE *out) {
@@ -132,7 +128,7 @@ void check_print(const struct check *check, FILE *out) {
     print_floor(check, out);
     print_orders(&check->plan, out);
     print_notes(check, out);
-    print_warnings(check, out);
+
     print_data(check, out);
 }
 

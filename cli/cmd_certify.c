@@ -163,6 +163,7 @@ static enum status print_at(const struct certify_side *side, const char *text, i
  * update `equal` are equal and those of `differs` are not. Prints which root they compare next. */
 static enum status print_next(const struct certify_side *side, const struct options *options) {
     const uint64_t last = side->certificate.first + side->certificate.updates - 1;
+    const int known = options_given(options, KEY_DIFFERS);
     uint64_t equal, differs;
     char hex[DIGEST_HEX];
     TRY(option_update(options, KEY_EQUAL, "equal", 0, &equal));
@@ -171,15 +172,13 @@ static enum status print_next(const struct certify_side *side, const struct opti
         FAIL(STATUS_INPUT,
              "certify: expected --equal before --differs, got %" PRIu64 " and %" PRIu64, equal,
              differs);
-    if (equal > last || (options_value(options, KEY_DIFFERS) != NULL && differs > last))
+    if (equal > last || (known && differs > last))
         FAIL(STATUS_INPUT, "certify: --%s: expected an update up to %" PRIu64 ", got %" PRIu64,
              equal > last ? "equal" : "differs", last, equal > last ? equal : differs);
     /* As long as nobody has said that the runs differ, the last roots are compared first: if they
      * are equal, nothing is to be bisected. */
-    uint64_t next = differs > last && options_value(options, KEY_DIFFERS) == NULL
-                        ? (equal < last ? last : 0)
-                        : chain_next(equal, differs);
-    const int known = options_value(options, KEY_DIFFERS) != NULL;
+    uint64_t next = !known ? (equal < last ? last : 0) : chain_next(equal, differs);
+
     if (next != 0) TRY(root_of(side, "equal", next, hex));
     if (options->json)
         return json_print(
@@ -302,29 +301,19 @@ static enum status run_pair(struct cli *cli, const struct options *options, int 
 
 /* ---- the verb ---- */
 
-static enum status check_options(const struct options *options) {
-    const int asks =
-        options_value(options, KEY_EQUAL) != NULL || options_value(options, KEY_DIFFERS) != NULL;
-    const int at = options_value(options, KEY_AT) != NULL;
-    const int pin = options_value(options, KEY_EXPECT) != NULL;
-    if (asks + at + pin + (options->argument_count == 2) > 1)
-        FAIL(STATUS_INPUT, "certify: expected one of: two traces, --expect, --at, --equal with "
-                           "--differs");
-    return STATUS_OK;
-}
-
 static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
     const char *at = options_value(options, KEY_AT);
     const char *expected = options_value(options, KEY_EXPECT);
+    const int asks = options_given(options, KEY_EQUAL) || options_given(options, KEY_DIFFERS);
     struct certify_side side;
-    TRY(check_options(options));
+    if (asks + (at != NULL) + (expected != NULL) + (options->argument_count == 2) > 1)
+        FAIL(STATUS_INPUT, "certify: expected one of: two traces, --expect, --at, --equal with "
+                           "--differs");
     if (options->argument_count == 2) return run_pair(cli, options, out_exit);
     if (expected != NULL) TRY(check_pin(expected));
     TRY(open_side(cli, options->arguments[0], options_value(options, KEY_RUN), &side));
     *out_exit = certify_exit(&side);
     if (expected != NULL) return print_pin(&side, expected, options->json, out_exit);
-    const int asks =
-        options_value(options, KEY_EQUAL) != NULL || options_value(options, KEY_DIFFERS) != NULL;
     if (at != NULL || asks) {
         if (*out_exit != EXIT_AS_EXPECTED) complain(&side);
         return at != NULL ? print_at(&side, at, options->json) : print_next(&side, options);

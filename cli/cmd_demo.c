@@ -24,21 +24,16 @@ static enum status check_ours(const char *path, const char *name, struct arena *
          path, name);
 }
 
-static enum status fail_missing(const char *name) {
-    const char *const nearest = load_suggest(name);
-    if (nearest != NULL)
-        FAIL(STATUS_INPUT, "demo: no scenario \"%s\" in the catalogue; did you mean %s?", name,
-             nearest);
-    FAIL(STATUS_INPUT, "demo: no scenario \"%s\" in the catalogue (twinstep list scenarios)", name);
-}
-
 static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
     const char *name = options->argument_count == 0 ? DEMO_SCENARIO : options->arguments[0];
     const struct catalog_file *file = catalog_find(name);
     struct scenario *scenario;
     struct judgement judgement;
     char *path, *live;
-    if (file == NULL) return fail_missing(name);
+    if (file == NULL) {
+        TRY(arena_format(&cli->arena, &path, "demo: no scenario \"%s\" in the catalogue", name));
+        return load_fail_missing(path, name);
+    }
     TRY(load_catalog(cli, &cli->arena, file, options, &scenario));
     TRY(arena_format(&cli->arena, &path, "%s.h5", name));
     if (options->output != NULL) TRY(arena_format(&cli->arena, &path, "%s", options->output));

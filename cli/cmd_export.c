@@ -28,18 +28,12 @@ static enum status check_names(const char *names, const char *format) {
          format);
 }
 
-static enum status write_file(const struct log *log, const char *format, const char *path,
-                              int overwrite) {
-    struct output output;
-    TRY(output_open(path, overwrite, &output));
-    return output_close(&output, log_export(log, format, output.file));
-}
-
 static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
     const char *format = options_value(options, KEY_TO);
     struct log_options how;
     const char *names = options_value(options, KEY_NAMES);
     struct log *log, renamed;
+    struct output output;
     TRY(check_format(format));
     TRY(check_names(names, format));
     TRY(log_options_read(options, &cli->arena, &how));
@@ -52,7 +46,8 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     *out_exit = EXIT_AS_EXPECTED;
     if (options->output == NULL || strcmp(options->output, "-") == 0)
         return log_export(log, format, stdout);
-    TRY(write_file(log, format, options->output, options->overwrite));
+    TRY(output_open(options->output, options->overwrite, &output));
+    TRY(output_close(&output, log_export(log, format, output.file)));
     if (options->json)
         return json_print(json_pack("{ss ss ss sI}", "log", log->path, "to", format, "output",
                                     options->output, "rows", (json_int_t)log->rows));

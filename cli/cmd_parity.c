@@ -15,33 +15,6 @@
 
 /* ---- parts ---- */
 
-static enum status measure_components(struct parity_asking *asking) {
-    struct parity_components *components;
-    TRY(arena_take(&asking->cli->arena, 1, sizeof *components, "components", &components));
-    TRY(parity_measure_components(&asking->parity, components));
-    asking->report.components = components;
-    return STATUS_OK;
-}
-
-static enum status measure_logits(struct parity_asking *asking) {
-    struct parity_logits *logits;
-    TRY(arena_take(&asking->cli->arena, 1, sizeof *logits, "logits", &logits));
-    TRY(parity_measure_logits(&asking->parity, logits));
-    asking->report.logits = logits;
-    return STATUS_OK;
-}
-
-/* This part is measured last, because it trains A and changes the weights of B. */
-static enum status measure_logprob(struct parity_asking *asking) {
-    struct parity_logprob *logprob;
-    if (asking->parity.shapes_differ) asking->grid.refit = 0;
-    TRY(arena_take(&asking->cli->arena, 1, sizeof *logprob, "log-probs", &logprob));
-    TRY(parity_measure_logprob(&asking->parity, &asking->grid, logprob));
-    asking->report.logprob = logprob;
-    asking->report.grid = &asking->grid;
-    return STATUS_OK;
-}
-
 /* Makes a pair out of A's scenario: its arms are A and B, and both read A's data. */
 static enum status take_pair(const struct parity_asking *asking, struct scenario *pair) {
     const struct parity_words *words = &asking->words;
@@ -66,11 +39,11 @@ static enum status take_pair(const struct parity_asking *asking, struct scenario
 static enum status measure_training(struct parity_asking *asking) {
     struct arena *arena = &asking->cli->arena;
     struct scenario *pair;
-    struct judgement *judgement;
+
     const char *parent = getenv("TMPDIR");
     char *folder, *trace, *live;
     TRY(arena_take(arena, 1, sizeof *pair, "scenario", &pair));
-    TRY(arena_take(arena, 1, sizeof *judgement, "judgement", &judgement));
+
     TRY(take_pair(asking, pair));
     if (parent == NULL || parent[0] == '\0') parent = "/tmp";
     TRY(arena_format(arena, &folder, "%s/twinstep-parity-XXXXXX", parent));
@@ -81,11 +54,11 @@ static enum status measure_training(struct parity_asking *asking) {
     TRY(arena_format(arena, &live, "%s.part", trace));
     const struct performance how = {
         .path = trace, .reproducible = 1, .progress = progress_wanted(asking->options)};
-    const enum status status = perform(asking->cli, pair, &how, arena, judgement);
+    const enum status status = perform(asking->cli, pair, &how, arena, &asking->training);
     unlink(trace);
     unlink(live); /* what an interrupted training left */
     rmdir(folder);
-    asking->report.training = judgement;
+    asking->report.training = &asking->training;
     return status;
 }
 
@@ -95,9 +68,20 @@ static enum status measure(struct parity_asking *asking) {
     for (int i = 0; i < 2; i++)
         TRY(pretrained_dtype_note(&asking->request.config[i], &asking->cli->arena,
                                   &asking->report.dtype_note[i]));
-    if (parity_wants(asking, KEY_COMPONENTS)) TRY(measure_components(asking));
-    if (parity_wants(asking, KEY_LOGITS)) TRY(measure_logits(asking));
-    if (parity_wants(asking, KEY_LOGPROBS)) TRY(measure_logprob(asking));
+    if (parity_wants(asking, KEY_COMPONENTS)) {
+        TRY(parity_measure_components(&asking->parity, &asking->components));
+        asking->report.components = &asking->components;
+    }
+    if (parity_wants(asking, KEY_LOGITS)) {
+        TRY(parity_measure_logits(&asking->parity, &asking->logits));
+        asking->report.logits = &asking->logits;
+    }
+    if (!parity_wants(asking, KEY_LOGPROBS)) return STATUS_OK;
+    /* This part is measured last, because it trains A and changes the weights of B. */
+    if (asking->parity.shapes_differ) asking->grid.refit = 0;
+    TRY(parity_measure_logprob(&asking->parity, &asking->grid, &asking->logprob));
+    asking->report.logprob = &asking->logprob;
+    asking->report.grid = &asking->grid;
     return STATUS_OK;
 }
 

@@ -5,12 +5,12 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/number.h"
 #include "checkpoints/weights.h"
 #include "cli/json.h"
+#include "cli/progress.h"
 #include "cli/verb.h"
 
 #define TABLE_ROWS 40
@@ -180,18 +180,15 @@ static enum status print_json(const struct checkpoint *a, const struct checkpoin
 
 struct line {
     int shown;
-    struct timespec last;
+    double last;
 };
 
 /* Shows the progress five times a second. Nothing is shown in the first fifth, so that short
  * comparisons stay quiet. */
 static void tell(void *context, uint64_t done, uint64_t total) {
     struct line *line = (struct line *)context;
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    const double since = (double)(now.tv_sec - line->last.tv_sec) +
-                         1e-9 * (double)(now.tv_nsec - line->last.tv_nsec);
-    if (since < 0.2) return;
+    const double now = progress_clock();
+    if (now - line->last < 0.2) return;
     fprintf(stderr, "\r\033[K%.1f of %.1f GB  %.0f %%", (double)done * 1e-9, (double)total * 1e-9,
             100.0 * (double)done / (double)total);
     line->last = now;
@@ -201,10 +198,10 @@ static void tell(void *context, uint64_t done, uint64_t total) {
 static enum status compare(struct cli *cli, const struct options *options,
                            const struct checkpoint *a, const struct checkpoint *b, int *out_exit) {
     struct weights_report report;
-    struct line line = {0, {0, 0}};
+    struct line line = {0, progress_clock()};
     const struct weights_progress progress = {tell, &line};
     const int wanted = !options->quiet && isatty(STDERR_FILENO);
-    clock_gettime(CLOCK_MONOTONIC, &line.last);
+
     const enum status status =
         weights_compare(a, b, wanted ? &progress : NULL, &cli->arena, &report);
     if (line.shown) fputs("\r\033[K", stderr);

@@ -246,22 +246,6 @@ static void show_one(const struct trace_run *run, const struct range *range,
     if (result->divisor != NULL) print_divisor(id, result->divisor, range->divisor, stdout);
 }
 
-static enum status replay_one(struct cli *cli, const struct trace_image *image,
-                              const struct trace_run *run, const char *path,
-                              const struct range *range, struct arena *arena,
-                              struct replay_result *out) {
-    const struct replay_request request = {.image = image,
-                                           .run = run,
-                                           .schema = cli->schema,
-                                           .path = path,
-                                           .to = range->to,
-                                           .stored = range->stored,
-                                           .from = range->from,
-                                           .divisor = range->divisor,
-                                           .interrupted = cli->interrupted};
-    return replay_run(&request, arena, out);
-}
-
 /* Shows a run that cannot be replayed; the reason is what status_text() says. */
 static void show_untestable(const struct trace_run *run, json_t *list) {
     if (list == NULL)
@@ -289,12 +273,6 @@ static int is_replayable(const struct trace_run *run) {
            run->plan.configuration[0] != '\0';
 }
 
-/* Puts the name of the file before an error of the file itself. */
-static enum status name_file(enum status status, const char *path) {
-    if (strncmp(status_text(), path, strlen(path)) == 0) return status;
-    return status_prefix(status, "%s", path);
-}
-
 static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
     const char *path = options->arguments[0];
     const char *id = options_value(options, KEY_RUN);
@@ -304,6 +282,14 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     uint32_t replayed = 0;
     TRY(read_range(options, &range));
     TRY(trace_open(path, &cli->arena, &image));
+    struct replay_request request = {.image = image,
+                                     .schema = cli->schema,
+                                     .path = path,
+                                     .to = range.to,
+                                     .stored = range.stored,
+                                     .from = range.from,
+                                     .divisor = range.divisor,
+                                     .interrupted = cli->interrupted};
     if (id != NULL) TRY(chosen_run(image, path, id, &only));
     json_t *list = options->json ? json_array() : NULL;
     *out_exit = EXIT_AS_EXPECTED;
@@ -313,14 +299,17 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
         struct arena arena = ARENA_EMPTY;
         if ((only != NULL && here != only) || !is_replayable(here)) continue;
         char *devices;
-        enum status status = replay_one(cli, image, here, path, &range, &arena, &result);
+        request.run = here;
+        enum status status = replay_run(&request, &arena, &result);
         if (status == STATUS_OK) status = compare_devices(cli, image, here, &arena, &devices);
         if (status == STATUS_OK) show_one(here, &range, &result, devices, list);
         arena_close(&arena);
         const int untestable = status == STATUS_UNTESTABLE && only == NULL;
         if (status != STATUS_OK && !untestable) {
             json_decref(list);
-            return name_file(status, path);
+            /* an error of the file itself names it already */
+            const int named = strncmp(status_text(), path, strlen(path)) == 0;
+            return named ? status : status_prefix(status, "%s", path);
         }
         replayed++;
         if (untestable) show_untestable(here, list);

@@ -87,14 +87,6 @@ static enum status add_saving(const char *given, const struct scenario *scenario
     return STATUS_OK;
 }
 
-static enum status with_saving(const struct options *options, const struct scenario *scenario,
-                               struct arena *arena, const char *out[2]) {
-    for (size_t i = 0; i < options->given_count; i++)
-        if (options->given[i].key == KEY_SAVE)
-            TRY(add_saving(options->given[i].value, scenario, arena, out));
-    return STATUS_OK;
-}
-
 static enum status run_scenario(const struct cli *cli, const struct options *options,
                                 const char *word, struct arena *arena, int *out_exit) {
     struct scenario *scenario;
@@ -110,7 +102,9 @@ static enum status run_scenario(const struct cli *cli, const struct options *opt
                               .overwrite = options->overwrite,
                               .reproducible = options->reproducible,
                               .progress = progress_wanted(options)};
-    TRY(with_saving(options, scenario, arena, how.save));
+    for (size_t i = 0; i < options->given_count; i++)
+        if (options->given[i].key == KEY_SAVE)
+            TRY(add_saving(options->given[i].value, scenario, arena, how.save));
     TRY(perform(cli, scenario, &how, arena, &judgement));
     print_judgement(&judgement, path, options->json);
     *out_exit = judgement_exit(&judgement);

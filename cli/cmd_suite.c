@@ -2,19 +2,13 @@
  * twinstep suite: runs every scenario of a folder and holds it against its expect block. */
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "cli/json.h"
 #include "cli/load.h"
 #include "cli/output.h"
 #include "cli/perform.h"
+#include "cli/progress.h"
 #include "cli/suite.h"
-
-static double seconds_now(void) {
-    struct timespec now = {0, 0};
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 static enum status keep(struct arena *arena, const char *text, const char **out) {
     char *kept;
@@ -55,10 +49,10 @@ static enum status run_case(struct cli *cli, const struct options *options,
 static enum status run_member(struct cli *cli, const struct options *options, struct suite *suite,
                               size_t index) {
     struct suite_result *result = &suite->results[index];
-    double start = seconds_now();
+    double start = progress_clock();
     result->name = suite->cases[index].name;
     result->status = run_case(cli, options, &suite->cases[index], result);
-    result->seconds = seconds_now() - start;
+    result->seconds = progress_clock() - start;
     if (result->status == STATUS_INTERRUPTED) return STATUS_INTERRUPTED;
     suite->result_count = index + 1;
     if (result->status != STATUS_OK) TRY(keep(&cli->arena, status_text(), &result->error));
@@ -71,12 +65,12 @@ static enum status run_member(struct cli *cli, const struct options *options, st
 
 static enum status run_members(struct cli *cli, const struct options *options,
                                struct suite *suite) {
-    double start = seconds_now();
+    double start = progress_clock();
     enum status status = STATUS_OK;
     if (!options->json) suite_print_head(stdout);
     for (size_t i = 0; i < suite->case_count && status == STATUS_OK; i++)
         status = run_member(cli, options, suite, i);
-    suite->seconds = seconds_now() - start;
+    suite->seconds = progress_clock() - start;
     return status;
 }
 
@@ -90,18 +84,12 @@ static enum status report(const struct options *options, const struct suite *sui
     return status;
 }
 
-static enum status check_junit(const char *junit, const struct suite *suite) {
-    if (junit == NULL) return STATUS_OK;
-    for (size_t i = 0; i < suite->case_count; i++)
-        if (suite->cases[i].path != NULL) TRY(output_apart(junit, suite->cases[i].path));
-    return STATUS_OK;
-}
-
 static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
     struct suite suite = {.cases = NULL};
     const char *folder = options->argument_count == 0 ? NULL : options->arguments[0];
     TRY(suite_collect(folder, &cli->arena, &suite));
-    TRY(check_junit(options->junit, &suite));
+    for (size_t i = 0; options->junit != NULL && i < suite.case_count; i++)
+        if (suite.cases[i].path != NULL) TRY(output_apart(options->junit, suite.cases[i].path));
     TRY(arena_take(&cli->arena, suite.case_count, sizeof *suite.results, "suite", &suite.results));
     TRY(suite_open_folder(options->keep, &cli->arena, &suite));
     enum status status = run_members(cli, options, &suite);

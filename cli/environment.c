@@ -40,6 +40,13 @@ static enum status add(struct facts *facts, const char *name, const char *text) 
     return STATUS_OK;
 }
 
+/* Adds what the machine does not have, for the reason of status_text(). */
+static enum status add_none(struct facts *facts, const char *name) {
+    char *text;
+    TRY(arena_format(facts->arena, &text, "none (%s)", status_text()));
+    return add(facts, name, text);
+}
+
 static enum status open_facts(struct facts *facts, struct arena *arena) {
     facts->arena = arena;
     facts->count = 0;
@@ -108,10 +115,8 @@ static enum status add_isa_list(struct facts *facts) {
 static enum status add_blas(struct facts *facts) {
     struct blas blas;
     char line[LINE_SIZE + sizeof blas.config];
-    if (blas_open(&blas) == STATUS_OK)
-        snprintf(line, sizeof line, "%s; kernels %s", blas.config, blas.core);
-    else
-        snprintf(line, sizeof line, "none (%s)", status_text());
+    if (blas_open(&blas) != STATUS_OK) return add_none(facts, "openblas");
+    snprintf(line, sizeof line, "%s; kernels %s", blas.config, blas.core);
     return add(facts, "openblas", line);
 }
 
@@ -119,10 +124,7 @@ static enum status add_blas(struct facts *facts) {
 static enum status add_cuda(struct facts *facts) {
     struct backend_site site;
     char *text;
-    if (backends_site(BACKEND_MODULE_AUTO, &site) != STATUS_OK) {
-        TRY(arena_format(facts->arena, &text, "none (%s)", status_text()));
-        return add(facts, "cuda", text);
-    }
+    if (backends_site(BACKEND_MODULE_AUTO, &site) != STATUS_OK) return add_none(facts, "cuda");
     for (uint32_t i = 0; i < site.count; i++) {
         TRY(arena_format(facts->arena, &text, "cuda_%s", site.facts[i].name));
         TRY(add(facts, i == 0 ? "cuda" : text, site.facts[i].text));
@@ -135,10 +137,8 @@ static enum status add_cuda(struct facts *facts) {
  * to. */
 static enum status add_cublas(struct facts *facts) {
     char line[LINE_SIZE];
-    char *text;
-    if (blas_cublas_version(line, sizeof line) == STATUS_OK) return add(facts, "cublas", line);
-    TRY(arena_format(facts->arena, &text, "none (%s)", status_text()));
-    return add(facts, "cublas", text);
+    const int there = blas_cublas_version(line, sizeof line) == STATUS_OK;
+    return there ? add(facts, "cublas", line) : add_none(facts, "cublas");
 }
 
 static enum status add_machine(struct facts *facts) {

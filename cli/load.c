@@ -61,22 +61,12 @@ enum status load_catalog(const struct cli *cli, struct arena *arena,
     return settle(*out, label);
 }
 
-const char *load_suggest(const char *word) {
+enum status load_fail_missing(const char *what, const char *word) {
     struct suggestion nearest = {.word = word};
     for (const struct catalog_file *file = catalog_files; file->name != NULL; file++)
         suggest_offer(&nearest, file->name);
-    return nearest.best;
-}
-
-static enum status fail_missing(const char *word) {
-    const char *const nearest = load_suggest(word);
-    if (nearest != NULL)
-        FAIL(STATUS_INPUT,
-             "%s: error: no such file, and no scenario of the catalogue; did you mean %s?", word,
-             nearest);
-    FAIL(STATUS_INPUT,
-         "%s: error: no such file, and no scenario of the catalogue (twinstep list scenarios)",
-         word);
+    if (nearest.best != NULL) FAIL(STATUS_INPUT, "%s; did you mean %s?", what, nearest.best);
+    FAIL(STATUS_INPUT, "%s (twinstep list scenarios)", what);
 }
 
 enum status load_scenario(const struct cli *cli, struct arena *arena, const char *word,
@@ -84,7 +74,12 @@ enum status load_scenario(const struct cli *cli, struct arena *arena, const char
     struct stat info;
     if (strchr(word, '/') == NULL && strcmp(word, "-") != 0 && stat(word, &info) != 0) {
         const struct catalog_file *file = catalog_find(word);
-        if (file == NULL) return fail_missing(word);
+        if (file == NULL) {
+            char *what;
+            TRY(arena_format(arena, &what,
+                             "%s: error: no such file, and no scenario of the catalogue", word));
+            return load_fail_missing(what, word);
+        }
         return load_catalog(cli, arena, file, options, out);
     }
     TRY(scenario_open(arena, cli->schema, word, options->sets, options->set_count, out));

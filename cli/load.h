@@ -21,8 +21,9 @@ TWINSTEP_MUST_USE enum status load_catalog(const struct cli *cli, struct arena *
                                            const struct catalog_file *file,
                                            const struct options *options, struct scenario **out);
 
-/* Returns the name in the catalogue that a misspelt one may mean, or NULL. */
-const char *load_suggest(const char *word);
+/* Fails with `what` ("demo: no scenario ..."), and with the name in the catalogue that `word` may
+ * mean. */
+TWINSTEP_MUST_USE enum status load_fail_missing(const char *what, const char *word);
 
 /* Returns NULL if there is no such name. */
 const struct catalog_file *catalog_find(const char *name);

@@ -177,18 +177,15 @@ static json_t *row_json(const struct noise_row *row, uint64_t steps) {
     if (row->stratum == NOISE_F64) {
         json_t *object = json_pack("{ss ss si sn}", "stratum", name, "variant", row->variant,
                                    "repeats", (int)row->repeats, "bit_equal");
-        json_t *rest = relative_json(figures, steps);
-        return json_join(object, rest);
+        return json_join(object, relative_json(figures, steps));
     }
-    return json_pack("{ss ss si sb so si si si sI sI so ss so so}", "stratum", name, "variant",
-                     row->variant, "repeats", (int)row->repeats, "bit_equal", figures->first == 0,
-                     "first", noise_first_json(figures), "tensors", (int)figures->tensors,
-                     "gradients_equal", (int)figures->gradients_equal, "updates_equal",
-                     (int)figures->updates_equal, "gradient_ulp", (json_int_t)figures->gradient_ulp,
-                     "weight_ulp", (json_int_t)figures->weight_ulp, "tensor_relative",
-                     json_finite(figures->tensor_relative), "tensor_worst", figures->tensor_worst,
-                     "total_relative", json_finite(figures->total_relative), "growth",
-                     growth_json(figures, steps));
+    json_t *object = json_pack(
+        "{ss ss si sb so si si si sI sI}", "stratum", name, "variant", row->variant, "repeats",
+        (int)row->repeats, "bit_equal", figures->first == 0, "first", noise_first_json(figures),
+        "tensors", (int)figures->tensors, "gradients_equal", (int)figures->gradients_equal,
+        "updates_equal", (int)figures->updates_equal, "gradient_ulp",
+        (json_int_t)figures->gradient_ulp, "weight_ulp", (json_int_t)figures->weight_ulp);
+    return json_join(object, relative_json(figures, steps));
 }
 
 static json_t *part_list_json(const struct noise_part *list, uint32_t count) {

@@ -18,10 +18,8 @@ struct pricing {
 };
 
 static double seconds(void *clock) {
-    struct timespec now;
     (void)clock;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+    return progress_clock();
 }
 
 static void print_ratio(const struct noise_ratio *ratio, int is_base) {

@@ -19,6 +19,17 @@ static int is_first_of_word(size_t index) {
     return 1;
 }
 
+/* A case of the shell for each source, with its words in quotes. */
+static void put_sources(const struct page_source *sources, size_t count, const char *begin,
+                        const char *quote, const char *end, FILE *out) {
+    for (size_t i = 0; i < count; i++) {
+        fprintf(out, "    %s) %s", sources[i].name, begin);
+        for (size_t k = 0; k < sources[i].count; k++)
+            fprintf(out, "%s%s%s%s", k == 0 ? "" : " ", quote, sources[i].words[k], quote);
+        fprintf(out, "%s ;;\n", end);
+    }
+}
+
 /* First words under '*', and the second ones of a group under '* lr'. */
 static void bash_verbs(FILE *out) {
     const struct verb *verb;
@@ -70,12 +81,7 @@ void page_bash(const struct page_source *sources, size_t count, FILE *out) {
           "_twinstep_words() {\n    case $1 in\n",
           out);
     bash_verbs(out);
-    for (size_t i = 0; i < count; i++) {
-        fprintf(out, "    %s) echo '", sources[i].name);
-        for (size_t k = 0; k < sources[i].count; k++)
-            fprintf(out, "%s%s", k == 0 ? "" : " ", sources[i].words[k]);
-        fputs("' ;;\n", out);
-    }
+    put_sources(sources, count, "echo '", "", "'", out);
     fputs("    esac\n}\n\n"
           "# Sets options and operands of the verb; and takes, what completes an option's value.\n"
           "_twinstep_verb() {\n    options='' operands='' takes=''\n    case $1 in\n",
@@ -181,12 +187,7 @@ void page_zsh(const struct page_source *sources, size_t count, FILE *out) {
           "# Sets offered; the path of a key stands for its legal values.\n"
           "_twinstep_words() {\n    case $1 in\n",
           out);
-    for (size_t i = 0; i < count; i++) {
-        fprintf(out, "    %s) offered=(", sources[i].name);
-        for (size_t k = 0; k < sources[i].count; k++)
-            fprintf(out, "%s'%s'", k == 0 ? "" : " ", sources[i].words[k]);
-        fputs(") ;;\n", out);
-    }
+    put_sources(sources, count, "offered=(", "'", ")", out);
     fputs("    *) return 1 ;;\n    esac\n}\n\n", out);
     zsh_verbs(out);
     for (size_t i = 0; (verb = verb_at(i)) != NULL; i++)

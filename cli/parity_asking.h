@@ -88,6 +88,10 @@ struct parity_asking {
     struct parity_request request;
     struct parity_grid grid;
     struct parity parity;
+    struct parity_components components; /* the parts that the report points to */
+    struct parity_logits logits;
+    struct parity_logprob logprob;
+    struct judgement training;
     struct parity_report report;
     struct progress progress;
 };

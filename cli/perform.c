@@ -42,16 +42,6 @@ enum status set_backend(const struct options *options, struct arena *arena, stru
     return options_with(options, arena, "common.numerics.backend", options->backend, out);
 }
 
-/* Returns whether an arm may send linear layers through OpenBLAS; only then is the library opened
- * and named in the trace. */
-static int uses_library(const struct scenario *scenario) {
-    for (int arm = 0; arm < 2; arm++) {
-        const struct config *config = &scenario->arms[arm].config;
-        if (config_uses_openblas(config)) return 1;
-    }
-    return 0;
-}
-
 enum status perform(const struct cli *cli, const struct scenario *scenario,
                     const struct performance *how, struct arena *arena, struct judgement *out) {
     struct performing performing = {.cli = cli};
@@ -65,8 +55,11 @@ enum status perform(const struct cli *cli, const struct scenario *scenario,
                                          .second_process = rerun_elsewhere,
                                          .interrupted = cli->interrupted,
                                          .context = &performing};
-    TRY(environment_attributes(cli, uses_library(scenario), arena, &options.environment,
-                               &options.environment_count));
+    /* OpenBLAS is opened and named in the trace only if an arm may send linear layers through it.
+     */
+    const int blas = config_uses_openblas(&scenario->arms[0].config) ||
+                     config_uses_openblas(&scenario->arms[1].config);
+    TRY(environment_attributes(cli, blas, arena, &options.environment, &options.environment_count));
     progress_open(&performing.progress, scenario->name, how->progress);
     enum status status = experiment_run(&options, arena, out);
     progress_close(&performing.progress);

@@ -6,19 +6,22 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define LINE_WIDTH 79 /* for terminals of 80 columns: a line that wraps could not be rewritten */
 
-static double seconds_between(const struct timespec *a, const struct timespec *b) {
-    return (double)(b->tv_sec - a->tv_sec) + 1e-9 * (double)(b->tv_nsec - a->tv_nsec);
+double progress_clock(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
 void progress_open(struct progress *progress, const char *label, int wanted) {
     memset(progress, 0, sizeof *progress);
     progress->label = label;
     progress->shown = wanted && isatty(STDERR_FILENO);
-    clock_gettime(CLOCK_MONOTONIC, &progress->start);
+    progress->start = progress_clock();
 }
 
 static void time_left(char out[48], double seconds) {
@@ -29,55 +32,44 @@ static void time_left(char out[48], double seconds) {
         snprintf(out, 48, "%llum%02llus left", whole / 60, whole % 60);
 }
 
-static size_t describe_step(char *out, size_t size, const struct experiment_progress *now) {
+static void describe_step(char *out, size_t size, const struct experiment_progress *now) {
     static const char *const stages[] = {"arms", "floor", "hybrids", "done"};
-    int used = snprintf(out, size, "%s %llu/%llu", stages[now->stage],
-                        (unsigned long long)now->step, (unsigned long long)now->steps);
+    const int used = snprintf(out, size, "%s %llu/%llu", stages[now->stage],
+                              (unsigned long long)now->step, (unsigned long long)now->steps);
     if (now->stage != STAGE_PAIR)
-        used = snprintf(out, size, "%s %s %llu/%llu", stages[now->stage], now->run,
-                        (unsigned long long)now->step, (unsigned long long)now->steps);
+        snprintf(out, size, "%s %s %llu/%llu", stages[now->stage], now->run,
+                 (unsigned long long)now->step, (unsigned long long)now->steps);
     else if (!isnan(now->loss[0]))
-        used += snprintf(out + used, size - (size_t)used, "  loss %.6f %.6f  |a-b| %.1e",
-                         now->loss[0], now->loss[1], fabs(now->loss[0] - now->loss[1]));
-    return (size_t)used;
+        snprintf(out + used, size - (size_t)used, "  loss %.6f %.6f  |a-b| %.1e", now->loss[0],
+                 now->loss[1], fabs(now->loss[0] - now->loss[1]));
 }
 
-static int is_due(const struct progress *progress, const struct timespec *here, int last) {
-    return !progress->drawn || last || seconds_between(&progress->last, here) >= 0.1;
-}
-
-static void draw(struct progress *progress, const struct timespec *here, const char *step,
-                 uint64_t done, uint64_t total) {
+static void draw(struct progress *progress, const char *step, uint64_t done, uint64_t total) {
     char left[48], line[256];
-    const double spent = seconds_between(&progress->start, here);
+    const double here = progress_clock(), spent = here - progress->start;
+    if (progress->drawn && done < total && here - progress->last < 0.1) return;
     time_left(left, done == 0 ? 0.0 : spent * (double)(total - done) / (double)done);
     snprintf(line, sizeof line, "%s: %s  %.0f %%  %s", progress->label, step,
              100.0 * (double)done / (double)total, done == 0 ? "" : left);
     fprintf(stderr, "\r\033[K%.*s", LINE_WIDTH, line);
-    progress->last = *here;
+    progress->last = here;
     progress->drawn = 1;
 }
 
 void progress_show(struct progress *progress, const struct experiment_progress *now) {
-    struct timespec here;
     char step[128];
     if (!progress->shown || now->total == 0) return;
-    clock_gettime(CLOCK_MONOTONIC, &here);
-    if (!is_due(progress, &here, now->done >= now->total)) return;
     describe_step(step, sizeof step, now);
-    draw(progress, &here, step, now->done, now->total);
+    draw(progress, step, now->done, now->total);
 }
 
 void progress_count(struct progress *progress, const char *what, uint64_t done, uint64_t total) {
-    struct timespec here;
     char step[128];
     if (!progress->shown || total == 0) return;
-    clock_gettime(CLOCK_MONOTONIC, &here);
-    if (done == 0) progress->start = here;
-    if (!is_due(progress, &here, done >= total)) return;
+    if (done == 0) progress->start = progress_clock();
     snprintf(step, sizeof step, "%s %llu/%llu", what, (unsigned long long)done,
              (unsigned long long)total);
-    draw(progress, &here, step, done, total);
+    draw(progress, step, done, total);
 }
 
 void progress_close(struct progress *progress) {

@@ -4,16 +4,17 @@
 #ifndef TWINSTEP_CLI_PROGRESS_H
 #define TWINSTEP_CLI_PROGRESS_H
 
-#include <time.h>
-
 #include "experiment/experiment.h"
 
 struct progress {
-    const char *label; /* what the line begins with: the name of the scenario */
-    int shown;         /* stderr is a terminal, and progress is wanted */
-    int drawn;         /* the line is on the screen */
-    struct timespec start, last;
+    const char *label;  /* what the line begins with: the name of the scenario */
+    int shown;          /* stderr is a terminal, and progress is wanted */
+    int drawn;          /* the line is on the screen */
+    double start, last; /* of progress_clock() */
 };
+
+/* Seconds of a clock that never goes back. They reach no result but times. */
+double progress_clock(void);
 
 /* `wanted` is 0 with --quiet. */
 void progress_open(struct progress *progress, const char *label, int wanted);

@@ -14,9 +14,7 @@ void html_raw(struct html *html, const char *markup) {
     fputs(markup, html->file);
 }
 
-/* The length of the well-formed UTF-8 sequence at `s` (RFC 3629: shortest form, no surrogates, at
- * most U+10FFFF) and its code point; 0 when there is no such sequence within `left` bytes. */
-static size_t sequence_at(const unsigned char *s, size_t left, uint32_t *out) {
+size_t html_sequence(const unsigned char *s, size_t left, uint32_t *out) {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
     const unsigned char c = s[0];
     size_t length = c < 0x80 ? 1 : (c & 0xe0) == 0xc0 ? 2 : (c & 0xf0) == 0xe0 ? 3 : 4;
@@ -63,7 +61,7 @@ static void put_character(struct html *html, const char *bytes, size_t length, u
 static void put_text(struct html *html, const char *bytes, size_t length, const char *breaks) {
     for (size_t i = 0; i < length;) {
         uint32_t code = 0;
-        size_t used = sequence_at((const unsigned char *)bytes + i, length - i, &code);
+        size_t used = html_sequence((const unsigned char *)bytes + i, length - i, &code);
         if (used == 0)
             html_raw(html, REPLACEMENT);
         else

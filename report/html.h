@@ -25,6 +25,10 @@ void html_raw(struct html *html, const char *markup);
 void html_text(struct html *html, const char *text);
 void html_bytes(struct html *html, const char *bytes, size_t length);
 
+/* Returns the length of the well-formed UTF-8 sequence at `s` (RFC 3629: shortest form, no
+ * surrogates, at most U+10FFFF), and its code point; 0 when there is none within `left` bytes. */
+size_t html_sequence(const unsigned char *s, size_t left, uint32_t *out);
+
 /* Writes markup of ours with values in it, which are escaped, so that they may come from a file:
  *     %s, %.*s    a text or so many bytes of it, as html_text and html_bytes write them
  *     %-s, %-.*s  a name: the same with places where a line may break, after . _ / - : and ,
