@@ -67,30 +67,18 @@ void certify_print(const struct certify_side *side) {
                side->run->plan.id, hex);
 }
 
-static void print_head(const struct certify_side sides[2], const char *devices) {
-    for (int s = 0; s < 2; s++)
-        printf("%c: %s, run %s, %" PRIu64 " update%s\n", "AB"[s], sides[s].path,
-               sides[s].run->plan.id, sides[s].run->updates, sides[s].run->updates == 1 ? "" : "s");
-    if (devices[0] != '\0') printf("devices differ: %s\n", devices);
-}
-
 static void print_counted(const struct certify_pair *pair) {
     printf("(%" PRIu32 " comparison%s of %" PRIu64 " root%s)\n", pair->comparisons,
            pair->comparisons == 1 ? "" : "s", pair->updates, pair->updates == 1 ? "" : "s");
 }
 
-static void print_roots(const struct certify_side sides[2], uint64_t update) {
-    for (int s = 0; s < 2; s++) {
-        char hex[DIGEST_HEX];
-        certify_hex(certify_root(&sides[s], update), hex);
-        printf("  root %c   %s\n", "AB"[s], hex);
-    }
-}
-
 void certify_print_pair(const struct certify_side sides[2], const struct certify_pair *pair) {
-    print_head(sides, pair->devices);
+    for (int s = 0; s < 2; s++)
+        printf("%c: %s, run %s, %" PRIu64 " update%s\n", "AB"[s], sides[s].path,
+               sides[s].run->plan.id, sides[s].run->updates, sides[s].run->updates == 1 ? "" : "s");
+    if (pair->devices[0] != '\0') printf("devices differ: %s\n", pair->devices);
+    char hex[DIGEST_HEX];
     if (pair->first == 0) {
-        char hex[DIGEST_HEX];
         certify_hex(certify_root(&sides[0], pair->updates), hex);
         printf("equal through update %" PRIu64 " ", pair->updates);
         print_counted(pair);
@@ -104,7 +92,10 @@ void certify_print_pair(const struct certify_side sides[2], const struct certify
                                   : "one that only one of them ran, or that was not recorded");
     if (pair->where.tensor[0] != '\0') printf("  tensor   %s\n", pair->where.tensor);
     if (pair->rng_words[0] != '\0') printf("  rng      %s\n", pair->rng_words);
-    print_roots(sides, pair->first);
+    for (int s = 0; s < 2; s++) {
+        certify_hex(certify_root(&sides[s], pair->first), hex);
+        printf("  root %c   %s\n", "AB"[s], hex);
+    }
 }
 
 json_t *certify_json(const struct certify_side *side) {

@@ -96,24 +96,6 @@ static enum status say_equal(struct comparison *c) {
     return STATUS_OK;
 }
 
-static enum status say_shift(struct comparison *c) {
-    const char *early = c->shift > 0 ? c->a.name : c->b.name;
-    const char *late = c->shift > 0 ? c->b.name : c->a.name;
-    const int by = c->shift > 0 ? c->shift : -c->shift;
-    if (by == 0) return STATUS_OK;
-    SAY(c, "update k of %s uses what update k+%d of %s uses", early, by, late);
-    return STATUS_OK;
-}
-
-static enum status say_first(struct comparison *c) {
-    const uint64_t i = c->first - 1;
-    SAY(c, "the applied LR differs at %llu of %llu updates, first at update %llu: %s against %s",
-        (unsigned long long)c->applied_differ, (unsigned long long)c->count,
-        (unsigned long long)c->first, number_text_f64(c->a.applied[i]).text,
-        number_text_f64(c->b.applied[i]).text);
-    return STATUS_OK;
-}
-
 static enum status say_ends(struct comparison *c, const struct side *side,
                             const struct side *other) {
     const uint64_t last = side->plan.steps;
@@ -137,16 +119,17 @@ static double sum_of(const double *values, uint64_t count) {
     return sum;
 }
 
-static enum status say_sum(struct comparison *c) {
+static enum status say_rates(struct comparison *c) {
+    const uint64_t i = c->first - 1;
+    SAY(c, "the applied LR differs at %llu of %llu updates, first at update %llu: %s against %s",
+        (unsigned long long)c->applied_differ, (unsigned long long)c->count,
+        (unsigned long long)c->first, number_text_f64(c->a.applied[i]).text,
+        number_text_f64(c->b.applied[i]).text);
     const double a = sum_of(c->a.applied, c->count);
     const double b = sum_of(c->b.applied, c->count);
     if (b > 0.0)
         SAY(c, "summed over %llu updates, the LR of %s is %.6g of that of %s",
             (unsigned long long)c->count, c->a.name, a / b, c->b.name);
-    return STATUS_OK;
-}
-
-static enum status say_logged(struct comparison *c) {
     if (c->logged_differ == 0)
         SAY(c, "columns logged are equal although the applied ones differ: a log comparison cannot "
                "see this");
@@ -162,20 +145,16 @@ static double speed_of(const struct contract_plan *plan) {
     return plan->increment * (double)plan->steps / plan->call.total;
 }
 
-static enum status say_speed(struct comparison *c) {
-    const double ratio = speed_of(&c->a.plan) / speed_of(&c->b.plan);
+static enum status say_setup(struct comparison *c) {
+    const struct contract_plan *a = &c->a.plan;
+    const struct contract_plan *b = &c->b.plan;
+    const double ratio = speed_of(a) / speed_of(b);
     if (ratio > 1.0 + 0x1p-20)
         SAY(c, "the counter of %s runs %.4g times as fast through its schedule as that of %s",
             c->a.name, ratio, c->b.name);
     if (ratio < 1.0 - 0x1p-20)
         SAY(c, "the counter of %s runs %.4g times as fast through its schedule as that of %s",
             c->b.name, 1.0 / ratio, c->a.name);
-    return STATUS_OK;
-}
-
-static enum status say_setup(struct comparison *c) {
-    const struct contract_plan *a = &c->a.plan;
-    const struct contract_plan *b = &c->b.plan;
     if (a->steps != b->steps)
         SAY(c, "%s makes %llu updates of these numbers, %s %llu", c->a.name,
             (unsigned long long)a->steps, c->b.name, (unsigned long long)b->steps);
@@ -199,14 +178,14 @@ static enum status judge(struct comparison *c) {
     if (c->applied_differ == 0) {
         TRY(say_equal(c));
     } else {
-        TRY(say_shift(c));
+        if (c->shift != 0)
+            SAY(c, "update k of %s uses what update k+%d of %s uses",
+                c->shift > 0 ? c->a.name : c->b.name, c->shift > 0 ? c->shift : -c->shift,
+                c->shift > 0 ? c->b.name : c->a.name);
         TRY(say_ends(c, &c->a, &c->b));
         TRY(say_ends(c, &c->b, &c->a));
-        TRY(say_first(c));
-        TRY(say_sum(c));
-        TRY(say_logged(c));
+        TRY(say_rates(c));
     }
-    TRY(say_speed(c));
     return say_setup(c);
 }
 

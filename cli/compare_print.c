@@ -307,31 +307,26 @@ static json_t *floor_json(const struct compare_floor *held) {
                      "columns", columns);
 }
 
-static json_t *order_json(const struct compare_report *report) {
-    json_t *array = json_array();
-    for (size_t i = 0; i < report->order_count; i++)
-        json_array_append_new(array,
-                              json_string(log_names[report->columns[report->order[i]].name].name));
-    return array;
-}
-
 static json_t *note_json(const char *text) {
     return json_string(text == NULL ? "" : text);
 }
 
 enum status compare_print_json(const struct compare_input *input,
                                const struct compare_report *report) {
-    json_t *columns = json_array(), *ratios = json_array();
+    json_t *columns = json_array(), *ratios = json_array(), *order = json_array();
     for (size_t i = 0; i < report->column_count; i++)
         json_array_append_new(columns, column_json(&report->columns[i]));
+    for (size_t i = 0; i < report->order_count; i++)
+        json_array_append_new(order,
+                              json_string(log_names[report->columns[report->order[i]].name].name));
     for (size_t i = 0; i < report->ratio_count; i++)
         json_array_append_new(ratios, ratio_json(&report->ratios[i]));
     return json_print(json_pack(
         "{ss so* so so so so so* ss? so* so so so so so so* so*}", "verdict",
         compare_verdict_name((enum compare_verdict)report->verdict), "why",
         json_string(report->why), "a", log_json(&input[0], report->repeated[0]), "b",
-        log_json(&input[1], report->repeated[1]), "columns", columns, "order", order_json(report),
-        "meaning", json_string(report->meaning), "cause",
+        log_json(&input[1], report->repeated[1]), "columns", columns, "order", order, "meaning",
+        json_string(report->meaning), "cause",
         report->cause >= 0 ? cause_name((enum cause)report->cause) : NULL, "next",
         json_string(report->next), "ratios", ratios, "lr", lr_json(&report->lr), "rng",
         rng_json(&report->rng, report->rng_words), "root_update",

@@ -166,33 +166,23 @@ static enum status all_facts(struct arena *arena, const struct fact **out) {
     return STATUS_OK;
 }
 
-static enum status add_date(struct facts *facts) {
-    char text[32] = "";
-    struct timespec now;
-    struct tm parts;
-    if (clock_gettime(CLOCK_REALTIME, &now) == 0 && gmtime_r(&now.tv_sec, &parts) != NULL)
-        strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-    return add(facts, "date", text);
-}
-
-static enum status add_command(struct facts *facts, const struct cli *cli) {
-    char *text;
-    TRY(arena_format(facts->arena, &text, "%s", cli->argc > 0 ? cli->argv[0] : ""));
-    for (int i = 1; i < cli->argc; i++)
-        TRY(arena_format(facts->arena, &text, "%s %s", text, cli->argv[i]));
-    return add(facts, "command", text);
-}
-
 /* Facts that decide no bit, and are left out of reproducible traces; /env holds those that may. */
 static enum status add_volatile(struct facts *facts, const struct cli *cli) {
-    char host[LINE_SIZE] = "", folder[4096] = "";
+    char host[LINE_SIZE] = "", folder[4096] = "", date[32] = "", *command;
+    struct timespec now;
+    struct tm parts;
     TRY(add_machine(facts));
     if (gethostname(host, sizeof host - 1) != 0) host[0] = '\0';
     TRY(add(facts, "host", host));
     if (getcwd(folder, sizeof folder) == NULL) folder[0] = '\0';
     TRY(add(facts, "folder", folder));
-    TRY(add_date(facts));
-    return add_command(facts, cli);
+    if (clock_gettime(CLOCK_REALTIME, &now) == 0 && gmtime_r(&now.tv_sec, &parts) != NULL)
+        strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &parts);
+    TRY(add(facts, "date", date));
+    TRY(arena_format(facts->arena, &command, "%s", cli->argc > 0 ? cli->argv[0] : ""));
+    for (int i = 1; i < cli->argc; i++)
+        TRY(arena_format(facts->arena, &command, "%s %s", command, cli->argv[i]));
+    return add(facts, "command", command);
 }
 
 enum status environment_attributes(const struct cli *cli, int blas, struct arena *arena,

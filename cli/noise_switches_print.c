@@ -79,10 +79,8 @@ static void print_text(const struct pricing *pricing, const struct noise_switche
         "\nTimes: the first switch's own, the others' over it (or over the one that is named above "
         "them): median of the\nratios of %u rounds [95 %% interval of that median, by order "
         "statistics; -: fewer than 6 rounds]. Floor: gradients\nof %u instances at the first "
-        "update "
-        "that differs, = bit-equal. moved: largest relative difference of a tensor's\ngradient "
-        "norm "
-        "from that switch's.\n",
+        "update that differs, = bit-equal. moved: largest relative difference of a "
+        "tensor's\ngradient norm from that switch's.\n",
         switches->rounds, switches->instances);
 }
 

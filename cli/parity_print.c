@@ -203,8 +203,7 @@ static void print_logits(const struct parity_report *report, FILE *out) {
             unsigned_nan(logits->kl_direct));
     fprintf(out,
             "  threshold    %.4g = 1.44 times the largest of low and %u replicas (%.4g to %.4g; "
-            "alpha %.3g)"
-            "\n",
+            "alpha %.3g)\n",
             unsigned_nan(logits->threshold), logits->replicas, unsigned_nan(logits->replica_least),
             unsigned_nan(logits->replica_largest), logits->alpha);
     fprintf(out, "  likeliest    the same token at %.2f %% of labels (line %.0f %%)\n",

@@ -266,12 +266,6 @@ static const char *equal_words(int equal) {
     return equal < 0 ? "not run" : equal ? "equal, bit for bit" : "differs";
 }
 
-static void put_exact(struct html *html, const struct judgement *judgement) {
-    put_fact(html, "kind", "exact: this mode promises equal bits, so any difference is one");
-    put_fact(html, "repeat in the same process", equal_words(judgement->floor_equal[0]));
-    put_fact(html, "repeat in a second process", equal_words(judgement->floor_equal[1]));
-}
-
 static void put_measured(struct html *html, const struct judgement *judgement) {
     put_fact(html, "kind",
              judgement->floor == FLOOR_FILE
@@ -320,26 +314,25 @@ static void put_closure(struct html *html, const struct judgement *judgement) {
     html_raw(html, "</dd>\n");
 }
 
-static void put_expectation(struct html *html, const struct judgement *judgement) {
-    html_format(html, "<dt>expectation</dt><dd>%s%s%s</dd>\n",
-                expectation_name(judgement->expectation), judgement->missed[0] == '\0' ? "" : ": ",
-                judgement->missed);
-}
-
 void page_floor(struct page *page) {
     struct html *html = &page->html;
     const struct judgement *judgement = &page->judgement;
     page_section(page, "floor", "Floor and closure");
     html_raw(html,
              "<p>The floor is how much runs differ that are meant to be the same.</p>\n<dl>\n");
-    if (judgement->floor == FLOOR_EXACT)
-        put_exact(html, judgement);
-    else if (judgement->floor == FLOOR_NONE || isnan(judgement->floor_distance))
+    if (judgement->floor == FLOOR_EXACT) {
+        put_fact(html, "kind", "exact: this mode promises equal bits, so any difference is one");
+        put_fact(html, "repeat in the same process", equal_words(judgement->floor_equal[0]));
+        put_fact(html, "repeat in a second process", equal_words(judgement->floor_equal[1]));
+    } else if (judgement->floor == FLOOR_NONE || isnan(judgement->floor_distance)) {
         put_fact(html, "kind", "not measured");
-    else
+    } else {
         put_measured(html, judgement);
+    }
     put_closure(html, judgement);
-    put_expectation(html, judgement);
+    html_format(html, "<dt>expectation</dt><dd>%s%s%s</dd>\n",
+                expectation_name(judgement->expectation), judgement->missed[0] == '\0' ? "" : ": ",
+                judgement->missed);
     html_raw(html, "</dl>\n");
     page_section_end(page);
 }

@@ -77,14 +77,12 @@ static const char head[] =
     "class=\"r\">update</th><th rowspan=\"2\" scope=\"col\">bits so far</th><th colspan=\"3\" "
     "scope=\"colgroup\">loss</th><th colspan=\"2\" scope=\"colgroup\">LR applied</th><th "
     "colspan=\"2\" scope=\"colgroup\">LR logged</th><th colspan=\"2\" scope=\"colgroup\">gradient "
-    "norm</th><th colspan=\"2\" scope=\"colgroup\">parameters</th></tr>\n<tr>"
-    "<th scope=\"col\" class=\"r\">A</th><th scope=\"col\" class=\"r\">B</th>"
-    "<th scope=\"col\" class=\"r\">A-B</th>"
-    "<th scope=\"col\" class=\"r\">A</th><th scope=\"col\" class=\"r\">B</th>"
-    "<th scope=\"col\" class=\"r\">A</th><th scope=\"col\" class=\"r\">B</th>"
-    "<th scope=\"col\" class=\"r\">A</th><th scope=\"col\" class=\"r\">B</th>"
-    "<th scope=\"col\" class=\"r\">|A-B|</th><th scope=\"col\" class=\"r\">over travel</th>"
-    "</tr></thead>\n<tbody>\n";
+    "norm</th><th colspan=\"2\" scope=\"colgroup\">parameters</th></tr>\n<tr><th scope=\"col\" "
+    "class=\"r\">A</th><th scope=\"col\" class=\"r\">B</th><th scope=\"col\" "
+    "class=\"r\">A-B</th><th scope=\"col\" class=\"r\">A</th><th scope=\"col\" "
+    "class=\"r\">B</th><th scope=\"col\" class=\"r\">A</th><th scope=\"col\" class=\"r\">B</th><th "
+    "scope=\"col\" class=\"r\">A</th><th scope=\"col\" class=\"r\">B</th><th scope=\"col\" "
+    "class=\"r\">|A-B|</th><th scope=\"col\" class=\"r\">over travel</th></tr></thead>\n<tbody>\n";
 
 static void put_table(struct page *page, uint64_t rows) {
     struct html *html = &page->html;

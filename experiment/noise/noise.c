@@ -166,16 +166,10 @@ void noise_tell(const struct noise_request *request, const char *what, uint64_t 
     if (request->progress != NULL) request->progress(request->progress_context, what, done, total);
 }
 
-static enum status tell_products(struct measuring *m) {
-    const char *const mode = m->config.numerics.mode == MODE_FAST ? "fast" : "deterministic";
-    double row[PRODUCTS_COLUMNS];
-    products_of_run(m->base, row);
-    return products_text(row, mode, m->arena, &m->table->products);
-}
-
 static enum status measure_all(struct measuring *m) {
     struct noise_table *table = m->table;
     struct noise_variant *variants;
+    double products[PRODUCTS_COLUMNS];
     TRY(noise_layout_open(m->base, m->request->steps, m->arena, &table->layout));
     TRY(arena_take(m->arena, run_layout(m->base)->bytes, 1, "snapshot", &m->start));
     TRY(arena_take(m->arena, table->layout.bytes, 1, "path of the baseline", &m->path));
@@ -184,7 +178,9 @@ static enum status measure_all(struct measuring *m) {
     run_snapshot(m->base, m->start);
     TRY(noise_path_take(&table->layout, m->base, m->request->interrupted, m->path));
     table->path = m->path;
-    TRY(tell_products(m));
+    const char *const mode = m->config.numerics.mode == MODE_FAST ? "fast" : "deterministic";
+    products_of_run(m->base, products);
+    TRY(products_text(products, mode, m->arena, &table->products));
     const uint32_t count =
         noise_variants(&m->config, resolved_steps(m->request), m->request->processors, variants);
     noise_tell(m->request, "strata", 0, count);

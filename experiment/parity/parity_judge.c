@@ -87,17 +87,14 @@ static int is_worse(const struct parity_component_row *row,
     return !isnan(than->median) && !(row->median <= than->median);
 }
 
-static int is_sparser(const struct parity_component_row *row,
-                      const struct parity_component_row *than) {
-    return than == NULL || (!isnan(than->sparse) && !(row->sparse <= than->sparse));
-}
-
 static void add_to_sum(struct parity_component_sum *sum, const struct parity_component_row *row) {
     sum->rows++;
     sum->outside += row->finding == PARITY_OUTSIDE;
     sum->equal += row->equal;
     if (is_worse(row, sum->worst)) sum->worst = row;
-    if (is_sparser(row, sum->worst_sparse)) sum->worst_sparse = row;
+    const struct parity_component_row *sparse = sum->worst_sparse;
+    if (sparse == NULL || (!isnan(sparse->sparse) && !(row->sparse <= sparse->sparse)))
+        sum->worst_sparse = row;
 }
 
 /* Tells whether R of the residual stream, with its own inputs, stays above the line from some layer
