@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * `twinstep noise --switches`: prints what each mechanism of determinism costs and buys, one line
- * per switch: two ratios of time with their intervals, then the floor. The clock is read here,
- * because nothing below cli/ may; it reaches no result but the times. */
+ * per switch: two ratios of time with their intervals, then the floor. The clock is handed
+ * down from here, because nothing below cli/ may read it; it reaches no result but the times. */
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "cli/json.h"
 #include "cli/noise_asking.h"
