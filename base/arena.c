@@ -93,6 +93,21 @@ enum status arena_take(struct arena *arena, size_t count, size_t size, const cha
     return STATUS_OK;
 }
 
+enum status arena_grow(struct arena *arena, size_t wanted, size_t *room, size_t size,
+                       const char *what, void *pointer) {
+    void *old, *larger;
+    size_t next = *room == 0 ? 16 : *room;
+    if (wanted <= *room) return STATUS_OK;
+    while (next < wanted)
+        next = next > SIZE_MAX / 2 ? wanted : 2 * next;
+    memcpy(&old, pointer, sizeof old);
+    TRY(arena_take(arena, next, size, what, &larger));
+    if (*room > 0) memcpy(larger, old, *room * size);
+    memcpy(pointer, &larger, sizeof larger);
+    *room = next;
+    return STATUS_OK;
+}
+
 enum status arena_text(struct arena *arena, const char *bytes, size_t length, char **out_text) {
     TRY(arena_take(arena, length + 1, 1, "text", out_text));
     if (length != 0) memcpy(*out_text, bytes, length);

@@ -31,7 +31,8 @@ struct arena {
     const struct arena_source *source; /* NULL means the C library */
 };
 
-#define ARENA_EMPTY {NULL, 0, NULL}
+#define ARENA_EMPTY                                                                                \
+    { NULL, 0, NULL }
 
 /* Stores a pointer to `count` zeroed elements of `size` bytes at `out_pointer`, which is the
  * address of a pointer variable of any object type. STATUS_MEMORY, naming `what`, if the product
@@ -39,6 +40,12 @@ struct arena {
  * through. */
 TWINSTEP_MUST_USE enum status arena_take(struct arena *arena, size_t count, size_t size,
                                          const char *what, void *out_pointer);
+
+/* Makes room for `wanted` elements in an array that grows: *room is how many it has room for, and
+ * `pointer` is the address of the pointer variable. Where the room does not do, it is doubled from
+ * 16 on, and the elements move; the new ones are zeroed. The old piece lives on, unused. */
+TWINSTEP_MUST_USE enum status arena_grow(struct arena *arena, size_t wanted, size_t *room,
+                                         size_t size, const char *what, void *pointer);
 
 /* Stores a copy of `length` bytes with a NUL behind it. */
 TWINSTEP_MUST_USE enum status arena_text(struct arena *arena, const char *bytes, size_t length,

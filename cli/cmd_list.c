@@ -29,14 +29,8 @@ struct listing {
 };
 
 static enum status add(struct listing *listing, const char *name, const char *about) {
-    if (listing->count == listing->room) {
-        struct entry *larger;
-        size_t room = 2 * listing->room + 16;
-        TRY(arena_take(&listing->cli->arena, room, sizeof *larger, "list", &larger));
-        if (listing->count > 0) memcpy(larger, listing->entries, listing->count * sizeof *larger);
-        listing->entries = larger;
-        listing->room = room;
-    }
+    TRY(arena_grow(&listing->cli->arena, listing->count + 1, &listing->room,
+                   sizeof *listing->entries, "list", &listing->entries));
     listing->entries[listing->count++] = (struct entry){name, about};
     return STATUS_OK;
 }
@@ -226,8 +220,7 @@ static enum status check_topic(const char *word) {
     }
     FAIL(STATUS_INPUT,
          "list: expected scenarios, optimizers, schedules, contracts, modes, causes, dtypes, "
-         "formats or columns, got "
-         "\"%s\"%s%s%s",
+         "formats or columns, got \"%s\"%s%s%s",
          word, nearest.best == NULL ? "" : "; did you mean ",
          nearest.best == NULL ? "" : nearest.best, nearest.best == NULL ? "" : "?");
 }

@@ -108,13 +108,8 @@ struct collection {
 };
 
 static enum status open_source(struct collection *all, const char *name) {
-    if (all->count == all->room) {
-        struct page_source *larger;
-        all->room = 2 * all->room + 64;
-        TRY(arena_take(all->arena, all->room, sizeof *larger, "completion", &larger));
-        if (all->count > 0) memcpy(larger, all->sources, all->count * sizeof *larger);
-        all->sources = larger;
-    }
+    TRY(arena_grow(all->arena, all->count + 1, &all->room, sizeof *all->sources, "completion",
+                   &all->sources));
     all->sources[all->count++] = (struct page_source){.name = name};
     all->word_room = 0;
     return STATUS_OK;
@@ -126,13 +121,8 @@ static enum status add_word(struct collection *all, const char *word) {
         if (strcmp(source->words[i], word) == 0) return STATUS_OK;
     if (strpbrk(word, " \t\n'\"\\`$") != NULL)
         FAIL(STATUS_INTERNAL, "completion: %s: no shell takes \"%s\" as it is", source->name, word);
-    if (source->count == all->word_room) {
-        const char **larger;
-        all->word_room = 2 * all->word_room + 16;
-        TRY(arena_take(all->arena, all->word_room, sizeof *larger, "completion", &larger));
-        if (source->count > 0) memcpy(larger, source->words, source->count * sizeof *larger);
-        source->words = larger;
-    }
+    TRY(arena_grow(all->arena, source->count + 1, &all->word_room, sizeof *source->words,
+                   "completion", &source->words));
     source->words[source->count++] = word;
     return STATUS_OK;
 }

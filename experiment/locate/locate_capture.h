@@ -23,7 +23,7 @@ struct locate_capture {
     struct locate_key key; /* the tensor that is kept */
     uint32_t level;        /* how many times the update has written the cell before */
     const uint8_t *wanted; /* (wanted_count) by cell index, whether the cell is kept */
-    uint32_t wanted_count;
+    size_t wanted_count;
     struct locate_piece *first, *last;
     struct watch_view view; /* view of the pieces; its data and batch are gone */
 };

@@ -37,17 +37,6 @@ const struct locate_cell *locate_cells_at(const struct locate_key *key, uint32_t
     return &at->cells[index];
 }
 
-static enum status grow_keys(struct locate_cells *cells) {
-    const uint32_t capacity = cells->capacity == 0 ? 256 : 2 * cells->capacity;
-    struct locate_key *keys;
-    if (cells->count < cells->capacity) return STATUS_OK;
-    TRY(arena_take(cells->arena, capacity, sizeof *keys, "digests of an update", &keys));
-    if (cells->count > 0) memcpy(keys, cells->keys, cells->count * sizeof *keys);
-    cells->keys = keys;
-    cells->capacity = capacity;
-    return STATUS_OK;
-}
-
 static enum status key_of(struct locate_cells *cells, const struct watch_view *view,
                           struct locate_key **out) {
     for (uint32_t i = 0; i < cells->count; i++) {
@@ -57,7 +46,8 @@ static enum status key_of(struct locate_cells *cells, const struct watch_view *v
         *out = &cells->keys[at];
         return STATUS_OK;
     }
-    TRY(grow_keys(cells));
+    TRY(arena_grow(cells->arena, cells->count + (size_t)1, &cells->capacity, sizeof *cells->keys,
+                   "digests of an update", &cells->keys));
     char *op; /* copied, because names of parameters go with their run */
     TRY(arena_text(cells->arena, view->op.text, strlen(view->op.text), &op));
     cells->last = cells->count++;
@@ -74,27 +64,14 @@ static enum status key_of(struct locate_cells *cells, const struct watch_view *v
     return STATUS_OK;
 }
 
-static enum status grow_level(struct locate_cells *cells, struct locate_level *level,
-                              uint32_t index) {
-    if (index < level->capacity) return STATUS_OK;
-    uint32_t capacity = level->capacity < 4 ? 4 : level->capacity;
-    while (capacity <= index)
-        capacity *= 2;
-    struct locate_cell *fresh;
-    TRY(arena_take(cells->arena, capacity, sizeof *fresh, "digests of an update", &fresh));
-    if (level->capacity > 0) memcpy(fresh, level->cells, level->capacity * sizeof *fresh);
-    level->cells = fresh;
-    level->capacity = capacity;
-    return STATUS_OK;
-}
-
 /* Finds the first level whose cell `index` is free. */
 static enum status free_cell(struct locate_cells *cells, struct locate_key *key, uint32_t index,
                              uint32_t *out_level, struct locate_cell **out) {
     struct locate_level **at = &key->levels;
     for (*out_level = 0;; at = &(*at)->next, ++*out_level) {
         if (*at == NULL) TRY(arena_take(cells->arena, 1, sizeof **at, "digests of an update", at));
-        TRY(grow_level(cells, *at, index));
+        TRY(arena_grow(cells->arena, index + (size_t)1, &(*at)->capacity, sizeof *(*at)->cells,
+                       "digests of an update", &(*at)->cells));
         *out = &(*at)->cells[index];
         if ((*out)->event == 0) return STATUS_OK;
     }

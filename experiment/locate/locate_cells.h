@@ -23,7 +23,7 @@ struct locate_cell {
 /* The cells that an update writes for the n-th time; the list of levels begins with the first. */
 struct locate_level {
     struct locate_cell *cells; /* (capacity) by watch_cell.index */
-    uint32_t capacity;
+    size_t capacity;
     struct locate_level *next;
 };
 
@@ -44,7 +44,8 @@ struct locate_capture;
 struct locate_cells {
     struct arena *arena;
     struct locate_key *keys; /* (capacity) in the order of their first events */
-    uint32_t count, capacity;
+    uint32_t count;
+    size_t capacity;
     uint32_t last; /* index of the last view's key */
     uint32_t events;
     struct locate_capture *capture; /* where cells are also kept; NULL: nowhere */

@@ -81,14 +81,8 @@ static int is_of_level(const struct parity_record *record, uint32_t i, enum pari
 
 enum status parity_add_row(struct parity_measuring *m, const struct parity_component_row *like) {
     struct parity_components *all = m->out;
-    const uint32_t room = m->room == 0 ? 256 : 2 * m->room;
-    if (all->count == m->room) {
-        struct parity_component_row *wider;
-        TRY(arena_take(m->parity->arena, room, sizeof *wider, "components", &wider));
-        if (all->count > 0) memcpy(wider, all->rows, all->count * sizeof *wider);
-        all->rows = wider;
-        m->room = room;
-    }
+    TRY(arena_grow(m->parity->arena, all->count + (size_t)1, &m->room, sizeof *all->rows,
+                   "components", &all->rows));
     struct parity_component_row *const row = &all->rows[all->count++];
     *row = *like;
     TRY(parity_sample_open(&row->ratio, all->batches, m->parity->arena));

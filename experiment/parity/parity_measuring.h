@@ -10,7 +10,7 @@ struct parity_measuring {
     const struct parity *parity;
     struct parity_components *out;
     struct run *replica;
-    uint32_t room;
+    size_t room;
     uint32_t cursor; /* first row of the next level */
     uint32_t batch;
     uint32_t *samples;

@@ -47,22 +47,12 @@ static size_t rows_of(const struct parity_record *record, const struct watch_vie
     return view->width == 0 ? 0 : view->count / view->width;
 }
 
-static enum status grow(struct parity_record *record) {
-    struct parity_tensor *wider;
-    const uint32_t room = record->room == 0 ? 128 : 2 * record->room;
-    if (record->count < record->room) return STATUS_OK;
-    if (room > TENSORS_MAX)
-        FAIL(STATUS_UNSUPPORTED, "components: more than %u tensors", TENSORS_MAX);
-    TRY(arena_take(record->arena, room, sizeof *wider, "components", &wider));
-    if (record->count > 0) memcpy(wider, record->tensors, record->count * sizeof *wider);
-    record->tensors = wider;
-    record->room = room;
-    return STATUS_OK;
-}
-
 static enum status add(struct parity_record *record, const struct watch_view *view,
                        struct parity_tensor **out) {
-    TRY(grow(record));
+    if (record->count == TENSORS_MAX)
+        FAIL(STATUS_UNSUPPORTED, "components: more than %u tensors", TENSORS_MAX);
+    TRY(arena_grow(record->arena, record->count + (size_t)1, &record->room, sizeof *record->tensors,
+                   "components", &record->tensors));
     struct parity_tensor *tensor = &record->tensors[record->count];
     *tensor = (struct parity_tensor){.stage = view->stage,
                                      .layer = view->layer,

@@ -55,7 +55,8 @@ struct parity_record {
     enum parity_level level;
     double unit; /* epsilon of the recorded run's compute dtype */
     struct parity_tensor *tensors;
-    uint32_t count, room, cursor;
+    uint32_t count, cursor;
+    size_t room;
     /* first canonical row, by 2 * sample + side; UINT32_MAX: there is no such sequence */
     uint32_t *token_base, *label_base;
     uint32_t base_count;

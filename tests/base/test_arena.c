@@ -47,6 +47,29 @@ static void verify_pieces(void **state) {
     assert_int_equal(arena.total, 0);
 }
 
+static void verify_growth(void **state) {
+    (void)state;
+    struct arena arena = ARENA_EMPTY;
+    uint64_t *list = NULL;
+    size_t capacity = 0;
+    for (size_t i = 0; i < 100; i++) {
+        assert_int_equal(arena_grow(&arena, i + 1, &capacity, sizeof *list, "list", &list),
+                         STATUS_OK);
+        assert_true(capacity > i && capacity < 2 * i + 17);
+        assert_int_equal(list[i], 0);
+        list[i] = i + 7;
+    }
+    for (size_t i = 0; i < 100; i++)
+        assert_int_equal(list[i], i + 7);
+    assert_int_equal(arena_grow(&arena, 1000, &capacity, sizeof *list, "list", &list), STATUS_OK);
+    assert_int_equal(capacity, 1024);
+    assert_int_equal(list[99], 106);
+    assert_int_equal(arena_grow(&arena, SIZE_MAX / 2 + 1, &capacity, 16, "list", &list),
+                     STATUS_MEMORY);
+    assert_int_equal(capacity, 1024);
+    arena_close(&arena);
+}
+
 static void validate_overflow(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;
@@ -77,8 +100,8 @@ static void validate_source(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(verify_pieces),
-                                       cmocka_unit_test(validate_overflow),
-                                       cmocka_unit_test(validate_source)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(verify_pieces), cmocka_unit_test(verify_growth),
+        cmocka_unit_test(validate_overflow), cmocka_unit_test(validate_source)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
