@@ -12,13 +12,6 @@ enum status backends_open(const struct config *config, const struct backend **ou
     return status == STATUS_OK ? STATUS_OK : status_prefix(status, "numerics.backend");
 }
 
-enum status backends_memory(const struct config *config, const struct arena_source **out) {
-    const struct backend *backend;
-    TRY(backends_open(config, &backend));
-    *out = backend == NULL ? NULL : &backend->memory;
-    return STATUS_OK;
-}
-
 enum status backends_scratch(const struct backend *backend, const struct op_limits *limits,
                              size_t *out_bytes) {
     return backend == NULL ? backend_scratch(limits, out_bytes)

@@ -16,11 +16,6 @@ struct op_limits; /* kernels/op.h */
 TWINSTEP_MUST_USE enum status backends_open(const struct config *config,
                                             const struct backend **out);
 
-/* The source for arenas whose memory the configuration's ops read and write; NULL means the C
- * library's. */
-TWINSTEP_MUST_USE enum status backends_memory(const struct config *config,
-                                              const struct arena_source **out);
-
 /* What follows asks the backend, or this program where it is NULL: callers have one path. */
 
 /* Bytes of scratch that every op is content with, for any pair of dtypes. */

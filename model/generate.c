@@ -39,8 +39,7 @@ static enum status open_prefill(struct generator *generator, const struct param_
                           (enum batch_layout)generator->config.batch.layout, limits));
     limits->tokens = limits->tokens > limits->samples ? limits->tokens : limits->samples;
     TRY(batch_open(limits, arena, &generator->prefill_batch));
-    TRY(model_open(&generator->config, table, limits, arena, &generator->prefill));
-    return model_use_backend(&generator->prefill, backend, limits, arena);
+    return model_open(&generator->config, table, backend, limits, arena, &generator->prefill);
 }
 
 static enum status open_decode(struct generator *generator, const struct param_table *table,
@@ -50,8 +49,7 @@ static enum status open_decode(struct generator *generator, const struct param_t
     const struct batch_limits step = {
         .samples = count, .sides = 1, .length = limits->total, .rows = count, .tokens = count};
     TRY(batch_open(&step, arena, &generator->step));
-    TRY(model_open(&generator->config, table, &step, arena, &generator->decode));
-    TRY(model_use_backend(&generator->decode, backend, &step, arena));
+    TRY(model_open(&generator->config, table, backend, &step, arena, &generator->decode));
     TRY(generate_cache_open(generator, arena, &generator->cache));
     generator->attend = (struct attend){generate_cache_attend, &generator->cache};
     generator->decode.attend = &generator->attend;

@@ -70,8 +70,8 @@ struct generator {
     double *share; /* (V) */
 };
 
-/* Opens a generator; the table must outlive it. On a backend (numerics.backend) `arena` takes its
- * memory from it, by backends_memory(). STATUS_MEMORY, or what model_open says. */
+/* Opens a generator; the table must outlive it. On a backend (numerics.backend) the
+ * source of `arena` is the backend's memory. STATUS_MEMORY, or what model_open says. */
 TWINSTEP_MUST_USE enum status generator_open(const struct config *config,
                                              const struct param_table *table,
                                              const struct generate_limits *limits,

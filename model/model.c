@@ -204,34 +204,43 @@ static struct op_limits bounds_of(const struct model *model, const struct batch_
                               .library_bytes = library ? library_bytes(model) : 0};
 }
 
-static enum status open_call(struct model *model, const struct batch_limits *limits,
-                             struct arena *arena) {
+/* Sets the template of every call, but for its ops and their scratch. */
+static enum status open_call(struct model *model) {
     const struct config *config = model->config;
-    const struct op_limits bounds = bounds_of(model, limits, config_uses_openblas(config));
-    TRY(backend_scratch(&bounds, &model->scratch_bytes));
-    model->fill_bytes = model->scratch_bytes;
-    TRY(arena_take(arena, model->scratch_bytes, 1, "kernel scratch", &model->call.scratch));
     model->call.compute = model->compute;
     model->call.threads = (int)config->numerics.threads;
     model->rounding.product = or_compute(model, config->numerics.product);
     model->rounding.score = or_compute(model, config->numerics.softmax);
     model->call.rounding = &model->rounding;
-    model->call.order_free = bounds.order_free;
+    model->call.order_free = config->numerics.mode == MODE_ORDER_FREE;
     model->order.kinds = kind_bits(&config->shuffle.kinds);
     model->order.chunk = (uint32_t)config->shuffle.chunk;
     model->call.order = model->shuffled ? &model->order : NULL;
     return open_mode(model);
 }
 
-static enum status open_heads(struct model *model, const struct batch_limits *limits,
-                              struct arena *arena) {
-    const size_t tokens = limits->tokens;
-    for (size_t i = 0; i < COUNT_OF(model->head_rows); i++) {
-        struct head_rows *const rows = &model->head_rows[i];
-        TRY(arena_take(arena, tokens * model->H, sizeof *rows->q, "head rows", &rows->q));
-        TRY(arena_take(arena, tokens * model->G, sizeof *rows->k, "head rows", &rows->k));
+/* Finds the ops and asks how much scratch they need. What a device's library takes of it the device
+ * fills itself. */
+static enum status open_ops(struct model *model, const struct batch_limits *limits) {
+    const struct config *config = model->config;
+    const struct backend *const backend = model->backend;
+    const int library = backend == NULL ? config_uses_openblas(config) : config_uses_cublas(config);
+    struct op_limits bounds = bounds_of(model, limits, library);
+    if (backend == NULL) {
+        TRY(backend_ops((enum isa)config->numerics.isa, model->compute, model->accumulate,
+                        &model->ops));
+    } else {
+        const char *const lacks = backend->refuses(&model->call);
+        if (lacks != NULL)
+            FAIL(STATUS_UNSUPPORTED, "numerics.backend: %s does not have %s yet", backend->name,
+                 lacks);
+        TRY(backend->ops(model->compute, model->accumulate, &model->ops));
+        /* then no room for attention's racing sums is needed */
+        if (model->call.racing == NULL) bounds.D = 0;
     }
-    return STATUS_OK;
+    TRY(backends_scratch(backend, &bounds, &model->scratch_bytes));
+    if (backend != NULL) bounds.library = 0;
+    return backends_scratch(backend, &bounds, &model->fill_bytes);
 }
 
 /* Takes the rows that ops are given besides the batch's. Rows of heads are numbered with 32
@@ -252,16 +261,26 @@ static enum status open_rows(struct model *model, const struct batch_limits *lim
         FAIL(STATUS_INPUT,
              "model.heads: expected fewer than 2^32 heads in a micro-batch, got %u positions of %u",
              limits->rows, model->H);
-    return open_heads(model, limits, arena);
+    for (size_t i = 0; i < COUNT_OF(model->head_rows); i++) {
+        struct head_rows *const rows = &model->head_rows[i];
+        const size_t tokens = limits->tokens;
+        TRY(arena_take(arena, tokens * model->H, sizeof *rows->q, "head rows", &rows->q));
+        TRY(arena_take(arena, tokens * model->G, sizeof *rows->k, "head rows", &rows->k));
+    }
+    return STATUS_OK;
 }
 
 enum status model_open(const struct config *config, const struct param_table *table,
-                       const struct batch_limits *limits, struct arena *arena, struct model *out) {
+                       const struct backend *backend, const struct batch_limits *limits,
+                       struct arena *arena, struct model *out) {
     memset(out, 0, sizeof *out);
     out->config = config;
     out->table = table;
+    out->backend = backend;
     take_sizes(out);
-    TRY(backend_ops((enum isa)config->numerics.isa, out->compute, out->accumulate, &out->ops));
+    TRY(open_call(out));
+    TRY(open_ops(out, limits));
+    TRY(arena_take(arena, out->scratch_bytes, 1, "kernel scratch", &out->call.scratch));
     TRY(arena_take(arena, out->layers, sizeof *out->layer, "layer buffers", &out->layer));
     struct carver carver = {NULL, 0};
     carve_all(out, &carver, limits->rows, limits->tokens);
@@ -274,26 +293,7 @@ enum status model_open(const struct config *config, const struct param_table *ta
     TRY(arena_take(arena, angles, out->carrier, "rotary table", &out->sine));
     rope_table_fill(config, limits->length, out->cosine, out->sine);
     TRY(open_rows(out, limits, arena));
-    TRY(model_dropout_open(out, limits, arena));
-    return open_call(out, limits, arena);
-}
-
-enum status model_use_backend(struct model *model, const struct backend *backend,
-                              const struct batch_limits *limits, struct arena *arena) {
-    struct op_limits bounds = bounds_of(model, limits, config_uses_cublas(model->config));
-    if (backend == NULL) return STATUS_OK;
-    /* then no room for attention's racing sums is needed */
-    if (model->call.racing == NULL) bounds.D = 0;
-    const char *const lacks = backend->refuses(&model->call);
-    if (lacks != NULL)
-        FAIL(STATUS_UNSUPPORTED, "numerics.backend: %s does not have %s yet", backend->name, lacks);
-    TRY(backend->ops(model->compute, model->accumulate, &model->ops));
-    model->backend = backend;
-    struct op_limits own = bounds;
-    own.library = 0;
-    TRY(backend->scratch(&own, &model->fill_bytes));
-    TRY(backend->scratch(&bounds, &model->scratch_bytes));
-    return arena_take(arena, model->scratch_bytes, 1, "kernel scratch", &model->call.scratch);
+    return model_dropout_open(out, limits, arena);
 }
 
 void model_set_order(struct model *model, uint64_t seed, uint32_t update) {

@@ -136,17 +136,13 @@ struct model_gradients {
     void *(*row)[2];
 };
 
+/* Opens a model whose ops are those of `backend`, or this program's own where it is NULL. `arena`
+ * gives memory that the backend sees. STATUS_UNSUPPORTED names what the backend lacks. */
 TWINSTEP_MUST_USE enum status model_open(const struct config *config,
                                          const struct param_table *table,
+                                         const struct backend *backend,
                                          const struct batch_limits *limits, struct arena *arena,
                                          struct model *out);
-
-/* Gives the model the ops of a backend; NULL changes nothing. `arena` gives memory that the backend
- * sees, and everything that the model has must have come from such memory. STATUS_UNSUPPORTED names
- * what the backend lacks. */
-TWINSTEP_MUST_USE enum status model_use_backend(struct model *model, const struct backend *backend,
-                                                const struct batch_limits *limits,
-                                                struct arena *arena);
 
 /* Waits until all ops of the model are done, and returns what went wrong in them. Where call.queued
  * is set, the host waits before it reads what ops write, and before it writes what they read. */

@@ -131,8 +131,8 @@ enum status reference_open(struct run *run) {
     TRY(batch_limits_open(&run->config, run->dataset, samples,
                           (enum batch_layout)run->config.dpo.reference_layout, &reference->limits));
     TRY(batch_open(&reference->limits, arena, &reference->batch));
-    TRY(model_open(&reference->config, &run->table, &reference->limits, arena, &reference->model));
-    TRY(model_use_backend(&reference->model, run->backend, &reference->limits, arena));
+    TRY(model_open(&reference->config, &run->table, run->backend, &reference->limits, arena,
+                   &reference->model));
     /* Ops may be queued for good, because score_batch() waits before it reads. */
     reference->model.call.queued = 1;
     TRY(open_weights(run, reference));

@@ -250,8 +250,7 @@ static enum status open_all(struct run *run) {
     TRY(batch_limits_open(config, run->dataset, config->batch.micro,
                           (enum batch_layout)config->batch.layout, &run->limits));
     TRY(batch_open(&run->limits, &run->arena, &run->batch));
-    TRY(model_open(config, &run->table, &run->limits, &run->arena, &run->model));
-    TRY(model_use_backend(&run->model, run->backend, &run->limits, &run->arena));
+    TRY(model_open(config, &run->table, run->backend, &run->limits, &run->arena, &run->model));
     TRY(check_orders(run));
     struct sampler_options options = {
         .seed = config->data.seed,

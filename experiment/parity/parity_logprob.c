@@ -94,14 +94,13 @@ static enum status open_scorer(struct casing *c) {
     TRY(batch_limits_open(run_config(a), dataset, micro < c->row->batch ? micro : c->row->batch,
                           LAYOUT_CONCATENATED, &c->limits));
     TRY(batch_open(&c->limits, &c->arena, &c->batch));
-    TRY(model_open(run_config(a), run_table(a), &c->limits, &c->arena, c->scorer));
-    TRY(model_use_backend(c->scorer, run_backend(a), &c->limits, &c->arena));
+    TRY(model_open(run_config(a), run_table(a), run_backend(a), &c->limits, &c->arena, c->scorer));
     for (int i = 0; i < OWN_RUNS; i++) {
         const struct run *const own = c->own[i];
         if (own == NULL) continue;
         TRY(arena_take(&c->arena, 1, sizeof *c->rival[i], "scores", &c->rival[i]));
-        TRY(model_open(run_config(own), run_table(own), &c->limits, &c->arena, c->rival[i]));
-        TRY(model_use_backend(c->rival[i], run_backend(own), &c->limits, &c->arena));
+        TRY(model_open(run_config(own), run_table(own), run_backend(own), &c->limits, &c->arena,
+                       c->rival[i]));
     }
     return STATUS_OK;
 }

@@ -92,8 +92,7 @@ static enum status open_model(const struct config *config, const struct dataset 
     TRY(params_open(config, arena, table));
     TRY(batch_limits_open(config, dataset, config->batch.micro,
                           (enum batch_layout)config->batch.layout, &limits));
-    TRY(model_open(config, table, &limits, arena, model));
-    TRY(model_use_backend(model, backend, &limits, arena));
+    TRY(model_open(config, table, backend, &limits, arena, model));
     model_set_order(model, 1, 0);
     const uint32_t N[] = {model->Q, model->K, model->K, model->C,
                           model->M, model->M, model->C, model->V};

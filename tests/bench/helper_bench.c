@@ -48,12 +48,12 @@ static enum status add_model(const struct config *config, const struct dataset *
     enum status status =
         batch_limits_open(config, dataset, samples, (enum batch_layout)layout, &limits);
     if (status == STATUS_OK) status = batch_open(&limits, &dry, &batch);
-    if (status == STATUS_OK) status = model_open(config, table, &limits, &dry, &model);
-    const size_t host = status == STATUS_OK ? model.scratch_bytes : 0;
-    out->activations += dry.total - host;
     if (status == STATUS_OK) status = backends_open(config, &backend);
-    if (status == STATUS_OK) status = model_use_backend(&model, backend, &limits, &dry);
-    if (status == STATUS_OK) out->scratch += backend == NULL ? host : host + model.scratch_bytes;
+    if (status == STATUS_OK) status = model_open(config, table, backend, &limits, &dry, &model);
+    if (status == STATUS_OK) {
+        out->activations += dry.total - model.scratch_bytes;
+        out->scratch += model.scratch_bytes;
+    }
     arena_close(&dry);
     return status;
 }

@@ -154,7 +154,8 @@ static void score(struct bench *bench, struct scored *scored) {
     dataset.sequence = scored->sequence;
     expect_ok(batch_limits_open(&bench->config, &dataset, SEQUENCES, LAYOUT_SEPARATE, &limits));
     expect_ok(batch_open(&limits, &bench->arena, &scored->batch));
-    expect_ok(model_open(&bench->config, &bench->table, &limits, &bench->arena, &scored->model));
+    expect_ok(
+        model_open(&bench->config, &bench->table, NULL, &limits, &bench->arena, &scored->model));
     batch_fill(&scored->batch, &limits, &dataset, samples, SEQUENCES, 0);
     model_forward(&scored->model, &weights, &scored->batch, 0);
 }

@@ -290,7 +290,7 @@ static void generate_on(struct config *config, const char *module, uint32_t toke
     helper_data_open(config, &arena, &dataset);
     helper_run_open(config, &dataset, &run_options, &run);
     const struct model_weights weights = {run.weights};
-    assert_int_equal(backends_memory(config, &seen.source), STATUS_OK);
+    seen.source = run_memory_source(&run);
     assert_int_equal(arena_take(&arena, 1, sizeof *generator, "generator", &generator), STATUS_OK);
     if (module != NULL) {
         assert_int_equal(generator_open(config, &run.table, &limits, &arena, generator),

@@ -255,20 +255,23 @@ static void verify_filled_once(void **state) {
                                            .scratch = two_scratches};
     const struct batch_limits limits = {.rows = 8, .tokens = 8, .length = 8};
     struct arena arena = ARENA_EMPTY;
+    struct param_table table;
     struct config config;
     helper_config(1, &config, "numerics: {mode: deterministic, determinism: {fill: nan}}");
     config.numerics.backend = BACKEND_CUDA;
+    assert_int_equal(params_open(&config, &arena, &table), STATUS_OK);
     for (int library = 0; library < 2; library++) {
-        struct model model = {.config = &config, .C = 8, .V = 16, .D = 5, .buffer_bytes = 100};
+        struct model model;
         config.numerics.library = library ? LIBRARY_AUTO : LIBRARY_NONE;
-        assert_int_equal(model_use_backend(&model, &backend, &limits, &arena), STATUS_OK);
+        config.numerics.determinism.atomics = 0;
+        assert_int_equal(model_open(&config, &table, &backend, &limits, &arena, &model), STATUS_OK);
         assert_int_equal(model.scratch_bytes, library ? LIBRARY_BYTES : OWN_BYTES);
         filled = 0;
         model_fill(&model);
-        assert_int_equal(filled, 100 + OWN_BYTES);
-        model.call.racing = &model.racing; /* then attention's sums have room, too */
-        assert_int_equal(model_use_backend(&model, &backend, &limits, &arena), STATUS_OK);
-        assert_int_equal(model.fill_bytes, OWN_BYTES + 5);
+        assert_int_equal(filled, model.buffer_bytes + OWN_BYTES);
+        config.numerics.determinism.atomics = 1; /* then attention's sums have room, too */
+        assert_int_equal(model_open(&config, &table, &backend, &limits, &arena, &model), STATUS_OK);
+        assert_int_equal(model.fill_bytes, OWN_BYTES + model.D);
     }
     arena_close(&arena);
 }
