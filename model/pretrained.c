@@ -52,18 +52,11 @@ static void describe_rope(const struct hf_rope *rope, struct config *config) {
 
 static void describe_sizes(const struct hf_config *hf, struct config *config) {
     config->model.family = (int32_t)pretrained_family(hf->family);
-    config->model.layers = hf->layers;
-    config->model.hidden = hf->hidden;
-    config->model.heads = hf->heads;
-    config->model.kv_heads = hf->kv_heads;
-    config->model.head_dim = hf->head_dim;
-    config->model.mlp = hf->intermediate;
-    config->model.vocab = hf->vocab;
     config->model.norm_eps = hf->eps;
-    config->model.tied = hf->tied != 0;
-    config->model.qkv_bias = hf->qkv_bias != 0;
-    config->model.output_bias = hf->output_bias != 0;
-    config->model.mlp_bias = hf->mlp_bias != 0;
+#define TAKE(ours, theirs) config->model.ours = hf->theirs;
+#define TAKE_FLAG(ours, theirs) config->model.ours = hf->theirs != 0;
+    PRETRAINED_SIZES(TAKE)
+    PRETRAINED_FLAGS(TAKE_FLAG)
 }
 
 static enum status describe_tensors(const struct hf_config *hf, const struct checkpoint *checkpoint,
@@ -147,23 +140,8 @@ enum status pretrained_dtype_note(const struct config *config, struct arena *are
 }
 
 static int same_tensors(const struct config *a, const struct config *b) {
-    const uint64_t sizes[][2] = {
-        {(uint64_t)a->model.family, (uint64_t)b->model.family},
-        {a->model.layers, b->model.layers},
-        {a->model.hidden, b->model.hidden},
-        {a->model.heads, b->model.heads},
-        {a->model.kv_heads, b->model.kv_heads},
-        {a->model.head_dim, b->model.head_dim},
-        {a->model.mlp, b->model.mlp},
-        {a->model.vocab, b->model.vocab},
-        {a->model.tied, b->model.tied},
-        {(uint64_t)a->model.qkv_bias, (uint64_t)b->model.qkv_bias},
-        {(uint64_t)a->model.output_bias, (uint64_t)b->model.output_bias},
-        {(uint64_t)a->model.mlp_bias, (uint64_t)b->model.mlp_bias},
-    };
-    for (size_t i = 0; i < COUNT_OF(sizes); i++)
-        if (sizes[i][0] != sizes[i][1]) return 0;
-    return 1;
+#define IS_SAME(ours, theirs) &&a->model.ours == b->model.ours
+    return a->model.family == b->model.family PRETRAINED_SIZES(IS_SAME) PRETRAINED_FLAGS(IS_SAME);
 }
 
 enum status pretrained_fits(const struct config *mixture, const struct config *a,

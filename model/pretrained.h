@@ -19,6 +19,21 @@ struct op_table;
  * `folder`, and checks the tensors against config.json. STATUS_INPUT, STATUS_IO. */
 TWINSTEP_MUST_USE enum status pretrained_describe(const char *folder, struct config *config);
 
+/* The sizes and the flags that section `model` and config.json share, by the name of either:
+ * EACH(ours, theirs). norm_eps and the family, which no shape depends on or which has other words,
+ * stand apart. */
+#define PRETRAINED_SIZES(EACH)                                                                     \
+    EACH(layers, layers)                                                                           \
+    EACH(hidden, hidden)                                                                           \
+    EACH(heads, heads)                                                                             \
+    EACH(kv_heads, kv_heads)                                                                       \
+    EACH(head_dim, head_dim)                                                                       \
+    EACH(mlp, intermediate)                                                                        \
+    EACH(vocab, vocab)
+#define PRETRAINED_FLAGS(EACH)                                                                     \
+    EACH(tied, tied)                                                                               \
+    EACH(qkv_bias, qkv_bias) EACH(output_bias, output_bias) EACH(mlp_bias, mlp_bias)
+
 /* The family of a checkpoint in words of the configuration. */
 enum model_family pretrained_family(enum hf_family family);
 

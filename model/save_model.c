@@ -54,19 +54,11 @@ static void fill_sizes(const struct config *config, struct hf_config *hf) {
     for (int family = 0; family < HF_FAMILIES; family++)
         if ((int32_t)pretrained_family((enum hf_family)family) == config->model.family)
             hf->family = (enum hf_family)family;
-    hf->vocab = config->model.vocab;
-    hf->hidden = config->model.hidden;
-    hf->intermediate = config->model.mlp;
-    hf->layers = config->model.layers;
-    hf->heads = config->model.heads;
-    hf->kv_heads = config->model.kv_heads;
-    hf->head_dim = config->model.head_dim;
     hf->eps = config->model.norm_eps;
     hf->dtype = (enum dtype)config->numerics.param;
-    hf->tied = config->model.tied;
-    hf->qkv_bias = config->model.qkv_bias;
-    hf->output_bias = config->model.output_bias;
-    hf->mlp_bias = config->model.mlp_bias;
+#define GIVE(ours, theirs) hf->theirs = config->model.ours;
+    PRETRAINED_SIZES(GIVE)
+    PRETRAINED_FLAGS(GIVE)
 }
 
 /* Describes the model. Positions and token ids are those of the checkpoint that the run started
