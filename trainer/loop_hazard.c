@@ -5,6 +5,7 @@
  * Invariant: the words follow from the lists and the numbers of `schedule` alone. */
 #include "trainer/loop_walk.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 
 struct report {
@@ -15,26 +16,24 @@ struct report {
     size_t count;
 };
 
-/* Returns the text of the next free row, whose kind and severity are filled. */
-static char *report_add(struct report *report, enum loop_hazard_kind kind,
-                        enum loop_severity severity) {
+/* Fills the next free row; `format` and what follows give its sentence. */
+TWINSTEP_PRINTF(4, 5)
+static void report_add(struct report *report, enum loop_hazard_kind kind,
+                       enum loop_severity severity, const char *format, ...) {
     struct loop_hazard *row = &report->out[report->count++];
+    va_list arguments;
     row->kind = kind;
     row->severity = severity;
-    row->text[0] = '\0';
-    return row->text;
-}
-
-static void report_sentence(struct report *report, enum loop_hazard_kind kind,
-                            enum loop_severity severity, const char *sentence) {
-    snprintf(report_add(report, kind, severity), LOOP_TEXT, "%s", sentence);
+    va_start(arguments, format);
+    vsnprintf(row->text, sizeof row->text, format, arguments);
+    va_end(arguments);
 }
 
 static void report_older(struct report *report) {
     const uint64_t written = report->walk->seen[LOOP_WALKED].applied.update;
     if (written != 0 && written < LOOP_WALKED)
-        report_sentence(report, LOOP_LR_OLDER, LOOP_NOTE,
-                        "optimize reads an LR that schedule wrote one update earlier");
+        report_add(report, LOOP_LR_OLDER, LOOP_NOTE,
+                   "optimize reads an LR that schedule wrote one update earlier");
 }
 
 /* The usual LR at update k is f(c0 + inc * (k - 1)): the first update sees the start of the
@@ -53,9 +52,9 @@ static void report_offset(struct report *report) {
     else if (config->schedule.shift == 0)
         why = "schedule runs before count";
     const double size = ahead < 0.0 ? -ahead : ahead;
-    snprintf(report_add(report, LOOP_LR_OFFSET, LOOP_WARNING), LOOP_TEXT,
-             "%s: update k applies %s, %.4g update%s %s f(k-1)", why, report->words.applied, size,
-             size == 1.0 ? "" : "s", ahead > 0.0 ? "ahead of" : "behind");
+    report_add(report, LOOP_LR_OFFSET, LOOP_WARNING,
+               "%s: update k applies %s, %.4g update%s %s f(k-1)", why, report->words.applied, size,
+               size == 1.0 ? "" : "s", ahead > 0.0 ? "ahead of" : "behind");
 }
 
 /* Start f0 is what the schedule itself gives before any update, so it is no hazard. */
@@ -64,9 +63,9 @@ static void report_start(struct report *report) {
     if (report->walk->seen[1].applied.update != 0) return;
     if (config->schedule.start == START_F0) return;
     const char *word = loop_start_word(config);
-    snprintf(report_add(report, LOOP_LR_START, LOOP_WARNING), LOOP_TEXT,
-             "update 1 runs before any schedule and applies the LR of schedule.start: %s%s", word,
-             config->schedule.start == START_ZERO ? "; it changes no parameter" : "");
+    report_add(report, LOOP_LR_START, LOOP_WARNING,
+               "update 1 runs before any schedule and applies the LR of schedule.start: %s%s", word,
+               config->schedule.start == START_ZERO ? "; it changes no parameter" : "");
 }
 
 static void report_frozen(struct report *report) {
@@ -85,7 +84,7 @@ static void report_frozen(struct report *report) {
                   : "count never runs: schedule sees the same counter in every update";
     else if (config->schedule.increment == 0)
         why = "schedule.increment is 0: schedule sees the same counter in every update";
-    if (why != NULL) report_sentence(report, LOOP_LR_FROZEN, LOOP_WARNING, why);
+    if (why != NULL) report_add(report, LOOP_LR_FROZEN, LOOP_WARNING, "%s", why);
 }
 
 static void report_logged(struct report *report) {
@@ -96,67 +95,66 @@ static void report_logged(struct report *report) {
     const char *whose = "another LR than";
     if (seen->logged.counter > seen->applied.counter) whose = "the LR of a later update than";
     if (seen->logged.counter < seen->applied.counter) whose = "the LR of an earlier update than";
-    snprintf(report_add(report, LOOP_LOGGED_DIFFERS, LOOP_NOTE), LOOP_TEXT,
-             "log prints %s the one applied: update k applies %s and logs %s", whose,
-             report->words.applied, report->words.logged);
+    report_add(report, LOOP_LOGGED_DIFFERS, LOOP_NOTE,
+               "log prints %s the one applied: update k applies %s and logs %s", whose,
+               report->words.applied, report->words.logged);
 }
 
 static void report_often(struct report *report) {
     const uint64_t counts = loop_runs_per_update(report->config, PHASE_COUNT_UPDATE);
     const uint64_t schedules = loop_runs_per_update(report->config, PHASE_SCHEDULE);
     if (counts > 1)
-        snprintf(report_add(report, LOOP_COUNT_OFTEN, LOOP_WARNING), LOOP_TEXT,
-                 "count runs %llu times per update: the schedule advances %llu times too fast "
-                 "unless warm-up and total are in the same unit",
-                 (unsigned long long)counts, (unsigned long long)counts);
+        report_add(report, LOOP_COUNT_OFTEN, LOOP_WARNING,
+                   "count runs %llu times per update: the schedule advances %llu times too fast "
+                   "unless warm-up and total are in the same unit",
+                   (unsigned long long)counts, (unsigned long long)counts);
     if (schedules > 1)
-        snprintf(report_add(report, LOOP_SCHEDULE_OFTEN, counts > 1 ? LOOP_WARNING : LOOP_NOTE),
-                 LOOP_TEXT,
-                 "schedule runs %llu times per update; the last one before optimize "
-                 "counts",
-                 (unsigned long long)schedules);
+        report_add(report, LOOP_SCHEDULE_OFTEN, counts > 1 ? LOOP_WARNING : LOOP_NOTE,
+                   "schedule runs %llu times per update; the last one before optimize "
+                   "counts",
+                   (unsigned long long)schedules);
 }
 
 static void report_gradient(struct report *report) {
     const struct loop_seen *seen = &report->walk->seen[LOOP_WALKED];
     const uint64_t micro = report->walk->micro;
     if (seen->stale)
-        report_sentence(report, LOOP_GRADIENT_CARRIES, LOOP_WARNING,
-                        loop_runs_per_update(report->config, PHASE_ZERO) == 0
-                            ? "zero never runs in an update: gradients carry over into the next one"
-                            : "optimize sees gradients of an earlier update, for zero runs too "
-                              "late or too early to clear them");
+        report_add(report, LOOP_GRADIENT_CARRIES, LOOP_WARNING, "%s",
+                   loop_runs_per_update(report->config, PHASE_ZERO) == 0
+                       ? "zero never runs in an update: gradients carry over into the next one"
+                       : "optimize sees gradients of an earlier update, for zero runs too "
+                         "late or too early to clear them");
     if (seen->fresh == 0)
-        report_sentence(report, LOOP_GRADIENT_EMPTY, LOOP_WARNING,
-                        "no gradient of this update reaches optimize: zero, or no backward, stands "
-                        "before it");
+        report_add(report, LOOP_GRADIENT_EMPTY, LOOP_WARNING,
+                   "no gradient of this update reaches optimize: zero, or no backward, stands "
+                   "before it");
     else if (seen->fresh < micro)
-        report_sentence(report, LOOP_GRADIENT_PARTIAL, LOOP_WARNING,
-                        loop_count(report->config, LOOP_MICRO, PHASE_OPTIMIZE) > 0
-                            ? "optimize runs before all micro-batches of the update are summed"
-                            : "zero runs in every micro-batch: only the last one reaches optimize");
+        report_add(report, LOOP_GRADIENT_PARTIAL, LOOP_WARNING, "%s",
+                   loop_count(report->config, LOOP_MICRO, PHASE_OPTIMIZE) > 0
+                       ? "optimize runs before all micro-batches of the update are summed"
+                       : "zero runs in every micro-batch: only the last one reaches optimize");
 }
 
 static void report_clip(struct report *report) {
     const struct config *config = report->config;
     const struct loop_seen *seen = &report->walk->seen[LOOP_WALKED];
     if (loop_runs_per_update(config, PHASE_CLIP) == 0)
-        report_sentence(report, LOOP_CLIP_NEVER,
-                        config->clip.max_norm > 0.0 ? LOOP_WARNING : LOOP_NOTE,
-                        config->clip.max_norm > 0.0
-                            ? "clip never runs in an update, so clip.max_norm has no effect and no "
-                              "gradient norm is recorded"
-                            : "clip never runs in an update, so no gradient norm is recorded");
+        report_add(report, LOOP_CLIP_NEVER, config->clip.max_norm > 0.0 ? LOOP_WARNING : LOOP_NOTE,
+                   "%s",
+                   config->clip.max_norm > 0.0
+                       ? "clip never runs in an update, so clip.max_norm has no effect and no "
+                         "gradient norm is recorded"
+                       : "clip never runs in an update, so no gradient norm is recorded");
     else if (!seen->clipped && seen->fresh > 0)
-        report_sentence(report, LOOP_CLIP_LATE, LOOP_WARNING,
-                        seen->clips
-                            ? "clip runs after optimize and has no effect on this update"
-                            : "clip runs before the last backward, so the gradient that optimize "
-                              "sees is not clipped");
+        report_add(report, LOOP_CLIP_LATE, LOOP_WARNING, "%s",
+                   seen->clips
+                       ? "clip runs after optimize and has no effect on this update"
+                       : "clip runs before the last backward, so the gradient that optimize "
+                         "sees is not clipped");
     if (loop_count(config, LOOP_MICRO, PHASE_CLIP) > 0 && report->walk->micro > 1)
-        report_sentence(report, LOOP_CLIP_MICRO, LOOP_WARNING,
-                        "clip runs after every micro-batch: partial sums are clipped, not the "
-                        "gradient of the update");
+        report_add(report, LOOP_CLIP_MICRO, LOOP_WARNING,
+                   "clip runs after every micro-batch: partial sums are clipped, not the "
+                   "gradient of the update");
 }
 
 static void report_scaler(struct report *report) {
@@ -164,29 +162,29 @@ static void report_scaler(struct report *report) {
     const struct loop_seen *seen = &report->walk->seen[LOOP_WALKED];
     if (config->scaler.kind == SCALER_NONE) return;
     if (seen->clip_scaled && config->clip.max_norm > 0.0)
-        report_sentence(report, LOOP_UNSCALE_LATE, LOOP_WARNING,
-                        "clip runs before unscale: clip.max_norm acts on gradients that still hold "
-                        "the loss scale");
+        report_add(report, LOOP_UNSCALE_LATE, LOOP_WARNING,
+                   "clip runs before unscale: clip.max_norm acts on gradients that still hold "
+                   "the loss scale");
     if (seen->early)
-        report_sentence(report, LOOP_UNSCALE_EARLY, LOOP_WARNING,
-                        "unscale runs before the last backward: the gradient mixes scaled and "
-                        "unscaled terms");
+        report_add(report, LOOP_UNSCALE_EARLY, LOOP_WARNING,
+                   "unscale runs before the last backward: the gradient mixes scaled and "
+                   "unscaled terms");
     if (config->scaler.kind == SCALER_DYNAMIC && config->loop.skip == SKIP_NONE)
-        report_sentence(report, LOOP_OVERFLOW_APPLIED, LOOP_WARNING,
-                        "loop.skip is none: an update whose gradient overflowed is applied, "
-                        "although the loss scale backs off (GradScaler skips it)");
+        report_add(report, LOOP_OVERFLOW_APPLIED, LOOP_WARNING,
+                   "loop.skip is none: an update whose gradient overflowed is applied, "
+                   "although the loss scale backs off (GradScaler skips it)");
 }
 
 static void report_optimize(struct report *report) {
     const uint64_t steps = loop_runs_per_update(report->config, PHASE_OPTIMIZE);
     if (steps > 1)
-        snprintf(report_add(report, LOOP_OPTIMIZE_OFTEN, LOOP_WARNING), LOOP_TEXT,
-                 "optimize runs %llu times per update; lr_applied holds the last one's LR",
-                 (unsigned long long)steps);
+        report_add(report, LOOP_OPTIMIZE_OFTEN, LOOP_WARNING,
+                   "optimize runs %llu times per update; lr_applied holds the last one's LR",
+                   (unsigned long long)steps);
     if (report->walk->seen[LOOP_WALKED].in_graph)
-        report_sentence(report, LOOP_OPTIMIZE_IN_GRAPH, LOOP_WARNING,
-                        "optimize runs between forward and backward: the gradient is taken at "
-                        "weights that forward did not use");
+        report_add(report, LOOP_OPTIMIZE_IN_GRAPH, LOOP_WARNING,
+                   "optimize runs between forward and backward: the gradient is taken at "
+                   "weights that forward did not use");
 }
 
 static void report_outside(struct report *report) {
@@ -196,9 +194,9 @@ static void report_outside(struct report *report) {
         const int eval = report->config->loop.eval_every > 0 &&
                          loop_count(report->config, LOOP_EVAL, risky[i]) > 0;
         if (!eval && loop_count(report->config, LOOP_EPOCH, risky[i]) == 0) continue;
-        snprintf(report_add(report, LOOP_OUTSIDE_UPDATE, LOOP_WARNING), LOOP_TEXT,
-                 "%s runs after each %s: training depends on how often that happens",
-                 loop_phases()[risky[i]].name, eval ? "evaluation" : "epoch");
+        report_add(report, LOOP_OUTSIDE_UPDATE, LOOP_WARNING,
+                   "%s runs after each %s: training depends on how often that happens",
+                   loop_phases()[risky[i]].name, eval ? "evaluation" : "epoch");
         return;
     }
 }
@@ -208,16 +206,16 @@ static void report_skip(struct report *report) {
     if (config->loop.skip == SKIP_NONE) return;
     const int applies = loop_runs(config, PHASE_OPTIMIZE, 1);
     if (loop_runs(config, PHASE_COUNT_UPDATE, 1) && !applies)
-        report_sentence(report, LOOP_SKIP_ADVANCES, LOOP_WARNING,
-                        "a skipped update still advances the schedule: the LR runs ahead of "
-                        "the updates made");
+        report_add(report, LOOP_SKIP_ADVANCES, LOOP_WARNING,
+                   "a skipped update still advances the schedule: the LR runs ahead of "
+                   "the updates made");
     if (applies)
-        report_sentence(report, LOOP_SKIP_APPLIES, LOOP_WARNING,
-                        "loop.on_skip names optimize: a skipped update still changes parameters");
+        report_add(report, LOOP_SKIP_APPLIES, LOOP_WARNING,
+                   "loop.on_skip names optimize: a skipped update still changes parameters");
     if (loop_count(config, LOOP_UPDATE, PHASE_ZERO) > 0 && !loop_runs(config, PHASE_ZERO, 1))
-        report_sentence(report, LOOP_SKIP_CARRIES, LOOP_WARNING,
-                        "loop.on_skip does not name zero: the gradients of a skipped update carry "
-                        "over into the next one");
+        report_add(report, LOOP_SKIP_CARRIES, LOOP_WARNING,
+                   "loop.on_skip does not name zero: the gradients of a skipped update carry "
+                   "over into the next one");
 }
 
 size_t loop_hazards(const struct config *config, struct loop_hazard out[LOOP_HAZARD_KINDS]) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What each update of a loop sees, found by walking the loop with numbers instead of tensors. This
- * header is private to loop_walk.c, loop_words.c and loop_hazard.c. */
+ * header is private to loop_walk.c and loop_hazard.c. */
 #ifndef TWINSTEP_TRAINER_LOOP_WALK_H
 #define TWINSTEP_TRAINER_LOOP_WALK_H
 
