@@ -46,26 +46,16 @@ static enum status validate_schedule(const struct config *config) {
     return plugin_check_call(&config->schedule.which, found, &call);
 }
 
-/* Classes as the schema sees them; `module` is the digest of their module, or NULL. */
-static struct schema_class of_optimizer(const struct optim_class *class_, const char *module) {
-    return (struct schema_class){.prefix = "optimizer",
-                                 .name = class_->name,
-                                 .help = class_->help,
-                                 .keys = class_->keys,
-                                 .key_count = class_->key_count,
-                                 .validate = validate_optimizer,
-                                 .module = module};
-}
-
-static struct schema_class of_schedule(const struct sched_class *class_, const char *module) {
-    return (struct schema_class){.prefix = "schedule",
-                                 .name = class_->name,
-                                 .help = class_->help,
-                                 .keys = class_->keys,
-                                 .key_count = class_->key_count,
-                                 .validate = validate_schedule,
-                                 .module = module};
-}
+/* A class of either section as the schema sees it; `sha256` is the digest of its module, or NULL.
+ */
+#define CLASS_OF(section, class_, sha256)                                                          \
+    ((struct schema_class){.prefix = #section,                                                     \
+                           .name = (class_)->name,                                                 \
+                           .help = (class_)->help,                                                 \
+                           .keys = (class_)->keys,                                                 \
+                           .key_count = (class_)->key_count,                                       \
+                           .validate = validate_##section,                                         \
+                           .module = (sha256)})
 
 static enum status add_class(struct class_table *table, struct schema_class class_) {
     if (table->schema.class_count == CLASSES_MAX)
@@ -140,13 +130,13 @@ static enum status add_module(struct class_table *table, const char *path, const
     const int schedules =
         plugin->schedules != NULL && !has_class(&table->schema, "schedule", sha256);
     for (size_t i = 0; optimizers && plugin->optimizers[i] != NULL; i++)
-        TRY(check_keys(path, of_optimizer(plugin->optimizers[i], sha256)));
+        TRY(check_keys(path, CLASS_OF(optimizer, plugin->optimizers[i], sha256)));
     for (size_t i = 0; optimizers && plugin->optimizers[i] != NULL; i++)
-        TRY(add_class(table, of_optimizer(plugin->optimizers[i], sha256)));
+        TRY(add_class(table, CLASS_OF(optimizer, plugin->optimizers[i], sha256)));
     for (size_t i = 0; schedules && plugin->schedules[i] != NULL; i++)
-        TRY(check_keys(path, of_schedule(plugin->schedules[i], sha256)));
+        TRY(check_keys(path, CLASS_OF(schedule, plugin->schedules[i], sha256)));
     for (size_t i = 0; schedules && plugin->schedules[i] != NULL; i++)
-        TRY(add_class(table, of_schedule(plugin->schedules[i], sha256)));
+        TRY(add_class(table, CLASS_OF(schedule, plugin->schedules[i], sha256)));
     return STATUS_OK;
 }
 
@@ -166,9 +156,9 @@ enum status schema_with_classes(struct arena *arena, const struct schema **out) 
     struct class_table *table;
     TRY(arena_take(arena, 1, sizeof *table, "schema", &table));
     for (const struct optim_class *const *c = optim_classes(); *c != NULL; c++)
-        TRY(add_class(table, of_optimizer(*c, NULL)));
+        TRY(add_class(table, CLASS_OF(optimizer, *c, NULL)));
     for (const struct sched_class *const *c = sched_classes(); *c != NULL; c++)
-        TRY(add_class(table, of_schedule(*c, NULL)));
+        TRY(add_class(table, CLASS_OF(schedule, *c, NULL)));
     table->schema.classes = table->list;
     table->schema.load = load;
     table->schema.owner = table;
