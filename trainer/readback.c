@@ -1,17 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Least squares from weights and slots to learning rate, weight decay and gradient scale, each with
- * a bound of its error from rounding. The sums are readback_sums.c's. */
+ * a bound of its error from rounding. The sums behind them are made where the tensors are: by the
+ * backend (kernels/readback_blocks.h), which is asked for all tensors before the host waits for it
+ * once; or here, one tensor after another, by the same arithmetic (base/rule_read.h) in the blocks
+ * of law 2. */
 #include "trainer/readback.h"
 
 #include <math.h>
 
 #include "base/real.h"
-#include "trainer/readback_sums.h"
 #include "trainer/run_private.h"
 #include "trainer/optimizer_input.h"
+#include "base/element.h"
+#include "base/sum.h"
+#include "kernels/backend_abi.h"
+#include "kernels/products.h"
+#include "optim/direction.h"
+#include "trainer/plugin.h"
+
+/* Whether a backend makes the sums: it does where it knows the rule of the optimizer's direction.
+ * Elsewhere the host puts the directions of one tensor after another into run->direction. */
+static int is_asked(const struct run *run) {
+    return run->backend != NULL && optim_has_direction_rule(run->optimizer);
+}
 
 enum status readback_open(struct run *run) {
-    size_t carrier = dtype_carrier(optimizer_working_dtype(run)), blocks = 0;
+    size_t carrier = dtype_carrier(optimizer_working_dtype(run)), blocks = 0, largest = 0;
+    for (uint32_t i = 0; i < run->table.count; i++)
+        if (run->table.rows[i].count > largest) largest = run->table.rows[i].count;
     TRY(arena_take(&run->arena, run->table.elements, carrier, "last weights", &run->working));
     if (run->backend != NULL) {
         for (uint32_t i = 0; i < run->owner_count; i++)
@@ -21,6 +37,8 @@ enum status readback_open(struct run *run) {
     }
     TRY(arena_take(&run->arena, run->owner_count + blocks, sizeof *run->reads, "read-back",
                    &run->reads));
+    if (run->optimizer->direction != NULL && !is_asked(run))
+        TRY(arena_take(&run->arena, largest, sizeof(double), "direction", &run->direction));
     if (run->optimizer->moment == NULL || run->optimizer->slot_count == 0) return STATUS_OK;
     carrier = dtype_carrier(run->layout.slot_dtype);
     return arena_take(&run->arena, run->table.elements, carrier, "last moments", &run->moment);
@@ -38,6 +56,183 @@ void readback_keep(struct run *run) {
             measure_keep(run, run->layout.slot_dtype, run_at(run, tensor->slot[0]), span.count,
                          run->moment + first * slot);
     }
+}
+
+_Static_assert(READBACK_BLOCKS_BLOCK == SUM_BLOCK, "blocks of reads are those of law 2");
+
+/* Returns the spacing rule of a dtype. Zero and subnormals have the spacing of 2^-126 at least, so
+ * that no term is divided by a spacing of zero. */
+static struct rule_spacing spacing_of(enum dtype dtype) {
+    const double smallest = dtype_smallest(dtype);
+    return (struct rule_spacing){dtype_epsilon(dtype), smallest > 0x1p-126 ? smallest : 0x1p-126};
+}
+
+static void close_sums(struct sum_blocks_f64 sums[READBACK_BLOCKS_SUMS],
+                       struct readback_blocks_block *out) {
+    for (int s = 0; s < READBACK_BLOCKS_SUMS; s++)
+        out->sum[s] = sum_blocks_close_f64(&sums[s]);
+}
+
+/* ---- on the host ---- */
+
+/* One block's weighted direction u, old value p and change d, the magnitudes of u and p, and ones.
+ * The optimizer input and its error bound use u and p, too, when the others are done with them. */
+struct block {
+    double u[SUM_BLOCK], p[SUM_BLOCK], d[SUM_BLOCK];
+    double u_size[SUM_BLOCK], p_size[SUM_BLOCK], one[SUM_BLOCK];
+};
+
+static void fill_terms(const struct run *run, uint32_t row, size_t first, size_t count,
+                       double decay, struct block *out) {
+    const enum dtype dtype = optimizer_working_dtype(run);
+    const struct rule_spacing spacing = spacing_of(dtype);
+    const void *const old = optimizer_weights_before(run, row), *const now =
+                                                                    optimizer_weights_now(run, row);
+    for (size_t i = 0; i < count; i++) {
+        const struct rule_read_terms terms =
+            rule_read_terms(&spacing, run->direction[first + i], decay,
+                            element_get(old, dtype, first + i), element_get(now, dtype, first + i));
+        out->u[i] = terms.u;
+        out->p[i] = terms.p;
+        out->d[i] = terms.d;
+        out->u_size[i] = fabs(terms.u);
+        out->p_size[i] = fabs(terms.p);
+        out->one[i] = 1.0;
+    }
+}
+
+static void push_terms(const struct block *block, size_t count, struct sum_blocks_f64 *sums) {
+    sum_blocks_push_f64(&sums[READBACK_BLOCKS_UU], products_block(block->u, block->u, count));
+    sum_blocks_push_f64(&sums[READBACK_BLOCKS_UP], products_block(block->u, block->p, count));
+    sum_blocks_push_f64(&sums[READBACK_BLOCKS_PP], products_block(block->p, block->p, count));
+    sum_blocks_push_f64(&sums[READBACK_BLOCKS_UD], products_block(block->u, block->d, count));
+    sum_blocks_push_f64(&sums[READBACK_BLOCKS_PD], products_block(block->p, block->d, count));
+    sum_blocks_push_f64(&sums[READBACK_BLOCKS_U], products_block(block->u_size, block->one, count));
+    sum_blocks_push_f64(&sums[READBACK_BLOCKS_P], products_block(block->p_size, block->one, count));
+}
+
+static enum status sum_tensor(struct run *run, const struct optim_call *call, uint32_t index,
+                              const struct optimizer_input_rule *rule,
+                              struct readback_blocks_block *out) {
+    const uint32_t row = run->owner[index];
+    const size_t total = run->table.rows[row].count;
+    const double decay = call->groups[run->table.rows[row].group].weight_decay;
+    const int directed = run->optimizer->direction != NULL;
+    struct sum_blocks_f64 sums[READBACK_BLOCKS_SUMS] = {{.count = 0}};
+    struct block block;
+    if (directed)
+        TRY(plugin_direction(&run->config.optimizer.which, run->optimizer, call, index,
+                             optimizer_weights_before(run, row), run->direction));
+    for (size_t first = 0; first < total; first += SUM_BLOCK) {
+        const size_t left = total - first, count = left < SUM_BLOCK ? left : SUM_BLOCK;
+        if (directed) {
+            fill_terms(run, row, first, count, decay, &block);
+            push_terms(&block, count, sums);
+        }
+        if (rule->source != INPUT_FROM_MOMENT) continue;
+        optimizer_input_values(run, rule, row, first, count, block.u, block.p);
+        sum_blocks_push_f64(&sums[READBACK_BLOCKS_TAKEN], products_block(block.u, block.u, count));
+        sum_blocks_push_f64(&sums[READBACK_BLOCKS_TAKEN_ERROR],
+                            products_block(block.p, block.p, count));
+    }
+    close_sums(sums, out);
+    return STATUS_OK;
+}
+
+/* ---- on a backend ---- */
+
+/* Returns the arguments that all tensors of a group share. Every tensor has the same dtypes. */
+static struct readback_blocks_args args_of(const struct run *run, const struct optim_call *call,
+                                           uint32_t index,
+                                           const struct optimizer_input_rule *rule) {
+    const struct optim_tensor *const tensor = &call->tensors[index];
+    const enum dtype working = optimizer_working_dtype(run);
+    struct readback_blocks_args args = {
+        .working = working,
+        .gradient_dtype = tensor->gradient_dtype,
+        .slot_dtype = tensor->slot_dtype,
+        .direction = optim_direction_rule(run->optimizer, call, index),
+        .spacing = spacing_of(working),
+        .decay = call->groups[tensor->group].weight_decay,
+    };
+    if (rule->source == INPUT_FROM_MOMENT)
+        args.taken = optimizer_input_scalars(run, rule, run->owner[index]);
+    return args;
+}
+
+static struct readback_blocks_tensor tensor_of(const struct run *run, const struct optim_call *call,
+                                               uint32_t index,
+                                               const struct optimizer_input_rule *rule) {
+    const struct optim_tensor *const tensor = &call->tensors[index];
+    const uint32_t row = run->owner[index];
+    struct readback_blocks_tensor out = {
+        .count = tensor->count,
+        .old = optimizer_weights_before(run, row),
+        .now = optimizer_weights_now(run, row),
+        .made = tensor->master != NULL ? tensor->master : tensor->param,
+        .gradient = tensor->gradient,
+    };
+    for (int slot = 0; slot < READBACK_BLOCKS_SLOTS; slot++)
+        out.slots[slot] = tensor->slots[slot];
+    if (rule->source == INPUT_FROM_MOMENT)
+        out.moment = run->moment + run->packed[row] * dtype_carrier(tensor->slot_dtype);
+    return out;
+}
+
+/* Asks for the tensors of one group. `blocks` has room for the tensors of all groups in their
+ * order, so those of the others are passed over. */
+static void ask_group(struct run *run, const struct optim_call *call, uint32_t group,
+                      const struct optimizer_input_rule *rule,
+                      struct readback_blocks_block *blocks) {
+    struct readback_blocks_args args = {.decay = 0.0};
+    size_t asked = 0;
+    for (uint32_t i = 0; i < run->owner_count; i++) {
+        const struct optim_tensor *const tensor = &call->tensors[i];
+        if (tensor->group == group) {
+            args = args_of(run, call, i, rule);
+            run->readback_blocks_asked[asked] = tensor_of(run, call, i, rule);
+            run->readback_blocks_asked[asked++].blocks = blocks;
+        }
+        blocks += readback_blocks_blocks(tensor->count);
+    }
+    if (asked > 0) run->backend->readback_blocks(&args, run->readback_blocks_asked, asked);
+}
+
+static void join(const struct readback_blocks_block *blocks, size_t count,
+                 struct readback_blocks_block *out) {
+    struct sum_blocks_f64 sums[READBACK_BLOCKS_SUMS] = {{.count = 0}};
+    for (size_t i = 0; i < count; i++)
+        for (int s = 0; s < READBACK_BLOCKS_SUMS; s++)
+            sum_blocks_push_f64(&sums[s], blocks[i].sum[s]);
+    close_sums(sums, out);
+}
+
+static enum status ask_backend(struct run *run, const struct optim_call *call,
+                               const struct optimizer_input_rule *rule,
+                               struct readback_blocks_block *out) {
+    const struct readback_blocks_block *blocks = out + run->owner_count;
+    for (uint32_t g = 0; g < call->group_count; g++)
+        ask_group(run, call, g, rule, out + run->owner_count);
+    TRY(model_wait(&run->model));
+    for (uint32_t i = 0; i < run->owner_count; i++) {
+        const size_t count = readback_blocks_blocks(call->tensors[i].count);
+        join(blocks, count, &out[i]);
+        blocks += count;
+    }
+    return STATUS_OK;
+}
+
+/* Writes the sums of each owner's tensor to `out`, behind which there is room for the blocks of all
+ * tensors where there is a backend. Sums of the direction are 0 where the optimizer tells none, and
+ * those of the optimizer input are 0 where `rule` is not INPUT_FROM_MOMENT. */
+static enum status sum_all(struct run *run, const struct optim_call *call,
+                           const struct optimizer_input_rule *rule,
+                           struct readback_blocks_block *out) {
+    if (is_asked(run)) return ask_backend(run, call, rule, out);
+    TRY(model_wait(&run->model));
+    for (uint32_t i = 0; i < run->owner_count; i++)
+        TRY(sum_tensor(run, call, i, rule, &out[i]));
+    return STATUS_OK;
 }
 
 static void add_sums(struct readback_blocks_block *to, const struct readback_blocks_block *term) {
@@ -126,7 +321,7 @@ static void read_taken(struct run *run) {
 enum status readback_measure(struct run *run, const struct optim_call *call) {
     struct optimizer_input_rule rule = {INPUT_UNKNOWN, 0.0, 1.0};
     if (!call->found_inf) TRY(optimizer_input_rule_of(run, &rule));
-    TRY(readback_sums(run, call, &rule, run->reads));
+    TRY(sum_all(run, call, &rule, run->reads));
     if (rule.source == INPUT_FROM_MOMENT) read_taken(run);
     for (uint32_t g = 0; g < run->table.groups && run->optimizer->direction != NULL; g++)
         read_group(run, call, g);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Opens a run at step 0: the tables, all of its memory, and the checks that concern several parts.
- * The parameters that it starts with are run_init.c's. */
+ * Opens a run at step 0: the tables, all of its memory, and the checks that concern several parts;
+ * and sets the parameters that it starts with: drawn ones, those of a checkpoint, or those of
+ * another run, with the masters beside them. */
 #include "trainer/run_private.h"
 
 #include <math.h>
@@ -14,10 +15,10 @@
 #include "trainer/perturbation.h"
 #include "trainer/plugin.h"
 #include "trainer/readback.h"
-#include "trainer/readback_sums.h"
 #include "trainer/rounding.h"
 #include "trainer/scaler.h"
 #include "trainer/streams.h"
+#include "model/pretrained.h"
 
 struct sched_call run_schedule_call(const struct config *config) {
     return (struct sched_call){.size = sizeof(struct sched_call),
@@ -149,17 +150,11 @@ static enum status open_clipping(struct run *run) {
 
 static enum status open_scratch(struct run *run) {
     struct arena *arena = &run->arena;
-    size_t largest = 0, param = dtype_carrier((enum dtype)run->config.numerics.param);
-    size_t sequences = run_sequences(run);
-    for (uint32_t i = 0; i < run->table.count; i++)
-        if (run->table.rows[i].count > largest) largest = run->table.rows[i].count;
+    const size_t param = dtype_carrier((enum dtype)run->config.numerics.param);
+    const size_t sequences = run_sequences(run);
     TRY(arena_take(arena, run->table.elements, param, "initial parameters", &run->initial));
     TRY(arena_take(arena, run->table.elements, param, "last parameters", &run->before));
-    if (run->options.readback) {
-        TRY(readback_open(run));
-        if (readback_sums_needs_direction(run))
-            TRY(arena_take(arena, largest, sizeof(double), "direction", &run->direction));
-    }
+    if (run->options.readback) TRY(readback_open(run));
     TRY(arena_take(arena, run->limits.tokens, sizeof(double), "loss", &run->coefficient));
     TRY(arena_take(arena, sequences, sizeof(double), "loss", &run->sequence_logp));
     TRY(arena_take(arena, run->limits.samples, sizeof(double), "loss", &run->terms));
@@ -242,6 +237,67 @@ static enum status open_backend(struct run *run) {
     return STATUS_OK;
 }
 
+/* Reads a row's tensor from the checkpoint, rounded as this run rounds. */
+static enum status read_row(const struct run *run, const struct pretrained *pretrained,
+                            uint32_t row, enum dtype to, void *values) {
+    const struct pretrained_rounding rounding = {run->host, &run->model.call};
+    return pretrained_values(pretrained, &run->table.rows[row], &rounding, to, values);
+}
+
+static enum status init_row(struct run *run, const struct pretrained *pretrained, uint32_t row,
+                            void *values) {
+    const struct run *start = run->options.start;
+    if (start == NULL && pretrained != NULL)
+        return read_row(run, pretrained, row, (enum dtype)run->config.numerics.param, values);
+    if (start == NULL) return params_init(&run->config, &run->table, row, values);
+    const enum dtype theirs = (enum dtype)start->config.numerics.param;
+    if (start->table.count != run->table.count ||
+        start->table.rows[row].count != run->table.rows[row].count)
+        FAIL(STATUS_INTERNAL, "%s: the run to start from has another model",
+             run->table.rows[row].name);
+    run_convert(run, run->table.rows[row].count, theirs, (enum dtype)run->config.numerics.param,
+                run_param_initial(start, row), values);
+    return STATUS_OK;
+}
+
+/* A master starts from what the checkpoint holds, which may be wider than the parameter. A drawn
+ * value or one of another run is taken from the parameter, as frameworks make masters. */
+static enum status init_master(struct run *run, const struct pretrained *pretrained, uint32_t row,
+                               const void *values) {
+    void *master = run_at(run, run->layout.tensor[row].master);
+    if (run->options.start == NULL && pretrained != NULL)
+        return read_row(run, pretrained, row, run->layout.master_dtype, master);
+    run_convert(run, run->table.rows[row].count, (enum dtype)run->config.numerics.param,
+                run->layout.master_dtype, values, master);
+    return STATUS_OK;
+}
+
+/* Sets every owner. `pretrained` is NULL where weights are drawn. */
+static enum status init_rows(struct run *run, const struct pretrained *pretrained) {
+    enum dtype param = (enum dtype)run->config.numerics.param;
+    size_t carrier = dtype_carrier(param);
+    for (uint32_t i = 0; i < run->owner_count; i++) {
+        uint32_t row = run->owner[i];
+        size_t count = run->table.rows[row].count;
+        void *values = run_at(run, run->layout.tensor[row].param);
+        TRY(init_row(run, pretrained, row, values));
+        memcpy(run->initial + run->packed[row] * carrier, values, count * carrier);
+        if (run->layout.has_master) TRY(init_master(run, pretrained, row, values));
+    }
+    return STATUS_OK;
+}
+
+/* Sets the initial parameters and masters of every owner, and run->initial, which keeps a copy of
+ * the parameters. */
+static enum status init_params(struct run *run) {
+    struct pretrained pretrained;
+    if (!pretrained_is_named(&run->config)) return init_rows(run, NULL);
+    TRY(pretrained_open(&run->config, &pretrained));
+    const enum status status = init_rows(run, &pretrained);
+    pretrained_close(&pretrained);
+    return status;
+}
+
 static enum status open_all(struct run *run) {
     const struct config *config = &run->config;
     TRY(loop_check(config, NULL));
@@ -271,7 +327,7 @@ static enum status open_all(struct run *run) {
     run->shape = run->axes.shape;
     TRY(open_record(run));
     TRY(measure_open(run));
-    TRY(run_init_params(run));
+    TRY(init_params(run));
     struct state_head *head = run_head(run);
     head->norm = (double)NAN;
     head->coefficient = (double)NAN;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What the files of a run share; private to the run. phases.c executes phases, measure.c records,
- * reference.c scores the reference, run_open.c opens, run_init.c sets the first parameters, and
- * run.c steps. */
+ * reference.c scores the reference, run_open.c opens, and run.c steps. */
 #ifndef TWINSTEP_TRAINER_RUN_PRIVATE_H
 #define TWINSTEP_TRAINER_RUN_PRIVATE_H
 
@@ -120,9 +119,6 @@ struct sched_call run_sched_call(const struct run *run);
 
 /* run_open.c: Finds the LR that holds before the first schedule phase. */
 TWINSTEP_MUST_USE enum status run_start_lr(const struct run *run, double *out);
-
-/* run_init.c: Sets the initial parameters and masters of every owner, and run->initial. */
-TWINSTEP_MUST_USE enum status run_init_params(struct run *run);
 
 /* phases.c: Runs one phase of the running update. */
 TWINSTEP_MUST_USE enum status phase_run(struct run *run, enum phase phase);

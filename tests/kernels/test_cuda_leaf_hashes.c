@@ -474,7 +474,7 @@ static double direction_of(const struct readback_blocks_args *args,
     return (double)NAN;
 }
 
-/* The terms of one block, in columns, as trainer/readback_sums.c has them. */
+/* The terms of one block, in columns, as trainer/readback.c has them. */
 struct columns {
     double u[SUM_BLOCK], p[SUM_BLOCK], d[SUM_BLOCK], size_u[SUM_BLOCK], size_p[SUM_BLOCK];
     double taken[SUM_BLOCK], error[SUM_BLOCK], one[SUM_BLOCK];
