@@ -36,34 +36,13 @@ const void *pass_weight(const struct pass *pass, enum param_role role, uint32_t 
 /* The widths that roles have, as places in a list of the model's sizes. */
 enum width { WIDTH_C = 0, WIDTH_Q, WIDTH_K, WIDTH_M, WIDTH_V };
 
-struct role {
+static const struct role {
     enum op_site site;
-    enum width n, k; /* output and input; nobody asks for the input width of a norm or a bias */
-};
-
-static const struct role roles[ROLE_COUNT] = {
-    [ROLE_EMBEDDING] = {SITE_EMBEDDING, WIDTH_V, WIDTH_C},
-    [ROLE_Q] = {SITE_Q_PROJ, WIDTH_Q, WIDTH_C},
-    [ROLE_K] = {SITE_K_PROJ, WIDTH_K, WIDTH_C},
-    [ROLE_V] = {SITE_V_PROJ, WIDTH_K, WIDTH_C},
-    [ROLE_O] = {SITE_O_PROJ, WIDTH_C, WIDTH_Q},
-    [ROLE_Q_NORM] = {SITE_Q_NORM, WIDTH_Q, WIDTH_C},
-    [ROLE_K_NORM] = {SITE_K_NORM, WIDTH_K, WIDTH_C},
-    [ROLE_NORM_A] = {SITE_NORM_A, WIDTH_C, WIDTH_C},
-    [ROLE_NORM_B] = {SITE_NORM_B, WIDTH_C, WIDTH_C},
-    [ROLE_GATE] = {SITE_GATE_PROJ, WIDTH_M, WIDTH_C},
-    [ROLE_UP] = {SITE_UP_PROJ, WIDTH_M, WIDTH_C},
-    [ROLE_DOWN] = {SITE_DOWN_PROJ, WIDTH_C, WIDTH_M},
-    [ROLE_NORM_FINAL] = {SITE_NORM_FINAL, WIDTH_C, WIDTH_C},
-    [ROLE_HEAD] = {SITE_HEAD, WIDTH_V, WIDTH_C},
-    [ROLE_Q_BIAS] = {SITE_Q_BIAS, WIDTH_C, WIDTH_C},
-    [ROLE_K_BIAS] = {SITE_K_BIAS, WIDTH_C, WIDTH_C},
-    [ROLE_V_BIAS] = {SITE_V_BIAS, WIDTH_C, WIDTH_C},
-    [ROLE_O_BIAS] = {SITE_O_BIAS, WIDTH_C, WIDTH_C},
-    [ROLE_GATE_BIAS] = {SITE_GATE_BIAS, WIDTH_C, WIDTH_C},
-    [ROLE_UP_BIAS] = {SITE_UP_BIAS, WIDTH_C, WIDTH_C},
-    [ROLE_DOWN_BIAS] = {SITE_DOWN_BIAS, WIDTH_C, WIDTH_C},
-};
+    enum width n, k; /* output and input */
+} roles[ROLE_COUNT] = {
+#define ROLE_ROW(role, name, tensor, site, out, in, label)                                         \
+    [ROLE_##role] = {SITE_##site, WIDTH_##out, WIDTH_##in},
+    PARAM_ROLES(ROLE_ROW)};
 
 void pass_widths(const struct model *model, enum param_role role, uint32_t *out_n,
                  uint32_t *out_k) {

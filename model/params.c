@@ -10,26 +10,8 @@
 #include "determinism/normal.h"
 
 static const char *const suffix[ROLE_COUNT] = {
-    [ROLE_EMBEDDING] = "model.embed_tokens.weight",
-    [ROLE_Q] = "self_attn.q_proj.weight",
-    [ROLE_K] = "self_attn.k_proj.weight",
-    [ROLE_V] = "self_attn.v_proj.weight",
-    [ROLE_O] = "self_attn.o_proj.weight",
-    [ROLE_Q_NORM] = "self_attn.q_norm.weight",
-    [ROLE_K_NORM] = "self_attn.k_norm.weight",
-    [ROLE_GATE] = "mlp.gate_proj.weight",
-    [ROLE_UP] = "mlp.up_proj.weight",
-    [ROLE_DOWN] = "mlp.down_proj.weight",
-    [ROLE_NORM_FINAL] = "model.norm.weight",
-    [ROLE_HEAD] = "lm_head.weight",
-    [ROLE_Q_BIAS] = "self_attn.q_proj.bias",
-    [ROLE_K_BIAS] = "self_attn.k_proj.bias",
-    [ROLE_V_BIAS] = "self_attn.v_proj.bias",
-    [ROLE_O_BIAS] = "self_attn.o_proj.bias",
-    [ROLE_GATE_BIAS] = "mlp.gate_proj.bias",
-    [ROLE_UP_BIAS] = "mlp.up_proj.bias",
-    [ROLE_DOWN_BIAS] = "mlp.down_proj.bias",
-};
+#define SUFFIX(role, name, tensor, site, out, in, label) [ROLE_##role] = tensor,
+    PARAM_ROLES(SUFFIX)};
 
 enum param_role params_bias(enum param_role role) {
     static const enum param_role bias[ROLE_COUNT] = {
@@ -41,13 +23,6 @@ enum param_role params_bias(enum param_role role) {
 
 int params_is_bias(enum param_role role) {
     return role >= ROLE_Q_BIAS && role <= ROLE_DOWN_BIAS;
-}
-
-static const char *norm_suffix(enum model_family family, enum param_role role) {
-    if (family != FAMILY_OLMO2)
-        return role == ROLE_NORM_A ? "input_layernorm.weight" : "post_attention_layernorm.weight";
-    return role == ROLE_NORM_A ? "post_attention_layernorm.weight"
-                               : "post_feedforward_layernorm.weight";
 }
 
 struct builder {
@@ -94,10 +69,12 @@ static enum status add_row(struct builder *build, enum param_role role, uint32_t
     struct param_table *table = build->table;
     struct param_row *row = &table->rows[table->count];
     int in_layer = role != ROLE_EMBEDDING && role != ROLE_NORM_FINAL && role != ROLE_HEAD;
-    const char *name = role == ROLE_NORM_A || role == ROLE_NORM_B
-                           ? norm_suffix((enum model_family)config->model.family, role)
-                           : suffix[role];
+    const char *name = suffix[role];
     char *text;
+    if (config->model.family == FAMILY_OLMO2 && role == ROLE_NORM_A)
+        name = "post_attention_layernorm.weight";
+    if (config->model.family == FAMILY_OLMO2 && role == ROLE_NORM_B)
+        name = "post_feedforward_layernorm.weight";
     if (in_layer) {
         TRY(arena_format(build->arena, &text, "model.layers.%u.%s", layer, name));
     } else {

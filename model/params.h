@@ -11,31 +11,41 @@
 #include "base/arena.h"
 #include "scenarios/config.h"
 
-/* The numbers are part of the addresses of initial values (law 10), so they never change. */
+/* The roles of parameters: EACH(ROLE, name in a ledger, name in a checkpoint, SITE of its ops,
+ * width of its output, width of its input, LABEL under which a watch shows it). Names of tensors in
+ * layers follow "model.layers.N.". NORM_A stands before attention and NORM_B before the MLP; in
+ * OLMo-2 both stand behind, under other names. OLMo-2 normalizes the whole projection of q and k;
+ * Qwen3 each head, with one weight for all heads. Biases start at 0. Nobody asks for the
+ * input width of a norm, or for the widths of a bias. The place of a row is part of the addresses
+ * of initial values (law 10), so it never changes. */
+#define PARAM_ROLES(EACH)                                                                          \
+    EACH(EMBEDDING, "embedding", "model.embed_tokens.weight", EMBEDDING, V, C, EMBED_TOKENS)       \
+    EACH(Q, "q", "self_attn.q_proj.weight", Q_PROJ, Q, C, Q_PROJ)                                  \
+    EACH(K, "k", "self_attn.k_proj.weight", K_PROJ, K, C, K_PROJ)                                  \
+    EACH(V, "v", "self_attn.v_proj.weight", V_PROJ, K, C, V_PROJ)                                  \
+    EACH(O, "o", "self_attn.o_proj.weight", O_PROJ, C, Q, O_PROJ)                                  \
+    EACH(Q_NORM, "q-norm", "self_attn.q_norm.weight", Q_NORM, Q, C, Q_NORM)                        \
+    EACH(K_NORM, "k-norm", "self_attn.k_norm.weight", K_NORM, K, C, K_NORM)                        \
+    EACH(NORM_A, "norm-a", "input_layernorm.weight", NORM_A, C, C, INPUT_NORM)                     \
+    EACH(NORM_B, "norm-b", "post_attention_layernorm.weight", NORM_B, C, C, POST_ATTENTION_NORM)   \
+    EACH(GATE, "gate", "mlp.gate_proj.weight", GATE_PROJ, M, C, GATE_PROJ)                         \
+    EACH(UP, "up", "mlp.up_proj.weight", UP_PROJ, M, C, UP_PROJ)                                   \
+    EACH(DOWN, "down", "mlp.down_proj.weight", DOWN_PROJ, C, M, DOWN_PROJ)                         \
+    EACH(NORM_FINAL, "norm", "model.norm.weight", NORM_FINAL, C, C, NORM)                          \
+    EACH(HEAD, "head", "lm_head.weight", HEAD, V, C, LM_HEAD)                                      \
+    EACH(Q_BIAS, "q-bias", "self_attn.q_proj.bias", Q_BIAS, C, C, Q_PROJ)                          \
+    EACH(K_BIAS, "k-bias", "self_attn.k_proj.bias", K_BIAS, C, C, K_PROJ)                          \
+    EACH(V_BIAS, "v-bias", "self_attn.v_proj.bias", V_BIAS, C, C, V_PROJ)                          \
+    EACH(O_BIAS, "o-bias", "self_attn.o_proj.bias", O_BIAS, C, C, O_PROJ)                          \
+    EACH(GATE_BIAS, "gate-bias", "mlp.gate_proj.bias", GATE_BIAS, C, C, GATE_PROJ)                 \
+    EACH(UP_BIAS, "up-bias", "mlp.up_proj.bias", UP_BIAS, C, C, UP_PROJ)                           \
+    EACH(DOWN_BIAS, "down-bias", "mlp.down_proj.bias", DOWN_BIAS, C, C, DOWN_PROJ)
+
 enum param_role {
-    ROLE_EMBEDDING = 0,
-    ROLE_Q,
-    ROLE_K,
-    ROLE_V,
-    ROLE_O,
-    /* OLMo-2 normalizes the whole projection; Qwen3 each head, with one weight for all heads */
-    ROLE_Q_NORM,
-    ROLE_K_NORM,
-    ROLE_NORM_A, /* before attention; behind it in OLMo-2 */
-    ROLE_NORM_B, /* before the MLP; behind it in OLMo-2 */
-    ROLE_GATE,
-    ROLE_UP,
-    ROLE_DOWN,
-    ROLE_NORM_FINAL,
-    ROLE_HEAD,
-    ROLE_Q_BIAS, /* biases start at 0 */
-    ROLE_K_BIAS,
-    ROLE_V_BIAS,
-    ROLE_O_BIAS,
-    ROLE_GATE_BIAS,
-    ROLE_UP_BIAS,
-    ROLE_DOWN_BIAS,
-    ROLE_COUNT
+#define PARAM_ROLE(role, name, tensor, site, out, in, label) ROLE_##role,
+    PARAM_ROLES(PARAM_ROLE)
+#undef PARAM_ROLE
+        ROLE_COUNT
 };
 
 #define PARAM_ABSENT UINT32_MAX

@@ -9,16 +9,26 @@
 
 #include "base/element.h"
 
-static struct watch_view view_of(const struct watch *watch, uint32_t layer, enum watch_label op,
-                                 enum watch_label tensor, void *data) {
+struct watch_view watch_view_of(const struct watch *watch, struct watch_name op,
+                                struct watch_name tensor, void *data) {
     return (struct watch_view){.update = watch->update,
                                .stage = watch->stage,
                                .micro = watch->micro,
-                               .layer = layer,
-                               .op = watch_named(op),
-                               .tensor = watch_named(tensor),
+                               .layer = PASS_NO_LAYER,
+                               .op = op,
+                               .tensor = tensor,
+                               .axis = WATCH_WHOLE,
+                               .columns = WATCH_SCALARS,
                                .data = data,
                                .parameter = WATCH_NO_PARAMETER};
+}
+
+/* A view of what an op of a layer wrote. */
+static struct watch_view view_of(const struct watch *watch, uint32_t layer, enum watch_label op,
+                                 enum watch_label tensor, void *data) {
+    struct watch_view view = watch_view_of(watch, watch_named(op), watch_named(tensor), data);
+    view.layer = layer;
+    return view;
 }
 
 const enum watch_label watch_places[DROP_PLACES] = {
@@ -32,9 +42,9 @@ static void take_part(const struct pass *pass, struct watch_view *view) {
     if (pass->side >= 2) view->stage = WATCH_REFERENCE;
 }
 
-/* Shows a view. Where an op has failed there is nothing to show, and its error is kept. */
-static void show(const struct model *model, const struct watch_view *view) {
+void watch_show(const struct model *model, const struct watch_view *view) {
     struct watch *watch = model->watch;
+    if (view->width == 0) return;
     const enum status status = model_wait(model);
     if (status == STATUS_OK)
         watch->see(watch->context, view);
@@ -53,7 +63,7 @@ static void see_rows(const struct pass *pass, uint32_t layer, enum watch_label o
     view.columns = shape.columns;
     view.inner = shape.inner;
     view.width = shape.width;
-    show(pass->model, &view);
+    watch_show(pass->model, &view);
 }
 
 void watch_tokens(const struct pass *pass, uint32_t layer, enum watch_label op,
@@ -96,14 +106,13 @@ void watch_weight(const struct pass *pass, uint32_t layer, enum param_role role,
                                                          : LABEL_SECOND_WEIGHT_GRADIENT;
     const uint32_t row = params_owner(model->table, role, layer_index(layer));
     struct watch_view view = view_of(watch, layer, watch_role(model, role), tensor, acc);
-    view.axis = WATCH_WHOLE;
     view.dtype = model->accumulate;
     view.columns = WATCH_MATRIX;
     view.count = model->table->rows[row].count;
     view.width = (size_t)model->table->rows[row].shape[1];
     view.covered = pass->batch->first_sample + pass->batch->sample_count;
     view.parameter = row;
-    show(pass->model, &view);
+    watch_show(pass->model, &view);
 }
 
 /* Memory for a mask: it grows when a larger one comes and never shrinks. */
@@ -155,12 +164,10 @@ static void show_generator(const struct pass *pass, enum dropout_place place, ui
     uint64_t words[2] = {dropout->seed, dropout->offset};
     struct watch_view view =
         view_of(watch, layer, watch_places[place], LABEL_SEED_AND_OFFSET, words);
-    view.axis = WATCH_WHOLE;
     view.kind = WATCH_WORDS;
-    view.columns = WATCH_SCALARS;
     view.count = view.width = COUNT_OF(words);
     view.covered = pass->batch->first_sample + 1;
-    show(pass->model, &view);
+    watch_show(pass->model, &view);
     dropout->seed = words[0];
     dropout->offset = words[1];
 }
@@ -183,33 +190,13 @@ void watch_mask(const struct pass *pass, enum dropout_place place, uint32_t laye
     view.columns = attention ? WATCH_KEYS : WATCH_CHANNELS;
     view.inner = attention ? longest : 1;
     view.width = width;
-    show(pass->model, &view);
+    watch_show(pass->model, &view);
 }
 
 enum watch_label watch_role(const struct model *model, enum param_role role) {
     static const enum watch_label labels[ROLE_COUNT] = {
-        [ROLE_EMBEDDING] = LABEL_EMBED_TOKENS,
-        [ROLE_Q] = LABEL_Q_PROJ,
-        [ROLE_K] = LABEL_K_PROJ,
-        [ROLE_V] = LABEL_V_PROJ,
-        [ROLE_O] = LABEL_O_PROJ,
-        [ROLE_Q_NORM] = LABEL_Q_NORM,
-        [ROLE_K_NORM] = LABEL_K_NORM,
-        [ROLE_NORM_A] = LABEL_INPUT_NORM,
-        [ROLE_NORM_B] = LABEL_POST_ATTENTION_NORM,
-        [ROLE_GATE] = LABEL_GATE_PROJ,
-        [ROLE_UP] = LABEL_UP_PROJ,
-        [ROLE_DOWN] = LABEL_DOWN_PROJ,
-        [ROLE_NORM_FINAL] = LABEL_NORM,
-        [ROLE_HEAD] = LABEL_LM_HEAD,
-        [ROLE_Q_BIAS] = LABEL_Q_PROJ,
-        [ROLE_K_BIAS] = LABEL_K_PROJ,
-        [ROLE_V_BIAS] = LABEL_V_PROJ,
-        [ROLE_O_BIAS] = LABEL_O_PROJ,
-        [ROLE_GATE_BIAS] = LABEL_GATE_PROJ,
-        [ROLE_UP_BIAS] = LABEL_UP_PROJ,
-        [ROLE_DOWN_BIAS] = LABEL_DOWN_PROJ,
-    };
+#define ROLE_LABEL(role, name, tensor, site, out, in, label) [ROLE_##role] = LABEL_##label,
+        PARAM_ROLES(ROLE_LABEL)};
     if (model->config->model.family != FAMILY_OLMO2) return labels[role];
     if (role == ROLE_NORM_A) return LABEL_POST_ATTENTION_NORM;
     return role == ROLE_NORM_B ? LABEL_POST_MLP_NORM : labels[role];

@@ -97,6 +97,14 @@ struct watch_shape {
 #define WATCH_LOGITS(pass) ((struct watch_shape){(pass)->model->V, 1, WATCH_VOCABULARY})
 #define WATCH_ONE ((struct watch_shape){1, 1, WATCH_SCALARS})
 
+/* A view of one whole tensor or of a few scalars outside layers, at the watch's place in the
+ * update. The caller fills in what is different. */
+struct watch_view watch_view_of(const struct watch *watch, struct watch_name op,
+                                struct watch_name tensor, void *data);
+/* Shows a view that has elements. Where an op has failed there is nothing to show, and its error is
+ * kept. */
+void watch_show(const struct model *model, const struct watch_view *view);
+
 /* What the model's ops call when they have written something; nothing happens without a watch. */
 void watch_tokens(const struct pass *pass, uint32_t layer, enum watch_label op,
                   enum watch_label tensor, void *data, uint32_t width);

@@ -11,27 +11,9 @@
  * each with its recomputation. */
 #define CONSUMERS_MAX (2 * ROLE_COUNT + 2 + 2 * 4)
 
-static const char *const role_names[ROLE_COUNT] = {[ROLE_EMBEDDING] = "embedding",
-                                                   [ROLE_Q] = "q",
-                                                   [ROLE_K] = "k",
-                                                   [ROLE_V] = "v",
-                                                   [ROLE_O] = "o",
-                                                   [ROLE_Q_NORM] = "q-norm",
-                                                   [ROLE_K_NORM] = "k-norm",
-                                                   [ROLE_NORM_A] = "norm-a",
-                                                   [ROLE_NORM_B] = "norm-b",
-                                                   [ROLE_GATE] = "gate",
-                                                   [ROLE_UP] = "up",
-                                                   [ROLE_DOWN] = "down",
-                                                   [ROLE_NORM_FINAL] = "norm",
-                                                   [ROLE_HEAD] = "head",
-                                                   [ROLE_Q_BIAS] = "q-bias",
-                                                   [ROLE_K_BIAS] = "k-bias",
-                                                   [ROLE_V_BIAS] = "v-bias",
-                                                   [ROLE_O_BIAS] = "o-bias",
-                                                   [ROLE_GATE_BIAS] = "gate-bias",
-                                                   [ROLE_UP_BIAS] = "up-bias",
-                                                   [ROLE_DOWN_BIAS] = "down-bias"};
+static const char *const role_names[ROLE_COUNT] = {
+#define ROLE_NAME(role, name, tensor, site, out, in, label) [ROLE_##role] = name,
+    PARAM_ROLES(ROLE_NAME)};
 
 static const char *const stream_names[STREAM_COUNT] = {"init", "data", "dropout", "order",
                                                        "rounding"};

@@ -12,44 +12,19 @@ void watch_hang(struct run *run, struct watch *watch) {
     if (run->reference != NULL) run->reference->model.watch = watch;
 }
 
-static struct watch_view view_of(const struct run *run, struct watch_name op,
-                                 struct watch_name tensor, void *data) {
-    const struct watch *watch = run->model.watch;
-    return (struct watch_view){.update = watch->update,
-                               .stage = watch->stage,
-                               .micro = watch->micro,
-                               .layer = PASS_NO_LAYER,
-                               .op = op,
-                               .tensor = tensor,
-                               .data = data,
-                               .axis = WATCH_WHOLE,
-                               .columns = WATCH_SCALARS,
-                               .parameter = WATCH_NO_PARAMETER};
-}
-
-static void show(const struct run *run, const struct watch_view *view) {
-    struct watch *watch = run->model.watch;
-    if (view->width == 0) return;
-    const enum status status = model_wait(&run->model);
-    if (status == STATUS_OK)
-        watch->see(watch->context, view);
-    else if (watch->status == STATUS_OK)
-        watch->status = status;
-}
-
 static void show_reals(const struct run *run, struct watch_name op, enum watch_label tensor,
                        double *values, size_t count) {
-    struct watch_view view = view_of(run, op, watch_named(tensor), values);
+    struct watch_view view = watch_view_of(run->model.watch, op, watch_named(tensor), values);
     view.dtype = DTYPE_F64;
     view.count = view.width = count;
-    show(run, &view);
+    watch_show(&run->model, &view);
 }
 
 /* Shows a tensor of a parameter's shape, or a slot that has another one as a vector. */
 static void show_parameter(const struct run *run, uint32_t row, struct watch_name tensor,
                            enum dtype dtype, size_t count, void *data, uint32_t covered) {
     const struct param_row *param = &run->table.rows[row];
-    struct watch_view view = view_of(run, watch_own(param->name), tensor, data);
+    struct watch_view view = watch_view_of(run->model.watch, watch_own(param->name), tensor, data);
     const int shaped = count == param->count;
     view.dtype = dtype;
     view.columns = shaped ? WATCH_MATRIX : WATCH_SCALARS;
@@ -57,7 +32,7 @@ static void show_parameter(const struct run *run, uint32_t row, struct watch_nam
     view.width = shaped ? (size_t)param->shape[1] : count;
     view.covered = covered;
     view.parameter = row;
-    show(run, &view);
+    watch_show(&run->model, &view);
 }
 
 static void show_weights(struct run *run, uint32_t row) {
@@ -90,14 +65,14 @@ static void show_gradients(struct run *run, enum watch_label tensor) {
 }
 
 static void show_table(struct run *run, enum watch_label tensor, void *values) {
-    struct watch_view view =
-        view_of(run, watch_named(LABEL_ROTARY_TABLE), watch_named(tensor), values);
+    struct watch_view view = watch_view_of(run->model.watch, watch_named(LABEL_ROTARY_TABLE),
+                                           watch_named(tensor), values);
     view.axis = WATCH_POSITIONS;
     view.columns = WATCH_PAIRS;
     view.dtype = run->model.compute;
     view.count = run->limits.length;
     view.width = run->model.D / 2;
-    show(run, &view);
+    watch_show(&run->model, &view);
 }
 
 void watch_start(struct run *run) {
@@ -115,13 +90,13 @@ void watch_end(struct run *run) {
     run->model.watch->micro = 0;
     show_reals(run, watch_named(LABEL_LOSS), LABEL_LOSS_OF_UPDATE, &run->record.reals[REAL_LOSS],
                1);
-    struct watch_view view = view_of(run, watch_named(LABEL_RANDOM_NUMBERS),
-                                     watch_named(LABEL_WORDS_DRAWN), run->ledger.words);
+    struct watch_view view = watch_view_of(run->model.watch, watch_named(LABEL_RANDOM_NUMBERS),
+                                           watch_named(LABEL_WORDS_DRAWN), run->ledger.words);
     view.kind = WATCH_WORDS;
     view.count = (size_t)STREAM_COUNT * STREAM_OPS;
     view.width = STREAM_OPS;
     view.columns = WATCH_MATRIX;
-    show(run, &view);
+    watch_show(&run->model, &view);
 }
 
 void watch_phase_begin(struct run *run, enum phase phase) {
@@ -135,7 +110,8 @@ void watch_phase_begin(struct run *run, enum phase phase) {
 /* Returns a view by sequence or sample of the whole micro-batch. */
 static struct watch_view batch_view(struct run *run, enum watch_label op, enum watch_label tensor,
                                     enum watch_axis axis, void *data) {
-    struct watch_view view = view_of(run, watch_named(op), watch_named(tensor), data);
+    struct watch_view view =
+        watch_view_of(run->model.watch, watch_named(op), watch_named(tensor), data);
     view.axis = axis;
     view.dtype = DTYPE_F64;
     view.batch = &run->batch;
@@ -148,10 +124,10 @@ static void show_batch(struct run *run) {
     struct watch_view view =
         batch_view(run, LABEL_DATA, LABEL_TOKENS, WATCH_LISTED, run->batch.token_id);
     view.kind = WATCH_IDS;
-    show(run, &view);
+    watch_show(&run->model, &view);
     view = batch_view(run, LABEL_DATA, LABEL_TARGETS, WATCH_LABELS, run->batch.label_target);
     view.kind = WATCH_IDS;
-    show(run, &view);
+    watch_show(&run->model, &view);
 }
 
 void watch_reference_scored(struct run *run) {
@@ -159,15 +135,15 @@ void watch_reference_scored(struct run *run) {
     struct watch_view view =
         batch_view(run, LABEL_REFERENCE, LABEL_BOTH_LOGPS, WATCH_SAMPLES, run->reference_logp);
     view.width = 2;
-    show(run, &view);
+    watch_show(&run->model, &view);
 }
 
 static void show_optimize(struct run *run) {
-    struct watch_view steps = view_of(run, watch_named(LABEL_OPTIMIZER),
-                                      watch_named(LABEL_STEPS_COUNTED), &run_head(run)->t);
+    struct watch_view steps = watch_view_of(run->model.watch, watch_named(LABEL_OPTIMIZER),
+                                            watch_named(LABEL_STEPS_COUNTED), &run_head(run)->t);
     steps.kind = WATCH_WORDS;
     steps.count = steps.width = 1;
-    show(run, &steps);
+    watch_show(&run->model, &steps);
     for (uint32_t i = 0; i < run->owner_count; i++) {
         const struct param_row *row = &run->table.rows[run->owner[i]];
         double lr = run->record.groups[row->group][GROUP_LR_APPLIED];
@@ -188,7 +164,7 @@ void watch_phase_end(struct run *run, enum phase phase) {
         break;
     case PHASE_FORWARD:
         view = batch_view(run, LABEL_LOSS, LABEL_COEFFICIENT, WATCH_LABELS, run->coefficient);
-        show(run, &view);
+        watch_show(&run->model, &view);
         break;
     case PHASE_UNSCALE:
         show_gradients(run, LABEL_UNSCALED_GRADIENT);
