@@ -2,7 +2,7 @@
 # Arithmetic folders are compiled once per instruction set and number pair, under suffixed names
 # (base/variant.h): base, v3 (AVX2 + FMA), v4 (AVX-512); carrier and accumulator
 # f32/f32, f32/f64, f64/f64. One table per pair is chosen per process; a test proves that the three
-# instruction sets give the same bits.
+# instruction sets give the same bits. Optimizers have no sums between elements, hence no pair f32/f64.
 # -O3 in every optimised build: gcc's -O2 does not vectorise loops of unknown length.
 # Sanitized builds are compiled and run once: at -O1 both together take half the time.
 set(TWINSTEP_OPTIMISED $<$<CONFIG:Release,RelWithDebInfo>:-O3>)
@@ -27,13 +27,15 @@ endif()
 set(TWINSTEP_ISA_v3 -march=x86-64-v3)
 set(TWINSTEP_ISA_v4 -march=x86-64-v4 -mprefer-vector-width=512)
 
+# twinstep_arithmetic(LIBRARY FOLDER PAIR ...)
 function(twinstep_arithmetic library folder)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${folder}/*.c)
   foreach(isa ${TWINSTEP_ISAS})
-    foreach(pair "f32;f32" "f32;f64" "f64;f64")
-      list(GET pair 0 carrier)
-      list(GET pair 1 accumulator)
-      set(variant ${carrier}_${accumulator}_${isa})
+    foreach(pair ${ARGN})
+      string(REPLACE "_" ";" types ${pair})
+      list(GET types 0 carrier)
+      list(GET types 1 accumulator)
+      set(variant ${pair}_${isa})
       add_library(${library}_${variant} OBJECT ${sources})
       target_link_libraries(${library}_${variant} PRIVATE twinstep_flags OpenMP::OpenMP_C)
       target_compile_options(${library}_${variant} PRIVATE ${TWINSTEP_OPTIMISED}

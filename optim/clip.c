@@ -12,17 +12,17 @@
 
 _Static_assert(SQUARES_BLOCK == SUM_BLOCK, "blocks of squares are those of law 2");
 
-/* ---- squares appended to a sum of law 2 that is in progress (optim/cpu/squares.c) ---- */
+/* ---- squares appended to a sum of law 2 that is in progress (kernels/cpu/squares.c) ---- */
 
 #define DECLARE(pair)                                                                              \
-    void optim_squares_##pair##_base(const void *, size_t, void *);                                \
-    void OBJECTS_OF(optim_squares_##pair, OBJECTS_V3)(const void *, size_t, void *);               \
-    void OBJECTS_OF(optim_squares_##pair, OBJECTS_V4)(const void *, size_t, void *);
+    void squares_append_##pair##_base(const void *, size_t, void *);                               \
+    void OBJECTS_OF(squares_append_##pair, OBJECTS_V3)(const void *, size_t, void *);              \
+    void OBJECTS_OF(squares_append_##pair, OBJECTS_V4)(const void *, size_t, void *);
 #define LOOPS(pair)                                                                                \
     {                                                                                              \
-        [ISA_AUTO] = optim_squares_##pair##_base, [ISA_BASE] = optim_squares_##pair##_base,        \
-        [ISA_V3] = OBJECTS_OF(optim_squares_##pair, OBJECTS_V3),                                   \
-        [ISA_V4] = OBJECTS_OF(optim_squares_##pair, OBJECTS_V4)                                    \
+        [ISA_AUTO] = squares_append_##pair##_base, [ISA_BASE] = squares_append_##pair##_base,      \
+        [ISA_V3] = OBJECTS_OF(squares_append_##pair, OBJECTS_V3),                                  \
+        [ISA_V4] = OBJECTS_OF(squares_append_##pair, OBJECTS_V4)                                   \
     }
 DECLARE(f32_f32)
 DECLARE(f32_f64)

@@ -37,10 +37,6 @@ void VARIANT(optim_adafactor_tensor)(const struct optim_tensor *tensor,
                                      const struct step_range *range,
                                      const struct optim_adafactor_scalars *scalars);
 
-/* Appends the squares of `count` values of this carrier to `lanes`, a struct sum_lanes_* of this
- * accumulator. */
-void VARIANT(optim_squares)(const void *values, size_t count, void *lanes);
-
 struct range_block {
     carrier p[RANGE_BLOCK];
     carrier g[RANGE_BLOCK];
