@@ -9,20 +9,37 @@ set(TWINSTEP_OPTIMISED $<$<CONFIG:Release,RelWithDebInfo>:-O3>)
 if(TWINSTEP_SANITIZE)
   set(TWINSTEP_OPTIMISED "")
 endif()
+# A build that only tests, where it is made, can do with fewer objects (base/isa_objects.h).
+option(TWINSTEP_WIDEST_ONLY "portable objects and those of this machine's widest set alone" OFF)
+include(CheckCSourceRuns)
+check_c_source_runs(
+  "int main(void) {
+     return !(__builtin_cpu_supports(\"avx2\") && __builtin_cpu_supports(\"fma\") &&
+              __builtin_cpu_supports(\"bmi2\"));
+   }"
+  TWINSTEP_MACHINE_IS_V3)
 set(TWINSTEP_ISAS base v3 v4)
-if(TWINSTEP_SANITIZE) # base/isa_objects.h
+set(TWINSTEP_ISA_base "")
+if(TWINSTEP_SANITIZE)
   set(TWINSTEP_ISAS base)
   add_compile_definitions(TWINSTEP_BASE_ONLY=1)
-endif()
-set(TWINSTEP_ISA_base "")
-if(TWINSTEP_SANITIZE) # such a build is run where it is made; without FMA each fma is a call of libm
-  include(CheckCSourceRuns)
-  check_c_source_runs("int main(void) {
-    return !(__builtin_cpu_supports(\"avx2\") && __builtin_cpu_supports(\"fma\"));
-  }" TWINSTEP_MACHINE_HAS_V3)
-  if(TWINSTEP_MACHINE_HAS_V3)
+  if(TWINSTEP_MACHINE_IS_V3) # without FMA each fma is a call of libm
     set(TWINSTEP_ISA_base -march=x86-64-v3)
   endif()
+elseif(TWINSTEP_WIDEST_ONLY)
+  check_c_source_runs(
+    "int main(void) {
+       return !(__builtin_cpu_supports(\"avx512f\") && __builtin_cpu_supports(\"avx512vl\") &&
+                __builtin_cpu_supports(\"avx512bw\") && __builtin_cpu_supports(\"avx512dq\") &&
+                __builtin_cpu_supports(\"avx512cd\"));
+     }"
+    TWINSTEP_MACHINE_IS_V4)
+  set(widest v3)
+  if(TWINSTEP_MACHINE_IS_V4)
+    set(widest v4)
+  endif()
+  set(TWINSTEP_ISAS base ${widest})
+  add_compile_definitions(TWINSTEP_WIDEST=${widest})
 endif()
 set(TWINSTEP_ISA_v3 -march=x86-64-v3)
 set(TWINSTEP_ISA_v4 -march=x86-64-v4 -mprefer-vector-width=512)

@@ -30,6 +30,14 @@
         do_variant(carrier, accumulator, base)
 #define EACH_VARIANT(do_variant)                                                                   \
     EACH_ISA(do_variant, f32, f32) EACH_ISA(do_variant, f32, f64) EACH_ISA(do_variant, f64, f64)
+#elif defined(TWINSTEP_WIDEST) /* portable ones, and one set in the places of both others */
+#define EACH_ISA_OF(do_variant, carrier, accumulator, widest)                                      \
+    do_variant(carrier, accumulator, base) do_variant(carrier, accumulator, widest)                \
+        do_variant(carrier, accumulator, widest)
+#define EACH_ISA(do_variant, carrier, accumulator)                                                 \
+    EACH_ISA_OF(do_variant, carrier, accumulator, TWINSTEP_WIDEST)
+#define EACH_VARIANT(do_variant)                                                                   \
+    EACH_ISA(do_variant, f32, f32) EACH_ISA(do_variant, f32, f64) EACH_ISA(do_variant, f64, f64)
 #else
 #define EACH_VARIANT(do_variant)                                                                   \
     do_variant(f32, f32, base) do_variant(f32, f32, v3) do_variant(f32, f32, v4)                   \
