@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit
+ * labels: unit whole
  * The trace against what is not one: foreign files, truncation at many lengths, flipped bytes,
  * wrong shapes; and against a full disk. Reading damage must give an error with a text, or the
  * right values: never wrong rows of a run or pair, never a hang.
@@ -24,6 +24,7 @@
 
 #include "determinism/digest.h"
 #include "determinism/hdf5_layout.h"
+#include "tests/base/helper_size.h"
 #include "tests/determinism/helper_trace.h"
 
 #define UPDATES 9
@@ -362,7 +363,7 @@ static void truncate_everywhere(struct sample *sample, const char *path, int lat
     int counts[READ_CRASHED + 1] = {0};
     const char *bytes = sample_bytes(&sample->arena, path, &length);
     snprintf(copy, sizeof copy, "%s/copy", sample->folder);
-    for (size_t i = 0; i < 90; i++) {
+    for (size_t i = 0; i < 90; i += helper_size(3, 3, 1)) {
         const size_t cut = i < 50 ? i * 8 : length * (i - 50) / 40;
         sample_store(copy, bytes, cut);
         const enum outcome outcome = read_in_child(sample, copy, late);
@@ -399,8 +400,9 @@ static void verify_flipped_bytes(void **state) {
     require(arena_text(&sample.arena, read, length, &bytes));
     snprintf(copy, sizeof copy, "%s/copy", sample.folder);
     srand(5);
-    for (int i = 0; i < 300; i++) {
-        const size_t at = ((size_t)rand() << 16 ^ (size_t)rand()) % (i < 100 ? 4096 : length);
+    const size_t flips = helper_size(90, 90, 300);
+    for (size_t i = 0; i < flips; i++) {
+        const size_t at = ((size_t)rand() << 16 ^ (size_t)rand()) % (i < flips / 3 ? 4096 : length);
         const char bit = (char)(1 << rand() % 8);
         bytes[at] = (char)(bytes[at] ^ bit);
         sample_store(copy, bytes, length);
@@ -523,18 +525,19 @@ static void check_part(struct sample *sample, size_t limit, int put) {
 static void verify_full_disk(void **state) {
     (void)state;
     struct sample sample;
-    int creating = 0;
+    int creating = 0, tried = 0;
     sample_open(&sample, 4);
     require(sample_write(&sample, sample.path, UPDATES));
     size_t length;
     const char *whole = sample_bytes(&sample.arena, sample.path, &length);
-    for (size_t i = 0; i < LIMITS; i++) {
+    for (size_t i = 0; i < LIMITS; i += helper_size(4, 4, 1)) {
         unlink(sample.path);
         unlink(sample.part);
         /* over the whole length, then close below it: the failure may come with the close */
         const size_t limit = i < 100 ? length * i / 100 : length - 1 - (i - 100) * 101;
         const int result = write_limited_in_child(&sample, limit);
         assert_int_not_equal(access(sample.path, F_OK), 0); /* never half a target */
+        tried++;
         creating += result == LIMITED_CREATING;
         if (result == LIMITED_CREATING)
             assert_int_not_equal(access(sample.part, F_OK), 0);
@@ -542,7 +545,7 @@ static void verify_full_disk(void **state) {
             check_part(&sample, limit, result - LIMITED_PUT);
     }
     print_message("%d limits: %d while creating, %d later, each with a part that has its updates\n",
-                  LIMITS, creating, LIMITS - creating);
+                  tried, creating, tried - creating);
     unlink(sample.path);
     unlink(sample.part);
     assert_int_equal(write_limited_in_child(&sample, length), LIMITED_WHOLE);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit
+ * labels: unit whole
  * The trace when its writer dies: killed at 40 random moments, every update whose put had returned
  * must be read back to the bit, by this program and by h5py, and recover must make a normal file of
  * it. And while its writer lives, a reader must be able to follow.
@@ -22,8 +22,9 @@
 #include <unistd.h>
 
 #include "tests/determinism/helper_trace.h"
+#include "tests/base/helper_size.h"
 
-#define KILLS 40
+#define KILLS ((int)helper_size(12, 12, 40))
 #define LAST 1000000 /* the child never gets there */
 
 static void require(enum status status) {

@@ -13,7 +13,7 @@
 
 #include "tests/determinism/helper_trace.h"
 
-enum { RUNS = 100, UPDATES = 1 };
+enum { RUNS = 90, UPDATES = 1 };
 
 static void require(enum status status) {
     if (status != STATUS_OK) fail_msg("%s", status_text());

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit
+ * labels: unit whole
  * Stored states in a trace: what was put must be read back, one state at a time; recover must keep
  * them; the bytes of the file must be a function of them; and whatever byte is damaged, wherever
  * the file ends or its writer dies, no state may come back wrong. */
@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/base/helper_size.h"
 #include "tests/determinism/helper_trace.h"
 
 #define RUNS 2 /* of the sample's three, these store states */
@@ -211,7 +212,7 @@ static void verify_damage(void **state) {
     snprintf(copy, sizeof copy, "%s/damaged.h5", sample.folder);
     char *bytes;
     require(arena_take(&sample.arena, length, 1, "copy", &bytes));
-    for (size_t at = 11; at < length; at += 1 + length / 700) {
+    for (size_t at = 11; at < length; at += 1 + length / helper_size(60, 180, 700)) {
         memcpy(bytes, whole, length);
         bytes[at] = (char)(bytes[at] ^ 0x10);
         sample_store(copy, bytes, length);
@@ -221,7 +222,7 @@ static void verify_damage(void **state) {
     }
     print_message("flipped: %d right, %d refused, %d crashed in HDF5\n", counts[0], counts[1],
                   counts[3]);
-    for (size_t cut = 100; cut < length; cut += 1 + length / 150) {
+    for (size_t cut = 100; cut < length; cut += 1 + length / helper_size(15, 40, 150)) {
         sample_store(copy, whole, length - cut);
         if (outcome_of(&sample, copy, SMALL) != 1) fail_msg("%zu bytes cut: not refused", cut);
     }
@@ -264,7 +265,7 @@ static void verify_raw_bytes(void **state) {
     sample_close(&sample);
 }
 
-#define KILLS 10
+#define KILLS ((int)helper_size(4, 4, 10)) /* two of a large state */
 
 static void write_until_killed(struct sample *sample, int told) {
     struct trace *trace;
@@ -328,7 +329,8 @@ static void verify_kill(void **state) {
  * readable. */
 static void verify_full_disk(void **state) {
     (void)state;
-    for (size_t limit = 400000; limit < 12000000; limit += 900000) {
+    const size_t step = helper_size(2700000, 2700000, 900000);
+    for (size_t limit = 400000; limit < 12000000; limit += step) {
         struct sample sample;
         open_sample(&sample, LARGE);
         const pid_t child = fork();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit
+ * labels: unit whole
  * Every bug of the mutation table must be named, from logs printed exactly, with three digits, and
  * in binary32 where the digits still show it; and docs/LR.md must show the same table. */
 #include <stdarg.h>
@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/base/helper_size.h"
 #include "tests/forensics/helper_lr.h"
 #include "tests/forensics/helper_mutations.h"
 
@@ -128,26 +129,27 @@ static int judge(const struct mutation *m, int print) {
     return right;
 }
 
-static size_t judge_all(int print) {
+/* Judges one mutation in `every`, from `first` on. */
+static size_t judge_some(int print, size_t first, size_t every) {
     size_t wrong = 0;
-    for (size_t i = 0; i < mutation_count; i++)
+    for (size_t i = every == 1 ? 0 : first; i < mutation_count; i += every)
         wrong += !judge(&mutations[i], print);
     return wrong;
 }
 
 static void validate_names_in_exact_logs(void **state) {
     (void)state;
-    assert_int_equal(judge_all(LR_EXACT), 0);
+    assert_int_equal(judge_some(LR_EXACT, 0, 1), 0);
 }
 
 static void validate_names_in_binary32(void **state) {
     (void)state;
-    assert_int_equal(judge_all(LR_F32), 0);
+    assert_int_equal(judge_some(LR_F32, 0, helper_size(3, 3, 1)), 0);
 }
 
 static void validate_names_in_six_digits(void **state) {
     (void)state;
-    assert_int_equal(judge_all(LR_E5), 0);
+    assert_int_equal(judge_some(LR_E5, 1, helper_size(3, 3, 1)), 0);
 }
 
 static void line_of(const struct mutation *m, char *out, size_t size) {

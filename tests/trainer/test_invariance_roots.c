@@ -14,6 +14,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "tests/base/helper_size.h"
 #include "tests/kernels/helper_variables.h"
 #include "tests/trainer/test_invariance.h"
 
@@ -51,6 +52,16 @@ static void print_roots(void) {
         printf("%s %s\n", family.key, hex);
         family_close(&family);
     }
+}
+
+/* Which families are taken: all; with argument `few` those whose four choices are of even parity,
+ * which have each pair of choices in each combination; under a sanitizer four, which have each
+ * choice in both values. */
+static int few;
+
+static int is_taken(uint32_t number) {
+    if (helper_size(1, 0, 0)) return number % 5 == 0;
+    return !few || (__builtin_popcount(number) & 1) == 0;
 }
 
 struct golden {
@@ -91,12 +102,13 @@ static void validate_roots(void **state) {
     struct golden goldens[INVARIANCE_FAMILIES];
     assert_int_equal(read_goldens(goldens), INVARIANCE_FAMILIES);
     for (uint32_t number = 0; number < INVARIANCE_FAMILIES; number++)
-        validate_root(number, &shape, &goldens[number]);
+        if (is_taken(number)) validate_root(number, &shape, &goldens[number]);
 }
 
 static void verify_far_shapes(void **state) {
     (void)state;
     for (uint32_t number = 0; number < INVARIANCE_FAMILIES; number += 3) {
+        if (!is_taken(number)) continue;
         struct family family;
         struct helper_outcome near, far;
         const struct shape shape = far_shape(number);
@@ -117,6 +129,7 @@ int main(int argc, char **argv) {
         print_roots();
         return 0;
     }
+    few = argc == 2 && strcmp(argv[1], "few") == 0;
     if (helper_backend_lacks()) return 77;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_roots),

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "data/datarow.h"
+#include "tests/base/helper_size.h"
 #include "tests/trainer/helper_train.h"
 #include "trainer/schema_classes.h"
 
@@ -126,7 +127,7 @@ static void verify_data(void **state) {
         train_words(tasks[t], "data: {max_len: 16}", &arena, &first);
         train_words(tasks[t], "data: {max_len: 16, seed: 9}", &arena, &second);
         check_distinct(first.batch, second.batch);
-        for (size_t i = 0; i < COUNT_OF(data_mappings); i++) {
+        for (size_t i = 0; i < COUNT_OF(data_mappings); i += helper_size(2, 1, 1)) {
             char words[256];
             snprintf(words, sizeof words, "data: {max_len: 16}, %s", data_mappings[i].event);
             train_words(tasks[t], words, &arena, &got);
@@ -154,7 +155,7 @@ static void verify_data_words(void **state) {
         {"resume: {after: 2, restores: [rng]}", "1010010010"},
         {"resume: {after: 2, restores: [data]}", "1001001001"},
     };
-    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+    for (size_t i = 0; i < COUNT_OF(cases); i += helper_size(2, 1, 1)) {
         struct config config;
         struct dataset dataset;
         struct run run;
@@ -260,7 +261,7 @@ static void check_masks(const char *kind, const struct mapping *mappings, size_t
     train_words(MASKS, words, &arena, &first);
     train_words(MASKS, other, &arena, &second);
     check_distinct(first.forward, second.forward);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i += helper_size(2, 1, 1)) {
         char event[160];
         fill_words(mappings[i].event, first.offset[1], event, sizeof event);
         snprintf(words, sizeof words, "dropout: {residual: 0.2, attention: 0.1}, %s", event);
@@ -317,7 +318,7 @@ static const struct {
 static void verify_weights(void **state) {
     (void)state;
     static struct trail a, b;
-    for (size_t i = 0; i < COUNT_OF(pairs); i++) {
+    for (size_t i = 0; i < COUNT_OF(pairs); i += helper_size(2, 1, 1)) {
         struct arena arena = ARENA_EMPTY;
         int first = 0;
         train_words(pairs[i].fixed, pairs[i].a, &arena, &a);

@@ -11,6 +11,7 @@
 
 #include "base/macro.h"
 #include "experiment/noise/noise_ops.h"
+#include "tests/base/helper_size.h"
 
 struct ladder {
     struct arena arena;
@@ -51,7 +52,7 @@ static void expect_class(const struct ladder *ladder, enum noise_ops_class class
 static void verify_invariant(void **state) {
     (void)state;
     static const enum dtype dtypes[] = {DTYPE_F32, DTYPE_BF16};
-    for (size_t d = 0; d < COUNT_OF(dtypes); d++) {
+    for (size_t d = helper_size(1, 0, 0); d < COUNT_OF(dtypes); d++) {
         struct ladder ladder;
         measure("invariant", dtypes[d], &ladder);
         for (int c = 0; c < NOISE_OPS_CLASSES; c++)
@@ -70,17 +71,21 @@ static void validate_boundaries(void **state) {
         {"shaped small-batch", "linear forward", 257}, {"shaped small-batch", "linear dX", 257},
         {"shaped small-batch", "linear dW", 64},       {"shaped large-batch", "linear forward", 33},
         {"shaped large-batch", "linear dX", 33},       {"shuffled", "linear forward", 65}};
-    for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        struct ladder ladder;
-        measure(cases[i].mode, DTYPE_F32, &ladder);
+    const size_t count = helper_size(3, COUNT_OF(cases), COUNT_OF(cases));
+    struct ladder ladder = {.count = 0};
+    for (size_t i = 0; i < count; i++) {
+        if (i == 0 || strcmp(cases[i].mode, cases[i - 1].mode) != 0) {
+            arena_close(&ladder.arena);
+            measure(cases[i].mode, DTYPE_F32, &ladder);
+        }
         const struct noise_ops_cell *cell = &row_of(&ladder, cases[i].op)->cells[NOISE_OPS_BATCH];
         if (cell->from != cases[i].from || cell->equal || cell->ulp == 0)
             fail_msg("%s, %s: from %u", cases[i].mode, cases[i].op, cell->from);
         expect_class(&ladder, NOISE_OPS_REPEAT);
         expect_class(&ladder, NOISE_OPS_THREADS);
         expect_class(&ladder, NOISE_OPS_ALIGNMENT);
-        arena_close(&ladder.arena);
     }
+    arena_close(&ladder.arena);
 }
 
 static const struct noise_ops_row *sized(const struct ladder *ladder, const char *op,
@@ -106,8 +111,9 @@ static void validate_bf16(void **state) {
                  {"shuffled", "embedding scatter", "259 x 64", 236, 7, 11, 1},
                  {"shuffled", "linear dW", "64 x 64", 3, 111, 111, 524288},
                  {"shaped small-batch", "linear forward", "64 x 64", 257, 9, 9, 1}};
+    const size_t count = helper_size(4, COUNT_OF(cases), COUNT_OF(cases));
     struct ladder ladder = {.count = 0};
-    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+    for (size_t i = 0; i < count; i++) {
         if (i == 0 || cases[i].mode != cases[i - 1].mode) {
             arena_close(&ladder.arena);
             measure(cases[i].mode, DTYPE_BF16, &ladder);

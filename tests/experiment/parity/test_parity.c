@@ -15,6 +15,7 @@
 #include "experiment/parity/parity_logits.h"
 #include "experiment/parity/parity_logprob.h"
 #include "experiment/probe.h"
+#include "tests/base/helper_size.h"
 #include "tests/trainer/helper_train.h"
 #include "trainer/run_private.h"
 
@@ -166,7 +167,7 @@ static void check_rows(const struct planted *fault, const struct parity_componen
 
 static void verify_planted_faults(void **state) {
     (void)state;
-    for (size_t i = 0; i < COUNT_OF(faults); i++) {
+    for (size_t i = 0; i < COUNT_OF(faults); i += helper_size(4, 1, 1)) {
         const struct planted *fault = &faults[i];
         struct bench bench;
         struct parity_components components;
@@ -461,7 +462,7 @@ static void verify_faults_of_keys(void **state) {
     struct parity_grid grid = small;
     grid.refit = 0;
     uint32_t unseen = 0;
-    for (size_t f = 0; f < sizeof keys / sizeof *keys; f++) {
+    for (size_t f = 0; f < sizeof keys / sizeof *keys; f += helper_size(2, 1, 1)) {
         struct bench bench;
         struct parity_logits logits;
         struct parity_logprob logprob;
@@ -491,7 +492,7 @@ static void verify_settings_within(void **state) {
     };
     struct parity_grid grid = small;
     grid.refit = 0;
-    for (size_t s = 0; s < sizeof settings / sizeof *settings; s++) {
+    for (size_t s = 0; s < sizeof settings / sizeof *settings; s += helper_size(3, 1, 1)) {
         char b[512];
         struct bench bench;
         struct parity_logprob logprob;
