@@ -63,6 +63,20 @@ uint64_t fit_applied_apart(const struct fit *a, const struct fit *b, const struc
     return k + 2 > end_of(a, b, set) ? 0 : k;
 }
 
+int fit_logs_shifted(const struct fit *a, const struct fit *b, int by,
+                     const struct series *series) {
+    const double slack = slack_of(a, b);
+    size_t compared = 0;
+    for (size_t i = 0; i < series->count; i++) {
+        const uint64_t k = series->points[i].update;
+        const int64_t other = (int64_t)k + by;
+        if (other < 1) continue;
+        if (apart(fit_logged(a, i, k), fit_logged(b, i, (uint64_t)other), slack)) return 0;
+        compared++;
+    }
+    return compared > 0;
+}
+
 enum status fit_tell_apart(const struct fit *a, const struct fit *b, const struct fit_set *set,
                            struct arena *arena, const char **out) {
     const size_t at = last_point(set);

@@ -149,12 +149,22 @@ static double pace(const struct fit *fit) {
     return fit->plan.call.total > 0.0 ? fit->plan.increment / fit->plan.call.total : 1.0;
 }
 
-static int same_training(const struct fit *a, const struct fit *b) {
+static int same_lengths(const struct fit *a, const struct fit *b) {
     /* A feedback schedule has no share of a total. */
     if (a->schedule->feedback || b->schedule->feedback) return 0;
     return fit_near(a->lr, b->lr) && fit_near(a->warmup, b->warmup) &&
            (a->steps == b->steps || a->steps == 0 || b->steps == 0) && a->stride == b->stride &&
            a->segment_count == b->segment_count && fit_near(pace(a), pace(b));
+}
+
+/* Returns by how many updates the column of a fit runs ahead of the expected one, where it is that
+ * column and nothing else differs; 0 where it is not. Equal numbers are no proof of it: the two may
+ * follow other schedules or end at other floors. */
+static int shift_of(const struct fit *fit, const struct fit_check *out) {
+    const int by = ahead(fit->contract) - ahead(out->expected->contract);
+    const int same = same_lengths(fit, out->expected) &&
+                     fit_logs_shifted(fit, out->expected, by, out->found.series);
+    return same ? by : 0;
 }
 
 /* Says that the column is the expected one, some updates on: either another training, or the same
@@ -164,12 +174,11 @@ static enum status say_shift(const struct fit_known *known, struct arena *arena,
     const struct contract *expected = known->request.contract;
     /* `other` trains differently from the expectation, `alike` trains as expected. */
     const struct fit *other = NULL, *alike = NULL;
-    const int by = ahead(out->found.fits[0].contract) - ahead(expected);
+    const int by = shift_of(&out->found.fits[0], out);
     char *text;
     for (size_t i = 0; i < out->found.count; i++) {
         const struct fit *fit = &out->found.fits[i];
-        if (!same_training(fit, out->expected) || ahead(fit->contract) - ahead(expected) != by)
-            continue;
+        if (shift_of(fit, out) != by) continue;
         const int same = fit_applied_apart(fit, out->expected, &out->found) == 0;
         if (same && alike == NULL) alike = fit;
         if (!same && other == NULL) other = fit;
@@ -213,10 +222,9 @@ static enum status say_mismatch(const struct fit_known *known, struct arena *are
                          out->found.first_bad, out->found.partial));
     else if (best == NULL)
         TRY(arena_format(arena, &text, "fits no shipped contract"));
-    else if (same_training(best, out->expected) && best->contract != known->request.contract &&
-             ahead(best->contract) != ahead(known->request.contract)) {
+    else if (shift_of(best, out) != 0)
         return say_shift(known, arena, out);
-    } else
+    else
         TRY(arena_format(arena, &text, "fits %s", best->text));
     out->words = text;
     out->bug = best != NULL ? best->bug : NULL;

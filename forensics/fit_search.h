@@ -71,6 +71,9 @@ TWINSTEP_MUST_USE enum status fit_words(const struct fit_search *search, struct 
 TWINSTEP_MUST_USE enum status fit_words_partial(const struct fit_search *search, const char **out);
 /* Returns the first update that the two apply differently within the run, or 0. */
 uint64_t fit_applied_apart(const struct fit *a, const struct fit *b, const struct fit_set *set);
+/* Tells whether every point of `a` is what `b` logs `by` updates later, up to rounding. Points
+ * whose counterpart would lie before update 1 are left out; there must be others. */
+int fit_logs_shifted(const struct fit *a, const struct fit *b, int by, const struct series *series);
 
 /* ---- rivals of an expectation (forensics/fit_rivals.c) ---- */
 

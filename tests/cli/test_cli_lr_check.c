@@ -77,6 +77,19 @@ static void validate_behind(void **state) {
     json_decref(json);
 }
 
+/* Peak, warm-up and total of the best fit are those that were expected, but it is a cosine with a
+ * floor: its LRs are not those of the expected linear schedule one update later. */
+static void validate_other_shape_is_no_shift(void **state) {
+    (void)state;
+    helper_write("shape.csv", "step,learning_rate\n1,5e-07\n2,5e-07\n3,4e-07\n4,3e-07\n5,2e-07\n");
+    json_t *json = json_of(1, "lr check shape.csv --json --expect hf-4.50" NUMBERS);
+    assert_string_equal(text_of(json, "words"),
+                        "fits nemo-rl-megatron cosine, peak 5e-07, no warm-up, total 5, floor 0.4 "
+                        "of the peak");
+    assert_true(json_is_null(json_object_get(json, "bug")));
+    json_decref(json);
+}
+
 /* The trap: equal columns of LR from trainings that differ. */
 static void validate_undecided(void **state) {
     (void)state;
@@ -276,6 +289,7 @@ int main(void) {
         cmocka_unit_test(validate_pass),
         cmocka_unit_test(validate_fail),
         cmocka_unit_test(validate_behind),
+        cmocka_unit_test(validate_other_shape_is_no_shift),
         cmocka_unit_test(validate_undecided),
         cmocka_unit_test(validate_fit_lists_both),
         cmocka_unit_test(validate_errors),
