@@ -104,13 +104,9 @@ static double cosine_old_value(const struct sched_call *call, double counter) {
     return cosine_of(call, sched_cos_pi((i - w + 1.0) / (call->total - w)));
 }
 
-static double warmup_minimum(const struct sched_call *call) {
-    return SCHED_VALUES(call, warmup_values)->warmup_min_lr;
-}
+SCHED_MINIMUM_RATE(warmup_minimum, warmup_values, warmup_min_lr)
 
-static double cosine_minimum(const struct sched_call *call) {
-    return call->base_lr * SCHED_VALUES(call, cosine_values)->min_lr_ratio;
-}
+SCHED_MINIMUM_SHARE(cosine_minimum, cosine_values, min_lr_ratio)
 
 static enum status warmup_validate(const struct sched_call *call) {
     const double low = SCHED_VALUES(call, warmup_values)->warmup_min_lr;
@@ -189,9 +185,7 @@ static double cycle_value(const struct sched_call *call, double counter) {
     return low + (call->base_lr - low) * share;
 }
 
-static double cycle_minimum(const struct sched_call *call) {
-    return SCHED_VALUES(call, cycle_values)->cycle_min_lr;
-}
+SCHED_MINIMUM_RATE(cycle_minimum, cycle_values, cycle_min_lr)
 
 static enum status cycle_validate(const struct sched_call *call) {
     const double low = SCHED_VALUES(call, cycle_values)->cycle_min_lr;

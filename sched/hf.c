@@ -53,10 +53,7 @@ static double linear_value(const struct sched_call *call, double counter) {
     return call->base_lr * (h * (1.0 - m) + m);
 }
 
-static double linear_minimum(const struct sched_call *call) {
-    const struct linear_values *values = SCHED_VALUES(call, linear_values);
-    return call->base_lr * values->min_lr_ratio;
-}
+SCHED_MINIMUM_SHARE(linear_minimum, linear_values, min_lr_ratio)
 
 SCHED_CLASS(sched_linear, "linear",
             "Linear from L to min_lr_ratio * L after a linear warm-up from 0, as transformers "
@@ -89,10 +86,7 @@ static double cosine_value(const struct sched_call *call, double counter) {
     return lifted(call, h, values->min_lr_ratio);
 }
 
-static double cosine_minimum(const struct sched_call *call) {
-    const struct cosine_values *values = SCHED_VALUES(call, cosine_values);
-    return call->base_lr * values->min_lr_ratio;
-}
+SCHED_MINIMUM_SHARE(cosine_minimum, cosine_values, min_lr_ratio)
 
 SCHED_CLASS(sched_cosine, "cosine",
             "Cosine from L to min_lr_ratio * L after a linear warm-up from 0, as transformers "
@@ -162,9 +156,7 @@ static double polynomial_value(const struct sched_call *call, double counter) {
     return lr * (decay / lr);
 }
 
-static double polynomial_minimum(const struct sched_call *call) {
-    return SCHED_VALUES(call, polynomial_values)->lr_end;
-}
+SCHED_MINIMUM_RATE(polynomial_minimum, polynomial_values, lr_end)
 
 static enum status polynomial_validate(const struct sched_call *call) {
     const struct polynomial_values *values = SCHED_VALUES(call, polynomial_values);
@@ -240,9 +232,7 @@ static double lift_value(const struct sched_call *call, double counter) {
     return lifted(call, h, values->min_lr_ratio);
 }
 
-static double lift_minimum(const struct sched_call *call) {
-    return call->base_lr * SCHED_VALUES(call, lift_values)->min_lr_ratio;
-}
+SCHED_MINIMUM_SHARE(lift_minimum, lift_values, min_lr_ratio)
 
 SCHED_CLASS(sched_cosine_warmup_with_min_lr, "cosine_warmup_with_min_lr",
             "Cosine from L to min_lr_ratio * L, one step ahead in warm-up and decay, as "
@@ -313,9 +303,7 @@ static double stable_value(const struct sched_call *call, double counter) {
     return call->base_lr * m;
 }
 
-static double stable_minimum(const struct sched_call *call) {
-    return call->base_lr * SCHED_VALUES(call, stable_values)->min_lr_ratio;
-}
+SCHED_MINIMUM_SHARE(stable_minimum, stable_values, min_lr_ratio)
 
 SCHED_CLASS(
     sched_warmup_stable_decay, "warmup_stable_decay",

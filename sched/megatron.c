@@ -117,9 +117,7 @@ static double stable_value(const struct sched_call *call, double counter) {
                       : scaled(call, falling(values->decay_style, (n - start) / decay));
 }
 
-static double megatron_minimum(const struct sched_call *call) {
-    return SCHED_VALUES(call, megatron_values)->min_lr;
-}
+SCHED_MINIMUM_RATE(megatron_minimum, megatron_values, min_lr)
 
 /* Refuses what the constructor of OptimizerParamScheduler asserts. */
 static enum status megatron_validate(const struct sched_call *call) {

@@ -52,9 +52,7 @@ static double warmup_value(const struct sched_call *call, double counter) {
     return c <= call->warmup ? olmo_warmup(call, call->base_lr, c, start) : call->base_lr;
 }
 
-static double eta_of(const struct sched_call *call) {
-    return call->base_lr * SCHED_VALUES(call, floor_values)->min_lr_ratio;
-}
+SCHED_MINIMUM_SHARE(eta_of, floor_values, min_lr_ratio)
 
 static double start_of(const struct sched_call *call) {
     return SCHED_VALUES(call, floor_values)->warmup_min_lr;

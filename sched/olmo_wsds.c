@@ -123,9 +123,7 @@ static double period_value(const struct sched_call *call, double counter) {
     return values->decay_min_lr + (call->base_lr - values->decay_min_lr) * left / decay;
 }
 
-static double period_minimum(const struct sched_call *call) {
-    return SCHED_VALUES(call, period_values)->decay_min_lr;
-}
+SCHED_MINIMUM_RATE(period_minimum, period_values, decay_min_lr)
 
 static enum status list_validate(const struct sched_call *call) {
     const struct period_values *values = SCHED_VALUES(call, period_values);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The list of built-in schedules, and the warm-up and checks that they share. A new schedule is a
- * new file and one row here. Invariant: names are unique. A bare name is Hugging Face's; the others
- * are called "family.name". */
+ * Finds the built-in schedules by name (their list is SCHED_CLASSES in sched/values.h), and has the
+ * warm-up and checks that they share. Invariant: names are unique. A bare name is Hugging Face's;
+ * the others are called "family.name". */
 #include "sched/sched.h"
 
 #include <string.h>
@@ -9,55 +9,8 @@
 #include "base/real.h"
 #include "sched/values.h"
 
-static const struct sched_class *const classes[] = {&sched_constant,
-                                                    &sched_linear,
-                                                    &sched_cosine,
-                                                    &sched_constant_with_warmup,
-                                                    &sched_cosine_with_min_lr,
-                                                    &sched_cosine_with_restarts,
-                                                    &sched_polynomial,
-                                                    &sched_inverse_sqrt,
-                                                    &sched_cosine_warmup_with_min_lr,
-                                                    &sched_warmup_stable_decay,
-                                                    &sched_reduce_lr_on_plateau,
-                                                    &sched_olmo_constant,
-                                                    &sched_olmo_constant_with_warmup,
-                                                    &sched_olmo_linear,
-                                                    &sched_olmo_cosine,
-                                                    &sched_olmo_half_cosine,
-                                                    &sched_olmo_inverse_sqrt,
-                                                    &sched_olmo_cosine_linear_decay,
-                                                    &sched_olmo_wsd,
-                                                    &sched_olmo_power,
-                                                    &sched_olmo_wsds,
-                                                    &sched_olmo_sequential,
-                                                    &sched_olmo_composable,
-                                                    &sched_megatron_constant,
-                                                    &sched_megatron_linear,
-                                                    &sched_megatron_cosine,
-                                                    &sched_megatron_inverse_square_root,
-                                                    &sched_megatron_wsd,
-                                                    &sched_torchtitan_linear,
-                                                    &sched_torchtitan_cosine,
-                                                    &sched_torchtitan_sqrt,
-                                                    &sched_llmc_constant,
-                                                    &sched_llmc_linear,
-                                                    &sched_llmc_cosine,
-                                                    &sched_llmc_wsd,
-                                                    &sched_deepspeed_warmup,
-                                                    &sched_deepspeed_warmup_decay,
-                                                    &sched_deepspeed_warmup_cosine,
-                                                    &sched_deepspeed_warmup_cosine_old,
-                                                    &sched_deepspeed_one_cycle,
-                                                    &sched_deepspeed_lr_range_test,
-                                                    &sched_veomni_constant,
-                                                    &sched_veomni_linear,
-                                                    &sched_veomni_cosine,
-                                                    &sched_torch_cosine_annealing,
-                                                    &sched_torch_linear_constant,
-                                                    &sched_torch_one_cycle,
-                                                    &sched_torch_sequential,
-                                                    NULL};
+#define ROW(name) &sched_##name
+static const struct sched_class *const classes[] = {SCHED_CLASSES(ROW), NULL};
 
 const struct sched_class *const *sched_classes(void) {
     return classes;

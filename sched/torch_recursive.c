@@ -76,9 +76,7 @@ static double annealing_value(const struct sched_call *call, double counter) {
     return at.lr;
 }
 
-static double annealing_minimum(const struct sched_call *call) {
-    return SCHED_VALUES(call, annealing_values)->min_lr;
-}
+SCHED_MINIMUM_RATE(annealing_minimum, annealing_values, min_lr)
 
 static enum status annealing_validate(const struct sched_call *call) {
     const double low = SCHED_VALUES(call, annealing_values)->min_lr;
@@ -113,9 +111,7 @@ static double ramp_value(const struct sched_call *call, double counter) {
     return lr;
 }
 
-static double ramp_minimum(const struct sched_call *call) {
-    return call->base_lr * SCHED_VALUES(call, ramp_values)->start_factor;
-}
+SCHED_MINIMUM_SHARE(ramp_minimum, ramp_values, start_factor)
 
 SCHED_CLASS(sched_torch_linear_constant, "torch.linear_constant",
             "Linear from start_factor * L to L over the warm-up, then L, as torch LinearLR and "

@@ -63,9 +63,7 @@ static double sqrt_value(const struct sched_call *call, double counter) {
     return titan_value(call, counter, TITAN_SQRT);
 }
 
-static double titan_minimum(const struct sched_call *call) {
-    return call->base_lr * SCHED_VALUES(call, titan_values)->min_lr_ratio;
-}
+SCHED_MINIMUM_SHARE(titan_minimum, titan_values, min_lr_ratio)
 
 #define TITAN(symbol, word, text, function)                                                        \
     SCHED_CLASS(symbol, "torchtitan." word, text, SCHED_KEYS(keys, titan_values),                  \

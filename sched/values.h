@@ -13,26 +13,25 @@
 #include "base/macro.h"
 #include "sched/sched.h"
 
-extern const struct sched_class sched_constant, sched_constant_with_warmup, sched_linear,
-    sched_cosine, sched_cosine_with_min_lr, sched_cosine_with_restarts, sched_polynomial,
-    sched_inverse_sqrt, sched_cosine_warmup_with_min_lr, sched_warmup_stable_decay,
-    sched_reduce_lr_on_plateau;
-extern const struct sched_class sched_olmo_constant, sched_olmo_constant_with_warmup,
-    sched_olmo_linear, sched_olmo_cosine, sched_olmo_half_cosine, sched_olmo_inverse_sqrt,
-    sched_olmo_cosine_linear_decay, sched_olmo_wsd, sched_olmo_power, sched_olmo_wsds,
-    sched_olmo_sequential, sched_olmo_composable;
-extern const struct sched_class sched_megatron_constant, sched_megatron_linear,
-    sched_megatron_cosine, sched_megatron_inverse_square_root, sched_megatron_wsd;
-extern const struct sched_class sched_torchtitan_linear, sched_torchtitan_cosine,
-    sched_torchtitan_sqrt;
-extern const struct sched_class sched_llmc_constant, sched_llmc_linear, sched_llmc_cosine,
-    sched_llmc_wsd;
-extern const struct sched_class sched_deepspeed_warmup, sched_deepspeed_warmup_decay,
-    sched_deepspeed_warmup_cosine, sched_deepspeed_warmup_cosine_old;
-extern const struct sched_class sched_deepspeed_one_cycle, sched_deepspeed_lr_range_test;
-extern const struct sched_class sched_veomni_constant, sched_veomni_linear, sched_veomni_cosine;
-extern const struct sched_class sched_torch_cosine_annealing, sched_torch_linear_constant,
-    sched_torch_one_cycle, sched_torch_sequential;
+/* The built-in schedules, family by family: ROW(name) for each class sched_<name>. Their order is
+ * that of every list that the program prints. */
+#define SCHED_CLASSES(ROW)                                                                         \
+    ROW(constant), ROW(linear), ROW(cosine), ROW(constant_with_warmup), ROW(cosine_with_min_lr),   \
+        ROW(cosine_with_restarts), ROW(polynomial), ROW(inverse_sqrt),                             \
+        ROW(cosine_warmup_with_min_lr), ROW(warmup_stable_decay), ROW(reduce_lr_on_plateau),       \
+        ROW(olmo_constant), ROW(olmo_constant_with_warmup), ROW(olmo_linear), ROW(olmo_cosine),    \
+        ROW(olmo_half_cosine), ROW(olmo_inverse_sqrt), ROW(olmo_cosine_linear_decay),              \
+        ROW(olmo_wsd), ROW(olmo_power), ROW(olmo_wsds), ROW(olmo_sequential),                      \
+        ROW(olmo_composable), ROW(megatron_constant), ROW(megatron_linear), ROW(megatron_cosine),  \
+        ROW(megatron_inverse_square_root), ROW(megatron_wsd), ROW(torchtitan_linear),              \
+        ROW(torchtitan_cosine), ROW(torchtitan_sqrt), ROW(llmc_constant), ROW(llmc_linear),        \
+        ROW(llmc_cosine), ROW(llmc_wsd), ROW(deepspeed_warmup), ROW(deepspeed_warmup_decay),       \
+        ROW(deepspeed_warmup_cosine), ROW(deepspeed_warmup_cosine_old), ROW(deepspeed_one_cycle),  \
+        ROW(deepspeed_lr_range_test), ROW(veomni_constant), ROW(veomni_linear),                    \
+        ROW(veomni_cosine), ROW(torch_cosine_annealing), ROW(torch_linear_constant),               \
+        ROW(torch_one_cycle), ROW(torch_sequential)
+#define SCHED_SYMBOL_(name) sched_##name
+extern const struct sched_class SCHED_CLASSES(SCHED_SYMBOL_);
 
 /* Defines the class `symbol`; SCHED_KEYS gives it the key rows `rows` over struct `values`. */
 #define SCHED_CLASS(symbol, word, text, ...)                                                       \
@@ -43,6 +42,17 @@ extern const struct sched_class sched_torch_cosine_annealing, sched_torch_linear
 
 /* The parameters of a call to a schedule whose rows lay out struct `owner`. */
 #define SCHED_VALUES(call, owner) ((const struct owner *)(call)->values)
+
+/* Defines `function`, the minimum of a class: a parameter that is a rate, or one that is a share of
+ * L. */
+#define SCHED_MINIMUM_RATE(function, owner, field)                                                 \
+    static double function(const struct sched_call *call) {                                        \
+        return SCHED_VALUES(call, owner)->field;                                                   \
+    }
+#define SCHED_MINIMUM_SHARE(function, owner, field)                                                \
+    static double function(const struct sched_call *call) {                                        \
+        return call->base_lr * SCHED_VALUES(call, owner)->field;                                   \
+    }
 
 /* Key rows of parameters in struct `owner`: of any type, a real number without a unit, a length in
  * counter units that may be "auto", a name. */

@@ -75,9 +75,7 @@ static double cosine_value(const struct sched_call *call, double counter) {
     return call->base_lr * (factor > 0.0 ? factor : 0.0);
 }
 
-static double low_minimum(const struct sched_call *call) {
-    return SCHED_VALUES(call, linear_values)->min_lr;
-}
+SCHED_MINIMUM_RATE(low_minimum, linear_values, min_lr)
 
 /* Every multiplier is divided by the base rate, which must therefore not be 0. What is negative or
  * not finite sched_check_call has refused. */
