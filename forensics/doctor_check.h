@@ -65,8 +65,10 @@ TWINSTEP_MUST_USE enum status doctor_evidence_column(struct doctor *doctor, enum
                                                      const struct series_point *point);
 TWINSTEP_MUST_USE enum status doctor_evidence_lr(struct doctor *doctor,
                                                  const struct series_point *point);
-/* Sets the texts of the finding just made. They must outlive the report. */
-void doctor_explain(struct doctor *doctor, const char *reason, const char *next);
+/* Sets the texts of the finding just made, which must outlive the report. As the last words of a
+ * check it returns STATUS_OK. */
+TWINSTEP_MUST_USE enum status doctor_explain(struct doctor *doctor, const char *reason,
+                                             const char *next);
 
 TWINSTEP_MUST_USE enum status doctor_untestable(struct doctor *doctor, const char *format, ...)
     TWINSTEP_PRINTF(2, 3);

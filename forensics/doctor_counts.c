@@ -16,10 +16,9 @@ static enum status past_max_steps(struct doctor *doctor) {
                      "The log has update %llu, but its own total is %llu.",
                      (unsigned long long)last, (unsigned long long)most));
     TRY(doctor_evidence(doctor, "%s", word_place(doctor->log, row).text));
-    doctor_explain(doctor, "both numbers stand in the log",
-                   "The schedule was made for the total: see what LR it gives past its end "
-                   "(a cosine rises again). The roundings of updates per epoch differ.");
-    return STATUS_OK;
+    return doctor_explain(doctor, "both numbers stand in the log",
+                          "The schedule was made for the total: see what LR it gives past its end "
+                          "(a cosine rises again). The roundings of updates per epoch differ.");
 }
 
 /* Counts the updates that are missing to the next whole epoch at the end of a complete run. */
@@ -44,10 +43,9 @@ static enum status short_epochs(struct doctor *doctor) {
                      word_about(missing).text, word_about(whole).text));
     TRY(doctor_evidence_column(doctor, LOG_EPOCH, last));
     TRY(doctor_evidence(doctor, "updates per epoch: %s", word_about(per_epoch).text));
-    doctor_explain(doctor, "a total that was set by hand may end there by chance",
-                   "Compare ceil(batches / accumulation) with floor: older transformers and "
-                   "torchtune round down.");
-    return STATUS_OK;
+    return doctor_explain(doctor, "a total that was set by hand may end there by chance",
+                          "Compare ceil(batches / accumulation) with floor: older transformers and "
+                          "torchtune round down.");
 }
 
 static enum status samples(struct doctor *doctor) {
@@ -67,9 +65,9 @@ static enum status samples(struct doctor *doctor) {
         TRY(doctor_evidence_column(doctor, LOG_SAMPLES, point - 1));
         TRY(doctor_evidence_column(doctor, LOG_SAMPLES, point));
         TRY(doctor_evidence_column(doctor, LOG_GLOBAL_BATCH, batch));
-        doctor_explain(doctor, "all three numbers stand in the log",
-                       "A schedule that counts samples advances by the counter, not by the batch.");
-        return STATUS_OK;
+        return doctor_explain(
+            doctor, "all three numbers stand in the log",
+            "A schedule that counts samples advances by the counter, not by the batch.");
     }
     return checked > 0 ? STATUS_OK : doctor_untestable(doctor, "no two neighbouring updates");
 }
@@ -111,10 +109,10 @@ static enum status token_counts(struct doctor *doctor) {
                          "An update has no token while others have up to %s.",
                          word_number(tokens.high).text));
         TRY(doctor_evidence_column(doctor, LOG_TOKENS, tokens.least));
-        doctor_explain(doctor, "a counter that is not updated would show the same",
-                       "Look at the labels of this batch: truncation or masking may leave none, "
-                       "and a mean over none is NaN or 0.");
-        return STATUS_OK;
+        return doctor_explain(
+            doctor, "a counter that is not updated would show the same",
+            "Look at the labels of this batch: truncation or masking may leave none, "
+            "and a mean over none is NaN or 0.");
     }
     if (!(tokens.high > tokens.low)) return STATUS_OK;
     TRY(doctor_remark(doctor, "tokens_vary", tokens.least->row,
@@ -122,8 +120,7 @@ static enum status token_counts(struct doctor *doctor) {
                       "processes a mean of means differs from the mean over tokens.",
                       word_number(tokens.low).text, word_number(tokens.high).text));
     TRY(doctor_evidence_column(doctor, LOG_TOKENS, tokens.least));
-    doctor_explain(doctor, "", "See by which number the loss is divided (mean_of_means).");
-    return STATUS_OK;
+    return doctor_explain(doctor, "", "See by which number the loss is divided (mean_of_means).");
 }
 
 const struct doctor_check doctor_count_checks[] = {

@@ -86,16 +86,15 @@ static enum status report_multiple(struct doctor *doctor, const struct series_po
     TRY(doctor_evidence_column(doctor, LOG_LOSS, loss));
     TRY(doctor_evidence(doctor, "%llu ln 2 = %s", (unsigned long long)n,
                         word_about((double)n * LN2).text));
-    doctor_explain(doctor,
-                   known
-                       ? "the factor is the number that was given"
-                       : "a whole multiple of ln 2 within the printed precision is no chance, but "
-                         "whether only the print or the gradient too is multiplied the loss does "
-                         "not say",
-                   "Compare the gradient norm with that of one process without accumulation: if it "
-                   "has the factor too, the LR in effect is wrong, else only the print. "
-                   "--processes and --accumulate tell the two apart.");
-    return STATUS_OK;
+    return doctor_explain(
+        doctor,
+        known ? "the factor is the number that was given"
+              : "a whole multiple of ln 2 within the printed precision is no chance, but "
+                "whether only the print or the gradient too is multiplied the loss does "
+                "not say",
+        "Compare the gradient norm with that of one process without accumulation: if it "
+        "has the factor too, the LR in effect is wrong, else only the print. "
+        "--processes and --accumulate tell the two apart.");
 }
 
 static enum status report_mismatch(struct doctor *doctor, const struct series_point *loss,
@@ -108,7 +107,7 @@ static enum status report_mismatch(struct doctor *doctor, const struct series_po
                      word_about(gap).text));
     TRY(doctor_evidence_column(doctor, LOG_LOSS, loss));
     if (margin != NULL) TRY(doctor_evidence_column(doctor, name, margin));
-    doctor_explain(
+    return doctor_explain(
         doctor,
         margin != NULL
             ? "loss and rewards agree that the two forward passes differ; which of "
@@ -118,7 +117,6 @@ static enum status report_mismatch(struct doctor *doctor, const struct series_po
         "Compute the reference with the same batch shape, dtype and padding as the "
         "policy, without dropout, and look at the first margin again; in float32 a "
         "difference of batch shape vanishes.");
-    return STATUS_OK;
 }
 
 static enum status start_at_ln2(struct doctor *doctor) {
@@ -180,9 +178,7 @@ static struct stuck find_stuck(const struct doctor *doctor) {
         const struct series_point *lr = series_in_row(&doctor->lr, point->row);
         if (!is_ln2(point->value, point->quantum)) break;
         const double zero = zero_to(doctor, point->row);
-        stuck.moves |=
-            zero < 0.0 || log_compare(point->value, point->quantum, loss->points[0].value,
-                                      loss->points[0].quantum) > LOG_WITHIN;
+        stuck.moves |= zero < 0.0 || point_differs(point, &loss->points[0]);
         stuck.rewards &= zero < 1e-6;
         stuck.rows++;
         stuck.last = point;
@@ -204,13 +200,13 @@ static enum status report_stuck(struct doctor *doctor, const struct stuck *stuck
     TRY(doctor_evidence_column(doctor, LOG_LOSS, stuck->last));
     if (lr != NULL) TRY(doctor_evidence_lr(doctor, lr));
     if (stuck->rewards) TRY(doctor_evidence(doctor, "rewards are 0 in all these rows"));
-    doctor_explain(doctor,
-                   stuck->rewards ? "loss and rewards both say that policy and reference stay equal"
-                                  : "very small steps can hide below the printed digits",
-                   "Three causes: weights in bf16 whose updates are rounded away (doctor --dtype "
-                   "bf16 --master none), frozen weights, or a reference that is the policy itself "
-                   "(then the gradient norm is not 0 and the weights do move).");
-    return STATUS_OK;
+    return doctor_explain(
+        doctor,
+        stuck->rewards ? "loss and rewards both say that policy and reference stay equal"
+                       : "very small steps can hide below the printed digits",
+        "Three causes: weights in bf16 whose updates are rounded away (doctor --dtype "
+        "bf16 --master none), frozen weights, or a reference that is the policy itself "
+        "(then the gradient norm is not 0 and the weights do move).");
 }
 
 /* Printed digits hide small steps: without exact zeros many rows are needed. 4 rows with 3 at full
@@ -239,7 +235,7 @@ static int unmoved(const struct doctor *doctor, const struct series_point *a,
                    const struct series_point *b) {
     const double spacing = series_spacing(&doctor->series[LOG_LOSS], a->value, a->quantum);
     if (spacing > 2e-6 * real_abs_f64(a->value)) return 0;
-    if (log_compare(a->value, a->quantum, b->value, b->quantum) > LOG_WITHIN) return 0;
+    if (point_differs(a, b)) return 0;
     return !doctor_is_preference(doctor) || zero_to(doctor, b->row) >= 0.0;
 }
 
@@ -280,12 +276,12 @@ static enum status report_unmoved(struct doctor *doctor, const struct series_poi
     if (zero > 0 && other > 0)
         TRY(doctor_evidence(doctor, "of the fitted explanations %zu apply LR 0 there, %zu do not",
                             zero, other));
-    doctor_explain(doctor,
-                   should_move ? "nothing that explains the LR column applies LR 0 at update 1"
-                               : "usual where a warm-up starts at f(0) = 0",
-                   "Compare the weights before and after update 1. A skipped update (loss scale) "
-                   "or an LR that is set after the step would show the same.");
-    return STATUS_OK;
+    return doctor_explain(
+        doctor,
+        should_move ? "nothing that explains the LR column applies LR 0 at update 1"
+                    : "usual where a warm-up starts at f(0) = 0",
+        "Compare the weights before and after update 1. A skipped update (loss scale) "
+        "or an LR that is set after the step would show the same.");
 }
 
 static enum status first_update_lost(struct doctor *doctor) {

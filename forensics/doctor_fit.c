@@ -85,11 +85,11 @@ static enum status report_bug(struct doctor *doctor, const struct fit *fit, cons
                         doctor->fits->series->count, word_about(fit->max_error).text));
     if (fit->contract->source != NULL)
         TRY(doctor_evidence(doctor, "known from: %s", fit->contract->source));
-    doctor_explain(doctor,
-                   "every explanation found is a bug; a schedule that twinstep does not ship could "
-                   "print the same",
-                   "twinstep lr fit LOG lists all explanations with their numbers.");
-    return STATUS_OK;
+    return doctor_explain(
+        doctor,
+        "every explanation found is a bug; a schedule that twinstep does not ship could "
+        "print the same",
+        "twinstep lr fit LOG lists all explanations with their numbers.");
 }
 
 static enum status why_unknown(struct doctor *doctor) {
@@ -102,9 +102,9 @@ static enum status why_unknown(struct doctor *doctor) {
     if (fits->first_bad < fits->series->count)
         TRY(doctor_evidence_column(doctor, LOG_LR_LOGGED, &fits->series->points[fits->first_bad]));
     if (fits->partial != NULL) TRY(doctor_evidence(doctor, "up to there: %s", fits->partial));
-    doctor_explain(doctor, "",
-                   "A schedule of your own is fine. If it should be a known one, "
-                   "twinstep lr check LOG --expect CONTRACT says where it departs.");
+    TRY(doctor_explain(doctor, "",
+                       "A schedule of your own is fine. If it should be a known one, "
+                       "twinstep lr check LOG --expect CONTRACT says where it departs."));
     return doctor_untestable(doctor, "no shipped contract explains the LR column");
 }
 
@@ -181,10 +181,10 @@ static enum status report_zero(struct doctor *doctor, const char *id, const char
     TRY(doctor_evidence_column(doctor, LOG_LR_LOGGED, &doctor->fits->series->points[point]));
     TRY(doctor_evidence(doctor, "explanations that apply 0 there: %zu of %zu", contracts.zero,
                         contracts.zero + contracts.other));
-    doctor_explain(doctor, "",
-                   "It costs one update without effect. Beside a framework that applies f(k-1) "
-                   "the whole schedule is one update ahead: twinstep lr compare shows the gap.");
-    return STATUS_OK;
+    return doctor_explain(
+        doctor, "",
+        "It costs one update without effect. Beside a framework that applies f(k-1) "
+        "the whole schedule is one update ahead: twinstep lr compare shows the gap.");
 }
 
 /* Judges by the applied LR that the log records: no contract is needed. */
@@ -197,7 +197,7 @@ static enum status recorded_ends(struct doctor *doctor) {
                           "The %s update (%llu) applies LR 0.", i == 0 ? "first" : "last",
                           (unsigned long long)ends[i]->update));
         TRY(doctor_evidence_lr(doctor, ends[i]));
-        doctor_explain(doctor, "", "It costs one update without effect.");
+        TRY(doctor_explain(doctor, "", "It costs one update without effect."));
     }
     return STATUS_OK;
 }

@@ -22,10 +22,10 @@ static enum status negative(struct doctor *doctor) {
         TRY(doctor_found(doctor, "lr_negative", DOCTOR_CERTAIN, point->row,
                          "The LR is negative: the update climbs the loss."));
         TRY(doctor_evidence_lr(doctor, point));
-        doctor_explain(doctor, "the log prints it",
-                       "A schedule without a clamp ran past its total (OLMo-core WSD does): set "
-                       "the total to the length of the run.");
-        return STATUS_OK;
+        return doctor_explain(
+            doctor, "the log prints it",
+            "A schedule without a clamp ran past its total (OLMo-core WSD does): set "
+            "the total to the length of the run.");
     }
     return STATUS_OK;
 }
@@ -45,10 +45,10 @@ static enum status zero_throughout(struct doctor *doctor) {
                      "The LR is 0 in all %zu rows.", lr->count));
     TRY(doctor_evidence_lr(doctor, &lr->points[0]));
     TRY(doctor_evidence_lr(doctor, &lr->points[lr->count - 1]));
-    doctor_explain(doctor, "the log prints it",
-                   "Check units: a warm-up counted in samples or processes instead of updates "
-                   "lasts longer than the run.");
-    return STATUS_OK;
+    return doctor_explain(
+        doctor, "the log prints it",
+        "Check units: a warm-up counted in samples or processes instead of updates "
+        "lasts longer than the run.");
 }
 
 /* ---- the end ---- */
@@ -81,13 +81,13 @@ static enum status rises_past_end(struct doctor *doctor) {
                      (unsigned long long)lr->points[low].update));
     TRY(doctor_evidence_lr(doctor, &lr->points[low]));
     TRY(doctor_evidence_lr(doctor, &lr->points[end - 1]));
-    doctor_explain(doctor,
-                   "a cosine past its total does this (transformers clamps nothing but negatives); "
-                   "a cosine that was configured with a whole cycle does, too",
-                   "Compare the update of the minimum with the intended total: if it is 1/N of the "
-                   "run, the schedule advances N times per update (processes or micro-batches), "
-                   "else the total is too small.");
-    return STATUS_OK;
+    return doctor_explain(
+        doctor,
+        "a cosine past its total does this (transformers clamps nothing but negatives); "
+        "a cosine that was configured with a whole cycle does, too",
+        "Compare the update of the minimum with the intended total: if it is 1/N of the "
+        "run, the schedule advances N times per update (processes or micro-batches), "
+        "else the total is too small.");
 }
 
 static enum status report_early(struct doctor *doctor, const struct series_point *zero,
@@ -109,13 +109,13 @@ static enum status report_early(struct doctor *doctor, const struct series_point
                      (unsigned long long)(length - zero->update + 1)));
     TRY(doctor_evidence_lr(doctor, zero));
     TRY(doctor_evidence(doctor, "run length / update of the first 0 = %s", word_about(ratio).text));
-    doctor_explain(doctor,
-                   whole ? "the run is a whole multiple of the schedule"
-                         : "a schedule may be shorter than its run on purpose",
-                   "If the number of processes or of micro-batches per update is this ratio, the "
-                   "scheduler is stepped by each of them. Give --processes and --accumulate to "
-                   "have the cause named.");
-    return STATUS_OK;
+    return doctor_explain(
+        doctor,
+        whole ? "the run is a whole multiple of the schedule"
+              : "a schedule may be shorter than its run on purpose",
+        "If the number of processes or of micro-batches per update is this ratio, the "
+        "scheduler is stepped by each of them. Give --processes and --accumulate to "
+        "have the cause named.");
 }
 
 static enum status zero_early(struct doctor *doctor) {
@@ -200,10 +200,10 @@ static enum status staircase(struct doctor *doctor) {
     TRY(doctor_evidence_lr(doctor, point - 1));
     TRY(doctor_evidence_lr(doctor, point));
     TRY(doctor_evidence_lr(doctor, point + 1));
-    doctor_explain(doctor, "all stairs have one length",
-                   "Lightning steps a scheduler once per epoch unless interval is 'step'; NeMo-RL "
-                   "steps once per train() call; some loops step at validation. Is it meant?");
-    return STATUS_OK;
+    return doctor_explain(
+        doctor, "all stairs have one length",
+        "Lightning steps a scheduler once per epoch unless interval is 'step'; NeMo-RL "
+        "steps once per train() call; some loops step at validation. Is it meant?");
 }
 
 /* ---- digits ---- */
@@ -228,10 +228,9 @@ static enum status digits(struct doctor *doctor) {
                       "the same LR, so a shift by one update cannot be seen.",
                       same, same + moved));
     TRY(doctor_evidence_lr(doctor, &lr->points[0]));
-    doctor_explain(doctor, "",
-                   "TensorBoard files and trainer_state.json hold more digits than the "
-                   "console.");
-    return STATUS_OK;
+    return doctor_explain(doctor, "",
+                          "TensorBoard files and trainer_state.json hold more digits than the "
+                          "console.");
 }
 
 /* ---- peak first (only where nothing sound explains the column) ---- */
@@ -252,9 +251,8 @@ static enum status peak_first(struct doctor *doctor) {
                      "installed before the first update."));
     for (size_t i = 0; i < 3; i++)
         TRY(doctor_evidence_lr(doctor, &points[i]));
-    doctor_explain(doctor, "no schedule starts high, falls and warms up",
-                   "Initialise the LR with f(0) before the first update.");
-    return STATUS_OK;
+    return doctor_explain(doctor, "no schedule starts high, falls and warms up",
+                          "Initialise the LR with f(0) before the first update.");
 }
 
 const struct doctor_check doctor_lr_checks[] = {

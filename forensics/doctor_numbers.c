@@ -51,11 +51,10 @@ static enum status frozen_weights(struct doctor *doctor) {
     TRY(doctor_evidence(doctor, "half a spacing of %s at %s is %s, more than the step",
                         dtype_name(dtype), word_about(from).text,
                         word_about(half_spacing(from, dtype)).text));
-    doctor_explain(doctor,
-                   "Adam's steps are about one LR, seldom much larger; the rounding is to nearest",
-                   "Keep float32 masters or round stochastically; count weights whose bits change "
-                   "in one update.");
-    return STATUS_OK;
+    return doctor_explain(
+        doctor, "Adam's steps are about one LR, seldom much larger; the rounding is to nearest",
+        "Keep float32 masters or round stochastically; count weights whose bits change "
+        "in one update.");
 }
 
 /* ---- decay ---- */
@@ -89,12 +88,12 @@ static enum status decay(struct doctor *doctor) {
     TRY(doctor_evidence_lr(doctor, worst));
     TRY(doctor_evidence(doctor, "wanted lr wd = %s, applied %s (a multiple of 2^-24)",
                         word_about(wanted).text, word_about(decay_applied(wanted)).text));
-    doctor_explain(doctor,
-                   "holds for optimizers that multiply by the factor in float32 (torch, single and "
-                   "foreach); fused and folded forms round otherwise",
-                   "Two implementations of AdamW part here by a bias, not by noise: compare with "
-                   "the same form, or with decay 0.");
-    return STATUS_OK;
+    return doctor_explain(
+        doctor,
+        "holds for optimizers that multiply by the factor in float32 (torch, single and "
+        "foreach); fused and folded forms round otherwise",
+        "Two implementations of AdamW part here by a bias, not by noise: compare with "
+        "the same form, or with decay 0.");
 }
 
 const struct doctor_check doctor_number_checks[] = {

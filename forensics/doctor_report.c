@@ -103,10 +103,11 @@ enum status doctor_evidence_lr(struct doctor *doctor, const struct series_point 
                                   point);
 }
 
-void doctor_explain(struct doctor *doctor, const char *reason, const char *next) {
+enum status doctor_explain(struct doctor *doctor, const char *reason, const char *next) {
     struct doctor_finding *finding = &doctor->findings[doctor->count - 1];
     finding->reason = reason;
     finding->next = next;
+    return STATUS_OK;
 }
 
 enum status doctor_untestable(struct doctor *doctor, const char *format, ...) {

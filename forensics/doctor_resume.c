@@ -75,9 +75,8 @@ static enum status report_replay(struct doctor *doctor, size_t at, size_t count)
     TRY(doctor_evidence_lr(doctor, &lr->points[at]));
     TRY(doctor_evidence_lr(doctor, &lr->points[0]));
     if (count > 1) TRY(doctor_evidence_lr(doctor, &lr->points[at + 1]));
-    doctor_explain(doctor, "the counter of the schedule is 0 again while updates go on",
-                   "Save and load the scheduler (or set last_epoch) with the checkpoint.");
-    return STATUS_OK;
+    return doctor_explain(doctor, "the counter of the schedule is 0 again while updates go on",
+                          "Save and load the scheduler (or set last_epoch) with the checkpoint.");
 }
 
 static enum status report_jump(struct doctor *doctor, size_t at,
@@ -90,13 +89,13 @@ static enum status report_jump(struct doctor *doctor, size_t at,
                                          : "infinity"));
     TRY(doctor_evidence_lr(doctor, before));
     TRY(doctor_evidence_lr(doctor, &lr->points[at]));
-    doctor_explain(doctor,
-                   same ? "one update has two LRs in one log"
-                        : "the jump is over four times the usual change between updates",
-                   "Causes: another total or peak at the restart, a base LR taken from the decayed "
-                   "one (initial_lr_overwritten), a counter that was added to itself "
-                   "(double_counter). twinstep lr fit LOG tells them apart.");
-    return STATUS_OK;
+    return doctor_explain(
+        doctor,
+        same ? "one update has two LRs in one log"
+             : "the jump is over four times the usual change between updates",
+        "Causes: another total or peak at the restart, a base LR taken from the decayed "
+        "one (initial_lr_overwritten), a counter that was added to itself "
+        "(double_counter). twinstep lr fit LOG tells them apart.");
 }
 
 static enum status lr_at_resume(struct doctor *doctor) {
@@ -125,10 +124,9 @@ static enum status report_processes(struct doctor *doctor, size_t twice,
                      twice));
     TRY(doctor_evidence_column(doctor, LOG_LOSS, point));
     TRY(doctor_evidence_column(doctor, LOG_LOSS, point + 1));
-    doctor_explain(
+    return doctor_explain(
         doctor, "a resume repeats a stretch, not each update",
         "Let rank 0 write alone; which rank a row comes from cannot be told afterwards.");
-    return STATUS_OK;
 }
 
 static enum status repeated_in_a_row(struct doctor *doctor) {
@@ -158,9 +156,9 @@ static enum status repeated_rows(struct doctor *doctor) {
                       "checkpoint. The later rows are those that count.",
                       repeats));
     TRY(doctor_evidence_column(doctor, LOG_LOSS, first));
-    doctor_explain(doctor, "",
-                   "Plots and comparisons that keep the first rows show a training "
-                   "that was thrown away.");
+    TRY(doctor_explain(doctor, "",
+                       "Plots and comparisons that keep the first rows show a training "
+                       "that was thrown away."));
     return repeated_in_a_row(doctor);
 }
 
@@ -189,11 +187,12 @@ static enum status data_at_resume(struct doctor *doctor) {
                          (unsigned long long)now->update));
         TRY(doctor_evidence_point(doctor, column->source, before));
         TRY(doctor_evidence_point(doctor, column->source, now));
-        doctor_explain(doctor,
-                       "restored weights on the same batch give the same loss within kernel noise; "
-                       "dropout without its saved state gives another",
-                       "Print the sample indices of this update in both runs; check that the "
-                       "loader skips what was seen and that its random state is restored.");
+        TRY(doctor_explain(
+            doctor,
+            "restored weights on the same batch give the same loss within kernel noise; "
+            "dropout without its saved state gives another",
+            "Print the sample indices of this update in both runs; check that the "
+            "loader skips what was seen and that its random state is restored."));
     }
     if (checked == 0)
         return doctor_untestable(doctor, "no update stands on both sides of a resume");
@@ -209,10 +208,10 @@ static enum status report_counter(struct doctor *doctor, const struct log_column
                      resume ? " at the resume although updates go on" : " in mid-run"));
     TRY(doctor_evidence_point(doctor, column->source, point - 1));
     TRY(doctor_evidence_point(doctor, column->source, point));
-    doctor_explain(doctor, "a running total cannot fall",
-                   "A schedule or a data loader that works from this counter starts anew with it. "
-                   "See which of them does.");
-    return STATUS_OK;
+    return doctor_explain(
+        doctor, "a running total cannot fall",
+        "A schedule or a data loader that works from this counter starts anew with it. "
+        "See which of them does.");
 }
 
 static enum status counters(struct doctor *doctor) {

@@ -62,11 +62,11 @@ static enum status margin_sum(struct doctor *doctor) {
                          "The margin is not chosen minus rejected in %zu of %zu rows.",
                          margins.broken, margins.rows));
     TRY(margin_evidence(doctor, margins.first));
-    doctor_explain(doctor, "the difference exceeds what the printed digits and bf16 means can make",
-                   "The three are means of the same pairs only when they are weighted alike: look "
-                   "for token weights, for a mean of means over ranks, or for a metric of the last "
-                   "micro-batch only.");
-    return STATUS_OK;
+    return doctor_explain(
+        doctor, "the difference exceeds what the printed digits and bf16 means can make",
+        "The three are means of the same pairs only when they are weighted alike: look "
+        "for token weights, for a mean of means over ranks, or for a metric of the last "
+        "micro-batch only.");
 }
 
 /* ---- accuracies ---- */
@@ -146,10 +146,10 @@ static enum status accuracy_of_means(struct doctor *doctor) {
                         : doctor->series[LOG_GLOBAL_BATCH].count > 0
                             ? "the batch size column says so"
                             : "the losses exceed -ln sigmoid(margin)"));
-    doctor_explain(doctor, "pairs of one batch are not independent, so the probability is a guide",
-                   "Compute (chosen > rejected).mean() over pairs, not chosen.mean() > "
-                   "rejected.mean().");
-    return STATUS_OK;
+    return doctor_explain(doctor,
+                          "pairs of one batch are not independent, so the probability is a guide",
+                          "Compute (chosen > rejected).mean() over pairs, not chosen.mean() > "
+                          "rejected.mean().");
 }
 
 /* ---- the model prefers the rejected ones ---- */
@@ -174,10 +174,10 @@ static enum status labels_swapped(struct doctor *doctor) {
                      negative, rows));
     TRY(doctor_evidence_column(doctor, LOG_REWARD_MARGIN, &series->points[0]));
     TRY(doctor_evidence_column(doctor, LOG_REWARD_MARGIN, &series->points[series->count - 1]));
-    doctor_explain(doctor, "the objective pushes margins up; noise does not hold them down",
-                   "Look at one pair as the trainer sees it: chosen and rejected are swapped, or "
-                   "the sign of the margin is.");
-    return STATUS_OK;
+    return doctor_explain(
+        doctor, "the objective pushes margins up; noise does not hold them down",
+        "Look at one pair as the trainer sees it: chosen and rejected are swapped, or "
+        "the sign of the margin is.");
 }
 
 /* ---- loss against margin ---- */
@@ -211,12 +211,11 @@ static enum status loss_bound(struct doctor *doctor) {
     TRY(doctor_evidence_column(doctor, LOG_REWARD_MARGIN, first));
     TRY(doctor_evidence(doctor, "-ln sigmoid(margin) = %s",
                         word_about(softplus_minus(first->value)).text));
-    doctor_explain(doctor,
-                   "loss and margin are not means of the same pairs with the same weights, "
-                   "or the loss is not the sigmoid one",
-                   "See whether one of them is of the last micro-batch or of one rank only "
-                   "(metric_last_microbatch), and which loss_type ran.");
-    return STATUS_OK;
+    return doctor_explain(doctor,
+                          "loss and margin are not means of the same pairs with the same weights, "
+                          "or the loss is not the sigmoid one",
+                          "See whether one of them is of the last micro-batch or of one rank only "
+                          "(metric_last_microbatch), and which loss_type ran.");
 }
 
 const struct doctor_check doctor_reward_checks[] = {

@@ -22,10 +22,10 @@ static enum status loss_not_finite(struct doctor *doctor) {
     TRY(doctor_found(doctor, "loss_not_finite", DOCTOR_CERTAIN, first->row,
                      "The loss is no finite number in %zu of %zu rows.", count, loss->count));
     TRY(doctor_evidence_column(doctor, LOG_LOSS, first));
-    doctor_explain(doctor, "the log prints it",
-                   "Look at the row before: its gradient norm and LR. Then at the batch of this "
-                   "update: a row without any label divides by zero.");
-    return STATUS_OK;
+    return doctor_explain(
+        doctor, "the log prints it",
+        "Look at the row before: its gradient norm and LR. Then at the batch of this "
+        "update: a row without any label divides by zero.");
 }
 
 /* Tells whether the scale of this row is below that of the row before, or above that of the next
@@ -60,10 +60,10 @@ static enum status norm_not_finite(struct doctor *doctor) {
                      "fell there.",
                      count, norm->count));
     TRY(doctor_evidence_column(doctor, LOG_GRAD_NORM, first));
-    doctor_explain(doctor, "the log prints it",
-                   "Clipping by such a norm makes every gradient NaN or 0. See whether the weights "
-                   "are finite after this update, and train its batch alone in float32.");
-    return STATUS_OK;
+    return doctor_explain(
+        doctor, "the log prints it",
+        "Clipping by such a norm makes every gradient NaN or 0. See whether the weights "
+        "are finite after this update, and train its batch alone in float32.");
 }
 
 /* transformers replaces a NaN loss by the running mean, which is 0 when every update is logged
@@ -90,11 +90,11 @@ static enum status loss_filtered(struct doctor *doctor) {
     TRY(doctor_evidence_column(doctor, LOG_LOSS, first));
     TRY(doctor_evidence_column(doctor, LOG_GRAD_NORM,
                                series_in_row(&doctor->series[LOG_GRAD_NORM], first->row)));
-    doctor_explain(doctor,
-                   "transformers prints the running mean (0 when it logs every update) for a NaN "
-                   "loss unless logging_nan_inf_filter is off",
-                   "Set logging_nan_inf_filter=False and run to this update again.");
-    return STATUS_OK;
+    return doctor_explain(
+        doctor,
+        "transformers prints the running mean (0 when it logs every update) for a NaN "
+        "loss unless logging_nan_inf_filter is off",
+        "Set logging_nan_inf_filter=False and run to this update again.");
 }
 
 static enum status no_gradient(struct doctor *doctor) {
@@ -113,12 +113,12 @@ static enum status no_gradient(struct doctor *doctor) {
             TRY(doctor_evidence_column(doctor, LOG_GRAD_NORM, &norm->points[i]));
             said++;
         }
-    doctor_explain(doctor,
-                   "a gradient of exactly 0 in most updates has no innocent reason but a "
-                   "loss of exactly 0",
-                   "List the parameters with requires_grad and those the optimizer holds; look for "
-                   "a detach or a no_grad around the forward pass.");
-    return STATUS_OK;
+    return doctor_explain(
+        doctor,
+        "a gradient of exactly 0 in most updates has no innocent reason but a "
+        "loss of exactly 0",
+        "List the parameters with requires_grad and those the optimizer holds; look for "
+        "a detach or a no_grad around the forward pass.");
 }
 
 static enum status fresh_weights(struct doctor *doctor) {
@@ -138,10 +138,10 @@ static enum status fresh_weights(struct doctor *doctor) {
                      "The first loss is that of a model that knows nothing: ln(%llu) = %s.",
                      (unsigned long long)vocab, word_about(uniform).text));
     TRY(doctor_evidence_column(doctor, LOG_LOSS, first));
-    doctor_explain(doctor, "normal when training from scratch; --vocab says that it is not",
-                   "Evaluate the checkpoint outside the trainer. Loading must come after wrapping "
-                   "or sharding when wrapping initialises weights.");
-    return STATUS_OK;
+    return doctor_explain(
+        doctor, "normal when training from scratch; --vocab says that it is not",
+        "Evaluate the checkpoint outside the trainer. Loading must come after wrapping "
+        "or sharding when wrapping initialises weights.");
 }
 
 /* ---- loss scale and skipped updates ---- */
@@ -172,16 +172,8 @@ static void judge_schedule(const struct doctor *doctor, size_t row, struct skips
     if (at == NULL) return;
     const size_t i = (size_t)(at - lr->points);
     if (i < 2 || i + 2 >= lr->count) return;
-    int equal = 0;
-    for (size_t j = i - 1; j <= i; j++)
-        equal += log_compare(lr->points[j].value, lr->points[j].quantum, lr->points[j + 1].value,
-                             lr->points[j + 1].quantum) <= LOG_WITHIN;
-    const int moves =
-        log_compare(lr->points[i - 2].value, lr->points[i - 2].quantum, lr->points[i - 1].value,
-                    lr->points[i - 1].quantum) == LOG_DIFFERENT &&
-        log_compare(lr->points[i + 1].value, lr->points[i + 1].quantum, lr->points[i + 2].value,
-                    lr->points[i + 2].quantum) == LOG_DIFFERENT;
-    if (!moves) return;
+    if (!point_differs(at - 2, at - 1) || !point_differs(at + 1, at + 2)) return;
+    const int equal = !point_differs(at - 1, at) + !point_differs(at, at + 1);
     skips->held += equal == 1;
     skips->moved += equal == 0;
 }
@@ -207,10 +199,10 @@ static enum status report_poison(struct doctor *doctor, const struct log_column 
                      "The last %zu updates were all skipped: the training stands still.",
                      skips->tail));
     TRY(doctor_evidence_point(doctor, column->source, skips->first));
-    doctor_explain(doctor, "a scaler that searches its scale needs a handful of skips, not a tail",
-                   "A NaN in weights or moments makes every later gradient NaN: check both at the "
-                   "first skipped update of the tail.");
-    return STATUS_OK;
+    return doctor_explain(
+        doctor, "a scaler that searches its scale needs a handful of skips, not a tail",
+        "A NaN in weights or moments makes every later gradient NaN: check both at the "
+        "first skipped update of the tail.");
 }
 
 static enum status report_advance(struct doctor *doctor, const struct log_column *column,
@@ -225,10 +217,10 @@ static enum status report_advance(struct doctor *doctor, const struct log_column
         TRY(doctor_remark(doctor, "skip_advances_schedule", skips->first->row, words, skips->count,
                           skips->moved));
     TRY(doctor_evidence_point(doctor, column->source, skips->first));
-    doctor_explain(doctor, "Lightning, OLMo-core and llm.c do so by design; others hold",
-                   "Compare LR at equal numbers of real updates when you set this run beside one "
-                   "of another framework.");
-    return STATUS_OK;
+    return doctor_explain(
+        doctor, "Lightning, OLMo-core and llm.c do so by design; others hold",
+        "Compare LR at equal numbers of real updates when you set this run beside one "
+        "of another framework.");
 }
 
 static enum status skipped_updates(struct doctor *doctor) {
@@ -246,8 +238,7 @@ static enum status skipped_updates(struct doctor *doctor) {
                       "%zu updates were skipped (loss scale or skip counter)%s.", skips.count,
                       skips.held > 0 ? "; the schedule held there" : ""));
     TRY(doctor_evidence_point(doctor, column->source, skips.first));
-    doctor_explain(doctor, "", "Another run skips other updates: align by real updates.");
-    return STATUS_OK;
+    return doctor_explain(doctor, "", "Another run skips other updates: align by real updates.");
 }
 
 const struct doctor_check doctor_value_checks[] = {
