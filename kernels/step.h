@@ -62,6 +62,19 @@ struct step_lion_scalars {
     ROW(SGD, sgd, with)                                                                            \
     ROW(LION, lion, with)
 
+/* The variants of Adam's arithmetic, as ROW(NAME, name): RULE_ADAM_NAME, and the word in the names
+ * of its loop and its kernel. */
+#define STEP_ADAM_VARIANTS(ROW)                                                                    \
+    ROW(TORCH, torch)                                                                              \
+    ROW(TORCH_CPU, cpu)                                                                            \
+    ROW(TORCH_CAPTURABLE, capturable)                                                              \
+    ROW(TORCH_FUSED, fused)                                                                        \
+    ROW(APEX, apex)                                                                                \
+    ROW(LLM_C, llm_c)                                                                              \
+    ROW(OLMO_SKIP_STEP, olmo)                                                                      \
+    ROW(OLMO_FOREACH, olmo_foreach)                                                                \
+    ROW(HF_LEGACY, legacy)
+
 #define STEP_INDEX_(NAME, name, with) STEP_##NAME,
 enum step_rule { STEP_NONE = 0, STEP_RULES(STEP_INDEX_, ) STEP_RULES_END };
 

@@ -42,8 +42,10 @@ static size_t longest(const struct attention_problem *problem) {
     return length;
 }
 
-size_t VARIANT(attention_own)(const struct op_call *call, const struct attention_problem *problem,
-                              size_t *out_work) {
+/* Bytes of one thread's scratch in this call, for the longest sequence; also writes how much work
+ * the call is. */
+static size_t own_bytes(const struct op_call *call, const struct attention_problem *problem,
+                        size_t *out_work) {
     size_t work = 0;
     for (uint32_t i = 0; i < problem->count; i++)
         work += (size_t)problem->sequences[i].length * problem->sequences[i].length;
@@ -303,9 +305,14 @@ static void shuffled_rows(const struct attention_task *task, const struct attent
     }
 }
 
-void VARIANT(attention_over_keys)(const struct attention_task *task,
-                                  const struct attention_block *block, const accumulator *weights,
-                                  const accumulator *rows, enum sum_kind kind, enum op_pass pass) {
+/* Makes space.result the block's sums over keys: a chain, or chunks in a drawn order where they are
+ * shuffled. */
+static void sum_over_keys(const struct attention_task *task, const struct attention_block *block,
+                          int backward) {
+    const struct attention_space *const space = &task->space;
+    const accumulator *const weights = backward ? space->dp : space->p;
+    const accumulator *const rows = backward ? space->k_rows : space->v_rows;
+    const enum op_pass pass = backward ? PASS_INPUT : PASS_FORWARD;
     const struct product over = {
         .c = task->space.result,
         .c_line = task->wide,
@@ -318,7 +325,7 @@ void VARIANT(attention_over_keys)(const struct attention_task *task,
         .columns = task->wide,
     };
     const uint32_t parts = parts_of(task, pass);
-    if (shuffle_active(task->call, kind) || parts > 1) {
+    if (shuffle_active(task->call, backward ? SUM_DQ : SUM_FORWARD) || parts > 1) {
         shuffled_rows(task, block, weights, rows, pass, parts);
         return;
     }
@@ -328,4 +335,33 @@ void VARIANT(attention_over_keys)(const struct attention_task *task,
     }
     memset(task->space.result, 0, block->count * task->wide * sizeof *task->space.result);
     VARIANT(product_keys)(&over, block->first);
+}
+
+static void run_unit(const struct attention_pass *pass, size_t index) {
+    const struct attention_task task =
+        VARIANT(attention_task)(pass->call, pass->problem, pass->own, index);
+    pass->open_unit(&task);
+    for (size_t h = task.first_head; h < task.first_head + task.heads; h++) {
+        for (size_t first = 0; first < task.length; first += ATTENTION_QUERIES) {
+            const struct attention_block block = attention_block_at(&task, h, first);
+            pass->open_block(&task, &block, pass->data);
+            sum_over_keys(&task, &block, pass->backward);
+            pass->close_block(&task, &block, pass->data);
+        }
+    }
+    if (pass->close_unit != NULL) pass->close_unit(&task, pass->data);
+}
+
+void VARIANT(attention_run)(struct attention_pass pass) {
+    const size_t units = (size_t)pass.problem->count * pass.problem->G;
+    size_t work = 0;
+    pass.own = own_bytes(pass.call, pass.problem, &work);
+    if (race_active(pass.call, pass.backward ? SUM_DQ : SUM_FORWARD)) {
+        VARIANT(attention_racing)(&pass);
+        return;
+    }
+    if (pass.backward) work *= 2;
+#pragma omp parallel for schedule(dynamic) num_threads(call_threads(pass.call, work))
+    for (size_t i = 0; i < units; i++)
+        run_unit(&pass, i);
 }

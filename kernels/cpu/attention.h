@@ -97,15 +97,10 @@ struct attention_problem {
 };
 
 /* Unit `index` of count * G: sequence index / G, key/value head index % G. `own` is this thread's
- * memory, attention_own() bytes. */
+ * memory in bytes. */
 struct attention_task VARIANT(attention_task)(const struct op_call *call,
                                               const struct attention_problem *problem, size_t own,
                                               size_t index);
-
-/* Bytes of one thread's scratch in this call, for the longest sequence; also writes how much work
- * the call is. */
-size_t VARIANT(attention_own)(const struct op_call *call, const struct attention_problem *problem,
-                              size_t *out_work);
 
 /* Packs rows of `rows` tokens, D wide and `line` apart, as operands in accumulators, padded with
  * +0. */
@@ -134,11 +129,30 @@ void VARIANT(product_of)(const struct attention_task *task, const struct product
 void VARIANT(attention_probabilities)(const struct attention_task *task,
                                       const struct attention_block *block);
 
-/* Makes space.result the product of weights (block, L) and rows (L, D) over keys: a chain, or
- * chunks in a drawn order where `kind` is shuffled. */
-void VARIANT(attention_over_keys)(const struct attention_task *task,
-                                  const struct attention_block *block, const accumulator *weights,
-                                  const accumulator *rows, enum sum_kind kind, enum op_pass pass);
+/* One pass over a problem: PV of the forward, or dQ of the backward. What opening and closing are
+ * is the caller's. */
+struct attention_pass {
+    const struct op_call *call;
+    const struct attention_problem *problem;
+    size_t own;   /* bytes of scratch that a thread has; attention_run sets it */
+    int backward; /* 1: the sums are of space.dp and k_rows (dQ); 0: of space.p and v_rows (PV) */
+    const void *data; /* handed on */
+    void (*open_unit)(const struct attention_task *task);
+    void (*open_block)(const struct attention_task *task, const struct attention_block *block,
+                       const void *data);
+    void (*close_block)(const struct attention_task *task, const struct attention_block *block,
+                        const void *data);
+    void (*close_unit)(const struct attention_task *task, const void *data); /* NULL: nothing */
+};
+
+/* Opens each unit and each of its blocks, makes space.result and closes them. Threads divide the
+ * units, which are pairs of a sequence and a key/value head; by law 14 they race on the blocks. */
+void VARIANT(attention_run)(struct attention_pass pass);
+
+/* The same by law 14 (attention_racing.c). In rounds: each thread opens a block of its own unit;
+ * then all threads take chunks of keys of all blocks and race on the blocks' sums; then each closes
+ * its own. Every chunk of every block is added to space.result exactly once. */
+void VARIANT(attention_racing)(const struct attention_pass *pass);
 
 static inline struct attention_block attention_block_at(const struct attention_task *task,
                                                         size_t head, size_t first) {

@@ -7,8 +7,6 @@
  * sequence is done. Units of work as in forward: no two write one element; but in law 14 dQ. */
 #include "kernels/cpu/call.h"
 #include "kernels/cpu/attention.h"
-#include "kernels/cpu/attention_racing.h"
-#include "kernels/cpu/race.h"
 
 struct gradients {
     const carrier *dout;
@@ -95,7 +93,8 @@ static void add_queries(const struct attention_task *task, const struct attentio
 
 /* Makes dS of a block in space.dp, rounded as an operand. */
 static void open_block(const struct attention_task *task, const struct attention_block *block,
-                       const struct gradients *gradients) {
+                       const void *data) {
+    const struct gradients *const gradients = (const struct gradients *)data;
     const struct attention_space *const space = &task->space;
     const size_t at = (task->row + block->first) * task->q_line + block->head * task->D;
     VARIANT(attention_probabilities)(task, block);
@@ -108,7 +107,8 @@ static void open_block(const struct attention_task *task, const struct attention
 
 /* Rounds dQ from its sums in space.result, and adds the block's terms to dK and dV. */
 static void close_block(const struct attention_task *task, const struct attention_block *block,
-                        const struct gradients *gradients) {
+                        const void *data) {
+    const struct gradients *const gradients = (const struct gradients *)data;
     const struct attention_space *const space = &task->space;
     const size_t at = (task->row + block->first) * task->q_line + block->head * task->D;
     finish_rows(task, space->result, gradients->dq + at, task->q_line, block->count);
@@ -138,43 +138,13 @@ static void round_unit(const struct attention_task *task) {
     }
 }
 
-static void close_unit(const struct attention_task *task, const struct gradients *gradients) {
+static void close_unit(const struct attention_task *task, const void *data) {
+    const struct gradients *const gradients = (const struct gradients *)data;
     const size_t column = task->first_head / task->heads * task->D;
     const size_t at = task->row * task->k_line + column;
     round_unit(task);
     finish_rows(task, task->space.dk, gradients->dk + at, task->k_line, task->length);
     finish_rows(task, task->space.dv, gradients->dv + at, task->k_line, task->length);
-}
-
-static void run_unit(const struct attention_task *task, const struct gradients *gradients) {
-    const struct attention_space *const space = &task->space;
-    open_unit(task);
-    for (size_t h = task->first_head; h < task->first_head + task->heads; h++) {
-        for (size_t first = 0; first < task->length; first += ATTENTION_QUERIES) {
-            const struct attention_block block = attention_block_at(task, h, first);
-            open_block(task, &block, gradients);
-            VARIANT(attention_over_keys)
-            (task, &block, space->dp, space->k_rows, SUM_DQ, PASS_INPUT);
-            close_block(task, &block, gradients);
-        }
-    }
-    close_unit(task, gradients);
-}
-
-/* ---- dQ by law 14 ---- */
-
-static void race_open(const struct attention_task *task, const struct attention_block *block,
-                      const void *data) {
-    open_block(task, block, (const struct gradients *)data);
-}
-
-static void race_close(const struct attention_task *task, const struct attention_block *block,
-                       const void *data) {
-    close_block(task, block, (const struct gradients *)data);
-}
-
-static void race_close_unit(const struct attention_task *task, const void *data) {
-    close_unit(task, (const struct gradients *)data);
 }
 
 void VARIANT(attention_backward)(const struct op_call *call,
@@ -184,25 +154,13 @@ void VARIANT(attention_backward)(const struct op_call *call,
                                               args->v,         args->dropout};
     const struct gradients gradients = {(const carrier *)args->dout, (carrier *)args->dq,
                                         (carrier *)args->dk, (carrier *)args->dv};
-    const size_t units = (size_t)args->count * args->G;
-    size_t work = 0;
-    const size_t own = VARIANT(attention_own)(call, &problem, &work);
-    if (race_active(call, SUM_DQ)) {
-        const struct attention_race race = {.call = call,
-                                            .problem = &problem,
-                                            .own = own,
-                                            .backward = 1,
-                                            .data = &gradients,
-                                            .open_unit = open_unit,
-                                            .open_block = race_open,
-                                            .close_block = race_close,
-                                            .close_unit = race_close_unit};
-        VARIANT(attention_racing)(&race);
-        return;
-    }
-#pragma omp parallel for schedule(dynamic) num_threads(call_threads(call, 2 * work))
-    for (size_t i = 0; i < units; i++) {
-        const struct attention_task task = VARIANT(attention_task)(call, &problem, own, i);
-        run_unit(&task, &gradients);
-    }
+    VARIANT(attention_run)
+    ((struct attention_pass){.call = call,
+                             .problem = &problem,
+                             .backward = 1,
+                             .data = &gradients,
+                             .open_unit = open_unit,
+                             .open_block = open_block,
+                             .close_block = close_block,
+                             .close_unit = close_unit});
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The rounds in which threads race on attention's sums over keys (law 14): open a block each, race
  * on the chunks of all of them, close each one's own. */
-#include "kernels/cpu/attention_racing.h"
-
 #include "kernels/cpu/call.h"
+#include "kernels/cpu/attention.h"
 #include "kernels/cpu/race.h"
 
 enum { RACERS = 1024 };
@@ -15,7 +14,7 @@ struct racer {
 };
 
 struct field {
-    const struct attention_race *race;
+    const struct attention_pass *race;
     size_t units, chunks; /* chunks: of the longest sequence */
     size_t taken;         /* units that somebody took */
     const struct racer *racers[RACERS];
@@ -36,9 +35,9 @@ static int next_block(struct racer *racer) {
 
 /* Opens the racer's next block, if need be of the next unit that nobody took. */
 static void move_racer(struct field *field, struct racer *racer) {
-    const struct attention_race *const race = field->race;
+    const struct attention_pass *const race = field->race;
     if (racer->busy && !next_block(racer)) {
-        race->close_unit(&racer->task, race->data);
+        if (race->close_unit != NULL) race->close_unit(&racer->task, race->data);
         racer->busy = 0;
     }
     while (!racer->busy) {
@@ -84,7 +83,7 @@ static int some_are_busy(const struct field *field, size_t team) {
     return busy;
 }
 
-static size_t most_chunks(const struct attention_race *race) {
+static size_t most_chunks(const struct attention_pass *race) {
     size_t most = 0;
     for (uint32_t i = 0; i < race->problem->count; i++) {
         const size_t chunks = race_chunks(race->call, race->problem->sequences[i].length);
@@ -93,7 +92,7 @@ static size_t most_chunks(const struct attention_race *race) {
     return most;
 }
 
-void VARIANT(attention_racing)(const struct attention_race *race) {
+void VARIANT(attention_racing)(const struct attention_pass *race) {
     struct field field = {.race = race,
                           .units = (size_t)race->problem->count * race->problem->G,
                           .chunks = most_chunks(race)};

@@ -6,46 +6,10 @@
 
 #include <string.h>
 
-/* Rounds once from double; exact where the value already fits the dtype. */
-ROW_INLINE float narrow(double x, enum dtype dtype) {
-    switch (dtype) {
-    case DTYPE_BF16:
-        return real_round_bf16_f64(x);
-    case DTYPE_F16:
-        return real_round_f16_f64(x);
-    case DTYPE_TF32:
-        return real_round_tf32_f64(x);
-    case DTYPE_E4M3:
-        return real_round_e4m3_f64(x);
-    case DTYPE_E5M2:
-        return real_round_e5m2_f64(x);
-    case DTYPE_F32:
-    case DTYPE_F64:
-    case DTYPE_COUNT:
-        break;
-    }
-    return (float)x;
-}
+#include "kernels/narrow.h"
 
-ROW_INLINE float narrow_float(float x, enum dtype dtype) {
-    switch (dtype) {
-    case DTYPE_BF16:
-        return real_round_bf16_f32(x);
-    case DTYPE_F16:
-        return real_round_f16_f32(x);
-    case DTYPE_TF32:
-        return real_round_tf32_f32(x);
-    case DTYPE_E4M3:
-        return real_round_e4m3_f32(x);
-    case DTYPE_E5M2:
-        return real_round_e5m2_f32(x);
-    case DTYPE_F32:
-    case DTYPE_F64:
-    case DTYPE_COUNT:
-        break;
-    }
-    return x;
-}
+NARROW(ROW_INLINE, narrow, double, f64)
+NARROW(ROW_INLINE, narrow_float, float, f32)
 
 ROW_INLINE void from_double(const double *x, void *y, size_t n, enum dtype to) {
     EACH for (size_t i = 0; i < n; i++) {

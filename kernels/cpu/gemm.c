@@ -60,7 +60,7 @@ static struct worker worker_of(const struct plan *plan, size_t threads, size_t i
     struct worker w = {.plan = plan, .threads = threads, .index = index};
     const size_t M = plan->g->M;
     const size_t fit = M / GEMM_ROWS > 0 ? M / GEMM_ROWS : 1;
-    const size_t grid_rows = gemm_least(threads, fit);
+    const size_t grid_rows = least(threads, fit);
     w.grid_columns = threads / grid_rows;
     w.grid_column = index / grid_rows;
     w.panels = parts_of(parts_of(M, GEMM_ROWS), grid_rows) * grid_rows;
@@ -80,7 +80,7 @@ static struct block block_of(const struct plan *plan, size_t columns, size_t ter
         .first_strip = gemm_cut(plan->strips, plan->column_blocks, columns),
         .last_strip = gemm_cut(plan->strips, plan->column_blocks, columns + 1),
         .term = term,
-        .depth = gemm_least(plan->term_step, plan->g->K - term),
+        .depth = least(plan->term_step, plan->g->K - term),
         .opens = terms == 0,
         .closes = terms + 1 == plan->term_blocks,
     };
@@ -92,7 +92,7 @@ static accumulator *sums_of(const struct worker *w, const struct block *b, size_
     const size_t column = b->first_strip * GEMM_COLUMNS;
     if (g->held != NULL) return g->held + row * g->N + column;
     if (w->plan->in_place) {
-        return (accumulator *)(void *)(g->out + gemm_row(g, row) * g->N + column);
+        return (accumulator *)(void *)(g->out + list_row(&g->rows, row) * g->N + column);
     }
     if (b->opens && b->closes) return w->sums + i * GEMM_WIDTH;
     return w->plan->sums + row * GEMM_WIDTH;
@@ -121,7 +121,7 @@ static void multiply_panel(const struct worker *w, const struct block *b, size_t
     for (size_t i = 0; i < rows; i++)
         c[i] = sums_of(w, b, row + i, i);
     for (size_t strip = first_strip; strip < last_strip; strip++) {
-        const size_t columns = gemm_least(g->N - strip * GEMM_COLUMNS, GEMM_COLUMNS);
+        const size_t columns = least(g->N - strip * GEMM_COLUMNS, GEMM_COLUMNS);
         const size_t vectors = gemm_vectors(columns);
         const size_t column = (strip - b->first_strip) * GEMM_COLUMNS;
         const gemm_micro micro = VARIANT(gemm_micro_of)(rows, vectors, g->by_terms);
@@ -141,7 +141,7 @@ static void close_panel(const struct worker *w, const struct block *b, size_t ro
     const enum dtype exact = sizeof(accumulator) == sizeof(float) ? DTYPE_F32 : DTYPE_F64;
     if (!b->closes || g->held != NULL || (w->plan->in_place && g->dtype == exact)) return;
     const size_t column = first_strip * GEMM_COLUMNS;
-    const size_t end = gemm_least(last_strip * GEMM_COLUMNS, g->N);
+    const size_t end = least(last_strip * GEMM_COLUMNS, g->N);
     const size_t offset = column - b->first_strip * GEMM_COLUMNS;
     for (size_t i = 0; i < rows; i++)
         VARIANT(gemm_round)(g, row + i, column, end - column, sums_of(w, b, row + i, i) + offset);

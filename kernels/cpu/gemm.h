@@ -8,8 +8,7 @@
 
 #include <stddef.h>
 
-#include "kernels/op.h"
-#include "kernels/shuffle.h"
+#include "kernels/cpu/kernels_cpu.h"
 
 /* Bytes of one packed line of terms (depth), and of one packed line of output columns (width). The
  * 14 lines of the highest panel then take 30 KB, about a first-level cache; strips of the right
@@ -35,17 +34,12 @@
 #define GEMM_THREAD_BYTES                                                                          \
     (GEMM_LEFT_BYTES + GEMM_RIGHT_BYTES + 2 * GEMM_TILE_BYTES + GEMM_SUMS_BYTES)
 
-/* Bytes for the order of the chunks of one tile. */
-static inline size_t linear_order_bytes(size_t terms) {
-    return shuffle_bytes(terms < SHUFFLE_CHUNKS ? terms : SHUFFLE_CHUNKS);
-}
-
 /* Bytes of scratch that are enough for the three linear ops, in any variant, up to `limits`. */
 static inline size_t linear_scratch(const struct op_limits *limits) {
     const size_t threads = limits->threads < 1 ? 1 : (size_t)limits->threads;
     const size_t terms = limits->rows > limits->width ? limits->rows : limits->width;
     return GEMM_VECTOR_BYTES + GEMM_BLOCK_BYTES +
-           threads * (GEMM_THREAD_BYTES + linear_order_bytes(terms)) +
+           threads * (GEMM_THREAD_BYTES + order_bytes(terms)) +
            (size_t)limits->rows * GEMM_WIDTH_BYTES;
 }
 

@@ -45,10 +45,6 @@ enum gemm_start { GEMM_START, GEMM_CONTINUE, GEMM_JOIN };
 typedef void (*gemm_micro)(size_t depth, const accumulator *a, const accumulator *b,
                            accumulator *const *c, size_t column, enum gemm_start start);
 
-static inline size_t gemm_row(const struct gemm *g, size_t i) {
-    return g->rows.index == NULL ? i : g->rows.index[i];
-}
-
 /* Where part `index` starts when `total` is cut into `parts` as evenly as possible. */
 static inline size_t gemm_cut(size_t total, size_t parts, size_t index) {
     return total / parts * index + (total % parts < index ? total % parts : index);
@@ -57,10 +53,6 @@ static inline size_t gemm_cut(size_t total, size_t parts, size_t index) {
 /* The vectors of a strip with `columns` real columns left: 1 or 2. */
 static inline size_t gemm_vectors(size_t columns) {
     return columns <= VEC_LANES ? 1 : 2;
-}
-
-static inline size_t gemm_least(size_t a, size_t b) {
-    return a < b ? a : b;
 }
 
 /* The micro-kernel for panels of `rows` (1 .. GEMM_ROWS) and strips of `vectors`. by_terms: A is

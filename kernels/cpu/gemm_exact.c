@@ -23,15 +23,15 @@ static accumulator operand(const struct gemm *g, carrier x) {
 static void pack_left(const struct packed *p, size_t i) {
     const struct gemm *const g = p->g;
     for (size_t k = 0; k < g->K; k++) {
-        const carrier *const x = g->by_terms ? g->a + gemm_row(g, k) * g->a_stride + i
-                                             : g->a + gemm_row(g, i) * g->a_stride + k;
+        const carrier *const x = g->by_terms ? g->a + list_row(&g->rows, k) * g->a_stride + i
+                                             : g->a + list_row(&g->rows, i) * g->a_stride + k;
         p->left[k] = operand(g, *x);
     }
 }
 
 static carrier right_of(const struct gemm *g, size_t k, size_t j) {
     if (g->b_transposed) return g->b[j * g->b_stride + k];
-    return g->b[(g->by_terms ? gemm_row(g, k) : k) * g->b_stride + j];
+    return g->b[(g->by_terms ? list_row(&g->rows, k) : k) * g->b_stride + j];
 }
 
 static void pack_right(struct packed *p) {
@@ -67,8 +67,8 @@ static void run_row(const struct packed *p, size_t i) {
 
 static void run_tile(const struct gemm *g, size_t row_tile, size_t column_tile, char *own) {
     struct packed p = {.g = g, .row = row_tile * EXACT_TILE, .column = column_tile * EXACT_TILE};
-    p.rows = gemm_least(g->M - p.row, EXACT_TILE);
-    p.columns = gemm_least(g->N - p.column, EXACT_TILE);
+    p.rows = least(g->M - p.row, EXACT_TILE);
+    p.columns = least(g->N - p.column, EXACT_TILE);
     p.right = (accumulator *)(void *)own;
     p.left = p.right + g->K * EXACT_TILE;
     pack_right(&p);

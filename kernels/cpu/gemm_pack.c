@@ -38,7 +38,7 @@ static void copy_line(accumulator *restrict to, const carrier *restrict from, si
 VEC_INLINE void pack_terms(const struct gemm *g, const size_t rows, size_t row, size_t term,
                            size_t depth, accumulator *packed) {
     for (size_t p = 0; p < depth; p++) {
-        const carrier *const from = g->a + gemm_row(g, term + p) * g->a_stride + row;
+        const carrier *const from = g->a + list_row(&g->rows, term + p) * g->a_stride + row;
 #if CARRIER_ACCUMULATES
         memcpy(packed + p * rows, from, rows * sizeof *from);
 #else
@@ -82,7 +82,8 @@ void VARIANT(gemm_pack_a)(const struct gemm *g, size_t row, size_t rows, size_t 
         return;
     }
     for (size_t i = 0; i < rows; i++)
-        copy_line(packed + i * GEMM_LINE, g->a + gemm_row(g, row + i) * g->a_stride + term, depth);
+        copy_line(packed + i * GEMM_LINE, g->a + list_row(&g->rows, row + i) * g->a_stride + term,
+                  depth);
     round_operand(g, packed, rows, depth, GEMM_LINE);
 }
 
@@ -91,7 +92,7 @@ void VARIANT(gemm_pack_a)(const struct gemm *g, size_t row, size_t rows, size_t 
 static void transpose_vector(const struct gemm *g, const carrier *from, size_t columns,
                              size_t depth, accumulator *packed, size_t line) {
     for (size_t p = 0; p < depth; p += VEC_LANES) {
-        const size_t first = gemm_least(p, depth - VEC_LANES);
+        const size_t first = least(p, depth - VEC_LANES);
         vec block[VEC_LANES];
         for (size_t l = 0; l < VEC_LANES; l++)
             block[l] = l < columns ? vec_widen(from + l * g->b_stride + first) : vec_splat(0);
@@ -111,11 +112,11 @@ static void transpose_few(const struct gemm *g, const carrier *from, size_t colu
 
 static void pack_b_transposed(const struct gemm *g, size_t column, size_t term, size_t depth,
                               accumulator *packed) {
-    const size_t columns = gemm_least(g->N - column, GEMM_COLUMNS);
+    const size_t columns = least(g->N - column, GEMM_COLUMNS);
     const size_t line = gemm_vectors(columns) * VEC_LANES;
     for (size_t first = 0; first < line; first += VEC_LANES) {
         const carrier *const from = g->b + (column + first) * g->b_stride + term;
-        const size_t real = gemm_least(columns - first, VEC_LANES);
+        const size_t real = least(columns - first, VEC_LANES);
         if (depth < VEC_LANES) {
             transpose_few(g, from, real, depth, packed + first, line);
         } else {
@@ -126,10 +127,10 @@ static void pack_b_transposed(const struct gemm *g, size_t column, size_t term, 
 
 static void pack_b_plain(const struct gemm *g, size_t column, size_t term, size_t depth,
                          accumulator *packed) {
-    const size_t columns = gemm_least(g->N - column, GEMM_COLUMNS);
+    const size_t columns = least(g->N - column, GEMM_COLUMNS);
     const size_t line = gemm_vectors(columns) * VEC_LANES;
     for (size_t p = 0; p < depth; p++) {
-        const size_t row = g->by_terms ? gemm_row(g, term + p) : term + p;
+        const size_t row = g->by_terms ? list_row(&g->rows, term + p) : term + p;
         const carrier *const from = g->b + row * g->b_stride + column;
         accumulator *const to = packed + p * line;
         if (columns == GEMM_COLUMNS) {
@@ -150,7 +151,7 @@ void VARIANT(gemm_pack_b)(const struct gemm *g, size_t column, size_t term, size
     } else {
         pack_b_plain(g, column, term, depth, packed);
     }
-    const size_t columns = gemm_least(g->N - column, GEMM_COLUMNS);
+    const size_t columns = least(g->N - column, GEMM_COLUMNS);
     round_operand(g, packed, 1, depth * gemm_vectors(columns) * VEC_LANES, 0);
 }
 
@@ -171,7 +172,7 @@ VEC_INLINE void round_added(carrier *out, const accumulator *sums, size_t count,
 
 void VARIANT(gemm_round)(const struct gemm *g, size_t row, size_t column, size_t columns,
                          const accumulator *sums) {
-    carrier *const out = g->out + gemm_row(g, row) * g->N + column;
+    carrier *const out = g->out + list_row(&g->rows, row) * g->N + column;
 #define ROUND_LINE(dtype) round_line(out, sums, columns, dtype)
 #define ROUND_ADDED(dtype) round_added(out, sums, columns, dtype)
     if (g->add) {

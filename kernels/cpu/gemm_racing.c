@@ -38,7 +38,7 @@ static void run_race(const struct gemm *g, const struct op_call *call,
 #pragma omp parallel for schedule(dynamic, 1) num_threads(race_threads(call, pieces))
     for (size_t i = 0; i < pieces; i++) {
         const size_t term = i % chunks * chunk;
-        run_piece(g, shared, i / chunks, term, gemm_least(chunk, g->K - term),
+        run_piece(g, shared, i / chunks, term, least(chunk, g->K - term),
                   scratch + (size_t)omp_get_thread_num() * GEMM_THREAD_BYTES);
     }
 }
@@ -54,8 +54,7 @@ void VARIANT(gemm_racing)(const struct gemm *g, const struct op_call *call) {
     const size_t threads = call->threads < 1 ? 1 : (size_t)call->threads;
     accumulator *const sums = (accumulator *)(void *)(start + threads * GEMM_THREAD_BYTES);
     for (size_t first = 0; first < g->N; first += GEMM_WIDTH) {
-        const struct shared_sums some = {sums, GEMM_WIDTH, first,
-                                         gemm_least(GEMM_WIDTH, g->N - first)};
+        const struct shared_sums some = {sums, GEMM_WIDTH, first, least(GEMM_WIDTH, g->N - first)};
         memset(sums, 0, g->M * GEMM_WIDTH * sizeof *sums);
         run_race(g, call, &some, start);
         for (size_t row = 0; row < g->M; row++)

@@ -44,7 +44,7 @@ static void run_tile(const struct gemm *g, const struct shuffle *shuffle, size_t
     memset(t.held, 0, TILE * TILE * sizeof *t.held);
     for (uint32_t i = 0; i < chunks; i++) {
         const size_t term = (size_t)order[i] * shuffle->chunk;
-        join_chunk(&t, term, gemm_least(shuffle->chunk, g->K - term));
+        join_chunk(&t, term, least(shuffle->chunk, g->K - term));
     }
     close_tile(&t);
 }
@@ -53,7 +53,7 @@ void VARIANT(gemm_shuffled)(const struct gemm *g, const struct shuffle *shuffle,
                             void *scratch) {
     const size_t column_tiles = tile_count(g->N);
     const size_t tiles = tile_count(g->M) * column_tiles;
-    const size_t own_bytes = GEMM_THREAD_BYTES + linear_order_bytes(shuffle_chunks(shuffle, g->K));
+    const size_t own_bytes = GEMM_THREAD_BYTES + order_bytes(shuffle_chunks(shuffle, g->K));
     char *const start = (char *)scratch + (-(uintptr_t)scratch & (GEMM_VECTOR_BYTES - 1));
     const int wake = tiles > 1 && g->M * g->N * g->K >= GEMM_WORTH_WAKING;
 #pragma omp parallel for schedule(dynamic) num_threads(threads) if (wake)

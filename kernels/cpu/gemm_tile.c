@@ -5,8 +5,8 @@
 struct tile VARIANT(gemm_tile)(const struct gemm *g, size_t row_tile, size_t column_tile,
                                char *own) {
     struct tile t = {.g = g, .row = row_tile * TILE, .column = column_tile * TILE};
-    t.rows = gemm_least(g->M - t.row, TILE);
-    t.columns = gemm_least(g->N - t.column, TILE);
+    t.rows = least(g->M - t.row, TILE);
+    t.columns = least(g->N - t.column, TILE);
     t.panels = (t.rows + GEMM_ROWS - 1) / GEMM_ROWS;
     t.left = (accumulator *)(void *)own;
     t.right = (accumulator *)(void *)(own + GEMM_LEFT_BYTES);
@@ -25,7 +25,7 @@ void VARIANT(gemm_tile_terms)(const struct tile *t, size_t term, size_t depth, a
         VARIANT(gemm_pack_a)(g, t->row + row, rows, term, depth, t->left + row * left_line);
     }
     for (size_t column = 0; column < t->columns; column += GEMM_COLUMNS) {
-        const size_t vectors = gemm_vectors(gemm_least(t->columns - column, GEMM_COLUMNS));
+        const size_t vectors = gemm_vectors(least(t->columns - column, GEMM_COLUMNS));
         VARIANT(gemm_pack_b)(g, t->column + column, term, depth, t->right);
         for (size_t panel = 0; panel < t->panels; panel++) {
             const size_t row = gemm_cut(t->rows, t->panels, panel);
@@ -43,7 +43,7 @@ void VARIANT(gemm_tile_terms)(const struct tile *t, size_t term, size_t depth, a
 void VARIANT(gemm_tile_chain)(const struct tile *t, size_t term, size_t count) {
     for (size_t done = 0; done < count; done += GEMM_DEPTH) {
         VARIANT(gemm_tile_terms)
-        (t, term + done, gemm_least(count - done, GEMM_DEPTH), t->chain,
+        (t, term + done, least(count - done, GEMM_DEPTH), t->chain,
          done == 0 ? GEMM_START : GEMM_CONTINUE);
     }
 }

@@ -20,7 +20,7 @@ struct dense {
 };
 
 static size_t place(const struct dense *dense, size_t i) {
-    return dense->padded ? gemm_row(dense->g, i) - dense->first : i;
+    return dense->padded ? list_row(&dense->g->rows, i) - dense->first : i;
 }
 
 static accumulator *take(char **next, size_t count) {
@@ -52,7 +52,7 @@ static void gather(const struct gemm *g, const carrier *from, accumulator *to, s
 static void gather_terms(const struct gemm *g, const carrier *from, size_t stride, size_t width,
                          accumulator *to) {
     for (size_t p = 0; p < g->K; p++)
-        gather(g, from + gemm_row(g, p) * stride, to + p * width, width);
+        gather(g, from + list_row(&g->rows, p) * stride, to + p * width, width);
 }
 
 static void gather_rows(const struct dense *dense) {
@@ -61,7 +61,8 @@ static void gather_rows(const struct dense *dense) {
      * numbers. */
     if (dense->padded) memset(dense->a, 0, dense->M * g->K * sizeof *dense->a);
     for (size_t i = 0; i < g->M; i++)
-        gather(g, g->a + gemm_row(g, i) * g->a_stride, dense->a + place(dense, i) * g->K, g->K);
+        gather(g, g->a + list_row(&g->rows, i) * g->a_stride, dense->a + place(dense, i) * g->K,
+               g->K);
 }
 
 #if defined(TWINSTEP_ACCUMULATOR_f32)

@@ -52,8 +52,8 @@ GPU_INLINE void attention_dkv(GPU_PARAM const struct attention_job *args, accumu
     const struct attention_columns columns = attention_columns_at(args, BLOCK % panels, width);
     struct attention_panel dk, dv;
     uint32_t terms[ATTENTION_EACH];
-    attention_panel_clear(&dk);
-    attention_panel_clear(&dv);
+    attention_panel_fill(&dk, ACC(0.0));
+    attention_panel_fill(&dv, ACC(0.0));
     for (uint32_t head = group * heads; head < (group + 1) * heads; head++) {
         struct attention_block own = attention_block_of(args, part, head);
         own.keys.first = part.first;

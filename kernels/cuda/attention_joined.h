@@ -26,20 +26,6 @@ GPU_INLINE struct attention_columns attention_piece_at(const struct attention_jo
     return columns;
 }
 
-/* Opens the sums that chunks are added to. A sum that is not cut starts at -0, which leaves its
- * only chunk as it is. */
-GPU_INLINE void attention_held_open(struct attention_panel *held, int cut) {
-    UNROLL
-    for (unsigned g = 0; g < ATTENTION_GROUPS; g++) {
-        UNROLL
-        for (unsigned i = 0; i < ATTENTION_EACH; i++) {
-            UNROLL
-            for (unsigned j = 0; j < ATTENTION_EACH; j++)
-                held->of[g][i][j] = cut ? ACC(0.0) : -ACC(0.0);
-        }
-    }
-}
-
 KERNEL(attention_joined_kernel, struct attention_job) {
     SHARED(accumulator, memory);
     const struct attention_shared shared = attention_share(memory, 2);
@@ -58,7 +44,8 @@ KERNEL(attention_joined_kernel, struct attention_job) {
         chunk = own.keys.chunk;
         end = chunk * own.keys.chunks;
     }
-    attention_held_open(&held, chunk != 0);
+    /* A sum that is not cut starts at -0, which leaves its only chunk as it is. */
+    attention_panel_fill(&held, chunk != 0 ? ACC(0.0) : -ACC(0.0));
     to.held = &held;
     to.raced = NULL;
     to.line = 0;

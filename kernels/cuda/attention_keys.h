@@ -33,14 +33,14 @@ GPU_INLINE struct attention_columns attention_columns_at(const struct attention_
     return columns;
 }
 
-GPU_INLINE void attention_panel_clear(struct attention_panel *panel) {
+GPU_INLINE void attention_panel_fill(struct attention_panel *panel, accumulator x) {
     UNROLL
     for (unsigned g = 0; g < ATTENTION_GROUPS; g++) {
         UNROLL
         for (unsigned i = 0; i < ATTENTION_EACH; i++) {
             UNROLL
             for (unsigned j = 0; j < ATTENTION_EACH; j++)
-                panel->of[g][i][j] = 0;
+                panel->of[g][i][j] = x;
         }
     }
 }
@@ -181,7 +181,7 @@ GPU_INLINE void attention_over_keys_open(GPU_PARAM const struct attention_job *j
                                          const struct attention_shared *shared,
                                          struct attention_panel *sums) {
     attention_state_take(GPU_ARG job, own->part.token, own->part.count, own->head, shared);
-    attention_panel_clear(sums);
+    attention_panel_fill(sums, ACC(0.0));
     BARRIER();
 }
 

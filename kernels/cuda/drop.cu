@@ -33,7 +33,6 @@ static void drop(const struct op_call *call, const struct dropout_args *args) {
             .x = (const carrier *)args->x,
             .y = (carrier *)args->y,
         };
-        LAUNCH(dropout_kernel, element_blocks((size_t)job.group.tokens * args->C), ELEMENT_THREADS,
-               0, &job);
+        LAUNCH_ELEMENTS(dropout_kernel, (size_t)job.group.tokens * args->C, &job);
     }
 }

@@ -23,8 +23,7 @@ KERNEL(embedding_forward_kernel, struct embedding_forward_args) {
 static void embedding_forward(const struct op_call *call,
                               const struct embedding_forward_args *args) {
     (void)call;
-    LAUNCH(embedding_forward_kernel, element_blocks((size_t)args->rows.count * args->C),
-           ELEMENT_THREADS, 0, args);
+    LAUNCH_ELEMENTS(embedding_forward_kernel, (size_t)args->rows.count * args->C, args);
 }
 
 /* Places: tokens sorted by id, by their places in the list within an id. Places first .. last-1 and

@@ -23,7 +23,7 @@ KERNEL(fill_kernel, struct fill_args) {
 static void fill(const struct op_call *call, const struct fill_args *args) {
     const size_t words = (args->bytes + sizeof(uint32_t) - 1) / sizeof(uint32_t);
     (void)call;
-    LAUNCH(fill_kernel, element_blocks(words), ELEMENT_THREADS, 0, args);
+    LAUNCH_ELEMENTS(fill_kernel, words, args);
 }
 
 #endif

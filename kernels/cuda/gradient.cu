@@ -20,7 +20,7 @@ KERNEL(close_kernel, struct close_args) {
 
 static void close_gradient(const struct op_call *call, const struct close_args *args) {
     (void)call;
-    LAUNCH(close_kernel, element_blocks(args->count), ELEMENT_THREADS, 0, args);
+    LAUNCH_ELEMENTS(close_kernel, args->count, args);
 }
 
 struct square_job {
@@ -31,17 +31,12 @@ struct square_job {
     struct joined by;
 };
 
-GPU_INLINE double square_value(const struct square_args *is, size_t i) {
-    if (is->storage == DTYPE_F64) return ((const double *)is->values)[i];
-    return (double)((const float *)is->values)[i];
-}
-
 /* Law 2's block `block` of the values, by a warp; every lane gets the sum. */
 GPU_INLINE double square_block(GPU_PARAM const struct square_args *is, size_t block) {
     const size_t first = block * SUM_BLOCK, end = least(first + SUM_BLOCK, is->count);
     double lane = 0.0;
     for (size_t i = first + THREAD % GPU_WARP; i < end; i += GPU_WARP) {
-        const double x = square_value(is, i);
+        const double x = number_at(is->values, is->storage, i);
         lane = real_fma_f64(x, x, lane);
     }
     for (unsigned half = GPU_WARP / 2; half > 0; half /= 2)
@@ -94,7 +89,7 @@ KERNEL(square_shuffled_kernel, struct square_job) {
 }
 
 static void square_join(const struct op_call *call, struct square_job *job, size_t group) {
-    LAUNCH(square_kernel, row_blocks(job->count), ROW_THREADS, 0, job);
+    LAUNCH_ROWS(square_kernel, job->count, job);
     if (!shuffle_active(call, SUM_NORM)) {
         LAUNCH(square_tree_kernel, 1, ELEMENT_THREADS, 0, job);
         return;
@@ -121,7 +116,7 @@ static void square(const struct op_call *call, const struct square_args *args) {
     for (; job.first < blocks; job.first += SHUFFLE_CHUNKS) {
         job.count = least(SHUFFLE_CHUNKS, blocks - job.first);
         if (races)
-            LAUNCH(square_atomic_kernel, row_blocks(job.count), ROW_THREADS, 0, &job);
+            LAUNCH_ROWS(square_atomic_kernel, job.count, &job);
         else
             square_join(call, &job, job.first / SHUFFLE_CHUNKS);
         GPU_WAIT();
@@ -148,5 +143,5 @@ KERNEL(scale_kernel, struct scale_args) {
 
 static void scale(const struct op_call *call, const struct scale_args *args) {
     (void)call;
-    LAUNCH(scale_kernel, element_blocks(args->count), ELEMENT_THREADS, 0, args);
+    LAUNCH_ELEMENTS(scale_kernel, args->count, args);
 }

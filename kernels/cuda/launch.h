@@ -33,6 +33,22 @@ static inline size_t row_blocks(size_t count) {
     return (count + ROW_WARPS - 1) / ROW_WARPS;
 }
 
+#define LAUNCH_ELEMENTS(kernel, count, args)                                                       \
+    LAUNCH(kernel, element_blocks(count), ELEMENT_THREADS, 0, args)
+#define LAUNCH_ROWS(kernel, rows, args) LAUNCH(kernel, row_blocks(rows), ROW_THREADS, 0, args)
+
+/* What the kernels of an operation are handed where they need its arguments and its dtype. */
+#define OP_JOB(op)                                                                                 \
+    struct op##_job {                                                                              \
+        struct op##_args is;                                                                       \
+        enum dtype dtype;                                                                          \
+    }
+
+/* A stored number as a double. */
+GPU_INLINE double number_at(const void *values, enum dtype dtype, size_t i) {
+    return dtype == DTYPE_F64 ? ((const double *)values)[i] : (double)((const float *)values)[i];
+}
+
 /* Adds to a sum that other threads add to. Only kernels whose names hold `atomic` may do so;
  * tests/kernels/ptx.py looks. */
 GPU_INLINE void race_add(GPU_PARAM accumulator *sum, accumulator term) {

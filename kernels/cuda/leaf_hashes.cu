@@ -95,39 +95,27 @@ struct leaf_hashes_job {
 };
 
 /* There is one kernel for each dtype, because which words a lane reads depends on it. */
-#define LEAF_HASHES_KERNEL(name, dtype)                                                            \
-    KERNEL(name, struct leaf_hashes_job) {                                                         \
+#define LEAF_HASHES_DTYPES(ROW)                                                                    \
+    ROW(F32, f32)                                                                                  \
+    ROW(F64, f64)                                                                                  \
+    ROW(BF16, bf16)                                                                                \
+    ROW(F16, f16)                                                                                  \
+    ROW(TF32, tf32)                                                                                \
+    ROW(E4M3, e4m3)                                                                                \
+    ROW(E5M2, e5m2)
+#define LEAF_HASHES_KERNEL(NAME, name)                                                             \
+    KERNEL(leaf_hashes_##name##_kernel, struct leaf_hashes_job) {                                  \
         struct list_place at;                                                                      \
         if (list_find_row(GPU_ARG & args->list, &at))                                              \
-            leaf_hashes_make(GPU_ARG & args->is[at.tensor], dtype, at.block);                      \
+            leaf_hashes_make(GPU_ARG & args->is[at.tensor], DTYPE_##NAME, at.block);               \
     }
+LEAF_HASHES_DTYPES(LEAF_HASHES_KERNEL)
 
-LEAF_HASHES_KERNEL(leaf_hashes_f32_kernel, DTYPE_F32)
-LEAF_HASHES_KERNEL(leaf_hashes_f64_kernel, DTYPE_F64)
-LEAF_HASHES_KERNEL(leaf_hashes_bf16_kernel, DTYPE_BF16)
-LEAF_HASHES_KERNEL(leaf_hashes_f16_kernel, DTYPE_F16)
-LEAF_HASHES_KERNEL(leaf_hashes_tf32_kernel, DTYPE_TF32)
-LEAF_HASHES_KERNEL(leaf_hashes_e4m3_kernel, DTYPE_E4M3)
-LEAF_HASHES_KERNEL(leaf_hashes_e5m2_kernel, DTYPE_E5M2)
-
-#define LEAF_HASHES_LAUNCH(kernel)                                                                 \
-    LAUNCH(kernel, row_blocks(list_blocks(&job->list)), ROW_THREADS, 0, job)
-
+#define LEAF_HASHES_LAUNCH(NAME, name)                                                             \
+    if (dtype == DTYPE_##NAME)                                                                     \
+        LAUNCH_ROWS(leaf_hashes_##name##_kernel, list_blocks(&job->list), job);
 static void leaf_hashes_start(const struct leaf_hashes_job *job, enum dtype dtype) {
-    if (dtype == DTYPE_F32)
-        LEAF_HASHES_LAUNCH(leaf_hashes_f32_kernel);
-    else if (dtype == DTYPE_F64)
-        LEAF_HASHES_LAUNCH(leaf_hashes_f64_kernel);
-    else if (dtype == DTYPE_BF16)
-        LEAF_HASHES_LAUNCH(leaf_hashes_bf16_kernel);
-    else if (dtype == DTYPE_F16)
-        LEAF_HASHES_LAUNCH(leaf_hashes_f16_kernel);
-    else if (dtype == DTYPE_TF32)
-        LEAF_HASHES_LAUNCH(leaf_hashes_tf32_kernel);
-    else if (dtype == DTYPE_E4M3)
-        LEAF_HASHES_LAUNCH(leaf_hashes_e4m3_kernel);
-    else
-        LEAF_HASHES_LAUNCH(leaf_hashes_e5m2_kernel);
+    LEAF_HASHES_DTYPES(LEAF_HASHES_LAUNCH)
 }
 
 /* Tensors that are neighbours in the list and have one dtype share a launch. */

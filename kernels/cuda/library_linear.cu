@@ -159,8 +159,7 @@ static const void *library_dense(struct library_way *way, struct library_pack pa
     pack.to = library_take(way, (pack.placed ? pack.places : pack.lines) * pack.pitch,
                            library_size(pack.type), pack.placed);
     if (way->asks) return pack.to;
-    LAUNCH(library_pack_kernel, element_blocks(pack.lines * pack.pitch / (pack.paired ? 2 : 1)),
-           ELEMENT_THREADS, 0, &pack);
+    LAUNCH_ELEMENTS(library_pack_kernel, pack.lines * pack.pitch / (pack.paired ? 2 : 1), &pack);
     return pack.to;
 }
 
@@ -274,8 +273,7 @@ static void library_piece(struct library_way *way, size_t rows, size_t columns) 
         .columns = columns,
         .placed = way->placed,
     };
-    LAUNCH(library_scatter_kernel, element_blocks((way->placed ? job->M : rows) * columns),
-           ELEMENT_THREADS, 0, &scatter);
+    LAUNCH_ELEMENTS(library_scatter_kernel, (way->placed ? job->M : rows) * columns, &scatter);
 }
 
 /* ---- pieces ---- */

@@ -75,9 +75,8 @@ static void linear_race(const struct op_call *call, const struct gemm *job) {
     race.line = LINEAR_RACE_COLUMNS;
     for (; race.first < job->N; race.first += LINEAR_RACE_COLUMNS) {
         race.columns = least(LINEAR_RACE_COLUMNS, job->N - race.first);
-        LAUNCH(linear_atomic_clear, element_blocks(job->M * race.line), ELEMENT_THREADS, 0, &race);
+        LAUNCH_ELEMENTS(linear_atomic_clear, job->M * race.line, &race);
         linear_race_on(&race);
-        LAUNCH(linear_atomic_round, element_blocks(job->M * race.columns), ELEMENT_THREADS, 0,
-               &race);
+        LAUNCH_ELEMENTS(linear_atomic_round, job->M * race.columns, &race);
     }
 }

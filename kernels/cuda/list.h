@@ -55,7 +55,7 @@ static inline void list_add(struct list *list, size_t blocks) {
                 job.is[job.list.count] = (tensors)[i];                                             \
                 list_add(&job.list, blocks((tensors)[i].count));                                   \
             }                                                                                      \
-            LAUNCH(kernel, row_blocks(list_blocks(&job.list)), ROW_THREADS, 0, &job);              \
+            LAUNCH_ROWS(kernel, list_blocks(&job.list), &job);                                     \
         }                                                                                          \
     } while (0)
 

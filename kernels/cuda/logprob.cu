@@ -134,9 +134,9 @@ static void logprob_racing(const struct op_call *call, struct logprob_job *job) 
     const size_t L = job->is.L;
     job->by.chunk = call->racing->chunk;
     job->by.chunks = (uint32_t)race_chunks(call, job->is.V);
-    LAUNCH(logprob_maximum_kernel, row_blocks(L), ROW_THREADS, 0, job);
-    LAUNCH(logprob_atomic_kernel, element_blocks(L * job->by.chunks), ELEMENT_THREADS, 0, job);
-    LAUNCH(logprob_close_kernel, element_blocks(L), ELEMENT_THREADS, 0, job);
+    LAUNCH_ROWS(logprob_maximum_kernel, L, job);
+    LAUNCH_ELEMENTS(logprob_atomic_kernel, L * job->by.chunks, job);
+    LAUNCH_ELEMENTS(logprob_close_kernel, L, job);
 }
 
 static void logprob_forward(const struct op_call *call, const struct logprob_forward_args *args) {
@@ -146,13 +146,10 @@ static void logprob_forward(const struct op_call *call, const struct logprob_for
     else if (shuffle_active(call, SUM_FORWARD))
         logprob_shuffled(call, &job);
     else
-        LAUNCH(logprob_forward_kernel, row_blocks(args->L), ROW_THREADS, 0, args);
+        LAUNCH_ROWS(logprob_forward_kernel, args->L, args);
 }
 
-struct logprob_backward_job {
-    struct logprob_backward_args is;
-    enum dtype dtype;
-};
+OP_JOB(logprob_backward);
 
 KERNEL(logprob_backward_kernel, struct logprob_backward_job) {
     const size_t at = (size_t)BLOCK * THREADS + THREAD, V = args->is.V;
@@ -168,6 +165,5 @@ KERNEL(logprob_backward_kernel, struct logprob_backward_job) {
 
 static void logprob_backward(const struct op_call *call, const struct logprob_backward_args *args) {
     const struct logprob_backward_job job = {*args, call->compute};
-    LAUNCH(logprob_backward_kernel, element_blocks((size_t)args->L * args->V), ELEMENT_THREADS, 0,
-           &job);
+    LAUNCH_ELEMENTS(logprob_backward_kernel, (size_t)args->L * args->V, &job);
 }

@@ -39,7 +39,7 @@ static enum dtype norm_inner(const struct op_call *call, enum norm_rounding roun
 
 static void norm_forward(const struct op_call *call, const struct norm_forward_args *args) {
     const struct norm_forward_job job = {*args, norm_inner(call, args->rounding), call->compute};
-    LAUNCH(norm_forward_kernel, row_blocks(args->rows.count), ROW_THREADS, 0, &job);
+    LAUNCH_ROWS(norm_forward_kernel, args->rows.count, &job);
 }
 
 struct norm_input_job {
@@ -80,5 +80,5 @@ KERNEL(norm_input_kernel, struct norm_input_job) {
 
 static void norm_input(const struct op_call *call, const struct norm_input_args *args) {
     const struct norm_input_job job = {*args, norm_inner(call, args->rounding), call->compute};
-    LAUNCH(norm_input_kernel, row_blocks(args->rows.count), ROW_THREADS, 0, &job);
+    LAUNCH_ROWS(norm_input_kernel, args->rows.count, &job);
 }

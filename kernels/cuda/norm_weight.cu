@@ -128,8 +128,7 @@ static void norm_weight(const struct op_call *call, const struct norm_weight_arg
     if (race_active(call, SUM_NORM)) {
         job.by.chunk = call->racing->chunk;
         job.by.chunks = (uint32_t)race_chunks(call, args->rows.count);
-        LAUNCH(norm_weight_atomic_kernel, element_blocks((size_t)job.by.chunks * args->C),
-               ELEMENT_THREADS, 0, &job);
+        LAUNCH_ELEMENTS(norm_weight_atomic_kernel, (size_t)job.by.chunks * args->C, &job);
     } else if (shuffle_active(call, SUM_NORM)) {
         norm_weight_shuffled(call, &job);
     } else {

@@ -14,48 +14,38 @@ struct readback_blocks_job {
     struct readback_blocks_tensor tensor[LIST_TENSORS];
 };
 
-GPU_INLINE double readback_blocks_value(const void *values, enum dtype dtype, size_t i) {
-    return dtype == DTYPE_F64 ? ((const double *)values)[i] : (double)((const float *)values)[i];
-}
-
 GPU_INLINE double readback_blocks_direction(const struct readback_blocks_args *is,
                                             const struct readback_blocks_tensor *of, size_t i,
                                             double old) {
     const struct rule_direction *const k = &is->direction;
-    return RULE_DIRECTION_OF(k, readback_blocks_value(of->gradient, is->gradient_dtype, i),
-                             readback_blocks_value(of->slots[0], is->slot_dtype, i),
-                             readback_blocks_value(of->slots[k->second], is->slot_dtype, i), old,
-                             readback_blocks_value(of->made, is->working, i));
-}
-
-GPU_INLINE double readback_blocks_product(double a, double b, double sum) {
-    return real_fma_f64(a, b, sum);
+    return RULE_DIRECTION_OF(k, number_at(of->gradient, is->gradient_dtype, i),
+                             number_at(of->slots[0], is->slot_dtype, i),
+                             number_at(of->slots[k->second], is->slot_dtype, i), old,
+                             number_at(of->made, is->working, i));
 }
 
 GPU_INLINE void readback_blocks_element(const struct readback_blocks_args *is,
                                         const struct readback_blocks_tensor *of, size_t i,
                                         double *sum) {
-    const double old = readback_blocks_value(of->old, is->working, i);
-    const double now = readback_blocks_value(of->now, is->working, i);
+    const double old = number_at(of->old, is->working, i);
+    const double now = number_at(of->now, is->working, i);
     const struct rule_read_terms t = rule_read_terms(
         &is->spacing, readback_blocks_direction(is, of, i, old), is->decay, old, now);
-    sum[READBACK_BLOCKS_UU] = readback_blocks_product(t.u, t.u, sum[READBACK_BLOCKS_UU]);
-    sum[READBACK_BLOCKS_UP] = readback_blocks_product(t.u, t.p, sum[READBACK_BLOCKS_UP]);
-    sum[READBACK_BLOCKS_PP] = readback_blocks_product(t.p, t.p, sum[READBACK_BLOCKS_PP]);
-    sum[READBACK_BLOCKS_UD] = readback_blocks_product(t.u, t.d, sum[READBACK_BLOCKS_UD]);
-    sum[READBACK_BLOCKS_PD] = readback_blocks_product(t.p, t.d, sum[READBACK_BLOCKS_PD]);
-    sum[READBACK_BLOCKS_U] =
-        readback_blocks_product(real_abs_f64(t.u), 1.0, sum[READBACK_BLOCKS_U]);
-    sum[READBACK_BLOCKS_P] =
-        readback_blocks_product(real_abs_f64(t.p), 1.0, sum[READBACK_BLOCKS_P]);
+    sum[READBACK_BLOCKS_UU] = real_fma_f64(t.u, t.u, sum[READBACK_BLOCKS_UU]);
+    sum[READBACK_BLOCKS_UP] = real_fma_f64(t.u, t.p, sum[READBACK_BLOCKS_UP]);
+    sum[READBACK_BLOCKS_PP] = real_fma_f64(t.p, t.p, sum[READBACK_BLOCKS_PP]);
+    sum[READBACK_BLOCKS_UD] = real_fma_f64(t.u, t.d, sum[READBACK_BLOCKS_UD]);
+    sum[READBACK_BLOCKS_PD] = real_fma_f64(t.p, t.d, sum[READBACK_BLOCKS_PD]);
+    sum[READBACK_BLOCKS_U] = real_fma_f64(real_abs_f64(t.u), 1.0, sum[READBACK_BLOCKS_U]);
+    sum[READBACK_BLOCKS_P] = real_fma_f64(real_abs_f64(t.p), 1.0, sum[READBACK_BLOCKS_P]);
     if (of->moment == NULL) return;
     const struct rule_taken_value taken =
-        rule_taken_value(&is->taken, readback_blocks_value(of->slots[0], is->slot_dtype, i),
-                         readback_blocks_value(of->moment, is->slot_dtype, i), old);
+        rule_taken_value(&is->taken, number_at(of->slots[0], is->slot_dtype, i),
+                         number_at(of->moment, is->slot_dtype, i), old);
     sum[READBACK_BLOCKS_TAKEN] =
-        readback_blocks_product(taken.gradient, taken.gradient, sum[READBACK_BLOCKS_TAKEN]);
+        real_fma_f64(taken.gradient, taken.gradient, sum[READBACK_BLOCKS_TAKEN]);
     sum[READBACK_BLOCKS_TAKEN_ERROR] =
-        readback_blocks_product(taken.error, taken.error, sum[READBACK_BLOCKS_TAKEN_ERROR]);
+        real_fma_f64(taken.error, taken.error, sum[READBACK_BLOCKS_TAKEN_ERROR]);
 }
 
 KERNEL(readback_blocks_kernel, struct readback_blocks_job) {
@@ -90,6 +80,6 @@ void VARIANT(readback_blocks)(const struct readback_blocks_args *args,
             job.tensor[job.list.count] = tensors[i];
             list_add(&job.list, readback_blocks_blocks(tensors[i].count));
         }
-        LAUNCH(readback_blocks_kernel, row_blocks(list_blocks(&job.list)), ROW_THREADS, 0, &job);
+        LAUNCH_ROWS(readback_blocks_kernel, list_blocks(&job.list), &job);
     }
 }

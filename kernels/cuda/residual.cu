@@ -2,10 +2,7 @@
  * Addition of two activations, or of a vector to rows, element by element, one rounding. */
 #include "kernels/cuda/launch.h"
 
-struct add_job {
-    struct add_args is;
-    enum dtype dtype;
-};
+OP_JOB(add);
 
 KERNEL(add_kernel, struct add_job) {
     const size_t i = (size_t)BLOCK * THREADS + THREAD, C = args->is.C;
@@ -18,14 +15,10 @@ KERNEL(add_kernel, struct add_job) {
 
 static void add(const struct op_call *call, const struct add_args *args) {
     const struct add_job job = {*args, call->compute};
-    LAUNCH(add_kernel, element_blocks((size_t)args->rows.count * args->C), ELEMENT_THREADS, 0,
-           &job);
+    LAUNCH_ELEMENTS(add_kernel, (size_t)args->rows.count * args->C, &job);
 }
 
-struct bias_job {
-    struct bias_args is;
-    enum dtype dtype;
-};
+OP_JOB(bias);
 
 KERNEL(bias_kernel, struct bias_job) {
     const size_t i = (size_t)BLOCK * THREADS + THREAD, C = args->is.C;
@@ -36,6 +29,5 @@ KERNEL(bias_kernel, struct bias_job) {
 
 static void bias(const struct op_call *call, const struct bias_args *args) {
     const struct bias_job job = {*args, call->compute};
-    LAUNCH(bias_kernel, element_blocks((size_t)args->rows.count * args->C), ELEMENT_THREADS, 0,
-           &job);
+    LAUNCH_ELEMENTS(bias_kernel, (size_t)args->rows.count * args->C, &job);
 }

@@ -3,10 +3,7 @@
  * before it writes either; no sums. */
 #include "kernels/cuda/launch.h"
 
-struct rotary_job {
-    struct rotary_args is;
-    enum dtype dtype;
-};
+OP_JOB(rotary);
 
 KERNEL(rotary_kernel, struct rotary_job) {
     const size_t half = args->is.D / 2, pairs = args->is.heads * half;
@@ -27,5 +24,5 @@ KERNEL(rotary_kernel, struct rotary_job) {
 static void rotary(const struct op_call *call, const struct rotary_args *args) {
     const struct rotary_job job = {*args, call->compute};
     const size_t pairs = (size_t)args->rows.count * args->heads * (args->D / 2);
-    LAUNCH(rotary_kernel, element_blocks(pairs), ELEMENT_THREADS, 0, &job);
+    LAUNCH_ELEMENTS(rotary_kernel, pairs, &job);
 }

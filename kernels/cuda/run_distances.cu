@@ -21,10 +21,6 @@ struct run_distances_lane {
     int64_t ulp;
 };
 
-GPU_INLINE double run_distances_value(const void *values, enum dtype dtype, size_t i) {
-    return dtype == DTYPE_F64 ? ((const double *)values)[i] : (double)((const float *)values)[i];
-}
-
 GPU_INLINE void run_distances_bits(const struct run_distances_args *is, size_t i,
                                    struct run_distances_lane *lane) {
     int64_t ulp;
@@ -44,11 +40,10 @@ GPU_INLINE void run_distances_bits(const struct run_distances_args *is, size_t i
 
 GPU_INLINE void run_distances_add(const struct run_distances_args *is, size_t i,
                                   struct run_distances_lane *lane) {
-    const double x = run_distances_value(is->x, is->x_dtype, i),
-                 y = run_distances_value(is->y, is->y_dtype, i);
-    const double gap = x - y, way = x - run_distances_value(is->start, is->x_dtype, i);
-    const double a = x - run_distances_value(is->x_old, is->x_dtype, i);
-    const double b = y - run_distances_value(is->y_old, is->y_dtype, i);
+    const double x = number_at(is->x, is->x_dtype, i), y = number_at(is->y, is->y_dtype, i);
+    const double gap = x - y, way = x - number_at(is->start, is->x_dtype, i);
+    const double a = x - number_at(is->x_old, is->x_dtype, i);
+    const double b = y - number_at(is->y_old, is->y_dtype, i);
     lane->sum[RUN_DISTANCES_GAP] = real_fma_f64(gap, gap, lane->sum[RUN_DISTANCES_GAP]);
     lane->sum[RUN_DISTANCES_TRAVEL] = real_fma_f64(way, way, lane->sum[RUN_DISTANCES_TRAVEL]);
     lane->sum[RUN_DISTANCES_XX] = real_fma_f64(a, a, lane->sum[RUN_DISTANCES_XX]);

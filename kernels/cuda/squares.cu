@@ -40,9 +40,7 @@ GPU_INLINE double squares_wide(const struct squares_args *is, size_t i, size_t e
     double lane = 0.0;
     for (; i < end; i += GPU_WARP) {
         if (i >= at.end) at = squares_find(is, i);
-        const double x = is->storage == DTYPE_F64
-                             ? ((const double *)at.values)[i - at.first]
-                             : (double)((const float *)at.values)[i - at.first];
+        const double x = number_at(at.values, is->storage, i - at.first);
         lane = real_fma_f64(x, x, lane);
     }
     return lane;

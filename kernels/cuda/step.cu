@@ -99,56 +99,21 @@ GPU_INLINE void step_adam_element(const struct step_range *is, const struct rule
     if (k->amsgrad) step_store_slot(e.max, is, 2, i);
 }
 
-#define STEP_ADAM_KERNEL(name, variant)                                                            \
-    KERNEL(name, struct step_adam_job) {                                                           \
+#define STEP_ADAM_KERNEL(NAME, name)                                                               \
+    KERNEL(step_adam_##name##_kernel, struct step_adam_job) {                                      \
         STEP_ELEMENT(is, i);                                                                       \
-        step_adam_element(is, &args->k, variant, i);                                               \
+        step_adam_element(is, &args->k, RULE_ADAM_##NAME, i);                                      \
     }
-STEP_ADAM_KERNEL(step_adam_torch_kernel, RULE_ADAM_TORCH)
-STEP_ADAM_KERNEL(step_adam_cpu_kernel, RULE_ADAM_TORCH_CPU)
-STEP_ADAM_KERNEL(step_adam_capturable_kernel, RULE_ADAM_TORCH_CAPTURABLE)
-STEP_ADAM_KERNEL(step_adam_fused_kernel, RULE_ADAM_TORCH_FUSED)
-STEP_ADAM_KERNEL(step_adam_apex_kernel, RULE_ADAM_APEX)
-STEP_ADAM_KERNEL(step_adam_llm_c_kernel, RULE_ADAM_LLM_C)
-STEP_ADAM_KERNEL(step_adam_olmo_kernel, RULE_ADAM_OLMO_SKIP_STEP)
-STEP_ADAM_KERNEL(step_adam_olmo_foreach_kernel, RULE_ADAM_OLMO_FOREACH)
-STEP_ADAM_KERNEL(step_adam_legacy_kernel, RULE_ADAM_HF_LEGACY)
+STEP_ADAM_VARIANTS(STEP_ADAM_KERNEL)
 
 static void step_adam(const struct step_range *ranges, size_t count, const void *given) {
     const struct rule_adam_call *const call = (const struct rule_adam_call *)given;
     struct step_adam_job job;
     STEP_OPEN(&job, ranges, count);
     job.k = rule_adam_open(call);
-    switch (call->variant) {
-    case RULE_ADAM_TORCH_CPU:
-        STEP_LAUNCH(step_adam_cpu_kernel, &job);
-        return;
-    case RULE_ADAM_TORCH_CAPTURABLE:
-        STEP_LAUNCH(step_adam_capturable_kernel, &job);
-        return;
-    case RULE_ADAM_TORCH_FUSED:
-        STEP_LAUNCH(step_adam_fused_kernel, &job);
-        return;
-    case RULE_ADAM_APEX:
-        STEP_LAUNCH(step_adam_apex_kernel, &job);
-        return;
-    case RULE_ADAM_LLM_C:
-        STEP_LAUNCH(step_adam_llm_c_kernel, &job);
-        return;
-    case RULE_ADAM_OLMO_SKIP_STEP:
-        STEP_LAUNCH(step_adam_olmo_kernel, &job);
-        return;
-    case RULE_ADAM_OLMO_FOREACH:
-        STEP_LAUNCH(step_adam_olmo_foreach_kernel, &job);
-        return;
-    case RULE_ADAM_HF_LEGACY:
-        STEP_LAUNCH(step_adam_legacy_kernel, &job);
-        return;
-    case RULE_ADAM_TORCH:
-    case RULE_ADAM_COUNT:
-        break;
-    }
-    STEP_LAUNCH(step_adam_torch_kernel, &job);
+#define STEP_ADAM_LAUNCH(NAME, name)                                                               \
+    if (call->variant == RULE_ADAM_##NAME) STEP_LAUNCH(step_adam_##name##_kernel, &job);
+    STEP_ADAM_VARIANTS(STEP_ADAM_LAUNCH)
 }
 
 /* ---- SGD ---- */

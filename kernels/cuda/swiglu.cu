@@ -2,10 +2,7 @@
  * SwiGLU and its two gradients, a thread per element (base/rule.h). No sums. */
 #include "kernels/cuda/launch.h"
 
-struct swiglu_forward_job {
-    struct swiglu_forward_args is;
-    enum dtype dtype;
-};
+OP_JOB(swiglu_forward);
 
 KERNEL(swiglu_forward_kernel, struct swiglu_forward_job) {
     const size_t i = (size_t)BLOCK * THREADS + THREAD, C = args->is.C;
@@ -18,14 +15,10 @@ KERNEL(swiglu_forward_kernel, struct swiglu_forward_job) {
 
 static void swiglu_forward(const struct op_call *call, const struct swiglu_forward_args *args) {
     const struct swiglu_forward_job job = {*args, call->compute};
-    LAUNCH(swiglu_forward_kernel, element_blocks((size_t)args->rows.count * args->C),
-           ELEMENT_THREADS, 0, &job);
+    LAUNCH_ELEMENTS(swiglu_forward_kernel, (size_t)args->rows.count * args->C, &job);
 }
 
-struct swiglu_backward_job {
-    struct swiglu_backward_args is;
-    enum dtype dtype;
-};
+OP_JOB(swiglu_backward);
 
 KERNEL(swiglu_backward_kernel, struct swiglu_backward_job) {
     const size_t i = (size_t)BLOCK * THREADS + THREAD, C = args->is.C;
@@ -40,6 +33,5 @@ KERNEL(swiglu_backward_kernel, struct swiglu_backward_job) {
 
 static void swiglu_backward(const struct op_call *call, const struct swiglu_backward_args *args) {
     const struct swiglu_backward_job job = {*args, call->compute};
-    LAUNCH(swiglu_backward_kernel, element_blocks((size_t)args->rows.count * args->C),
-           ELEMENT_THREADS, 0, &job);
+    LAUNCH_ELEMENTS(swiglu_backward_kernel, (size_t)args->rows.count * args->C, &job);
 }

@@ -284,16 +284,6 @@ GPU_INLINE void tensor_queries(GPU_PARAM const struct attention_job *job, uint16
     if (job->sums == NULL) tensor_keys(GPU_ARG job, own, &shared, type);
 }
 
-KERNEL(tensor_queries_bf16, struct attention_job) {
-    SHARED(uint16_t, memory);
-    tensor_queries(GPU_ARG args, memory, DTYPE_BF16);
-}
-
-KERNEL(tensor_queries_f16, struct attention_job) {
-    SHARED(uint16_t, memory);
-    tensor_queries(GPU_ARG args, memory, DTYPE_F16);
-}
-
 /* ---- dK and dV, and the racing dQ ---- */
 
 /* Adds a tile's dS k to dQ, to which other blocks add, part by part through the warp's own piece of
@@ -366,48 +356,43 @@ GPU_INLINE void tensor_dkv(GPU_PARAM const struct attention_job *job, uint16_t *
     tensor_round(GPU_ARG job, &part, job->G, group, dv, (float *)shared.q, job->dv);
 }
 
-KERNEL(tensor_dkv_bf16, struct attention_job) {
-    SHARED(uint16_t, memory);
-    tensor_dkv(GPU_ARG args, memory, 0, DTYPE_BF16);
-}
-
-KERNEL(tensor_dkv_f16, struct attention_job) {
-    SHARED(uint16_t, memory);
-    tensor_dkv(GPU_ARG args, memory, 0, DTYPE_F16);
-}
-
-KERNEL(tensor_atomic_bf16, struct attention_job) {
-    SHARED(uint16_t, memory);
-    tensor_dkv(GPU_ARG args, memory, 1, DTYPE_BF16);
-}
-
-KERNEL(tensor_atomic_f16, struct attention_job) {
-    SHARED(uint16_t, memory);
-    tensor_dkv(GPU_ARG args, memory, 1, DTYPE_F16);
-}
+#define TENSOR_KERNELS(name, type)                                                                 \
+    KERNEL(tensor_queries_##name, struct attention_job) {                                          \
+        SHARED(uint16_t, memory);                                                                  \
+        tensor_queries(GPU_ARG args, memory, type);                                                \
+    }                                                                                              \
+    KERNEL(tensor_dkv_##name, struct attention_job) {                                              \
+        SHARED(uint16_t, memory);                                                                  \
+        tensor_dkv(GPU_ARG args, memory, 0, type);                                                 \
+    }                                                                                              \
+    KERNEL(tensor_atomic_##name, struct attention_job) {                                           \
+        SHARED(uint16_t, memory);                                                                  \
+        tensor_dkv(GPU_ARG args, memory, 1, type);                                                 \
+    }
+TENSOR_KERNELS(bf16, DTYPE_BF16)
+TENSOR_KERNELS(f16, DTYPE_F16)
 
 /* ---- launches ---- */
 
+/* Launches the kernel of the product's type. */
+#define TENSOR_LAUNCH(kernel, blocks)                                                              \
+    do {                                                                                           \
+        if (tensor_type(call) == DTYPE_F16)                                                        \
+            LAUNCH(kernel##_f16, blocks, TENSOR_THREADS, TENSOR_SHARED(job->D), job);              \
+        else                                                                                       \
+            LAUNCH(kernel##_bf16, blocks, TENSOR_THREADS, TENSOR_SHARED(job->D), job);             \
+    } while (0)
+
 static void tensor_start_queries(const struct op_call *call, struct attention_job *job) {
-    const size_t blocks = attention_deal(job) * job->H;
-    if (tensor_type(call) == DTYPE_F16)
-        LAUNCH(tensor_queries_f16, blocks, TENSOR_THREADS, TENSOR_SHARED(job->D), job);
-    else
-        LAUNCH(tensor_queries_bf16, blocks, TENSOR_THREADS, TENSOR_SHARED(job->D), job);
+    TENSOR_LAUNCH(tensor_queries, attention_deal(job) * job->H);
 }
 
 static void tensor_start_keys(const struct op_call *call, struct attention_job *job) {
     const size_t blocks = attention_deal(job) * job->G;
-    const size_t bytes = TENSOR_SHARED(job->D);
-    const int is_f16 = tensor_type(call) == DTYPE_F16;
-    if (job->sums != NULL && is_f16)
-        LAUNCH(tensor_atomic_f16, blocks, TENSOR_THREADS, bytes, job);
-    else if (job->sums != NULL)
-        LAUNCH(tensor_atomic_bf16, blocks, TENSOR_THREADS, bytes, job);
-    else if (is_f16)
-        LAUNCH(tensor_dkv_f16, blocks, TENSOR_THREADS, bytes, job);
+    if (job->sums != NULL)
+        TENSOR_LAUNCH(tensor_atomic, blocks);
     else
-        LAUNCH(tensor_dkv_bf16, blocks, TENSOR_THREADS, bytes, job);
+        TENSOR_LAUNCH(tensor_dkv, blocks);
 }
 
 void VARIANT(tensor_attention_forward)(const struct op_call *call,

@@ -9,46 +9,29 @@
 
 /* ---- Adam's variants ---- */
 
-#define ADAM_LOOP(name, variant)                                                                   \
-    static inline void name##_pair(struct range_block *block, const struct rule_adam *k,           \
-                                   enum dtype param, enum dtype slot) {                            \
+#define ADAM_LOOP(NAME, name)                                                                      \
+    static inline void adam_##name##_pair(struct range_block *block, const struct rule_adam *k,    \
+                                          enum dtype param, enum dtype slot) {                     \
         for (size_t i = 0; i < RANGE_BLOCK; i++) {                                                 \
             struct rule_adam_element e = {block->p[i], block->slot[0][i], block->slot[1][i],       \
                                           block->slot[2][i]};                                      \
-            rule_adam_step(&e, block->g[i], k, variant, param, slot);                              \
+            rule_adam_step(&e, block->g[i], k, RULE_ADAM_##NAME, param, slot);                     \
             block->p[i] = e.p;                                                                     \
             block->slot[0][i] = e.m;                                                               \
             block->slot[1][i] = e.v;                                                               \
             block->slot[2][i] = e.max;                                                             \
         }                                                                                          \
     }                                                                                              \
-    static void name(struct range_block *block, const void *step, enum dtype param,                \
-                     enum dtype slot) {                                                            \
+    static void adam_##name(struct range_block *block, const void *step, enum dtype param,         \
+                            enum dtype slot) {                                                     \
         const struct rule_adam k = *(const struct rule_adam *)step;                                \
-        STEP_SWITCH(param, slot, name##_pair, block, &k);                                          \
+        STEP_SWITCH(param, slot, adam_##name##_pair, block, &k);                                   \
     }
 
-ADAM_LOOP(adam_torch, RULE_ADAM_TORCH)
-ADAM_LOOP(adam_cpu, RULE_ADAM_TORCH_CPU)
-ADAM_LOOP(adam_capturable, RULE_ADAM_TORCH_CAPTURABLE)
-ADAM_LOOP(adam_fused, RULE_ADAM_TORCH_FUSED)
-ADAM_LOOP(adam_apex, RULE_ADAM_APEX)
-ADAM_LOOP(adam_llm_c, RULE_ADAM_LLM_C)
-ADAM_LOOP(adam_olmo, RULE_ADAM_OLMO_SKIP_STEP)
-ADAM_LOOP(adam_olmo_foreach, RULE_ADAM_OLMO_FOREACH)
-ADAM_LOOP(adam_legacy, RULE_ADAM_HF_LEGACY)
+STEP_ADAM_VARIANTS(ADAM_LOOP)
 
-static const range_rule adam_rules[RULE_ADAM_COUNT] = {
-    [RULE_ADAM_TORCH] = adam_torch,
-    [RULE_ADAM_TORCH_CPU] = adam_cpu,
-    [RULE_ADAM_TORCH_CAPTURABLE] = adam_capturable,
-    [RULE_ADAM_TORCH_FUSED] = adam_fused,
-    [RULE_ADAM_APEX] = adam_apex,
-    [RULE_ADAM_LLM_C] = adam_llm_c,
-    [RULE_ADAM_OLMO_SKIP_STEP] = adam_olmo,
-    [RULE_ADAM_OLMO_FOREACH] = adam_olmo_foreach,
-    [RULE_ADAM_HF_LEGACY] = adam_legacy,
-};
+#define ADAM_RULE(NAME, name) [RULE_ADAM_##NAME] = adam_##name,
+static const range_rule adam_rules[RULE_ADAM_COUNT] = {STEP_ADAM_VARIANTS(ADAM_RULE)};
 
 void VARIANT(optim_adam_range)(const struct step_range *ranges, size_t count, const void *scalars) {
     const struct rule_adam_call *const call = (const struct rule_adam_call *)scalars;

@@ -28,11 +28,12 @@ PAIRS = UNITS["ops"]
 AS_THEY_ARE = (PAIRS[0], PAIRS[2])
 RENAMED = (PAIRS[0], PAIRS[1])  # each kernel of both, and the wide tiles, which only one has
 # The files beside ops.cu. Each of their kernels has a line of its own that begins with
-# ...KERNEL(name.
+# ...KERNEL(name, or is a row of a list in the file or in kernels/step.h: LIST(..._KERNEL).
 SINGLE = tuple((source, pair) for source, pairs in UNITS.items() for pair in pairs
                if pair != "-" and source not in ("ops", "tensor_attention"))
 HOST = tuple(source for source, pairs in UNITS.items() if pairs == ["-"])
 KERNEL = re.compile(r"^\w*KERNEL\(\w+", re.M)
+LISTED = re.compile(r"^(\w+)\(\w+_KERNEL\)$", re.M)
 # Opcodes (the first word of a line) that no invariant kernel may hold. div, rcp and sqrt round once
 # as .rn; a conversion to or from integers may have any rounding, one between floats .rn or none.
 FORBIDDEN = (
@@ -145,10 +146,19 @@ def report_tensor(ptx):
     return len(found) + (len(kernels) != 6)
 
 
+def kernels_of(source):
+    """How many kernels the source of a file names."""
+    text = (ROOT / f"kernels/cuda/{source}.cu").read_text()
+    lists = text + (ROOT / "kernels/step.h").read_text()
+    rows = [re.search(rf"#define {name}\(ROW\)(.*\\\n(?:.*\\\n)*.*)", lists)[1].count("ROW(")
+            for name in LISTED.findall(text)]
+    return len(KERNEL.findall(text)) + sum(rows)
+
+
 def report_single(source, pair, ptx):
     """The kernels' fma is renamed here, so that none may be left."""
     found = findings(ptx, False)
-    kernels = len(KERNEL.findall((ROOT / f"kernels/cuda/{source}.cu").read_text()))
+    kernels = kernels_of(source)
     entries = len(re.findall(r"\.entry\s", ptx))
     print(f"{source}.cu, {pair}: {entries} kernels, {len(opcodes(ptx))} instructions, "
           f"{len(found)} findings")
