@@ -17,26 +17,16 @@
  * either. */
 #define CHANGES 12
 
-static const char *event_bug(int32_t event) {
-    switch (event) {
-    case FIT_RESET:
-    case FIT_RESTARTED:
-        return "scheduler_not_restored";
-    case FIT_DOUBLED:
-        return "double_counter";
-    case FIT_RESCALED:
-        return "initial_lr_overwritten";
-    case FIT_JUMP:
-        return "lr_jump";
-    default:
-        return NULL;
-    }
-}
+static const char *const event_bugs[] = {[FIT_JUMP] = "lr_jump",
+                                         [FIT_RESET] = "scheduler_not_restored",
+                                         [FIT_DOUBLED] = "double_counter",
+                                         [FIT_RESCALED] = "initial_lr_overwritten",
+                                         [FIT_RESTARTED] = "scheduler_not_restored"};
 
 static const char *bug_of(const struct fit *fit, const struct fit_segment **segment) {
     *segment = &fit->segments[0];
     for (size_t i = 0; i < fit->segment_count; i++) {
-        const char *name = event_bug(fit->segments[i].event);
+        const char *name = event_bugs[fit->segments[i].event];
         if (name == NULL) continue;
         *segment = &fit->segments[i];
         return fit->bug != NULL ? fit->bug : name;

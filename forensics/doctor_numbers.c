@@ -33,11 +33,8 @@ static enum status frozen_weights(struct doctor *doctor) {
     const double from = frozen_from(peak, dtype);
     if (dtype == DTYPE_F64 || dtype == DTYPE_TF32 || from > 1.0) return STATUS_OK;
     size_t row = 0;
-    for (size_t i = 0; i < doctor->lr.count; i++)
-        if (doctor->lr.points[i].value >= peak) {
-            row = i;
-            break;
-        }
+    while (!(doctor->lr.points[row].value >= peak))
+        row++;
     TRY(doctor_found(doctor, "bf16_update_lost", from <= 0.0625 ? DOCTOR_LIKELY : DOCTOR_POSSIBLE,
                      doctor->lr.points[row].row,
                      "Weights in %s without a copy of higher precision: at the peak LR a step of "

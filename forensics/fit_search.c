@@ -180,11 +180,9 @@ static size_t list_strides(const struct fit_search *search, double *strides) {
     const double p = (double)request->processes, a = (double)request->accumulate;
     const double b = (double)request->global_batch;
     size_t count = 0;
-    add_stride(strides, &count, p);
-    add_stride(strides, &count, a);
-    add_stride(strides, &count, p * a);
-    add_stride(strides, &count, b);
-    if (b > 0.0) add_stride(strides, &count, 1.0 / b);
+    const double own[] = {p, a, p * a, b, b > 0.0 ? 1.0 / b : 0.0};
+    for (size_t i = 0; i < COUNT_OF(own); i++)
+        add_stride(strides, &count, own[i]);
     for (size_t i = 0; i < COUNT_OF(usual_strides); i++)
         add_stride(strides, &count, usual_strides[i]);
     for (size_t i = 0; i < search->count; i++) { /* a total that the run is a whole multiple of */

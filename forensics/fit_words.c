@@ -5,6 +5,7 @@
  * Invariant: every number in a text is one of the fit. */
 #include "forensics/fit_search.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,98 +16,74 @@ struct line {
     char text[768];
 };
 
-static void put(struct line *line, const char *text) {
-    strncat(line->text, text, sizeof line->text - strlen(line->text) - 1);
-}
-
-static void put_number(struct line *line, const char *before, double x, const char *after) {
-    put(line, before);
-    put(line, number_text_f64(x).text);
-    put(line, after);
-}
-
-static void put_short(struct line *line, const char *before, double x, const char *after) {
-    char text[48];
-    snprintf(text, sizeof text, "%.4g", x);
-    put(line, before);
-    put(line, text);
-    put(line, after);
+static void put(struct line *line, const char *format, ...) TWINSTEP_PRINTF(2, 3);
+static void put(struct line *line, const char *format, ...) {
+    const size_t used = strlen(line->text);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line->text + used, sizeof line->text - used, format, arguments);
+    va_end(arguments);
 }
 
 static void put_segment(struct line *line, const struct fit_segment *segment) {
-    char text[160];
     const unsigned long long k = segment->update;
     switch (segment->event) {
     case FIT_SKIP:
-        snprintf(text, sizeof text, "; held %lld time%s at update %llu", (long long)-segment->moved,
-                 segment->moved == -1 ? "" : "s", k);
+        put(line, "; held %lld time%s at update %llu", (long long)-segment->moved,
+            segment->moved == -1 ? "" : "s", k);
         break;
     case FIT_JUMP:
-        snprintf(text, sizeof text, "; ahead by %lld from update %llu", (long long)segment->moved,
-                 k);
+        put(line, "; ahead by %lld from update %llu", (long long)segment->moved, k);
         break;
     case FIT_RESET:
-        snprintf(text, sizeof text, "; counter back to 0 at update %lld",
-                 (long long)(1 - segment->shift));
+        put(line, "; counter back to 0 at update %lld", (long long)(1 - segment->shift));
         break;
     case FIT_DOUBLED:
-        snprintf(text, sizeof text, "; counter doubled at update %lld",
-                 (long long)(segment->moved + 1));
+        put(line, "; counter doubled at update %lld", (long long)(segment->moved + 1));
         break;
     case FIT_RESCALED:
-        snprintf(text, sizeof text, "; peak times %.4g from update %llu", segment->scale, k);
+        put(line, "; peak times %.4g from update %llu", segment->scale, k);
         break;
     case FIT_RESTARTED:
-        snprintf(text, sizeof text, "; counter back to 0 and peak times %.4g from update %llu",
-                 segment->scale, k);
+        put(line, "; counter back to 0 and peak times %.4g from update %llu", segment->scale, k);
         break;
     default:
-        text[0] = '\0';
+        break;
     }
-    put(line, text);
 }
 
 static void describe(struct line *line, const struct fit *fit) {
     line->text[0] = '\0';
-    put(line, fit->contract->name);
-    put(line, " ");
-    put(line, fit->schedule_name);
-    if (fit->parameters[0] != '\0') {
-        put(line, " (");
-        put(line, fit->parameters);
-        put(line, ")");
-    }
-    put_number(line, ", peak ", fit->lr, "");
+    put(line, "%s %s", fit->contract->name, fit->schedule_name);
+    if (fit->parameters[0] != '\0') put(line, " (%s)", fit->parameters);
+    put(line, ", peak %s", number_text_f64(fit->lr).text);
     if (fit->warmup > 0.0)
-        put_number(line, ", warm-up ", fit->warmup, fit->warmup_hidden ? " (not shown)" : "");
+        put(line, ", warm-up %s%s", number_text_f64(fit->warmup).text,
+            fit->warmup_hidden ? " (not shown)" : "");
     else
         put(line, ", no warm-up");
     if (fit->steps > 0)
-        put_number(line, ", total ", (double)fit->steps, fit->total_hidden ? " (not shown)" : "");
-    if (fit->floor_ratio > 0.0) put_short(line, ", floor ", fit->floor_ratio, " of the peak");
-    if (fit->stride != 1.0) put_number(line, ", counter moves ", fit->stride, " per update");
+        put(line, ", total %s%s", number_text_f64((double)fit->steps).text,
+            fit->total_hidden ? " (not shown)" : "");
+    if (fit->floor_ratio > 0.0) put(line, ", floor %.4g of the peak", fit->floor_ratio);
+    if (fit->stride != 1.0)
+        put(line, ", counter moves %s per update", number_text_f64(fit->stride).text);
     if (fit->epoch_updates > 0)
-        put_number(line, ", one move every ", (double)fit->epoch_updates, " updates");
-    if (fit->first_differs) put_number(line, ", but update 1 at ", fit->first_value, "");
+        put(line, ", one move every %s updates", number_text_f64((double)fit->epoch_updates).text);
+    if (fit->first_differs)
+        put(line, ", but update 1 at %s", number_text_f64(fit->first_value).text);
     for (size_t i = 0; i < fit->segment_count; i++)
         put_segment(line, &fit->segments[i]);
 }
 
 static const char *bug_of_event(const struct fit *fit) {
+    static const char *const bugs[] = {[FIT_JUMP] = "eval_steps_scheduler",
+                                       [FIT_RESET] = "scheduler_not_restored",
+                                       [FIT_DOUBLED] = "double_counter",
+                                       [FIT_RESCALED] = "initial_lr_overwritten",
+                                       [FIT_RESTARTED] = "initial_lr_overwritten"};
     for (size_t i = 0; i < fit->segment_count; i++)
-        switch (fit->segments[i].event) {
-        case FIT_RESET:
-            return "scheduler_not_restored";
-        case FIT_DOUBLED:
-            return "double_counter";
-        case FIT_RESCALED:
-        case FIT_RESTARTED:
-            return "initial_lr_overwritten";
-        case FIT_JUMP:
-            return "eval_steps_scheduler";
-        default:
-            break;
-        }
+        if (bugs[fit->segments[i].event] != NULL) return bugs[fit->segments[i].event];
     return NULL;
 }
 

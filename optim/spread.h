@@ -17,6 +17,11 @@
 #define OPTIM_DECLARE_(name) extern const struct optim_class optim_##name;
 OPTIM_CLASSES(OPTIM_DECLARE_)
 
+/* Members of a class: its key rows over struct `values`, and its slots. */
+#define OPTIM_KEYS(rows, values)                                                                   \
+    .keys = rows, .key_count = COUNT_OF(rows), .values_size = sizeof(struct values)
+#define OPTIM_SLOTS(names) .slot_count = COUNT_OF(names), .slot_names = names
+
 /* Where the update is made: the master if there is one. */
 static inline void *optim_working(const struct optim_tensor *tensor) {
     return tensor->master != NULL ? tensor->master : tensor->param;

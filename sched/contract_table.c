@@ -33,11 +33,12 @@
     .start = CONTRACT_START_NONE, .on_skip = CONTRACT_SKIP_ADVANCE,                                \
     .warmup_rule = CONTRACT_ROUND_HALF_EVEN, .epoch_rule = CONTRACT_EPOCH_NONE,                    \
     .evidence = CONTRACT_RUN
-#define STEP_THEN_SET                                                                              \
-    .family = "olmo-core", .default_schedule = "linear", .preset = OLMO_FLOOR,                     \
+#define WHOLE_BATCHES                                                                              \
     .on_skip = CONTRACT_SKIP_ADVANCE, .warmup_rule = CONTRACT_ROUND_FLOOR,                         \
-    .epoch_rule = CONTRACT_EPOCH_FLOOR, .drop_last = 1, .logged = CONTRACT_LOGGED_NEXT,            \
-    .evidence = CONTRACT_DERIVED
+    .epoch_rule = CONTRACT_EPOCH_FLOOR, .drop_last = 1
+#define STEP_THEN_SET                                                                              \
+    .family = "olmo-core", .default_schedule = "linear", .preset = OLMO_FLOOR, WHOLE_BATCHES,      \
+    .logged = CONTRACT_LOGGED_NEXT, .evidence = CONTRACT_DERIVED
 #define DEEPSPEED_OWN                                                                              \
     .family = "deepspeed", .offset = -1, .warmup_rule = CONTRACT_ROUND_CEIL,                       \
     .epoch_rule = CONTRACT_EPOCH_NONE, .logged = CONTRACT_LOGGED_NEXT, .evidence = CONTRACT_RUN
@@ -118,10 +119,7 @@ static const struct contract contracts[] = {
      .family = "olmo-core",
      .offset = 1,
      .start = CONTRACT_START_NONE,
-     .on_skip = CONTRACT_SKIP_ADVANCE,
-     .warmup_rule = CONTRACT_ROUND_FLOOR,
-     .epoch_rule = CONTRACT_EPOCH_FLOOR,
-     .drop_last = 1,
+     WHOLE_BATCHES,
      .default_schedule = "linear",
      .preset = OLMO_FLOOR,
      .help = "open-instruct dpo.py on OLMo-core: as olmo-core, warm-up by int(), linear to 0, but "
@@ -187,10 +185,7 @@ static const struct contract contracts[] = {
      .source = LIGHTNING "; 2.6.6 ran"},
     {.name = "torchtune",
      .family = "hf",
-     .on_skip = CONTRACT_SKIP_ADVANCE,
-     .warmup_rule = CONTRACT_ROUND_FLOOR,
-     .epoch_rule = CONTRACT_EPOCH_FLOOR,
-     .drop_last = 1,
+     WHOLE_BATCHES,
      .logged = CONTRACT_LOGGED_NEXT,
      .evidence = CONTRACT_RUN,
      .default_schedule = "cosine",
@@ -262,21 +257,15 @@ static const struct contract contracts[] = {
     {.name = "llmc",
      .family = "llmc",
      .start = CONTRACT_START_NONE,
-     .on_skip = CONTRACT_SKIP_ADVANCE,
-     .warmup_rule = CONTRACT_ROUND_FLOOR,
-     .epoch_rule = CONTRACT_EPOCH_FLOOR,
      .past_end = CONTRACT_PAST_ABORT,
-     .drop_last = 1,
+     WHOLE_BATCHES,
      .float32 = 1,
      .default_schedule = "cosine",
      .help = "llm.c: binary32, a schedule one step in; aborts past the total",
      .source = LLMC},
     {.name = "veomni",
      .family = "veomni",
-     .on_skip = CONTRACT_SKIP_ADVANCE,
-     .warmup_rule = CONTRACT_ROUND_FLOOR,
-     .epoch_rule = CONTRACT_EPOCH_FLOOR,
-     .drop_last = 1,
+     WHOLE_BATCHES,
      .logged = CONTRACT_LOGGED_NEXT,
      .default_schedule = "cosine",
      .help = "VeOmni: HF-like, warm-up by int(), a floor of 1e-7",

@@ -109,9 +109,8 @@ SCHED_MINIMUM_RATE(warmup_minimum, warmup_values, warmup_min_lr)
 SCHED_MINIMUM_SHARE(cosine_minimum, cosine_values, min_lr_ratio)
 
 static enum status warmup_validate(const struct sched_call *call) {
-    const double low = SCHED_VALUES(call, warmup_values)->warmup_min_lr;
-    TRY(sched_check_call(call));
-    return sched_check_at_most_base(call, "warmup_min_lr", low);
+    return sched_check_at_most_base(call, "warmup_min_lr",
+                                    SCHED_VALUES(call, warmup_values)->warmup_min_lr);
 }
 
 static enum status cosine_validate(const struct sched_call *call) {
@@ -188,9 +187,8 @@ static double cycle_value(const struct sched_call *call, double counter) {
 SCHED_MINIMUM_RATE(cycle_minimum, cycle_values, cycle_min_lr)
 
 static enum status cycle_validate(const struct sched_call *call) {
-    const double low = SCHED_VALUES(call, cycle_values)->cycle_min_lr;
-    TRY(sched_check_call(call));
-    return sched_check_at_most_base(call, "cycle_min_lr", low);
+    return sched_check_at_most_base(call, "cycle_min_lr",
+                                    SCHED_VALUES(call, cycle_values)->cycle_min_lr);
 }
 
 SCHED_CLASS(sched_deepspeed_one_cycle, "deepspeed.one_cycle",

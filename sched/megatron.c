@@ -122,7 +122,6 @@ SCHED_MINIMUM_RATE(megatron_minimum, megatron_values, min_lr)
 /* Refuses what the constructor of OptimizerParamScheduler asserts. */
 static enum status megatron_validate(const struct sched_call *call) {
     const struct megatron_values *values = SCHED_VALUES(call, megatron_values);
-    TRY(sched_check_call(call));
     TRY(sched_check_at_most_base(call, "min_lr", values->min_lr));
     TRY(sched_check_at_most_base(call, "init_lr", values->init_lr));
     if (!(call->warmup < call->total))

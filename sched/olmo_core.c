@@ -93,16 +93,15 @@ static double root_value(const struct sched_call *call, double counter) {
 
 enum status olmo_check_starts(const struct sched_call *call, double warmup_min_lr,
                               double decay_min_lr) {
+    const struct {
+        const char *key;
+        double rate;
+    } starts[] = {{"warmup_min_lr", warmup_min_lr}, {"decay_min_lr", decay_min_lr}};
     TRY(sched_check_call(call));
-    if (!(warmup_min_lr < call->base_lr || call->base_lr == 0.0))
-        FAIL(STATUS_INPUT,
-             "schedule.warmup_min_lr: expected less than the base rate %.17g, got "
-             "%.17g",
-             call->base_lr, warmup_min_lr);
-    if (!(decay_min_lr < call->base_lr || call->base_lr == 0.0))
-        FAIL(STATUS_INPUT,
-             "schedule.decay_min_lr: expected less than the base rate %.17g, got %.17g",
-             call->base_lr, decay_min_lr);
+    for (size_t i = 0; i < COUNT_OF(starts); i++)
+        if (!(starts[i].rate < call->base_lr || call->base_lr == 0.0))
+            FAIL(STATUS_INPUT, "schedule.%s: expected less than the base rate %.17g, got %.17g",
+                 starts[i].key, call->base_lr, starts[i].rate);
     return STATUS_OK;
 }
 

@@ -78,6 +78,7 @@ enum status sched_check_call(const struct sched_call *call) {
 }
 
 enum status sched_check_at_most_base(const struct sched_call *call, const char *key, double rate) {
+    TRY(sched_check_call(call));
     if (rate <= call->base_lr) return STATUS_OK;
     FAIL(STATUS_INPUT, "schedule.%s: expected at most the base rate %.17g, got %.17g", key,
          call->base_lr, rate);

@@ -79,9 +79,7 @@ static double annealing_value(const struct sched_call *call, double counter) {
 SCHED_MINIMUM_RATE(annealing_minimum, annealing_values, min_lr)
 
 static enum status annealing_validate(const struct sched_call *call) {
-    const double low = SCHED_VALUES(call, annealing_values)->min_lr;
-    TRY(sched_check_call(call));
-    return sched_check_at_most_base(call, "min_lr", low);
+    return sched_check_at_most_base(call, "min_lr", SCHED_VALUES(call, annealing_values)->min_lr);
 }
 
 SCHED_CLASS(sched_torch_cosine_annealing, "torch.cosine_annealing",

@@ -118,7 +118,8 @@ void sched_join(char *names, size_t size, const char *name);
  * Hugging Face's schedules. */
 TWINSTEP_MUST_USE enum status sched_check_call(const struct sched_call *call);
 
-/* Refuses a rate above the base rate; `key` is its key without "schedule.". */
+/* Refuses what sched_check_call refuses, and a rate above the base rate; `key` is its key without
+ * "schedule.". */
 TWINSTEP_MUST_USE enum status sched_check_at_most_base(const struct sched_call *call,
                                                        const char *key, double rate);
 

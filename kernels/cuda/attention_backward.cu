@@ -3,7 +3,7 @@
  * dQ over keys, as the mode says; then a block per 32 keys of a key/value head makes dK and dV,
  * chains over (query head of the group, query) ascending. No two blocks write one element, but for
  * dQ in mode atomic. */
-#include "kernels/cuda/attention_modes.h"
+#include "kernels/cuda/attention_forward.cu"
 
 /* Which queries of the tile the thread's key has as terms, as bits: those from its own position on.
  */

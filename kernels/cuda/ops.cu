@@ -11,7 +11,6 @@
 #include "kernels/cuda/norm.cu"
 #include "kernels/cuda/norm_weight.cu"
 #include "kernels/cuda/rotary.cu"
-#include "kernels/cuda/attention_forward.cu"
 #include "kernels/cuda/attention_backward.cu"
 #include "kernels/cuda/drop.cu"
 #include "kernels/cuda/swiglu.cu"
