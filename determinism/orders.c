@@ -42,7 +42,7 @@ uint32_t orders_auto(uint32_t factors) {
 }
 
 uint32_t orders_bound(uint32_t factors, uint32_t count) {
-    const uint32_t steps = count * (factors - 1), sets = full_mask(factors) - 1;
+    const uint32_t steps = count * (factors - 1) + 2 * factors, sets = full_mask(factors) - 1;
     return steps < sets ? steps : sets;
 }
 
@@ -93,6 +93,8 @@ enum status orders_masks(const struct orders *orders, struct arena *arena, uint3
             visited[mask] = 1;
         }
     }
+    for (uint32_t factor = 0; factor < orders->factors; factor++)
+        visited[1u << factor] = visited[full & ~(1u << factor)] = 1;
     TRY(arena_take(arena, (size_t)orders_bound(orders->factors, orders->count) + 2, sizeof *masks,
                    "mixtures", &masks));
     for (uint32_t mask = 0; mask <= full; mask++)

@@ -35,7 +35,7 @@ struct orders {
  * C)^pairs). The number depends on no draw: stopping by what was drawn would bias the estimate. */
 uint32_t orders_auto(uint32_t factors);
 
-/* A bound of the number of hybrids: min(count (k - 1), 2^k - 2). */
+/* A bound of the number of hybrids: min(count (k - 1) + 2 k, 2^k - 2). */
 uint32_t orders_bound(uint32_t factors, uint32_t count);
 
 /* Draws the orders. STATUS_INTERNAL if factors is not 2 to ORDERS_FACTORS, or count is odd or not
@@ -43,8 +43,9 @@ uint32_t orders_bound(uint32_t factors, uint32_t count);
 TWINSTEP_MUST_USE enum status orders_draw(uint64_t seed, uint32_t factors, uint32_t count,
                                           struct arena *arena, struct orders *out);
 
-/* Every set of factors that is reached in one of the orders, as bit masks, ascending, each once:
- * from 0 to 2^k - 1. */
+/* Every set of factors that is reached in one of the orders, every factor alone and every set that
+ * lacks one factor, as bit masks, ascending, each once: from 0 to 2^k - 1. The last two answer what
+ * one factor does by itself, and what is left when it alone is repaired, which no estimate does. */
 TWINSTEP_MUST_USE enum status orders_masks(const struct orders *orders, struct arena *arena,
                                            uint32_t **out_masks, uint32_t *out_count);
 

@@ -52,14 +52,17 @@ static double product(const struct walk *walk, uint32_t a, uint32_t b, size_t ou
     return a == b ? sum / (x * (x - 1.0)) : sum / (x * y);
 }
 
+/* Figures of one set of runs; the squares are |mu_S - mu_A|^2 / |mu_B - mu_A|^2 by hybrid S. */
 struct estimate {
-    double whole, share[PROJECTION_FACTORS_MAX];
+    double whole, share[PROJECTION_FACTORS_MAX], square[HYBRIDS];
 };
+#define FIGURES (1 + PROJECTION_FACTORS_MAX + HYBRIDS)
 
 static enum status estimate(const struct walk *walk, size_t out, struct estimate *result) {
     double game[SHAPLEY_SUBSETS];
     const uint32_t b = walk->hybrids - 1;
-    const double start = product(walk, 0, b, out) - product(walk, 0, 0, out);
+    const double origin = product(walk, 0, 0, out);
+    const double start = product(walk, 0, b, out) - origin;
     game[0] = 0.0;
     for (uint32_t s = 1; s <= b; s++)
         game[s] = (product(walk, s, b, out) - product(walk, s, 0, out)) - start;
@@ -68,6 +71,10 @@ static enum status estimate(const struct walk *walk, size_t out, struct estimate
     result->whole = shapley.whole;
     for (uint32_t i = 0; i < walk->factors; i++)
         result->share[i] = shapley.value[i] / shapley.whole;
+    for (uint32_t s = 0; s <= b; s++)
+        result->square[s] = ((product(walk, s, s, out) - product(walk, s, 0, out)) -
+                             (product(walk, s, 0, out) - origin)) /
+                            shapley.whole;
     return STATUS_OK;
 }
 
@@ -115,7 +122,8 @@ static enum status check(uint32_t factors, size_t n, const double *gram, double 
     return STATUS_OK;
 }
 
-/* Fills left, (1 + factors, runs): estimates of the whole and of each share without each run. */
+/* Fills left, (figures, runs): estimates of the whole, of each share and of each square without
+ * each run. */
 static enum status leave_out(const struct walk *walk, double *left) {
     for (size_t i = 0; i < walk->runs; i++) {
         struct estimate without;
@@ -123,8 +131,30 @@ static enum status leave_out(const struct walk *walk, double *left) {
         left[i] = without.whole;
         for (uint32_t f = 0; f < walk->factors; f++)
             left[(1 + f) * walk->runs + i] = without.share[f];
+        for (uint32_t s = 0; s < walk->hybrids; s++)
+            left[(1 + PROJECTION_FACTORS_MAX + s) * walk->runs + i] = without.square[s];
     }
     return STATUS_OK;
+}
+
+/* The root of a square that noise may have taken below 0. */
+static double root(double square) {
+    return square > 0.0 ? real_sqrt_f64(square) : 0.0;
+}
+
+static void take_sizes(const struct walk *walk, const struct estimate *all, const double *left,
+                       double confidence, struct projection *out) {
+    for (uint32_t s = 0; s < walk->hybrids; s++) {
+        double freedom;
+        const double *const of = left + (1 + PROJECTION_FACTORS_MAX + s) * walk->runs;
+        const double half = half_width(walk, of, confidence, &freedom);
+        out->size[s] = root(all->square[s]);
+        out->size_low[s] = root(all->square[s] - half);
+        out->size_high[s] = root(all->square[s] + half);
+    }
+    out->size[0] = out->size_low[0] = out->size_high[0] = 0.0;
+    const uint32_t full = walk->hybrids - 1;
+    out->size[full] = out->size_low[full] = out->size_high[full] = 1.0;
 }
 
 enum status projection_shares(uint32_t factors, size_t n, const double *gram, double confidence,
@@ -135,7 +165,7 @@ enum status projection_shares(uint32_t factors, size_t n, const double *gram, do
     double *left;
     struct estimate all;
     TRY(arena_take(arena, walk.runs * walk.hybrids, sizeof *walk.row, "sums of rows", &walk.row));
-    TRY(arena_take(arena, (1 + factors) * walk.runs, sizeof *left, "jackknife", &left));
+    TRY(arena_take(arena, FIGURES * walk.runs, sizeof *left, "jackknife", &left));
     sum_rows(&walk);
     TRY(estimate(&walk, walk.runs, &all));
     TRY(leave_out(&walk, left));
@@ -153,5 +183,6 @@ enum status projection_shares(uint32_t factors, size_t n, const double *gram, do
         out->low[f] = all.share[f] - half;
         out->high[f] = all.share[f] + half;
     }
+    take_sizes(&walk, &all, left, confidence, out);
     return STATUS_OK;
 }

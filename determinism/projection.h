@@ -34,6 +34,9 @@ struct projection {
     double whole_low, whole_high;
     double share[SHAPLEY_MAX], low[SHAPLEY_MAX], high[SHAPLEY_MAX];
     double freedom[SHAPLEY_MAX]; /* degrees of freedom of Student's t, by factor */
+    /* |mu_S - mu_A| / |mu_B - mu_A| by hybrid, the square without what noise adds; 0 where noise
+     * took it below 0. The intervals are those of the squares, of which the roots are taken. */
+    double size[SHAPLEY_SUBSETS], size_low[SHAPLEY_SUBSETS], size_high[SHAPLEY_SUBSETS];
     double confidence;
 };
 

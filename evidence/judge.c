@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Judges a trace image: the first difference, what is odd about the runs, the floor, the causes
  * and the expectation, in this order, because each rests on those before it; words come last. */
-#include "evidence/judge_parts.h"
+#include "evidence/judge.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -10,6 +10,7 @@
 #include "base/sum.h"
 #include "determinism/first.h"
 #include "evidence/backend_seen.h"
+#include "evidence/judge_parts.h"
 #include "evidence/products_seen.h"
 
 const char *floor_kind_name(enum floor_kind kind) {
@@ -18,7 +19,7 @@ const char *floor_kind_name(enum floor_kind kind) {
 }
 
 const char *closure_name(enum closure closure) {
-    static const char *const names[] = {"open", "exact", "within-floor"};
+    static const char *const names[] = {"absent", "open", "exact", "within-floor"};
     return names[closure];
 }
 
@@ -51,7 +52,8 @@ static enum status open_judging(struct judging *judging) {
     out->image = judging->image;
     out->floor_equal[0] = out->floor_equal[1] = -1;
     out->loss_p = out->p = out->power = out->smallest_p = out->floor_distance = out->floor_largest =
-        out->total = out->residual = (double)NAN;
+        out->total = out->residual = out->travel = out->response = (double)NAN;
+    out->ranked = -1;
     return STATUS_OK;
 }
 
@@ -74,10 +76,29 @@ int judgement_is_estimated(const struct judgement *judgement) {
     return judgement->sample.orders > 0 || judgement->projection.runs > 0;
 }
 
+/* The cause with the largest share at a mark. */
+static uint32_t largest_at(const struct judgement *judgement, uint32_t mark) {
+    const double *const share = judgement->marks[mark].share;
+    uint32_t largest = 0;
+    for (uint32_t i = 1; i < judgement->cause_count; i++)
+        if (fabs(share[i]) > fabs(share[largest])) largest = i;
+    return largest;
+}
+
 const char *judgement_cause(const struct judgement *judgement) {
     if (judgement->verdict != VERDICT_OUTSIDE_FLOOR || judgement->cause_count == 0) return "";
-    const struct judged_cause *first = &judgement->causes[0];
-    return judgement_is_estimated(judgement) && first->place[1] > 1 ? "not ordered" : first->name;
+    const char *const first = judgement->causes[0].name;
+    if (judgement->cause_count == 1) return first; /* nothing else differs */
+    switch (judgement->word) {
+    case WORD_CAUSE:
+    case WORD_SEVERAL:
+        return first;
+    case WORD_ROUNDING:
+        if (judgement->ranked < 0) return attribution_words[WORD_ROUNDING];
+        return judgement->causes[largest_at(judgement, (uint32_t)judgement->ranked)].name;
+    default:
+        return attribution_words[judgement->word];
+    }
 }
 
 static enum status judge_expectation(struct judging *judging) {

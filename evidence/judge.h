@@ -13,11 +13,16 @@
 #include "determinism/growth.h"
 #include "determinism/ledger.h"
 #include "determinism/trace.h"
+#include "evidence/attribution.h"
 #include "scenarios/scenario.h"
 
 /* Up to so many factors all 2^n hybrids are trained and shares are exact. Above, shares are
  * estimated from sampled orders of entry (docs/decisions/sampled-orders.md). */
 #define JUDGE_FACTORS_MAX 5
+
+/* The array of how far the perturbed run was from the baseline after each update, over all elements
+ * but the perturbed one: what the training made of one unit in the last place. */
+#define RESPONSE_PATH "attribution/response"
 
 /* The probability that any of the intervals of sampled shares misses its share. */
 #define JUDGE_SHARE_ALPHA 0.05
@@ -33,9 +38,10 @@ enum floor_kind {
 };
 const char *floor_kind_name(enum floor_kind kind); /* "none", "exact", "permutation", ... */
 
-/* Whether the full hybrid (the baseline with every difference of the test arm) is the test arm. */
-enum closure { CLOSURE_OPEN = 0, CLOSURE_EXACT, CLOSURE_WITHIN_FLOOR };
-const char *closure_name(enum closure closure); /* "open", "exact", "within-floor" */
+/* Whether the full hybrid (the baseline with every difference of the test arm) is the test arm.
+ * Absent: no such hybrid was trained, because there was nothing to close. */
+enum closure { CLOSURE_ABSENT = 0, CLOSURE_OPEN, CLOSURE_EXACT, CLOSURE_WITHIN_FLOOR };
+const char *closure_name(enum closure closure); /* "absent", "open", "exact", "within-floor" */
 
 /* Whether the verdict is what the scenario's `expect` block says; none: it has no such block. */
 enum expectation { EXPECT_NONE = 0, EXPECT_MET, EXPECT_MISSED };
@@ -44,13 +50,11 @@ const char *expectation_name(enum expectation expectation);
 struct judged_cause {
     char name[96];    /* "schedule"; factors that only validate together: "schedule+dtype" */
     const char *keys; /* lines "key: a -> b" */
-    double value;     /* the Shapley value, in units of parameter distance */
-    double share;     /* value / v(F), where v(F) is the distance of the arms; NaN when it is 0 */
-    /* The interval of the share. It is the share itself where runs are exact and all hybrids are
-     * known; it holds the sampling error of sampled orders, but not the noise of runs; it holds the
-     * noise of runs where hybrids have replicates; otherwise, for noisy runs, it is NaN. */
-    double low, high;
-    double alone;      /* distance of the hybrid with this factor only; NaN: it was not trained */
+    /* Shares of the way, gaps that a repair leaves and that the cause opens alone, in units of the
+     * arms' distance (evidence/attribution.h). Their intervals hold the noise of runs, or the error
+     * of sampled orders, or both, where there is such; NaN: it was not trained. */
+    struct attributed share, left, alone;
+    double moves;      /* |theta_c - A| of the hybrid with this factor only; NaN: not trained */
     uint32_t place[2]; /* the first and last rank that an estimated share may have, from 1 */
     int64_t acted;     /* the first update that it alone changes; 0: none; -1: not trained alone */
 };
@@ -63,20 +67,24 @@ struct judged_projection {
     const char *reason; /* why there is no estimate although replicates were trained; or "" */
 };
 
-/* The same causes' parts of another measure than the parameter distance: Shapley values of a game
- * with another value, in the order of judgement.causes. */
+/* The same causes by another measure than the way of the parameters, in the order of
+ * judgement.causes. Each figure is that of a run that was trained, held against the baseline. */
 struct judged_measure {
-    const char *name;  /* "loss_gap", "way", "probe_kl" */
-    const char *words; /* what is measured */
-    double whole;      /* the measure of the test arm, which the values add up to */
-    double value[JUDGE_FACTORS_MAX];
+    const char *name;                  /* "loss_gap", "margin_gap", "probe_kl" */
+    const char *words;                 /* what is measured */
+    double whole;                      /* of the test arm */
+    double alone[JUDGE_FACTORS_MAX];   /* of the baseline with this cause only */
+    double without[JUDGE_FACTORS_MAX]; /* of the test arm with this cause repaired */
+    double value[JUDGE_FACTORS_MAX];   /* Shapley values, which add up to the whole */
+    int other_first; /* the cause with the largest |value| is not the one with the largest share */
 };
 #define JUDGE_MEASURES 3
 
-/* The causes' shares of the parameter distance as it was after an earlier update. */
+/* The causes' shares of the way as it was after an earlier update. */
 struct judged_mark {
     uint64_t update;
-    double whole; /* the distance after this update */
+    double whole;    /* the distance after this update */
+    double response; /* that of the perturbed run (RESPONSE_PATH); NaN: there is none */
     double share[JUDGE_FACTORS_MAX];
 };
 #define JUDGE_MARKS 40
@@ -163,20 +171,24 @@ struct judgement {
     int attributed;                          /* the hybrids were trained and have shares */
     struct judged_sample sample;
     struct judged_projection projection;
-    int coupled;  /* a share lies beyond -1 ... 1, or the two largest are equal: no share stands
-                     for itself, because the causes act together */
-    double total; /* v(F), the distance of the arms */
-    /* Harsanyi dividends of exact shares: [mask] is what the causes of the mask (bit i: causes[i])
-     * make together beyond what fewer of them make. */
+    enum attribution_word word; /* the sentence that the figures of the causes bear */
+    int by_distance; /* shares are parts of the distance, which has no sign: the trace is of an
+                        older program, which recorded nothing else */
+    double total;    /* D, the distance of the arms */
+    double travel;   /* |a - a0|, how far the baseline's weights came; NaN: not recorded */
+    double response; /* of the perturbed run at the end (RESPONSE_PATH); NaN: there is none */
+    int32_t ranked;  /* of WORD_ROUNDING: the last mark at which causes can be ranked; -1: none */
+    /* Harsanyi dividends of exact shares, in units of D: [mask] is what the causes of the mask (bit
+     * i: causes[i]) make together beyond what fewer of them make. */
     double dividends[1 << JUDGE_FACTORS_MAX];
-    double residual; /* v(F) minus the sum of the values: rounding */
+    double residual; /* 1 minus the sum of the shares: rounding */
     struct judged_measure measures[JUDGE_MEASURES];
     uint32_t measure_count;
     struct judged_mark marks[JUDGE_MARKS];
     uint32_t mark_count;
     struct judged_growth growth, perturbed;
     int has_perturbed;
-    int saturated; /* the perturbed run ends at least half as far from the baseline as test does */
+    int saturated; /* rounding explains the distance, and its own answer has grown */
     enum closure closure;
     struct judged_closure closure_noise;
     uint64_t closure_from; /* the update before which the full hybrid left the baseline's state; 0:
@@ -213,8 +225,8 @@ const struct trace_pair *judge_pair(const struct trace_image *image, const char 
 /* Whether shares are estimates with places (causes[i].place), and not exact. */
 int judgement_is_estimated(const struct judgement *judgement);
 
-/* The name of the cause with the largest share. It is "" unless the verdict is outside-floor, and
- * "not ordered" where the intervals of estimated shares do not tell which cause is the largest. */
+/* The cause that is named first, or the word in its place where none is (attribution_words). It is
+ * "" unless the verdict is outside-floor. */
 const char *judgement_cause(const struct judgement *judgement);
 
 /* Judges a trace. Everything lives in `arena`; `image` must outlive the judgement. STATUS_INPUT:

@@ -9,7 +9,8 @@
  * alone that happens in 1 of n + 1 cases, which is the stated alpha. With one run of the test arm
  * only (floor.design baseline), the hybrid's distance to that run is held against the largest
  * distance between the m runs of the baseline: among floor(m / 2) disjoint pairs and this one, it
- * is the largest by chance in at most 1 of floor(m / 2) + 1 cases. Otherwise closure is `open`. */
+ * is the largest by chance in at most 1 of floor(m / 2) + 1 cases. Otherwise closure is `open`;
+ * where no full hybrid was trained, it is absent. */
 #include "evidence/judge_parts.h"
 
 #include <math.h>
@@ -58,7 +59,8 @@ enum status judge_closure(struct judging *judging) {
     const uint32_t n = out->floor_runs[1];
     const size_t m = (size_t)out->floor_runs[0] + n;
     TRY(judging_array(judging, "attribution/closure", 3, 1, &closure));
-    if (closure == NULL) return STATUS_OK;
+    if (closure == NULL || isnan(closure->values[0])) return STATUS_OK; /* nothing to close */
+    out->closure = CLOSURE_OPEN;
     const double from = closure->values[1];
     out->closure_from = from >= 1.0 && from <= (double)out->updates ? (uint64_t)from : 0;
     if (closure->values[0] == 1.0) {

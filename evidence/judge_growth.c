@@ -12,7 +12,7 @@
 
 #define CONFIDENCE 0.95
 #define SATURATED_SHARE 0.5 /* of |a-a0|; two independent directions would end at sqrt(2) of it */
-#define PERTURBED_SHARE 0.5 /* of |a-b|: from there on rounding is as good an explanation */
+#define GROWN 2.0 /* of its distance after update 1: the perturbed run drifted by itself */
 
 const struct trace_pair *judge_pair(const struct trace_image *image, const char *a, const char *b) {
     for (uint32_t i = 0; i < image->pair_count; i++) {
@@ -55,6 +55,19 @@ static enum status fit(struct judging *judging, const struct trace_pair *pair, d
     return status == STATUS_UNTESTABLE ? STATUS_OK : status;
 }
 
+/* How far the perturbed run came at the end, besides the perturbation itself. A trace of an older
+ * program has its whole distance only, which counts the perturbation in. */
+static enum status read_response(struct judging *judging, const struct trace_pair *perturbed) {
+    struct judgement *out = judging->out;
+    const struct trace_array *response = trace_array_of(judging->image, RESPONSE_PATH);
+    out->response = out->perturbed.end;
+    if (response == NULL) return STATUS_OK;
+    if (response->plan.rank != 1 || response->plan.shape[0] < perturbed->updates)
+        FAIL(STATUS_INPUT, "trace: /%s: expected a value of each update", RESPONSE_PATH);
+    out->response = response->values[perturbed->updates - 1];
+    return STATUS_OK;
+}
+
 enum status judge_growth(struct judging *judging) {
     struct judgement *out = judging->out;
     const struct trace_pair *arms = judge_pair(judging->image, out->arms[0], out->arms[1]);
@@ -64,8 +77,10 @@ enum status judge_growth(struct judging *judging) {
     TRY(fit(judging, arms, least, &out->growth));
     if (perturbed == NULL || perturbed->updates == 0) return STATUS_OK;
     TRY(fit(judging, perturbed, 0.0, &out->perturbed));
+    TRY(read_response(judging, perturbed));
     out->has_perturbed = 1;
-    out->saturated =
-        out->growth.end > 0.0 && out->perturbed.end >= PERTURBED_SHARE * out->growth.end;
+    out->saturated = out->growth.end > 0.0 &&
+                     out->response >= ROUNDING_EXPLAINS * out->growth.end &&
+                     out->perturbed.end >= GROWN * perturbed->records[0].reals[PAIR_DISTANCE];
     return STATUS_OK;
 }

@@ -18,14 +18,26 @@ static json_t *first_json(const struct judgement *judgement) {
                      judgement->first_phase, "tensor", judgement->first_tensor);
 }
 
+/* Adds a figure with the ends of its interval; null: it was not trained. */
+static void put_figure(json_t *object, const char *const names[3], const struct attributed *of) {
+    json_object_set_new(object, names[0], real_json(of->value));
+    json_object_set_new(object, names[1], real_json(of->low));
+    json_object_set_new(object, names[2], real_json(of->high));
+}
+
 static json_t *causes_json(const struct judgement *judgement) {
+    static const char *const share[] = {"share", "low", "high"};
+    static const char *const left[] = {"left", "left_low", "left_high"};
+    static const char *const alone[] = {"alone", "alone_low", "alone_high"};
     json_t *list = json_array();
-    if (judgement->verdict != VERDICT_OUTSIDE_FLOOR) return list;
+    if (judgement->verdict != VERDICT_OUTSIDE_FLOOR && judgement->word != WORD_CANCEL) return list;
     for (uint32_t i = 0; i < judgement->cause_count; i++) {
         const struct judged_cause *cause = &judgement->causes[i];
-        json_t *object = json_pack("{ss so so so so}", "cause", cause->name, "share",
-                                   real_json(cause->share), "low", real_json(cause->low), "high",
-                                   real_json(cause->high), "alone", real_json(cause->alone));
+        json_t *object = json_pack("{ss}", "cause", cause->name);
+        put_figure(object, share, &cause->share);
+        put_figure(object, left, &cause->left);
+        put_figure(object, alone, &cause->alone);
+        json_object_set_new(object, "moves", real_json(cause->moves));
         if (judgement_is_estimated(judgement))
             json_object_set_new(
                 object, "places",
@@ -117,29 +129,43 @@ static json_t *inert_json(const struct judgement *judgement) {
     return list;
 }
 
+/* One figure of a measure for each cause, by the cause's name. */
+static json_t *by_cause_json(const struct judgement *judgement, const double *values) {
+    json_t *object = json_object();
+    for (uint32_t i = 0; i < judgement->cause_count; i++)
+        json_object_set_new(object, judgement->causes[i].name, real_json(values[i]));
+    return object;
+}
+
 static json_t *measures_json(const struct judgement *judgement) {
     json_t *list = json_array();
     for (uint32_t m = 0; m < judgement->measure_count; m++) {
         const struct judged_measure *measure = &judgement->measures[m];
-        json_t *values = json_object();
-        for (uint32_t i = 0; i < judgement->cause_count; i++)
-            json_object_set_new(values, judgement->causes[i].name, real_json(measure->value[i]));
-        json_array_append_new(list, json_pack("{ss so so}", "measure", measure->name, "whole",
-                                              real_json(measure->whole), "values", values));
+        json_array_append_new(list, json_pack("{ss so so so so sb}", "measure", measure->name,
+                                              "whole", real_json(measure->whole), "values",
+                                              by_cause_json(judgement, measure->value), "alone",
+                                              by_cause_json(judgement, measure->alone), "without",
+                                              by_cause_json(judgement, measure->without),
+                                              "ranks_otherwise", measure->other_first));
     }
     return list;
+}
+
+/* The mark at which causes are ranked where rounding explains the end; null: none, or another word.
+ */
+static json_t *ranked_json(const struct judgement *judgement) {
+    if (judgement->word != WORD_ROUNDING || judgement->ranked < 0) return json_null();
+    return json_integer((json_int_t)judgement->marks[judgement->ranked].update);
 }
 
 static json_t *marks_json(const struct judgement *judgement) {
     json_t *list = json_array();
     for (uint32_t m = 0; m < judgement->mark_count; m++) {
         const struct judged_mark *mark = &judgement->marks[m];
-        json_t *shares = json_object();
-        for (uint32_t i = 0; i < judgement->cause_count; i++)
-            json_object_set_new(shares, judgement->causes[i].name, real_json(mark->share[i]));
-        json_array_append_new(list,
-                              json_pack("{sI so so}", "update", (json_int_t)mark->update,
-                                        "distance", real_json(mark->whole), "shares", shares));
+        json_array_append_new(list, json_pack("{sI so so so}", "update", (json_int_t)mark->update,
+                                              "distance", real_json(mark->whole), "response",
+                                              real_json(mark->response), "shares",
+                                              by_cause_json(judgement, mark->share)));
     }
     return list;
 }
@@ -162,22 +188,33 @@ static json_t *curve_json(const struct judged_growth *growth) {
 }
 
 static json_t *growth_json(const struct judgement *judgement) {
-    return json_pack("{so so sb}", "arms", curve_json(&judgement->growth), "twin",
+    return json_pack("{so so so sb}", "arms", curve_json(&judgement->growth), "twin",
                      judgement->has_perturbed ? curve_json(&judgement->perturbed) : json_null(),
-                     "saturated", judgement->saturated);
+                     "response", real_json(judgement->response), "saturated", judgement->saturated);
+}
+
+/* Whether no share stands for itself, because the causes act together. */
+static int is_coupled(enum attribution_word word) {
+    return word == WORD_NEARLY || word == WORD_OPPOSE || word == WORD_TOGETHER || word == WORD_EACH;
+}
+
+static json_t *closure_name_json(enum closure closure) {
+    return closure == CLOSURE_ABSENT ? json_null() : json_string(closure_name(closure));
 }
 
 json_t *judgement_json(const struct judgement *judgement) {
-    json_t *object =
-        json_pack("{ss ss ss sI so so so so so sb so so ss so ss ss}", "name", judgement->name,
-                  "verdict", verdict_name(judgement->verdict), "reason", judgement->reason,
-                  "updates", (json_int_t)judgement->updates, "first", first_json(judgement), "rng",
-                  rng_json(&judgement->rng, judgement->rng_words), "differs",
-                  differs_json(judgement), "causes", causes_json(judgement), "interactions",
-                  interactions_json(judgement), "coupled", judgement->coupled, "diverged",
-                  diverged_json(judgement), "distance", real_json(judgement->total), "closure",
-                  closure_name(judgement->closure), "floor", floor_json(judgement), "expectation",
-                  expectation_name(judgement->expectation), "missed", judgement->missed);
+    json_t *object = json_pack(
+        "{ss ss ss sI so so so ss ss so so so sb so so so so so ss ss}", "name", judgement->name,
+        "verdict", verdict_name(judgement->verdict), "reason", judgement->reason, "updates",
+        (json_int_t)judgement->updates, "first", first_json(judgement), "rng",
+        rng_json(&judgement->rng, judgement->rng_words), "differs", differs_json(judgement), "word",
+        attribution_words[judgement->word], "game", judgement->by_distance ? "distance" : "way",
+        "ranked_at", ranked_json(judgement), "causes", causes_json(judgement), "interactions",
+        interactions_json(judgement), "coupled", is_coupled(judgement->word), "diverged",
+        diverged_json(judgement), "distance", real_json(judgement->total), "travel",
+        real_json(judgement->travel), "closure", closure_name_json(judgement->closure), "floor",
+        floor_json(judgement), "expectation", expectation_name(judgement->expectation), "missed",
+        judgement->missed);
     if (object == NULL) return NULL;
     json_object_set_new(object, "closure_noise", closure_json(&judgement->closure_noise));
     json_object_set_new(object, "measures", measures_json(judgement));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The causes by other measures than the parameter distance, the update from which on each acts, and
- * its share after earlier updates. A trace without these arrays, and one whose values are not
+ * The causes by other measures than the way of the parameters, the update from which on each acts,
+ * and its share after earlier updates. A trace without these arrays, and one whose values are not
  * finite, gives none of these; that is no error. */
 #include "evidence/judge_parts.h"
 
@@ -13,8 +13,8 @@ static const struct measure {
     int by_mark; /* the array has a row for each mark, of which the last one is read */
 } measures[JUDGE_MEASURES] = {
     {"loss_gap", "attribution/loss_at", "gap of the last loss", 1},
-    {"way", "attribution/way", "distance along the way from one arm to the other", 0},
-    {"probe_kl", "attribution/probe_kl", "KL divergence on the probe batch", 0},
+    {"margin_gap", "attribution/margin_at", "gap of the last reward margin", 1},
+    {"probe_kl", "attribution/probe_kl", "KL divergence on the probe batch, which has no sign,", 0},
 };
 
 /* Row `row` of an array with a value of each hybrid, by mask of factors; NULL when there is no
@@ -27,7 +27,8 @@ static const double *game_row(const struct trace_array *array, uint64_t row, uin
     return values;
 }
 
-/* Shares out one measure after the last update, where the trace holds it. */
+/* Takes one measure after the last update, where the trace holds it and it is not 0 everywhere, as
+ * a margin is where no margin exists. */
 static enum status read_measure(struct judging *judging, const struct measure *measure,
                                 uint64_t rows, const uint32_t *order) {
     struct judgement *out = judging->out;
@@ -44,26 +45,38 @@ static enum status read_measure(struct judging *judging, const struct measure *m
     struct judged_measure *to = &out->measures[out->measure_count++];
     *to = (struct judged_measure){
         .name = measure->name, .words = measure->words, .whole = shapley.whole};
-    for (uint32_t i = 0; i < out->cause_count; i++)
+    for (uint32_t i = 0; i < out->cause_count; i++) {
+        const uint32_t self = 1u << order[i];
         to->value[i] = shapley.value[order[i]];
+        to->alone[i] = values[self];
+        to->without[i] = values[(hybrids - 1) & ~self];
+        to->other_first |= fabs(to->value[i]) > fabs(to->value[0]);
+    }
     return STATUS_OK;
 }
 
+/* The shares at marks are of the same game as those at the end: by distance in traces of older
+ * programs, which recorded nothing else. */
 static enum status read_marks(struct judging *judging, const struct trace_array *mark,
-                              uint64_t rows, const uint32_t *order) {
+                              uint64_t rows, int by_distance, const uint32_t *order) {
     struct judgement *out = judging->out;
-    const struct trace_array *array;
+    const struct trace_array *array, *response = trace_array_of(judging->image, RESPONSE_PATH);
     const uint32_t hybrids = 1u << out->cause_count;
-    TRY(judging_array(judging, "attribution/distance_at", rows, hybrids, &array));
+    TRY(judging_array(judging, by_distance ? "attribution/distance_at" : "attribution/way_at", rows,
+                      hybrids, &array));
     for (uint64_t row = 0; row < rows; row++) {
         const double *values = game_row(array, row, hybrids);
+        const double update = mark->values[row];
         struct shapley shapley;
-        if (values == NULL || !(mark->values[row] >= 1.0)) continue;
+        if (values == NULL || !(update >= 1.0)) continue;
         TRY(shapley_attribute(out->cause_count, values, &shapley));
         if (!shapley.has_share) continue;
         struct judged_mark *to = &out->marks[out->mark_count++];
-        to->update = (uint64_t)mark->values[row];
+        to->update = (uint64_t)update;
         to->whole = shapley.whole;
+        to->response = (double)NAN;
+        if (response != NULL && to->update <= response->plan.shape[0])
+            to->response = response->values[to->update - 1];
         for (uint32_t i = 0; i < out->cause_count; i++)
             to->share[i] = shapley.share[order[i]];
     }
@@ -83,7 +96,8 @@ static enum status read_first(struct judging *judging, const uint32_t *order) {
     return STATUS_OK;
 }
 
-enum status judge_measures(struct judging *judging, const uint32_t *order) {
+enum status judge_measures(struct judging *judging, const struct hybrid_table *table,
+                           const uint32_t *order) {
     const struct trace_array *mark = trace_array_of(judging->image, "attribution/mark");
     if (mark == NULL) return STATUS_OK;
     const uint64_t rows = mark->plan.shape[0];
@@ -91,6 +105,6 @@ enum status judge_measures(struct judging *judging, const uint32_t *order) {
         FAIL(STATUS_INPUT, "trace: /attribution/mark: expected 1 to %d values", JUDGE_MARKS);
     for (uint32_t i = 0; i < JUDGE_MEASURES; i++)
         TRY(read_measure(judging, &measures[i], rows, order));
-    TRY(read_marks(judging, mark, rows, order));
+    TRY(read_marks(judging, mark, rows, table->way == NULL, order));
     return read_first(judging, order);
 }

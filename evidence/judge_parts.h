@@ -6,6 +6,7 @@
 #ifndef TWINSTEP_EVIDENCE_JUDGE_PARTS_H
 #define TWINSTEP_EVIDENCE_JUDGE_PARTS_H
 
+#include "determinism/orders.h"
 #include "evidence/judge.h"
 
 struct judging {
@@ -38,9 +39,28 @@ TWINSTEP_MUST_USE enum status judge_floor(struct judging *judging);
 /* How the distance of the arms grew, and that of the perturbed run: judge_growth.c. */
 TWINSTEP_MUST_USE enum status judge_growth(struct judging *judging);
 
-/* Parts of other measures, and shares at earlier updates; order[i] is the factor of causes[i]:
- * judge_measures.c. */
-TWINSTEP_MUST_USE enum status judge_measures(struct judging *judging, const uint32_t *order);
+/* The values of the hybrids that were trained. */
+struct hybrid_table {
+    uint32_t factors, count;
+    const uint32_t *masks;  /* ascending; NULL: value i is of mask i */
+    const double *distance; /* |theta_S - A| at the end */
+    const double *way;      /* <d_S, d_N> / D at the end; NULL: an older trace, which has none */
+    const double *moved;    /* the first update at which weights or slots differ; 0: none */
+    struct orders orders;   /* sampled; count 0: every hybrid was trained */
+};
+
+/* Reads it. out->count is 0 where the trace holds no finished hybrids. STATUS_INPUT: its arrays do
+ * not fit together. judge_hybrids.c. */
+TWINSTEP_MUST_USE enum status judge_hybrids(struct judging *judging, struct hybrid_table *out);
+
+/* The value of the hybrid `mask`; NaN: it was not trained, or `values` is NULL. */
+double hybrid_value(const struct hybrid_table *table, const double *values, uint32_t mask);
+
+/* The causes by other measures, and shares at earlier updates; order[i] is the factor of causes[i].
+ * Every hybrid was trained. judge_measures.c. */
+TWINSTEP_MUST_USE enum status judge_measures(struct judging *judging,
+                                             const struct hybrid_table *table,
+                                             const uint32_t *order);
 
 /* Whether the causes are all of the difference: judge_closure.c. */
 TWINSTEP_MUST_USE enum status judge_closure(struct judging *judging);

@@ -5,14 +5,16 @@
 
 #include "base/real.h"
 
-/* The parts of each measure, a line for each, which begins with the whole. */
+/* Each measure in a line: the gap of the arms, and what it is with one cause alone and with one
+ * cause repaired; and whether the measure ranks causes in another way. */
 static void put_measures(const struct judgement *judgement, struct row_pen *pen) {
     for (uint32_t m = 0; m < judgement->measure_count; m++) {
         const struct judged_measure *measure = &judgement->measures[m];
-        row_put(pen, "\n%s %.4g: ", measure->words, measure->whole);
+        row_put(pen, "\n%s %.4g", measure->words, measure->whole);
         for (uint32_t i = 0; i < judgement->cause_count; i++)
-            row_put(pen, "%s%s %.4g", i == 0 ? "" : ", ", judgement->causes[i].name,
-                    measure->value[i]);
+            row_put(pen, "%s %s alone %.4g, repaired %.4g", i == 0 ? ":" : ";",
+                    judgement->causes[i].name, measure->alone[i], measure->without[i]);
+        if (measure->other_first) row_put(pen, " (this measure ranks the causes otherwise)");
     }
 }
 
@@ -83,8 +85,9 @@ void judge_row_growth(const struct judgement *judgement, struct row_pen *pen) {
     }
     if (!judgement->has_perturbed) return;
     row_add(pen, ROW_PERTURBED,
-            "one weight of %s one unit in the last place off: %.3g of |a-b| at the end",
-            judgement->arms[0], judgement->perturbed.end / judgement->growth.end);
+            "one weight of %s one unit in the last place off: the others answer with %.3g of |a-b| "
+            "at the end",
+            judgement->arms[0], judgement->response / judgement->growth.end);
     if (judgement->perturbed.known) put_growth(", and", &judgement->perturbed, pen);
     if (judgement->saturated)
         row_put(pen, "\nsaturated: rounding alone takes the arms this far apart by now, so the end "

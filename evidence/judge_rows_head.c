@@ -16,63 +16,206 @@ static const char *note(const struct judgement *judgement, const char *name) {
     return text == NULL ? "" : text;
 }
 
-static void put_shares_in_words(const struct judgement *judgement, struct row_pen *pen) {
-    row_put(pen,
-            judgement->coupled ? " The causes act together (see the interactions): " : " Cause: ");
-    for (uint32_t i = 0; i < judgement->cause_count; i++) {
-        const struct judged_cause *cause = &judgement->causes[i];
-        const char *before = i == 0 ? "" : judgement->coupled || i > 1 ? ", " : "; ";
-        const char *gap = i == 0 && !judgement->coupled ? "," : "";
-        row_put(pen, "%s%s%s %.4g %%%s", before, cause->name, gap, 100.0 * cause->share,
-                i == 0 ? " of the parameter distance" : "");
-    }
-    row_put(pen, judgement->cause_count == 1 ? "; nothing else differs." : ".");
+/* What a PyTorch user calls the thing whose keys differ. */
+static const char *const plain_words[CAUSE_COUNT] = {
+    [CAUSE_SCHEDULE] = "the learning-rate schedule",
+    [CAUSE_OPTIMIZER] = "the optimizer",
+    [CAUSE_DTYPE] = "the dtypes",
+    [CAUSE_NONDETERMINISM] = "the order in which kernels sum",
+    [CAUSE_BATCH_SHAPE] = "how batches are cut and padded",
+    [CAUSE_DATA_ORDER] = "the order of the data",
+    [CAUSE_RNG] = "the random draws",
+    [CAUSE_NORMALISATION] = "what the loss is divided by",
+    [CAUSE_REFERENCE] = "the reference model",
+    [CAUSE_MODEL] = "the model",
+    [CAUSE_PARALLELISM] = "the ranks",
+    [CAUSE_RESUME] = "what a restart restores",
+    [CAUSE_INIT] = "the initial weights",
+    [CAUSE_OBJECTIVE] = "the objective",
+};
+
+/* "schedule (the learning-rate schedule)"; several factors that validate only together keep their
+ * joined name alone. */
+static void put_cause(const struct judged_cause *cause, struct row_pen *pen) {
+    row_put(pen, "%s", cause->name);
+    for (int i = 0; i < CAUSE_COUNT; i++)
+        if (strcmp(cause->name, cause_name((enum cause)i)) == 0)
+            row_put(pen, " (%s)", plain_words[i]);
 }
 
-/* So many estimated shares fit a sentence; the row of the shares has them all. */
-#define ESTIMATES_IN_WORDS 3
+/* So many causes fit a sentence; the row of the shares has them all. */
+#define CAUSES_IN_WORDS 4
 
-static void put_estimates_in_words(const struct judgement *judgement, struct row_pen *pen) {
-    const uint32_t last = judgement->causes[0].place[1];
-    const char *whole = judgement->projection.runs > 0 ? " of the way between the arms"
-                                                       : " of the parameter distance";
-    if (judgement->coupled)
-        row_put(pen, " The causes act together: ");
-    else if (last > 1)
-        row_put(pen, " Which of %u causes is the largest is not ordered: ", last);
-    else
-        row_put(pen, " Cause: ");
-    for (uint32_t i = 0; i < judgement->cause_count && i < ESTIMATES_IN_WORDS; i++) {
+static uint32_t causes_in_words(const struct judgement *judgement) {
+    return judgement->cause_count < CAUSES_IN_WORDS ? judgement->cause_count : CAUSES_IN_WORDS;
+}
+
+static void put_more(const struct judgement *judgement, struct row_pen *pen) {
+    if (judgement->cause_count > CAUSES_IN_WORDS)
+        row_put(pen, ", %u more", judgement->cause_count - CAUSES_IN_WORDS);
+}
+
+/* "99.9 %", with its interval where that is wide enough to show in three digits. */
+static void put_percent(const struct attributed *of, struct row_pen *pen) {
+    row_put(pen, "%.4g %%", 100.0 * of->value);
+    if (of->high - of->low > 0.002)
+        row_put(pen, " (%.3g to %.3g)", 100.0 * of->low, 100.0 * of->high);
+}
+
+/* The causes from `first` on, with one figure each. */
+static void put_figures(const struct judgement *judgement, uint32_t first, int left,
+                        struct row_pen *pen) {
+    for (uint32_t i = first; i < causes_in_words(judgement); i++) {
         const struct judged_cause *cause = &judgement->causes[i];
-        row_put(pen, "%s%s %.3g %% (",
-                i == 0   ? ""
-                : i == 1 ? "; "
-                         : ", ",
-                cause->name, 100.0 * cause->share);
-        if (judgement->projection.runs > 0)
-            row_put(pen, "+- %.2g)%s", 50.0 * (cause->high - cause->low), i == 0 ? whole : "");
-        else
-            row_put(pen, "%.3g to %.3g)%s", 100.0 * cause->low, 100.0 * cause->high,
-                    i == 0 ? whole : "");
+        row_put(pen, "%s%s ", i == first ? "" : ", ", cause->name);
+        put_percent(left ? &cause->left : &cause->share, pen);
     }
-    if (judgement->cause_count > ESTIMATES_IN_WORDS)
-        row_put(pen, ", %u more", judgement->cause_count - ESTIMATES_IN_WORDS);
-    if (judgement->sample.orders > 0)
-        row_put(pen, "; estimated from %u sampled orders.", judgement->sample.orders);
-    else
-        row_put(pen, "; estimated from %u runs of each mixture.", judgement->projection.runs);
+    put_more(judgement, pen);
+}
+
+static const char *whole_of(const struct judgement *judgement) {
+    return judgement->by_distance ? "the distance" : "the way";
+}
+
+static void put_one(const struct judgement *judgement, struct row_pen *pen) {
+    const struct judged_cause *first = &judgement->causes[0];
+    row_put(pen, " Cause: ");
+    put_cause(first, pen);
+    if (judgement->cause_count == 1) {
+        row_put(pen, " explains all of the difference; nothing else differs.");
+        return;
+    }
+    row_put(pen, " makes ");
+    put_percent(&first->share, pen);
+    row_put(pen, " of %s from %s to %s; with it alone repaired, ", whole_of(judgement),
+            judgement->arms[0], judgement->arms[1]);
+    put_percent(&first->left, pen);
+    row_put(pen, " of the gap is left. Besides: ");
+    put_figures(judgement, 1, 0, pen);
+    row_put(pen, ".");
+}
+
+static void put_several(const struct judgement *judgement, struct row_pen *pen) {
+    row_put(pen, judgement->word == WORD_OPEN
+                     ? " Several causes, and which of them is the first is open: "
+                     : " Several causes, in this order: ");
+    put_figures(judgement, 0, 0, pen);
+    row_put(pen, " of %s from %s to %s. With one alone repaired, this much of the gap is left: ",
+            whole_of(judgement), judgement->arms[0], judgement->arms[1]);
+    put_figures(judgement, 0, 1, pen);
+    row_put(pen, ".");
+}
+
+static void put_oppose(const struct judgement *judgement, struct row_pen *pen) {
+    const char *const arms[2] = {judgement->arms[0], judgement->arms[1]};
+    int against = 0;
+    for (uint32_t i = 0; i < judgement->cause_count; i++)
+        against |= judgement->causes[i].share.value < 0.0;
+    row_put(pen,
+            against ? " Causes oppose each other. Of the way from %s to %s: "
+                    : " Causes oppose each other: repairing one alone can widen the gap. Of the "
+                      "way from %s to %s: ",
+            arms[0], arms[1]);
+    for (uint32_t i = 0; i < causes_in_words(judgement); i++) {
+        const struct judged_cause *cause = &judgement->causes[i];
+        row_put(pen, "%s%s %+.4g %%", i == 0 ? "" : ", ", cause->name, 100.0 * cause->share.value);
+    }
+    put_more(judgement, pen);
+    row_put(pen, ". Repairing one alone leaves ");
+    put_figures(judgement, 0, 1, pen);
+    row_put(pen, " of the gap.");
+}
+
+/* Both sentences name every cause and what it does alone. */
+static void put_jointly(const struct judgement *judgement, struct row_pen *pen) {
+    row_put(pen, judgement->word == WORD_TOGETHER
+                     ? " Only together do these causes open the gap; alone each opens: "
+                     : " Each of several causes is enough by itself; alone they open: ");
+    for (uint32_t i = 0; i < causes_in_words(judgement); i++) {
+        const struct judged_cause *cause = &judgement->causes[i];
+        row_put(pen, "%s%s ", i == 0 ? "" : ", ", cause->name);
+        put_percent(&cause->alone, pen);
+    }
+    put_more(judgement, pen);
+    row_put(pen, " of it. Repairing one alone leaves ");
+    put_figures(judgement, 0, 1, pen);
+    row_put(pen, judgement->word == WORD_EACH ? ": repair all." : ".");
+}
+
+/* Where the arms lie close together although causes went far, sizes are in units of D, or of the
+ * way that was trained where D is 0. */
+static void put_cancel(const struct judgement *judgement, struct row_pen *pen) {
+    const int nearly = judgement->word == WORD_NEARLY;
+    const double unit = nearly ? judgement->total : judgement->travel;
+    row_put(pen, nearly ? " The causes nearly cancel: " : " The causes cancel exactly: ");
+    row_put(pen, nearly ? "alone they move the weights by this many times the arms' distance: "
+                        : "the arms have the same weights at the end, but alone causes move them "
+                          "by this much of the way trained: ");
+    for (uint32_t i = 0; i < causes_in_words(judgement); i++) {
+        const struct judged_cause *cause = &judgement->causes[i];
+        row_put(pen, "%s%s %.4g", i == 0 ? "" : ", ", cause->name, cause->moves / unit);
+    }
+    put_more(judgement, pen);
+    row_put(pen, nearly ? "; percentages of so small a rest would mean nothing." : ".");
+}
+
+static void put_rounding(const struct judgement *judgement, struct row_pen *pen) {
+    row_put(pen,
+            " It differs exactly; a change of one unit in the last place of one weight does as "
+            "much (%.3g of |a-b|).",
+            judgement->response / judgement->total);
+    if (judgement->cause_count == 1) {
+        put_one(judgement, pen);
+        return;
+    }
+    if (judgement->ranked < 0) {
+        row_put(pen,
+                " No update was recorded at which rounding did less than %g of it, so the "
+                "causes are not ranked: ",
+                ROUNDING_SPARES);
+        for (uint32_t i = 0; i < causes_in_words(judgement); i++)
+            row_put(pen, "%s%s", i == 0 ? "" : ", ", judgement->causes[i].name);
+        put_more(judgement, pen);
+        row_put(pen, ".");
+        return;
+    }
+    const struct judged_mark *mark = &judgement->marks[judgement->ranked];
+    row_put(pen, " Up to update %llu rounding did less than %g of it; there the causes made: ",
+            (unsigned long long)mark->update, ROUNDING_SPARES);
+    for (uint32_t i = 0; i < judgement->cause_count; i++)
+        row_put(pen, "%s%s %.4g %%", i == 0 ? "" : ", ", judgement->causes[i].name,
+                100.0 * mark->share[i]);
+    row_put(pen, " of the way.");
 }
 
 static void put_causes(const struct judgement *judgement, struct row_pen *pen) {
+    switch (judgement->word) {
+    case WORD_CANCEL:
+    case WORD_NEARLY:
+        put_cancel(judgement, pen);
+        return;
+    case WORD_ROUNDING:
+        put_rounding(judgement, pen);
+        return;
+    case WORD_OPPOSE:
+        put_oppose(judgement, pen);
+        return;
+    case WORD_TOGETHER:
+    case WORD_EACH:
+        put_jointly(judgement, pen);
+        return;
+    case WORD_CAUSE:
+        put_one(judgement, pen);
+        return;
+    case WORD_SEVERAL:
+    case WORD_OPEN:
+        put_several(judgement, pen);
+        return;
+    default:
+        break;
+    }
     if (judgement->cause_count == 0) {
         row_put(pen, " The configurations are equal: no cause can be named.");
-        return;
-    }
-    if (judgement->attributed && judgement->total != 0.0) {
-        if (judgement_is_estimated(judgement))
-            put_estimates_in_words(judgement, pen);
-        else
-            put_shares_in_words(judgement, pen);
         return;
     }
     row_put(pen, judgement->cause_count == 1 ? " Cause: " : " What differs: ");
@@ -92,6 +235,7 @@ void judge_row_headline(const struct judgement *judgement, struct row_pen *pen) 
     case VERDICT_IDENTICAL:
         row_put(pen, " Parameters, slots, losses and applied LR of all %llu updates are equal.",
                 (unsigned long long)judgement->updates);
+        if (judgement->word == WORD_CANCEL) put_cancel(judgement, pen);
         break;
     case VERDICT_INSIDE_FLOOR:
         row_put(pen,

@@ -33,23 +33,9 @@ static void put_sample(const struct judgement *judgement, struct row_pen *pen) {
                 sample->shared);
     row_put(pen,
             "\nintervals: all together at alpha = %g, Student's t over %u pairs of "
-            "orders (nominal); the error of\nsampling orders only%s",
+            "orders (nominal); the error of\nsampling orders%s",
             sample->alpha, sample->orders / 2,
-            judgement->floor == FLOOR_EXACT ? "" : ", the noise of runs is not in them");
-}
-
-static void put_sampled_shares(const struct judgement *judgement, struct row_pen *pen) {
-    for (uint32_t i = 0; i < judgement->cause_count; i++) {
-        const struct judged_cause *cause = &judgement->causes[i];
-        row_put(pen, "\n%-16s %8.3f %%   %8.3f to %8.3f   ", cause->name, 100.0 * cause->share,
-                100.0 * cause->low, 100.0 * cause->high);
-        if (isnan(cause->alone))
-            row_put(pen, "alone not trained   ");
-        else
-            row_put(pen, "alone %-11.6g   ", cause->alone);
-        put_place(cause, pen);
-    }
-    put_sample(judgement, pen);
+            judgement->floor == FLOOR_EXACT ? "" : " and the noise of runs");
 }
 
 /* The rest of up to 26 interactions is in the JSON. */
@@ -68,7 +54,7 @@ static void put_interactions(const struct judgement *judgement, struct row_pen *
                 fabs(judgement->dividends[mask]) >
                     (best == 0 ? 0.0 : fabs(judgement->dividends[best])))
                 best = mask;
-        row_put(pen, "\ninteraction %+.6g: ", judgement->dividends[best]);
+        row_put(pen, "\ninteraction %+.4g %%: ", 100.0 * judgement->dividends[best]);
         put_mask(judgement, best, pen);
         done |= 1u << best;
         shown++;
@@ -77,39 +63,61 @@ static void put_interactions(const struct judgement *judgement, struct row_pen *
     if (left_out > 0) row_put(pen, "\n%u smaller interactions: --json", left_out);
 }
 
-/* The shares of noisy runs, which are projections on the line from one arm to the other. */
-static void put_projection(const struct judgement *judgement, struct row_pen *pen) {
-    row_add(pen, ROW_SHARES,
-            "of the way from %s to %s, |way| = %.6g with the noise of runs taken out",
-            judgement->arms[0], judgement->arms[1], judgement->total);
+/* A figure in a column of 9 characters; "-" where it was not trained. */
+static void put_column(double value, struct row_pen *pen) {
+    if (isnan(value))
+        row_put(pen, " %9s  ", "-");
+    else
+        row_put(pen, " %9.3f %%", 100.0 * value);
+}
+
+/* One line for each cause: its share, the gap that its repair leaves, and the gap that it opens
+ * alone; and under these, where they are estimates, their intervals. */
+static void put_table(const struct judgement *judgement, struct row_pen *pen) {
+    row_put(pen, "\n%-16s %11s %11s %11s", "", "share", "left", "alone");
     for (uint32_t i = 0; i < judgement->cause_count; i++) {
         const struct judged_cause *cause = &judgement->causes[i];
-        row_put(pen, "\n%-16s %8.3f %%   +- %-9.2g ", cause->name, 100.0 * cause->share,
-                50.0 * (cause->high - cause->low));
+        const struct attributed *const figures[] = {&cause->share, &cause->left, &cause->alone};
+        row_put(pen, "\n%-16s", cause->name);
+        for (size_t f = 0; f < COUNT_OF(figures); f++)
+            put_column(figures[f]->value, pen);
+        if (!(cause->share.high > cause->share.low)) continue;
+        row_put(pen, "   +- %.2g, +- %.2g, +- %.2g; ",
+                50.0 * (cause->share.high - cause->share.low),
+                50.0 * (cause->left.high - cause->left.low),
+                50.0 * (cause->alone.high - cause->alone.low));
         put_place(cause, pen);
     }
-    row_put(pen,
-            "\n%u runs of each mixture, each with its own order of sums; intervals at %g %%: "
-            "jackknife over runs, Student's t",
-            judgement->projection.runs, 100.0 * judgement->projection.confidence);
+}
+
+/* What the intervals rest on. */
+static void put_intervals(const struct judgement *judgement, struct row_pen *pen) {
+    if (judgement->projection.runs > 0)
+        row_put(pen,
+                "\n%u runs of each mixture, each with its own order of sums; intervals at %g %%: "
+                "jackknife over runs, Student's t",
+                judgement->projection.runs, 100.0 * judgement->projection.confidence);
+    else if (judgement->floor != FLOOR_EXACT && judgement->cause_count > 1)
+        row_put(pen,
+                "\none run of each mixture; intervals hold what repeats differ by, %.3g at most, "
+                "over |a-b|",
+                judgement->floor_largest);
+    if (judgement->sample.orders > 0) put_sample(judgement, pen);
 }
 
 void judge_row_shares(const struct judgement *judgement, struct row_pen *pen) {
-    if (!judgement->attributed || judgement->cause_count < 2) return;
-    if (judgement->projection.runs > 0) {
-        put_projection(judgement, pen);
-        return;
-    }
-    row_add(pen, ROW_SHARES, "of |a-b| = %.6g; what the parts add up to differs by %.1e",
-            judgement->total, judgement->residual);
-    if (judgement->sample.orders > 0) {
-        if (judgement->total != 0.0) put_sampled_shares(judgement, pen);
-        return;
-    }
-    for (uint32_t i = 0; i < judgement->cause_count; i++)
-        row_put(pen, "\n%-16s %8.3f %%   alone %.6g", judgement->causes[i].name,
-                100.0 * judgement->causes[i].share, judgement->causes[i].alone);
-    put_interactions(judgement, pen);
+    if (!judgement->attributed || judgement->cause_count < 2 || !(judgement->total > 0.0)) return;
+    row_add(pen, ROW_SHARES, "of %s from %s to %s, |a-b| = %.6g%s",
+            judgement->by_distance ? "the distance" : "the way", judgement->arms[0],
+            judgement->arms[1], judgement->total,
+            judgement->projection.runs > 0 ? " with the noise of runs taken out" : "");
+    if (judgement->by_distance)
+        row_put(pen,
+                "; an older program wrote this trace:\nits shares are of a distance, which has "
+                "no sign, so causes that oppose each other do not show");
+    put_table(judgement, pen);
+    put_intervals(judgement, pen);
+    if (!judgement_is_estimated(judgement)) put_interactions(judgement, pen);
 }
 
 /* Where runs differ from their own repeats, closure bit for bit cannot be asked for. */
@@ -133,7 +141,7 @@ static void put_noisy_closure(const struct judgement *judgement, struct row_pen 
 }
 
 void judge_row_closure(const struct judgement *judgement, struct row_pen *pen) {
-    if (!judgement->attributed || isnan(judgement->total) || judgement->total == 0.0) return;
+    if (judgement->closure == CLOSURE_ABSENT) return;
     if (judgement->closure != CLOSURE_EXACT) {
         put_noisy_closure(judgement, pen);
         return;

@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The shares of the causes: Shapley values of the distances of the hybrids from the baseline. They
- * are exact for up to five causes, estimated from sampled orders of entry for more, and estimated
- * from projections where runs are noisy and every hybrid has replicates. */
+ * The figures of the causes: shares of the way between the arms, what repairs leave and what causes
+ * do alone (evidence/attribution.h).
+ *
+ * Shares are exact where every hybrid of runs without noise was trained. With more than five causes
+ * they are estimated from sampled orders of entry, and where every hybrid has replicates, from
+ * products of their means. Where runs are noisy and hybrids have no replicates, a figure may be off
+ * by as much as two runs are apart that are meant to be the same: the largest such distance of the
+ * floor, over D, is the half-width of its interval, twice that for a share, which is a difference
+ * of two figures. */
 #include "evidence/judge_parts.h"
 
 #include <math.h>
@@ -9,12 +15,20 @@
 #include <string.h>
 
 #include "base/real.h"
-#include "determinism/shapley.h"
 #include "determinism/projection.h"
-#include "evidence/judge_sampled.h"
+#include "determinism/shapley.h"
+
+#define PROJECTION_CONFIDENCE 0.95
+
+/* The figures of factors, as the trace numbers them. */
+struct figures {
+    struct attributed share[CAUSE_COUNT], left[CAUSE_COUNT], alone[CAUSE_COUNT];
+    double distance, largest_low;
+};
 
 static enum status read_factors(struct judging *judging, struct judged_cause *factors,
                                 uint32_t *out_count) {
+    const struct attributed unknown = {(double)NAN, (double)NAN, (double)NAN};
     TRY(judging_count(judging, "attribution", "factors", CAUSE_COUNT, out_count));
     for (uint32_t i = 0; i < *out_count; i++) {
         char name[32];
@@ -24,139 +38,111 @@ static enum status read_factors(struct judging *judging, struct judged_cause *fa
         snprintf(name, sizeof name, "factor_%u_keys", i);
         factors[i].keys = judging_text(judging, "attribution", name);
         factors[i].acted = -1;
-        factors[i].value = factors[i].share = factors[i].low = factors[i].high = factors[i].alone =
-            (double)NAN;
+        factors[i].share = factors[i].left = factors[i].alone = unknown;
+        factors[i].moves = (double)NAN;
     }
     return STATUS_OK;
 }
 
-/* The mask of factors, as the trace numbers them, of a mask of causes, which are sorted. */
-static uint32_t unsorted_mask(const struct shapley *shapley, uint32_t mask) {
-    uint32_t out = 0;
-    for (uint32_t i = 0; i < shapley->factors; i++)
-        if (mask >> i & 1u) out |= 1u << shapley->rank[i];
-    return out;
+static struct attributed within(double value, double half) {
+    return (struct attributed){value, value - half, value + half};
 }
 
-#define PROJECTION_CONFIDENCE 0.95
-
-/* Whether no share stands for itself: shares beyond -1 ... 1 cancel each other, and of two equal
- * largest ones none is the first. 1e-9 is far above the rounding of shares and far below any that
- * matters. */
-static int is_coupled(const struct judgement *judgement) {
-    for (uint32_t i = 0; i < judgement->cause_count; i++)
-        if (fabs(judgement->causes[i].share) > 1.0 + 1e-9) return 1;
-    return judgement->cause_count > 1 &&
-           fabs(judgement->causes[0].share - judgement->causes[1].share) < 1e-9;
+/* Half of the interval that the noise of single runs gives a distance, over D; 0 of exact runs, and
+ * where the arms differ in one cause, whose figures follow from the definitions. */
+static double noise_of(const struct judgement *out, double distance) {
+    if (out->floor == FLOOR_EXACT || out->cause_count == 1 || !(distance > 0.0)) return 0.0;
+    return out->floor_largest / distance;
 }
 
-static void take_shares(struct judging *judging, const struct judged_cause *factors,
-                        const struct shapley *shapley, const double *values) {
-    struct judgement *out = judging->out;
-    out->attributed = 1;
-    out->total = shapley->whole;
-    out->residual = shapley->residual;
-    for (uint32_t i = 0; i < shapley->factors; i++) {
-        uint32_t from = shapley->rank[i];
-        struct judged_cause *cause = &out->causes[i];
-        *cause = factors[from];
-        cause->value = shapley->value[from];
-        cause->share = shapley->has_share ? shapley->share[from] : (double)NAN;
-        cause->alone = values[1u << from];
-        int exact = out->floor == FLOOR_EXACT;
-        cause->low = cause->high = exact ? cause->share : (double)NAN;
+/* Fills in what was trained: repairs, causes alone, and the largest displacement. */
+static void take_distances(const struct judging *judging, const struct hybrid_table *table,
+                           struct figures *out) {
+    const uint32_t full = (1u << table->factors) - 1;
+    double largest = 0.0;
+    out->distance = hybrid_value(table, table->distance, full);
+    const double noise = noise_of(judging->out, out->distance);
+    for (uint32_t i = 0; i < table->factors; i++) {
+        const uint32_t self = 1u << i;
+        const double left = hybrid_value(table, table->distance, full & ~self);
+        const double alone = hybrid_value(table, table->distance, self);
+        out->left[i] = within(left / out->distance, noise);
+        out->alone[i] = within(alone / out->distance, noise);
     }
-    for (uint32_t mask = 0; mask < 1u << shapley->factors; mask++)
-        out->dividends[mask] = shapley->dividend[unsorted_mask(shapley, mask)];
-    out->coupled = is_coupled(out);
+    for (uint32_t i = 0; i < table->count; i++)
+        if (table->distance[i] > largest) largest = table->distance[i];
+    out->largest_low = largest - noise * out->distance;
 }
 
-static void take_sampled_cause(const struct judged_orders *orders, uint32_t place,
-                               const struct judged_cause *factors, struct judged_cause *out) {
-    const struct orders_shares *shares = &orders->shares;
-    const uint32_t from = shares->rank[place];
-    *out = factors[from];
-    out->value = shares->value[from];
-    out->alone = orders->alone[from];
-    memcpy(out->place, shares->place[place], sizeof out->place);
-    if (shares->whole == 0.0) return;
-    const double low = shares->low[from] / shares->whole, high = shares->high[from] / shares->whole;
-    out->share = out->value / shares->whole;
-    out->low = low < high ? low : high;
-    out->high = low < high ? high : low;
-}
-
-static void take_sample(struct judging *judging, const struct judged_cause *factors,
-                        const struct judged_orders *orders) {
-    struct judgement *out = judging->out;
-    out->attributed = 1;
-    out->total = orders->shares.whole;
-    out->residual = orders->shares.residual;
-    out->sample = (struct judged_sample){2 * orders->shares.pairs, orders->hybrids, orders->shared,
-                                         orders->shares.alpha};
-    for (uint32_t i = 0; i < out->cause_count; i++) {
-        struct judged_cause *cause = &out->causes[i];
-        take_sampled_cause(orders, i, factors, cause);
-        if (cause->low > 1.0 || cause->high < -1.0) out->coupled = 1;
-    }
-}
-
-static enum status judge_many(struct judging *judging, const struct judged_cause *factors) {
-    struct judged_orders orders;
-    TRY(judge_orders(judging->image, judging->out->cause_count, JUDGE_SHARE_ALPHA, judging->arena,
-                     &orders));
-    if (orders.known) take_sample(judging, factors, &orders);
+/* Shares of all hybrids, which are exact but for noise. */
+static enum status share_few(struct judging *judging, const struct hybrid_table *table,
+                             struct figures *out) {
+    struct judgement *const to = judging->out;
+    struct shapley shapley;
+    TRY(shapley_attribute(table->factors, table->way != NULL ? table->way : table->distance,
+                          &shapley));
+    const double noise = 2.0 * noise_of(to, out->distance);
+    for (uint32_t i = 0; i < table->factors; i++)
+        out->share[i] = within(shapley.share[i], noise);
+    to->residual = shapley.residual / shapley.whole;
+    for (uint32_t mask = 0; mask < 1u << table->factors; mask++)
+        to->dividends[mask] = shapley.dividend[mask] / shapley.whole;
     return STATUS_OK;
 }
 
-static void sort_projection(const struct projection *projection, uint32_t *order) {
-    for (uint32_t i = 0; i < projection->factors; i++) {
-        uint32_t at = i;
-        for (; at > 0 && fabs(projection->share[order[at - 1]]) < fabs(projection->share[i]); at--)
-            order[at] = order[at - 1];
-        order[at] = i;
-    }
+static uint32_t count_hybrids(const struct trace_image *image) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < image->run_count; i++)
+        count += image->runs[i].plan.mask != 0;
+    return count;
 }
 
-/* The first and last place that a factor may have: in front of it stand for certain those whose
- * interval lies above its own, and behind it those whose interval lies below. */
-static void place_projected(const struct projection *projection, uint32_t factor,
-                            uint32_t place[2]) {
-    place[0] = 1;
-    place[1] = projection->factors;
-    for (uint32_t i = 0; i < projection->factors; i++) {
-        place[0] += projection->low[i] > projection->high[factor];
-        place[1] -= projection->high[i] < projection->low[factor];
-    }
+/* Shares of sampled orders; their intervals hold the error of sampling and the noise of runs. */
+static enum status share_many(struct judging *judging, const struct hybrid_table *table,
+                              struct figures *out) {
+    struct judgement *const to = judging->out;
+    struct orders_shares shares;
+    TRY(orders_estimate(&table->orders, table->masks,
+                        table->way != NULL ? table->way : table->distance, table->count,
+                        JUDGE_SHARE_ALPHA, &shares));
+    const double noise = 2.0 * noise_of(to, out->distance), whole = shares.whole;
+    for (uint32_t i = 0; i < table->factors; i++)
+        out->share[i] = (struct attributed){shares.value[i] / whole, shares.low[i] / whole - noise,
+                                            shares.high[i] / whole + noise};
+    const uint32_t trained = count_hybrids(judging->image);
+    const int known = trained >= 1 && trained <= table->count - 1;
+    to->residual = shares.residual / whole;
+    to->sample = (struct judged_sample){.orders = 2 * shares.pairs,
+                                        .hybrids = table->count - 2,
+                                        .shared = known ? table->count - 1 - trained : 0,
+                                        .alpha = shares.alpha};
+    return STATUS_OK;
 }
 
-static void take_projection(struct judging *judging, const struct judged_cause *factors,
-                            const struct projection *projection, const double *alone,
-                            uint32_t *order) {
-    struct judgement *out = judging->out;
-    sort_projection(projection, order);
-    out->attributed = 1;
-    out->total = real_sqrt_f64(projection->whole);
-    out->residual = 0.0;
+static void take_projection(struct judging *judging, const struct projection *projection,
+                            struct figures *out) {
+    const uint32_t full = (1u << projection->factors) - 1;
+    double sum = 0.0;
+    out->distance = real_sqrt_f64(projection->whole);
+    out->largest_low = 0.0;
     for (uint32_t i = 0; i < projection->factors; i++) {
-        struct judged_cause *cause = &out->causes[i];
-        const uint32_t from = order[i];
-        *cause = factors[from];
-        cause->share = projection->share[from];
-        cause->value = cause->share * out->total;
-        cause->low = projection->low[from];
-        cause->high = projection->high[from];
-        cause->alone = alone[1u << from];
-        place_projected(projection, from, cause->place);
-        out->residual += cause->share;
-        if (cause->low > 1.0 || cause->high < -1.0) out->coupled = 1;
+        const uint32_t self = 1u << i, others = full & ~self;
+        out->share[i] =
+            (struct attributed){projection->share[i], projection->low[i], projection->high[i]};
+        out->left[i] = (struct attributed){projection->size[others], projection->size_low[others],
+                                           projection->size_high[others]};
+        out->alone[i] = (struct attributed){projection->size[self], projection->size_low[self],
+                                            projection->size_high[self]};
+        sum += projection->share[i];
     }
-    out->residual = (out->residual - 1.0) * out->total;
+    for (uint32_t mask = 1; mask < full; mask++)
+        if (projection->size_low[mask] * out->distance > out->largest_low)
+            out->largest_low = projection->size_low[mask] * out->distance;
+    judging->out->residual = sum - 1.0;
 }
 
-/* Estimates the shares of noisy runs, where every hybrid was trained with replicates. */
-static enum status judge_projection(struct judging *judging, const struct judged_cause *factors,
-                                    const double *alone, uint32_t *order) {
+/* Estimates the figures of noisy runs, where every hybrid was trained with replicates. */
+static enum status share_projection(struct judging *judging, struct figures *figures) {
     struct judgement *out = judging->out;
     const struct trace_array *gram;
     uint32_t runs = 0;
@@ -177,31 +163,112 @@ static enum status judge_projection(struct judging *judging, const struct judged
     if (status != STATUS_OK) return status;
     out->projection.runs = runs;
     out->projection.confidence = PROJECTION_CONFIDENCE;
-    take_projection(judging, factors, &projection, alone, order);
+    take_projection(judging, &projection, figures);
     return STATUS_OK;
 }
 
-static enum status judge_few(struct judging *judging, const struct judged_cause *factors) {
-    struct judgement *out = judging->out;
-    const struct trace_array *values;
-    TRY(judging_array(judging, "attribution/value", (uint64_t)1 << out->cause_count, 1, &values));
-    if (values == NULL || isnan(values->values[0])) return STATUS_OK;
-    struct shapley shapley;
-    enum status status = shapley_attribute(out->cause_count, values->values, &shapley);
-    if (status == STATUS_UNTESTABLE) return STATUS_OK;
-    if (status != STATUS_OK) return status;
-    take_shares(judging, factors, &shapley, values->values);
-    TRY(judge_projection(judging, factors, values->values, shapley.rank));
-    return judge_measures(judging, shapley.rank);
+/* The first and last place that a factor may have: in front of it stand for certain those whose
+ * interval of |share| lies above its own, and behind it those whose interval lies below. */
+static void place(const struct figures *figures, uint32_t count, uint32_t factor, uint32_t out[2]) {
+    double low[CAUSE_COUNT], high[CAUSE_COUNT];
+    for (uint32_t i = 0; i < count; i++) {
+        const struct attributed *share = &figures->share[i];
+        const double a = fabs(share->low), b = fabs(share->high);
+        high[i] = a > b ? a : b;
+        low[i] = share->low * share->high <= 0.0 ? 0.0 : a > b ? b : a;
+    }
+    out[0] = 1;
+    out[1] = count;
+    for (uint32_t i = 0; i < count; i++) {
+        out[0] += low[i] > high[factor];
+        out[1] -= high[i] < low[factor];
+    }
+}
+
+/* Sorts the causes by their shares, and their figures with them; order[i] is the factor of
+ * causes[i]. */
+static void take_figures(struct judging *judging, const struct hybrid_table *table,
+                         const struct judged_cause *factors, const struct figures *figures,
+                         uint32_t *order) {
+    struct judgement *const out = judging->out;
+    double size[CAUSE_COUNT], dividends[1 << JUDGE_FACTORS_MAX];
+    for (uint32_t i = 0; i < table->factors; i++)
+        size[i] = figures->share[i].value;
+    shapley_rank(size, table->factors, order);
+    for (uint32_t i = 0; i < table->factors; i++) {
+        struct judged_cause *const cause = &out->causes[i];
+        const uint32_t from = order[i];
+        *cause = factors[from];
+        cause->share = figures->share[from];
+        cause->left = figures->left[from];
+        cause->alone = figures->alone[from];
+        cause->moves = hybrid_value(table, table->distance, 1u << from);
+        place(figures, table->factors, from, cause->place);
+    }
+    memcpy(dividends, out->dividends, sizeof dividends);
+    for (uint32_t mask = 0; mask < 1u << table->factors && table->masks == NULL; mask++) {
+        uint32_t unsorted = 0;
+        for (uint32_t i = 0; i < table->factors; i++)
+            if (mask >> i & 1u) unsorted |= 1u << order[i];
+        out->dividends[mask] = dividends[unsorted];
+    }
+}
+
+/* Whether a hybrid left the baseline's weights and slots after some update. A trace of an older
+ * program says it of the last update only. */
+static int has_moved(const struct hybrid_table *table) {
+    const double *const values = table->moved != NULL ? table->moved : table->distance;
+    for (uint32_t i = 0; i < table->count; i++)
+        if (values[i] != 0.0) return 1;
+    return 0;
+}
+
+static void choose_word(struct judging *judging, const struct hybrid_table *table,
+                        const struct figures *figures) {
+    struct judgement *const out = judging->out;
+    struct attribution of = {.causes = out->cause_count,
+                             .distance = figures->distance,
+                             .largest_low = figures->largest_low,
+                             .moved = has_moved(table),
+                             .response = out->response};
+    for (uint32_t i = 0; i < out->cause_count; i++) {
+        of.share[i] = out->causes[i].share;
+        of.left[i] = out->causes[i].left;
+        of.alone[i] = out->causes[i].alone;
+    }
+    out->word = attribution_word(&of);
+    out->by_distance = table->way == NULL && out->projection.runs == 0;
+}
+
+/* The last mark at which rounding's answer was small enough to rank causes. */
+static void find_ranked(struct judgement *out) {
+    for (uint32_t m = 0; m < out->mark_count; m++)
+        if (out->marks[m].response <= ROUNDING_SPARES * out->marks[m].whole)
+            out->ranked = (int32_t)m;
 }
 
 enum status judge_causes(struct judging *judging) {
     struct judgement *out = judging->out;
     struct judged_cause factors[CAUSE_COUNT];
+    struct hybrid_table table;
+    struct figures figures;
+    uint32_t order[CAUSE_COUNT];
     TRY(read_factors(judging, factors, &out->cause_count));
     memcpy(out->causes, factors, sizeof factors[0] * out->cause_count);
     if (out->cause_count == 0) return STATUS_OK;
-    TRY(out->cause_count <= JUDGE_FACTORS_MAX ? judge_few(judging, factors)
-                                              : judge_many(judging, factors));
-    return out->attributed ? judge_closure(judging) : STATUS_OK;
+    TRY(judge_hybrids(judging, &table));
+    if (table.count == 0) return STATUS_OK;
+    const uint64_t last = judging->run[0]->updates;
+    if (last > 0) out->travel = judging->run[0]->records[last - 1].reals[REAL_TRAVEL];
+    take_distances(judging, &table, &figures);
+    TRY(table.masks == NULL ? share_few(judging, &table, &figures)
+                            : share_many(judging, &table, &figures));
+    if (table.masks == NULL && figures.distance > 0.0) TRY(share_projection(judging, &figures));
+    out->attributed = 1;
+    out->total = figures.distance;
+    take_figures(judging, &table, factors, &figures, order);
+    if (table.masks == NULL) TRY(judge_measures(judging, &table, order));
+    choose_word(judging, &table, &figures);
+    find_ranked(out);
+    return judge_closure(judging);
 }

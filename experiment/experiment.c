@@ -102,8 +102,9 @@ static enum status open_points(struct experiment *e, const struct run *a, const 
     return hybrid_values_open(&e->plan, a, e->elements, e->arena, &e->hybrids);
 }
 
-const double *experiment_baseline_end(const struct experiment *e) {
-    return e->hybrids.point[e->hybrids.marks - 1];
+const double *experiment_end(const struct experiment *e, int arm) {
+    const uint32_t last = e->hybrids.marks - 1;
+    return arm == 0 ? e->hybrids.point[last] : e->hybrids.test_point[last];
 }
 
 static int equal_states(const struct run *a, const struct run *b) {
@@ -129,7 +130,7 @@ static enum status pair_update(struct experiment *e, struct run *a, struct run *
     TRY(experiment_trace_state(&e->output, 0, a, step, 0));
     TRY(experiment_trace_state(&e->output, 1, b, step, 0));
     TRY(experiment_trace_pair(&e->output, 0, &pair));
-    hybrid_values_baseline(&e->hybrids, a, step);
+    hybrid_values_arms(&e->hybrids, a, b, step);
     branches_keep(&e->branches, 0, a, step);
     hybrid_values_note(&e->hybrids, e->hybrids.count - 1, b, y, x);
     e->done += 2;
@@ -186,10 +187,8 @@ static enum status step_pair(struct experiment *e, struct run *a, struct run *b)
     }
     TRY(save_models(e, a, b));
     if (e->elements == 0) return STATUS_OK;
-    point_copy(b, e->hybrids.test_end);
     hybrid_values_end(&e->hybrids, e->hybrids.count - 1, a, b);
-    e->output.distance =
-        point_distance(experiment_baseline_end(e), e->hybrids.test_end, e->elements);
+    e->output.distance = point_distance(experiment_end(e, 0), experiment_end(e, 1), e->elements);
     return STATUS_OK;
 }
 

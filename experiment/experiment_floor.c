@@ -9,6 +9,7 @@
 
 #include "determinism/floor_file.h"
 #include "experiment/pair.h"
+#include "trainer/perturbation.h"
 
 /* Takes the room of the next run's end point, and keeps its last loss. */
 static enum status add_point(struct experiment *e, double loss, double **out) {
@@ -23,7 +24,7 @@ static enum status add_point(struct experiment *e, double loss, double **out) {
 /* One update of the rerun and of the perturbed run in lockstep. If a root of the rerun differs from
  * the baseline's, *equal becomes 0, and there will be no verdict. */
 static enum status perturbed_update(struct experiment *e, struct run *perturbed, uint64_t step,
-                                    int *equal) {
+                                    const struct perturbation *target, int *equal) {
     const uint32_t indices[2] = {e->plan.first_floor, e->plan.perturbed};
     struct run *const runs[2] = {e->rerun, perturbed};
     for (int i = 0; i < 2; i++) {
@@ -39,23 +40,30 @@ static enum status perturbed_update(struct experiment *e, struct run *perturbed,
     *equal = *equal && pair_equal_roots(run_record(e->rerun), like);
     struct pair_record pair;
     TRY(pair_measure(e->rerun, perturbed, &e->room, &pair));
+    e->response[step - 1] =
+        point_distance_but(e->rerun, perturbed, target->row, (size_t)target->element);
     return experiment_trace_pair(&e->output, 1, &pair);
 }
 
 static enum status step_perturbed(struct experiment *e, int *out_equal) {
     struct run *perturbed;
+    struct perturbation target;
+    const uint64_t steps = e->plan.scenario->steps;
+    TRY(arena_take(e->arena, (size_t)steps, sizeof *e->response, "response", &e->response));
     TRY(experiment_open_planned(e, e->plan.perturbed, &perturbed));
     *out_equal = 1;
-    enum status status = pair_open(e->rerun, perturbed, &e->room);
+    enum status status = perturbation_find(perturbed, &target);
+    if (status == STATUS_OK) status = pair_open(e->rerun, perturbed, &e->room);
     if (status == STATUS_OK)
         status = experiment_trace_state(&e->output, e->plan.first_floor, e->rerun, 0, 1);
     if (status == STATUS_OK)
         status = experiment_trace_state(&e->output, e->plan.perturbed, perturbed, 0, 1);
-    for (uint64_t step = 1; step <= e->plan.scenario->steps && status == STATUS_OK; step++)
-        status = perturbed_update(e, perturbed, step, out_equal);
+    for (uint64_t step = 1; step <= steps && status == STATUS_OK; step++)
+        status = perturbed_update(e, perturbed, step, &target, out_equal);
     pair_close(&e->room);
     run_close(perturbed);
-    return status;
+    if (status != STATUS_OK) return status;
+    return experiment_trace_array(&e->output, RESPONSE_PATH, e->response);
 }
 
 enum status experiment_exact_floor(struct experiment *e) {
@@ -119,7 +127,7 @@ enum status experiment_noise_floor(struct experiment *e) {
     /* the arms have different parameter tables: there is no distance */
     if (e->elements == 0) return STATUS_OK;
     uint32_t index = e->plan.first_floor;
-    const double *ends[2] = {experiment_baseline_end(e), e->hybrids.test_end};
+    const double *ends[2] = {experiment_end(e, 0), experiment_end(e, 1)};
     for (uint32_t arm = 0; arm < 2; arm++) {
         TRY(keep_arm(e, arm, ends[arm]));
         for (uint32_t i = 1; i < e->plan.floor_runs[arm]; i++)

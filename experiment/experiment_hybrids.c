@@ -113,15 +113,21 @@ static enum status keep_orders(struct experiment *e) {
     return experiment_trace_array(&e->output, "attribution/order", entering);
 }
 
+/* One cause explains all of a distance of 0 by making none; of two or more each may move the
+ * weights while together they do not, and that is trained although the arms end in one point. */
+static int has_question(const struct experiment *e) {
+    return e->output.distance != 0.0 || e->plan.factor_count >= 2;
+}
+
 enum status experiment_hybrids(struct experiment *e) {
     if (!e->plan.attributable || e->elements == 0) return STATUS_OK;
     double closure[3] = {(double)NAN, (double)NAN, (double)NAN}, *values;
     const struct hybrid_values *hybrids = &e->hybrids;
     TRY(arena_take(e->arena, hybrids->count, sizeof *values, "values of mixtures", &values));
     memset(values, 0, hybrids->count * sizeof *values);
-    if (e->output.distance != 0.0) {
+    if (has_question(e)) {
         TRY(train_hybrids(e, closure));
-        memcpy(values, hybrids->distance + (size_t)(hybrids->marks - 1) * hybrids->count,
+        memcpy(values, hybrids->at[HYBRID_DISTANCE] + (size_t)(hybrids->marks - 1) * hybrids->count,
                hybrids->count * sizeof *values);
         TRY(hybrid_values_put(hybrids, &e->output));
     }

@@ -32,6 +32,7 @@ struct experiment {
     double **points;    /* end points of the floor's runs, in the order of the floor */
     double *losses;     /* their last losses */
     uint32_t point_count;
+    double *response;    /* (steps) of the perturbed run; RESPONSE_PATH */
     double **projection; /* end points of the hybrids between none and all, by mask */
     /* of an end point; 0: the arms have different parameters and no distance */
     size_t elements;
@@ -68,8 +69,8 @@ void experiment_report(struct experiment *e, enum experiment_stage stage, uint32
 TWINSTEP_MUST_USE enum status experiment_step_alone(struct experiment *e, const struct alone *alone,
                                                     struct run *run, int *out_equal);
 
-/* (elements) The baseline's end point. */
-const double *experiment_baseline_end(const struct experiment *e);
+/* (elements) The end point of an arm: 0 is the baseline. */
+const double *experiment_end(const struct experiment *e, int arm);
 
 /* experiment_floor.c */
 TWINSTEP_MUST_USE enum status experiment_exact_floor(struct experiment *e);

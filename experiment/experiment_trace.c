@@ -13,7 +13,7 @@
 #include "experiment/hybrid_values.h"
 #include "experiment/backend_record.h"
 
-#define ARRAYS_MAX 21
+#define ARRAYS_MAX 24
 
 static const char *const texts[] = {"verdict/json", "verdict/text"};
 
@@ -64,6 +64,10 @@ static enum status plan_arrays(const struct experiment_plan *plan, struct arena 
             list[count++] = experiment_array("attribution/gram", ends, ends, "1",
                                              "inner products of end points, by mixture and run");
     }
+    if (plan->perturbed > 0)
+        list[count++] = experiment_array(
+            RESPONSE_PATH, plan->scenario->steps, 0, "1",
+            "distance of the perturbed run over all elements but the perturbed one, by update");
     if (plan->attributable && plan->orders.count > 0) {
         list[count++] = experiment_array("attribution/mask", plan->hybrid_count, 0, "1",
                                          "mask of factors of each value");

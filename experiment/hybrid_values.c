@@ -23,11 +23,12 @@ static uint32_t all_marks(uint64_t steps, double *mark) {
     return count;
 }
 
-/* Keeps as many of the last marks as points fit beside the runs, and always the end. The points may
- * take as much memory as one run does; below POINTS_LEAST_BYTES nobody is asked to save. */
+/* Keeps as many of the last marks as points of both arms fit beside the runs, and always the end.
+ * The points may take as much memory as one run does; below POINTS_LEAST_BYTES nobody is asked to
+ * save. */
 static void choose_marks(struct hybrid_values *hybrids, uint64_t steps, size_t run_bytes) {
     const size_t room = run_bytes > POINTS_LEAST_BYTES ? run_bytes : POINTS_LEAST_BYTES;
-    const size_t fits = hybrids->elements == 0 ? HYBRID_MARKS : room / 8 / hybrids->elements;
+    const size_t fits = hybrids->elements == 0 ? HYBRID_MARKS : room / 16 / hybrids->elements;
     double mark[HYBRID_MARKS];
     const uint32_t count = all_marks(steps, mark);
     const uint32_t kept = fits >= count ? count : fits < 1 ? 1 : (uint32_t)fits;
@@ -48,19 +49,21 @@ enum status hybrid_values_open(const struct experiment_plan *plan, const struct 
     out->count = plan->hybrid_count > 0 ? plan->hybrid_count : 1;
     out->elements = elements;
     choose_marks(out, plan->scenario->steps, run_memory(baseline));
-    for (uint32_t m = 0; m < out->marks; m++)
+    for (uint32_t m = 0; m < out->marks; m++) {
         TRY(take(arena, elements, 0.0, &out->point[m]));
-    TRY(take(arena, elements, 0.0, &out->test_end));
+        TRY(take(arena, elements, 0.0, &out->test_point[m]));
+    }
     TRY(take(arena, elements, 0.0, &out->scratch));
     const size_t cells = (size_t)out->marks * out->count;
-    TRY(take(arena, cells, (double)NAN, &out->distance));
-    TRY(take(arena, cells, (double)NAN, &out->loss));
-    TRY(take(arena, out->count, (double)NAN, &out->projection));
+    for (uint32_t game = 0; game < HYBRID_GAMES; game++) {
+        TRY(take(arena, cells, (double)NAN, &out->at[game]));
+        for (uint32_t m = 0; m < out->marks; m++)
+            out->at[game][(size_t)m * out->count] = 0.0;
+    }
     TRY(take(arena, out->count, (double)NAN, &out->kl));
     TRY(take(arena, out->count, 0.0, &out->first));
-    for (uint32_t m = 0; m < out->marks; m++)
-        out->distance[m * out->count] = out->loss[m * out->count] = 0.0;
-    out->projection[0] = out->kl[0] = 0.0;
+    TRY(take(arena, out->count, 0.0, &out->moved));
+    out->kl[0] = 0.0;
     return STATUS_OK;
 }
 
@@ -72,10 +75,27 @@ static uint32_t mark_at(const struct hybrid_values *hybrids, uint64_t step) {
     return m;
 }
 
-void hybrid_values_baseline(struct hybrid_values *hybrids, const struct run *baseline,
-                            uint64_t step) {
+void hybrid_values_arms(struct hybrid_values *hybrids, const struct run *baseline,
+                        const struct run *test, uint64_t step) {
     const uint32_t m = mark_at(hybrids, step);
-    if (m < hybrids->marks && hybrids->elements > 0) point_copy(baseline, hybrids->point[m]);
+    if (m == hybrids->marks || hybrids->elements == 0) return;
+    point_copy(baseline, hybrids->point[m]);
+    point_copy(test, hybrids->test_point[m]);
+}
+
+/* (theta_S - theta_baseline) . (theta_test - theta_baseline) / |theta_test - theta_baseline| at a
+ * mark, of the point in scratch; 0 where the arms are in one point. */
+static double along(const struct hybrid_values *hybrids, uint32_t m) {
+    const double *const from = hybrids->point[m];
+    const struct span start = {from, DTYPE_F64}, test = {hybrids->test_point[m], DTYPE_F64};
+    const struct span end = {hybrids->scratch, DTYPE_F64};
+    const double length = point_distance(from, hybrids->test_point[m], hybrids->elements);
+    if (length == 0.0) return 0.0;
+    return distance_product(end, start, test, start, hybrids->elements) / length;
+}
+
+static int equal_weights(const struct record *a, const struct record *b) {
+    return memcmp(a->digests[DIGEST_WEIGHTS], b->digests[DIGEST_WEIGHTS], RECORD_DIGEST_BYTES) == 0;
 }
 
 void hybrid_values_note(struct hybrid_values *hybrids, uint32_t hybrid, const struct run *run,
@@ -83,31 +103,23 @@ void hybrid_values_note(struct hybrid_values *hybrids, uint32_t hybrid, const st
     const uint32_t m = mark_at(hybrids, record->step);
     if (hybrids->first[hybrid] == 0.0 && !pair_equal_roots(record, like))
         hybrids->first[hybrid] = (double)record->step;
+    if (hybrids->moved[hybrid] == 0.0 && !equal_weights(record, like))
+        hybrids->moved[hybrid] = (double)record->step;
     if (m == hybrids->marks) return;
     const size_t cell = (size_t)m * hybrids->count + hybrid;
-    hybrids->loss[cell] = record->reals[REAL_LOSS] - like->reals[REAL_LOSS];
+    hybrids->at[HYBRID_LOSS][cell] = record->reals[REAL_LOSS] - like->reals[REAL_LOSS];
+    hybrids->at[HYBRID_MARGIN][cell] =
+        record->reals[REAL_REWARD_MARGIN] - like->reals[REAL_REWARD_MARGIN];
     if (hybrids->elements == 0) return;
     point_copy(run, hybrids->scratch);
-    hybrids->distance[cell] =
+    hybrids->at[HYBRID_DISTANCE][cell] =
         point_distance(hybrids->point[m], hybrids->scratch, hybrids->elements);
-}
-
-/* (end - baseline) . (test - baseline) / |test - baseline|; 0 where the arms end in one point. */
-static double along(const struct hybrid_values *hybrids) {
-    const double *const from = hybrids->point[hybrids->marks - 1];
-    const struct span start = {from, DTYPE_F64}, test = {hybrids->test_end, DTYPE_F64};
-    const struct span end = {hybrids->scratch, DTYPE_F64};
-    const double length = point_distance(from, hybrids->test_end, hybrids->elements);
-    if (length == 0.0) return 0.0;
-    return distance_product(end, start, test, start, hybrids->elements) / length;
+    hybrids->at[HYBRID_WAY][cell] = along(hybrids, m);
 }
 
 void hybrid_values_end(struct hybrid_values *hybrids, uint32_t hybrid, struct run *baseline,
                        struct run *run) {
-    if (hybrids->elements == 0) return;
-    point_copy(run, hybrids->scratch);
-    hybrids->projection[hybrid] = along(hybrids);
-    if (baseline == NULL) return;
+    if (hybrids->elements == 0 || baseline == NULL) return;
     struct pair_record pair = {.reals = {0.0}};
     pair.reals[PAIR_PROBE_KL] = (double)NAN;
     probe_measure(baseline, run, &pair);
@@ -116,42 +128,53 @@ void hybrid_values_end(struct hybrid_values *hybrids, uint32_t hybrid, struct ru
 
 void hybrid_values_share(struct hybrid_values *hybrids, uint32_t hybrid, uint32_t from,
                          uint64_t shared) {
-    for (uint32_t m = 0; m < hybrids->marks && hybrids->mark[m] <= (double)shared; m++) {
-        const size_t row = (size_t)m * hybrids->count;
-        hybrids->distance[row + hybrid] = hybrids->distance[row + from];
-        hybrids->loss[row + hybrid] = hybrids->loss[row + from];
-    }
+    for (uint32_t m = 0; m < hybrids->marks && hybrids->mark[m] <= (double)shared; m++)
+        for (uint32_t game = 0; game < HYBRID_GAMES; game++) {
+            double *const row = hybrids->at[game] + (size_t)m * hybrids->count;
+            row[hybrid] = row[from];
+        }
     if (hybrids->first[from] <= (double)shared) hybrids->first[hybrid] = hybrids->first[from];
+    if (hybrids->moved[from] <= (double)shared) hybrids->moved[hybrid] = hybrids->moved[from];
 }
 
 void hybrid_values_copy(struct hybrid_values *hybrids, uint32_t hybrid, uint32_t same) {
     hybrid_values_share(hybrids, hybrid, same, UINT64_MAX);
-    hybrids->projection[hybrid] = hybrids->projection[same];
     hybrids->kl[hybrid] = hybrids->kl[same];
 }
 
-enum { GAME_DISTANCE = 0, GAME_LOSS, GAME_WAY, GAME_KL, GAME_FIRST, GAME_MARK };
+/* The arrays with a row for each mark come first, in the order of enum hybrid_game. */
+enum { ARRAY_KL = HYBRID_GAMES, ARRAY_FIRST, ARRAY_MOVED, ARRAY_MARK };
 
 static const char *const paths[][3] = {
-    {"attribution/distance_at", "1", "|theta_S - theta_baseline| by mark and mixture"},
-    {"attribution/loss_at", "nat", "loss of the mixture - loss of the baseline, by mark"},
-    {"attribution/way", "1", "(theta_S - theta_baseline) along theta_test - theta_baseline"},
-    {"attribution/probe_kl", "nat", "KL(baseline || mixture) on the probe batch, at the end"},
-    {"attribution/first_update", "updates", "first update whose root differs; 0 none"},
-    {"attribution/mark", "updates", "updates of the marks"},
+    [HYBRID_DISTANCE] = {"attribution/distance_at", "1",
+                         "|theta_S - theta_baseline| by mark and mixture"},
+    [HYBRID_WAY] = {"attribution/way_at", "1",
+                    "(theta_S - theta_baseline) along theta_test - theta_baseline, by mark"},
+    [HYBRID_LOSS] = {"attribution/loss_at", "nat",
+                     "loss of the mixture - loss of the baseline, by mark"},
+    [HYBRID_MARGIN] = {"attribution/margin_at", "1",
+                       "reward margin of the mixture - that of the baseline, by mark"},
+    [ARRAY_KL] = {"attribution/probe_kl", "nat",
+                  "KL(baseline || mixture) on the probe batch, at the end"},
+    [ARRAY_FIRST] = {"attribution/first_update", "updates",
+                     "first update whose root differs; 0 none"},
+    [ARRAY_MOVED] = {"attribution/first_weights", "updates",
+                     "first update whose weights or slots differ; 0 none"},
+    [ARRAY_MARK] = {"attribution/mark", "updates", "updates of the marks"},
 };
 
 void hybrid_values_plan(const struct experiment_plan *plan, struct trace_array_plan *list,
                         uint32_t *count) {
     double mark[HYBRID_MARKS];
     const uint64_t marks = all_marks(plan->scenario->steps, mark), width = plan->hybrid_count;
-    for (uint32_t i = 0; i <= GAME_MARK; i++)
-        list[(*count)++] =
-            experiment_array(paths[i][0], i <= GAME_LOSS || i == GAME_MARK ? marks : width,
-                             i <= GAME_LOSS ? width : 0, paths[i][1], paths[i][2]);
+    for (uint32_t i = 0; i <= ARRAY_MARK; i++) {
+        const int by_mark = i < HYBRID_GAMES;
+        list[(*count)++] = experiment_array(paths[i][0], by_mark || i == ARRAY_MARK ? marks : width,
+                                            by_mark ? width : 0, paths[i][1], paths[i][2]);
+    }
 }
 
-/* Puts a game with all planned marks; those that memory left out stay NaN. */
+/* Puts rows by mark into the array of all planned marks; those that memory left out stay NaN. */
 static enum status put_rows(const struct hybrid_values *hybrids, struct experiment_trace *output,
                             uint32_t which, const double *values, uint32_t width) {
     double *rows;
@@ -166,10 +189,10 @@ static enum status put_rows(const struct hybrid_values *hybrids, struct experime
 
 enum status hybrid_values_put(const struct hybrid_values *hybrids,
                               struct experiment_trace *output) {
-    TRY(put_rows(hybrids, output, GAME_DISTANCE, hybrids->distance, hybrids->count));
-    TRY(put_rows(hybrids, output, GAME_LOSS, hybrids->loss, hybrids->count));
-    TRY(put_rows(hybrids, output, GAME_MARK, hybrids->mark, 1));
-    TRY(experiment_trace_array(output, paths[GAME_WAY][0], hybrids->projection));
-    TRY(experiment_trace_array(output, paths[GAME_KL][0], hybrids->kl));
-    return experiment_trace_array(output, paths[GAME_FIRST][0], hybrids->first);
+    for (uint32_t game = 0; game < HYBRID_GAMES; game++)
+        TRY(put_rows(hybrids, output, game, hybrids->at[game], hybrids->count));
+    TRY(put_rows(hybrids, output, ARRAY_MARK, hybrids->mark, 1));
+    TRY(experiment_trace_array(output, paths[ARRAY_KL][0], hybrids->kl));
+    TRY(experiment_trace_array(output, paths[ARRAY_MOVED][0], hybrids->moved));
+    return experiment_trace_array(output, paths[ARRAY_FIRST][0], hybrids->first);
 }

@@ -3,10 +3,11 @@
  * games whose values the judge shares out among the factors.
  *
  * Each hybrid is held against the baseline. At a few marks (updates 1, 2, 4, ... and the last one)
- * it is the distance of the parameters and the gap of the loss. There are fewer marks where the
- * baseline's parameters at all of them would take more memory than a run does. At the end it is
- * also the projection on the line from one arm to the other (B - A) and the KL divergence on the
- * probe batch; and the first update whose root differs. Private to the experiment.
+ * that gives the distance of the parameters, the projection of the displacement on the line from
+ * one arm to the other (B - A), and the gaps of the loss and of the reward margin. There are fewer
+ * marks where both arms' parameters at all of them would take more memory than a run does. At the
+ * end it gives also the KL divergence on the probe batch; besides, the first update whose root
+ * differs, and the first whose weights or slots do. Private to the experiment.
  * Invariant: in every game the value of swapping nothing is 0. */
 #ifndef TWINSTEP_EXPERIMENT_HYBRID_VALUES_H
 #define TWINSTEP_EXPERIMENT_HYBRID_VALUES_H
@@ -17,17 +18,25 @@
 /* This is room for the powers of two below 2^39 updates, and for the last update. */
 #define HYBRID_MARKS 40
 
+/* What is measured at each mark. */
+enum hybrid_game {
+    HYBRID_DISTANCE = 0, /* |theta_S - theta_baseline| */
+    HYBRID_WAY,          /* theta_S - theta_baseline along theta_test - theta_baseline */
+    HYBRID_LOSS,         /* gaps to the baseline, in nat */
+    HYBRID_MARGIN,
+    HYBRID_GAMES
+};
+
 struct hybrid_values {
     uint32_t count; /* number of hybrids, the one without any swap included */
     uint32_t marks;
     double mark[HYBRID_MARKS]; /* the marks, in updates, increasing; the last one is the end */
     size_t elements;
-    /* (elements) the baseline's parameters at each mark; the last are its end point */
-    double *point[HYBRID_MARKS];
-    double *test_end;                /* (elements) */
-    double *scratch;                 /* (elements) */
-    double *distance, *loss;         /* (marks, count) */
-    double *projection, *kl, *first; /* (count); NaN where not measured */
+    /* (elements) the parameters of both arms at each mark; the last are their end points */
+    double *point[HYBRID_MARKS], *test_point[HYBRID_MARKS];
+    double *scratch;            /* (elements) */
+    double *at[HYBRID_GAMES];   /* (marks, count); NaN where not measured */
+    double *kl, *first, *moved; /* (count); KL is NaN where not measured */
 };
 
 /* Takes the room for all values from `arena`. `baseline` is open and at step 0; elements 0 says
@@ -36,9 +45,9 @@ TWINSTEP_MUST_USE enum status hybrid_values_open(const struct experiment_plan *p
                                                  const struct run *baseline, size_t elements,
                                                  struct arena *arena, struct hybrid_values *out);
 
-/* Called after update `step` of the baseline: keeps its point where a mark is. */
-void hybrid_values_baseline(struct hybrid_values *hybrids, const struct run *baseline,
-                            uint64_t step);
+/* Called after update `step` of both arms: keeps their points where a mark is. */
+void hybrid_values_arms(struct hybrid_values *hybrids, const struct run *baseline,
+                        const struct run *test, uint64_t step);
 
 /* Called after update record->step of a hybrid; `like` is the baseline's record of that update. */
 void hybrid_values_note(struct hybrid_values *hybrids, uint32_t hybrid, const struct run *run,

@@ -182,20 +182,46 @@ size_t point_count(const struct run *run) {
     return run_table(run)->elements;
 }
 
-void point_copy(const struct run *run, double *out) {
+/* The values of a tensor that count as the run's point: the master where there is one. */
+static struct span point_span(const struct run *run, uint32_t row) {
     const struct state_layout *layout = run_layout(run);
+    if (!layout->has_master) return span_now(run, row);
+    return (struct span){run_state(run) + layout->tensor[row].master, layout->master_dtype};
+}
+
+void point_copy(const struct run *run, double *out) {
     for (uint32_t i = 0; i < run_owner_count(run); i++) {
-        uint32_t row = run_owners(run)[i];
-        enum dtype dtype =
-            layout->has_master ? layout->master_dtype : run_table(run)->rows[row].dtype;
-        const void *values =
-            layout->has_master ? run_state(run) + layout->tensor[row].master : run_param(run, row);
+        const uint32_t row = run_owners(run)[i];
+        const struct span span = point_span(run, row);
         for (size_t j = 0; j < run_table(run)->rows[row].count; j++)
-            *out++ = element_get(values, dtype, j);
+            *out++ = element_get(span.values, span.dtype, j);
     }
 }
 
 double point_distance(const double *a, const double *b, size_t count) {
     struct span x = {a, DTYPE_F64}, y = {b, DTYPE_F64};
     return real_sqrt_f64(distance_squares(x, y, count));
+}
+
+/* The values of a span from element `from` on. */
+static struct span span_from(struct span span, size_t from) {
+    const size_t size = span.dtype == DTYPE_F64 ? sizeof(double) : sizeof(float);
+    return (struct span){(const unsigned char *)span.values + from * size, span.dtype};
+}
+
+double point_distance_but(const struct run *a, const struct run *b, uint32_t row, size_t element) {
+    double sum = 0.0;
+    for (uint32_t i = 0; i < run_owner_count(a); i++) {
+        const uint32_t at = run_owners(a)[i];
+        const size_t count = run_table(a)->rows[at].count;
+        const struct span x = point_span(a, at), y = point_span(b, at);
+        const size_t before = at == row ? element : count;
+        double squares = distance_squares(x, y, before);
+        sum = sum_chain_terms_f64_f64(sum, &squares, 1);
+        if (at != row) continue;
+        squares = distance_squares(span_from(x, element + 1), span_from(y, element + 1),
+                                   count - element - 1);
+        sum = sum_chain_terms_f64_f64(sum, &squares, 1);
+    }
+    return real_sqrt_f64(sum);
 }

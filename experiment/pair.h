@@ -48,4 +48,8 @@ size_t point_count(const struct run *run);
 void point_copy(const struct run *run, double *out);
 double point_distance(const double *a, const double *b, size_t count);
 
+/* The distance of two runs' points without element `element` of table row `row`. The runs are
+ * comparable. */
+double point_distance_but(const struct run *a, const struct run *b, uint32_t row, size_t element);
+
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The causes once more: their parts of other measures, and their shares after earlier updates.
+ * The causes once more: by other measures, and their shares after earlier updates.
  *
  * As in the verdict's own words, these are shown where runs are exact and there are two to five
  * causes. Where runs are noisy they are figures of single runs with the noise in them, so a
@@ -28,6 +28,7 @@ static void put_rounded(struct html *html, double value, int digits) {
 static void put_measures(struct page *page) {
     struct html *html = &page->html;
     const struct judgement *judgement = &page->judgement;
+    int otherwise = 0;
     if (judgement->measure_count == 0) return;
     html_raw(html, "<div class=\"scroll\" tabindex=\"0\"><table><caption>By other measures"
                    "</caption>\n<thead><tr><th scope=\"col\">measure</th><th scope=\"col\" "
@@ -38,12 +39,17 @@ static void put_measures(struct page *page) {
         html_format(html, "<tr><th scope=\"row\" class=\"w\">%s</th>", measure->words);
         put_rounded(html, measure->whole, 4);
         for (uint32_t i = 0; i < judgement->cause_count; i++)
-            put_rounded(html, measure->value[i], 4);
+            html_format(html, "<td class=\"r\">%.4g / %.4g</td>", measure->alone[i],
+                        measure->without[i]);
         html_raw(html, "</tr>\n");
+        otherwise |= measure->other_first;
     }
     html_raw(html, "</tbody></table></div>\n");
-    page_note(page, "Shapley values of each measure after the last update: the parts add up to the "
-                    "whole. Signed parts may cancel. Four digits.");
+    page_note(page, "After the last update, against the baseline: the test arm (whole), and for "
+                    "each cause the baseline with this cause only / the test arm with this cause "
+                    "repaired. Four digits.");
+    if (otherwise)
+        page_note(page, "A measure ranks the causes otherwise than the way of the parameters.");
 }
 
 static struct bars bars_of_marks(const struct judgement *judgement) {

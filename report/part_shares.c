@@ -34,35 +34,43 @@ static void put_acted(struct html *html, const struct judged_cause *cause) {
 
 /* The interval that holds the noise of runs is symmetric, so half its width says it; and that is
  * often less than the four digits of a share could show. */
-static void put_interval(struct page *page, const struct judged_cause *cause) {
+static void put_interval(struct page *page, const struct attributed *share) {
     struct html *html = &page->html;
-    if (isnan(cause->low) || isnan(cause->high)) {
+    if (isnan(share->low) || isnan(share->high)) {
         html_raw(html, "not measured");
-    } else if (cause->low == cause->high) {
+    } else if (share->low == share->high) {
         html_raw(html, page->judgement.sample.orders > 0 ? "the same in every order" : "exact");
     } else if (page->judgement.projection.runs > 0) {
-        html_format(html, "&#177; %.2g %%", 50.0 * (cause->high - cause->low));
+        html_format(html, "&#177; %.2g %%", 50.0 * (share->high - share->low));
     } else {
-        page_percent(page, cause->low);
+        page_percent(page, share->low);
         html_raw(html, " to ");
-        page_percent(page, cause->high);
+        page_percent(page, share->high);
     }
+}
+
+static void put_size(struct page *page, const struct attributed *of) {
+    struct html *html = &page->html;
+    html_raw(html, "<td class=\"r\">");
+    if (isnan(of->value))
+        html_raw(html, "not trained");
+    else
+        page_percent(page, of->value);
+    html_raw(html, "</td>");
 }
 
 static void put_cause(struct page *page, const struct judged_cause *cause, const struct bars *bars,
                       int acted) {
     struct html *html = &page->html;
     html_format(html, "<tr><th scope=\"row\">%-s</th><td class=\"r\">", cause->name);
-    page_percent(page, cause->share);
+    page_percent(page, cause->share.value);
     html_raw(html, "</td><td>");
-    bars_write(html, bars, cause->share, cause->low, cause->high);
+    bars_write(html, bars, cause->share.value, cause->share.low, cause->share.high);
     html_raw(html, "</td><td class=\"n\">");
-    put_interval(page, cause);
-    html_format(html, "</td><td class=\"r\">%.6g</td>", cause->value);
-    if (isnan(cause->alone))
-        html_raw(html, "<td class=\"r\">not trained</td>");
-    else
-        html_format(html, "<td class=\"r\">%.6g</td>", cause->alone);
+    put_interval(page, &cause->share);
+    html_raw(html, "</td>");
+    put_size(page, &cause->left);
+    put_size(page, &cause->alone);
     if (acted) put_acted(html, cause);
     html_raw(html, "</tr>\n");
 }
@@ -77,14 +85,14 @@ static int has_interactions(const struct judgement *judgement) {
 static struct bars bars_of(const struct judgement *judgement) {
     struct bars bars = {0.0, 1.0};
     for (uint32_t i = 0; i < judgement->cause_count; i++) {
-        bars_stretch(&bars, judgement->causes[i].share);
-        bars_stretch(&bars, judgement->causes[i].low);
-        bars_stretch(&bars, judgement->causes[i].high);
+        const struct attributed *const share = &judgement->causes[i].share;
+        bars_stretch(&bars, share->value);
+        bars_stretch(&bars, share->low);
+        bars_stretch(&bars, share->high);
     }
     if (!has_interactions(judgement)) return bars;
     for (uint32_t mask = 1; mask < 1u << judgement->cause_count; mask++)
-        if ((mask & (mask - 1)) != 0)
-            bars_stretch(&bars, judgement->dividends[mask] / judgement->total);
+        if ((mask & (mask - 1)) != 0) bars_stretch(&bars, judgement->dividends[mask]);
     return bars;
 }
 
@@ -96,11 +104,11 @@ static void put_sample(struct page *page) {
     html_format(html,
                 "<p>Shares are estimated from %u sampled orders of entry, %u of them reverses of "
                 "the others, through %u mixtures of the arms. All intervals hold together at alpha "
-                "= %g (Student's t over %u pairs of orders, nominal): the error of sampling orders "
-                "only%s.</p>\n",
+                "= %g (Student's t over %u pairs of orders, nominal): the error of sampling "
+                "orders%s.</p>\n",
                 sample->orders, sample->orders / 2, sample->hybrids, sample->alpha,
                 sample->orders / 2,
-                judgement->floor == FLOOR_EXACT ? "" : ", without the noise of runs");
+                judgement->floor == FLOOR_EXACT ? "" : " and the noise of runs");
 }
 
 static void put_projection(struct page *page) {
@@ -141,20 +149,22 @@ static void put_causes(struct page *page) {
     html_raw(html, judgement->sample.orders > 0     ? "interval: sampling of orders"
                    : judgement->projection.runs > 0 ? "interval: noise of runs"
                                                     : "interval of the share");
-    html_raw(html, "</th><th scope=\"col\" class=\"r\">distance</th><th scope=\"col\" "
+    html_raw(html, "</th><th scope=\"col\" class=\"r\">left when repaired</th><th scope=\"col\" "
                    "class=\"r\">alone</th>");
     if (acted) html_raw(html, "<th scope=\"col\" class=\"n\">acts, alone</th>");
     html_raw(html, "</tr></thead>\n<tbody>\n");
     for (uint32_t i = 0; i < judgement->cause_count; i++)
         put_cause(page, &judgement->causes[i], &bars, acted);
     html_raw(html, "</tbody></table></div>\n");
-    page_note(page,
-              judgement->projection.runs > 0
-                  ? "share: Shapley value of the way; below 0 the cause leads away from the "
-                    "test arm. alone: distance of the baseline with this cause only."
-                  : "share: Shapley value over |A-B| at the end; below 0 the cause brings the "
-                    "arms closer. alone: distance of the baseline with this cause only. Six "
-                    "digits.");
+    page_note(page, judgement->by_distance
+                        ? "An older program wrote this trace. share: Shapley value of the "
+                          "distance, which has no sign, so causes that oppose each other do not "
+                          "show."
+                        : "share: Shapley value of the way from one arm to the other; below 0 the "
+                          "cause leads away from the test arm.");
+    page_note(page, "left when repaired: distance of the arms when the test arm is repaired in "
+                    "this cause alone. alone: distance of the baseline with this cause only. Both "
+                    "in parts of |A-B|.");
     if (acted)
         page_note(page,
                   "acts, alone: the first update after which the baseline with this cause only "
@@ -186,18 +196,16 @@ static void put_interactions(struct page *page) {
     html_raw(html, "<div class=\"scroll\" "
                    "tabindex=\"0\"><table><caption>Interactions</caption>\n<thead><tr><th "
                    "scope=\"col\">causes together</th><th scope=\"col\" class=\"r\">of |A-B|</th>"
-                   "<th scope=\"col\"></th><th scope=\"col\" class=\"r\">distance</th></tr></thead>"
-                   "\n<tbody>\n");
+                   "<th scope=\"col\"></th></tr></thead>\n<tbody>\n");
     for (uint32_t mask = 1; mask < 1u << judgement->cause_count; mask++) {
         if ((mask & (mask - 1)) == 0) continue;
         html_raw(html, "<tr><th scope=\"row\">");
         put_mask(html, judgement, mask);
         html_raw(html, "</th><td class=\"r\">");
-        page_percent(page, judgement->dividends[mask] / judgement->total);
+        page_percent(page, judgement->dividends[mask]);
         html_raw(html, "</td><td>");
-        bars_write(html, &bars, judgement->dividends[mask] / judgement->total, (double)NAN,
-                   (double)NAN);
-        html_format(html, "</td><td class=\"r\">%.6g</td></tr>\n", judgement->dividends[mask]);
+        bars_write(html, &bars, judgement->dividends[mask], (double)NAN, (double)NAN);
+        html_raw(html, "</td></tr>\n");
     }
     html_raw(html, "</tbody></table></div>\n");
     page_note(page, "What causes make together beyond what fewer of them make (Harsanyi "
@@ -235,12 +243,6 @@ void page_shares(struct page *page) {
     }
     html_format(html, "<p>Of |A-B| = %.6g at the end of training%s.", judgement->total,
                 judgement->projection.runs > 0 ? ", the noise of runs taken out" : "");
-    if (judgement->coupled)
-        html_raw(html,
-                 judgement->sample.orders > 0
-                     ? " <strong>The causes act together</strong>: no share stands for itself."
-                     : " <strong>The causes act together</strong>: no share stands for "
-                       "itself; read the interactions.");
     if (judgement->cause_count == 1) html_raw(html, " Nothing else differs.");
     html_raw(html, "</p>\n");
     put_causes(page);
@@ -291,8 +293,8 @@ static void put_measured(struct html *html, const struct judgement *judgement) {
 
 static void put_closure(struct html *html, const struct judgement *judgement) {
     html_raw(html, "<dt>closure</dt><dd>");
-    if (!judgement->attributed || judgement->verdict != VERDICT_OUTSIDE_FLOOR) {
-        html_raw(html, "not tested: no mixture of the arms was judged");
+    if (judgement->closure == CLOSURE_ABSENT) {
+        html_raw(html, "absent: no mixture of the arms was trained that could close anything");
     } else if (judgement->closure == CLOSURE_WITHIN_FLOOR) {
         html_format(html,
                     "within-floor: the baseline with every difference of the test arm is as near "

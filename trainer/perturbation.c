@@ -10,11 +10,6 @@
 #include "base/real.h"
 #include "trainer/run_private.h"
 
-struct target {
-    uint32_t row;
-    uint64_t element;
-};
-
 static enum dtype coarser(const struct config *config) {
     const enum dtype param = (enum dtype)config->numerics.param;
     const enum dtype compute = (enum dtype)config->numerics.compute;
@@ -36,7 +31,7 @@ static enum status find_element(const struct param_row *row, const char *rest, u
     return STATUS_OK;
 }
 
-static enum status find_target(const struct run *run, struct target *out) {
+enum status perturbation_find(const struct run *run, struct perturbation *out) {
     const char *text = run->config.init.nudge;
     for (uint32_t i = 0; i < run->owner_count; i++) {
         const struct param_row *row = &run->table.rows[run->owner[i]];
@@ -52,8 +47,8 @@ static enum status find_target(const struct run *run, struct target *out) {
 
 enum status perturbation_apply(struct run *run) {
     if (strcmp(run->config.init.nudge, CONFIG_NO_NUDGE) == 0) return STATUS_OK;
-    struct target target;
-    TRY(find_target(run, &target));
+    struct perturbation target;
+    TRY(perturbation_find(run, &target));
     const struct state_tensor *tensor = &run->layout.tensor[target.row];
     const enum dtype dtype = run->table.rows[target.row].dtype;
     void *const param = run_at(run, tensor->param);

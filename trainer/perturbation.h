@@ -10,6 +10,16 @@
 
 #include "trainer/run.h"
 
+/* The weight that init.nudge names. */
+struct perturbation {
+    uint32_t row;     /* of the parameter table */
+    uint64_t element; /* row-major, from 0 */
+};
+
+/* Finds it. STATUS_INPUT: init.nudge names no tensor of the model, or an element that the tensor
+ * has not. */
+TWINSTEP_MUST_USE enum status perturbation_find(const struct run *run, struct perturbation *out);
+
 /* Moves the weight that init.nudge names, if it names one. Fails with STATUS_INPUT where it names
  * no tensor of the model, or an element that the tensor has not. */
 TWINSTEP_MUST_USE enum status perturbation_apply(struct run *run);

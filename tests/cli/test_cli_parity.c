@@ -113,7 +113,7 @@ static void validate_training_data(void **state) {
                      "parity " GOLDEN
                      "llama --set optimizer.lr=0.01 --training --steps 2 --data " GOLDEN
                      "texts.jsonl",
-                     "Cause: schedule, 100 %");
+                     "Cause: schedule (the learning-rate schedule)");
     helper_refuse(2, "parity " GOLDEN "llama " GOLDEN "llama --training --components",
                   "--training: the built-in text needs a vocabulary of 259, A's is 64; expected "
                   "--data FILE");

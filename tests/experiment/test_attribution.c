@@ -14,9 +14,10 @@
 #include "experiment/pair.h"
 #include "tests/experiment/helper_experiment.h"
 
-#define COMMON                                                                                     \
+#define WITH_LR(lr)                                                                                \
     "common: {batch: {size: 4, micro: 2}, model: {layers: 1, hidden: 16, heads: 2, mlp: 20, "      \
-    "vocab: 31}, init: {std: 0.1}, optimizer: {lr: 1e-3}"
+    "vocab: 31}, init: {std: 0.1}, optimizer: {lr: " lr "}"
+#define COMMON WITH_LR("1e-3")
 
 /* The clip acts from update 1 on. The schedules differ in their total alone, and both warm up over
  * 4 updates, so that update 6 is the first with another LR; without the warm-up it would be update
@@ -51,8 +52,8 @@ static void verify_when(void **state) {
         else
             assert_true(mark->share[schedule] != 0.0);
     }
-    assert_true(j->marks[3].whole == j->total);
-    assert_true(j->marks[3].share[0] == j->causes[0].share);
+    assert_true(fabs(j->marks[3].whole - j->total) <= 1e-14 * j->total);
+    assert_true(j->marks[3].share[0] == j->causes[0].share.value);
     helper_bench_check(&bench);
     helper_bench_close(&bench);
 }
@@ -133,13 +134,13 @@ static void verify_order(void **state) {
     assert_int_equal(j->causes[0].acted, 2); /* LR 0 in update 1 */
     assert_int_equal(j->causes[1].acted, 6);
     assert_true(j->marks[0].share[0] == 1.0 && j->marks[0].share[1] == 0.0);
-    const struct trace_array *projection = trace_array_of(j->image, "attribution/way");
-    const struct judged_measure *measure = &j->measures[1];
-    const double schedule = projection->values[1], optimizer = projection->values[2],
-                 both = projection->values[3];
-    /* the Shapley values of two causes, up to some roundings of f64 */
-    assert_true(fabs(measure->value[0] - (optimizer + both - schedule) / 2) < 1e-12 * both);
-    assert_true(fabs(measure->value[1] - (schedule + both - optimizer) / 2) < 1e-12 * both);
+    const struct trace_array *way = trace_array_of(j->image, "attribution/way_at");
+    const double *const end = way->values + (way->plan.shape[0] - 1) * way->plan.shape[1];
+    const double schedule = end[1], optimizer = end[2], both = end[3];
+    assert_true(fabs(j->causes[0].share.value - (optimizer + both - schedule) / (2 * both)) <
+                1e-12);
+    assert_true(fabs(j->causes[1].share.value - (schedule + both - optimizer) / (2 * both)) <
+                1e-12);
     helper_bench_check(&bench);
     helper_bench_close(&bench);
 }
@@ -163,8 +164,13 @@ static void verify_measures(void **state) {
     const struct record *a = &image->runs[0].records[8], *b = &image->runs[1].records[8];
     assert_string_equal(j->measures[0].name, "loss_gap");
     assert_true(j->measures[0].whole == b->reals[REAL_LOSS] - a->reals[REAL_LOSS]);
-    assert_string_equal(j->measures[1].name, "way");
-    assert_true(fabs(j->measures[1].whole - j->total) <= 1e-12 * j->total);
+    assert_string_equal(j->measures[1].name, "margin_gap");
+    assert_true(j->measures[1].whole ==
+                b->reals[REAL_REWARD_MARGIN] - a->reals[REAL_REWARD_MARGIN]);
+    /* of two causes, one alone is the test arm with the other one repaired */
+    for (uint32_t m = 0; m < j->measure_count; m++)
+        assert_true(j->measures[m].alone[0] == j->measures[m].without[1] &&
+                    j->measures[m].alone[1] == j->measures[m].without[0]);
     assert_true(j->measures[2].whole > 0.0); /* it is a divergence */
     helper_bench_close(&bench);
 }
@@ -192,21 +198,34 @@ static void verify_twin(void **state) {
     helper_bench_close(&bench);
 }
 
-/* The arms differ in two places by one unit in the last place, so no cause has done more than
- * rounding does. */
+/* Two places to round differ by one unit in the last place: no cause has done more than rounding
+ * does. Saturated it is only where rounding's answer grew, which a high LR makes it do. */
 static void verify_saturated(void **state) {
     (void)state;
-    struct bench bench;
-    helper_bench_open(&bench, 6,
-                      COMMON "}\narms: {baseline: {}, test: {init: {nudge: "
-                             "\"model.layers.0.mlp.up_proj.weight[3]\"}}}\n");
-    helper_bench_run(&bench);
-    assert_int_equal(bench.judgement.verdict, VERDICT_OUTSIDE_FLOOR);
-    print_message("arms %.3g, twin %.3g\n", bench.judgement.growth.end,
-                  bench.judgement.perturbed.end);
-    assert_int_equal(bench.judgement.saturated, 1);
-    helper_bench_check(&bench);
-    helper_bench_close(&bench);
+    static const struct {
+        const char *common;
+        uint64_t steps;
+        int saturated;
+    } cases[] = {{WITH_LR("1e-3"), 6, 0}, {WITH_LR("0.03"), 24, 1}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct bench bench;
+        char text[1024];
+        snprintf(text, sizeof text, "%s%s", cases[i].common,
+                 "}\narms: {baseline: {}, test: {init: {nudge: "
+                 "\"model.layers.0.mlp.up_proj.weight[3]\"}}}\n");
+        helper_bench_open(&bench, cases[i].steps, text);
+        helper_bench_run(&bench);
+        const struct judgement *j = &bench.judgement;
+        print_message("arms %.3g, twin %.3g, response %.3g\n", j->growth.end, j->perturbed.end,
+                      j->response);
+        assert_int_equal(j->verdict, VERDICT_OUTSIDE_FLOOR);
+        assert_int_equal(j->word, WORD_ROUNDING);
+        assert_true(j->response > 0.0 && j->response <= j->perturbed.end);
+        assert_int_equal(j->saturated, cases[i].saturated);
+        assert_string_equal(judgement_cause(j), "init"); /* nothing else differs */
+        helper_bench_check(&bench);
+        helper_bench_close(&bench);
+    }
 }
 
 #define NOISY                                                                                      \
@@ -227,9 +246,12 @@ static void verify_way(void **state) {
     assert_int_equal(j->verdict, VERDICT_OUTSIDE_FLOOR);
     assert_int_equal(j->projection.runs, 5);
     assert_true(schedule == &j->causes[0]);
-    assert_true(schedule->low > 0.99 && schedule->high < 1.01);
-    assert_true(noise->low < 0.0 && noise->high > 0.0);
-    assert_true(schedule->high - schedule->low > 0.0);
+    assert_true(schedule->share.low > 0.99 && schedule->share.high < 1.01);
+    assert_true(noise->share.low < 0.0 && noise->share.high > 0.0);
+    assert_true(schedule->share.high - schedule->share.low > 0.0);
+    assert_true(schedule->left.high < 0.01 && noise->left.low > 0.99);
+    assert_true(schedule->alone.low > 0.99 && noise->alone.high < 0.01);
+    assert_int_equal(j->word, WORD_CAUSE);
     assert_int_equal(schedule->place[0], 1);
     assert_int_equal(schedule->place[1], 1);
     assert_int_equal(noise->place[0], 2);
@@ -279,7 +301,11 @@ static void verify_replicates(void **state) {
         helper_bench_open(&bench, 2, text);
         helper_bench_run(&bench);
         assert_int_equal(bench.judgement.projection.runs, cases[i].runs);
-        assert_int_equal(isnan(bench.judgement.causes[0].low), cases[i].runs == 0);
+        /* without replicates the interval is as wide as repeats are apart, on both sides */
+        const struct judged_cause *first = &bench.judgement.causes[0];
+        const double repeats = bench.judgement.floor_largest / bench.judgement.total;
+        const int is_wide = fabs(first->share.high - first->share.low - 4.0 * repeats) < 1e-12;
+        assert_int_equal(is_wide, cases[i].runs == 0);
         helper_bench_check(&bench);
         helper_bench_close(&bench);
     }

@@ -254,10 +254,10 @@ static void count_scenario(const struct trial *trial, const double *truth,
     for (uint32_t i = 0; i < judgement->cause_count; i++) {
         const struct judged_cause *cause = &judgement->causes[i];
         const double wanted = true_share(trial, truth, whole, cause->name);
-        const double gap = fabs(cause->share - wanted);
+        const double gap = fabs(cause->share.value - wanted);
         const double slack = 1e-9;
         count->intervals++;
-        count->covered += cause->low - slack <= wanted && wanted <= cause->high + slack;
+        count->covered += cause->share.low - slack <= wanted && wanted <= cause->share.high + slack;
         if (judgement->sample.orders == 0 && judgement->projection.runs == 0 && gap > count->worst)
             count->worst = gap;
     }

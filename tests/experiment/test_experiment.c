@@ -101,8 +101,9 @@ static void check_one(const struct one_case *c) {
     assert_int_equal(j->verdict, VERDICT_OUTSIDE_FLOOR);
     assert_int_equal(j->cause_count, 1);
     assert_string_equal(j->causes[0].name, c->cause);
-    assert_true(j->causes[0].share == 1.0);
-    assert_true(j->causes[0].value == j->total && j->total > 0.0);
+    assert_true(fabs(j->causes[0].share.value - 1.0) < 1e-15 && j->total > 0.0);
+    assert_true(j->causes[0].left.value == 0.0 && j->causes[0].alone.value == 1.0);
+    assert_int_equal(j->word, WORD_CAUSE);
     assert_int_equal(j->closure, CLOSURE_EXACT);
     assert_int_equal(j->first_step, c->first_step);
     assert_string_equal(j->first_phase, c->phase);
@@ -205,10 +206,10 @@ static void verify_three_factors(void **state) {
     assert_int_equal(j->closure, CLOSURE_EXACT);
     assert_int_equal(j->expectation, EXPECT_MET);
     values_by_hand(&bench, values, along);
-    const struct trace_array *projection = trace_array_of(j->image, "attribution/way");
+    const struct trace_array *way = trace_array_of(j->image, "attribution/way_at");
+    const double *const end = way->values + (way->plan.shape[0] - 1) * 8;
     for (uint32_t mask = 0; mask < 8; mask++)
-        /* dot products over all weights, in two orders of adding: far below 1e-9 of the distance */
-        assert_true(fabs(projection->values[trace_mask(j, mask)] - along[mask]) < 1e-9 * values[7]);
+        assert_true(fabs(end[trace_mask(j, mask)] - along[mask]) < 1e-9 * values[7]);
     assert_true(values[0] == 0.0);
     assert_true(values[7] == j->total);
     for (uint32_t i = 0; i < 3; i++) {
@@ -216,19 +217,21 @@ static void verify_three_factors(void **state) {
         for (uint32_t k = 0; k < 3; k++)
             if (strcmp(j->causes[k].name, cause_name(three_causes[i])) == 0) cause = &j->causes[k];
         assert_non_null(cause);
-        print_message("%-10s alone %.6g, share %.6f\n", cause->name, cause->alone, cause->share);
-        assert_true(cause->alone == values[1u << i]);
-        /* four gains are averaged in either order: about nine half ulps */
-        assert_true(fabs(cause->value - shapley_by_hand(values, i)) <= 1e-15 * values[7]);
-        assert_true(fabs(cause->share - cause->value / values[7]) <= 1e-15);
-        sum += cause->share;
+        print_message("%-10s share %.6f, left %.6f, alone %.6f\n", cause->name, cause->share.value,
+                      cause->left.value, cause->alone.value);
+        assert_true(cause->moves == values[1u << i]);
+        assert_true(cause->alone.value == values[1u << i] / values[7]);
+        assert_true(cause->left.value == values[7 - (1u << i)] / values[7]);
+        /* the sums here are plain ones over some thousand elements */
+        assert_true(fabs(cause->share.value - shapley_by_hand(along, i) / values[7]) <= 1e-9);
+        sum += cause->share.value;
     }
     print_message("sum of shares 1 %+.1e, residual %.1e of %.3g\n", sum - 1.0, j->residual,
                   j->total);
     /* three shares, each rounded a few times */
     assert_true(fabs(sum - 1.0) <= 8 * 0x1p-53);
-    assert_true(fabs(j->residual) <= 8 * 0x1p-53 * j->total);
-    assert_true(fabs(j->causes[0].share) >= fabs(j->causes[1].share));
+    assert_true(fabs(j->residual) <= 8 * 0x1p-53);
+    assert_true(fabs(j->causes[0].share.value) >= fabs(j->causes[1].share.value));
     helper_bench_check(&bench);
     helper_bench_close(&bench);
 }
@@ -244,26 +247,37 @@ static void verify_three_factors(void **state) {
 static const enum cause six_causes[] = {CAUSE_SCHEDULE,   CAUSE_OPTIMIZER, CAUSE_DTYPE,
                                         CAUSE_DATA_ORDER, CAUSE_INIT,      CAUSE_OBJECTIVE};
 
-/* Averages over the trace's own orders; each hybrid that they need is trained here. */
+/* <x - start, end - start> / |end - start|^2, in plain sums. */
+static double share_of_way(const double *start, const double *end, const double *x, size_t count) {
+    double product = 0.0, square = 0.0;
+    for (size_t i = 0; i < count; i++) {
+        product += (x[i] - start[i]) * (end[i] - start[i]);
+        square += (end[i] - start[i]) * (end[i] - start[i]);
+    }
+    return product / square;
+}
+
+/* The mean over the trace's own orders, for which each hybrid that they need is trained here. */
 static void values_of_orders(struct bench *bench, const struct trace_image *image,
                              double values[6]) {
     const struct trace_array *orders = trace_array_of(image, "attribution/order");
     const struct config *arms[2];
-    double known[64], *start = NULL;
+    double known[64], *start = NULL, *end = NULL;
     size_t count;
     for (int arm = 0; arm < 2; arm++)
         arms[arm] = &bench->scenario->arms[arm].config;
     start = train_end(bench, arms[0], &count);
+    end = train_end(bench, arms[1], &count);
     for (int i = 0; i < 64; i++)
-        known[i] = i == 0 ? 0.0 : -1.0;
+        known[i] = i == 0 ? 0.0 : (double)NAN;
     for (uint64_t o = 0; o < orders->plan.shape[0]; o++) {
         struct config hybrid = *arms[0];
         for (uint32_t place = 0, mask = 0, before = 0; place < 6; place++, before = mask) {
             uint32_t factor = (uint32_t)orders->values[6 * o + place];
             mask |= 1u << factor;
             config_swap_cause(bench->options.schema, &hybrid, arms[1], six_causes[factor]);
-            if (known[mask] < 0.0)
-                known[mask] = point_distance(start, train_end(bench, &hybrid, &count), count);
+            if (isnan(known[mask]))
+                known[mask] = share_of_way(start, end, train_end(bench, &hybrid, &count), count);
             values[factor] += (known[mask] - known[before]) / (double)orders->plan.shape[0];
         }
     }
@@ -282,17 +296,18 @@ static void check_six(struct bench *bench, uint32_t orders) {
         for (uint32_t k = 0; k < 6; k++)
             if (strcmp(j->causes[k].name, cause_name(six_causes[i])) == 0) cause = &j->causes[k];
         assert_non_null(cause);
-        print_message("%-10s share %.4f, %.4f to %.4f, place %u to %u\n", cause->name, cause->share,
-                      cause->low, cause->high, cause->place[0], cause->place[1]);
-        /* means over the sampled orders, added in two ways */
-        assert_true(fabs(cause->value - values[i]) <= 1e-14 * j->total);
-        assert_true(cause->low <= cause->share && cause->share <= cause->high);
-        assert_true(i == 0 || fabs(j->causes[i - 1].value) >= fabs(j->causes[i].value));
+        const struct attributed *share = &cause->share;
+        print_message("%-10s share %.4f, %.4f to %.4f, place %u to %u\n", cause->name, share->value,
+                      share->low, share->high, cause->place[0], cause->place[1]);
+        assert_true(fabs(share->value - values[i]) <= 1e-9);
+        assert_true(share->low <= share->value && share->value <= share->high);
+        assert_true(i == 0 || fabs(j->causes[i - 1].share.value) >= fabs(j->causes[i].share.value));
         assert_true(cause->place[0] >= 1 && cause->place[0] <= cause->place[1]);
-        sum += cause->share;
+        assert_false(isnan(cause->left.value) || isnan(cause->alone.value)); /* all are trained */
+        sum += share->value;
     }
     assert_true(fabs(sum - 1.0) <= 1e-14);
-    assert_true(fabs(j->residual) <= 1e-14 * j->total);
+    assert_true(fabs(j->residual) <= 1e-14);
     arena_close(&arena);
 }
 

@@ -208,13 +208,13 @@ static void copy_to(double *out, const double *values, size_t count) {
 static void add_marks(struct fake *fake, const struct fake_plan *plan) {
     static const double distance[] = {0.0, 0.5e-5, 4e-5, 3e-5, 0.0, 3e-5, 6e-5, 9e-5};
     static const double loss[] = {0.0, 0.0, 0.0, 0.0, 0.0, -2e-5, 3e-5, 1e-5};
-    static const double way[] = {0.0, 2e-5, 7e-5, 9e-5}, kl[] = {0.0, 1e-6, 2e-6, 3e-6};
+    static const double kl[] = {0.0, 1e-6, 2e-6, 3e-6};
     const double first[] = {0.0, 4.0, 0.0, 4.0}, mark[] = {1.0, (double)plan->updates[0]};
     if (!plan->marks) return;
     copy_to(add_array(fake, "attribution/mark", 1, 2, 1), mark, 2);
     copy_to(add_array(fake, "attribution/distance_at", 2, 2, 4), distance, 8);
     copy_to(add_array(fake, "attribution/loss_at", 2, 2, 4), loss, 8);
-    copy_to(add_array(fake, "attribution/way", 1, 4, 1), way, 4);
+    copy_to(add_array(fake, "attribution/way_at", 2, 2, 4), distance, 8); /* all in one line */
     copy_to(add_array(fake, "attribution/probe_kl", 1, 4, 1), kl, 4);
     copy_to(add_array(fake, "attribution/first_update", 1, 4, 1), first, 4);
 }

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Puts the figures of causes into one word: which sentence about them is true.
+ *
+ * Notation: A is the baseline's end point, and d_S = theta_S - A is the displacement of the hybrid
+ * that has the factors S of the test arm; N is all of them, so d_N is the difference of the arms
+ * and D = |d_N|. For each cause c there are three figures (docs/ATTRIBUTION.md):
+ *   share  the Shapley value of <d_S, d_N> / D^2: how much of the way from one arm to the other the
+ *          cause makes, on average over the orders in which causes may enter. It has a sign, and it
+ *          does not change when the arms change places.
+ *   left   |d_(N without c)| / D: the gap that is left when the test arm is repaired in c alone.
+ *   alone  |d_c| / D: the gap that c alone opens.
+ * Left is no complement of share: displacements (1, 0) and (-1, 0.01) have shares 0 and 1, yet
+ * either repair alone leaves a hundred times the gap.
+ *
+ * The file knows neither traces nor trainings. Invariant: a word about estimates is used only where
+ * the intervals lie wholly on its side of the threshold. */
+#ifndef TWINSTEP_EVIDENCE_ATTRIBUTION_H
+#define TWINSTEP_EVIDENCE_ATTRIBUTION_H
+
+#include <stdint.h>
+
+#include "base/key.h"
+
+/* A figure and the interval that it lies in; both ends are the value where it is exact. NaN: it was
+ * not trained. */
+struct attributed {
+    double value, low, high;
+};
+
+struct attribution {
+    uint32_t causes;    /* by falling |share| */
+    double distance;    /* D */
+    double largest_low; /* of the largest |d_S| that was trained, the lower end of its interval */
+    int moved; /* a hybrid's weights or slots differed from the baseline's after some update */
+    /* |theta_P - A| of the run P that begins one unit in the last place off, over all elements but
+     * that one; NaN: there is none */
+    double response;
+    struct attributed share[CAUSE_COUNT], left[CAUSE_COUNT], alone[CAUSE_COUNT];
+};
+
+/* The sentences about causes, in the order in which they are tried: the first that is true is told.
+ * Thresholds: docs/decisions/words.md. */
+enum attribution_word {
+    WORD_NONE = 0, /* nothing was attributed */
+    WORD_EQUAL,    /* D = 0, and no hybrid ever moved */
+    WORD_CANCEL,   /* cancel exactly: D = 0, but a hybrid moved */
+    WORD_ROUNDING, /* no larger than rounding: the perturbed run went at least half as far */
+    WORD_NEARLY,   /* nearly cancel: a hybrid went more than ten times as far */
+    WORD_OPPOSE,   /* oppose each other: a repair widens the gap, or a share is negative */
+    WORD_TOGETHER, /* only together: none opens the gap alone, a repair closes some of it */
+    WORD_EACH,     /* each enough by itself: two or more open it alone and no repair closes it */
+    WORD_CAUSE,    /* one cause: it makes the way, and its repair closes the gap */
+    WORD_SEVERAL,  /* several, in the order of their shares */
+    WORD_OPEN,     /* several, of which none is known to be the first */
+    WORD_COUNT
+};
+extern const char *const attribution_words[WORD_COUNT]; /* "none", "equal", "cancel-exactly", ... */
+
+/* From this share of the arms' distance on, the perturbed run's distance explains it as well; up to
+ * the second one, causes can still be ranked. */
+#define ROUNDING_EXPLAINS 0.5
+#define ROUNDING_SPARES 0.1
+
+/* The sentence that these figures bear. */
+enum attribution_word attribution_word(const struct attribution *attribution);
+
+#endif

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * Constructed displacements and the word that is true of each, written down before the code was
+ * run. The figures are made here from the vectors by adding up every order of entry, so nothing but
+ * the choice of the word is the product's. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "evidence/attribution.h"
+
+#define DIMENSIONS 3
+#define CAUSES_MOST 3
+
+typedef double vector[DIMENSIONS];
+
+struct case_of_words {
+    const char *what;
+    uint32_t causes;
+    vector at[1 << CAUSES_MOST]; /* displacement by set of causes; bit i is cause i */
+    double response;             /* of the perturbed run; NaN: there is none */
+    int moved;                   /* a hybrid moved on the way although all came back */
+    enum attribution_word word;
+};
+
+#define NONE (double)NAN
+
+static const struct case_of_words cases[] = {
+    {"orthogonal and equal: neither is the first",
+     2,
+     {{0}, {1, 0}, {0, 1}, {1, 1}},
+     NONE,
+     1,
+     WORD_OPEN},
+    {"orthogonal, one is twice the other: its repair leaves 0.45, so it is not the cause alone",
+     2,
+     {{0}, {2, 0}, {0, 1}, {2, 1}},
+     NONE,
+     1,
+     WORD_SEVERAL},
+    {"orthogonal, one is ten times the other",
+     2,
+     {{0}, {10, 0}, {0, 1}, {10, 1}},
+     NONE,
+     1,
+     WORD_CAUSE},
+    {"the LR thrice the way, the gradient back twice",
+     2,
+     {{0}, {3, 0}, {-2, 0}, {1, 0}},
+     NONE,
+     1,
+     WORD_OPPOSE},
+    {"shares 0 and 1, but either repair leaves a hundred times the gap",
+     2,
+     {{0}, {1, 0}, {-1, 0.01}, {0, 0.01}},
+     NONE,
+     1,
+     WORD_NEARLY},
+    {"opposite and equal", 2, {{0}, {1, 0}, {-1, 0}, {0}}, NONE, 1, WORD_CANCEL},
+    {"all came back, but not at every update", 2, {{0}}, NONE, 1, WORD_CANCEL},
+    {"nothing ever moved", 2, {{0}}, NONE, 0, WORD_EQUAL},
+    {"AND: only both move the weights", 2, {{0}, {0}, {0}, {1, 0}}, NONE, 1, WORD_TOGETHER},
+    {"AND of three, of which two do a little",
+     3,
+     {{0}, {0}, {0}, {0.02}, {0}, {0.05}, {0}, {1, 0}},
+     NONE,
+     1,
+     WORD_TOGETHER},
+    {"OR: either moves them all the way", 2, {{0}, {1, 0}, {1, 0}, {1, 0}}, NONE, 1, WORD_EACH},
+    {"saturating: either goes 0.95 of the way",
+     2,
+     {{0}, {0.95, 0}, {0.95, 0.1}, {1, 0}},
+     NONE,
+     1,
+     WORD_EACH},
+    {"an inert cause beside the one that acts", 2, {{0}, {1, 0}, {0}, {1, 0}}, NONE, 1, WORD_CAUSE},
+    {"two inert ones",
+     3,
+     {{0}, {0}, {1, 0}, {1, 0}, {0}, {0}, {1, 0}, {1, 0}},
+     NONE,
+     1,
+     WORD_CAUSE},
+    {"one cause is all there is", 1, {{0}, {1, 2, 3}}, NONE, 1, WORD_CAUSE},
+    {"rounding goes as far as the arms", 1, {{0}, {1, 2, 3}}, 3.0, 1, WORD_ROUNDING},
+    {"rounding goes 0.49 of |d| and does not hide it", 1, {{0}, {1, 0}}, 0.49, 1, WORD_CAUSE},
+    {"rounding stands before cancelling",
+     2,
+     {{0}, {1, 0}, {-1, 0.01}, {0, 0.01}},
+     0.006,
+     1,
+     WORD_ROUNDING},
+    {"a share of -0.2", 2, {{0}, {1.2, 0}, {-0.2, 0}, {1, 0}}, NONE, 1, WORD_OPPOSE},
+    {"a share of -0.05 opposes too little to be told first",
+     2,
+     {{0}, {1.05, 0}, {-0.05, 0}, {1, 0}},
+     NONE,
+     1,
+     WORD_CAUSE},
+    {"a repair that widens the gap although no share is negative",
+     2,
+     {{0}, {1.2, 0.5}, {0.5, -0.5}, {1, 0}},
+     NONE,
+     1,
+     WORD_OPPOSE},
+    {"a share of -0.14 whose repair leaves only 1.08",
+     2,
+     {{0}, {1.08, 0}, {-0.2, 0}, {1, 0}},
+     NONE,
+     1,
+     WORD_OPPOSE},
+    {"AND of two that do 0.05 each alone",
+     2,
+     {{0}, {0.05, 0}, {0.05, 0}, {1, 0}},
+     NONE,
+     1,
+     WORD_TOGETHER},
+    {"shares 0.55 and 0.45, but repairing the second leaves 0.55 and the first 0.75",
+     2,
+     {{0}, {0.55, 0}, {0.45, 0.6}, {1, 0}},
+     NONE,
+     1,
+     WORD_OPEN},
+};
+
+static double dot(const vector a, const vector b) {
+    double sum = 0.0;
+    for (int i = 0; i < DIMENSIONS; i++)
+        sum += a[i] * b[i];
+    return sum;
+}
+
+static double size_of(const vector a) {
+    return sqrt(dot(a, a));
+}
+
+/* Adds to share[] what each cause adds in this order of entry. */
+static void add_order(const struct case_of_words *c, const uint32_t *order, double *share) {
+    const double *const whole = c->at[(1u << c->causes) - 1];
+    uint32_t set = 0;
+    for (uint32_t place = 0; place < c->causes; place++) {
+        const uint32_t next = set | 1u << order[place];
+        share[order[place]] +=
+            (dot(c->at[next], whole) - dot(c->at[set], whole)) / dot(whole, whole);
+        set = next;
+    }
+}
+
+/* The mean of what a cause adds over all orders. */
+static void shares_of(const struct case_of_words *c, double share[CAUSES_MOST]) {
+    static const uint32_t orders[][CAUSES_MOST] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
+                                                   {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < CAUSES_MOST; i++)
+        share[i] = 0.0;
+    for (size_t o = 0; o < COUNT_OF(orders); o++) {
+        int fits = 1;
+        for (uint32_t place = 0; place < c->causes; place++)
+            fits &= orders[o][place] < c->causes;
+        if (!fits) continue;
+        add_order(c, orders[o], share);
+        count++;
+    }
+    for (uint32_t i = 0; i < c->causes; i++)
+        share[i] /= count;
+}
+
+static struct attributed exact(double value) {
+    return (struct attributed){value, value, value};
+}
+
+static void figures_of(const struct case_of_words *c, struct attribution *out) {
+    const uint32_t full = (1u << c->causes) - 1;
+    double share[CAUSES_MOST];
+    uint32_t order[CAUSES_MOST] = {0, 1, 2};
+    shares_of(c, share);
+    for (uint32_t i = 1; i < c->causes; i++)
+        for (uint32_t j = i; j > 0 && fabs(share[order[j]]) > fabs(share[order[j - 1]]); j--) {
+            const uint32_t other = order[j];
+            order[j] = order[j - 1];
+            order[j - 1] = other;
+        }
+    *out = (struct attribution){.causes = c->causes,
+                                .distance = size_of(c->at[full]),
+                                .moved = c->moved,
+                                .response = c->response};
+    for (uint32_t set = 0; set <= full; set++)
+        if (size_of(c->at[set]) > out->largest_low) out->largest_low = size_of(c->at[set]);
+    for (uint32_t i = 0; i < c->causes; i++) {
+        const uint32_t self = 1u << order[i];
+        out->share[i] = exact(share[order[i]]);
+        out->left[i] = exact(size_of(c->at[full & ~self]) / out->distance);
+        out->alone[i] = exact(size_of(c->at[self]) / out->distance);
+    }
+}
+
+static void validate_words(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct attribution figures;
+        figures_of(&cases[i], &figures);
+        const enum attribution_word word = attribution_word(&figures);
+        if (word != cases[i].word)
+            fail_msg("%s: expected %s, got %s (shares %.3f %.3f, left %.3f %.3f)", cases[i].what,
+                     attribution_words[cases[i].word], attribution_words[word],
+                     figures.share[0].value, figures.share[1].value, figures.left[0].value,
+                     figures.left[1].value);
+    }
+}
+
+/* When the arms change places, the displacement of a set becomes that of the other causes, seen
+ * from the other end: d'_S = d_(N without S) - d_N. Shares stay. */
+static void verify_exchange(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const uint32_t full = (1u << cases[i].causes) - 1;
+        struct case_of_words other = cases[i];
+        double share[CAUSES_MOST], back[CAUSES_MOST];
+        if (size_of(cases[i].at[full]) == 0.0) continue;
+        for (uint32_t set = 0; set <= full; set++)
+            for (int d = 0; d < DIMENSIONS; d++)
+                other.at[set][d] = cases[i].at[full & ~set][d] - cases[i].at[full][d];
+        shares_of(&cases[i], share);
+        shares_of(&other, back);
+        for (uint32_t c = 0; c < cases[i].causes; c++)
+            assert_true(fabs(share[c] - back[c]) <= 1e-9 * (1.0 + fabs(share[c])));
+    }
+}
+
+/* An interval that reaches over a threshold takes the word away; what was not trained bears none.
+ */
+static void verify_intervals(void **state) {
+    (void)state;
+    const struct case_of_words *const one = &cases[12], *const oppose = &cases[3];
+    struct attribution figures;
+    figures_of(one, &figures);
+    figures.share[0].low = 0.89;
+    assert_int_equal(attribution_word(&figures), WORD_SEVERAL);
+    figures.share[0].low = 0.91;
+    assert_int_equal(attribution_word(&figures), WORD_CAUSE);
+    figures.left[0].high = 0.36;
+    assert_int_equal(attribution_word(&figures), WORD_SEVERAL);
+    figures.left[0] = (struct attributed){NONE, NONE, NONE};
+    assert_int_equal(attribution_word(&figures), WORD_SEVERAL);
+    figures.share[1].high = 0.92; /* reaches into the first one's interval */
+    assert_int_equal(attribution_word(&figures), WORD_OPEN);
+    figures_of(oppose, &figures);
+    for (uint32_t i = 0; i < 2; i++) {
+        figures.share[i].high = figures.share[i].value + 5.0;
+        figures.left[i].low = 0.0;
+    }
+    assert_int_equal(attribution_word(&figures), WORD_OPEN);
+    figures.distance = NONE;
+    assert_int_equal(attribution_word(&figures), WORD_NONE);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_words),
+        cmocka_unit_test(verify_exchange),
+        cmocka_unit_test(verify_intervals),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
