@@ -17,7 +17,7 @@ const char *parity_finding_name(enum parity_finding finding) {
 }
 
 enum parity_finding parity_training_finding(const struct judgement *judgement) {
-    if (judgement->verdict == VERDICT_OUTSIDE_FLOOR) return PARITY_OUTSIDE;
+    if (judgement_differs(judgement)) return PARITY_OUTSIDE;
     return judgement->verdict == VERDICT_UNTESTABLE ? PARITY_UNTESTABLE : PARITY_WITHIN;
 }
 

@@ -72,6 +72,12 @@ static enum status expect_text(struct judging *judging, const char *what, const 
     return STATUS_OK;
 }
 
+int judgement_differs(const struct judgement *judgement) {
+    return judgement->verdict == VERDICT_OUTSIDE_FLOOR ||
+           judgement->verdict == VERDICT_SAME_TRAINING ||
+           judgement->verdict == VERDICT_SAME_WEIGHTS;
+}
+
 int judgement_is_estimated(const struct judgement *judgement) {
     return judgement->sample.orders > 0 || judgement->projection.runs > 0;
 }
@@ -86,7 +92,7 @@ static uint32_t largest_at(const struct judgement *judgement, uint32_t mark) {
 }
 
 const char *judgement_cause(const struct judgement *judgement) {
-    if (judgement->verdict != VERDICT_OUTSIDE_FLOOR || judgement->cause_count == 0) return "";
+    if (!judgement_differs(judgement) || judgement->cause_count == 0) return "";
     const char *const first = judgement->causes[0].name;
     if (judgement->cause_count == 1) return first; /* nothing else differs */
     switch (judgement->word) {
@@ -216,6 +222,7 @@ enum status judge(const struct trace_image *image, struct arena *arena, struct j
         TRY(note_device(&judging, arm));
     out->elsewhere = judging_text(&judging, "floor", "elsewhere");
     TRY(judge_floor(&judging));
+    judge_same(&judging);
     TRY(judge_growth(&judging));
     TRY(judge_causes(&judging));
     TRY(judge_expectation(&judging));
@@ -226,5 +233,5 @@ int judgement_exit(const struct judgement *judgement) {
     if (judgement->verdict == VERDICT_UNTESTABLE && judgement->expectation != EXPECT_MET) return 3;
     if (judgement->expectation == EXPECT_MISSED) return 1;
     if (judgement->expectation == EXPECT_MET) return 0;
-    return judgement->verdict == VERDICT_OUTSIDE_FLOOR ? 1 : 0;
+    return judgement_differs(judgement);
 }

@@ -159,6 +159,8 @@ struct judgement {
     uint64_t diverged[2];     /* the first update whose loss is not finite; 0: none */
     uint64_t logged_step;     /* the first update whose logged LR differs; 0: none */
     double still[2];          /* share of weights whose bits an update leaves, on average; or NaN */
+    uint64_t state_step;        /* of same-weights: the first update after which anything but the
+                                   weights differs; else 0 */
     uint64_t unclipped[2];    /* the first update whose optimizer input is not what clipping left,
                                  by more than rounding; 0: none was seen */
     const char *first_tensor; /* a parameter or, in phase `forward`, an activation; "": none */
@@ -222,11 +224,14 @@ struct judgement {
 /* The recorded distances of runs `a` and `b` of a trace; NULL when it has none. */
 const struct trace_pair *judge_pair(const struct trace_image *image, const char *a, const char *b);
 
+/* Whether the arms differ by more than repeats do, in their weights or in anything else. */
+int judgement_differs(const struct judgement *judgement);
+
 /* Whether shares are estimates with places (causes[i].place), and not exact. */
 int judgement_is_estimated(const struct judgement *judgement);
 
 /* The cause that is named first, or the word in its place where none is (attribution_words). It is
- * "" unless the verdict is outside-floor. */
+ * "" unless the arms differ. */
 const char *judgement_cause(const struct judgement *judgement);
 
 /* Judges a trace. Everything lives in `arena`; `image` must outlive the judgement. STATUS_INPUT:

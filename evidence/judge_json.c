@@ -30,7 +30,7 @@ static json_t *causes_json(const struct judgement *judgement) {
     static const char *const left[] = {"left", "left_low", "left_high"};
     static const char *const alone[] = {"alone", "alone_low", "alone_high"};
     json_t *list = json_array();
-    if (judgement->verdict != VERDICT_OUTSIDE_FLOOR && judgement->word != WORD_CANCEL) return list;
+    if (!judgement_differs(judgement) && judgement->word != WORD_CANCEL) return list;
     for (uint32_t i = 0; i < judgement->cause_count; i++) {
         const struct judged_cause *cause = &judgement->causes[i];
         json_t *object = json_pack("{ss}", "cause", cause->name);

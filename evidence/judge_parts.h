@@ -36,6 +36,9 @@ TWINSTEP_MUST_USE enum status judging_array(const struct judging *judging, const
 /* The verdict, from what repeats show: judge_floor.c. */
 TWINSTEP_MUST_USE enum status judge_floor(struct judging *judging);
 
+/* Says of arms that differ exactly whether their trainings do: judge_same.c. */
+void judge_same(struct judging *judging);
+
 /* How the distance of the arms grew, and that of the perturbed run: judge_growth.c. */
 TWINSTEP_MUST_USE enum status judge_growth(struct judging *judging);
 

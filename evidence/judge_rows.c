@@ -163,7 +163,7 @@ enum status judge_rows(struct arena *arena, struct judgement *out) {
     const struct judgement *const judgement = out;
     struct row_pen pen = {.arena = arena};
     TRY(arena_take(arena, ROWS_MAX, sizeof *pen.rows, "verdict", &pen.rows));
-    const int outside = judgement->verdict == VERDICT_OUTSIDE_FLOOR;
+    const int outside = judgement_differs(judgement);
     judge_row_headline(judgement, &pen);
     if (outside) judge_row_why(judgement, &pen);
     add_differences(judgement, &pen);

@@ -188,6 +188,21 @@ static void put_rounding(const struct judgement *judgement, struct row_pen *pen)
     row_put(pen, " of the way.");
 }
 
+static void put_what_differs(const struct judgement *judgement, struct row_pen *pen) {
+    row_put(pen, judgement->cause_count == 1 ? " Cause: " : " What differs: ");
+    for (uint32_t i = 0; i < judgement->cause_count; i++)
+        row_put(pen, "%s%s", i == 0 ? "" : ", ", judgement->causes[i].name);
+    row_put(pen, judgement->cause_count == 0 ? "nothing in the configurations." : ".");
+}
+
+/* What the configurations differ in, where the weights do not. */
+static void put_without_shares(const struct judgement *judgement, struct row_pen *pen) {
+    if (judgement->word == WORD_CANCEL)
+        put_cancel(judgement, pen);
+    else
+        put_what_differs(judgement, pen);
+}
+
 static void put_causes(const struct judgement *judgement, struct row_pen *pen) {
     switch (judgement->word) {
     case WORD_CANCEL:
@@ -218,18 +233,39 @@ static void put_causes(const struct judgement *judgement, struct row_pen *pen) {
         row_put(pen, " The configurations are equal: no cause can be named.");
         return;
     }
-    row_put(pen, judgement->cause_count == 1 ? " Cause: " : " What differs: ");
-    for (uint32_t i = 0; i < judgement->cause_count; i++)
-        row_put(pen, "%s%s", i == 0 ? "" : ", ", judgement->causes[i].name);
+    put_what_differs(judgement, pen);
     if (judgement->attributed)
-        row_put(pen, "; the weights are equal at the end, so there is no distance to share out.");
+        row_put(pen, " The weights are equal at the end, so there is no distance to share out.");
     else
-        row_put(pen, "; no distance between the arms could be measured, so there are no shares.");
+        row_put(pen, " No distance between the arms could be measured, so there are no shares.");
+}
+
+static int same_real(double a, double b) {
+    return a == b || (isnan(a) && isnan(b));
+}
+
+/* The first number that both arms log and that differs. */
+static void put_same_training(const struct judgement *judgement, struct row_pen *pen) {
+    const struct trace_run *a = arm_run(judgement, 0), *b = arm_run(judgement, 1);
+    row_put(pen,
+            " It trains identically and reports differently: weights, optimizer state and applied "
+            "LR are equal after each of %llu updates.",
+            (unsigned long long)judgement->updates);
+    for (uint64_t i = 0; i < judgement->updates; i++)
+        for (int real = 0; real < RECORD_REALS; real++) {
+            const double x = a->records[i].reals[real], y = b->records[i].reals[real];
+            if (same_real(x, y)) continue;
+            row_put(pen, " First reported otherwise: %s of update %llu, %.9g in %s, %.9g in %s.",
+                    record_reals[real].name, (unsigned long long)a->records[i].step, x,
+                    judgement->arms[0], y, judgement->arms[1]);
+            return;
+        }
 }
 
 void judge_row_headline(const struct judgement *judgement, struct row_pen *pen) {
-    static const char *const titles[] = {"", "IDENTICAL", "INSIDE THE FLOOR", "OUTSIDE THE FLOOR",
-                                         "UNTESTABLE"};
+    static const char *const titles[VERDICT_COUNT] = {
+        "",           "IDENTICAL",     "INSIDE THE FLOOR",   "OUTSIDE THE FLOOR",
+        "UNTESTABLE", "SAME TRAINING", "SAME WEIGHTS SO FAR"};
     row_add(pen, ROW_HEADLINE, "%s: %s.", judgement->name, titles[judgement->verdict]);
     switch (judgement->verdict) {
     case VERDICT_IDENTICAL:
@@ -246,13 +282,20 @@ void judge_row_headline(const struct judgement *judgement, struct row_pen *pen) 
     case VERDICT_OUTSIDE_FLOOR:
         put_causes(judgement, pen);
         break;
+    case VERDICT_SAME_TRAINING:
+        put_same_training(judgement, pen);
+        put_without_shares(judgement, pen);
+        break;
+    case VERDICT_SAME_WEIGHTS:
+        row_put(pen,
+                " The weights are equal after each of %llu updates, but from update %llu on what "
+                "the optimizer holds, takes in or applies is not, and may reach a weight later.",
+                (unsigned long long)judgement->updates, (unsigned long long)judgement->state_step);
+        put_without_shares(judgement, pen);
+        break;
     default:
         row_put(pen, " %s.", judgement->reason);
     }
-}
-
-static int same_real(double a, double b) {
-    return a == b || (isnan(a) && isnan(b));
 }
 
 static void put_readback(const double *a, const double *b, struct row_pen *pen) {

@@ -93,8 +93,9 @@ static void write_contents(struct page *page) {
     html_raw(&page->html, "</ul></nav>\n");
 }
 
-static const char *const verdict_titles[] = {"No verdict", "Identical", "Inside the floor",
-                                             "Outside the floor", "Untestable"};
+static const char *const verdict_titles[VERDICT_COUNT] = {
+    "No verdict", "Identical",     "Inside the floor",   "Outside the floor",
+    "Untestable", "Same training", "Same weights so far"};
 
 static void write_header(struct page *page) {
     struct html *html = &page->html;

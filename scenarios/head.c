@@ -10,7 +10,8 @@
 #define NO_CAUSE CAUSE_COUNT
 
 static const char *const verdict_names[] = {"none",          "identical",  "inside-floor",
-                                            "outside-floor", "untestable", NULL};
+                                            "outside-floor", "untestable", "same-training",
+                                            "same-weights",  NULL};
 
 static const struct key_row rows[] = {
     UINT_AT("twinstep", version, "", "1", NO_CAUSE, .low = 1, .high = 0x1p53,

@@ -147,7 +147,10 @@ enum verdict {
     VERDICT_IDENTICAL,
     VERDICT_INSIDE_FLOOR,
     VERDICT_OUTSIDE_FLOOR,
-    VERDICT_UNTESTABLE
+    VERDICT_UNTESTABLE,
+    VERDICT_SAME_TRAINING, /* weights, optimizer state and applied LR are equal at every update */
+    VERDICT_SAME_WEIGHTS,  /* the weights are equal so far, the optimizer's state or input is not */
+    VERDICT_COUNT
 };
 const char *verdict_name(enum verdict verdict); /* "identical", "inside-floor", ... */
 

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Arms that differ exactly may still train alike: the two verdicts between identical and outside.
+ *
+ * `same-training`: weights, optimizer state and applied LR have the same bits after every update,
+ * and nothing that differs could have reached them. `same-weights`: the weights have, but the
+ * optimizer's state, its masters or, where an update applied LR 0, the gradient that it took in
+ * differ, so that a later update may tell the arms apart.
+ * It goes by digests alone. A trace without them, and arms whose runs repeat with noise, keep the
+ * verdict that they have. */
+#include "evidence/judge_parts.h"
+
+#include <math.h>
+#include <string.h>
+
+static int equal_digests(const struct record *a, const struct record *b, enum record_digest which) {
+    return memcmp(a->digests[which], b->digests[which], RECORD_DIGEST_BYTES) == 0;
+}
+
+/* Whether every parameter of both arms has the same bits after this update: no digest is missing,
+ * and none differs. */
+static int equal_parameters(const struct judging *judging, const struct record *a,
+                            const struct record *b) {
+    const struct record_shape *x = &judging->run[0]->plan.shape, *y = &judging->run[1]->plan.shape;
+    if (x->tensors == 0 || x->tensors != y->tensors) return 0;
+    for (uint32_t i = 0; i < x->tensors; i++)
+        if (memcmp(a->tensor_digests[i][TENSOR_DIGEST_PARAMETER],
+                   b->tensor_digests[i][TENSOR_DIGEST_PARAMETER], RECORD_DIGEST_BYTES) != 0)
+            return 0;
+    return 1;
+}
+
+static int equal_gradients(const struct judging *judging, const struct record *a,
+                           const struct record *b) {
+    const struct record_shape *x = &judging->run[0]->plan.shape;
+    for (uint32_t i = 0; i < x->tensors; i++)
+        if (memcmp(a->tensor_digests[i][TENSOR_DIGEST_GRADIENT],
+                   b->tensor_digests[i][TENSOR_DIGEST_GRADIENT], RECORD_DIGEST_BYTES) != 0)
+            return 0;
+    return x->tensors > 0;
+}
+
+/* Whether an update took no gradient into the weights: a group's LR was 0, or the optimizer did not
+ * run. An optimizer without state then forgets what differs. */
+static int takes_nothing(const struct judging *judging, const struct record *record) {
+    if (record->integers[INTEGER_SKIPPED] != 0) return 1;
+    for (uint32_t g = 0; g < judging->run[0]->plan.shape.groups; g++)
+        if (record->groups[g][GROUP_LR_APPLIED] == 0.0) return 1;
+    return 0;
+}
+
+void judge_same(struct judging *judging) {
+    struct judgement *const out = judging->out;
+    int training = 1;
+    if (out->verdict != VERDICT_OUTSIDE_FLOOR || out->floor != FLOOR_EXACT || out->updates == 0)
+        return;
+    for (uint64_t i = 0; i < out->updates; i++) {
+        const struct record *a = &judging->run[0]->records[i], *b = &judging->run[1]->records[i];
+        const int state = equal_digests(a, b, DIGEST_WEIGHTS);
+        if (!state && !equal_parameters(judging, a, b)) return;
+        if (!state || !equal_digests(a, b, DIGEST_LR) ||
+            (takes_nothing(judging, a) && !equal_gradients(judging, a, b)))
+            training = 0;
+        if (!training && out->state_step == 0) out->state_step = a->step;
+    }
+    out->verdict = training ? VERDICT_SAME_TRAINING : VERDICT_SAME_WEIGHTS;
+}
