@@ -145,10 +145,39 @@ static const struct {
      "grad_accumulate: storage}}}\n",
      VERDICT_OUTSIDE_FLOOR,
      {"interaction"}},
-    /* every loss is the same: beta 0 */
+    /* no loss has a gradient with beta 0, so the LRs move nothing yet */
     {HEAD "  dpo: {beta: 0}\narms: {baseline: {}, test: {optimizer: {lr: 2e-3}}}\n",
+     VERDICT_SAME_WEIGHTS,
+     {"t: SAME WEIGHTS SO FAR.", "from update 1 on", "Cause: schedule.", "!shares"}},
+    /* only the number that is printed differs */
+    {HEAD "  loss: {divisor: sum-of-means}\narms: {baseline: {}, test: {loss: {logged: mean}}}\n",
+     VERDICT_SAME_TRAINING,
+     {"t: SAME TRAINING. It trains identically and reports differently",
+      "First reported otherwise: loss of update 1, ", "Cause: normalisation.", "!closure  open"}},
+    /* LR 0 moves no weight, but the moments take other gradients in */
+    {HEAD "  schedule: {name: constant}\n  clip: {max_norm: 0}\narms: {baseline: {optimizer: {lr: "
+          "0}}, test: {optimizer: {lr: 0}, loss: {divisor: sum-of-means}}}\n",
+     VERDICT_SAME_WEIGHTS,
+     {"may reach a weight later", "Cause: normalisation."}},
+    /* the same without a state that could remember them */
+    {HEAD "  clip: {max_norm: 0}\narms: {baseline: {optimizer: {name: sgd, lr: 0}}, test: "
+          "{optimizer: {name: sgd, lr: 0}, loss: {divisor: sum-of-means}}}\n",
+     VERDICT_SAME_WEIGHTS,
+     {"Cause: normalisation."}},
+    /* half the LR and twice the gradient: powers of two, so SGD rounds nothing otherwise */
+    {HEAD
+     "  clip: {max_norm: 0}\n  schedule: {name: constant}\narms: {baseline: {optimizer: {name: "
+     "sgd, lr: 2e-3}}, test: {optimizer: {name: sgd, lr: 1e-3}, loss: {divisor: "
+     "sum-of-means}}}\n",
+     VERDICT_SAME_WEIGHTS,
+     {"The causes cancel exactly", "of the way trained: schedule 0.", "!Cause:", "!nan"}},
+    /* thrice the LR against twice the gradient */
+    {HEAD
+     "  clip: {max_norm: 0}\n  schedule: {name: constant}\narms: {baseline: {optimizer: {name: "
+     "sgd, lr: 1e-3}}, test: {optimizer: {name: sgd, lr: 3.3333e-4}, loss: {divisor: "
+     "sum-of-means}}}\n",
      VERDICT_OUTSIDE_FLOOR,
-     {"the weights are equal at the end", "!unmeasured"}},
+     {"Causes oppose each other", "schedule +", "normalisation -", "!Cause:"}},
     {HEAD "  numerics: {param: bf16}\narms: {baseline: {}, test: {numerics: {threads: 2}}}\n",
      VERDICT_IDENTICAL,
      {"t: IDENTICAL"}},
