@@ -73,7 +73,10 @@ static void continues(const char *name, const char *common, const char *test) {
         struct said said = helper_run(0, line);
         if (strstr(said.out, start) == NULL || strstr(said.out, end) == NULL)
             fail_msg("%s --from %d: %s", name, from, said.out);
-        if (strstr(said.out, "differs") != NULL || strstr(said.out, "no stored") != NULL)
+        /* the hybrid of all causes may have forked later than this update */
+        if (strstr(said.out, "differs") != NULL ||
+            strstr(said.out, "baseline: no stored") != NULL ||
+            strstr(said.out, "test: no stored") != NULL)
             fail_msg("%s --from %d: %s", name, from, said.out);
         helper_free(&said);
     }
