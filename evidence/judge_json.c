@@ -115,12 +115,12 @@ static json_t *closure_json(const struct judged_closure *noise) {
                      real_json(noise->alpha));
 }
 
-/* The lines of the row of inert keys; none where there is no such row. */
-static json_t *inert_json(const struct judgement *judgement) {
+/* The lines of the rows of one kind; none where there is no such row. */
+static json_t *lines_json(const struct judgement *judgement, enum judged_row_kind kind) {
     json_t *list = json_array();
     for (uint32_t i = 0; i < judgement->row_count; i++) {
         const char *line = judgement->rows[i].text;
-        while (judgement->rows[i].kind == ROW_INERT && *line != '\0') {
+        while (judgement->rows[i].kind == kind && *line != '\0') {
             const size_t length = strcspn(line, "\n");
             json_array_append_new(list, json_stringn(line, length));
             line += length + (line[length] == '\n');
@@ -220,7 +220,8 @@ json_t *judgement_json(const struct judgement *judgement) {
     json_object_set_new(object, "measures", measures_json(judgement));
     json_object_set_new(object, "marks", marks_json(judgement));
     json_object_set_new(object, "growth", growth_json(judgement));
-    json_object_set_new(object, "inert", inert_json(judgement));
+    json_object_set_new(object, "inert", lines_json(judgement, ROW_INERT));
+    json_object_set_new(object, "hazards", lines_json(judgement, ROW_HAZARD));
     if (judgement->products[0][0] != '\0' || judgement->products[1][0] != '\0')
         json_object_set_new(object, "library",
                             json_pack("[ss]", judgement->products[0], judgement->products[1]));

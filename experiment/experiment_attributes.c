@@ -85,6 +85,45 @@ static enum status add_loops(struct experiment_attributes *to, const struct expe
     return STATUS_OK;
 }
 
+/* Joins "ARM: warning: SENTENCE" to the lines. */
+static enum status add_hazard(const char **lines, const char *arm, const struct loop_hazard *hazard,
+                              struct arena *arena) {
+    char *longer;
+    TRY(arena_format(arena, &longer, "%s%s%s: %s: %s", *lines, **lines == '\0' ? "" : "\n", arm,
+                     hazard->severity == LOOP_WARNING ? "warning" : "note", hazard->text));
+    *lines = longer;
+    return STATUS_OK;
+}
+
+static int has_hazard(const struct loop_hazard *list, size_t count,
+                      const struct loop_hazard *hazard) {
+    for (size_t i = 0; i < count; i++)
+        if (list[i].kind == hazard->kind && strcmp(list[i].text, hazard->text) == 0) return 1;
+    return 0;
+}
+
+/* Adds what is risky about the loops, one line each. A verdict of two arms that agree says nothing
+ * of what both do wrong, so warnings of both stand here; a note that both share, and PyTorch's
+ * habit of reading an LR of the update before, are printed by `check` alone. */
+static enum status add_hazards(struct experiment_attributes *to, const struct experiment_plan *plan,
+                               struct arena *arena) {
+    struct loop_hazard found[2][LOOP_HAZARD_KINDS];
+    size_t count[2];
+    const char *lines = "";
+    for (int arm = 0; arm < 2; arm++)
+        count[arm] = loop_hazards(&plan->runs[arm].config, found[arm]);
+    for (int arm = 0; arm < 2; arm++)
+        for (size_t i = 0; i < count[arm]; i++) {
+            const struct loop_hazard *hazard = &found[arm][i];
+            const int shared = has_hazard(found[!arm], count[!arm], hazard);
+            if (hazard->kind == LOOP_LR_OLDER) continue;
+            if (shared && (arm == 1 || hazard->severity == LOOP_NOTE)) continue;
+            TRY(add_hazard(&lines, shared ? "both arms" : plan->runs[arm].id, hazard, arena));
+        }
+    if (lines[0] != '\0') add_text(to, "verdict", "hazards", lines);
+    return STATUS_OK;
+}
+
 /* Adds one digest over everything that was resolved: the configurations of both arms. */
 static enum status add_configuration(struct experiment_attributes *to,
                                      const struct experiment_plan *plan, struct arena *arena) {
@@ -139,7 +178,7 @@ enum status experiment_describe(const struct experiment_plan *plan,
     const struct scenario *scenario = plan->scenario;
     struct backend_record backends;
     TRY(find_backends(plan, arena, &backends));
-    size_t most = 32 + 2 * (size_t)plan->factor_count + options->environment_count +
+    size_t most = 33 + 2 * (size_t)plan->factor_count + options->environment_count +
                   plan->run_count + backends.attribute_count;
     TRY(arena_take(arena, most, sizeof *out->list, "attributes", &out->list));
     add_text(out, "", "name", scenario->name);
@@ -158,6 +197,7 @@ enum status experiment_describe(const struct experiment_plan *plan,
     TRY(add_factors(out, plan, arena));
     TRY(add_inert(out, plan->scenario, arena));
     TRY(add_loops(out, plan, arena));
+    TRY(add_hazards(out, plan, arena));
     TRY(add_expectation(out, scenario, arena));
     for (uint32_t i = 0; i < options->environment_count; i++)
         if (!options->reproducible || strcmp(options->environment[i].path, "env/volatile") != 0)

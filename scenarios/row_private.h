@@ -29,6 +29,22 @@ static inline uint64_t row_uint_high(const struct key_row *row) {
     return row->high >= 0x1p64 ? KEY_WORD_UINT - 1 : (uint64_t)row->high;
 }
 
+/* A word of a list that stands for two items, one after the other. It is read wherever a list's
+ * names hold both; values and canonical texts hold the items. PyTorch's scheduler.step() counts and
+ * sets the LR in one call. */
+#define ROW_PAIR_WORD "scheduler_step"
+#define ROW_PAIR_FIRST "count"
+#define ROW_PAIR_SECOND "schedule"
+
+/* How row_expect begins for a list; the words of its items follow. */
+#define ROW_LIST_PREFIX "a list [...] of "
+
+/* Returns the index of a name of the row; -1: it has no such name. */
+int row_name_index(const struct key_row *row, const char *name);
+
+/* Returns 1 where the row is a list that takes ROW_PAIR_WORD. */
+int row_takes_pair(const struct key_row *row);
+
 /* Whether YAML would read this text as something else unless it is quoted (row_read.c). */
 int row_is_reserved(const char *text);
 

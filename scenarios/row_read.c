@@ -91,12 +91,6 @@ static enum status read_real(const struct key_row *row, const char *path,
     return STATUS_OK;
 }
 
-static int find_name(const struct key_row *row, const char *text) {
-    for (size_t i = 0; row->names[i] != NULL; i++)
-        if (strcmp(row->names[i], text) == 0) return (int)i;
-    return -1;
-}
-
 static enum status unknown_name(const struct key_row *row, const char *path,
                                 const struct yaml_node *node) {
     if (node->kind != YAML_PLAIN && node->kind != YAML_QUOTED)
@@ -111,28 +105,49 @@ static enum status unknown_name(const struct key_row *row, const char *path,
 static enum status read_enum(const struct key_row *row, const char *path,
                              const struct yaml_node *node, void *base) {
     int scalar = node->kind == YAML_PLAIN || node->kind == YAML_QUOTED;
-    int32_t value = scalar ? (int32_t)find_name(row, node->text) : -1;
+    int32_t value = scalar ? (int32_t)row_name_index(row, node->text) : -1;
     if (value < 0) return unknown_name(row, path, node);
     store(row, base, &value, sizeof value);
     return STATUS_OK;
 }
 
+static enum status unknown_item(const struct key_row *row, const char *path,
+                                const struct yaml_node *item) {
+    char want[ROW_EXPECTED_SIZE], got[YAML_TEXT_SIZE], hint[SUGGEST_HINT_SIZE];
+    const int scalar = item->kind == YAML_PLAIN || item->kind == YAML_QUOTED;
+    struct suggestion suggestion = {.word = scalar ? item->text : ""};
+    for (size_t i = 0; row->names[i] != NULL && scalar; i++)
+        suggest_offer(&suggestion, row->names[i]);
+    if (row_takes_pair(row) && scalar) suggest_offer(&suggestion, ROW_PAIR_WORD);
+    return yaml_fail(item, "%s: expected one of %s, got %s%s", path,
+                     row_expect(row, 0, want) + strlen(ROW_LIST_PREFIX), yaml_describe(item, got),
+                     suggest_hint(&suggestion, hint));
+}
+
+/* Puts the indices of one word into `value`, at most two; returns 0 where the row has no such word.
+ * The caller left room. */
+static int take_item(const struct key_row *row, const char *word, struct key_list *value) {
+    const int pair = strcmp(word, ROW_PAIR_WORD) == 0 && row_takes_pair(row);
+    const int index = row_name_index(row, pair ? ROW_PAIR_FIRST : word);
+    if (index < 0) return 0;
+    value->item[value->count++] = (uint8_t)index;
+    if (pair) value->item[value->count++] = (uint8_t)row_name_index(row, ROW_PAIR_SECOND);
+    return 1;
+}
+
 static enum status read_list(const struct key_row *row, const char *path,
                              const struct yaml_node *node, void *base) {
     if (node->kind != YAML_LIST) return refuse(row, path, node, 0, "");
-    if (node->count > KEY_LIST_MAX)
+    uint32_t entries = node->count;
+    for (const struct yaml_node *item = node->first; item != NULL; item = item->next)
+        entries += item->text != NULL && strcmp(item->text, ROW_PAIR_WORD) == 0;
+    if (entries > KEY_LIST_MAX)
         return yaml_fail(node, "%s: expected at most %d entries, got %u", path, KEY_LIST_MAX,
-                         node->count);
+                         entries);
     struct key_list value = {0};
     for (const struct yaml_node *item = node->first; item != NULL; item = item->next) {
-        int scalar = item->kind == YAML_PLAIN || item->kind == YAML_QUOTED;
-        int index = scalar ? find_name(row, item->text) : -1;
-        if (index < 0) {
-            struct key_row one = *row;
-            one.type = KEY_ENUM;
-            return unknown_name(&one, path, item);
-        }
-        value.item[value.count++] = (uint8_t)index;
+        const int scalar = item->kind == YAML_PLAIN || item->kind == YAML_QUOTED;
+        if (!scalar || !take_item(row, item->text, &value)) return unknown_item(row, path, item);
     }
     store(row, base, &value, sizeof value);
     return STATUS_OK;

@@ -61,7 +61,10 @@ const char *row_expect(const struct key_row *row, int all, char out[ROW_EXPECTED
         break;
     case KEY_LIST:
         names_text(row, body, sizeof body);
-        prefix = "a list [...] of ";
+        prefix = ROW_LIST_PREFIX;
+        if (row_takes_pair(row))
+            snprintf(body + strlen(body), sizeof body - strlen(body), ", %s (%s, %s)",
+                     ROW_PAIR_WORD, ROW_PAIR_FIRST, ROW_PAIR_SECOND);
         break;
     }
     int is_enum = row->type == KEY_ENUM;

@@ -26,6 +26,17 @@ static size_t names_count(const struct key_row *row) {
     return count;
 }
 
+int row_name_index(const struct key_row *row, const char *name) {
+    for (size_t i = 0; row->names[i] != NULL; i++)
+        if (strcmp(row->names[i], name) == 0) return (int)i;
+    return -1;
+}
+
+int row_takes_pair(const struct key_row *row) {
+    return row->type == KEY_LIST && row_name_index(row, ROW_PAIR_FIRST) >= 0 &&
+           row_name_index(row, ROW_PAIR_SECOND) >= 0;
+}
+
 int row_is_word(const struct key_row *row, const void *base) {
     if (row->word == NULL) return 0;
     if (row->type == KEY_UINT) return row_uint(row, base) == KEY_WORD_UINT;

@@ -159,6 +159,8 @@ static const char introduction[] =
     "* Maps of an arm merge over `common`, lists replace. `--set common.optimizer.lr=1e-6` "
     "changes\n"
     "  `common`, `--set arms.test.batch.micro=4` an arm, `--set steps=3` the scenario.\n"
+    "* `scheduler_step` in a list of phases is `count, schedule`: PyTorch's `scheduler.step()`\n"
+    "  ([LOOPS.md](LOOPS.md) writes the usual loops down).\n"
     "* Where an arm names another optimizer or schedule, keys in `common` of the one it replaces\n"
     "  do not hold for it.\n"
     "* `auto` takes its value from other keys after all layers are merged, for each arm.\n"

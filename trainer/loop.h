@@ -98,6 +98,7 @@ enum loop_severity { LOOP_NOTE = 0, LOOP_WARNING };
 enum loop_hazard_kind {
     LOOP_LR_OLDER = 0,      /* optimize reads an LR of an earlier update, as in PyTorch */
     LOOP_LR_OFFSET,         /* update k does not apply f(c0 + inc * (k - 1)) */
+    LOOP_SCHEDULE_ALONE,    /* schedule runs before optimize, count after it: no LR moves */
     LOOP_LR_START,          /* update 1 applies an LR that no schedule gave */
     LOOP_LR_FROZEN,         /* schedule or count never runs, or inc is 0 */
     LOOP_LOGGED_DIFFERS,    /* lr_logged is not lr_applied */

@@ -8,6 +8,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "scenarios/scenario.h"
+
 struct report {
     const struct loop_walk *walk;
     const struct config *config;
@@ -55,6 +57,23 @@ static void report_offset(struct report *report) {
     report_add(report, LOOP_LR_OFFSET, LOOP_WARNING,
                "%s: update k applies %s, %.4g update%s %s f(k-1)", why, report->words.applied, size,
                size == 1.0 ? "" : "s", ahead > 0.0 ? "ahead of" : "behind");
+}
+
+/* scheduler.step() of PyTorch advances its counter and sets the LR. Whoever moves `schedule` before
+ * `optimize` and leaves `count` behind it has moved nothing: the LR is still f(k-1). llm.c's order
+ * is this one, so a contract may ask for it. */
+static void report_alone(struct report *report) {
+    const struct config *config = report->config;
+    const struct loop_law law = report->walk->applied;
+    const double inc = (double)config->schedule.increment;
+    const int same_update = report->walk->seen[LOOP_WALKED].applied.update == LOOP_WALKED;
+    if (!same_update || config_has_contract(config) || config->schedule.shift != 0) return;
+    if (inc == 0.0 || law.slope != inc) return;
+    if (law.offset + inc != (double)config->schedule.origin) return;
+    report_add(report, LOOP_SCHEDULE_ALONE, LOOP_NOTE,
+               "schedule runs before optimize and count after it: update k still applies "
+               "f(k-1), as if schedule ran after optimize; PyTorch's scheduler.step() is "
+               "both, count and schedule: scheduler_step");
 }
 
 /* Start f0 is what the schedule itself gives before any update, so it is no hazard. */
@@ -225,6 +244,7 @@ size_t loop_hazards(const struct config *config, struct loop_hazard out[LOOP_HAZ
     loop_words_of(config, &report.words);
     report_older(&report);
     report_offset(&report);
+    report_alone(&report);
     report_start(&report);
     report_frozen(&report);
     report_logged(&report);

@@ -99,6 +99,7 @@ static void check_shape(const json_t *object) {
     assert_true(json_is_string(member(object, "word")));
     assert_string_equal(json_string_value(member(object, "game")), "way");
     assert_true(json_is_string(member(member(object, "floor"), "kind")));
+    assert_true(json_is_array(member(object, "hazards")));
 }
 
 static void validate_exit_statuses(void **state) {
@@ -144,6 +145,55 @@ static void validate_verdict_on_screen(void **state) {
     assert_int_equal(again.out_length, trace - ran.out);
     helper_free(&again);
     helper_free(&ran);
+}
+
+/* What is risky about the loops stands under every verdict, IDENTICAL included: what both arms do
+ * wrong once, a habit of PyTorch's loop never. */
+static const struct {
+    const char *common, *test, *verdict;
+    int code;
+    const char *lines[3];
+} hazards[] = {
+    {"loop: {update: [clip, optimize, log, scheduler_step, zero]}",
+     "loop: {update: [clip, schedule, optimize, log, count, zero]}",
+     "IDENTICAL",
+     0,
+     {"\n  loop     test: note: schedule runs before optimize and count after it: update k still "
+      "applies f(k-1)"}},
+    {"loop: {update: [clip, optimize, log, scheduler_step, zero]}",
+     "loop: {update: [clip, scheduler_step, optimize, log, zero]}",
+     "OUTSIDE THE FLOOR",
+     1,
+     {"\n  loop     test: warning: schedule runs before optimize with the counter already "
+      "advanced: "
+      "update k applies f(k)"}},
+    {"loop: {update: [zero, clip, optimize, log, count]}",
+     "",
+     "IDENTICAL",
+     0,
+     {"\n  loop     both arms: warning: schedule never runs",
+      "\n           both arms: warning: no gradient of this update reaches optimize"}},
+    {"seed: 3", "", "IDENTICAL", 0, {NULL}},
+};
+
+static void validate_hazards(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof hazards / sizeof hazards[0]; i++) {
+        helper_scenario("risky.yaml", "steps: 3", hazards[i].common, hazards[i].test);
+        struct said ran = helper_run(hazards[i].code, "run risky.yaml --overwrite");
+        struct said json = helper_run(hazards[i].code, "attribute risky.h5 --json");
+        json_t *object = parse(json.out);
+        size_t count = 0;
+        assert_non_null(strstr(ran.out, hazards[i].verdict));
+        for (; count < 3 && hazards[i].lines[count] != NULL; count++)
+            if (strstr(ran.out, hazards[i].lines[count]) == NULL)
+                fail_msg("expected: %s\nin: %s", hazards[i].lines[count], ran.out);
+        assert_int_equal(strstr(ran.out, "\n  loop     ") != NULL, count > 0);
+        assert_int_equal(json_array_size(member(object, "hazards")), count);
+        json_decref(object);
+        helper_free(&json);
+        helper_free(&ran);
+    }
 }
 
 static void validate_outputs(void **state) {
@@ -306,6 +356,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_exit_statuses),
         cmocka_unit_test(validate_verdict_on_screen),
+        cmocka_unit_test(validate_hazards),
         cmocka_unit_test(validate_outputs),
         cmocka_unit_test(validate_several),
         cmocka_unit_test(validate_standard_input),

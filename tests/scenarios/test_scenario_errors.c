@@ -116,16 +116,32 @@ static const struct {
      "f.yaml:2:29: error: numerics.master: expected one of f32, f64, none, got \"bf16\""},
     {"common: {loop: {epoch: log}}",
      "f.yaml:2:24: error: loop.epoch: expected a list [...] of fetch, forward, backward, reduce, "
-     "unscale, clip, optimize, log, count, schedule, zero, got \"log\""},
+     "unscale, clip, optimize, log, count, schedule, zero, scheduler_step (count, schedule), got "
+     "\"log\""},
     {"common: {loop: {epoch: [log,\n  optimise]}}",
      "f.yaml:3:3: error: loop.epoch: expected one of fetch, forward, backward, reduce, unscale, "
-     "clip, optimize, log, count, schedule, zero, got \"optimise\"; did you mean optimize?"},
+     "clip, optimize, log, count, schedule, zero, scheduler_step (count, schedule), got "
+     "\"optimise\"; did you mean optimize?"},
+    {"common: {loop: {on_skip: [schedulerstep]}}",
+     "f.yaml:2:27: error: loop.on_skip: expected one of fetch, forward, backward, reduce, unscale, "
+     "clip, optimize, log, count, schedule, zero, scheduler_step (count, schedule), got "
+     "\"schedulerstep\"; did you mean scheduler_step?"},
+    {"expect: {verdict: outside-floor, first_phase: scheduler_step}",
+     "f.yaml:2:47: error: expect.first_phase: expected one of fetch, forward, backward, reduce, "
+     "unscale, clip, optimize, log, count, schedule, zero, any, got \"scheduler_step\""},
+    {"common: {shuffle: {kinds: [scheduler_step]}}",
+     "f.yaml:2:28: error: shuffle.kinds: expected one of forward, weight, dq, embedding, norm, "
+     "loss, got \"scheduler_step\""},
     {"common: {loop: {epoch: [[log]]}}",
      "f.yaml:2:25: error: loop.epoch: expected one of fetch, forward, backward, reduce, unscale, "
-     "clip, optimize, log, count, schedule, zero, got a list"},
+     "clip, optimize, log, count, schedule, zero, scheduler_step (count, schedule), got a list"},
     {"common: {loop: {epoch: [log, log, log, log, log, log, log, log, log, log, log, log, log, "
      "log, "
      "log, log, log, log, log, log, log, log, log, log, log, log, log, log, log, log, log]}}",
+     "f.yaml:2:24: error: loop.epoch: expected at most 30 entries, got 31"},
+    {"common: {loop: {epoch: [log, log, log, log, log, log, log, log, log, log, log, log, log, "
+     "log, log, log, log, log, log, log, log, log, log, log, log, log, log, log, log, "
+     "scheduler_step]}}",
      "f.yaml:2:24: error: loop.epoch: expected at most 30 entries, got 31"},
     /* overflow and bounds */
     {"steps: 0", "f.yaml:2:8: error: steps: expected an integer from 1 to 1000000000, got \"0\""},

@@ -36,6 +36,7 @@ void helper_loop_standard(struct config *out_config) {
     out_config->schedule.increment = 1;
     out_config->schedule.start = START_F0;
     out_config->parallel.ranks = 1;
+    memcpy(out_config->schedule.contract, CONFIG_NO_CONTRACT, sizeof CONFIG_NO_CONTRACT);
     helper_loop_list("fetch forward backward", &out_config->loop.micro);
     helper_loop_list("clip optimize log count schedule zero", &out_config->loop.update);
 }

@@ -156,7 +156,11 @@ static const struct hazard_case {
 } hazard_cases[] = {
     {NULL, HF, BIT(LOOP_LR_OLDER), 0,
      "optimize reads an LR that schedule wrote one update earlier"},
-    {NULL, "schedule clip optimize log count zero", 0, 0, NULL},
+    {NULL, "schedule clip optimize log count zero", BIT(LOOP_SCHEDULE_ALONE), 0,
+     "schedule runs before optimize and count after it: update k still applies f(k-1)"},
+    {NULL, "clip schedule optimize log count zero", BIT(LOOP_SCHEDULE_ALONE), 0, "scheduler_step"},
+    {"fetch forward backward schedule", "clip optimize log count zero",
+     BIT(LOOP_SCHEDULE_ALONE) | BIT(LOOP_SCHEDULE_OFTEN), 0, "scheduler_step"},
     {NULL, H17, 0, BIT(LOOP_LR_OFFSET),
      "schedule runs before optimize with the counter already advanced: update k applies f(k), 1 "
      "update ahead of f(k-1)"},
@@ -239,7 +243,9 @@ static void validate_start(void **state) {
                   "schedule.start: zero; it changes no parameter");
     helper_loop_orders(NULL, "schedule clip optimize log count zero", &config);
     config.schedule.start = START_ZERO; /* nobody reads it */
-    check_hazards(2, &config, 0, 0, NULL);
+    check_hazards(2, &config, BIT(LOOP_SCHEDULE_ALONE), 0, NULL);
+    snprintf(config.schedule.contract, sizeof config.schedule.contract, "llmc"); /* its own order */
+    check_hazards(3, &config, 0, 0, NULL);
 }
 
 /* d = -1 undoes an early schedule; d = +1 is an offset by itself. */
