@@ -10,6 +10,7 @@
 #include "scenarios/resolve_private.h"
 #include "scenarios/row_value.h"
 #include "scenarios/suggest.h"
+#include "scenarios/synonyms.h"
 
 /* Appends a name to "a, b, c"; names that no longer fit become "and others". */
 static void join_name(char *out, size_t size, const char *name) {
@@ -29,7 +30,8 @@ static enum status unknown_class(const struct resolving *resolving, enum selecti
     struct fault fault = {.status = STATUS_OK};
     const struct config_class *which = selection_read(resolving->config, selection);
     struct suggestion nearest = {.word = name};
-    char known[256] = "", hint[SUGGEST_HINT_SIZE];
+    const struct synonym *synonym = synonym_of_value(path, name);
+    char known[256] = "", hint[SYNONYM_HINT_SIZE];
     for (size_t i = 0; i < schema->class_count; i++) {
         if (strcmp(schema->classes[i].prefix, prefix) != 0) continue;
         const char *candidate = schema->classes[i].name;
@@ -41,7 +43,7 @@ static enum status unknown_class(const struct resolving *resolving, enum selecti
     const int built_in = strcmp(which->module, CONFIG_NO_MODULE) == 0;
     fault_set(&fault, STATUS_INPUT, path, "expected one of %s%s%.200s, got \"%s\"%s", known,
               built_in ? "" : " in ", built_in ? "" : which->module, name,
-              suggest_hint(&nearest, hint));
+              synonym != NULL ? synonym_hint(synonym, hint) : suggest_hint(&nearest, hint));
     return resolve_report(resolving, &fault);
 }
 

@@ -8,18 +8,20 @@
 
 #include "scenarios/row_value.h"
 #include "scenarios/suggest.h"
+#include "scenarios/synonyms.h"
 
 static enum status unknown_contract(const struct resolving *resolving, const char *name) {
     const struct schema *schema = resolving->keys->schema;
     struct fault fault = {.status = STATUS_OK};
-    char hint[SUGGEST_HINT_SIZE];
+    char hint[SYNONYM_HINT_SIZE];
+    const struct synonym *synonym = synonym_of_value("schedule.contract", name);
     struct suggestion nearest = {.word = name};
     suggest_offer(&nearest, CONFIG_NO_CONTRACT);
     for (size_t i = 0; i < schema->contract_count; i++)
         suggest_offer(&nearest, schema->contracts[i].name);
     fault_set(&fault, STATUS_INPUT, "schedule.contract",
               "expected none or a contract that `twinstep keys` lists, got \"%s\"%s", name,
-              suggest_hint(&nearest, hint));
+              synonym != NULL ? synonym_hint(synonym, hint) : suggest_hint(&nearest, hint));
     return resolve_report(resolving, &fault);
 }
 

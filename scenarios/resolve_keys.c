@@ -10,6 +10,7 @@
 #include "scenarios/resolve_private.h"
 #include "scenarios/row_value.h"
 #include "scenarios/suggest.h"
+#include "scenarios/synonyms.h"
 
 enum status arm_keys_open(struct arm_keys *keys, const struct schema *schema, struct arena *arena) {
     size_t count = 0;
@@ -82,7 +83,11 @@ enum status resolve_unknown_key(const struct arm_keys *keys, const char *section
     if (strchr(node->key, '.') != NULL)
         return yaml_fail_key(node, "unknown key %s; sections are maps, not dots",
                              yaml_describe(&word, got));
-    suggest_key(keys->schema, section, node->key, hint);
+    const struct synonym *synonym = synonym_of_key(node->key);
+    if (synonym != NULL)
+        synonym_hint(synonym, hint);
+    else
+        suggest_key(keys->schema, section, node->key, hint);
     if (section[0] != '\0')
         return yaml_fail_key(node, "%s: unknown key %s%s", section, yaml_describe(&word, got),
                              hint);

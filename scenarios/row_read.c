@@ -8,6 +8,7 @@
 
 #include "base/number.h"
 #include "scenarios/suggest.h"
+#include "scenarios/synonyms.h"
 
 static void store(const struct key_row *row, void *base, const void *value, size_t size) {
     unsigned char *at = (unsigned char *)base + row->offset;
@@ -95,7 +96,9 @@ static enum status unknown_name(const struct key_row *row, const char *path,
                                 const struct yaml_node *node) {
     if (node->kind != YAML_PLAIN && node->kind != YAML_QUOTED)
         return refuse(row, path, node, 0, "");
-    char hint[SUGGEST_HINT_SIZE];
+    char hint[SYNONYM_HINT_SIZE];
+    const struct synonym *synonym = synonym_of_value(path, node->text);
+    if (synonym != NULL) return refuse(row, path, node, 0, synonym_hint(synonym, hint));
     struct suggestion suggestion = {.word = node->text};
     for (size_t i = 0; row->names[i] != NULL; i++)
         suggest_offer(&suggestion, row->names[i]);
@@ -113,15 +116,17 @@ static enum status read_enum(const struct key_row *row, const char *path,
 
 static enum status unknown_item(const struct key_row *row, const char *path,
                                 const struct yaml_node *item) {
-    char want[ROW_EXPECTED_SIZE], got[YAML_TEXT_SIZE], hint[SUGGEST_HINT_SIZE];
+    char want[ROW_EXPECTED_SIZE], got[YAML_TEXT_SIZE], hint[SYNONYM_HINT_SIZE];
     const int scalar = item->kind == YAML_PLAIN || item->kind == YAML_QUOTED;
+    const struct synonym *synonym = scalar ? synonym_of_value(path, item->text) : NULL;
     struct suggestion suggestion = {.word = scalar ? item->text : ""};
     for (size_t i = 0; row->names[i] != NULL && scalar; i++)
         suggest_offer(&suggestion, row->names[i]);
     if (row_takes_pair(row) && scalar) suggest_offer(&suggestion, ROW_PAIR_WORD);
     return yaml_fail(item, "%s: expected one of %s, got %s%s", path,
                      row_expect(row, 0, want) + strlen(ROW_LIST_PREFIX), yaml_describe(item, got),
-                     suggest_hint(&suggestion, hint));
+                     synonym != NULL ? synonym_hint(synonym, hint)
+                                     : suggest_hint(&suggestion, hint));
 }
 
 /* Puts the indices of one word into `value`, at most two; returns 0 where the row has no such word.

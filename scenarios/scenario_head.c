@@ -7,6 +7,7 @@
 
 #include "scenarios/row_value.h"
 #include "scenarios/suggest.h"
+#include "scenarios/synonyms.h"
 
 static const struct key_row *head_find(const char *path) {
     size_t count = 0;
@@ -33,6 +34,11 @@ static enum status unknown_head_key(const struct yaml_node *node, const char *se
     struct suggestion nearest = {.word = node->key};
     char kept[SUGGEST_WORD_SIZE], got[YAML_TEXT_SIZE];
     struct yaml_node word = {.kind = YAML_PLAIN, .text = node->key};
+    if (synonym_of_key(node->key) != NULL) {
+        char hint[SYNONYM_HINT_SIZE];
+        return yaml_fail_key(node, "unknown key %s%s", yaml_describe(&word, got),
+                             synonym_hint(synonym_of_key(node->key), hint));
+    }
     suggest_offer_keys(&nearest, rows, count, section, kept);
     if (is_top) {
         suggest_offer(&nearest, "common");

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "scenarios/row_value.h"
+#include "scenarios/synonyms.h"
 
 /* Writes a cell of a table, in which no bar may end it early. */
 static void cell(FILE *out, const char *text, int as_code) {
@@ -104,6 +105,32 @@ static void markdown_contracts(FILE *out, const struct schema *schema) {
     }
 }
 
+static const char about_synonyms[] =
+    "\n## Names of other programs\n"
+    "\n"
+    "What TrainingArguments, DPOConfig, torch, `config.json`, Megatron-LM and open-instruct call "
+    "these\n"
+    "keys and values. A scenario takes ours only; whoever writes one of theirs is told ours.\n"
+    "\n"
+    "| theirs | ours | what differs |\n"
+    "|---|---|---|\n";
+
+static void markdown_synonyms(FILE *out) {
+    size_t count;
+    const struct synonym *list = synonyms(&count);
+    fputs(about_synonyms, out);
+    for (size_t i = 0; i < count; i++) {
+        char ours[128];
+        snprintf(ours, sizeof ours, "%s%s%s", list[i].key, list[i].value == NULL ? "" : ": ",
+                 list[i].value == NULL ? "" : list[i].value);
+        fputc('|', out);
+        cell(out, list[i].name, 1);
+        cell(out, ours, 1);
+        cell(out, list[i].how, 0);
+        fputc('\n', out);
+    }
+}
+
 static const char introduction[] =
     "# Scenario files\n"
     "\n"
@@ -177,4 +204,5 @@ static const struct schema_pen pen = {markdown_open, markdown_row, NULL, markdow
 void schema_print_markdown(const struct schema *schema, FILE *out) {
     fputs(introduction, out);
     schema_draw_all(schema, out, &pen);
+    markdown_synonyms(out);
 }
