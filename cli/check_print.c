@@ -176,11 +176,12 @@ static json_t *loop_json(const struct check_arm *arm) {
 static json_t *data_json(const struct dataset *dataset) {
     char hex[DIGEST_HEX];
     digest_hex(&dataset->digest, hex);
-    return json_pack("{ss so so so so so ss so}", "source", dataset->source, "samples",
+    return json_pack("{ss so so so so so so ss so}", "source", dataset->source, "samples",
                      whole(dataset->samples), "tokens", whole(dataset->tokens), "labels",
                      whole(dataset->labels), "longest", whole(dataset->longest),
-                     "truncated_sequences", whole(dataset->cut_sequences), "digest", hex,
-                     "warnings", data_warnings_json(dataset));
+                     "truncated_sequences", whole(dataset->cut_sequences), "dropped_rows",
+                     whole(dataset->dropped), "digest", hex, "warnings",
+                     data_warnings_json(dataset));
 }
 
 static json_t *notes_json(const struct notes *notes) {

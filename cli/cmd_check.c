@@ -57,6 +57,7 @@ static enum status open_arm(struct check *check, int index, struct arena *arena)
     struct run *run;
     options.steps = 0;
     options.order_seed = check->plan.runs[index].config.numerics.order_seed;
+    TRY(pretrained_check_text(&arm->arm->config, arm->dataset));
     enum status status = run_open(&check->plan.runs[index].config, arm->dataset, &options, &run);
     if (status != STATUS_OK) return status_prefix(status, "%s", arm->arm->name);
     arm->tensors = run_owner_count(run);

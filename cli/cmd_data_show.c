@@ -8,6 +8,7 @@
 #include "cli/load.h"
 #include "cli/verb.h"
 #include "data/jsonl.h"
+#include "model/pretrained.h"
 #include "scenarios/selection.h"
 #include "scenarios/suggest.h"
 #include "trainer/run.h"
@@ -27,8 +28,9 @@ enum {
 
 /* One data set to print, with its title. */
 struct shown {
-    const char *title;     /* NULL: no line stands above it */
-    const char *tokenizer; /* the model folder's, for ids; NULL: none is named */
+    const char *title;              /* NULL: no line stands above it */
+    const char *tokenizer;          /* the model folder's, for ids; NULL: none is named */
+    const struct config *config[2]; /* of the arms that read it; NULL: none, or one only */
     struct dataset_options options;
 };
 
@@ -104,6 +106,7 @@ static enum status open_file(struct cli *cli, const struct options *options, str
     TRY(whole_number(options, KEY_VOCAB, "--vocab", 1, DATASET_MAX_VOCAB, &vocab));
     *out = (struct shown){NULL,
                           NULL,
+                          {NULL, NULL},
                           {.task = (enum task)task,
                            .source = word,
                            .max_len = max_len,
@@ -148,16 +151,38 @@ static enum status open_scenario(struct cli *cli, const struct options *options,
         }
         if (*out_count == 1 && dataset_options_equal(&out[0].options, &data)) {
             out[0].title = "both arms";
+            out[0].config[1] = &here->config;
             continue;
         }
         const char *from = here->config.model.from;
-        out[(*out_count)++] =
-            (struct shown){here->name, strcmp(from, CONFIG_NO_CHECKPOINT) == 0 ? NULL : from, data};
+        out[(*out_count)++] = (struct shown){here->name,
+                                             strcmp(from, CONFIG_NO_CHECKPOINT) == 0 ? NULL : from,
+                                             {&here->config, NULL},
+                                             data};
     }
     if (*out_count == 0)
         FAIL(STATUS_INPUT, "--arm: expected %s or %s, got %s", scenario->arms[0].name,
              scenario->arms[1].name, arm);
     return STATUS_OK;
+}
+
+/* Text has no ids to spell: it becomes bytes. So a tokenizer that is named, or that the model has,
+ * says that the rows were meant to be ids. */
+static enum status check_text(const struct options *options, const struct shown *shown,
+                              const struct dataset *dataset) {
+    const char *asked = options_value(options, KEY_TOKENIZER);
+    const char *source = shown->options.source;
+    for (int i = 0; i < 2; i++)
+        if (shown->config[i] != NULL) TRY(pretrained_check_text(shown->config[i], dataset));
+    if (asked == NULL || !dataset->bytes) return STATUS_OK;
+    if (dataset_is_builtin(source))
+        FAIL(STATUS_INPUT, "--tokenizer: %s is text, whose tokens are bytes; it spells ids",
+             source);
+    FAIL(
+        STATUS_INPUT,
+        "--tokenizer: %s is text, whose tokens are bytes here; make ids: python3 "
+        "docs/pretokenise.py %s < %s > ids.jsonl; then twinstep data show ids.jsonl --tokenizer %s",
+        source, asked, source, asked);
 }
 
 /* A tokenizer that was asked for must be readable, but the model's folder need not have one. */
@@ -183,6 +208,9 @@ static enum status show(struct cli *cli, const struct options *options, const st
     struct dataset dataset;
     struct vocabulary vocabulary;
     enum status status = dataset_open(&shown->options, &cli->arena, &dataset);
+    if (status != STATUS_OK)
+        return shown->title == NULL ? status : status_prefix(status, "data of %s", shown->title);
+    status = check_text(options, shown, &dataset);
     if (status != STATUS_OK)
         return shown->title == NULL ? status : status_prefix(status, "data of %s", shown->title);
     TRY(find_text(cli, options, shown, &vocabulary, print));

@@ -198,12 +198,13 @@ static json_t *json_samples(const struct dataset *dataset, const struct data_pri
 json_t *data_print_json(const struct dataset *dataset, const struct data_print *print) {
     char hex[DIGEST_HEX];
     digest_hex(&dataset->digest, hex);
-    return json_pack(
-        "{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:b, s:{s:I, s:I}, s:I, s:o, s:o}", "source",
-        dataset->source, "task", dataset->task == TASK_DPO ? "dpo" : "sft", "digest", hex,
-        "samples", (json_int_t)dataset->samples, "tokens", (json_int_t)dataset->tokens, "labelled",
-        (json_int_t)dataset->labels, "longest", (json_int_t)dataset->longest, "bytes",
-        dataset->bytes, "truncated", "sequences", (json_int_t)dataset->cut_sequences, "tokens",
-        (json_int_t)dataset->cut_tokens, "ignored_values", (json_int_t)dataset->extra_keys,
-        "warnings", data_warnings_json(dataset), "shown", json_samples(dataset, print));
+    return json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:b, s:{s:I, s:I}, s:I, s:I, s:o, s:o}",
+                     "source", dataset->source, "task", dataset->task == TASK_DPO ? "dpo" : "sft",
+                     "digest", hex, "samples", (json_int_t)dataset->samples, "tokens",
+                     (json_int_t)dataset->tokens, "labelled", (json_int_t)dataset->labels,
+                     "longest", (json_int_t)dataset->longest, "bytes", dataset->bytes, "truncated",
+                     "sequences", (json_int_t)dataset->cut_sequences, "tokens",
+                     (json_int_t)dataset->cut_tokens, "dropped_rows", (json_int_t)dataset->dropped,
+                     "ignored_values", (json_int_t)dataset->extra_keys, "warnings",
+                     data_warnings_json(dataset), "shown", json_samples(dataset, print));
 }

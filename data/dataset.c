@@ -30,6 +30,7 @@ struct builder {
     const struct dataset_options *options;
     const struct datarow_table *table;
     struct dataset *dataset;
+    size_t *row; /* [samples]: the row of the table that the sample is */
     uint32_t *token;
     int32_t *target;
     uint32_t *line;
@@ -120,7 +121,8 @@ static enum status sequence_fail(const struct builder *builder, size_t row, uint
     if (sequence->cut > 0)
         FAIL(STATUS_INPUT,
              "%s:%zu: %s: no label is left of %" PRIu32
-             " tokens after truncation to max_len %" PRIu64 "; raise data.max_len",
+             " tokens after truncation to max_len %" PRIu64
+             "; raise data.max_len, or leave such rows out with data.no_label: drop",
              dataset->source, line, name, sequence->length + sequence->cut,
              builder->options->max_len);
     FAIL(STATUS_INPUT,
@@ -129,18 +131,19 @@ static enum status sequence_fail(const struct builder *builder, size_t row, uint
          dataset->source, line, name, sequence->length);
 }
 
-static enum status sequence_write(struct builder *builder, size_t row, uint32_t side,
+static enum status sequence_write(struct builder *builder, size_t sample, uint32_t side,
                                   uint64_t *first) {
     struct dataset *dataset = builder->dataset;
+    const size_t row = builder->row[sample];
     struct recipe recipe = recipe_of(builder->table, row, side);
-    struct dataset_sequence *sequence = &builder->sequence[row * dataset->sides + side];
+    struct dataset_sequence *sequence = &builder->sequence[sample * dataset->sides + side];
     uint64_t full = recipe_length(&recipe);
     uint64_t kept = full < builder->options->max_len ? full : builder->options->max_len;
     *sequence = (struct dataset_sequence){*first, (uint32_t)kept, 0, 0, (uint32_t)(full - kept)};
     uint32_t *token = builder->token + *first;
     uint64_t answer = tokens_write(&recipe, kept, token);
     targets_write(&recipe, answer, token, builder->target + *first, sequence);
-    builder->opens[row * dataset->sides + side] = opens_labelled(&recipe) ? 1 : 0;
+    builder->opens[sample * dataset->sides + side] = opens_labelled(&recipe) ? 1 : 0;
     if (sequence->labels == 0) return sequence_fail(builder, row, side, sequence);
     dataset->labels += sequence->labels;
     dataset->cut_sequences += sequence->cut > 0;
@@ -150,12 +153,40 @@ static enum status sequence_write(struct builder *builder, size_t row, uint32_t 
     return STATUS_OK;
 }
 
+/* Whether the sequence is cut so that no label is left, which a longer max_len would mend. */
+static int loses_labels(const struct builder *builder, const struct recipe *recipe) {
+    const uint64_t limit = builder->options->max_len;
+    uint64_t answer = (recipe->specials ? 1u : 0u) +
+                      (recipe->prompt == NULL ? (uint64_t)0 : recipe->prompt->length);
+    if (recipe_length(recipe) <= limit) return 0;
+    if (answer > limit) answer = limit;
+    for (uint64_t i = 1; i < limit; i++)
+        if (token_labelled(recipe, answer, i)) return 0;
+    return 1;
+}
+
+/* Fills the rows of the samples: the first of the table, without those that are dropped. */
+static void rows_choose(struct builder *builder) {
+    struct dataset *dataset = builder->dataset;
+    const size_t most =
+        builder->options->samples == 0 ? builder->table->rows : (size_t)builder->options->samples;
+    for (size_t row = 0; row < builder->table->rows && dataset->samples < most; row++) {
+        int drop = 0;
+        for (uint32_t side = 0; side < dataset->sides; side++) {
+            const struct recipe recipe = recipe_of(builder->table, row, side);
+            drop |= builder->options->no_label == NO_LABEL_DROP && loses_labels(builder, &recipe);
+        }
+        if (!drop) builder->row[dataset->samples++] = row;
+        if (drop && dataset->dropped++ == 0) dataset->dropped_first = builder->table->row[row].line;
+    }
+}
+
 /* Adds up all lengths after truncation. */
 static size_t tokens_count(const struct builder *builder) {
     size_t tokens = 0;
-    for (size_t row = 0; row < builder->dataset->samples; row++)
+    for (size_t sample = 0; sample < builder->dataset->samples; sample++)
         for (uint32_t side = 0; side < builder->dataset->sides; side++) {
-            struct recipe recipe = recipe_of(builder->table, row, side);
+            struct recipe recipe = recipe_of(builder->table, builder->row[sample], side);
             uint64_t full = recipe_length(&recipe);
             tokens += (size_t)(full < builder->options->max_len ? full : builder->options->max_len);
         }
@@ -196,30 +227,46 @@ static void dataset_digest(struct dataset *dataset) {
     digest_root("dataset", part, parts, &dataset->digest);
 }
 
-static enum status reference_copy(const struct datarow_table *table, struct arena *arena,
+static enum status reference_copy(const struct builder *builder, struct arena *arena,
                                   struct dataset *dataset) {
     double(*reference)[2];
     TRY(arena_take(arena, dataset->samples, sizeof *reference, "reference", &reference));
-    for (size_t row = 0; row < dataset->samples; row++)
-        memcpy(reference[row], table->row[row].reference, sizeof reference[row]);
+    for (size_t sample = 0; sample < dataset->samples; sample++)
+        memcpy(reference[sample], builder->table->row[builder->row[sample]].reference,
+               sizeof reference[sample]);
     dataset->reference = (const double(*)[2])reference;
     return STATUS_OK;
 }
 
+static enum status samples_check(const struct builder *builder) {
+    const struct dataset *dataset = builder->dataset;
+    const char *source = builder->table->source;
+    if (dataset->samples == 0 && dataset->dropped > 0)
+        FAIL(STATUS_INPUT,
+             "%s: data.no_label drops all %zu rows: data.max_len %" PRIu64
+             " leaves none of them a label",
+             source, dataset->dropped, builder->options->max_len);
+    if (dataset->samples >= builder->options->samples) return STATUS_OK;
+    if (dataset->dropped == 0)
+        FAIL(STATUS_INPUT, "data.samples: %s holds %zu samples, got %" PRIu64, source,
+             dataset->samples, builder->options->samples);
+    FAIL(STATUS_INPUT,
+         "data.samples: %s holds %zu samples and %zu rows that data.no_label drops, got %" PRIu64,
+         source, dataset->samples, dataset->dropped, builder->options->samples);
+}
+
 static enum status dataset_build(const struct dataset_options *options,
-                                 const struct datarow_table *table, struct arena *arena,
-                                 struct dataset *dataset) {
+                                 const struct datarow_table *table, struct arena *scratch,
+                                 struct arena *arena, struct dataset *dataset) {
     struct builder builder = {.options = options, .table = table, .dataset = dataset};
     if (table->rows >= UINT32_MAX)
         FAIL(STATUS_INPUT, "%s: %zu rows; at most %" PRIu32, table->source, table->rows,
              UINT32_MAX - 1);
     dataset->task = options->task;
     dataset->sides = options->task == TASK_DPO ? 2 : 1;
-    dataset->samples = table->rows;
-    if (options->samples != 0) dataset->samples = (size_t)options->samples;
-    if (dataset->samples > table->rows)
-        FAIL(STATUS_INPUT, "data.samples: %s holds %zu samples, got %" PRIu64, table->source,
-             table->rows, options->samples);
+    TRY(arena_take(scratch, table->rows, sizeof *builder.row, "data rows", &builder.row));
+    rows_choose(&builder);
+    TRY(samples_check(&builder));
     dataset->extra_keys = table->extra_keys;
     char *text;
     TRY(arena_text(arena, table->source, strlen(table->source), &text));
@@ -231,12 +278,12 @@ static enum status dataset_build(const struct dataset_options *options,
     dataset->tokens = tokens_count(&builder);
     TRY(arrays_take(&builder, arena));
     uint64_t first = 0;
-    for (size_t row = 0; row < dataset->samples; row++) {
-        builder.line[row] = (uint32_t)table->row[row].line;
+    for (size_t sample = 0; sample < dataset->samples; sample++) {
+        builder.line[sample] = (uint32_t)table->row[builder.row[sample]].line;
         for (uint32_t side = 0; side < dataset->sides; side++)
-            TRY(sequence_write(&builder, row, side, &first));
+            TRY(sequence_write(&builder, sample, side, &first));
     }
-    if (options->reference) TRY(reference_copy(table, arena, dataset));
+    if (options->reference) TRY(reference_copy(&builder, arena, dataset));
     dataset_digest(dataset);
     return STATUS_OK;
 }
@@ -244,7 +291,7 @@ static enum status dataset_build(const struct dataset_options *options,
 int dataset_options_equal(const struct dataset_options *a, const struct dataset_options *b) {
     return a->task == b->task && a->max_len == b->max_len && a->vocab == b->vocab &&
            a->seed == b->seed && a->samples == b->samples && a->reference == b->reference &&
-           a->chat == b->chat && strcmp(a->source, b->source) == 0;
+           a->chat == b->chat && a->no_label == b->no_label && strcmp(a->source, b->source) == 0;
 }
 
 int dataset_is_builtin(const char *source) {
@@ -286,7 +333,7 @@ static enum status dataset_fill(const struct dataset_options *options, struct ar
              "%s: text needs a vocabulary of %u (256 bytes and 3 specials), got %" PRIu64,
              table.source, TOKENIZER_VOCAB, options->vocab);
     out_dataset->words = table.words;
-    return dataset_build(options, &table, arena, out_dataset);
+    return dataset_build(options, &table, scratch, arena, out_dataset);
 }
 
 enum status dataset_open(const struct dataset_options *options, struct arena *arena,
@@ -335,6 +382,11 @@ void dataset_describe_lost(const struct dataset *dataset, FILE *out) {
     if (dataset->cut_sequences > 0)
         fprintf(out, "truncated: %zu sequences, %zu tokens cut off\n", dataset->cut_sequences,
                 dataset->cut_tokens);
+    if (dataset->dropped > 0)
+        fprintf(
+            out,
+            "dropped: %zu rows of which truncation leaves nothing with a loss, first line %zu\n",
+            dataset->dropped, dataset->dropped_first);
     if (dataset->extra_keys > 0)
         fprintf(out, "ignored: %zu values of other keys, the first is \"%s\"\n",
                 dataset->extra_keys, dataset->extra_first);

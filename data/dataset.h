@@ -44,6 +44,8 @@ struct dataset_options {
     int reference;    /* 1: rows must carry the reference's log-probs */
     /* the template of text and conversations; ids and `text` rows must go without */
     enum chat chat;
+    /* rows that truncation leaves without a label on a side: an error, or left out */
+    enum no_label no_label;
 };
 
 /* Whether both options give the same data. */
@@ -70,6 +72,8 @@ struct dataset {
     uint32_t longest;        /* length of the longest sequence */
     size_t cut_sequences;    /* sequences that truncation shortened */
     size_t cut_tokens;       /* tokens it removed */
+    size_t dropped;          /* rows that it left without a label, so that they are left out */
+    size_t dropped_first;    /* the line of the first of them; 0: there is none */
     size_t extra_keys;       /* JSONL keys that were ignored, over all rows */
     const char *extra_first; /* the first of these keys, or NULL */
     uint64_t words;          /* how many random words were drawn (op DATA_OP_REJECT) */
@@ -92,7 +96,7 @@ int dataset_is_builtin(const char *source);
 
 /* Reads the whole source; everything lives in `arena`. STATUS_INPUT: a bad row, an option out of
  * range, fewer rows than `samples`, a source whose rows are for the other task, or a sequence in
- * which truncation leaves no label (`file:line: reason`). STATUS_IO: the file cannot be read. */
+ * which truncation leaves no label, unless such rows are left out (`file:line: reason`). STATUS_IO: the file cannot be read. */
 TWINSTEP_MUST_USE enum status dataset_open(const struct dataset_options *options,
                                            struct arena *arena, struct dataset *out_dataset);
 

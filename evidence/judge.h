@@ -123,6 +123,7 @@ enum judged_row_kind {
     ROW_WHY,          /* the first applied LR that differs, and which rule says so */
     ROW_DIFFERS,      /* the keys that differ, lines "key: a -> b" */
     ROW_NOTE,         /* what is odd about the configurations or the runs */
+    ROW_DROPPED,      /* rows of the data that an arm left out */
     ROW_HAZARD,       /* what is risky about an arm's loop, one line each */
     ROW_INERT,        /* a note: keys that differ but change no result */
     ROW_FIRST,        /* update, phase and tensor of the first difference */

@@ -23,7 +23,7 @@ static const char *const labels[] = {
     [ROW_LIBRARY] = "library", [ROW_FLOOR] = "floor",       [ROW_SHARES] = "shares",
     [ROW_WHEN] = "when",       [ROW_GROWTH] = "growth",     [ROW_PERTURBED] = "twin",
     [ROW_CLOSURE] = "closure", [ROW_UNTESTED] = "untested", [ROW_EXPECTED] = "expected",
-    [ROW_UPDATES] = "update",  [ROW_HAZARD] = "loop",
+    [ROW_UPDATES] = "update",  [ROW_HAZARD] = "loop",       [ROW_DROPPED] = "data",
 };
 
 /* Makes room for `more` bytes and a NUL; the old piece stays behind in the arena. */
@@ -87,6 +87,7 @@ static void add_differences(const struct judgement *judgement, struct row_pen *p
         put_lines(pen, ROW_DIFFERS, judgement->causes[i].keys);
     put_lines(pen, ROW_NOTE, trace_attribute_of(judgement->image, "attribution", "notes"));
     put_lines(pen, ROW_INERT, trace_attribute_of(judgement->image, "", "inert"));
+    put_lines(pen, ROW_DROPPED, trace_attribute_of(judgement->image, "", "dropped"));
     put_lines(pen, ROW_HAZARD, trace_attribute_of(judgement->image, "verdict", "hazards"));
 }
 

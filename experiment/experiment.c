@@ -38,6 +38,7 @@ enum status experiment_open_planned(struct experiment *e, uint32_t index, struct
     const struct planned_run *planned = &e->plan.runs[index];
     const struct dataset *dataset;
     TRY(experiment_dataset(e, &planned->config, &dataset));
+    TRY(pretrained_check_text(&planned->config, dataset));
     struct run_options options = e->plan.options;
     options.order_seed = planned->config.numerics.order_seed;
     enum status status = run_open(&planned->config, dataset, &options, out);
@@ -240,11 +241,41 @@ static enum status count_data_draws(struct experiment *e) {
     return STATUS_OK;
 }
 
+/* Says which rows data.no_label dropped, one line per arm, or one for both. */
+static enum status note_dropped(struct experiment *e) {
+    const struct dataset *datasets[2];
+    char *lines[2] = {NULL, NULL};
+    for (int arm = 0; arm < 2; arm++) {
+        const struct config *config = &e->plan.runs[arm].config;
+        TRY(experiment_dataset(e, config, &datasets[arm]));
+        const struct dataset *dataset = datasets[arm];
+        if (dataset->dropped == 0 || (arm == 1 && dataset == datasets[0])) continue;
+        TRY(arena_format(e->arena, &lines[arm],
+                         "%zu rows of %s dropped (data.no_label), for data.max_len %llu leaves "
+                         "nothing with a loss in them; the first is line %zu",
+                         dataset->dropped, dataset->source,
+                         (unsigned long long)config->data.max_len, dataset->dropped_first));
+    }
+    if (lines[0] == NULL && lines[1] == NULL) return STATUS_OK;
+    char *text;
+    const char *const *arms = (const char *const[]){e->plan.runs[0].id, e->plan.runs[1].id};
+    if (datasets[0] == datasets[1])
+        TRY(arena_format(e->arena, &text, "both arms: %s", lines[0]));
+    else if (lines[0] == NULL || lines[1] == NULL)
+        TRY(arena_format(e->arena, &text, "%s: %s", arms[lines[0] == NULL],
+                         lines[lines[0] == NULL]));
+    else
+        TRY(arena_format(e->arena, &text, "%s: %s\n%s: %s", arms[0], lines[0], arms[1], lines[1]));
+    e->plan.dropped = text;
+    return STATUS_OK;
+}
+
 /* Creates the trace, once both arms are open: so wrong data leave no file behind. */
 static enum status open_output(struct experiment *e) {
     struct trace_snapshot_plan *snapshots;
     TRY(plan_snapshots(e, &snapshots));
     TRY(count_data_draws(e));
+    TRY(note_dropped(e));
     return experiment_trace_open(&e->plan, e->options, snapshots, e->arena, &e->output);
 }
 

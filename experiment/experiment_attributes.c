@@ -178,7 +178,7 @@ enum status experiment_describe(const struct experiment_plan *plan,
     const struct scenario *scenario = plan->scenario;
     struct backend_record backends;
     TRY(find_backends(plan, arena, &backends));
-    size_t most = 33 + 2 * (size_t)plan->factor_count + options->environment_count +
+    size_t most = 34 + 2 * (size_t)plan->factor_count + options->environment_count +
                   plan->run_count + backends.attribute_count;
     TRY(arena_take(arena, most, sizeof *out->list, "attributes", &out->list));
     add_text(out, "", "name", scenario->name);
@@ -196,6 +196,7 @@ enum status experiment_describe(const struct experiment_plan *plan,
     TRY(add_number(out, arena, "floor", "runs_test", plan->floor_runs[1]));
     TRY(add_factors(out, plan, arena));
     TRY(add_inert(out, plan->scenario, arena));
+    if (plan->dropped != NULL) add_text(out, "", "dropped", plan->dropped);
     TRY(add_loops(out, plan, arena));
     TRY(add_hazards(out, plan, arena));
     TRY(add_expectation(out, scenario, arena));

@@ -54,6 +54,9 @@ struct experiment_plan {
     int attributable; /* hybrids are planned */
     /* why factors were merged, or why there are no hybrids; may be "" */
     char *merged;
+    /* which rows data.no_label dropped, one line per arm or one for both; NULL: none, or the data
+     * are not open yet */
+    const char *dropped;
     /* sampled orders in which factors enter; count 0: every hybrid is planned */
     struct orders orders;
     struct planned_hybrid *hybrids; /* by ascending mask, from none to all */

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "checkpoints/hf_tensors.h"
 #include "kernels/op.h"
@@ -14,6 +15,34 @@
 
 int pretrained_is_named(const struct config *config) {
     return strcmp(config->model.from, CONFIG_NO_CHECKPOINT) != 0;
+}
+
+const char *pretrained_tokenizer(const char *folder) {
+    static const char *const names[] = {"tokenizer.json", "tokenizer.model", "vocab.json",
+                                        "tokenizer_config.json"};
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        char path[CONFIG_PATH_SIZE + 32];
+        snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+        if (access(path, F_OK) == 0) return names[i];
+    }
+    return NULL;
+}
+
+enum status pretrained_check_text(const struct config *config, const struct dataset *dataset) {
+    const char *const folder = config->model.from;
+    if (!dataset->bytes || !pretrained_is_named(config)) return STATUS_OK;
+    const char *const found = pretrained_tokenizer(folder);
+    const char *const key = config->task == TASK_SFT ? "data.text" : "data.pairs";
+    const char *const source = config->task == TASK_SFT ? config->data.text : config->data.pairs;
+    if (found == NULL) return STATUS_OK;
+    FAIL(STATUS_INPUT,
+         "%s: %s is text, which is trained as bytes here, but model.from %s has a tokenizer (%s), "
+         "so "
+         "the model knows other ids; make ids: python3 docs/pretokenise.py %s < %s > ids.jsonl; "
+         "then "
+         "%s: ids.jsonl",
+         key, source, folder, found, folder, dataset_is_builtin(source) ? "rows.jsonl" : source,
+         key);
 }
 
 static double or_none(double value) {

@@ -10,6 +10,7 @@
 
 #include "checkpoints/checkpoint.h"
 #include "checkpoints/hf_config.h"
+#include "data/dataset.h"
 #include "model/params.h"
 
 struct op_call; /* kernels/op.h */
@@ -49,6 +50,14 @@ TWINSTEP_MUST_USE enum status pretrained_fits(const struct config *mixture, cons
  * first, and what transformers makes of it. NULL: all have it, or no checkpoint is named. */
 TWINSTEP_MUST_USE enum status pretrained_dtype_note(const struct config *config,
                                                     struct arena *arena, char **out);
+
+/* Refuses text where model.from names a folder with a tokenizer: its tokens would be bytes, which
+ * are other ids than those that the model knows. STATUS_INPUT: what to run instead. */
+TWINSTEP_MUST_USE enum status pretrained_check_text(const struct config *config,
+                                                    const struct dataset *dataset);
+
+/* The file of a tokenizer in this folder, such as "tokenizer.json"; NULL when it has none. */
+const char *pretrained_tokenizer(const char *folder);
 
 struct pretrained {
     struct arena arena;

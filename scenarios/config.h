@@ -52,6 +52,7 @@ enum dpo_divergence {
     DIVERGENCE_JS,
     DIVERGENCE_ALPHA
 };
+enum no_label { NO_LABEL_ERROR = 0, NO_LABEL_DROP };
 enum chat { CHAT_NONE = 0, CHAT_PLAIN, CHAT_CHATML, CHAT_LLAMA3, CHAT_OLMO, CHATS };
 enum dpo_reference { REFERENCE_CACHED = 0, REFERENCE_LIVE, REFERENCE_GIVEN };
 enum loss_divisor {
@@ -137,8 +138,9 @@ struct config {
         char text[CONFIG_PATH_SIZE];
         uint64_t samples; /* KEY_WORD_UINT: all of them */
         uint64_t max_len, seed;
-        uint8_t shuffle, zero[3];
-        int32_t chat; /* enum chat */
+        int32_t chat;     /* enum chat */
+        int32_t no_label; /* enum no_label */
+        uint8_t shuffle, zero[7];
     } data;
     struct {
         uint64_t size, micro, pad;

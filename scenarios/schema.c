@@ -49,6 +49,9 @@ static const struct key_row rows[] = {
          .help = "Samples that are used, the first of the data; fewer make short epochs"),
     UINT(data.max_len, "tokens", "96", CAUSE_DATA_ORDER, .low = 2, .high = 1048576,
          .help = "Longest sequence, prompt and completion together; the rest is cut"),
+    ENUM(data.no_label, "error", CAUSE_DATA_ORDER, NAMES("error", "drop"),
+         .help = "Rows in which data.max_len leaves nothing with a loss: an error, or dropped, as "
+                 "TRL drops them; the rows that are dropped are counted and told"),
     ENUM_AT("data.template", data.chat, "none", CAUSE_DATA_ORDER,
             NAMES("none", "plain", "chatml", "llama3", "olmo"),
             .help = "Chat template around prompts, completions and messages (docs/DATA.md); none "

@@ -43,6 +43,7 @@ struct dataset_options run_dataset_options(const struct config *config) {
         .vocab = config->model.vocab,
         .seed = config->data.seed,
         .chat = (enum chat)config->data.chat,
+        .no_label = (enum no_label)config->data.no_label,
         .reference = config_has_reference(config) && config->dpo.reference == REFERENCE_GIVEN};
 }
 

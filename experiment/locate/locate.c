@@ -9,6 +9,7 @@
 #include "determinism/chain.h"
 #include "experiment/locate/locate_private.h"
 #include "experiment/pair.h"
+#include "model/pretrained.h"
 #include "scenarios/scenario.h"
 #include "trainer/snapshot.h"
 #include "trainer/watch_run.h"
@@ -40,6 +41,7 @@ static enum status open_side(struct locating *l, int which) {
                                         .steps = l->request->steps,
                                         .order_seed = asked->config->numerics.order_seed};
     enum status status = dataset_open(&source, l->arena, &side->dataset);
+    if (status == STATUS_OK) status = pretrained_check_text(asked->config, &side->dataset);
     if (status == STATUS_OK) status = run_open(asked->config, &side->dataset, &options, &side->run);
     if (status != STATUS_OK) return status_prefix(status, "%s", asked->name);
     side->open = 1;

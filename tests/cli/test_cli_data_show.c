@@ -115,6 +115,45 @@ static void validate_tokenizer(void **state) {
     helper_refuse(2, "data show i.jsonl --tokenizer i.jsonl",
                   "i.jsonl: expected a tokenizer.json whose model.vocab gives ids to tokens");
     helper_refuse(2, "data show i.jsonl --tokenizer none", "none: cannot be opened");
+    /* text becomes bytes, whatever tokenizer is named */
+    helper_write("x.jsonl", PAIR);
+    helper_refuse(2, "data show x.jsonl --tokenizer t.json",
+                  "--tokenizer: x.jsonl is text, whose tokens are bytes here; make ids: python3 "
+                  "docs/pretokenise.py t.json < x.jsonl > ids.jsonl; then twinstep data show "
+                  "ids.jsonl --tokenizer t.json");
+    helper_refuse(2, "data show builtin:quiz --tokenizer t.json",
+                  "--tokenizer: builtin:quiz is text, whose tokens are bytes");
+}
+
+/* Rows that data.no_label drops are told wherever data are looked at or trained on. */
+static void validate_dropped(void **state) {
+    (void)state;
+    helper_write("long.jsonl", PAIR "{\"prompt\": \"a long, long prompt\", \"chosen\": \" C\", "
+                                    "\"rejected\": \"E\"}\n" PAIR);
+    helper_write("drop.yaml", "twinstep: 1\nname: drop\nsteps: 1\ncommon:\n"
+                              "  data: {pairs: long.jsonl, max_len: 8, no_label: drop}\n"
+                              "  batch: {size: 2}\n"
+                              "  model: {layers: 1, hidden: 16, heads: 2, mlp: 24}\n");
+    static const char told[] = "1 rows of long.jsonl dropped (data.no_label), for data.max_len 8 "
+                               "leaves nothing with a loss in them; the first is line 2\n";
+    char line[256];
+    helper_refuse(2, "check drop.yaml --set common.data.no_label=error",
+                  "long.jsonl:2: chosen: no label is left of ");
+    expect_say("data show drop.yaml",
+               "\ndropped: 1 rows of which truncation leaves nothing with a loss, first line 2\n");
+    expect_say("data show drop.yaml --json", "\"dropped_rows\": 1");
+    expect_say("check drop.yaml",
+               "\ndropped: 1 rows of which truncation leaves nothing with a loss, first line 2\n");
+    expect_say("check drop.yaml --json", "\"dropped_rows\": 1");
+    snprintf(line, sizeof line, "\n  data     both arms: %s", told);
+    expect_say("run drop.yaml --quiet", line);
+    expect_say("attribute drop.h5", line);
+    expect_say("attribute drop.h5 --json", "\"dropped\": [\n    \"both arms: 1 rows of");
+    struct said said =
+        helper_run(1, "run drop.yaml --quiet --overwrite --set arms.test.data.max_len=64");
+    snprintf(line, sizeof line, "\n  data     baseline: %s", told);
+    require_in(said.out, line);
+    helper_free(&said);
 }
 
 static void validate_json(void **state) {
@@ -249,10 +288,11 @@ static void validate_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_text), cmocka_unit_test(validate_table),
-        cmocka_unit_test(validate_long), cmocka_unit_test(validate_tokenizer),
-        cmocka_unit_test(validate_json), cmocka_unit_test(validate_scenario),
-        cmocka_unit_test(validate_task), cmocka_unit_test(validate_refused),
+        cmocka_unit_test(validate_text),    cmocka_unit_test(validate_table),
+        cmocka_unit_test(validate_long),    cmocka_unit_test(validate_tokenizer),
+        cmocka_unit_test(validate_json),    cmocka_unit_test(validate_scenario),
+        cmocka_unit_test(validate_task),    cmocka_unit_test(validate_refused),
+        cmocka_unit_test(validate_dropped),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }

@@ -43,6 +43,40 @@ static void validate_both_arms(void **state) {
     helper_free(&said);
 }
 
+/* A folder with a tokenizer knows other ids than bytes, so text is refused with what to run. */
+static void validate_text_for_a_tokenizer(void **state) {
+    (void)state;
+    static const char *const files[] = {"tokenizer.json", "tokenizer.model", "vocab.json"};
+    static const char *const verbs[] = {"run t.yaml -o t.h5", "check t.yaml", "data show t.yaml",
+                                        "bisect t.yaml"};
+    helper_scenario("s.yaml", "", "", "");
+    helper_accept(0, "run s.yaml -o tok.h5 --save-model=test=tok --quiet");
+    helper_write("rows.jsonl", "{\"text\": \"to be\"}\n{\"text\": \"or not\"}\n");
+    helper_write("ids.jsonl", "{\"input_ids\": [1, 2, 3], \"labels\": [1, 2, 3]}\n"
+                              "{\"input_ids\": [4, 2, 3], \"labels\": [4, 2, 3]}\n");
+    helper_write("t.yaml", "twinstep: 1\nsteps: 1\ncommon: {task: sft, data: {text: rows.jsonl}, "
+                           "batch: {size: 2}}\narms: {baseline: {}, test: {model: {from: tok}}}\n");
+    helper_accept(0, "check t.yaml");
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        char path[64], error[512], line[128];
+        snprintf(path, sizeof path, "tok/%s", files[i]);
+        helper_write(path, "{}");
+        snprintf(
+            error, sizeof error,
+            "data.text: rows.jsonl is text, which is trained as bytes here, but model.from tok "
+            "has a tokenizer (%s), so the model knows other ids; make ids: python3 "
+            "docs/pretokenise.py tok < rows.jsonl > ids.jsonl; then data.text: ids.jsonl",
+            files[i]);
+        for (size_t v = 0; v < sizeof verbs / sizeof verbs[0]; v++)
+            helper_refuse(2, verbs[v], error);
+        snprintf(line, sizeof line, "check t.yaml --set common.data.text=builtin:devil");
+        helper_refuse(2, line, "data.text: builtin:devil is text");
+        helper_accept(0, "check t.yaml --set common.data.text=ids.jsonl");
+        assert_int_equal(remove(path), 0);
+    }
+    assert_false(helper_exists("t.h5"));
+}
+
 /* The saved weights are those after the last update; without an update they are the initial
  * ones. */
 static void validate_one_arm(void **state) {
@@ -126,9 +160,9 @@ static void validate_repeated(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_both_arms), cmocka_unit_test(validate_one_arm),
-        cmocka_unit_test(validate_refusals),  cmocka_unit_test(validate_sources),
-        cmocka_unit_test(validate_repeated),
+        cmocka_unit_test(validate_both_arms), cmocka_unit_test(validate_text_for_a_tokenizer),
+        cmocka_unit_test(validate_one_arm),   cmocka_unit_test(validate_refusals),
+        cmocka_unit_test(validate_sources),   cmocka_unit_test(validate_repeated),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }

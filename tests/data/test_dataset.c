@@ -153,14 +153,15 @@ static void validate_refused(void **state) {
     } cases[] = {
         {TASK_DPO, "{\"prompt\": \"ab\", \"chosen\": \"CDE\", \"rejected\": \"F\"}", 3,
          ":1: chosen: no label is left of 7 tokens after truncation to max_len 3; raise "
-         "data.max_len"},
+         "data.max_len, or leave such rows out with data.no_label: drop"},
         {TASK_SFT, "{\"text\": \"a\"}\n\n{\"prompt\": \"abcdef\", \"completion\": \"g\"}", 7,
          ":3: a row of prompt, completion in a file whose line 1 has text"},
         {TASK_SFT,
          "{\"prompt\": \"\", \"completion\": \"g\"}\n"
          "{\"prompt\": \"abcdef\", \"completion\": \"g\"}",
          7,
-         ":2: row: no label is left of 9 tokens after truncation to max_len 7; raise data.max_len"},
+         ":2: row: no label is left of 9 tokens after truncation to max_len 7; raise "
+         "data.max_len, or leave such rows out with data.no_label: drop"},
         {TASK_DPO, "{\"prompt_ids\": [], \"chosen_ids\": [1, 2], \"rejected_ids\": [3]}", LONG,
          ":1: rejected: no position has a label: 1 token(s), and a label needs a token before it"},
         {TASK_SFT, "{\"input_ids\": [1, 2], \"labels\": [-100, -100]}", LONG,
@@ -180,27 +181,90 @@ static void validate_refused(void **state) {
     }
 }
 
+/* Opens text with data.no_label: drop. */
+static enum status open_dropping(enum task task, const char *text, uint64_t max_len,
+                                 uint64_t samples, struct arena *arena, struct dataset *out) {
+    char path[HELPER_PATH_SIZE];
+    helper_file_write(text, strlen(text), path);
+    const struct dataset_options options = {.task = task,
+                                            .source = path,
+                                            .max_len = max_len,
+                                            .vocab = 300,
+                                            .samples = samples,
+                                            .no_label = NO_LABEL_DROP};
+    const enum status status = dataset_open(&options, arena, out);
+    remove(path);
+    return status;
+}
+
+/* Rows that truncation leaves without a label on a side are as if they were not in the file. */
+static void validate_dropped(void **state) {
+    (void)state;
+#define ROW(prompt, chosen, rejected)                                                              \
+    "{\"prompt\": \"" prompt "\", \"chosen\": \"" chosen "\", \"rejected\": \"" rejected "\"}\n"
+    static const char all[] =
+        ROW("ab", "C", "D") ROW("abcdef", "C", "D") ROW("b", "C", "D") ROW("abcdefg", "C", "D");
+    static const char left[] = ROW("ab", "C", "D") ROW("b", "C", "D");
+    struct arena arena = ARENA_EMPTY;
+    struct dataset dataset, want;
+    assert_int_equal(helper_jsonl_open(TASK_DPO, all, 6, &arena, &dataset), STATUS_INPUT);
+    assert_int_equal(helper_jsonl_open(TASK_DPO, left, 6, &arena, &want), STATUS_OK);
+    assert_int_equal(open_dropping(TASK_DPO, all, 6, 0, &arena, &dataset), STATUS_OK);
+    assert_int_equal(dataset.samples, 2);
+    assert_int_equal(dataset.dropped, 2);
+    assert_int_equal(dataset.dropped_first, 2);
+    assert_int_equal(dataset.line[1], 3);
+    assert_memory_equal(&dataset.digest, &want.digest, sizeof want.digest);
+    /* data.samples counts what is left, and rows behind the last one are not looked at */
+    assert_int_equal(open_dropping(TASK_DPO, all, 6, 2, &arena, &dataset), STATUS_OK);
+    assert_int_equal(dataset.dropped, 1);
+    assert_int_equal(open_dropping(TASK_DPO, all, 6, 3, &arena, &dataset), STATUS_INPUT);
+    assert_non_null(
+        strstr(status_text(), " holds 2 samples and 2 rows that data.no_label drops, got 3"));
+    assert_int_equal(open_dropping(TASK_DPO, all, 2, 0, &arena, &dataset), STATUS_INPUT);
+    assert_non_null(
+        strstr(status_text(), ": data.no_label drops all 4 rows: data.max_len 2 leaves"));
+    /* nothing is dropped where nothing is cut, and a row that never had a label is an error */
+    assert_int_equal(open_dropping(TASK_DPO, all, LONG, 0, &arena, &dataset), STATUS_OK);
+    assert_int_equal(dataset.samples, 4);
+    assert_int_equal(dataset.dropped + dataset.dropped_first, 0);
+    assert_int_equal(open_dropping(TASK_SFT, "{\"input_ids\": [1, 2], \"labels\": [1, -100]}", 8, 0,
+                                   &arena, &dataset),
+                     STATUS_INPUT);
+    assert_non_null(strstr(status_text(), "no position has a label"));
+    /* labels of ids: the first token's has no position; the last one that is kept may be cut */
+    assert_int_equal(open_dropping(TASK_SFT,
+                                   "{\"input_ids\": [1, 2, 3], \"labels\": [1, -100, 3]}\n"
+                                   "{\"input_ids\": [1, 2, 3], \"labels\": [-100, 2, 3]}\n",
+                                   2, 0, &arena, &dataset),
+                     STATUS_OK);
+    assert_int_equal(dataset.samples, 1);
+    assert_int_equal(dataset.line[0], 2);
+    arena_close(&arena);
+#undef ROW
+}
+
 static void validate_options(void **state) {
     (void)state;
     static const struct {
         struct dataset_options options;
         const char *error;
     } cases[] = {
-        {{TASK_DPO, "builtin:quiz", 1, 259, 0, 0, 0, CHAT_NONE},
+        {{TASK_DPO, "builtin:quiz", 1, 259, 0, 0, 0, CHAT_NONE, NO_LABEL_ERROR},
          "max_len: expected 2 to 16777216 tokens, got 1"},
-        {{TASK_DPO, "builtin:quiz", 0, 259, 0, 0, 0, CHAT_NONE},
+        {{TASK_DPO, "builtin:quiz", 0, 259, 0, 0, 0, CHAT_NONE, NO_LABEL_ERROR},
          "max_len: expected 2 to 16777216 tokens, got 0"},
-        {{TASK_DPO, "builtin:quiz", 16777217, 259, 0, 0, 0, CHAT_NONE},
+        {{TASK_DPO, "builtin:quiz", 16777217, 259, 0, 0, 0, CHAT_NONE, NO_LABEL_ERROR},
          "max_len: expected 2 to 16777216 tokens, got 16777217"},
-        {{TASK_DPO, "builtin:quiz", 96, 0, 0, 0, 0, CHAT_NONE},
+        {{TASK_DPO, "builtin:quiz", 96, 0, 0, 0, 0, CHAT_NONE, NO_LABEL_ERROR},
          "vocabulary: expected 1 to 2147483648, got 0"},
-        {{TASK_DPO, "builtin:quiz", 96, 2147483649, 0, 0, 0, CHAT_NONE},
+        {{TASK_DPO, "builtin:quiz", 96, 2147483649, 0, 0, 0, CHAT_NONE, NO_LABEL_ERROR},
          "vocabulary: expected 1 to 2147483648, got 2147483649"},
-        {{TASK_SFT, "builtin:quiz", 96, 258, 0, 0, 0, CHAT_NONE},
+        {{TASK_SFT, "builtin:quiz", 96, 258, 0, 0, 0, CHAT_NONE, NO_LABEL_ERROR},
          "quiz.tsv: text needs a vocabulary of 259 (256 bytes and 3 specials), got 258"},
-        {{TASK_SFT, "builtin:poem", 96, 259, 0, 0, 0, CHAT_NONE},
+        {{TASK_SFT, "builtin:poem", 96, 259, 0, 0, 0, CHAT_NONE, NO_LABEL_ERROR},
          "builtin:poem: no such text; there are builtin:quiz and builtin:devil"},
-        {{TASK_SFT, "builtin:", 96, 259, 0, 0, 0, CHAT_NONE},
+        {{TASK_SFT, "builtin:", 96, 259, 0, 0, 0, CHAT_NONE, NO_LABEL_ERROR},
          "builtin:: no such text; there are builtin:quiz and builtin:devil"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
@@ -212,8 +276,8 @@ static void validate_options(void **state) {
     }
     struct arena arena = ARENA_EMPTY;
     struct dataset dataset;
-    const struct dataset_options missing = {TASK_SFT, "/nonexistent/x.jsonl", 96, 259, 0, 0, 0,
-                                            CHAT_NONE};
+    const struct dataset_options missing = {TASK_SFT,  "/nonexistent/x.jsonl", 96, 259, 0, 0, 0,
+                                            CHAT_NONE, NO_LABEL_ERROR};
     assert_int_equal(dataset_open(&missing, &arena, &dataset), STATUS_IO);
     arena_close(&arena);
 }
@@ -305,8 +369,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_pair_text), cmocka_unit_test(validate_sft_text),
         cmocka_unit_test(validate_ids),       cmocka_unit_test(validate_truncation),
-        cmocka_unit_test(validate_refused),   cmocka_unit_test(validate_options),
-        cmocka_unit_test(verify_digest),      cmocka_unit_test(validate_describe),
+        cmocka_unit_test(validate_refused),   cmocka_unit_test(validate_dropped),
+        cmocka_unit_test(validate_options),   cmocka_unit_test(verify_digest),
+        cmocka_unit_test(validate_describe),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
