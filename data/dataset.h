@@ -96,7 +96,8 @@ int dataset_is_builtin(const char *source);
 
 /* Reads the whole source; everything lives in `arena`. STATUS_INPUT: a bad row, an option out of
  * range, fewer rows than `samples`, a source whose rows are for the other task, or a sequence in
- * which truncation leaves no label, unless such rows are left out (`file:line: reason`). STATUS_IO: the file cannot be read. */
+ * which truncation leaves no label, unless such rows are left out (`file:line: reason`). STATUS_IO:
+ * the file cannot be read. */
 TWINSTEP_MUST_USE enum status dataset_open(const struct dataset_options *options,
                                            struct arena *arena, struct dataset *out_dataset);
 

@@ -1,10 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""docs/pretokenise.py against TRL: a byte-level BPE tokenizer is trained on a few sentences, and the
-ids that the script writes must be those of DPOTrainer's and SFTTrainer's own preparation; then
-`twinstep data show` must read the file and show the same tokens and mask. No network.
-77: transformers or tokenizers is not installed; without TRL the comparison with it is left out."""
+"""docs/pretokenise.py with the real transformers, against TRL: the ids that it writes must be those of
+DPOTrainer's and SFTTrainer's own preparation, as pretokenised.json holds them; where TRL is
+installed, as it prepares the rows now, too. `twinstep data show` must read the file and show the
+same tokens and mask. No network.
+
+77: transformers or tokenizers is not installed. With --write a byte-level BPE tokenizer is trained on
+a few sentences, and pretokenised.json is written with what TRL makes of the rows."""
 import argparse
+import importlib.metadata
 import json
 import os
 import pathlib
@@ -12,80 +16,27 @@ import subprocess
 import sys
 import tempfile
 
-HERE = pathlib.Path(__file__).resolve().parent
-DOCS = HERE.parents[2] / "docs"
-SCRIPT = DOCS / "pretokenise.py"
-TEXT = ["the quick brown fox jumps over the lazy dog", "a lazy dog sleeps; the fox does not.",
-        "What is two and two? Four, of course: two and two is four."]
-ASK = [{"role": "user", "content": "What is two and two?"}]
-ROWS = {
-    "pairs": [
-        {"prompt": "the quick brown", "chosen": " fox jumps", "rejected": "ish dog"},
-        {"prompt": "What is", "chosen": " two<|endoftext|>", "rejected": "n't four"}],
-    "pairs-chat": [
-        {"prompt": ASK, "chosen": [{"role": "assistant", "content": "Four."}],
-         "rejected": [{"role": "assistant", "content": " Five?"}]}],
-    "completions": [{"prompt": "a lazy", "completion": " dog"}, {"prompt": "a la", "completion": "zy"}],
-    "completions-chat": [{"prompt": ASK, "completion": [{"role": "assistant", "content": "Four."}]}],
-    "texts": [{"text": TEXT[0]}, {"text": TEXT[1] + "<|endoftext|>"}],
-    "messages": [{"messages": ASK + [{"role": "assistant", "content": "Four."}] + ASK +
-                  [{"role": "assistant", "content": "Four!"}]}],
-}
+import pretokenise_rows as rows_here
+
+SPECIAL = ["<|endoftext|>", "<|user|>", "<|assistant|>"]
 
 
-def build_tokenizer(folder):
+def train_tokenizer(folder):
+    """Trains the tokenizer of the fixture, and returns the content of its two files."""
+    from chat_golden import TEMPLATES
     from tokenizers import ByteLevelBPETokenizer
     from transformers import PreTrainedTokenizerFast
-    sys.path.insert(0, str(HERE))
-    from chat_golden import TEMPLATES
     bpe = ByteLevelBPETokenizer()
-    special = ["<|endoftext|>", "<|user|>", "<|assistant|>"]
-    bpe.train_from_iterator(TEXT, vocab_size=320, min_frequency=1, special_tokens=special)
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=bpe._tokenizer, bos_token=special[0],
-                                        eos_token=special[0], pad_token=special[0],
-                                        additional_special_tokens=special[1:])
+    bpe.train_from_iterator(rows_here.TEXT, vocab_size=320, min_frequency=1, special_tokens=SPECIAL)
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=bpe._tokenizer, bos_token=SPECIAL[0],
+                                        eos_token=SPECIAL[0], pad_token=SPECIAL[0],
+                                        additional_special_tokens=SPECIAL[1:])
     tokenizer.chat_template = TEMPLATES["olmo"][0]
     tokenizer.save_pretrained(folder)
-    return tokenizer
-
-
-def script_for(name):
-    """Returns the script; for rows without a prompt with the loop that stands in DATA.md."""
-    script = SCRIPT.read_text(encoding="utf-8")
-    if name not in ("messages", "texts"):
-        return script
-    loop = (DOCS / "DATA.md").read_text(encoding="utf-8").split("```python\n")[1].split("```")[0]
-    assert loop.startswith("for row in ") and script.count("\nfor row in ") == 1
-    return script.split("\nfor row in ")[0] + "\n" + loop
-
-
-def pretokenise(folder, name, rows):
-    given = "\n".join(json.dumps(row) + "\n" for row in rows)  # empty lines between them
-    done = subprocess.run([sys.executable, "-c", script_for(name), folder], text=True,
-                          stdout=subprocess.PIPE, input=given, check=True)
-    return done.stdout
-
-
-def check_length():
-    """The script must be as long as it is said to be: ten lines, without imports and explanations."""
-    code = SCRIPT.read_text(encoding="utf-8").split('"""')[2].splitlines()
-    count = sum(bool(line.strip()) and not line.startswith(("import", "from")) for line in code)
-    assert count <= 11, count
-    print(f"{count} lines")
-
-
-def check_refused(folder, row, needle):
-    done = subprocess.run([sys.executable, SCRIPT, folder], text=True, stderr=subprocess.PIPE,
-                          input=json.dumps(row), check=False)
-    assert done.returncode == 1 and needle in done.stderr, done.stderr
-
-
-def labels_of(row, side):
-    """Returns the ids and the mask of one sequence."""
-    if "input_ids" in row:
-        return row["input_ids"], [int(label != -100) for label in row["labels"]]
-    answer = row[side + "_ids"]
-    return row["prompt_ids"] + answer, [0] * len(row["prompt_ids"]) + [1] * len(answer)
+    config = json.loads(pathlib.Path(folder, "tokenizer_config.json").read_text(encoding="utf-8"))
+    config["chat_template"] = tokenizer.chat_template
+    model = json.loads(pathlib.Path(folder, "tokenizer.json").read_text(encoding="utf-8"))
+    return {"tokenizer.json": model, "tokenizer_config.json": config}
 
 
 def bytes_of(token):
@@ -116,19 +67,6 @@ def check_vocabulary(binary, folder, tokenizer):
     print(f"{len(ids)} ids spelled alike")
 
 
-def check_shown(binary, folder, name, text, rows):
-    path = pathlib.Path(folder, name + ".jsonl")
-    path.write_text(text, encoding="utf-8")
-    shown = json.loads(subprocess.run([binary, "data", "show", path, "--json"], check=True,
-                                      stdout=subprocess.PIPE).stdout)[0]["shown"]
-    for row, sample in zip(rows, shown, strict=True):
-        for sequence in sample["sequences"]:
-            side = sequence["side"] if "chosen_ids" in row else "completion"
-            ids, mask = labels_of(row, side)
-            assert sequence["tokens"] == ids, (name, sequence, ids)
-            assert sequence["mask"] == [0, *mask[1:]], (name, sequence, mask)  # nothing before the first
-
-
 def trl_rows(tokenizer, name, folder):
     """Returns what TRL's trainers make of the rows. {% generation %} marks assistant turns for it."""
     import torch
@@ -141,7 +79,7 @@ def trl_rows(tokenizer, name, folder):
     model = LlamaForCausalLM(config)
     common = {"output_dir": folder, "report_to": "none", "use_cpu": True, "bf16": False,
               "max_length": None}
-    data = Dataset.from_list(ROWS[name])
+    data = Dataset.from_list([rows_here.trl_given(row) for row in rows_here.ROWS[name]])
     if name.startswith("pairs"):
         trainer = DPOTrainer(model, LlamaForCausalLM(config), args=DPOConfig(**common), train_dataset=data,
                              processing_class=tokenizer)
@@ -164,39 +102,57 @@ def trl_rows(tokenizer, name, folder):
 
 def check_trl(tokenizer, name, rows, folder):
     for row, want in zip(rows, trl_rows(tokenizer, name, folder), strict=True):
-        if "labels" in want and "labels" not in row:
-            ids, mask = labels_of(row, "completion")
-            row = {"input_ids": ids, "labels": [i if m else -100 for i, m in zip(ids, mask)]}
-        assert row == want, (name, row, want)
+        assert rows_here.like(row, want) == want, (name, row, want)
+
+
+def write_fixture(folder):
+    from transformers import AutoTokenizer
+    files = train_tokenizer(folder)
+    made_with = {name: importlib.metadata.version(name) for name in ("trl", "transformers", "tokenizers")}
+    fixture = {"made_with": made_with, "tokenizer": files, "rows": {}}
+    rows_here.write_tokenizer(folder, fixture)
+    for name in rows_here.ROWS:
+        fixture["rows"][name] = trl_rows(AutoTokenizer.from_pretrained(folder), name, folder)
+    text = json.dumps(fixture, indent=1, ensure_ascii=True)
+    rows_here.FIXTURE.write_text(text + "\n", encoding="utf-8")
+
+
+def check_all(binary, folder):
+    from transformers import AutoTokenizer
+    fixture = rows_here.read_fixture()
+    rows_here.write_tokenizer(folder, fixture)
+    check_vocabulary(binary, folder, AutoTokenizer.from_pretrained(folder))
+    for name, given in rows_here.ROWS.items():
+        text = rows_here.pretokenise(folder, given)
+        rows = [json.loads(line) for line in text.splitlines()]
+        rows_here.check_fixture(fixture, name, rows)
+        rows_here.check_shown(binary, folder, name, text, rows)
+        try:
+            check_trl(AutoTokenizer.from_pretrained(folder), name, rows, folder)
+            print(f"{name}: {len(rows)} rows as TRL's, and as shown")
+        except ImportError as error:
+            print(f"{name}: {len(rows)} rows as recorded, and as shown; without TRL: {error}")
+    rows_here.check_refused(folder)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--binary", required=True)
-    binary = parser.parse_args().binary
-    os.environ |= {"HF_HUB_OFFLINE": "1", "TQDM_DISABLE": "1",
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--binary", help="the twinstep whose `data show` reads the rows")
+    what.add_argument("--write", action="store_true", help="write pretokenised.json; needs TRL")
+    options = parser.parse_args()
+    os.environ |= {"HF_HUB_OFFLINE": "1", "TQDM_DISABLE": "1", "PYTHONDONTWRITEBYTECODE": "1",
                    "HF_DATASETS_DISABLE_PROGRESS_BARS": "1"}
     with tempfile.TemporaryDirectory() as folder:
         try:
-            tokenizer = build_tokenizer(folder)
+            import transformers  # noqa: F401
         except ImportError as error:
             print(f"skipped: {error}")
             return 77
-        check_vocabulary(binary, folder, tokenizer)
-        for name, given in ROWS.items():
-            text = pretokenise(folder, name, given)
-            rows = [json.loads(line) for line in text.splitlines()]
-            check_shown(binary, folder, name, text, rows)
-            try:
-                check_trl(tokenizer, name, rows, folder)
-                print(f"{name}: {len(rows)} rows as TRL's, and as shown")
-            except ImportError as error:
-                print(f"{name}: {len(rows)} rows as shown; without TRL: {error}")
-        check_length()
-        check_refused(folder, {"body": "x"}, "KeyError: 'prompt'")
-        tokenizer.eos_token = None
-        tokenizer.save_pretrained(folder)
-        check_refused(folder, ROWS["pairs"][0], "the tokenizer has no eos_token")
+        if options.write:
+            write_fixture(folder)
+        else:
+            check_all(options.binary, folder)
     return 0
 
 
