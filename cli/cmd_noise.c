@@ -3,6 +3,7 @@
  * Options --ops, --models, --switches and --plan ask for something else in its place; each has a
  * file of its own. */
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "cli/environment.h"
@@ -16,49 +17,106 @@ int noise_exit(uint32_t equal, uint32_t apart) {
     return apart != 0 ? EXIT_DIFFERS : equal != 0 ? EXIT_AS_EXPECTED : EXIT_UNTESTABLE;
 }
 
-/* Trains the A/A pairs of the first case and writes its floor file. */
-static enum status write_floor(const struct noise_asking *asking,
-                               const struct noise_report *report) {
+/* The strata and, with --output, the A/A pairs of the first case. */
+struct measuring {
+    struct noise_asking *asking;
+    double *columns[FLOOR_COLUMNS];
+    uint64_t pairs; /* measured so far */
+};
+
+static void count_pairs(void *context, const char *what, uint64_t done, uint64_t total) {
+    struct measuring *m = (struct measuring *)context;
+    m->pairs = done;
+    progress_count(m->asking->progress, what, done, total);
+}
+
+/* Trains the A/A pairs of the first case, of which the floor file is. */
+static enum status measure_pairs(struct measuring *m, const struct noise_case *first) {
+    const struct noise_asking *asking = m->asking;
+    if (first->untestable[0] != '\0') FAIL(STATUS_UNTESTABLE, "noise: %s", first->untestable);
+    struct noise_request request = noise_request_of(asking, first->config);
+    request.progress = count_pairs;
+    request.progress_context = m;
+    const struct noise_pairs_plan plan = {&request, first->config, asking->pairs, "A/A pairs",
+                                          NOISE_PAIRS_RUN};
+    return noise_pairs_measure(&plan, &asking->cli->arena, m->columns);
+}
+
+/* Prints a case while the next one is measured, since all of them take a minute. The pairs come
+ * right after the first case, so that an interruption later leaves a floor file. */
+static enum status case_is_ready(void *context, const struct noise_report *report,
+                                 const struct noise_case *one) {
+    struct measuring *m = (struct measuring *)context;
+    const struct options *options = m->asking->options;
+    const volatile int *interrupted = m->asking->cli->interrupted;
+    if (!options->json) {
+        progress_close(m->asking->progress);
+        noise_print_case(report, one, stdout);
+        fflush(stdout);
+    }
+    if (options->output == NULL || report->count != 1 || (interrupted != NULL && *interrupted))
+        return STATUS_OK;
+    return measure_pairs(m, one);
+}
+
+static enum status write_floor(const struct measuring *m, const struct noise_report *report) {
+    const struct noise_asking *asking = m->asking;
     const struct options *options = asking->options;
     const struct noise_case *first = &report->cases[0];
     struct arena *const arena = &asking->cli->arena;
     struct noise_file_request file = {.schema = asking->cli->schema,
                                       .scenario = asking->scenario,
                                       .report = report,
-                                      .pairs = asking->pairs,
+                                      .pairs = m->pairs,
                                       .reproducible = options->reproducible};
     struct floor_file floor;
-    if (first->untestable[0] != '\0') FAIL(STATUS_UNTESTABLE, "noise: %s", first->untestable);
-    const struct noise_request request = noise_request_of(asking, first->config);
-    const struct noise_pairs_plan plan = {&request, first->config, asking->pairs, "A/A pairs",
-                                          NOISE_PAIRS_RUN};
-    TRY(noise_pairs_measure(&plan, arena, file.columns));
+    memcpy(file.columns, m->columns, sizeof file.columns);
     TRY(environment_attributes(asking->cli, config_uses_openblas(first->config), arena,
                                &file.environment, &file.environment_count));
     TRY(noise_file_fill(&file, arena, &floor));
     return floor_file_write(options->output, &floor, options->overwrite, arena);
 }
 
+/* Says what was measured, all of it or what there was when the run was interrupted. */
+static enum status tell(const struct measuring *m, const struct noise_report *report, int cut) {
+    const struct options *options = m->asking->options;
+    const uint32_t wanted = m->asking->mode_count * m->asking->dtype_count;
+    progress_close(m->asking->progress);
+    if (options->json) {
+        json_t *object = noise_json(report);
+        if (object != NULL) json_object_set_new(object, "interrupted", json_boolean(cut));
+        return json_print(object);
+    }
+    noise_print_end(report, stdout);
+    if (cut)
+        printf("interrupted: %u of %u tables, the last perhaps in part\n", report->count, wanted);
+    if (m->pairs > 0)
+        printf("floor    %s: %ju A/A pairs of %s, %s (run --floor, compare --floor, attribute "
+               "--floor)\n",
+               options->output, (uintmax_t)m->pairs, report->cases[0].mode, report->cases[0].dtype);
+    return STATUS_OK;
+}
+
 static enum status run_strata(struct noise_asking *asking, int *out_exit) {
     const struct options *options = asking->options;
+    struct measuring m = {.asking = asking};
     struct noise_report report = {.scenario = asking->scenario->name,
                                   .arm = asking->arm->name,
                                   .steps = asking->steps,
-                                  .repeats = asking->repeats};
+                                  .repeats = asking->repeats,
+                                  .ready = case_is_ready,
+                                  .ready_context = &m};
     const struct noise_request of = noise_request_of(asking, &asking->arm->config);
     const struct noise_words words = noise_words_of(asking);
-    TRY(noise_report_measure(&of, &words, asking->threads, &asking->cli->arena, &report));
-    if (options->output != NULL) TRY(write_floor(asking, &report));
-    progress_close(asking->progress);
+    if (!options->json) noise_print_title(&report, stdout);
+    const enum status status =
+        noise_report_measure(&of, &words, asking->threads, &asking->cli->arena, &report);
+    const int cut = status == STATUS_INTERRUPTED;
+    if (status != STATUS_OK && !(cut && report.count > 0)) return status;
+    if (m.pairs > 0) TRY(write_floor(&m, &report));
+    TRY(tell(&m, &report, cut));
     const struct noise_counts counts = noise_count(&report);
-    *out_exit = noise_exit(counts.equal, counts.apart);
-    if (options->json) return json_print(noise_json(&report));
-    noise_print(&report, stdout);
-    if (options->output != NULL)
-        printf("floor    %s: %ju A/A pairs of %s, %s (run --floor, compare --floor, attribute "
-               "--floor)\n",
-               options->output, (uintmax_t)asking->pairs, report.cases[0].mode,
-               report.cases[0].dtype);
+    *out_exit = cut ? EXIT_INTERRUPTED : noise_exit(counts.equal, counts.apart);
     return STATUS_OK;
 }
 
@@ -92,11 +150,12 @@ static const struct argp_option option_rows[] = {
     OPTION(
         "modes", KEY_MODES, "LIST",
         "Of invariant, deterministic, fast, shuffled, shaped, atomic, order-free (beside shuffled: "
-        "how far two orders are from exact sums), or own (as the scenario has it); default own, "
-        "all but shaped and order-free without scenario and output"),
+        "how far two orders are from exact sums), or own (as the scenario has it); default own; "
+        "without a scenario fast,atomic,shuffled,deterministic,invariant, and fast,atomic with "
+        "--output"),
     OPTION("dtypes", KEY_DTYPES, "LIST",
-           "Of f32, f64, bf16, f16 (the last two with f32 masters), or own; default own, f32,bf16 "
-           "without scenario and output"),
+           "Of f32, f64, bf16, f16 (the last two with f32 masters), or own; default own; without a "
+           "scenario f32,bf16, and f32 with --output"),
     OPTION("repeat", KEY_REPEAT, "N", "Runs of each stratum; the worst is shown. Default 3"),
     OPTION("steps", KEY_STEPS, "K", "Updates of each run; default the scenario's"),
     OPTION("threads", KEY_THREADS, "T",
@@ -139,7 +198,11 @@ const struct verb verb_noise = {
         "a small DPO training) again and again, changing one thing of the protocol at a time: the "
         "same run restored, a second run, a second process, other threads, micro-batches, padding, "
         "layout. Prints what stays bit-equal, how far the rest is apart, and how far the run is "
-        "from the same training in f64.\v"
+        "from the same training in f64. Without SCENARIO the modes in which a machine is noisy "
+        "come "
+        "first (fast, atomic). A table is printed as soon as it is measured, and an interrupted "
+        "run "
+        "keeps what it has.\v"
         "Exit status: 0 all that could be measured is bit-equal, 1 something is not, 2 error, 3 "
         "nothing could be measured.\n"
         "Example: twinstep noise --modes fast --dtypes f32,bf16",

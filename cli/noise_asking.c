@@ -85,13 +85,21 @@ enum status noise_load(struct noise_asking *asking) {
 
 enum status noise_ask(struct noise_asking *asking) {
     const struct options *options = asking->options;
-    const int all = options->argument_count == 0 && options->output == NULL &&
-                    !options_given(options, KEY_PLAN) && !options_given(options, KEY_SWITCHES);
+    /* Without a scenario the question is what this machine's noise is. The modes in which it shows
+     * come first; a floor file is of the first one. */
+    const int machine = options->argument_count == 0 && !options_given(options, KEY_PLAN) &&
+                        !options_given(options, KEY_SWITCHES);
+    const int file = options->output != NULL;
     uint64_t repeats;
     TRY(noise_load(asking));
     TRY(find_arm(asking));
-    TRY(noise_read_lists(asking, all ? "invariant,deterministic,fast,shuffled,atomic" : "own",
-                         all ? "f32,bf16" : "own"));
+    TRY(noise_read_lists(asking,
+                         !machine ? "own"
+                         : file   ? "fast,atomic"
+                                  : "fast,atomic,shuffled,deterministic,invariant",
+                         !machine ? "own"
+                         : file   ? "f32"
+                                  : "f32,bf16"));
     TRY(noise_read_number(options, KEY_STEPS, "steps", 1000000, asking->scenario->steps,
                           &asking->steps));
     TRY(noise_read_number(options, KEY_REPEAT, "repeat", 1000000,

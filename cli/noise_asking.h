@@ -84,7 +84,10 @@ TWINSTEP_MUST_USE enum status noise_run_models(struct noise_asking *asking, int 
  * measured. */
 int noise_exit(uint32_t equal, uint32_t apart);
 
-void noise_print(const struct noise_report *report, FILE *out);
+/* What is printed of the strata: the title, a table of each case, and what is behind the last. */
+void noise_print_title(const struct noise_report *report, FILE *out);
+void noise_print_case(const struct noise_report *report, const struct noise_case *one, FILE *out);
+void noise_print_end(const struct noise_report *report, FILE *out);
 json_t *noise_case_json(const struct noise_case *one, uint64_t steps);
 /* The update and the place of the first difference; null if there is none. */
 json_t *noise_first_json(const struct noise_figures *figures);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cli/json.h"
+#include "scenarios/selection.h"
 
 static void print_share(FILE *out, double value) {
     if (isnan(value))
@@ -89,9 +90,26 @@ static void print_growth(const struct noise_case *one, FILE *out) {
                 parts->growth.tau, parts->growth.p, parts->growth.count);
 }
 
-static void print_case(const struct noise_report *report, const struct noise_case *one, FILE *out) {
-    fprintf(out, "\n%s, %s, %ju thread%s\n", one->mode, one->dtype, (uintmax_t)one->threads,
-            one->threads == 1 ? "" : "s");
+/* What a mode does with sums, for a reader who meets its name here first. */
+static const char *mode_words(const struct config *config) {
+    static const char *const words[] = {
+        [MODE_INVARIANT] = "sums have one order, whatever shapes, threads and the machine are",
+        [MODE_SHUFFLED] = "each run draws another order of sums, which a seed replays",
+        [MODE_SHAPED] = "sums are cut by operation and shape, as a library cuts them",
+        [MODE_DETERMINISTIC] = "the same bits again for the same shapes on the same machine",
+        [MODE_FAST] = "what this machine does fastest; sums may change with shapes and threads",
+        [MODE_ATOMIC] = "threads race on sums, as the atomics of a GPU do",
+        [MODE_ORDER_FREE] = "sums are exact and rounded once, so they have no order",
+    };
+    return words[config->numerics.mode];
+}
+
+void noise_print_case(const struct noise_report *report, const struct noise_case *one, FILE *out) {
+    const int own = strcmp(one->mode, "own") == 0;
+    const struct key_row *mode = schema_find("numerics.mode", NULL);
+    fprintf(out, "\n%s, %s, %ju thread%s: %s%s%s\n", one->mode, one->dtype, (uintmax_t)one->threads,
+            one->threads == 1 ? "" : "s", own ? mode->names[one->config->numerics.mode] : "",
+            own ? ", " : "", mode_words(one->config));
     if (one->untestable[0] != '\0') {
         fprintf(out, "  untestable: %s\n", one->untestable);
         return;
@@ -113,17 +131,24 @@ static void print_case(const struct noise_report *report, const struct noise_cas
         print_growth(one, out);
         print_parts(one->parts_of, "op", one->parts->ops, one->parts->op_count, out);
     }
-    if (one->orders != NULL) print_orders(one->orders, report->steps, out);
 }
 
-void noise_print(const struct noise_report *report, FILE *out) {
-    const struct noise_counts counts = noise_count(report);
+void noise_print_title(const struct noise_report *report, FILE *out) {
     fprintf(out, "%s, arm %s: %ju updates, worst of %u repeat%s\n", report->scenario, report->arm,
             (uintmax_t)report->steps, report->repeats, report->repeats == 1 ? "" : "s");
-    if (strcmp(report->device_line, BACKENDS_OWN) != 0)
-        fprintf(out, "device %s\n", report->device_line);
-    for (uint32_t i = 0; i < report->count; i++)
-        print_case(report, &report->cases[i], out);
+}
+
+void noise_print_end(const struct noise_report *report, FILE *out) {
+    const struct noise_counts counts = noise_count(report);
+    for (uint32_t i = 0; i < report->count; i++) {
+        const struct noise_case *one = &report->cases[i];
+        if (one->orders == NULL) continue;
+        fprintf(out, "\n%s, %s: two orders\n", one->mode, one->dtype);
+        print_orders(one->orders, report->steps, out);
+    }
+    /* A device is asked last, when its clocks are those of work; an interrupted run did not ask. */
+    if (report->device_line != NULL && strcmp(report->device_line, BACKENDS_OWN) != 0)
+        fprintf(out, "\ndevice %s\n", report->device_line);
     fprintf(out,
             "\ngrads =, upd. =: share of tensors whose gradient, whose updated weights are "
             "bit-equal, and max ulp\nof a gradient, at the first update that differs (all before "

@@ -127,7 +127,7 @@ static enum status variant_path(struct measuring *m, struct noise_variant *varia
 }
 
 static enum status measure_row(struct measuring *m, struct noise_variant *variant) {
-    struct noise_row *row = &m->table->rows[m->table->count++];
+    struct noise_row *row = &m->table->rows[m->table->count];
     const int one_ulp = variant->stratum == NOISE_ONE_ULP;
     row->stratum = variant->stratum;
     if (variant->stratum == NOISE_PROCESS && m->request->process == NULL)
@@ -158,6 +158,7 @@ static enum status measure_row(struct measuring *m, struct noise_variant *varian
     }
     memcpy(row->variant, variant->name, sizeof row->variant);
     memcpy(row->untestable, variant->untestable, sizeof row->untestable);
+    m->table->count++; /* a row that was interrupted does not count */
     return STATUS_OK;
 }
 

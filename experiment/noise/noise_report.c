@@ -81,8 +81,8 @@ static enum status measure_case(const struct noise_request *of, uint64_t threads
     *one->config = *of->config;
     TRY(noise_case_set_up(one, threads, one->config));
     request.config = one->config;
-    TRY(noise_case_measure(&request, arena, one));
-    return find_parts(one, arena);
+    const enum status status = noise_case_measure(&request, arena, one);
+    return status == STATUS_OK ? find_parts(one, arena) : status;
 }
 
 enum status noise_report_device(const struct config *config, struct arena *arena,
@@ -120,10 +120,15 @@ enum status noise_report_measure(const struct noise_request *of, const struct no
     TRY(arena_take(arena, count, sizeof *out->cases, "cases", &out->cases));
     for (uint32_t m = 0; m < words->mode_count; m++)
         for (uint32_t d = 0; d < words->dtype_count; d++) {
-            struct noise_case *one = &out->cases[out->count++];
+            struct noise_case *one = &out->cases[out->count];
             one->mode = words->modes[m];
             one->dtype = words->dtypes[d];
-            TRY(measure_case(of, threads, arena, one));
+            const enum status status = measure_case(of, threads, arena, one);
+            const int partly = status == STATUS_INTERRUPTED && one->table.count > 0;
+            out->count += status == STATUS_OK || partly;
+            if (out->ready != NULL && (status == STATUS_OK || partly))
+                TRY(out->ready(out->ready_context, out, one));
+            TRY(status);
         }
     TRY(noise_report_device(of->config, arena, out));
     return relate_orders(out, arena);

@@ -31,7 +31,11 @@ struct noise_report {
     uint64_t steps;
     uint32_t repeats;
     struct noise_case *cases;
-    uint32_t count;
+    uint32_t count; /* of cases that are measured; the last one in part where it was interrupted */
+    /* Is told of each case as soon as it is measured, and may end the report; NULL: nobody is. */
+    enum status (*ready)(void *context, const struct noise_report *report,
+                         const struct noise_case *one);
+    void *ready_context;
 };
 
 /* Lists of modes and dtypes; every mode is measured in every dtype. */
@@ -65,9 +69,10 @@ TWINSTEP_MUST_USE enum status noise_case_measure(const struct noise_request *req
 TWINSTEP_MUST_USE enum status noise_report_device(const struct config *config, struct arena *arena,
                                                   struct noise_report *out);
 
-/* Measures every case. `of` is the protocol, and of->config the arm's configuration; `threads` is
- * as in noise_case_set_up. The caller has set the names, steps and repeats of `out`; all that is
- * added to it lives in `arena`. */
+/* Measures every case. STATUS_INTERRUPTED: `out` holds what was measured until then. `of` is the
+ * protocol, and of->config the arm's configuration; `threads` is as in noise_case_set_up. The
+ * caller has set the names, steps, repeats and `ready` of `out`; all that is added to it lives in
+ * `arena`. */
 TWINSTEP_MUST_USE enum status noise_report_measure(const struct noise_request *of,
                                                    const struct noise_words *words,
                                                    uint64_t threads, struct arena *arena,

@@ -11,7 +11,10 @@
 #include <cmocka.h>
 
 #include <jansson.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
 
 #include "base/arena.h"
 #include "base/macro.h"
@@ -459,14 +462,98 @@ static void verify_models(void **state) {
     helper_refuse(2, "noise --models --modes quick", "noise: --modes: expected invariant");
 }
 
+/* Starts `noise`, reads its standard output until `tables` tables are complete, interrupts it, and
+ * reads the rest into `out`. Returns the exit status. */
+static int interrupt_after(const char *words, int tables, char *out, size_t size) {
+    char command[512], line[256];
+    int seen = 0;
+    size_t used = 0;
+    /* the shell's number is that of the program it becomes */
+    snprintf(command, sizeof command, "echo $$; exec '%s' noise %s 2>err.txt", TWINSTEP_BINARY,
+             words);
+    FILE *pipe = popen(command, "r");
+    assert_non_null(pipe);
+    assert_non_null(fgets(line, sizeof line, pipe));
+    const pid_t child = (pid_t)strtol(line, NULL, 10);
+    assert_true(child > 1);
+    while (fgets(line, sizeof line, pipe) != NULL && used + strlen(line) < size) {
+        used += (size_t)snprintf(out + used, size - used, "%s", line);
+        if (strncmp(line, "  device ", 9) == 0 && ++seen == tables) kill(child, SIGINT);
+    }
+    const int status = pclose(pipe);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+static void require_in(const char *text, const char *needle) {
+    if (strstr(text, needle) == NULL) fail_msg("no %s in\n%s", needle, text);
+}
+
+/* Without a scenario the machine is measured: the noisy modes come first, and a table is there
+ * before the next one is measured. What was measured stays when the run is interrupted. */
+static void verify_interrupted(void **state) {
+    (void)state;
+    static char out[65536];
+    struct arena arena = ARENA_EMPTY;
+    struct floor_file file;
+    assert_int_equal(interrupt_after("--steps 2 --repeat 1", 1, out, sizeof out), 130);
+    require_in(out,
+               "noise, arm baseline: 2 updates, worst of 1 repeat\n\nfast, f32, 1 thread: what "
+               "this machine does fastest; sums may change with shapes and threads\n");
+    require_in(out, " of 10 tables, the last perhaps in part\n");
+    require_in(out, " untestable\ninterrupted: ");
+    assert_null(strstr(out, "\ninvariant, "));
+    /* the pairs of a floor file come right after the first table */
+    assert_int_equal(
+        interrupt_after("--steps 2 --repeat 1 --pairs 2 -o kept.h5 --dtypes f32,f64,bf16", 2, out,
+                        sizeof out),
+        130);
+    require_in(
+        out, " of 6 tables, the last perhaps in part\nfloor    kept.h5: 2 A/A pairs of fast, f32 ");
+    assert_int_equal(floor_file_open("kept.h5", &arena, &file), STATUS_OK);
+    assert_int_equal(file.pairs, 2);
+    arena_close(&arena);
+    /* two tables fit into a buffer: the first one is only seen in time where it is flushed */
+    helper_scenario("long.yaml", "steps: 300", "seed: 3", "");
+    assert_int_equal(
+        interrupt_after("long.yaml --repeat 1 --modes invariant,atomic", 1, out, sizeof out), 130);
+    require_in(out, " of 2 tables, the last perhaps in part\n");
+    assert_true(strlen(out) < 4096);
+    /* a run that reaches its end says so, too */
+    helper_scenario("s.yaml", "steps: 2", "seed: 3", "");
+    struct said said = helper_run(0, "noise s.yaml --repeat 1 --json");
+    require_in(said.out, "\"interrupted\": false");
+    helper_free(&said);
+}
+
+/* A reader who meets a mode here first is told what it does, and what `own` is. */
+static void validate_words(void **state) {
+    (void)state;
+    helper_scenario("s.yaml", "steps: 1", "seed: 3", "");
+    static const char *const needles[] = {
+        "\nown, own, 1 thread: invariant, sums have one order, whatever shapes, threads and the "
+        "machine are\n",
+        "\nshaped, own, 1 thread: sums are cut by operation and shape, as a library cuts them\n",
+        "\ndeterministic, own, 1 thread: the same bits again for the same shapes on the same "
+        "machine\n",
+        "\norder-free, own, 1 thread: sums are exact and rounded once, so they have no order\n",
+        NULL};
+    const char *const words[] = {
+        "noise", "s.yaml", "--repeat", "1", "--modes", "own,shaped,deterministic,order-free", NULL};
+    struct said said = helper_say(words, NULL);
+    assert_true(said.code <= 1);
+    expect(&said, needles);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(verify_equal),      cmocka_unit_test(verify_apart),
-        cmocka_unit_test(verify_references), cmocka_unit_test(verify_untestable),
-        cmocka_unit_test(verify_file),       cmocka_unit_test(verify_floor),
-        cmocka_unit_test(verify_compare),    cmocka_unit_test(verify_plan),
-        cmocka_unit_test(verify_ops),        cmocka_unit_test(verify_models),
-        cmocka_unit_test(verify_refusals),   cmocka_unit_test(validate_content),
+        cmocka_unit_test(verify_interrupted), cmocka_unit_test(validate_words),
+        cmocka_unit_test(verify_equal),       cmocka_unit_test(verify_apart),
+        cmocka_unit_test(verify_references),  cmocka_unit_test(verify_untestable),
+        cmocka_unit_test(verify_file),        cmocka_unit_test(verify_floor),
+        cmocka_unit_test(verify_compare),     cmocka_unit_test(verify_plan),
+        cmocka_unit_test(verify_ops),         cmocka_unit_test(verify_models),
+        cmocka_unit_test(verify_refusals),    cmocka_unit_test(validate_content),
         cmocka_unit_test(validate_cases),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
