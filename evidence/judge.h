@@ -161,8 +161,8 @@ struct judgement {
     uint64_t diverged[2];     /* the first update whose loss is not finite; 0: none */
     uint64_t logged_step;     /* the first update whose logged LR differs; 0: none */
     double still[2];          /* share of weights whose bits an update leaves, on average; or NaN */
-    uint64_t state_step;        /* of same-weights: the first update after which anything but the
-                                   weights differs; else 0 */
+    uint64_t state_step;      /* of same-weights: the first update after which anything but the
+                                 weights differs; else 0 */
     uint64_t unclipped[2];    /* the first update whose optimizer input is not what clipping left,
                                  by more than rounding; 0: none was seen */
     const char *first_tensor; /* a parameter or, in phase `forward`, an activation; "": none */
