@@ -195,18 +195,32 @@ static enum status note_device(struct judging *judging, int arm) {
                          &judging->out->products[arm]);
 }
 
+/* Whether an update has anything to bring to the weights: it ran, some group's LR is not 0, and
+ * neither is the gradient. */
+static int means_to_move(const struct record *record, uint32_t groups) {
+    if (record->integers[INTEGER_SKIPPED] != 0 || record->reals[REAL_GRAD_NORM] == 0.0) return 0;
+    for (uint32_t g = 0; g < groups; g++)
+        if (record->groups[g][GROUP_LR_APPLIED] != 0.0) return 1;
+    return 0;
+}
+
 static void note_arm(struct judging *judging, int arm) {
     struct judgement *out = judging->out;
     const int is_told = !keeps_gradients_in_fp8(judging->run[arm]);
     double sum = 0.0;
+    uint64_t moving = 0;
     for (uint64_t i = 0; i < out->updates; i++) {
         const struct record *record = &judging->run[arm]->records[i];
         const double still = 1.0 - record->reals[REAL_UPDATE_SURVIVAL];
-        sum = sum_chain_terms_f64_f64(sum, &still, 1);
+        if (means_to_move(record, judging->run[arm]->plan.shape.groups)) {
+            sum = sum_chain_terms_f64_f64(sum, &still, 1);
+            moving++;
+        }
         if (is_told && out->unclipped[arm] == 0 && took_another(record->reals))
             out->unclipped[arm] = record->step;
     }
-    out->still[arm] = sum / (double)out->updates;
+    out->still[arm] = moving > 0 ? sum / (double)moving : (double)NAN;
+    out->stood[arm] = out->updates - moving;
 }
 
 enum status judge(const struct trace_image *image, struct arena *arena, struct judgement *out) {

@@ -156,11 +156,14 @@ struct judgement {
     const char *reason; /* of untestable: what is missing and what would settle it; else "" */
     uint64_t updates;   /* that both arms finished */
 
-    int64_t first_step;       /* the update of the first difference; -1: there is none */
-    const char *first_phase;  /* "" when phases were not recorded */
-    uint64_t diverged[2];     /* the first update whose loss is not finite; 0: none */
-    uint64_t logged_step;     /* the first update whose logged LR differs; 0: none */
-    double still[2];          /* share of weights whose bits an update leaves, on average; or NaN */
+    int64_t first_step;      /* the update of the first difference; -1: there is none */
+    const char *first_phase; /* "" when phases were not recorded */
+    uint64_t diverged[2];    /* the first update whose loss is not finite; 0: none */
+    uint64_t logged_step;    /* the first update whose logged LR differs; 0: none */
+    /* share of weights whose bits an update leaves, on average over the updates that ran with an LR
+     * and a gradient other than 0; NaN: there is none */
+    double still[2];
+    uint64_t stood[2];        /* the other updates: skipped, of LR 0, or of a gradient of 0 */
     uint64_t state_step;      /* of same-weights: the first update after which anything but the
                                  weights differs; else 0 */
     uint64_t unclipped[2];    /* the first update whose optimizer input is not what clipping left,

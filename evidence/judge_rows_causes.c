@@ -98,15 +98,37 @@ void judge_row_growth(const struct judgement *judgement, struct row_pen *pen) {
  * ten weights stay, the distance of the arms is hardly made by their LRs. */
 #define MOSTLY_STILL 0.9
 
+/* Says what it means that stored weights keep their bits: nothing where a master takes the update;
+ * otherwise an element's gradient is 0, or the weight is too coarse, which was not told apart. */
+static void put_still(const struct judgement *judgement, int arm, struct row_pen *pen) {
+    const char *const text =
+        trace_run_of(judgement->image, judgement->arms[arm])->plan.configuration;
+    const double percent = 100.0 * judgement->still[arm];
+    if (!(judgement->still[arm] > MOSTLY_STILL)) return;
+    if (config_text_says(text, "numerics.master", "none"))
+        row_add(
+            pen, ROW_NOTE,
+            "in %s an update leaves %.4g %% of the weights as they are: their gradients are 0 "
+            "(rows of tokens that did not occur), or they are too coarse for it; where they are "
+            "too coarse, an LR that is wrong hardly shows",
+            judgement->arms[arm], percent);
+    else
+        row_add(pen, ROW_NOTE,
+                "in %s an update leaves %.4g %% of the stored weights as they are; their masters "
+                "take it in, so nothing of it is lost",
+                judgement->arms[arm], percent);
+}
+
 /* Notes where an arm's updates do not reach its weights, or its moments are not of the clipped
  * gradient. */
 void judge_row_arm(const struct judgement *judgement, int arm, struct row_pen *pen) {
-    const double still = judgement->still[arm];
-    if (still > MOSTLY_STILL)
+    put_still(judgement, arm, pen);
+    if (judgement->stood[arm] > 0)
         row_add(pen, ROW_NOTE,
-                "in %s an update leaves %.4g %% of the weights as they are: they are too "
-                "coarse for it, and an LR that is wrong hardly shows",
-                judgement->arms[arm], 100.0 * still);
+                "%llu of %llu updates of %s could move no weight: the LR or the gradient was 0, or "
+                "the update was skipped",
+                (unsigned long long)judgement->stood[arm], (unsigned long long)judgement->updates,
+                judgement->arms[arm]);
     const uint64_t step = judgement->unclipped[arm];
     if (step == 0) return;
     const struct trace_run *run = trace_run_of(judgement->image, judgement->arms[arm]);

@@ -69,7 +69,7 @@ void judge_row_floor(const struct judgement *judgement, struct row_pen *pen) {
             judgement->floor == FLOOR_RANK ? "rank among the pairs" : "label permutation",
             judgement->floor_runs[0], judgement->floor_runs[1], judgement->floor_distance,
             judgement->floor_largest);
-    row_put(pen, "\np = %.4g (least possible %.4g), alpha = %g, power at 3 sigma %.2f",
+    row_put(pen, "\np = %.4g (least possible %.4g), alpha = %g, power %.2f for a shift of 3 sigma",
             judgement->p, judgement->smallest_p, judgement->alpha, judgement->power);
     if (isnan(judgement->loss_p)) return;
     row_put(pen, "\nthe last losses of these runs, tested alike: p = %.4g%s", judgement->loss_p,

@@ -274,10 +274,12 @@ void judge_row_headline(const struct judgement *judgement, struct row_pen *pen) 
         if (judgement->word == WORD_CANCEL) put_cancel(judgement, pen);
         break;
     case VERDICT_INSIDE_FLOOR:
-        row_put(pen,
-                " No difference beyond that of repeats was detected at alpha = %g (power %.2f at 3 "
-                "sigma); no cause is named.",
-                judgement->alpha, judgement->power);
+        row_put(
+            pen,
+            " No difference beyond that of repeats was detected at alpha = %g; one that shifts the "
+            "distance by 3 sigma of its noise would be with probability %.2f, in a model of "
+            "one number; no cause is named.",
+            judgement->alpha, judgement->power);
         break;
     case VERDICT_OUTSIDE_FLOOR:
         put_causes(judgement, pen);

@@ -161,6 +161,11 @@ enum status scenario_check_head(const struct parsing *parsing) {
         return yaml_fail(node, "name: expected letters, digits, - and _, got %s",
                          yaml_describe(node, got));
     }
+    if (head->cause == CAUSE_PARALLELISM) {
+        const struct yaml_node *node = scenario_head_node(parsing, "expect", "cause");
+        return yaml_fail(node, "expect.cause: expected a cause that two arms can differ in; the "
+                               "keys of parallelism have one value each in this version");
+    }
     static const char *const firsts[] = {"cause", "first_step", "first_phase", "first_tensor"};
     if (head->verdict != VERDICT_IDENTICAL) return STATUS_OK;
     if (head->cause == KEY_WORD_ENUM && head->first_step == 0 &&

@@ -207,7 +207,7 @@ static void verify_floor(void **state) {
     expect(&said, standard);
     static const char *const outside[] = {
         "OUTSIDE THE FLOOR", "from a file: rank among 99 A/A pairs",
-        "p = 0.01 (least possible 0.01), alpha = 0.01, power at 3 sigma 0.28", NULL};
+        "p = 0.01 (least possible 0.01), alpha = 0.01, power 0.28 for a shift of 3 sigma", NULL};
     said = helper_run(1, "run s.yaml --floor floor.h5 -o r.h5");
     expect(&said, outside);
     said = helper_run(1, "attribute r.h5");

@@ -158,7 +158,14 @@ static const struct {
     {HEAD "  schedule: {name: constant}\n  clip: {max_norm: 0}\narms: {baseline: {optimizer: {lr: "
           "0}}, test: {optimizer: {lr: 0}, loss: {divisor: sum-of-means}}}\n",
      VERDICT_SAME_WEIGHTS,
-     {"may reach a weight later", "Cause: normalisation."}},
+     {"may reach a weight later", "Cause: normalisation.", "3 of 3 updates of test could move no",
+      "!coarse"}},
+    /* a master in f32 takes in what the weights in bf16 cannot hold; without it that is lost */
+    {HEAD "arms: {baseline: {optimizer: {lr: 1e-6}, numerics: {param: bf16, master: f32}}, test: "
+          "{optimizer: {lr: 1e-6}, numerics: {param: bf16, master: none}}}\n",
+     VERDICT_OUTSIDE_FLOOR,
+     {"in baseline an update leaves 9", "their masters take it in", "in test an update leaves 9",
+      "or they are too coarse for it"}},
     /* the same without a state that could remember them */
     {HEAD "  clip: {max_norm: 0}\narms: {baseline: {optimizer: {name: sgd, lr: 0}}, test: "
           "{optimizer: {name: sgd, lr: 0}, loss: {divisor: sum-of-means}}}\n",
