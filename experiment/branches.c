@@ -167,9 +167,19 @@ void branches_keep(struct branches *branches, uint32_t hybrid, const struct run 
     }
 }
 
+/* Whether a run would be left with the reference log-probs that it cached itself. A run caches
+ * those of the samples that its own updates will fetch, so a snapshot of one that restarts its
+ * data, or skips some, lacks samples of one that does not. */
+static int same_reference(const struct run *run, const unsigned char *snapshot) {
+    const size_t at = run_layout(run)->reference;
+    return at == 0 || memcmp(run_state(run) + at, snapshot + at,
+                             run_dataset(run)->samples * 2 * sizeof(double)) == 0;
+}
+
 uint64_t branches_take(const struct branches *branches, uint32_t hybrid, struct run *run) {
     const struct branch *branch = &branches->of[hybrid];
     if (branch->shared == 0 || branch->kept != run_layout(run)->bytes) return 0;
+    if (!same_reference(run, branches->state[branch->slot])) return 0;
     run_restore(run, branches->state[branch->slot]);
     return branch->shared;
 }

@@ -49,7 +49,8 @@ void branches_keep(struct branches *branches, uint32_t hybrid, const struct run 
                    uint64_t step);
 
 /* Called when a hybrid's run has been opened: restores the state that it continues from. Returns
- * the number of updates that are then behind it, which is 0 where it begins at step 0. */
+ * the number of updates that are then behind it, which is 0 where it begins at step 0, also because
+ * that state holds other reference log-probs than the hybrid needs. */
 uint64_t branches_take(const struct branches *branches, uint32_t hybrid, struct run *run);
 
 #endif

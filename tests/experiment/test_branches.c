@@ -193,6 +193,27 @@ static void corroborate_from_step_0(void **state) {
     }
 }
 
+/* The baseline's restart takes it back to its first samples, so its cached pass of the reference
+ * leaves out samples that a hybrid without the restart fetches later. That hybrid begins at step 0
+ * although it fetches the same until the restart. */
+static void corroborate_reference(void **state) {
+    (void)state;
+    struct bench bench;
+    struct experiment_plan plan;
+    helper_bench_open(
+        &bench, STEPS,
+        "common: {task: dpo, batch: {size: 2}, model: {layers: 1, hidden: 16, heads: 2, "
+        "mlp: 20, vocab: 31}, init: {std: 0.1}, optimizer: {lr: 1e-2}}\n"
+        "arms: {baseline: {resume: {after: 3, restores: [schedule, optimizer, rng, "
+        "scaler]}}, test: {" DECAY "}}\n");
+    assert_int_equal(
+        experiment_plan_open(bench.options.schema, bench.scenario, &bench.arena, &plan), STATUS_OK);
+    assert_int_equal(plan.factor_count, 2);
+    helper_bench_run(&bench);
+    assert_int_equal(check_mixtures(&bench, &plan), (uint64_t)STEPS * 2);
+    helper_bench_close(&bench);
+}
+
 /* Factors 0 and 3 begin later, the last one latest. A hybrid that must equal another one is not
  * trained: its children continue from that other one, and none continues from the test arm. */
 static void verify_stand_ins(void **state) {
@@ -228,6 +249,7 @@ static void verify_stand_ins(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(corroborate_from_step_0),
+        cmocka_unit_test(corroborate_reference),
         cmocka_unit_test(verify_stand_ins),
     };
     return cmocka_run_group_tests(tests, helper_bench_folder, helper_bench_remove);
