@@ -107,10 +107,14 @@ static enum status add_run(struct experiment_plan *plan, struct arena *arena,
 
 /* Adds the perturbed run, which shows how fast rounding differences grow in this training. It
  * stands only beside arms that differ, and only where the perturbed weight has a name that a
- * configuration can hold. */
+ * configuration can hold. The weight is found whether or not tensors are recorded. */
 static enum status add_perturbed(struct experiment_plan *plan, struct arena *arena) {
     struct planned_run run = plan->runs[0];
-    const char *tensor = perturbation_tensor(&run.axes);
+    struct run_options with_tensors = plan->options;
+    struct run_axes axes;
+    with_tensors.tensors = 1;
+    TRY(run_axes_open(&run.config, &with_tensors, arena, &axes));
+    const char *tensor = perturbation_tensor(&axes);
     char *const nudge = run.config.init.nudge;
     const int possible = plan->attributable && strcmp(nudge, CONFIG_NO_NUDGE) == 0 &&
                          strcmp(tensor, CONFIG_NO_NUDGE) != 0 &&

@@ -176,7 +176,7 @@ static void verify_measures(void **state) {
 }
 
 /* The perturbed run is a run of its own, far nearer to the baseline than the test arm is; without
- * the key there is none. */
+ * the key there is none. It needs no record of tensors. */
 static void verify_twin(void **state) {
     (void)state;
     struct bench bench;
@@ -190,6 +190,10 @@ static void verify_twin(void **state) {
     assert_int_equal(j->growth.from, 2); /* LR 0 in update 1 */
     assert_non_null(trace_run_of(j->image, "twin"));
     helper_bench_check(&bench);
+    helper_bench_close(&bench);
+    helper_bench_open(&bench, 9, TWO "record: {tensors: false}\n");
+    helper_bench_run(&bench);
+    assert_true(bench.judgement.response > 0.0);
     helper_bench_close(&bench);
     helper_bench_open(&bench, 9, TWO "attribution: {twin: false}\n");
     helper_bench_run(&bench);
