@@ -31,7 +31,7 @@ struct attribution {
     uint32_t causes;    /* by falling |share| */
     double distance;    /* D */
     double largest_low; /* of the largest |d_S| that was trained, the lower end of its interval */
-    int moved; /* a hybrid's weights or slots differed from the baseline's after some update */
+    int moved;          /* a hybrid's weights differed from the baseline's after some update */
     /* |theta_P - A| of the run P that begins one unit in the last place off, over all elements but
      * that one; NaN: there is none */
     double response;

@@ -48,7 +48,7 @@ struct hybrid_table {
     const uint32_t *masks;  /* ascending; NULL: value i is of mask i */
     const double *distance; /* |theta_S - A| at the end */
     const double *way;      /* <d_S, d_N> / D at the end; NULL: an older trace, which has none */
-    const double *moved;    /* the first update at which weights or slots differ; 0: none */
+    const double *moved;    /* the first update at which weights differ; 0: none */
     struct orders orders;   /* sampled; count 0: every hybrid was trained */
 };
 

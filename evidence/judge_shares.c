@@ -214,7 +214,7 @@ static void take_figures(struct judging *judging, const struct hybrid_table *tab
     }
 }
 
-/* Whether a hybrid left the baseline's weights and slots after some update. A trace of an older
+/* Whether a hybrid left the baseline's weights after some update. A trace of an older
  * program says it of the last update only. */
 static int has_moved(const struct hybrid_table *table) {
     const double *const values = table->moved != NULL ? table->moved : table->distance;

@@ -48,6 +48,7 @@ enum status hybrid_values_open(const struct experiment_plan *plan, const struct 
     memset(out, 0, sizeof *out);
     out->count = plan->hybrid_count > 0 ? plan->hybrid_count : 1;
     out->elements = elements;
+    out->tensors = plan->runs[0].axes.shape.tensors;
     choose_marks(out, plan->scenario->steps, run_memory(baseline));
     for (uint32_t m = 0; m < out->marks; m++) {
         TRY(take(arena, elements, 0.0, &out->point[m]));
@@ -94,8 +95,17 @@ static double along(const struct hybrid_values *hybrids, uint32_t m) {
     return distance_product(end, start, test, start, hybrids->elements) / length;
 }
 
-static int equal_weights(const struct record *a, const struct record *b) {
-    return memcmp(a->digests[DIGEST_WEIGHTS], b->digests[DIGEST_WEIGHTS], RECORD_DIGEST_BYTES) == 0;
+/* Whether both runs have the same weights after this update. Where digests of tensors are not
+ * recorded, the optimizer's slots must be the same, too. */
+static int equal_weights(const struct hybrid_values *hybrids, const struct record *a,
+                         const struct record *b) {
+    if (memcmp(a->digests[DIGEST_WEIGHTS], b->digests[DIGEST_WEIGHTS], RECORD_DIGEST_BYTES) == 0)
+        return 1;
+    for (uint32_t i = 0; i < hybrids->tensors; i++)
+        if (memcmp(a->tensor_digests[i][TENSOR_DIGEST_PARAMETER],
+                   b->tensor_digests[i][TENSOR_DIGEST_PARAMETER], RECORD_DIGEST_BYTES) != 0)
+            return 0;
+    return hybrids->tensors > 0;
 }
 
 void hybrid_values_note(struct hybrid_values *hybrids, uint32_t hybrid, const struct run *run,
@@ -103,7 +113,7 @@ void hybrid_values_note(struct hybrid_values *hybrids, uint32_t hybrid, const st
     const uint32_t m = mark_at(hybrids, record->step);
     if (hybrids->first[hybrid] == 0.0 && !pair_equal_roots(record, like))
         hybrids->first[hybrid] = (double)record->step;
-    if (hybrids->moved[hybrid] == 0.0 && !equal_weights(record, like))
+    if (hybrids->moved[hybrid] == 0.0 && !equal_weights(hybrids, record, like))
         hybrids->moved[hybrid] = (double)record->step;
     if (m == hybrids->marks) return;
     const size_t cell = (size_t)m * hybrids->count + hybrid;
@@ -114,6 +124,9 @@ void hybrid_values_note(struct hybrid_values *hybrids, uint32_t hybrid, const st
     point_copy(run, hybrids->scratch);
     hybrids->at[HYBRID_DISTANCE][cell] =
         point_distance(hybrids->point[m], hybrids->scratch, hybrids->elements);
+    /* masters may have moved where the weights that are made of them have not */
+    if (hybrids->moved[hybrid] == 0.0 && hybrids->at[HYBRID_DISTANCE][cell] != 0.0)
+        hybrids->moved[hybrid] = (double)record->step;
     hybrids->at[HYBRID_WAY][cell] = along(hybrids, m);
 }
 
@@ -159,7 +172,7 @@ static const char *const paths[][3] = {
     [ARRAY_FIRST] = {"attribution/first_update", "updates",
                      "first update whose root differs; 0 none"},
     [ARRAY_MOVED] = {"attribution/first_weights", "updates",
-                     "first update whose weights or slots differ; 0 none"},
+                     "first update whose weights differ; 0 none"},
     [ARRAY_MARK] = {"attribution/mark", "updates", "updates of the marks"},
 };
 

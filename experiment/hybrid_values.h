@@ -7,7 +7,7 @@
  * one arm to the other (B - A), and the gaps of the loss and of the reward margin. There are fewer
  * marks where both arms' parameters at all of them would take more memory than a run does. At the
  * end it gives also the KL divergence on the probe batch; besides, the first update whose root
- * differs, and the first whose weights or slots do. Private to the experiment.
+ * differs, and the first whose weights do. Private to the experiment.
  * Invariant: in every game the value of swapping nothing is 0. */
 #ifndef TWINSTEP_EXPERIMENT_HYBRID_VALUES_H
 #define TWINSTEP_EXPERIMENT_HYBRID_VALUES_H
@@ -32,6 +32,7 @@ struct hybrid_values {
     uint32_t marks;
     double mark[HYBRID_MARKS]; /* the marks, in updates, increasing; the last one is the end */
     size_t elements;
+    uint32_t tensors; /* whose digests each record holds; 0: none are recorded */
     /* (elements) the parameters of both arms at each mark; the last are their end points */
     double *point[HYBRID_MARKS], *test_point[HYBRID_MARKS];
     double *scratch;            /* (elements) */

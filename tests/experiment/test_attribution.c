@@ -202,6 +202,23 @@ static void verify_twin(void **state) {
     helper_bench_close(&bench);
 }
 
+/* Gradients that are all doubled leave AdamW's weights where they are, and only its moments differ.
+ * No cause moved a weight, so none cancels another. */
+static void verify_moments(void **state) {
+    (void)state;
+    struct bench bench;
+    helper_bench_open(&bench, 3,
+                      WITH_LR("1e-3, eps: 1e-30") ", clip: {max_norm: 0}}\narms: {baseline: {}, "
+                                                  "test: {batch: {pad: 3}, loss: "
+                                                  "{divisor: sum-of-means}}}\n");
+    helper_bench_run(&bench);
+    assert_int_equal(bench.judgement.verdict, VERDICT_SAME_WEIGHTS);
+    assert_int_equal(bench.judgement.cause_count, 2);
+    assert_int_equal(bench.judgement.word, WORD_EQUAL);
+    helper_bench_check(&bench);
+    helper_bench_close(&bench);
+}
+
 /* Two places to round differ by one unit in the last place: no cause has done more than rounding
  * does. Saturated it is only where rounding's answer grew, which a high LR makes it do. */
 static void verify_saturated(void **state) {
@@ -347,6 +364,7 @@ int main(void) {
         cmocka_unit_test(verify_twin),          cmocka_unit_test(verify_saturated),
         cmocka_unit_test(verify_way),           cmocka_unit_test(verify_replicates),
         cmocka_unit_test(verify_losses),        cmocka_unit_test(verify_notes),
+        cmocka_unit_test(verify_moments),
     };
     return cmocka_run_group_tests(tests, helper_bench_folder, helper_bench_remove);
 }
