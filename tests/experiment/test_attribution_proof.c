@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: repro nightly
- * Attribution against ground truth. The arms are made to differ in causes that act and in causes
- * that cannot (a bound that is never reached, padding, threads, a generator that nobody loads). The
- * shares must find the acting ones, put the largest first and give the others nothing; intervals
- * must hold the truth; and arms that differ in nothing that acts must get no cause.
+ * Estimated shares against ground truth: arms that are made to differ in causes that act and in
+ * causes that cannot (a bound that is never reached, padding, threads, a generator that nobody
+ * loads). More than five causes are shared out by sampled orders, and noisy ones by replicates; the
+ * intervals must hold the truth, no other cause than the one with the largest share may be named
+ * first, and arms that differ in nothing that acts must get no cause.
  *
- * The truth is found here by code of its own: every hybrid of the acting causes is trained and its
- * distance shared out over all orders of entry; under noise each hybrid is trained 256 times, with
- * seeds that the experiment does not use. Everything is drawn from addressed streams.
- * TWINSTEP_PROOF sets the number of scenarios (500); the results are in
- * docs/measurements/attribution.md. */
+ * Truth: every hybrid of the acting causes trained here, and its displacement along that of the
+ * test arm shared out over all orders of entry, by code of its own; under noise each of them 256
+ * times, with seeds that the experiment does not use. Exact shares and the words are held against
+ * fresh trainings by interventions.py. Everything is drawn from addressed streams. TWINSTEP_PROOF
+ * sets the number of scenarios (500); docs/measurements/attribution.md. */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -180,15 +181,19 @@ static void share_out(const struct trial *trial, const double *worth, double *ou
     }
 }
 
-/* Trains every hybrid once and measures its distance from the baseline. */
+/* Trains every hybrid once and projects its displacement on that of the test arm. */
 static void true_values(const struct bench *bench, const struct trial *trial, double *out) {
-    static double start[POINTS], end[POINTS];
+    static double end[8][POINTS];
+    const uint32_t all = (1u << trial->acting_count) - 1;
     double worth[8] = {0.0};
-    for (uint32_t mask = 0; mask < 1u << trial->acting_count; mask++) {
+    size_t count = 0;
+    for (uint32_t mask = 0; mask <= all; mask++) {
         const struct config hybrid = mixed(bench, trial, mask);
-        const size_t count = train_end(bench, &hybrid, 1, mask == 0 ? start : end);
-        if (mask > 0) worth[mask] = point_distance(start, end, count);
+        count = train_end(bench, &hybrid, 1, end[mask]);
     }
+    for (uint32_t mask = 1; mask <= all; mask++)
+        for (size_t e = 0; e < count; e++)
+            worth[mask] += (end[mask][e] - end[0][e]) * (end[all][e] - end[0][e]);
     share_out(trial, worth, out);
 }
 
@@ -218,9 +223,9 @@ static void true_ways(const struct bench *bench, const struct trial *trial, doub
 /* ---- counts ---- */
 
 struct count {
-    uint32_t scenarios, first, ties, intervals, covered, sets, measured;
+    /* first: the main cause is named; wrong: another one is. The rest is told in words. */
+    uint32_t scenarios, first, wrong, intervals, covered, sets, measured;
     uint32_t factors[8]; /* scenarios by number of factors */
-    double worst;
 };
 
 static double true_share(const struct trial *trial, const double *truth, double whole,
@@ -232,34 +237,27 @@ static double true_share(const struct trial *trial, const double *truth, double 
 
 static void count_scenario(const struct trial *trial, const double *truth,
                            const struct judgement *judgement, struct count *count) {
-    double whole = 0.0, largest = -1.0, second = -1.0;
+    double whole = 0.0, largest = -1.0;
     const char *main_cause = "";
     for (uint32_t i = 0; i < trial->acting_count; i++)
         whole += truth[i];
     for (uint32_t i = 0; i < trial->acting_count; i++) {
-        if (fabs(truth[i]) > largest) {
-            second = largest;
-            largest = fabs(truth[i]);
-            main_cause = cause_name(trial->acts[i]);
-        } else if (fabs(truth[i]) > second) {
-            second = fabs(truth[i]);
-        }
+        if (!(fabs(truth[i]) > largest)) continue;
+        largest = fabs(truth[i]);
+        main_cause = cause_name(trial->acts[i]);
     }
     count->scenarios++;
     count->factors[judgement->cause_count]++;
     const char *named = judgement_cause(judgement);
     const uint32_t held = count->covered;
     count->first += strcmp(named, main_cause) == 0;
-    count->ties += strcmp(named, "not ordered") == 0;
     for (uint32_t i = 0; i < judgement->cause_count; i++) {
         const struct judged_cause *cause = &judgement->causes[i];
         const double wanted = true_share(trial, truth, whole, cause->name);
-        const double gap = fabs(cause->share.value - wanted);
         const double slack = 1e-9;
+        count->wrong += strcmp(named, cause->name) == 0 && strcmp(named, main_cause) != 0;
         count->intervals++;
         count->covered += cause->share.low - slack <= wanted && wanted <= cause->share.high + slack;
-        if (judgement->sample.orders == 0 && judgement->projection.runs == 0 && gap > count->worst)
-            count->worst = gap;
     }
     if (count->covered - held < judgement->cause_count && getenv("TWINSTEP_PROOF_SAY") != NULL) {
         judgement_print(judgement, stdout);
@@ -313,19 +311,10 @@ static struct count prove(const char *what, uint32_t share, uint32_t places) {
     print_message("%s: %u scenarios, factors", what, count.scenarios);
     print_factors(&count);
     print_share("main cause named first", count.first, count.scenarios);
-    print_share("called \"not ordered\" instead", count.ties, count.scenarios);
+    print_share("another cause named first", count.wrong, count.scenarios);
     print_share("intervals that hold the truth", count.covered, count.intervals);
     print_share("scenarios all of whose intervals do", count.sets, count.scenarios);
     return count;
-}
-
-static void verify_few(void **state) {
-    (void)state;
-    draws = 0;
-    const struct count count = prove("exact runs, 1 to 3 causes among 5", 50, 5);
-    print_message("  largest error of a share: %.1e\n", count.worst);
-    assert_int_equal(count.first, count.scenarios);
-    assert_true(count.worst < 1e-12);
 }
 
 static void verify_six(void **state) {
@@ -334,7 +323,7 @@ static void verify_six(void **state) {
     const struct count count = prove("exact runs, 1 to 3 causes among 6, sampled orders", 100, 6);
     assert_int_equal(count.factors[6], count.scenarios);
     assert_true(count.covered >= 0.93 * count.intervals);
-    assert_true(count.first >= 0.99 * count.scenarios);
+    assert_true(count.wrong <= 0.01 * count.scenarios);
 }
 
 #define NOISE ", numerics: {mode: shuffled, order_seed: free}, shuffle: {chunk: 2}"
@@ -367,9 +356,9 @@ static void verify_noisy(void **state) {
     print_factors(&count);
     print_share("intervals measured", count.measured, count.scenarios);
     print_share("main cause named first", count.first, count.scenarios);
-    print_share("called \"not ordered\" instead", count.ties, count.scenarios);
+    print_share("another cause named first", count.wrong, count.scenarios);
     print_share("intervals that hold the truth", count.covered, count.intervals);
-    assert_true(count.first + count.ties >= 0.99 * count.scenarios);
+    assert_true(count.wrong <= 0.01 * count.scenarios);
     assert_true(count.covered >= 0.93 * count.intervals);
 }
 
@@ -406,7 +395,6 @@ int main(void) {
     if (getenv("TWINSTEP_PROOF_ONLY") != NULL)
         cmocka_set_test_filter(getenv("TWINSTEP_PROOF_ONLY"));
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(verify_few),
         cmocka_unit_test(verify_six),
         cmocka_unit_test(verify_noisy),
         cmocka_unit_test(verify_nothing_acts),
