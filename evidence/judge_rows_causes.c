@@ -85,8 +85,7 @@ void judge_row_growth(const struct judgement *judgement, struct row_pen *pen) {
     }
     if (!judgement->has_perturbed) return;
     row_add(pen, ROW_PERTURBED,
-            "one weight of %s one unit in the last place off: the others answer with %.3g of |a-b| "
-            "at the end",
+            "one weight of %s one unit in the last place off moves the others by %.3g of |a-b|",
             judgement->arms[0], judgement->response / judgement->growth.end);
     if (judgement->perturbed.known) put_growth(", and", &judgement->perturbed, pen);
     if (judgement->saturated)

@@ -19,7 +19,7 @@ static const char *note(const struct judgement *judgement, const char *name) {
 /* What a PyTorch user calls the thing whose keys differ. */
 static const char *const plain_words[CAUSE_COUNT] = {
     [CAUSE_SCHEDULE] = "the learning-rate schedule",
-    [CAUSE_OPTIMIZER] = "the optimizer",
+    [CAUSE_OPTIMIZER] = "the optimizer and clipping",
     [CAUSE_DTYPE] = "the dtypes",
     [CAUSE_NONDETERMINISM] = "the order in which kernels sum",
     [CAUSE_BATCH_SHAPE] = "how batches are cut and padded",
@@ -27,11 +27,11 @@ static const char *const plain_words[CAUSE_COUNT] = {
     [CAUSE_RNG] = "the random draws",
     [CAUSE_NORMALISATION] = "what the loss is divided by",
     [CAUSE_REFERENCE] = "the reference model",
-    [CAUSE_MODEL] = "the model",
+    [CAUSE_MODEL] = "how the model computes",
     [CAUSE_PARALLELISM] = "the ranks",
     [CAUSE_RESUME] = "what a restart restores",
     [CAUSE_INIT] = "the initial weights",
-    [CAUSE_OBJECTIVE] = "the objective",
+    [CAUSE_OBJECTIVE] = "the loss that is minimised",
 };
 
 /* "schedule (the learning-rate schedule)"; several factors that validate only together keep their
@@ -82,7 +82,7 @@ static void put_one(const struct judgement *judgement, struct row_pen *pen) {
     row_put(pen, " Cause: ");
     put_cause(first, pen);
     if (judgement->cause_count == 1) {
-        row_put(pen, " explains all of the difference; nothing else differs.");
+        row_put(pen, "; nothing else differs.");
         return;
     }
     row_put(pen, " makes ");

@@ -50,7 +50,7 @@ static void report_offset(struct report *report) {
     const int same_update = report->walk->seen[LOOP_WALKED].applied.update == LOOP_WALKED;
     const char *why = "a schedule.shift or a late schedule moves the LR";
     if (config->schedule.shift == 0 && same_update)
-        why = "schedule runs before optimize with the counter already advanced";
+        why = "count and schedule run before optimize";
     else if (config->schedule.shift == 0)
         why = "schedule runs before count";
     const double size = ahead < 0.0 ? -ahead : ahead;
@@ -111,11 +111,11 @@ static void report_logged(struct report *report) {
     if (seen->logged.counter == seen->applied.counter &&
         (seen->logged.update == 0) == (seen->applied.update == 0))
         return;
-    const char *whose = "another LR than";
-    if (seen->logged.counter > seen->applied.counter) whose = "the LR of a later update than";
-    if (seen->logged.counter < seen->applied.counter) whose = "the LR of an earlier update than";
+    const char *which = "another LR";
+    if (seen->logged.counter > seen->applied.counter) which = "a later LR";
+    if (seen->logged.counter < seen->applied.counter) which = "an earlier LR";
     report_add(report, LOOP_LOGGED_DIFFERS, LOOP_NOTE,
-               "log prints %s the one applied: update k applies %s and logs %s", whose,
+               "log prints %s than is applied: update k applies %s, logs %s", which,
                report->words.applied, report->words.logged);
 }
 

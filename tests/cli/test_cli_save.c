@@ -35,7 +35,7 @@ static void validate_both_arms(void **state) {
                                   "common: {model: {from: baseline}}\n"
                                   "arms: {baseline: {}, test: {model: {from: test}}}\n");
     said = helper_run(1, "run saved/on.yaml -o on.h5 --quiet");
-    require_in(said.out, "Cause: init (the initial weights) explains all");
+    require_in(said.out, "Cause: init (the initial weights); nothing else");
     require_in(said.out, "model.from: saved/baseline -> saved/test");
     helper_free(&said);
     said = helper_run(0, "replay on.h5");

@@ -293,7 +293,7 @@ static const struct {
     {"common: {batch: {micro: 4}}\narms: {a: {}, b: {batch: {size: 6}}}",
      "f.yaml:2:25: error: batch.micro: expected a divisor of batch.size (6), got 4"},
     {"expect: {verdict: outside-floor, cause: parallelism}",
-     "f.yaml:2:42: error: expect.cause: expected a cause that two arms can differ in; the keys of "
+     "f.yaml:2:41: error: expect.cause: expected a cause that two arms can differ in; the keys of "
      "parallelism have one value each in this version"},
     {"expect: {verdict: identical, cause: dtype}",
      "f.yaml:2:30: error: expect.cause: two identical arms have no first difference and no cause "

@@ -162,16 +162,14 @@ static const struct hazard_case {
     {"fetch forward backward schedule", "clip optimize log count zero",
      BIT(LOOP_SCHEDULE_ALONE) | BIT(LOOP_SCHEDULE_OFTEN), 0, "scheduler_step"},
     {NULL, H17, 0, BIT(LOOP_LR_OFFSET),
-     "schedule runs before optimize with the counter already advanced: update k applies f(k), 1 "
+     "count and schedule run before optimize: update k applies f(k), 1 "
      "update ahead of f(k-1)"},
     {NULL, "clip optimize log schedule count zero", BIT(LOOP_LR_OLDER), BIT(LOOP_LR_OFFSET),
      "schedule runs before count: update k applies f(0) at k=1, then f(k-2), 1 update behind"},
     {NULL, "clip optimize count schedule log zero", BIT(LOOP_LR_OLDER) | BIT(LOOP_LOGGED_DIFFERS),
-     0,
-     "log prints the LR of a later update than the one applied: update k applies f(k-1) and logs "
-     "f(k)"},
+     0, "log prints a later LR than is applied: update k applies f(k-1), logs f(k)"},
     {NULL, "log count schedule clip optimize zero", BIT(LOOP_LOGGED_DIFFERS), BIT(LOOP_LR_OFFSET),
-     "log prints the LR of an earlier update"},
+     "log prints an earlier LR than is applied"},
     {NULL, "clip optimize log count schedule", BIT(LOOP_LR_OLDER), BIT(LOOP_GRADIENT_CARRIES),
      "zero never runs in an update"},
     {NULL, "zero clip optimize log count schedule", BIT(LOOP_LR_OLDER), BIT(LOOP_GRADIENT_EMPTY),
