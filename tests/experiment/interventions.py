@@ -14,8 +14,9 @@ arithmetic is used.
 Every pair is drawn from its own stream, so pair I of seed S is the same whatever N is. Thresholds
 stand below and were written before any pair was drawn. F keeps a line of JSON for each pair: what
 is there is not run again, and --report prints all of it. Exit status 1: a share, a distance or an
-end differs that must not, or a wrong cause was named. Only the standard library is needed; with
-h5py the ends of the program's own hybrids are compared bit for bit, too (their digests)."""
+end differs that must not, a wrong cause was named, or an exact pair got a word that is not true.
+Only the standard library is needed; with h5py the ends of the program's own hybrids are compared
+bit for bit, too (their digests)."""
 import argparse
 import array
 import collections
@@ -61,7 +62,8 @@ FLAGS = ("oppose", "nearly-cancel", "cancel-exactly", "only-together", "each-eno
 
 # Share of the pairs that each class has, in percent.
 CLASSES = (("independent", 30), ("single", 17), ("opposing", 9), ("nearly", 6), ("cancelling", 6),
-           ("slots", 3), ("each", 7), ("together", 7), ("rounding", 5), ("nothing", 2), ("noisy", 8))
+           ("slots", 3), ("each", 7), ("together", 7), ("rounding", 5), ("nothing", 2),
+           ("noisy", 8))
 HALVES = '"*: 2"'         # every sum in two parts, so that only its rounding differs
 PROBE = "model.layers.0.self_attn.q_norm.weight"  # whose first element starts off (init.nudge)
 
@@ -91,7 +93,8 @@ def base(pair, optimizer=None, task=None):
     pair.optimizer = optimizer or s.choice(("sgd", "adamw"))
     pair.task = task or s.choice(("dpo", "dpo", "dpo", "sft"))
     pair.steps = s.choice((3, 3, 4))
-    pair.lr = {"sgd": s.choice((0.0625, 0.25)), "adamw": s.choice((0.00390625, 0.0078125))}[pair.optimizer]
+    pair.lr = {"sgd": s.choice((0.0625, 0.25)),
+               "adamw": s.choice((0.00390625, 0.0078125))}[pair.optimizer]
     pair.clip = s.choice(("1e5", "1e5", "0.3"))
     pair.dropout = s.choice((0, 0, 0.05))
     pair.momentum = s.choice((0, 0.9)) if pair.optimizer == "sgd" else None
@@ -103,8 +106,8 @@ def base(pair, optimizer=None, task=None):
         "schedule.total": 20, "clip.max_norm": pair.clip, "dropout.residual": pair.dropout,
         "dropout.seed": 9, "loss.logged": "mean"}
     if pair.task == "dpo":
-        pair.common.update({"dpo.beta": 0.5, "dpo.reference_batch": 2, "dpo.reference_compute": "f32",
-                            "dpo.reference_layout": "separate"})
+        pair.common.update({"dpo.beta": 0.5, "dpo.reference_batch": 2,
+                            "dpo.reference_compute": "f32", "dpo.reference_layout": "separate"})
     if pair.momentum:
         pair.common["optimizer.momentum"] = pair.momentum
 
@@ -119,8 +122,8 @@ def acting(pair):
                       "loop.update": "[count, clip, schedule, optimize, log, zero]"}],
         "optimizer": [{"optimizer.weight_decay": 0.3}, {"clip.max_norm": 0.1}] +
                      ([{"optimizer.momentum": 0.5}, {"optimizer.momentum": 0.95}] if sgd else
-                      [{"optimizer.beta1": 0.5}, {"optimizer.eps": "1e-3"}, {"optimizer.t": "twice"},
-                       {"optimizer.beta2": 0.9}]),
+                      [{"optimizer.beta1": 0.5}, {"optimizer.eps": "1e-3"},
+                       {"optimizer.t": "twice"}, {"optimizer.beta2": 0.9}]),
         "dtype": [{"numerics.compute": "bf16"}, {"numerics.param": "bf16"},
                   {"numerics.gradient": "bf16"}, {"numerics.compute": "f16"}],
         "batch-shape": [{"batch.size": 6}, {"batch.size": 8}],
@@ -129,7 +132,8 @@ def acting(pair):
         "rng": [{"dropout.residual": 0.2}, {"dropout.attention": 0.1}, {"dropout.embedding": 0.1}] +
                ([{"dropout.seed": 10}] if pair.dropout else []),
         "normalisation": [{"loss.divisor": "sum-of-means"}, {"loss.divisor": "update-and-micros"}],
-        "model": [{"model.norm_eps": "1e-2"}, {"model.rope_theta": 10000}, {"model.norm_eps": "1e-4"}],
+        "model": [{"model.norm_eps": "1e-2"}, {"model.rope_theta": 10000},
+                  {"model.norm_eps": "1e-4"}],
         "resume": [{"resume.after": 2, "resume.restores": "[schedule, optimizer, rng, scaler]"},
                    {"resume.after": 1, "resume.restores": "[schedule, data, rng, scaler]"}],
         "init": [{"init.std": 0.101}, {"init.std": 0.12}, {"init.seed": 101}],
@@ -219,7 +223,8 @@ def draw_opposing(pair):
     if pair.stream.random() < 0.3:
         base(pair, "adamw")
         add(pair, "optimizer", {"optimizer.t": "twice"}, False)
-        add(pair, "schedule", {"optimizer.lr": pair.lr * pair.stream.choice((1.2, 1.4, 1.7))}, False)
+        ratio = pair.stream.choice((1.2, 1.4, 1.7))
+        add(pair, "schedule", {"optimizer.lr": pair.lr * ratio}, False)
         if pair.stream.random() < 0.4:
             add_some(pair, inert(pair), 1)
         return
@@ -308,7 +313,8 @@ def draw(seed, index, attempt):
     pair = Pair(kind, stream)
     if kind == "noisy":
         pair.noisy = True
-        kind = stream.choice(("independent", "independent", "single", "opposing", "each", "together"))
+        kind = stream.choice(("independent", "independent", "single", "opposing", "each",
+                              "together"))
         pair.kind = "noisy " + kind
     DRAWS[kind](pair)
     if pair.noisy:  # the order of sums is a third cause; a fourth would take a minute
@@ -350,7 +356,8 @@ class Runner:
 
         with open(folder / "pairs.jsonl", "w", encoding="utf-8") as file:
             for _ in range(24):
-                file.write(json.dumps({"prompt_ids": ids(3), "chosen_ids": ids(stream.randrange(2, 7)),
+                file.write(json.dumps({"prompt_ids": ids(3),
+                                       "chosen_ids": ids(stream.randrange(2, 7)),
                                        "rejected_ids": ids(stream.randrange(2, 7))}) + "\n")
         with open(folder / "text.jsonl", "w", encoding="utf-8") as file:
             for _ in range(24):
@@ -597,7 +604,8 @@ def noisy_truth(runner, pair, masks):
         if None in parts:
             return None
         middle = math.fsum(parts) / len(parts)
-        return math.sqrt((len(parts) - 1) / len(parts) * math.fsum((p - middle) ** 2 for p in parts))
+        squares = math.fsum((p - middle) ** 2 for p in parts)
+        return math.sqrt((len(parts) - 1) / len(parts) * squares)
 
     truth["noise"] = error([w["distance"] for w in without])
     truth["error"] = {name: [error([w[name][c] for w in without]) for c in range(count)]
@@ -729,8 +737,8 @@ def prove(runner, seed, index):
         if truth["distance"] > 0:
             entry["turned"] = ("exchanged", "renamed", "inert")[index % 3]
             entry["wrong"] += turned_shares(runner, pair, entry["turned"], verdict, truth)
-    entry["truth"] = {key: truth[key] for key in ("distance", "noise", "sizes", "share", "left", "alone",
-                                                  "response", "moved")}
+    entry["truth"] = {key: truth[key] for key in ("distance", "noise", "sizes", "share", "left",
+                                                  "alone", "response", "moved")}
     entry["said"] = {cause["cause"]: [cause["share"], cause["left"], cause["alone"]]
                      for cause in verdict["causes"]}
     entry["word"] = word_of(truth)
@@ -809,15 +817,16 @@ def report(entries, out):
          percent(sum(e["printed"] == "first-place-open" for e in closed), len(closed))),
         ("worst error of a figure of exact pairs, over the largest displacement",
          f"{max((e['worst'] for e in exact), default=0.0):.1e}"),
-        ("ends of hybrids compared bit for bit with fresh runs", str(sum(e["ends"] for e in exact))),
+        ("ends of hybrids compared bit for bit with fresh runs",
+         str(sum(e["ends"] for e in exact))),
         ("pairs with a figure, an end or a share that differs",
          str(sum(bool(e["wrong"]) for e in entries))),
         ("intervals that hold the fresh means, noisy",
          percent(sum(e["held"] for e in noisy), sum(e["intervals"] for e in noisy)))]
     for which in ("exchanged", "renamed", "inert"):
         of = [e for e in exact if e.get("turned") == which]
-        lines.append((f"pairs in which \"{which}\" changes a share",
-                      percent(sum(any(w.startswith(which) for w in e["wrong"]) for e in of), len(of))))
+        changed = sum(any(w.startswith(which) for w in e["wrong"]) for e in of)
+        lines.append((f"pairs in which \"{which}\" changes a share", percent(changed, len(of))))
     print("| figure | |\n|---|---|", file=out)
     for what, value in lines:
         print(f"| {what} | {value} |", file=out)
@@ -835,16 +844,19 @@ def report(entries, out):
                    f"{e.get('named', '')}; D {e['truth']['distance']:.3g}, response "
                    f"{number(e['truth']['response'])}; " +
                    "; ".join(f"{f} share {number(e['truth']['share'][c])} left "
-                             f"{number(e['truth']['left'][c])} alone {number(e['truth']['alone'][c])}"
+                             f"{number(e['truth']['left'][c])} alone "
+                             f"{number(e['truth']['alone'][c])}"
                              for c, f in enumerate(e["factors"])) if e["truth"] else "") +
                   "".join(f". {w}" for w in e["wrong"]), file=out)
-    return (not any(e["wrong"] for e in entries) and all(e["best"] for e in named))
+    return (not any(e["wrong"] for e in entries) and all(e["best"] for e in named) and
+            all(map(right, exact)))
 
 
 def processor():
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as file:
-            return next(line.split(":")[1].strip() for line in file if line.startswith("model name"))
+            return next(line.split(":")[1].strip() for line in file
+                        if line.startswith("model name"))
     except (OSError, StopIteration):
         return platform.processor() or platform.machine()
 
