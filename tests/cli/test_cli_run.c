@@ -164,9 +164,7 @@ static const struct {
      "loop: {update: [clip, scheduler_step, optimize, log, zero]}",
      "OUTSIDE THE FLOOR",
      1,
-     {"\n  loop     test: warning: schedule runs before optimize with the counter already "
-      "advanced: "
-      "update k applies f(k)"}},
+     {"\n  loop     test: warning: count and schedule run before optimize: update k applies f(k)"}},
     {"loop: {update: [zero, clip, optimize, log, count]}",
      "",
      "IDENTICAL",
