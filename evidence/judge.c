@@ -118,6 +118,8 @@ static enum status judge_expectation(struct judging *judging) {
                     verdict_name(out->verdict)));
     TRY(expect_text(judging, "cause", judging_text(judging, "verdict", "expect_cause"),
                     judgement_cause(out)));
+    TRY(expect_text(judging, "word", judging_text(judging, "verdict", "expect_word"),
+                    attribution_words[out->word]));
     TRY(expect_text(judging, "first step", wanted, came));
     TRY(expect_text(judging, "first phase", judging_text(judging, "verdict", "expect_first_phase"),
                     out->first_phase));

@@ -30,6 +30,8 @@ static enum status add_expectation(struct experiment_attributes *to,
                  : verdict_name((enum verdict)scenario->expect.verdict));
     add_text(to, "verdict", "expect_cause",
              scenario->expect.cause < 0 ? "" : cause_name((enum cause)scenario->expect.cause));
+    add_text(to, "verdict", "expect_word",
+             scenario->expect.word == NULL ? "" : scenario->expect.word);
     add_text(to, "verdict", "expect_first_phase",
              scenario->expect.first_phase < 0 ? ""
                                               : loop_phases()[scenario->expect.first_phase].name);
@@ -178,7 +180,7 @@ enum status experiment_describe(const struct experiment_plan *plan,
     const struct scenario *scenario = plan->scenario;
     struct backend_record backends;
     TRY(find_backends(plan, arena, &backends));
-    size_t most = 34 + 2 * (size_t)plan->factor_count + options->environment_count +
+    size_t most = 36 + 2 * (size_t)plan->factor_count + options->environment_count +
                   plan->run_count + backends.attribute_count;
     TRY(arena_take(arena, most, sizeof *out->list, "attributes", &out->list));
     add_text(out, "", "name", scenario->name);

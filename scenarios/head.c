@@ -13,6 +13,19 @@ static const char *const verdict_names[] = {"none",          "identical",  "insi
                                             "outside-floor", "untestable", "same-training",
                                             "same-weights",  NULL};
 
+/* The words of evidence/attribution.h, but for none; a test holds them equal. */
+static const char *const word_names[] = {"equal",
+                                         "cancel-exactly",
+                                         "no-larger-than-rounding",
+                                         "nearly-cancel",
+                                         "oppose",
+                                         "only-together",
+                                         "each-enough",
+                                         "cause",
+                                         "several",
+                                         "first-place-open",
+                                         NULL};
+
 static const struct key_row rows[] = {
     UINT_AT("twinstep", version, "", "1", NO_CAUSE, .low = 1, .high = 0x1p53,
             .help = "Version of the format; must be given"),
@@ -59,6 +72,8 @@ static const struct key_row rows[] = {
                   "rng", "normalisation", "reference", "model", "parallelism", "resume", "init",
                   "objective"),
             .word = "any", .help = "Cause with the largest share"),
+    ENUM_AT("expect.word", word, "any", NO_CAUSE, word_names, .word = "any",
+            .help = "Sentence of the headline about causes (docs/ATTRIBUTION.md)"),
     INT_AT("expect.first_step", first_step, "updates", "0", NO_CAUSE, .high = 1e9,
            .help = "Update of the first difference, counted from 1; 0 is any"),
     ENUM_AT("expect.first_phase", first_phase, "any", NO_CAUSE, schema_phase_names, .word = "any",
@@ -70,6 +85,10 @@ static const struct key_row rows[] = {
 const struct key_row *head_rows(size_t *out_count) {
     *out_count = COUNT_OF(rows);
     return rows;
+}
+
+const char *head_word(int32_t word) {
+    return word < 0 ? NULL : word_names[word];
 }
 
 const char *verdict_name(enum verdict verdict) {

@@ -16,7 +16,7 @@ struct head {
     struct scenario_record record;
     struct scenario_floor floor; /* but for the file */
     struct scenario_attribution attribution;
-    int32_t verdict, cause;
+    int32_t verdict, cause, word;
     int64_t first_step;
     int32_t first_phase;
     char first_tensor[256];
@@ -24,6 +24,9 @@ struct head {
 
 /* The names of enum phase, NULL-terminated (schema.c). */
 extern const char *const schema_phase_names[PHASE_TOTAL + 1];
+
+/* The text of expect.word; NULL: any. */
+const char *head_word(int32_t word);
 
 /* The rows of struct head, with the path as a file spells it ("floor.alpha"). Their cause means
  * nothing, because no key of the head differs between arms. */

@@ -189,6 +189,7 @@ struct scenario {
     struct {
         int32_t verdict;          /* enum verdict */
         int32_t cause;            /* enum cause, or -1 for any */
+        const char *word;         /* of evidence/attribution.h; NULL: any */
         int64_t first_step;       /* 0: any */
         int32_t first_phase;      /* enum phase, or -1 for any */
         const char *first_tensor; /* NULL: any */

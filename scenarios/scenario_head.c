@@ -208,6 +208,7 @@ enum status scenario_keep_head(const struct parsing *parsing) {
     scenario->attribution = head->attribution;
     scenario->expect.verdict = head->verdict;
     scenario->expect.cause = head->cause;
+    scenario->expect.word = head_word(head->word);
     scenario->expect.first_step = head->first_step;
     scenario->expect.first_phase = head->first_phase;
     if (head->first_tensor[0] == '\0') return STATUS_OK;

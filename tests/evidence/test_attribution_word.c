@@ -15,6 +15,7 @@
 
 #include "base/status.h"
 #include "evidence/attribution.h"
+#include "scenarios/head.h"
 
 #define DIMENSIONS 3
 #define CAUSES_MOST 3
@@ -260,11 +261,28 @@ static void verify_intervals(void **state) {
     assert_int_equal(attribution_word(&figures), WORD_NONE);
 }
 
+/* expect.word of a scenario takes these words, in this order, without the first, which says that
+ * nothing was attributed. */
+static void verify_scenarios_know_the_words(void **state) {
+    (void)state;
+    size_t count, found = 0;
+    const struct key_row *rows = head_rows(&count);
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(rows[i].path, "expect.word") != 0) continue;
+        found++;
+        for (int word = 1; word < WORD_COUNT; word++)
+            assert_string_equal(rows[i].names[word - 1], attribution_words[word]);
+        assert_null(rows[i].names[WORD_COUNT - 1]);
+    }
+    assert_int_equal(found, 1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_words),
         cmocka_unit_test(verify_exchange),
         cmocka_unit_test(verify_intervals),
+        cmocka_unit_test(verify_scenarios_know_the_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

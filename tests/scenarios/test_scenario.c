@@ -35,7 +35,7 @@ static const char h17[] = "twinstep: 1\n"
                           "    optimizer: {beta1: 0.5}\n"
                           "record: {probe_every: 2, tensors: false}\n"
                           "floor: {design: both, replicates: 6, alpha: 0.05}\n"
-                          "expect: {verdict: outside-floor, cause: schedule, first_step: 1,\n"
+                          "expect: {verdict: outside-floor, cause: schedule, word: oppose, first_step: 1,\n"
                           "         first_phase: optimize, first_tensor: lm_head.weight}\n";
 
 static const struct helper_adamw *adamw(const struct config *config) {
@@ -64,6 +64,7 @@ static void validate_whole_scenario(void **state) {
     assert_true(s->floor.alpha == 0.05);
     assert_int_equal(s->expect.verdict, VERDICT_OUTSIDE_FLOOR);
     assert_int_equal(s->expect.cause, CAUSE_SCHEDULE);
+    assert_string_equal(s->expect.word, "oppose");
     assert_int_equal(s->expect.first_step, 1);
     assert_int_equal(s->expect.first_phase, PHASE_OPTIMIZE);
     assert_string_equal(s->expect.first_tensor, "lm_head.weight");
