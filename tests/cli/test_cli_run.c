@@ -128,8 +128,7 @@ static void validate_exit_statuses(void **state) {
 static void validate_verdict_on_screen(void **state) {
     (void)state;
     static const char *const needles[] = {
-        "screen: OUTSIDE THE FLOOR. Cause: schedule (the learning-rate schedule); nothing else "
-        "differs.",
+        "screen: OUTSIDE THE FLOOR. Cause: schedule (the learning-rate schedule); nothing else",
         "\n  first    update 1, phase optimize, ",
         "\n  floor    exact: baseline repeated in this process and in a second one, bit-equal\n",
         "\n  closure  exact: ", "\n  trace    screen.h5 (twinstep attribute screen.h5; h5py)\n"};

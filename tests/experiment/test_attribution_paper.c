@@ -127,8 +127,8 @@ static void train_plain(const struct bench *bench) {
     arena_close(&arena);
     plain.rounding = 0.0;
     for (size_t i = 0; i < plain.count; i++) {
-        const double unit =
-            nextafterf(fabsf((float)plain.start[i]), INFINITY) - fabsf((float)plain.start[i]);
+        const float size = fabsf((float)plain.start[i]);
+        const double unit = (double)(nextafterf(size, INFINITY) - size);
         plain.gradient[i] = (plain.start[i] - end[i]) / LR;
         if (plain.gradient[i] != 0.0) plain.rounding += unit * unit;
     }
