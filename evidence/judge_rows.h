@@ -30,6 +30,9 @@ void row_put(struct row_pen *pen, const char *format, ...) TWINSTEP_PRINTF(2, 3)
 void judge_row_headline(const struct judgement *judgement, struct row_pen *pen);
 void judge_row_why(const struct judgement *judgement, struct row_pen *pen);
 
+/* judge_rows_count.c: what another step count of Adam did to an update. */
+void judge_row_count(const struct judgement *judgement, struct row_pen *pen);
+
 /* judge_rows_floor.c: what the runs were computed on, and the floor of repeats. */
 void judge_row_devices(const struct judgement *judgement, struct row_pen *pen);
 void judge_row_products(const struct judgement *judgement, struct row_pen *pen);

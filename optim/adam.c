@@ -15,7 +15,7 @@
 /* Betas stay below 1, as in torch: at 1 the correction 1 - beta^t would be 0. */
 #define BELOW_ONE 0x1.fffffffffffffp-1
 
-static const char *const t_names[] = {"counted", "frozen", "twice", NULL};
+static const char *const t_names[] = {"counted", "frozen", "twice", "ahead", NULL};
 static const char *const nonfinite_names[] = {"variant", "step", "hold", "zero", NULL};
 static const char *const slot_names[] = {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"};
 
@@ -44,7 +44,8 @@ static const char *const l2_variant_names[] = {"torch",       "torch-cpu", "torc
         ROW(t, KEY_ENUM, .unit = "", .standard = "counted", .names = t_names,                      \
             .help = "Step count behind the bias corrections: counted; frozen at the first step "   \
                     "(OLMo-core before its step_increment_bugfix); twice per step (DeepSpeed's "   \
-                    "group of mixed dtypes)"),                                                     \
+                    "group of mixed dtypes); one ahead from the first step on, which a step of "   \
+                    "zero gradients before it had counted (Megatron-LM 5974, torchtitan 4382)"),                                                     \
         ROW(amsgrad, KEY_BOOL, .unit = "", .standard = "false",                                    \
             .help = "Divides by the root of the largest second moment so far; torch variants "     \
                     "only"),                                                                       \
@@ -116,10 +117,12 @@ static void step_range(step_loop *loop, const struct step_range *ranges, size_t 
     loop(ranges, count, &call);
 }
 
-/* The count that a step's bias corrections use, from the count before the step. */
+/* The count that a step's bias corrections use, from the count before the step. The step that makes
+ * the state of `ahead` changes no moment where gradients are zero and decay is decoupled. */
 static uint64_t t_of_step(const struct adam_values *v, uint64_t before) {
     if (v->t == ADAM_T_FROZEN) return 1;
-    return v->t == ADAM_T_TWICE ? before + 2 : before + 1;
+    const int counts_two = v->t == ADAM_T_TWICE || (v->t == ADAM_T_AHEAD && before == 0);
+    return before + (counts_two ? 2 : 1);
 }
 
 static enum status step(const struct optim_call *call, const struct optim_class *class_,
@@ -193,7 +196,7 @@ static enum status validate(const void *values, int32_t variants) {
     if (v->variant < 0 || v->variant >= variants)
         FAIL(STATUS_INPUT, "optimizer.variant: expected a number below %d, got %d", (int)variants,
              (int)v->variant);
-    if (v->t < 0 || v->t > ADAM_T_TWICE || v->on_nonfinite < 0 ||
+    if (v->t < 0 || v->t > ADAM_T_AHEAD || v->on_nonfinite < 0 ||
         v->on_nonfinite > ADAM_NONFINITE_ZERO)
         FAIL(STATUS_INPUT, "optimizer.t and optimizer.on_nonfinite: no such values, %d and %d",
              (int)v->t, (int)v->on_nonfinite);

@@ -7,7 +7,7 @@
 #include "optim/spread.h"
 
 /* How the step count behind the bias corrections goes on. */
-enum adam_t { ADAM_T_COUNTED = 0, ADAM_T_FROZEN, ADAM_T_TWICE };
+enum adam_t { ADAM_T_COUNTED = 0, ADAM_T_FROZEN, ADAM_T_TWICE, ADAM_T_AHEAD };
 
 /* What a step does when a gradient is not finite. */
 enum adam_nonfinite {

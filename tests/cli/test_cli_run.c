@@ -193,6 +193,42 @@ static void validate_hazards(void **state) {
     }
 }
 
+/* What the step count behind Adam's corrections did is read from the weights: ahead and twice make
+ * the first update sqrt(1 + beta2) / (1 + beta1) of its size, frozen leaves it and makes the second
+ * one 1 / 0.7441 of its own. Nothing is said where another key made the sizes differ, or where the
+ * arms' LRs are apart. */
+static const struct {
+    const char *test;
+    const char *lines[2]; /* NULL: no row */
+} counted[] = {
+    {"optimizer: {t: ahead}",
+     {"  why      update 1 moved the weights of test 0.74",
+      "Adam corrected its moments with count 2 in place of 1, which makes a step 0.7441 of its "
+      "size\n           with beta1 0.9 and beta2 0.999, eps aside. The optimizer counts 1 to 3 in "
+      "baseline, 2 to 4 in test: one ahead.\n"}},
+    {"optimizer: {t: twice}", {"count 2 in place of 1", " 1 to 3 in baseline, 2 to 6 in test.\n"}},
+    {"optimizer: {t: frozen}",
+     {"  why      update 2 moved the weights of test 1.34", "count 1 in place of 2"}},
+    {"optimizer: {t: ahead, eps: 1}", {NULL}},
+    {"optimizer: {t: ahead, beta2: 0.9}", {NULL}},
+    {"optimizer: {t: ahead, lr: 2e-4}", {NULL}},
+    {"optimizer: {eps: 1e-3}", {NULL}},
+};
+
+static void validate_count_in_the_weights(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof counted / sizeof counted[0]; i++) {
+        helper_scenario("count.yaml", "steps: 3", "seed: 3", counted[i].test);
+        struct said ran = helper_run(1, "run count.yaml --overwrite");
+        const int said = strstr(ran.out, "Adam corrected its moments") != NULL;
+        if (said != (counted[i].lines[0] != NULL)) fail_msg("%s:\n%s", counted[i].test, ran.out);
+        for (size_t k = 0; k < 2 && counted[i].lines[k] != NULL; k++)
+            if (strstr(ran.out, counted[i].lines[k]) == NULL)
+                fail_msg("expected: %s\nin: %s", counted[i].lines[k], ran.out);
+        helper_free(&ran);
+    }
+}
+
 static void validate_outputs(void **state) {
     (void)state;
     helper_scenario("out.yaml", "name: own-name\nsteps: 1", "seed: 3", "");
@@ -354,6 +390,7 @@ int main(void) {
         cmocka_unit_test(validate_exit_statuses),
         cmocka_unit_test(validate_verdict_on_screen),
         cmocka_unit_test(validate_hazards),
+        cmocka_unit_test(validate_count_in_the_weights),
         cmocka_unit_test(validate_outputs),
         cmocka_unit_test(validate_several),
         cmocka_unit_test(validate_standard_input),

@@ -246,11 +246,44 @@ static void validate_t_twice(void **state) {
     }
 }
 
+/* When t is one ahead, step k uses the bias corrections of step k + 1. The first step is then
+ * sqrt((1 - beta2^2) / (1 - beta2)) (1 - beta1) / (1 - beta1^2) = sqrt(1 + beta2) / (1 + beta1) of
+ * its size: 0.744137 for betas (0.9, 0.999), as torch 2.15 gives when the count is 1 before the first step
+ * (0.744135 with its eps), and 0.734960 for (0.9, 0.95). */
+static void validate_t_ahead(void **state) {
+    (void)state;
+    static const struct {
+        double beta2, ratio;
+    } rows[] = {{0.999, 0.744137}, {0.95, 0.734960}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        double moved[2];
+        for (int ahead = 0; ahead < 2; ahead++) {
+            struct adam_values values =
+                values_of(RULE_ADAM_TORCH, ahead ? ADAM_T_AHEAD : ADAM_T_COUNTED);
+            const struct optim_group group = {0x1p-10, 0.0};
+            uint64_t t = 0;
+            values.beta2 = rows[i].beta2;
+            values.eps = 0.0;
+            helper_open(&one, 1, (struct helper_dtypes){DTYPE_F64, DTYPE_F64, DTYPE_F64, -1}, 1);
+            helper_set(one.param, DTYPE_F64, 0, 0.0);
+            helper_set(one.gradient, DTYPE_F64, 0, 0.25);
+            const struct optim_call call = helper_call(&one.tensor, 1, &group, 1, &t, &values);
+            for (uint64_t step = 1; step <= 3; step++) {
+                assert_int_equal(optim_find("adamw")->step(&call), STATUS_OK);
+                assert_int_equal(t, step + (uint64_t)ahead);
+                if (step == 1) moved[ahead] = helper_get(one.param, DTYPE_F64, 0);
+            }
+        }
+        assert_true(fabs(moved[1] / moved[0] - rows[i].ratio) < 1e-6);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_published_bits),   cmocka_unit_test(validate_published_f64),
         cmocka_unit_test(validate_published_deltas), cmocka_unit_test(validate_decay_rounding),
         cmocka_unit_test(validate_frozen_t),         cmocka_unit_test(validate_t_twice),
+        cmocka_unit_test(validate_t_ahead),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,6 +34,7 @@ static const struct variant_case {
     {"adamw", {"variant", "torch", "amsgrad", "true"}, 1e-8, 0x9f569660c52ec6b4},
     {"adamw", {"variant", "torch", "t", "frozen"}, 1e-8, 0xea667025d2f92d64},
     {"adamw", {"variant", "torch", "t", "twice"}, 1e-8, 0x61c0667423ddfb41},
+    {"adamw", {"variant", "torch", "t", "ahead"}, 1e-8, 0xf3f85a9d5edc1c90},
     {"adamw", {"variant", "torch-cpu"}, 1e-8, 0x7e7672f6670f71bc},
     {"adamw", {"variant", "torch-cpu", "amsgrad", "true"}, 1e-8, 0x8c4f8b3ed7712e51},
     {"adamw", {"variant", "torch-capturable"}, 1e-6, 0x34d098ae7e25908c},
