@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "checkpoints/order.h"
+#include "checkpoints/shipped.h"
 #include "checkpoints/strict_json.h"
 
 struct opening {
@@ -213,9 +214,19 @@ static enum status open_folder(struct opening *opening) {
                       : open_shards(opening);
 }
 
+static enum status open_shipped(struct opening *opening) {
+    const struct shipped_file *any;
+    char *single;
+    TRY(shipped_find(opening->checkpoint->path, &any));
+    TRY(arena_format(opening->arena, &single, "%s/" CHECKPOINT_SINGLE, opening->checkpoint->path));
+    opening->checkpoint->is_folder = 1;
+    return open_single(opening->checkpoint, single, opening->arena);
+}
+
 static enum status open_any(struct opening *opening) {
     struct checkpoint *checkpoint = opening->checkpoint;
     struct stat info;
+    if (shipped_is(checkpoint->path)) return open_shipped(opening);
     if (stat(checkpoint->path, &info) != 0)
         FAIL(STATUS_IO, "%s: cannot open: %s", checkpoint->path, strerror(errno));
     checkpoint->is_folder = S_ISDIR(info.st_mode);

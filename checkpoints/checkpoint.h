@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The weights of a model: one safetensors file, a folder with `model.safetensors`, or a folder with
- * shards and `model.safetensors.index.json`.
+ * The weights of a model: one safetensors file, a folder with `model.safetensors`, a folder with
+ * shards and `model.safetensors.index.json`, or a model that is embedded in the binary
+ * (`builtin:NAME`, shipped.h).
  *
  * In a sharded checkpoint every tensor is in exactly one shard, the one that the index names, and a
  * shard holds nothing else; `metadata.total_size`, if it is there, is the sum of all bytes. Shards

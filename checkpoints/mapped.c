@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "checkpoints/shipped.h"
+
 static const char *kind_of(mode_t mode) {
     if (S_ISDIR(mode)) return "a directory";
     if (S_ISFIFO(mode)) return "a pipe";
@@ -32,8 +34,16 @@ static enum status map_descriptor(int descriptor, const char *path, struct mappe
     return STATUS_OK;
 }
 
+static enum status open_shipped(const char *path, struct mapped *out) {
+    const struct shipped_file *file;
+    TRY(shipped_find(path, &file));
+    *out = (struct mapped){file->bytes, file->length, 1};
+    return STATUS_OK;
+}
+
 enum status mapped_open(const char *path, struct mapped *out) {
     memset(out, 0, sizeof *out);
+    if (shipped_is(path)) return open_shipped(path, out);
     const int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (descriptor < 0) FAIL(STATUS_IO, "%s: cannot open: %s", path, strerror(errno));
     const enum status status = map_descriptor(descriptor, path, out);
@@ -42,6 +52,7 @@ enum status mapped_open(const char *path, struct mapped *out) {
 }
 
 void mapped_close(struct mapped *mapped) {
-    if (mapped->bytes != NULL) munmap((void *)(size_t)mapped->bytes, mapped->length);
+    if (mapped->bytes != NULL && !mapped->shipped)
+        munmap((void *)(size_t)mapped->bytes, mapped->length);
     memset(mapped, 0, sizeof *mapped);
 }

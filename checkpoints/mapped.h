@@ -14,10 +14,12 @@
 struct mapped {
     const unsigned char *bytes; /* NULL for an empty file */
     size_t length;
+    int shipped; /* the bytes are embedded in the binary (shipped.h) */
 };
 
-/* Maps a file. STATUS_IO, with the path, if it is not there or cannot be read. STATUS_INPUT if it
- * is a directory, a pipe or a device; opening a pipe to which nobody writes does not wait. */
+/* Maps a file, or finds one that is embedded. STATUS_IO, with the path, if it is not there or
+ * cannot be read. STATUS_INPUT if it is a directory, a pipe or a device; opening a pipe to which
+ * nobody writes does not wait. */
 TWINSTEP_MUST_USE enum status mapped_open(const char *path, struct mapped *out);
 void mapped_close(struct mapped *mapped);
 

@@ -289,7 +289,7 @@ enum status safetensors_open(const char *path, struct arena *arena, struct safet
 
 enum status safetensors_open_bytes(const char *name, const unsigned char *bytes, size_t length,
                                    struct arena *arena, struct safetensors_file *out) {
-    struct opening opening = {.arena = arena, .file = out, .whole = {bytes, length}};
+    struct opening opening = {.arena = arena, .file = out, .whole = {bytes, length, 0}};
     TRY(begin(&opening, name));
     return read_header(&opening);
 }

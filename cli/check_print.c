@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Prints what `check` found out about a scenario, as text and as JSON. */
 #include <inttypes.h>
+#include <string.h>
 
 #include "cli/check.h"
 #include "cli/data_show_print.h"
@@ -21,6 +22,9 @@ static void print_models(const struct check *check, FILE *out) {
                 "           %" PRIu64 " parameters in %" PRIu64 " tensors, training state %" PRIu64
                 " bytes\n",
                 arm->parameters, arm->tensors, arm->state_bytes);
+        if (strcmp(config->model.from, CONFIG_NO_CHECKPOINT) != 0)
+            fprintf(out, "           weights of %s, digest %s\n", config->model.from,
+                    config->model.from_digest);
     }
 }
 

@@ -29,10 +29,8 @@ static int read_betas(struct count_case *c) {
     static const char *const keys[] = {"optimizer.name", "optimizer.beta1", "optimizer.beta2"};
     for (size_t i = 0; i < COUNT_OF(keys); i++) {
         size_t length[2] = {0, 0};
-        const char *const a =
-            config_text_value(c->run[0]->plan.configuration, keys[i], &length[0]);
-        const char *const b =
-            config_text_value(c->run[1]->plan.configuration, keys[i], &length[1]);
+        const char *const a = config_text_value(c->run[0]->plan.configuration, keys[i], &length[0]);
+        const char *const b = config_text_value(c->run[1]->plan.configuration, keys[i], &length[1]);
         if (a == NULL || b == NULL || length[0] != length[1] || memcmp(a, b, length[0]) != 0)
             return 0;
         if (i == 0 && strncmp(a, "adam", 4) != 0) return 0;
@@ -41,8 +39,8 @@ static int read_betas(struct count_case *c) {
     return 1;
 }
 
-/* The count that the update's bias corrections used: that of the optimizer's state, or 1 where it never
- * counts. */
+/* The count that the update's bias corrections used: that of the optimizer's state, or 1 where it
+ * never counts. */
 static double count_of(const struct count_case *c, int arm) {
     const int64_t t = c->run[arm]->records[c->index].integers[INTEGER_OPTIMIZER_T];
     return t < 1 ? 1.0 : (double)t;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "checkpoints/hf_tensors.h"
+#include "checkpoints/shipped.h"
 #include "kernels/op.h"
 
 #define BLOCK 4096 /* elements converted at once: 32 KiB of doubles on the stack */
@@ -20,7 +21,7 @@ int pretrained_is_named(const struct config *config) {
 const char *pretrained_tokenizer(const char *folder) {
     static const char *const names[] = {"tokenizer.json", "tokenizer.model", "vocab.json",
                                         "tokenizer_config.json"};
-    for (size_t i = 0; i < COUNT_OF(names); i++) {
+    for (size_t i = 0; i < COUNT_OF(names) && !shipped_is(folder); i++) {
         char path[CONFIG_PATH_SIZE + 32];
         snprintf(path, sizeof path, "%s/%s", folder, names[i]);
         if (access(path, F_OK) == 0) return names[i];

@@ -45,7 +45,7 @@ static const char *const l2_variant_names[] = {"torch",       "torch-cpu", "torc
             .help = "Step count behind the bias corrections: counted; frozen at the first step "   \
                     "(OLMo-core before its step_increment_bugfix); twice per step (DeepSpeed's "   \
                     "group of mixed dtypes); one ahead from the first step on, which a step of "   \
-                    "zero gradients before it had counted (Megatron-LM 5974, torchtitan 4382)"),                                                     \
+                    "zero gradients before it had counted (Megatron-LM 5974, torchtitan 4382)"),   \
         ROW(amsgrad, KEY_BOOL, .unit = "", .standard = "false",                                    \
             .help = "Divides by the root of the largest second moment so far; torch variants "     \
                     "only"),                                                                       \

@@ -97,7 +97,8 @@ enum status resolve_checkpoint(const struct resolving *resolving) {
     struct config described;
     char text[1536];
     if (strcmp(config->model.from, CONFIG_NO_CHECKPOINT) == 0) return leave_none(resolving);
-    TRY(resolve_join_folder(resolving, from->node, "model.from", config->model.from));
+    if (strncmp(config->model.from, "builtin:", 8) != 0)
+        TRY(resolve_join_folder(resolving, from->node, "model.from", config->model.from));
     described = *config;
     const enum status status =
         schema->describe == NULL

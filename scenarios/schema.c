@@ -83,9 +83,10 @@ static const struct key_row rows[] = {
              "olmo2: norm after attention and MLP, q/k norm; llama: norm before them; qwen2: llama "
              "with biases at q, k and v; qwen3: llama with a norm of each head's q and k"),
     TEXT(model.from, CONFIG_NO_CHECKPOINT, CAUSE_INIT,
-         .help = "Folder of a checkpoint (docs/CHECKPOINTS.md): its weights are the initial ones, "
-                 "its config.json sets every key of this section but norm_rounding; none: weights "
-                 "are drawn"),
+         .help = "Folder of a checkpoint (docs/CHECKPOINTS.md), or builtin:base, a small model "
+                 "that was trained on builtin:devil: its weights are the initial ones, its "
+                 "config.json sets every key of this section but norm_rounding; none: weights are "
+                 "drawn"),
     TEXT(model.from_digest, "auto", CAUSE_INIT,
          .help = "Digest of the tensors in model.from; auto is what they have, and a digest that "
                  "is written refuses other weights"),

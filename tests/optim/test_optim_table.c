@@ -247,14 +247,12 @@ static void validate_t_twice(void **state) {
 }
 
 /* When t is one ahead, step k uses the bias corrections of step k + 1. The first step is then
- * sqrt((1 - beta2^2) / (1 - beta2)) (1 - beta1) / (1 - beta1^2) = sqrt(1 + beta2) / (1 + beta1) of
- * its size: 0.744137 for betas (0.9, 0.999), as torch 2.15 gives when the count is 1 before the first step
- * (0.744135 with its eps), and 0.734960 for (0.9, 0.95). */
+ * sqrt((1 - beta2^2) / (1 - beta2)) (1 - beta1) / (1 - beta1^2) of its size, which is
+ * sqrt(1 + beta2) / (1 + beta1): 0.744137 for betas (0.9, 0.999), as torch 2.15 gives when the
+ * count is 1 before the first step (0.744135 with its eps), and 0.734960 for (0.9, 0.95). */
 static void validate_t_ahead(void **state) {
     (void)state;
-    static const struct {
-        double beta2, ratio;
-    } rows[] = {{0.999, 0.744137}, {0.95, 0.734960}};
+    static const struct { double beta2, ratio; } rows[] = {{0.999, 0.744137}, {0.95, 0.734960}};
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         double moved[2];
         for (int ahead = 0; ahead < 2; ahead++) {
