@@ -197,13 +197,14 @@ static enum status note_device(struct judging *judging, int arm) {
                          &judging->out->products[arm]);
 }
 
-/* Whether an update has anything to bring to the weights: it ran, some group's LR is not 0, and
- * neither is the gradient. */
-static int means_to_move(const struct record *record, uint32_t groups) {
-    if (record->integers[INTEGER_SKIPPED] != 0 || record->reals[REAL_GRAD_NORM] == 0.0) return 0;
+/* Why an update has nothing to bring to the weights; STOOD_COUNT: it has. */
+static enum stood reason_to_stand(const struct record *record, uint32_t groups) {
+    if (record->integers[INTEGER_SKIPPED] != 0) return STOOD_SKIPPED;
+    uint32_t without = 0;
     for (uint32_t g = 0; g < groups; g++)
-        if (record->groups[g][GROUP_LR_APPLIED] != 0.0) return 1;
-    return 0;
+        without += record->groups[g][GROUP_LR_APPLIED] == 0.0;
+    if (without == groups) return STOOD_LR;
+    return record->reals[REAL_GRAD_NORM] == 0.0 ? STOOD_GRADIENT : STOOD_COUNT;
 }
 
 static void note_arm(struct judging *judging, int arm) {
@@ -214,15 +215,17 @@ static void note_arm(struct judging *judging, int arm) {
     for (uint64_t i = 0; i < out->updates; i++) {
         const struct record *record = &judging->run[arm]->records[i];
         const double still = 1.0 - record->reals[REAL_UPDATE_SURVIVAL];
-        if (means_to_move(record, judging->run[arm]->plan.shape.groups)) {
+        const enum stood why = reason_to_stand(record, judging->run[arm]->plan.shape.groups);
+        if (why == STOOD_COUNT) {
             sum = sum_chain_terms_f64_f64(sum, &still, 1);
             moving++;
+        } else {
+            out->stood[arm][why]++;
         }
         if (is_told && out->unclipped[arm] == 0 && took_another(record->reals))
             out->unclipped[arm] = record->step;
     }
     out->still[arm] = moving > 0 ? sum / (double)moving : (double)NAN;
-    out->stood[arm] = out->updates - moving;
 }
 
 enum status judge(const struct trace_image *image, struct arena *arena, struct judgement *out) {

@@ -149,6 +149,9 @@ struct judged_row {
     const char *text;  /* one or more lines, with a newline between two */
 };
 
+/* Why an update brings nothing to the weights: the first reason that holds. */
+enum stood { STOOD_SKIPPED = 0, STOOD_LR, STOOD_GRADIENT, STOOD_COUNT };
+
 struct judgement {
     const char *name;    /* of the scenario */
     const char *arms[2]; /* the baseline and the test arm; arrays of two are in this order */
@@ -163,7 +166,7 @@ struct judgement {
     /* share of weights whose bits an update leaves, on average over the updates that ran with an LR
      * and a gradient other than 0; NaN: there is none */
     double still[2];
-    uint64_t stood[2];        /* the other updates: skipped, of LR 0, or of a gradient of 0 */
+    uint64_t stood[2][STOOD_COUNT]; /* the other updates, by reason */
     uint64_t state_step;      /* of same-weights: the first update after which anything but the
                                  weights differs; else 0 */
     uint64_t unclipped[2];    /* the first update whose optimizer input is not what clipping left,
@@ -179,8 +182,8 @@ struct judgement {
     struct judged_sample sample;
     struct judged_projection projection;
     enum attribution_word word; /* the sentence that the figures of the causes bear */
-    int by_distance; /* shares are parts of the distance, which has no sign: the trace is of an
-                        older program, which recorded nothing else */
+    int by_distance; /* shares are parts of the distance, which has no sign: the trace holds
+                        nothing else */
     double total;    /* D, the distance of the arms */
     double travel;   /* |a - a0|, how far the baseline's weights came; NaN: not recorded */
     double response; /* of the perturbed run at the end (RESPONSE_PATH); NaN: there is none */

@@ -112,6 +112,8 @@ enum status judge_hybrids(struct judging *judging, struct hybrid_table *out) {
     if (out->count == 0) return STATUS_OK;
     out->distance = values->values;
     out->way = last_row(judging, "attribution/way_at", out->count);
+    if (out->way == NULL) /* older programs recorded it after the last update only */
+        out->way = last_row(judging, "attribution/way", out->count);
     out->moved = last_row(judging, "attribution/first_weights", out->count);
     return STATUS_OK;
 }

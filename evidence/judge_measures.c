@@ -55,15 +55,14 @@ static enum status read_measure(struct judging *judging, const struct measure *m
     return STATUS_OK;
 }
 
-/* The shares at marks are of the same game as those at the end: by distance in traces of older
- * programs, which recorded nothing else. */
+/* The shares at marks. Traces of older programs hold the way of the last update only, and so no
+ * marks. */
 static enum status read_marks(struct judging *judging, const struct trace_array *mark,
-                              uint64_t rows, int by_distance, const uint32_t *order) {
+                              uint64_t rows, const uint32_t *order) {
     struct judgement *out = judging->out;
     const struct trace_array *array, *response = trace_array_of(judging->image, RESPONSE_PATH);
     const uint32_t hybrids = 1u << out->cause_count;
-    TRY(judging_array(judging, by_distance ? "attribution/distance_at" : "attribution/way_at", rows,
-                      hybrids, &array));
+    TRY(judging_array(judging, "attribution/way_at", rows, hybrids, &array));
     for (uint64_t row = 0; row < rows; row++) {
         const double *values = game_row(array, row, hybrids);
         const double update = mark->values[row];
@@ -96,8 +95,7 @@ static enum status read_first(struct judging *judging, const uint32_t *order) {
     return STATUS_OK;
 }
 
-enum status judge_measures(struct judging *judging, const struct hybrid_table *table,
-                           const uint32_t *order) {
+enum status judge_measures(struct judging *judging, const uint32_t *order) {
     const struct trace_array *mark = trace_array_of(judging->image, "attribution/mark");
     if (mark == NULL) return STATUS_OK;
     const uint64_t rows = mark->plan.shape[0];
@@ -105,6 +103,6 @@ enum status judge_measures(struct judging *judging, const struct hybrid_table *t
         FAIL(STATUS_INPUT, "trace: /attribution/mark: expected 1 to %d values", JUDGE_MARKS);
     for (uint32_t i = 0; i < JUDGE_MEASURES; i++)
         TRY(read_measure(judging, &measures[i], rows, order));
-    TRY(read_marks(judging, mark, rows, table->way == NULL, order));
+    TRY(read_marks(judging, mark, rows, order));
     return read_first(judging, order);
 }

@@ -47,7 +47,7 @@ struct hybrid_table {
     uint32_t factors, count;
     const uint32_t *masks;  /* ascending; NULL: value i is of mask i */
     const double *distance; /* |theta_S - A| at the end */
-    const double *way;      /* <d_S, d_N> / D at the end; NULL: an older trace, which has none */
+    const double *way;      /* <d_S, d_N> / D at the end; NULL: the trace holds none */
     const double *moved;    /* the first update at which weights differ; 0: none */
     struct orders orders;   /* sampled; count 0: every hybrid was trained */
 };
@@ -62,7 +62,6 @@ double hybrid_value(const struct hybrid_table *table, const double *values, uint
 /* The causes by other measures, and shares at earlier updates; order[i] is the factor of causes[i].
  * Every hybrid was trained. judge_measures.c. */
 TWINSTEP_MUST_USE enum status judge_measures(struct judging *judging,
-                                             const struct hybrid_table *table,
                                              const uint32_t *order);
 
 /* Whether the causes are all of the difference: judge_closure.c. */

@@ -11,7 +11,7 @@
 
 #include "evidence/judge_parts.h"
 
-#define ROWS_MAX 40      /* each kind has a largest number of rows, and these add up to 30 */
+#define ROWS_MAX 48      /* each kind has a largest number of rows, and these add up to 34 */
 #define UPDATES_SHOWN 10 /* of more updates the table shows the first seven and the last three */
 
 /* ---- the pen ---- */

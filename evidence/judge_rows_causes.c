@@ -118,16 +118,21 @@ static void put_still(const struct judgement *judgement, int arm, struct row_pen
                 judgement->arms[arm], percent);
 }
 
+static const char *const stood_words[STOOD_COUNT] = {
+    [STOOD_SKIPPED] = "the optimizer did not run",
+    [STOOD_LR] = "the applied LR was 0",
+    [STOOD_GRADIENT] = "the gradient was 0",
+};
+
 /* Notes where an arm's updates do not reach its weights, or its moments are not of the clipped
  * gradient. */
 void judge_row_arm(const struct judgement *judgement, int arm, struct row_pen *pen) {
     put_still(judgement, arm, pen);
-    if (judgement->stood[arm] > 0)
-        row_add(pen, ROW_NOTE,
-                "%llu of %llu updates of %s could move no weight: the LR or the gradient was 0, or "
-                "the update was skipped",
-                (unsigned long long)judgement->stood[arm], (unsigned long long)judgement->updates,
-                judgement->arms[arm]);
+    for (int why = 0; why < STOOD_COUNT; why++)
+        if (judgement->stood[arm][why] > 0)
+            row_add(pen, ROW_NOTE, "in %s %s in %llu of %llu updates", judgement->arms[arm],
+                    stood_words[why], (unsigned long long)judgement->stood[arm][why],
+                    (unsigned long long)judgement->updates);
     const uint64_t step = judgement->unclipped[arm];
     if (step == 0) return;
     const struct trace_run *run = trace_run_of(judgement->image, judgement->arms[arm]);

@@ -112,10 +112,10 @@ static void put_oppose(const struct judgement *judgement, struct row_pen *pen) {
     for (uint32_t i = 0; i < judgement->cause_count; i++)
         against |= judgement->causes[i].share.value < 0.0;
     row_put(pen,
-            against ? " Causes oppose each other. Of the way from %s to %s: "
-                    : " Causes oppose each other: repairing one alone can widen the gap. Of the "
-                      "way from %s to %s: ",
-            arms[0], arms[1]);
+            against ? " Causes oppose each other. Of %s from %s to %s: "
+                    : " Causes oppose each other: repairing one alone can widen the gap. Of %s "
+                      "from %s to %s: ",
+            whole_of(judgement), arms[0], arms[1]);
     for (uint32_t i = 0; i < causes_in_words(judgement); i++) {
         const struct judged_cause *cause = &judgement->causes[i];
         row_put(pen, "%s%s %+.4g %%", i == 0 ? "" : ", ", cause->name, 100.0 * cause->share.value);
@@ -180,7 +180,7 @@ static void put_rounding(const struct judgement *judgement, struct row_pen *pen)
         return;
     }
     const struct judged_mark *mark = &judgement->marks[judgement->ranked];
-    row_put(pen, " Up to update %llu rounding did less than %g of it; there the causes made: ",
+    row_put(pen, " At update %llu rounding did less than %g of it, and the causes made: ",
             (unsigned long long)mark->update, ROUNDING_SPARES);
     for (uint32_t i = 0; i < judgement->cause_count; i++)
         row_put(pen, "%s%s %.4g %%", i == 0 ? "" : ", ", judgement->causes[i].name,

@@ -113,7 +113,7 @@ void judge_row_shares(const struct judgement *judgement, struct row_pen *pen) {
             judgement->projection.runs > 0 ? " with the noise of runs taken out" : "");
     if (judgement->by_distance)
         row_put(pen,
-                "; an older program wrote this trace:\nits shares are of a distance, which has "
+                "; the trace holds no projections:\nshares are of the distance, which has "
                 "no sign, so causes that oppose each other do not show");
     put_table(judgement, pen);
     put_intervals(judgement, pen);

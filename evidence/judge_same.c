@@ -3,13 +3,12 @@
  *
  * `same-training`: weights, optimizer state and applied LR have the same bits after every update,
  * and nothing that differs could have reached them. `same-weights`: the weights have, but the
- * optimizer's state, its masters or, where an update applied LR 0, the gradient that it took in
- * differ, so that a later update may tell the arms apart.
+ * optimizer's state, its masters or, where an update can drop a gradient without a trace, the
+ * gradient differ, so that a later update may tell the arms apart.
  * It goes by digests alone. A trace without them, and arms whose runs repeat with noise, keep the
  * verdict that they have. */
 #include "evidence/judge_parts.h"
 
-#include <math.h>
 #include <string.h>
 
 static int equal_digests(const struct record *a, const struct record *b, enum record_digest which) {
@@ -39,10 +38,18 @@ static int equal_gradients(const struct judging *judging, const struct record *a
     return x->tensors > 0;
 }
 
-/* Whether an update took no gradient into the weights: a group's LR was 0, or the optimizer did not
- * run. An optimizer without state then forgets what differs. */
-static int takes_nothing(const struct judging *judging, const struct record *record) {
-    if (record->integers[INTEGER_SKIPPED] != 0) return 1;
+/* Whether the optimizer's state holds the gradients that it took in, as moments and momentum do: a
+ * gradient that differs then shows in a digest. SGD without momentum has no state. */
+static int remembers_gradients(const struct judging *judging) {
+    const char *const text = judging->run[0]->plan.configuration;
+    return !config_text_says(text, "optimizer.name", "sgd") ||
+           !config_text_says(text, "optimizer.momentum", "0");
+}
+
+/* Whether an update may have dropped a gradient without a trace in weights and state: the optimizer
+ * did not run, a group's LR was 0, or rounding lost the update of an optimizer without state. */
+static int may_forget(const struct judging *judging, const struct record *record) {
+    if (record->integers[INTEGER_SKIPPED] != 0 || !remembers_gradients(judging)) return 1;
     for (uint32_t g = 0; g < judging->run[0]->plan.shape.groups; g++)
         if (record->groups[g][GROUP_LR_APPLIED] == 0.0) return 1;
     return 0;
@@ -58,7 +65,7 @@ void judge_same(struct judging *judging) {
         const int state = equal_digests(a, b, DIGEST_WEIGHTS);
         if (!state && !equal_parameters(judging, a, b)) return;
         if (!state || !equal_digests(a, b, DIGEST_LR) ||
-            (takes_nothing(judging, a) && !equal_gradients(judging, a, b)))
+            (may_forget(judging, a) && !equal_gradients(judging, a, b)))
             training = 0;
         if (!training && out->state_step == 0) out->state_step = a->step;
     }

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/real.h"
+#include "base/sum.h"
 #include "determinism/projection.h"
 #include "determinism/shapley.h"
 
@@ -48,6 +49,13 @@ static struct attributed within(double value, double half) {
     return (struct attributed){value, value - half, value + half};
 }
 
+/* The same of a distance, which is never below 0. */
+static struct attributed within_distance(double value, double half) {
+    struct attributed of = within(value, half);
+    if (of.low < 0.0) of.low = 0.0;
+    return of;
+}
+
 /* Half of the interval that the noise of single runs gives a distance, over D; 0 of exact runs, and
  * where the arms differ in one cause, whose figures follow from the definitions. */
 static double noise_of(const struct judgement *out, double distance) {
@@ -66,8 +74,8 @@ static void take_distances(const struct judging *judging, const struct hybrid_ta
         const uint32_t self = 1u << i;
         const double left = hybrid_value(table, table->distance, full & ~self);
         const double alone = hybrid_value(table, table->distance, self);
-        out->left[i] = within(left / out->distance, noise);
-        out->alone[i] = within(alone / out->distance, noise);
+        out->left[i] = within_distance(left / out->distance, noise);
+        out->alone[i] = within_distance(alone / out->distance, noise);
     }
     for (uint32_t i = 0; i < table->count; i++)
         if (table->distance[i] > largest) largest = table->distance[i];
@@ -133,7 +141,7 @@ static void take_projection(struct judging *judging, const struct projection *pr
                                            projection->size_high[others]};
         out->alone[i] = (struct attributed){projection->size[self], projection->size_low[self],
                                             projection->size_high[self]};
-        sum += projection->share[i];
+        sum = sum_chain_terms_f64_f64(sum, &projection->share[i], 1);
     }
     for (uint32_t mask = 1; mask < full; mask++)
         if (projection->size_low[mask] * out->distance > out->largest_low)
@@ -267,7 +275,7 @@ enum status judge_causes(struct judging *judging) {
     out->attributed = 1;
     out->total = figures.distance;
     take_figures(judging, &table, factors, &figures, order);
-    if (table.masks == NULL) TRY(judge_measures(judging, &table, order));
+    if (table.masks == NULL) TRY(judge_measures(judging, order));
     choose_word(judging, &table, &figures);
     find_ranked(out);
     return judge_closure(judging);

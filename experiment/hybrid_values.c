@@ -85,12 +85,14 @@ void hybrid_values_arms(struct hybrid_values *hybrids, const struct run *baselin
 }
 
 /* (theta_S - theta_baseline) . (theta_test - theta_baseline) / |theta_test - theta_baseline| at a
- * mark, of the point in scratch; 0 where the arms are in one point. */
+ * mark, of the point in scratch; 0 where the arms are in one point. The test arm is the last
+ * hybrid, and its distance is noted before any other's. */
 static double along(const struct hybrid_values *hybrids, uint32_t m) {
     const double *const from = hybrids->point[m];
     const struct span start = {from, DTYPE_F64}, test = {hybrids->test_point[m], DTYPE_F64};
     const struct span end = {hybrids->scratch, DTYPE_F64};
-    const double length = point_distance(from, hybrids->test_point[m], hybrids->elements);
+    const double length =
+        hybrids->at[HYBRID_DISTANCE][(size_t)m * hybrids->count + hybrids->count - 1];
     if (length == 0.0) return 0.0;
     return distance_product(end, start, test, start, hybrids->elements) / length;
 }

@@ -157,7 +157,7 @@ static void put_causes(struct page *page) {
         put_cause(page, &judgement->causes[i], &bars, acted);
     html_raw(html, "</tbody></table></div>\n");
     page_note(page, judgement->by_distance
-                        ? "An older program wrote this trace. share: Shapley value of the "
+                        ? "The trace holds no projections. share: Shapley value of the "
                           "distance, which has no sign, so causes that oppose each other do not "
                           "show."
                         : "share: Shapley value of the way from one arm to the other; below 0 the "

@@ -28,6 +28,13 @@
     "0.1}, "                                                                                       \
     "numerics: {rope: bf16}, data: {shuffle: false}, init: {std: 0.03}, dpo: {beta: 0.2}}}\n"
 
+/* Thrice the LR against twice the gradient: of the way, the schedule makes three parts and the
+ * divisor minus two. */
+#define OPPOSING                                                                                   \
+    HEAD "  clip: {max_norm: 0}\n  schedule: {name: constant}\narms: {baseline: {optimizer: "      \
+         "{name: sgd, lr: 1e-3}}, test: {optimizer: {name: sgd, lr: 3.3333e-4}, loss: {divisor: "  \
+         "sum-of-means}}}\n"
+
 struct trial {
     struct arena arena;
     struct judgement judgement;
@@ -148,7 +155,8 @@ static const struct {
     /* no loss has a gradient with beta 0, so the LRs move nothing yet */
     {HEAD "  dpo: {beta: 0}\narms: {baseline: {}, test: {optimizer: {lr: 2e-3}}}\n",
      VERDICT_SAME_WEIGHTS,
-     {"t: SAME WEIGHTS SO FAR.", "from update 1 on", "Cause: schedule.", "!shares"}},
+     {"t: SAME WEIGHTS SO FAR.", "from update 1 on", "Cause: schedule.",
+      "in test the gradient was 0 in 3 of 3"}},
     /* only the number that is printed differs */
     {HEAD "  loss: {divisor: sum-of-means}\narms: {baseline: {}, test: {loss: {logged: mean}}}\n",
      VERDICT_SAME_TRAINING,
@@ -158,7 +166,7 @@ static const struct {
     {HEAD "  schedule: {name: constant}\n  clip: {max_norm: 0}\narms: {baseline: {optimizer: {lr: "
           "0}}, test: {optimizer: {lr: 0}, loss: {divisor: sum-of-means}}}\n",
      VERDICT_SAME_WEIGHTS,
-     {"may reach a weight later", "Cause: normalisation.", "3 of 3 updates of test could move no",
+     {"may reach a weight later", "Cause: normalisation.", "in test the applied LR was 0 in 3 of 3",
       "!coarse"}},
     /* a master in f32 takes in what the weights in bf16 cannot hold; without it that is lost */
     {HEAD "arms: {baseline: {optimizer: {lr: 1e-6}, numerics: {param: bf16, master: f32}}, test: "
@@ -178,11 +186,13 @@ static const struct {
      "sum-of-means}}}\n",
      VERDICT_SAME_WEIGHTS,
      {"The causes cancel exactly", "of the way trained: schedule 0.", "!Cause:", "!nan"}},
-    /* thrice the LR against twice the gradient */
-    {HEAD
-     "  clip: {max_norm: 0}\n  schedule: {name: constant}\narms: {baseline: {optimizer: {name: "
-     "sgd, lr: 1e-3}}, test: {optimizer: {name: sgd, lr: 3.3333e-4}, loss: {divisor: "
-     "sum-of-means}}}\n",
+    /* bf16 loses every update of so small an LR, and SGD without momentum forgets its gradient */
+    {HEAD "  clip: {max_norm: 0}\n  numerics: {param: bf16, master: none}\narms: {baseline: "
+          "{optimizer: {name: sgd, lr: 1e-12}}, test: {optimizer: {name: sgd, lr: 1e-12}, loss: "
+          "{divisor: sum-of-means}}}\n",
+     VERDICT_SAME_WEIGHTS,
+     {"Cause: normalisation."}},
+    {OPPOSING,
      VERDICT_OUTSIDE_FLOOR,
      {"Causes oppose each other", "schedule +", "normalisation -", "!Cause:"}},
     {HEAD "  numerics: {param: bf16}\narms: {baseline: {}, test: {numerics: {threads: 2}}}\n",
@@ -209,6 +219,72 @@ static void validate_words(void **state) {
         assert_null(strstr(trial->words, "-nan"));
         if (!shared) trial_close(&own);
     }
+}
+
+static void verify_expected_word(void **state) {
+    (void)state;
+    static const struct {
+        const char *word;
+        enum expectation expectation;
+    } expected[] = {{"oppose", EXPECT_MET}, {"cause", EXPECT_MISSED}};
+    for (size_t i = 0; i < COUNT_OF(expected); i++) {
+        struct trial trial;
+        char text[1024];
+        snprintf(text, sizeof text, OPPOSING "expect: {word: %s}\n", expected[i].word);
+        trial_open(&trial, text);
+        assert_int_equal(trial.judgement.expectation, expected[i].expectation);
+        assert_int_equal(judgement_exit(&trial.judgement),
+                         expected[i].expectation == EXPECT_MISSED);
+        if (expected[i].expectation == EXPECT_MISSED)
+            assert_non_null(strstr(trial.judgement.missed, "oppose"));
+        trial_close(&trial);
+    }
+}
+
+/* Hides an array from the judge, or renames it. */
+static struct trace_array *rename_array(struct trace_image *image, const char *from,
+                                        const char *to) {
+    struct trace_array *array = (struct trace_array *)(uintptr_t)trace_array_of(image, from);
+    assert_non_null(array);
+    array->plan.path = to;
+    return array;
+}
+
+/* Programs before this one recorded the way of the last update only; their traces have the same
+ * shares by it. One that holds distances alone is shared out by these, and says so. */
+static void verify_older_traces(void **state) {
+    (void)state;
+    struct trial trial;
+    struct trace_image *image;
+    struct judgement judgement;
+    struct arena arena = ARENA_EMPTY;
+    trial_open(&trial, OPPOSING);
+    assert_int_equal(trace_open(trial.path, &arena, &image), STATUS_OK);
+    struct trace_array *way = rename_array(image, "attribution/way_at", "attribution/way");
+    way->values += (way->plan.shape[0] - 1) * way->plan.shape[1];
+    way->plan.shape[0] = way->plan.shape[1];
+    way->plan.rank = 1;
+    assert_int_equal(judge(image, &arena, &judgement), STATUS_OK);
+    assert_int_equal(judgement.word, WORD_OPPOSE);
+    assert_false(judgement.by_distance);
+    assert_int_equal(judgement.mark_count, 0);
+    for (uint32_t i = 0; i < 2; i++)
+        assert_true(judgement.causes[i].share.value ==
+                    trial.judgement.causes[i].share.value);
+    assert_string_equal(judgement.rows[0].text, trial.judgement.rows[0].text);
+    assert_non_null(strstr(judgement.rows[0].text, "Of the way from"));
+
+    rename_array(image, "attribution/way", "attribution/none");
+    assert_int_equal(judge(image, &arena, &judgement), STATUS_OK);
+    assert_true(judgement.by_distance);
+    assert_true(judgement.causes[0].share.value > 0.0 && judgement.causes[1].share.value > 0.0);
+    assert_non_null(strstr(judgement.rows[0].text, "Of the distance from"));
+    assert_null(strstr(judgement.rows[0].text, "the way"));
+    char *words = printed(&judgement, judgement_print);
+    assert_non_null(strstr(words, "the trace holds no projections"));
+    free(words);
+    arena_close(&arena);
+    trial_close(&trial);
 }
 
 /* SGD with an LR of 1e6: the logits overflow in update 3. */
@@ -350,6 +426,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_words),
         cmocka_unit_test(verify_text_is_the_rows),
+        cmocka_unit_test(verify_expected_word),
+        cmocka_unit_test(verify_older_traces),
         cmocka_unit_test(verify_divergence_is_told),
         cmocka_unit_test(verify_forged_arrays_are_refused),
         cmocka_unit_test(verify_forged_orders_are_refused),
