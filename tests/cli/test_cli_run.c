@@ -209,6 +209,7 @@ static const struct {
     {"optimizer: {t: twice}", {"count 2 in place of 1", " 1 to 3 in baseline, 2 to 6 in test.\n"}},
     {"optimizer: {t: frozen}",
      {"  why      update 2 moved the weights of test 1.34", "count 1 in place of 2"}},
+    {"optimizer: {t: ahead, variant: apex, bias_correction: false}", {NULL}},
     {"optimizer: {t: ahead, eps: 1}", {NULL}},
     {"optimizer: {t: ahead, beta2: 0.9}", {NULL}},
     {"optimizer: {t: ahead, lr: 2e-4}", {NULL}},
