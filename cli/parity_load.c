@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "checkpoints/shipped.h"
 #include "cli/load.h"
 
 struct loading {
@@ -20,7 +21,7 @@ struct loading {
 
 static int is_folder(const char *word) {
     struct stat info;
-    return stat(word, &info) == 0 && S_ISDIR(info.st_mode);
+    return shipped_is(word) || (stat(word, &info) == 0 && S_ISDIR(info.st_mode));
 }
 
 /* Writes the overrides in full: a key that begins with neither "common." nor "arms." gets `prefix`.

@@ -471,6 +471,8 @@ static void validate_refusals(void **state) {
     helper_refuse(2, "parity " GOLDEN "llama/model.safetensors pair.yaml",
                   "expected a scenario or the folder of a checkpoint, got a file of one");
     helper_refuse(2, "parity " GOLDEN "llama:a pair.yaml", "a folder has no arms");
+    helper_refuse(2, "parity builtin:base builtin:bas",
+                  "builtin:bas: no such model; there is builtin:base");
     helper_refuse(2, "parity weights", "parity weights: expected A B");
 }
 
