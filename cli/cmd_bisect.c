@@ -227,7 +227,7 @@ static json_t *signature_json(const struct locate_result *result) {
 static json_t *place_json(const struct locate_result *result) {
     const struct locate_key *key = result->first.key;
     if (key == NULL) return json_null();
-    return json_pack("{ss so so ss ss}", "phase", locate_stage_name(key->stage), "micro_batch",
+    return json_pack("{ss so so ss ss}", "phase", stage_name((uint32_t)key->stage), "micro_batch",
                      json_positive(result->micro), "layer",
                      key->layer == PASS_NO_LAYER ? json_null() : json_integer(key->layer), "op",
                      key->op.text, "tensor", key->tensor.text);

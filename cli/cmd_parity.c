@@ -31,7 +31,7 @@ static enum status take_pair(const struct parity_asking *asking, struct scenario
         snprintf(pair->arms[1].name, sizeof pair->arms[1].name, "B");
     }
     memset(&pair->expect, 0, sizeof pair->expect);
-    pair->expect.cause = pair->expect.first_phase = -1;
+    pair->expect.cause = -1;
     return STATUS_OK;
 }
 

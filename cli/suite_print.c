@@ -24,7 +24,7 @@ size_t suite_errors(const struct suite *suite) {
     return count;
 }
 
-#define ROW "%-26s %-13s %-20s %-20s %-11s %7s\n"
+#define ROW "%-26s %-13s %-20s %-26s %-11s %7s\n"
 
 void suite_print_head(FILE *out) {
     fprintf(out, ROW, "scenario", "verdict", "cause", "first", "expectation", "seconds");

@@ -129,3 +129,7 @@ enum status record_take(struct arena *arena, const struct record_shape *shape, u
     }
     return STATUS_OK;
 }
+
+int record_equal_roots(const struct record *a, const struct record *b) {
+    return memcmp(a->digests[DIGEST_ROOT], b->digests[DIGEST_ROOT], RECORD_DIGEST_BYTES) == 0;
+}

@@ -174,6 +174,9 @@ struct record {
 TWINSTEP_MUST_USE enum status record_take(struct arena *arena, const struct record_shape *shape,
                                           uint64_t count, struct record *records);
 
+/* Whether two records have the same root, which is that all bits up to their update were equal. */
+int record_equal_roots(const struct record *a, const struct record *b);
+
 /* One update of one pair. */
 struct pair_record {
     uint64_t step;

@@ -127,19 +127,36 @@ static enum status judge_expectation(struct judging *judging) {
                        judging_text(judging, "verdict", "expect_first_tensor"), out->first_tensor);
 }
 
-/* Update, phase and tensor of the first difference, found by digests alone. */
-static void find_first(struct judging *judging) {
+/* Phase and tensor of the first difference in update `i`: as they were seen where that update was
+ * repeated under a watch, else by digests alone. */
+static enum status find_place(struct judging *judging, uint64_t i) {
+    struct judgement *out = judging->out;
+    const struct record *a = &judging->run[0]->records[i], *b = &judging->run[1]->records[i];
+    struct first_difference first;
+    char *name;
+    TRY(first_place_read(judging->image, judging->arena, &out->place));
+    if (out->place.update != a->step || out->place.undecided[0] != '\0') {
+        first_find(&judging->run[0]->plan, a, &judging->run[1]->plan, b, &first);
+        out->first_phase = first.phase;
+        out->first_tensor = first.tensor;
+        out->place.update = 0;
+        return STATUS_OK;
+    }
+    TRY(arena_format(judging->arena, &name, "%s %s", out->place.op, out->place.tensor));
+    out->first_phase = out->place.phase;
+    out->first_tensor = name;
+    return STATUS_OK;
+}
+
+static enum status find_first(struct judging *judging) {
+    judging->out->place.undecided = "";
     for (uint64_t i = 0; i < judging->out->updates; i++) {
         const struct record *a = &judging->run[0]->records[i], *b = &judging->run[1]->records[i];
-        if (memcmp(a->digests[DIGEST_ROOT], b->digests[DIGEST_ROOT], RECORD_DIGEST_BYTES) == 0)
-            continue;
-        struct first_difference first;
-        first_find(&judging->run[0]->plan, a, &judging->run[1]->plan, b, &first);
+        if (record_equal_roots(a, b)) continue;
         judging->out->first_step = (int64_t)a->step;
-        judging->out->first_phase = first.phase;
-        judging->out->first_tensor = first.tensor;
-        return;
+        return find_place(judging, i);
     }
+    return STATUS_OK;
 }
 
 /* Which arm drew other random words. That is told only where the arms differ. */
@@ -232,7 +249,7 @@ enum status judge(const struct trace_image *image, struct arena *arena, struct j
     struct judging judging = {.image = image, .arena = arena, .out = out};
     memset(out, 0, sizeof *out);
     TRY(open_judging(&judging));
-    find_first(&judging);
+    TRY(find_first(&judging));
     TRY(compare_rng(&judging));
     note_curves(&judging);
     for (int arm = 0; arm < 2; arm++)

@@ -14,6 +14,7 @@
 #include "determinism/ledger.h"
 #include "determinism/trace.h"
 #include "evidence/attribution.h"
+#include "evidence/first_place.h"
 #include "scenarios/scenario.h"
 
 /* Up to so many factors all 2^n hybrids are trained and shares are exact. Above, shares are
@@ -171,7 +172,9 @@ struct judgement {
                                  weights differs; else 0 */
     uint64_t unclipped[2];    /* the first update whose optimizer input is not what clipping left,
                                  by more than rounding; 0: none was seen */
-    const char *first_tensor; /* a parameter or, in phase `forward`, an activation; "": none */
+    const char *first_tensor; /* op and tensor of the place; else what digests name: a parameter or,
+                                 in phase `forward`, an activation; "": none */
+    struct first_place place; /* where the first difference is; update 0: digests alone say it */
     struct ledger_difference
         rng;               /* which arm drew another number of random words, or other seeds */
     const char *rng_words; /* the same as a sentence; "" when there is nothing to tell */

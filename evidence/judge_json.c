@@ -14,8 +14,16 @@ static json_t *real_json(double value) {
 
 static json_t *first_json(const struct judgement *judgement) {
     if (judgement->first_step < 0) return json_null();
-    return json_pack("{sI ss ss}", "step", (json_int_t)judgement->first_step, "phase",
-                     judgement->first_phase, "tensor", judgement->first_tensor);
+    const struct first_place *place = &judgement->place;
+    const int seen = place->update > 0;
+    return json_pack(
+        "{sI ss ss so so so ss ss}", "step", (json_int_t)judgement->first_step, "phase",
+        judgement->first_phase, "tensor", judgement->first_tensor, "micro_batch",
+        seen && place->micro > 0 ? json_integer(place->micro) : json_null(), "layer",
+        seen && place->layer >= 0 ? json_integer((json_int_t)place->layer) : json_null(),
+        "structure",
+        seen && place->structure[0] != '\0' ? json_string(place->structure) : json_null(), "by",
+        seen ? "watch" : "digests", "undecided", place->undecided);
 }
 
 /* Adds a figure with the ends of its interval; null: it was not trained. */

@@ -107,12 +107,24 @@ static void add_notes(const struct judgement *judgement, struct row_pen *pen) {
 
 static void add_first(const struct judgement *judgement, struct row_pen *pen) {
     if (judgement->first_step < 0) return;
+    const struct first_place *place = &judgement->place;
     row_add(pen, ROW_FIRST, "update %lld", (long long)judgement->first_step);
+    if (place->update > 0) {
+        if (place->structure[0] != '\0') row_put(pen, ", %s", place->structure);
+        if (place->structure[0] != '\0' && place->words[0] != '\0')
+            row_put(pen, "; the first value that differs");
+        if (place->words[0] != '\0') row_put(pen, ", %s", place->words);
+        return;
+    }
     if (judgement->first_phase[0] != '\0')
         row_put(pen, ", phase %s", judgement->first_phase);
     else
         row_put(pen, ", in a phase that only one arm runs or that was not recorded");
     if (judgement->first_tensor[0] != '\0') row_put(pen, ", %s", judgement->first_tensor);
+    row_put(pen,
+            "\nby digests of phases alone, which name what a phase left and not what in it "
+            "differed first%s%s",
+            place->undecided[0] == '\0' ? "" : ": ", place->undecided);
 }
 
 /* ---- the table of updates ---- */

@@ -81,7 +81,7 @@ enum status experiment_step_alone(struct experiment *e, const struct alone *alon
         TRY(run_step(run, &record));
         TRY(experiment_trace_record(&e->output, index, record));
         TRY(experiment_trace_state(&e->output, index, run, step, 0));
-        if (alone->like != NULL && !pair_equal_roots(record, &alone->like->records[step - 1]))
+        if (alone->like != NULL && !record_equal_roots(record, &alone->like->records[step - 1]))
             equal = 0;
         if (alone->hybrid != NO_HYBRID)
             hybrid_values_note(&e->hybrids, alone->hybrid, run, record,
@@ -119,9 +119,11 @@ static enum status pair_update(struct experiment *e, struct run *a, struct run *
         run_snapshot(a, e->fork);
         e->fork_step = step;
     }
+    TRY(experiment_first_keep(e, a, b, *equal));
     const struct record *x, *y;
     TRY(run_step(a, &x));
     TRY(run_step(b, &y));
+    experiment_first_note(e, x, y);
     struct pair_record pair;
     TRY(pair_measure(a, b, &e->room, &pair));
     uint64_t every = e->plan.scenario->record.probe_every;
@@ -187,10 +189,12 @@ static enum status step_pair(struct experiment *e, struct run *a, struct run *b)
         TRY(pair_update(e, a, b, step, &equal));
     }
     TRY(save_models(e, a, b));
-    if (e->elements == 0) return STATUS_OK;
-    hybrid_values_end(&e->hybrids, e->hybrids.count - 1, a, b);
-    e->output.distance = point_distance(experiment_end(e, 0), experiment_end(e, 1), e->elements);
-    return STATUS_OK;
+    if (e->elements > 0) {
+        hybrid_values_end(&e->hybrids, e->hybrids.count - 1, a, b);
+        e->output.distance =
+            point_distance(experiment_end(e, 0), experiment_end(e, 1), e->elements);
+    }
+    return experiment_first_place(e, a, b);
 }
 
 /* Refuses runs that the machine has no memory for; `arms` says how many are like this one, since

@@ -33,8 +33,7 @@ static enum status add_expectation(struct experiment_attributes *to,
     add_text(to, "verdict", "expect_word",
              scenario->expect.word == NULL ? "" : scenario->expect.word);
     add_text(to, "verdict", "expect_first_phase",
-             scenario->expect.first_phase < 0 ? ""
-                                              : loop_phases()[scenario->expect.first_phase].name);
+             scenario->expect.first_phase == NULL ? "" : scenario->expect.first_phase);
     add_text(to, "verdict", "expect_first_tensor",
              scenario->expect.first_tensor == NULL ? "" : scenario->expect.first_tensor);
     return add_number(to, arena, "verdict", "expect_first_step",

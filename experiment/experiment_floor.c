@@ -37,7 +37,7 @@ static enum status perturbed_update(struct experiment *e, struct run *perturbed,
         experiment_report(e, STAGE_FLOOR, indices[i], step, experiment_no_loss, (double)NAN);
     }
     const struct record *like = &e->output.image.runs[0].records[step - 1];
-    *equal = *equal && pair_equal_roots(run_record(e->rerun), like);
+    *equal = *equal && record_equal_roots(run_record(e->rerun), like);
     struct pair_record pair;
     TRY(pair_measure(e->rerun, perturbed, &e->room, &pair));
     e->response[step - 1] =

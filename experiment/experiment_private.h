@@ -18,6 +18,13 @@ struct shared_dataset {
     struct dataset dataset;
 };
 
+/* The first update whose roots differ, and the arms' states before it. */
+struct parting {
+    uint64_t update; /* 0: none so far */
+    const unsigned char *before[2];
+    unsigned char *room[2];
+};
+
 struct experiment {
     const struct experiment_options *options;
     struct arena *arena;
@@ -29,6 +36,7 @@ struct experiment {
     /* the baseline's state before the first update in which the arms may differ */
     unsigned char *fork;
     uint64_t fork_step; /* that update, counted from 1; 0: the states differ from the start */
+    struct parting parting;
     double **points;    /* end points of the floor's runs, in the order of the floor */
     double *losses;     /* their last losses */
     uint32_t point_count;
@@ -71,6 +79,15 @@ TWINSTEP_MUST_USE enum status experiment_step_alone(struct experiment *e, const 
 
 /* (elements) The end point of an arm: 0 is the baseline. */
 const double *experiment_end(const struct experiment *e, int arm);
+
+/* experiment_first.c. The first is called before each update of both arms; `equal` says that their
+ * states are one. The last is called once they are trained, names what differs first, and leaves
+ * the runs somewhere in their training. */
+TWINSTEP_MUST_USE enum status experiment_first_keep(struct experiment *e, const struct run *a,
+                                                    const struct run *b, int equal);
+void experiment_first_note(struct experiment *e, const struct record *a, const struct record *b);
+TWINSTEP_MUST_USE enum status experiment_first_place(struct experiment *e, struct run *a,
+                                                     struct run *b);
 
 /* experiment_floor.c */
 TWINSTEP_MUST_USE enum status experiment_exact_floor(struct experiment *e);

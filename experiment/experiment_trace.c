@@ -10,12 +10,13 @@
 #include <string.h>
 
 #include "determinism/floor_file.h"
+#include "evidence/first_place.h"
 #include "experiment/hybrid_values.h"
 #include "experiment/backend_record.h"
 
 #define ARRAYS_MAX 24
 
-static const char *const texts[] = {"verdict/json", "verdict/text"};
+static const char *const texts[] = {"verdict/json", "verdict/text", FIRST_PLACE_PATH};
 
 struct trace_array_plan experiment_array(const char *path, uint64_t rows, uint64_t columns,
                                          const char *unit, const char *about) {
@@ -111,6 +112,7 @@ static enum status open_image(struct experiment_trace *output, const struct trac
     TRY(arena_take(arena, plan->run_count, sizeof *image->runs, "image", &image->runs));
     TRY(arena_take(arena, plan->pair_count, sizeof *image->pairs, "image", &image->pairs));
     TRY(arena_take(arena, plan->array_count, sizeof *image->arrays, "image", &image->arrays));
+    TRY(arena_take(arena, plan->text_count, sizeof *image->texts, "image", &image->texts));
     image->run_count = plan->run_count;
     image->pair_count = plan->pair_count;
     image->array_count = plan->array_count;
@@ -243,6 +245,14 @@ enum status experiment_trace_array(struct experiment_trace *output, const char *
         array->values = copy;
     }
     return trace_put_array(output->trace, path, values);
+}
+
+enum status experiment_trace_text(struct experiment_trace *output, const char *path,
+                                  const char *text) {
+    struct trace_image *image = &output->image;
+    struct trace_text *last = &image->texts[image->text_count++];
+    *last = (struct trace_text){path, text, strlen(text)};
+    return trace_put_text(output->trace, path, text, last->length);
 }
 
 static enum status put_printed(struct experiment_trace *output, const char *path,

@@ -53,6 +53,9 @@ struct trace_array_plan experiment_array(const char *path, uint64_t rows, uint64
                                          const char *unit, const char *about);
 TWINSTEP_MUST_USE enum status experiment_trace_array(struct experiment_trace *output,
                                                      const char *path, const double *values);
+/* Puts a text that the judge reads; both live as long as the image. */
+TWINSTEP_MUST_USE enum status experiment_trace_text(struct experiment_trace *output,
+                                                    const char *path, const char *text);
 /* Writes how linear products were made, judges the image, and writes verdict/json and verdict/text.
  * `out` points into the image. */
 TWINSTEP_MUST_USE enum status experiment_trace_judge(struct experiment_trace *output,

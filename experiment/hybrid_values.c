@@ -113,7 +113,7 @@ static int equal_weights(const struct hybrid_values *hybrids, const struct recor
 void hybrid_values_note(struct hybrid_values *hybrids, uint32_t hybrid, const struct run *run,
                         const struct record *record, const struct record *like) {
     const uint32_t m = mark_at(hybrids, record->step);
-    if (hybrids->first[hybrid] == 0.0 && !pair_equal_roots(record, like))
+    if (hybrids->first[hybrid] == 0.0 && !record_equal_roots(record, like))
         hybrids->first[hybrid] = (double)record->step;
     if (hybrids->moved[hybrid] == 0.0 && !equal_weights(hybrids, record, like))
         hybrids->moved[hybrid] = (double)record->step;

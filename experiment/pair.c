@@ -14,10 +14,6 @@
 
 _Static_assert(RUN_DISTANCES_BLOCK == SUM_BLOCK, "blocks of pairs are those of law 2");
 
-int pair_equal_roots(const struct record *a, const struct record *b) {
-    return memcmp(a->digests[DIGEST_ROOT], b->digests[DIGEST_ROOT], RECORD_DIGEST_BYTES) == 0;
-}
-
 int pair_comparable(const struct run *a, const struct run *b) {
     if (run_table(a)->count != run_table(b)->count) return 0;
     for (uint32_t i = 0; i < run_table(a)->count; i++) {

@@ -17,9 +17,6 @@ static inline double element_get(const void *values, enum dtype dtype, size_t at
     return dtype == DTYPE_F64 ? ((const double *)values)[at] : (double)((const float *)values)[at];
 }
 
-/* Whether two records have the same root, which is that all bits up to their update were equal. */
-int pair_equal_roots(const struct record *a, const struct record *b);
-
 /* Whether parameters can be compared tensor by tensor: names, shapes and ties are the same. */
 int pair_comparable(const struct run *a, const struct run *b);
 

@@ -332,6 +332,8 @@ static void put_first(struct page *page) {
     }
     html_format(html, "<p>The first difference is at <strong>update %ju</strong>",
                 (uintmax_t)judgement->first_step);
+    if (judgement->place.structure != NULL && judgement->place.structure[0] != '\0')
+        html_format(html, ", where %s", judgement->place.structure);
     if (judgement->first_phase[0] != '\0')
         html_format(html, ", phase <strong>%s</strong>", judgement->first_phase);
     if (judgement->first_tensor[0] != '\0')

@@ -76,10 +76,11 @@ static const struct key_row rows[] = {
             .help = "Sentence of the headline about causes (docs/ATTRIBUTION.md)"),
     INT_AT("expect.first_step", first_step, "updates", "0", NO_CAUSE, .high = 1e9,
            .help = "Update of the first difference, counted from 1; 0 is any"),
-    ENUM_AT("expect.first_phase", first_phase, "any", NO_CAUSE, schema_phase_names, .word = "any",
-            .help = "Phase of the first difference"),
+    ENUM_AT("expect.first_phase", first_phase, "any", NO_CAUSE, schema_stage_names, .word = "any",
+            .help = "Phase of the first difference, or where it is between phases"),
     TEXT_AT("expect.first_tensor", first_tensor, "", NO_CAUSE,
-            .help = "Tensor of the first difference; empty is any"),
+            .help = "Op and tensor of the first difference, as the verdict names them: reference "
+                    "log-probs of both sides, attention dQ; empty is any"),
 };
 
 const struct key_row *head_rows(size_t *out_count) {

@@ -24,6 +24,8 @@ struct head {
 
 /* The names of enum phase, NULL-terminated (schema.c). */
 extern const char *const schema_phase_names[PHASE_TOTAL + 1];
+/* The stages of an update in the order of stage_name(), as a key's value; NULL-terminated. */
+extern const char *const schema_stage_names[PHASE_TOTAL + 4];
 
 /* The text of expect.word; NULL: any. */
 const char *head_word(int32_t word);

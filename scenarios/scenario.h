@@ -112,6 +112,10 @@ const struct key_row *schema_rows(size_t *out_count);
 /* The name of a phase: "fetch", "forward", ..., "zero". */
 const char *phase_name(enum phase phase);
 
+/* Where in an update something happens: before its first phase, in a phase, in the forward of the
+ * reference, at its end; in the order of enum watch_stage (model/watch.h). */
+const char *stage_name(uint32_t stage);
+
 /* The value of model.family: "olmo2", "llama", "qwen2", "qwen3". */
 const char *family_name(int32_t family);
 
@@ -191,7 +195,7 @@ struct scenario {
         int32_t cause;            /* enum cause, or -1 for any */
         const char *word;         /* of evidence/attribution.h; NULL: any */
         int64_t first_step;       /* 0: any */
-        int32_t first_phase;      /* enum phase, or -1 for any */
+        const char *first_phase;  /* stage_name; NULL: any */
         const char *first_tensor; /* NULL: any */
     } expect;
     struct scenario_arm arms[2]; /* [0] is the baseline, [1] the test arm */

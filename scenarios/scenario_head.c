@@ -210,7 +210,8 @@ enum status scenario_keep_head(const struct parsing *parsing) {
     scenario->expect.cause = head->cause;
     scenario->expect.word = head_word(head->word);
     scenario->expect.first_step = head->first_step;
-    scenario->expect.first_phase = head->first_phase;
+    if (head->first_phase >= 0)
+        scenario->expect.first_phase = stage_name((uint32_t)head->first_phase);
     if (head->first_tensor[0] == '\0') return STATUS_OK;
     return keep_text(parsing->arena, head->first_tensor, &scenario->expect.first_tensor);
 }

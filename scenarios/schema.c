@@ -30,9 +30,13 @@ static const char *const dtype_names[] = {"f32",  "f64",  "bf16", "f16",
                                           "tf32", "e4m3", "e5m2", NULL};
 /* In the order of enum dtype, which begins with these two. */
 static const char *const wide_names[] = {"f32", "f64", NULL};
-const char *const schema_phase_names[PHASE_TOTAL + 1] = {
-    "fetch",    "forward", "backward", "reduce",   "unscale", "clip",
-    "optimize", "log",     "count",    "schedule", "zero",    NULL};
+#define PHASE_NAMES                                                                                \
+    "fetch", "forward", "backward", "reduce", "unscale", "clip", "optimize", "log", "count",       \
+        "schedule", "zero"
+
+const char *const schema_phase_names[PHASE_TOTAL + 1] = {PHASE_NAMES, NULL};
+const char *const schema_stage_names[PHASE_TOTAL + 4] = {
+    "before-the-update", PHASE_NAMES, "forward-of-the-reference", "end-of-the-update", NULL};
 
 static const struct key_row rows[] = {
     ENUM(task, "dpo", CAUSE_OBJECTIVE, NAMES("sft", "dpo"),
@@ -489,6 +493,12 @@ const struct key_row *schema_rows(size_t *out_count) {
 
 const char *phase_name(enum phase phase) {
     return schema_phase_names[phase];
+}
+
+const char *stage_name(uint32_t stage) {
+    static const char *const words[PHASE_TOTAL + 3] = {
+        "before the update", PHASE_NAMES, "forward of the reference", "end of the update"};
+    return words[stage];
 }
 
 const char *family_name(int32_t family) {

@@ -8,7 +8,6 @@
 
 #include "determinism/chain.h"
 #include "experiment/locate/locate_private.h"
-#include "experiment/pair.h"
 #include "model/pretrained.h"
 #include "scenarios/scenario.h"
 #include "trainer/snapshot.h"
@@ -46,8 +45,10 @@ static enum status open_side(struct locating *l, int which) {
     if (status != STATUS_OK) return status_prefix(status, "%s", asked->name);
     side->open = 1;
     if (l->request->before[which] != NULL) watch_hang(side->run, l->request->before[which]);
-    return arena_take(l->arena, run_layout(side->run)->bytes, 1, "state before the update",
-                      &side->state);
+    TRY(arena_take(l->arena, run_layout(side->run)->bytes, 1, "state before the update",
+                   &side->state));
+    side->before = side->state;
+    return STATUS_OK;
 }
 
 static const uint8_t *root_of(const struct record *record) {
@@ -67,15 +68,15 @@ static enum status train_together(struct locating *l) {
             out->trained[s]++;
         }
         out->comparisons++;
-        if (!pair_equal_roots(records[0], records[1])) out->update = k;
+        if (!record_equal_roots(records[0], records[1])) out->update = k;
     }
     return STATUS_OK;
 }
 
 static enum status equal_at(void *context, uint64_t update, int *out_equal) {
     const struct locate_request *request = (const struct locate_request *)context;
-    *out_equal = pair_equal_roots(&request->sides[0].recorded->records[update - 1],
-                                  &request->sides[1].recorded->records[update - 1]);
+    *out_equal = record_equal_roots(&request->sides[0].recorded->records[update - 1],
+                                    &request->sides[1].recorded->records[update - 1]);
     return STATUS_OK;
 }
 
@@ -103,7 +104,7 @@ static enum status reach(struct locating *l, int which) {
         const struct record *record;
         TRY(step(l, which, &record));
         l->out->trained[which]++;
-        if (!pair_equal_roots(record, &asked->recorded->records[k - 1]))
+        if (!record_equal_roots(record, &asked->recorded->records[k - 1]))
             return undecide(l, "does not train as it was recorded (twinstep replay says more)",
                             asked->name, k);
     }
@@ -146,7 +147,7 @@ static enum status watch_update(struct locating *l, int which, int pass,
     const struct record *record;
     l->gather.side = which;
     l->gather.has_master = run_layout(side->run)->has_master;
-    run_restore(side->run, side->state);
+    run_restore(side->run, side->before);
     watch_hang(side->run, &watch);
     watch_start(side->run);
     enum status status = step(l, which, &record);
@@ -194,8 +195,8 @@ static void find_data(struct locating *l) {
     l->out->has_data = 1;
 }
 
-static enum status look_inside(struct locating *l) {
-    struct locate_capture captures[2];
+/* Watches the update once and names the first tensor that differs. */
+static enum status name_first(struct locating *l) {
     struct locate_result *out = l->out;
     TRY(watch_both(l, 0, NULL));
     if (out->undecided != NULL) return STATUS_OK;
@@ -203,13 +204,18 @@ static enum status look_inside(struct locating *l) {
     if (out->first.key == NULL && out->first.structure == LOCATE_SAME)
         return undecide(l, "differs from the other in its roots and in nothing that is watched",
                         l->request->sides[0].name, out->update);
-    if (out->first.key != NULL) {
-        const struct locate_cell *cell =
-            locate_cells_at(out->first.key, out->first.level, out->first.index);
-        out->micro = cell->micro;
-        for (int s = 0; s < 2; s++)
-            TRY(locate_capture_open(&out->first, l->arena, &captures[s]));
-    }
+    if (out->first.key == NULL) return STATUS_OK;
+    out->micro = locate_cells_at(out->first.key, out->first.level, out->first.index)->micro;
+    return STATUS_OK;
+}
+
+static enum status look_inside(struct locating *l) {
+    struct locate_capture captures[2];
+    struct locate_result *out = l->out;
+    TRY(name_first(l));
+    if (out->undecided != NULL) return STATUS_OK;
+    for (int s = 0; s < 2 && out->first.key != NULL; s++)
+        TRY(locate_capture_open(&out->first, l->arena, &captures[s]));
     TRY(signature_gather_open(run_table(l->sides[0].run), l->arena, &l->gather));
     TRY(watch_both(l, 1, out->first.key == NULL ? NULL : captures));
     for (int s = 0; s < 2 && out->undecided == NULL; s++)
@@ -221,20 +227,25 @@ static enum status look_inside(struct locating *l) {
     return locate_recognise(l);
 }
 
+/* Why no two passes over an update of these configurations are alike; NULL: they are. */
+static const char *racing(const struct locate_request *request) {
+    for (int s = 0; s < 2; s++) {
+        const struct config *config = request->sides[s].config;
+        const int on_device = config->numerics.backend == BACKEND_CUDA;
+        if (!config_races(config) || (config->numerics.threads == 1 && !on_device)) continue;
+        return config->numerics.mode == MODE_ATOMIC
+                   ? "numerics.mode atomic: threads race, and no two passes are alike; mode "
+                     "shuffled can be looked into"
+                   : "numerics.determinism leaves sums to race on a device, and no two passes are "
+                     "alike; mode shuffled can be looked into";
+    }
+    return NULL;
+}
+
 static enum status locate_all(struct locating *l) {
     struct locate_result *out = l->out;
-    for (int s = 0; s < 2; s++) {
-        const struct config *config = l->request->sides[s].config;
-        const int on_device = config->numerics.backend == BACKEND_CUDA;
-        if (config_races(config) && (config->numerics.threads > 1 || on_device)) {
-            out->undecided = config->numerics.mode == MODE_ATOMIC
-                                 ? "numerics.mode atomic: threads race, and no two passes are "
-                                   "alike; mode shuffled can be looked into"
-                                 : "numerics.determinism leaves sums to race on a device, and no "
-                                   "two passes are alike; mode shuffled can be looked into";
-            return STATUS_OK;
-        }
-    }
+    out->undecided = racing(l->request);
+    if (out->undecided != NULL) return STATUS_OK;
     if (out->recorded) {
         TRY(find_recorded(l));
     } else {
@@ -257,4 +268,21 @@ enum status locate_first_difference(const struct locate_request *request, struct
     for (int s = 0; s < 2; s++)
         if (l->sides[s].open) run_close(l->sides[s].run);
     return status;
+}
+
+enum status locate_in_update(const struct locate_request *request, const struct locate_update *at,
+                             struct arena *arena, struct locate_result *out) {
+    struct locating *l;
+    memset(out, 0, sizeof *out);
+    out->update = at->update;
+    out->undecided = racing(request);
+    if (out->undecided != NULL) return STATUS_OK;
+    TRY(arena_take(arena, 1, sizeof *l, "localisation", &l));
+    *l = (struct locating){.request = request, .arena = arena, .out = out, .total = 2};
+    for (int s = 0; s < 2; s++) {
+        l->sides[s].run = at->runs[s];
+        l->sides[s].before = at->states[s];
+        memcpy(l->sides[s].root.byte, at->roots[s], DIGEST_BYTES);
+    }
+    return name_first(l);
 }

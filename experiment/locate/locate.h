@@ -68,4 +68,19 @@ TWINSTEP_MUST_USE enum status locate_first_difference(const struct locate_reques
                                                       struct arena *arena,
                                                       struct locate_result *out);
 
+/* One update of two runs that are open: the states before it, and the roots that it must end in. */
+struct locate_update {
+    struct run *runs[2];
+    const unsigned char *states[2];
+    const uint8_t *roots[2];
+    uint64_t update;
+};
+
+/* Locates the first difference within one update of request->sides, watching it once; the tensor is
+ * named and its elements are not compared. The result is `undecided` unless both end in their
+ * roots. The runs are left somewhere in their training. Everything in `out` lives in `arena`. */
+TWINSTEP_MUST_USE enum status locate_in_update(const struct locate_request *request,
+                                               const struct locate_update *at, struct arena *arena,
+                                               struct locate_result *out);
+
 #endif

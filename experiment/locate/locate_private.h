@@ -42,8 +42,9 @@ struct locate_arm {
     struct dataset dataset;
     struct run *run;
     int open;
-    unsigned char *state; /* state before the update */
-    struct digest root;   /* root after the update */
+    unsigned char *state;        /* room for a state */
+    const unsigned char *before; /* state before the update */
+    struct digest root;          /* root after the update */
     struct locate_cells *cells[2];
 };
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "scenarios/scenario.h"
 
 static void add(struct locate_text *text, const char *format, ...) TWINSTEP_PRINTF(2, 3);
 
@@ -20,16 +21,9 @@ static void add(struct locate_text *text, const char *format, ...) {
     va_end(arguments);
 }
 
-const char *locate_stage_name(enum watch_stage stage) {
-    if (stage == WATCH_START) return "before the update";
-    if (stage == WATCH_REFERENCE) return "forward of the reference";
-    if (stage == WATCH_END) return "end of the update";
-    return loop_phases()[(int)stage - WATCH_PHASE].name;
-}
-
 struct locate_text locate_place(const struct locate_key *key, uint32_t micro) {
     struct locate_text text = {""};
-    add(&text, "%s", locate_stage_name(key->stage));
+    add(&text, "%s", stage_name((uint32_t)key->stage));
     if (micro > 0) add(&text, ", micro-batch %u", micro);
     if (key->layer != PASS_NO_LAYER) add(&text, ", layer %u", key->layer);
     add(&text, ", %s %s", key->op.text, key->tensor.text);

@@ -13,9 +13,6 @@ struct locate_text {
     char text[LOCATE_WORDS];
 };
 
-/* "forward", "optimize", "forward of the reference", ... */
-const char *locate_stage_name(enum watch_stage stage);
-
 /* "backward, micro-batch 2, layer 1, attention dQ". `micro` 0 is left out. */
 struct locate_text locate_place(const struct locate_key *key, uint32_t micro);
 

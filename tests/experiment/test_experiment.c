@@ -85,7 +85,7 @@ static const struct one_case {
      "expect: {verdict: outside-floor, cause: dtype}\n",
      "optimizer", "clip", 1, 1, 1},
     {"arms: {baseline: {}, test: {data: {seed: 99}}}\n", "data-order", "fetch", 1, 0, 1},
-    {"arms: {baseline: {}, test: {init: {seed: 99}}}\n", "init", "forward", 1, 0, 1},
+    {"arms: {baseline: {}, test: {init: {seed: 99}}}\n", "init", "before the update", 1, 0, 1},
 };
 
 static void check_one(const struct one_case *c) {
@@ -197,7 +197,7 @@ static void verify_three_factors(void **state) {
                       "  test: {loop: {update: [count, clip, schedule, optimize, log, zero]}, "
                       "optimizer: {weight_decay: 0.5}, numerics: {compute: bf16}}\n"
                       "expect: {verdict: outside-floor, cause: schedule, first_step: 1, "
-                      "first_phase: forward}\n");
+                      "first_phase: before-the-update}\n");
     helper_bench_run(&bench);
     const struct judgement *j = &bench.judgement;
     assert_int_equal(j->verdict, VERDICT_OUTSIDE_FLOOR);

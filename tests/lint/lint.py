@@ -40,8 +40,10 @@ LAYERS = {
             "optim", "kernels", "sched", "scenarios", "checkpoints", "determinism", "base"],
 }
 # Rooms inside a folder: each may know the files of the folder itself, which may know none of the
-# rooms; and no room knows another one.
+# rooms; and no room knows another one. Of a room in the cellar the opposite holds: all others may
+# know it, and it knows no file of the folder.
 ROOMS = {"experiment": ["locate", "noise", "parity"]}
+CELLARS = ["experiment/locate"]
 NUMERIC = ["base", "determinism", "kernels", "optim", "sched", "logs", "forensics", "data", "model",
            "evidence", "trainer", "experiment", "report", "checkpoints"]
 OTHER = ["tests", "cmake", "docs", "notebooks", ".ci"]
@@ -202,7 +204,9 @@ def rule_rooms(tree):
             continue
         for match in INCLUDE.finditer(code):
             other = room(match.group(1))
-            if other and other != room(name):
+            if room(name) in CELLARS and folder(match.group(1)) == folder(name) and not other:
+                yield name, line_of(code, match.start(1)), f"{room(name)}/ may not know {folder(name)}/"
+            if other and other not in [room(name), *CELLARS]:
                 yield name, line_of(code, match.start(1)), f"{name} may not know {other}/"
 
 
@@ -397,7 +401,7 @@ def expected_verdict(scenario):
     keys = dict(part.split(": ", 1) for part in found.group(1).split(", ")) if found else {}
     words = [keys[key] for key in ("verdict", "cause") if key in keys]
     if "first_step" in keys:
-        words.append(" ".join(["update", keys["first_step"], *([keys["first_phase"]] if
+        words.append(" ".join(["update", keys["first_step"], *([keys["first_phase"].replace("-", " ")] if
                                "first_phase" in keys else [])]))
     return ", ".join(words)
 

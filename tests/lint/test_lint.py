@@ -82,6 +82,8 @@ BREAKS = [
     ("rooms", "experiment/up.c", c('#include "experiment/noise/table.h"\n'),
      "experiment/up.c may not know experiment/noise/"),
     ("rooms", "experiment/parity/up.c", c('#include "experiment/noise/table.h"\n'), "may not know"),
+    ("rooms", "experiment/locate/up.c", c('#include "experiment/pair.h"\n'),
+     "experiment/locate/ may not know experiment/"),
     ("private", "experiment/up.c", c('#include "trainer/run_private.h"\n'), "private to its folder"),
     ("own_header_first", "base/thing.c", c("#include <stdio.h>\nint thing(void);\n"), "base/thing.h"),
     ("exceptions_are_used", "experiment/experiment_trace.c", c("void e(void);\n"), "not needed"),

@@ -66,7 +66,7 @@ static void validate_whole_scenario(void **state) {
     assert_int_equal(s->expect.cause, CAUSE_SCHEDULE);
     assert_string_equal(s->expect.word, "oppose");
     assert_int_equal(s->expect.first_step, 1);
-    assert_int_equal(s->expect.first_phase, PHASE_OPTIMIZE);
+    assert_string_equal(s->expect.first_phase, "optimize");
     assert_string_equal(s->expect.first_tensor, "lm_head.weight");
     assert_string_equal(s->arms[0].name, "baseline");
     assert_string_equal(s->arms[1].name, "test");
@@ -98,7 +98,7 @@ static void validate_defaults(void **state) {
     assert_int_equal(s->expect.verdict, VERDICT_NONE);
     assert_int_equal(s->expect.cause, -1);
     assert_int_equal(s->expect.first_step, 0);
-    assert_int_equal(s->expect.first_phase, -1);
+    assert_null(s->expect.first_phase);
     assert_null(s->expect.first_tensor);
     assert_string_equal(s->arms[0].name, "baseline");
     assert_string_equal(s->arms[1].name, "test");
@@ -400,7 +400,7 @@ static void validate_head_options(void **state) {
     assert_int_equal(s->attribution.orders, 8);
     assert_true(s->floor.replicates == KEY_WORD_UINT);
     assert_int_equal(s->expect.verdict, VERDICT_NONE);
-    assert_int_equal(s->expect.first_phase, -1);
+    assert_null(s->expect.first_phase);
     assert_string_equal(s->text, h17);
     arena_close(&arena);
 }

@@ -131,8 +131,9 @@ static const struct {
      "clip, optimize, log, count, schedule, zero, scheduler_step (count, schedule), got "
      "\"schedulerstep\"; did you mean scheduler_step?"},
     {"expect: {verdict: outside-floor, first_phase: scheduler_step}",
-     "f.yaml:2:47: error: expect.first_phase: expected one of fetch, forward, backward, reduce, "
-     "unscale, clip, optimize, log, count, schedule, zero, any, got \"scheduler_step\""},
+     "f.yaml:2:47: error: expect.first_phase: expected one of before-the-update, fetch, forward, "
+     "backward, reduce, unscale, clip, optimize, log, count, schedule, zero, "
+     "forward-of-the-reference, end-of-the-update, any, got \"scheduler_step\""},
     {"common: {shuffle: {kinds: [scheduler_step]}}",
      "f.yaml:2:28: error: shuffle.kinds: expected one of forward, weight, dq, embedding, norm, "
      "loss, got \"scheduler_step\""},

@@ -133,9 +133,9 @@ static void check_place(const struct pair *pair, const struct locate_result *res
         fail_msg("%s: update %ju", pair->name, (uintmax_t)result->update);
     if (pair->update == 0) return;
     if (key == NULL) fail_msg("%s: no value differs", pair->name);
-    if (strcmp(locate_stage_name(key->stage), pair->phase) != 0 ||
+    if (strcmp(stage_name((uint32_t)key->stage), pair->phase) != 0 ||
         strcmp(key->op.text, pair->op) != 0 || strcmp(key->tensor.text, pair->tensor) != 0)
-        fail_msg("%s: %s, %s %s", pair->name, locate_stage_name(key->stage), key->op.text,
+        fail_msg("%s: %s, %s %s", pair->name, stage_name((uint32_t)key->stage), key->op.text,
                  key->tensor.text);
 }
 
