@@ -40,7 +40,7 @@ static const struct place_case {
     {"beta", ARMS("dpo: {beta: 0.2}"), 1, 1, "forward, micro-batch 1, loss coefficient"},
     {"loss divisor", ARMS("loss: {divisor: sum-of-means}"), 1, 1,
      "forward, micro-batch 1, loss coefficient"},
-    {"LR", ARMS("optimizer: {lr: 2e-3}"), 1, 1, "optimize, " EMBEDDING " LR applied"},
+    {"LR", ARMS("optimizer: {lr: 2e-3}"), 3, 1, "optimize, " EMBEDDING " LR applied"},
     /* A linear decay over 5 or over 50 updates after one of warm-up: f(0) and f(1) agree, f(2)
      * differs, set after update 2 and applied by update 3. */
     {"schedule",
@@ -179,9 +179,14 @@ static void validate_traces_without_a_place(void **state) {
     check_row(&j, "update 1, phase backward, lm_head.weight\nby digests of phases alone");
     struct trace_text wrong[] = {{FIRST_PLACE_PATH, "update: one\n", 12},
                                  {FIRST_PLACE_PATH, "update: 1\nlayer: -1\n", 20},
-                                 {FIRST_PLACE_PATH, "update: 1e30\n", 13}};
+                                 {FIRST_PLACE_PATH,
+                                  "update: 1e30\nmicro_batch: 0\nlayer: -1\n"
+                                  "phase: \nop: \ntensor: \nwords: \n"
+                                  "structure: \nundecided: \n",
+                                  0}};
     image.text_count = 1;
     for (size_t i = 0; i < COUNT_OF(wrong); i++) {
+        wrong[i].length = strlen(wrong[i].text);
         image.texts = &wrong[i];
         assert_int_equal(judge(&image, &bench.arena, &j), STATUS_INPUT);
         assert_non_null(strstr(status_text(), FIRST_PLACE_PATH));
