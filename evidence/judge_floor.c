@@ -69,8 +69,9 @@ static const char *unusable(const struct judging *judging, const struct trace_ar
         return "the arms have different parameter tables: no distance between them exists";
     if (m < 3) return "one run of each arm tells nothing of noise: raise floor.replicates";
     if (matrix == NULL || isnan(matrix->values[0]))
-        return "the floor's runs are missing: run the scenario to its end; arms with different "
-               "parameter tables have no distance";
+        return judging->image->complete
+                   ? "the arms have different parameter tables: no distance between them exists"
+                   : "the floor's runs are missing: run the scenario to its end";
     for (size_t i = 0; i < m * m; i++)
         if (!isfinite(matrix->values[i]))
             return "a run of the floor diverged: its distance to the others is not finite";

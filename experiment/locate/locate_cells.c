@@ -14,6 +14,11 @@ void locate_cells_open(struct arena *arena, struct locate_cells *out) {
     out->arena = arena;
 }
 
+static size_t extent_of(const struct watch_view *view) {
+    if (view->axis == WATCH_WHOLE) return view->parameter == WATCH_NO_PARAMETER ? 0 : view->count;
+    return view->columns == WATCH_KEYS ? 0 : view->width;
+}
+
 static int same_key(const struct locate_key *key, enum watch_stage stage, uint32_t layer,
                     struct watch_name op, struct watch_name tensor) {
     return key->stage == stage && key->layer == layer && watch_name_equal(key->op, op) &&
@@ -60,6 +65,7 @@ static enum status key_of(struct locate_cells *cells, const struct watch_view *v
                                 .kind = view->kind,
                                 .dtype = view->dtype,
                                 .parameter = view->parameter,
+                                .extent = extent_of(view),
                                 .event = cells->events};
     return STATUS_OK;
 }
@@ -157,6 +163,11 @@ static void note_value(struct locate_first *first, const struct locate_key *key,
 static void compare_key(const struct locate_key *a, const struct locate_key *b,
                         struct locate_first *out) {
     uint32_t level = 0;
+    if (a->extent != b->extent) {
+        note_only(out, LOCATE_SHAPE, a, 0, a->event);
+        if (out->only == a) out->other = b;
+        return;
+    }
     for (const struct locate_level *at = a->levels; at != NULL; at = at->next, level++)
         for (uint32_t i = 0; i < at->capacity; i++) {
             if (at->cells[i].event == 0) continue;

@@ -35,6 +35,8 @@ struct locate_key {
     enum watch_kind kind;
     enum dtype dtype;
     uint32_t parameter;
+    /* elements of a parameter's tensor, or of a row of any other; 0: they depend on the layout */
+    size_t extent;
     uint32_t event; /* the first event that wrote it */
     struct locate_level *levels;
 };
@@ -69,16 +71,19 @@ const struct locate_cell *locate_cells_at(const struct locate_key *key, uint32_t
 enum locate_structure {
     LOCATE_SAME = 0,
     LOCATE_ONLY_A, /* A writes a tensor, or a part of one, that B does not */
-    LOCATE_ONLY_B
+    LOCATE_ONLY_B,
+    LOCATE_SHAPE /* both write a tensor, which has another shape in each */
 };
 
-/* The first value that differs, and the first cell that only one side has. */
+/* The first value that differs, and the first cell that only one side has, or tensor whose shapes
+ * differ, of which no values are compared. */
 struct locate_first {
     const struct locate_key *key; /* key of A; NULL: no cell that both wrote differs */
     uint32_t level, index, event; /* level, cell and event of it in A */
     enum locate_structure structure;
-    const struct locate_key *only; /* key of the side that has it; NULL without `structure` */
-    uint32_t only_index;           /* index of its first cell, or 0 */
+    const struct locate_key *only;  /* key of the side that has it; NULL without `structure` */
+    const struct locate_key *other; /* of LOCATE_SHAPE: the key of B; `only` is that of A */
+    uint32_t only_index;            /* index of its first cell, or 0 */
     /* place in A: its own, or, for LOCATE_ONLY_B, right behind which it is missing */
     uint32_t only_event;
 };

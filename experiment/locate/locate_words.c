@@ -124,6 +124,13 @@ struct locate_text locate_structure_words(const struct locate_request *request,
     const struct locate_first *first = &result->first;
     struct locate_text text = {""};
     if (first->structure == LOCATE_SAME) return text;
+    if (first->structure == LOCATE_SHAPE) {
+        const char *const unit = first->only->axis == WATCH_WHOLE ? "elements" : "columns";
+        add(&text, "%s has %zu %s in %s, %zu in %s", locate_place(first->only, 0).text,
+            first->only->extent, unit, request->sides[0].name, first->other->extent,
+            request->sides[1].name);
+        return text;
+    }
     const int side = first->structure == LOCATE_ONLY_B;
     add(&text, "only %s has %s", request->sides[side].name, locate_place(first->only, 0).text);
     const int by_sample = first->only->axis != WATCH_WHOLE && first->only->axis != WATCH_POSITIONS;

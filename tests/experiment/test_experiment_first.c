@@ -144,6 +144,35 @@ static void validate_structure(void **state) {
     }
 }
 
+/* A tensor that has another shape in each arm is told, and none of its values is compared. */
+static void validate_shapes(void **state) {
+    (void)state;
+    static const struct place_case cases_of_shapes[] = {
+        {"hidden", ARMS("model: {hidden: 24}"), 1, 1,
+         "forward, micro-batch 1, reference log-probs of both sides"},
+        /* q, k, v, norms and residuals are as wide as the model; the MLP is not */
+        {"hidden, no reference",
+         "arms: {baseline: {task: sft}, test: {task: sft, model: {hidden: 24}}}\n", 1, 1,
+         "forward, micro-batch 1, layer 0, gate_proj output"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases_of_shapes); i++) {
+        const struct place_case *c = &cases_of_shapes[i];
+        struct bench bench;
+        char text[2048];
+        snprintf(text, sizeof text, COMMON "%s", c->text);
+        helper_bench_open(&bench, 1, text);
+        helper_bench_run(&bench);
+        check_row(&bench.judgement, "update 1, before the update, " EMBEDDING
+                                    " exp_avg has 496 elements in baseline, 744 in test; the first "
+                                    "value that differs, ");
+        check_row(&bench.judgement, c->words);
+        check_finder(&bench, c);
+        assert_int_equal(bench.judgement.verdict, VERDICT_OUTSIDE_FLOOR);
+        helper_bench_check(&bench);
+        helper_bench_close(&bench);
+    }
+}
+
 /* Threads that race repeat no update: digests alone say where the arms parted, and so the row says.
  */
 static void validate_racing_arms(void **state) {
@@ -198,6 +227,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_places),
         cmocka_unit_test(validate_structure),
+        cmocka_unit_test(validate_shapes),
         cmocka_unit_test(validate_racing_arms),
         cmocka_unit_test(validate_traces_without_a_place),
     };
