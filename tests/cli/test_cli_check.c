@@ -45,6 +45,10 @@ static const json_t *arm(const json_t *object, size_t index) {
     return json_array_get(json_object_get(object, "arms"), index);
 }
 
+static void require_in(const char *told, const char *needle) {
+    if (strstr(told, needle) == NULL) fail_msg("expected: %s\nin: %s", needle, told);
+}
+
 /* The number of parameters of one layer of OLMo-2: hidden 16, two heads of 8, mlp 24, 259
  * tokens. */
 #define PARAMETERS                                                                                 \
@@ -233,6 +237,22 @@ static void validate_text(void **state) {
     assert_false(helper_exists("null.h5.part"));
 }
 
+/* A model in the binary is found from any folder, and said with its digest. */
+static void validate_shipped_model(void **state) {
+    (void)state;
+    assert_int_equal(mkdir("deep", 0777), 0);
+    helper_write("deep/base.yaml", "twinstep: 1\nsteps: 1\n"
+                                   "common: {model: {from: \"builtin:base\"}}\n"
+                                   "arms: {baseline: {}, test: {}}\n");
+    struct said said = helper_run(0, "check deep/base.yaml");
+    require_in(said.out, "dpo, olmo2, 4 layers, hidden 64, 4 heads, mlp 172, vocabulary 259\n"
+                         "           231872 parameters in 47 tensors");
+    require_in(said.out, "\n           weights of builtin:base, digest 811abe61acd1d8c2");
+    helper_free(&said);
+    helper_refuse(2, "check deep/base.yaml --set common.model.from=builtin:case",
+                  "model.from: builtin:case: no such model; there is builtin:base");
+}
+
 /* A key written where nothing reads it must be reported, and must not be a factor. */
 static void validate_inert_keys(void **state) {
     (void)state;
@@ -321,10 +341,6 @@ static void verify_catalogue(void **state) {
 }
 
 /* ---- warnings ---- */
-
-static void require_in(const char *told, const char *needle) {
-    if (strstr(told, needle) == NULL) fail_msg("expected: %s\nin: %s", needle, told);
-}
 
 /* The same rows must get the same words from `data show`. */
 static void validate_data_warnings(void **state) {
@@ -423,6 +439,7 @@ int main(void) {
         cmocka_unit_test(validate_notes),
         cmocka_unit_test(validate_divisor_notes),
         cmocka_unit_test(validate_text),
+        cmocka_unit_test(validate_shipped_model),
         cmocka_unit_test(validate_inert_keys),
         cmocka_unit_test(validate_dtypes),
         cmocka_unit_test(verify_catalogue),
