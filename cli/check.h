@@ -9,6 +9,7 @@
 
 #include "data/dataset.h"
 #include "experiment/experiment_plan.h"
+#include "experiment/held_out.h"
 #include "scenarios/scenario.h"
 #include "trainer/loop.h"
 
@@ -44,6 +45,8 @@ struct check {
     uint32_t factor_count;
     struct check_arm arms[2];
     struct dataset datasets[2]; /* the second is unused if both arms read the same data */
+    struct held_out held_out;   /* count 0: nothing is measured after training */
+    const char *held_out_rows, *held_out_seen;
 };
 
 /* Returns the number of trainings of the experiment: the planned runs and the one in a second

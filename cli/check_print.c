@@ -98,6 +98,18 @@ static void print_orders(const struct experiment_plan *plan, FILE *out) {
                 plan->shared);
 }
 
+static void print_eval(const struct check *check, FILE *out) {
+    const uint32_t trained = held_out_trained(check->scenario, check->arms[0].dataset);
+    if (check->held_out.count == 0) return;
+    fprintf(out, "  eval     after the last update, on %" PRIu32 " held-out rows (%s)",
+            check->held_out.count, check->held_out_rows);
+    if (trained > 0)
+        fprintf(out, "\n           and on at most %" PRIu32 " rows that both arms trained on",
+                trained);
+    fprintf(out, ": one forward of each row for each arm and each run of the floor\n");
+    if (check->held_out_seen != NULL) fprintf(out, "  warning  %s\n", check->held_out_seen);
+}
+
 static void print_notes(const struct check *check, FILE *out) {
     for (uint32_t i = 0; i < check->scenario->inert_count; i++)
         fprintf(out, "  note     %s\n", check->scenario->inert[i].line);
@@ -131,6 +143,7 @@ void check_print(const struct check *check, FILE *out) {
         print_loop(&check->arms[i], out);
     print_floor(check, out);
     print_orders(&check->plan, out);
+    print_eval(check, out);
     print_notes(check, out);
 
     print_data(check, out);
@@ -223,6 +236,13 @@ json_t *check_json(const struct check *check) {
         "factors", factors_json(check), "inert", inert_json(check->scenario), "merged",
         plan->merged, "floor", floor, "hybrids", whole(plan->run_count - plan->first_hybrid),
         "trainings", whole(check_trainings(check)));
+    if (object != NULL && check->held_out.count > 0)
+        json_object_set_new(
+            object, "eval",
+            json_pack("{ss so so so}", "from", check->held_out_rows, "held_out",
+                      whole(check->held_out.count), "training_at_most",
+                      whole(held_out_trained(check->scenario, check->arms[0].dataset)),
+                      "seen_in_training", whole(check->held_out.seen)));
     if (object != NULL && plan->orders.count > 0)
         json_object_set_new(
             object, "orders",

@@ -26,7 +26,10 @@ static enum status open_data(struct check *check, struct arena *arena) {
         else
             TRY(dataset_open(&options[i], arena, &check->datasets[i]));
     }
-    return STATUS_OK;
+    const struct dataset *const datasets[2] = {check->arms[0].dataset, check->arms[1].dataset};
+    TRY(held_out_open(check->scenario, datasets, arena, &check->held_out));
+    if (check->held_out.count == 0) return STATUS_OK;
+    return held_out_words(&check->held_out, arena, &check->held_out_rows, &check->held_out_seen);
 }
 
 /* Warns of weights that no training survives (NaN, infinity), and of tensors whose dtype is not the

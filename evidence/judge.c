@@ -261,6 +261,7 @@ enum status judge(const struct trace_image *image, struct arena *arena, struct j
     judge_same(&judging);
     TRY(judge_growth(&judging));
     TRY(judge_causes(&judging));
+    TRY(judge_eval(&judging));
     TRY(judge_expectation(&judging));
     return judge_rows(arena, out);
 }

@@ -14,6 +14,7 @@
 #include "determinism/ledger.h"
 #include "determinism/trace.h"
 #include "evidence/attribution.h"
+#include "evidence/eval_seen.h"
 #include "evidence/first_place.h"
 #include "scenarios/scenario.h"
 
@@ -118,6 +119,53 @@ struct judged_closure {
     double alpha;    /* how often the hybrid is farther than that by chance alone, at most */
 };
 
+/* What a gap on fixed rows is worth. */
+enum eval_word {
+    EVAL_UNTESTABLE = 0, /* it was not held against repeats */
+    EVAL_EQUAL,          /* there is none */
+    EVAL_WITHIN,         /* repeats differ as much, or the weights do not differ beyond the floor */
+    EVAL_ROUNDING,       /* the perturbed run's gap is at least half as large */
+    EVAL_BEYOND,         /* none of these */
+    EVAL_BROKEN          /* a value is not finite */
+};
+const char *eval_word_name(enum eval_word word); /* "untestable", "equal", "within-floor", ... */
+
+/* One figure of the last weights on one set of rows; differences are test less baseline. */
+struct judged_eval_measure {
+    const char *name;        /* "loss", "reward_margin", ... */
+    const char *words;       /* for people */
+    int good;                /* 1: more is better; -1: less is better; 0: neither is */
+    double start[2], end[2]; /* of both arms, before update 1 and at the end */
+    double gap;
+    double floor;    /* the largest |gap| of two runs that are meant to be the same; NaN: no pair */
+    uint32_t pairs;  /* of such runs */
+    double response; /* |gap| of the perturbed run; NaN: there is none */
+    double p;        /* of noisy runs: that of the floor's test on this figure; else NaN */
+    enum eval_word word;
+};
+
+/* Which way a gap went: 1 better, -1 worse, 0 where the figure is neither. */
+int eval_side(const struct judged_eval_measure *of);
+/* "worse", "better", "higher", "lower", or in words why it is none of these. */
+const char *eval_verdict(const struct judged_eval_measure *of);
+
+struct judged_eval_set {
+    const char *name; /* "held_out", "training" */
+    int is_held_out;
+    uint32_t rows; /* 0: there was none to measure on */
+    struct judged_eval_measure measures[EVAL_COLUMNS];
+    uint32_t count;
+};
+
+/* Whether the test arm got worse. Where set_count is 0, that was not asked or not measured. */
+struct judged_eval {
+    const char *rows;        /* which rows were held out */
+    const char *seen;        /* how many of them are trained on, too; or "" */
+    const char *as_baseline; /* keys that both arms are measured with as the baseline's; or "" */
+    struct judged_eval_set sets[EVAL_SETS];
+    uint32_t set_count;
+};
+
 /* What a row of the verdict tells. Writers choose by it, never by the words. */
 enum judged_row_kind {
     ROW_HEADLINE = 0, /* the verdict and its causes in one paragraph */
@@ -133,6 +181,8 @@ enum judged_row_kind {
     ROW_DEVICES,      /* or, where they differ, of each */
     ROW_LIBRARY,      /* products that the device's library left to our kernel */
     ROW_FLOOR,        /* how much repeats differ, and the test against it */
+    ROW_EVAL,         /* whether the test arm got worse on fixed rows, one row for each set, */
+    ROW_EVAL_TABLE,   /* and the figures behind it */
     ROW_SHARES,       /* the parts of the causes, by each measure */
     ROW_WHEN,         /* from which update on each cause acts, and its shares after earlier ones */
     ROW_GROWTH,       /* the law by which the distance grew */
@@ -222,6 +272,8 @@ struct judgement {
     const char *device[2];   /* what each arm's operations ran on; "": the CPU */
     const char *products[2]; /* which products the device's library left to our kernel; "": none */
     const char *elsewhere;   /* how the floor file's device differs from the arms'; or "" */
+
+    struct judged_eval eval;
 
     enum expectation expectation;
     const char *missed; /* each expectation that was missed, with what came instead; or "" */

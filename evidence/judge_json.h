@@ -10,4 +10,7 @@
 /* The object that judgement_print_json prints: a new reference, or NULL when there is no memory. */
 json_t *judgement_json(const struct judgement *judgement);
 
+/* The object of judgement.eval: a new reference; JSON null where nothing was measured. */
+json_t *judge_eval_json(const struct judgement *judgement);
+
 #endif

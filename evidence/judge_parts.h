@@ -70,6 +70,9 @@ TWINSTEP_MUST_USE enum status judge_closure(struct judging *judging);
 /* The causes and their shares; calls the two before: judge_shares.c. */
 TWINSTEP_MUST_USE enum status judge_causes(struct judging *judging);
 
+/* Whether the test arm got worse on fixed rows: judge_eval.c. */
+TWINSTEP_MUST_USE enum status judge_eval(struct judging *judging);
+
 /* The verdict in words, from all other fields: judge_rows.c. STATUS_MEMORY. */
 TWINSTEP_MUST_USE enum status judge_rows(struct arena *arena, struct judgement *out);
 

@@ -11,7 +11,7 @@
 
 #include "evidence/judge_parts.h"
 
-#define ROWS_MAX 48      /* each kind has a largest number of rows, and these add up to 34 */
+#define ROWS_MAX 48      /* each kind has a largest number of rows, and these add up to 40 */
 #define UPDATES_SHOWN 10 /* of more updates the table shows the first seven and the last three */
 
 /* ---- the pen ---- */
@@ -24,6 +24,7 @@ static const char *const labels[] = {
     [ROW_WHEN] = "when",       [ROW_GROWTH] = "growth",     [ROW_PERTURBED] = "twin",
     [ROW_CLOSURE] = "closure", [ROW_UNTESTED] = "untested", [ROW_EXPECTED] = "expected",
     [ROW_UPDATES] = "update",  [ROW_HAZARD] = "loop",       [ROW_DROPPED] = "data",
+    [ROW_EVAL] = "eval",       [ROW_EVAL_TABLE] = "",
 };
 
 /* Makes room for `more` bytes and a NUL; the old piece stays behind in the arena. */
@@ -188,6 +189,7 @@ enum status judge_rows(struct arena *arena, struct judgement *out) {
     judge_row_devices(judgement, &pen);
     judge_row_products(judgement, &pen);
     judge_row_floor(judgement, &pen);
+    judge_row_eval(judgement, &pen);
     if (outside) {
         judge_row_shares(judgement, &pen);
         judge_row_measures(judgement, &pen);

@@ -38,6 +38,9 @@ void judge_row_devices(const struct judgement *judgement, struct row_pen *pen);
 void judge_row_products(const struct judgement *judgement, struct row_pen *pen);
 void judge_row_floor(const struct judgement *judgement, struct row_pen *pen);
 
+/* judge_rows_eval.c: whether the test arm got worse on fixed rows. */
+void judge_row_eval(const struct judgement *judgement, struct row_pen *pen);
+
 /* judge_rows_shares.c: the parts of the causes, and whether they are all of the difference. */
 void judge_row_shares(const struct judgement *judgement, struct row_pen *pen);
 void judge_row_closure(const struct judgement *judgement, struct row_pen *pen);

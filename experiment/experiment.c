@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Runs the plan: the arms in lockstep, then the floor (experiment_floor.c), then the hybrids
- * (experiment_hybrids.c), and keeps what the judge reads. It decides nothing about what is run,
+ * (experiment_hybrids.c), and keeps what the judge reads; experiment_eval.c measures what has ended. It decides nothing about what is run,
  * which is the plan's task. Invariant: at any moment at most three runs are open, since each holds
  * a model. */
 #include "experiment/experiment.h"
@@ -91,7 +91,7 @@ enum status experiment_step_alone(struct experiment *e, const struct alone *alon
         experiment_report(e, alone->stage, index, step, experiment_no_loss, (double)NAN);
     }
     if (out_equal != NULL) *out_equal = equal;
-    return STATUS_OK;
+    return alone->stage == STAGE_FLOOR ? experiment_eval_run(e, index, run) : STATUS_OK;
 }
 
 static enum status open_points(struct experiment *e, const struct run *a, const struct run *b) {
@@ -124,6 +124,7 @@ static enum status pair_update(struct experiment *e, struct run *a, struct run *
     TRY(run_step(a, &x));
     TRY(run_step(b, &y));
     experiment_first_note(e, x, y);
+    experiment_eval_note(e, a, b);
     struct pair_record pair;
     TRY(pair_measure(a, b, &e->room, &pair));
     uint64_t every = e->plan.scenario->record.probe_every;
@@ -188,6 +189,7 @@ static enum status step_pair(struct experiment *e, struct run *a, struct run *b)
         TRY(experiment_check_interrupt(e));
         TRY(pair_update(e, a, b, step, &equal));
     }
+    TRY(experiment_eval_arms(e, a, b));
     TRY(save_models(e, a, b));
     if (e->elements > 0) {
         hybrid_values_end(&e->hybrids, e->hybrids.count - 1, a, b);
@@ -280,6 +282,7 @@ static enum status open_output(struct experiment *e) {
     TRY(plan_snapshots(e, &snapshots));
     TRY(count_data_draws(e));
     TRY(note_dropped(e));
+    TRY(experiment_eval_open(e));
     return experiment_trace_open(&e->plan, e->options, snapshots, e->arena, &e->output);
 }
 
@@ -306,6 +309,7 @@ static enum status run_pair(struct experiment *e) {
 static enum status run_all(struct experiment *e) {
     TRY(run_pair(e));
     TRY(e->plan.floor == FLOOR_EXACT ? experiment_exact_floor(e) : experiment_noise_floor(e));
+    TRY(experiment_eval_put(e));
     TRY(experiment_hybrids(e));
     return experiment_projection(e);
 }
@@ -326,6 +330,7 @@ enum status experiment_run(const struct experiment_options *options, struct aren
     TRY(open_experiment(e));
     enum status status = run_all(e);
     if (e->rerun_open) run_close(e->rerun);
+    evaluator_close(e->eval.evaluator);
     if (status == STATUS_OK) status = experiment_trace_judge(&e->output, arena, out);
     if (status == STATUS_OK) return trace_finish(e->output.trace);
     if (e->output.trace != NULL) trace_abandon(e->output.trace);

@@ -86,6 +86,19 @@ static enum status add_loops(struct experiment_attributes *to, const struct expe
     return STATUS_OK;
 }
 
+/* Adds what is measured on held-out rows, and what is odd about them. */
+static enum status add_eval(struct experiment_attributes *to, const struct experiment_plan *plan,
+                            struct arena *arena) {
+    if (plan->eval.held_out == 0) return STATUS_OK;
+    add_text(to, "eval", "rows", plan->eval.rows);
+    TRY(add_number(to, arena, "eval", "held_out", plan->eval.held_out));
+    TRY(add_number(to, arena, "eval", "training", plan->eval.trained));
+    if (plan->eval.seen != NULL) add_text(to, "eval", "seen", plan->eval.seen);
+    if (plan->eval.as_baseline != NULL)
+        add_text(to, "eval", "as_baseline", plan->eval.as_baseline);
+    return STATUS_OK;
+}
+
 /* Joins "ARM: warning: SENTENCE" to the lines. */
 static enum status add_hazard(const char **lines, const char *arm, const struct loop_hazard *hazard,
                               struct arena *arena) {
@@ -179,7 +192,7 @@ enum status experiment_describe(const struct experiment_plan *plan,
     const struct scenario *scenario = plan->scenario;
     struct backend_record backends;
     TRY(find_backends(plan, arena, &backends));
-    size_t most = 36 + 2 * (size_t)plan->factor_count + options->environment_count +
+    size_t most = 42 + 2 * (size_t)plan->factor_count + options->environment_count +
                   plan->run_count + backends.attribute_count;
     TRY(arena_take(arena, most, sizeof *out->list, "attributes", &out->list));
     add_text(out, "", "name", scenario->name);
@@ -198,6 +211,7 @@ enum status experiment_describe(const struct experiment_plan *plan,
     TRY(add_factors(out, plan, arena));
     TRY(add_inert(out, plan->scenario, arena));
     if (plan->dropped != NULL) add_text(out, "", "dropped", plan->dropped);
+    TRY(add_eval(out, plan, arena));
     TRY(add_loops(out, plan, arena));
     TRY(add_hazards(out, plan, arena));
     TRY(add_expectation(out, scenario, arena));

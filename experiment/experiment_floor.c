@@ -60,6 +60,8 @@ static enum status step_perturbed(struct experiment *e, int *out_equal) {
         status = experiment_trace_state(&e->output, e->plan.perturbed, perturbed, 0, 1);
     for (uint64_t step = 1; step <= steps && status == STATUS_OK; step++)
         status = perturbed_update(e, perturbed, step, &target, out_equal);
+    if (status == STATUS_OK) status = experiment_eval_run(e, e->plan.first_floor, e->rerun);
+    if (status == STATUS_OK) status = experiment_eval_run(e, e->plan.perturbed, perturbed);
     pair_close(&e->room);
     run_close(perturbed);
     if (status != STATUS_OK) return status;

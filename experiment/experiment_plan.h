@@ -57,6 +57,13 @@ struct experiment_plan {
     /* which rows data.no_label dropped, one line per arm or one for both; NULL: none, or the data
      * are not open yet */
     const char *dropped;
+    /* Rows of eval.* as they are told: how many were held out and from where, which of them are
+     * trained on, too, and in which keys the arms differ that the measuring takes from the
+     * baseline. NULL: nothing is measured, or there is nothing to say. */
+    struct {
+        const char *rows, *seen, *as_baseline;
+        uint32_t held_out, trained; /* at most so many are measured */
+    } eval;
     /* sampled orders in which factors enter; count 0: every hybrid is planned */
     struct orders orders;
     struct planned_hybrid *hybrids; /* by ascending mask, from none to all */

@@ -9,8 +9,11 @@
 #include "experiment/experiment.h"
 #include "experiment/experiment_plan.h"
 #include "experiment/experiment_trace.h"
+#include "evidence/eval_seen.h"
+#include "experiment/held_out.h"
 #include "experiment/hybrid_values.h"
 #include "experiment/pair.h"
+#include "trainer/evaluator.h"
 
 /* A data set, opened once for all runs whose options for it are equal. */
 struct shared_dataset {
@@ -23,6 +26,18 @@ struct parting {
     uint64_t update; /* 0: none so far */
     const unsigned char *before[2];
     unsigned char *room[2];
+};
+
+/* What is measured on the rows of eval.*: nothing where held_out.count is 0. */
+struct experiment_eval {
+    struct held_out held_out;
+    uint8_t *drawn[2]; /* (samples of the baseline's data) 1: the arm trained on it */
+    uint32_t *trained; /* rows that both arms trained on */
+    uint32_t trained_count;
+    struct evaluator *evaluator; /* NULL: the arms have not ended yet, or the floor has */
+    double *end[EVAL_SETS];      /* (runs, columns) */
+    double *start[EVAL_SETS];    /* (2, columns) */
+    double *line[EVAL_SETS];     /* (rows) */
 };
 
 struct experiment {
@@ -47,7 +62,8 @@ struct experiment {
     struct hybrid_values hybrids;
     struct branches branches;
     struct pair_room room; /* what measuring two runs in lockstep needs */
-    struct run *rerun;     /* the baseline trained once more; equal to it in an exact floor */
+    struct experiment_eval eval;
+    struct run *rerun; /* the baseline trained once more; equal to it in an exact floor */
     int rerun_open;
     uint64_t done, total; /* updates finished, and planned */
 };
@@ -88,6 +104,16 @@ TWINSTEP_MUST_USE enum status experiment_first_keep(struct experiment *e, const 
 void experiment_first_note(struct experiment *e, const struct record *a, const struct record *b);
 TWINSTEP_MUST_USE enum status experiment_first_place(struct experiment *e, struct run *a,
                                                      struct run *b);
+
+/* experiment_eval.c. Data are opened before the trace is; every update of both arms is noted; then
+ * both arms are measured, each run of the floor when it ends, and the results are put. */
+TWINSTEP_MUST_USE enum status experiment_eval_open(struct experiment *e);
+void experiment_eval_note(struct experiment *e, const struct run *a, const struct run *b);
+TWINSTEP_MUST_USE enum status experiment_eval_arms(struct experiment *e, const struct run *a,
+                                                   const struct run *b);
+TWINSTEP_MUST_USE enum status experiment_eval_run(struct experiment *e, uint32_t index,
+                                                  const struct run *run);
+TWINSTEP_MUST_USE enum status experiment_eval_put(struct experiment *e);
 
 /* experiment_floor.c */
 TWINSTEP_MUST_USE enum status experiment_exact_floor(struct experiment *e);

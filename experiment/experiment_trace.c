@@ -10,11 +10,12 @@
 #include <string.h>
 
 #include "determinism/floor_file.h"
+#include "evidence/eval_seen.h"
 #include "evidence/first_place.h"
 #include "experiment/hybrid_values.h"
 #include "experiment/backend_record.h"
 
-#define ARRAYS_MAX 24
+#define ARRAYS_MAX 32
 
 static const char *const texts[] = {"verdict/json", "verdict/text", FIRST_PLACE_PATH};
 
@@ -31,6 +32,21 @@ static int multiplies_by_library(const struct experiment_plan *plan) {
     for (uint32_t i = 0; i < plan->run_count; i++)
         if (config_uses_cublas(&plan->runs[i].config)) return 1;
     return 0;
+}
+
+static void plan_eval(const struct experiment_plan *plan, struct trace_array_plan *list,
+                      uint32_t *count) {
+    const uint32_t rows[] = {plan->eval.held_out, plan->eval.trained};
+    for (int set = 0; set < EVAL_SETS; set++) {
+        if (rows[set] == 0) continue;
+        list[(*count)++] = experiment_array(
+            eval_paths[set].end, plan->run_count, EVAL_COLUMNS, "1",
+            "by run, last weights: loss, reward margin and accuracy, log-prob chosen, rejected");
+        list[(*count)++] = experiment_array(eval_paths[set].start, 2, EVAL_COLUMNS, "1",
+                                            "the same of both arms before update 1");
+        list[(*count)++] = experiment_array(eval_paths[set].line, rows[set], 0, "1",
+                                            "line of each row in its source");
+    }
 }
 
 static enum status plan_arrays(const struct experiment_plan *plan, struct arena *arena,
@@ -76,6 +92,7 @@ static enum status plan_arrays(const struct experiment_plan *plan, struct arena 
             experiment_array("attribution/order", plan->orders.count, plan->orders.factors, "1",
                              "factor that enters, by sampled order and place");
     }
+    if (plan->eval.held_out > 0) plan_eval(plan, list, &count);
     if (multiplies_by_library(plan))
         list[count++] = experiment_array(
             PRODUCTS_PATH, plan->run_count, PRODUCTS_COLUMNS, "1",

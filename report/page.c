@@ -82,14 +82,22 @@ void page_close(struct page *page) {
 }
 
 static void write_contents(struct page *page) {
-    static const char *const entries[][2] = {
-        {"verdict", "Verdict"},    {"curves", "Curves"}, {"differences", "Differences"},
-        {"shares", "Shares"},      {"floor", "Floor"},   {"configuration", "Configuration"},
-        {"updates", "Updates"},    {"runs", "Runs"},     {"machine", "Machine"},
-        {"reproduce", "Reproduce"}};
+    static const char *const entries[][2] = {{"verdict", "Verdict"},
+                                             {"curves", "Curves"},
+                                             {"differences", "Differences"},
+                                             {"eval", "Worse?"},
+                                             {"shares", "Shares"},
+                                             {"floor", "Floor"},
+                                             {"configuration", "Configuration"},
+                                             {"updates", "Updates"},
+                                             {"runs", "Runs"},
+                                             {"machine", "Machine"},
+                                             {"reproduce", "Reproduce"}};
     html_raw(&page->html, "<nav aria-label=\"Sections\"><ul>");
     for (size_t i = 0; i < COUNT_OF(entries); i++)
-        html_format(&page->html, "<li><a href=\"#%s\">%s</a></li>", entries[i][0], entries[i][1]);
+        if (page->judgement.eval.set_count > 0 || strcmp(entries[i][0], "eval") != 0)
+            html_format(&page->html, "<li><a href=\"#%s\">%s</a></li>", entries[i][0],
+                        entries[i][1]);
     html_raw(&page->html, "</ul></nav>\n");
 }
 
@@ -127,7 +135,7 @@ static void write_incomplete(struct page *page) {
 
 static int is_listed(const struct judged_row *row) {
     return row->kind != ROW_HEADLINE && row->kind != ROW_SHARES && row->kind != ROW_WHEN &&
-           row->kind != ROW_UPDATES;
+           row->kind != ROW_UPDATES && row->kind != ROW_EVAL_TABLE;
 }
 
 static void put_row(struct html *html, const struct judged_row *row) {
@@ -167,6 +175,7 @@ static enum status write_experiment(struct page *page) {
     write_verdict(page);
     TRY(page_curves(page));
     TRY(page_first_differences(page));
+    page_eval(page);
     page_shares(page);
     page_floor(page);
     page_configuration(page);

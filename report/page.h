@@ -57,6 +57,7 @@ void page_close(struct page *page);
 
 TWINSTEP_MUST_USE enum status page_curves(struct page *page);
 TWINSTEP_MUST_USE enum status page_first_differences(struct page *page);
+void page_eval(struct page *page); /* nothing where nothing was measured */
 void page_shares(struct page *page);
 void page_measures(struct page *page); /* within it */
 void page_floor(struct page *page);

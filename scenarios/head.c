@@ -64,6 +64,16 @@ static const struct key_row rows[] = {
     BOOL(attribution.twin, "true", NO_CAUSE,
          .help = "Train the baseline once more with one weight one unit in the last place off, "
                  "where its floor is exact: shows how fast rounding grows"),
+    TEXT(eval.from, EVAL_NOTHING, NO_CAUSE,
+         .help =
+             "Rows held out of both arms' training, on which their last weights are measured: a "
+             "JSONL file, or rest, the rows of the arms' own data behind the first "
+             "data.samples; none measures nothing (docs/EVAL.md)"),
+    UINT(eval.rows, "samples", "all", NO_CAUSE, .low = 1, .high = 4294967294, .word = "all",
+         .help = "Rows of eval.from that are used, the first of them"),
+    UINT(eval.training_rows, "samples", "64", NO_CAUSE, .high = 4294967294,
+         .help = "Rows that both arms trained on and that are measured, too: at most so many, the "
+                 "first of the data; 0 is none"),
     ENUM_AT("expect.verdict", verdict, "none", NO_CAUSE, verdict_names,
             .help = "Verdict that a run must reach"),
     /* its names are those of cause_name(): a test holds them equal */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a scenario says about itself, outside its arms: name, steps, record, floor, expect. Its rows
+ * What a scenario says about itself, outside its arms: name, steps, record, floor,
+ * eval, expect. Its rows
  * are like those of the schema, over a struct that only the parser holds. */
 #ifndef TWINSTEP_SCENARIOS_HEAD_H
 #define TWINSTEP_SCENARIOS_HEAD_H
@@ -16,6 +17,7 @@ struct head {
     struct scenario_record record;
     struct scenario_floor floor; /* but for the file */
     struct scenario_attribution attribution;
+    struct scenario_eval eval;
     int32_t verdict, cause, word;
     int64_t first_step;
     int32_t first_phase;

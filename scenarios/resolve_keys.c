@@ -9,6 +9,7 @@
 
 #include "scenarios/resolve_private.h"
 #include "scenarios/row_value.h"
+#include "scenarios/head.h"
 #include "scenarios/suggest.h"
 #include "scenarios/synonyms.h"
 
@@ -84,8 +85,12 @@ enum status resolve_unknown_key(const struct arm_keys *keys, const char *section
         return yaml_fail_key(node, "unknown key %s; sections are maps, not dots",
                              yaml_describe(&word, got));
     const struct synonym *synonym = synonym_of_key(node->key);
+    size_t count = 0;
+    const struct key_row *head = head_rows(&count);
     if (synonym != NULL)
         synonym_hint(synonym, hint);
+    else if (section[0] == '\0' && row_is_section(head, count, node->key))
+        snprintf(hint, sizeof hint, "; it stands at the head of the file, for both arms alike");
     else
         suggest_key(keys->schema, section, node->key, hint);
     if (section[0] != '\0')

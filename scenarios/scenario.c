@@ -55,6 +55,51 @@ static enum status check_orders(const struct parsing *parsing) {
                      (uintmax_t)orders);
 }
 
+/* Whether two arms read their samples from one source. */
+static int share_source(const struct config *a, const struct config *b) {
+    return a->task == b->task && (a->task == TASK_SFT ? strcmp(a->data.text, b->data.text) == 0
+                                                      : strcmp(a->data.pairs, b->data.pairs) == 0);
+}
+
+/* The keys that say how many rows of eval are used say nothing where there are none. */
+static enum status check_eval_unused(const struct parsing *parsing) {
+    static const char *const keys[] = {"rows", "training_rows"};
+    for (size_t i = 0; i < COUNT_OF(keys); i++) {
+        const struct yaml_node *node = scenario_head_node(parsing, "eval", keys[i]);
+        if (node != NULL)
+            return yaml_fail_key(node,
+                                 "eval.%s: expected eval.from beside it, which names the rows that "
+                                 "are held out: a file, or rest; got none",
+                                 keys[i]);
+    }
+    return STATUS_OK;
+}
+
+/* Both arms are measured on the same rows. The arms are resolved. */
+static enum status check_eval(const struct parsing *parsing) {
+    const struct scenario *scenario = parsing->scenario;
+    const struct config *a = &scenario->arms[0].config, *b = &scenario->arms[1].config;
+    const char *const from = scenario->eval.from;
+    const struct yaml_node *node = scenario_head_node(parsing, "eval", "from");
+    if (strcmp(from, EVAL_NOTHING) == 0) return check_eval_unused(parsing);
+    if (a->model.vocab != b->model.vocab)
+        return yaml_fail(node,
+                         "eval.from: expected arms of one vocabulary, got model.vocab %ju and %ju, "
+                         "whose log-probs are not of the same tokens",
+                         (uintmax_t)a->model.vocab, (uintmax_t)b->model.vocab);
+    if (strcmp(from, EVAL_REST) != 0) return STATUS_OK;
+    if (!share_source(a, b))
+        return yaml_fail(node, "eval.from: rest expects arms that read the same data, got two "
+                               "sources; name a file whose rows neither arm trains on");
+    for (int arm = 0; arm < 2; arm++)
+        if (scenario->arms[arm].config.data.samples == KEY_WORD_UINT)
+            return yaml_fail(node,
+                             "eval.from: rest is what data.samples leaves of the data; expected "
+                             "data.samples below their number, got all in %s",
+                             scenario->arms[arm].name);
+    return STATUS_OK;
+}
+
 /* Wraps a value in a map whose only key is `key`. */
 static enum status wrap(struct arena *arena, const char *source, const char *key, size_t length,
                         struct yaml_node *child, struct yaml_node **out_map) {
@@ -135,6 +180,7 @@ enum status scenario_parse(struct arena *arena, const struct schema *schema, con
     TRY(scenario_read_arms(&parsing));
     TRY(check_floor(&parsing));
     TRY(check_orders(&parsing));
+    TRY(check_eval(&parsing));
     char *copy = NULL;
     TRY(arena_text(arena, text, length, &copy));
     parsing.scenario->text = copy;

@@ -160,7 +160,7 @@ const char *verdict_name(enum verdict verdict); /* "identical", "inside-floor", 
 
 struct floor_file; /* determinism/floor_file.h */
 
-/* What the head's sections record, floor and attribution say. */
+/* What the head's sections record, floor, attribution and eval say. */
 struct scenario_record {
     uint64_t probe_every; /* in updates; 0: never */
     uint64_t snapshots;   /* updates between two stored states; 0: none is stored */
@@ -179,6 +179,16 @@ struct scenario_attribution {
     uint8_t twin;        /* 1: train the baseline perturbed, too, where its floor is exact */
 };
 
+
+/* Rows on which the arms' last weights are measured, for both arms alike. */
+#define EVAL_NOTHING "none" /* eval.from where nothing is measured */
+#define EVAL_REST "rest"    /* rows of the arms' own data behind the first data.samples */
+struct scenario_eval {
+    char from[CONFIG_PATH_SIZE]; /* a source of rows that are held out, or one of the words above */
+    uint64_t rows;               /* KEY_WORD_UINT: all */
+    uint64_t training_rows;      /* at most so many rows that were trained on; 0: none */
+};
+
 struct scenario {
     const char *path; /* as given; "" for a scenario that is held in memory */
     const char *text; /* the file, verbatim */
@@ -190,6 +200,7 @@ struct scenario {
     struct scenario_record record;
     struct scenario_floor floor;
     struct scenario_attribution attribution;
+    struct scenario_eval eval;
     struct {
         int32_t verdict;          /* enum verdict */
         int32_t cause;            /* enum cause, or -1 for any */

@@ -206,6 +206,7 @@ enum status scenario_keep_head(const struct parsing *parsing) {
     scenario->record = head->record;
     scenario->floor = head->floor;
     scenario->attribution = head->attribution;
+    scenario->eval = head->eval;
     scenario->expect.verdict = head->verdict;
     scenario->expect.cause = head->cause;
     scenario->expect.word = head_word(head->word);

@@ -11,6 +11,7 @@
 #define COUNTER "in updates, unless schedule.increment is not 1"
 #define MICRO "samples of one micro-batch; batch.size is the samples of an update"
 #define SAMPLES "samples of one update: per device x accumulation x processes"
+#define AT_HEAD "at the head of the file, for both arms alike"
 #define CUT "only the whole sequence is cut, at its end"
 
 static const struct synonym table[] = {
@@ -117,6 +118,14 @@ static const struct synonym table[] = {
     {"dpo_beta", "dpo.beta", NULL, ""},
     {"dpo_loss_type", "dpo.loss", NULL, "with - for _: dpo-norm"},
     {"max_train_samples", "data.samples", NULL, ""},
+    {"eval_dataset", "eval.from", NULL, AT_HEAD},
+    {"do_eval", "eval.from", NULL, AT_HEAD},
+    {"eval_strategy", "eval.from", NULL, "at the head of the file; after the last update only"},
+    {"evaluation_strategy", "eval.from", NULL,
+     "at the head of the file; after the last update only"},
+    {"max_eval_samples", "eval.rows", NULL, AT_HEAD},
+    {"per_device_eval_batch_size", "batch.micro", NULL,
+     "no bit of what eval measures depends on it"},
     {"concatenated_forward", "batch.layout", NULL, "true is layout: concatenated"},
 
     /* values */
