@@ -57,21 +57,6 @@ static enum status open_judging(struct judging *judging) {
     return STATUS_OK;
 }
 
-static enum status expect_text(struct judging *judging, const char *what, const char *wanted,
-                               const char *came) {
-    struct judgement *out = judging->out;
-    if (wanted[0] == '\0') return STATUS_OK;
-    if (out->expectation == EXPECT_NONE) out->expectation = EXPECT_MET;
-    if (strcmp(wanted, came) == 0) return STATUS_OK;
-    char *text;
-    out->expectation = EXPECT_MISSED;
-    TRY(arena_format(judging->arena, &text, "%s%sexpected %s %s, got %s", out->missed,
-                     out->missed[0] == '\0' ? "" : "; ", what, wanted,
-                     came[0] == '\0' ? "none" : came));
-    out->missed = text;
-    return STATUS_OK;
-}
-
 int judgement_differs(const struct judgement *judgement) {
     return judgement->verdict == VERDICT_OUTSIDE_FLOOR ||
            judgement->verdict == VERDICT_SAME_TRAINING ||
@@ -105,26 +90,6 @@ const char *judgement_cause(const struct judgement *judgement) {
     default:
         return attribution_words[judgement->word];
     }
-}
-
-static enum status judge_expectation(struct judging *judging) {
-    struct judgement *out = judging->out;
-    double step;
-    TRY(judging_number(judging, "verdict", "expect_first_step", &step));
-    char wanted[32] = "", came[32] = "";
-    if (step >= 1) snprintf(wanted, sizeof wanted, "%.0f", step);
-    if (out->first_step >= 0) snprintf(came, sizeof came, "%lld", (long long)out->first_step);
-    TRY(expect_text(judging, "verdict", judging_text(judging, "verdict", "expect_verdict"),
-                    verdict_name(out->verdict)));
-    TRY(expect_text(judging, "cause", judging_text(judging, "verdict", "expect_cause"),
-                    judgement_cause(out)));
-    TRY(expect_text(judging, "word", judging_text(judging, "verdict", "expect_word"),
-                    attribution_words[out->word]));
-    TRY(expect_text(judging, "first step", wanted, came));
-    TRY(expect_text(judging, "first phase", judging_text(judging, "verdict", "expect_first_phase"),
-                    out->first_phase));
-    return expect_text(judging, "first tensor",
-                       judging_text(judging, "verdict", "expect_first_tensor"), out->first_tensor);
 }
 
 /* Phase and tensor of the first difference in update `i`: as they were seen where that update was

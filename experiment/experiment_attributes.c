@@ -30,6 +30,10 @@ static enum status add_expectation(struct experiment_attributes *to,
                  : verdict_name((enum verdict)scenario->expect.verdict));
     add_text(to, "verdict", "expect_cause",
              scenario->expect.cause < 0 ? "" : cause_name((enum cause)scenario->expect.cause));
+    add_text(to, "verdict", "expect_shares",
+             scenario->expect.shares == NULL ? "" : scenario->expect.shares);
+    add_text(to, "verdict", "expect_order",
+             scenario->expect.order == NULL ? "" : scenario->expect.order);
     add_text(to, "verdict", "expect_word",
              scenario->expect.word == NULL ? "" : scenario->expect.word);
     add_text(to, "verdict", "expect_first_phase",
@@ -192,7 +196,7 @@ enum status experiment_describe(const struct experiment_plan *plan,
     const struct scenario *scenario = plan->scenario;
     struct backend_record backends;
     TRY(find_backends(plan, arena, &backends));
-    size_t most = 42 + 2 * (size_t)plan->factor_count + options->environment_count +
+    size_t most = 44 + 2 * (size_t)plan->factor_count + options->environment_count +
                   plan->run_count + backends.attribute_count;
     TRY(arena_take(arena, most, sizeof *out->list, "attributes", &out->list));
     add_text(out, "", "name", scenario->name);

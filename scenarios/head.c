@@ -26,6 +26,12 @@ static const char *const word_names[] = {"equal",
                                          "first-place-open",
                                          NULL};
 
+/* The names of cause_name(); a test holds them equal. */
+static const char *const cause_words[] = {
+    "schedule",    "optimizer", "dtype",         "nondeterminism", "batch-shape",
+    "data-order",  "rng",       "normalisation", "reference",      "model",
+    "parallelism", "resume",    "init",          "objective",      NULL};
+
 static const struct key_row rows[] = {
     UINT_AT("twinstep", version, "", "1", NO_CAUSE, .low = 1, .high = 0x1p53,
             .help = "Version of the format; must be given"),
@@ -76,12 +82,14 @@ static const struct key_row rows[] = {
                  "first of the data; 0 is none"),
     ENUM_AT("expect.verdict", verdict, "none", NO_CAUSE, verdict_names,
             .help = "Verdict that a run must reach"),
-    /* its names are those of cause_name(): a test holds them equal */
-    ENUM_AT("expect.cause", cause, "any", NO_CAUSE,
-            NAMES("schedule", "optimizer", "dtype", "nondeterminism", "batch-shape", "data-order",
-                  "rng", "normalisation", "reference", "model", "parallelism", "resume", "init",
-                  "objective"),
-            .word = "any", .help = "Cause with the largest share"),
+    ENUM_AT("expect.cause", cause, "any", NO_CAUSE, cause_words, .word = "any",
+            .help = "Cause with the largest share"),
+    TEXT_AT("expect.shares", shares, "", NO_CAUSE,
+            .help = "Shares of causes with tolerances, in parts of the way: schedule 3.0 +- 0.05; "
+                    "normalisation -2.0 +- 0.05; empty is any"),
+    NAMED_AT("expect.order", KEY_LIST, order, "[]", NO_CAUSE, cause_words,
+             .help = "Causes that have the largest shares, without their signs, the largest first; "
+                     "[] is any"),
     ENUM_AT("expect.word", word, "any", NO_CAUSE, word_names, .word = "any",
             .help = "Sentence of the headline about causes (docs/ATTRIBUTION.md)"),
     INT_AT("expect.first_step", first_step, "updates", "0", NO_CAUSE, .high = 1e9,

@@ -22,6 +22,8 @@ struct head {
     int64_t first_step;
     int32_t first_phase;
     char first_tensor[256];
+    char shares[512]; /* expect_shares.h */
+    struct key_list order;
 };
 
 /* The names of enum phase, NULL-terminated (schema.c). */

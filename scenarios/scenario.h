@@ -204,6 +204,8 @@ struct scenario {
     struct {
         int32_t verdict;          /* enum verdict */
         int32_t cause;            /* enum cause, or -1 for any */
+        const char *shares;       /* expect_shares.h; NULL: any */
+        const char *order;        /* names of causes with ", " between them; NULL: any */
         const char *word;         /* of evidence/attribution.h; NULL: any */
         int64_t first_step;       /* 0: any */
         const char *first_phase;  /* stage_name; NULL: any */

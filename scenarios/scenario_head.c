@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "scenarios/expect_shares.h"
 #include "scenarios/row_value.h"
 #include "scenarios/suggest.h"
 #include "scenarios/synonyms.h"
@@ -153,6 +154,14 @@ const struct yaml_node *scenario_head_node(const struct parsing *parsing, const 
     return found;
 }
 
+static enum status check_shares(const struct parsing *parsing) {
+    struct expected_share shares[CAUSE_COUNT];
+    uint32_t count;
+    if (expect_shares_read(parsing->head->shares, shares, &count) == STATUS_OK) return STATUS_OK;
+    return yaml_fail(scenario_head_node(parsing, "expect", "shares"), "expect.shares: %s",
+                     status_text());
+}
+
 enum status scenario_check_head(const struct parsing *parsing) {
     const struct head *head = parsing->head;
     if (head->name[0] != '\0' && !scenario_is_name(head->name)) {
@@ -166,10 +175,13 @@ enum status scenario_check_head(const struct parsing *parsing) {
         return yaml_fail(node, "expect.cause: expected a cause that two arms can differ in; the "
                                "keys of parallelism have one value each in this version");
     }
-    static const char *const firsts[] = {"cause", "first_step", "first_phase", "first_tensor"};
+    TRY(check_shares(parsing));
+    static const char *const firsts[] = {"cause",      "shares",      "order",
+                                         "first_step", "first_phase", "first_tensor"};
     if (head->verdict != VERDICT_IDENTICAL) return STATUS_OK;
     if (head->cause == KEY_WORD_ENUM && head->first_step == 0 &&
-        head->first_phase == KEY_WORD_ENUM && head->first_tensor[0] == '\0')
+        head->first_phase == KEY_WORD_ENUM && head->first_tensor[0] == '\0' &&
+        head->shares[0] == '\0' && head->order.count == 0)
         return STATUS_OK;
     for (size_t i = 0; i < COUNT_OF(firsts); i++) {
         const struct yaml_node *node = scenario_head_node(parsing, "expect", firsts[i]);
@@ -211,6 +223,15 @@ enum status scenario_keep_head(const struct parsing *parsing) {
     scenario->expect.cause = head->cause;
     scenario->expect.word = head_word(head->word);
     scenario->expect.first_step = head->first_step;
+    if (head->shares[0] != '\0')
+        TRY(keep_text(parsing->arena, head->shares, &scenario->expect.shares));
+    for (uint8_t i = 0; i < head->order.count; i++) {
+        const char *const before = scenario->expect.order;
+        char *order;
+        TRY(arena_format(parsing->arena, &order, "%s%s%s", before == NULL ? "" : before,
+                         before == NULL ? "" : ", ", cause_name((enum cause)head->order.item[i])));
+        scenario->expect.order = order;
+    }
     if (head->first_phase >= 0)
         scenario->expect.first_phase = stage_name((uint32_t)head->first_phase);
     if (head->first_tensor[0] == '\0') return STATUS_OK;

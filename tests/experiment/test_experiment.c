@@ -119,6 +119,48 @@ static void verify_one_factor(void **state) {
         check_one(&one_cases[i]);
 }
 
+/* ---- what a scenario expects of shares ---- */
+
+/* One update of SGD with three times the LR and twice the gradient moves the weights by 3, 2 and 6
+ * times as much: the shares of 6 - 1 are (2 + 4) / 2 / 5 and (1 + 3) / 2 / 5. */
+static void validate_expected_shares(void **state) {
+    (void)state;
+    static const struct {
+        const char *expect, *missed;
+    } rows[] = {
+        {"shares: \"schedule 0.6 +- 0.001; normalisation 0.4 +- 0.001\", order: [schedule, "
+         "normalisation]",
+         ""},
+        {"shares: \"normalisation 0.4 +- 0.001\", order: [schedule]", ""},
+        {"shares: \"schedule 0.62 +- 0.01\"", "expected share of schedule 0.62 +- 0.01, got 0.6"},
+        {"shares: \"schedule 0.58 +- 0.01; normalisation 0.4 +- 0.001\"",
+         "expected share of schedule 0.58 +- 0.01, got 0.6"},
+        {"shares: \"init 0 +- 1\"", "expected share of init 0 +- 1, got none"},
+        {"order: [normalisation, schedule]",
+         "expected order normalisation, schedule, got schedule, normalisation"},
+        {"order: [schedule, normalisation, init]",
+         "expected order schedule, normalisation, init, got schedule, normalisation"},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct bench bench;
+        char text[2048];
+        snprintf(text, sizeof text,
+                 "common: {batch: {size: 4, micro: 2}, model: {layers: 1, hidden: 16, heads: 2, "
+                 "mlp: 20, vocab: 31}, init: {std: 0.1}, clip: {max_norm: 0}, optimizer: {name: "
+                 "sgd}}\narms: {baseline: {optimizer: {lr: 1e-2}}, test: {optimizer: {lr: 3e-2}, "
+                 "loss: {divisor: sum-of-means}}}\nexpect: {%s}\n",
+                 rows[i].expect);
+        helper_bench_open(&bench, 1, text);
+        helper_bench_run(&bench);
+        const char *const missed = bench.judgement.missed;
+        if (rows[i].missed[0] == '\0') assert_string_equal(missed, "");
+        if (strncmp(missed, rows[i].missed, strlen(rows[i].missed)) != 0) fail_msg("%s", missed);
+        assert_int_equal(judgement_exit(&bench.judgement), rows[i].missed[0] != '\0');
+        helper_bench_check(&bench);
+        helper_bench_close(&bench);
+    }
+}
+
 /* ---- three factors ---- */
 
 static const enum cause three_causes[] = {CAUSE_SCHEDULE, CAUSE_OPTIMIZER, CAUSE_DTYPE};
@@ -509,6 +551,7 @@ int main(void) {
         cmocka_unit_test(verify_identical_pair),
         cmocka_unit_test(verify_broken_floor_decides_nothing),
         cmocka_unit_test(verify_one_factor),
+        cmocka_unit_test(validate_expected_shares),
         cmocka_unit_test(verify_three_factors),
         cmocka_unit_test(verify_six_factors),
         cmocka_unit_test(verify_what_determines_a_run),

@@ -398,7 +398,8 @@ CASES = ([f"H{n}" for n in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 1
 def expected_verdict(scenario):
     """Returns the scenario's `expect` as the catalogue's page words it."""
     found = re.search(r"^expect: *\{(.*)\}$", scenario, re.M)
-    keys = dict(part.split(": ", 1) for part in found.group(1).split(", ")) if found else {}
+    plain = re.sub(r'"[^"]*"|\[[^]]*\]', "...", found.group(1)) if found else ""
+    keys = dict(part.split(": ", 1) for part in plain.split(", ")) if found else {}
     words = [keys[key] for key in ("verdict", "cause") if key in keys]
     if "first_step" in keys:
         words.append(" ".join(["update", keys["first_step"], *([keys["first_phase"].replace("-", " ")] if

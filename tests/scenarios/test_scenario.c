@@ -36,6 +36,8 @@ static const char h17[] = "twinstep: 1\n"
                           "record: {probe_every: 2, tensors: false}\n"
                           "floor: {design: both, replicates: 6, alpha: 0.05}\n"
                           "expect: {verdict: outside-floor, cause: schedule, word: oppose, first_step: 1,\n"
+                          "         shares: \"schedule 3 +- 0.05; dtype -2.0 +- 1e-3\", order: "
+                          "[schedule, dtype],\n"
                           "         first_phase: optimize, first_tensor: lm_head.weight}\n";
 
 static const struct helper_adamw *adamw(const struct config *config) {
@@ -65,6 +67,8 @@ static void validate_whole_scenario(void **state) {
     assert_int_equal(s->expect.verdict, VERDICT_OUTSIDE_FLOOR);
     assert_int_equal(s->expect.cause, CAUSE_SCHEDULE);
     assert_string_equal(s->expect.word, "oppose");
+    assert_string_equal(s->expect.shares, "schedule 3 +- 0.05; dtype -2.0 +- 1e-3");
+    assert_string_equal(s->expect.order, "schedule, dtype");
     assert_int_equal(s->expect.first_step, 1);
     assert_string_equal(s->expect.first_phase, "optimize");
     assert_string_equal(s->expect.first_tensor, "lm_head.weight");
@@ -97,6 +101,8 @@ static void validate_defaults(void **state) {
     assert_true(s->floor.replicates == KEY_WORD_UINT);
     assert_int_equal(s->expect.verdict, VERDICT_NONE);
     assert_int_equal(s->expect.cause, -1);
+    assert_null(s->expect.shares);
+    assert_null(s->expect.order);
     assert_int_equal(s->expect.first_step, 0);
     assert_null(s->expect.first_phase);
     assert_null(s->expect.first_tensor);

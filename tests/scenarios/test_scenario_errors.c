@@ -134,6 +134,32 @@ static const struct {
      "f.yaml:2:47: error: expect.first_phase: expected one of before-the-update, fetch, forward, "
      "backward, reduce, unscale, clip, optimize, log, count, schedule, zero, "
      "forward-of-the-reference, end-of-the-update, any, got \"scheduler_step\""},
+    {"expect: {shares: schedule 3}",
+     "f.yaml:2:18: error: expect.shares: expected +- and a tolerance after the share of schedule, "
+     "got \"\""},
+    {"expect: {shares: schedule 3 + 1}",
+     "f.yaml:2:18: error: expect.shares: expected +- and a tolerance after the share of schedule, "
+     "got \"+\""},
+    {"expect: {shares: lr 3 +- 1}",
+     "f.yaml:2:18: error: expect.shares: expected the name of a cause as in \"schedule 0.9 +- "
+     "0.05\", got \"lr\""},
+    {"expect: {shares: schedule 3 +- -1}",
+     "f.yaml:2:18: error: expect.shares: expected a tolerance of at least 0 for schedule, got -1"},
+    {"expect: {shares: schedule 3 +- 1 dtype 2 +- 1}",
+     "f.yaml:2:18: error: expect.shares: expected ; after the tolerance of schedule, got \"dtype 2 "
+     "+- 1\""},
+    {"expect: {shares: schedule 3 +- 1; schedule 3 +- 1}",
+     "f.yaml:2:18: error: expect.shares: expected each cause once, got schedule twice"},
+    {"expect: {order: [lr]}", "f.yaml:2:18: error: expect.order: expected one of schedule, "
+                              "optimizer, dtype, nondeterminism, batch-shape, data-order, rng, "
+                              "normalisation, reference, model, parallelism, resume, init, "
+                              "objective, got \"lr\""},
+    {"expect: {verdict: identical, shares: schedule 3 +- 1}",
+     "f.yaml:2:30: error: expect.shares: two identical arms have no first difference and no cause "
+     "(expect.verdict is identical)"},
+    {"expect: {verdict: identical, order: [init]}",
+     "f.yaml:2:30: error: expect.order: two identical arms have no first difference and no cause "
+     "(expect.verdict is identical)"},
     {"common: {shuffle: {kinds: [scheduler_step]}}",
      "f.yaml:2:28: error: shuffle.kinds: expected one of forward, weight, dq, embedding, norm, "
      "loss, got \"scheduler_step\""},

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Holds a judgement against the scenario's `expect` block: each key that is given must be met, and
+ * each that is not is told with what came. */
+#include "evidence/judge.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "evidence/judge_parts.h"
+#include "scenarios/expect_shares.h"
+
+/* Notes one expectation and, where it does not hold, what came in its place. */
+static enum status expect_that(struct judging *judging, const char *what, const char *wanted,
+                               const char *came, int holds) {
+    struct judgement *out = judging->out;
+    char *text;
+    if (out->expectation == EXPECT_NONE) out->expectation = EXPECT_MET;
+    if (holds) return STATUS_OK;
+    out->expectation = EXPECT_MISSED;
+    TRY(arena_format(judging->arena, &text, "%s%sexpected %s %s, got %s", out->missed,
+                     out->missed[0] == '\0' ? "" : "; ", what, wanted,
+                     came[0] == '\0' ? "none" : came));
+    out->missed = text;
+    return STATUS_OK;
+}
+
+/* The same of a text; "" expects nothing. */
+static enum status expect_text(struct judging *judging, const char *what, const char *wanted,
+                               const char *came) {
+    if (wanted[0] == '\0') return STATUS_OK;
+    return expect_that(judging, what, wanted, came, strcmp(wanted, came) == 0);
+}
+
+/* The share of a cause that acts by itself; NaN: there is none, or it was not trained. */
+static double share_of(const struct judgement *judgement, const char *cause) {
+    for (uint32_t i = 0; i < judgement->cause_count && judgement->attributed; i++)
+        if (strcmp(judgement->causes[i].name, cause) == 0) return judgement->causes[i].share.value;
+    return (double)NAN;
+}
+
+static enum status expect_shares(struct judging *judging) {
+    struct expected_share shares[CAUSE_COUNT];
+    uint32_t count;
+    TRY(expect_shares_read(judging_text(judging, "verdict", "expect_shares"), shares, &count));
+    for (uint32_t i = 0; i < count; i++) {
+        const char *const cause = cause_name(shares[i].cause);
+        const double came = share_of(judging->out, cause);
+        char what[96], text[32] = "";
+        snprintf(what, sizeof what, "share of %s", cause);
+        if (!isnan(came)) snprintf(text, sizeof text, "%.6g", came);
+        TRY(expect_that(judging, what, shares[i].text, text,
+                        fabs(came - shares[i].share) <= shares[i].tolerance));
+    }
+    return STATUS_OK;
+}
+
+/* As many causes as were expected, the largest share first. */
+static enum status expect_order(struct judging *judging) {
+    const struct judgement *out = judging->out;
+    const char *const wanted = judging_text(judging, "verdict", "expect_order");
+    char *came;
+    uint32_t left = 1;
+    TRY(arena_format(judging->arena, &came, "%s", ""));
+    for (const char *at = wanted; *at != '\0'; at++)
+        left += *at == ',';
+    for (uint32_t i = 0; i < out->cause_count && i < left && out->attributed; i++)
+        TRY(arena_format(judging->arena, &came, "%s%s%s", came, i == 0 ? "" : ", ",
+                         out->causes[i].name));
+    return expect_text(judging, "order", wanted, came);
+}
+
+enum status judge_expectation(struct judging *judging) {
+    struct judgement *out = judging->out;
+    double step;
+    TRY(judging_number(judging, "verdict", "expect_first_step", &step));
+    char wanted[32] = "", came[32] = "";
+    if (step >= 1) snprintf(wanted, sizeof wanted, "%.0f", step);
+    if (out->first_step >= 0) snprintf(came, sizeof came, "%lld", (long long)out->first_step);
+    TRY(expect_text(judging, "verdict", judging_text(judging, "verdict", "expect_verdict"),
+                    verdict_name(out->verdict)));
+    TRY(expect_text(judging, "cause", judging_text(judging, "verdict", "expect_cause"),
+                    judgement_cause(out)));
+    TRY(expect_shares(judging));
+    TRY(expect_order(judging));
+    TRY(expect_text(judging, "word", judging_text(judging, "verdict", "expect_word"),
+                    attribution_words[out->word]));
+    TRY(expect_text(judging, "first step", wanted, came));
+    TRY(expect_text(judging, "first phase", judging_text(judging, "verdict", "expect_first_phase"),
+                    out->first_phase));
+    return expect_text(judging, "first tensor",
+                       judging_text(judging, "verdict", "expect_first_tensor"), out->first_tensor);
+}
