@@ -17,6 +17,7 @@ static const char *const names[CAUSE_COUNT] = {
     [CAUSE_RESUME] = "resume",
     [CAUSE_INIT] = "init",
     [CAUSE_OBJECTIVE] = "objective",
+    [CAUSE_BACKWARD] = "backward",
 };
 
 const char *cause_name(enum cause cause) {

@@ -30,10 +30,11 @@ enum cause {
     CAUSE_RESUME,         /* what a restart restores */
     CAUSE_INIT,           /* initial weights */
     CAUSE_OBJECTIVE,      /* task, loss, beta */
+    CAUSE_BACKWARD,       /* formulas of the backward pass, where forwards are the same */
     CAUSE_COUNT
 };
 
-/* The printed name: "schedule", "optimizer", ..., "objective". */
+/* The printed name: "schedule", "optimizer", ..., "backward". */
 const char *cause_name(enum cause cause);
 
 enum key_type {

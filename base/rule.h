@@ -86,6 +86,31 @@ TWINSTEP_HD carrier rule_norm_grad(carrier g, carrier h, accumulator rstd, accum
     return carrier_round(rstd * ((accumulator)g - (accumulator)h * mean), dtype);
 }
 
+/* The same gradient as PyTorch's autograd makes it for the modules (transformers,
+ * LlamaRMSNorm.forward: pow(2).mean(-1), rsqrt, product; torch 2.15, derivatives.yaml: pow, mean,
+ * rsqrt, mul). `dot` is the law-2 sum of fma(g, x), the gradient at rstd; the slope is that at
+ * x^2. The two paths to x meet last: dx = round(g * rstd + slope * (2 x)). */
+TWINSTEP_HD accumulator rule_norm_slope(accumulator dot, accumulator rstd, accumulator n) {
+    return ACC(-0.5) * dot * (rstd * rstd * rstd) / n;
+}
+
+TWINSTEP_HD carrier rule_norm_grad_autograd(carrier g, carrier x, accumulator rstd,
+                                            accumulator slope, enum dtype dtype) {
+    return carrier_round((accumulator)g * rstd + slope * (ACC(2.0) * (accumulator)x), dtype);
+}
+
+/* xhat from the norm's output y, as Apex has it with memory_efficient=True (NVIDIA/apex at
+ * 6424da3b, csrc/layer_norm_cuda_kernel.cu, cuComputeGradInput and clamp_by_magnitude): y / w,
+ * where w is at least eps away from 0. Its mean is (the law-2 sum of fma(dy, y)) / n. */
+TWINSTEP_HD carrier rule_norm_clamp(carrier weight, carrier eps) {
+    if (weight >= (carrier)0) return weight < eps ? eps : weight;
+    return weight > -eps ? -eps : weight;
+}
+
+TWINSTEP_HD carrier rule_norm_hat_of_output(carrier y, carrier clamped, enum dtype wide) {
+    return carrier_round((accumulator)y / (accumulator)clamped, wide);
+}
+
 /* Rotary embedding of the rotate-half kind: round(round(x cos) + round(partner sin)). The partner
  * of element i of the first half is -x[i + D/2], that of element i of the second half is
  * x[i - D/2]. The transpose, which the backward needs, swaps the signs. */
@@ -102,6 +127,14 @@ TWINSTEP_HD accumulator rule_exp_shifted(carrier score, accumulator maximum) {
 
 TWINSTEP_HD carrier rule_prob(accumulator e, accumulator sum, enum dtype dtype) {
     return carrier_round(e / sum, dtype);
+}
+
+/* The logarithm of a sum of exponentials, which flash attention keeps of a row instead of maximum
+ * and sum; its backward makes P = exp(score - logarithm) of it, without a division
+ * (Dao-AILab/flash-attention v2.8.3, csrc/flash_attn/src/softmax.h, normalize_softmax_lse, and
+ * flash_bwd_kernel.h, compute_dq_dk_dv_1colblock). */
+TWINSTEP_HD accumulator rule_log_sum_exp(accumulator maximum, accumulator sum) {
+    return maximum + acc_log(sum);
 }
 
 /* Law 6, the gradient of a score: round(round(P * (dP - D)) * scale), where D is the law-2 sum of
@@ -127,6 +160,14 @@ TWINSTEP_HD carrier rule_logprob(carrier z, accumulator maximum, accumulator sum
 TWINSTEP_HD carrier rule_dlogit(accumulator e, accumulator sum, accumulator hit,
                                 accumulator coefficient, enum dtype dtype) {
     return carrier_round((e / sum - hit) * coefficient, dtype);
+}
+
+/* The same from the stored log-probability of the token, as log_softmax and nll_loss have it as two
+ * operations (torch 2.15, aten/src/ATen/native/cuda/PersistentSoftmax.cuh,
+ * softmax_warp_backward: grad - exp(output) * sum of grad, where only the target has a grad). */
+TWINSTEP_HD carrier rule_dlogit_two_step(accumulator logprob, accumulator hit,
+                                         accumulator coefficient, enum dtype dtype) {
+    return carrier_round(acc_exp(logprob) * coefficient - hit * coefficient, dtype);
 }
 
 /* ---- optimizers ----

@@ -32,6 +32,7 @@ static const char *const plain_words[CAUSE_COUNT] = {
     [CAUSE_RESUME] = "what a restart restores",
     [CAUSE_INIT] = "the initial weights",
     [CAUSE_OBJECTIVE] = "the loss that is minimised",
+    [CAUSE_BACKWARD] = "the formula of the backward pass",
 };
 
 /* "schedule (the learning-rate schedule)"; several factors that validate only together keep their

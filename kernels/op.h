@@ -92,7 +92,16 @@ struct norm_forward_args {
     void *y, *rstd;
 };
 
-/* dx from dy; `add`: dx = round(dx + result). dx may be dy when `add` is 0. */
+/* What the backward of RMSNorm is computed from (numerics.backward.norm). Forward and limits are
+ * the same; roundings differ. */
+enum norm_backward {
+    NORM_BACKWARD_FUSED = 0, /* x and rstd, in one formula (rule_norm_grad) */
+    NORM_BACKWARD_AUTOGRAD,  /* x and rstd, operation by operation (rule_norm_grad_autograd) */
+    NORM_BACKWARD_OUTPUT     /* the output as it was rounded, and rstd (rule_norm_hat_of_output) */
+};
+
+/* dx from dy; `add`: dx = round(dx + result). dx may be dy when `add` is 0. NORM_BACKWARD_OUTPUT
+ * makes the output again, with the forward's bits. */
 struct norm_input_args {
     struct row_list rows;
     uint32_t C;
@@ -100,6 +109,8 @@ struct norm_input_args {
     const void *dy, *x, *w, *rstd;
     void *dx;
     int add;
+    enum norm_backward formula;
+    double eps; /* read by NORM_BACKWARD_OUTPUT alone */
 };
 
 /* acc[c] = fma(dy[r,c], xhat[r,c], acc[c]) over rows in list order (law 1). */
@@ -109,6 +120,9 @@ struct norm_weight_args {
     enum norm_rounding rounding;
     const void *dy, *x, *rstd;
     void *acc; /* (C) */
+    enum norm_backward formula;
+    const void *w; /* like eps read by NORM_BACKWARD_OUTPUT alone */
+    double eps;
 };
 
 /* Rotate-half rotary embedding in place: x (.., heads * D); angle row = position[i] of the i-th
@@ -150,7 +164,8 @@ struct attention_forward_args {
 };
 
 /* Recomputes the probabilities (the same bits as in the forward) and writes dq, dk and dv. dq may
- * not alias q. */
+ * not alias q. With `out`, what the forward wrote, as flash attention does: the probabilities are
+ * exp(score - log-sum-exp), and a row's D is dout . out (law 6). */
 struct attention_backward_args {
     const struct sequence *sequences;
     uint32_t count;
@@ -159,6 +174,7 @@ struct attention_backward_args {
     const void *q, *k, *v, *dout;
     void *dq, *dk, *dv;
     const struct dropout *dropout; /* that of the forward */
+    const void *out;               /* NULL: D is the sum of P dP over keys */
 };
 
 /* out = round(silu(gate) rounded * up). gate, up, out (.., C). */
@@ -200,7 +216,8 @@ struct logprob_forward_args {
 
 /* logits <- round((exp(z - max) / sum - [v == target]) * coefficient[row]) in place (law 5).
  * coefficient (L): dLoss / dlogp negated is NOT applied here: dlogit = (p - onehot) * coefficient,
- * so coefficient = -dLoss/dlogp, divisor included, already rounded to the loss dtype. */
+ * so coefficient = -dLoss/dlogp, divisor included, already rounded to the loss dtype. `two_step`:
+ * p = exp(log-probability), which was rounded to `loss`. */
 struct logprob_backward_args {
     uint32_t L, V;
     enum dtype loss;
@@ -208,6 +225,7 @@ struct logprob_backward_args {
     const double *coefficient;
     const void *maximum, *sum;
     void *logits;
+    int two_step;
 };
 
 /* Closing a gradient (law 4): gradient = round_storage(acc[0] + acc[1] + ...), use order. */

@@ -24,6 +24,10 @@ static void input_gradient(const struct pass *pass, uint32_t layer, enum param_r
     watch_role_output(pass, layer, role, 1, dx, args.K);
 }
 
+static enum norm_backward norm_formula(const struct config *config) {
+    return (enum norm_backward)config->numerics.backward.norm;
+}
+
 static void norm_gradient(const struct pass *pass, uint32_t layer, enum param_role role,
                           const void *dy, const void *x, const void *rstd, void *dx) {
     const struct config *config = pass->model->config;
@@ -33,7 +37,9 @@ static void norm_gradient(const struct pass *pass, uint32_t layer, enum param_ro
                                    .x = x,
                                    .w = pass_weight(pass, role, layer),
                                    .rstd = rstd,
-                                   .dx = dx};
+                                   .dx = dx,
+                                   .formula = norm_formula(config),
+                                   .eps = config->model.norm_eps};
     uint32_t width, unused;
     pass_widths(pass->model, role, &width, &unused);
     args.rows = pass_norm_rows(pass, role, 0, &args.C);
@@ -116,12 +122,13 @@ static void attention_block_backward(const struct pass *pass, uint32_t i) {
     input_gradient(pass, i, ROLE_O, o, gradient->att, 0);
     struct op_call call = pass_call(pass, SITE_ATTENTION, i);
     struct dropout dropout;
-    model->ops->attention_backward(&call, &(struct attention_backward_args){
-                                              pass->batch->sequences + pass->part->first_sequence,
-                                              pass->part->sequence_count, model->H, model->G,
-                                              model->D, model->scale, layer->q, layer->k, layer->v,
-                                              gradient->att, gradient->q, gradient->k, gradient->v,
-                                              pass_dropout(pass, DROP_ATTENTION, i, 0, &dropout)});
+    const int flash = model->config->numerics.backward.attention == ATTENTION_FLASH;
+    model->ops->attention_backward(
+        &call, &(struct attention_backward_args){
+                   pass->batch->sequences + pass->part->first_sequence, pass->part->sequence_count,
+                   model->H, model->G, model->D, model->scale, layer->q, layer->k, layer->v,
+                   gradient->att, gradient->q, gradient->k, gradient->v,
+                   pass_dropout(pass, DROP_ATTENTION, i, 0, &dropout), flash ? layer->att : NULL});
     watch_heads(pass, i, LABEL_ATTENTION, LABEL_DQ, gradient->q, model->Q);
     watch_heads(pass, i, LABEL_ATTENTION, LABEL_DK, gradient->k, model->K);
     watch_heads(pass, i, LABEL_ATTENTION, LABEL_DV, gradient->v, model->K);
@@ -191,7 +198,10 @@ static void norm_weight(const struct weight_pass *joint, uint32_t layer, enum pa
                                     .dy = dy,
                                     .x = x,
                                     .rstd = rstd,
-                                    .acc = accumulator(joint, role, layer)};
+                                    .acc = accumulator(joint, role, layer),
+                                    .formula = norm_formula(model->config),
+                                    .w = pass_weight(&joint->pass, role, layer),
+                                    .eps = model->config->model.norm_eps};
     struct pass rows = joint->pass;
     rows.rows = joint->rows;
     args.rows = pass_norm_rows(&rows, role, 1, &args.C);
@@ -239,7 +249,8 @@ static void head_input(const struct pass *pass, const double *coefficient) {
         &call, &(struct logprob_backward_args){
                    part->label_count, model->V, model->loss, pass->batch->label_target + first,
                    coefficient + first, row_of(model->maximum, first, 1, model->accumulator),
-                   row_of(model->sum, first, 1, model->accumulator), logits});
+                   row_of(model->sum, first, 1, model->accumulator), logits,
+                   model->config->numerics.backward.cross_entropy == CROSS_ENTROPY_TWO_STEP});
     watch_labels(pass, LABEL_LOG_SOFTMAX, LABEL_GRADIENT_OF_LOGITS, model->logits, model->compute,
                  WATCH_LOGITS(pass));
     struct pass labels = *pass;

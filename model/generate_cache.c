@@ -117,7 +117,7 @@ static void softmax(const struct generate_cache *cache, const struct model *mode
     model->ops->logprob_backward(
         call,
         &(struct logprob_backward_args){heads, keys, model->loss, cache->target, cache->coefficient,
-                                        cache->maximum, cache->sum, cache->line});
+                                        cache->maximum, cache->sum, cache->line, 0});
     for (uint32_t h = 0; h < heads; h++) {
         const double shifted = cache->first[h] - element_get(cache->maximum, accumulate, h);
         const double e =

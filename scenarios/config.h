@@ -88,6 +88,8 @@ enum grad_accumulate { GRAD_ACCUMULATE_WIDE = 0, GRAD_ACCUMULATE_STORAGE };
 enum dropout_masks { MASKS_OWN = 0, MASKS_SAME };
 enum dropout_recompute { RECOMPUTE_PRESERVE = 0, RECOMPUTE_REDRAW };
 enum rng_kind { RNG_ADDRESSED = 0, RNG_TORCH };
+enum attention_backward { ATTENTION_SOFTMAX = 0, ATTENTION_FLASH };
+enum cross_entropy_backward { CROSS_ENTROPY_FUSED = 0, CROSS_ENTROPY_TWO_STEP };
 enum param_rounding { ROUNDING_NEAREST = 0, ROUNDING_STOCHASTIC };
 enum scaler_kind { SCALER_NONE = 0, SCALER_STATIC, SCALER_DYNAMIC };
 enum resume_item { RESUME_SCHEDULE = 0, RESUME_OPTIMIZER, RESUME_DATA, RESUME_RNG, RESUME_SCALER };
@@ -220,6 +222,10 @@ struct config {
             int32_t workspace, order, atomics, split_k; /* 0: held, 1: left free */
             int32_t fill, zero;                         /* 1: with NaN */
         } determinism;
+        struct {
+            int32_t norm, attention; /* enum norm_backward (kernels/op.h), attention_backward */
+            int32_t cross_entropy, zero;
+        } backward;
     } numerics;
     struct {
         char table[CONFIG_PATH_SIZE];

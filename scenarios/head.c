@@ -28,9 +28,10 @@ static const char *const word_names[] = {"equal",
 
 /* The names of cause_name(); a test holds them equal. */
 static const char *const cause_words[] = {
-    "schedule",    "optimizer", "dtype",         "nondeterminism", "batch-shape",
-    "data-order",  "rng",       "normalisation", "reference",      "model",
-    "parallelism", "resume",    "init",          "objective",      NULL};
+    "schedule",    "optimizer",  "dtype",       "nondeterminism",
+    "batch-shape", "data-order", "rng",         "normalisation",
+    "reference",   "model",      "parallelism", "resume",
+    "init",        "objective",  "backward",    NULL};
 
 static const struct key_row rows[] = {
     UINT_AT("twinstep", version, "", "1", NO_CAUSE, .low = 1, .high = 0x1p53,

@@ -389,6 +389,20 @@ static const struct key_row rows[] = {
          .help = "What activations and scratch hold before each forward: what was there, or NaN "
                  "(torch.utils.deterministic.fill_uninitialized_memory); auto is nan in mode "
                  "deterministic of numerics.backend cuda, else none"),
+    ENUM(numerics.backward.norm, "fused", CAUSE_BACKWARD,
+         NAMES("fused", "autograd", "memory-efficient"),
+         .help = "Formula of RMSNorm's gradient, with equal forwards: one kernel (torch's "
+                 "_fused_rms_norm, Apex), autograd through pow, mean, rsqrt and mul "
+                 "(transformers' modules), or from the rounded output (Apex, "
+                 "memory_efficient=True)"),
+    ENUM(numerics.backward.attention, "softmax", CAUSE_BACKWARD, NAMES("softmax", "flash"),
+         .help = "Formula of attention's gradient, with equal forwards: probabilities e / sum and "
+                 "the sum of P dP over keys (eager), or exp(score - logsumexp) and dout . out "
+                 "(FlashAttention-2)"),
+    ENUM(numerics.backward.cross_entropy, "fused", CAUSE_BACKWARD, NAMES("fused", "two-step"),
+         .help = "Formula of the logits' gradient, with equal forwards: from e / sum "
+                 "(Liger, Megatron), or from the exponential of the rounded log-probability "
+                 "(log_softmax, then nll_loss)"),
     UINT(numerics.shards, "1", "1", CAUSE_PARALLELISM, .low = 1, .high = 1024,
          .help = "Shards of an update whose sums are joined by a tree"),
 

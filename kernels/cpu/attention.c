@@ -65,6 +65,7 @@ struct attention_task VARIANT(attention_task)(const struct op_call *call,
         .dtype = call->compute,
         .sequence = sequence,
         .dropout = problem->dropout,
+        .flash = problem->flash,
         .score = call_score(call),
         .product = call_product(call),
         .scale = (carrier)problem->scale,
@@ -90,7 +91,7 @@ struct attention_task VARIANT(attention_task)(const struct op_call *call,
     return task;
 }
 
-ROW_INLINE void operand_row(accumulator *x, size_t n, enum dtype dtype) {
+ROW_INLINE void round_row(accumulator *x, size_t n, enum dtype dtype) {
     EACH for (size_t i = 0; i < n; i++) x[i] = (accumulator)carrier_round(x[i], dtype);
 }
 
@@ -98,7 +99,7 @@ void VARIANT(attention_operand)(const struct attention_task *task, accumulator *
                                 size_t rows, size_t n) {
     if (task->product == DTYPE_F64) return;
     for (size_t i = 0; i < rows; i++) {
-#define OPERAND(d) operand_row(values + i * line, n, d)
+#define OPERAND(d) round_row(values + i * line, n, d)
         DTYPE_SWITCH(task->product, OPERAND);
     }
 }
@@ -209,8 +210,15 @@ ROW_INLINE void softmax_row(const struct attention_task *task, accumulator *p, s
     carrier *const line = task->space.line;
     const size_t whole = attention_padded(n);
     score_row(p, line, whole, task->scale, dtype);
-    row_exp(line, whole, row_maximum(line, n), p);
-    probability_row(p, whole, row_sum(p, n, by), dtype);
+    const accumulator maximum = row_maximum(line, n);
+    row_exp(line, whole, maximum, p);
+    const accumulator sum = row_sum(p, n, by);
+    if (task->flash) {
+        row_exp(line, whole, rule_log_sum_exp(maximum, sum), p);
+        round_row(p, whole, dtype);
+    } else {
+        probability_row(p, whole, sum, dtype);
+    }
 }
 
 static void softmax_rows(const struct attention_task *task, const struct attention_block *block) {

@@ -64,6 +64,7 @@ struct attention_task {
     const struct op_call *call;
     const struct sequence *sequence;
     const struct dropout *dropout; /* NULL: there is none */
+    int flash;                     /* probabilities come from the log-sum-exp (rule_log_sum_exp) */
     enum dtype dtype;              /* the dtype of the outputs */
     enum dtype score, product;     /* call_score(), call_product() */
     carrier scale;
@@ -94,6 +95,7 @@ struct attention_problem {
     double scale;
     const void *q, *k, *v;
     const struct dropout *dropout;
+    int flash; /* of a backward alone */
 };
 
 /* Unit `index` of count * G: sequence index / G, key/value head index % G. `own` is this thread's

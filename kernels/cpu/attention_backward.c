@@ -3,13 +3,14 @@
  *   dP = round(dout . v), a chain over d;  D = law 2 over keys of fma(P, dP);
  * (with dropout, dP is that of the kept probabilities, scaled; dV takes the dropped ones)
  *   dS = round(round(P * (dP - D)) * scale);  dQ = round(dS k), a chain over keys.
+ * Of flash attention D is law 2 over d of fma(dout, out) instead, with the output that was stored.
  * dK and dV: one chain over (query head of the group, query) ascending, in accumulators until the
  * sequence is done. Units of work as in forward: no two write one element; but in law 14 dQ. */
 #include "kernels/cpu/call.h"
 #include "kernels/cpu/attention.h"
 
 struct gradients {
-    const carrier *dout;
+    const carrier *dout, *out; /* out: NULL where D is a sum over keys */
     carrier *dq, *dk, *dv;
 };
 
@@ -30,17 +31,21 @@ ROW_INLINE void round_scores(accumulator *dp, size_t n, enum dtype dtype) {
     EACH for (size_t j = 0; j < n; j++) dp[j] = (accumulator)carrier_round(dp[j], dtype);
 }
 
+static accumulator over_keys(const struct attention_task *task, const accumulator *p,
+                             const accumulator *dp, size_t n) {
+    if (task->call->order_free) return VARIANT(exact_products)(p, dp, n);
+    return TERM(sum_products)(p, dp, n);
+}
+
 /* Turns dP, which stands in dp, into dS. */
 ROW_INLINE void score_gradient_row(const struct attention_task *task, const accumulator *p,
-                                   accumulator *dp, size_t n, enum dtype dtype) {
-    const accumulator d =
-        task->call->order_free ? VARIANT(exact_products)(p, dp, n) : TERM(sum_products)(p, dp, n);
+                                   accumulator *dp, size_t n, accumulator d, enum dtype dtype) {
     EACH for (size_t j = 0; j < n; j++) dp[j] =
         (accumulator)rule_prob_grad((carrier)p[j], (carrier)dp[j], d, task->scale, dtype);
 }
 
 static void score_gradients(const struct attention_task *task, const struct attention_block *block,
-                            const carrier *dout) {
+                            const carrier *dout, const carrier *out) {
     const struct attention_space *const space = &task->space;
     const struct product chains = {
         .c = space->dp,
@@ -62,8 +67,11 @@ static void score_gradients(const struct attention_task *task, const struct atte
     }
     VARIANT(attention_drop)(task, block, space->dp);
     for (size_t i = 0; i < block->count; i++) {
-        const size_t at = i * task->far;
-#define SCORE(d) score_gradient_row(task, space->p + at, space->dp + at, block->first + i + 1, d)
+        const size_t at = i * task->far, n = block->first + i + 1, row = i * task->q_line;
+        const accumulator sum = out != NULL
+                                    ? row_products(task->call, dout + row, out + row, task->D)
+                                    : over_keys(task, space->p + at, space->dp + at, n);
+#define SCORE(d) score_gradient_row(task, space->p + at, space->dp + at, n, sum, d)
         DTYPE_SWITCH(task->score, SCORE);
     }
 }
@@ -99,7 +107,8 @@ static void open_block(const struct attention_task *task, const struct attention
     const size_t at = (task->row + block->first) * task->q_line + block->head * task->D;
     VARIANT(attention_probabilities)(task, block);
     VARIANT(attention_masks)(task, block);
-    score_gradients(task, block, gradients->dout + at);
+    score_gradients(task, block, gradients->dout + at,
+                    gradients->out == NULL ? NULL : gradients->out + at);
     VARIANT(attention_drop)(task, block, space->p);
     VARIANT(attention_operand)(task, space->p, task->far, block->count, block->keys);
     VARIANT(attention_operand)(task, space->dp, task->far, block->count, block->keys);
@@ -149,11 +158,12 @@ static void close_unit(const struct attention_task *task, const void *data) {
 
 void VARIANT(attention_backward)(const struct op_call *call,
                                  const struct attention_backward_args *args) {
-    const struct attention_problem problem = {args->sequences, args->count,  args->H, args->G,
-                                              args->D,         args->scale,  args->q, args->k,
-                                              args->v,         args->dropout};
-    const struct gradients gradients = {(const carrier *)args->dout, (carrier *)args->dq,
-                                        (carrier *)args->dk, (carrier *)args->dv};
+    const struct attention_problem problem = {
+        args->sequences, args->count, args->H, args->G,       args->D,          args->scale,
+        args->q,         args->k,     args->v, args->dropout, args->out != NULL};
+    const struct gradients gradients = {(const carrier *)args->dout, (const carrier *)args->out,
+                                        (carrier *)args->dq, (carrier *)args->dk,
+                                        (carrier *)args->dv};
     VARIANT(attention_run)
     ((struct attention_pass){.call = call,
                              .problem = &problem,

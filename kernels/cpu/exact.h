@@ -9,6 +9,7 @@
 #define TWINSTEP_KERNELS_CPU_EXACT_H
 
 #include "base/exact_sum.h"
+#include "base/sum.h"
 #include "kernels/cpu/kernels_cpu.h"
 
 #define EXACT_COLUMNS ((size_t)16) /* columns go by so many: b is read up to a multiple of it */
@@ -60,6 +61,13 @@ void VARIANT(exact_append_squares)(struct exact_wide *sum, const float *x, size_
 
 static inline accumulator exact_acc(const struct exact_sum *sum) {
     return ACC_NAME_(exact_sum)(sum);
+}
+
+/* A sum of products of a row by law 2, or exact by law 16. */
+static inline accumulator row_products(const struct op_call *call, const carrier *a,
+                                       const carrier *b, size_t n) {
+    if (call->order_free) return VARIANT(exact_carrier_products)(a, b, n);
+    return PAIR(sum_products)(a, b, n);
 }
 
 #endif

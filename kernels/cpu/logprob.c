@@ -91,8 +91,33 @@ ROW_INLINE void backward_elements(carrier *z, size_t V, accumulator maximum, acc
     }
 }
 
+/* With an f64 loss the stored log-probability is the accumulator's value, as it is recorded. */
+ROW_INLINE accumulator stored_logprob(carrier z, accumulator maximum, accumulator sum,
+                                      enum dtype loss) {
+    if (loss == DTYPE_F64) return rule_logprob_wide(z, maximum, sum);
+    return (accumulator)rule_logprob(z, maximum, sum, loss);
+}
+
+ROW_INLINE void two_step_row(const struct logprob_backward_args *args, size_t row,
+                             enum dtype dtype) {
+    carrier *const z = (carrier *)args->logits + row * args->V;
+    const accumulator maximum = ((const accumulator *)args->maximum)[row];
+    const accumulator sum = ((const accumulator *)args->sum)[row];
+    const accumulator coefficient = (accumulator)args->coefficient[row];
+    const uint32_t target = args->target[row];
+    EACH for (size_t v = 0; v < args->V; v++) {
+        const accumulator hit = v == target ? ACC(1.0) : ACC(0.0);
+        z[v] = rule_dlogit_two_step(stored_logprob(z[v], maximum, sum, args->loss), hit,
+                                    coefficient, dtype);
+    }
+}
+
 ROW_INLINE void backward_row(const struct logprob_backward_args *args, size_t row,
                              enum dtype dtype) {
+    if (args->two_step) {
+        two_step_row(args, row, dtype);
+        return;
+    }
     carrier *const z = (carrier *)args->logits + row * args->V;
     const accumulator maximum = ((const accumulator *)args->maximum)[row];
     const accumulator sum = ((const accumulator *)args->sum)[row];

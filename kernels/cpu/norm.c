@@ -13,20 +13,13 @@ ROW_INLINE void forward_elements(const carrier *x, const carrier *w, carrier *y,
     EACH for (size_t i = 0; i < C; i++) y[i] = rule_norm(x[i], rstd, w[i], inner, dtype);
 }
 
-/* A sum of products by law 2, or exact by law 16. */
-static accumulator sum_of_products(const struct op_call *call, const carrier *a, const carrier *b,
-                                   size_t n) {
-    if (call->order_free) return VARIANT(exact_carrier_products)(a, b, n);
-    return PAIR(sum_products)(a, b, n);
-}
-
 ROW_INLINE void forward_row(const struct op_call *call, const struct norm_forward_args *args,
                             size_t row, enum dtype dtype) {
     const size_t C = args->C;
     const carrier *const x = (const carrier *)args->x + row * C;
     const carrier *const w = (const carrier *)args->w;
     carrier *const y = (carrier *)args->y + row * C;
-    const accumulator squares = sum_of_products(call, x, x, C);
+    const accumulator squares = row_products(call, x, x, C);
     const accumulator rstd = rule_norm_rstd(squares, (accumulator)C, (accumulator)args->eps);
     ((accumulator *)args->rstd)[row] = rstd;
     if (args->rounding == NORM_ROUND_BEFORE_WEIGHT)
@@ -45,50 +38,96 @@ void VARIANT(norm_forward)(const struct op_call *call, const struct norm_forward
     }
 }
 
-/* Makes g, the gradient at xhat, and h, xhat itself: once for the sum, once more for the result. */
-ROW_INLINE void input_terms(const struct norm_input_args *args, size_t row, accumulator rstd,
-                            carrier *g, carrier *h, enum dtype inner, enum dtype dtype) {
-    const carrier *const x = (const carrier *)args->x + row * args->C;
-    const carrier *const dy = (const carrier *)args->dy + row * args->C;
-    const carrier *const w = (const carrier *)args->w;
-    EACH for (size_t i = 0; i < args->C; i++) {
-        g[i] = rule_mul(dy[i], w[i], inner);
-        h[i] = rule_norm_hat(x[i], rstd, rule_wide(dtype));
-    }
+/* A row of the gradient of the input. g, the gradient at xhat, is made here, once for the sum and
+ * once more for the result; h is room for what each formula puts beside it. */
+struct input_row {
+    const carrier *x, *dy, *w;
+    carrier *g, *h, *dx;
+    size_t C;
+    accumulator rstd;
+};
+
+ROW_INLINE void put_input(carrier *dx, carrier result, int add, enum dtype dtype) {
+    *dx = add ? rule_add(*dx, result, dtype) : result;
 }
 
-ROW_INLINE void input_elements(const carrier *g, const carrier *h, carrier *dx, size_t C,
-                               accumulator rstd, accumulator mean, int add, enum dtype dtype) {
-    EACH for (size_t i = 0; i < C; i++) {
-        const carrier result = rule_norm_grad(g[i], h[i], rstd, mean, dtype);
-        dx[i] = add ? rule_add(dx[i], result, dtype) : result;
+/* h is xhat. */
+ROW_INLINE void fused_row(const struct op_call *call, const struct input_row *row, int add,
+                          enum dtype inner, enum dtype dtype) {
+    EACH for (size_t i = 0; i < row->C; i++) {
+        row->g[i] = rule_mul(row->dy[i], row->w[i], inner);
+        row->h[i] = rule_norm_hat(row->x[i], row->rstd, rule_wide(dtype));
+    }
+    const accumulator mean = row_products(call, row->g, row->h, row->C) / (accumulator)row->C;
+    EACH for (size_t i = 0; i < row->C; i++) put_input(
+        row->dx + i, rule_norm_grad(row->g[i], row->h[i], row->rstd, mean, dtype), add, dtype);
+}
+
+ROW_INLINE void autograd_row(const struct op_call *call, const struct input_row *row, int add,
+                             enum dtype inner, enum dtype dtype) {
+    EACH for (size_t i = 0; i < row->C; i++) row->g[i] = rule_mul(row->dy[i], row->w[i], inner);
+    const accumulator slope =
+        rule_norm_slope(row_products(call, row->g, row->x, row->C), row->rstd, (accumulator)row->C);
+    EACH for (size_t i = 0; i < row->C; i++) put_input(
+        row->dx + i, rule_norm_grad_autograd(row->g[i], row->x[i], row->rstd, slope, dtype), add,
+        dtype);
+}
+
+/* h is the output for the sum, then xhat as it comes back from it. */
+ROW_INLINE void output_row(const struct op_call *call, const struct input_row *row, carrier eps,
+                           int add, enum dtype inner, enum dtype dtype) {
+    EACH for (size_t i = 0; i < row->C; i++) {
+        row->g[i] = rule_mul(row->dy[i], rule_norm_clamp(row->w[i], eps), inner);
+        row->h[i] = rule_norm(row->x[i], row->rstd, row->w[i], inner, dtype);
+    }
+    const accumulator mean = row_products(call, row->dy, row->h, row->C) / (accumulator)row->C;
+    EACH for (size_t i = 0; i < row->C; i++) {
+        const carrier clamped = rule_norm_clamp(row->w[i], eps);
+        const carrier hat = rule_norm_hat_of_output(row->h[i], clamped, rule_wide(dtype));
+        put_input(row->dx + i, rule_norm_grad(row->g[i], hat, row->rstd, mean, dtype), add, dtype);
     }
 }
 
 ROW_INLINE void input_row(const struct op_call *call, const struct norm_input_args *args,
-                          size_t row, carrier *g, enum dtype dtype) {
-    const size_t C = args->C;
-    carrier *const h = g + row_numbers(C);
-    carrier *const dx = (carrier *)args->dx + row * C;
-    const accumulator rstd = ((const accumulator *)args->rstd)[row];
-    if (args->rounding == NORM_ROUND_BEFORE_WEIGHT)
-        input_terms(args, row, rstd, g, h, dtype, dtype);
+                          const struct input_row *row, int add, enum dtype inner,
+                          enum dtype dtype) {
+    if (args->formula == NORM_BACKWARD_AUTOGRAD)
+        autograd_row(call, row, add, inner, dtype);
+    else if (args->formula == NORM_BACKWARD_OUTPUT)
+        output_row(call, row, (carrier)args->eps, add, inner, dtype);
     else
-        input_terms(args, row, rstd, g, h, rule_wide(dtype), dtype);
-    const accumulator mean = sum_of_products(call, g, h, C) / (accumulator)C;
-    if (args->add)
-        input_elements(g, h, dx, C, rstd, mean, 1, dtype);
+        fused_row(call, row, add, inner, dtype);
+}
+
+/* The roundings and `add` become constants of the loops. */
+ROW_INLINE void input_rounded(const struct op_call *call, const struct norm_input_args *args,
+                              const struct input_row *row, enum dtype dtype) {
+    const int before = args->rounding == NORM_ROUND_BEFORE_WEIGHT;
+    if (before && args->add)
+        input_row(call, args, row, 1, dtype, dtype);
+    else if (before)
+        input_row(call, args, row, 0, dtype, dtype);
+    else if (args->add)
+        input_row(call, args, row, 1, rule_wide(dtype), dtype);
     else
-        input_elements(g, h, dx, C, rstd, mean, 0, dtype);
+        input_row(call, args, row, 0, rule_wide(dtype), dtype);
 }
 
 void VARIANT(norm_input)(const struct op_call *call, const struct norm_input_args *args) {
-    const size_t work = (size_t)args->rows.count * args->C * 2 * NORM_COST;
+    const size_t C = args->C, work = (size_t)args->rows.count * C * 2 * NORM_COST;
 #pragma omp parallel for schedule(static) num_threads(call_threads(call, work))
     for (size_t i = 0; i < args->rows.count; i++) {
-        const size_t row = list_row(&args->rows, i);
-        carrier *const own = (carrier *)call_scratch(call, 0, row_bytes(args->C));
-#define INPUT(d) input_row(call, args, row, own, d)
+        const size_t at = list_row(&args->rows, i);
+        carrier *const own = (carrier *)call_scratch(call, 0, row_bytes(C));
+        const struct input_row row = {.x = (const carrier *)args->x + at * C,
+                                      .dy = (const carrier *)args->dy + at * C,
+                                      .w = (const carrier *)args->w,
+                                      .g = own,
+                                      .h = own + row_numbers(C),
+                                      .dx = (carrier *)args->dx + at * C,
+                                      .C = C,
+                                      .rstd = ((const accumulator *)args->rstd)[at]};
+#define INPUT(d) input_rounded(call, args, &row, d)
         DTYPE_SWITCH(call->compute, INPUT);
     }
 }

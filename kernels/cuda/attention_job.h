@@ -17,7 +17,7 @@
 #define ATTENTION_EACH (ATTENTION_TILE / ATTENTION_SIDE)
 #define ATTENTION_THREADS (ATTENTION_SIDE * ATTENTION_SIDE)
 #define ATTENTION_STATE                                                                            \
-    3u /* numbers of a query and head: its maximum, its sum of exponentials, D */
+    3u /* numbers of a query and head: maximum (of flash: log-sum-exp), sum of exponentials, D */
 
 /* The orders of one launch: those of tiles first .. first+tiles-1 of all, `columns` of them in a
  * row. */
@@ -44,6 +44,7 @@ struct attention_job {
     enum dtype score, product; /* call_score(), call_product() */
     carrier scale;
     const carrier *q, *k, *v, *dout;
+    const carrier *stored; /* what the forward wrote: a backward of flash attention; else NULL */
     carrier *out, *dq, *dk, *dv;
     accumulator *state; /* (tokens of the group, H, ATTENTION_STATE) */
     struct dropout dropout;
@@ -159,6 +160,7 @@ static inline struct attention_job attention_job_backward(
     job.k = (const carrier *)args->k;
     job.v = (const carrier *)args->v;
     job.dout = (const carrier *)args->dout;
+    job.stored = (const carrier *)args->out;
     job.dq = (carrier *)args->dq;
     job.dk = (carrier *)args->dk;
     job.dv = (carrier *)args->dv;

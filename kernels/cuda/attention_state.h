@@ -134,6 +134,28 @@ GPU_INLINE void attention_sums(GPU_PARAM const struct attention_job *job,
     attention_lanes_close(GPU_ARG & blocks, slopes ? shared->d : shared->sum);
 }
 
+/* Makes D of flash attention: law 2 over d of fma(dout, out). A warp takes a query at a time. */
+GPU_INLINE void attention_deltas(GPU_PARAM const struct attention_job *job,
+                                 const struct attention_block *own,
+                                 const struct attention_shared *shared) {
+    const carrier *const stored = job->stored + (own->dout - job->dout);
+    for (unsigned r = THREAD / GPU_WARP; r < own->part.count; r += ATTENTION_THREADS / GPU_WARP) {
+        const size_t at = (size_t)(own->part.first + r) * own->queries.line;
+        struct ACC_NAME_(sum_blocks) blocks;
+        blocks.count = 0;
+        for (size_t first = 0; first < job->D; first += SUM_BLOCK) {
+            accumulator lane = 0;
+            for (size_t d = first + THREAD % GPU_WARP; d < least(first + SUM_BLOCK, job->D);
+                 d += GPU_WARP)
+                lane = acc_fma((accumulator)own->dout[at + d], (accumulator)stored[at + d], lane);
+            ACC_NAME_(sum_blocks_push)(&blocks, lanes_join(GPU_ARG lane));
+        }
+        const accumulator sum = ACC_NAME_(sum_blocks_close)(&blocks);
+        if (THREAD % GPU_WARP == 0) shared->d[r] = sum;
+    }
+    BARRIER();
+}
+
 /* ---- law 9 ---- */
 
 /* Finds the order of the block's tile for column `column`; returns 0 where this launch lacks it. */
@@ -199,11 +221,15 @@ KERNEL(attention_state_kernel, struct attention_job) {
         attention_sums_shuffled(GPU_ARG args, own, &shared);
     else
         attention_sums(GPU_ARG args, own, &shared, 0);
-    if (args->backward) attention_sums(GPU_ARG args, own, &shared, 1);
+    if (args->stored != NULL)
+        attention_deltas(GPU_ARG args, &own, &shared);
+    else if (args->backward)
+        attention_sums(GPU_ARG args, own, &shared, 1);
     if (THREAD >= part.count) return;
     accumulator *const state =
         args->state + ((size_t)(part.token + THREAD) * args->H + own.head) * ATTENTION_STATE;
-    state[0] = shared.maximum[THREAD];
+    state[0] = args->stored == NULL ? shared.maximum[THREAD]
+                                    : rule_log_sum_exp(shared.maximum[THREAD], shared.sum[THREAD]);
     state[1] = shared.sum[THREAD];
     if (args->backward) state[2] = shared.d[THREAD];
 }

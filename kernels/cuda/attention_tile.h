@@ -241,6 +241,7 @@ GPU_INLINE carrier attention_probability(const struct attention_job *job,
                                          const struct attention_shared *shared, unsigned row,
                                          accumulator product) {
     const accumulator e = attention_exponential(job, shared, row, product);
+    if (job->stored != NULL) return carrier_round(e, job->score);
     return rule_prob(e, shared->sum[row], job->score);
 }
 

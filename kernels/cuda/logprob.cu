@@ -160,6 +160,13 @@ KERNEL(logprob_backward_kernel, struct logprob_backward_job) {
     const accumulator sum = ((const accumulator *)args->is.sum)[row];
     const accumulator coefficient = (accumulator)args->is.coefficient[row];
     const accumulator hit = at % V == args->is.target[row] ? ACC(1.0) : ACC(0.0);
+    if (args->is.two_step) {
+        const accumulator logprob =
+            args->is.loss == DTYPE_F64 ? rule_logprob_wide(*z, maximum, sum)
+                                       : (accumulator)rule_logprob(*z, maximum, sum, args->is.loss);
+        *z = rule_dlogit_two_step(logprob, hit, coefficient, args->dtype);
+        return;
+    }
     *z = rule_dlogit(rule_exp_shifted(*z, maximum), sum, hit, coefficient, args->dtype);
 }
 

@@ -47,12 +47,51 @@ struct norm_input_job {
     enum dtype inner, dtype;
 };
 
-/* The gradient at xhat and xhat itself are made twice, for the sum and for the result. A lane reads
- * and writes only its own elements, so dx may be dy. */
+/* What the formula's sum takes of one column, and the column's result (kernels/cpu/norm.c). */
+struct norm_terms {
+    carrier a, b;
+};
+
+GPU_INLINE carrier norm_gradient_at(const struct norm_input_job *job, carrier dy, carrier w) {
+    const carrier weight =
+        job->is.formula == NORM_BACKWARD_OUTPUT ? rule_norm_clamp(w, (carrier)job->is.eps) : w;
+    return rule_mul(dy, weight, job->inner);
+}
+
+GPU_INLINE struct norm_terms norm_terms_of(const struct norm_input_job *job, carrier x, carrier dy,
+                                           carrier w, accumulator rstd) {
+    struct norm_terms terms;
+    if (job->is.formula == NORM_BACKWARD_OUTPUT) {
+        terms.a = dy;
+        terms.b = rule_norm(x, rstd, w, job->inner, job->dtype);
+        return terms;
+    }
+    terms.a = norm_gradient_at(job, dy, w);
+    terms.b = job->is.formula == NORM_BACKWARD_AUTOGRAD
+                  ? x
+                  : rule_norm_hat(x, rstd, rule_wide(job->dtype));
+    return terms;
+}
+
+GPU_INLINE carrier norm_result(const struct norm_input_job *job, carrier x, carrier dy, carrier w,
+                               accumulator rstd, accumulator sum) {
+    const enum dtype wide = rule_wide(job->dtype);
+    const accumulator n = (accumulator)job->is.C;
+    const carrier g = norm_gradient_at(job, dy, w);
+    if (job->is.formula == NORM_BACKWARD_AUTOGRAD)
+        return rule_norm_grad_autograd(g, x, rstd, rule_norm_slope(sum, rstd, n), job->dtype);
+    carrier hat = rule_norm_hat(x, rstd, wide);
+    if (job->is.formula == NORM_BACKWARD_OUTPUT)
+        hat = rule_norm_hat_of_output(rule_norm(x, rstd, w, job->inner, job->dtype),
+                                      rule_norm_clamp(w, (carrier)job->is.eps), wide);
+    return rule_norm_grad(g, hat, rstd, sum / n, job->dtype);
+}
+
+/* The factors of a column are made twice, for the sum and for the result. A lane reads and writes
+ * only its own elements, so dx may be dy. */
 KERNEL(norm_input_kernel, struct norm_input_job) {
     const size_t i = (size_t)BLOCK * ROW_WARPS + THREAD / GPU_WARP;
     const size_t own = THREAD % GPU_WARP, C = args->is.C;
-    const enum dtype wide = rule_wide(args->dtype);
     if (i >= args->is.rows.count) return;
     const size_t row = list_row(&args->is.rows, i);
     const carrier *const x = (const carrier *)args->is.x + row * C;
@@ -64,16 +103,15 @@ KERNEL(norm_input_kernel, struct norm_input_job) {
     blocks.count = 0;
     for (size_t first = 0; first < C; first += SUM_BLOCK) {
         accumulator lane = 0;
-        for (size_t c = first + own; c < least(first + SUM_BLOCK, C); c += GPU_WARP)
-            lane = acc_fma((accumulator)rule_mul(dy[c], w[c], args->inner),
-                           (accumulator)rule_norm_hat(x[c], rstd, wide), lane);
+        for (size_t c = first + own; c < least(first + SUM_BLOCK, C); c += GPU_WARP) {
+            const struct norm_terms terms = norm_terms_of(args, x[c], dy[c], w[c], rstd);
+            lane = acc_fma((accumulator)terms.a, (accumulator)terms.b, lane);
+        }
         ACC_NAME_(sum_blocks_push)(&blocks, lanes_join(GPU_ARG lane));
     }
-    const accumulator mean = ACC_NAME_(sum_blocks_close)(&blocks) / (accumulator)C;
+    const accumulator sum = ACC_NAME_(sum_blocks_close)(&blocks);
     for (size_t c = own; c < C; c += GPU_WARP) {
-        const carrier g = rule_mul(dy[c], w[c], args->inner);
-        const carrier h = rule_norm_hat(x[c], rstd, wide);
-        const carrier result = rule_norm_grad(g, h, rstd, mean, args->dtype);
+        const carrier result = norm_result(args, x[c], dy[c], w[c], rstd, sum);
         dx[c] = args->is.add ? rule_add(dx[c], result, args->dtype) : result;
     }
 }

@@ -17,7 +17,7 @@
 
 struct norm_weight_job {
     struct norm_weight_args is;
-    enum dtype inner;
+    enum dtype inner, dtype;
     size_t column, end; /* columns of this launch */
     struct joined by;
 };
@@ -25,7 +25,12 @@ struct norm_weight_job {
 GPU_INLINE accumulator norm_weight_hat(const struct norm_weight_job *job, size_t row, size_t c) {
     const accumulator rstd = ((const accumulator *)job->is.rstd)[row];
     const carrier x = ((const carrier *)job->is.x)[row * job->is.C + c];
-    return (accumulator)rule_norm_hat(x, rstd, job->inner);
+    if (job->is.formula != NORM_BACKWARD_OUTPUT)
+        return (accumulator)rule_norm_hat(x, rstd, job->inner);
+    const carrier w = ((const carrier *)job->is.w)[c];
+    return (accumulator)rule_norm_hat_of_output(rule_norm(x, rstd, w, job->inner, job->dtype),
+                                                rule_norm_clamp(w, (carrier)job->is.eps),
+                                                rule_wide(job->dtype));
 }
 
 GPU_INLINE accumulator norm_weight_dy(const struct norm_weight_job *job, size_t row, size_t c) {
@@ -124,7 +129,8 @@ KERNEL(norm_weight_atomic_kernel, struct norm_weight_job) {
 static void norm_weight(const struct op_call *call, const struct norm_weight_args *args) {
     const enum dtype wide = rule_wide(call->compute);
     const int before = args->rounding == NORM_ROUND_BEFORE_WEIGHT;
-    struct norm_weight_job job = {*args, before ? call->compute : wide, 0, args->C, {0, 0, NULL}};
+    struct norm_weight_job job = {
+        *args, before ? call->compute : wide, call->compute, 0, args->C, {0, 0, NULL}};
     if (race_active(call, SUM_NORM)) {
         job.by.chunk = call->racing->chunk;
         job.by.chunks = (uint32_t)race_chunks(call, args->rows.count);

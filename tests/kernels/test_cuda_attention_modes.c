@@ -75,6 +75,8 @@ static void *integers(struct machines *m, size_t count) {
     return bench_store(&m->bench, machine_whole(&m->bench, count, 3), count, m->bench.carrier);
 }
 
+static int flash_now; /* 1: the backward is that of flash attention */
+
 static struct problem draw(struct machines *m, struct shape is, int whole_values) {
     struct problem p = {.is = is};
     uint32_t row = 0;
@@ -104,8 +106,9 @@ static void run(struct machines *m, size_t i, const struct problem *p, void *out
                                                    is->D,        0.37,      p->q,       p->k,
                                                    p->v,         out[OUT],  is->dropout};
     const struct attention_backward_args backward = {
-        p->sequences, is->count, is->H,   is->G,   is->D,   0.37,    p->q,
-        p->k,         p->v,      p->dout, out[DQ], out[DK], out[DV], is->dropout};
+        p->sequences, is->count, is->H,   is->G,       is->D,
+        0.37,         p->q,      p->k,    p->v,        p->dout,
+        out[DQ],      out[DK],   out[DV], is->dropout, flash_now ? out[OUT] : NULL};
     m->call[i].site = SITE_ATTENTION;
     m->ops[i]->attention_forward(&m->call[i], &forward);
     m->ops[i]->attention_backward(&m->call[i], &backward);
@@ -208,6 +211,9 @@ static void shuffled(struct machines *m) {
     shuffle(m, SUM_FORWARD | SUM_DQ, 2);
     both(m, "shuffled", torch);
     both(m, "shuffled", padded);
+    flash_now = 1;
+    both(m, "shuffled, flash", packed);
+    flash_now = 0;
     if (m->call[0].compute != DTYPE_F32) return;
     set_rounding(m, &roundings[0]);
     both(m, "shuffled", wide);

@@ -51,7 +51,7 @@ static void attention(uint32_t chunk) {
         const struct attention_forward_args forward = {sequence, 1, 1, 1,         1,   1.0,
                                                        q,        k, v, out[i][0], NULL};
         const struct attention_backward_args backward = {
-            sequence, 1, 1, 1, 1, 1.0, q, k, v, dout, out[i][1], out[i][2], out[i][3], NULL};
+            sequence, 1, 1, 1, 1, 1.0, q, k, v, dout, out[i][1], out[i][2], out[i][3], NULL, NULL};
         ops[i]->attention_forward(&b.call, &forward);
         ops[i]->attention_backward(&b.call, &backward);
     }

@@ -102,7 +102,7 @@ static void corroborate_linear(void **state) {
 /* ---- rows ---- */
 
 static void norm_one(struct machines *m, uint32_t rows, uint32_t C, enum norm_rounding rounding,
-                     int add) {
+                     enum norm_backward formula, int add) {
     const size_t carrier = m->bench.carrier, wide = m->bench.accumulator;
     const size_t physical = bench_physical(rows);
     const struct row_list list = bench_rows(&m->bench, rows);
@@ -118,8 +118,10 @@ static void norm_one(struct machines *m, uint32_t rows, uint32_t C, enum norm_ro
     for (size_t i = 0; i < 2; i++) {
         const struct norm_forward_args forward = {list, C, 1e-5, rounding, x, w, y[i], rstd[i]};
         const void *const from = add ? dy : dx[i]; /* dx may be dy */
-        const struct norm_input_args input = {list, C, rounding, from, x, w, rstd[i], dx[i], add};
-        const struct norm_weight_args weight = {list, C, rounding, dy, x, rstd[i], acc[i]};
+        const struct norm_input_args input = {list,    C,     rounding, from,    x,   w,
+                                              rstd[i], dx[i], add,      formula, 1e-5};
+        const struct norm_weight_args weight = {list,    C,      rounding, dy, x,
+                                                rstd[i], acc[i], formula,  w,  1e-5};
         m->ops[i]->norm_forward(&m->call[i], &forward);
         m->ops[i]->norm_input(&m->call[i], &input);
         m->ops[i]->norm_weight(&m->call[i], &weight);
@@ -131,10 +133,14 @@ static void norm_one(struct machines *m, uint32_t rows, uint32_t C, enum norm_ro
 }
 
 static void norms(struct machines *m) {
-    norm_one(m, 1, 1, NORM_ROUND_BEFORE_WEIGHT, 0);
-    norm_one(m, 6, 33, NORM_ROUND_AFTER_WEIGHT, 1);
-    norm_one(m, 5, 300, NORM_ROUND_BEFORE_WEIGHT, 1);
-    norm_one(m, 2, 2 * 4096 + 5, NORM_ROUND_AFTER_WEIGHT, 0);
+    norm_one(m, 1, 1, NORM_ROUND_BEFORE_WEIGHT, NORM_BACKWARD_FUSED, 0);
+    norm_one(m, 6, 33, NORM_ROUND_AFTER_WEIGHT, NORM_BACKWARD_FUSED, 1);
+    norm_one(m, 5, 300, NORM_ROUND_BEFORE_WEIGHT, NORM_BACKWARD_FUSED, 1);
+    norm_one(m, 2, 2 * 4096 + 5, NORM_ROUND_AFTER_WEIGHT, NORM_BACKWARD_FUSED, 0);
+    norm_one(m, 6, 33, NORM_ROUND_AFTER_WEIGHT, NORM_BACKWARD_AUTOGRAD, 1);
+    norm_one(m, 5, 40, NORM_ROUND_BEFORE_WEIGHT, NORM_BACKWARD_AUTOGRAD, 0);
+    norm_one(m, 6, 33, NORM_ROUND_AFTER_WEIGHT, NORM_BACKWARD_OUTPUT, 1);
+    norm_one(m, 5, 40, NORM_ROUND_BEFORE_WEIGHT, NORM_BACKWARD_OUTPUT, 0);
 }
 
 static void corroborate_norms(void **state) {
@@ -142,7 +148,7 @@ static void corroborate_norms(void **state) {
     on_pairs(norms);
 }
 
-static void logprob_one(struct machines *m, uint32_t L, uint32_t V, enum dtype loss) {
+static void logprob_one(struct machines *m, uint32_t L, uint32_t V, enum dtype loss, int two_step) {
     const size_t carrier = m->bench.carrier, wide = m->bench.accumulator, count = (size_t)L * V;
     uint32_t *const target = (uint32_t *)machine_take(&m->bench, L, sizeof *target);
     const double *const coefficient = bench_draw(&m->bench, L, DTYPE_F32, 0.1);
@@ -157,8 +163,8 @@ static void logprob_one(struct machines *m, uint32_t L, uint32_t V, enum dtype l
     for (size_t i = 0; i < 2; i++) {
         const struct logprob_forward_args forward = {
             L, V, loss, target, logits[i], maximum[i], sum[i], (double *)logp[i]};
-        const struct logprob_backward_args backward = {L,           V,          loss,   target,
-                                                       coefficient, maximum[i], sum[i], logits[i]};
+        const struct logprob_backward_args backward = {
+            L, V, loss, target, coefficient, maximum[i], sum[i], logits[i], two_step};
         m->ops[i]->logprob_forward(&m->call[i], &forward);
         m->ops[i]->logprob_backward(&m->call[i], &backward);
     }
@@ -169,9 +175,11 @@ static void logprob_one(struct machines *m, uint32_t L, uint32_t V, enum dtype l
 }
 
 static void logprobs(struct machines *m) {
-    logprob_one(m, 1, 1, DTYPE_F32);
-    logprob_one(m, 7, 50, DTYPE_F64);
-    logprob_one(m, 2, 3 * 4096 - 9, m->bench.law.compute == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32);
+    logprob_one(m, 1, 1, DTYPE_F32, 0);
+    logprob_one(m, 7, 50, DTYPE_F64, 0);
+    logprob_one(m, 2, 3 * 4096 - 9, m->bench.law.compute == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32, 0);
+    logprob_one(m, 7, 50, DTYPE_F64, 1);
+    logprob_one(m, 3, 70, DTYPE_BF16, 1);
 }
 
 static void corroborate_logprobs(void **state) {
@@ -301,8 +309,8 @@ static const struct sequence *draw_sequences(struct machines *m, const uint32_t 
     return sequences;
 }
 
-static void attention_one(struct machines *m, struct heads h, const uint32_t *lengths,
-                          uint32_t count, uint32_t gap, const struct dropout *dropout) {
+static void attention_by(struct machines *m, struct heads h, const uint32_t *lengths,
+                         uint32_t count, uint32_t gap, const struct dropout *dropout, int flash) {
     size_t physical = 0;
     const struct sequence *const sequences = draw_sequences(m, lengths, count, gap, &physical);
     const size_t queries = physical * h.H * h.D, keys = physical * h.G * h.D;
@@ -319,7 +327,9 @@ static void attention_one(struct machines *m, struct heads h, const uint32_t *le
         const struct attention_forward_args forward = {sequences, count, h.H, h.G,    h.D,    0.37,
                                                        q,         k,     v,   out[i], dropout};
         const struct attention_backward_args backward = {
-            sequences, count, h.H, h.G, h.D, 0.37, q, k, v, dout, dq[i], dk[i], dv[i], dropout};
+            sequences, count, h.H,   h.G,     h.D,
+            0.37,      q,     k,     v,       dout,
+            dq[i],     dk[i], dv[i], dropout, flash ? out[i] : NULL};
         m->ops[i]->attention_forward(&m->call[i], &forward);
         m->ops[i]->attention_backward(&m->call[i], &backward);
     }
@@ -327,6 +337,12 @@ static void attention_one(struct machines *m, struct heads h, const uint32_t *le
     assert_same(m, "dq", dq, queries * carrier);
     assert_same(m, "dk", dk, keys * carrier);
     assert_same(m, "dv", dv, keys * carrier);
+}
+
+static void attention_one(struct machines *m, struct heads h, const uint32_t *lengths,
+                          uint32_t count, uint32_t gap, const struct dropout *dropout) {
+    attention_by(m, h, lengths, count, gap, dropout, 0);
+    attention_by(m, h, lengths, count, gap, dropout, 1);
 }
 
 static const struct dropout addressed = {
@@ -397,9 +413,10 @@ static void any_shape(struct machines *m) {
         lengths[i] = 1 + bench_integer(&m->bench, 24);
     attention_one(m, h, lengths, COUNT_OF(lengths), 24, NULL);
     norm_one(m, 1 + bench_integer(&m->bench, 9), 1 + bench_integer(&m->bench, 400),
-             NORM_ROUND_AFTER_WEIGHT, 1);
+             NORM_ROUND_AFTER_WEIGHT, (enum norm_backward)bench_integer(&m->bench, 3), 1);
     logprob_one(m, 1 + bench_integer(&m->bench, 9), 1 + bench_integer(&m->bench, 400),
-                m->bench.law.compute == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32);
+                m->bench.law.compute == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32,
+                (int)bench_integer(&m->bench, 2));
 }
 
 static void corroborate_any_shape(void **state) {

@@ -114,7 +114,8 @@ static const void *run(struct machines *m, const struct problem *p, int op, size
             call, &(struct embedding_weight_args){p->rows, s.V, s.C, p->ids, p->dy, out});
     if (op == NORM)
         ops->norm_weight(call, &(struct norm_weight_args){p->rows, s.C, NORM_ROUND_BEFORE_WEIGHT,
-                                                          p->dy, p->x, p->rstd, out});
+                                                          p->dy, p->x, p->rstd, out,
+                                                          NORM_BACKWARD_FUSED, NULL, 0.0});
     if (op == SQUARE)
         ops->square(call, &(struct square_args){s.squares, call->compute, p->squares,
                                                 (double *)(void *)out});

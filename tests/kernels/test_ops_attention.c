@@ -28,7 +28,9 @@ struct attention {
     size_t physical, query_numbers, key_numbers;
     double scale;
     const struct dropout *dropout;     /* NULL: none */
+    int flash;                         /* the backward is that of flash attention */
     double *q, *k, *v, *dout, *before; /* before: what outputs hold */
+    double *dout_stored;               /* dout before it is rounded as an operand */
     double *out, *dq, *dk, *dv;        /* expected */
 };
 
@@ -66,8 +68,10 @@ static int drawn(const struct bench *b, enum sum_kind kind) {
     return b->call.order != NULL && (b->call.order->kinds & (uint32_t)kind) != 0;
 }
 
+/* `flash`: from the log-sum-exp, as flash attention's backward makes them. */
 static void expect_probabilities(struct bench *b, const struct attention *a,
-                                 const struct sequence *s, size_t counted, uint32_t head) {
+                                 const struct sequence *s, size_t counted, uint32_t head,
+                                 int flash) {
     const struct law *const law = &b->law;
     const size_t D = a->h.D;
     const size_t H = a->h.H;
@@ -78,20 +82,22 @@ static void expect_probabilities(struct bench *b, const struct attention *a,
     for (size_t i = 0; i < s->length; i++) {
         const struct law_tile tile = {&b->call, 3, (counted + i) / 64, head / 64};
         double maximum = -(double)INFINITY;
-        double e[MOST];
+        double scores[MOST], e[MOST];
         for (size_t j = 0; j <= i; j++) {
             const double *const q = a->q + ((s->row + i) * H + head) * D;
             const double *const k = a->k + ((s->row + j) * G + g) * D;
             const double chain = score(b, law_chain(law, 0.0, q, 1, k, 1, D));
-            e[j] = score(b, law_mul(law, chain, scale));
-            maximum = fmax(maximum, e[j]);
+            scores[j] = score(b, law_mul(law, chain, scale));
+            maximum = fmax(maximum, scores[j]);
         }
         for (size_t j = 0; j <= i; j++)
-            e[j] = law_exp(law, law_sub(law, e[j], maximum));
+            e[j] = law_exp(law, law_sub(law, scores[j], maximum));
         const double sum = drawn(b, SUM_FORWARD) ? law_shuffled(law, &tile, e, 1, NULL, 0, i + 1)
                                                  : law_lanes(law, e, NULL, i + 1);
+        const double log_sum_exp = law_add(law, maximum, law_log(law, sum));
         for (size_t j = 0; j <= i; j++)
-            P[i][j] = score(b, law_div(law, e[j], sum));
+            P[i][j] = score(b, flash ? law_exp(law, law_sub(law, scores[j], log_sum_exp))
+                                     : law_div(law, e[j], sum));
         drop(b, a, s, head, (uint32_t)i, P[i], operand_P[i]);
         for (size_t j = 0; j <= i; j++)
             operand_P[i][j] = operand(b, operand_P[i][j]);
@@ -105,6 +111,21 @@ static double over_keys(struct bench *b, const struct law_tile *tile, enum sum_k
     return law_chain(&b->law, 0.0, weights, 1, rows, line, keys);
 }
 
+static void expect_output(struct bench *b, struct attention *a, const struct sequence *s,
+                          size_t counted, uint32_t head) {
+    const size_t D = a->h.D, H = a->h.H, G = a->h.G;
+    const double *const v = a->v + (s->row * G + head / (H / G)) * D;
+    expect_probabilities(b, a, s, counted, head, 0);
+    for (size_t i = 0; i < s->length; i++) {
+        for (size_t d = 0; d < D; d++) {
+            const struct law_tile tile = {&b->call, PASS_FORWARD, (counted + i) / 64,
+                                          (head * D + d) / 64};
+            a->out[((s->row + i) * H + head) * D + d] = law_out(
+                &b->law, over_keys(b, &tile, SUM_FORWARD, operand_P[i], v + d, G * D, i + 1));
+        }
+    }
+}
+
 static void expect_head(struct bench *b, struct attention *a, const struct sequence *s,
                         size_t counted, uint32_t head) {
     const struct law *const law = &b->law;
@@ -115,24 +136,23 @@ static void expect_head(struct bench *b, struct attention *a, const struct seque
     const double *const k = a->k + (s->row * G + g) * D;
     const double *const v = a->v + (s->row * G + g) * D;
     const double scale = law_round(a->scale, b->carrier == sizeof(double) ? DTYPE_F64 : DTYPE_F32);
-    expect_probabilities(b, a, s, counted, head);
+    expect_output(b, a, s, counted, head);
+    if (a->flash) expect_probabilities(b, a, s, counted, head, 1);
     for (size_t i = 0; i < s->length; i++) {
         const size_t at = ((s->row + i) * H + head) * D;
         double dP[MOST];
         for (size_t j = 0; j <= i; j++)
             dP[j] = score(b, law_chain(law, 0.0, a->dout + at, 1, v + j * G * D, 1, D));
         drop(b, a, s, head, (uint32_t)i, dP, dP);
-        const double Dsum = law_lanes(law, P[i], dP, i + 1);
+        const double Dsum = a->flash ? law_lanes(law, a->dout_stored + at, a->out + at, D)
+                                     : law_lanes(law, P[i], dP, i + 1);
         for (size_t j = 0; j <= i; j++) {
             const double inner = score(b, law_mul(law, P[i][j], law_sub(law, dP[j], Dsum)));
             dS[i][j] = operand(b, score(b, law_mul(law, inner, scale)));
         }
         for (size_t d = 0; d < D; d++) {
-            struct law_tile tile = {&b->call, PASS_FORWARD, (counted + i) / 64,
-                                    (head * D + d) / 64};
-            a->out[at + d] =
-                law_out(law, over_keys(b, &tile, SUM_FORWARD, operand_P[i], v + d, G * D, i + 1));
-            tile.pass = PASS_INPUT;
+            const struct law_tile tile = {&b->call, PASS_INPUT, (counted + i) / 64,
+                                          (head * D + d) / 64};
             a->dq[at + d] = law_out(law, over_keys(b, &tile, SUM_DQ, dS[i], k + d, G * D, i + 1));
         }
     }
@@ -194,11 +214,13 @@ static void poison_gaps(const struct attention *a, double *values, size_t width)
 }
 
 static const struct dropout *dropout_now; /* used by the next pose() */
+static int flash_now;                     /* likewise */
 
 static struct attention pose(struct bench *b, struct heads h, const uint32_t *lengths,
                              uint32_t count) {
     struct attention a = {
         .h = h, .dropout = dropout_now, .count = count, .scale = 1.0 / sqrt((double)h.D)};
+    a.flash = flash_now;
     const enum dtype dtype = b->law.compute;
     a.sequences = (struct sequence *)bench_numbers(b, 3 * sizeof(struct sequence));
     for (uint32_t i = 0; i < count; i++) {
@@ -218,6 +240,7 @@ static struct attention pose(struct bench *b, struct heads h, const uint32_t *le
     a.dv = copied(b, a.before, a.key_numbers);
     poison_gaps(&a, a.q, (size_t)h.H * h.D);
     poison_gaps(&a, a.dout, (size_t)h.H * h.D);
+    a.dout_stored = copied(b, a.dout, a.query_numbers);
     poison_gaps(&a, a.k, (size_t)h.G * h.D);
     poison_gaps(&a, a.v, (size_t)h.G * h.D);
     return a;
@@ -254,9 +277,9 @@ static void check(struct bench *b, struct heads h, const uint32_t *lengths, uint
         ops->attention_forward(&b->call,
                                &(struct attention_forward_args){a.sequences, count, h.H, h.G, h.D,
                                                                 a.scale, q, k, v, out, a.dropout});
-        ops->attention_backward(
-            &b->call, &(struct attention_backward_args){a.sequences, count, h.H, h.G, h.D, a.scale,
-                                                        q, k, v, dout, dq, dk, dv, a.dropout});
+        ops->attention_backward(&b->call, &(struct attention_backward_args){
+                                              a.sequences, count, h.H, h.G, h.D, a.scale, q, k, v,
+                                              dout, dq, dk, dv, a.dropout, a.flash ? out : NULL});
         bench_check(b, ops, "attention", out, a.out, a.query_numbers, b->carrier);
         bench_check(b, ops, "dq", dq, a.dq, a.query_numbers, b->carrier);
         bench_check(b, ops, "dk", dk, a.dk, a.key_numbers, b->carrier);
@@ -274,6 +297,19 @@ static void canonical(struct bench *b) {
 static void verify_attention(void **state) {
     (void)state;
     bench_pairs(canonical);
+}
+
+static void shuffled(struct bench *b);
+static void rounded(struct bench *b);
+static void dropped(struct bench *b);
+
+static void verify_flash(void **state) {
+    static void (*const cases[])(struct bench * b) = {canonical, shuffled, rounded, dropped};
+    (void)state;
+    flash_now = 1;
+    for (size_t i = 0; i < COUNT_OF(cases); i++)
+        bench_pairs(cases[i]);
+    flash_now = 0;
 }
 
 /* Heads of 40 columns lie across tiles of 64, and the second sequence starts inside a tile of
@@ -365,7 +401,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_attention),         cmocka_unit_test(verify_attention_shuffled),
         cmocka_unit_test(verify_attention_rounded), cmocka_unit_test(verify_attention_dropped),
-        cmocka_unit_test(validate_means),
+        cmocka_unit_test(validate_means),           cmocka_unit_test(verify_flash),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -101,15 +101,29 @@ static void norm(const struct op_table *ops, const struct op_call *call, struct 
 }
 
 static void norm_backward(const struct op_table *ops, const struct op_call *call, struct tensors *t,
-                          enum norm_rounding rounding) {
+                          enum norm_rounding rounding, enum norm_backward formula) {
     norm(ops, call, t, rounding);
-    ops->norm_input(
-        call,
-        &(struct norm_input_args){
-            {NULL, 4}, 37, rounding, t->dout, t->in[0], t->in[1], t->rstd, t->gradient[0], 0});
-    ops->norm_weight(call,
-                     &(struct norm_weight_args){
-                         {NULL, 4}, 37, rounding, t->dout, t->in[0], t->rstd, t->gradient[1]});
+    ops->norm_input(call, &(struct norm_input_args){{NULL, 4},
+                                                    37,
+                                                    rounding,
+                                                    t->dout,
+                                                    t->in[0],
+                                                    t->in[1],
+                                                    t->rstd,
+                                                    t->gradient[0],
+                                                    0,
+                                                    formula,
+                                                    1e-3});
+    ops->norm_weight(call, &(struct norm_weight_args){{NULL, 4},
+                                                      37,
+                                                      rounding,
+                                                      t->dout,
+                                                      t->in[0],
+                                                      t->rstd,
+                                                      t->gradient[1],
+                                                      formula,
+                                                      t->in[1],
+                                                      1e-3});
 }
 
 static void norm_before_forward(const struct op_table *ops, const struct op_call *call,
@@ -124,12 +138,22 @@ static void norm_after_forward(const struct op_table *ops, const struct op_call 
 
 static void norm_before_backward(const struct op_table *ops, const struct op_call *call,
                                  struct tensors *t) {
-    norm_backward(ops, call, t, NORM_ROUND_BEFORE_WEIGHT);
+    norm_backward(ops, call, t, NORM_ROUND_BEFORE_WEIGHT, NORM_BACKWARD_FUSED);
 }
 
 static void norm_after_backward(const struct op_table *ops, const struct op_call *call,
                                 struct tensors *t) {
-    norm_backward(ops, call, t, NORM_ROUND_AFTER_WEIGHT);
+    norm_backward(ops, call, t, NORM_ROUND_AFTER_WEIGHT, NORM_BACKWARD_FUSED);
+}
+
+static void norm_autograd_backward(const struct op_table *ops, const struct op_call *call,
+                                   struct tensors *t) {
+    norm_backward(ops, call, t, NORM_ROUND_AFTER_WEIGHT, NORM_BACKWARD_AUTOGRAD);
+}
+
+static void norm_output_backward(const struct op_table *ops, const struct op_call *call,
+                                 struct tensors *t) {
+    norm_backward(ops, call, t, NORM_ROUND_AFTER_WEIGHT, NORM_BACKWARD_OUTPUT);
 }
 
 /* ---- rotary: x (3, 2 heads of 10) ---- */
@@ -160,12 +184,23 @@ static void attention_forward(const struct op_table *ops, const struct op_call *
                                                                   t->out, NULL});
 }
 
-static void attention_backward(const struct op_table *ops, const struct op_call *call,
-                               struct tensors *t) {
+static void attention_backward_of(const struct op_table *ops, const struct op_call *call,
+                                  struct tensors *t, const double *out) {
     ops->attention_backward(
         call, &(struct attention_backward_args){t->sequences, 2, 4, 2, 8, 0.35, t->in[0], t->in[1],
                                                 t->in[2], t->dout, t->gradient[0], t->gradient[1],
-                                                t->gradient[2], NULL});
+                                                t->gradient[2], NULL, out});
+}
+
+static void attention_backward(const struct op_table *ops, const struct op_call *call,
+                               struct tensors *t) {
+    attention_backward_of(ops, call, t, NULL);
+}
+
+static void flash_backward(const struct op_table *ops, const struct op_call *call,
+                           struct tensors *t) {
+    attention_forward(ops, call, t);
+    attention_backward_of(ops, call, t, t->out);
 }
 
 /* ---- SwiGLU: (3, 19) ---- */
@@ -192,15 +227,25 @@ static void logprob_forward(const struct op_table *ops, const struct op_call *ca
                                                         t->maximum, t->sum, t->out});
 }
 
-static void logprob_backward(const struct op_table *ops, const struct op_call *call,
-                             struct tensors *t) {
+static void logprob_backward_by(const struct op_table *ops, const struct op_call *call,
+                                struct tensors *t, int two_step) {
     logprob_forward(ops, call, t);
     for (int i = 0; i < 4; i++)
         t->coefficient[i] = -t->dout[i];
     memcpy(t->gradient[0], t->in[0], 4 * 23 * sizeof(double));
     ops->logprob_backward(call, &(struct logprob_backward_args){4, 23, DTYPE_F64, t->targets,
                                                                 t->coefficient, t->maximum, t->sum,
-                                                                t->gradient[0]});
+                                                                t->gradient[0], two_step});
+}
+
+static void logprob_backward(const struct op_table *ops, const struct op_call *call,
+                             struct tensors *t) {
+    logprob_backward_by(ops, call, t, 0);
+}
+
+static void two_step_backward(const struct op_table *ops, const struct op_call *call,
+                              struct tensors *t) {
+    logprob_backward_by(ops, call, t, 1);
 }
 
 static const struct smooth table[] = {
@@ -208,10 +253,14 @@ static const struct smooth table[] = {
     {"embedding", {36}, 54, embedding_forward, embedding_backward},
     {"norm, rounded before the weight", {148, 37}, 148, norm_before_forward, norm_before_backward},
     {"norm, rounded after the weight", {148, 37}, 148, norm_after_forward, norm_after_backward},
+    {"norm, autograd", {148, 37}, 148, norm_after_forward, norm_autograd_backward},
+    {"norm, of its output", {148, 37}, 148, norm_after_forward, norm_output_backward},
     {"rotary", {60}, 60, rotary_forward, rotary_backward},
     {"attention", {320, 160, 160}, 320, attention_forward, attention_backward},
+    {"attention, flash", {320, 160, 160}, 320, attention_forward, flash_backward},
     {"swiglu", {57, 57}, 57, swiglu_forward, swiglu_backward},
     {"logprob", {92}, 4, logprob_forward, logprob_backward},
+    {"logprob, two steps", {92}, 4, logprob_forward, two_step_backward},
 };
 
 static double loss(const struct smooth *s, const struct op_table *ops, const struct op_call *call,

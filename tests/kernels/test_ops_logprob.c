@@ -20,6 +20,7 @@ static struct op_limits limits_of(uint32_t rows, uint32_t width) {
 struct logits {
     uint32_t L, V;
     enum dtype loss;
+    int two_step;
     uint32_t *target;
     double *z, *maximum, *sum, *logp, *coefficient, *gradient;
 };
@@ -37,18 +38,26 @@ static void expect_row(struct bench *b, const struct logits *s, size_t row, doub
     s->maximum[row] = maximum;
     s->sum[row] = b->call.order != NULL ? law_shuffled(law, &tile, e, 1, NULL, 0, s->V)
                                         : law_lanes(law, e, NULL, s->V);
-    s->logp[row] =
-        law_round(law_sub(law, law_sub(law, z[y], maximum), law_log(law, s->sum[row])), s->loss);
+    const double rest = law_log(law, s->sum[row]), coefficient = law_acc(law, s->coefficient[row]);
+    s->logp[row] = law_round(law_sub(law, law_sub(law, z[y], maximum), rest), s->loss);
     for (size_t v = 0; v < s->V; v++) {
+        if (s->two_step) {
+            const double logp = law_round(law_sub(law, law_sub(law, z[v], maximum), rest), s->loss);
+            const double product = law_mul(law, law_exp(law, logp), coefficient);
+            s->gradient[row * s->V + v] =
+                law_out(law, law_sub(law, product, v == y ? coefficient : 0.0));
+            continue;
+        }
         const double p = law_div(law, e[v], s->sum[row]);
         const double p_less = law_sub(law, p, v == y ? 1.0 : 0.0);
-        s->gradient[row * s->V + v] =
-            law_out(law, law_mul(law, p_less, law_acc(law, s->coefficient[row])));
+        s->gradient[row * s->V + v] = law_out(law, law_mul(law, p_less, coefficient));
     }
 }
 
+static int two_step_now; /* used by the next pose() */
+
 static struct logits pose(struct bench *b, uint32_t L, uint32_t V, enum dtype loss) {
-    struct logits s = {.L = L, .V = V, .loss = loss};
+    struct logits s = {.L = L, .V = V, .loss = loss, .two_step = two_step_now};
     void *target = NULL;
     assert_int_equal(arena_take(&b->arena, L, sizeof *s.target, "targets", &target), STATUS_OK);
     s.target = (uint32_t *)target;
@@ -82,8 +91,9 @@ static void check_logprob(struct bench *b, uint32_t L, uint32_t V, enum dtype lo
         bench_check(b, ops, "maximum", maximum, s.maximum, L, b->accumulator);
         bench_check(b, ops, "sum", sum, s.sum, L, b->accumulator);
         bench_check(b, ops, "logp", logp, s.logp, L, sizeof *logp);
-        ops->logprob_backward(&b->call, &(struct logprob_backward_args){
-                                            L, V, loss, s.target, s.coefficient, maximum, sum, z});
+        ops->logprob_backward(&b->call,
+                              &(struct logprob_backward_args){L, V, loss, s.target, s.coefficient,
+                                                              maximum, sum, z, s.two_step});
         bench_check(b, ops, "dlogit", z, s.gradient, count, b->carrier);
     }
 }
@@ -105,6 +115,13 @@ static void logprobs_shuffled(struct bench *b) {
 static void verify_logprob(void **state) {
     (void)state;
     bench_pairs(logprobs);
+}
+
+static void verify_two_steps(void **state) {
+    (void)state;
+    two_step_now = 1;
+    bench_pairs(logprobs);
+    two_step_now = 0;
 }
 
 static void verify_logprob_shuffled(void **state) {
@@ -133,8 +150,9 @@ static void validate_uniform(void **state) {
                                                                      maximum, sum, logp});
         assert_true(*maximum == 0.0 && !signbit(*maximum) && *sum == 64.0);
         assert_true(fabs(*logp + 4.1588830833596715) < 1e-15); /* 6 ln 2 */
-        ops->logprob_backward(&b.call, &(struct logprob_backward_args){
-                                           1, 64, DTYPE_F64, target, coefficient, maximum, sum, z});
+        ops->logprob_backward(&b.call,
+                              &(struct logprob_backward_args){1, 64, DTYPE_F64, target, coefficient,
+                                                              maximum, sum, z, 0});
         assert_true(z[4] == 2.0 / 64 && z[5] == 2.0 / 64 - 2.0);
     }
     bench_close(&b);
@@ -216,9 +234,10 @@ static void verify_square_groups(void **state) {
 int main(void) {
     helper_unset_variables();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(verify_logprob),         cmocka_unit_test(verify_logprob_shuffled),
-        cmocka_unit_test(validate_uniform),       cmocka_unit_test(verify_square),
-        cmocka_unit_test(verify_square_shuffled), cmocka_unit_test(verify_square_groups),
+        cmocka_unit_test(verify_logprob),          cmocka_unit_test(verify_two_steps),
+        cmocka_unit_test(verify_logprob_shuffled), cmocka_unit_test(validate_uniform),
+        cmocka_unit_test(verify_square),           cmocka_unit_test(verify_square_shuffled),
+        cmocka_unit_test(verify_square_groups),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,6 +22,7 @@ struct norm {
     struct row_list rows;
     uint32_t C;
     enum norm_rounding rounding;
+    enum norm_backward formula;
     size_t count; /* numbers in an activation */
     double *x, *w, *dy, *before;
     double *y, *rstd, *dx, *weight, *weight_before; /* expected */
@@ -40,25 +41,63 @@ static double wide_round(const struct law *law, double x) {
     return law_round(x, law->compute == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32);
 }
 
+/* What Apex divides the output by: the weight, or eps with its sign where it is nearer to 0. */
+static double clamped(const struct law *law, double w) {
+    const double least = law_round(eps, law->compute == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32);
+    if (w >= 0.0) return w < least ? least : w;
+    return w > -least ? -least : w;
+}
+
+/* xhat as it comes back from the output. */
+static double hat_of_output(const struct law *law, const struct norm *n, size_t at, size_t c) {
+    return wide_round(law, law_div(law, n->y[at], clamped(law, n->w[c])));
+}
+
+/* The gradient of the input by formula, in column c. `sum` is its sum of products. */
+static double expect_input(const struct law *law, const struct norm *n, size_t at, size_t c,
+                           double g, double rstd, double sum) {
+    if (n->formula == NORM_BACKWARD_AUTOGRAD) {
+        const double cube = law_mul(law, law_mul(law, rstd, rstd), rstd);
+        const double slope =
+            law_div(law, law_mul(law, law_mul(law, -0.5, sum), cube), (double)n->C);
+        const double of_square = law_mul(law, slope, law_mul(law, 2.0, n->x[at]));
+        return law_out(law, law_add(law, law_mul(law, g, rstd), of_square));
+    }
+    const double h = n->formula == NORM_BACKWARD_OUTPUT
+                         ? hat_of_output(law, n, at, c)
+                         : wide_round(law, law_mul(law, n->x[at], rstd));
+    const double mean = law_div(law, sum, (double)n->C);
+    return law_out(law, law_mul(law, rstd, law_sub(law, g, law_mul(law, h, mean))));
+}
+
+/* The factors of the formula's sum in one column. */
+static void expect_factors(const struct law *law, const struct norm *n, size_t at, double g,
+                           double rstd, double *a, double *b) {
+    const int of_output = n->formula == NORM_BACKWARD_OUTPUT;
+    *a = of_output ? n->dy[at] : g;
+    *b = of_output ? n->y[at] : wide_round(law, law_mul(law, n->x[at], rstd));
+    if (n->formula == NORM_BACKWARD_AUTOGRAD) *b = n->x[at];
+}
+
 static void expect_row(const struct law *law, const struct norm *n, size_t row, int add) {
     const size_t C = n->C;
     const double *const x = n->x + row * C;
-    double g[600];
-    double h[600];
+    double g[600], a[600], b[600];
     const double mean_square = law_div(law, law_lanes(law, x, x, C), (double)C);
     const double rstd =
         law_div(law, 1.0, law_sqrt(law, law_add(law, mean_square, law_acc(law, eps))));
     n->rstd[row] = rstd;
     for (size_t c = 0; c < C; c++) {
+        const size_t at = row * C + c;
         const double hat = inner_round(law, n, law_mul(law, x[c], rstd));
-        n->y[row * C + c] = law_out(law, law_mul(law, n->w[c], hat));
-        g[c] = inner_round(law, n, law_mul(law, n->dy[row * C + c], n->w[c]));
-        h[c] = wide_round(law, law_mul(law, x[c], rstd));
+        const double w = n->formula == NORM_BACKWARD_OUTPUT ? clamped(law, n->w[c]) : n->w[c];
+        n->y[at] = law_out(law, law_mul(law, n->w[c], hat));
+        g[c] = inner_round(law, n, law_mul(law, n->dy[at], w));
+        expect_factors(law, n, at, g[c], rstd, &a[c], &b[c]);
     }
-    const double mean = law_div(law, law_lanes(law, g, h, C), (double)C);
+    const double sum = law_lanes(law, a, b, C);
     for (size_t c = 0; c < C; c++) {
-        const double inner = law_sub(law, g[c], law_mul(law, h[c], mean));
-        const double dx = law_out(law, law_mul(law, rstd, inner));
+        const double dx = expect_input(law, n, row * C + c, c, g[c], rstd, sum);
         const double held = n->before[row * C + c];
         n->dx[row * C + c] = add ? law_out(law, law_add(law, held, dx)) : dx;
     }
@@ -74,6 +113,7 @@ static void expect_weight(struct bench *b, const struct norm *n) {
             const size_t at = n->rows.index[i] * (size_t)n->C + c;
             dy[i] = n->dy[at];
             hat[i] = inner_round(&b->law, n, law_mul(&b->law, n->x[at], n->rstd[n->rows.index[i]]));
+            if (n->formula == NORM_BACKWARD_OUTPUT) hat[i] = hat_of_output(&b->law, n, at, c);
         }
         if (b->call.order != NULL)
             n->weight[c] =
@@ -83,14 +123,23 @@ static void expect_weight(struct bench *b, const struct norm *n) {
     }
 }
 
+static enum norm_backward formula_now; /* used by the next pose_norm() */
+
 static struct norm pose_norm(struct bench *b, uint32_t T, uint32_t C, enum norm_rounding rounding) {
-    struct norm n = {.rows = bench_rows(b, T), .C = C, .rounding = rounding};
+    struct norm n = {
+        .rows = bench_rows(b, T), .C = C, .rounding = rounding, .formula = formula_now};
     n.count = bench_physical(T) * C;
     n.x = bench_draw(b, n.count, b->law.compute, 0.7);
     n.dy = bench_draw(b, n.count, b->law.compute, 1.0);
     n.before = bench_draw(b, n.count, b->law.compute, 1.0);
     n.w = bench_draw(b, C, b->law.compute, 1.0);
     n.weight_before = bench_draw(b, C, b->accumulate, 1.0);
+    if (C > 4) { /* weights nearer to 0 than eps, of either sign, and zeros */
+        n.w[0] = law_round(0.3 * eps, b->law.compute);
+        n.w[1] = -n.w[0];
+        n.w[2] = 0.0;
+        n.w[3] = -0.0;
+    }
     n.y = bench_numbers(b, n.count);
     n.dx = bench_numbers(b, n.count);
     n.rstd = bench_numbers(b, bench_physical(T));
@@ -122,10 +171,10 @@ static void check_norm(struct bench *b, uint32_t T, uint32_t C, enum norm_roundi
         void *const acc = bench_output(b, n.weight_before, C, b->accumulator);
         ops->norm_forward(&b->call,
                           &(struct norm_forward_args){n.rows, C, eps, rounding, x, w, y, rstd});
-        ops->norm_input(&b->call,
-                        &(struct norm_input_args){n.rows, C, rounding, dy, x, w, rstd, dx, add});
-        ops->norm_weight(&b->call,
-                         &(struct norm_weight_args){n.rows, C, rounding, dy, x, rstd, acc});
+        ops->norm_input(&b->call, &(struct norm_input_args){n.rows, C, rounding, dy, x, w, rstd, dx,
+                                                            add, n.formula, eps});
+        ops->norm_weight(&b->call, &(struct norm_weight_args){n.rows, C, rounding, dy, x, rstd, acc,
+                                                              n.formula, w, eps});
         bench_check(b, ops, "norm", y, n.y, n.count, b->carrier);
         bench_check(b, ops, "rstd", rstd, n.rstd, physical, b->accumulator);
         bench_check(b, ops, "norm dx", dx, n.dx, n.count, b->carrier);
@@ -149,8 +198,8 @@ static void check_alias(struct bench *b) {
     void *const rstd = bench_store(b, n.rstd, bench_physical(6), b->accumulator);
     for (size_t state = 0; bench_machine(b, &limits, &state, &ops);) {
         void *const d = bench_output(b, n.dy, n.count, b->carrier);
-        ops->norm_input(&b->call,
-                        &(struct norm_input_args){n.rows, 50, n.rounding, d, x, w, rstd, d, 0});
+        ops->norm_input(&b->call, &(struct norm_input_args){n.rows, 50, n.rounding, d, x, w, rstd,
+                                                            d, 0, n.formula, eps});
         bench_check(b, ops, "norm dx over dy", d, want, n.count, b->carrier);
     }
 }
@@ -169,6 +218,20 @@ static void verify_norm(void **state) {
     bench_pairs(norms);
 }
 
+static void verify_norm_autograd(void **state) {
+    (void)state;
+    formula_now = NORM_BACKWARD_AUTOGRAD;
+    bench_pairs(norms);
+    formula_now = NORM_BACKWARD_FUSED;
+}
+
+static void verify_norm_of_output(void **state) {
+    (void)state;
+    formula_now = NORM_BACKWARD_OUTPUT;
+    bench_pairs(norms);
+    formula_now = NORM_BACKWARD_FUSED;
+}
+
 static void norms_shuffled(struct bench *b) {
     bench_shuffle(b, SUM_NORM, 16, SITE_NORM_B);
     check_norm(b, 100, 70, NORM_ROUND_BEFORE_WEIGHT);
@@ -179,6 +242,9 @@ static void norms_shuffled(struct bench *b) {
 static void verify_norm_shuffled(void **state) {
     (void)state;
     bench_pairs(norms_shuffled);
+    formula_now = NORM_BACKWARD_OUTPUT;
+    bench_pairs(norms_shuffled);
+    formula_now = NORM_BACKWARD_FUSED;
 }
 
 /* ---- embedding gradient ---- */
@@ -268,7 +334,13 @@ static void validate_known(void **state) {
         float *const y = (float *)bench_numbers(&b, 4), *const rstd = (float *)bench_numbers(&b, 1);
         float *const joint = (float *)bench_numbers(&b, 2);
         float *const split = (float *)bench_numbers(&b, 2);
-        struct norm_weight_args args = {{index, 2}, 4, NORM_ROUND_AFTER_WEIGHT, x, x, rstd, joint};
+        struct norm_weight_args args = {.rows = {index, 2},
+                                        .C = 4,
+                                        .rounding = NORM_ROUND_AFTER_WEIGHT,
+                                        .dy = x,
+                                        .x = x,
+                                        .rstd = rstd,
+                                        .acc = joint};
         ops->norm_forward(&b.call, &(struct norm_forward_args){
                                        {NULL, 2}, 4, 0.0, NORM_ROUND_AFTER_WEIGHT, x, w, y, rstd});
         /* one ulp of each: 0.4 lies in [2^-2, 2^-1), 1.6 in [1, 2) */
@@ -288,8 +360,9 @@ static void validate_known(void **state) {
 int main(void) {
     helper_unset_variables();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(verify_norm),      cmocka_unit_test(verify_norm_shuffled),
-        cmocka_unit_test(verify_embedding), cmocka_unit_test(verify_embedding_shuffled),
+        cmocka_unit_test(verify_norm),           cmocka_unit_test(verify_norm_autograd),
+        cmocka_unit_test(verify_norm_of_output), cmocka_unit_test(verify_norm_shuffled),
+        cmocka_unit_test(verify_embedding),      cmocka_unit_test(verify_embedding_shuffled),
         cmocka_unit_test(validate_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

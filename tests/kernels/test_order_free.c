@@ -229,9 +229,10 @@ static void run_tokens(struct bench *b, const struct op_table *ops, const struct
     for (size_t i = 0; i < rows * N; i++)
         narrow[i] = v->x[i / N * K + i % N];
     if (op == NORM)
-        ops->norm_weight(&b->call, &(struct norm_weight_args){
-                                       list, N, NORM_ROUND_BEFORE_WEIGHT, dy,
-                                       bench_store(b, narrow, rows * N, b->carrier), rstd, acc});
+        ops->norm_weight(&b->call,
+                         &(struct norm_weight_args){list, N, NORM_ROUND_BEFORE_WEIGHT, dy,
+                                                    bench_store(b, narrow, rows * N, b->carrier),
+                                                    rstd, acc, NORM_BACKWARD_FUSED, NULL, 0.0});
 }
 
 static struct tokens draw_tokens(struct bench *b, int kind) {
@@ -424,7 +425,7 @@ static void run_attention(struct bench *b, const struct op_table *ops, double *c
                                                    x[Q],      x[KEY], x[VALUE], out[OUT], NULL};
     const struct attention_backward_args backward = {&sequence, 1,       2,       1,        D,
                                                      0.25,      x[Q],    x[KEY],  x[VALUE], x[DOUT],
-                                                     out[DQ],   out[DK], out[DV], NULL};
+                                                     out[DQ],   out[DK], out[DV], NULL,     NULL};
     ops->attention_forward(&b->call, &forward);
     ops->attention_backward(&b->call, &backward);
 }

@@ -93,9 +93,9 @@ static void run_attention(struct bench *b, const struct op_table *ops, const str
                                                             in[1], in[2], pv, NULL});
     void *const dk = bench_store(b, v->attention[0], count, b->carrier);
     void *const dv = bench_store(b, v->attention[0], count, b->carrier);
-    ops->attention_backward(&b->call, &(struct attention_backward_args){sequences, 2, 2, 2, D,
-                                                                        0.125, in[0], in[1], in[2],
-                                                                        in[3], dq, dk, dv, NULL});
+    ops->attention_backward(
+        &b->call, &(struct attention_backward_args){sequences, 2, 2, 2, D, 0.125, in[0], in[1],
+                                                    in[2], in[3], dq, dk, dv, NULL, NULL});
 }
 
 /* Runs the op on a fresh copy of the values that it accumulates onto. */
@@ -115,8 +115,9 @@ static void *run(struct bench *b, const struct op_table *ops, const struct value
         ops->embedding_weight(&b->call,
                               &(struct embedding_weight_args){v->rows, V, N, v->ids, dy, out});
     if (op == NORM)
-        ops->norm_weight(&b->call, &(struct norm_weight_args){v->rows, N, NORM_ROUND_AFTER_WEIGHT,
-                                                              dy, x, rstd, out});
+        ops->norm_weight(&b->call,
+                         &(struct norm_weight_args){v->rows, N, NORM_ROUND_AFTER_WEIGHT, dy, x,
+                                                    rstd, out, NORM_BACKWARD_FUSED, NULL, 0.0});
     if (op == SQUARE)
         ops->square(&b->call, &(struct square_args){SQUARES, stored,
                                                     bench_store(b, v->squares, SQUARES, b->carrier),

@@ -114,6 +114,7 @@ static void verify_rows_cover_the_struct(void **state) {
     MARK(schedule.which.values);
     MARK(loop.zero);
     MARK(numerics.determinism.zero);
+    MARK(numerics.backward.zero);
     MARK(scaler.zero);
     MARK(rng.zero);
     MARK(parallel.zero);
