@@ -80,11 +80,15 @@ static enum status check_products(const struct config *config, struct fault *fau
     return STATUS_OK;
 }
 
+/* Log-probs that are given need no pass of a reference, so its dtype does not act. */
+static int computes_reference(const struct config *config) {
+    return config_has_reference(config) && config->dpo.reference != REFERENCE_GIVEN;
+}
+
 /* Law 16 of docs/DETERMINISM.md: products of two f32 numbers are exact in f64, those of f64 numbers
  * are not. */
 static enum status check_order_free(const struct config *config, struct fault *fault) {
-    const int reference =
-        config_has_reference(config) && config->dpo.reference_compute == DTYPE_F64;
+    const int reference = computes_reference(config) && config->dpo.reference_compute == DTYPE_F64;
     if (config->numerics.mode != MODE_ORDER_FREE) return STATUS_OK;
     REFUSE_IF(config->numerics.compute == DTYPE_F64, "numerics.compute",
               "mode order-free needs products that f64 holds exactly: expected f32, "
@@ -129,7 +133,7 @@ static enum status check_dtype_pairs(const struct config *config, struct fault *
     REFUSE_IF(config->numerics.compute == DTYPE_F64 && accumulate != DTYPE_F64,
               "numerics.accumulate", "f64 compute needs f64 accumulation, got %s",
               dtype_name((enum dtype)accumulate));
-    REFUSE_IF(config_has_reference(config) && config->dpo.reference_compute == DTYPE_F64 &&
+    REFUSE_IF(computes_reference(config) && config->dpo.reference_compute == DTYPE_F64 &&
                   accumulate != DTYPE_F64,
               "dpo.reference_compute", "f64 compute needs f64 numerics.accumulate, got %s",
               dtype_name((enum dtype)accumulate));
