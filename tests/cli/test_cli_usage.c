@@ -217,14 +217,14 @@ static void validate_lists(void **state) {
                     {"modes", "invariant"},
                     {"modes", "shuffled"},
                     {"causes", "schedule"},
-                    {"causes", "objective"},
+                    {"causes", "backward"},
                     {"dtypes", "bf16"}};
     json_t *all = parse("list --json");
     for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++)
         if (!lists(json_object_get(all, expected[i].topic), expected[i].member))
             fail_msg("list: %s lacks %s", expected[i].topic, expected[i].member);
     assert_int_equal(json_array_size(json_object_get(all, "modes")), 7);
-    assert_int_equal(json_array_size(json_object_get(all, "causes")), 14);
+    assert_int_equal(json_array_size(json_object_get(all, "causes")), 15);
     json_t *one = parse("list modes --json");
     assert_int_equal(json_object_size(one), 1);
     json_decref(one);

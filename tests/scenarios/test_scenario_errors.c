@@ -153,7 +153,7 @@ static const struct {
     {"expect: {order: [lr]}", "f.yaml:2:18: error: expect.order: expected one of schedule, "
                               "optimizer, dtype, nondeterminism, batch-shape, data-order, rng, "
                               "normalisation, reference, model, parallelism, resume, init, "
-                              "objective, got \"lr\""},
+                              "objective, backward, got \"lr\""},
     {"expect: {verdict: identical, shares: schedule 3 +- 1}",
      "f.yaml:2:30: error: expect.shares: two identical arms have no first difference and no cause "
      "(expect.verdict is identical)"},
