@@ -120,6 +120,14 @@ static void put_start(const struct judged_eval_measure *of, struct row_pen *pen)
         row_put(pen, "%-11.6g %-11.6g ", of->start[0], of->start[1]);
 }
 
+/* What a gap is held against; a dash where that was not measured. */
+static void put_small(double value, struct row_pen *pen) {
+    if (isnan(value))
+        row_put(pen, "%-10s ", "-");
+    else
+        row_put(pen, "%-10.2g ", value);
+}
+
 static void put_table(const struct judgement *judgement, const struct judged_eval_set *set,
                       struct row_pen *pen) {
     const int exact = judgement->floor == FLOOR_EXACT;
@@ -130,8 +138,9 @@ static void put_table(const struct judgement *judgement, const struct judged_eva
         const struct judged_eval_measure *of = &set->measures[i];
         row_put(pen, "\n%-20s ", of->words);
         put_start(of, pen);
-        row_put(pen, "%-11.6g %-11.6g %-10.3g %-10.2g %s", of->end[0], of->end[1], of->gap,
-                exact ? of->response : of->floor, eval_verdict(of));
+        row_put(pen, "%-11.6g %-11.6g %-10.3g ", of->end[0], of->end[1], of->gap);
+        put_small(exact ? of->response : of->floor, pen);
+        row_put(pen, "%s", eval_verdict(of));
     }
 }
 
