@@ -97,6 +97,8 @@ TWINSTEP_HD double rule_spacing_at(const struct rule_spacing *dtype, double x) {
  * apart. */
 struct rule_read_terms {
     double u, p, d;
+    double meant; /* 1: the direction is not 0, so that an LR other than 0 means to move it */
+    double lost;  /* 1: it was meant to move and stayed where it was */
 };
 
 TWINSTEP_HD struct rule_read_terms rule_read_terms(const struct rule_spacing *dtype,
@@ -108,6 +110,8 @@ TWINSTEP_HD struct rule_read_terms rule_read_terms(const struct rule_spacing *dt
     out.u = (direction - decay * old) * weight;
     out.p = old * weight;
     out.d = (now - old) * weight;
+    out.meant = direction != 0.0 ? 1.0 : 0.0;
+    out.lost = now == old ? out.meant : 0.0;
     return out;
 }
 

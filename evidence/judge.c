@@ -189,6 +189,30 @@ static enum stood reason_to_stand(const struct record *record, uint32_t groups) 
     return record->reals[REAL_GRAD_NORM] == 0.0 ? STOOD_GRADIENT : STOOD_COUNT;
 }
 
+/* Adds up how many elements were to move, and how many rounding left where they were. The arrays
+ * are not in traces of earlier versions. */
+static enum status note_steps(struct judging *judging, int arm) {
+    struct judgement *out = judging->out;
+    const uint64_t steps = out->updates;
+    const struct trace_array *meant = trace_array_of(judging->image, STEPS_MEANT_PATH);
+    const struct trace_array *lost = trace_array_of(judging->image, STEPS_LOST_PATH);
+    double sums[2] = {0.0, 0.0};
+    out->meant[arm] = out->lost[arm] = (double)NAN;
+    if (meant == NULL || lost == NULL) return STATUS_OK;
+    const uint64_t columns = meant->plan.shape[1];
+    TRY(judging_array(judging, STEPS_MEANT_PATH, 2, columns, &meant));
+    TRY(judging_array(judging, STEPS_LOST_PATH, 2, columns, &lost));
+    for (uint64_t i = 0; i < steps && i < columns; i++) {
+        const size_t at = (size_t)arm * columns + i;
+        sums[0] = sum_chain_terms_f64_f64(sums[0], &meant->values[at], 1);
+        sums[1] = sum_chain_terms_f64_f64(sums[1], &lost->values[at], 1);
+    }
+    if (isnan(sums[0])) return STATUS_OK;
+    out->meant[arm] = sums[0];
+    out->lost[arm] = sums[0] > 0.0 ? sums[1] / sums[0] : 0.0;
+    return STATUS_OK;
+}
+
 static void note_arm(struct judging *judging, int arm) {
     struct judgement *out = judging->out;
     const int is_told = !keeps_gradients_in_fp8(judging->run[arm]);
@@ -219,6 +243,8 @@ enum status judge(const struct trace_image *image, struct arena *arena, struct j
     note_curves(&judging);
     for (int arm = 0; arm < 2; arm++)
         note_arm(&judging, arm);
+    for (int arm = 0; arm < 2; arm++)
+        TRY(note_steps(&judging, arm));
     for (int arm = 0; arm < 2; arm++)
         TRY(note_device(&judging, arm));
     out->elsewhere = judging_text(&judging, "floor", "elsewhere");

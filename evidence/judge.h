@@ -26,6 +26,11 @@
  * but the perturbed one: what the training made of one unit in the last place. */
 #define RESPONSE_PATH "attribution/response"
 
+/* The arrays, by arm and update, of how many elements of the copy that the optimizer moves were to
+ * make a step other than 0, and how many of these rounding left where they were. */
+#define STEPS_MEANT_PATH "steps/meant"
+#define STEPS_LOST_PATH "steps/lost"
+
 /* The probability that any of the intervals of sampled shares misses its share. */
 #define JUDGE_SHARE_ALPHA 0.05
 
@@ -217,6 +222,9 @@ struct judgement {
     /* share of weights whose bits an update leaves, on average over the updates that ran with an LR
      * and a gradient other than 0; NaN: there is none */
     double still[2];
+    /* elements that were to move, in all updates, and the share of them that rounding left where
+     * they were; NaN: not recorded */
+    double meant[2], lost[2];
     uint64_t stood[2][STOOD_COUNT]; /* the other updates, by reason */
     uint64_t state_step;      /* of same-weights: the first update after which anything but the
                                  weights differs; else 0 */

@@ -3,6 +3,8 @@
  * distance grew, and what was not tested. Computes nothing new. */
 #include "evidence/judge_rows.h"
 
+#include <math.h>
+
 #include "base/real.h"
 
 /* Each measure in a line: the gap of the arms, and what it is with one cause alone and with one
@@ -97,14 +99,43 @@ void judge_row_growth(const struct judgement *judgement, struct row_pen *pen) {
  * ten weights stay, the distance of the arms is hardly made by their LRs. */
 #define MOSTLY_STILL 0.9
 
+/* From this share of lost steps on a note says so. It was chosen, not derived: an f32 weight loses
+ * one in some thousands, where its gradient nearly vanishes, and that says nothing of a training.
+ */
+#define LOST_TOLD 0.1
+
+/* Whether the trace tells which elements were to move; then says where rounding took that back, in
+ * the copy that the optimizer moves. */
+static int put_lost(const struct judgement *judgement, int arm, const char *configuration,
+                    int has_master, struct row_pen *pen) {
+    if (isnan(judgement->lost[arm])) return 0;
+    if (judgement->lost[arm] < LOST_TOLD) return 1;
+    row_add(pen, ROW_NOTE,
+            "in %s rounding took back %.4g %% of the steps that the optimizer meant for single "
+            "elements, %.0f of %.0f: ",
+            judgement->arms[arm], 100.0 * judgement->lost[arm],
+            judgement->lost[arm] * judgement->meant[arm], judgement->meant[arm]);
+    if (config_text_says(configuration, "numerics.rounding", "stochastic"))
+        row_put(pen, "it is drawn, and moves the others by as much more");
+    else
+        row_put(pen, "its %s are too coarse for them%s", has_master ? "masters" : "weights",
+                judgement->lost[arm] > MOSTLY_STILL ? ", and an LR that is wrong hardly shows"
+                                                    : "");
+    return 1;
+}
+
 /* Says what it means that stored weights keep their bits: nothing where a master takes the update;
- * otherwise an element's gradient is 0, or the weight is too coarse, which was not told apart. */
+ * otherwise an element's gradient is 0, or the weight is too coarse, which traces of earlier
+ * versions do not tell apart. */
 static void put_still(const struct judgement *judgement, int arm, struct row_pen *pen) {
     const char *const text =
         trace_run_of(judgement->image, judgement->arms[arm])->plan.configuration;
     const double percent = 100.0 * judgement->still[arm];
-    if (!(judgement->still[arm] > MOSTLY_STILL)) return;
-    if (config_text_says(text, "numerics.master", "none"))
+    const int has_master = !config_text_says(text, "numerics.master", "none");
+    const int is_told = put_lost(judgement, arm, text, has_master, pen);
+    if (!(judgement->still[arm] > MOSTLY_STILL) || (is_told && !has_master)) return;
+    if (is_told && judgement->lost[arm] >= LOST_TOLD) return;
+    if (!has_master)
         row_add(
             pen, ROW_NOTE,
             "in %s an update leaves %.4g %% of the weights as they are: their gradients are 0 "

@@ -112,6 +112,23 @@ static int equal_states(const struct run *a, const struct run *b) {
     return run_same_layout(a, b) && memcmp(run_state(a), run_state(b), run_layout(a)->bytes) == 0;
 }
 
+static enum status open_steps(struct experiment *e) {
+    const size_t count = 2 * (size_t)e->plan.scenario->steps;
+    for (int i = 0; i < 2; i++) {
+        TRY(arena_take(e->arena, count, sizeof(double), "steps", &e->steps[i]));
+        for (size_t j = 0; j < count; j++)
+            e->steps[i][j] = (double)NAN;
+    }
+    return STATUS_OK;
+}
+
+static void note_steps(struct experiment *e, uint32_t arm, const struct run *run, uint64_t step) {
+    const struct run_steps steps = run_steps(run);
+    const size_t at = arm * (size_t)e->plan.scenario->steps + (size_t)step - 1;
+    e->steps[0][at] = steps.meant;
+    e->steps[1][at] = steps.lost;
+}
+
 static enum status pair_update(struct experiment *e, struct run *a, struct run *b, uint64_t step,
                                int *equal) {
     *equal = *equal && equal_states(a, b);
@@ -129,6 +146,8 @@ static enum status pair_update(struct experiment *e, struct run *a, struct run *
     TRY(pair_measure(a, b, &e->room, &pair));
     uint64_t every = e->plan.scenario->record.probe_every;
     if (every != 0 && step % every == 0) probe_measure(a, b, &pair);
+    note_steps(e, 0, a, step);
+    note_steps(e, 1, b, step);
     TRY(experiment_trace_record(&e->output, 0, x));
     TRY(experiment_trace_record(&e->output, 1, y));
     TRY(experiment_trace_state(&e->output, 0, a, step, 0));
@@ -184,6 +203,7 @@ static enum status step_pair(struct experiment *e, struct run *a, struct run *b)
                                                                            : run_layout(b)->bytes));
     TRY(experiment_trace_state(&e->output, 0, a, 0, 1));
     TRY(experiment_trace_state(&e->output, 1, b, 0, 1));
+    TRY(open_steps(e));
     int equal = 1;
     for (uint64_t step = 1; step <= e->plan.scenario->steps; step++) {
         TRY(experiment_check_interrupt(e));
@@ -191,6 +211,8 @@ static enum status step_pair(struct experiment *e, struct run *a, struct run *b)
     }
     TRY(experiment_eval_arms(e, a, b));
     TRY(save_models(e, a, b));
+    TRY(experiment_trace_array(&e->output, STEPS_MEANT_PATH, e->steps[0]));
+    TRY(experiment_trace_array(&e->output, STEPS_LOST_PATH, e->steps[1]));
     if (e->elements > 0) {
         hybrid_values_end(&e->hybrids, e->hybrids.count - 1, a, b);
         e->output.distance =

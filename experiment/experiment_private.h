@@ -52,6 +52,7 @@ struct experiment {
     unsigned char *fork;
     uint64_t fork_step; /* that update, counted from 1; 0: the states differ from the start */
     struct parting parting;
+    double *steps[2]; /* (2, steps) of STEPS_MEANT_PATH and STEPS_LOST_PATH */
     double **points;    /* end points of the floor's runs, in the order of the floor */
     double *losses;     /* their last losses */
     uint32_t point_count;

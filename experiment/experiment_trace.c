@@ -15,7 +15,7 @@
 #include "experiment/hybrid_values.h"
 #include "experiment/backend_record.h"
 
-#define ARRAYS_MAX 32
+#define ARRAYS_MAX 34
 
 static const char *const texts[] = {"verdict/json", "verdict/text", FIRST_PLACE_PATH};
 
@@ -81,6 +81,10 @@ static enum status plan_arrays(const struct experiment_plan *plan, struct arena 
             list[count++] = experiment_array("attribution/gram", ends, ends, "1",
                                              "inner products of end points, by mixture and run");
     }
+    list[count++] = experiment_array(STEPS_MEANT_PATH, 2, plan->scenario->steps, "1",
+                                     "by arm and update: elements whose step was not 0");
+    list[count++] = experiment_array(STEPS_LOST_PATH, 2, plan->scenario->steps, "1",
+                                     "of these, elements that rounding left where they were");
     if (plan->perturbed > 0)
         list[count++] = experiment_array(
             RESPONSE_PATH, plan->scenario->steps, 0, "1",

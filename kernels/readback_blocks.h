@@ -18,8 +18,8 @@
 #define READBACK_BLOCKS_BLOCK ((size_t)4096) /* numbers; SUM_BLOCK of base/sum.h */
 #define READBACK_BLOCKS_SLOTS 3
 
-/* Sums of products of rule_read_terms (UU to PD); of their magnitudes (U, P); and of squares of
- * rule_taken_value. */
+/* Sums of products of rule_read_terms (UU to PD); of their magnitudes (U, P); counts of elements
+ * that were meant to move, and of those that did not; and sums of squares of rule_taken_value. */
 enum readback_blocks_sum {
     READBACK_BLOCKS_UU = 0,
     READBACK_BLOCKS_UP,
@@ -28,6 +28,8 @@ enum readback_blocks_sum {
     READBACK_BLOCKS_PD,
     READBACK_BLOCKS_U,
     READBACK_BLOCKS_P,
+    READBACK_BLOCKS_MEANT,
+    READBACK_BLOCKS_LOST,
     READBACK_BLOCKS_TAKEN,
     READBACK_BLOCKS_TAKEN_ERROR,
     READBACK_BLOCKS_SUMS

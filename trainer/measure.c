@@ -113,6 +113,8 @@ void measure_begin(struct run *run) {
     for (uint32_t site = 0; site < run->shape.sites; site++)
         digest_stream_init(&run->site_stream[site], "site");
     memset(&run->ledger, 0, sizeof run->ledger);
+    const int counted = run->options.readback && run->optimizer->direction != NULL;
+    run->steps.meant = run->steps.lost = counted ? 0.0 : (double)NAN;
 }
 
 /* Does what a backend does with `args`: writes the blocks of law 2, one by one. */

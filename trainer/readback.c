@@ -80,6 +80,7 @@ static void close_sums(struct sum_blocks_f64 sums[READBACK_BLOCKS_SUMS],
 struct block {
     double u[SUM_BLOCK], p[SUM_BLOCK], d[SUM_BLOCK];
     double u_size[SUM_BLOCK], p_size[SUM_BLOCK], one[SUM_BLOCK];
+    double meant, lost; /* numbers of elements */
 };
 
 static void fill_terms(const struct run *run, uint32_t row, size_t first, size_t count,
@@ -88,6 +89,7 @@ static void fill_terms(const struct run *run, uint32_t row, size_t first, size_t
     const struct rule_spacing spacing = spacing_of(dtype);
     const void *const old = optimizer_weights_before(run, row), *const now =
                                                                     optimizer_weights_now(run, row);
+    out->meant = out->lost = 0.0;
     for (size_t i = 0; i < count; i++) {
         const struct rule_read_terms terms =
             rule_read_terms(&spacing, run->direction[first + i], decay,
@@ -98,6 +100,8 @@ static void fill_terms(const struct run *run, uint32_t row, size_t first, size_t
         out->u_size[i] = fabs(terms.u);
         out->p_size[i] = fabs(terms.p);
         out->one[i] = 1.0;
+        out->meant += terms.meant;
+        out->lost += terms.lost;
     }
 }
 
@@ -109,6 +113,8 @@ static void push_terms(const struct block *block, size_t count, struct sum_block
     sum_blocks_push_f64(&sums[READBACK_BLOCKS_PD], products_block(block->p, block->d, count));
     sum_blocks_push_f64(&sums[READBACK_BLOCKS_U], products_block(block->u_size, block->one, count));
     sum_blocks_push_f64(&sums[READBACK_BLOCKS_P], products_block(block->p_size, block->one, count));
+    sum_blocks_push_f64(&sums[READBACK_BLOCKS_MEANT], block->meant);
+    sum_blocks_push_f64(&sums[READBACK_BLOCKS_LOST], block->lost);
 }
 
 static enum status sum_tensor(struct run *run, const struct optim_call *call, uint32_t index,
@@ -303,6 +309,10 @@ static void read_group(struct run *run, const struct optim_call *call, uint32_t 
     const int drawn = run->config.numerics.rounding == ROUNDING_STOCHASTIC;
     const struct answer answer = solve(&sum, decay != 0.0, drawn ? 1.0 : 0.5, dtype);
     double *const out = run->record.groups[group];
+    if (!call->found_inf && call->groups[group].lr != 0.0) {
+        run->steps.meant += sum.sum[READBACK_BLOCKS_MEANT];
+        run->steps.lost += sum.sum[READBACK_BLOCKS_LOST];
+    }
     out[GROUP_LR_READBACK] = answer.lr;
     out[GROUP_LR_ERROR] = answer.lr_error;
     if (!(run->optimizer->flags & OPTIM_DECOUPLED)) return;

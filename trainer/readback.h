@@ -16,8 +16,8 @@ TWINSTEP_MUST_USE enum status readback_open(struct run *run);
 /* Keeps these weights and moments; to be called right before the optimizer steps. */
 void readback_keep(struct run *run);
 
-/* Fills GROUP_*_READBACK, GROUP_*_ERROR, REAL_GRAD_TAKEN and its error; to be called right after
- * the step. */
+/* Fills GROUP_*_READBACK, GROUP_*_ERROR, REAL_GRAD_TAKEN and its error, and counts the elements'
+ * steps (run_steps); to be called right after the step. */
 TWINSTEP_MUST_USE enum status readback_measure(struct run *run, const struct optim_call *call);
 
 #endif

@@ -121,6 +121,15 @@ const void *run_param_initial(const struct run *run, uint32_t row);
 
 /* The record of the last update, and the samples that it planned. */
 const struct record *run_record(const struct run *run);
+
+/* Numbers of elements in the last update, of the copy of the weights that the optimizer moves (the
+ * masters where there are such): whose step was not 0, and of these, whose number stayed what it
+ * was, because rounding took the step back. An update that was skipped, or whose LR is 0, means no
+ * step. NaN: not read (record.readback, or an optimizer that tells no direction). */
+struct run_steps {
+    double meant, lost;
+};
+struct run_steps run_steps(const struct run *run);
 const struct sampler_plan *run_sampler_plan(const struct run *run);
 
 /* The model, and the micro-batch that it saw last: one of an update, or of run_forward(). */

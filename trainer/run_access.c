@@ -97,6 +97,10 @@ const struct record *run_record(const struct run *run) {
     return &run->record;
 }
 
+struct run_steps run_steps(const struct run *run) {
+    return run->steps;
+}
+
 const struct sampler_plan *run_sampler_plan(const struct run *run) {
     return &run->plan;
 }

@@ -53,6 +53,7 @@ struct run {
     unsigned char *working; /* with read-back: masters (or parameters) before the last optimize */
     unsigned char *moment;  /* first slots before it, packed likewise; NULL where the class has no
                                linear moment */
+    struct run_steps steps; /* of the update */
     struct readback_blocks_block *reads; /* with read-back: sums of each owner, and behind them the
                                   blocks that a backend fills */
     struct readback_blocks_tensor *readback_blocks_asked; /* (owners) with read-back on a backend */

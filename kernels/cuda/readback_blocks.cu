@@ -38,6 +38,8 @@ GPU_INLINE void readback_blocks_element(const struct readback_blocks_args *is,
     sum[READBACK_BLOCKS_PD] = real_fma_f64(t.p, t.d, sum[READBACK_BLOCKS_PD]);
     sum[READBACK_BLOCKS_U] = real_fma_f64(real_abs_f64(t.u), 1.0, sum[READBACK_BLOCKS_U]);
     sum[READBACK_BLOCKS_P] = real_fma_f64(real_abs_f64(t.p), 1.0, sum[READBACK_BLOCKS_P]);
+    sum[READBACK_BLOCKS_MEANT] += t.meant;
+    sum[READBACK_BLOCKS_LOST] += t.lost;
     if (of->moment == NULL) return;
     const struct rule_taken_value taken =
         rule_taken_value(&is->taken, number_at(of->slots[0], is->slot_dtype, i),

@@ -346,7 +346,7 @@ static void validate_full_disk(void **state) {
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
     assert_true(signal(SIGXFSZ, SIG_IGN) != SIG_ERR); /* children inherit it */
     setenv("ASAN_OPTIONS", "detect_leaks=0", 1);      /* HDF5 leaks when a write fails */
-    static const rlim_t sizes[] = {0, 10000, 100000, 400000};
+    static const rlim_t sizes[] = {0, 10000, 100000, 500000};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         char command[512];
         small = before;

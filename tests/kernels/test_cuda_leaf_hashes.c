@@ -477,6 +477,7 @@ static double direction_of(const struct readback_blocks_args *args,
 /* The terms of one block, in columns, as trainer/readback.c has them. */
 struct columns {
     double u[SUM_BLOCK], p[SUM_BLOCK], d[SUM_BLOCK], size_u[SUM_BLOCK], size_p[SUM_BLOCK];
+    double meant[SUM_BLOCK], lost[SUM_BLOCK];
     double taken[SUM_BLOCK], error[SUM_BLOCK], one[SUM_BLOCK];
 };
 
@@ -496,6 +497,8 @@ static void fill_columns(const struct readback_blocks_args *args,
         out->u[i] = t.u;
         out->p[i] = t.p;
         out->d[i] = t.d;
+        out->meant[i] = t.meant;
+        out->lost[i] = t.lost;
         out->size_u[i] = real_abs_f64(t.u);
         out->size_p[i] = real_abs_f64(t.p);
         out->taken[i] = taken.gradient;
@@ -519,6 +522,8 @@ static void read_is_the_hosts(const struct readback_blocks_args *args,
         [READBACK_BLOCKS_PD] = products_block(t.p, t.d, count),
         [READBACK_BLOCKS_U] = products_block(t.size_u, t.one, count),
         [READBACK_BLOCKS_P] = products_block(t.size_p, t.one, count),
+        [READBACK_BLOCKS_MEANT] = products_block(t.meant, t.one, count),
+        [READBACK_BLOCKS_LOST] = products_block(t.lost, t.one, count),
         [READBACK_BLOCKS_TAKEN] = products_block(t.taken, t.taken, count),
         [READBACK_BLOCKS_TAKEN_ERROR] = products_block(t.error, t.error, count),
     };

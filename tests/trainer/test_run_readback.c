@@ -14,6 +14,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "base/element.h"
 #include "tests/trainer/helper_train.h"
 
 enum { UPDATES = 5 };
@@ -141,6 +142,67 @@ static void verify_readback_admits_ignorance(void **state) {
     bench_close(&bench);
 }
 
+/* Counted by hand: an element was to move where Adam's first moment is not 0 after the step (there
+ * is no decay), and was lost where the copy that the optimizer moves kept its bits. */
+static struct run_steps steps_by_hand(const struct run *run, const unsigned char *before) {
+    const struct state_layout *layout = &run->layout;
+    const enum dtype dtype =
+        layout->has_master ? layout->master_dtype : (enum dtype)run->config.numerics.param;
+    const size_t carrier = dtype_carrier(dtype);
+    struct run_steps out = {0.0, 0.0};
+    for (uint32_t i = 0; i < run->owner_count; i++) {
+        const struct state_tensor *tensor = &layout->tensor[run->owner[i]];
+        const size_t at = layout->has_master ? tensor->master : tensor->param;
+        const unsigned char *now = (const unsigned char *)run_state(run);
+        for (size_t e = 0; e < run->table.rows[run->owner[i]].count; e++) {
+            if (element_get(now + tensor->slot[0], layout->slot_dtype, e) == 0.0) continue;
+            out.meant++;
+            out.lost += memcmp(now + at + e * carrier, before + at + e * carrier, carrier) == 0;
+        }
+    }
+    return out;
+}
+
+static void validate_lost_steps(void **state) {
+    (void)state;
+    static const struct {
+        const char *words;
+        double least, most; /* share of the steps that is lost */
+    } rows[] = {
+        {"optimizer: {lr: 5e-7}, numerics: {param: bf16, compute: bf16}", 0.9, 1.0},
+        {"optimizer: {lr: 1e-2}, numerics: {param: bf16, compute: bf16}", 0.0, 0.2},
+        {"optimizer: {lr: 5e-7}, numerics: {param: bf16, compute: bf16, master: f32}", 0.0, 0.05},
+        {"optimizer: {lr: 1e-10}", 0.9, 1.0},
+        {"optimizer: {lr: 1e-3}", 0.0, 0.01},
+        {"optimizer: {lr: 0}", 0.0, 0.0},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct bench bench;
+        char words[256];
+        snprintf(words, sizeof words, "schedule: {name: constant}, %s", rows[i].words);
+        bench_open(&bench, words);
+        unsigned char *before;
+        assert_int_equal(
+            arena_take(&bench.arena, run_layout(&bench.run)->bytes, 1, "state", &before),
+            STATUS_OK);
+        for (int k = 0; k < UPDATES; k++) {
+            run_snapshot(&bench.run, before);
+            const struct record *record = helper_step(&bench.run);
+            const struct run_steps steps = run_steps(&bench.run);
+            struct run_steps hand = steps_by_hand(&bench.run, before);
+            if (record->groups[0][GROUP_LR_APPLIED] == 0.0) hand = (struct run_steps){0.0, 0.0};
+            assert_true(steps.meant == hand.meant && steps.lost == hand.lost);
+            if (hand.meant == 0.0) continue;
+            if (k == 0)
+                print_message("%-80s %.4f of %.0f steps lost\n", rows[i].words,
+                              steps.lost / steps.meant, steps.meant);
+            assert_in_range((int)(1e6 * steps.lost / steps.meant), (int)(1e6 * rows[i].least),
+                            (int)(1e6 * rows[i].most));
+        }
+        bench_close(&bench);
+    }
+}
+
 /* A weight decay outside of the gradient must read back as what was configured, also where it is 0.
  * It must be NaN where the class keeps the decay inside the gradient. */
 static void verify_decay(void **state) {
@@ -233,6 +295,7 @@ int main(void) {
         cmocka_unit_test(validate_lr_of_loops),
         cmocka_unit_test(verify_readback),
         cmocka_unit_test(verify_readback_admits_ignorance),
+        cmocka_unit_test(validate_lost_steps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
