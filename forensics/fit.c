@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/real.h"
+#include "base/sort.h"
 #include "forensics/fit_search.h"
 
 /* Fits that are listed unless the caller says otherwise: chosen so that the list is still read. */
@@ -104,26 +105,14 @@ static enum status fill(const struct fit_search *search, const struct fit_found 
 }
 
 /* The order of the list: contracts of the log's own format first, then ascending by simplicity,
- * then by error, then by the order of the models (the merge sort below is stable). */
-static int before(const struct fit_found *a, const struct fit_found *b) {
-    if (a->foreign != b->foreign) return b->foreign;
-    if (a->cost != b->cost) return a->cost < b->cost;
-    return a->solution.rms_error < b->solution.rms_error;
-}
-
-static void sort(struct fit_found *found, struct fit_found *room, size_t count) {
-    if (count < 2) return;
-    const size_t half = count / 2;
-    sort(found, room, half);
-    sort(found + half, room, count - half);
-    size_t i = 0, j = half, n = 0;
-    while (i < half && j < count)
-        room[n++] = before(&found[j], &found[i]) ? found[j++] : found[i++];
-    while (i < half)
-        room[n++] = found[i++];
-    while (j < count)
-        room[n++] = found[j++];
-    memcpy(found, room, count * sizeof *found);
+ * then by error, then by the order of the models (the sort is stable). */
+static int found_before(const void *a, const void *b, const void *context) {
+    const struct fit_found *const x = (const struct fit_found *)a, *const y =
+                                                                       (const struct fit_found *)b;
+    (void)context;
+    if (x->foreign != y->foreign) return y->foreign;
+    if (x->cost != y->cost) return x->cost < y->cost;
+    return x->solution.rms_error < y->solution.rms_error;
 }
 
 /* Both columns at the first and last points and at some between them. Two fits are called the same
@@ -181,16 +170,17 @@ static enum status list(struct fit_search *search, struct fit_set *out) {
     const size_t limit = search->known->limit > 0 ? search->known->limit : LIMIT;
     const size_t room = search->count < 4 * limit ? search->count : 4 * limit;
     struct fit *fits;
-    struct fit_found *scratch;
+    struct fit_found *spare;
     struct sample *samples;
     uint32_t applied = 0;
     TRY(arena_take(search->arena, room + 1, sizeof *fits, "fit", &fits));
     TRY(arena_take(search->arena, room + 1, sizeof *samples, "fit", &samples));
-    TRY(arena_take(search->arena, search->count, sizeof *scratch, "fit", &scratch));
+    TRY(arena_take(search->arena, search->count, sizeof *spare, "fit", &spare));
     for (size_t i = 0; i < search->count; i++)
         search->found[i].foreign =
             !fit_is_native(search->known, search->models[search->found[i].solution.model].contract);
-    sort(search->found, scratch, search->count);
+    search->found = (struct fit_found *)sort_stable(search->found, spare, search->count,
+                                                    sizeof *spare, found_before, NULL);
     for (size_t i = 0; i < search->count; i++) {
         if (out->count == room) {
             out->left_out++;
