@@ -1,0 +1,275 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Changes one token of the program at a time and asks whether a test of the default run notices.
+
+    mutation.py [--seed N] [--count N] [--minutes M] [--work FOLDER] [--out FILE] [PATH...]
+    mutation.py --list [--seed N] [--count N] [PATH...]     only shows which tokens would change
+    mutation.py --at FILE:LINE:COLUMN=TEXT                  tries this one
+
+PATH is a source file or a folder; without any, those that decide what a verdict says: optim, sched,
+determinism, the loop of trainer, evidence and forensics. The tokens are drawn evenly from all that
+a rule below can change, by the seed alone. The tree is never touched: FOLDER (default
+build/mutation) holds a copy, configured with the preset `strict` and built once.
+
+A mutant is told as
+    invalid     it does not compile, which a user would see at once
+    equivalent  the compiler makes the same code of it (trivial compiler equivalence: Papadakis,
+                Jia, Harman, Le Traon, ICSE 2015)
+    killed      a test failed twice, or did not end in five minutes; which one is told. "build" is
+                a warning, since every warning is an error
+    SURVIVED    every test of the default run passed
+Survivors are read by a person: some change nothing that anyone can see, the others need a test. The
+tests of the same name run first, then those of the same folder, then all. A mutant takes from some
+seconds (killed near) to the whole default run (survived)."""
+import argparse
+import itertools
+import json
+import pathlib
+import random
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PLACES = ["optim", "sched", "determinism", "evidence", "forensics", "trainer/loop.c", "trainer/run.c",
+          "trainer/phases.c", "trainer/readback.c", "trainer/measure.c"]
+TIMEOUT = 300
+
+# Everything that must not change comes first, so that no rule below sees the inside of it.
+TOKEN = re.compile(r"""
+    (?P<skip> /\*.*?\*/ | //[^\n]* | "(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])*'
+            | ^[ \t]*\#(?:\\\n|[^\n])* )
+  | (?P<number> (?:0[xX][0-9a-fA-F.]+(?:[pP][+-]?\d+)? | (?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)[uUlLfF]* )
+  | (?P<word> [A-Za-z_]\w* )
+  | (?P<sign> <<=|>>=|->|\+\+|--|<<|>>|<=|>=|==|!=|&&|\|\||[-+*/%&|^]=|[-+*/%<>=!&|^~?:;,.(){}\[\]] )
+""", re.X | re.S | re.M)
+SIGNS = {
+    "<": ["<=", ">"], "<=": ["<", ">="], ">": [">=", "<"], ">=": [">", "<="], "==": ["!="],
+    "!=": ["=="], "&&": ["||"], "||": ["&&"], "+": ["-"], "-": ["+"], "*": ["/"], "/": ["*"],
+    "%": ["*"], "+=": ["-="], "-=": ["+="], "*=": ["/="], "/=": ["*="], "++": ["--"],
+    "--": ["++"], "&": ["|"], "|": ["&"], "^": ["|"], "<<": [">>"], ">>": ["<<"], "!": [""],
+}
+WORDS = {"break": ["continue"], "continue": ["break"]}
+
+
+def other_numbers(text):
+    """One more, and 0 where it is not; twice a real that is not whole."""
+    digits = re.match(r"(\d+)([uUlL]*)$", text)
+    if digits:
+        value, suffix = int(digits[1]), digits[2]
+        return [f"{value + 1}{suffix}"] + ([f"0{suffix}"] if value > 1 else [])
+    bare = text.rstrip("lLfF") if text[:2] not in ("0x", "0X") else text
+    try:
+        value = float.fromhex(bare) if bare[:2] in ("0x", "0X") else float(bare)
+    except ValueError: # a hexadecimal number with a suffix
+        return []
+    return [f"(2 * {text})"] if value else ["1.0"]
+
+
+def mutants_of(path, text):
+    """Each (line, column, offset, old, new) of a source text; line and column count from 1."""
+    found = []
+    for token in TOKEN.finditer(text):
+        old = token[0]
+        if token["sign"]:
+            news = SIGNS.get(old, [])
+        elif token["word"]:
+            news = WORDS.get(old, [])
+        else:
+            news = other_numbers(old) if token["number"] else []
+        start = token.start()
+        line = text.count("\n", 0, start) + 1 if news else 0
+        for new in news:
+            found.append((path, line, start - text.rfind("\n", 0, start), start, old, new))
+    return found
+
+
+def sources(paths):
+    for path in paths:
+        full = ROOT / path
+        if not full.exists():
+            sys.exit(f"mutation: {path}: no such file or folder, from {ROOT}")
+        yield from sorted(full.rglob("*.c")) if full.is_dir() else [full]
+
+
+def draw(paths, seed, count):
+    everything = []
+    for path in sources(paths):
+        everything += mutants_of(path.relative_to(ROOT), path.read_text(encoding="utf-8"))
+    chosen = random.Random(seed)
+    chosen.shuffle(everything)
+    return everything[:count], len(everything)
+
+
+def words_of(path):
+    return set(re.split(r"[_.]", path.stem)) | {path.stem}
+
+
+class Work:
+    """A built copy of the tree, in which one file at a time is another one."""
+
+    def __init__(self, folder):
+        self.folder, self.build = folder, folder / "build" / "strict"
+        listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True,
+                                capture_output=True).stdout
+        for name in filter(None, listed.decode().split("\0")):
+            source, target = ROOT / name, folder / name
+            if not source.exists() or (target.exists() and
+                                       target.read_bytes() == source.read_bytes()):
+                continue
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source, target)
+        launcher = ["-DCMAKE_C_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
+        self.call("cmake", "--preset", "strict", *launcher, check=True)
+        self.call("ninja", "-C", str(self.build), check=True)
+        commands = json.loads((self.build / "compile_commands.json").read_text(encoding="utf-8"))
+        self.command = {pathlib.Path(one["file"]): one for one in reversed(commands)}
+        tests = json.loads(self.call("ctest", "--test-dir", str(self.build), "-LE", "nightly",
+                                     "--show-only=json-v1", check=True).stdout)["tests"]
+        self.tests = [test["name"] for test in tests]
+        folders = {}
+        for test in (folder / "tests").glob("*/test_*.c"):
+            folders.setdefault(test.parent.name, set()).add(test.stem)
+        self.folders = folders
+
+    def call(self, *command, check=False):
+        done = subprocess.run(command, cwd=self.folder, text=True, capture_output=True, check=False)
+        if check and done.returncode != 0:
+            sys.exit(f"mutation: {shlex.join(command)}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
+        return done
+
+    def code(self, path):
+        """What the compiler makes of a file, without debug information; None: an error."""
+        one = self.command.get(self.folder / path)
+        if one is None:
+            return None
+        command = shlex.split(one["command"])
+        command = command[command.index("ccache") + 1:] if "ccache" in command else command
+        with tempfile.NamedTemporaryFile(suffix=".o") as output:
+            command[command.index("-o") + 1] = output.name
+            for flag in ("-MD", "-MT", "-MF"):
+                if flag in command:
+                    at = command.index(flag)
+                    del command[at:at + (1 if flag == "-MD" else 2)]
+            done = subprocess.run(command + ["-g0", "-w"], cwd=one["directory"],
+                                  capture_output=True, check=False)
+            return pathlib.Path(output.name).read_bytes() if done.returncode == 0 else None
+
+    def stages(self, path):
+        near = [name for name in self.tests if words_of(path) & words_of(pathlib.Path(name[5:]))]
+        same = [name for name in self.tests if name in self.folders.get(path.parts[0], ())]
+        return [near, [name for name in same if name not in near], None]
+
+    def run_stage(self, names):
+        """The test that failed; "" when none did. None stands for all tests."""
+        if names == []:
+            return ""
+        built = self.call("ninja", "-C", str(self.build), *(
+            [name for name in names if name.startswith("test_")] if names else []))
+        if built.returncode != 0:
+            return "build"
+        chosen = ["-R", "^(" + "|".join(map(re.escape, names)) + ")$"] if names else []
+        ctest = ["ctest", "--test-dir", str(self.build), "-LE", "nightly", "--timeout", str(TIMEOUT)]
+        done = self.call(*ctest, "-j2", "--stop-on-failure", *chosen)
+        if done.returncode == 0:
+            return ""
+        failed = re.findall(r"Test +#\d+: (\S+) \.*\*\*\*", done.stdout)
+        for name in failed: # once more, alone: a busy machine can fail a test, too
+            if self.call(*ctest, "-R", f"^{re.escape(name)}$").returncode != 0:
+                return name
+        rest = [name for name in names or self.tests if name not in failed]
+        return self.run_stage(rest) if failed else "ctest"
+
+    def tried(self, mutant):
+        path, _, _, start, old, new = mutant
+        target = self.folder / path
+        text = target.read_text(encoding="utf-8")
+        assert text[start:start + len(old)] == old
+        before = self.code(path)
+        try:
+            target.write_text(text[:start] + new + text[start + len(old):], encoding="utf-8")
+            after = self.code(path)
+            if after is None or before is None:
+                return "invalid", ""
+            if after == before:
+                return "equivalent", ""
+            for names in self.stages(path):
+                failed = self.run_stage(names)
+                if failed:
+                    return "killed", failed
+            return "SURVIVED", ""
+        finally:
+            target.write_text(text, encoding="utf-8")
+
+
+def interval(hits, count):
+    """Wilson's interval of a share, at 95 %."""
+    z, share = 1.96, hits / count
+    middle = (share + z * z / (2 * count)) / (1 + z * z / count)
+    half = z / (1 + z * z / count) * (share * (1 - share) / count + z * z / (4 * count**2))**0.5
+    return 100 * (middle - half), 100 * (middle + half)
+
+
+def one_at(place):
+    found = re.fullmatch(r"(.+\.c):(\d+):(\d+)=(.*)", place)
+    if not found:
+        sys.exit(f"mutation: --at: expected FILE:LINE:COLUMN=TEXT, got {place}")
+    path, line, column, new = pathlib.Path(found[1]), int(found[2]), int(found[3]), found[4]
+    text = (ROOT / path).read_text(encoding="utf-8")
+    for token in TOKEN.finditer(text):
+        start = token.start()
+        if (text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start)) == (line, column):
+            return path, line, column, start, token[0], new
+    sys.exit(f"mutation: --at: no token begins at {path}:{line}:{column}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("paths", nargs="*", default=PLACES, metavar="PATH")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--count", type=int, default=100)
+    parser.add_argument("--minutes", type=float, help="begin no mutant after so many")
+    parser.add_argument("--work", type=pathlib.Path, default=ROOT / "build" / "mutation")
+    parser.add_argument("--out", type=pathlib.Path, help="append a line for each mutant")
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--at", metavar="FILE:LINE:COLUMN=TEXT")
+    arguments = parser.parse_args()
+    chosen, everything = draw(arguments.paths, arguments.seed, arguments.count)
+    if arguments.at:
+        chosen = [one_at(arguments.at)]
+    if arguments.list:
+        for path, line, column, _, old, new in chosen:
+            print(f"{path}:{line}:{column}\t{old}\t{new}")
+        return
+    print(f"mutation: {len(chosen)} of {everything}, seed {arguments.seed}", flush=True)
+    work = Work(arguments.work.resolve())
+    begin, count = time.monotonic(), dict.fromkeys(("invalid", "equivalent", "killed", "SURVIVED"), 0)
+    for number in itertools.count(1):
+        if number > len(chosen) or (arguments.minutes and
+                                    time.monotonic() - begin > 60 * arguments.minutes):
+            break
+        path, line, column, _, old, new = mutant = chosen[number - 1]
+        start = time.monotonic()
+        outcome, test = work.tried(mutant)
+        count[outcome] += 1
+        told = (f"{number}\t{path}:{line}:{column}\t{old} -> {new or 'nothing'}\t{outcome}\t{test}\t"
+                f"{time.monotonic() - start:.0f} s")
+        print(told, flush=True)
+        if arguments.out:
+            with arguments.out.open("a", encoding="utf-8") as out:
+                out.write(told + "\n")
+    print(", ".join(f"{number} {name}" for name, number in count.items()))
+    asked = count["killed"] + count["SURVIVED"]
+    if asked:
+        low, high = interval(count["killed"], asked)
+        print(f"killed: {100 * count['killed'] / asked:.1f} % of {asked} that change the code "
+              f"({low:.1f} to {high:.1f} %, 95 %)")
+
+
+if __name__ == "__main__":
+    main()
