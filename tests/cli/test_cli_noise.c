@@ -514,7 +514,7 @@ static void verify_interrupted(void **state) {
     assert_int_equal(file.pairs, 2);
     arena_close(&arena);
     /* two tables fit into a buffer: the first one is only seen in time where it is flushed */
-    helper_scenario("long.yaml", "steps: 300", "seed: 3", "");
+    helper_scenario("long.yaml", "steps: 40", "seed: 3", "");
     assert_int_equal(
         interrupt_after("long.yaml --repeat 1 --modes invariant,atomic", 1, out, sizeof out), 130);
     require_in(out, " of 2 tables, the last perhaps in part\n");
