@@ -18,6 +18,7 @@
 #include "determinism/normal.h"
 #include "determinism/philox.h"
 #include "determinism/projection.h"
+#include "tests/base/helper_size.h"
 
 enum { DIMENSION = 40, RUNS_MAX = 8 << PROJECTION_FACTORS_MAX };
 
@@ -150,7 +151,9 @@ static void verify_coverage(void **state) {
     };
     for (size_t w = 0; w < sizeof worlds / sizeof worlds[0]; w++)
         for (uint32_t f = 0; f < worlds[w].factors; f++) {
-            const uint32_t trials = worlds[w].factors > 3 ? 150 : 1000;
+            const uint32_t trials =
+                (uint32_t)(worlds[w].factors > 3 ? helper_size(30, 150, 150)
+                                                 : helper_size(100, 1000, 1000));
             const struct count count = count_worlds(worlds[w], f, trials);
             const double share = (double)count.covered / (double)count.trials;
             print_message("world %zu cause %u: %u of %u covered, mean error %+.5f\n", w, f,
@@ -172,12 +175,12 @@ static void verify_coverage_of_sizes(void **state) {
         {.factors = 2, .n = 8, .length = {3.0, 0.0}, .noise = 0.3},
         {.factors = 3, .n = 5, .length = {2.0, -1.0, 0.5}, .interaction = 1.0, .noise = 0.2},
     };
-    enum { TRIALS = 600 };
+    const uint32_t wanted = (uint32_t)helper_size(100, 600, 600);
     for (size_t w = 0; w < sizeof worlds / sizeof worlds[0]; w++) {
         const uint32_t full = (1u << worlds[w].factors) - 1;
         uint32_t covered[SHAPLEY_SUBSETS] = {0}, trials = 0;
         struct world world = worlds[w];
-        for (world.number = 0; world.number < TRIALS; world.number++) {
+        for (world.number = 0; world.number < wanted; world.number++) {
             struct projection out;
             if (shares_of(&world, &out) != STATUS_OK) continue;
             trials++;
@@ -186,13 +189,13 @@ static void verify_coverage_of_sizes(void **state) {
                 covered[mask] += out.size_low[mask] <= size && size <= out.size_high[mask];
             }
         }
-        assert_true(trials >= TRIALS * 99 / 100);
+        assert_true(trials >= 0.99 * wanted);
         for (uint32_t mask = 1; mask < full; mask++) {
             const double share = (double)covered[mask] / (double)trials;
             print_message("world %zu mixture %u: %.1f %% covered\n", w, mask, 100.0 * share);
-            assert_true(share > 0.95 - 4.0 * sqrt(0.95 * 0.05 / TRIALS));
-            if (true_size(&worlds[w], mask) > 0.5)
-                assert_true(share < 0.95 + 4.0 * sqrt(0.95 * 0.05 / TRIALS));
+            const double slack = 4.0 * sqrt(0.95 * 0.05 / trials);
+            assert_true(share > 0.95 - slack);
+            if (true_size(&worlds[w], mask) > 0.5) assert_true(share < 0.95 + slack);
         }
     }
 }
@@ -231,10 +234,8 @@ static void validate_refusals(void **state) {
 int main(void) {
     gsl_set_error_handler_off();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_without_noise),
-        cmocka_unit_test(verify_coverage),
-        cmocka_unit_test(verify_coverage_of_sizes),
-        cmocka_unit_test(verify_no_effect),
+        cmocka_unit_test(validate_without_noise),   cmocka_unit_test(verify_coverage),
+        cmocka_unit_test(verify_coverage_of_sizes), cmocka_unit_test(verify_no_effect),
         cmocka_unit_test(validate_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
