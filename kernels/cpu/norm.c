@@ -45,72 +45,105 @@ struct input_row {
     carrier *g, *h, *dx;
     size_t C;
     accumulator rstd;
+    carrier eps;
+    int before, add; /* NORM_ROUND_BEFORE_WEIGHT; the result is added to dx */
 };
+
+/* What xhat is rounded to before it meets the weight. */
+static inline enum dtype inner_of(const struct input_row *row, enum dtype dtype) {
+    return row->before ? dtype : rule_wide(dtype);
+}
 
 ROW_INLINE void put_input(carrier *dx, carrier result, int add, enum dtype dtype) {
     *dx = add ? rule_add(*dx, result, dtype) : result;
 }
 
-/* h is xhat. */
-ROW_INLINE void fused_row(const struct op_call *call, const struct input_row *row, int add,
-                          enum dtype inner, enum dtype dtype) {
+/* ---- the formula of the forward's own quantities: h is xhat ---- */
+
+ROW_INLINE void fused_terms(const struct input_row *row, enum dtype inner, enum dtype dtype) {
     EACH for (size_t i = 0; i < row->C; i++) {
         row->g[i] = rule_mul(row->dy[i], row->w[i], inner);
         row->h[i] = rule_norm_hat(row->x[i], row->rstd, rule_wide(dtype));
     }
-    const accumulator mean = row_products(call, row->g, row->h, row->C) / (accumulator)row->C;
+}
+
+ROW_INLINE void fused_elements(const struct input_row *row, accumulator mean, int add,
+                               enum dtype dtype) {
     EACH for (size_t i = 0; i < row->C; i++) put_input(
         row->dx + i, rule_norm_grad(row->g[i], row->h[i], row->rstd, mean, dtype), add, dtype);
 }
 
-ROW_INLINE void autograd_row(const struct op_call *call, const struct input_row *row, int add,
-                             enum dtype inner, enum dtype dtype) {
+ROW_INLINE void fused_row(const struct op_call *call, const struct input_row *row,
+                          enum dtype dtype) {
+    if (row->before)
+        fused_terms(row, dtype, dtype);
+    else
+        fused_terms(row, rule_wide(dtype), dtype);
+    const accumulator mean = row_products(call, row->g, row->h, row->C) / (accumulator)row->C;
+    if (row->add)
+        fused_elements(row, mean, 1, dtype);
+    else
+        fused_elements(row, mean, 0, dtype);
+}
+
+/* ---- the other formulas, whose loops have fewer constants: they would be most of what is compiled
+ * here ---- */
+
+ROW_INLINE void autograd_terms(const struct input_row *row, enum dtype inner) {
     EACH for (size_t i = 0; i < row->C; i++) row->g[i] = rule_mul(row->dy[i], row->w[i], inner);
+}
+
+ROW_INLINE void autograd_elements(const struct input_row *row, accumulator slope,
+                                  enum dtype dtype) {
+    EACH for (size_t i = 0; i < row->C; i++) put_input(
+        row->dx + i, rule_norm_grad_autograd(row->g[i], row->x[i], row->rstd, slope, dtype),
+        row->add, dtype);
+}
+
+static void autograd_row(const struct op_call *call, const struct input_row *row) {
+#define AUTOGRAD_TERMS(d) autograd_terms(row, d)
+    DTYPE_SWITCH(inner_of(row, call->compute), AUTOGRAD_TERMS);
     const accumulator slope =
         rule_norm_slope(row_products(call, row->g, row->x, row->C), row->rstd, (accumulator)row->C);
-    EACH for (size_t i = 0; i < row->C; i++) put_input(
-        row->dx + i, rule_norm_grad_autograd(row->g[i], row->x[i], row->rstd, slope, dtype), add,
-        dtype);
+#define AUTOGRAD_ELEMENTS(d) autograd_elements(row, slope, d)
+    DTYPE_SWITCH(call->compute, AUTOGRAD_ELEMENTS);
 }
 
 /* h is the output for the sum, then xhat as it comes back from it. */
-ROW_INLINE void output_row(const struct op_call *call, const struct input_row *row, carrier eps,
-                           int add, enum dtype inner, enum dtype dtype) {
+ROW_INLINE void output_terms(const struct input_row *row, enum dtype dtype) {
     EACH for (size_t i = 0; i < row->C; i++) {
-        row->g[i] = rule_mul(row->dy[i], rule_norm_clamp(row->w[i], eps), inner);
+        const enum dtype inner = inner_of(row, dtype);
+        row->g[i] = rule_mul(row->dy[i], rule_norm_clamp(row->w[i], row->eps), inner);
         row->h[i] = rule_norm(row->x[i], row->rstd, row->w[i], inner, dtype);
     }
-    const accumulator mean = row_products(call, row->dy, row->h, row->C) / (accumulator)row->C;
+}
+
+ROW_INLINE void output_elements(const struct input_row *row, accumulator mean, enum dtype dtype) {
     EACH for (size_t i = 0; i < row->C; i++) {
-        const carrier clamped = rule_norm_clamp(row->w[i], eps);
+        const carrier clamped = rule_norm_clamp(row->w[i], row->eps);
         const carrier hat = rule_norm_hat_of_output(row->h[i], clamped, rule_wide(dtype));
-        put_input(row->dx + i, rule_norm_grad(row->g[i], hat, row->rstd, mean, dtype), add, dtype);
+        put_input(row->dx + i, rule_norm_grad(row->g[i], hat, row->rstd, mean, dtype), row->add,
+                  dtype);
     }
 }
 
-ROW_INLINE void input_row(const struct op_call *call, const struct norm_input_args *args,
-                          const struct input_row *row, int add, enum dtype inner,
-                          enum dtype dtype) {
-    if (args->formula == NORM_BACKWARD_AUTOGRAD)
-        autograd_row(call, row, add, inner, dtype);
-    else if (args->formula == NORM_BACKWARD_OUTPUT)
-        output_row(call, row, (carrier)args->eps, add, inner, dtype);
-    else
-        fused_row(call, row, add, inner, dtype);
+static void output_row(const struct op_call *call, const struct input_row *row) {
+#define OUTPUT_TERMS(d) output_terms(row, d)
+    DTYPE_SWITCH(call->compute, OUTPUT_TERMS);
+    const accumulator mean = row_products(call, row->dy, row->h, row->C) / (accumulator)row->C;
+#define OUTPUT_ELEMENTS(d) output_elements(row, mean, d)
+    DTYPE_SWITCH(call->compute, OUTPUT_ELEMENTS);
 }
 
-/* The roundings and `add` become constants of the loops. */
-ROW_INLINE void input_rounded(const struct op_call *call, const struct norm_input_args *args,
-                              const struct input_row *row, enum dtype dtype) {
-    const int before = args->rounding == NORM_ROUND_BEFORE_WEIGHT;
-    if (before && args->add)
-        input_row(call, args, row, 1, dtype, dtype);
-    else if (before)
-        input_row(call, args, row, 0, dtype, dtype);
-    else if (args->add)
-        input_row(call, args, row, 1, rule_wide(dtype), dtype);
+static void input_row(const struct op_call *call, const struct norm_input_args *args,
+                      const struct input_row *row) {
+#define FUSED(d) fused_row(call, row, d)
+    if (args->formula == NORM_BACKWARD_AUTOGRAD)
+        autograd_row(call, row);
+    else if (args->formula == NORM_BACKWARD_OUTPUT)
+        output_row(call, row);
     else
-        input_row(call, args, row, 0, rule_wide(dtype), dtype);
+        DTYPE_SWITCH(call->compute, FUSED);
 }
 
 void VARIANT(norm_input)(const struct op_call *call, const struct norm_input_args *args) {
@@ -126,8 +159,10 @@ void VARIANT(norm_input)(const struct op_call *call, const struct norm_input_arg
                                       .h = own + row_numbers(C),
                                       .dx = (carrier *)args->dx + at * C,
                                       .C = C,
-                                      .rstd = ((const accumulator *)args->rstd)[at]};
-#define INPUT(d) input_rounded(call, args, &row, d)
-        DTYPE_SWITCH(call->compute, INPUT);
+                                      .rstd = ((const accumulator *)args->rstd)[at],
+                                      .eps = (carrier)args->eps,
+                                      .before = args->rounding == NORM_ROUND_BEFORE_WEIGHT,
+                                      .add = args->add};
+        input_row(call, args, &row);
     }
 }

@@ -17,6 +17,7 @@ struct weight_row {
     const carrier *dy, *x, *w;
     accumulator rstd;
     carrier eps;
+    int before; /* NORM_ROUND_BEFORE_WEIGHT */
 };
 
 ROW_INLINE struct weight_row weight_row_at(const struct norm_weight_args *args, size_t i,
@@ -25,49 +26,46 @@ ROW_INLINE struct weight_row weight_row_at(const struct norm_weight_args *args, 
     struct weight_row at = {.dy = (const carrier *)args->dy + row * args->C + c,
                             .x = (const carrier *)args->x + row * args->C + c,
                             .rstd = ((const accumulator *)args->rstd)[row],
-                            .eps = (carrier)args->eps};
+                            .eps = (carrier)args->eps,
+                            .before = args->rounding == NORM_ROUND_BEFORE_WEIGHT};
     if (args->formula == NORM_BACKWARD_OUTPUT) at.w = (const carrier *)args->w + c;
     return at;
 }
 
-/* xhat of column j, which dy meets. */
+/* xhat of column j, which dy meets: rounded to `dtype`, or as it comes back from an output that is
+ * rounded to `dtype`. */
 ROW_INLINE carrier weight_hat(const struct weight_row *row, size_t j, int of_output,
-                              enum dtype inner, enum dtype dtype) {
-    if (!of_output) return rule_norm_hat(row->x[j], row->rstd, inner);
+                              enum dtype dtype) {
+    if (!of_output) return rule_norm_hat(row->x[j], row->rstd, dtype);
+    const enum dtype inner = row->before ? dtype : rule_wide(dtype);
     const carrier y = rule_norm(row->x[j], row->rstd, row->w[j], inner, dtype);
     return rule_norm_hat_of_output(y, rule_norm_clamp(row->w[j], row->eps), rule_wide(dtype));
 }
 
-/* Calls of(inner, dtype, of_output) with constants: what xhat is rounded to before it meets the
- * weight, what outputs are rounded to, and whether xhat comes back from the output. */
+/* Calls of##_OF_OUTPUT or of##_OF_INPUT with the dtype of weight_hat as a constant. */
 #define WEIGHT_SWITCH(args, compute, of)                                                           \
     do {                                                                                           \
         const int before = (args)->rounding == NORM_ROUND_BEFORE_WEIGHT;                           \
-        if ((args)->formula == NORM_BACKWARD_OUTPUT && before)                                     \
-            DTYPE_SWITCH(compute, of##_OF_ROUNDED);                                                \
-        else if ((args)->formula == NORM_BACKWARD_OUTPUT)                                          \
-            DTYPE_SWITCH(compute, of##_OF_WIDE);                                                   \
+        if ((args)->formula == NORM_BACKWARD_OUTPUT)                                               \
+            DTYPE_SWITCH(compute, of##_OF_OUTPUT);                                                 \
         else                                                                                       \
             DTYPE_SWITCH(before ? (compute) : rule_wide(compute), of##_OF_INPUT);                  \
     } while (0)
 
 /* The chains sum[0 .. n-1] go on over rows first .. last-1 of the list, from column c on. */
 ROW_INLINE void chain_rows(const struct norm_weight_args *args, size_t first, size_t last, size_t c,
-                           size_t n, accumulator *sum, int of_output, enum dtype inner,
-                           enum dtype dtype) {
+                           size_t n, accumulator *sum, int of_output, enum dtype dtype) {
     for (size_t i = first; i < last; i++) {
         const struct weight_row row = weight_row_at(args, i, c);
-        EACH for (size_t j = 0; j < n; j++) sum[j] =
-            acc_fma((accumulator)row.dy[j],
-                    (accumulator)weight_hat(&row, j, of_output, inner, dtype), sum[j]);
+        EACH for (size_t j = 0; j < n; j++) sum[j] = acc_fma(
+            (accumulator)row.dy[j], (accumulator)weight_hat(&row, j, of_output, dtype), sum[j]);
     }
 }
 
 static void chain(const struct norm_weight_args *args, size_t first, size_t last, size_t c,
                   size_t n, accumulator *sum, enum dtype compute) {
-#define CHAIN_OF_INPUT(d) chain_rows(args, first, last, c, n, sum, 0, d, d)
-#define CHAIN_OF_ROUNDED(d) chain_rows(args, first, last, c, n, sum, 1, d, d)
-#define CHAIN_OF_WIDE(d) chain_rows(args, first, last, c, n, sum, 1, rule_wide(d), d)
+#define CHAIN_OF_INPUT(d) chain_rows(args, first, last, c, n, sum, 0, d)
+#define CHAIN_OF_OUTPUT(d) chain_rows(args, first, last, c, n, sum, 1, d)
     WEIGHT_SWITCH(args, compute, CHAIN);
 }
 
@@ -101,20 +99,19 @@ static void canonical(const struct op_call *call, const struct norm_weight_args 
 
 /* By law 16: terms are products of two f32 numbers, added exactly as they come. */
 ROW_INLINE void exact_rows(const struct norm_weight_args *args, size_t c, size_t n, int of_output,
-                           enum dtype inner, enum dtype dtype) {
+                           enum dtype dtype) {
     struct exact_sum *const acc = (struct exact_sum *)args->acc + c;
     for (size_t i = 0; i < args->rows.count; i++) {
         const struct weight_row row = weight_row_at(args, i, c);
         for (size_t j = 0; j < n; j++)
             exact_sum_add(acc + j,
-                          (double)row.dy[j] * (double)weight_hat(&row, j, of_output, inner, dtype));
+                          (double)row.dy[j] * (double)weight_hat(&row, j, of_output, dtype));
     }
 }
 
 static void exactly(const struct norm_weight_args *args, size_t c, size_t n, enum dtype compute) {
-#define EXACTLY_OF_INPUT(d) exact_rows(args, c, n, 0, d, d)
-#define EXACTLY_OF_ROUNDED(d) exact_rows(args, c, n, 1, d, d)
-#define EXACTLY_OF_WIDE(d) exact_rows(args, c, n, 1, rule_wide(d), d)
+#define EXACTLY_OF_INPUT(d) exact_rows(args, c, n, 0, d)
+#define EXACTLY_OF_OUTPUT(d) exact_rows(args, c, n, 1, d)
     WEIGHT_SWITCH(args, compute, EXACTLY);
 }
 
