@@ -154,9 +154,9 @@ module_stage() {
 stages() {
     failed=0 summary=
     stage strict 'gcc, every warning an error: all tests but the nightly ones'
-    # From here on arithmetic is compiled for two of the three instruction sets (TWINSTEP_WIDEST_ONLY).
     stage asan 'address and undefined-behaviour sanitizers: tests labelled short'
     stage tsan 'thread sanitizer: tests labelled threads'
+    # These two compile arithmetic for two of the three instruction sets (TWINSTEP_WIDEST_ONLY).
     stage clang-o3 'clang -O3: the same bits, tests labelled golden or repro'
     stage o0 'gcc -O0: the same bits, tests labelled golden or repro'
     module_stage
