@@ -104,7 +104,7 @@ static int run_python(const struct sample *sample, const char *script, char *out
     if (child == 0) {
         if (chdir(sample->folder) != 0 || dup2(ends[1], 1) < 0) _exit(126);
         close(ends[0]);
-        execl("/usr/bin/python3", "python3", "-c", script, (char *)NULL);
+        execl("/usr/bin/python3", "/usr/bin/python3", "-c", script, (char *)NULL);
         _exit(127);
     }
     close(ends[1]);

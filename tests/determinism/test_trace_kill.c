@@ -116,8 +116,8 @@ static void read_with_h5py(const char *path, int swmr, const struct trace_image 
     const pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        execl("/usr/bin/python3", "python3", "-c", script, path, swmr ? "1" : "0", expected, sum,
-              (char *)NULL);
+        execl("/usr/bin/python3", "/usr/bin/python3", "-c", script, path, swmr ? "1" : "0",
+              expected, sum, (char *)NULL);
         _exit(127);
     }
     int result;
