@@ -5,9 +5,9 @@
 #include "evidence/judge_rows.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "base/real.h"
 #include "scenarios/scenario.h"
 
@@ -34,7 +34,9 @@ static int read_betas(struct count_case *c) {
         if (a == NULL || b == NULL || length[0] != length[1] || memcmp(a, b, length[0]) != 0)
             return 0;
         if (i == 0 && strncmp(a, "adam", 4) != 0) return 0;
-        if (i > 0) c->beta[i - 1] = strtod(a, NULL);
+        char value[32];
+        snprintf(value, sizeof value, "%.*s", (int)length[0], a);
+        if (i > 0 && number_parse_real(value, 0, &c->beta[i - 1]) != STATUS_OK) return 0;
     }
     return 1;
 }
@@ -78,9 +80,9 @@ static double ratio_of_count(const struct count_case *c, double t) {
 /* Whether a ratio that was measured is that of test's count and of no count beside it. */
 static int points_at_count(const struct count_case *c, double ratio) {
     const double t = count_of(c, 1), expected = ratio_of_count(c, t);
-    double way = fabs(ratio_of_count(c, t + 1.0) - expected);
-    if (t > 1.0) way = fmin(way, fabs(ratio_of_count(c, t - 1.0) - expected));
-    return fabs(ratio - expected) <= MISS_OF_WAY * way;
+    const double up = fabs(ratio_of_count(c, t + 1.0) - expected);
+    const double down = t > 1.0 ? fabs(ratio_of_count(c, t - 1.0) - expected) : up;
+    return fabs(ratio - expected) <= MISS_OF_WAY * (down < up ? down : up);
 }
 
 /* Says the counts of both arms, and whether they stay one apart. */
