@@ -120,9 +120,13 @@ stage() {
   $(printf '%-8s %4d s  %-9s %s' $result $(($(date +%s) - began)) "$1" "$2")"
 }
 
-# nvcc where CMake looks for it (cmake/cuda.cmake).
+# Where CMake looks for nvcc and cuobjdump (cmake/cuda.cmake).
+path_of_cuda() {
+    printf '%s' "$PATH:${CUDA_PATH:+$CUDA_PATH/bin:}/usr/local/cuda/bin"
+}
+
 nvcc_is_there() {
-    PATH="$PATH:${CUDA_PATH:+$CUDA_PATH/bin:}/usr/local/cuda/bin" command -v nvcc >/dev/null
+    PATH=$(path_of_cuda) command -v nvcc >/dev/null
 }
 
 # The module for devices, compiled and linked. The program of the first stage loads it, and without a
@@ -139,8 +143,12 @@ module_for_devices() {
     2:*'cuda: no NVIDIA driver'* | 2:*'cuda: no device'* | 2:*'cuda: expected a device'*) ;;
     *) return 1 ;;
     esac
-    # The first stage had no module to look at yet; without cuobjdump this is skipped here, too.
-    ctest --test-dir build/strict --no-tests=error --output-on-failure -R '^cuda_resources$'
+    # The stage before had no module to look at yet.
+    if PATH=$(path_of_cuda) command -v cuobjdump >/dev/null; then
+        ctest --test-dir build/strict --no-tests=error --output-on-failure -R '^cuda_resources$'
+    else
+        say 'no cuobjdump: nobody looked at what the kernels take of a device (cuda_resources)'
+    fi
 }
 
 module_stage() {
@@ -156,12 +164,12 @@ module_stage() {
 stages() {
     failed=0 summary=
     stage strict 'gcc, every warning an error: all tests but the nightly ones'
+    module_stage # here, so that the last summary of ctest in a log is that of a whole stage
     stage asan 'address and undefined-behaviour sanitizers: tests labelled short'
     stage tsan 'thread sanitizer: tests labelled threads'
     # These two compile arithmetic for two of the three instruction sets (TWINSTEP_WIDEST_ONLY).
     stage clang-o3 'clang -O3: the same bits, tests labelled golden or repro'
     stage o0 'gcc -O0: the same bits, tests labelled golden or repro'
-    module_stage
     printf '\nSummary, %s\n' "$(nproc) processors:$summary"
     return $failed
 }
