@@ -228,6 +228,7 @@ json_t *judgement_json(const struct judgement *judgement) {
     json_object_set_new(object, "measures", measures_json(judgement));
     json_object_set_new(object, "marks", marks_json(judgement));
     json_object_set_new(object, "growth", growth_json(judgement));
+    json_object_set_new(object, "why", lines_json(judgement, ROW_WHY));
     json_object_set_new(object, "inert", lines_json(judgement, ROW_INERT));
     json_object_set_new(object, "dropped", lines_json(judgement, ROW_DROPPED));
     json_object_set_new(object, "hazards", lines_json(judgement, ROW_HAZARD));

@@ -226,6 +226,14 @@ static void validate_count_in_the_weights(void **state) {
         for (size_t k = 0; k < 2 && counted[i].lines[k] != NULL; k++)
             if (strstr(ran.out, counted[i].lines[k]) == NULL)
                 fail_msg("expected: %s\nin: %s", counted[i].lines[k], ran.out);
+        /* the JSON has the same row, line by line */
+        struct said json = helper_run(1, "attribute count.h5 --json");
+        json_t *object = parse(json.out);
+        const json_t *const why = json_array_get(member(object, "why"), 1);
+        assert_int_equal(why != NULL && strstr(json_string_value(why), "Adam corrected") != NULL,
+                         said);
+        json_decref(object);
+        helper_free(&json);
         helper_free(&ran);
     }
 }

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "evidence/judge_json.h"
 #include "experiment/experiment.h"
 #include "trainer/schema_classes.h"
 #include "tests/base/helper_size.h"
@@ -293,6 +294,65 @@ static void verify_older_traces(void **state) {
     trial_close(&trial);
 }
 
+/* Programs before this one did not record which steps rounding took back. Weights that stay may
+ * then have no gradient or be too coarse; with a master that takes the update in, they are fine. */
+static void verify_older_traces_leave_coarseness_open(void **state) {
+    (void)state;
+    struct trial trial;
+    struct trace_image *image;
+    struct judgement judgement;
+    struct arena arena = ARENA_EMPTY;
+    trial_open(&trial, HEAD
+               "arms: {baseline: {optimizer: {lr: 1e-6}, numerics: {param: bf16, master: "
+               "f32}}, test: {optimizer: {lr: 1e-6}, numerics: {param: bf16, master: none}}}\n");
+    assert_null(strstr(trial.words, "gradients are 0"));
+    assert_int_equal(trace_open(trial.path, &arena, &image), STATUS_OK);
+    rename_array(image, STEPS_LOST_PATH, "steps/none");
+    assert_int_equal(judge(image, &arena, &judgement), STATUS_OK);
+    assert_true(isnan(judgement.lost[0]) && isnan(judgement.lost[1]));
+    char *words = printed(&judgement, judgement_print);
+    static const char *const said[] = {
+        "in baseline an update leaves 9", "stored weights as they are; their masters take it in",
+        "in test an update leaves 9",
+        "their gradients are 0 (rows of tokens that did not occur), or they are too coarse for it; "
+        "where they are too coarse, an LR that is wrong hardly shows"};
+    for (size_t i = 0; i < COUNT_OF(said); i++)
+        if (strstr(words, said[i]) == NULL) fail_msg("expected: %s\nin: %s", said[i], words);
+    assert_null(strstr(words, "rounding took back"));
+    free(words);
+    arena_close(&arena);
+    trial_close(&trial);
+}
+
+/* Every member of the verdict's object stands in the page that says what it means. */
+static void verify_json_is_documented(void **state) {
+    (void)state;
+    static const struct trial *const trials[] = {&plain, &sampled};
+    static char page[1 << 16];
+    FILE *file = fopen(TWINSTEP_SOURCE_DIR "/docs/ATTRIBUTION.md", "rb");
+    assert_non_null(file);
+    const size_t length = fread(page, 1, sizeof page - 1, file);
+    assert_true(length > 0 && length < sizeof page - 1);
+    fclose(file);
+    for (size_t i = 0; i < COUNT_OF(trials); i++) {
+        const char *name;
+        json_t *value, *object = judgement_json(&trials[i]->judgement);
+        assert_non_null(object);
+        json_object_foreach(object, name, value) {
+            char named[64];
+            int is_in_a_row = 0;
+            snprintf(named, sizeof named, "`%s`", name);
+            for (const char *at = strstr(page, "\n| member |"); at != NULL && at[1] == '|';
+                 at = strchr(at + 1, '\n')) {
+                const char *const cell = strchr(at + 2, '|'), *const found = strstr(at, named);
+                is_in_a_row |= found != NULL && found < cell;
+            }
+            if (!is_in_a_row) fail_msg("docs/ATTRIBUTION.md has no row of %s", named);
+        }
+        json_decref(object);
+    }
+}
+
 /* SGD with an LR of 1e6: the logits overflow in update 3. */
 static void verify_divergence_is_told(void **state) {
     (void)state;
@@ -434,6 +494,8 @@ int main(void) {
         cmocka_unit_test(verify_text_is_the_rows),
         cmocka_unit_test(verify_expected_word),
         cmocka_unit_test(verify_older_traces),
+        cmocka_unit_test(verify_older_traces_leave_coarseness_open),
+        cmocka_unit_test(verify_json_is_documented),
         cmocka_unit_test(verify_divergence_is_told),
         cmocka_unit_test(verify_forged_arrays_are_refused),
         cmocka_unit_test(verify_forged_orders_are_refused),
