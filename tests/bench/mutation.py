@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Changes one token of the program at a time and asks whether a test of the default run notices.
 
-    mutation.py [--seed N] [--count N] [--minutes M] [--work FOLDER] [--out FILE] [PATH...]
+    mutation.py [--seed N] [--count N] [--minutes M] [--near] [--work FOLDER] [--out FILE] [PATH...]
     mutation.py --list [--seed N] [--count N] [PATH...]     only shows which tokens would change
-    mutation.py --at FILE:LINE:COLUMN=TEXT                  tries this one
+    mutation.py --at FILE:LINE:COLUMN=TEXT [--at ...]       tries these
+    mutation.py --together --at ... --at ...                all at once, then each that a test noticed
 
 PATH is a source file or a folder; without any, those that decide what a verdict says: optim, sched,
 determinism, the loop of trainer, evidence and forensics. The tokens are drawn evenly from all that
@@ -15,20 +16,25 @@ A mutant is told as
     invalid     it does not compile, which a user would see at once
     equivalent  the compiler makes the same code of it (trivial compiler equivalence: Papadakis,
                 Jia, Harman, Le Traon, ICSE 2015)
-    killed      a test failed twice, or did not end in five minutes; which one is told. "build" is
+    killed      a test failed twice, or took 20 times its time and a minute; which one is told. "build" is
                 a warning, since every warning is an error
     SURVIVED    every test of the default run passed
 Survivors are read by a person: some change nothing that anyone can see, the others need a test. The
-tests of the same name run first, then those of the same folder, then all. A mutant takes from some
-seconds (killed near) to the whole default run (survived)."""
+tests of the same name run first, then those of the same folder, each from the shortest to the
+longest, then all; with --near the last are left out. A mutant takes from some seconds (killed near)
+to the whole default run (survived). --together spares most of the latter: mutants that the near
+tests let live are put into one tree for one whole run, and each of them alone meets the tests that
+failed there. Before anything is broken, the tests in question must pass."""
 import argparse
 import itertools
 import json
+import os
 import pathlib
 import random
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -37,7 +43,6 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PLACES = ["optim", "sched", "determinism", "evidence", "forensics", "trainer/loop.c", "trainer/run.c",
           "trainer/phases.c", "trainer/readback.c", "trainer/measure.c"]
-TIMEOUT = 300
 
 # Everything that must not change comes first, so that no rule below sees the inside of it.
 TOKEN = re.compile(r"""
@@ -112,8 +117,10 @@ def words_of(path):
 class Work:
     """A built copy of the tree, in which one file at a time is another one."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, jobs):
         self.folder, self.build = folder, folder / "build" / "strict"
+        self.width, self.jobs = jobs, f"-j{jobs}"
+        self.seconds, self.codes = {}, {}
         listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True,
                                 capture_output=True).stdout
         for name in filter(None, listed.decode().split("\0")):
@@ -125,7 +132,7 @@ class Work:
             shutil.copy(source, target) # with a new date, so that ninja sees it
         launcher = ["-DCMAKE_C_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
         self.call("cmake", "--preset", "strict", *launcher, check=True)
-        self.call("ninja", "-C", str(self.build), check=True)
+        self.call("ninja", self.jobs, "-C", str(self.build), check=True)
         commands = json.loads((self.build / "compile_commands.json").read_text(encoding="utf-8"))
         self.command = {pathlib.Path(one["file"]): one for one in reversed(commands)}
         tests = json.loads(self.call("ctest", "--test-dir", str(self.build), "-LE", "nightly",
@@ -159,51 +166,104 @@ class Work:
                                   capture_output=True, check=False)
             return pathlib.Path(output.name).read_bytes() if done.returncode == 0 else None
 
-    def stages(self, path):
-        near = [name for name in self.tests if words_of(path) & words_of(pathlib.Path(name[5:]))]
-        same = [name for name in self.tests if name in self.folders.get(path.parts[0], ())]
-        return [near, [name for name in same if name not in near], None]
+    def near(self, path):
+        """Those of the same name, and the others of the same folder."""
+        named = [name for name in self.tests if words_of(path) & words_of(pathlib.Path(name[5:]))]
+        same = self.folders.get(path.parts[0], ())
+        return [named, [name for name in self.tests if name in same and name not in named]]
 
-    def run_stage(self, names):
-        """The test that failed; "" when none did. None stands for all tests."""
-        if names == []:
-            return ""
-        built = self.call("ninja", "-C", str(self.build), *(
-            [name for name in names if name.startswith("test_")] if names else []))
-        if built.returncode != 0:
-            return "build"
-        chosen = ["-R", "^(" + "|".join(map(re.escape, names)) + ")$"] if names else []
-        ctest = ["ctest", "--test-dir", str(self.build), "-LE", "nightly", "--timeout", str(TIMEOUT)]
-        done = self.call(*ctest, "-j2", "--stop-on-failure", *chosen)
-        if done.returncode == 0:
-            return ""
-        failed = re.findall(r"Test +#\d+: (\S+) \.*\*\*\*", done.stdout)
-        for name in failed: # once more, alone: a busy machine can fail a test, too
-            if self.call(*ctest, "-R", f"^{re.escape(name)}$").returncode != 0:
-                return name
-        rest = [name for name in names or self.tests if name not in failed]
-        return self.run_stage(rest) if failed else "ctest"
+    def stages(self, path, near_only):
+        near = self.near(path)
+        rest = [name for name in self.tests if not any(name in names for names in near)]
+        return near if near_only else near + [rest]
 
-    def tried(self, mutant):
-        path, _, _, start, old, new = mutant
-        target = self.folder / path
-        text = target.read_text(encoding="utf-8")
-        assert text[start:start + len(old)] == old
-        before = self.code(path)
+    def make(self, names):
+        """Makes the programs of these tests, or everything where one is no program."""
+        programs = names if all(name.startswith("test_") for name in names) else []
+        return self.call("ninja", self.jobs, "-C", str(self.build), *programs).returncode == 0
+
+    def unfit(self, names, seconds):
+        """Which of these tests fail, and which of them did not end in time."""
+        process = subprocess.Popen(
+            ["ctest", "--test-dir", str(self.build), "-LE", "nightly", self.jobs, "-R",
+             "^(" + "|".join(map(re.escape, names)) + ")$"],
+            text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
         try:
-            target.write_text(text[:start] + new + text[start + len(old):], encoding="utf-8")
+            output = process.communicate(timeout=seconds)[0]
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            output = process.communicate()[0]
+        told = {name: (word, float(seconds)) for name, word, seconds in
+                re.findall(r"Test +#\d+: (\S+) \.* *(\D+?) +([0-9.]+) sec", output)}
+        for name, (_, seconds) in told.items():
+            self.seconds.setdefault(name, seconds) # what the unbroken tree took
+        failed = [name for name, (word, _) in told.items() if "***" in word and "Skip" not in word]
+        return failed, [name for name in names if name not in told]
+
+    def failing(self, names):
+        """What fails once may be due to a busy machine; it must fail alone, too."""
+        seconds = 60 + 20 * sum(self.seconds[name] for name in names)
+        failed, endless = self.unfit(names, seconds)
+        return endless + [name for name in failed if any(self.unfit([name], seconds))]
+
+    def must_pass(self, names):
+        failed = sum(self.unfit(names, 7200), [])
+        if failed:
+            sys.exit(f"mutation: fails on the unbroken tree: {' '.join(failed)}")
+
+    def noticed(self, names):
+        """The first of these tests that fails, from the shortest on; "" when none does."""
+        if names and not self.make(names):
+            return "build"
+        names = sorted(names, key=lambda name: self.seconds[name])
+        for first in range(0, len(names), self.width):
+            failed = self.failing(names[first:first + self.width])
+            if failed:
+                return failed[0]
+        return ""
+
+    def change(self, mutants):
+        """Writes the files with these tokens changed; returns what stood there."""
+        before = {mutant[0]: (self.folder / mutant[0]).read_text(encoding="utf-8") for mutant in mutants}
+        after = dict(before)
+        for path, _, _, start, old, new in sorted(mutants, key=lambda mutant: -mutant[3]):
+            assert after[path][start:start + len(old)] == old
+            after[path] = after[path][:start] + new + after[path][start + len(old):]
+        self.write(after)
+        return before
+
+    def write(self, texts):
+        for path, text in texts.items():
+            (self.folder / path).write_text(text, encoding="utf-8")
+
+    def tried(self, mutant, lists):
+        path = mutant[0]
+        if path not in self.codes:
+            self.codes[path] = self.code(path)
+        before = self.change([mutant])
+        try:
             after = self.code(path)
-            if after is None or before is None:
+            if after is None or self.codes[path] is None:
                 return "invalid", ""
-            if after == before:
+            if after == self.codes[path]:
                 return "equivalent", ""
-            for names in self.stages(path):
-                failed = self.run_stage(names)
+            for names in lists:
+                failed = self.noticed(names)
                 if failed:
                     return "killed", failed
             return "SURVIVED", ""
         finally:
-            target.write_text(text, encoding="utf-8")
+            self.write(before)
+
+    def together(self, mutants):
+        """The tests of the whole run that fail with all of these tokens changed."""
+        before = self.change(mutants)
+        try:
+            if not self.make([]):
+                sys.exit("mutation: --together: they cannot be built in one tree")
+            return self.failing(self.tests)
+        finally:
+            self.write(before)
 
 
 def interval(hits, count):
@@ -237,17 +297,26 @@ def main():
     parser.add_argument("--work", type=pathlib.Path, default=ROOT / "build" / "mutation")
     parser.add_argument("--out", type=pathlib.Path, help="append a line for each mutant")
     parser.add_argument("--list", action="store_true")
-    parser.add_argument("--at", metavar="FILE:LINE:COLUMN=TEXT")
+    parser.add_argument("--near", action="store_true", help="leave out tests of other folders")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--at", action="append", metavar="FILE:LINE:COLUMN=TEXT")
+    parser.add_argument("--together", action="store_true", help="--at: break all of them at once")
     arguments = parser.parse_args()
     chosen, everything = draw(arguments.paths, arguments.seed, arguments.count)
     if arguments.at:
-        chosen = [one_at(arguments.at)]
+        chosen = [one_at(place) for place in arguments.at]
     if arguments.list:
         for path, line, column, _, old, new in chosen:
             print(f"{path}:{line}:{column}\t{old}\t{new}")
         return
     print(f"mutation: {len(chosen)} of {everything}, seed {arguments.seed}", flush=True)
-    work = Work(arguments.work.resolve())
+    work = Work(arguments.work.resolve(), arguments.jobs)
+    stages = {mutant[0]: work.stages(mutant[0], arguments.near) for mutant in chosen}
+    work.must_pass(sorted(set(itertools.chain(*itertools.chain(*stages.values())))))
+    if arguments.together:
+        failed = work.together(chosen)
+        print(f"together: {' '.join(failed) or 'no test fails'}", flush=True)
+        stages = dict.fromkeys(stages, [failed])
     begin, count = time.monotonic(), dict.fromkeys(("invalid", "equivalent", "killed", "SURVIVED"), 0)
     for number in itertools.count(1):
         if number > len(chosen) or (arguments.minutes and
@@ -255,7 +324,7 @@ def main():
             break
         path, line, column, _, old, new = mutant = chosen[number - 1]
         start = time.monotonic()
-        outcome, test = work.tried(mutant)
+        outcome, test = work.tried(mutant, stages[path])
         count[outcome] += 1
         told = (f"{number}\t{path}:{line}:{column}\t{old} -> {new or 'nothing'}\t{outcome}\t{test}\t"
                 f"{time.monotonic() - start:.0f} s")
