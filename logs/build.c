@@ -262,6 +262,11 @@ static enum status check_step(const struct log_build *build, int64_t step, uint3
          line, step);
 }
 
+void log_build_skip(struct log_build *build) {
+    build->skips++;
+    build->skip_count++;
+}
+
 static enum status append_row(struct log_build *build, int64_t step, uint32_t line, uint32_t part) {
     const size_t block = build->row_count / BUILD_BLOCK;
     if (build->row_count >= UINT32_MAX - 1)
@@ -272,15 +277,18 @@ static enum status append_row(struct log_build *build, int64_t step, uint32_t li
         TRY(arena_take(&build->scratch, 1, sizeof **build->row_blocks, "rows of a log",
                        &build->row_blocks[block]));
     build->row = build->row_count++;
-    *log_build_row_at(build, build->row) = (struct build_row){step, line, part, 0};
+    *log_build_row_at(build, build->row) = (struct build_row){step, line, part, 0, build->skips};
+    build->skips = 0;
     build->last_column = LOG_COLUMN_IGNORED;
     return STATUS_OK;
 }
 
 enum status log_build_row(struct log_build *build, int64_t step, uint32_t line, uint32_t part) {
     TRY(check_step(build, step, line));
-    if (build->row_count > 0 && log_build_row_at(build, build->row_count - 1)->values == 0)
+    if (build->row_count > 0 && log_build_row_at(build, build->row_count - 1)->values == 0) {
         build->row_count--; /* the last row stayed without a value, so it is no row */
+        build->skips += log_build_row_at(build, build->row_count)->skips;
+    }
     return append_row(build, step, line, part);
 }
 

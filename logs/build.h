@@ -86,6 +86,9 @@ TWINSTEP_MUST_USE enum status log_build_row(struct log_build *build, int64_t ste
  */
 TWINSTEP_MUST_USE enum status log_build_row_of(struct log_build *build, int64_t step, uint32_t line,
                                                uint32_t part);
+/* Counts a line that says that an update was skipped. The next row holds the count, in the column
+ * LOG_SKIP_LINES. */
+void log_build_skip(struct log_build *build);
 /* Puts a number, given as text ("5.00E-07", "1,234", "nan", "Infinity", "-inf"), into the row at
  * hand. STATUS_INPUT when it is no number. */
 TWINSTEP_MUST_USE enum status log_build_text(struct log_build *build, size_t column,

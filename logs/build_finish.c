@@ -85,6 +85,29 @@ static enum status choose_rows(struct finish *f) {
     return STATUS_OK;
 }
 
+/* ---- skipped updates ---- */
+
+/* Makes the column of the lines that said that an update was skipped. It comes last, so that a
+ * count of the log's own keeps the name LOG_SKIPPED. */
+static enum status put_skips(struct log_build *build) {
+    static const struct log_rule rules[] = {{LOG_SKIP_LINES, LOG_SKIPPED, LOG_PRINT_EXACT, 0, 0, 0},
+                                            {.source = NULL}};
+    size_t column;
+    if (build->skip_count == 0) return STATUS_OK;
+    TRY(log_build_column(build, LOG_SKIP_LINES, strlen(LOG_SKIP_LINES), rules, &column));
+    for (size_t i = 0; i < build->row_count; i++) {
+        const struct build_row *row = log_build_row_at(build, i);
+        build->row = i;
+        if (row->values > 0) TRY(log_build_value(build, column, (double)row->skips, 0.0));
+    }
+    TRY(log_build_note(build, "%zu lines say that an update was skipped (column %s)",
+                       build->skip_count, LOG_SKIP_LINES));
+    if (build->skips > 0)
+        TRY(log_build_note(build, "%" PRIu32 " of these lines stand behind the last row",
+                           build->skips));
+    return STATUS_OK;
+}
+
 /* ---- columns ---- */
 
 /* Returns the unnamed column with the fewest values, and of equal ones the last. */
@@ -315,6 +338,7 @@ enum status log_build_finish(struct log_build *build, int64_t step_base, struct 
     f.log->format = build->format;
     f.log->title = title_of(build->format);
     f.log->max_steps = build->max_steps;
+    TRY(put_skips(build));
     TRY(choose_rows(&f));
     TRY(choose_columns(&f));
     TRY(arena_take(arena, f.log->rows, sizeof *f.log->step, "steps", &f.log->step));

@@ -40,6 +40,7 @@ struct build_row {
     int64_t step; /* INT64_MIN: unknown */
     uint32_t line, part;
     uint32_t values;
+    uint32_t skips; /* lines since the row before that say that an update was skipped */
 };
 struct build_rows {
     struct build_row rows[BUILD_BLOCK];
@@ -63,6 +64,8 @@ struct log_build {
     struct build_rows **row_blocks;
     size_t row_count, row_room, row;
     size_t value_count;
+    uint32_t skips;    /* lines that say so, since the last row */
+    size_t skip_count; /* and in all */
     int by_step;
     uint32_t *step_slots; /* by hash of step and part: row + 1 */
     size_t step_room;

@@ -23,8 +23,10 @@ static int is_blank(char c) {
 
 /* ---- walking ---- */
 
-void log_lines_open(struct log_lines *lines, const struct log_source *source) {
+void log_lines_open(struct log_lines *lines, const struct log_source *source,
+                    struct log_build *build) {
     lines->source = source;
+    lines->build = build;
     lines->at = (const char *)source->bytes;
     lines->end = lines->at + source->length;
     lines->number = 1;
@@ -35,7 +37,7 @@ void log_lines_open(struct log_lines *lines, const struct log_source *source) {
 }
 
 void log_lines_open_head(struct log_lines *lines, const struct log_source *source) {
-    log_lines_open(lines, source);
+    log_lines_open(lines, source, NULL);
     if (source->length <= LOG_CLAIM_BYTES) return;
     lines->end = (const char *)source->bytes + LOG_CLAIM_BYTES;
     while (lines->end > lines->at && lines->end[-1] != '\n')
@@ -128,6 +130,22 @@ static void end_piece(struct log_lines *lines) {
     lines->at_start = 1;
 }
 
+/* Counts what DeepSpeed ("[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: ..")
+ * and Apex ("Gradient overflow.  Skipping step, loss scaler 0 ..") print when a scaler skips an
+ * update. Other ranks say the same, so only rank 0 and lines without a rank count. */
+static void look_for_skip(struct log_lines *lines, const struct log_line *line) {
+    const struct log_span behind = log_span_after(line->span, "Skipping step");
+    if (lines->build == NULL || behind.text == NULL) return;
+    const struct log_span before = {line->span.text, (size_t)(behind.text - line->span.text)};
+    struct log_span rank = log_span_after(before, "OVERFLOW! Rank ");
+    int64_t number = 0;
+    if (rank.text == NULL && log_span_after(before, "verflow").text == NULL) return;
+    if (rank.text != NULL && (!log_span_integer(&rank, &number) || number != 0)) return;
+    const int32_t kept = lines->kept_rank;
+    if (kept != LOG_RANK_NONE && line->rank != LOG_RANK_NONE && line->rank != kept) return;
+    log_build_skip(lines->build);
+}
+
 int log_lines_next(struct log_lines *lines, struct log_line *out) {
     while (next_piece(lines, out)) {
         const int fits = clean_escapes(lines, &out->span);
@@ -138,7 +156,9 @@ int log_lines_next(struct log_lines *lines, struct log_line *out) {
         }
         out->rank = lines->rank;
         end_piece(lines);
-        if (fits && out->span.length > 0) return 1;
+        if (!fits || out->span.length == 0) continue;
+        look_for_skip(lines, out);
+        return 1;
     }
     return 0;
 }
@@ -290,7 +310,7 @@ enum status log_lines_read(const struct log_source *source, struct log_build *bu
                            const struct log_grammar *grammar) {
     struct log_lines lines;
     struct log_line line;
-    log_lines_open(&lines, source);
+    log_lines_open(&lines, source, build);
     while (log_lines_next(&lines, &line)) {
         struct log_row row = {.open = line.open};
         if (!grammar->head(line.span, &row) || !log_lines_take(&lines, &line)) continue;

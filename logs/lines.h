@@ -29,6 +29,7 @@ struct log_line {
 
 struct log_lines {
     const struct log_source *source;
+    struct log_build *build;
     const char *at, *end;
     uint32_t number;
     int32_t rank, kept_rank;
@@ -38,7 +39,9 @@ struct log_lines {
     char clean[LOG_LINE_MAX];
 };
 
-void log_lines_open(struct log_lines *lines, const struct log_source *source);
+/* Lines that say that an update was skipped are counted in `build`, which may be NULL. */
+void log_lines_open(struct log_lines *lines, const struct log_source *source,
+                    struct log_build *build);
 /* Opens only the first LOG_CLAIM_BYTES, without the line that this cuts. */
 void log_lines_open_head(struct log_lines *lines, const struct log_source *source);
 /* Moves to the next line that is not empty. Returns 0 at the end. */

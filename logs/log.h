@@ -40,7 +40,10 @@ enum log_name {
     LOG_SAMPLES, /* a running total (Megatron's consumed samples) */
     LOG_EPOCH,
     LOG_LOSS_SCALE,
-    LOG_SKIPPED, /* a running total, or 1 in the row of a skipped update */
+    LOG_SKIPPED, /* a running total, or how many updates were skipped since the row before. Where
+                    only lines between the rows say so ("OVERFLOW! .. Skipping step"), it is their
+                    count: the column LOG_SKIP_LINES, with a value in every row. A NaN or infinite
+                    LOG_GRAD_NORM and a falling LOG_LOSS_SCALE are evidence of a skip, too. */
     LOG_PARAM_NORM,
     LOG_GLOBAL_BATCH,
     LOG_TOTAL_STEPS, /* the total of updates as the log prints it */
@@ -89,6 +92,10 @@ struct log {
     size_t note_count;
 };
 
+/* Source name of the column that counts lines between the rows. It is LOG_OTHER where the log
+ * prints a count itself. */
+#define LOG_SKIP_LINES "skip_lines"
+
 /* Returns the first column that has that name of ours, or NULL when there is none. */
 const struct log_column *log_column_of(const struct log *log, enum log_name name);
 /* Returns the column that the source spells exactly so, or NULL. */
@@ -97,6 +104,18 @@ const struct log_column *log_column_by_source(const struct log *log, const char 
 static inline int log_has(const struct log_column *column, size_t row) {
     return column->quantum[row] == column->quantum[row];
 }
+
+/* How many samples skipped updates consumed, from the first row of a part to this row: the number
+ * lies in [least, most]. A schedule that counts samples and holds on a skip (Megatron's) has
+ * counted the row's LOG_SAMPLES less this, and less what was skipped before the part. */
+struct log_lag {
+    double least, most;
+};
+/* Sets *out to one lag per row; to NULL when the log has no running total of samples or does not
+ * say what was skipped. A row without either has the lag of the row before. least is below most
+ * only where updates were skipped while the batch grew. */
+TWINSTEP_MUST_USE enum status log_lag_of(const struct log *log, struct arena *arena,
+                                         struct log_lag **out);
 
 enum log_order {
     LOG_EQUAL = 0, /* both are exact (q = 0) and equal, or both are NaN */

@@ -227,7 +227,7 @@ static enum status read(const struct log_source *source, struct log_build *build
     struct log_lines lines;
     struct log_line line;
     const struct log_rule *rules = choose_rules(&lines, source);
-    log_lines_open(&lines, source);
+    log_lines_open(&lines, source, build);
     while (log_lines_next(&lines, &line))
         TRY(read_line(&lines, line, rules, source, build));
     lines.open_row = 0; /* a dict counts only together with its closing brace, so none is cut */

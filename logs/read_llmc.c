@@ -86,7 +86,7 @@ static enum status read(const struct log_source *source, struct log_build *build
     struct log_line line;
     struct cells cells, waiting;
     int64_t step, waiting_step = INT64_MIN;
-    log_lines_open(&lines, source);
+    log_lines_open(&lines, source, build);
     memset(&waiting, 0, sizeof waiting);
     while (log_lines_next(&lines, &line)) {
         if (!read_line(line.span, &step, &cells)) continue;

@@ -80,7 +80,7 @@ static enum status read(const struct log_source *source, struct log_build *build
     struct log_span name, value;
     int64_t step, total;
     int in_block = 0;
-    log_lines_open(&lines, source);
+    log_lines_open(&lines, source, build);
     while (log_lines_next(&lines, &line)) {
         if (read_marker(line.span, &step, &total)) {
             in_block = log_lines_take(&lines, &line);

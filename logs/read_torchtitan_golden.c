@@ -55,7 +55,7 @@ static enum status read(const struct log_source *source, struct log_build *build
     struct log_line line;
     struct log_span value[2];
     int64_t step;
-    log_lines_open(&lines, source);
+    log_lines_open(&lines, source, build);
     while (log_lines_next(&lines, &line)) {
         if (is_comment(line.span)) continue;
         const int count = read_line(line.span, &step, value);

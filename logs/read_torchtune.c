@@ -81,7 +81,7 @@ static enum status read(const struct log_source *source, struct log_build *build
     struct fields fields;
     struct row row = {INT64_MIN, {0}, 0};
     int64_t step;
-    log_lines_open(&lines, source);
+    log_lines_open(&lines, source, build);
     while (log_lines_next(&lines, &line)) {
         if (!read_line(line.span, &step, &fields) || !log_lines_take(&lines, &line)) continue;
         TRY(put_line(build, &row, step, &fields, line.number, source->part));

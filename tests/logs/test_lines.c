@@ -35,7 +35,7 @@ static void validate_ends(void **state) {
     const struct log_source source = source_of("a\r\n\n\rb\rc\nd");
     struct log_lines lines;
     (void)state;
-    log_lines_open(&lines, &source);
+    log_lines_open(&lines, &source, NULL);
     expect_line(&lines, "a", 1, -1, 0);
     expect_line(&lines, "b", 3, -1, 0);
     expect_line(&lines, "c", 3, -1, 0);
@@ -49,7 +49,7 @@ static void validate_escapes(void **state) {
                   "\x1b[A\x1b(|\n\x1b[31");
     struct log_lines lines;
     (void)state;
-    log_lines_open(&lines, &source);
+    log_lines_open(&lines, &source, NULL);
     expect_line(&lines, "x y", 1, -1, 0);
     expect_line(&lines, "|z|", 2, -1, 0);
     expect_line(&lines, "|", 3, -1, 0);
@@ -61,7 +61,7 @@ static void validate_rank_tags(void **state) {
         source_of("[rank0]: a\rb\n[default13]:    c\n12:   d\njob/0 [default1]:e\nrank0: f\n1:2\n");
     struct log_lines lines;
     (void)state;
-    log_lines_open(&lines, &source);
+    log_lines_open(&lines, &source, NULL);
     expect_line(&lines, "a", 1, 0, 0);
     expect_line(&lines, "b", 1, 0, 0); /* the tag holds for the whole line */
     expect_line(&lines, "   c", 2, 13, 0);
@@ -79,7 +79,7 @@ static void validate_take(void **state) {
     struct log_lines lines;
     struct log_line line;
     (void)state;
-    log_lines_open(&lines, &source);
+    log_lines_open(&lines, &source, NULL);
     for (size_t i = 0; i < COUNT_OF(kept); i++) {
         assert_int_equal(log_lines_next(&lines, &line), 1);
         assert_int_equal(log_lines_take(&lines, &line), kept[i]);
@@ -101,14 +101,14 @@ static void verify_long_lines(void **state) {
         memcpy(text + length, "\nend\n", 6);
         if (coloured) memcpy(text, "\x1b[0m", 4);
         const struct log_source source = source_of(text);
-        log_lines_open(&lines, &source);
+        log_lines_open(&lines, &source, NULL);
         assert_int_equal(log_lines_next(&lines, &line), 1);
         assert_int_equal(line.span.length, coloured ? 3 : length);
         assert_int_equal(lines.too_long, coloured);
     }
     text[4 + LOG_LINE_MAX] = '\n'; /* just fits */
     const struct log_source source = source_of(text);
-    log_lines_open(&lines, &source);
+    log_lines_open(&lines, &source, NULL);
     assert_int_equal(log_lines_next(&lines, &line), 1);
     assert_int_equal(line.span.length, LOG_LINE_MAX);
 }
