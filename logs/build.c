@@ -73,6 +73,10 @@ enum status log_build_note(struct log_build *build, const char *format, ...) {
     return STATUS_OK;
 }
 
+const char *log_build_format(const struct log_build *build) {
+    return build->format;
+}
+
 struct arena *log_build_scratch(struct log_build *build) {
     return &build->scratch;
 }

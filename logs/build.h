@@ -64,6 +64,8 @@ TWINSTEP_MUST_USE enum status log_build_open(const char *path, const char *forma
  * also after an error; NULL is allowed. */
 void log_build_close(struct log_build *build);
 
+/* Returns the name of the reader that builds. */
+const char *log_build_format(const struct log_build *build);
 /* Returns what --map step=THEIRS says, or NULL. Readers of files whose names are free (CSV, JSON)
  * ask for it. */
 const char *log_build_step_source(const struct log_build *build);

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Opens what a path names, asks every reader how sure it is, and lets the surest one read.
+ * Opens what a path names, has the reader chosen, and lets it read.
  *
  * Invariant: whatever happens, files are closed and the memory of the building is returned. */
 #include "logs/import.h"
 
-#include <stdio.h>
 #include <string.h>
 
+#include "logs/choose.h"
 #include "logs/folder.h"
 #include "logs/json_row.h"
 #include "logs/lines.h"
 #include "logs/map_file.h"
-#include "logs/readers.h"
 
 void log_options_init(struct log_options *options) {
     memset(options, 0, sizeof *options);
@@ -52,66 +51,11 @@ static enum status read_with(const struct log_reader *reader, const struct log_s
                                    : log_dialect_read(source, build, reader->dialect);
 }
 
-static void list_formats(char *text, size_t size) {
-    size_t used = 0;
-    text[0] = '\0';
-    for (const struct log_format *f = log_formats(); f->name != NULL && used < size; f++) {
-        const int wrote =
-            snprintf(text + used, size - used, "%s%s", used == 0 ? "" : ", ", f->name);
-        used += wrote > 0 ? (size_t)wrote : 0;
-    }
-}
-
-static enum status reader_named(const char *format, const struct log_reader_row **out) {
-    char formats[1024];
-    for (*out = log_readers(); (*out)->name != NULL; ++*out)
-        if (strcmp((*out)->name, format) == 0) return STATUS_OK;
-    list_formats(formats, sizeof formats);
-    FAIL(STATUS_INPUT, "expected a format of logs (%s), got \"%s\"", formats, format);
-}
-
-static int begins(const struct log_source *source, const char *bytes, size_t length) {
-    return source->length >= length && memcmp(source->bytes, bytes, length) == 0;
-}
-
-static enum status refuse(const struct log_source *source) {
-    char start[49];
-    log_show((const char *)source->bytes, source->length, start, sizeof start);
-    if (source->length == 0)
-        FAIL(STATUS_INPUT, "%s: expected a log, got an empty file", source->name);
-    if (begins(source, "\x1f\x8b", 2))
-        FAIL(STATUS_INPUT,
-             "%s: expected a log, got gzip; unpack it first: zcat FILE | twinstep "
-             "... -",
-             source->name);
-    if (begins(source, "PAR1", 4))
-        FAIL(STATUS_INPUT,
-             "%s: expected a log, got Parquet; write it as JSONL first "
-             "(pandas: to_json(orient=\"records\", lines=True))",
-             source->name);
-    FAIL(STATUS_INPUT, "%s: expected a log of a known format (twinstep list formats), got \"%s%s\"",
-         source->name, start, source->length >= sizeof start ? "..." : "");
-}
-
-static enum status choose(const struct log_source *source, const struct log_options *options,
-                          const struct log_reader_row **out) {
-    int best = 0;
-    if (options->format != NULL) return reader_named(options->format, out);
-    for (const struct log_reader_row *row = log_readers(); row->name != NULL; row++) {
-        const int claim = source->length == 0 ? 0 : log_reader_claim(row->reader, source);
-        if (claim > best) {
-            best = claim;
-            *out = row;
-        }
-    }
-    return best == 0 ? refuse(source) : STATUS_OK;
-}
-
 /* ---- reading ---- */
 
 /* Programs on Windows put a byte order mark (U+FEFF) before UTF-8; it is no part of the log. */
 static struct log_source without_mark(struct log_source source) {
-    if (begins(&source, "\xef\xbb\xbf", 3)) {
+    if (source.length >= 3 && memcmp(source.bytes, "\xef\xbb\xbf", 3) == 0) {
         source.bytes += 3;
         source.length -= 3;
     }
@@ -126,7 +70,7 @@ static enum status read_all(const struct log_source *sources, size_t count, cons
     size_t first = 0;
     while (first + 1 < count && sources[first].length == 0)
         first++;
-    TRY(choose(&sources[first], options, &row));
+    TRY(log_choose_reader(&sources[first], options, &row));
     enum status status = log_build_open(name, row->name, options, arena, &build);
     for (size_t i = 0; i < count && status == STATUS_OK; i++)
         status = read_with(row->reader, &sources[i], build);

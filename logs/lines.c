@@ -8,6 +8,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "logs/readers.h"
+
 #define ESCAPE '\x1b'
 /* Bytes of a line in which a rank tag is sought. Chosen so that a scheduler's job name and a time
  * fit in front of it, and so that the words "[rank" inside a message are not taken for a tag. */
@@ -33,15 +35,22 @@ void log_lines_open(struct log_lines *lines, const struct log_source *source,
     lines->rank = lines->kept_rank = LOG_RANK_NONE;
     lines->at_start = 1;
     lines->too_long = lines->other_ranks = 0;
+    lines->given = (struct log_span){NULL, 0};
+    memset(lines->foreign, 0, sizeof lines->foreign);
     lines->open_row = 0;
+}
+
+size_t log_lines_whole(const unsigned char *bytes, size_t length) {
+    size_t whole = length;
+    while (whole > 0 && bytes[whole - 1] != '\n' && bytes[whole - 1] != '\r')
+        whole--;
+    return whole > 0 ? whole : length;
 }
 
 void log_lines_open_head(struct log_lines *lines, const struct log_source *source) {
     log_lines_open(lines, source, NULL);
     if (source->length <= LOG_CLAIM_BYTES) return;
-    lines->end = (const char *)source->bytes + LOG_CLAIM_BYTES;
-    while (lines->end > lines->at && lines->end[-1] != '\n')
-        lines->end--;
+    lines->end = lines->at + log_lines_whole(source->bytes, LOG_CLAIM_BYTES);
 }
 
 /* Returns what stands behind the escape sequence that starts at `at`: a CSI "ESC [ .. letter", an
@@ -146,7 +155,30 @@ static void look_for_skip(struct log_lines *lines, const struct log_line *line) 
     log_build_skip(lines->build);
 }
 
+static int claim_line(const struct log_grammar *grammar, struct log_span line) {
+    struct log_row row = {.step = 0};
+    if (grammar->claim_line != NULL) return grammar->claim_line(line);
+    return grammar->head(line, &row) ? grammar->sure : 0;
+}
+
+/* Counts the line at hand for the first other reader to which it is a row. */
+static void look_for_foreign(struct log_lines *lines) {
+    const struct log_span line = lines->given;
+    if (lines->build == NULL || line.text == NULL) return;
+    for (size_t i = 0; log_readers()[i].name != NULL && i < LOG_READERS_MAX; i++) {
+        const struct log_reader *reader = log_readers()[i].reader;
+        if (strcmp(log_readers()[i].name, log_build_format(lines->build)) == 0) continue;
+        if ((reader->claim_line != NULL && reader->claim_line(line) >= 2) ||
+            (reader->grammar != NULL && claim_line(reader->grammar, line) >= 2)) {
+            lines->foreign[i]++;
+            return;
+        }
+    }
+}
+
 int log_lines_next(struct log_lines *lines, struct log_line *out) {
+    look_for_foreign(lines);
+    lines->given = (struct log_span){NULL, 0};
     while (next_piece(lines, out)) {
         const int fits = clean_escapes(lines, &out->span);
         if (!fits) lines->too_long++;
@@ -158,12 +190,14 @@ int log_lines_next(struct log_lines *lines, struct log_line *out) {
         end_piece(lines);
         if (!fits || out->span.length == 0) continue;
         look_for_skip(lines, out);
+        lines->given = out->span;
         return 1;
     }
     return 0;
 }
 
 int log_lines_take(struct log_lines *lines, const struct log_line *line) {
+    lines->given = (struct log_span){NULL, 0};
     if (lines->kept_rank == LOG_RANK_NONE) lines->kept_rank = line->rank;
     if (line->rank != LOG_RANK_NONE && line->rank != lines->kept_rank) {
         lines->other_ranks++;
@@ -180,6 +214,12 @@ enum status log_lines_close(const struct log_lines *lines, struct log_build *bui
     if (lines->other_ranks > 0)
         TRY(log_build_note(build, "%zu rows of other ranks than %" PRId32 " were left out",
                            lines->other_ranks, lines->kept_rank));
+    for (size_t i = 0; i < LOG_READERS_MAX; i++)
+        if (lines->foreign[i] > 0)
+            TRY(log_build_note(build,
+                               "%" PRIu32 " lines are rows of %s and were left out: --format %s "
+                               "reads them",
+                               lines->foreign[i], log_readers()[i].name, log_readers()[i].name));
     if (lines->open_row > 0)
         TRY(log_build_note(build,
                            "line %" PRIu32 ", the last, has no line end: its last value may be cut",
@@ -289,12 +329,6 @@ enum status log_put_text(struct log_build *build, const struct log_rule *rules,
 }
 
 /* ---- formats of one row per line ---- */
-
-static int claim_line(const struct log_grammar *grammar, struct log_span line) {
-    struct log_row row = {.step = 0};
-    if (grammar->claim_line != NULL) return grammar->claim_line(line);
-    return grammar->head(line, &row) ? grammar->sure : 0;
-}
 
 int log_lines_claim(const struct log_source *source, const struct log_grammar *grammar) {
     struct log_lines lines;

@@ -14,11 +14,7 @@
 #define LOG_LINE_MAX 16384
 #define LOG_CLAIM_BYTES 65536
 #define LOG_RANK_NONE (-1)
-
-struct log_span {
-    const char *text;
-    size_t length;
-};
+#define LOG_READERS_MAX 64
 
 struct log_line {
     struct log_span span;
@@ -35,13 +31,19 @@ struct log_lines {
     int32_t rank, kept_rank;
     int at_start; /* 1: at the start of a physical line */
     size_t too_long, other_ranks;
-    uint32_t open_row; /* line of a row that may be cut; 0: none */
+    struct log_span given; /* the line at hand; text NULL: none, or it was taken as a row */
+    uint32_t foreign[LOG_READERS_MAX]; /* lines that are rows of another reader, by its place in the
+                                          table */
+    uint32_t open_row;                 /* line of a row that may be cut; 0: none */
     char clean[LOG_LINE_MAX];
 };
 
 /* Lines that say that an update was skipped are counted in `build`, which may be NULL. */
 void log_lines_open(struct log_lines *lines, const struct log_source *source,
                     struct log_build *build);
+/* Returns how many of the bytes stand before the end of the last whole line; all of them when they
+ * hold no line end. */
+size_t log_lines_whole(const unsigned char *bytes, size_t length);
 /* Opens only the first LOG_CLAIM_BYTES, without the line that this cuts. */
 void log_lines_open_head(struct log_lines *lines, const struct log_source *source);
 /* Moves to the next line that is not empty. Returns 0 at the end. */

@@ -42,4 +42,7 @@ static enum status read_fields(struct log_build *build, const struct log_row *ro
 
 static const struct log_grammar grammar = {
     .sure = 2, .head = read_head, .fields = read_fields, .marked = 1};
-const struct log_reader log_reader_deepspeed = {.step_base = 1, .grammar = &grammar};
+const struct log_reader log_reader_deepspeed = {.step_base = 1,
+                                                .grammar = &grammar,
+                                                .sign = "skipped=",
+                                                .shape = "step=N, skipped=N, lr=[VALUE], .."};

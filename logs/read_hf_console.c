@@ -5,7 +5,8 @@
  * Source of the shape: transformers/trainer_callback.py::ProgressCallback.on_log. Version 4 prints
  * Python's repr of a loss rounded to 4 decimals and an epoch rounded to 2. Version 5 prints strings
  * with four significant digits and drops zeros at the end ('2e-05' is 2.000e-05). No step is
- * printed. Dicts of an evaluation, and the summary at the end (train_runtime), are no rows. */
+ * printed, but by ms-swift ('global_step/max_steps': '12/340'). Dicts of an evaluation, and the
+ * summary at the end (train_runtime), are no rows. */
 #include "logs/lines.h"
 
 #include <inttypes.h>
@@ -119,12 +120,22 @@ struct dict {
     struct log_span pairs; /* what stands behind the opening brace */
     int has_loss, has_rate, is_other, quoted_loss, raw;
     int64_t step;
+    uint64_t max_steps; /* 0: the dict does not say */
 };
 
 static int is_raw(const struct pair *pair) {
     struct log_number number;
     return !pair->quoted && log_number_read(pair->value.text, pair->value.length, &number) &&
            number.digits >= 15 && memchr(pair->value.text, '.', pair->value.length) != NULL;
+}
+
+/* Reads "12/340", as ms-swift writes it. */
+static void look_at_progress(struct log_span value, struct dict *dict) {
+    int64_t step, total;
+    if (!log_span_integer(&value, &step) || !log_span_take(&value, "/")) return;
+    if (!log_span_integer(&value, &total) || value.length > 0) return;
+    dict->step = step;
+    dict->max_steps = (uint64_t)total;
 }
 
 static void look_at(const struct pair *pair, struct dict *dict) {
@@ -139,6 +150,8 @@ static void look_at(const struct pair *pair, struct dict *dict) {
         dict->is_other = 1;
     } else if (log_span_is(pair->key, "step") || log_span_is(pair->key, "global_step")) {
         if (!log_span_integer(&value, &dict->step) || value.length > 0) dict->step = INT64_MIN;
+    } else if (log_span_is(pair->key, "global_step/max_steps")) {
+        look_at_progress(value, dict);
     }
     if (!log_span_is(pair->key, "epoch")) dict->raw |= is_raw(pair);
 }
@@ -162,6 +175,13 @@ static int next_dict(struct log_span *rest, struct dict *out) {
 
 static int is_row(const struct dict *dict) {
     return !dict->is_other && (dict->has_loss || dict->has_rate);
+}
+
+static int claim_line(struct log_span line) {
+    struct dict dict;
+    while (next_dict(&line, &dict) > 0)
+        if (is_row(&dict)) return 3;
+    return 0;
 }
 
 static int claim(const struct log_source *source) {
@@ -211,12 +231,14 @@ static enum status put_dict(struct log_build *build, const struct log_rule *rule
 
 static enum status read_line(struct log_lines *lines, struct log_line line,
                              const struct log_rule *rules, const struct log_source *source,
-                             struct log_build *build) {
+                             struct log_build *build, size_t *others) {
     struct dict dict;
     int found;
     while ((found = next_dict(&line.span, &dict)) > 0) {
+        *others += (size_t)dict.is_other;
         if (!is_row(&dict) || !log_lines_take(lines, &line)) continue;
         TRY(log_build_row(build, dict.step, line.number, source->part));
+        log_build_max_steps(build, dict.max_steps);
         TRY(put_dict(build, rules, &dict));
     }
     if (found == 0) return STATUS_OK;
@@ -226,12 +248,22 @@ static enum status read_line(struct log_lines *lines, struct log_line line,
 static enum status read(const struct log_source *source, struct log_build *build) {
     struct log_lines lines;
     struct log_line line;
+    size_t others = 0;
     const struct log_rule *rules = choose_rules(&lines, source);
     log_lines_open(&lines, source, build);
     while (log_lines_next(&lines, &line))
-        TRY(read_line(&lines, line, rules, source, build));
+        TRY(read_line(&lines, line, rules, source, build, &others));
+    if (others > 0)
+        TRY(log_build_note(build, "%zu dicts of an evaluation or a summary are no rows", others));
     lines.open_row = 0; /* a dict counts only together with its closing brace, so none is cut */
     return log_lines_close(&lines, build);
 }
 
-const struct log_reader log_reader_hf_console = {.step_base = 1, .claim = claim, .read = read};
+const struct log_reader log_reader_hf_console = {.step_base = 1,
+                                                 .claim = claim,
+                                                 .read = read,
+                                                 .lines = 1,
+                                                 .claim_line = claim_line,
+                                                 .sign = "{'",
+                                                 .shape =
+                                                     "{'loss': VALUE, 'learning_rate': VALUE, ..}"};

@@ -101,4 +101,8 @@ static enum status read(const struct log_source *source, struct log_build *build
 }
 
 static const struct log_grammar grammar = {.claim_line = claim_line};
-const struct log_reader log_reader_llmc = {.step_base = 0, .grammar = &grammar, .read = read};
+const struct log_reader log_reader_llmc = {.step_base = 0,
+                                           .grammar = &grammar,
+                                           .read = read,
+                                           .sign = " trl:",
+                                           .shape = "s:N trl:VALUE lr:VALUE norm:VALUE"};

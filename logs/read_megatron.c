@@ -56,4 +56,7 @@ static enum status read_fields(struct log_build *build, const struct log_row *ro
 
 static const struct log_grammar grammar = {
     .claim_line = claim_line, .head = read_head, .fields = read_fields, .marked = 1};
-const struct log_reader log_reader_megatron = {.step_base = 1, .grammar = &grammar};
+const struct log_reader log_reader_megatron = {.step_base = 1,
+                                               .grammar = &grammar,
+                                               .sign = "iteration ",
+                                               .shape = "iteration N/ TOTAL | NAME: VALUE | .."};

@@ -53,4 +53,8 @@ static enum status read_fields(struct log_build *build, const struct log_row *ro
 }
 
 static const struct log_grammar grammar = {.sure = 3, .head = read_head, .fields = read_fields};
-const struct log_reader log_reader_nemo = {.step_base = 0, .grammar = &grammar};
+const struct log_reader log_reader_nemo = {
+    .step_base = 0,
+    .grammar = &grammar,
+    .sign = "Training epoch ",
+    .shape = "Training epoch E, iteration N/LAST | NAME: VALUE | .."};

@@ -96,4 +96,10 @@ static enum status read(const struct log_source *source, struct log_build *build
     return log_lines_close(&lines, build);
 }
 
-const struct log_reader log_reader_olmo_core = {.step_base = 1, .claim = claim, .read = read};
+const struct log_reader log_reader_olmo_core = {
+    .step_base = 1,
+    .claim = claim,
+    .read = read,
+    .lines = 1,
+    .sign = "[step=",
+    .shape = "[step=N/TOTAL,epoch=N,..], then indented lines NAME=VALUE"};

@@ -51,4 +51,7 @@ static enum status read_fields(struct log_build *build, const struct log_row *ro
 
 static const struct log_grammar grammar = {
     .claim_line = claim_line, .head = read_head, .fields = read_fields};
-const struct log_reader log_reader_open_instruct = {.step_base = 1, .grammar = &grammar};
+const struct log_reader log_reader_open_instruct = {.step_base = 1,
+                                                    .grammar = &grammar,
+                                                    .sign = "Step: ",
+                                                    .shape = "Step: N, LR: VALUE, Loss: VALUE"};

@@ -44,4 +44,8 @@ static enum status read_fields(struct log_build *build, const struct log_row *ro
 
 static const struct log_grammar grammar = {
     .claim_line = claim_line, .head = read_head, .fields = read_fields};
-const struct log_reader log_reader_torchtitan = {.step_base = 1, .grammar = &grammar};
+const struct log_reader log_reader_torchtitan = {.step_base = 1,
+                                                 .grammar = &grammar,
+                                                 .sign = "step:",
+                                                 .shape =
+                                                     "step: N  loss: VALUE  grad_norm: VALUE .."};

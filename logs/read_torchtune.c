@@ -90,4 +90,8 @@ static enum status read(const struct log_source *source, struct log_build *build
 }
 
 static const struct log_grammar grammar = {.claim_line = claim_line};
-const struct log_reader log_reader_torchtune = {.step_base = 1, .grammar = &grammar, .read = read};
+const struct log_reader log_reader_torchtune = {.step_base = 1,
+                                                .grammar = &grammar,
+                                                .read = read,
+                                                .sign = "Step ",
+                                                .shape = "Step N | NAME:VALUE NAME:VALUE .."};

@@ -11,6 +11,11 @@ struct log_mapping;
 struct log_grammar;
 struct log_dialect;
 
+struct log_span {
+    const char *text;
+    size_t length;
+};
+
 /* The bytes of one file, mapped or in memory. They are never NUL-terminated and hold no byte order
  * mark. */
 struct log_source {
@@ -37,10 +42,19 @@ struct log_reader {
      * grammar or the dialect does. */
     int (*claim)(const struct log_source *source);
     enum status (*read)(const struct log_source *source, struct log_build *build);
+    int lines; /* 1: its rows are lines that may begin anywhere in a file (so they may with a
+                  grammar) */
+    /* Says as a claim does whether a line is a row by itself, so that rows of one format among
+     * those of another are seen; NULL: the grammar does, where there is one. */
+    int (*claim_line)(struct log_span line);
+    /* For the error about a file that nobody knows: a text that every row of the format holds, and
+     * what its rows look like. NULL: the format has no such text. */
+    const char *sign, *shape;
 };
 
 /* Says how sure the reader is that it knows the format: 0 no, 1 perhaps (generic CSV), 2 likely, 3
- * certain. It looks at the first 64 KiB at most. */
+ * certain. It looks at the first 64 KiB at most; readers of lines are asked about later pieces,
+ * too. */
 int log_reader_claim(const struct log_reader *reader, const struct log_source *source);
 
 #endif

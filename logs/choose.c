@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Asks every reader how sure it is of the beginning of a file. Where none is certain, the readers
+ * of lines look further, since a job's preamble may be longer than what a claim looks at.
+ *
+ * Invariant: a file that a reader is certain of at its beginning is looked at no further. */
+#include "logs/choose.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "logs/lines.h"
+#include "logs/scan.h"
+
+/* How far a better claim than an uncertain one is sought. Where there is none at all, it is sought
+ * to the end of the file. */
+#define LOOK_FURTHER ((size_t)1 << 20)
+/* How much of a file that nobody knows is searched for lines that come close. */
+#define LOOK_CLOSELY ((size_t)4 << 20)
+#define CLOSEST 3
+#define SHOWN 72
+
+/* ---- by name ---- */
+
+static void list_formats(char *text, size_t size) {
+    size_t used = 0;
+    text[0] = '\0';
+    for (const struct log_format *f = log_formats(); f->name != NULL && used < size; f++) {
+        const int wrote =
+            snprintf(text + used, size - used, "%s%s", used == 0 ? "" : ", ", f->name);
+        used += wrote > 0 ? (size_t)wrote : 0;
+    }
+}
+
+static enum status reader_named(const char *format, const struct log_reader_row **out) {
+    char formats[1024];
+    for (*out = log_readers(); (*out)->name != NULL; ++*out)
+        if (strcmp((*out)->name, format) == 0) return STATUS_OK;
+    list_formats(formats, sizeof formats);
+    FAIL(STATUS_INPUT, "expected a format of logs (%s), got \"%s\"", formats, format);
+}
+
+/* ---- claims ---- */
+
+static int reads_lines(const struct log_reader *reader) {
+    return reader->grammar != NULL || reader->lines;
+}
+
+struct choice {
+    const struct log_reader_row *row;
+    int claim;
+};
+
+static void ask(const struct log_source *source, int lines_only, struct choice *best) {
+    for (const struct log_reader_row *row = log_readers(); row->name != NULL; row++) {
+        if (lines_only && !reads_lines(row->reader)) continue;
+        const int claim = log_reader_claim(row->reader, source);
+        if (claim > best->claim) *best = (struct choice){row, claim};
+    }
+}
+
+/* Cuts the next piece of at most LOG_CLAIM_BYTES out of the source, behind its last line end; *at
+ * moves behind it. */
+static struct log_source next_piece(const struct log_source *source, size_t *at) {
+    struct log_source piece = *source;
+    const size_t left = source->length - *at;
+    piece.bytes += *at;
+    piece.length = left < LOG_CLAIM_BYTES ? left : LOG_CLAIM_BYTES;
+    if (left > LOG_CLAIM_BYTES) piece.length = log_lines_whole(piece.bytes, piece.length);
+    piece.mapping = NULL;
+    *at += piece.length;
+    return piece;
+}
+
+static void look_further(const struct log_source *source, struct choice *best) {
+    size_t at = 0;
+    next_piece(source, &at);
+    while (at < source->length && best->claim < 3 && (best->claim == 0 || at < LOOK_FURTHER)) {
+        const struct log_source piece = next_piece(source, &at);
+        ask(&piece, 1, best);
+        log_source_release(source, at);
+    }
+}
+
+/* ---- nobody claims it ---- */
+
+static int begins(const struct log_source *source, const char *bytes, size_t length) {
+    return source->length >= length && memcmp(source->bytes, bytes, length) == 0;
+}
+
+struct near { /* the lines that hold the sign of one reader */
+    const struct log_reader_row *row;
+    size_t lines;
+    uint32_t first;
+    char text[SHOWN + 1];
+};
+
+/* Keeps the readers with the most lines, the first of them where two have as many. */
+static void keep_near(struct near nearest[CLOSEST], const struct near *found) {
+    size_t at = CLOSEST;
+    while (at > 0 && nearest[at - 1].lines < found->lines)
+        at--;
+    if (at == CLOSEST) return;
+    memmove(nearest + at + 1, nearest + at, (CLOSEST - 1 - at) * sizeof *nearest);
+    nearest[at] = *found;
+}
+
+static struct near look_for(const struct log_reader_row *row, const struct log_source *source) {
+    struct log_source part = *source;
+    struct near found = {.row = row};
+    struct log_lines lines;
+    struct log_line line;
+    if (row->reader->sign == NULL) return found;
+    part.length = part.length < LOOK_CLOSELY ? part.length : LOOK_CLOSELY;
+    part.mapping = NULL;
+    log_lines_open(&lines, &part, NULL);
+    while (log_lines_next(&lines, &line)) {
+        if (log_span_after(line.span, row->reader->sign).text == NULL) continue;
+        if (found.lines++ > 0) continue;
+        const struct log_span shown = log_span_trim(line.span);
+        found.first = line.number;
+        log_show(shown.text, shown.length, found.text, sizeof found.text);
+    }
+    return found;
+}
+
+/* Appends "; NEAR: line N, "..", is not SHAPE" for the readers that come closest. */
+static void list_near(const struct log_source *source, char *text, size_t size) {
+    struct near nearest[CLOSEST];
+    size_t used = 0;
+    memset(nearest, 0, sizeof nearest);
+    text[0] = '\0';
+    for (const struct log_reader_row *row = log_readers(); row->name != NULL; row++) {
+        const struct near found = look_for(row, source);
+        if (found.lines > 0) keep_near(nearest, &found);
+    }
+    for (size_t i = 0; i < CLOSEST && nearest[i].lines > 0 && used < size; i++) {
+        const int wrote =
+            snprintf(text + used, size - used, "%s %s: line %" PRIu32 ", \"%s\", is not \"%s\"",
+                     i == 0 ? "; the closest are" : ";", nearest[i].row->name, nearest[i].first,
+                     nearest[i].text, nearest[i].row->reader->shape);
+        used += wrote > 0 ? (size_t)wrote : 0;
+    }
+}
+
+/* Where the file begins as JSON does, says what the scanner met. */
+static void show_json(const struct log_source *source, char *text, size_t size) {
+    struct log_source part = *source;
+    struct scan scan;
+    text[0] = '\0';
+    if (!begins(source, "{\"", 2) && !begins(source, "{\n", 2) && !begins(source, "[{", 2)) return;
+    part.mapping = NULL;
+    scan_open(&scan, &part);
+    do
+        if (scan_next(&scan) != STATUS_OK) {
+            snprintf(text, size, "; read as JSON: %s", status_text());
+            return;
+        }
+    while (scan.token != SCAN_END);
+    snprintf(text, size, "; it is JSON, but no object with numbers stands in its first 64 KiB");
+}
+
+static enum status refuse(const struct log_source *source) {
+    char start[49], near[1024], json[512];
+    log_show((const char *)source->bytes, source->length, start, sizeof start);
+    if (source->length == 0)
+        FAIL(STATUS_INPUT, "%s: expected a log, got an empty file", source->name);
+    if (begins(source, "\x1f\x8b", 2))
+        FAIL(STATUS_INPUT,
+             "%s: expected a log, got gzip; unpack it first: zcat FILE | twinstep "
+             "... -",
+             source->name);
+    if (begins(source, "PAR1", 4))
+        FAIL(STATUS_INPUT,
+             "%s: expected a log, got Parquet; write it as JSONL first "
+             "(pandas: to_json(orient=\"records\", lines=True))",
+             source->name);
+    show_json(source, json, sizeof json);
+    list_near(source, near, sizeof near);
+    FAIL(STATUS_INPUT,
+         "%s: expected a log of a known format, got \"%s%s\"%s%s; --format NAME says what it is "
+         "(twinstep list formats)",
+         source->name, start, source->length >= sizeof start ? "..." : "", json, near);
+}
+
+enum status log_choose_reader(const struct log_source *source, const struct log_options *options,
+                              const struct log_reader_row **out) {
+    struct choice best = {NULL, 0};
+    if (options->format != NULL) return reader_named(options->format, out);
+    if (source->length > 0) ask(source, 0, &best);
+    if (best.claim < 3 && (best.row == NULL || reads_lines(best.row->reader)))
+        look_further(source, &best);
+    *out = best.row;
+    return best.row == NULL ? refuse(source) : STATUS_OK;
+}

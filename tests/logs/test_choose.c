@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * Which reader is chosen: for rows behind a long preamble, for a file that nobody knows, and for
+ * one that holds rows of two formats. */
+#include "tests/logs/helper_logs.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+
+static char text[1 << 21];
+static size_t used;
+
+static void add(const char *format, ...) TWINSTEP_PRINTF(1, 2);
+static void add(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    used += (size_t)vsnprintf(text + used, sizeof text - used, format, arguments);
+    va_end(arguments);
+    assert_true(used < sizeof text);
+}
+
+static void preamble(size_t bytes) {
+    for (used = 0; used < bytes;)
+        add("[default%zu]: > building a thing with a name and a path /data/part/%zu\n", used % 8,
+            used);
+}
+
+/* A SLURM file whose first iteration line stands at byte 131,971 or later, as one that was seen. */
+static void validate_rows_behind_a_long_preamble(void **state) {
+    static const size_t lengths[] = {0, 65000, 131971, 1900000};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(lengths); i++) {
+        struct arena arena = ARENA_EMPTY;
+        preamble(lengths[i]);
+        add("[default7]: iteration 1/ 9 | consumed samples: 8 | learning rate: 1.0E-07 |\n"
+            "[default7]: iteration 2/ 9 | consumed samples: 16 | learning rate: 2.0E-07 |\n");
+        const struct log *log = logs_read(&arena, text, NULL);
+        assert_string_equal(log->format, "megatron");
+        assert_int_equal(log->rows, 2);
+        arena_close(&arena);
+    }
+}
+
+/* What is likely at the beginning gives way to what is certain a little later. */
+static void validate_a_surer_claim_later(void **state) {
+    struct arena arena = ARENA_EMPTY;
+    (void)state;
+    used = 0;
+    add("[Rank 0] step=10, skipped=0, lr=[1e-05], mom=[(0.9, 0.99)]\n");
+    while (used < 70000)
+        add("a line of a library that has much to say\n");
+    add("{'loss': 2.5, 'learning_rate': 1e-05, 'epoch': 0.5}\n");
+    const struct log *log = logs_read(&arena, text, NULL);
+    assert_string_equal(log->format, "hf-console");
+    assert_true(logs_has_note(log, "1 lines are rows of deepspeed and were left out"));
+    assert_true(logs_has_note(log, "--format deepspeed reads them"));
+    arena_close(&arena);
+}
+
+/* Bars that end in carriage returns hold no line end for more than a claim looks at. */
+static void validate_bars_without_line_ends(void **state) {
+    struct arena arena = ARENA_EMPTY;
+    (void)state;
+    used = 0;
+    while (used < 200000)
+        add(" 12%%|#2        | %zu/999999 [13:58:09<86:18:35, 1.44s/it]\r", used);
+    add("{'loss': 2.5, 'learning_rate': 1e-05, 'epoch': 0.5}\r");
+    while (used < 400000)
+        add(" 12%%|#2        | %zu/999999 [13:58:09<86:18:35, 1.44s/it]\r", used);
+    const struct log *log = logs_read(&arena, text, NULL);
+    assert_string_equal(log->format, "hf-console");
+    assert_int_equal(log->rows, 1);
+    arena_close(&arena);
+}
+
+static void validate_refusals_name_what_is_close(void **state) {
+    static const struct {
+        const char *text, *words[3];
+    } cases[] = {
+        {"a job\niteration 5 of 10, loss: 3\niteration 6 of 10, loss: 2\n",
+         {"the closest are megatron: line 2, \"iteration 5 of 10, loss: 3\", is not",
+          "iteration N/ TOTAL | NAME: VALUE |", "--format NAME"}},
+        {"Step 3 is done\nstep: twelve  loss: 3\nstep: thirteen\n",
+         {"torchtitan: line 2, \"step: twelve  loss: 3\"", "torchtune: line 1, \"Step 3 is done\"",
+          "twinstep list formats"}},
+        {"{\"step\" 1}\n", {"read as JSON: test:1:9: expected ':'", "--format NAME", "\"step\" 1"}},
+        {"{\"runs\": [1, 2]}\n", {"no object with numbers", "--format NAME", "runs"}},
+        {"[12:00:01] hello\n", {"got \"[12:00:01] hello?\"; --format", "expected", "known format"}},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct arena arena = ARENA_EMPTY;
+        const char *got = logs_refuse(&arena, cases[i].text, strlen(cases[i].text), NULL);
+        for (size_t w = 0; w < 3; w++)
+            if (strstr(got, cases[i].words[w]) == NULL)
+                fail_msg("case %zu: expected \"%s\", got %s", i, cases[i].words[w], got);
+        arena_close(&arena);
+    }
+}
+
+/* Two trainings in one file: the rows of the other one are counted, and none of them is read. */
+static void validate_rows_of_another_format_are_said(void **state) {
+    struct arena arena = ARENA_EMPTY;
+    (void)state;
+    const struct log *log =
+        logs_read(&arena,
+                  "step:  1  loss:  8.04910  grad_norm:  1.2345  memory:  1.11GiB(1.2%)\n"
+                  "{'loss': 2.5, 'learning_rate': 1e-05, 'epoch': 0.5}\n"
+                  "step:  2  loss:  8.04810  grad_norm:  1.2345  memory:  1.11GiB(1.2%)\n"
+                  "{'eval_loss': 2.5, 'epoch': 0.5}\n"
+                  "{'loss': 2.4, 'learning_rate': 1e-05, 'epoch': 0.5}\n",
+                  "torchtitan");
+    assert_int_equal(log->rows, 2);
+    assert_true(logs_has_note(log, "2 lines are rows of hf-console and were left out"));
+    log = logs_read(&arena,
+                    "{'loss': 2.5, 'learning_rate': 1e-05, 'epoch': 0.5}\n"
+                    "{'eval_loss': 2.5, 'epoch': 0.5}\n"
+                    "{'train_runtime': 2.5, 'train_loss': 0.5}\n",
+                    NULL);
+    assert_int_equal(log->rows, 1);
+    assert_true(logs_has_note(log, "2 dicts of an evaluation or a summary are no rows"));
+    arena_close(&arena);
+}
+
+/* ms-swift's dicts say the step and the total. */
+static void validate_the_step_of_a_dict(void **state) {
+    struct arena arena = ARENA_EMPTY;
+    (void)state;
+    const struct log *log = logs_read(
+        &arena,
+        "{'loss': 1.69, 'learning_rate': 1e-05, 'global_step/max_steps': '5/873', 'epoch': 0.0}\n"
+        "{'loss': 1.52, 'learning_rate': 2e-05, 'global_step/max_steps': '10/873', 'epoch': 0.1}\n",
+        NULL);
+    assert_false(log->step_guessed);
+    assert_int_equal(log->step[1], 10);
+    assert_int_equal(log->max_steps, 873);
+    arena_close(&arena);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_rows_behind_a_long_preamble),
+        cmocka_unit_test(validate_a_surer_claim_later),
+        cmocka_unit_test(validate_bars_without_line_ends),
+        cmocka_unit_test(validate_refusals_name_what_is_close),
+        cmocka_unit_test(validate_rows_of_another_format_are_said),
+        cmocka_unit_test(validate_the_step_of_a_dict),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
