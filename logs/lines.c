@@ -217,9 +217,8 @@ enum status log_lines_close(const struct log_lines *lines, struct log_build *bui
     for (size_t i = 0; i < LOG_READERS_MAX; i++)
         if (lines->foreign[i] > 0)
             TRY(log_build_note(build,
-                               "%" PRIu32 " lines are rows of %s and were left out: --format %s "
-                               "reads them",
-                               lines->foreign[i], log_readers()[i].name, log_readers()[i].name));
+                               "rows of %s were left out: %" PRIu32 " (--format %s reads them)",
+                               log_readers()[i].name, lines->foreign[i], log_readers()[i].name));
     if (lines->open_row > 0)
         TRY(log_build_note(build,
                            "line %" PRIu32 ", the last, has no line end: its last value may be cut",

@@ -254,7 +254,8 @@ static enum status read(const struct log_source *source, struct log_build *build
     while (log_lines_next(&lines, &line))
         TRY(read_line(&lines, line, rules, source, build, &others));
     if (others > 0)
-        TRY(log_build_note(build, "%zu dicts of an evaluation or a summary are no rows", others));
+        TRY(log_build_note(build, "left out as no rows: %zu of an evaluation or a summary",
+                           others));
     lines.open_row = 0; /* a dict counts only together with its closing brace, so none is cut */
     return log_lines_close(&lines, build);
 }
