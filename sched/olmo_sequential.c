@@ -107,7 +107,7 @@ static enum status set_value(const struct sched_call *call, const char *part, st
     if (status != STATUS_OK) return status_prefix(status, "schedule.stages, %s", part);
     if (row->type != KEY_REAL || strcmp(row->unit, "counter") != 0) return STATUS_OK;
     memcpy(&x, out->values + row->offset, sizeof x);
-    if (x > 0.0) x *= unit;
+    x *= unit; /* auto is negative, and stays so */
     memcpy(out->values + row->offset, &x, sizeof x);
     return STATUS_OK;
 }

@@ -272,6 +272,9 @@ static void verify_older_traces(void **state) {
     way->values += (way->plan.shape[0] - 1) * way->plan.shape[1];
     way->plan.shape[0] = way->plan.shape[1];
     way->plan.rank = 1;
+    assert_int_equal(trial.judgement.mark_count, 3); /* its own trace has all three updates */
+    for (uint32_t i = 0; i < 3; i++)
+        assert_int_equal(trial.judgement.marks[i].update, i + 1);
     assert_int_equal(judge(image, &arena, &judgement), STATUS_OK);
     assert_int_equal(judgement.word, WORD_OPPOSE);
     assert_false(judgement.by_distance);

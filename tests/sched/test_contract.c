@@ -449,13 +449,25 @@ static void verify_parameters(void **state) {
     assert_true(contract_applied(&share, 12) == 0.00025);
     r = request_of("megatron", 10);
     r.schedule = "wsd";
-    set_value(&r, "decay", "4");
-    const struct contract_plan one = plan_of(&r, &arena);
-    r.global_batch = 512;
-    const struct contract_plan many = plan_of(&r, &arena);
-    for (uint64_t k = 1; k <= 12; k++)
-        assert_true(same_bits(contract_applied(&one, k), contract_applied(&many, k)));
-    assert_true(contract_applied(&one, 7) == 1e-3 && contract_applied(&one, 8) < 1e-3);
+    static const struct {
+        const char *text;
+        double counted;
+    } lengths[] = {{"4", 2048.0}, {"1", 512.0}, {"0", 0.0}, {"auto", -1.0}}; /* auto stays auto */
+    const size_t decay = sched_row(sched_find("megatron.wsd"), "decay")->offset;
+    for (size_t i = 0; i < COUNT_OF(lengths); i++) {
+        double counted;
+        r.global_batch = 1;
+        set_value(&r, "decay", lengths[i].text);
+        const struct contract_plan one = plan_of(&r, &arena);
+        r.global_batch = 512;
+        const struct contract_plan many = plan_of(&r, &arena);
+        for (uint64_t k = 1; k <= 12; k++)
+            assert_true(same_bits(contract_applied(&one, k), contract_applied(&many, k)));
+        memcpy(&counted, (const char *)many.call.values + decay, sizeof counted);
+        assert_true(counted == lengths[i].counted);
+        assert_true(i > 0 ||
+                    (contract_applied(&one, 7) == 1e-3 && contract_applied(&one, 8) < 1e-3));
+    }
     arena_close(&arena);
 }
 

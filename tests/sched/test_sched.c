@@ -578,6 +578,45 @@ static void verify_bad_lists(void **state) {
     assert_non_null(strstr(status_text(), "expected at most 95 characters, got 255"));
 }
 
+/* Lengths of a list count length_unit: a list in units of 4 is the list of four times its lengths,
+ * bit for bit. Those that are not given stay automatic. */
+static void verify_lengths_count_units(void **state) {
+    (void)state;
+    static const struct {
+        const char *schedule, *key, *fours, *ones;
+    } lists[] = {
+        {"olmo-core.sequential", "stages", "wsd:10:warmup=1:decay=1,linear:5:warmup=2,wsd:decay=4",
+         "wsd:40:warmup=4:decay=4,linear:20:warmup=8,wsd:decay=16"},
+        {"olmo-core.sequential", "stages", "wsds:20:period=10:decay=3,wsd",
+         "wsds:80:period=40:decay=12,wsd"},
+        {"olmo-core.composable", "stages", "linear:1:0:1,cosine:10:0.1",
+         "linear:4:0:1,cosine:40:0.1"},
+        {"torch.sequential", "stages", "linear:1:start_factor=0.5:total_iters=1,cosine:t_max=9",
+         "linear:4:start_factor=0.5:total_iters=4,cosine:t_max=36"},
+        {"olmo-core.wsds", "periods", "5,7,12", "20,28,48"},
+    };
+    for (size_t i = 0; i < COUNT_OF(lists); i++) {
+        const struct sched_class *schedule = sched_find(lists[i].schedule);
+        double rates[121];
+        for (int ones = 0; ones < 2; ones++) {
+            const struct sched_call call = call_of(schedule, 1e-3, 0, 120, NULL, 0);
+            assert_int_equal(sched_values_set(schedule, values, lists[i].key,
+                                              ones ? lists[i].ones : lists[i].fours),
+                             STATUS_OK);
+            assert_int_equal(sched_values_set(schedule, values, "length_unit", ones ? "1" : "4"),
+                             STATUS_OK);
+            if (schedule->validate(&call) != STATUS_OK) fail_msg("%zu: %s", i, status_text());
+            for (size_t c = 0; c < COUNT_OF(rates); c++) {
+                const double rate = schedule->value(&call, (double)c);
+                if (ones && real_bits_f64(rate) != real_bits_f64(rates[c]))
+                    fail_msg("%s at %zu: %.17g for %s, %.17g for %s", lists[i].schedule, c,
+                             rates[c], lists[i].fours, rate, lists[i].ones);
+                rates[c] = rate;
+            }
+        }
+    }
+}
+
 static void validate_minimum(void **state) {
     (void)state;
     const struct setting floor = {"min_lr_ratio", 0.25};
@@ -648,6 +687,7 @@ int main(void) {
         cmocka_unit_test(corroborate_recursion),
         cmocka_unit_test(verify_state_only_saves_time),
         cmocka_unit_test(verify_bad_lists),
+        cmocka_unit_test(verify_lengths_count_units),
         cmocka_unit_test(validate_registry),
         cmocka_unit_test(validate_refusals),
     };
