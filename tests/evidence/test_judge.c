@@ -317,8 +317,8 @@ static void verify_older_traces_leave_coarseness_open(void **state) {
     static const char *const said[] = {
         "in baseline an update leaves 9", "stored weights as they are; their masters take it in",
         "in test an update leaves 9",
-        "their gradients are 0 (rows of tokens that did not occur), or they are too coarse for it; "
-        "where they are too coarse, an LR that is wrong hardly shows"};
+        ("their gradients are 0 (rows of tokens that did not occur), or they are too coarse for "
+         "it; where they are too coarse, an LR that is wrong hardly shows")};
     for (size_t i = 0; i < COUNT_OF(said); i++)
         if (strstr(words, said[i]) == NULL) fail_msg("expected: %s\nin: %s", said[i], words);
     assert_null(strstr(words, "rounding took back"));

@@ -63,7 +63,8 @@ static void stage(struct scene *scene, uint64_t out, double factor, float quantu
                 const double base = 0.0, gap = factor * gap_at(out, c, k + 1);
                 /* the norm's gap is relative, so its base is 1 */
                 const double value = (c == 1 ? 1.0 : base) + (side == 1 ? gap : 0.0);
-                scene->points[c][side][k] = (struct series_point){k + 1, value, quantum, k, 0};
+                scene->points[c][side][k] =
+                    (struct series_point){k + 1, value, (double)quantum, k, 0};
             }
             column->side[side] = (struct compare_side){&scene->log_columns[c][side],
                                                        scene->points[c][side], STEPS, 0};

@@ -228,7 +228,7 @@ const char *helper_outcome_gap(const struct helper_outcome *a, const struct help
     return NULL;
 }
 
-int helper_has_isa(int isa) {
+int helper_has_isa(enum isa isa) {
     const struct op_table *ops;
-    return backend_ops((enum isa)isa, DTYPE_F32, DTYPE_F32, &ops) == STATUS_OK;
+    return backend_ops(isa, DTYPE_F32, DTYPE_F32, &ops) == STATUS_OK;
 }

@@ -6,6 +6,7 @@
 #define TWINSTEP_TESTS_TRAINER_HELPER_TRAIN_H
 
 #include "experiment/experiment.h"
+#include "kernels/op.h"
 #include "tests/data/helper_data.h"
 #include "trainer/run_private.h"
 
@@ -71,6 +72,6 @@ void helper_outcome_of(struct run *run, uint64_t updates, struct helper_outcome 
 const char *helper_outcome_gap(const struct helper_outcome *a, const struct helper_outcome *b);
 
 /* Returns 1 when this machine has the instruction set, an enum isa of kernels/op.h. */
-int helper_has_isa(int isa);
+int helper_has_isa(enum isa isa);
 
 #endif
