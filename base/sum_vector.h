@@ -32,10 +32,10 @@ typedef float sum_vector_f32;
 typedef double sum_vector_f64;
 #else
 #if defined(__AVX512F__) && defined(__AVX512VL__)
-#include <immintrin.h>
+#include "base/vector_isa.h"
 #define SUM_BYTES 64
 #elif defined(__AVX2__) && defined(__FMA__)
-#include <immintrin.h>
+#include "base/vector_isa.h"
 #define SUM_BYTES 32
 #else
 #define SUM_PLAIN 1
@@ -113,68 +113,70 @@ SUM_INLINE uint32_t sum_mask(size_t count) {
     return (1u << count) - 1u; /* count is at most 16 */
 }
 
+/* x - 0 is x, -0 and NaN too: a number in every lane. */
 SUM_INLINE sum_vector_f32 sum_part_f32_f32(const float *x, size_t count, float pad) {
-    __mmask16 mask = (__mmask16)sum_mask(count);
-    return (sum_vector_f32)_mm512_mask_loadu_ps(_mm512_set1_ps(pad), mask, x);
+    return isa_part_f32_64(x, pad - (sum_vector_f32){0}, sum_mask(count));
 }
 
 SUM_INLINE sum_vector_f64 sum_part_f64_f64(const double *x, size_t count, double pad) {
-    __mmask8 mask = (__mmask8)sum_mask(count);
-    return (sum_vector_f64)_mm512_mask_loadu_pd(_mm512_set1_pd(pad), mask, x);
+    return isa_part_f64_64(x, pad - (sum_vector_f64){0}, sum_mask(count));
 }
 
 SUM_INLINE sum_vector_f64 sum_part_f32_f64(const float *x, size_t count, double pad) {
-    __mmask8 mask = (__mmask8)sum_mask(count);
-    __m256 v = _mm256_mask_loadu_ps(_mm256_set1_ps((float)pad), mask, x);
-    return (sum_vector_f64)_mm512_cvtps_pd(v);
+    isa_f32_64 v = isa_part_f32_64(x, (float)pad - (isa_f32_64){0}, sum_mask(count));
+    isa_f32_32 half = __builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7);
+    return __builtin_convertvector(half, sum_vector_f64);
 }
 
 SUM_INLINE sum_vector_f64 sum_load_f32_f64(const float *x) {
-    return (sum_vector_f64)_mm512_cvtps_pd(_mm256_loadu_ps(x));
+    isa_f32_32 v;
+    memcpy(&v, x, sizeof v);
+    return __builtin_convertvector(v, sum_vector_f64);
 }
 
 SUM_INLINE sum_vector_f32 sum_fma_f32(sum_vector_f32 a, sum_vector_f32 b, sum_vector_f32 c) {
-    return (sum_vector_f32)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+    return isa_fma_f32_64(a, b, c);
 }
 
 SUM_INLINE sum_vector_f64 sum_fma_f64(sum_vector_f64 a, sum_vector_f64 b, sum_vector_f64 c) {
-    return (sum_vector_f64)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
+    return isa_fma_f64_64(a, b, c);
 }
 
 #else
 
+/* x - 0 is x, -0 and NaN too: a number in every lane. Lanes that were not loaded are zero, and are
+ * filled with the bits of the pad. */
 SUM_INLINE sum_vector_f32 sum_part_f32_f32(const float *x, size_t count, float pad) {
-    __m256i lanes = _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0);
-    __m256i mask = _mm256_cmpgt_epi32(_mm256_set1_epi32((int)count), lanes);
-    __m256 v = _mm256_maskload_ps(x, mask);
-    return (sum_vector_f32)_mm256_blendv_ps(_mm256_set1_ps(pad), v, _mm256_castsi256_ps(mask));
+    isa_i32_32 mask = (isa_i32_32){0, 1, 2, 3, 4, 5, 6, 7} < (int32_t)count - (isa_i32_32){0};
+    isa_i32_32 fill = (isa_i32_32)(pad - (sum_vector_f32){0});
+    return (sum_vector_f32)((isa_i32_32)isa_part_f32_32(x, mask) | (fill & ~mask));
 }
 
 SUM_INLINE sum_vector_f64 sum_part_f64_f64(const double *x, size_t count, double pad) {
-    __m256i lanes = _mm256_set_epi64x(3, 2, 1, 0);
-    __m256i mask = _mm256_cmpgt_epi64(_mm256_set1_epi64x((long long)count), lanes);
-    __m256d v = _mm256_maskload_pd(x, mask);
-    return (sum_vector_f64)_mm256_blendv_pd(_mm256_set1_pd(pad), v, _mm256_castsi256_pd(mask));
+    isa_i64_32 mask = (isa_i64_32){0, 1, 2, 3} < (long long)count - (isa_i64_32){0};
+    isa_i64_32 fill = (isa_i64_32)(pad - (sum_vector_f64){0});
+    return (sum_vector_f64)((isa_i64_32)isa_part_f64_32(x, mask) | (fill & ~mask));
 }
 
 SUM_INLINE sum_vector_f64 sum_part_f32_f64(const float *x, size_t count, double pad) {
-    __m128i lanes = _mm_set_epi32(3, 2, 1, 0);
-    __m128i mask = _mm_cmpgt_epi32(_mm_set1_epi32((int)count), lanes);
-    __m128 v = _mm_maskload_ps(x, mask);
-    v = _mm_blendv_ps(_mm_set1_ps((float)pad), v, _mm_castsi128_ps(mask));
-    return (sum_vector_f64)_mm256_cvtps_pd(v);
+    isa_i32_16 mask = (isa_i32_16){0, 1, 2, 3} < (int32_t)count - (isa_i32_16){0};
+    isa_i32_16 fill = (isa_i32_16)((float)pad - (isa_f32_16){0});
+    isa_f32_16 v = (isa_f32_16)((isa_i32_16)isa_part_f32_16(x, mask) | (fill & ~mask));
+    return __builtin_convertvector(v, sum_vector_f64);
 }
 
 SUM_INLINE sum_vector_f64 sum_load_f32_f64(const float *x) {
-    return (sum_vector_f64)_mm256_cvtps_pd(_mm_loadu_ps(x));
+    isa_f32_16 v;
+    memcpy(&v, x, sizeof v);
+    return __builtin_convertvector(v, sum_vector_f64);
 }
 
 SUM_INLINE sum_vector_f32 sum_fma_f32(sum_vector_f32 a, sum_vector_f32 b, sum_vector_f32 c) {
-    return (sum_vector_f32)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+    return isa_fma_f32_32(a, b, c);
 }
 
 SUM_INLINE sum_vector_f64 sum_fma_f64(sum_vector_f64 a, sum_vector_f64 b, sum_vector_f64 c) {
-    return (sum_vector_f64)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
+    return isa_fma_f64_32(a, b, c);
 }
 
 #endif

@@ -11,7 +11,7 @@
 #include "base/variant.h"
 
 #if defined(TWINSTEP_ISA_v4) || defined(TWINSTEP_ISA_v3)
-#include <immintrin.h>
+#include "base/vector_isa.h"
 #endif
 
 #if defined(TWINSTEP_CARRIER_f64) || defined(TWINSTEP_ACCUMULATOR_f32)
@@ -30,12 +30,12 @@
 
 #if defined(TWINSTEP_ISA_v4)
 #define VEC_BYTES 64
-#define VEC_CALL_(name) _mm512_##name
-#define VEC_HALF_LOAD_ _mm256_loadu_ps
+#define VEC_FMA_f32 isa_fma_f32_64
+#define VEC_FMA_f64 isa_fma_f64_64
 #elif defined(TWINSTEP_ISA_v3)
 #define VEC_BYTES 32
-#define VEC_CALL_(name) _mm256_##name
-#define VEC_HALF_LOAD_ _mm_loadu_ps
+#define VEC_FMA_f32 isa_fma_f32_32
+#define VEC_FMA_f64 isa_fma_f64_32
 #endif
 
 #if defined(VEC_BYTES)
@@ -44,18 +44,14 @@ typedef accumulator vec __attribute__((vector_size(VEC_BYTES)));
 #define VEC_LANES (VEC_BYTES / sizeof(accumulator))
 
 VEC_INLINE vec vec_splat(accumulator x) {
-#if defined(TWINSTEP_ACCUMULATOR_f32)
-    return (vec)VEC_CALL_(set1_ps)(x);
-#else
-    return (vec)VEC_CALL_(set1_pd)(x);
-#endif
+    return x - (vec){0}; /* which is x, -0 and NaN too */
 }
 
 VEC_INLINE vec vec_fma(vec a, vec b, vec c) {
 #if defined(TWINSTEP_ACCUMULATOR_f32)
-    return (vec)VEC_CALL_(fmadd_ps)(a, b, c);
+    return VEC_FMA_f32(a, b, c);
 #else
-    return (vec)VEC_CALL_(fmadd_pd)(a, b, c);
+    return VEC_FMA_f64(a, b, c);
 #endif
 }
 
@@ -66,7 +62,9 @@ VEC_INLINE vec vec_widen(const carrier *source) {
     memcpy(&v, source, sizeof v);
     return v;
 #else
-    return (vec)VEC_CALL_(cvtps_pd)(VEC_HALF_LOAD_(source));
+    carrier half __attribute__((vector_size(VEC_BYTES / 2)));
+    memcpy(&half, source, sizeof half);
+    return __builtin_convertvector(half, vec);
 #endif
 }
 
