@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The bytes of a file without a copy of it: the file is mapped, and a pipe goes to a temporary file
- * first. Private to logs/. A file that another program cuts short while it is mapped ends the
+ * first. For logs/ and rollout/. A file that another program cuts short while it is mapped ends the
  * process. */
 #ifndef TWINSTEP_LOGS_MAP_FILE_H
 #define TWINSTEP_LOGS_MAP_FILE_H

@@ -27,6 +27,7 @@ LAYERS = {
     "sched": ["base"],
     "logs": ["determinism", "base"],
     "forensics": ["logs", "sched", "determinism", "base"],
+    "rollout": ["logs", "determinism", "base"],
     "scenarios": ["determinism", "base"],
     "data": ["scenarios", "determinism", "base"],
     "model": ["data", "kernels", "checkpoints", "scenarios", "determinism", "base"],
@@ -36,7 +37,7 @@ LAYERS = {
     "experiment": ["trainer", "evidence", "model", "data", "optim", "kernels", "sched", "scenarios",
                    "checkpoints", "determinism", "base"],
     "report": ["evidence", "scenarios", "determinism", "base"],
-    "cli": ["report", "experiment", "trainer", "evidence", "model", "data", "forensics", "logs",
+    "cli": ["report", "experiment", "trainer", "evidence", "model", "data", "forensics", "rollout", "logs",
             "optim", "kernels", "sched", "scenarios", "checkpoints", "determinism", "base"],
 }
 # Rooms inside a folder: each may know the files of the folder itself, which may know none of the
@@ -44,7 +45,7 @@ LAYERS = {
 # know it, and it knows no file of the folder.
 ROOMS = {"experiment": ["locate", "noise", "parity"]}
 CELLARS = ["experiment/locate"]
-NUMERIC = ["base", "determinism", "kernels", "optim", "sched", "logs", "forensics", "data", "model",
+NUMERIC = ["base", "determinism", "kernels", "optim", "sched", "logs", "forensics", "rollout", "data", "model",
            "evidence", "trainer", "experiment", "report", "checkpoints"]
 OTHER = ["tests", "cmake", "docs", "notebooks", ".ci"]
 

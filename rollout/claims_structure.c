@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Findings that are plain from the lists: other ids, other lengths, zeros, moved positions. One
+ * sequence is enough for them, since none of them can come from rounding; but where a floor has the
+ * same in at least half as large a share of its sequences, it is how these files are written. */
+#include "base/real.h"
+#include "rollout/claims_private.h"
+
+typedef const struct rollout_slice *slice_of(const struct rollout_traits *traits, int which);
+
+static double share_of(const struct rollout_measure *measure, const struct rollout_slice *slice) {
+    const double all = (double)(measure->count[COUNT_SEQUENCES] + measure->count[COUNT_EMPTY]);
+    return all > 0.0 ? (double)slice->sequences / all : 0.0;
+}
+
+/* Returns 1 where the file has the finding and no floor has it as well. */
+static int stands_out(const struct rollout_judgement *j, slice_of *of, int which) {
+    const double share = share_of(j->measure, of(&j->measure->shape, which));
+    if (share == 0.0) return 0;
+    for (size_t i = 0; i < j->floor_count; i++)
+        if (share_of(j->floors[i], of(&j->floors[i]->shape, which)) >= 0.5 * share) return 0;
+    return 1;
+}
+
+static void measure_claim(struct rollout_judgement *j, enum rollout_cause cause,
+                          const struct rollout_slice *slice) {
+    j->claim[cause].strength = rollout_strength(j, slice);
+    j->claim[cause].share =
+        (double)slice->tokens / (double)(j->measure->count[COUNT_TOKENS] + !slice->tokens);
+}
+
+static const char *side_name(int side) {
+    return side == 0 ? "engine" : "trainer";
+}
+
+static const struct rollout_slice *ids(const struct rollout_traits *t, int which) {
+    (void)which;
+    return &t->ids;
+}
+static const struct rollout_slice *shorter(const struct rollout_traits *t, int which) {
+    (void)which;
+    return &t->shorter;
+}
+static const struct rollout_slice *front(const struct rollout_traits *t, int which) {
+    (void)which;
+    return &t->front;
+}
+static const struct rollout_slice *zero_end(const struct rollout_traits *t, int which) {
+    return &t->zero_end[which];
+}
+static const struct rollout_slice *zero_front(const struct rollout_traits *t, int which) {
+    return &t->zero_front[which];
+}
+static const struct rollout_slice *zero_inside(const struct rollout_traits *t, int which) {
+    return &t->zero_inside[which];
+}
+static const struct rollout_slice *zero_all(const struct rollout_traits *t, int which) {
+    return &t->zero_all[which];
+}
+static const struct rollout_slice *shifted(const struct rollout_traits *t, int which) {
+    return &t->shifted[which];
+}
+
+/* ---- one claim each ---- */
+
+static void claim_ids(struct rollout_judgement *j) {
+    const struct rollout_traits *t = &j->measure->shape;
+    struct rollout_claim *claim = &j->claim[ROLLOUT_TOKENISATION];
+    const char *const *names = j->measure->facts.names;
+    if (stands_out(j, ids, 0)) {
+        measure_claim(j, ROLLOUT_TOKENISATION, &t->ids);
+        rollout_claim_say(
+            claim, ROLLOUT_NAMED,
+            "%ju sequences have other token ids on both sides from some token on, the "
+            "first at line %u; what stands behind it is not compared",
+            (uintmax_t)t->ids.sequences, t->first_line[0]);
+    } else if (names[ROLLOUT_TRAINER_IDS] == NULL && t->ids.sequences == 0) {
+        rollout_claim_say(claim, ROLLOUT_OPEN,
+                          "needs the token ids of both sides (trainer_token_ids, or two files)");
+    }
+}
+
+static void claim_truncated(struct rollout_judgement *j) {
+    const struct rollout_traits *t = &j->measure->shape;
+    struct rollout_claim *claim = &j->claim[ROLLOUT_TRUNCATED];
+    if (stands_out(j, shorter, 0)) {
+        measure_claim(j, ROLLOUT_TRUNCATED, &t->shorter);
+        rollout_claim_say(claim, ROLLOUT_NAMED,
+                          "in %ju sequences one side has fewer log-probs, the first at line %u; "
+                          "their beginnings are compared",
+                          (uintmax_t)t->shorter.sequences, t->first_line[1]);
+        return;
+    }
+    for (int side = 0; side < 2; side++)
+        if (stands_out(j, zero_end, side)) {
+            measure_claim(j, ROLLOUT_TRUNCATED, &t->zero_end[side]);
+            rollout_claim_say(claim, ROLLOUT_NAMED,
+                              "%ju sequences end in %ju tokens whose log-prob is exactly 0 for the "
+                              "%s and %.3g on average for the other side, the first at line %u: "
+                              "padding that the mask counts",
+                              (uintmax_t)t->zero_end[side].sequences,
+                              (uintmax_t)t->zero_end[side].tokens, side_name(side),
+                              (side == 0 ? 1.0 : -1.0) * t->zero_end[side].d /
+                                  (double)t->zero_end[side].tokens,
+                              t->first_line[3]);
+        }
+}
+
+static void say_zeros(struct rollout_judgement *j, const struct rollout_slice *slice, int side,
+                      const char *where) {
+    const double other =
+        (side == 0 ? 1.0 : -1.0) * slice->d / (double)(slice->tokens + !slice->tokens);
+    measure_claim(j, ROLLOUT_MASKED, slice);
+    rollout_claim_say(&j->claim[ROLLOUT_MASKED], ROLLOUT_NAMED,
+                      "%ju tokens %s of %ju sequences have a log-prob of exactly 0 for the %s and "
+                      "%.3g on average for the other side, the first at line %u: that side never "
+                      "computed them, and the mask counts them",
+                      (uintmax_t)slice->tokens, where, (uintmax_t)slice->sequences, side_name(side),
+                      other, j->measure->shape.first_line[3]);
+}
+
+static void claim_masked(struct rollout_judgement *j) {
+    const struct rollout_traits *t = &j->measure->shape;
+    for (int side = 0; side < 2; side++) {
+        if (stands_out(j, zero_inside, side))
+            say_zeros(j, &t->zero_inside[side], side, "in the middle (tool output?)");
+        if (stands_out(j, zero_all, side)) say_zeros(j, &t->zero_all[side], side, "that are all");
+        if (stands_out(j, zero_front, side))
+            say_zeros(j, &t->zero_front[side], side, "at the beginning (the prompt?)");
+    }
+    if (j->claim[ROLLOUT_MASKED].state == ROLLOUT_NAMED || !stands_out(j, front, 0)) return;
+    measure_claim(j, ROLLOUT_MASKED, &t->front);
+    rollout_claim_say(&j->claim[ROLLOUT_MASKED], ROLLOUT_NAMED,
+                      "in %ju sequences one side has log-probs of more tokens in front, the first "
+                      "at line %u: one list holds the prompt; the common ends are compared",
+                      (uintmax_t)t->front.sequences, t->first_line[2]);
+}
+
+static void claim_shifted(struct rollout_judgement *j) {
+    const struct rollout_traits *t = &j->measure->shape;
+    int most = -1;
+    for (int i = 0; i < MEASURE_LAGS; i++)
+        if (stands_out(j, shifted, i) &&
+            (most < 0 || t->shifted[i].sequences > t->shifted[most].sequences))
+            most = i;
+    if (most < 0) return;
+    measure_claim(j, ROLLOUT_SHIFTED, &t->shifted[most]);
+    const int lag = most - MEASURE_LAGS / 2;
+    rollout_claim_say(&j->claim[ROLLOUT_SHIFTED], ROLLOUT_NAMED,
+                      "in %ju of %ju sequences the trainer's log-prob of the token %d %s fits the "
+                      "engine's better by a factor of more than 4, the first at line %u: positions "
+                      "are moved by %d",
+                      (uintmax_t)t->shifted[most].sequences,
+                      (uintmax_t)j->measure->count[COUNT_SEQUENCES], lag < 0 ? -lag : lag,
+                      lag < 0 ? "before" : "behind", t->first_line[4], lag);
+}
+
+void rollout_claim_structure(struct rollout_judgement *j) {
+    claim_ids(j);
+    claim_truncated(j);
+    claim_masked(j);
+    claim_shifted(j);
+}

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What signatures rest on. First the structure of a sequence: other ids, other lengths, zeros on
+ * one side, positions moved by one. What that explains is set aside, and the rest is grouped: signs
+ * of d by probability, id, sequence and position, sizes by sequence, length, version and expert.
+ *
+ * Sizes are d / (1 - pi) of tokens with pi < 0.9: noise of logits reaches the log-prob of its token
+ * by a factor of about 1 - pi, so what is left is alike for likely and unlikely tokens. */
+#include <string.h>
+
+#include "base/dtype.h"
+#include "base/real.h"
+#include "rollout/measure_private.h"
+
+/* A run of zeros counts where the other side says that these tokens were far from certain. */
+#define ZERO_RUN 2u
+#define ZERO_OTHER 0.5 /* mean log-prob of the other side, below minus this */
+/* Positions are called moved where moving them back leaves less than a quarter. */
+#define SHIFT_TOKENS 16u
+#define SHIFT_FACTOR 0.25
+#define SHIFT_LEAST 0.05
+
+enum kind_line { LINE_IDS = 0, LINE_SHORT, LINE_FRONT, LINE_ZERO, LINE_SHIFT };
+
+enum status rollout_shape_open(struct rollout_traits *shape, struct arena *arena) {
+    TRY(arena_take(arena, MEASURE_IDS, sizeof *shape->id_tokens, "ids", &shape->id_tokens));
+    TRY(arena_take(arena, MEASURE_IDS, sizeof *shape->id_sign, "ids", &shape->id_sign));
+    TRY(spread_open(&shape->size, 5, arena));
+    TRY(spread_open(&shape->mean, 8, arena));
+    TRY(spread_open(&shape->largest, 8, arena));
+    for (int i = 0; i < MEASURE_LENGTHS; i++)
+        TRY(spread_open(&shape->length[i].spread, GROUP_BITS, arena));
+    for (int i = 0; i < MEASURE_VERSIONS; i++)
+        TRY(spread_open(&shape->version[i].spread, GROUP_BITS, arena));
+    return STATUS_OK;
+}
+
+/* ---- structure ---- */
+
+static void note_line(struct rollout_work *work, enum kind_line kind) {
+    uint32_t *line = &work->out->shape.first_line[kind];
+    if (*line == 0) *line = work->sequence.line;
+}
+
+/* Puts tokens first ... end - 1 into `slice` and, where `aside`, out of the rest. */
+static void set_aside(struct rollout_work *work, struct rollout_slice *slice, size_t first,
+                      size_t end, int aside) {
+    slice->sequences++;
+    for (size_t i = first; i < end; i++) {
+        rollout_slice_add(slice, &work->token[i], 0.0);
+        if (aside) work->token[i].aside = 1;
+    }
+}
+
+static void look_at_lists(struct rollout_work *work) {
+    struct rollout_traits *shape = &work->out->shape;
+    const unsigned shapes = work->sequence.shapes;
+    if ((shapes & SHAPE_IDS) != 0) {
+        note_line(work, LINE_IDS);
+        set_aside(work, &shape->ids, 0, work->count, 0);
+    }
+    if ((shapes & SHAPE_SHORT) != 0) {
+        note_line(work, LINE_SHORT);
+        set_aside(work, &shape->shorter, 0, work->count, 0);
+    }
+    if ((shapes & SHAPE_FRONT) != 0) {
+        note_line(work, LINE_FRONT);
+        set_aside(work, &shape->front, 0, work->count, 0);
+    }
+}
+
+static double value_of(const struct rollout_token *token, int side) {
+    return side == 0 ? token->engine : token->trainer;
+}
+
+/* A run first ... end - 1 of zeros on `side`: is it more than tokens that are certain? */
+static void look_at_run(struct rollout_work *work, int side, size_t first, size_t end) {
+    struct rollout_traits *shape = &work->out->shape;
+    double other = 0.0;
+    for (size_t i = first; i < end; i++)
+        other = other + value_of(&work->token[i], 1 - side);
+    if (end - first < ZERO_RUN || other / (double)(end - first) > -ZERO_OTHER) return;
+    struct rollout_slice *slice = first == 0 && end == work->count ? &shape->zero_all[side]
+                                  : first == 0                     ? &shape->zero_front[side]
+                                  : end == work->count             ? &shape->zero_end[side]
+                                                                   : &shape->zero_inside[side];
+    note_line(work, LINE_ZERO);
+    set_aside(work, slice, first, end, 1);
+}
+
+static void look_at_zeros(struct rollout_work *work) {
+    for (int side = 0; side < 2; side++)
+        for (size_t i = 0; i < work->count;) {
+            const size_t first = i;
+            while (i < work->count && value_of(&work->token[i], side) == 0.0)
+                i++;
+            if (i > first) look_at_run(work, side, first, i);
+            i += i == first;
+        }
+}
+
+/* Mean |trainer of token i + lag - engine of token i| over the tokens that no run set aside. */
+static double apart_by(const struct rollout_work *work, int lag, size_t *out_tokens) {
+    double sum = 0.0;
+    size_t tokens = 0;
+    for (size_t i = 0; i < work->count; i++) {
+        if ((lag < 0 && i < (size_t)-lag) || (lag > 0 && i + (size_t)lag >= work->count)) continue;
+        const struct rollout_token *other =
+            &work->token[lag < 0 ? i - (size_t)-lag : i + (size_t)lag];
+        if (work->token[i].aside || other->aside) continue;
+        sum = sum + real_abs_f64(other->trainer - work->token[i].engine);
+        tokens++;
+    }
+    *out_tokens = tokens;
+    return tokens == 0 ? real_inf_f64() : sum / (double)tokens;
+}
+
+static void look_at_positions(struct rollout_work *work) {
+    struct rollout_traits *shape = &work->out->shape;
+    size_t tokens;
+    const double here = apart_by(work, 0, &tokens);
+    int best = 0;
+    double least = here;
+    if (tokens < SHIFT_TOKENS || here < SHIFT_LEAST) return;
+    for (int lag = -2; lag <= 2; lag++) {
+        size_t moved;
+        const double apart = apart_by(work, lag, &moved);
+        if (moved + 2 < tokens || apart >= least) continue;
+        least = apart;
+        best = lag;
+    }
+    if (least >= SHIFT_FACTOR * here) return;
+    note_line(work, LINE_SHIFT);
+    set_aside(work, &shape->shifted[best + 2], 0, work->count, 1);
+}
+
+/* ---- groups ---- */
+
+/* Numbers the half octaves of -log-prob from 2^-4 on. */
+static size_t heat_of(double mean) {
+    const double size = -mean * 16.0;
+    if (!(size >= 1.0)) return 0;
+    const uint64_t bits = real_bits_f64(size) >> 51; /* exponent and one bit: half octaves */
+    const uint64_t group = bits - ((uint64_t)1023 << 1) + 1;
+    return group < MEASURE_HEATS ? (size_t)group : MEASURE_HEATS - 1;
+}
+
+static size_t octave_of(uint64_t value) {
+    size_t octave = 0;
+    for (; value != 0; value >>= 1)
+        octave++;
+    return octave < SLICE_POSITIONS ? octave : SLICE_POSITIONS - 1;
+}
+
+static void add_sign(struct rollout_traits *shape, const struct rollout_token *token, double sign) {
+    const size_t position = octave_of(token->position);
+    if (token->id >= 0.0 && token->id < (double)MEASURE_IDS) {
+        const size_t id = (size_t)token->id;
+        shape->id_tokens[id]++;
+        shape->id_sign[id] += (int32_t)sign;
+    }
+    shape->position_sign[position] = shape->position_sign[position] + sign;
+    shape->position_tokens[position] = shape->position_tokens[position] + 1.0;
+    shape->signs = shape->signs + sign;
+    shape->tokens = shape->tokens + 1.0;
+}
+
+static void add_heat(struct rollout_traits *shape, const struct rollout_token *token, double sign) {
+    const size_t heat = heat_of(token->mean);
+    shape->heat_tokens[heat]++;
+    shape->heat_sign[heat] = shape->heat_sign[heat] + sign;
+    shape->heat_absolute[heat] = shape->heat_absolute[heat] + real_abs_f64(token->d);
+    shape->heat_d[heat] = shape->heat_d[heat] + token->d;
+    shape->heat_logp[heat] = shape->heat_logp[heat] + token->mean;
+    shape->slope_xy = real_fma_f64(token->mean, token->d, shape->slope_xy);
+    shape->slope_xx = real_fma_f64(token->mean, token->mean, shape->slope_xx);
+}
+
+/* The step between neighbours of a format with so many bits of fraction, at x. */
+static double step_at(double x, int fraction) {
+    const uint64_t exponent = real_bits_f64(x) >> 52 & 0x7ff;
+    return exponent <= (uint64_t)fraction
+               ? 0.0
+               : real_from_bits_f64((exponent - (uint64_t)fraction) << 52);
+}
+
+static void add_bits(struct rollout_traits *shape, const struct rollout_token *token) {
+    static const int fraction[2] = {7, 10}; /* bf16, f16 */
+    for (int side = 0; side < 2; side++) {
+        const double value = value_of(token, side);
+        if (value == 0.0) continue;
+        shape->nonzero[side]++;
+        for (int f = 0; f < 2; f++) {
+            const uint64_t low = ((uint64_t)1 << (52 - fraction[f])) - 1;
+            if ((real_bits_f64(value) & low) != 0) continue;
+            shape->few_bits[side][f]++;
+            shape->inside_step[side][f] +=
+                real_abs_f64(token->d) <= 0.5 * step_at(value, fraction[f]);
+        }
+    }
+}
+
+/* The group of the sequences with this key; NULL where there are too many. */
+static struct rollout_group *version_of(struct rollout_traits *shape, int64_t key) {
+    for (int i = 0; i < MEASURE_VERSIONS; i++) {
+        struct rollout_group *group = &shape->version[i];
+        if (group->slice.tokens > 0 && group->slice.key != key) continue;
+        group->slice.key = key;
+        return group;
+    }
+    return NULL;
+}
+
+/* How far behind the trainer's weights those of a token were. Without the trainer's version the key
+ * is minus the version, so that within a file a larger key is an older one as well. */
+static int lag_of(const struct rollout_sequence *s, double version, int64_t *out) {
+    const struct rollout_list *now = &s->list[ROLLOUT_NOW];
+    const double newest = now->given != 0 && now->count > 0 ? now->value[0] : 0.0;
+    const double lag = newest - version;
+    if (!(lag > -0x1p53 && lag < 0x1p53)) return 0;
+    *out = (int64_t)lag;
+    return 1;
+}
+
+static size_t length_group(size_t tokens) {
+    const uint64_t bits = real_bits_f64((double)tokens) >> 50; /* quarter octaves */
+    const uint64_t group = bits - ((uint64_t)1023 << 2);
+    return group < MEASURE_LENGTHS ? (size_t)group : MEASURE_LENGTHS - 1;
+}
+
+/* ---- sizes of one sequence ---- */
+
+struct one {
+    double sum, largest, signs;
+    uint64_t tokens, signed_tokens;
+};
+
+static void add_size(struct rollout_traits *shape, struct one *one,
+                     const struct rollout_token *token) {
+    const double size = real_abs_f64(token->d) / (1.0 - token->pi);
+    if (token->pi >= 0.9) return;
+    spread_add(&shape->size, size);
+    shape->size_square = real_fma_f64(size, size, shape->size_square);
+    shape->size_absolute = shape->size_absolute + size;
+    shape->sizes++;
+    one->sum = one->sum + size;
+    one->tokens++;
+    if (size > one->largest) one->largest = size;
+}
+
+/* Tokens of one version, which is most often all tokens of a sequence. */
+static void add_versions(struct rollout_work *work) {
+    struct rollout_traits *shape = &work->out->shape;
+    for (size_t first = 0, end; first < work->count; first = end) {
+        struct one one = {0};
+        int64_t key = 0;
+        const double version = work->token[first].version;
+        for (end = first;
+             end < work->count && (work->token[end].version == version || version != version);
+             end++)
+            if (!work->token[end].aside && work->token[end].pi < 0.9) {
+                one.sum = one.sum + real_abs_f64(work->token[end].d) / (1.0 - work->token[end].pi);
+                one.tokens++;
+            }
+        if (one.tokens == 0) continue;
+        struct rollout_group *group = NULL;
+        if (version == version && lag_of(&work->sequence, version, &key))
+            group = version_of(shape, key);
+        if (group == NULL) {
+            shape->without_version++;
+            continue;
+        }
+        spread_add(&group->spread, one.sum / (double)one.tokens);
+        group->slice.sequences++;
+        for (size_t i = first; i < end; i++)
+            if (!work->token[i].aside) rollout_slice_add(&group->slice, &work->token[i], 0.0);
+    }
+}
+
+static void close_one(struct rollout_work *work, const struct one *one) {
+    struct rollout_traits *shape = &work->out->shape;
+    const double n = (double)one->signed_tokens;
+    shape->sequences.pairs = shape->sequences.pairs + n * (n - 1.0);
+    shape->sequences.agree = shape->sequences.agree + (one->signs * one->signs - n);
+    if (one->tokens == 0) return;
+    const double mean = one->sum / (double)one->tokens;
+    struct rollout_group *group = &shape->length[length_group(work->sequence.count)];
+    spread_add(&shape->mean, mean);
+    spread_add(&shape->largest, one->largest);
+    spread_add(&group->spread, mean);
+    group->slice.sequences++;
+}
+
+static void add_rest(struct rollout_work *work) {
+    struct rollout_traits *shape = &work->out->shape;
+    struct one one = {0};
+    uint64_t tokens = 0;
+    for (size_t i = 0; i < work->count; i++) {
+        const struct rollout_token *token = &work->token[i];
+        if (token->aside) continue;
+        const double sign = token->d > 0.0 ? 1.0 : token->d < 0.0 ? -1.0 : 0.0;
+        tokens++;
+        rollout_slice_add(&shape->rest, token, rollout_k3(token->d));
+        rollout_slice_add(&shape->length[length_group(work->sequence.count)].slice, token, 0.0);
+        if (token->routed >= 0) rollout_slice_add(&shape->routed[token->routed], token, 0.0);
+        add_heat(shape, token, sign);
+        add_bits(shape, token);
+        add_size(shape, &one, token);
+        if (sign == 0.0) continue;
+        add_sign(shape, token, sign);
+        one.signs = one.signs + sign;
+        one.signed_tokens++;
+    }
+    if (tokens == 0) return;
+    shape->rest.sequences++;
+    close_one(work, &one);
+    add_versions(work);
+}
+
+void rollout_shape_add(struct rollout_work *work) {
+    look_at_lists(work);
+    look_at_zeros(work);
+    look_at_positions(work);
+    add_rest(work);
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What is measured of a file of sequences in one pass. Nothing is judged here: claims.h says what
+ * the figures mean, metrics.h lists those that other projects print.
+ *
+ * d = trainer's log-prob - engine's log-prob of one token, w = exp(d) its importance weight; pi is
+ * the probability halfway between both, exp of the mean log-prob. All sums are of the one engine
+ * (base/sum.h), in the order of the file. */
+#ifndef TWINSTEP_ROLLOUT_ROLLOUT_MEASURE_H
+#define TWINSTEP_ROLLOUT_ROLLOUT_MEASURE_H
+
+#include "base/sum.h"
+#include "rollout/source.h"
+#include "rollout/rollout_spread.h"
+
+/* Sums over tokens. */
+enum rollout_sum {
+    SUM_D = 0,
+    SUM_ABSOLUTE,
+    SUM_SQUARE,
+    SUM_FACTOR, /* exp|d| */
+    SUM_WEIGHT, /* w, |d| held to ROLLOUT_BOUND */
+    SUM_WEIGHT_SQUARE,
+    SUM_WEIGHT_APART, /* |w - 1| */
+    SUM_WEIGHT_HELD,  /* w held to [1/2, 2], less 1 */
+    SUM_WEIGHT_HELD_SQUARE,
+    SUM_K3_ENGINE,  /* w - 1 - d: KL(engine || trainer) */
+    SUM_K3_TRAINER, /* 1/w - 1 + d: KL(trainer || engine) */
+    SUM_JS,
+    SUM_TRAINER_P, /* probabilities, for the correlation */
+    SUM_ENGINE_P,
+    SUM_TRAINER_P_SQUARE,
+    SUM_ENGINE_P_SQUARE,
+    SUM_PRODUCT_P,
+    SUM_APART_P,
+    SUM_APART_P_SQUARE,
+    /* Sums over sequences. */
+    SUM_SEQ_MEAN_ABSOLUTE,
+    SUM_SEQ_MEAN_D,
+    SUM_SEQ_MEAN_D_ABSOLUTE,
+    SUM_SEQ_MEAN_FACTOR,
+    SUM_SEQ_K3, /* of the sequence's log-probs: exp(sum d) - 1 - sum d */
+    SUM_SEQ_WEIGHT,
+    SUM_SEQ_WEIGHT_SQUARE,
+    SUM_SEQ_TRAINER_PPL, /* exp(-mean log-prob) */
+    SUM_SEQ_ENGINE_PPL,
+    SUM_SEQ_TRAINER_LOG_PPL,
+    SUM_SEQ_ENGINE_LOG_PPL,
+    SUM_SEQ_PPL_RATIO, /* exp(-mean d) */
+    SUM_SEQ_CLIP,      /* share of tokens with w > 2 */
+    ROLLOUT_SUMS
+};
+
+/* Counts. */
+enum rollout_count {
+    COUNT_TOKENS = 0, /* that count: masked in, both sides finite */
+    COUNT_SEQUENCES,  /* with at least one such token */
+    COUNT_EMPTY,      /* sequences without */
+    COUNT_MASKED,     /* tokens that the mask leaves out */
+    COUNT_OPEN,       /* tokens without a number on a side */
+    COUNT_INFINITE,   /* tokens with an infinite log-prob on a side */
+    COUNT_EQUAL,      /* tokens with equal bits */
+    COUNT_ABOVE,      /* d > 0 */
+    COUNT_BELOW,
+    COUNT_HELD, /* |d| above ROLLOUT_BOUND */
+    COUNT_W_OVER_2,
+    COUNT_W_UNDER_HALF,
+    COUNT_W_OVER_5,
+    COUNT_VETO, /* w < 1e-4 */
+    COUNT_SEQ_OVER_2,
+    COUNT_SEQ_UNDER_HALF,
+    COUNT_SEQ_OVER_3,
+    COUNT_SEQ_GEOMETRIC, /* exp(mean d) outside [0.999, 1.002] */
+    COUNT_SEQ_VETO,      /* with a token of w < 1e-4 */
+    COUNT_SEQ_HELD,
+    ROLLOUT_COUNTS
+};
+
+#define ROLLOUT_BOUND 20.0 /* verl's SAFETY_BOUND */
+
+/* A part of the tokens: of a position, a batch, ... */
+struct rollout_slice {
+    int64_t key;
+    uint64_t tokens, sequences, above;
+    double d, absolute, k3, factor, largest;
+};
+
+#define SLICE_POSITIONS 32    /* [0, 1), [1, 2), [2, 4), ... */
+#define SLICE_PROBABILITIES 7 /* edges 1e-3, 1e-2, 0.1, 0.5, 0.9, 0.99 */
+#define SLICE_KEYS 1024       /* batches, versions; more are counted together */
+
+/* A growing set of slices by a number of the file. */
+struct rollout_keys {
+    struct rollout_slice slice[SLICE_KEYS];
+    uint32_t count;
+    uint64_t more; /* tokens of keys that found no room */
+};
+
+/* Signs of d by group: whether tokens that have something in common lean to the same side. */
+struct rollout_signs {
+    double pairs, agree; /* sum n (n - 1) and sum (sum s)^2 - n over the groups */
+};
+
+#define MEASURE_LAGS 5   /* the other list moved by -2 ... 2 */
+#define MEASURE_HEATS 24 /* groups of tokens by log-prob, half octaves of its size */
+#define MEASURE_LENGTHS 64
+#define MEASURE_VERSIONS 64
+#define MEASURE_IDS ((size_t)1 << 18)
+
+#define GROUP_BITS 4
+#define GROUP_CELLS ((size_t)SPREAD_OCTAVES << GROUP_BITS)
+
+/* The sequences of one group: how large their mean difference is. */
+struct rollout_group {
+    struct rollout_slice slice;
+    struct rollout_spread spread; /* of their mean |d| / (1 - pi) */
+};
+
+/* What the signatures rest on. Of tokens that no structural finding has set aside. */
+struct rollout_traits {
+    /* structure: sequences of each kind, and the difference on them */
+    struct rollout_slice shifted[MEASURE_LAGS], ids, shorter, front;
+    struct rollout_slice zero_front[2], zero_inside[2],
+        zero_end[2]; /* by the side that has zeros */
+    struct rollout_slice zero_all[2];
+    uint32_t first_line[8]; /* of each kind above, in the order of enum rollout_kind */
+    struct rollout_slice rest;
+    /* by probability */
+    uint64_t heat_tokens[MEASURE_HEATS];
+    double heat_sign[MEASURE_HEATS], heat_absolute[MEASURE_HEATS], heat_d[MEASURE_HEATS];
+    double heat_logp[MEASURE_HEATS];
+    double slope_xy, slope_xx; /* of d over the mean log-prob */
+    /* by id, by sequence, by position */
+    uint32_t *id_tokens;
+    int32_t *id_sign;
+    double position_sign[SLICE_POSITIONS], position_tokens[SLICE_POSITIONS];
+    struct rollout_signs sequences;
+    double signs, tokens; /* sum of signs, and of tokens that have one */
+    /* sizes: d / (1 - pi) of tokens with pi < 0.9 */
+    struct rollout_spread size;          /* of each */
+    struct rollout_spread mean, largest; /* of each sequence */
+    double size_square, size_absolute;
+    uint64_t sizes;
+    struct rollout_group length[MEASURE_LENGTHS], version[MEASURE_VERSIONS];
+    uint64_t without_version;
+    int64_t version_now;            /* the newest version in the file */
+    struct rollout_slice routed[2]; /* experts equal, and not */
+    uint64_t few_bits[2][2];        /* [side][bf16, f16]: nonzero log-probs that fit the format */
+    uint64_t nonzero[2];
+    uint64_t inside_step[2][2]; /* of those, with |d| of at most half a step of the format */
+};
+
+struct rollout_measure {
+    const char *path;
+    struct rollout_facts facts;
+    uint64_t count[ROLLOUT_COUNTS];
+    double sum[ROLLOUT_SUMS];
+    double weight_most, weight_least, seq_weight_most, seq_weight_least, apart_p_most;
+    double seq_factor_most, seq_factor_least, seq_d_most, seq_d_least;
+    struct rollout_spread size; /* |d| of every token */
+    struct rollout_slice position[SLICE_POSITIONS], probability[SLICE_PROBABILITIES],
+        length[SLICE_POSITIONS];
+    struct rollout_keys batch;
+    struct rollout_traits shape;
+};
+
+/* Reads a whole file. */
+TWINSTEP_MUST_USE enum status rollout_measure_files(const struct rollout_files *files,
+                                                    struct arena *arena,
+                                                    struct rollout_measure **out);
+
+#endif

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: cli short
+ * twinstep rollout at the door: what it reads, what each status means, and what it says of files
+ * that are wrong: file, line, field, what was expected and what came. The figures have an oracle of
+ * their own (tests/rollout/metrics_oracle.py), the causes tests/rollout/test_planted.c. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/cli/helper_cli.h"
+
+/* ---- inputs that are wrong ---- */
+
+static const struct {
+    const char *text, *options, *needle;
+} wrong[] = {
+    {"", "", "rows.jsonl: expected sequences, got an empty file"},
+    {"\n\n", "", "rows.jsonl: expected tokens with two log-probs, got none"},
+    {"[1, 2]\n", "", "rows.jsonl:1: expected one JSON object for each sequence"},
+    {"{\"rollout_logprobs\": [-1]}\n", "",
+     "rows.jsonl:1: expected log-probs of the trainer (trainer_logprobs, old_log_probs"},
+    {"{\"trainer_logprobs\": [-1]}\n", "",
+     "rows.jsonl:1: expected log-probs of the engine that generated (rollout_logprobs"},
+    {"{\"rollout_logprobs\": [-1], \"trainer_logprobs\": [-1]}\n"
+     "{\"rollout_logprobs\": [-1, \"x\"], \"trainer_logprobs\": [-1, -2]}\n",
+     "", "rows.jsonl:2: rollout_logprobs[1]: expected a number, got \"x\""},
+    {"{\"rollout_logprobs\": [-1, 0.5], \"trainer_logprobs\": [-1, -2]}\n", "",
+     "rows.jsonl:1: rollout log-probs[1]: expected a log-prob, which is at most 0, got 0.5; is it "
+     "a probability?"},
+    {"{\"rollout_logprobs\": [-1, 7], \"trainer_logprobs\": [-1, -2]}\n", "",
+     "expected a log-prob, which is at most 0, got 7\n"},
+    {"{\"rollout_logprobs\": -1, \"trainer_logprobs\": [-1]}\n", "",
+     "rows.jsonl:1: rollout_logprobs[0]: expected a list with a number for each token"},
+    {"{\"rollout_logprobs\": [[-1], [-2]], \"trainer_logprobs\": [-1]}\n", "",
+     "rows.jsonl:1: rollout_logprobs: expected one list of numbers for one sequence"},
+    {"{\"rollout_logprobs\": [{\"token\": 1}], \"trainer_logprobs\": [-1]}\n", "",
+     "expected a number, got an object without \"logprob\""},
+    {"{\"rollout_logprobs\": [-1, -2], \"trainer_logprobs\": [-1, -2], \"mask\": [1]}\n", "",
+     "rows.jsonl:1: expected mask for each of 2 log-probs, got 1"},
+    {"{\"rollout_logprobs\": [-1, -2], \"trainer_logprobs\": [-1, -2], \"token_ids\": [1]}\n", "",
+     "rows.jsonl:1: expected token ids for each of 2 log-probs, got 1"},
+    {"{\"rollout_logprobs\": [-1], \"trainer_logprobs\": [-1], \"mask\": [0]}\n", "",
+     "expected tokens with two log-probs, got none (1 masked out"},
+    {"{\"rollout_logprobs\": [-1], \"trainer_logprobs\": [-1]} 5\n", "",
+     "rows.jsonl:1:54: expected the end, got \"5\""},
+    {"{\"rollout_logprobs\": [-1,], \"trainer_logprobs\": [-1]}\n", "",
+     "rows.jsonl:1:26: expected a value"},
+    {"{\"rollout_logprobs\": [-1], \"trainer_logprobs\": [-1", "",
+     "rows.jsonl:1:51: expected ',' or ']', got the end of the file"},
+    {"{\"a\": [-1], \"b\": [-1]}\n", " --field rollout=a", "expected log-probs of the trainer"},
+    {"{\"a\": [-1], \"b\": [-1]}\n", " --field rollouts=a",
+     "--field: expected one of rollout, trainer, tokens"},
+    {"{\"a\": [-1], \"b\": [-1]}\n", " --field a",
+     "--field: expected ROLE=NAME, for instance trainer=my_logps, got \"a\""},
+    {"{\"a\": [-1], \"b\": [-1]}\n", " --floor none.jsonl", "rows.jsonl:1: expected log-probs of"},
+    {"{\"rollout_logprobs\": [-1], \"trainer_logprobs\": [-1]}\n", " --floor none.jsonl",
+     "--floor: none.jsonl: cannot open: No such file"},
+    {"PK\3\4", "", "expected a .npz archive, got one that is damaged: it is too short"},
+    {"\x89HDF\r\n\x1a\n", "", "rows.jsonl: cannot open as HDF5"},
+};
+
+static void verify_wrong_files_are_told(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        char line[256];
+        helper_write("rows.jsonl", wrong[i].text);
+        snprintf(line, sizeof line, "rollout rows.jsonl%s", wrong[i].options);
+        helper_refuse(2, line, wrong[i].needle);
+    }
+}
+
+/* ---- statuses ---- */
+
+#define ROWS 40
+#define TOKENS 24
+
+/* A number in [0, 1) that depends on its place alone. */
+static double draw(unsigned sequence, unsigned token, unsigned salt) {
+    uint64_t x = ((uint64_t)sequence * 131 + token) * 977 + salt;
+    x ^= x >> 31;
+    x *= 0x9e3779b97f4a7c15u;
+    x ^= x >> 29;
+    x *= 0xbf58476d1ce4e5b9u;
+    x ^= x >> 32;
+    return (double)(x >> 11) * 0x1p-53;
+}
+
+/* Writes sequences whose sides are apart by up to `size`, and by `more` above `from`. */
+static void write_rows(const char *path, unsigned salt, double size, int masked) {
+    FILE *out = fopen(path, "w");
+    assert_non_null(out);
+    for (unsigned s = 0; s < ROWS; s++) {
+        for (int side = 0; side < 2; side++) {
+            fprintf(out, side == 0 ? "{\"rollout_logprobs\": [" : "], \"trainer_logprobs\": [");
+            for (unsigned t = 0; t < TOKENS; t++) {
+                const double p = -0.2 - 3.0 * draw(s, t, 1);
+                const double d = side == 0 ? size * (2.0 * draw(s, t, salt) - 1.0) : 0.0;
+                fprintf(out, "%s%.9g", t == 0 ? "" : ", ",
+                        masked && side == 0 && t < 5 ? 0.0 : p + d);
+            }
+        }
+        fprintf(out, "]}\n");
+    }
+    assert_int_equal(fclose(out), 0);
+}
+
+static void require_said(int code, const char *line, const char *needle) {
+    struct said said = helper_run(code, line);
+    if (strstr(said.out, needle) == NULL)
+        fail_msg("%s: expected %s in\n%s", line, needle, said.out);
+    assert_string_equal(said.err, "");
+    helper_free(&said);
+}
+
+static void verify_statuses(void **state) {
+    (void)state;
+    write_rows("equal.jsonl", 2, 0.0, 0);
+    write_rows("floor.jsonl", 3, 0.01, 0);
+    write_rows("within.jsonl", 4, 0.01, 0);
+    write_rows("outside.jsonl", 5, 0.1, 0);
+    write_rows("masked.jsonl", 6, 0.01, 1);
+    require_said(0, "rollout equal.jsonl", "EQUAL: every counted log-prob is equal, bit for bit");
+    require_said(0, "rollout within.jsonl --floor floor.jsonl", "WITHIN THE FLOOR");
+    require_said(1, "rollout outside.jsonl --floor floor.jsonl", "OUTSIDE: mean |d| is ");
+    require_said(1, "rollout masked.jsonl", "masked-prompt: 200 tokens at the beginning");
+    require_said(1, "rollout within.jsonl --floor equal.jsonl", "OUTSIDE");
+    require_said(3, "rollout within.jsonl", "UNDECIDED: no floor");
+    /* the larger of two floors counts */
+    require_said(0, "rollout outside.jsonl --floor floor.jsonl --floor outside.jsonl",
+                 "WITHIN THE FLOOR");
+    /* what the floor shows as well is no finding */
+    require_said(0, "rollout masked.jsonl --floor masked.jsonl", "WITHIN THE FLOOR");
+}
+
+static void verify_few_sequences_decide_nothing(void **state) {
+    (void)state;
+    helper_write("few.jsonl",
+                 "{\"rollout_logprobs\": [-1, -2], \"trainer_logprobs\": [-1, -2.5]}\n");
+    write_rows("floor.jsonl", 3, 0.01, 0);
+    require_said(3, "rollout few.jsonl --floor floor.jsonl", "UNDECIDED: 1 sequences of tokens");
+}
+
+/* ---- forms ---- */
+
+static const struct {
+    const char *text, *needle;
+} forms[] = {
+    /* verl */
+    {"{\"rollout_log_probs\": [-1, -2], \"old_log_probs\": [-1, -2], \"responses\": [5, 6], "
+     "\"response_mask\": [1, 1], \"step\": 3}\n",
+     "2 tokens; engine rollout_log_probs, trainer old_log_probs"},
+    /* TRL, padded on the right */
+    {"{\"sampling_per_token_logps\": [-1, -2, 0.0], \"old_per_token_logps\": [-1, -2, -9], "
+     "\"completion_ids\": [5, 6, 0], \"completion_mask\": [1, 1, 0]}\n",
+     "2 tokens; engine sampling_per_token_logps, trainer old_per_token_logps"},
+    /* NeMo-RL writes one sequence as a batch of one */
+    {"{\"generation_logprobs\": [[0.0, -1, -2]], \"prev_logprobs\": [[0.0, -1, -2]], "
+     "\"token_ids\": "
+     "[[4, 5, 6]], \"token_loss_mask\": [[0, 1, 1]], \"rewards\": [1.0], \"idx\": 0}\n",
+     "2 tokens; engine generation_logprobs, trainer prev_logprobs"},
+    /* slime: ids with the prompt in front */
+    {"{\"tokens\": [1, 2, 3, 5, 6], \"rollout_log_probs\": [-1, -2], \"log_probs\": [-1, -2], "
+     "\"loss_mask\": [1, 1], \"weight_versions\": [\"7\"], \"index\": 4}\n",
+     "2 tokens; engine rollout_log_probs, trainer log_probs"},
+    /* SGLang's meta_info; the first prompt token has no log-prob */
+    {"{\"meta_info\": {\"id\": \"x\", \"output_token_logprobs\": [[null, 4, null], [-1, 5, \"a\"], "
+     "[-2, 6, null]], \"weight_version\": \"default\"}, \"trainer_logprobs\": [-3, -1, -2]}\n",
+     "2 tokens; engine output_token_logprobs, trainer trainer_logprobs"},
+    /* OpenAI's chat API, as vLLM serves it */
+    {"{\"choices\": [{\"index\": 0, \"logprobs\": {\"token_logprobs\": [-1, -2], \"tokens\": "
+     "[5, 6]}}], \"trainer_logprobs\": [-1, -2]}\n",
+     "2 tokens; engine token_logprobs, trainer trainer_logprobs"},
+    /* NaN and Infinity as Python writes them */
+    {"{\"rollout_logprobs\": [-1, NaN, -2], \"trainer_logprobs\": [-1, -2, -2]}\n",
+     "1 tokens without a number on a side"},
+    /* a byte more than needed: unknown members are passed over */
+    {"{\"x\": {\"rollout_logprobs\": 5}, \"rollout_logprobs\": [-1], \"trainer_logprobs\": [-1], "
+     "\"text\": \"\\u00e9\"}\n",
+     "1 tokens; engine rollout_logprobs"},
+};
+
+static void verify_forms_of_others(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+        helper_write("rows.jsonl", forms[i].text);
+        require_said(0, "rollout rows.jsonl", forms[i].needle);
+    }
+}
+
+static void verify_two_files_are_joined(void **state) {
+    (void)state;
+    helper_write("engine.jsonl", "{\"id\": \"a\", \"logprobs\": [-1, -2]}\n"
+                                 "{\"id\": \"b\", \"logprobs\": [-3, -4]}\n"
+                                 "{\"id\": \"c\", \"logprobs\": [-5]}\n");
+    helper_write("trainer.jsonl", "{\"id\": \"d\", \"logprobs\": [-9]}\n"
+                                  "{\"id\": \"b\", \"logprobs\": [-3, -4]}\n"
+                                  "{\"id\": \"a\", \"logprobs\": [-1, -2]}\n");
+    require_said(0, "rollout engine.jsonl trainer.jsonl", "2 sequences, 4 tokens");
+    require_said(0, "rollout engine.jsonl trainer.jsonl",
+                 "left out 1 sequences that only the first file has, 1 sequences that only the "
+                 "second file has");
+    helper_write("twice.jsonl", "{\"id\": \"a\", \"logprobs\": [-1, -2]}\n"
+                                "{\"id\": \"a\", \"logprobs\": [-1, -2]}\n");
+    helper_refuse(2, "rollout engine.jsonl twice.jsonl",
+                  "twice.jsonl:2: id \"a\" is there more than once, so it joins nothing");
+    helper_refuse(2, "rollout twice.jsonl trainer.jsonl",
+                  "twice.jsonl:2: id \"a\" is there more than once");
+    helper_write("nameless.jsonl", "{\"logprobs\": [-1, -2]}\n");
+    helper_refuse(2, "rollout engine.jsonl nameless.jsonl", "nameless.jsonl:1: expected an id");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(verify_wrong_files_are_told),
+        cmocka_unit_test(verify_statuses),
+        cmocka_unit_test(verify_few_sequences_decide_nothing),
+        cmocka_unit_test(verify_forms_of_others),
+        cmocka_unit_test(verify_two_files_are_joined),
+    };
+    return cmocka_run_group_tests(tests, helper_enter, helper_leave);
+}
