@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "logs/lines.h"
+#include "logs/pairs.h"
 #include "logs/scan.h"
 
 /* How far a better claim than an uncertain one is sought. Where there is none at all, it is sought
@@ -160,8 +160,32 @@ static void show_json(const struct log_source *source, char *text, size_t size) 
     snprintf(text, size, "; it is JSON, but no object with numbers stands in its first 64 KiB");
 }
 
+/* Says where the first progress bar with values stands: what it counts is for the user to say. */
+static enum status show_bars(const struct log_source *source, char *text, size_t size) {
+    struct arena arena = ARENA_EMPTY;
+    struct log_source part = *source;
+    struct log_lines lines;
+    struct log_line line;
+    struct pairs *pairs;
+    const enum status status = arena_take(&arena, 1, sizeof *pairs, "pairs", &pairs);
+    part.length = part.length < LOOK_CLOSELY ? part.length : LOOK_CLOSELY;
+    part.mapping = NULL;
+    text[0] = '\0';
+    log_lines_open(&lines, &part, NULL);
+    while (status == STATUS_OK && text[0] == '\0' && log_lines_next(&lines, &line)) {
+        pairs_read(line.span, pairs);
+        if (pairs->bar.name.length > 0 && pairs->count > 0)
+            snprintf(text, size,
+                     "; line %" PRIu32 " is a progress bar with values (--format key-value --map "
+                     "step=bar takes its count as the update)",
+                     line.number);
+    }
+    arena_close(&arena);
+    return status;
+}
+
 static enum status refuse(const struct log_source *source) {
-    char start[49], near[1024], json[512];
+    char start[49], near[1024], json[512], bars[256];
     log_show((const char *)source->bytes, source->length, start, sizeof start);
     if (source->length == 0)
         FAIL(STATUS_INPUT, "%s: expected a log, got an empty file", source->name);
@@ -176,11 +200,12 @@ static enum status refuse(const struct log_source *source) {
              "(pandas: to_json(orient=\"records\", lines=True))",
              source->name);
     show_json(source, json, sizeof json);
+    TRY(show_bars(source, bars, sizeof bars));
     list_near(source, near, sizeof near);
     FAIL(STATUS_INPUT,
-         "%s: expected a log of a known format, got \"%s%s\"%s%s; --format NAME says what it is "
+         "%s: expected a log of a known format, got \"%s%s\"%s%s%s; --format NAME says what it is "
          "(twinstep list formats)",
-         source->name, start, source->length >= sizeof start ? "..." : "", json, near);
+         source->name, start, source->length >= sizeof start ? "..." : "", json, near, bars);
 }
 
 enum status log_choose_reader(const struct log_source *source, const struct log_options *options,

@@ -98,6 +98,20 @@ static int read_srun_tag(struct log_span *span, int32_t *rank) {
     return 1;
 }
 
+/* Takes off what Ray writes in front of an actor's line, "(TaskRunner pid=123, ip=10.0.0.1) ". It
+ * is no rank: actors of other kinds print other rows. */
+static void take_ray_tag(struct log_span *span) {
+    if (span->length == 0 || span->text[0] != '(') return;
+    const struct log_span head = {span->text, span->length < TAG_REACH ? span->length : TAG_REACH};
+    struct log_span rest = log_span_after(head, "pid=");
+    int64_t pid;
+    if (rest.text == NULL || !log_span_integer(&rest, &pid)) return;
+    rest = log_span_after(rest, ") ");
+    if (rest.text == NULL) return;
+    span->length -= (size_t)(rest.text - span->text);
+    span->text = rest.text;
+}
+
 /* Takes off the tag of torchrun, "[rank0]:" or "[default3]:", with a job's name before it at most.
  */
 static void read_rank_tag(struct log_span *span, int32_t *rank) {
@@ -183,6 +197,7 @@ int log_lines_next(struct log_lines *lines, struct log_line *out) {
         const int fits = clean_escapes(lines, &out->span);
         if (!fits) lines->too_long++;
         if (fits && lines->at_start && out->span.length > 0) {
+            take_ray_tag(&out->span);
             read_rank_tag(&out->span, &lines->rank);
             lines->at_start = 0;
         }

@@ -2,8 +2,9 @@
  * The lines of a console log, and the small text tools that its readers share. Private to logs/.
  *
  * A line is what stands between line ends. A carriage return counts as one, since progress bars
- * write them. ANSI escapes are taken out, and so is a rank tag in front ("[rank0]:", "[default3]:",
- * "0: "). Reads, keeps nothing but one line, and knows no format. */
+ * write them. ANSI escapes are taken out, and so is a tag in front: of a rank ("[rank0]:",
+ * "[default3]:", "0: "), or of an actor of Ray ("(TaskRunner pid=123) "). Reads, keeps nothing but
+ * one line, and knows no format. */
 #ifndef TWINSTEP_LOGS_LINES_H
 #define TWINSTEP_LOGS_LINES_H
 

@@ -10,10 +10,10 @@
 #include "logs/log.h"
 
 struct log_known {
-    int32_t name;           /* enum log_name */
-    int32_t rank;           /* of several columns that claim one name, the lowest rank has it */
-    uint8_t cumulative;     /* 1: a running total */
-    const char *sources[8]; /* the spellings; NULL ends them */
+    int32_t name;            /* enum log_name */
+    int32_t rank;            /* of several columns that claim one name, the lowest rank has it */
+    uint8_t cumulative;      /* 1: a running total */
+    const char *sources[12]; /* the spellings; NULL ends them */
 };
 
 /* Returns the row with a spelling, or NULL when it is not known. */

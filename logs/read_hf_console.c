@@ -7,7 +7,7 @@
  * with four significant digits and drops zeros at the end ('2e-05' is 2.000e-05). No step is
  * printed, but by ms-swift ('global_step/max_steps': '12/340'). Dicts of an evaluation, and the
  * summary at the end (train_runtime), are no rows. */
-#include "logs/lines.h"
+#include "logs/pairs.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -35,7 +35,7 @@ static const struct log_rule rules_v4_raw[] = {
 
 /* ---- Python literals ---- */
 
-struct pair {
+struct item {
     /* value: what stands inside the quotes or brackets, or the bare word. */
     struct log_span key, value;
     int quoted;
@@ -86,19 +86,9 @@ static int read_bare(struct log_span *rest, struct log_span *out) {
     return rest->length > 0;
 }
 
-/* Returns what a call was made with: 0.5 of "np.float64(0.5)" and of "tensor(0.5,
- * device='cuda:0')". */
-static struct log_span argument_of(struct log_span value) {
-    struct log_span rest = value;
-    log_span_until(&rest, '(');
-    if (rest.length == 0 || value.text[value.length - 1] != ')') return value;
-    rest.length--;
-    return log_span_trim(log_span_until(&rest, ','));
-}
-
 /* Reads the next pair of a dict. Returns 1 for a pair, 0 at the end of the dict, -1 when it is no
  * dict or a cut one. *rest stands behind "{" at first. */
-static int next_pair(struct log_span *rest, struct pair *out) {
+static int next_pair(struct log_span *rest, struct item *out) {
     log_span_blanks(rest);
     log_span_take(rest, ",");
     log_span_blanks(rest);
@@ -110,7 +100,7 @@ static int next_pair(struct log_span *rest, struct pair *out) {
     out->quoted = rest->length > 0 && is_quote(rest->text[0]);
     if (out->quoted) return read_string(rest, &out->value) ? 1 : -1;
     if (!read_bare(rest, &out->value)) return -1;
-    out->value = argument_of(out->value);
+    out->value = pairs_argument(out->value);
     return 1;
 }
 
@@ -118,12 +108,13 @@ static int next_pair(struct log_span *rest, struct pair *out) {
 
 struct dict {
     struct log_span pairs; /* what stands behind the opening brace */
-    int has_loss, has_rate, is_other, quoted_loss, raw;
+    int has_loss, has_rate, has_epoch, is_other, quoted_loss, raw;
+    int behind_count; /* 1: "3: " stands in front of it, as behind the step that others print */
     int64_t step;
     uint64_t max_steps; /* 0: the dict does not say */
 };
 
-static int is_raw(const struct pair *pair) {
+static int is_raw(const struct item *pair) {
     struct log_number number;
     return !pair->quoted && log_number_read(pair->value.text, pair->value.length, &number) &&
            number.digits >= 15 && memchr(pair->value.text, '.', pair->value.length) != NULL;
@@ -138,7 +129,7 @@ static void look_at_progress(struct log_span value, struct dict *dict) {
     dict->max_steps = (uint64_t)total;
 }
 
-static void look_at(const struct pair *pair, struct dict *dict) {
+static void look_at(const struct item *pair, struct dict *dict) {
     struct log_span value = pair->value;
     if (log_span_is(pair->key, "loss")) {
         dict->has_loss = 1;
@@ -153,19 +144,29 @@ static void look_at(const struct pair *pair, struct dict *dict) {
     } else if (log_span_is(pair->key, "global_step/max_steps")) {
         look_at_progress(value, dict);
     }
+    dict->has_epoch |= log_span_is(pair->key, "epoch");
     if (!log_span_is(pair->key, "epoch")) dict->raw |= is_raw(pair);
+}
+
+/* Says whether the brace at `at` stands behind a digit and a colon. */
+static int follows_count(const char *start, const char *at) {
+    while (at > start && at[-1] == ' ')
+        at--;
+    return at > start + 1 && at[-1] == ':' && at[-2] >= '0' && at[-2] <= '9';
 }
 
 /* Finds the next dict with quoted keys and moves *rest behind it. Returns 0 when there is none, -1
  * when one does not end. */
 static int next_dict(struct log_span *rest, struct dict *out) {
+    const char *start = rest->text;
     for (;;) {
-        struct pair pair;
+        struct item pair;
         int more;
         *rest = log_span_after(*rest, "{'");
         if (rest->text == NULL) return 0;
         rest->text--, rest->length++;
         *out = (struct dict){.pairs = *rest, .step = INT64_MIN};
+        out->behind_count = follows_count(start, rest->text - 1);
         while ((more = next_pair(rest, &pair)) > 0)
             look_at(&pair, out);
         if (more == 0) return 1;
@@ -177,10 +178,16 @@ static int is_row(const struct dict *dict) {
     return !dict->is_other && (dict->has_loss || dict->has_rate);
 }
 
+/* The Trainer's rows say an epoch; a row behind "step 3: " is another program's. */
+static int claim_dict(const struct dict *dict) {
+    if (!is_row(dict) || dict->behind_count) return 0;
+    return dict->has_epoch || dict->has_rate ? 3 : 2;
+}
+
 static int claim_line(struct log_span line) {
     struct dict dict;
     while (next_dict(&line, &dict) > 0)
-        if (is_row(&dict)) return 3;
+        if (claim_dict(&dict) > 0) return claim_dict(&dict);
     return 0;
 }
 
@@ -192,8 +199,8 @@ static int claim(const struct log_source *source) {
     log_lines_open_head(&lines, source);
     while (log_lines_next(&lines, &line))
         while (next_dict(&line.span, &dict) > 0) {
-            if (is_row(&dict)) return 3;
-            others |= dict.is_other;
+            if (claim_dict(&dict) == 3) return 3;
+            others |= dict.is_other || claim_dict(&dict) > 0;
         }
     return others ? 2 : 0;
 }
@@ -215,7 +222,7 @@ static const struct log_rule *choose_rules(struct log_lines *lines,
 static enum status put_dict(struct log_build *build, const struct log_rule *rules,
                             const struct dict *dict) {
     struct log_span rest = dict->pairs;
-    struct pair pair;
+    struct item pair;
     while (next_pair(&rest, &pair) > 0) {
         struct log_number number;
         size_t column;

@@ -28,12 +28,15 @@
     ROW(torchtune, "torchtune", "torchtune text log")                                              \
     ROW(olmo_core, "olmo-core", "OLMo-core console")                                               \
     ROW(open_instruct, "open-instruct", "open-instruct console")                                   \
+    ROW(verl, "verl", "verl console")                                                              \
+    ROW(nemo_rl_console, "nemo-rl-console", "NeMo-RL console")                                     \
     ROW(llmc, "llmc", "llm.c main.log")                                                            \
     ROW(llmc_console, "llmc-console", "llm.c console")                                             \
     ROW(deepspeed, "deepspeed", "DeepSpeed progress lines")                                        \
     ROW(lightning, "lightning", "Lightning metrics.csv")                                           \
     ROW(wandb_csv, "wandb-csv", "W&B history as CSV")                                              \
-    ROW(csv, "csv", "CSV or TSV with a header (--map)")
+    ROW(csv, "csv", "CSV or TSV with a header (--map)")                                            \
+    ROW(key_value, "key-value", "lines of names and numbers with a step (--map)")
 
 #define LOG_READER_EXTERN(symbol, name, title) extern const struct log_reader log_reader_##symbol;
 LOG_READERS(LOG_READER_EXTERN)

@@ -83,14 +83,17 @@ static void validate_refusals_name_what_is_close(void **state) {
     static const struct {
         const char *text, *words[3];
     } cases[] = {
-        {"a job\niteration 5 of 10, loss: 3\niteration 6 of 10, loss: 2\n",
-         {"the closest are megatron: line 2, \"iteration 5 of 10, loss: 3\", is not",
+        {"a job\niteration five / 10, loss: 3\niteration six / 10, loss: 2\n",
+         {"the closest are megatron: line 2, \"iteration five / 10, loss: 3\", is not",
           "iteration N/ TOTAL | NAME: VALUE |", "--format NAME"}},
         {"Step 3 is done\nstep: twelve  loss: 3\nstep: thirteen\n",
          {"torchtitan: line 2, \"step: twelve  loss: 3\"", "torchtune: line 1, \"Step 3 is done\"",
           "twinstep list formats"}},
         {"{\"step\" 1}\n", {"read as JSON: test:1:9: expected ':'", "--format NAME", "\"step\" 1"}},
         {"{\"runs\": [1, 2]}\n", {"no object with numbers", "--format NAME", "runs"}},
+        {"a\n 12%|#2   | 3/9 [00:10<01:30, 1.0it/s, loss=2.5]\n",
+         {"line 2 is a progress bar with values (--format key-value --map step=bar",
+          "takes its count as the update)", "--format NAME"}},
         {"[12:00:01] hello\n", {"got \"[12:00:01] hello?\"; --format", "expected", "known format"}},
     };
     (void)state;

@@ -234,6 +234,59 @@ static const struct expected table[] = {
      {1, 3, 4},
      {NULL, "lr", NULL, NULL},
      {{"lr", 0, 1e-5, 0}, {"lr", 1, 1.5e-5, 0}, {"lr", 2, 1.25e-5, 0}, {"skipped", 2, 3.0, 0}}},
+    {"verl/digits.txt",
+     "verl",
+     1,
+     0,
+     3,
+     {0, 1, 2},
+     {1, 2, 3},
+     {"actor/pg_loss", "actor/lr", "actor/grad_norm", NULL},
+     {{"actor/lr", 1, 0.0, 1e-3},
+      {"actor/pg_loss", 2, -0.01, 1e-3},
+      {"val-core/openai/gsm8k/acc/mean@1", 0, 0.508, 1e-3},
+      {"critic/score/mean", 1, -0.906, 1e-3}}},
+    {"verl/repr.txt",
+     "verl",
+     1,
+     0,
+     2,
+     {1, 2},
+     {1, 2},
+     {"actor/pg_loss", "actor/lr", "actor/grad_norm", NULL},
+     {{"actor/lr", 1, 1e-6, 0},
+      {"actor/pg_loss", 0, 0.0012345678901234567, 0},
+      {"actor/grad_norm", 0, 0.02, 0}}},
+    {"verl/units.txt",
+     "verl",
+     1,
+     0,
+     2,
+     {3, 4},
+     {1, 2},
+     {"actor/pg_loss", "actor/lr(1e-4)", NULL, NULL},
+     {{"actor/lr(1e-4)", 0, 0.005 * 1e-4, 1e-3 * 1e-4},
+      {"reward_model/grad_norm", 0, 5.092, 1e-3}}},
+    {"nemo-rl-console/dpo.txt",
+     "nemo-rl-console",
+     1,
+     0,
+     3,
+     {1, 2, 3},
+     {8, 21, 26},
+     {"loss", NULL, NULL, NULL},
+     {{"loss", 0, 0.6931, 1e-4}, {"loss", 2, 0.6605, 1e-4}, {"accuracy", 1, 1.0, 1e-4}}},
+    {"nemo-rl-console/grpo.txt",
+     "nemo-rl-console",
+     1,
+     5,
+     2,
+     {1, 2},
+     {4, 16},
+     {"Loss", NULL, NULL, NULL},
+     {{"Loss", 0, -0.0012, 1e-4},
+      {"Avg Reward", 1, 0.3125, 1e-4},
+      {"Mean Generation Length", 0, 512.125, 1e-4}}},
 };
 
 static struct log *read_fixture(struct arena *arena, const char *file) {
@@ -305,6 +358,15 @@ static void validate_special_values(void **state) {
     logs_expect(log, "lm loss", 1, 0.0, N);
     logs_expect(log, "grad norm", 1, N, 0.0);
     assert_true(logs_has_note(log, "1 rows of other ranks than 7"));
+    log = read_fixture(&arena, "verl/units.txt");
+    logs_expect(log, "critic/kl", 0, N, 0.0);
+    log = read_fixture(&arena, "nemo-rl-console/dpo.txt");
+    logs_expect(log, "sft_loss", 1, 0.0,
+                N); /* nothing is carried over, and no validation is read */
+    assert_null(log_column_by_source(log, "Validation loss"));
+    assert_null(log_column_by_source(log, "Training FLOPS"));
+    log = read_fixture(&arena, "nemo-rl-console/grpo.txt");
+    logs_expect(log, "Loss", 1, N, 0.0);
     log = read_fixture(&arena, "nemo/sft.txt");
     logs_expect(log, "consumed_samples", 0, 0.0, N);
     log = read_fixture(&arena, "torchtitan/colours.txt");

@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One walk over a line: a field begins behind a mark (a comma, a bar, a bracket, " - ") or behind
+ * the value before it, and ends at the next sign (':' or '=') or mark.
+ *
+ * Invariant: a name is never put together from two fields, and a number never from two tokens. */
+#include "logs/pairs.h"
+
+#include <string.h>
+
+struct walk {
+    const char *at, *end;
+    const char *field; /* where the field at hand begins */
+    int dirty;    /* 1: something unread stands in front of it, so only its last word is a name */
+    int attached; /* round brackets that belong to a name, as in "lr(1e-4)" */
+    struct pairs *out;
+    char prefix[256]; /* of dicts inside dicts: "train/" */
+    size_t prefix_length[PAIRS_DEPTH + 1];
+    int depth;
+};
+
+static int is_letter(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+static int is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
+
+static char lower(char c) {
+    return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
+}
+
+static int is_quote(char c) {
+    return c == '\'' || c == '"';
+}
+
+/* ---- names of steps ---- */
+
+static char plain(char c) {
+    return c == '_' || c == '-' ? ' ' : lower(c);
+}
+
+static int same_word(struct log_span a, const char *word) {
+    if (a.length != strlen(word)) return 0;
+    for (size_t i = 0; i < a.length; i++)
+        if (plain(a.text[i]) != word[i]) return 0;
+    return 1;
+}
+
+int pairs_same_step(struct log_span a, struct log_span b) {
+    if (a.length != b.length) return 0;
+    for (size_t i = 0; i < a.length; i++)
+        if (plain(a.text[i]) != plain(b.text[i])) return 0;
+    return 1;
+}
+
+static struct log_span last_word(struct log_span *before) {
+    *before = log_span_trim(*before);
+    struct log_span word = {before->text + before->length, 0};
+    while (before->length > 0 && word.text[-1] != ' ' && word.text[-1] != '\t')
+        word.text--, word.length++, before->length--;
+    return word;
+}
+
+static int is_one_of(struct log_span word, const char *const *words) {
+    for (; *words != NULL; words++)
+        if (same_word(word, *words)) return 1;
+    return 0;
+}
+
+/* Says whether a word in front of "step" leaves it the count of updates: "global step 5" and "INFO
+ * step 5" do, "per step", "micro step" and "eval step" do not. */
+static int may_stand_before(struct log_span word) {
+    static const char *const kin[] = {"global",  "training", "train",    "optimizer", "completed",
+                                      "current", "at",       "finished", NULL};
+    int capital = 1;
+    for (size_t i = 0; i < word.length; i++) {
+        if (!is_letter(word.text[i])) return 1;
+        capital &= word.text[i] == lower(word.text[i]) ? 0 : 1;
+    }
+    return word.length == 0 || capital || is_one_of(word, kin);
+}
+
+/* If the name ends in one that counts updates, sets *out to that part ("SUCCESS Step" -> "Step",
+ * "train/global_step" -> itself) and returns 1. */
+static int step_of(struct log_span name, struct log_span *out) {
+    static const char *const whole[] = {
+        "step",       "iter",        "iteration",   "global step",    "training step",
+        "train step", "num updates", "update",      "train/step",     "train/global step",
+        "it",         "update step", "global iter", "optimizer step", "trainer/global step",
+        "train iter", NULL};
+    static const char *const kin[] = {"global", "training", "train", "optimizer", NULL};
+    struct log_span before = name, word = last_word(&before);
+    if (!is_one_of(word, whole)) return 0;
+    struct log_span ahead = before, previous = last_word(&ahead);
+    *out = word;
+    if (!may_stand_before(previous)) return 0;
+    if (is_one_of(previous, kin))
+        *out = (struct log_span){previous.text, (size_t)(word.text + word.length - previous.text)};
+    return 1;
+}
+
+/* Says whether a name that is no step counts something all the same: "critic-step", "micro step".
+ */
+static int is_other_count(struct log_span name) {
+    static const char *const ends[] = {"step", "Step", "iter", "Iter", "iteration", "Iteration"};
+    for (size_t i = 0; i < COUNT_OF(ends); i++)
+        if (log_span_ends(name, ends[i])) return 1;
+    return 0;
+}
+
+/* ---- what was found ---- */
+
+static struct log_span prefixed(struct walk *w, struct log_span name) {
+    const size_t before = w->prefix_length[w->depth];
+    struct pairs *out = w->out;
+    if (before == 0) return name;
+    if (before + name.length > PAIRS_NAMES - out->used) return (struct log_span){NULL, 0};
+    char *kept = out->names + out->used;
+    memcpy(kept, w->prefix, before);
+    memcpy(kept + before, name.text, name.length);
+    out->used += before + name.length;
+    return (struct log_span){kept, before + name.length};
+}
+
+/* A name holds a letter, and is no place in a source ("model.py:500 - step 0"). */
+static int is_name(struct log_span name) {
+    int letters = 0;
+    for (size_t i = 0; i < name.length; i++)
+        letters |= is_letter(name.text[i]) || (unsigned char)name.text[i] >= 0x80;
+    return letters && name.length <= 128 && !log_span_ends(name, ".py");
+}
+
+static void add_step(struct pairs *out, struct log_span name, int64_t step, uint64_t total) {
+    if (out->step_count < PAIRS_STEPS)
+        out->steps[out->step_count++] = (struct step_pair){name, step, total};
+}
+
+/* Reads "12" or "12/340" or "00012/00340"; a whole number with a point ("12.0") is no step here. */
+static int read_count(struct log_span text, int64_t *step, uint64_t *total) {
+    int64_t all = 0;
+    if (!log_span_integer(&text, step)) return 0;
+    if (text.length > 0 && (!log_span_take(&text, "/") || !log_span_integer(&text, &all))) return 0;
+    *total = (uint64_t)all;
+    return text.length == 0;
+}
+
+/* Takes words without a letter off the front: "100 / 3000 loss" is "loss". */
+static struct log_span without_numbers(struct log_span name) {
+    struct log_span rest = name;
+    for (;;) {
+        const struct log_span word = log_span_word(&rest);
+        if (word.length == 0) return name;
+        if (is_name(word))
+            return (struct log_span){word.text, name.length - (size_t)(word.text - name.text)};
+    }
+}
+
+static void add(struct walk *w, struct log_span name, struct log_span value, int in_dict) {
+    struct pairs *out = w->out;
+    struct log_span step_name;
+    int64_t step;
+    uint64_t total;
+    if (step_of(name, &step_name) && read_count(value, &step, &total)) {
+        add_step(out, step_name, step, total);
+        return;
+    }
+    if (value.length > 1 && value.text[value.length - 1] == '%') value.length--;
+    if (!in_dict) name = without_numbers(name);
+    if (!is_name(name) || !log_span_is_number(value) || out->count == PAIRS_MAX) return;
+    name = prefixed(w, name);
+    if (name.length > 0) out->pair[out->count++] = (struct pair){name, value, in_dict};
+}
+
+/* ---- fields without a sign ---- */
+
+/* Reads "iter 12" or "step 12 loss 2.5" in a field that has no sign. Prose that does not end in a
+ * number gives nothing but its step. */
+static void read_words(struct walk *w, struct log_span field) {
+    const size_t before = w->out->count;
+    struct log_span rest = field, name = {NULL, 0};
+    int number = 0, dirty = w->dirty;
+    for (;;) {
+        const struct log_span word = log_span_word(&rest);
+        int64_t step;
+        uint64_t total;
+        if (word.length == 0) break;
+        number = is_digit(word.text[0]) || word.text[0] == '-' || log_span_is_number(word);
+        if (!number) {
+            if (name.text == NULL) name.text = word.text;
+            name.length = (size_t)(word.text + word.length - name.text);
+            continue;
+        }
+        struct log_span step_name;
+        struct step_pair *last =
+            w->out->step_count == 0 ? NULL : &w->out->steps[w->out->step_count - 1];
+        const int is_total = name.text != NULL && log_span_is(name, "of") && last != NULL &&
+                             read_count(word, &step, &total);
+        if (is_total) last->total = (uint64_t)step; /* "step 3 of 10" */
+        const int counts = name.text != NULL && step_of(name, &step_name);
+        if (name.text != NULL && !is_total &&
+            (counts ? read_count(word, &step, &total) : !dirty && !is_other_count(name)))
+            add(w, name, word, 0);
+        dirty = 0;
+        name = (struct log_span){NULL, 0};
+    }
+    if (!number) w->out->count = before;
+}
+
+static void end_field(struct walk *w) {
+    const struct log_span field =
+        log_span_trim((struct log_span){w->field, (size_t)(w->at - w->field)});
+    if (field.length > 0) read_words(w, field);
+}
+
+static void begin_field(struct walk *w, const char *at, int dirty) {
+    w->at = w->field = at;
+    w->dirty = dirty;
+    w->attached = 0;
+}
+
+/* ---- fields with a sign ---- */
+
+struct log_span pairs_argument(struct log_span value) {
+    struct log_span rest = value;
+    log_span_until(&rest, '(');
+    if (rest.length == 0 || value.text[value.length - 1] != ')') return value;
+    rest.length--;
+    return log_span_trim(log_span_until(&rest, ','));
+}
+
+/* A comma inside "1,234,567" belongs to the number: three digits and no fourth stand behind it. */
+static int groups_digits(const char *at, const char *start, const char *end) {
+    if (at == start || !is_digit(at[-1]) || end - at < 4) return 0;
+    return is_digit(at[1]) && is_digit(at[2]) && is_digit(at[3]) &&
+           (end - at == 4 || !is_digit(at[4]));
+}
+
+static struct log_span read_token(const char *at, const char *end) {
+    struct log_span token = {at, 0};
+    int inside = 0;
+    for (; at < end; at++) {
+        const char c = *at;
+        if (c == '(' && at > token.text) inside++;
+        if (inside == 0 && (c == ' ' || c == '\t' || c == '|' || c == ';' || c == '}' || c == ')' ||
+                            c == ']' || is_quote(c)))
+            break;
+        if (inside == 0 && c == ',' && !groups_digits(at, token.text, end)) break;
+        if (c == ')') inside--;
+    }
+    token.length = (size_t)(at - token.text);
+    return token;
+}
+
+static const char *behind(const char *at, const char *end, char open, char close) {
+    int depth = 0;
+    for (; at < end; at++) {
+        depth += *at == open;
+        if (*at == close && --depth == 0) return at + 1;
+    }
+    return end;
+}
+
+/* Enters a dict that is the value of a name. */
+static void enter(struct walk *w, struct log_span name, int in_dict) {
+    const size_t before = w->prefix_length[w->depth];
+    if (w->depth == PAIRS_DEPTH) return;
+    const int named = in_dict && before + name.length + 1 <= sizeof w->prefix;
+    if (named) {
+        memcpy(w->prefix + before, name.text, name.length);
+        w->prefix[before + name.length] = '/';
+    }
+    w->prefix_length[++w->depth] = named ? before + name.length + 1 : before;
+}
+
+/* Reads the value behind a sign and stands behind it. */
+static void read_value(struct walk *w, struct log_span name, int in_dict, const char *sign) {
+    const char *at = sign + 1;
+    while (at < w->end && (*at == ' ' || *at == '\t'))
+        at++;
+    if (at == w->end) {
+        begin_field(w, at, 0);
+    } else if (*at == '{') {
+        enter(w, name, in_dict);
+        begin_field(w, at + 1, 0);
+    } else if (*at == '[') {
+        begin_field(w, behind(at, w->end, '[', ']'), 0);
+    } else if (is_quote(*at)) {
+        const char *close = (const char *)memchr(at + 1, *at, (size_t)(w->end - at - 1));
+        if (close != NULL) add(w, name, (struct log_span){at + 1, (size_t)(close - at - 1)}, 0);
+        begin_field(w, close == NULL ? w->end : close + 1, 0);
+    } else {
+        const struct log_span token = read_token(at, w->end);
+        const struct log_span value = pairs_argument(token);
+        const int taken = token.length > 0 && (is_digit(value.text[0]) || value.text[0] == '-' ||
+                                               log_span_is_number(value));
+        if (taken) add(w, name, value, in_dict);
+        begin_field(w, taken ? token.text + token.length : at, !taken);
+    }
+}
+
+static void end_name(struct walk *w) {
+    const char *sign = w->at;
+    struct log_span name = log_span_trim((struct log_span){w->field, (size_t)(sign - w->field)});
+    struct log_span step, before = name;
+    if (w->dirty && !step_of(name, &step)) name = last_word(&before);
+    const struct log_span word = last_word(&before);
+    if (word.length > 0 && is_digit(word.text[0])) { /* "iter 12: loss 2.5" */
+        read_words(w, name);
+        begin_field(w, sign + 1, 0);
+        return;
+    }
+    read_value(w, name, 0, sign);
+}
+
+/* Reads a quoted name up to its sign, or moves behind the string. */
+static void read_quoted(struct walk *w) {
+    const char *start = w->at + 1;
+    const char *close = (const char *)memchr(start, *w->at, (size_t)(w->end - start));
+    if (close == NULL) {
+        w->at++;
+        return;
+    }
+    const char *sign = close + 1;
+    while (sign < w->end && *sign == ' ')
+        sign++;
+    if (sign < w->end && *sign == ':')
+        read_value(w, (struct log_span){start, (size_t)(close - start)}, 1, sign);
+    else
+        begin_field(w, close + 1, 1);
+}
+
+/* ---- the line ---- */
+
+static int at_start(const struct walk *w) {
+    for (const char *at = w->field; at < w->at; at++)
+        if (*at != ' ' && *at != '\t') return 0;
+    return 1;
+}
+
+static int is_blank_before(const struct walk *w, const char *start) {
+    return w->at == start || w->at[-1] == ' ' || w->at[-1] == '\t';
+}
+
+static int is_mark(const struct walk *w, const char *start) {
+    const char c = *w->at;
+    if (c == '-') return is_blank_before(w, start) && w->at + 1 < w->end && w->at[1] == ' ';
+    if (c == '(') return is_blank_before(w, start);
+    if (c == ')') return w->attached == 0;
+    return c == ',' || c == '|' || c == ';' || c == '{' || c == '}' || c == '[' || c == ']' ||
+           c == '\t';
+}
+
+static void read_mark(struct walk *w) {
+    const char c = *w->at;
+    end_field(w);
+    if (c == '{' && w->depth < PAIRS_DEPTH) {
+        w->prefix_length[w->depth + 1] = w->prefix_length[w->depth];
+        w->depth++;
+    }
+    if (c == '}' && w->depth > 0) w->depth--;
+    begin_field(w, w->at + 1, 0);
+}
+
+/* Reads the count of a progress bar: tqdm's " 12%|#2   | 12/100 [", and the line that
+ * tqdm_loggable prints instead, "Progress on:train 12.0it/100.0it rate:..". */
+static void read_bar(struct log_span line, struct step_pair *out) {
+    static const struct log_span name = {PAIRS_BAR, sizeof PAIRS_BAR - 1};
+    struct log_span rest = log_span_after(line, "%|");
+    int64_t step, total;
+    *out = (struct step_pair){{NULL, 0}, 0, 0};
+    if (rest.text != NULL) {
+        log_span_until(&rest, '|');
+        log_span_blanks(&rest);
+        if (log_span_integer(&rest, &step) && log_span_take(&rest, "/") &&
+            log_span_integer(&rest, &total) && log_span_starts(rest, " ["))
+            *out = (struct step_pair){name, step, (uint64_t)total};
+        return;
+    }
+    rest = log_span_after(line, "Progress on:");
+    log_span_word(&rest);
+    log_span_blanks(&rest);
+    if (!log_span_integer(&rest, &step)) return;
+    log_span_take(&rest, ".0");
+    if (!log_span_take(&rest, "it/")) return;
+    if (!log_span_integer(&rest, &total)) total = 0;
+    *out = (struct step_pair){name, step, (uint64_t)total};
+}
+
+void pairs_read(struct log_span line, struct pairs *out) {
+    struct walk w = {.end = line.text + line.length, .out = out};
+    out->count = out->step_count = out->used = 0;
+    read_bar(line, &out->bar);
+    begin_field(&w, line.text, 0);
+    while (w.at < w.end) {
+        if (is_quote(*w.at) && at_start(&w)) {
+            read_quoted(&w);
+        } else if (is_mark(&w, line.text)) {
+            read_mark(&w);
+        } else if (*w.at == ':' || *w.at == '=') {
+            end_name(&w);
+        } else {
+            w.attached += *w.at == '(';
+            w.attached -= *w.at == ')';
+            w.at++;
+        }
+    }
+    end_field(&w);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The names and numbers of one line, whoever wrote it: "loss: 2.5", "loss=2.5", "loss 2.5",
+ * {'loss': 2.5}, between commas, bars, semicolons, blanks or " - ". Private to logs/.
+ *
+ * Knows which names count updates, and no framework. What is no plain number (a time, "5.1/23.7",
+ * "12ms", a list) is left out. Invariant: nothing is kept from one line to the next. */
+#ifndef TWINSTEP_LOGS_PAIRS_H
+#define TWINSTEP_LOGS_PAIRS_H
+
+#include "logs/lines.h"
+
+#define PAIRS_MAX 256
+#define PAIRS_NAMES 8192
+#define PAIRS_STEPS 8
+#define PAIRS_DEPTH 8
+/* The name by which --map step=.. asks for the count of a progress bar. */
+#define PAIRS_BAR "bar"
+
+struct pair {
+    struct log_span name; /* of a dict inside a dict: "train/loss" */
+    struct log_span value;
+    int in_dict; /* 1: the name is a string of a dict, so the number is Python's or JSON's repr */
+};
+
+struct step_pair {
+    struct log_span name; /* "step", "iter", "Global step", .. as written; PAIRS_BAR of a bar */
+    int64_t step;
+    uint64_t total; /* 0: the line does not say */
+};
+
+struct pairs {
+    struct pair pair[PAIRS_MAX];
+    size_t count;
+    struct step_pair steps[PAIRS_STEPS]; /* what counts updates by its name; bars are not here */
+    size_t step_count;
+    struct step_pair bar; /* name.length 0: the line holds no progress bar */
+    char names[PAIRS_NAMES];
+    size_t used;
+};
+
+void pairs_read(struct log_span line, struct pairs *out);
+/* Says whether two names of a step are the same but for case, blanks and underscores. */
+int pairs_same_step(struct log_span a, struct log_span b);
+/* Returns what a call was made with: 0.5 of "np.float64(0.5)" and of "tensor(0.5,
+ * device='cuda:0')"; anything else as it is. */
+struct log_span pairs_argument(struct log_span value);
+
+#endif

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Lines of names and numbers that say their update, whoever wrote them: "Step 3 | Loss: 12.25 | LR:
+ * 1.00e-06", "iter 3: loss 10.99, time 12ms", "step 3: {'train/loss': 0.5}", "completed step: 3,
+ * loss: 10.374", "[INFO] step=3 loss=2.5".
+ *
+ * It is the reader of last resort, so it guesses nothing: two counts in one line, two counts that
+ * run against each other, or two values for one column of one update are errors that say how to
+ * choose. Lines of one update that name different columns are one row. */
+#include "logs/pairs.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* So many falls of the step are resumes at most; more of them are writers whose lines alternate. */
+#define FALLS_FREE 4
+#define SHOWN 48
+
+static const struct log_rule rules_text[] = {LOG_RULES_END(LOG_PRINT_TEXT)};
+
+struct cell {
+    size_t column;
+    char text[SHOWN]; /* the number as printed, cut */
+    size_t length;
+};
+
+struct state {
+    struct log_build *build;
+    const struct log_source *source;
+    const char *wanted; /* what --map step= says, or NULL */
+    struct pairs pairs;
+    char key[PAIRS_NAMES]; /* name of the step of the row at hand */
+    size_t key_length;
+    int64_t step; /* INT64_MIN: no row yet */
+    uint32_t line;
+    struct cell cells[PAIRS_MAX]; /* of the row at hand */
+    size_t cell_count;
+    size_t rows, falls, bars, others, again;
+};
+
+/* ---- which count ---- */
+
+static int is_global(struct log_span name) {
+    return log_span_starts(name, "global") || log_span_starts(name, "Global") ||
+           log_span_after(name, "/global").text != NULL;
+}
+
+static enum status ambiguous(const struct state *s, const struct step_pair *a,
+                             const struct step_pair *b, uint32_t line) {
+    char first[SHOWN], second[SHOWN];
+    log_show(a->name.text, a->name.length, first, sizeof first);
+    log_show(b->name.text, b->name.length, second, sizeof second);
+    FAIL(STATUS_INPUT,
+         "%s:%" PRIu32 ": expected one count of updates, got \"%s\" %" PRId64 " and \"%s\" %" PRId64
+         "; say which it is: --map \"step=%s\" or --map \"step=%s\"",
+         s->source->name, line, first, a->step, second, b->step, first, second);
+}
+
+/* Of two counts a global one is taken; otherwise they must agree. *out NULL: the line has none. */
+static enum status choose_step(struct state *s, uint32_t line, const struct step_pair **out) {
+    const struct pairs *p = &s->pairs;
+    *out = p->step_count > 0 ? &p->steps[0] : NULL;
+    for (size_t i = 1; i < p->step_count; i++) {
+        const struct step_pair *other = &p->steps[i];
+        if (is_global(other->name) && !is_global((*out)->name))
+            *out = other;
+        else if (other->step != (*out)->step && is_global(other->name) == is_global((*out)->name))
+            return ambiguous(s, *out, other, line);
+    }
+    return STATUS_OK;
+}
+
+/* Finds what --map step= names: a count, a progress bar, or any column of whole numbers. */
+static int wanted_step(struct state *s, struct step_pair *out) {
+    const struct log_span wanted = {s->wanted, strlen(s->wanted)};
+    const struct pairs *p = &s->pairs;
+    if (p->bar.name.length > 0 && log_span_is(wanted, PAIRS_BAR)) {
+        *out = p->bar;
+        return 1;
+    }
+    for (size_t i = 0; i < p->step_count; i++)
+        if (pairs_same_step(p->steps[i].name, wanted)) {
+            *out = p->steps[i];
+            return 1;
+        }
+    for (size_t i = 0; i < p->count; i++) {
+        struct log_span value = p->pair[i].value;
+        if (!log_span_is(p->pair[i].name, s->wanted)) continue;
+        out->name = p->pair[i].name;
+        out->total = 0;
+        if (log_span_integer(&value, &out->step) && value.length == 0) return 1;
+    }
+    return 0;
+}
+
+/* Sets *out to the step of a line that is a row; name.length 0: it is none. */
+static enum status step_of_line(struct state *s, uint32_t line, struct step_pair *out) {
+    const struct pairs *p = &s->pairs;
+    const struct step_pair *chosen;
+    *out = (struct step_pair){{NULL, 0}, 0, 0};
+    if (p->count == 0) return STATUS_OK;
+    if (s->wanted != NULL) {
+        if (!wanted_step(s, out)) s->others += p->step_count > 0;
+        return STATUS_OK;
+    }
+    TRY(choose_step(s, line, &chosen));
+    if (chosen != NULL) *out = *chosen;
+    s->bars += chosen == NULL && p->bar.name.length > 0;
+    return STATUS_OK;
+}
+
+/* ---- rows ---- */
+
+static enum status check_key(struct state *s, const struct step_pair *step, uint32_t line) {
+    const struct log_span key = {s->key, s->key_length};
+    struct step_pair before = {key, s->step, 0};
+    if (s->step != INT64_MIN && step->step < s->step && !pairs_same_step(key, step->name))
+        return ambiguous(s, &before, step, line);
+    return STATUS_OK;
+}
+
+static enum status begin_row(struct state *s, const struct step_pair *step, uint32_t line) {
+    s->falls += s->step != INT64_MIN && step->step < s->step;
+    s->rows++;
+    s->step = step->step;
+    s->line = line;
+    s->cell_count = 0;
+    s->key_length = step->name.length < sizeof s->key ? step->name.length : sizeof s->key;
+    memcpy(s->key, step->name.text, s->key_length);
+    log_build_max_steps(s->build, step->total);
+    return log_build_row(s->build, step->step, line, s->source->part);
+}
+
+static const struct cell *cell_of(const struct state *s, size_t column) {
+    for (size_t i = 0; i < s->cell_count; i++)
+        if (s->cells[i].column == column) return &s->cells[i];
+    return NULL;
+}
+
+static enum status put_pair(struct state *s, const struct pair *pair, uint32_t line) {
+    size_t column;
+    TRY(log_build_column(s->build, pair->name.text, pair->name.length,
+                         pair->in_dict ? log_rules_json : rules_text, &column));
+    if (column == LOG_COLUMN_IGNORED) return STATUS_OK;
+    const struct cell *had = cell_of(s, column);
+    const size_t length = pair->value.length < SHOWN ? pair->value.length : SHOWN - 1;
+    if (had != NULL) {
+        char name[SHOWN], value[SHOWN];
+        s->again++;
+        if (had->length == pair->value.length && memcmp(had->text, pair->value.text, length) == 0)
+            return STATUS_OK;
+        log_show(pair->name.text, pair->name.length, name, sizeof name);
+        log_show(pair->value.text, length, value, sizeof value);
+        FAIL(STATUS_INPUT,
+             "%s:%" PRIu32 ": expected one \"%s\" for step %" PRId64 ", got %s, and %s in line "
+             "%" PRIu32 "; where several ranks or processes write, keep the lines of one of them, "
+             "and where the step counts something else, say --map step=NAME",
+             s->source->name, line, name, s->step, value, had->text, s->line);
+    }
+    if (s->cell_count == PAIRS_MAX) return STATUS_OK;
+    struct cell *cell = &s->cells[s->cell_count++];
+    cell->column = column;
+    cell->length = pair->value.length;
+    memcpy(cell->text, pair->value.text, length);
+    cell->text[length] = '\0';
+    return log_build_text(s->build, column, pair->value.text, pair->value.length);
+}
+
+static enum status read_line(struct state *s, struct log_lines *lines,
+                             const struct log_line *line) {
+    struct step_pair step;
+    pairs_read(line->span, &s->pairs);
+    TRY(step_of_line(s, line->number, &step));
+    if (step.name.length == 0 || !log_lines_take(lines, line)) return STATUS_OK;
+    TRY(check_key(s, &step, line->number));
+    if (step.step != s->step) TRY(begin_row(s, &step, line->number));
+    for (size_t i = 0; i < s->pairs.count; i++)
+        if (!log_span_is(s->pairs.pair[i].name, s->wanted == NULL ? "" : s->wanted))
+            TRY(put_pair(s, &s->pairs.pair[i], line->number));
+    return STATUS_OK;
+}
+
+static enum status note_rest(const struct state *s) {
+    if (s->falls > FALLS_FREE && 4 * s->falls > s->rows)
+        FAIL(STATUS_INPUT,
+             "%s: expected steps that rise, got %zu falls in %zu rows: lines of several writers "
+             "alternate; keep those of one of them",
+             s->source->name, s->falls, s->rows);
+    if (s->others > 0)
+        TRY(log_build_note(s->build, "lines without \"%s\" that were left out: %zu", s->wanted,
+                           s->others));
+    if (s->bars > 0)
+        TRY(log_build_note(s->build,
+                           "progress bars with values that were left out: %zu (--map step=bar "
+                           "takes their count as the update)",
+                           s->bars));
+    if (s->again > 0)
+        TRY(log_build_note(s->build, "values that a step shows twice, and equally: %zu", s->again));
+    return STATUS_OK;
+}
+
+static enum status read(const struct log_source *source, struct log_build *build) {
+    struct log_lines lines;
+    struct log_line line;
+    struct state *s;
+    TRY(arena_take(log_build_scratch(build), 1, sizeof *s, "row", &s));
+    s->build = build;
+    s->source = source;
+    s->wanted = log_build_step_source(build);
+    s->step = INT64_MIN;
+    log_lines_open(&lines, source, build);
+    while (log_lines_next(&lines, &line))
+        TRY(read_line(s, &lines, &line));
+    TRY(note_rest(s));
+    return log_lines_close(&lines, build);
+}
+
+/* ---- claim ---- */
+
+#define NAMES_SEEN 512
+
+struct seen { /* the names of the rows so far, each with the step of its first row */
+    struct {
+        uint32_t hash;
+        int64_t step;
+    } names[NAMES_SEEN];
+    size_t count;
+    struct pairs pairs;
+    struct log_lines lines;
+};
+
+static uint32_t hash_name(struct log_span name) {
+    uint32_t hash = 2166136261u;
+    for (size_t i = 0; i < name.length; i++)
+        hash = (hash ^ (unsigned char)name.text[i]) * 16777619u;
+    return hash;
+}
+
+/* Says whether the name stood in a row of another step; keeps it where it is seen first. */
+static int seen_before(struct seen *seen, struct log_span name, int64_t step) {
+    const uint32_t hash = hash_name(name);
+    for (size_t i = 0; i < seen->count; i++)
+        if (seen->names[i].hash == hash) return seen->names[i].step != step;
+    if (seen->count == NAMES_SEEN) return 0;
+    seen->names[seen->count].hash = hash;
+    seen->names[seen->count++].step = step;
+    return 0;
+}
+
+/* Looks for two lines of different steps that share a column. */
+static int looks_like_rows(struct seen *seen) {
+    const struct pairs *p = &seen->pairs;
+    struct log_line line;
+    while (log_lines_next(&seen->lines, &line)) {
+        pairs_read(line.span, &seen->pairs);
+        for (size_t i = 0; p->step_count > 0 && i < p->count; i++)
+            if (seen_before(seen, p->pair[i].name, p->steps[0].step)) return 1;
+    }
+    return 0;
+}
+
+static int claim(const struct log_source *source) {
+    struct arena arena = ARENA_EMPTY;
+    struct seen *seen;
+    int found = 0;
+    if (arena_take(&arena, 1, sizeof *seen, "names", &seen) == STATUS_OK) {
+        log_lines_open_head(&seen->lines, source);
+        found = looks_like_rows(seen);
+    }
+    arena_close(&arena);
+    return found;
+}
+
+const struct log_reader log_reader_key_value = {
+    .step_base = INT64_MIN, .claim = claim, .read = read, .lines = 1};

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * The reader of last resort: which names and numbers of a line are taken, which counts are steps,
+ * how finely numbers were printed, and what is an error because it would be a guess. */
+#include "tests/logs/helper_logs.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/real.h"
+#include "logs/pairs.h"
+
+#define N real_nan_f64()
+
+/* Writes what was read of a line: "step=3/10 loss=2.5 'lr'=1e-05 bar=4/9". */
+static void show(const char *line, char *out, size_t room) {
+    static struct pairs p;
+    size_t used = 0;
+    pairs_read((struct log_span){line, strlen(line)}, &p);
+    out[0] = '\0';
+    for (size_t i = 0; i < p.step_count; i++)
+        used +=
+            (size_t)snprintf(out + used, room - used, "%.*s:%d/%d ", (int)p.steps[i].name.length,
+                             p.steps[i].name.text, (int)p.steps[i].step, (int)p.steps[i].total);
+    for (size_t i = 0; i < p.count; i++)
+        used += (size_t)snprintf(out + used, room - used,
+                                 p.pair[i].in_dict ? "'%.*s'=%.*s " : "%.*s=%.*s ",
+                                 (int)p.pair[i].name.length, p.pair[i].name.text,
+                                 (int)p.pair[i].value.length, p.pair[i].value.text);
+    if (p.bar.name.length > 0)
+        used += (size_t)snprintf(out + used, room - used, "bar:%d/%d ", (int)p.bar.step,
+                                 (int)p.bar.total);
+    if (used > 0) out[used - 1] = '\0';
+}
+
+static void validate_pairs_of_a_line(void **state) {
+    static const char *const cases[][2] = {
+        /* signs and separators */
+        {"step: 3, loss: 2.5", "step:3/0 loss=2.5"},
+        {"step=3 loss=2.5 lr=1e-05", "step:3/0 loss=2.5 lr=1e-05"},
+        {"step:3 loss:2.5;lr:-1E-5", "step:3/0 loss=2.5 lr=-1E-5"},
+        {"Step 3 | Loss: 2.5 | Grad. Norm: 1.25", "Step:3/0 Loss=2.5 Grad. Norm=1.25"},
+        {"iter 3: loss 2.5, time 12.5ms, mfu -100.00%", "iter:3/0 loss=2.5 mfu=-100.00"},
+        {"2024-01-01 10:00:00,123 - root - INFO - step: 3 - loss: 2.5", "step:3/0 loss=2.5"},
+        {"02:40:52 SUCCESS Step 3 | Time: 5.1s | Loss: 2.5", "Step:3/0 Loss=2.5"},
+        {"INFO:root:step=3 loss=2.5", "step:3/0 loss=2.5"},
+        {"epoch 1 step 3 loss 2.5 lr 0.1", "step:3/0 epoch=1 loss=2.5 lr=0.1"},
+        {"step 3/10 (30.0%) | loss: 2.5", "step:3/10 loss=2.5"},
+        {"step 3 of 10, loss: 2.5", "step:3/10 loss=2.5"},
+        {"step 00003/00010\tloss\t2.5", "step:3/10"}, /* a name and its number in two fields */
+        {"epoch 001:    100 / 3000 loss=2.5, num_updates=100",
+         "num_updates:100/0 epoch=001 loss=2.5"},
+        /* numbers */
+        {"step: 3, tokens: 1,048,576, loss: nan", "step:3/0 tokens=1,048,576 loss=nan"},
+        {"step=3,a=1,234,b=1,23", "step:3/0 a=1,234 b=1"},
+        {"step=3 a=1,2345 b=inf c=-inf d=Infinity", "step:3/0 a=1 b=inf c=-inf d=Infinity"},
+        {"step=3 a=5.1/23.7 b=12ms c=1e-3 d=0x10 e=1.5k", "step:3/0 c=1e-3"},
+        {"step=3 a=45.5% b=10 %", "step:3/0 a=45.5 b=10"},
+        {"step=3 lr=[1e-05, 2e-05], mom=[(0.9, 0.99)], loss=2.5", "step:3/0 loss=2.5"},
+        {"step=3 v=np.float64(0.5) w=tensor(0.25, device='cuda:0') x=f(y)",
+         "step:3/0 v=0.5 w=0.25"},
+        /* dicts */
+        {"{'step': 3, 'loss': 2.5, 'name': 'a: 5, b=6'}", "step:3/0 'loss'=2.5"},
+        {"step 3: {'train/loss': 2.5, 'v': '1.5'}", "step:3/0 'train/loss'=2.5 v=1.5"},
+        {"{'train': {'loss': 2.5}, 'eval': {'loss': 3.5}, 'iteration': 3}",
+         "iteration:3/0 'train/loss'=2.5 'eval/loss'=3.5"},
+        {"{\"a\": {\"b\": {\"c\": 1}}, \"d\": 2}", "'a/b/c'=1 'd'=2"},
+        /* counts that are none, or not this one */
+        {"tokens per step: 4096, micro step 3, eval step 4, loss: 2.5",
+         "tokens per step=4096 loss=2.5"},
+        {"critic-step 3: {'x': 1}", "'x'=1"},
+        {"global_step=103 step=3 loss=2.5", "global_step:103/0 step:3/0 loss=2.5"},
+        {"step: 3.5, loss: 2.5", "step=3.5 loss=2.5"},
+        {"Saving checkpoint at step 500 to /data/step-500", "step:500/0"},
+        {"loaded 5 files in 3 seconds", ""},
+        /* places in a source, times, addresses */
+        {"model.py:500 - step 3: {'loss': 2.5}", "step:3/0 'loss'=2.5"},
+        {"[10:00:00] step: 3, eta: 0:12:05, port: localhost:29500, loss: 2.5",
+         "step:3/0 localhost=29500 loss=2.5"},
+        /* bars */
+        {" 12%|#2   | 3/9 [00:10<01:30, 1.0it/s, loss=2.5]", "loss=2.5 bar:3/9"},
+        {"Progress on:train 10.0it/100it rate:1.0it/s elapsed:00:10 postfix:loss=5.7",
+         "loss=5.7 bar:10/100"},
+        {"Progress on:train 1.2kit/100kit rate:1.0it/s postfix:loss=5.7", "loss=5.7"},
+        /* ends */
+        {"step=3 loss=", "step:3/0"},
+        {"{'step': 3, 'loss", "step:3/0"},
+        {"step=3 '", "step:3/0"},
+        {":=,|;{}()[]'\"", ""},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char got[512];
+        show(cases[i][0], got, sizeof got);
+        if (strcmp(got, cases[i][1]) != 0)
+            fail_msg("%s\n  expected %s\n  got      %s", cases[i][0], cases[i][1], got);
+    }
+}
+
+/* A console prints digits, a dict a repr; whole numbers of a dict are exact. */
+static void validate_quanta(void **state) {
+    struct arena arena = ARENA_EMPTY;
+    (void)state;
+    const struct log *log =
+        logs_read(&arena,
+                  "step 1 | loss: 2.50 | lr: 1.00e-06 | n: 12 | tokens: 4,096\n"
+                  "step 2 | loss: 12.125 | lr: 9.5e-07 | n: 13 | tokens: 8192\n",
+                  NULL);
+    assert_string_equal(log->format, "key-value");
+    logs_expect(log, "loss", 0, 2.5, 0.01);
+    logs_expect(log, "loss", 1, 12.125, 0.001);
+    logs_expect(log, "lr", 0, 1e-6, 1e-8);
+    logs_expect(log, "lr", 1, 9.5e-7, 1e-8);
+    logs_expect(log, "n", 0, 12.0, 1.0);
+    logs_expect(log, "tokens", 0, 4096.0, 0.0);
+    log = logs_read(&arena,
+                    "step 1: {'loss': 2.5, 'lr': 1e-06, 'n': 12, 'x': 0.1}\n"
+                    "step 2: {'loss': 2.125, 'lr': 9.5e-07, 'n': 13, 'x': 0.30000000000000004}\n",
+                    NULL);
+    logs_expect(log, "loss", 0, 2.5, 0.001); /* a repr drops zeros, so the column's finest holds */
+    logs_expect(log, "lr", 0, 1e-6, 1e-7);
+    logs_expect(log, "n", 0, 12.0, 0.0);
+    logs_expect(log, "x", 0, 0.1, 0.0);
+    log = logs_read(&arena, "step=1 loss=2.5000000000000004\nstep=2 loss=2.25\n", NULL);
+    logs_expect(log, "loss", 1, 2.25, 0.0);
+    arena_close(&arena);
+}
+
+static enum status read_mapped(struct arena *arena, const char *text, const char *step,
+                               struct log **out) {
+    struct log_options options;
+    log_options_init(&options);
+    options.format = "key-value";
+    options.map[0].ours = "step";
+    options.map[0].theirs = step;
+    options.map_count = 1;
+    return log_import_bytes("test", text, strlen(text), &options, arena, out);
+}
+
+static void validate_what_would_be_a_guess(void **state) {
+    static const struct {
+        const char *text, *words;
+    } cases[] = {
+        {"iter 128 step 1 | loss: 2.5\niter 256 step 2 | loss: 2.25\n",
+         "test:1: expected one count of updates, got \"iter\" 128 and \"step\" 1; say which it is: "
+         "--map \"step=iter\" or --map \"step=step\""},
+        {"step 40: loss 2.5\niter 5: reward 0.5\nstep 41: loss 2.5\n",
+         "test:2: expected one count of updates, got \"step\" 40 and \"iter\" 5"},
+        {"step: 5, loss: 2.1\nstep: 5, loss: 2.3\nstep: 6, loss: 2\n",
+         "test:2: expected one \"loss\" for step 5, got 2.3, and 2.1 in line 1"},
+        {"step=1 a=1\nstep=9 a=2\nstep=2 a=1\nstep=8 a=1\nstep=3 a=1\nstep=7 a=1\nstep=4 a=1\n"
+         "step=6 a=1\nstep=5 a=1\nstep=9 a=1\nstep=2 a=1\n",
+         "expected steps that rise, got 5 falls in 11 rows"},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct arena arena = ARENA_EMPTY;
+        const char *got = logs_refuse(&arena, cases[i].text, strlen(cases[i].text), NULL);
+        if (strstr(got, cases[i].words) == NULL) fail_msg("case %zu: %s", i, got);
+        arena_close(&arena);
+    }
+}
+
+/* --map step=NAME decides, also between a count and a bar; what it leaves out is said. */
+static void validate_the_step_that_the_user_names(void **state) {
+    static const char text[] = "iter 128 step 1 | loss: 2.5\n 12%|# | 5/9 [00:10<0, acc=0.5]\n"
+                               "iter 256 step 2 | loss: 2.25\niter 300 | loss: 2.125\n"
+                               "{'episode': 7, 'loss': 1.5}\n";
+    struct arena arena = ARENA_EMPTY;
+    struct log *log;
+    (void)state;
+    assert_int_equal(read_mapped(&arena, text, "step", &log), STATUS_OK);
+    assert_int_equal(log->rows, 2);
+    assert_int_equal(log->step[1], 2);
+    assert_true(logs_has_note(log, "lines without \"step\" that were left out: 1"));
+    assert_int_equal(read_mapped(&arena, text, "iter", &log), STATUS_OK);
+    assert_int_equal(log->step[2], 300);
+    assert_int_equal(read_mapped(&arena, text, "bar", &log), STATUS_OK);
+    assert_int_equal(log->rows, 1);
+    assert_int_equal(log->step[0], 5);
+    assert_int_equal(log->max_steps, 9);
+    assert_int_equal(read_mapped(&arena, text, "episode", &log), STATUS_OK);
+    assert_int_equal(log->rows, 1);
+    assert_int_equal(log->step[0], 7);
+    assert_null(log_column_by_source(log, "episode"));
+    assert_int_equal(read_mapped(&arena, text, "nothing", &log), STATUS_INPUT);
+    arena_close(&arena);
+}
+
+/* Lines of one step are one row while their columns differ, and a resumed run goes back once. */
+static void validate_rows(void **state) {
+    struct arena arena = ARENA_EMPTY;
+    (void)state;
+    const struct log *log = logs_read(&arena,
+                                      "step 0: train loss 4.5, val loss 4.25\n"
+                                      "iter 0: loss 4.125, mfu 3.5%\n"
+                                      "iter 10: loss 4.0, mfu 3.5%\n"
+                                      "iter 10: loss 4.0\n"
+                                      "iter 5: loss 4.0, mfu 3.5%\n",
+                                      NULL);
+    assert_int_equal(log->rows, 3);
+    assert_int_equal(log->step_base, 0);
+    logs_expect(log, "val loss", 0, 4.25, 0.01);
+    logs_expect(log, "loss", 0, 4.125, 0.001);
+    logs_expect(log, "val loss", 1, 0.0, N);
+    assert_int_equal(log->part[2], 1);
+    assert_true(logs_has_note(log, "values that a step shows twice, and equally: 1"));
+    assert_string_equal(log_column_of(log, LOG_EVAL_LOSS)->source, "val loss");
+    arena_close(&arena);
+}
+
+/* One row proves no format, and prose about steps is no log. */
+static void validate_claims(void **state) {
+    static const char *const no_logs[] = {
+        "step=1 loss=2.5\n", "step 1: mix flour\nstep 2: add 3 eggs\n",
+        "Step 1: set a=5\nStep 2: set b=6\n", "loss: 2.5\nloss: 2.25\n",
+        "max_steps: 500\nwarmup_steps: 50\nsave_steps: 100\n"};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(no_logs); i++) {
+        struct arena arena = ARENA_EMPTY;
+        assert_non_null(strstr(logs_refuse(&arena, no_logs[i], strlen(no_logs[i]), NULL),
+                               "expected a log of a known format"));
+        arena_close(&arena);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_pairs_of_a_line),
+        cmocka_unit_test(validate_quanta),
+        cmocka_unit_test(validate_what_would_be_a_guess),
+        cmocka_unit_test(validate_the_step_that_the_user_names),
+        cmocka_unit_test(validate_rows),
+        cmocka_unit_test(validate_claims),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
