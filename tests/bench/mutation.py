@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Changes one token of the program at a time and asks whether a test of the default run notices.
 
-    mutation.py [--seed N] [--count N] [--minutes M] [--near] [--work FOLDER] [--out FILE] [PATH...]
+    mutation.py [--seed N] [--count N] [--from N] [--minutes M] [--near] [--longest SECONDS]
+                [--jobs N] [--work FOLDER] [--out FILE] [PATH...]
     mutation.py --list [--seed N] [--count N] [PATH...]     only shows which tokens would change
     mutation.py --at FILE:LINE:COLUMN=TEXT [--at ...]       tries these
     mutation.py --together --at ... --at ...                all at once, then each that a test noticed
@@ -168,7 +169,8 @@ class Work:
 
     def near(self, path):
         """Those of the same name, and the others of the same folder."""
-        named = [name for name in self.tests if words_of(path) & words_of(pathlib.Path(name[5:]))]
+        named = [name for name in self.tests if name.startswith("test_") and
+                 words_of(path) & words_of(pathlib.Path(name[5:]))]
         same = self.folders.get(path.parts[0], ())
         return [named, [name for name in self.tests if name in same and name not in named]]
 
@@ -213,11 +215,10 @@ class Work:
 
     def noticed(self, names):
         """The first of these tests that fails, from the shortest on; "" when none does."""
-        if names and not self.make(names):
-            return "build"
         names = sorted(names, key=lambda name: self.seconds[name])
         for first in range(0, len(names), self.width):
-            failed = self.failing(names[first:first + self.width])
+            several = names[first:first + self.width]
+            failed = self.failing(several) if self.make(several) else ["build"]
             if failed:
                 return failed[0]
         return ""
@@ -298,6 +299,10 @@ def main():
     parser.add_argument("--out", type=pathlib.Path, help="append a line for each mutant")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--near", action="store_true", help="leave out tests of other folders")
+    parser.add_argument("--longest", type=float, help="leave out tests of more seconds",
+                        default=float("inf"), metavar="SECONDS")
+    parser.add_argument("--from", type=int, default=1, dest="first", metavar="NUMBER",
+                        help="go on with this mutant")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--at", action="append", metavar="FILE:LINE:COLUMN=TEXT")
     parser.add_argument("--together", action="store_true", help="--at: break all of them at once")
@@ -317,8 +322,10 @@ def main():
         failed = work.together(chosen)
         print(f"together: {' '.join(failed) or 'no test fails'}", flush=True)
         stages = dict.fromkeys(stages, [failed])
+    stages = {path: [[name for name in names if work.seconds[name] <= arguments.longest]
+                     for names in lists] for path, lists in stages.items()}
     begin, count = time.monotonic(), dict.fromkeys(("invalid", "equivalent", "killed", "SURVIVED"), 0)
-    for number in itertools.count(1):
+    for number in itertools.count(arguments.first):
         if number > len(chosen) or (arguments.minutes and
                                     time.monotonic() - begin > 60 * arguments.minutes):
             break

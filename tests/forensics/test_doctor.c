@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
  * The checks of the doctor: each with a log that must trigger it, and with that log's innocent
- * neighbour, which must not. All logs start from one healthy training (helper_dpo). */
+ * neighbour, which must not. All logs start from one healthy training (helper_dpo). What is said
+ * of each must be the text of tests/golden/doctor.txt, which `test_doctor --print` writes. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/forensics/helper_scene.h"
+
+#define GOLDEN TWINSTEP_SOURCE_DIR "/tests/golden/doctor.txt"
 
 static const struct scene *const tables[] = {scenes_of_values, scenes_of_lr};
 
@@ -115,6 +120,89 @@ static void verify_evidence(void **state) {
                                      report.lines[l].result == DOCTOR_NOT_ASKED);
             arena_close(&p.arena);
         }
+}
+
+static void print_scene(const struct scene *scene, const struct doctor_report *report, FILE *out) {
+    fprintf(out, "== %s\n", scene->name);
+    for (size_t f = 0; f < report->finding_count + report->remark_count; f++) {
+        const struct doctor_finding *finding = &report->findings[f];
+        fprintf(out, "%s %s, update %llu, line %lu: %s\n",
+                finding->remark
+                    ? "remark"
+                    : doctor_confidence_name((enum doctor_confidence)finding->confidence),
+                finding->id, (unsigned long long)finding->update, (unsigned long)finding->line,
+                finding->words);
+        for (size_t e = 0; e < finding->evidence_count; e++)
+            fprintf(out, "  %s\n", finding->evidence[e]);
+        if (!finding->remark) fprintf(out, "  why: %s\n", finding->reason);
+    }
+    for (size_t l = 0; l < report->line_count; l++)
+        if (report->lines[l].result == DOCTOR_UNTESTABLE)
+            fprintf(out, "untestable %s: %s\n", report->lines[l].id, report->lines[l].why);
+}
+
+/* Writes a line, with at most six digits behind a point: libm may differ in the last ones. */
+static void put_line(const char *line, size_t length, FILE *out) {
+    size_t digits = 0;
+    for (size_t i = 0; i < length; i++) {
+        const int is_digit = line[i] >= '0' && line[i] <= '9';
+        digits = line[i] == '.' ? 1 : is_digit && digits > 0 ? digits + 1 : 0;
+        if (digits <= 7) fputc(line[i], out);
+    }
+    fputc('\n', out);
+}
+
+/* Writes what is said of the scenes; of those that are ill, what is not said of the healthy one. */
+static void print_scenes(FILE *out) {
+    char *healthy = NULL;
+    for (size_t t = 0; t < 2; t++)
+        for (const struct scene *scene = tables[t]; scene->name != NULL; scene++) {
+            struct patient p;
+            char *text = NULL;
+            size_t size = 0;
+            const struct doctor_report report = look(&p, scene);
+            FILE *stream = open_memstream(&text, &size);
+            assert_non_null(stream);
+            print_scene(scene, &report, stream);
+            assert_int_equal(fclose(stream), 0);
+            for (char *line = text; *line != '\0'; line = strchr(line, '\n') + 1) {
+                const size_t length = strcspn(line, "\n") + 1;
+                const char after = line[length];
+                line[length] = '\0';
+                if (healthy == NULL || strstr(healthy, line) == NULL)
+                    put_line(line, length - 1, out);
+                line[length] = after;
+            }
+            if (healthy == NULL) /* the first scene */
+                healthy = text;
+            else
+                free(text);
+            arena_close(&p.arena);
+        }
+    free(healthy);
+}
+
+/* Every number and place that a finding names, and why a check could not look. The expected text
+ * was read against the scenes, which say in code what is wrong from which row on. */
+static void validate_texts(void **state) {
+    (void)state;
+    FILE *golden = fopen(GOLDEN, "r"), *came = tmpfile();
+    assert_true(golden != NULL && came != NULL);
+    print_scenes(came);
+    rewind(came);
+    static char expected[4096], got[4096];
+    char scene[128] = "";
+    for (;;) {
+        const char *const a = fgets(expected, sizeof expected, golden);
+        const char *const b = fgets(got, sizeof got, came);
+        if (b != NULL && strncmp(b, "== ", 3) == 0) snprintf(scene, sizeof scene, "%.100s", b);
+        if (a == NULL && b == NULL) break;
+        if (a == NULL || b == NULL || strcmp(a, b) != 0)
+            fail_msg("%sexpected: %sgot:      %s", scene, a == NULL ? "the end\n" : a,
+                     b == NULL ? "the end\n" : b);
+    }
+    fclose(golden);
+    fclose(came);
 }
 
 static void validate_places(void **state) {
@@ -247,12 +335,14 @@ static void validate_empty_log(void **state) {
     arena_close(&p.arena);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_scenes), cmocka_unit_test(verify_evidence),
-        cmocka_unit_test(validate_places), cmocka_unit_test(validate_frozen_table),
-        cmocka_unit_test(validate_chance), cmocka_unit_test(validate_empty_log),
-        cmocka_unit_test(validate_held),   cmocka_unit_test(validate_bug_or_not),
+        cmocka_unit_test(validate_texts),        cmocka_unit_test(validate_scenes),
+        cmocka_unit_test(verify_evidence),       cmocka_unit_test(validate_places),
+        cmocka_unit_test(validate_frozen_table), cmocka_unit_test(validate_chance),
+        cmocka_unit_test(validate_empty_log),    cmocka_unit_test(validate_held),
+        cmocka_unit_test(validate_bug_or_not),
     };
+    if (argc > 1 && strcmp(argv[1], "--print") == 0) return print_scenes(stdout), 0;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
