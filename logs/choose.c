@@ -189,11 +189,6 @@ static enum status refuse(const struct log_source *source) {
     log_show((const char *)source->bytes, source->length, start, sizeof start);
     if (source->length == 0)
         FAIL(STATUS_INPUT, "%s: expected a log, got an empty file", source->name);
-    if (begins(source, "\x1f\x8b", 2))
-        FAIL(STATUS_INPUT,
-             "%s: expected a log, got gzip; unpack it first: zcat FILE | twinstep "
-             "... -",
-             source->name);
     if (begins(source, "PAR1", 4))
         FAIL(STATUS_INPUT,
              "%s: expected a log, got Parquet; write it as JSONL first "

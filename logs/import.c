@@ -10,7 +10,7 @@
 #include "logs/folder.h"
 #include "logs/json_row.h"
 #include "logs/lines.h"
-#include "logs/map_file.h"
+#include "logs/unpack.h"
 
 void log_options_init(struct log_options *options) {
     memset(options, 0, sizeof *options);
@@ -62,20 +62,66 @@ static struct log_source without_mark(struct log_source source) {
     return source;
 }
 
-static enum status read_all(const struct log_source *sources, size_t count, const char *name,
-                            const struct log_options *options, struct arena *arena,
-                            struct log **out) {
+struct files { /* of one log */
+    struct log_source *sources;
+    struct log_mapping *unpacked; /* what packed sources were unpacked to */
+    int *cut;                     /* 1: the packed source ends early */
+    size_t count;
+};
+
+static enum status read_files(const struct files *files, const char *name,
+                              const struct log_options *options, struct arena *arena,
+                              struct log **out) {
     const struct log_reader_row *row = NULL;
     struct log_build *build;
     size_t first = 0;
-    while (first + 1 < count && sources[first].length == 0)
+    while (first + 1 < files->count && files->sources[first].length == 0)
         first++;
-    TRY(log_choose_reader(&sources[first], options, &row));
+    TRY(log_choose_reader(&files->sources[first], options, &row));
     enum status status = log_build_open(name, row->name, options, arena, &build);
-    for (size_t i = 0; i < count && status == STATUS_OK; i++)
-        status = read_with(row->reader, &sources[i], build);
+    for (size_t i = 0; i < files->count && status == STATUS_OK; i++) {
+        status = read_with(row->reader, &files->sources[i], build);
+        if (status == STATUS_OK && files->cut[i])
+            status = log_build_note(build,
+                                    "%s ends inside its packed data: it is being written or was "
+                                    "cut",
+                                    files->sources[i].name);
+    }
     if (status == STATUS_OK) status = log_build_finish(build, row->reader->step_base, out);
     log_build_close(build);
+    return status;
+}
+
+static enum status unpack_all(const struct files *files) {
+    static const unsigned char none[1] = {0};
+    for (size_t i = 0; i < files->count; i++) {
+        struct log_source *source = &files->sources[i];
+        struct log_mapping *mapping = &files->unpacked[i];
+        if (log_packed(source) == NULL) continue;
+        TRY(log_unpack(source, mapping, &files->cut[i]));
+        source->bytes = mapping->bytes == NULL ? none : mapping->bytes;
+        source->length = mapping->length;
+        source->mapping = mapping->bytes == NULL ? NULL : mapping;
+        source->path = NULL; /* who opens a file by its path would get the packed one */
+        if (log_packed(source) != NULL)
+            FAIL(STATUS_INPUT,
+                 "%s: expected a log in what was unpacked, got %s again; unpack it once",
+                 source->name, log_packed(source));
+        *source = without_mark(*source);
+    }
+    return STATUS_OK;
+}
+
+static enum status read_all(struct log_source *sources, size_t count, const char *name,
+                            const struct log_options *options, struct arena *arena,
+                            struct log **out) {
+    struct files files = {.sources = sources, .count = count};
+    TRY(arena_take(arena, count, sizeof *files.unpacked, "files of a log", &files.unpacked));
+    TRY(arena_take(arena, count, sizeof *files.cut, "files of a log", &files.cut));
+    enum status status = unpack_all(&files);
+    if (status == STATUS_OK) status = read_files(&files, name, options, arena, out);
+    for (size_t i = 0; i < count; i++)
+        if (files.unpacked[i].spool != NULL) log_unmap(&files.unpacked[i]);
     return status;
 }
 

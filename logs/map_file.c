@@ -28,11 +28,20 @@ static enum status copy_all(int from, FILE *to, const char *path) {
     return STATUS_OK;
 }
 
+enum status log_spool_open(const char *name, FILE **out) {
+    *out = tmpfile();
+    if (*out == NULL)
+        FAIL(STATUS_IO, "%s: cannot make a temporary copy: %s", name, strerror(errno));
+    return STATUS_OK;
+}
+
+void log_spool_close(FILE *spool) {
+    fclose(spool); /* the file is gone, so nothing of it can be lost */
+}
+
 /* Copies a pipe to a temporary file, since a pipe has no pages to map. */
 static enum status spool(struct log_mapping *mapping, const char *path) {
-    mapping->spool = tmpfile();
-    if (mapping->spool == NULL)
-        FAIL(STATUS_IO, "%s: cannot make a temporary copy: %s", path, strerror(errno));
+    TRY(log_spool_open(path, &mapping->spool));
     TRY(copy_all(mapping->descriptor, mapping->spool, path));
     if (mapping->descriptor != STDIN_FILENO) close(mapping->descriptor);
     mapping->descriptor = fileno(mapping->spool);
@@ -62,6 +71,19 @@ enum status log_map(const char *path, struct log_mapping *out) {
     out->descriptor = is_input ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
     if (out->descriptor < 0) FAIL(STATUS_IO, "%s: cannot open: %s", path, strerror(errno));
     const enum status status = map_descriptor(out, is_input ? "standard input" : path);
+    if (status != STATUS_OK) log_unmap(out);
+    return status;
+}
+
+enum status log_map_spool(FILE *spool, const char *name, struct log_mapping *out) {
+    memset(out, 0, sizeof *out);
+    out->spool = spool;
+    out->descriptor = fileno(spool);
+    enum status status = STATUS_OK;
+    if (fflush(spool) != 0)
+        status =
+            status_fail(STATUS_IO, "%s: cannot write a temporary copy: %s", name, strerror(errno));
+    if (status == STATUS_OK) status = map_descriptor(out, name);
     if (status != STATUS_OK) log_unmap(out);
     return status;
 }

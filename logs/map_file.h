@@ -20,6 +20,11 @@ struct log_mapping {
 
 /* Maps a file; "-" is standard input. STATUS_IO names the path. */
 TWINSTEP_MUST_USE enum status log_map(const char *path, struct log_mapping *out);
+/* Opens a temporary file that is gone when it is closed; what was written to it is mapped by
+ * log_map_spool, which closes it when it fails. `name` is for errors. */
+TWINSTEP_MUST_USE enum status log_spool_open(const char *name, FILE **out);
+TWINSTEP_MUST_USE enum status log_map_spool(FILE *spool, const char *name, struct log_mapping *out);
+void log_spool_close(FILE *spool);
 /* Gives the memory before `offset` back to the system. The bytes stay readable. */
 void log_map_release(struct log_mapping *mapping, size_t offset);
 void log_unmap(struct log_mapping *mapping);

@@ -378,6 +378,7 @@ static void read_bar(struct log_span line, struct step_pair *out) {
         return;
     }
     rest = log_span_after(line, "Progress on:");
+    if (rest.text == NULL) return;
     log_span_word(&rest);
     log_span_blanks(&rest);
     if (!log_span_integer(&rest, &step)) return;

@@ -19,6 +19,10 @@ gsl libgsl-dev gsl libgsl.a libgslcblas.a
 libfyaml libfyaml-dev libfyaml.h libfyaml.a
 jansson libjansson-dev jansson.h,jansson_config.h libjansson.a
 nettle nettle-dev nettle libnettle.a
+zlib zlib1g-dev zlib.h,zconf.h libz.a
+liblzma liblzma-dev lzma.h,lzma liblzma.a
+libzstd libzstd-dev zstd.h,zstd_errors.h libzstd.a
+sqlite3 libsqlite3-dev sqlite3.h libsqlite3.a
 cmocka libcmocka-dev cmocka.h,cmocka_pbc.h .
 cmocka libcmocka0 . libcmocka.so.0
 mpfr libmpfr-dev mpfr.h,mpf2mpfr.h libmpfr.a

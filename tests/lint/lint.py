@@ -91,6 +91,10 @@ TOKENS = [
      "HDF5 stays inside the trace"),
     ("nettle", r"\bsha256_|\bnettle[_/]", list(LAYERS),
      ["determinism/digest.c", "determinism/libraries.c"], "SHA-256 stays inside the digest"),
+    ("packers", r"\b(inflate\w*|deflate\w*|crc32|lzma_\w+|ZSTD_\w+)\b|\b(zlib|lzma|zstd)\.h\b",
+     list(LAYERS), ["logs/unpack.c", "logs/framed.c"], "packed logs are unpacked in one place"),
+    ("sqlite", r"\bsqlite3\w*", list(LAYERS), ["logs/database.c"],
+     "databases are for logs, behind logs/database.h"),
     ("yaml", r"\bfy_\w|\blibfyaml\.h\b", list(LAYERS), ["scenarios/yaml*"],
      "YAML is a tree of ours outside scenarios/yaml.c"),
     ("json", r"\bjson_(t|error_t|object|array|stringn?|integer|real|boolean|number|load|dump|u?npack|"

@@ -136,6 +136,7 @@ WORDS = [
     ("dlopen", "cli/w.c", "dlopen(n, 1)"), ("gsl", "trainer/w.c", "gsl_cdf(x)"),
     ("hdf5", "cli/w.c", "H5Fopen(n, 0, 0)"), ("hdf5", "determinism/digest.c", "H5close()"),
     ("hdf5", "trainer/w.c", "hid_t x"), ("nettle", "base/w.c", "sha256_init(x)"),
+    ("packers", "data/w.c", "inflate(z, 0)"), ("sqlite", "data/w.c", "sqlite3_step(s)"),
     ("yaml", "trainer/w.c", "fy_parse(x)"), ("json", "scenarios/w.c", "json_object_get(o, k)"),
     ("json", "scenarios/w.c", "json_t *x"), ("openmp", "trainer/w.c", "omp_get_thread_num()"),
     ("openmp", "sched/w.c", "x;\n#pragma omp parallel\n"), ("cuda", "kernels/cpu/w.c", "cudaMalloc(p)"),

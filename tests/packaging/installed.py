@@ -115,7 +115,8 @@ def check_control(fields):
             sys.exit(f"control: {name}: expected {value}, got {fields.get(name)}")
     if not re.fullmatch(r"\d+\.\d+\.\d+-\d+", fields["Version"]) or "Homepage" in fields:
         sys.exit(f"control: {fields}")
-    for library in ("libc6", "libgsl", "libhdf5", "libfyaml", "libjansson", "libnettle", "libgomp"):
+    for library in ("libc6", "libgsl", "libhdf5", "libfyaml", "libjansson", "libnettle", "libgomp",
+                    "zlib1g", "liblzma", "libzstd", "libsqlite3"):
         if library not in fields["Depends"]:
             sys.exit(f"control: Depends: expected {library}, got {fields['Depends']}")
 

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Packed logs: gzip, xz and zstd, told by their first bytes, unpacked into a temporary file that is
+ * mapped as any other. Private to logs/.
+ *
+ * What a small file unpacks to is bounded (a bomb is an error), and so is the memory. A file that
+ * ends early gives what stands before the end. */
+#ifndef TWINSTEP_LOGS_UNPACK_H
+#define TWINSTEP_LOGS_UNPACK_H
+
+#include "logs/map_file.h"
+#include "logs/reader.h"
+
+/* A file may unpack to UNPACK_RATIO times its size, or to UNPACK_FREE where that is more, and never
+ * to more than UNPACK_MOST. Text packs to a tenth or a hundredth of its size; what packs to less
+ * than a 250th says nothing. */
+#define UNPACK_FREE ((uint64_t)64 << 20)
+#define UNPACK_RATIO 250
+#define UNPACK_MOST ((uint64_t)16 << 30)
+
+/* The name of the packer of such bytes, or NULL when they are not packed. */
+const char *log_packed(const struct log_source *source);
+/* Unpacks into *out. *cut: 1 when the packed bytes end early. */
+TWINSTEP_MUST_USE enum status log_unpack(const struct log_source *source, struct log_mapping *out,
+                                         int *cut);
+
+#endif
