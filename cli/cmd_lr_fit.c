@@ -9,18 +9,20 @@
 
 enum { KEY_CONTRACT = KEY_OWN, KEY_ALL };
 
-static json_t *fit_json(const struct lr_report *report, const struct fit_set *set) {
-    return json_pack("{ss ss sI so sb so so sI sI so so*}", "log", report->log->path, "format",
+static json_t *fit_json(const struct lr_report *report, const struct fit_set *set,
+                        const char *early) {
+    return json_pack("{ss ss sI so sb so so sI sI so so so*}", "log", report->log->path, "format",
                      report->log->format, "values", (json_int_t)report->series.count, "run_steps",
                      json_positive(report->known.run_steps), "step_guessed",
                      report->log->step_guessed, "row_spacing", lr_report_rows_json(report), "fits",
                      lr_report_fits_json(set), "left_out", (json_int_t)set->left_out, "groups",
-                     (json_int_t)set->groups, "why", lr_report_why_json(set->why), "partial",
+                     (json_int_t)set->groups, "why", lr_report_why_json(set->why), "early_skip",
+                     early != NULL ? json_string(early) : json_null(), "partial",
                      set->partial != NULL ? json_string(set->partial) : json_null());
 }
 
 static enum status print_text(const struct lr_report *report, const struct fit_set *set,
-                              struct arena *arena) {
+                              const char *early, struct arena *arena) {
     lr_report_print_head(report);
     if (set->count == 0) {
         puts("Nothing fits.");
@@ -32,19 +34,17 @@ static enum status print_text(const struct lr_report *report, const struct fit_s
                                               : "");
     }
     TRY(lr_report_print_fits(set, arena));
+    if (early != NULL)
+        printf("remark: with update 1 skipped, as a loss scaler does, this is also printed by %s\n",
+               early);
     lr_report_print_why(set->why);
     return STATUS_OK;
 }
 
-/* Returns whether the fit is decided: one contract is left with its applied column, or all that fit
- * apply the same. Contracts of other frameworks than the one that wrote the log raise no doubt. */
+/* Returns whether the fit is decided: nothing that is listed raises a doubt about the first. */
 static int decided(const struct fit_known *known, const struct fit_set *set) {
-    const int native = fit_is_native(known, set->fits[0].contract);
     for (size_t i = 1; i < set->count; i++)
-        if (set->fits[i].same_applied != set->fits[0].same_applied &&
-            fit_is_native(known, set->fits[i].contract) == native &&
-            set->fits[i].simplicity < set->fits[0].simplicity + 0.5)
-            return 0;
+        if (fit_raises_doubt(known, set, &set->fits[i])) return 0;
     return 1;
 }
 
@@ -58,6 +58,7 @@ static int exit_of(const struct fit_known *known, const struct fit_set *set) {
 static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
     struct lr_report report;
     struct fit_set set;
+    const char *early;
     TRY(lr_report_open(cli, options, &report));
     if (options_value(options, KEY_CONTRACT) != NULL)
         TRY(lr_contract("--contract", options_value(options, KEY_CONTRACT),
@@ -65,9 +66,10 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     TRY(lr_report_number(cli, options, &report));
     if (options_given(options, KEY_ALL)) report.known.limit = 1000;
     TRY(fit_series(&report.series, &report.known, &cli->arena, &set));
+    TRY(fit_early_skip(&set, &report.known, &cli->arena, &early));
     *out_exit = exit_of(&report.known, &set);
-    if (options->json) return json_print(fit_json(&report, &set));
-    return print_text(&report, &set, &cli->arena);
+    if (options->json) return json_print(fit_json(&report, &set, early));
+    return print_text(&report, &set, early, &cli->arena);
 }
 
 static const struct argp_option option_rows[] = {

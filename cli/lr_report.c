@@ -109,6 +109,18 @@ static json_t *segment_json(const struct fit_segment *segment) {
                      segment->scale);
 }
 
+/* Where updates were skipped: null where the fit needs none. */
+static json_t *skips_json(const struct fit *fit) {
+    if (fit->skip_count == 0) return json_null();
+    json_t *list = json_array();
+    for (size_t i = 0; i < fit->skip_count; i++)
+        json_array_append_new(list,
+                              json_pack("{s:I, s:I, s:I}", "first", (json_int_t)fit->skips[i].first,
+                                        "last", (json_int_t)fit->skips[i].last, "updates",
+                                        (json_int_t)fit->skips[i].count));
+    return list;
+}
+
 json_t *lr_report_fit_json(const struct fit *fit) {
     json_t *segments = json_array();
     for (size_t i = 0; i < fit->segment_count; i++)
@@ -120,7 +132,9 @@ json_t *lr_report_fit_json(const struct fit *fit) {
                                "parameters", fit->parameters, "updates_per_epoch",
                                json_positive(fit->epoch_updates), "bug", fit->bug);
     return json_join(object,
-                     json_pack("{so so so so so sI sI sb sb so*}", "first_value",
+                     json_pack("{so so so so so so so sI sI sb sb so*}", "reached",
+                               fit->reached > 0.0 ? json_real(fit->reached) : json_null(),
+                               "skipped", skips_json(fit), "first_value",
                                fit->first_differs ? json_finite(fit->first_value) : json_null(),
                                "segments", segments, "max_error", json_finite(fit->max_error),
                                "rms_error", json_finite(fit->rms_error), "simplicity",

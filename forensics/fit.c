@@ -42,6 +42,13 @@ static const struct fit_segment *segment_of(const struct fit *fit, size_t point)
     return &fit->segments[s];
 }
 
+uint64_t fit_skipped(const struct fit *fit) {
+    uint64_t count = 0;
+    for (size_t i = 0; i < fit->skip_count; i++)
+        count += fit->skips[i].count;
+    return count;
+}
+
 static uint64_t moved(uint64_t update, int64_t shift) {
     const int64_t at = (int64_t)update + shift;
     return at < 1 ? 1 : (uint64_t)at;
@@ -58,6 +65,26 @@ double fit_applied(const struct fit *fit, size_t point, uint64_t update) {
     if (fit->first_differs && update == 1 && fit->contract->logged == CONTRACT_LOGGED_USED)
         return fit->first_value;
     return segment->scale * contract_applied(&fit->plan, moved(update, segment->shift));
+}
+
+/* Lists the skipped updates that the request gave, where the contract's schedule holds at them. */
+static enum status list_given(const struct fit_search *search, struct fit *fit) {
+    const struct contract_request *request = &search->known->request;
+    struct fit_skip *skips;
+    if (fit->contract->on_skip != CONTRACT_SKIP_HOLD || request->skipped_count == 0)
+        return STATUS_OK;
+    TRY(arena_take(search->arena, request->skipped_count, sizeof *skips, "skips", &skips));
+    for (size_t i = 0; i < request->skipped_count && request->skipped[i] <= search->last; i++) {
+        const uint64_t update = request->skipped[i];
+        if (fit->skip_count > 0 && skips[fit->skip_count - 1].last + 1 == update) {
+            skips[fit->skip_count - 1].last++;
+            skips[fit->skip_count - 1].count++;
+        } else {
+            skips[fit->skip_count++] = (struct fit_skip){update, update, 1};
+        }
+    }
+    fit->skips = skips;
+    return STATUS_OK;
 }
 
 static enum status fill(const struct fit_search *search, const struct fit_found *found,
@@ -86,6 +113,14 @@ static enum status fill(const struct fit_search *search, const struct fit_found 
     out->first_value = search->series->points[0].value;
     out->segments = found->segments;
     out->segment_count = found->segment_count;
+    out->skips = found->skips;
+    out->skip_count = found->skip_count;
+    if (found->skipped != NULL) {
+        out->plan.skipped = found->skipped;
+        out->plan.skipped_count = found->skipped_count;
+    } else {
+        TRY(list_given(search, out));
+    }
     if (found->segments == NULL) {
         struct fit_segment *plain;
         TRY(arena_take(search->arena, 1, sizeof *plain, "fit", &plain));
@@ -100,7 +135,11 @@ static enum status fill(const struct fit_search *search, const struct fit_found 
         top = points[i].value > top ? points[i].value : top;
     out->warmup_hidden = copy.needs_warmup && points[0].update > 1 && points[0].value == top &&
                          out->warmup <= (double)points[0].update;
-    out->total_hidden = copy.needs_total && points[search->series->count - 1].value == top;
+    const struct series_point *last = &points[search->series->count - 1];
+    out->total_hidden = copy.needs_total && last->value == top;
+    if (copy.needs_warmup && search->series->count > 1 && last->value == top &&
+        last[-1].value < top && out->warmup > (double)last->update)
+        out->reached = top;
     return STATUS_OK;
 }
 
@@ -218,6 +257,8 @@ static void judge_fits(struct fit_set *out, const struct fit_search *search) {
     if (out->count == 0) out->why |= FIT_WHY_NOTHING;
     for (size_t i = 1; i < out->count; i++) {
         const struct fit *first = &out->fits[0], *other = &out->fits[i];
+        /* One that needs more skipped updates is a remark and no doubt. */
+        if (fit_skipped(other) > fit_skipped(first)) continue;
         if (other->same_logged == first->same_logged && other->same_applied != first->same_applied)
             out->why |= FIT_WHY_APPLIED;
         if (other->same_logged != first->same_logged && other->simplicity < first->simplicity + 1.0)
@@ -226,28 +267,45 @@ static void judge_fits(struct fit_set *out, const struct fit_search *search) {
     out->first_bad = search->longest;
 }
 
+static void add_decay(struct fit_decays *decays, uint64_t length) {
+    char text[sizeof decays->text[0]];
+    snprintf(text, sizeof text, "%llu", (unsigned long long)length);
+    for (size_t i = 0; i < decays->count; i++)
+        if (strcmp(decays->text[i], text) == 0) return;
+    if (length > 0 && decays->count < FIT_DECAYS)
+        memcpy(decays->text[decays->count++], text, sizeof text);
+}
+
 /* Lists the lengths that a decay behind a plateau may have: from the end of the plateau to the end
  * of the run, give or take two updates, as the conventions of the contracts differ by that much at
- * either end. */
+ * either end. Where rows lie far apart, or where updates may have been skipped, the plateau may
+ * have ended elsewhere: then the shares of the run that people type are tried as well, of those
+ * that end there. */
 static void find_decays(const struct series *series, const struct fit_known *known, double scale,
                         uint64_t last, struct fit_decays *out) {
+    static const uint64_t percent[] = {10, 20, 5, 15, 25, 30, 50};
+    const struct series_point *points = series->points;
+    const uint64_t pace = known->request.processes > 1 ? known->request.processes : 1;
     const uint64_t end = known->request.steps > 0 ? known->request.steps
                          : known->run_steps > 0   ? known->run_steps
                                                   : last;
-    uint64_t from = 0;
-    size_t flat = 0;
+    size_t top = 0, flat = 0;
     out->count = 0;
     for (size_t i = 0; i < series->count; i++) {
-        if (series->points[i].value < scale - fit_half(&series->points[i], scale)) continue;
-        from = series->points[i].update;
+        if (points[i].value < scale - fit_half(&points[i], scale)) continue;
+        top = i;
         flat++;
     }
-    if (flat < 3 || from + 2 > end) return; /* there is no plateau, or no decay behind it */
-    for (uint64_t away = 0; away < 5 && out->count < FIT_DECAYS; away++) {
-        const uint64_t length = end - from + 2;
-        if (length > away)
-            snprintf(out->text[out->count++], sizeof out->text[0], "%llu",
-                     (unsigned long long)(length - away));
+    /* There is no plateau, or no decay behind it. */
+    if (flat < 3 || top + 1 == series->count || points[top].update + 2 > end) return;
+    const uint64_t longest = end - points[top].update + 2, next = points[top + 1].update + 2;
+    for (uint64_t away = 0; away < 5 && away < longest; away++)
+        add_decay(out, longest - away);
+    for (size_t i = 0; i < COUNT_OF(percent); i++) {
+        const uint64_t length = end * percent[i] / 100;
+        /* Where the counter moves once per process, so do the lengths. */
+        if (length <= longest + fit_skips_most(last) && length + next * pace >= end)
+            add_decay(out, length);
     }
 }
 

@@ -44,6 +44,11 @@ struct fit_segment {
     int64_t moved; /* how `shift` changed against the segment before */
 };
 
+/* `count` of the updates first .. last were skipped, and the schedule held there. */
+struct fit_skip {
+    uint64_t first, last, count;
+};
+
 struct fit {
     const struct contract *contract;
     const struct sched_class *schedule;
@@ -61,8 +66,13 @@ struct fit {
     /* 1: the log starts behind the warm-up, so another W fits with another L. */
     uint8_t warmup_hidden;
     uint8_t total_hidden; /* 1: T cannot be read off the log; steps is an assumption */
+    double reached; /* the log ends in the warm-up: its last LR, the least that L can be; else 0 */
     const struct fit_segment *segments; /* at least one */
     size_t segment_count;
+    /* The skipped updates that the column shows, ascending, as few as explain it. The plan's own
+     * list places each of them at one update of its range. */
+    const struct fit_skip *skips;
+    size_t skip_count;
     uint8_t first_differs; /* 1: the first update logs first_value instead */
     double first_value;
     double max_error; /* largest |printed - fitted| over all points, in quanta for rounded prints
@@ -102,6 +112,17 @@ struct fit_set {
     size_t foreign;      /* how many fits fit_keep_native left out */
 };
 
+/* What a log says of skipped updates beside its LRs: a count, a gradient norm that is not finite, a
+ * loss scale that falls. */
+struct fit_evidence {
+    /* (rows of the log) the least and the largest number of skipped updates since the row before;
+     * NULL: the log says nothing. */
+    const uint32_t *least, *most;
+    uint64_t shown; /* updates of which the log shows that they were skipped */
+    int quiet; /* 1: it prints a finite gradient norm at every update. A scaler skips where that is
+                  infinite, except under DeepSpeed, which then repeats the norm before */
+};
+
 /* What is known beside the series. Members that are zero or NaN are unknown and get fitted. */
 struct fit_known {
     /* A contract of NULL means any, a schedule of NULL means any; lr, warmup, steps, accumulate,
@@ -114,8 +135,10 @@ struct fit_known {
                                     with NULL; NULL: any. Their fits come first, and fit_check does
                                     not count others as rivals */
     int steps_guessed;           /* 1: the log prints no update numbers, so a fit is a guess */
-    int plain;          /* 1: plain use only: no strides, no segments, no first update apart */
-    int own_only;       /* 1: only the contracts in `possible`, and `expected` */
+    int plain;      /* 1: plain use only: no strides, no segments, no first update apart */
+    int own_only;   /* 1: only the contracts in `possible`, and `expected` */
+    int with_skips; /* 1: with `plain`, updates may have been skipped all the same */
+    struct fit_evidence skips;
     uint64_t run_steps; /* the total that the log itself says (log.max_steps); 0: it does not. The
                            run ends there, which need not be the schedule's T */
     const struct contract_request *believed; /* NULL, or what a check expects while the search is
@@ -149,6 +172,21 @@ void fit_keep_native(const struct fit_known *known, struct fit_set *set);
  * the set. */
 TWINSTEP_MUST_USE enum status fit_series(const struct series *series, const struct fit_known *known,
                                          struct arena *arena, struct fit_set *out);
+
+/* Returns how many skipped updates the fit needs, or was given. */
+uint64_t fit_skipped(const struct fit *fit);
+/* Tells whether a fit of the set leaves open what was applied, since it explains the column about
+ * as simply as the first one and applies something else. No doubt comes from contracts of other
+ * frameworks than the one that wrote the log, from more skipped updates, or from another total than
+ * the one that the log says where that one fits. */
+int fit_raises_doubt(const struct fit_known *known, const struct fit_set *set,
+                     const struct fit *other);
+/* Names the contracts under which the first update was skipped, and which then print the best fit's
+ * column with its numbers: "hf-4.50, accelerate". NULL: there is none, or the log shows whether
+ * updates were skipped. */
+TWINSTEP_MUST_USE enum status fit_early_skip(const struct fit_set *set,
+                                             const struct fit_known *known, struct arena *arena,
+                                             const char **out);
 
 /* Returns the logged and the applied LR of a fit at any update, in the segment that holds point i
  * of its series. */

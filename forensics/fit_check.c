@@ -10,6 +10,11 @@
 #include "base/real.h"
 #include "forensics/fit_search.h"
 
+/* Cost (forensics/fit_cost.c) by which another explanation may be dearer than the expectation with
+ * skipped updates and still be its rival: what a contract that is a bug costs more than one that is
+ * none, less what skips cost. */
+#define SIMPLER 0.25
+
 /* Tells whether a plain fit has every number that was given. */
 static int has_given(const struct fit *fit, const struct fit_known *known, uint64_t steps) {
     const struct contract_request *r = &known->request;
@@ -72,7 +77,12 @@ static enum status say_match(const struct fit_known *known, struct arena *arena,
                              struct fit_check *out) {
     char *text;
     const char *name = known->request.contract->name;
-    if (out->verdict == FIT_PASS)
+    if (out->verdict != FIT_PASS && out->rival != NULL && out->expected->skip_count > 0)
+        TRY(arena_format(arena, &text,
+                         "every printed LR agrees with %s, and just as well with %s, which skipped "
+                         "nothing and applies other LRs",
+                         out->expected->text, out->rival));
+    else if (out->verdict == FIT_PASS)
         TRY(arena_format(arena, &text, "every printed LR is the one that %s logs (%s)", name,
                          out->expected->text));
     else if (out->rival != NULL)
@@ -107,12 +117,28 @@ static void complete(struct contract_request *r, const struct fit_known *known,
     if (r->tokens == 0) r->tokens = 1;
 }
 
-static enum status expect(const struct series *series, const struct fit_known *known, double scale,
-                          struct arena *arena, struct fit_check *out) {
+static double scale_of(const struct series *series) {
+    double scale = 0.0;
+    for (size_t i = 0; i < series->count; i++)
+        if (real_finite_f64(series->points[i].value) &&
+            real_abs_f64(series->points[i].value) > scale)
+            scale = real_abs_f64(series->points[i].value);
+    return scale > 0.0 ? scale : 1.0;
+}
+
+/* Makes the expectation and compares it. With `skipping`, a fit of its contract, the updates are
+ * skipped that the fit needs. */
+static enum status expect(const struct series *series, const struct fit_known *known,
+                          const struct fit *skipping, struct arena *arena, struct fit_check *out) {
+    const double scale = scale_of(series);
     static const struct fit_segment plain = {.scale = 1.0};
     struct contract_request request = known->request;
     struct fit *fit;
     complete(&request, known, &out->found, scale);
+    if (skipping != NULL && skipping->skip_count > 0) {
+        request.skipped = skipping->plan.skipped;
+        request.skipped_count = skipping->plan.skipped_count;
+    }
     TRY(arena_take(arena, 1, sizeof *fit, "fit", &fit));
     TRY(contract_resolve(&request, arena, &fit->plan));
     fit->contract = request.contract;
@@ -126,6 +152,11 @@ static enum status expect(const struct series *series, const struct fit_known *k
     fit->parameters = "";
     fit->segments = &plain;
     fit->segment_count = 1;
+    if (skipping != NULL) {
+        fit->skips = skipping->skips;
+        fit->skip_count = skipping->skip_count;
+        fit->simplicity = skipping->simplicity;
+    }
     out->expected = fit;
     TRY(fit_describe(fit, arena, &fit->text));
     for (size_t i = 0; i < series->count; i++) {
@@ -269,19 +300,10 @@ static enum status search_all(const struct series *series, const struct fit_know
     return fit_series(series, &every, arena, out);
 }
 
-static double scale_of(const struct series *series) {
-    double scale = 0.0;
-    for (size_t i = 0; i < series->count; i++)
-        if (real_finite_f64(series->points[i].value) &&
-            real_abs_f64(series->points[i].value) > scale)
-            scale = real_abs_f64(series->points[i].value);
-    return scale > 0.0 ? scale : 1.0;
-}
-
 static enum status mismatch(const struct series *series, const struct fit_known *known,
                             struct arena *arena, struct fit_check *out) {
     TRY(search_all(series, known, arena, &out->found));
-    TRY(expect(series, known, scale_of(series), arena, out));
+    TRY(expect(series, known, NULL, arena, out));
     TRY(say_mismatch(known, arena, out));
     out->why |= out->found.why;
     if (out->bad_points > 0 && !too_few(series, known, out)) {
@@ -318,7 +340,7 @@ static enum status accept_floor(const struct series *series, const struct fit_kn
     out->found = bare_set(series);
     out->found.fits = &alone;
     out->found.count = 1;
-    const enum status status = expect(series, known, scale_of(series), arena, out);
+    const enum status status = expect(series, known, fit, arena, out);
     out->found = bare_set(series);
     if (status == STATUS_OK && out->bad_points == 0) return STATUS_OK;
     out->expected = NULL;
@@ -334,7 +356,7 @@ static enum status match(const struct series *series, const struct fit_known *kn
     struct fit_set own;
     if (r->lr == r->lr && r->steps > 0 && r->warmup == r->warmup) {
         out->found = bare_set(series);
-        TRY(expect(series, known, scale_of(series), arena, out));
+        TRY(expect(series, known, NULL, arena, out));
         if (out->bad_points == 0) return STATUS_OK;
         out->expected = NULL;
         out->bad_points = 0;
@@ -346,6 +368,45 @@ static enum status match(const struct series *series, const struct fit_known *kn
     for (size_t i = 0; i < own.count && out->expected == NULL; i++)
         if (has_given(&own.fits[i], known, r->steps))
             TRY(accept_floor(series, known, &own.fits[i], arena, out));
+    return STATUS_OK;
+}
+
+/* Sets out->expected where the expectation agrees everywhere once updates were skipped. */
+static enum status match_skips(const struct series *series, const struct fit_known *known,
+                               struct arena *arena, struct fit_check *out) {
+    struct fit_known lagging = *known;
+    struct fit_set own;
+    lagging.plain = lagging.with_skips = 1;
+    TRY(fit_series(series, &lagging, arena, &own));
+    for (size_t i = 0; i < own.count && out->expected == NULL; i++)
+        if (own.fits[i].skip_count > 0 && has_given(&own.fits[i], known, known->request.steps) &&
+            own.fits[i].skips[own.fits[i].skip_count - 1].last <= own.fits[i].plan.steps)
+            TRY(accept_floor(series, known, &own.fits[i], arena, out));
+    return STATUS_OK;
+}
+
+/* Judges an expectation that needs skipped updates: it passes where the log shows some, or where no
+ * other contract explains the column about as simply without any. The one that is known as a bug
+ * stands beside it, since the first updates of a training in float16 are often skipped. */
+static enum status judge_skips(const struct series *series, const struct fit_known *known,
+                               struct arena *arena, struct fit_check *out) {
+    struct fit_known every = *known;
+    every.plain = 1;
+    out->verdict = FIT_PASS;
+    TRY(search_all(series, &every, arena, &out->found));
+    if (known->skips.shown > 0) return STATUS_OK;
+    for (size_t i = 0; i < out->found.count; i++) {
+        const struct fit *rival = &out->found.fits[i];
+        if (rival->simplicity > out->expected->simplicity + SIMPLER) continue;
+        /* A bug that applies the same LRs did not skip the update: it is another training. */
+        if (!rival->contract->bug && fit_applied_apart(rival, out->expected, &out->found) == 0)
+            continue;
+        out->verdict = FIT_UNDECIDED;
+        out->rival = rival->contract->name;
+        out->needs = "what tells of a skipped update: the gradient norm of every update (it is "
+                     "infinite there), the loss scale, or that the training was not in float16";
+        return STATUS_OK;
+    }
     return STATUS_OK;
 }
 
@@ -373,7 +434,17 @@ enum status fit_check(const struct series *series, const struct fit_known *known
         return STATUS_OK;
     }
     TRY(match(series, &mine, arena, out));
-    if (out->expected == NULL) return mismatch(series, &mine, arena, out);
+    if (out->expected == NULL) {
+        const struct fit_check before = *out;
+        TRY(match_skips(series, &mine, arena, out));
+        if (out->expected != NULL) TRY(judge_skips(series, &mine, arena, out));
+        /* A rival stands, and the log shows that nothing was skipped. */
+        if (out->expected == NULL || (out->verdict == FIT_UNDECIDED && mine.skips.quiet)) {
+            *out = before;
+            return mismatch(series, &mine, arena, out);
+        }
+        return say_match(&mine, arena, out);
+    }
     TRY(fit_find_rivals(series, &mine, out->expected, arena, &out->found));
     TRY(fit_judge_rivals(&mine, applied, arena, out));
     if (applied) TRY(fit_judge_plainer(series, &mine, arena, out));

@@ -64,7 +64,8 @@ static double warmup_cost(const struct fit_search *search, const struct fit_solu
         return real_abs_f64(warmup - known) <= 1.0 ? 0.5 : 1.0;
     }
     if (warmup == 0.0) return 0.0;
-    if (model->needs_total && is_share(model, warmup, solution->numbers.total)) return 0.15;
+    const double total = model->needs_total ? solution->numbers.total : (double)total_known(search);
+    if (total > 0.0 && is_share(model, warmup, total)) return 0.15;
     return 0.15 + 0.1 * min_of(fit_digits(warmup), 6);
 }
 
@@ -88,10 +89,15 @@ static double floor_cost(const struct fit_search *search, const struct fit_solut
     const double floor = solution->numbers.floor, known = search->known->request.min_lr_ratio;
     const char *name = model->plan.schedule->name;
     if (model->floor == NULL) return 0.0;
-    const int with_floor = strcmp(name, "cosine_with_min_lr") == 0;
+    /* Those that are called after their floor are not used without one. */
+    const char *tail = strstr(name, "with_min_lr");
+    const int with_floor = tail != NULL && strcmp(tail, "with_min_lr") == 0;
     if ((strcmp(name, "cosine") == 0 || strcmp(name, "linear") == 0) && floor != 0.0)
         return 0.9; /* transformers' own have none */
     if (with_floor && floor == 0.0) return 0.5;
+    /* With such a floor nothing falls, so it is a constant under a name that nobody would give it.
+     */
+    if (floor >= (solution->numbers.absolute ? solution->numbers.lr : 1.0)) return 0.9;
     if (known == known && !solution->numbers.absolute) return fit_near(floor, known) ? 0.0 : 1.0;
     if (floor == 0.0 || floor == model->floor_default) return 0.0;
     return (solution->numbers.absolute ? 0.15 : 0.05) + 0.1 * min_of(fit_digits(floor), 6);
@@ -146,6 +152,13 @@ static double contract_cost(const struct fit_model *model) {
     return cost;
 }
 
+/* Skipped updates cost nearly a contradiction where nothing but the LRs speaks for them, and next
+ * to nothing where the log shows some. Each one costs a hundredth, so fewer are simpler. */
+static double skip_cost(const struct fit_search *search, const struct fit_found *found) {
+    if (found->skipped_count == 0) return 0.0;
+    return (search->known->skips.shown > 0 ? 0.05 : 0.5) + 0.01 * (double)found->skipped_count;
+}
+
 /* A break in the log costs 1 in all for the first, 0.5 for each further one; a first update apart
  * costs 1: each is as much as a contradicted number. */
 double fit_cost(const struct fit_search *search, const struct fit_found *found) {
@@ -153,7 +166,7 @@ double fit_cost(const struct fit_search *search, const struct fit_found *found) 
     double cost = contract_cost(&search->models[solution->model]);
     cost += lr_cost(search, solution) + warmup_cost(search, solution);
     cost += total_cost(search, solution) + floor_cost(search, solution);
-    cost += stride_cost(search, solution);
+    cost += stride_cost(search, solution) + skip_cost(search, found);
     if (found->segment_count > 1) cost += 0.5 + 0.5 * (double)(found->segment_count - 1);
     if (found->first_differs) cost += 1.0;
     return cost;

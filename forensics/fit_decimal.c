@@ -20,18 +20,38 @@ int fit_digits(double x) {
     return digits - zeros > 0 ? digits - zeros : (x == 0.0 ? 0 : 1);
 }
 
-double fit_shortest(double low, double high) {
+/* Tells whether a decimal of `digits` digits behind the first may lie within `half` of x > 0. It
+ * spares printing those that do not; its own rounding, a few ulp, is allowed for. */
+static int may_lie(double x, double half, int digits) {
+    double scale = 1.0;
+    while (x * scale < 1.0 && scale < 1e300)
+        scale *= 10.0;
+    while (x * scale >= 10.0)
+        scale *= 0.1;
+    for (int i = 0; i < digits; i++)
+        scale *= 10.0;
+    const double scaled = x * scale;
+    return real_abs_f64(fit_round(scaled) - scaled) <= half * scale + 0x1p-44 * scaled;
+}
+
+double fit_shortest_of(double low, double high, int digits) {
     if (!(low <= high)) return real_nan_f64();
-    const double middle = 0.5 * (low + high);
+    const double middle = 0.5 * (low + high), half = 0.5 * (high - low);
     if (low <= 0.0 && high >= 0.0) return 0.0;
-    for (int digits = 0; digits < 17; digits++) {
+    for (int behind = 0; behind < digits; behind++) {
         char text[64];
         double value;
-        snprintf(text, sizeof text, "%.*e", digits, middle);
+        if (middle > 0.0 && behind < 16 && !may_lie(middle, half, behind)) continue;
+        snprintf(text, sizeof text, "%.*e", behind, middle);
         if (number_parse_real(text, NUMBER_FINITE, &value) != STATUS_OK) break;
         if (value >= low && value <= high) return value;
     }
-    return middle;
+    return real_nan_f64();
+}
+
+double fit_shortest(double low, double high) {
+    const double value = fit_shortest_of(low, high, 17);
+    return value == value || !(low <= high) ? value : 0.5 * (low + high);
 }
 
 int fit_near(double a, double b) {

@@ -7,6 +7,7 @@
  * these contracts come first, and nothing is left out for it without a word. */
 #include <string.h>
 
+#include "base/real.h"
 #include "forensics/fit.h"
 
 /* A contract belongs to a format when its name begins with the prefix. */
@@ -75,25 +76,7 @@ static void read_total(struct fit_known *known, const struct log *log) {
             known->run_steps = (uint64_t)total->value[row];
 }
 
-enum status fit_known_from_log(struct fit_known *known, const struct log *log,
-                               struct arena *arena) {
-    size_t count, kept = 0;
-    const struct contract *list = contract_list(&count);
-    const char *prefix = NULL;
-    const char **names;
-    read_total(known, log);
-    known->steps_guessed = log->step_guessed;
-    if (known->request.metric_count == 0)
-        TRY(fit_metric_from_log(log, NULL, arena, &known->request));
-    for (size_t i = 0; i < COUNT_OF(natives); i++)
-        if (strcmp(natives[i].format, log->format) == 0) prefix = natives[i].prefix;
-    if (prefix == NULL) return STATUS_OK;
-    TRY(arena_take(arena, count + 1, sizeof *names, "contracts", &names));
-    for (size_t i = 0; i < count; i++)
-        if (strncmp(list[i].name, prefix, strlen(prefix)) == 0) names[kept++] = list[i].name;
-    known->possible = names;
-    return STATUS_OK;
-}
+/* ---- skipped updates ---- */
 
 /* Returns how many updates were skipped between the row before and this one. */
 static double skipped_at(const struct log_column *column, size_t row) {
@@ -122,6 +105,98 @@ enum status fit_skipped_from_log(struct fit_known *known, const struct log *log,
     }
     known->request.skipped = updates;
     known->request.skipped_count = *out_count;
+    return STATUS_OK;
+}
+
+/* Takes the number of skipped updates from its own column. Where lines between the rows were
+ * counted, several ranks may have printed them, so they show that there was one at least. */
+static void read_counts(const struct log *log, const struct log_column *column, uint32_t *least,
+                        uint32_t *most) {
+    const int lines = strcmp(column->source, LOG_SKIP_LINES) == 0;
+    for (size_t row = 0; row < log->rows; row++) {
+        const double count = skipped_at(column, row);
+        if (!log_has(column, row) || !(count >= 0.0 && count < 0x1p31)) continue;
+        least[row] = lines ? count > 0.0 : (uint32_t)count;
+        if (!lines) most[row] = (uint32_t)count;
+    }
+}
+
+/* A gradient norm that is not finite is that of a skipped update. A loss scale of 1 throughout is
+ * that of a training without a scaler, in which nothing is skipped. */
+static void read_signs(const struct log *log, uint32_t *least, uint32_t *most) {
+    const struct log_column *norm = log_column_of(log, LOG_GRAD_NORM);
+    const struct log_column *scale = log_column_of(log, LOG_LOSS_SCALE);
+    size_t ones = 0;
+    for (size_t row = 0; row < log->rows; row++) {
+        least[row] = norm != NULL && log_has(norm, row) && !real_finite_f64(norm->value[row]);
+        ones += scale != NULL && log_has(scale, row) && scale->value[row] == 1.0;
+    }
+    for (size_t row = 0; ones == log->rows && row < log->rows; row++)
+        most[row] = least[row];
+}
+
+static int is_quiet(const struct log *log) {
+    const struct log_column *norm = log_column_of(log, LOG_GRAD_NORM);
+    if (norm == NULL) return 0;
+    for (size_t row = 0; row < log->rows; row++)
+        if (log->step[row] != (int64_t)row + 1 || !log_has(norm, row) ||
+            !real_finite_f64(norm->value[row]))
+            return 0;
+    return 1;
+}
+
+static uint64_t falls_of_scale(const struct log *log) {
+    const struct log_column *scale = log_column_of(log, LOG_LOSS_SCALE);
+    uint64_t falls = 0;
+    for (size_t row = 1; scale != NULL && row < log->rows; row++)
+        falls += scale->value[row] < scale->value[row - 1];
+    return falls;
+}
+
+static enum status read_skips(struct fit_known *known, const struct log *log, struct arena *arena) {
+    const struct log_column *column = log_column_of(log, LOG_SKIPPED);
+    uint32_t *least, *most;
+    if (log->step_guessed) return STATUS_OK;
+    TRY(arena_take(arena, log->rows, sizeof *least, "skipped updates", &least));
+    TRY(arena_take(arena, log->rows, sizeof *most, "skipped updates", &most));
+    for (size_t row = 0; row < log->rows; row++)
+        most[row] = UINT32_MAX;
+    if (column != NULL)
+        read_counts(log, column, least, most);
+    else
+        read_signs(log, least, most);
+    int limited = 0;
+    known->skips.quiet = is_quiet(log);
+    for (size_t row = 0; row < log->rows; row++) {
+        known->skips.shown += least[row];
+        limited |= most[row] < UINT32_MAX;
+    }
+    if (known->skips.shown > 0 || limited) {
+        known->skips.least = least;
+        known->skips.most = most;
+    }
+    if (known->skips.shown == 0 && column == NULL) known->skips.shown = falls_of_scale(log);
+    return STATUS_OK;
+}
+
+enum status fit_known_from_log(struct fit_known *known, const struct log *log,
+                               struct arena *arena) {
+    size_t count, kept = 0;
+    const struct contract *list = contract_list(&count);
+    const char *prefix = NULL;
+    const char **names;
+    read_total(known, log);
+    TRY(read_skips(known, log, arena));
+    known->steps_guessed = log->step_guessed;
+    if (known->request.metric_count == 0)
+        TRY(fit_metric_from_log(log, NULL, arena, &known->request));
+    for (size_t i = 0; i < COUNT_OF(natives); i++)
+        if (strcmp(natives[i].format, log->format) == 0) prefix = natives[i].prefix;
+    if (prefix == NULL) return STATUS_OK;
+    TRY(arena_take(arena, count + 1, sizeof *names, "contracts", &names));
+    for (size_t i = 0; i < count; i++)
+        if (strncmp(list[i].name, prefix, strlen(prefix)) == 0) names[kept++] = list[i].name;
+    known->possible = names;
     return STATUS_OK;
 }
 

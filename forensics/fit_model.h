@@ -40,7 +40,7 @@ struct fit_model {
 };
 
 /* Lengths of a decay behind a plateau that are worth a try, in updates. */
-#define FIT_DECAYS 8
+#define FIT_DECAYS 16
 struct fit_decays {
     char text[FIT_DECAYS][24];
     size_t count;

@@ -90,6 +90,64 @@ enum status fit_judge_rivals(const struct fit_known *known, int applied, struct 
     return STATUS_OK;
 }
 
+/* Cost (forensics/fit_cost.c) above the first fit's up to which others raise a doubt: half a
+ * contradiction. Where the first one needs skipped updates, whose price is in it, it is what a
+ * contract that is a bug costs more than those. */
+#define DOUBT 0.5
+#define DOUBT_SKIPPED 0.25
+
+int fit_raises_doubt(const struct fit_known *known, const struct fit_set *set,
+                     const struct fit *other) {
+    const struct fit *first = set->fits;
+    const uint64_t said = first->steps == known->run_steps ? known->run_steps : 0;
+    const double margin = fit_skipped(first) > 0 && known->skips.shown == 0 ? DOUBT_SKIPPED : DOUBT;
+    return other->same_applied != first->same_applied &&
+           fit_is_native(known, other->contract) == fit_is_native(known, first->contract) &&
+           fit_skipped(other) <= fit_skipped(first) &&
+           (said == 0 || other->steps == 0 || other->steps == said) &&
+           other->simplicity < first->simplicity + margin;
+}
+
+/* Tells whether the contract, with update 1 skipped, prints the column of the fit. */
+static int prints_same(const struct fit *fit, const struct contract *contract,
+                       const struct series *series) {
+    static const uint64_t first[] = {1};
+    struct contract_plan plan = fit->plan;
+    plan.contract = contract;
+    plan.skipped = first;
+    plan.skipped_count = 1;
+    for (size_t i = 0; i < series->count; i++)
+        if (!fit_matches(&series->points[i], contract_logged(&plan, series->points[i].update),
+                         fit->lr, NULL))
+            return 0;
+    return 1;
+}
+
+enum status fit_early_skip(const struct fit_set *set, const struct fit_known *known,
+                           struct arena *arena, const char **out) {
+    size_t count;
+    const struct contract *list = contract_list(&count);
+    const struct fit *best = set->fits;
+    char *names = NULL;
+    *out = NULL;
+    if (set->count == 0 || best->segment_count != 1 || best->first_differs ||
+        best->plan.skipped_count > 0 || best->schedule->feedback || best->schedule->state_size > 0)
+        return STATUS_OK;
+    if (known->skips.shown > 0 || known->skips.least != NULL || known->skips.quiet ||
+        (set->why & (FIT_WHY_CONSTANT | FIT_WHY_FEW)) != 0)
+        return STATUS_OK;
+    for (size_t i = 0; i < count; i++) {
+        if (list[i].on_skip != CONTRACT_SKIP_HOLD || list[i].unit != best->contract->unit ||
+            list[i].bug || !sched_in_family(best->schedule, list[i].family) ||
+            !fit_is_native(known, &list[i]) || !prints_same(best, &list[i], set->series))
+            continue;
+        TRY(arena_format(arena, &names, "%s%s%s", names != NULL ? names : "",
+                         names != NULL ? ", " : "", list[i].name));
+    }
+    *out = names;
+    return STATUS_OK;
+}
+
 /* Cost by which another explanation must lead (forensics/fit_cost.c). Chosen to be more than the
  * order of the contracts (hundredths) and the rarity of a named schedule (up to 0.2) make up, and
  * less than a floor costs that nobody would type (0.35 for three digits). The healthy logs that the

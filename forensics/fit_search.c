@@ -41,14 +41,14 @@ void fit_search_template(struct fit_search *search, struct fit_window *out) {
     out->stride_count = 1;
 }
 
-/* Whether two findings say the same. `segments` is compared by address: of findings that have any,
- * no two are the same. The shift follows from the model. */
+/* Whether two findings say the same. `segments` and `skipped` are compared by address: of findings
+ * that have any, no two are the same. The shift follows from the model. */
 static int same_found(const struct fit_found *a, const struct fit_found *b) {
     const struct fit_numbers *x = &a->solution.numbers, *y = &b->solution.numbers;
     return a->solution.model == b->solution.model && a->segments == b->segments &&
-           a->first_differs == b->first_differs && x->lr == y->lr && x->warmup == y->warmup &&
-           x->total == y->total && x->floor == y->floor && x->absolute == y->absolute &&
-           x->stride == y->stride && x->epoch == y->epoch;
+           a->skipped == b->skipped && a->first_differs == b->first_differs && x->lr == y->lr &&
+           x->warmup == y->warmup && x->total == y->total && x->floor == y->floor &&
+           x->absolute == y->absolute && x->stride == y->stride && x->epoch == y->epoch;
 }
 
 void fit_search_add(struct fit_search *search, const struct fit_found *found) {
@@ -154,9 +154,27 @@ void fit_search_window(struct fit_search *search, const struct fit_window *like,
     }
 }
 
-static int any_agrees(const struct fit_search *search) {
+/* Costs (forensics/fit_cost.c) below which an explanation that agrees with all that is known ends
+ * the search: for skipped updates, the cost of numbers that somebody types (a peak of two digits
+ * and a warm-up of three, say), below that of the skips; for what is stranger than those, nearly a
+ * contradiction. */
+#define TYPED 0.45
+#define USABLE 0.9
+
+static int any_agrees(const struct fit_search *search, double most) {
     for (size_t i = 0; i < search->count; i++)
-        if (search->found[i].cost < 0.9 && fit_agrees(search, &search->found[i])) return 1;
+        if (search->found[i].cost < most && fit_agrees(search, &search->found[i])) return 1;
+    return 0;
+}
+
+/* Tells whether a contract of the log's own format explains it with numbers that somebody typed. */
+static int any_typed(const struct fit_search *search) {
+    for (size_t i = 0; i < search->count; i++) {
+        const struct fit_found *found = &search->found[i];
+        if (found->cost < TYPED && fit_agrees(search, found) &&
+            fit_is_native(search->known, search->models[found->solution.model].contract))
+            return 1;
+    }
     return 0;
 }
 
@@ -208,6 +226,7 @@ static void pass_strides(struct fit_search *search, int free_strides) {
  * half a second, and a column that nothing explains within some 3 s. */
 enum {
     PLAIN = 1500000,
+    SKIPS = 1500000,
     STRIDES_KNOWN = 1000000,
     FIRST = 1000000,
     SEGMENTS = 1500000,
@@ -239,13 +258,17 @@ enum status fit_search_run(struct fit_search *search) {
     fit_search_template(search, &window);
     window.no_scan = window.said_totals > 0;
     fit_search_window(search, &window, 0, count, 0);
-    if (window.no_scan && !search->known->plain && !any_agrees(search)) {
+    if (window.no_scan && !search->known->plain && !any_agrees(search, USABLE)) {
         window.no_scan = 0;
         search->budget = PLAIN;
         fit_search_window(search, &window, 0, count, 0);
     }
     if (search->count > 0) search->longest = count;
-    if (search->known->plain || any_agrees(search)) return STATUS_OK;
+    if (!search->known->plain || search->known->with_skips) {
+        search->budget = any_typed(search) ? 0 : SKIPS;
+        TRY(fit_search_skips(search));
+    }
+    if (search->known->plain || any_agrees(search, USABLE)) return STATUS_OK;
     search->budget = STRIDES_KNOWN;
     pass_strides(search, 0);
     search->budget = FIRST;

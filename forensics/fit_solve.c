@@ -273,52 +273,52 @@ static void solve_total(struct fit_model *model, const struct fit_window *window
     scan_totals(model, window, out);
 }
 
-struct floor {
-    double value;
-    int absolute;
-    int at_end; /* 1: read off the last point, so the total is there or before */
-};
+static size_t distinct_floors(struct fit_floor_trial *floors, size_t count) {
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        int seen = floors[i].value != floors[i].value;
+        for (size_t j = 0; j < kept; j++)
+            seen |= floors[j].value == floors[i].value &&
+                    (floors[j].absolute == floors[i].absolute || floors[i].value == 0.0);
+        if (!seen) floors[kept++] = floors[i];
+    }
+    return kept;
+}
 
-#define FLOORS 20
-
-/* Lists what the decay may fall to, with the schedule's own default first. */
-static size_t list_floors(const struct fit_model *model, const struct fit_window *window,
-                          struct floor *floors) {
+size_t fit_list_floors(const struct fit_model *model, const struct fit_window *window,
+                       struct fit_floor_trial *floors) {
     static const double ratios[] = {0.1, 0.01, 0.05, 0.2, 0.001, 0.5, 0.3};
     const struct series_point *last = &window->points[window->count - 1];
     const int absolute = model->floor_kind == FIT_FLOOR_ABSOLUTE;
     const double half = fit_half(last, window->scale), least = last->value - half;
     size_t count = 0;
-    floors[count++] = (struct floor){model->floor_default, absolute && model->given_floor != 1, 0};
+    floors[count++] =
+        (struct fit_floor_trial){model->floor_default, absolute && model->given_floor != 1, 0};
     if (model->given_floor == 1) floors[0].value = window->known_floor;
-    if (model->floor == NULL || model->given_floor) return count;
+    if (model->floor == NULL || model->given_floor) return distinct_floors(floors, count);
     if (window->known_floor == window->known_floor)
-        floors[count++] = (struct floor){window->known_floor, 0, 0};
-    floors[count++] = (struct floor){0.0, 0, 0};
+        floors[count++] = (struct fit_floor_trial){window->known_floor, 0, 0};
+    floors[count++] = (struct fit_floor_trial){0.0, 0, 0};
     if (least > 0.0 && !window->constant) {
-        floors[count++] = (struct floor){
+        floors[count++] = (struct fit_floor_trial){
             fit_shortest(least / window->scale, (last->value + half) / window->scale), 0, 1};
         if (absolute)
-            floors[count++] = (struct floor){fit_shortest(least, last->value + half), 1, 1};
+            floors[count++] =
+                (struct fit_floor_trial){fit_shortest(least, last->value + half), 1, 1};
     }
     const size_t tried = window->deep ? COUNT_OF(ratios) : 1;
     for (size_t i = 0; i < tried; i++)
         if (ratios[i] * window->scale <= window->least)
-            floors[count++] = (struct floor){ratios[i], 0, 0};
-    return count;
+            floors[count++] = (struct fit_floor_trial){ratios[i], 0, 0};
+    return distinct_floors(floors, count);
 }
 
 static void solve_floor(struct fit_model *model, const struct fit_window *window,
                         const struct fit_numbers *numbers, struct fit_solutions *out) {
     struct fit_numbers trial = *numbers;
-    struct floor floors[FLOORS];
-    const size_t count = list_floors(model, window, floors);
+    struct fit_floor_trial floors[FIT_FLOORS];
+    const size_t count = fit_list_floors(model, window, floors);
     for (size_t i = 0; i < count; i++) {
-        int seen = floors[i].value != floors[i].value;
-        for (size_t j = 0; j < i; j++)
-            seen |= floors[j].value == floors[i].value &&
-                    (floors[j].absolute == floors[i].absolute || floors[i].value == 0.0);
-        if (seen) continue;
         trial.floor = floors[i].value;
         trial.absolute = floors[i].absolute;
         fit_model_set(model, &trial);

@@ -34,6 +34,7 @@ struct fit_window {
     size_t *budget;              /* evaluations of models that are left */
     uint64_t *walk;              /* steps of recursive schedules that are left */
     int deep;                    /* 1: try more warm-ups and floors */
+    uint32_t lag;                /* how far the counter may be behind: skipped updates */
     int only_total, only_warmup; /* 1: the first known total, the known warm-up, and no other */
     /* The members below are filled by fit_window_open. */
     size_t probes[FIT_PROBES], probe_count;
@@ -78,6 +79,16 @@ struct fit_warmups {
     double at[FIT_WARMUPS];
     size_t count;
 };
+/* What a decay may fall to. */
+struct fit_floor_trial {
+    double value;
+    int absolute;
+    int at_end; /* 1: read off the last point, so the total is there or before */
+};
+#define FIT_FLOORS 20
+/* Lists what the decay may fall to, with the schedule's own default first; returns how many. */
+size_t fit_list_floors(const struct fit_model *model, const struct fit_window *window,
+                       struct fit_floor_trial *floors);
 /* Lists the warm-ups that the knee admits, in updates of the contract, likely ones first. */
 void fit_list_warmups(const struct fit_model *model, const struct fit_window *window, double stride,
                       struct fit_warmups *warmups);
@@ -86,6 +97,8 @@ void fit_list_warmups(const struct fit_model *model, const struct fit_window *wi
 int fit_near(double a, double b);
 /* Returns the shortest decimal in [low, high], or NaN when the interval is empty. */
 double fit_shortest(double low, double high);
+/* Returns the same if it has at most so many digits, else NaN. */
+double fit_shortest_of(double low, double high, int digits);
 /* Return whole numbers near 0 <= x < 2^52; larger x come back unchanged. */
 double fit_floor(double x);
 double fit_ceil(double x);

@@ -81,7 +81,7 @@ void fit_list_warmups(const struct fit_model *model, const struct fit_window *wi
      * quantum takes to climb. */
     high += stairs + (double)points[top].update * 2.0 * fit_half(&points[top], window->scale) /
                          window->scale;
-    low -= stairs;
+    low -= stairs + (double)window->lag;
     low = (low < 0.0 ? 0.0 : low) * pace;
     high *= pace;
     if (window->known_ratio == window->known_ratio)
@@ -93,11 +93,11 @@ void fit_list_warmups(const struct fit_model *model, const struct fit_window *wi
           model->contract->warmup_rule == CONTRACT_ROUND_NONE))
         add_ratios(model, window, points[0].update > 2 ? 0.0 : low,
                    top == window->count - 1 || points[0].update > 2 ? 1e12 : high, warmups);
-    if (top == 0 && points[0].update > 2 && !window->deep) return;
+    if (top == 0 && points[0].update > 2 && !window->deep && window->lag == 0) return;
     for (double w = 0.0; window->first_apart && w <= 4.0 * pace && w <= 64.0; w += 1.0)
         add_warmup(warmups, w);
     if (stride != 1.0 && window->known_warmup == window->known_warmup) return;
-    const double room = window->deep ? 600.0 : stride != 1.0 ? 40.0 : 200.0;
+    const double room = window->deep || window->lag > 0 ? 600.0 : stride != 1.0 ? 40.0 : 200.0;
     const double step = high - low > room ? fit_ceil((high - low) / room) : 1.0;
     for (double w = fit_ceil(low); w <= high; w += step)
         add_warmup(warmups, w);

@@ -12,6 +12,9 @@
 #include "base/number.h"
 #include "base/real.h"
 
+/* Digits of a peak that somebody typed. */
+#define TYPED 4
+
 struct line {
     char text[768];
 };
@@ -52,14 +55,37 @@ static void put_segment(struct line *line, const struct fit_segment *segment) {
     }
 }
 
+/* Ranges of skipped updates that are listed; the rest is counted. */
+#define SKIPS 4
+
+static void put_skips(struct line *line, const struct fit *fit) {
+    uint64_t more = 0;
+    for (size_t i = 0; i < fit->skip_count; i++) {
+        const struct fit_skip *skip = &fit->skips[i];
+        const unsigned long long first = skip->first, last = skip->last, count = skip->count;
+        const char *const sign = i == 0 ? "; skipped:" : ",";
+        if (i >= SKIPS)
+            more += skip->count;
+        else if (first == last)
+            put(line, "%s update %llu", sign, first);
+        else if (last - first + 1 == count)
+            put(line, "%s updates %llu to %llu", sign, first, last);
+        else
+            put(line, "%s %llu of the updates %llu to %llu", sign, count, first, last);
+    }
+    if (more > 0) put(line, " and %llu more", (unsigned long long)more);
+}
+
 static void describe(struct line *line, const struct fit *fit) {
     line->text[0] = '\0';
     put(line, "%s %s", fit->contract->name, fit->schedule_name);
     if (fit->parameters[0] != '\0') put(line, " (%s)", fit->parameters);
     put(line, ", peak %s", number_text_f64(fit->lr).text);
+    if (fit->reached > 0.0)
+        put(line, " (still warming up at the last row: at least %.4g)", fit->reached);
     if (fit->warmup > 0.0)
         put(line, ", warm-up %s%s", number_text_f64(fit->warmup).text,
-            fit->warmup_hidden ? " (not shown)" : "");
+            fit->warmup_hidden || fit->reached > 0.0 ? " (not shown)" : "");
     else
         put(line, ", no warm-up");
     if (fit->steps > 0)
@@ -74,6 +100,7 @@ static void describe(struct line *line, const struct fit *fit) {
         put(line, ", but update 1 at %s", number_text_f64(fit->first_value).text);
     for (size_t i = 0; i < fit->segment_count; i++)
         put_segment(line, &fit->segments[i]);
+    put_skips(line, fit);
 }
 
 static const char *bug_of_event(const struct fit *fit) {
@@ -131,6 +158,8 @@ static const char *bug_of_numbers(const struct fit_search *search, const struct 
     if (request->lr == request->lr && real_abs_f64(fit->lr - request->lr) > 1e-6 * request->lr)
         return real_abs_f64(fit->lr - 1e-3) < 1e-9 ? "default_lr_overrides" : "other_peak";
     if (steps > 0.0 && total > 0.0 && total != steps) {
+        /* Another total explains nearly anything with a peak that nobody typed. */
+        if (fit_digits(fit->lr) > TYPED) return NULL;
         if (real_abs_f64(total - steps) <= 0.05 * steps + 1.0) return "floor_vs_ceil_steps";
         return total > steps ? "max_steps_ignored" : "schedule_too_short";
     }

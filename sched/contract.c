@@ -50,11 +50,16 @@ static int holds(const struct contract_plan *plan) {
 
 /* The number of counted updates before update k. */
 static uint64_t counted_before(const struct contract_plan *plan, uint64_t k) {
-    uint64_t skipped = 0;
+    size_t low = 0, high = plan->skipped_count; /* how many of the skipped updates lie before k */
     if (!holds(plan)) return k - 1;
-    while (skipped < plan->skipped_count && plan->skipped[skipped] < k)
-        skipped++;
-    return k - 1 - skipped;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (plan->skipped[middle] < k)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return k - 1 - low;
 }
 
 double contract_applied(const struct contract_plan *plan, uint64_t k) {

@@ -16,10 +16,12 @@
 #include "tests/forensics/helper_lr.h"
 
 #define ROWS 700
+#define SKIPPED 8
 
 struct training {
     struct contract_request request;
     struct contract_plan plan;
+    uint64_t skipped[SKIPPED];
     struct lr_log log;
     struct series_point points[ROWS];
     struct series series;
@@ -91,13 +93,28 @@ static void draw_log(uint64_t *state, struct training *t) {
     t->series = (struct series){t->points, lr_log_points(log, t->points)};
 }
 
+/* Draws up to six skipped updates: the first ones, one after another, or anywhere. */
+static void draw_skips(uint64_t *state, struct training *t) {
+    const uint64_t last = t->request.steps;
+    const size_t count = 1 + (size_t)below(state, last < 60 ? 2 : 6);
+    uint64_t update = 0;
+    const uint64_t kind = below(state, 3);
+    if (kind == 1) update = below(state, last - count);
+    t->request.skipped = t->skipped;
+    for (size_t i = 0; i < count && update < last; i++) {
+        update += kind == 2 ? 1 + below(state, last / count) : 1;
+        if (update <= last) t->skipped[t->request.skipped_count++] = update;
+    }
+}
+
 /* Draws a training; returns 0 where the contract refuses the numbers. */
-static int draw_training(uint64_t *state, const struct contract *contract, struct arena *arena,
-                         struct training *t) {
+static int draw_training(uint64_t *state, const struct contract *contract, int skips,
+                         struct arena *arena, struct training *t) {
     contract_request_init(&t->request);
     t->request.contract = contract;
     t->request.schedule = draw_schedule(state, contract);
     draw_numbers(state, &t->request);
+    if (skips) draw_skips(state, t);
     if (contract_resolve(&t->request, arena, &t->plan) != STATUS_OK) return 0;
     draw_log(state, t);
     for (size_t i = 0; i < t->series.count; i++)
@@ -138,7 +155,8 @@ static void judge(const struct training *t, const struct fit_known *known, int a
     arena_close(&arena);
 }
 
-static void check_all(size_t cases, uint64_t seed, int applied, struct healthy_count *out) {
+static void check_all(size_t cases, uint64_t seed, int applied, int skips,
+                      struct healthy_count *out) {
     size_t contracts;
     const struct contract *list = contract_list(&contracts);
     struct training *t = (struct training *)malloc(sizeof *t);
@@ -146,12 +164,14 @@ static void check_all(size_t cases, uint64_t seed, int applied, struct healthy_c
     for (size_t c = 0; c < contracts; c++) {
         uint64_t state = seed * 1000 + c;
         size_t i = 0; /* trainings that the contract accepts */
+        if (skips && (list[c].on_skip != CONTRACT_SKIP_HOLD || list[c].bug)) continue;
         for (size_t drawn = 0; i < cases && drawn < 20 * cases; drawn++) {
             struct arena arena = ARENA_EMPTY;
             struct fit_known known;
             fit_known_init(&known);
-            if (draw_training(&state, &list[c], &arena, t)) {
+            if (draw_training(&state, &list[c], skips, &arena, t)) {
                 known.request = t->request;
+                known.request.skipped_count = 0; /* nobody tells of them */
                 judge(t, &known, applied, "given", out);
                 fit_known_init(&known);
                 known.request.contract = &list[c];
@@ -171,11 +191,15 @@ static void check_all(size_t cases, uint64_t seed, int applied, struct healthy_c
 }
 
 void healthy_check(size_t cases, uint64_t seed, struct healthy_count *out) {
-    check_all(cases, seed, 0, out);
+    check_all(cases, seed, 0, 0, out);
 }
 
 void healthy_check_applied(size_t cases, uint64_t seed, struct healthy_count *out) {
-    check_all(cases, seed, 1, out);
+    check_all(cases, seed, 1, 0, out);
+}
+
+void healthy_check_skips(size_t cases, uint64_t seed, struct healthy_count *out) {
+    check_all(cases, seed, 0, 1, out);
 }
 
 static int near(double a, double b) {
@@ -217,7 +241,7 @@ void healthy_fit(size_t cases, uint64_t seed, struct healthy_count *out) {
             struct fit_set set;
             int listed = 0;
             fit_known_init(&known);
-            if (draw_training(&state, &list[c], &arena, t) && !is_mute(t)) {
+            if (draw_training(&state, &list[c], 0, &arena, t) && !is_mute(t)) {
                 known.run_steps = t->request.steps;
                 known.request.processes = t->request.processes;
                 known.request.accumulate = t->request.accumulate;

@@ -41,7 +41,21 @@ static const char *draw_schedule(uint64_t *state, const struct contract *contrac
     return names[draw(state, count)];
 }
 
-static int resolve(uint64_t *state, const struct contract *contract, uint64_t steps,
+/* Draws up to three skipped updates, of which the log does not tell. */
+static enum status draw_skips(uint64_t *state, struct arena *arena,
+                              struct contract_request *request) {
+    const size_t count = (size_t)draw(state, 4);
+    uint64_t *skipped, update = 0;
+    TRY(arena_take(arena, 4, sizeof *skipped, "skipped updates", &skipped));
+    request->skipped = skipped;
+    for (size_t i = 0; i < count; i++) {
+        update += 1 + (draw(state, 2) == 0 ? 0 : draw(state, request->steps / 4));
+        if (update <= request->steps) skipped[request->skipped_count++] = update;
+    }
+    return STATUS_OK;
+}
+
+static int resolve(uint64_t *state, const struct contract *contract, int skips, uint64_t steps,
                    struct arena *arena, struct contract_request *out, struct contract_plan *plan) {
     struct contract_request request;
     contract_request_init(&request);
@@ -55,6 +69,7 @@ static int resolve(uint64_t *state, const struct contract *contract, uint64_t st
     request.global_batch = 8 * (1 + draw(state, 16));
     request.tokens = 4096;
     request.updates_per_epoch = 1 + steps / 12; /* fewer epochs, and the first is all warm-up */
+    if (skips) assert_int_equal(draw_skips(state, arena, &request), STATUS_OK);
     *out = request;
     return contract_resolve(&request, arena, plan) == STATUS_OK;
 }
@@ -119,7 +134,7 @@ static void judge(const struct log *log, const struct contract_request *request,
     if (report.finding_count > 0) fail_msg("a finding on a healthy log");
 }
 
-static void try_training(uint64_t *state, const struct contract *contract, int fit,
+static void try_training(uint64_t *state, const struct contract *contract, int fit, int skips,
                          struct tally *tally) {
     static const int prints[] = {PRINT_FLOAT, PRINT_BINARY32, 4, PRINT_E6};
     static const int lr_prints[] = {PRINT_EXACT, PRINT_BINARY32, PRINT_E2, PRINT_E6};
@@ -128,7 +143,7 @@ static void try_training(uint64_t *state, const struct contract *contract, int f
     struct contract_plan plan;
     double *columns[2];
     const uint64_t steps = fit ? 20 + draw(state, 20) : 20 + draw(state, 400);
-    if (!resolve(state, contract, steps, &arena, &request, &plan)) {
+    if (!resolve(state, contract, skips, steps, &arena, &request, &plan)) {
         arena_close(&arena);
         return;
     }
@@ -154,21 +169,21 @@ static void try_training(uint64_t *state, const struct contract *contract, int f
     arena_close(&arena);
 }
 
-static void verify_quiet(int fit, size_t cases, struct tally *tally) {
+static void verify_quiet(int fit, int skips, size_t cases, struct tally *tally) {
     size_t count;
     const struct contract *list = contract_list(&count);
     for (size_t c = 0; c < count; c++) {
         uint64_t state = 77 + c;
-        if (list[c].bug) continue;
+        if (list[c].bug || (skips && list[c].on_skip != CONTRACT_SKIP_HOLD)) continue;
         for (size_t i = 0; i < cases; i++)
-            try_training(&state, &list[c], fit, tally);
+            try_training(&state, &list[c], fit, skips, tally);
     }
 }
 
 static void verify_no_finding(void **state) {
     (void)state;
     struct tally tally = {0, 0};
-    verify_quiet(0, CASES, &tally);
+    verify_quiet(0, 0, CASES, &tally);
     print_message("%zu healthy logs, %zu checks\n", tally.logs, tally.checked);
     assert_true(tally.logs >= 300);
     assert_true(tally.checked > 12 * tally.logs);
@@ -177,12 +192,20 @@ static void verify_no_finding(void **state) {
 static void verify_no_finding_of_fits(void **state) {
     (void)state;
     struct tally tally = {0, 0};
-    verify_quiet(1, FITTED, &tally);
+    verify_quiet(1, 0, FITTED, &tally);
+    assert_true(tally.logs >= 10);
+}
+
+static void verify_no_finding_where_updates_were_skipped(void **state) {
+    (void)state;
+    struct tally tally = {0, 0};
+    verify_quiet(1, 1, FITTED, &tally);
     assert_true(tally.logs >= 10);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(verify_no_finding),
-                                       cmocka_unit_test(verify_no_finding_of_fits)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(verify_no_finding), cmocka_unit_test(verify_no_finding_of_fits),
+        cmocka_unit_test(verify_no_finding_where_updates_were_skipped)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

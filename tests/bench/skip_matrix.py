@@ -1,0 +1,358 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Holds `lr fit` on logs with skipped updates against a brute-force search in another language.
+
+    skip_matrix.py --binary TWINSTEP [--count N] [--seed S] [--jobs J] [--out FILE] [--show]
+
+Draws trainings (contract, schedule, peak, warm-up, total, skipped updates, rows), prints their logs
+as the frameworks do, and lists with numpy every hypothesis that reproduces each printed LR, with the
+fewest skipped updates that it needs. The oracle knows the schedules' formulas from their own sources
+(named below) and shares no code with the program.
+
+The right answer is the simplest set: the hypotheses with the fewest skipped updates. Where these are
+one training (peak, warm-up, total and the ranges in which the skipped updates lie), the log is
+decidable, and the program must name it first. Otherwise the first answer must be one of them.
+
+    right       the first fit is the oracle's only simplest one, and the exit status is 0
+    undecided   it is, but the exit status is 3
+    wrong       anything else"""
+import argparse
+import collections
+import concurrent.futures
+import json
+import math
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+SKIPS = ["none", "first", "first few", "warm-up", "middle", "scattered", "late", "burst"]
+SCHEDULES = ["linear", "cosine", "constant_with_warmup", "wsd"]
+CONTRACTS = ["hf", "hf-4.50", "hf", "hf-4.50", "accelerate", "deepspeed-torch", "megatron",
+             "nemo-rl-megatron", "hf-x-processes"]
+NEXT = {"hf-4.50", "accelerate", "deepspeed-torch", "megatron", "hf-x-processes"}
+EVERY = [1, 5, 10, 25, 100]
+
+
+def schedule(kind, u, warmup, total, decay):
+    """The share of the peak at counters u (an array), as transformers/optimization.py has it
+    (get_linear_schedule_with_warmup, get_cosine_.., get_constant_.., get_wsd_schedule with decay_type
+    cosine). Megatron's (core/optimizer_param_scheduler.py) have the same values up to rounding."""
+    u = np.asarray(u, float)
+    rise = u / max(1.0, warmup)
+    if kind == "constant_with_warmup":
+        return np.where(u < warmup, rise, 1.0)
+    if kind == "linear":
+        fall = np.maximum(0.0, (total - u) / max(1.0, total - warmup))
+    elif kind == "cosine":
+        fall = np.maximum(0.0, 0.5 * (1.0 + np.cos(np.pi * ((u - warmup) / max(1.0, total - warmup)))))
+    else:
+        stable = total - warmup - decay
+        progress = (u - warmup - stable) / max(1.0, decay)
+        fall = np.where(u < warmup + stable, 1.0,
+                        np.where(u < total, np.maximum(0.0, 0.5 * (1.0 + np.cos(np.pi * progress))), 0.0))
+    return np.where(u < warmup, rise, fall)
+
+
+def typed(x, digits=2):
+    return float(f"{x:.{digits - 1}e}")
+
+
+def draw(rng):
+    contract = rng.choice(CONTRACTS)
+    total = rng.randint(200, 5000)
+    if rng.random() < 0.5:
+        total -= total % 100
+    kind = rng.choice(SCHEDULES)
+    if contract in ("megatron", "nemo-rl-megatron") and kind == "wsd":
+        kind = "cosine"
+    share = rng.choice([0, 0, 0.03, 0.05, 0.06, 0.1, 0.2])
+    warmup = math.ceil(share * total) if rng.random() < 0.6 else rng.choice([0, 10, 20, 50, 100, 150, 200, 500])
+    warmup = min(warmup, total // 2)
+    every = rng.choice(EVERY)
+    while total // every < 12:
+        every = rng.choice(EVERY)
+    peak = float(f"{rng.choice(['1', '2', '3', '5', '1.5', '2.5', '4', '6', '8', '1.2'])}e-{rng.randint(3, 7)}")
+    pattern = rng.choice(SKIPS)
+    end = total
+    few = rng.randint(2, 6)
+    skipped = {
+        "none": [],
+        "first": [1],
+        "first few": list(range(1, few + 1)),
+        "warm-up": rng.sample(range(1, max(3, warmup) + 1), min(2, max(3, warmup))),
+        "middle": [rng.randint(total // 3, 2 * total // 3)],
+        "scattered": rng.sample(range(1, total), few),
+        "late": [rng.randint(9 * total // 10, total)],
+        "burst": list(range(total // 2, total // 2 + rng.randint(3, 12))),
+    }[pattern]
+    return dict(contract=contract, kind=kind, peak=peak, warmup=warmup, total=total, every=every,
+                skipped=sorted(skipped), pattern=pattern, end=end,
+                decay=int(rng.choice([0.1, 0.2]) * total) if kind == "wsd" else 0,
+                processes=rng.choice([2, 4, 8]), batch=rng.choice([8, 32, 256]),
+                evidence=rng.random() < 0.5)
+
+
+def column(t, offset_next):
+    """(update, LR) of every row: what the schedule holds before the update, or after it."""
+    rows, done = [], 0
+    skipped = set(t["skipped"])
+    unit = t["processes"] if t["contract"] == "hf-x-processes" else 1
+    table = t["peak"] * schedule(t["kind"], np.arange(t["end"] + 2) * unit, t["warmup"], t["total"], t["decay"])
+    for k in range(1, t["end"] + 1):
+        used = table[done]
+        done += k not in skipped
+        if k % t["every"] == 0 or (t["every"] > 1 and k == 1 and t["first_row"]):
+            rows.append((k, float(table[done] if offset_next else used)))
+    return rows
+
+
+# ---- logs, as the frameworks print them ----
+
+def trainer_state(t, rows):
+    history = [{"epoch": k / t["total"], "learning_rate": v, "loss": 1.0 + 1.0 / k, "step": k} for k, v in rows]
+    return "trainer_state.json", json.dumps({
+        "best_metric": None, "best_model_checkpoint": None, "epoch": 1.0, "global_step": t["end"],
+        "is_hyper_param_search": False, "is_local_process_zero": True, "is_world_process_zero": True,
+        "log_history": history, "logging_steps": t["every"], "max_steps": t["total"],
+        "num_train_epochs": 1, "save_steps": 500, "total_flos": 0, "trial_name": None, "trial_params": None})
+
+
+def csv(t, rows):
+    return "log.csv", "step,lr\n" + "".join(f"{k},{v:.17g}\n" for k, v in rows)
+
+
+def deepspeed(t, rows):
+    lines = []
+    for k, v in rows:
+        count = sum(1 for s in t["skipped"] if s <= k)
+        lines.append(f"[2025-01-01 00:00:00,000] [INFO] [logging.py:96:log_dist] [Rank 0] step={k}, "
+                     f"skipped={count}, lr=[{v!r}], mom=[[0.9, 0.999]]\n")
+    return "train.log", "".join(lines)
+
+
+def megatron(t, rows):
+    lines, before = [], 0
+    for k, v in rows:
+        count = sum(1 for s in t["skipped"] if before < s <= k)
+        before = k
+        lines.append(f" [2025-01-01 00:00:00] iteration {k:8d}/{t['total']:8d} | consumed samples: "
+                     f"{k * t['batch']:12d} | elapsed time per iteration (ms): 100.0 | learning rate: {v:.6E} | "
+                     f"global batch size: {t['batch']:5d} | lm loss: {2.0 + 1.0 / k:.6E} | loss scale: 65536.0 | "
+                     f"grad norm: 1.000 | number of skipped iterations: {count:3d} | "
+                     f"number of nan iterations:   0 |\n")
+    return "train.log", "".join(lines)
+
+
+def write_log(t, rows, folder):
+    name = t["contract"]
+    if name.startswith("hf"):
+        maker = trainer_state
+    elif name == "deepspeed-torch" and t["evidence"]:
+        maker = deepspeed
+    elif "megatron" in name and t["evidence"] and name == "megatron":
+        maker = megatron
+    else:
+        maker = csv
+    t["shown"] = maker in (deepspeed, megatron)
+    t["digits"] = 7 if maker is megatron else 17
+    file, text = maker(t, rows)
+    path = pathlib.Path(folder) / file
+    path.write_text(text)
+    return path
+
+
+# ---- the oracle ----
+
+def follow(values, rows, most, own, tolerance, counts):
+    """The fewest skipped updates and the range of lags per row, or None. values[u] is the LR at
+    counter u, with the counter of row k at k - own - lag."""
+    low, high, before = 0, 0, 0
+    ranges = []
+    for k, v in rows:
+        room = k - before
+        if counts is not None:
+            # how many of the updates up to k were skipped is known; the row has not seen its own
+            # update where it logs the LR that was used
+            sure = counts[k]
+            lags = [j for j in ({sure} if own == 0 else {sure, sure - 1}) if j >= 0]
+            lags = [j for j in lags if low <= j <= high + room]
+        else:
+            lags = range(low, min(high + room, most, k - own) + 1)
+        lags = [j for j in lags if 0 <= k - own - j and abs(values[k - own - j] - v) <= tolerance(v)]
+        if not lags:
+            return None
+        low, high = min(lags), max(lags)
+        ranges.append([low, high])
+        before = k
+    reach = [low, low]
+    for i in range(len(rows) - 1, -1, -1):
+        room = rows[i + 1][0] - rows[i][0] if i + 1 < len(rows) else 0
+        ranges[i][1] = min(ranges[i][1], reach[1])
+        ranges[i][0] = max(ranges[i][0], reach[0] - room)
+        reach = ranges[i]
+    return low, ranges
+
+
+def skip_ranges(rows, ranges, own):
+    """Where each skipped update lies: [(first, last, how many)]."""
+    total, out = ranges[-1][0], []
+    for s in range(1, total + 1):
+        b = next(i for i, r in enumerate(ranges) if r[0] >= s)
+        a = [i for i, r in enumerate(ranges) if r[1] < s]
+        first = rows[a[-1]][0] - own + 1 if a else 1
+        last = rows[b][0] - own
+        if out and out[-1][0] == first and out[-1][1] == last:
+            out[-1][2] += 1
+        else:
+            out.append([first, last, 1])
+    return [tuple(r) for r in out]
+
+
+def hypotheses(t, rows, conventions, digits):
+    """Every (skips, convention, schedule, peak, warm-up, decay, ranges) that reproduces the rows."""
+    scale = max(v for _, v in rows)
+    total, last = t["total"], rows[-1][0]
+    most = 24 + last // 500
+    counts = None
+    if t["shown"]:
+        counts, seen = {}, 0
+        marks = set(t["skipped"])
+        for k in range(1, last + 1):
+            seen += k in marks
+            counts[k] = seen
+        most = max(most, seen)
+
+    def tolerance(v):
+        rounding = 0.5 * 10.0 ** (math.floor(math.log10(v)) - 6) if digits == 7 and v > 0 else 0.0
+        return rounding * 1.000001 + 4e-15 * abs(v) + 1e-15 * scale
+
+    top = max(range(len(rows)), key=lambda i: rows[i][1])
+    falling = [i for i in range(top + 1, len(rows)) if 0.05 * scale < rows[i][1] < 0.97 * scale]
+    pivot = falling[len(falling) // 2] if falling else top
+    k, v = rows[pivot]
+    found = []
+    unit = t["processes"] if t["contract"] == "hf-x-processes" else 1
+    decays = {"wsd": sorted({int(x * total) for x in (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.5)}
+                            | {t["decay"]}) if t["kind"] == "wsd" else [int(0.1 * total), int(0.2 * total)]}
+    knee = rows[min(top + 1, len(rows) - 1)][0] * unit + 30 * unit
+    for own in conventions:
+        for kind in SCHEDULES:
+            for decay in decays.get(kind, [0]):
+                for warmup in range(0, min(knee, total) + 1):
+                    if kind == "constant_with_warmup" and falling:
+                        break
+                    if kind != "constant_with_warmup" and warmup >= total:
+                        break
+                    u = np.arange(max(0, k - own - most), k - own + 1) * unit
+                    share = schedule(kind, u, warmup, total, decay)
+                    with np.errstate(divide="ignore", invalid="ignore"):
+                        peaks = np.where(share > 1e-9, v / share, 0.0)
+                    for peak in {typed(p) for p in peaks if p > 0}:
+                        if not np.any(np.abs(peak * share - v) <= tolerance(v)):
+                            continue
+                        values = peak * schedule(kind, np.arange(last + 2) * unit, warmup, total, decay)
+                        answer = follow(values, rows, most, own, tolerance, counts)
+                        if answer is None:
+                            continue
+                        found.append((answer[0], own, kind, peak, warmup, decay,
+                                      tuple(skip_ranges(rows, answer[1], own))))
+    return found
+
+
+def same_kind(name, kind):
+    aliases = {"linear": ("linear",), "cosine": ("cosine",), "constant_with_warmup": ("constant_with_warmup",),
+               "wsd": ("warmup_stable_decay", "wsd")}
+    bare = name.split(".")[-1]
+    return bare in aliases[kind] or (kind == "constant_with_warmup" and bare == "constant")
+
+
+def judge(binary, t, folder, show):
+    own_next = t["contract"] in NEXT
+    rows = column(t, own_next)
+    path = write_log(t, rows, folder)
+    # The oracle asks what the user asks: a trainer_state.json does not say which era wrote it.
+    conventions = [1, 0] if t["contract"] in ("hf", "hf-4.50") else [0 if own_next else 1]
+    found = hypotheses(t, rows, conventions, t["digits"])
+    command = [binary, "lr", "fit", str(path), "--json"]
+    if t["contract"] not in ("hf", "hf-4.50"):
+        command += ["--contract", t["contract"], "--processes", str(t["processes"]),
+                    "--global-batch", str(t["batch"])]
+    if path.suffix == ".csv" or t["contract"] == "deepspeed-torch":
+        command += ["--steps", str(t["total"])]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode not in (0, 1, 3):
+        return "broken", t, done.stderr, found
+    fits = json.loads(done.stdout)["fits"]
+    if not found:
+        return "oracle empty", t, "", found
+    least = min(h[0] for h in found)
+    simplest = [h for h in found if h[0] == least]
+    numbers = {(h[1], h[2] if h[4] or h[2] != "constant_with_warmup" else "constant", h[3], h[4], h[6]) for h in simplest}
+    decidable = len(numbers) == 1
+
+    def is_one_of(fit):
+        skips = tuple((s["first"], s["last"], s["updates"]) for s in fit["skipped"] or [])
+        logs_used = fit["contract"] in ("hf", "hf-4.51", "nemo-rl-megatron")
+        for h in simplest:
+            warmup = h[4] / (t["processes"] if t["contract"] == "hf-x-processes" else 1)
+            if t["contract"] == "hf-x-processes":
+                warmup = h[4]
+            if (same_kind(fit["schedule"], h[2]) and abs(fit["lr"] / h[3] - 1) < 1e-9
+                    and (fit["warmup_hidden"] or abs(fit["warmup"] - warmup) < 1e-6)
+                    and (fit["steps"] in (None, t["total"])) and (skips == h[6] or h[2] == "constant_with_warmup" and t["shown"])
+                    and (h[1] == 1) == logs_used):
+                return True
+        return False
+
+    first = bool(fits) and is_one_of(fits[0])
+    if decidable:
+        state = "right" if first and done.returncode == 0 else "undecided" if first else "wrong"
+    else:
+        state = "open: named" if first else "open: other"
+    text = f"{fits[0]['text'] if fits else 'nothing fits'} (status {done.returncode})"
+    return state, t, text, simplest
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--binary", required=True)
+    parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--show", action="store_true", help="print what is not right")
+    parser.add_argument("--only", type=int, help="this case alone")
+    arguments = parser.parse_args()
+
+    def one(i):
+        rng = random.Random(arguments.seed * 1000003 + i)
+        t = draw(rng)
+        t["first_row"] = rng.random() < 0.3
+        with tempfile.TemporaryDirectory() as folder:
+            return (i,) + judge(arguments.binary, t, folder, arguments.show)
+
+    cases = [arguments.only] if arguments.only is not None else range(arguments.count)
+    states = collections.Counter()
+    by_pattern = collections.Counter()
+    with concurrent.futures.ProcessPoolExecutor(arguments.jobs) if False else \
+            concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+        for i, state, t, text, simplest in pool.map(one, cases):
+            states[state] += 1
+            by_pattern[t["pattern"], state] += 1
+            if arguments.show and (state not in ("right", "open: named") or arguments.only is not None):
+                print(f"#{i} {state}: {t}\n   program: {text}")
+                for h in simplest[:4]:
+                    print(f"   oracle: {h}")
+                sys.stdout.flush()
+    for state, count in sorted(states.items()):
+        print(f"{state}: {count}")
+    for (pattern, state), count in sorted(by_pattern.items()):
+        print(f"  {pattern}, {state}: {count}")
+    return 1 if states["wrong"] or states["broken"] or states["oracle empty"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit
+ * Logs of trainings in which a loss scaler skipped updates. The logs are computed here from the
+ * schedules' formulas, by hand and not through a contract, so that the answer does not come from
+ * the code that finds it. tests/bench/skip_matrix.py holds thousands of drawn logs against a search
+ * in another language. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "forensics/fit.h"
+#include "tests/forensics/helper_log.h"
+
+#define ROWS 1200
+
+struct training {
+    double peak;
+    uint64_t warmup, total, every;
+    int cosine;
+    int next; /* 1: the log shows the LR of the next update (Trainers up to 4.50) */
+    uint64_t skipped[16];
+    size_t count;
+};
+
+/* transformers optimization.py, _get_linear_schedule_with_warmup_lr_lambda and the cosine one. */
+static double rate(const struct training *t, uint64_t counter) {
+    const double u = (double)counter, w = (double)t->warmup, total = (double)t->total;
+    if (counter < t->warmup) return t->peak * (u / fmax(1.0, w));
+    if (!t->cosine) return t->peak * fmax(0.0, (total - u) / fmax(1.0, total - w));
+    const double progress = (u - w) / fmax(1.0, total - w);
+    return t->peak * fmax(0.0, 0.5 * (1.0 + cos(3.14159265358979323846 * 0.5 * 2.0 * progress)));
+}
+
+static int is_skipped(const struct training *t, uint64_t update) {
+    for (size_t i = 0; i < t->count; i++)
+        if (t->skipped[i] == update) return 1;
+    return 0;
+}
+
+static struct series make(const struct training *t, struct series_point *points) {
+    uint64_t counter = 0;
+    size_t count = 0;
+    for (uint64_t k = 1; k <= t->total; k++) {
+        const uint64_t before = counter;
+        counter += !is_skipped(t, k);
+        if (k % t->every != 0) continue;
+        assert_true(count < ROWS);
+        points[count] = (struct series_point){.update = k, .row = count};
+        points[count++].value = rate(t, t->next ? counter : before);
+    }
+    return (struct series){points, count};
+}
+
+static const char *const eras[] = {"hf", "hf-4.50", "hf-4.51", NULL};
+
+static struct fit_known known_of(const struct training *t) {
+    struct fit_known known;
+    fit_known_init(&known);
+    known.run_steps = t->total;
+    known.possible = eras;
+    return known;
+}
+
+static void expect_skips(const struct fit *fit, const struct fit_skip *skips, size_t count) {
+    if (fit->skip_count != count) fail_msg("%s", fit->text);
+    for (size_t i = 0; i < count; i++) {
+        assert_int_equal(fit->skips[i].first, skips[i].first);
+        assert_int_equal(fit->skips[i].last, skips[i].last);
+        assert_int_equal(fit->skips[i].count, skips[i].count);
+    }
+}
+
+struct scene {
+    struct training training;
+    const char *contract;
+    struct fit_skip skips[8];
+    size_t count;
+};
+
+static void validate_which_updates_were_skipped(void **state) {
+    (void)state;
+    static const struct scene scenes[] = {
+        /* every update is logged: each skip is seen at its own update */
+        {{5e-5, 100, 1000, 1, 0, 0, {1, 2, 150, 700}, 4},
+         "hf",
+         {{1, 1, 1}, {2, 2, 1}, {150, 150, 1}, {700, 700, 1}},
+         4},
+        /* every tenth: row 10 shows the LR that update 10 used, which update 10 cannot change */
+        {{5e-5, 0, 1000, 10, 0, 0, {3}, 1}, "hf", {{1, 9, 1}}, 1},
+        {{2e-4, 60, 2000, 25, 1, 0, {1, 2, 3, 900, 1500}, 5},
+         "hf",
+         {{1, 24, 3}, {900, 924, 1}, {1500, 1524, 1}},
+         3},
+        /* in a log of the next LR, row 500 has seen update 500; without early skips nothing else
+           would do */
+        {{2e-5, 30, 1000, 10, 1, 1, {500}, 1}, "hf-4.50", {{491, 500, 1}}, 1},
+        /* a burst, as at the start of a training whose scale is far too large */
+        {{3e-4, 40, 600, 5, 0, 0, {200, 201, 202, 203, 204, 205, 206, 207}, 8},
+         "hf",
+         {{200, 204, 5}, {205, 209, 3}},
+         2},
+    };
+    for (size_t i = 0; i < COUNT_OF(scenes); i++) {
+        static struct series_point points[ROWS];
+        struct arena arena = ARENA_EMPTY;
+        const struct scene *scene = &scenes[i];
+        const struct series series = make(&scene->training, points);
+        const struct fit_known known = known_of(&scene->training);
+        struct fit_set set;
+        assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+        assert_true(set.count > 0);
+        const struct fit *fit = &set.fits[0];
+        assert_string_equal(fit->contract->name, scene->contract);
+        assert_true(fit->lr == scene->training.peak);
+        assert_true(fit->warmup == (double)scene->training.warmup);
+        assert_int_equal(fit->steps, scene->training.total);
+        assert_null(fit->bug);
+        expect_skips(fit, scene->skips, scene->count);
+        for (size_t p = 0; p < series.count; p++)
+            assert_true(
+                fit_matches(&points[p], fit_logged(fit, p, points[p].update), fit->lr, NULL));
+        arena_close(&arena);
+    }
+}
+
+/* A schedule that moves at every second update is a bug: 300 skips are no explanation. */
+static void verify_a_frozen_schedule_is_not_explained(void **state) {
+    (void)state;
+    static struct series_point points[ROWS];
+    struct training t = {5e-5, 10, 600, 1, 0, 0, {0}, 0};
+    struct series series = make(&t, points);
+    for (size_t i = 0; i < series.count; i++)
+        points[i].value = rate(&t, i / 2);
+    struct arena arena = ARENA_EMPTY;
+    const struct fit_known known = known_of(&t);
+    struct fit_set set;
+    assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    for (size_t i = 0; i < set.count; i++)
+        assert_int_equal(fit_skipped(&set.fits[i]), 0);
+    arena_close(&arena);
+}
+
+/* Contracts whose schedule goes on at a skipped update have nothing to show for one. */
+static void verify_only_what_holds_can_skip(void **state) {
+    (void)state;
+    static struct series_point points[ROWS];
+    const struct training t = {5e-5, 100, 1000, 10, 0, 0, {1, 2, 500}, 3};
+    const struct series series = make(&t, points);
+    struct arena arena = ARENA_EMPTY;
+    struct fit_known known = known_of(&t);
+    struct fit_set set;
+    size_t with_skips = 0;
+    known.possible = NULL;
+    known.limit = 200;
+    assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    for (size_t i = 0; i < set.count; i++) {
+        if (fit_skipped(&set.fits[i]) == 0) continue;
+        with_skips++;
+        assert_int_equal(set.fits[i].contract->on_skip, CONTRACT_SKIP_HOLD);
+    }
+    assert_true(with_skips > 3);
+    arena_close(&arena);
+}
+
+/* ---- what the log says of skips ---- */
+
+static struct log *log_of(const struct training *t, const struct series *series,
+                          struct arena *arena) {
+    struct log *log = helper_log(arena, series->count);
+    log->format = "hf-trainer-state";
+    log->max_steps = t->total;
+    for (size_t i = 0; i < series->count; i++) {
+        log->step[i] = (int64_t)series->points[i].update;
+        helper_put(arena, log, LOG_LR_LOGGED, i, series->points[i].value, PRINT_EXACT);
+    }
+    return log;
+}
+
+static void verify_counts_place_the_skips(void **state) {
+    (void)state;
+    static struct series_point points[ROWS];
+    static const struct fit_skip used[] = {{1, 9, 1}, {490, 499, 1}},
+                                 next[] = {{1, 10, 2}, {491, 500, 1}};
+    const struct training t = {4e-5, 0, 900, 10, 0, 1, {1, 2, 500}, 3};
+    const struct series series = make(&t, points);
+    for (int told = 0; told < 3; told++) {
+        struct arena arena = ARENA_EMPTY;
+        struct log *log = log_of(&t, &series, &arena);
+        struct fit_known known;
+        struct fit_set set;
+        fit_known_init(&known);
+        for (size_t i = 0; told > 0 && i < series.count; i++) {
+            double count = i == 0 ? 2.0 : i == 49 ? 1.0 : 0.0;
+            if (told == 2 && i == 0) count = 0.0; /* what the LRs contradict */
+            helper_put(&arena, log, LOG_SKIPPED, i, count, PRINT_EXACT);
+        }
+        assert_int_equal(fit_known_from_log(&known, log, &arena), STATUS_OK);
+        assert_int_equal(known.skips.shown, told == 0 ? 0 : told == 1 ? 3 : 1);
+        assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+        const struct fit *fit = set.count > 0 ? &set.fits[0] : NULL;
+        /* Without a word of the log, one skip less under the newer Trainer is simpler. */
+        if (told == 0) {
+            assert_string_equal(fit->contract->name, "hf");
+            expect_skips(fit, used, 2);
+        } else if (told == 1) {
+            assert_string_equal(fit->contract->name, "hf-4.50");
+            expect_skips(fit, next, 2);
+        } else {
+            for (size_t i = 0; i < set.count; i++)
+                assert_int_equal(fit_skipped(&set.fits[i]), 0);
+        }
+        arena_close(&arena);
+    }
+}
+
+/* A gradient norm that is not finite stands at a skipped update; where all are finite, nothing was
+ * skipped, and a bug keeps its name. */
+static void verify_gradient_norms_decide(void **state) {
+    (void)state;
+    static struct series_point points[ROWS];
+    static const struct fit_skip first = {1, 1, 1};
+    const struct training t = {5e-5, 20, 200, 1, 0, 0, {1}, 1};
+    const struct series series = make(&t, points);
+    for (int told = 0; told < 3; told++) {
+        struct arena arena = ARENA_EMPTY;
+        struct log *log = log_of(&t, &series, &arena);
+        struct fit_known known;
+        struct fit_check check;
+        fit_known_init(&known);
+        for (size_t i = 0; told > 0 && i < series.count; i++)
+            helper_put(&arena, log, LOG_GRAD_NORM, i, told == 1 && i == 0 ? (double)INFINITY : 1.5,
+                       PRINT_EXACT);
+        known.request.contract = contract_find("hf");
+        assert_int_equal(fit_known_from_log(&known, log, &arena), STATUS_OK);
+        assert_int_equal(fit_check(&series, &known, 1, &arena, &check), STATUS_OK);
+        if (told == 0) {
+            assert_int_equal(check.verdict, FIT_UNDECIDED);
+            assert_string_equal(check.rival, "lag1");
+        } else if (told == 1) {
+            assert_int_equal(check.verdict, FIT_PASS);
+            expect_skips(check.expected, &first, 1);
+        } else {
+            assert_int_equal(check.verdict, FIT_FAIL);
+            assert_string_equal(check.bug, "lag1");
+        }
+        arena_close(&arena);
+    }
+}
+
+/* A clean fit stays the answer; the older era with update 1 skipped is a remark. */
+static void verify_an_early_skip_is_a_remark(void **state) {
+    (void)state;
+    static struct series_point points[ROWS];
+    const struct training t = {5e-5, 20, 200, 1, 0, 0, {0}, 0};
+    const struct series series = make(&t, points);
+    struct arena arena = ARENA_EMPTY;
+    struct fit_known known = known_of(&t);
+    struct fit_set set;
+    const char *early;
+    assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    assert_string_equal(set.fits[0].contract->name, "hf");
+    assert_int_equal(set.fits[0].skip_count, 0);
+    for (size_t i = 1; i < set.count; i++)
+        assert_false(fit_raises_doubt(&known, &set, &set.fits[i]));
+    assert_int_equal(fit_early_skip(&set, &known, &arena, &early), STATUS_OK);
+    assert_non_null(early);
+    assert_string_equal(early, "hf-4.50");
+    known.skips.quiet = 1;
+    assert_int_equal(fit_early_skip(&set, &known, &arena, &early), STATUS_OK);
+    assert_null(early);
+    arena_close(&arena);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_which_updates_were_skipped),
+        cmocka_unit_test(verify_a_frozen_schedule_is_not_explained),
+        cmocka_unit_test(verify_only_what_holds_can_skip),
+        cmocka_unit_test(verify_counts_place_the_skips),
+        cmocka_unit_test(verify_gradient_norms_decide),
+        cmocka_unit_test(verify_an_early_skip_is_a_remark),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
