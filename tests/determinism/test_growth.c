@@ -90,6 +90,7 @@ static void validate_refusals(void **state) {
     assert_int_equal(growth_fit(j, d, 6, 0.95, &out), STATUS_UNTESTABLE);
     assert_int_equal(growth_fit(j, j, 5, 0.95, &out), STATUS_UNTESTABLE);
     assert_int_equal(growth_fit(j, j, 6, 0.0, &out), STATUS_INPUT);
+    assert_int_equal(growth_fit(j, j, 6, 1.0, &out), STATUS_INPUT);
 }
 
 int main(void) {

@@ -227,6 +227,11 @@ static void samples_right(struct patient *p) {
 static void no_tokens(struct patient *p) {
     scene_put(p, LOG_TOKENS, 7, 0.0);
 }
+static void few_tokens(struct patient *p) {
+    helper_drop(p->log, LOG_TOKENS);
+    scene_put(p, LOG_TOKENS, 7, 3000.0);
+    scene_put(p, LOG_TOKENS, 8, 3100.0);
+}
 
 /* ---- numbers ---- */
 
@@ -294,6 +299,7 @@ const struct scene scenes_of_lr[] = {FOUND(lr_negative, "lr_negative", CERTAIN),
                                      FOUND(samples_wrong, "samples_inconsistent", CERTAIN),
                                      LINE(samples_right, "samples_inconsistent", QUIET),
                                      FOUND(no_tokens, "update_without_tokens", LIKELY),
+                                     LINE(few_tokens, "token_counts", UNTESTABLE),
                                      FOUND(bf16, "bf16_update_lost", LIKELY),
                                      LINE(bf16_with_master, "bf16_update_lost", NOT_ASKED),
                                      LINE(f32, "bf16_update_lost", QUIET),
