@@ -27,6 +27,7 @@ to the whole default run (survived). --together spares most of the latter: mutan
 tests let live are put into one tree for one whole run, and each of them alone meets the tests that
 failed there. Before anything is broken, the tests in question must pass."""
 import argparse
+import functools
 import itertools
 import json
 import os
@@ -167,12 +168,29 @@ class Work:
                                   capture_output=True, check=False)
             return pathlib.Path(output.name).read_bytes() if done.returncode == 0 else None
 
+    @functools.lru_cache(maxsize=None)
+    def symbols(self, file):
+        """What an object or a program defines for others."""
+        lines = self.call("nm", "-g", "--defined-only", str(file), check=True).stdout.split("\n")
+        return frozenset(line.split()[-1] for line in lines if line)
+
+    def able(self, path):
+        """The test programs that hold the object of a source, or start a program that does."""
+        one = self.command.get(self.folder / path)
+        if one is None:
+            return []
+        words = shlex.split(one["command"])
+        built = self.symbols(pathlib.Path(one["directory"]) / words[words.index("-o") + 1])
+        programs = [name for name in self.tests if (self.build / "bin" / name).exists()]
+        return [name for name in programs if name.startswith("test_cli_") or
+                built & self.symbols(self.build / "bin" / name)]
+
     def near(self, path):
         """Those of the same name, and the others of the same folder."""
-        named = [name for name in self.tests if name.startswith("test_") and
-                 words_of(path) & words_of(pathlib.Path(name[5:]))]
+        able = self.able(path)
+        named = [name for name in able if words_of(path) & words_of(pathlib.Path(name[5:]))]
         same = self.folders.get(path.parts[0], ())
-        return [named, [name for name in self.tests if name in same and name not in named]]
+        return [named, [name for name in able if name in same and name not in named]]
 
     def stages(self, path, near_only):
         near = self.near(path)
@@ -316,7 +334,7 @@ def main():
         return
     print(f"mutation: {len(chosen)} of {everything}, seed {arguments.seed}", flush=True)
     work = Work(arguments.work.resolve(), arguments.jobs)
-    stages = {mutant[0]: work.stages(mutant[0], arguments.near) for mutant in chosen}
+    stages = {path: work.stages(path, arguments.near) for path in {mutant[0] for mutant in chosen}}
     work.must_pass(sorted(set(itertools.chain(*itertools.chain(*stages.values())))))
     if arguments.together:
         failed = work.together(chosen)
