@@ -34,16 +34,16 @@ static json_t *counts_json(const struct rollout_measure *m) {
 static json_t *figures_json(const struct rollout_measure *m) {
     const double n = (double)m->count[COUNT_TOKENS], s = (double)m->count[COUNT_SEQUENCES];
     json_t *object = json_pack(
-        "{so so so so so so so so}", "mean_exp_abs_d", json_finite(m->sum[SUM_FACTOR] / n),
+        "{so so so so so so so so}", "mean_exp_abs_d", json_finite(m->sum[TOTAL_FACTOR] / n),
         "median_exp_abs_d", json_finite(real_exp_f64(spread_quantile(&m->size, 0.5))),
         "q999_exp_abs_d", json_finite(real_exp_f64(spread_quantile(&m->size, 0.999))),
         "max_exp_abs_d", json_finite(real_exp_f64(m->size.largest)), "mean_d",
-        json_finite(m->sum[SUM_D] / n), "mean_abs_d", json_finite(m->sum[SUM_ABSOLUTE] / n),
-        "rms_d", json_finite(real_sqrt_f64(m->sum[SUM_SQUARE] / n)), "k1",
-        json_finite(-m->sum[SUM_D] / n));
-    json_t *rest = json_pack("{so so so so so}", "k3", json_finite(m->sum[SUM_K3_ENGINE] / n),
-                             "sequence_k1", json_finite(-m->sum[SUM_D] / s), "sequence_k3",
-                             json_finite(m->sum[SUM_SEQ_K3] / s), "ess_tokens",
+        json_finite(m->sum[TOTAL_D] / n), "mean_abs_d", json_finite(m->sum[TOTAL_ABSOLUTE] / n),
+        "rms_d", json_finite(real_sqrt_f64(m->sum[TOTAL_SQUARE] / n)), "k1",
+        json_finite(-m->sum[TOTAL_D] / n));
+    json_t *rest = json_pack("{so so so so so}", "k3", json_finite(m->sum[TOTAL_K3_ENGINE] / n),
+                             "sequence_k1", json_finite(-m->sum[TOTAL_D] / s), "sequence_k3",
+                             json_finite(m->sum[TOTAL_SEQ_K3] / s), "ess_tokens",
                              json_finite(rollout_ess_tokens(m)), "ess_sequences",
                              json_finite(rollout_ess_sequences(m)));
     return json_join(object, rest);

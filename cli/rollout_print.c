@@ -61,19 +61,20 @@ static void print_figures(const struct rollout_measure *m, FILE *out) {
     fprintf(out,
             "  exp|d|   mean %.6g, median %.6g, 99.9 %% %.6g, maximum %.6g; %.1f %% of the tokens "
             "equal\n",
-            m->sum[SUM_FACTOR] / n, real_exp_f64(median), real_exp_f64(high),
+            m->sum[TOTAL_FACTOR] / n, real_exp_f64(median), real_exp_f64(high),
             real_exp_f64(m->size.largest), 100.0 * (double)m->count[COUNT_EQUAL] / n);
     fprintf(out, "  d        mean %+.3g (trainer - engine), mean |d| %.3g, above 0 in %.1f %%\n",
-            m->sum[SUM_D] / n, m->sum[SUM_ABSOLUTE] / n, 100.0 * (double)m->count[COUNT_ABOVE] / n);
+            m->sum[TOTAL_D] / n, m->sum[TOTAL_ABSOLUTE] / n,
+            100.0 * (double)m->count[COUNT_ABOVE] / n);
     fprintf(out,
             "  KL       of tokens k1 %+.3g, k3 %.3g; of sequences k1 %+.3g, k3 %.3g (engine || "
             "trainer)\n",
-            -m->sum[SUM_D] / n, m->sum[SUM_K3_ENGINE] / n, -m->sum[SUM_D] / s,
-            m->sum[SUM_SEQ_K3] / s);
+            -m->sum[TOTAL_D] / n, m->sum[TOTAL_K3_ENGINE] / n, -m->sum[TOTAL_D] / s,
+            m->sum[TOTAL_SEQ_K3] / s);
     fprintf(out,
             "  weights  effective sample size %.4g of tokens, %.4g of sequences; mean %.6g, %.4g\n",
-            rollout_ess_tokens(m), rollout_ess_sequences(m), m->sum[SUM_WEIGHT] / n,
-            m->sum[SUM_SEQ_WEIGHT] / s);
+            rollout_ess_tokens(m), rollout_ess_sequences(m), m->sum[TOTAL_WEIGHT] / n,
+            m->sum[TOTAL_SEQ_WEIGHT] / s);
     fprintf(out,
             "  clipped  TIS at 2: %.3g %% of tokens, %.3g %% of sequences; MIS outside [0.5, 2]: "
             "%.3g %%, %.3g %%\n",

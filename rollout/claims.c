@@ -61,11 +61,28 @@ static double median(const struct rollout_spread *spread) {
     return spread_quantile(spread, 0.5);
 }
 
+/* The relative variance of a mean |d| over sequences of unequal length: that of a ratio. */
+static double relative_variance(const struct rollout_traits *t) {
+    const double n = (double)t->rest.tokens, mean = t->rest.absolute / n;
+    const double *s = t->mean_squares;
+    const double squares = s[0] - 2.0 * mean * s[1] + mean * mean * s[2];
+    return mean > 0.0 && squares > 0.0 ? squares / (n * n * mean * mean) : 0.0;
+}
+
+static void find_error(struct rollout_judgement *j) {
+    double largest = 0.0;
+    for (size_t i = 0; i < j->floor_count; i++) {
+        const double variance = relative_variance(&j->floors[i]->shape);
+        if (variance > largest) largest = variance;
+    }
+    j->error = j->strength * real_sqrt_f64(relative_variance(&j->measure->shape) + largest);
+}
+
 /* Compares with every floor and keeps the one that makes the least of the difference. */
 static void compare(struct rollout_judgement *j) {
     const struct rollout_traits *shape = &j->measure->shape;
-    j->floor = j->strength = j->rank = j->median_ratio = j->largest_rank = j->largest_ratio =
-        real_nan_f64();
+    j->floor = j->strength = j->error = j->rank = j->median_ratio = j->largest_rank =
+        j->largest_ratio = real_nan_f64();
     for (size_t i = 0; i < j->floor_count; i++) {
         const struct rollout_traits *floor = &j->floors[i]->shape;
         const double expected = rollout_floor_of(j->measure, j->floors[i]);
@@ -79,6 +96,7 @@ static void compare(struct rollout_judgement *j) {
         j->largest_ratio = ratio(median(&shape->largest), median(&floor->largest));
     }
     if (shape->rest.tokens > 0) j->strength = rollout_strength(j, &shape->rest);
+    if (j->floor_count > 0) find_error(j);
 }
 
 /* ---- agreement of signs ---- */
@@ -135,6 +153,9 @@ static void look_at_signs(struct rollout_judgement *j) {
 
 /* ---- the verdict ---- */
 
+/* Within the floor: not above it by three standard errors, and in no case as much as this. */
+#define MEAN_MOST 3.0
+
 static int has_enough(const struct rollout_judgement *j) {
     for (size_t i = 0; i < j->floor_count; i++)
         if (j->floors[i]->shape.mean.count < ROLLOUT_LEAST_SEQUENCES) return 0;
@@ -153,7 +174,8 @@ static int rest_is_outside(const struct rollout_judgement *j) {
 static int rest_is_within(const struct rollout_judgement *j) {
     if (j->measure->shape.rest.absolute == 0.0) return 1;
     if (j->floor_count == 0 || j->floor == 0.0 || !has_enough(j)) return 0;
-    return j->strength < 1.5 && !(j->median_ratio > 1.5);
+    return j->strength - 3.0 * j->error <= 1.0 && j->strength < MEAN_MOST && j->rank < 3.0 &&
+           j->largest_rank < 3.0;
 }
 
 /* Infinite log-probs are not in any mean, so they are judged for themselves. */
@@ -173,18 +195,17 @@ static void count_named(struct rollout_judgement *j) {
  * rounding, or sizes of two kinds. */
 static void ask_causes(struct rollout_judgement *j, int outside) {
     rollout_claim_structure(j);
-    if (outside || j->floor_count == 0) {
-        rollout_claim_temperature(j);
-        rollout_claim_stale(j);
-        rollout_claim_length(j);
-        rollout_claim_experts(j);
-    }
+    /* These three compare tokens of the file with each other, so they need no floor. */
+    rollout_claim_stale(j);
+    rollout_claim_length(j);
+    rollout_claim_experts(j);
+    if (outside || j->floor_count == 0) rollout_claim_temperature(j);
     count_named(j);
     const int grouped = j->claim[ROLLOUT_TEMPERATURE].state == ROLLOUT_NAMED ||
                         j->claim[ROLLOUT_STALE].state == ROLLOUT_NAMED ||
                         j->claim[ROLLOUT_TRUNCATED].state == ROLLOUT_NAMED ||
                         j->claim[ROLLOUT_ROUTING].state == ROLLOUT_NAMED;
-    if (outside && !grouped) rollout_claim_two_sizes(j);
+    if (!grouped && j->floor_count > 0) rollout_claim_single_tokens(j);
     if (outside && !grouped && j->claim[ROLLOUT_ROUTING].state != ROLLOUT_NAMED)
         rollout_claim_precision(j);
     count_named(j);
@@ -195,7 +216,9 @@ static void say_why(struct rollout_judgement *j, int outside) {
     if (j->verdict == ROLLOUT_EQUAL)
         snprintf(j->why, sizeof j->why, "every counted log-prob is equal, bit for bit");
     else if (j->verdict == ROLLOUT_WITHIN)
-        snprintf(j->why, sizeof j->why, "mean |d| is %.3g of what the floor shows", j->strength);
+        snprintf(j->why, sizeof j->why,
+                 "mean |d| is %.3g of what the floor shows; more than %.2g would have shown",
+                 j->strength, j->strength + 3.0 * j->error);
     else if (j->verdict == ROLLOUT_OUTSIDE && outside)
         snprintf(j->why, sizeof j->why, "mean |d| is %.3g of what the floor shows%s", j->strength,
                  j->named == 0 ? "; no cause has its signature here, so the cause is undecided"

@@ -52,6 +52,7 @@ struct rollout_judgement {
     char why[400];
     double floor;        /* mean |d| that the largest floor expects here; NaN: none */
     double strength;     /* mean |d| of the rest, in floors */
+    double error;        /* standard error of that, over sequences of both files */
     double rank;         /* rank test of sequences against the floor, in standard deviations */
     double median_ratio; /* median over sequences of mean |d| / (1 - pi), against the floor's */
     double largest_rank, largest_ratio; /* the same of each sequence's largest */
@@ -64,7 +65,7 @@ struct rollout_judgement {
 /* Sequences that both sides of a comparison need; with fewer no rank test reaches its line. */
 #define ROLLOUT_LEAST_SEQUENCES 12
 /* Standard deviations from which on the rank test speaks. */
-#define ROLLOUT_RANK_LINE 6.0
+#define ROLLOUT_RANK_LINE 4.5
 
 void rollout_judge(const struct rollout_measure *measure,
                    const struct rollout_measure *const *floors, size_t floor_count,

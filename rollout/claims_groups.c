@@ -22,14 +22,16 @@ static double median(const struct rollout_spread *spread) {
  * or another context have both signs everywhere. */
 
 #define PURITY_LINE 0.6 /* of |d| with the sign that its probability foretells */
-#define ENDS_LINE 0.6   /* mean sign at the unlikely end, and half of it at the likely end */
+#define ENDS_LINE 0.7   /* mean sign at the unlikely end, and half of it at the likely end */
 
 struct ends {
     double likely, unlikely; /* mean sign of d */
     double tokens;
 };
 
-/* The mean sign over about the likeliest and the least likely eighth of the tokens. */
+/* The mean sign of the likeliest eighth of the tokens, and of the least likely part in 32. There
+ * are far fewer of those, and above a temperature of 1.5 no more than they are on the other side of
+ * the entropy. */
 static struct ends ends_of(const struct rollout_traits *t) {
     double all = 0.0, n = 0.0, sign = 0.0;
     struct ends ends = {0};
@@ -41,7 +43,7 @@ static struct ends ends_of(const struct rollout_traits *t) {
     }
     ends.likely = n > 0.0 ? sign / n : 0.0;
     n = sign = 0.0;
-    for (int i = MEASURE_HEATS; i-- > 0 && n < all / 8.0;) {
+    for (int i = MEASURE_HEATS; i-- > 0 && n < all / 32.0;) {
         n = n + (double)t->heat_tokens[i];
         sign = sign + t->heat_sign[i];
     }
@@ -187,35 +189,51 @@ void rollout_claim_stale(struct rollout_judgement *j) {
 
 /* ---- a context that ends at some length ---- */
 
-static void merge_lengths(const struct rollout_traits *t, int from, int to,
-                          struct rollout_spread *spread, struct rollout_slice *slice) {
-    for (int i = from; i < to; i++) {
-        spread_merge(spread, &t->length[i].spread);
-        slice->tokens += t->length[i].slice.tokens;
-        slice->absolute = slice->absolute + t->length[i].slice.absolute;
+/* What sequences of some lengths have in common. */
+struct range {
+    uint64_t cell[GROUP_CELLS];
+    struct rollout_spread spread;
+    struct rollout_slice all, early;
+};
+
+static void add_slice(struct rollout_slice *to, const struct rollout_slice *from) {
+    to->tokens += from->tokens;
+    to->absolute = to->absolute + from->absolute;
+}
+
+/* Takes in groups from `from` on in steps of `way`, up to the last or until there are `least`
+ * sequences. */
+static void take_lengths(const struct rollout_traits *t, int from, int way, uint64_t least,
+                         struct range *out) {
+    memset(out, 0, sizeof *out);
+    out->spread = (struct rollout_spread){.bits = GROUP_BITS, .cell = out->cell};
+    for (int i = from; i >= 0 && i < MEASURE_LENGTHS && out->spread.count < least; i += way) {
+        spread_merge(&out->spread, &t->length[i].spread);
+        add_slice(&out->all, &t->length[i].slice);
+        add_slice(&out->early, &t->length[i].early);
     }
 }
 
 /* The rank test of sequences of group `at` and longer against the shorter ones, where it is a step
- * and no slope: what is just below is as the short ones are, what is just above as the long ones.
+ * and no slope: those just below are as the short ones are, those just above as the long ones, and
+ * the long ones differ from their first tokens on, as noise that grows along a sequence does not.
  */
 static double step_at_length(const struct rollout_traits *t, int at, struct rollout_slice side[2]) {
-    uint64_t cell[4][GROUP_CELLS] = {{0}};
-    struct rollout_spread spread[4];
-    struct rollout_slice edge[2] = {{0}, {0}};
-    memset(side, 0, 2 * sizeof *side);
-    for (int i = 0; i < 4; i++)
-        spread[i] = (struct rollout_spread){.bits = GROUP_BITS, .cell = cell[i]};
-    merge_lengths(t, 0, at, &spread[0], &side[0]);
-    merge_lengths(t, at, MEASURE_LENGTHS, &spread[1], &side[1]);
-    merge_lengths(t, at > 1 ? at - 2 : 0, at, &spread[2], &edge[0]);
-    merge_lengths(t, at, at + 2 < MEASURE_LENGTHS ? at + 2 : MEASURE_LENGTHS, &spread[3], &edge[1]);
-    if (spread[0].count < ROLLOUT_LEAST_SEQUENCES || spread[1].count < ROLLOUT_LEAST_SEQUENCES)
+    struct range less, more, below, above;
+    take_lengths(t, at - 1, -1, UINT64_MAX, &less);
+    take_lengths(t, at, 1, UINT64_MAX, &more);
+    take_lengths(t, at - 1, -1, 6, &below);
+    take_lengths(t, at, 1, 6, &above);
+    side[0] = less.all;
+    side[1] = more.all;
+    if (less.spread.count < ROLLOUT_LEAST_SEQUENCES || more.spread.count < ROLLOUT_LEAST_SEQUENCES)
         return 0.0;
-    const double low = median(&spread[0]), high = median(&spread[1]);
-    if (high < 3.0 * low || !(median(&spread[2]) < 1.5 * low) || !(median(&spread[3]) > 0.5 * high))
+    const double low = median(&less.spread), high = median(&more.spread);
+    if (high < 3.0 * low || median(&below.spread) > 2.0 * low ||
+        !(median(&above.spread) > 0.4 * high))
         return 0.0;
-    return spread_rank_test(&spread[0], &spread[1]);
+    if (!(mean_of(&more.early) > 2.0 * mean_of(&less.early))) return 0.0;
+    return spread_rank_test(&less.spread, &more.spread);
 }
 
 void rollout_claim_length(struct rollout_judgement *j) {
@@ -236,7 +254,7 @@ void rollout_claim_length(struct rollout_judgement *j) {
     if (rollout_strength(j, &best[0]) > 2.0) return; /* the short ones differ, too */
     claim->strength = rollout_strength(j, &best[1]);
     claim->share = (double)best[1].tokens / (double)t->rest.tokens;
-    const double edge = real_from_bits_f64(((uint64_t)at + ((uint64_t)1023 << 2)) << 50);
+    const double edge = real_from_bits_f64(((uint64_t)at + ((uint64_t)1023 << 3)) << 49);
     rollout_claim_say(claim, ROLLOUT_NAMED,
                       "sequences of about %.0f tokens and more are apart by %.3g a token, shorter "
                       "ones by %.3g (rank test %.1f standard deviations): one side does not see "
@@ -247,7 +265,7 @@ void rollout_claim_length(struct rollout_judgement *j) {
 /* ---- other experts ---- */
 
 #define ROUTED_LEAST 32u
-#define ROUTED_RATIO 3.0
+#define ROUTED_RATIO 2.0
 
 void rollout_claim_experts(struct rollout_judgement *j) {
     const struct rollout_traits *t = &j->measure->shape;
@@ -259,7 +277,8 @@ void rollout_claim_experts(struct rollout_judgement *j) {
         return;
     }
     if (same->tokens < ROUTED_LEAST || other->tokens < ROUTED_LEAST ||
-        mean_of(other) < ROUTED_RATIO * mean_of(same))
+        mean_of(other) < ROUTED_RATIO * mean_of(same) ||
+        spread_rank_test(&t->routed_size[0], &t->routed_size[1]) < GROWTH_RANK)
         return;
     claim->strength = rollout_strength(j, other);
     claim->share = (double)other->tokens / (double)(same->tokens + other->tokens);
@@ -273,83 +292,83 @@ void rollout_claim_experts(struct rollout_judgement *j) {
                                  : "");
 }
 
-/* ---- sizes of two kinds ---- */
+/* ---- single tokens ----
+ * Another expert is another function for one token. So the bulk of the tokens is as the floor is, a
+ * few are far out, and these are scattered over the sequences. A temperature, other weights,
+ * another context or rounding move the bulk. */
 
-struct valley {
-    int low, bottom, high; /* octaves of the two hills and of the valley between them */
-    uint64_t above;        /* tokens in the octaves above the valley */
-};
+#define SINGLE_LEAST 16u
+#define SINGLE_TIMES 8.0 /* as many as the floor has */
+#define SINGLE_MOST 0.25
 
-/* Finds two hills in the counts by octave, the valley between them below a third of the lower one
- * and significantly so. Returns 0 where there are none. */
-static int find_valley(const struct rollout_spread *size, struct valley *out) {
-    const int first = SPREAD_LOWEST, last = SPREAD_LOWEST + SPREAD_OCTAVES;
-    double best = 0.0;
-    for (int low = first; low < last; low++)
-        for (int high = low + 3; high < last; high++) {
-            const double a = (double)spread_octave(size, low),
-                         b = (double)spread_octave(size, high);
-            const double lower = a < b ? a : b;
-            double least = lower;
-            int bottom = 0;
-            if (lower < 16.0 || lower <= best) continue;
-            for (int k = low + 1; k < high; k++)
-                if ((double)spread_octave(size, k) < least)
-                    least = (double)spread_octave(size, k), bottom = k;
-            if (least > lower / 3.0 || lower - least < 5.0 * real_sqrt_f64(lower + least)) continue;
-            best = lower;
-            *out = (struct valley){low, bottom, high, 0};
-        }
-    for (int k = out->bottom; best > 0.0 && k < last; k++)
-        out->above += spread_octave(size, k);
-    return best > 0.0;
-}
-
-/* How many sequences would have no token above the valley if these were dealt out at random. */
+/* How many sequences would have no such token if these were dealt out at random. */
 static double expected_without(const struct rollout_traits *t, double share) {
     double expected = 0.0;
+    const double used = (double)t->sizes / (double)t->rest.tokens;
     for (int i = 0; i < MEASURE_LENGTHS; i++) {
         const struct rollout_group *group = &t->length[i];
         if (group->spread.count == 0) continue;
-        const double tokens = (double)group->slice.tokens / (double)group->spread.count;
-        const double used = (double)t->sizes / (double)(t->rest.tokens + !t->rest.tokens);
+        const double tokens = used * (double)group->slice.tokens / (double)group->spread.count;
         expected = real_fma_f64((double)group->spread.count,
-                                real_exp_f64(tokens * used * real_log1p_f64(-share)), expected);
+                                real_exp_f64(tokens * real_log1p_f64(-share)), expected);
     }
     return expected;
 }
 
-static double edge_of(int octave) {
-    return real_from_bits_f64((uint64_t)(1023 + octave) << 52);
+/* Twice the 99.9 % quantile of the floors' sizes; 0 where one has too few tokens to say. */
+static double far_out(const struct rollout_judgement *j) {
+    double line = 0.0;
+    for (size_t i = 0; i < j->floor_count; i++) {
+        const struct rollout_spread *size = &j->floors[i]->shape.size;
+        const double own = 2.0 * spread_quantile(size, 0.999);
+        if (size->count < 500) return 0.0;
+        if (own > line) line = own;
+    }
+    return line;
 }
 
-void rollout_claim_two_sizes(struct rollout_judgement *j) {
+/* The bulk is as a floor's where the median of all tokens is, and where no more sequences than
+ * chance allows have a median of their own above those of 95 % of the floor's: else a few sequences
+ * differ as a whole. */
+static int bulk_is_within(const struct rollout_judgement *j) {
     const struct rollout_traits *t = &j->measure->shape;
-    struct rollout_claim *claim = &j->claim[ROLLOUT_ROUTING];
-    struct valley valley = {0, 0, 0, 0}, own;
-    if (t->routed[0].tokens + t->routed[1].tokens > 0 || !find_valley(&t->size, &valley)) return;
+    const double here = median(&t->size), n = (double)t->middle.count;
     for (size_t i = 0; i < j->floor_count; i++) {
         const struct rollout_traits *floor = &j->floors[i]->shape;
-        const double share =
-            (double)spread_at_least(&floor->size, edge_of(valley.bottom)) / (double)floor->sizes;
-        if (find_valley(&floor->size, &own) && own.high >= valley.bottom) return;
-        if (!(share < 0.5 * (double)valley.above / (double)t->sizes)) return;
+        const double line = 1.01 * spread_quantile(&floor->middle, 0.95);
+        const double above =
+            line > 0.0 ? (double)spread_at_least(&t->middle, line) : n - (double)t->middle.zeros;
+        const double expected = 0.05 * n;
+        if (here > 1.5 * median(&floor->size)) continue;
+        if (above <= expected + 3.0 * real_sqrt_f64(expected + 1.0)) return 1;
     }
-    const double share = (double)valley.above / (double)t->sizes;
-    const double without =
-        (double)(t->largest.count - spread_at_least(&t->largest, edge_of(valley.bottom)));
+    return 0;
+}
+
+void rollout_claim_single_tokens(struct rollout_judgement *j) {
+    const struct rollout_traits *t = &j->measure->shape;
+    struct rollout_claim *claim = &j->claim[ROLLOUT_ROUTING];
+    const double line = far_out(j);
+    if (t->routed[0].tokens + t->routed[1].tokens > 0 || t->sizes == 0 || line == 0.0) return;
+    const uint64_t far = spread_at_least(&t->size, line);
+    const double share = (double)far / (double)t->sizes;
+    if (far < SINGLE_LEAST || share > SINGLE_MOST || !bulk_is_within(j)) return;
+    for (size_t i = 0; i < j->floor_count; i++) {
+        const struct rollout_spread *size = &j->floors[i]->shape.size;
+        const double own = ((double)spread_at_least(size, line) + 1.0) / (double)size->count;
+        if (share < SINGLE_TIMES * own) return;
+    }
+    const double without = (double)(t->largest.count - spread_at_least(&t->largest, line));
     const double expected = expected_without(t, share);
-    if (share > 0.6 || without > 2.0 * expected + 4.0 * real_sqrt_f64(expected + 1.0)) return;
+    if (without > 1.5 * expected + 4.0 * real_sqrt_f64(expected + 1.0)) return;
     claim->share = share;
     claim->strength = rollout_strength(j, &t->rest);
-    rollout_claim_say(
-        claim, ROLLOUT_NAMED,
-        "sizes of d have two hills, around %.2g and %.2g, with a valley at %.2g; %.2g "
-        "%% of the tokens lie above it, scattered over the sequences: a choice that "
-        "falls out differently for single tokens, as another expert is. Expert ids "
-        "would prove it",
-        1.4 * edge_of(valley.low), 1.4 * edge_of(valley.high), edge_of(valley.bottom),
-        100.0 * share);
+    rollout_claim_say(claim, ROLLOUT_NAMED,
+                      "most tokens are as near as the floor's, but %ju of %ju (%.2g %%), scattered "
+                      "over the sequences, are further apart than twice its 99.9 %%: a choice that "
+                      "falls out differently for single tokens, as another expert is. Expert ids "
+                      "would prove it",
+                      (uintmax_t)far, (uintmax_t)t->sizes, 100.0 * share);
 }
 
 /* ---- rounding ----
@@ -358,6 +377,10 @@ void rollout_claim_two_sizes(struct rollout_judgement *j) {
 
 #define WHITE_ID 0.05
 #define COHERENT 0.02
+#define LEAN_LINE 0.1 /* mean of d in its deviations; noise of deviation s has -s / 2 */
+#define BULK_LINE 1.5 /* medians of all tokens: rounding moves the bulk */
+#define TAIL_99 16.0  /* 99 % in medians: 4 for rounded logits, 11 for a whole network in bf16 */
+#define TAIL_999 48.0 /* 6 and 25 */
 
 static int is_white(const struct rollout_judgement *j) {
     const struct rollout_traits *t = &j->measure->shape;
@@ -366,8 +389,24 @@ static int is_white(const struct rollout_judgement *j) {
     const int by_id = rollout_agreement_sure(&id) > 5.0 && j->by_id > WHITE_ID;
     const int by_sequence =
         rollout_agreement_sure(&t->sequences) > 5.0 && j->by_sequence > COHERENT;
-    return !by_id && !by_sequence && j->by_position < COHERENT && real_abs_f64(bias) < 0.1 &&
-           j->purity < 0.3;
+    const double pairs = t->neighbours > 0.0 ? t->neighbours : 1.0;
+    const int by_neighbour =
+        t->neighbour_signs > 5.0 * real_sqrt_f64(pairs) && t->neighbour_signs > COHERENT * pairs;
+    return !by_id && !by_sequence && !by_neighbour && j->by_position < COHERENT &&
+           real_abs_f64(bias) < 0.1 && j->purity < 0.3;
+}
+
+/* The bulk has moved, evenly to both sides, and without far outliers. */
+static int has_size_of_rounding(const struct rollout_judgement *j) {
+    const struct rollout_traits *t = &j->measure->shape;
+    const double n = (double)t->rest.tokens, middle = median(&t->size);
+    const double deviation = real_sqrt_f64(t->squares / n);
+    if (middle == 0.0 || j->strength < BULK_LINE) return 0;
+    for (size_t i = 0; i < j->floor_count; i++)
+        if (middle < BULK_LINE * median(&j->floors[i]->shape.size)) return 0;
+    return real_abs_f64(t->rest.d / n) < LEAN_LINE * deviation &&
+           spread_quantile(&t->size, 0.99) < TAIL_99 * middle &&
+           spread_quantile(&t->size, 0.999) < TAIL_999 * middle;
 }
 
 /* All log-probs of one side are numbers of a short format, those of the other are not, and |d| is
@@ -416,9 +455,8 @@ void rollout_claim_precision(struct rollout_judgement *j) {
                           "needs token ids that occur again, to tell rounding from other weights");
         return;
     }
-    const double middle = spread_quantile(&t->size, 0.5), high = spread_quantile(&t->size, 0.999);
-    const double sigma = middle / 0.6745;
-    if (!is_white(j) || middle == 0.0 || high > 64.0 * middle) return;
+    const double sigma = median(&t->size) / 0.6745;
+    if (!is_white(j) || !has_size_of_rounding(j)) return;
     if (sigma < 0x1p-13 || sigma > 0.25) return;
     claim->strength = rollout_strength(j, &t->rest);
     claim->share = 1.0;

@@ -21,7 +21,7 @@ void rollout_claim_temperature(struct rollout_judgement *judgement);
 void rollout_claim_stale(struct rollout_judgement *judgement);
 void rollout_claim_length(struct rollout_judgement *judgement);
 void rollout_claim_experts(struct rollout_judgement *judgement);
-void rollout_claim_two_sizes(struct rollout_judgement *judgement);
+void rollout_claim_single_tokens(struct rollout_judgement *judgement);
 void rollout_claim_precision(struct rollout_judgement *judgement);
 
 /* How much the signs of tokens agree that have the same id. */

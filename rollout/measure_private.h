@@ -23,6 +23,8 @@ struct rollout_work {
     struct rollout_sequence sequence;
     struct rollout_token *token;
     size_t count, room; /* tokens of the sequence at hand that count */
+    double *size;       /* (count) sizes of its uncertain tokens */
+    size_t size_room;
 };
 
 void rollout_slice_add(struct rollout_slice *slice, const struct rollout_token *token, double k3);

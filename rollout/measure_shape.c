@@ -9,6 +9,7 @@
 
 #include "base/dtype.h"
 #include "base/real.h"
+#include "determinism/statistics.h"
 #include "rollout/measure_private.h"
 
 /* A run of zeros counts where the other side says that these tokens were far from certain. */
@@ -26,7 +27,10 @@ enum status rollout_shape_open(struct rollout_traits *shape, struct arena *arena
     TRY(arena_take(arena, MEASURE_IDS, sizeof *shape->id_sign, "ids", &shape->id_sign));
     TRY(spread_open(&shape->size, 5, arena));
     TRY(spread_open(&shape->mean, 8, arena));
+    TRY(spread_open(&shape->middle, 8, arena));
     TRY(spread_open(&shape->largest, 8, arena));
+    for (int i = 0; i < 2; i++)
+        TRY(spread_open(&shape->routed_size[i], 5, arena));
     for (int i = 0; i < MEASURE_LENGTHS; i++)
         TRY(spread_open(&shape->length[i].spread, GROUP_BITS, arena));
     for (int i = 0; i < MEASURE_VERSIONS; i++)
@@ -222,28 +226,30 @@ static int lag_of(const struct rollout_sequence *s, double version, int64_t *out
 }
 
 static size_t length_group(size_t tokens) {
-    const uint64_t bits = real_bits_f64((double)tokens) >> 50; /* quarter octaves */
-    const uint64_t group = bits - ((uint64_t)1023 << 2);
+    const uint64_t bits = real_bits_f64((double)tokens) >> 49; /* eighth octaves */
+    const uint64_t group = bits - ((uint64_t)1023 << 3);
     return group < MEASURE_LENGTHS ? (size_t)group : MEASURE_LENGTHS - 1;
 }
 
 /* ---- sizes of one sequence ---- */
 
 struct one {
-    double sum, largest, signs;
+    double sum, largest, signs, absolute;
     uint64_t tokens, signed_tokens;
 };
 
-static void add_size(struct rollout_traits *shape, struct one *one,
+static void add_size(struct rollout_work *work, struct one *one,
                      const struct rollout_token *token) {
+    struct rollout_traits *shape = &work->out->shape;
     const double size = real_abs_f64(token->d) / (1.0 - token->pi);
     if (token->pi >= 0.9) return;
     spread_add(&shape->size, size);
+    if (token->routed >= 0) spread_add(&shape->routed_size[token->routed], size);
     shape->size_square = real_fma_f64(size, size, shape->size_square);
     shape->size_absolute = shape->size_absolute + size;
     shape->sizes++;
     one->sum = one->sum + size;
-    one->tokens++;
+    work->size[one->tokens++] = size;
     if (size > one->largest) one->largest = size;
 }
 
@@ -284,7 +290,9 @@ static void close_one(struct rollout_work *work, const struct one *one) {
     if (one->tokens == 0) return;
     const double mean = one->sum / (double)one->tokens;
     struct rollout_group *group = &shape->length[length_group(work->sequence.count)];
+    statistics_sort(work->size, one->tokens);
     spread_add(&shape->mean, mean);
+    spread_add(&shape->middle, work->size[(one->tokens - 1) / 2]);
     spread_add(&shape->largest, one->largest);
     spread_add(&group->spread, mean);
     group->slice.sequences++;
@@ -294,24 +302,38 @@ static void add_rest(struct rollout_work *work) {
     struct rollout_traits *shape = &work->out->shape;
     struct one one = {0};
     uint64_t tokens = 0;
+    double before = 0.0;
     for (size_t i = 0; i < work->count; i++) {
         const struct rollout_token *token = &work->token[i];
         if (token->aside) continue;
         const double sign = token->d > 0.0 ? 1.0 : token->d < 0.0 ? -1.0 : 0.0;
         tokens++;
+        one.absolute = one.absolute + real_abs_f64(token->d);
         rollout_slice_add(&shape->rest, token, rollout_k3(token->d));
-        rollout_slice_add(&shape->length[length_group(work->sequence.count)].slice, token, 0.0);
+        shape->squares = real_fma_f64(token->d, token->d, shape->squares);
+        struct rollout_group *length = &shape->length[length_group(work->sequence.count)];
+        rollout_slice_add(&length->slice, token, 0.0);
+        if (i < GROUP_EARLY) rollout_slice_add(&length->early, token, 0.0);
         if (token->routed >= 0) rollout_slice_add(&shape->routed[token->routed], token, 0.0);
         add_heat(shape, token, sign);
         add_bits(shape, token);
-        add_size(shape, &one, token);
+        add_size(work, &one, token);
         if (sign == 0.0) continue;
+        if (before != 0.0) {
+            shape->neighbours = shape->neighbours + 1.0;
+            shape->neighbour_signs = shape->neighbour_signs + sign * before;
+        }
+        before = sign;
         add_sign(shape, token, sign);
         one.signs = one.signs + sign;
         one.signed_tokens++;
     }
     if (tokens == 0) return;
     shape->rest.sequences++;
+    const double n = (double)tokens;
+    shape->mean_squares[0] = real_fma_f64(one.absolute, one.absolute, shape->mean_squares[0]);
+    shape->mean_squares[1] = real_fma_f64(one.absolute, n, shape->mean_squares[1]);
+    shape->mean_squares[2] = real_fma_f64(n, n, shape->mean_squares[2]);
     close_one(work, &one);
     add_versions(work);
 }

@@ -32,25 +32,25 @@ static double sequences(const struct rollout_measure *m) {
         return m->field;                                                                           \
     }
 
-MEAN(mean_factor, SUM_FACTOR)
-MEAN(mean_k3_engine, SUM_K3_ENGINE)
-MEAN(mean_k3_trainer, SUM_K3_TRAINER)
-MEAN(mean_js, SUM_JS)
-MEAN(mean_weight, SUM_WEIGHT)
-MEAN(mean_d, SUM_D)
-MEAN(mean_absolute, SUM_ABSOLUTE)
-MEAN(mean_weight_apart, SUM_WEIGHT_APART)
-MEAN(mean_apart_p, SUM_APART_P)
-SEQ_MEAN(seq_factor, SUM_SEQ_MEAN_FACTOR)
-SEQ_MEAN(seq_absolute, SUM_SEQ_MEAN_ABSOLUTE)
-SEQ_MEAN(seq_weight, SUM_SEQ_WEIGHT)
-SEQ_MEAN(trainer_ppl, SUM_SEQ_TRAINER_PPL)
-SEQ_MEAN(engine_ppl, SUM_SEQ_ENGINE_PPL)
-SEQ_MEAN(trainer_log_ppl, SUM_SEQ_TRAINER_LOG_PPL)
-SEQ_MEAN(engine_log_ppl, SUM_SEQ_ENGINE_LOG_PPL)
-SEQ_MEAN(ppl_ratio, SUM_SEQ_PPL_RATIO)
-SEQ_MEAN(log_ppl_abs_diff, SUM_SEQ_MEAN_D_ABSOLUTE)
-SEQ_MEAN(seq_clip, SUM_SEQ_CLIP)
+MEAN(mean_factor, TOTAL_FACTOR)
+MEAN(mean_k3_engine, TOTAL_K3_ENGINE)
+MEAN(mean_k3_trainer, TOTAL_K3_TRAINER)
+MEAN(mean_js, TOTAL_JS)
+MEAN(mean_weight, TOTAL_WEIGHT)
+MEAN(mean_d, TOTAL_D)
+MEAN(mean_absolute, TOTAL_ABSOLUTE)
+MEAN(mean_weight_apart, TOTAL_WEIGHT_APART)
+MEAN(mean_apart_p, TOTAL_APART_P)
+SEQ_MEAN(seq_factor, TOTAL_SEQ_MEAN_FACTOR)
+SEQ_MEAN(seq_absolute, TOTAL_SEQ_MEAN_ABSOLUTE)
+SEQ_MEAN(seq_weight, TOTAL_SEQ_WEIGHT)
+SEQ_MEAN(trainer_ppl, TOTAL_SEQ_TRAINER_PPL)
+SEQ_MEAN(engine_ppl, TOTAL_SEQ_ENGINE_PPL)
+SEQ_MEAN(trainer_log_ppl, TOTAL_SEQ_TRAINER_LOG_PPL)
+SEQ_MEAN(engine_log_ppl, TOTAL_SEQ_ENGINE_LOG_PPL)
+SEQ_MEAN(ppl_ratio, TOTAL_SEQ_PPL_RATIO)
+SEQ_MEAN(log_ppl_abs_diff, TOTAL_SEQ_MEAN_D_ABSOLUTE)
+SEQ_MEAN(seq_clip, TOTAL_SEQ_CLIP)
 SHARE(over_2, COUNT_W_OVER_2, tokens)
 SHARE(under_half, COUNT_W_UNDER_HALF, tokens)
 SHARE(over_5, COUNT_W_OVER_5, tokens)
@@ -76,7 +76,7 @@ static double minus_mean_d(const struct rollout_measure *m) {
 }
 
 static double log_ppl_diff(const struct rollout_measure *m) {
-    return -m->sum[SUM_SEQ_MEAN_D] / sequences(m);
+    return -m->sum[TOTAL_SEQ_MEAN_D] / sequences(m);
 }
 
 static double outside_half_5(const struct rollout_measure *m) {
@@ -88,47 +88,47 @@ static double outside_half_2(const struct rollout_measure *m) {
 }
 
 static double chi2_token(const struct rollout_measure *m) {
-    return m->sum[SUM_WEIGHT_SQUARE] / tokens(m) - 1.0;
+    return m->sum[TOTAL_WEIGHT_SQUARE] / tokens(m) - 1.0;
 }
 
 static double chi2_seq(const struct rollout_measure *m) {
-    return m->sum[SUM_SEQ_WEIGHT_SQUARE] / sequences(m) - 1.0;
+    return m->sum[TOTAL_SEQ_WEIGHT_SQUARE] / sequences(m) - 1.0;
 }
 
 static double held_std(const struct rollout_measure *m) {
-    const double mean = m->sum[SUM_WEIGHT_HELD] / tokens(m);
-    const double variance = m->sum[SUM_WEIGHT_HELD_SQUARE] / tokens(m) - mean * mean;
+    const double mean = m->sum[TOTAL_WEIGHT_HELD] / tokens(m);
+    const double variance = m->sum[TOTAL_WEIGHT_HELD_SQUARE] / tokens(m) - mean * mean;
     return variance > 0.0 ? real_sqrt_f64(variance) : 0.0;
 }
 
 static double held_ess(const struct rollout_measure *m) {
-    const double less = m->sum[SUM_WEIGHT_HELD] / tokens(m), mean = 1.0 + less;
-    const double squares = m->sum[SUM_WEIGHT_HELD_SQUARE] / tokens(m);
+    const double less = m->sum[TOTAL_WEIGHT_HELD] / tokens(m), mean = 1.0 + less;
+    const double squares = m->sum[TOTAL_WEIGHT_HELD_SQUARE] / tokens(m);
     return mean * mean / (1.0 + 2.0 * less + squares);
 }
 
 static double apart_p_std(const struct rollout_measure *m) {
-    const double n = tokens(m), mean = m->sum[SUM_APART_P] / n;
-    const double variance = (m->sum[SUM_APART_P_SQUARE] - n * mean * mean) / (n - 1.0);
+    const double n = tokens(m), mean = m->sum[TOTAL_APART_P] / n;
+    const double variance = (m->sum[TOTAL_APART_P_SQUARE] - n * mean * mean) / (n - 1.0);
     return n < 2.0 ? real_nan_f64() : variance > 0.0 ? real_sqrt_f64(variance) : 0.0;
 }
 
 static double pearson(const struct rollout_measure *m) {
-    const double n = tokens(m), p = m->sum[SUM_TRAINER_P] / n, q = m->sum[SUM_ENGINE_P] / n;
-    const double pp = m->sum[SUM_TRAINER_P_SQUARE] / n - p * p;
-    const double qq = m->sum[SUM_ENGINE_P_SQUARE] / n - q * q;
-    const double pq = m->sum[SUM_PRODUCT_P] / n - p * q;
+    const double n = tokens(m), p = m->sum[TOTAL_TRAINER_P] / n, q = m->sum[TOTAL_ENGINE_P] / n;
+    const double pp = m->sum[TOTAL_TRAINER_P_SQUARE] / n - p * p;
+    const double qq = m->sum[TOTAL_ENGINE_P_SQUARE] / n - q * q;
+    const double pq = m->sum[TOTAL_PRODUCT_P] / n - p * q;
     return pp > 0.0 && qq > 0.0 ? pq / real_sqrt_f64(pp * qq) : real_nan_f64();
 }
 
 double rollout_ess_tokens(const struct rollout_measure *m) {
-    const double sum = m->sum[SUM_WEIGHT];
-    return sum * sum / (tokens(m) * m->sum[SUM_WEIGHT_SQUARE]);
+    const double sum = m->sum[TOTAL_WEIGHT];
+    return sum * sum / (tokens(m) * m->sum[TOTAL_WEIGHT_SQUARE]);
 }
 
 double rollout_ess_sequences(const struct rollout_measure *m) {
-    const double sum = m->sum[SUM_SEQ_WEIGHT];
-    return sum * sum / (sequences(m) * m->sum[SUM_SEQ_WEIGHT_SQUARE]);
+    const double sum = m->sum[TOTAL_SEQ_WEIGHT];
+    return sum * sum / (sequences(m) * m->sum[TOTAL_SEQ_WEIGHT_SQUARE]);
 }
 
 #define NEMO "nemo_rl/algorithms/loss/loss_functions.py:ClippedPGLossFn@7ea279ab"

@@ -52,31 +52,31 @@ static size_t probability_slice(double pi) {
 static void add_probabilities(struct rollout_work *work, const struct rollout_token *token) {
     const double p = real_exp_f64(token->trainer), q = real_exp_f64(token->engine);
     const double apart = real_abs_f64(p - q);
-    add(work, SUM_TRAINER_P, p);
-    add(work, SUM_ENGINE_P, q);
-    add(work, SUM_TRAINER_P_SQUARE, p * p);
-    add(work, SUM_ENGINE_P_SQUARE, q * q);
-    add(work, SUM_PRODUCT_P, p * q);
-    add(work, SUM_APART_P, apart);
-    add(work, SUM_APART_P_SQUARE, apart * apart);
+    add(work, TOTAL_TRAINER_P, p);
+    add(work, TOTAL_ENGINE_P, q);
+    add(work, TOTAL_TRAINER_P_SQUARE, p * p);
+    add(work, TOTAL_ENGINE_P_SQUARE, q * q);
+    add(work, TOTAL_PRODUCT_P, p * q);
+    add(work, TOTAL_APART_P, apart);
+    add(work, TOTAL_APART_P_SQUARE, apart * apart);
     if (apart > work->out->apart_p_most) work->out->apart_p_most = apart;
     /* JS by k3 of both against the mixture m: log(p / m) = -log((1 + exp(-d)) / 2). */
     const double d = held(token->d, -700.0, 700.0);
     const double to_p = real_log1p_f64((rollout_k3(-d) - d) * 0.5);
     const double to_q = real_log1p_f64((rollout_k3(d) + d) * 0.5);
     /* NeMo-RL's k3 takes log(p / m) as its d, so the ratio is p / m. */
-    add(work, SUM_JS, 0.5 * rollout_k3(-to_p) + 0.5 * rollout_k3(-to_q));
+    add(work, TOTAL_JS, 0.5 * rollout_k3(-to_p) + 0.5 * rollout_k3(-to_q));
 }
 
 static void add_weight(struct rollout_work *work, double d) {
     struct rollout_measure *out = work->out;
     const double w = real_exp_f64(held(d, -ROLLOUT_BOUND, ROLLOUT_BOUND));
     const double tight = held(rollout_k3(d) + d, -0.5, 1.0); /* w - 1 without its cancellation */
-    add(work, SUM_WEIGHT, w);
-    add(work, SUM_WEIGHT_SQUARE, w * w);
-    add(work, SUM_WEIGHT_APART, real_abs_f64(w - 1.0));
-    add(work, SUM_WEIGHT_HELD, tight);
-    add(work, SUM_WEIGHT_HELD_SQUARE, tight * tight);
+    add(work, TOTAL_WEIGHT, w);
+    add(work, TOTAL_WEIGHT_SQUARE, w * w);
+    add(work, TOTAL_WEIGHT_APART, real_abs_f64(w - 1.0));
+    add(work, TOTAL_WEIGHT_HELD, tight);
+    add(work, TOTAL_WEIGHT_HELD_SQUARE, tight * tight);
     out->count[COUNT_HELD] += real_abs_f64(d) > ROLLOUT_BOUND;
     out->count[COUNT_W_OVER_2] += w > 2.0;
     out->count[COUNT_W_UNDER_HALF] += w < 0.5;
@@ -93,12 +93,12 @@ static void add_token(struct rollout_work *work, const struct rollout_token *tok
     out->count[COUNT_EQUAL] += token->d == 0.0;
     out->count[COUNT_ABOVE] += token->d > 0.0;
     out->count[COUNT_BELOW] += token->d < 0.0;
-    add(work, SUM_D, token->d);
-    add(work, SUM_ABSOLUTE, size);
-    add(work, SUM_SQUARE, token->d * token->d);
-    add(work, SUM_FACTOR, real_exp_f64(size));
-    add(work, SUM_K3_ENGINE, k3);
-    add(work, SUM_K3_TRAINER, rollout_k3(-token->d));
+    add(work, TOTAL_D, token->d);
+    add(work, TOTAL_ABSOLUTE, size);
+    add(work, TOTAL_SQUARE, token->d * token->d);
+    add(work, TOTAL_FACTOR, real_exp_f64(size));
+    add(work, TOTAL_K3_ENGINE, k3);
+    add(work, TOTAL_K3_TRAINER, rollout_k3(-token->d));
     add_weight(work, token->d);
     add_probabilities(work, token);
     spread_add(&out->size, size);
@@ -157,8 +157,8 @@ static void add_sequence_weight(struct rollout_work *work, const struct one *one
     const double w = real_exp_f64(held(one->d, -ROLLOUT_BOUND, ROLLOUT_BOUND));
     const double geometric = real_exp_f64(mean);
     const int first = out->count[COUNT_SEQUENCES] == 1;
-    add(work, SUM_SEQ_WEIGHT, w);
-    add(work, SUM_SEQ_WEIGHT_SQUARE, w * w);
+    add(work, TOTAL_SEQ_WEIGHT, w);
+    add(work, TOTAL_SEQ_WEIGHT_SQUARE, w * w);
     out->count[COUNT_SEQ_HELD] += real_abs_f64(one->d) > ROLLOUT_BOUND;
     out->count[COUNT_SEQ_OVER_2] += w > 2.0;
     out->count[COUNT_SEQ_UNDER_HALF] += w < 0.5;
@@ -177,17 +177,17 @@ static void add_sequence(struct rollout_work *work) {
     const double n = (double)work->count, mean = one.d / n;
     out->count[COUNT_SEQUENCES]++;
     out->length[octave_of(work->count)].sequences++;
-    add(work, SUM_SEQ_MEAN_ABSOLUTE, one.absolute / n);
-    add(work, SUM_SEQ_MEAN_D, mean);
-    add(work, SUM_SEQ_MEAN_D_ABSOLUTE, real_abs_f64(mean));
-    add(work, SUM_SEQ_MEAN_FACTOR, one.factor / n);
-    add(work, SUM_SEQ_K3, rollout_k3(held(one.d, -ROLLOUT_BOUND, ROLLOUT_BOUND)));
-    add(work, SUM_SEQ_TRAINER_PPL, real_exp_f64(-one.trainer / n));
-    add(work, SUM_SEQ_ENGINE_PPL, real_exp_f64(-one.engine / n));
-    add(work, SUM_SEQ_TRAINER_LOG_PPL, -one.trainer / n);
-    add(work, SUM_SEQ_ENGINE_LOG_PPL, -one.engine / n);
-    add(work, SUM_SEQ_PPL_RATIO, real_exp_f64(-mean));
-    add(work, SUM_SEQ_CLIP, (double)one.over / n);
+    add(work, TOTAL_SEQ_MEAN_ABSOLUTE, one.absolute / n);
+    add(work, TOTAL_SEQ_MEAN_D, mean);
+    add(work, TOTAL_SEQ_MEAN_D_ABSOLUTE, real_abs_f64(mean));
+    add(work, TOTAL_SEQ_MEAN_FACTOR, one.factor / n);
+    add(work, TOTAL_SEQ_K3, rollout_k3(held(one.d, -ROLLOUT_BOUND, ROLLOUT_BOUND)));
+    add(work, TOTAL_SEQ_TRAINER_PPL, real_exp_f64(-one.trainer / n));
+    add(work, TOTAL_SEQ_ENGINE_PPL, real_exp_f64(-one.engine / n));
+    add(work, TOTAL_SEQ_TRAINER_LOG_PPL, -one.trainer / n);
+    add(work, TOTAL_SEQ_ENGINE_LOG_PPL, -one.engine / n);
+    add(work, TOTAL_SEQ_PPL_RATIO, real_exp_f64(-mean));
+    add(work, TOTAL_SEQ_CLIP, (double)one.over / n);
     const double factor = one.factor / n;
     const int first = out->count[COUNT_SEQUENCES] == 1;
     if (first || factor > out->seq_factor_most) out->seq_factor_most = factor;
@@ -249,6 +249,8 @@ static enum status take_sequence(struct rollout_work *work) {
     work->count = 0;
     TRY(arena_grow(work->arena, work->sequence.count, &work->room, sizeof *work->token, "tokens",
                    &work->token));
+    TRY(arena_grow(work->arena, work->sequence.count, &work->size_room, sizeof *work->size, "sizes",
+                   &work->size));
     for (size_t i = 0; i < work->sequence.count; i++)
         if (counts(work, i)) work->token[work->count++] = token_of(&work->sequence, i);
     if (work->count == 0) {

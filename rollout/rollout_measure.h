@@ -14,39 +14,39 @@
 
 /* Sums over tokens. */
 enum rollout_sum {
-    SUM_D = 0,
-    SUM_ABSOLUTE,
-    SUM_SQUARE,
-    SUM_FACTOR, /* exp|d| */
-    SUM_WEIGHT, /* w, |d| held to ROLLOUT_BOUND */
-    SUM_WEIGHT_SQUARE,
-    SUM_WEIGHT_APART, /* |w - 1| */
-    SUM_WEIGHT_HELD,  /* w held to [1/2, 2], less 1 */
-    SUM_WEIGHT_HELD_SQUARE,
-    SUM_K3_ENGINE,  /* w - 1 - d: KL(engine || trainer) */
-    SUM_K3_TRAINER, /* 1/w - 1 + d: KL(trainer || engine) */
-    SUM_JS,
-    SUM_TRAINER_P, /* probabilities, for the correlation */
-    SUM_ENGINE_P,
-    SUM_TRAINER_P_SQUARE,
-    SUM_ENGINE_P_SQUARE,
-    SUM_PRODUCT_P,
-    SUM_APART_P,
-    SUM_APART_P_SQUARE,
+    TOTAL_D = 0,
+    TOTAL_ABSOLUTE,
+    TOTAL_SQUARE,
+    TOTAL_FACTOR, /* exp|d| */
+    TOTAL_WEIGHT, /* w, |d| held to ROLLOUT_BOUND */
+    TOTAL_WEIGHT_SQUARE,
+    TOTAL_WEIGHT_APART, /* |w - 1| */
+    TOTAL_WEIGHT_HELD,  /* w held to [1/2, 2], less 1 */
+    TOTAL_WEIGHT_HELD_SQUARE,
+    TOTAL_K3_ENGINE,  /* w - 1 - d: KL(engine || trainer) */
+    TOTAL_K3_TRAINER, /* 1/w - 1 + d: KL(trainer || engine) */
+    TOTAL_JS,
+    TOTAL_TRAINER_P, /* probabilities, for the correlation */
+    TOTAL_ENGINE_P,
+    TOTAL_TRAINER_P_SQUARE,
+    TOTAL_ENGINE_P_SQUARE,
+    TOTAL_PRODUCT_P,
+    TOTAL_APART_P,
+    TOTAL_APART_P_SQUARE,
     /* Sums over sequences. */
-    SUM_SEQ_MEAN_ABSOLUTE,
-    SUM_SEQ_MEAN_D,
-    SUM_SEQ_MEAN_D_ABSOLUTE,
-    SUM_SEQ_MEAN_FACTOR,
-    SUM_SEQ_K3, /* of the sequence's log-probs: exp(sum d) - 1 - sum d */
-    SUM_SEQ_WEIGHT,
-    SUM_SEQ_WEIGHT_SQUARE,
-    SUM_SEQ_TRAINER_PPL, /* exp(-mean log-prob) */
-    SUM_SEQ_ENGINE_PPL,
-    SUM_SEQ_TRAINER_LOG_PPL,
-    SUM_SEQ_ENGINE_LOG_PPL,
-    SUM_SEQ_PPL_RATIO, /* exp(-mean d) */
-    SUM_SEQ_CLIP,      /* share of tokens with w > 2 */
+    TOTAL_SEQ_MEAN_ABSOLUTE,
+    TOTAL_SEQ_MEAN_D,
+    TOTAL_SEQ_MEAN_D_ABSOLUTE,
+    TOTAL_SEQ_MEAN_FACTOR,
+    TOTAL_SEQ_K3, /* of the sequence's log-probs: exp(sum d) - 1 - sum d */
+    TOTAL_SEQ_WEIGHT,
+    TOTAL_SEQ_WEIGHT_SQUARE,
+    TOTAL_SEQ_TRAINER_PPL, /* exp(-mean log-prob) */
+    TOTAL_SEQ_ENGINE_PPL,
+    TOTAL_SEQ_TRAINER_LOG_PPL,
+    TOTAL_SEQ_ENGINE_LOG_PPL,
+    TOTAL_SEQ_PPL_RATIO, /* exp(-mean d) */
+    TOTAL_SEQ_CLIP,      /* share of tokens with w > 2 */
     ROLLOUT_SUMS
 };
 
@@ -100,18 +100,21 @@ struct rollout_signs {
     double pairs, agree; /* sum n (n - 1) and sum (sum s)^2 - n over the groups */
 };
 
-#define MEASURE_LAGS 5   /* the other list moved by -2 ... 2 */
-#define MEASURE_HEATS 24 /* groups of tokens by log-prob, half octaves of its size */
-#define MEASURE_LENGTHS 64
+#define MEASURE_LAGS 5      /* the other list moved by -2 ... 2 */
+#define MEASURE_HEATS 24    /* groups of tokens by log-prob, half octaves of its size */
+#define MEASURE_LENGTHS 144 /* eighth octaves of a sequence's tokens */
 #define MEASURE_VERSIONS 64
 #define MEASURE_IDS ((size_t)1 << 18)
 
 #define GROUP_BITS 4
 #define GROUP_CELLS ((size_t)SPREAD_OCTAVES << GROUP_BITS)
 
+#define GROUP_EARLY 16 /* tokens at the beginning of a sequence */
+
 /* The sequences of one group: how large their mean difference is. */
 struct rollout_group {
     struct rollout_slice slice;
+    struct rollout_slice early;   /* of the first GROUP_EARLY tokens; lengths alone fill it */
     struct rollout_spread spread; /* of their mean |d| / (1 - pi) */
 };
 
@@ -134,17 +137,23 @@ struct rollout_traits {
     int32_t *id_sign;
     double position_sign[SLICE_POSITIONS], position_tokens[SLICE_POSITIONS];
     struct rollout_signs sequences;
+    double neighbours,
+        neighbour_signs;  /* pairs of tokens, and those that agree less those that do not */
     double signs, tokens; /* sum of signs, and of tokens that have one */
+    double squares;       /* of d */
     /* sizes: d / (1 - pi) of tokens with pi < 0.9 */
-    struct rollout_spread size;          /* of each */
-    struct rollout_spread mean, largest; /* of each sequence */
+    struct rollout_spread size;                  /* of each */
+    struct rollout_spread mean, middle, largest; /* of each sequence: mean, median, maximum */
     double size_square, size_absolute;
     uint64_t sizes;
     struct rollout_group length[MEASURE_LENGTHS], version[MEASURE_VERSIONS];
     uint64_t without_version;
     int64_t version_now;            /* the newest version in the file */
     struct rollout_slice routed[2]; /* experts equal, and not */
-    uint64_t few_bits[2][2];        /* [side][bf16, f16]: nonzero log-probs that fit the format */
+    struct rollout_spread routed_size[2];
+    /* over sequences: sums of A^2, A n and n^2, where A is the sum of |d| over n tokens */
+    double mean_squares[3];
+    uint64_t few_bits[2][2]; /* [side][bf16, f16]: nonzero log-probs that fit the format */
     uint64_t nonzero[2];
     uint64_t inside_step[2][2]; /* of those, with |d| of at most half a step of the format */
 };

@@ -22,7 +22,7 @@
 #define MICRO 16u
 #define MODEL                                                                                      \
     "task: sft, model: {from: 'builtin:base'}, data: {text: 'builtin:devil', max_len: 200}, "      \
-    "batch: {size: 16, micro: 16}, optimizer: {lr: 2e-3}"
+    "batch: {size: 16, micro: 16}, optimizer: {lr: 1e-4}"
 
 const double pool_heats[POOL_HEATS] = {0.5, 0.7, 0.9, 0.97, 1.03, 1.1, 1.3, 2.0};
 
