@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/number.h"
 #include "cli/json.h"
 #include "cli/output.h"
 #include "cli/parity_asking.h"
@@ -62,6 +63,43 @@ static enum status measure_training(struct parity_asking *asking) {
     return status;
 }
 
+/* ---- rollouts ---- */
+
+static void write_reals(FILE *out, const char *name, const double *values, uint32_t count) {
+    fprintf(out, ", \"%s\": [", name);
+    for (uint32_t i = 0; i < count; i++)
+        fprintf(out, "%s%s", i == 0 ? "" : ", ", number_text_f64(values[i]).text);
+    fputc(']', out);
+}
+
+/* One line of JSONL, in the names of docs/ROLLOUT.md. */
+static enum status write_rollout(void *context, const struct parity_rollout *one) {
+    const struct parity_asking *asking = (const struct parity_asking *)context;
+    FILE *out = asking->rollouts.file;
+    fprintf(out, "{\"id\": \"%u-%u-%u\", \"batch\": %u, \"position\": %u", one->row_number,
+            one->repeat, one->sequence, one->row_number, one->prompt);
+    fprintf(out, ", \"weight_version\": %ju, \"trainer_version\": %ju, \"token_ids\": [",
+            (uintmax_t)one->updates[1], (uintmax_t)one->updates[0]);
+    for (uint32_t i = 0; i < one->count; i++)
+        fprintf(out, "%s%u", i == 0 ? "" : ", ", one->token[i]);
+    fputc(']', out);
+    write_reals(out, "rollout_logprobs", one->generated, one->count);
+    write_reals(out, "trainer_logprobs", one->trained, one->count);
+    if (fputs("}\n", out) >= 0 && !ferror(out)) return STATUS_OK;
+    FAIL(STATUS_IO, "%s: cannot write: %s", asking->rollouts.path, strerror(errno));
+}
+
+static enum status measure_logprobs(struct parity_asking *asking) {
+    const char *path = options_value(asking->options, KEY_ROLLOUTS);
+    if (path == NULL)
+        return parity_measure_logprob(&asking->parity, &asking->grid, &asking->logprob);
+    TRY(output_open(path, asking->options->overwrite, &asking->rollouts));
+    asking->grid.each = write_rollout;
+    asking->grid.each_context = asking;
+    return output_close(&asking->rollouts,
+                        parity_measure_logprob(&asking->parity, &asking->grid, &asking->logprob));
+}
+
 static enum status measure(struct parity_asking *asking) {
     parity_compare_weights(asking->parity.run[PARITY_A], asking->parity.run[PARITY_B],
                            &asking->report.weights);
@@ -79,7 +117,7 @@ static enum status measure(struct parity_asking *asking) {
     if (!parity_wants(asking, KEY_LOGPROBS)) return STATUS_OK;
     /* This part is measured last, because it trains A and changes the weights of B. */
     if (asking->parity.shapes_differ) asking->grid.refit = 0;
-    TRY(parity_measure_logprob(&asking->parity, &asking->grid, &asking->logprob));
+    TRY(measure_logprobs(asking));
     asking->report.logprob = &asking->logprob;
     asking->report.grid = &asking->grid;
     return STATUS_OK;
@@ -167,13 +205,16 @@ static const struct argp_option option_rows[] = {
     OPTION("no-refit", KEY_NO_REFIT, NULL, "Only rows without refit"),
     OPTION("stale", KEY_STALE, NULL,
            "Drill: leave out the refit itself, to see what that looks like"),
+    OPTION("rollouts", KEY_ROLLOUTS, "FILE",
+           "Write every sampled sequence with both log-probs of each token as JSONL, for `twinstep "
+           "rollout`"),
     OPTION("data", KEY_DATA, "FILE",
            "JSONL of one text, completion or id list per row, for both; default: A's data"),
     OPTION("steps", KEY_STEPS, "N",
            "Updates of A before the refit; default 5. Of --training; default the scenario's, 8 "
            "of folders"),
     OPTION_OUTPUT("Write the figures as JSON to FILE, too"),
-    OPTION_OVERWRITE("Replace FILE if it is there"),
+    OPTION_OVERWRITE("Replace a FILE that is there"),
     OPTION_JSON,
     OPTION_QUIET,
     OPTIONS_END};

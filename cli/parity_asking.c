@@ -100,6 +100,7 @@ enum status parity_check_parts(const struct parity_asking *asking) {
         {KEY_TOP_P, {KEY_LOGPROBS, KEY_LOGPROBS}, "top-p", "--logprobs"},
         {KEY_NO_REFIT, {KEY_LOGPROBS, KEY_LOGPROBS}, "no-refit", "--logprobs"},
         {KEY_STALE, {KEY_LOGPROBS, KEY_LOGPROBS}, "stale", "--logprobs"},
+        {KEY_ROLLOUTS, {KEY_LOGPROBS, KEY_LOGPROBS}, "rollouts", "--logprobs"},
         {KEY_STEPS, {KEY_LOGPROBS, KEY_TRAINING}, "steps", "--logprobs or --training"},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++)
@@ -113,9 +114,8 @@ enum status parity_check_parts(const struct parity_asking *asking) {
     return STATUS_OK;
 }
 
-/* Refuses -o FILE if it is one of the files that are read: scenarios, checkpoints, data. */
-static enum status check_apart(const struct parity_asking *asking) {
-    const char *output = asking->options->output;
+/* Refuses a file to write if it is one of the files that are read: scenarios, checkpoints, data. */
+static enum status check_apart(const struct parity_asking *asking, const char *output) {
     for (int i = 0; i < 2; i++) {
         const struct parity_word *side = &asking->words.side[i];
         const struct config *config = &asking->request.config[i];
@@ -128,9 +128,17 @@ static enum status check_apart(const struct parity_asking *asking) {
 }
 
 enum status parity_check_output(const struct parity_asking *asking) {
-    if (asking->options->output == NULL) return STATUS_OK;
-    TRY(check_apart(asking));
-    return output_try(asking->options->output, asking->options->overwrite);
+    const char *paths[2] = {asking->options->output, options_value(asking->options, KEY_ROLLOUTS)};
+    for (int i = 0; i < 2; i++) {
+        if (paths[i] == NULL) continue;
+        TRY(check_apart(asking, paths[i]));
+        TRY(output_try(paths[i], asking->options->overwrite));
+    }
+    if (paths[0] == NULL || paths[1] == NULL) return STATUS_OK;
+    if (strcmp(paths[0], paths[1]) == 0) /* output_apart() looks at files that are there */
+        FAIL(STATUS_INPUT, "parity: --rollouts: expected another file than --output, got %s",
+             paths[1]);
+    return output_apart(paths[0], paths[1]);
 }
 
 /* The built-in text consists of bytes. With a smaller vocabulary parity draws ids instead, which a

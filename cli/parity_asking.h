@@ -12,6 +12,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
+#include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/verb.h"
 #include "evidence/judge.h"
@@ -78,7 +79,8 @@ enum {
     KEY_NO_REFIT,
     KEY_STALE,
     KEY_STEPS,
-    KEY_DATA
+    KEY_DATA,
+    KEY_ROLLOUTS
 };
 
 struct parity_asking {
@@ -94,6 +96,7 @@ struct parity_asking {
     struct judgement training;
     struct parity_report report;
     struct progress progress;
+    struct output rollouts; /* of --rollouts, while it is open */
 };
 
 /* Reads a number of 1 ... `most`; without the option *value stays. */

@@ -69,6 +69,8 @@ struct casing {
     struct parity_sample factor; /* exp|d| */
     double bias;
     uint64_t equal;
+    uint32_t number;  /* of the row */
+    uint64_t updates; /* that A has seen */
 };
 
 /* ---- opening ---- */
@@ -198,8 +200,27 @@ static void calibrate(struct casing *c, uint32_t count) {
     if (c->own[OWN_HIGH] != NULL) measure_own(c, OWN_HIGH, 0, count);
 }
 
-/* Scores what was generated in this repeat; returns its mean exp|d|. */
-static double score(struct casing *c, uint32_t repeat) {
+/* Hands out a sampled sequence. Greedy ones say the same again and again. */
+static enum status hand_out(const struct casing *c, uint32_t repeat, uint32_t sequence,
+                            const double *trained) {
+    const uint32_t tokens = c->row->generated;
+    const size_t at = (size_t)sequence * tokens;
+    if (c->grid->each == NULL || !c->row->sampled) return STATUS_OK;
+    const struct parity_rollout one = {.row = c->row,
+                                       .row_number = c->number,
+                                       .repeat = repeat,
+                                       .sequence = sequence,
+                                       .prompt = c->prompts[sequence].length,
+                                       .count = tokens,
+                                       .token = c->token + at,
+                                       .generated = c->logp + at,
+                                       .trained = trained,
+                                       .updates = {c->updates, c->grid->stale ? 0 : c->updates}};
+    return c->grid->each(c->grid->each_context, &one);
+}
+
+/* Scores what was generated in this repeat; *out is its mean exp|d|. */
+static enum status score(struct casing *c, uint32_t repeat, double *out) {
     struct run *a = c->parity->run[PARITY_A];
     const struct model_weights weights = {run_weights(a)};
     const uint32_t generated = c->row->generated;
@@ -214,12 +235,16 @@ static double score(struct casing *c, uint32_t repeat) {
         batch_fill(&c->batch, &c->limits, &c->dataset, c->samples, count, 0);
         model_forward(c->scorer, &weights, &c->batch, 0);
         if (repeat == 0 && first == 0) calibrate(c, count);
-        for (uint32_t i = 0; i < count; i++)
+        for (uint32_t i = 0; i < count; i++) {
+            const double *trained = c->scorer->logp + c->batch.label_first[i];
             for (uint32_t t = 0; t < generated; t++)
-                sum = parity_add(sum, add_token(c, c->scorer->logp[c->batch.label_first[i] + t],
-                                                c->logp[(size_t)(first + i) * generated + t]));
+                sum = parity_add(
+                    sum, add_token(c, trained[t], c->logp[(size_t)(first + i) * generated + t]));
+            TRY(hand_out(c, repeat, first + i, trained));
+        }
     }
-    return sum / ((double)c->row->batch * (double)generated);
+    *out = sum / ((double)c->row->batch * (double)generated);
+    return STATUS_OK;
 }
 
 static int is_first(struct casing *c, uint32_t repeat) {
@@ -244,7 +269,8 @@ static enum status run_repeat(struct casing *c, uint32_t repeat) {
                                              .order_seed = c->parity->request->seed + 1 + repeat,
                                              .interrupted = c->parity->request->interrupted};
     TRY(generate(c->generator, &weights, c->prompts, c->row->batch, &options, c->token, c->logp));
-    const double error = score(c, repeat);
+    double error;
+    TRY(score(c, repeat, &error));
     c->row->error_least = repeat == 0 ? error : parity_smaller(c->row->error_least, error);
     c->row->error_most = repeat == 0 ? error : parity_larger(c->row->error_most, error);
     c->row->alike += (uint32_t)is_first(c, repeat);
@@ -314,9 +340,11 @@ static enum status run_row(struct parity *parity, const struct parity_grid *grid
     struct casing c = {.parity = parity,
                        .grid = grid,
                        .row = &out->rows[number],
+                       .number = number,
                        .own = {own[OWN_REPLICA], own[OWN_HIGH]}};
     TRY(parity_tick(parity, "log-probs", number, out->count));
     if (c.row->refit && out->updates == 0) TRY(train_and_refit(parity, grid, own, out));
+    c.updates = out->updates;
     c.arena.source = run_memory_source(parity->run[PARITY_A]);
     c.generating.source = run_memory_source(parity->run[PARITY_B]);
     const enum status status = run_case(&c);

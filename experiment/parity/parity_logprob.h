@@ -23,6 +23,18 @@ extern const char *const parity_data_names[PARITY_DATA]; /* "real", "numbers", "
 
 #define PARITY_CHOICES 8
 
+struct parity_row;
+
+/* A sequence that B sampled, with the log-probs of both. */
+struct parity_rollout {
+    const struct parity_row *row;
+    uint32_t row_number, repeat, sequence; /* within the grid, the row, the batch */
+    uint32_t prompt, count;                /* tokens of the prompt, and behind it */
+    const uint32_t *token;                 /* (count) */
+    const double *generated, *trained;     /* (count) by B and by A */
+    uint64_t updates[2];                   /* that A's weights have seen, and B's */
+};
+
 struct parity_grid {
     uint32_t lengths[PARITY_CHOICES], length_count; /* tokens of a sequence, with the prompt */
     uint32_t batches[PARITY_CHOICES], batch_count;
@@ -31,6 +43,9 @@ struct parity_grid {
     double temperature, top_p; /* both of sampled generation */
     int refit;                 /* whether there are rows with refit, too */
     int stale;                 /* a drill: leaves B as it is where a refit is due */
+    /* Is given every sampled sequence in the order in which they are measured. NULL: nobody is. */
+    enum status (*each)(void *context, const struct parity_rollout *one);
+    void *each_context;
 };
 
 struct parity_row {

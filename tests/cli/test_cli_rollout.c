@@ -9,6 +9,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -215,6 +217,56 @@ static void verify_two_files_are_joined(void **state) {
     helper_refuse(2, "rollout engine.jsonl nameless.jsonl", "nameless.jsonl:1: expected an id");
 }
 
+/* ---- what parity writes ---- */
+
+static json_t *load(const char *line, int code) {
+    struct said said = helper_run(code, line);
+    json_t *value = json_loads(said.out, 0, NULL);
+    assert_non_null(value);
+    helper_free(&said);
+    return value;
+}
+
+static double number(const json_t *object, const char *name) {
+    return json_number_value(json_object_get(object, name));
+}
+
+/* parity measures exp|d| of its own generation by code of its own; of each row that it sampled the
+ * file must give the same mean, and the refit that was left out must show as old weights. */
+static void corroborate_parity(void **state) {
+    (void)state;
+    helper_scenario("pair.yaml", "", "optimizer: {lr: 1e-2}", "numerics: {compute: bf16}");
+    json_t *parity = load("parity pair.yaml --logprobs --stale --lengths 16,24 --sizes 8 --repeats "
+                          "2 --rollouts own.jsonl --quiet --json",
+                          1);
+    json_t *rollout = load("rollout own.jsonl --json", 1);
+    const json_t *rows = json_object_get(json_object_get(parity, "logprobs"), "rows");
+    const json_t *batches = json_object_get(rollout, "by_batch");
+    size_t sampled = 0;
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        if (strcmp(json_string_value(json_object_get(row, "method")), "sampled") != 0) continue;
+        const json_t *batch = json_array_get(batches, sampled++);
+        assert_int_equal(number(batch, "batch"), i);
+        assert_int_equal(number(batch, "tokens"), number(row, "tokens"));
+        assert_true(fabs(number(batch, "mean_exp_abs_d") - number(row, "error")) < 1e-12);
+        assert_true(fabs(number(batch, "mean_d") + number(row, "mean_d")) < 1e-12);
+    }
+    assert_int_equal(sampled, json_array_size(batches));
+    assert_true(sampled == 8);
+    const json_t *stale = json_array_get(json_object_get(rollout, "causes"), 5);
+    assert_string_equal(json_string_value(json_object_get(stale, "cause")), "stale");
+    assert_string_equal(json_string_value(json_object_get(stale, "state")), "named");
+    json_decref(parity);
+    json_decref(rollout);
+    helper_refuse(2, "parity pair.yaml --logits --rollouts rows2.jsonl",
+                  "parity: --rollouts: acts on --logprobs alone, which is not measured");
+    helper_refuse(2, "parity pair.yaml --logprobs --rollouts own.jsonl", "own.jsonl: exists");
+    helper_refuse(2, "parity pair.yaml --logprobs --rollouts pair.yaml --overwrite", "pair.yaml");
+    helper_refuse(2, "parity pair.yaml --logprobs --rollouts x.json -o x.json", "x.json");
+    assert_int_equal(helper_exists("x.json"), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_wrong_files_are_told),
@@ -222,6 +274,7 @@ int main(void) {
         cmocka_unit_test(verify_few_sequences_decide_nothing),
         cmocka_unit_test(verify_forms_of_others),
         cmocka_unit_test(verify_two_files_are_joined),
+        cmocka_unit_test(corroborate_parity),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }
