@@ -13,6 +13,7 @@
 
 #include "base/real.h"
 #include "logs/lines.h"
+#include "logs/protobuf.h"
 #include "logs/tfrecord.h"
 
 #define TAG_MAX 255
@@ -26,76 +27,7 @@ static const struct log_rule rules[] = {
     LOG_RULES_END(LOG_PRINT_EXACT),
 };
 
-/* ---- protocol buffers ---- */
-
-enum wire { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_BYTES = 2, WIRE_32 = 5 };
-
-struct message {
-    const unsigned char *at, *end;
-};
-struct proto_field {
-    uint32_t number;
-    enum wire wire;
-    uint64_t integer;      /* the value of a varint, or of 64 or 32 bits */
-    struct message inside; /* the bytes of WIRE_BYTES */
-};
-
-static int read_varint(struct message *m, uint64_t *out) {
-    uint64_t value = 0;
-    for (unsigned shift = 0; shift < 70 && m->at < m->end; shift += 7) {
-        const unsigned char byte = *m->at++;
-        if (shift < 64) value |= (uint64_t)(byte & 0x7f) << shift;
-        if (byte < 0x80) {
-            *out = value;
-            return 1;
-        }
-    }
-    return 0;
-}
-
-static int read_fixed(struct message *m, size_t size, uint64_t *out) {
-    if ((size_t)(m->end - m->at) < size) return 0;
-    *out = 0;
-    for (size_t i = size; i > 0; i--)
-        *out = *out << 8 | m->at[i - 1];
-    m->at += size;
-    return 1;
-}
-
-/* Reads the next field. Returns 1 for a field, 0 at the end, -1 when the message is malformed. */
-static int next_field(struct message *m, struct proto_field *out) {
-    uint64_t key, length;
-    if (m->at == m->end) return 0;
-    if (!read_varint(m, &key) || key >> 3 == 0 || key >> 3 > 0x1fffffff) return -1;
-    out->number = (uint32_t)(key >> 3);
-    out->inside = (struct message){m->at, m->at};
-    switch (key & 7) {
-    case WIRE_VARINT:
-        out->wire = WIRE_VARINT;
-        return read_varint(m, &out->integer) ? 1 : -1;
-    case WIRE_64:
-        out->wire = WIRE_64;
-        return read_fixed(m, 8, &out->integer) ? 1 : -1;
-    case WIRE_32:
-        out->wire = WIRE_32;
-        return read_fixed(m, 4, &out->integer) ? 1 : -1;
-    case WIRE_BYTES:
-        break;
-    default:
-        return -1;
-    }
-    out->wire = WIRE_BYTES;
-    if (!read_varint(m, &length) || length > (uint64_t)(m->end - m->at)) return -1;
-    out->inside = (struct message){m->at, m->at + length};
-    m->at += length;
-    return 1;
-}
-
-static double double_of(uint64_t bits) {
-    double value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
+/* ---- numbers ---- */
 
 static double float_of(uint64_t bits) {
     const uint32_t low = (uint32_t)bits;
@@ -127,29 +59,29 @@ struct scalar {
 
 /* Reads a tensor of one float or double; any other leaves out->has at 0. Returns -1 when it is
  * malformed. */
-static int read_tensor(struct message m, struct scalar *out) {
+static int read_tensor(struct proto_message m, struct scalar *out) {
     struct proto_field field;
     uint64_t type = 0;
-    struct message content = {NULL, NULL};
+    struct proto_message content = {NULL, NULL};
     size_t values = 0;
     int more;
-    while ((more = next_field(&m, &field)) > 0) {
-        if (field.number == 1 && field.wire == WIRE_VARINT) type = field.integer;
+    while ((more = proto_next(&m, &field)) > 0) {
+        if (field.number == 1 && field.wire == PROTO_VARINT) type = field.integer;
         if ((field.number == 4 || field.number == 5 || field.number == 6) &&
-            field.wire == WIRE_BYTES) { /* the raw content, or packed values */
+            field.wire == PROTO_BYTES) { /* the raw content, or packed values */
             content = field.inside;
             values++;
         }
-        if (field.number == 5 && field.wire == WIRE_32)
+        if (field.number == 5 && field.wire == PROTO_32)
             out->value = float_of(field.integer), out->has = 1, values++;
-        if (field.number == 6 && field.wire == WIRE_64)
-            out->value = double_of(field.integer), out->has = 1, values++;
+        if (field.number == 6 && field.wire == PROTO_64)
+            out->value = proto_double(field.integer), out->has = 1, values++;
     }
     const size_t size = type == DT_FLOAT ? 4 : type == DT_DOUBLE ? 8 : 0;
     uint64_t bits;
     if (size > 0 && content.at != NULL && (size_t)(content.end - content.at) == size &&
-        read_fixed(&content, size, &bits)) {
-        out->value = size == 4 ? float_of(bits) : double_of(bits);
+        proto_fixed(&content, size, &bits)) {
+        out->value = size == 4 ? float_of(bits) : proto_double(bits);
         out->has = 1;
     }
     if (values != 1 || size == 0) out->has = 0;
@@ -157,19 +89,18 @@ static int read_tensor(struct message m, struct scalar *out) {
     return more;
 }
 
-static int read_value(struct message m, struct scalar *out) {
+static int read_value(struct proto_message m, struct scalar *out) {
     struct proto_field field;
     int more;
     *out = (struct scalar){{NULL, 0}, 0.0, 0.0, 0};
-    while ((more = next_field(&m, &field)) > 0) {
-        if (field.number == 1 && field.wire == WIRE_BYTES) {
-            out->tag = (struct log_span){(const char *)field.inside.at,
-                                         (size_t)(field.inside.end - field.inside.at)};
-        } else if (field.number == 2 && field.wire == WIRE_32) {
+    while ((more = proto_next(&m, &field)) > 0) {
+        if (field.number == 1 && field.wire == PROTO_BYTES) {
+            out->tag = proto_text(field.inside);
+        } else if (field.number == 2 && field.wire == PROTO_32) {
             out->value = float_of(field.integer);
             out->quantum = float_spacing(out->value);
             out->has = 1;
-        } else if (field.number == 8 && field.wire == WIRE_BYTES) {
+        } else if (field.number == 8 && field.wire == PROTO_BYTES) {
             if (read_tensor(field.inside, out) < 0) return -1;
         }
     }
@@ -178,18 +109,18 @@ static int read_value(struct message m, struct scalar *out) {
 
 struct event {
     int64_t step;
-    struct message summary;
+    struct proto_message summary;
     int has_summary;
 };
 
-static int read_event(struct message m, struct event *out) {
+static int read_event(struct proto_message m, struct event *out) {
     struct proto_field field;
     int more;
     *out = (struct event){0, {NULL, NULL}, 0};
-    while ((more = next_field(&m, &field)) > 0) {
-        if (field.number == 2 && field.wire == WIRE_VARINT) {
+    while ((more = proto_next(&m, &field)) > 0) {
+        if (field.number == 2 && field.wire == PROTO_VARINT) {
             memcpy(&out->step, &field.integer, sizeof out->step);
-        } else if (field.number == 5 && field.wire == WIRE_BYTES) {
+        } else if (field.number == 5 && field.wire == PROTO_BYTES) {
             out->summary = field.inside;
             out->has_summary = 1;
         }
@@ -263,14 +194,14 @@ static enum status put(struct visit *v, const struct scalar *scalar, int64_t ste
 }
 
 static enum status visit_event(struct visit *v, const struct tfrecord *record) {
-    struct message m = {record->bytes, record->bytes + record->length};
+    struct proto_message m = {record->bytes, record->bytes + record->length};
     struct event event;
     struct proto_field field;
     struct scalar scalar;
     int more = read_event(m, &event);
     if (more == 0 && event.has_summary)
-        while ((more = next_field(&event.summary, &field)) > 0) {
-            if (field.number != 1 || field.wire != WIRE_BYTES) continue;
+        while ((more = proto_next(&event.summary, &field)) > 0) {
+            if (field.number != 1 || field.wire != PROTO_BYTES) continue;
             if (read_value(field.inside, &scalar) < 0) {
                 more = -1;
                 break;

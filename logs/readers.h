@@ -20,6 +20,8 @@
     ROW(olmo_metrics, "olmo-core-metrics", "OLMo-core metrics.json")                               \
     ROW(jsonl, "jsonl", "JSON objects, one per row")                                               \
     ROW(tensorboard, "tensorboard", "TensorBoard event files")                                     \
+    ROW(wandb_run, "wandb-run", "W&B run file (.wandb)")                                           \
+    ROW(swanlab, "swanlab", "SwanLab run file (.swanlab)")                                         \
     ROW(hf_console, "hf-console", "Hugging Face Trainer console")                                  \
     ROW(megatron, "megatron", "Megatron-LM console")                                               \
     ROW(nemo, "nemo", "NeMo 2 console")                                                            \

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "logs/export.h"
+#include "logs/framed.h"
 #include "logs/import.h"
 #include "logs/rename.h"
 #include "logs/tfrecord.h"
@@ -94,19 +95,37 @@ static void mend_records(uint8_t *bytes, size_t size) {
     }
 }
 
-static void import_mended(const uint8_t *data, size_t size) {
+/* Does the same for the parts of a run file of W&B or SwanLab, behind its head. */
+static void mend_parts(uint8_t *bytes, size_t size) {
+    for (size_t at = FRAMED_HEAD; at + 7 <= size;) {
+        const size_t room = size - at - 7, wanted = bytes[at + 4] + 256u * (bytes[at + 5] & 3u);
+        const size_t length = wanted < room ? wanted : room;
+        bytes[at + 4] = (uint8_t)length;
+        bytes[at + 5] = (uint8_t)(length >> 8);
+        bytes[at + 6] &= 7;
+        put_u32(bytes + at, framed_sum(bytes[at + 6], bytes + at + 7, length));
+        at += 7 + length;
+    }
+}
+
+static void import_mended(const uint8_t *data, size_t size, const char *format) {
     struct arena arena = ARENA_EMPTY;
     uint8_t *mended;
     require(arena_take(&arena, size, 1, "copy", &mended) == STATUS_OK, "memory");
     if (size > 0) memcpy(mended, data, size);
-    mend_records(mended, size);
-    import_bytes(mended, size, "tensorboard");
+    if (strcmp(format, "tensorboard") == 0)
+        mend_records(mended, size);
+    else
+        mend_parts(mended, size);
+    import_bytes(mended, size, format);
     arena_close(&arena);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const char *format = getenv("TWINSTEP_FUZZ_FORMAT");
     import_bytes(data, size, format);
-    if (format != NULL && strcmp(format, "tensorboard") == 0) import_mended(data, size);
+    if (format != NULL && (strcmp(format, "tensorboard") == 0 || strcmp(format, "wandb-run") == 0 ||
+                           strcmp(format, "swanlab") == 0))
+        import_mended(data, size, format);
     return 0;
 }
