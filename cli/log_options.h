@@ -20,7 +20,7 @@ enum {
         OPTION("map", KEY_LOG_MAP, "OURS=THEIRS",                                                  \
                "Take column THEIRS as OURS: step, loss, lr_logged, grad_norm, ... (repeatable)"),  \
         OPTION("step-base", KEY_LOG_BASE, "N", "What the log calls the first update"),             \
-        OPTION("run", KEY_LOG_RUN, "ID", "Which run of a trace; default: its first arm")
+        OPTION("run", KEY_LOG_RUN, "ID", "Which run of a trace or a database; default: the first")
 
 /* Reads the options. STATUS_INPUT names the option that is wrong. Texts live in `arena`. */
 TWINSTEP_MUST_USE enum status log_options_read(const struct options *options, struct arena *arena,

@@ -12,6 +12,10 @@
 
 #include "base/number.h"
 
+/* Chosen so that the files of one run stay below what a process may have open. */
+#define METRICS_MOST 512
+#define METRIC_DEPTH 8
+
 struct names {
     const char **names;
     size_t count, room;
@@ -49,6 +53,14 @@ static int is_event_file(const char *name) {
     return holds(name, "tfevents");
 }
 
+static int is_run_file(const char *name) {
+    return ends_with(name, ".wandb") || ends_with(name, ".swanlab");
+}
+
+static int is_metric(const char *name) {
+    return name[0] != '.';
+}
+
 static int is_step_metrics(const char *name) {
     return starts_with(name, "metrics_step") && ends_with(name, ".json");
 }
@@ -64,18 +76,19 @@ static int is_lone_log(const char *name) {
 }
 
 static int is_wanted(const char *name) {
-    return is_event_file(name) || is_step_metrics(name) || is_lone_log(name) ||
+    return is_event_file(name) || is_run_file(name) || is_step_metrics(name) || is_lone_log(name) ||
            starts_with(name, "checkpoint-");
 }
 
-static enum status read_names(const char *path, struct arena *arena, struct names *out) {
+static enum status read_names(const char *path, int (*wanted)(const char *name),
+                              struct arena *arena, struct names *out) {
     enum status status = STATUS_OK;
     memset(out, 0, sizeof *out);
     DIR *folder = opendir(path);
     if (folder == NULL) FAIL(STATUS_IO, "%s: cannot open the folder: %s", path, strerror(errno));
     for (struct dirent *entry = readdir(folder); entry != NULL && status == STATUS_OK;
          entry = readdir(folder))
-        if (is_wanted(entry->d_name)) status = add_name(arena, out, entry->d_name);
+        if (wanted(entry->d_name)) status = add_name(arena, out, entry->d_name);
     closedir(folder);
     /* The names of a folder differ, so there are no ties. */
     for (size_t i = 1; i < out->count; i++) {
@@ -139,20 +152,77 @@ static enum status pick_all(const char *folder, const struct names *names,
     return STATUS_OK;
 }
 
+/* ---- MLflow ---- */
+
+static int is_folder(const char *path) {
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+/* Takes the files below `path`; `prefix` is the beginning of their metrics' names ("train/"). */
+static enum status walk_metrics(const char *path, const char *prefix, int depth,
+                                struct arena *arena, struct log_files *out) {
+    struct names names;
+    TRY(read_names(path, is_metric, arena, &names));
+    for (size_t i = 0; i < names.count; i++) {
+        char *below, *name;
+        TRY(arena_format(arena, &below, "%s/%s", path, names.names[i]));
+        TRY(arena_format(arena, &name, "%s%s%s", prefix, names.names[i],
+                         is_folder(below) ? "/" : ""));
+        if (is_folder(below)) {
+            if (depth < METRIC_DEPTH) TRY(walk_metrics(below, name, depth + 1, arena, out));
+            continue;
+        }
+        if (out->count == METRICS_MOST)
+            FAIL(STATUS_INPUT, "%s: expected at most %d metrics of an MLflow run, got more", path,
+                 METRICS_MOST);
+        out->series[out->count] = name;
+        out->paths[out->count++] = below;
+    }
+    return STATUS_OK;
+}
+
+static enum status pick_mlflow(const char *folder, struct arena *arena, struct log_files *out) {
+    char *meta, *metrics;
+    TRY(arena_format(arena, &meta, "%s/meta.yaml", folder));
+    TRY(arena_format(arena, &metrics, "%s/metrics", folder));
+    if (!exists(meta) || !is_folder(metrics)) return STATUS_OK;
+    TRY(arena_take(arena, METRICS_MOST, sizeof *out->paths, "metrics", &out->paths));
+    TRY(arena_take(arena, METRICS_MOST, sizeof *out->series, "metrics", &out->series));
+    TRY(walk_metrics(metrics, "", 0, arena, out));
+    if (out->count == 0) out->series = NULL;
+    return STATUS_OK;
+}
+
+/* Aim keeps metrics in RocksDB, which only Aim reads. */
+static enum status refuse_aim(const char *folder, struct arena *arena) {
+    char *aim;
+    TRY(arena_format(arena, &aim, "%s/.aim", folder));
+    if (!is_folder(aim)) return STATUS_OK;
+    FAIL(STATUS_INPUT,
+         "%s: expected a log, got an Aim repository, whose metrics lie in RocksDB; write them as "
+         "CSV or JSONL with Aim itself, or read the log that the trainer wrote",
+         folder);
+}
+
 static enum status pick(const char *folder, struct arena *arena, struct log_files *out) {
     struct names names;
-    TRY(read_names(folder, arena, &names));
+    TRY(read_names(folder, is_wanted, arena, &names));
     TRY(arena_take(arena, names.count + 1, sizeof *out->paths, "files of a log", &out->paths));
     TRY(pick_lone(folder, &names, lone[0], arena, out));
     if (out->count == 0) TRY(pick_checkpoint(folder, &names, arena, out));
     if (out->count == 0) TRY(pick_all(folder, &names, is_event_file, arena, out));
+    if (out->count == 0) TRY(pick_all(folder, &names, is_run_file, arena, out));
     if (out->count == 0) TRY(pick_all(folder, &names, is_step_metrics, arena, out));
     for (size_t i = 1; i < COUNT_OF(lone) && out->count == 0; i++)
         TRY(pick_lone(folder, &names, lone[i], arena, out));
+    if (out->count == 0) TRY(pick_mlflow(folder, arena, out));
     if (out->count > 0) return STATUS_OK;
+    TRY(refuse_aim(folder, arena));
     FAIL(STATUS_INPUT,
          "%s: expected a folder with trainer_state.json, checkpoint-N/trainer_state.json, "
-         "*tfevents* files, metrics_step*.json, metrics.json, metrics.csv, trainer_log.jsonl, "
+         "*tfevents* files, *.wandb, *.swanlab, metrics/ of an MLflow run, metrics_step*.json, "
+         "metrics.json, metrics.csv, trainer_log.jsonl, "
          "metrics.jsonl or main.log, got none of them",
          folder);
 }

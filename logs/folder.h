@@ -7,12 +7,14 @@
 
 struct log_files {
     const char **paths;
-    size_t count; /* at least 1 */
+    const char **series; /* the columns that the files hold, where each holds one; else NULL */
+    size_t count;        /* at least 1 */
 };
 
 /* Lists the files that log_import of `path` would read, in order. Of a folder these are taken, in
  * this order of preference: its trainer_state.json, the one of its latest checkpoint-N, its
- * TensorBoard event files, its metrics_step*.json, its metrics.json, metrics.csv,
+ * TensorBoard event files, its run file of W&B or SwanLab, the metrics of an MLflow run (meta.yaml
+ * beside metrics/), its metrics_step*.json, its metrics.json, metrics.csv,
  * trainer_log.jsonl, metrics.jsonl, main.log. Names are sorted by byte. A folder with none of them
  * is STATUS_INPUT. */
 TWINSTEP_MUST_USE enum status log_files_of(const char *path, struct arena *arena,

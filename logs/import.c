@@ -153,6 +153,7 @@ static enum status map_all(const struct log_files *files, struct log_mapping *ma
             .bytes = mappings[i].bytes == NULL ? none : mappings[i].bytes,
             .length = mappings[i].length,
             .part = (uint32_t)i,
+            .series = files->series == NULL ? NULL : files->series[i],
             .path = is_input ? NULL : path,
             .mapping = mappings[i].bytes == NULL ? NULL : &mappings[i],
         });

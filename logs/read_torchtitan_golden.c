@@ -9,6 +9,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+/* Larger numbers are times, as MLflow writes them in front of a value. */
+#define STEP_MOST ((int64_t)1000000000000)
+
 static int is_comment(struct log_span line) {
     line = log_span_trim(line);
     return line.length == 0 || line.text[0] == '#';
@@ -41,7 +44,7 @@ static int claim(const struct log_source *source) {
     while (log_lines_next(&lines, &line)) {
         if (is_comment(line.span)) continue;
         if (read_line(line.span, &step, value) == 0) return 0;
-        if (step <= last) return 0;
+        if (step <= last || step >= STEP_MOST) return 0;
         points += memchr(value[0].text, '.', value[0].length) != NULL;
         last = step;
         count++;

@@ -22,8 +22,9 @@ struct log_source {
     const char *name; /* what errors call it */
     const unsigned char *bytes;
     size_t length;
-    uint32_t part;               /* number of the file in a run of several files */
-    const char *path;            /* NULL: there is no file, only these bytes */
+    uint32_t part;      /* number of the file in a run of several files */
+    const char *series; /* the column that a file of one column holds; NULL: it says so itself */
+    const char *path;   /* NULL: there is no file, only these bytes */
     struct log_mapping *mapping; /* NULL: not a mapped file */
 };
 

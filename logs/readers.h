@@ -22,6 +22,9 @@
     ROW(tensorboard, "tensorboard", "TensorBoard event files")                                     \
     ROW(wandb_run, "wandb-run", "W&B run file (.wandb)")                                           \
     ROW(swanlab, "swanlab", "SwanLab run file (.swanlab)")                                         \
+    ROW(mlflow, "mlflow", "MLflow metric files")                                                   \
+    ROW(mlflow_db, "mlflow-db", "MLflow database")                                                 \
+    ROW(trackio, "trackio", "Trackio database")                                                    \
     ROW(hf_console, "hf-console", "Hugging Face Trainer console")                                  \
     ROW(megatron, "megatron", "Megatron-LM console")                                               \
     ROW(nemo, "nemo", "NeMo 2 console")                                                            \

@@ -85,6 +85,30 @@ static void validate_import(void **state) {
     helper_free(&said);
 }
 
+/* A metric's name is its path below metrics/; its files are joined by step. */
+static void verify_mlflow_runs(void) {
+    mkdir("mlrun", 0777);
+    mkdir("mlrun/metrics", 0777);
+    mkdir("mlrun/metrics/train", 0777);
+    helper_write("mlrun/meta.yaml", "run_id: x\n");
+    helper_refuse(2, "import mlrun", "mlrun: expected a folder with trainer_state.json");
+    helper_write("mlrun/metrics/loss", "1795417707633 2.5 5\n1795417707634 1.25 10\n");
+    helper_write("mlrun/metrics/train/learning_rate",
+                 "1795417707633 1e-06 5\n1795417707634 9.5e-07 10\n1795417707635 nan 15\n");
+    json_t *object = import_json("import mlrun --json");
+    assert_string_equal(json_string_value(json_object_get(object, "format")), "mlflow");
+    assert_int_equal(number(object, "rows"), 3);
+    json_decref(object);
+    struct said said = helper_run(0, "import mlrun");
+    require_text(said.out, "lr_logged         train/learning_rate                3  ");
+    helper_free(&said);
+    helper_write("mlrun/metrics/train/x", "1795417707633 1 0\n1795417707634 2 0\n");
+    helper_refuse(2, "import mlrun", "got 2 values at step 0: the program gave MLflow no step");
+    helper_write("mlrun/metrics/train/x", "1795417707633 1 5\nhello\n");
+    helper_refuse(2, "import mlrun",
+                  "mlrun/metrics/train/x:2: expected \"MILLISECONDS VALUE STEP\"");
+}
+
 static void verify_standard_input_and_folders(void **state) {
     static const char *const words[] = {"import", "-", "--json", NULL};
     (void)state;
@@ -111,6 +135,9 @@ static void verify_standard_input_and_folders(void **state) {
     helper_free(&said);
     mkdir("none", 0777);
     helper_refuse(2, "import none", "none: expected a folder with trainer_state.json");
+    mkdir("none/.aim", 0777);
+    helper_refuse(2, "import none", "none: expected a log, got an Aim repository");
+    verify_mlflow_runs();
 }
 
 /* Reals must have the fewest digits that read back; texts that only look like reals must stay as

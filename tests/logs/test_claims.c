@@ -91,8 +91,9 @@ static void verify_claims_do_not_collide(void **state) {
 /* Each reader that reads neither JSON nor a trace must have a fixture of its own. */
 static void verify_every_reader_has_a_fixture(void **state) {
     static const char *const elsewhere[] = {
-        "trace",       "hf-trainer-state", "megatron-golden",   "nemo-rl", "llama-factory",
-        "wandb-jsonl", "torchtune-jsonl",  "olmo-core-metrics", "jsonl",   "tensorboard"};
+        "trace",         "hf-trainer-state", "megatron-golden", "nemo-rl",
+        "llama-factory", "wandb-jsonl",      "torchtune-jsonl", "olmo-core-metrics",
+        "jsonl",         "tensorboard",      "trackio",         "mlflow-db"};
     (void)state;
     for (const struct log_reader_row *r = log_readers(); r->name != NULL; r++) {
         char path[512];
