@@ -16,10 +16,10 @@
 
 static const struct log_known known[] = {
     SPELT(LOG_LOSS, 0, 0, "loss", "lm loss" /* Megatron */,
-          "CE loss" /* OLMo-core: train/CE loss */,
+          "CE loss" /* OLMo-core: train/CE loss */, "CrossEntropyLoss" /* OLMo */,
           "loss_metrics/global_avg_loss" /* torchtitan */),
     SPELT(LOG_LOSS, 1, 0, "train_loss" /* open-instruct; Lightning */, "train_loss_step",
-          "training_loss", "loss/train"),
+          "training_loss", "loss/train", "loss train" /* LitGPT */),
     SPELT(LOG_LOSS, 2, 0, "sft_loss" /* NeMo-RL */, "preference_loss", "actor/pg_loss" /* verl */,
           "policy_loss" /* OpenRLHF */),
     SPELT(LOG_LOSS, 3, 0, "train_loss_epoch"),
@@ -30,7 +30,7 @@ static const struct log_known known[] = {
     SPELT(LOG_LR_APPLIED, 0, 0, "lr_applied"),
     SPELT(LOG_GRAD_NORM, 0, 0, "grad_norm", "grad-norm", "grad norm", "gradient_norm",
           "optim/total grad norm", "grad. norm" /* prime-rl */, "gnorm" /* fairseq */,
-          "actor/grad_norm" /* verl */),
+          "actor/grad_norm" /* verl */, "optim/total_grad_norm" /* OLMo */),
     SPELT(LOG_LOGP_CHOSEN, 0, 0, "logps/chosen", "logps_chosen", "log_probs/chosen" /* torchtune */,
           "logp_chosen"),
     SPELT(LOG_LOGP_REJECTED, 0, 0, "logps/rejected", "logps_rejected", "log_probs/rejected",

@@ -100,13 +100,21 @@ static int step_of(struct log_span name, struct log_span *out) {
     return 1;
 }
 
-/* Says whether a name that is no step counts something all the same: "critic-step", "micro step".
- */
+/* Says whether a name that is no step counts something all the same: "g_step", "critic-step",
+ * "micro step"; but not "tokens per step", "ms/step", "max_step". */
 static int is_other_count(struct log_span name) {
-    static const char *const ends[] = {"step", "Step", "iter", "Iter", "iteration", "Iteration"};
-    for (size_t i = 0; i < COUNT_OF(ends); i++)
-        if (log_span_ends(name, ends[i])) return 1;
-    return 0;
+    static const char *const ends[] = {"step", "iter", "iteration", NULL};
+    static const char *const others[] = {"per", "max", "total", "num", "last", NULL};
+    struct log_span word = {name.text + name.length, 0}, before;
+    while (word.length < name.length && is_letter(word.text[-1]))
+        word.text--, word.length++;
+    if (!is_one_of(word, ends) || word.length == name.length) return 0;
+    if (word.text[-1] == '/') return 0;
+    before = (struct log_span){name.text, name.length - word.length - 1};
+    struct log_span last = {before.text + before.length, 0};
+    while (last.length < before.length && is_letter(last.text[-1]))
+        last.text--, last.length++;
+    return !is_one_of(last, others);
 }
 
 /* ---- what was found ---- */
@@ -131,16 +139,19 @@ static int is_name(struct log_span name) {
     return letters && name.length <= 128 && !log_span_ends(name, ".py");
 }
 
-static void add_step(struct pairs *out, struct log_span name, int64_t step, uint64_t total) {
+static void add_step(struct pairs *out, struct log_span name, int64_t step, uint64_t total,
+                     int other) {
     if (out->step_count < PAIRS_STEPS)
-        out->steps[out->step_count++] = (struct step_pair){name, step, total};
+        out->steps[out->step_count++] = (struct step_pair){name, step, total, other};
 }
 
 /* Reads "12" or "12/340" or "00012/00340"; a whole number with a point ("12.0") is no step here. */
 static int read_count(struct log_span text, int64_t *step, uint64_t *total) {
     int64_t all = 0;
     if (!log_span_integer(&text, step)) return 0;
-    if (text.length > 0 && (!log_span_take(&text, "/") || !log_span_integer(&text, &all))) return 0;
+    if (text.length > 0 && !log_span_take(&text, "/")) return 0;
+    log_span_blanks(&text);
+    if (text.length > 0 && !log_span_integer(&text, &all)) return 0;
     *total = (uint64_t)all;
     return text.length == 0;
 }
@@ -161,8 +172,9 @@ static void add(struct walk *w, struct log_span name, struct log_span value, int
     struct log_span step_name;
     int64_t step;
     uint64_t total;
-    if (step_of(name, &step_name) && read_count(value, &step, &total)) {
-        add_step(out, step_name, step, total);
+    const int counts = step_of(name, &step_name);
+    if ((counts || is_other_count(name)) && read_count(value, &step, &total)) {
+        add_step(out, counts ? step_name : name, step, total, !counts);
         return;
     }
     if (value.length > 1 && value.text[value.length - 1] == '%') value.length--;
@@ -174,6 +186,15 @@ static void add(struct walk *w, struct log_span name, struct log_span value, int
 
 /* ---- fields without a sign ---- */
 
+/* Of "20/    3402" the second word belongs to the first. */
+static struct log_span with_total(struct log_span word, struct log_span *rest) {
+    struct log_span after = *rest;
+    const struct log_span next = log_span_word(&after);
+    if (!log_span_ends(word, "/") || next.length == 0 || !is_digit(next.text[0])) return word;
+    *rest = after;
+    return (struct log_span){word.text, (size_t)(next.text + next.length - word.text)};
+}
+
 /* Reads "iter 12" or "step 12 loss 2.5" in a field that has no sign. Prose that does not end in a
  * number gives nothing but its step. */
 static void read_words(struct walk *w, struct log_span field) {
@@ -181,7 +202,7 @@ static void read_words(struct walk *w, struct log_span field) {
     struct log_span rest = field, name = {NULL, 0};
     int number = 0, dirty = w->dirty;
     for (;;) {
-        const struct log_span word = log_span_word(&rest);
+        struct log_span word = log_span_word(&rest);
         int64_t step;
         uint64_t total;
         if (word.length == 0) break;
@@ -198,8 +219,8 @@ static void read_words(struct walk *w, struct log_span field) {
                              read_count(word, &step, &total);
         if (is_total) last->total = (uint64_t)step; /* "step 3 of 10" */
         const int counts = name.text != NULL && step_of(name, &step_name);
-        if (name.text != NULL && !is_total &&
-            (counts ? read_count(word, &step, &total) : !dirty && !is_other_count(name)))
+        word = with_total(word, &rest);
+        if (name.text != NULL && !is_total && (counts ? read_count(word, &step, &total) : !dirty))
             add(w, name, word, 0);
         dirty = 0;
         name = (struct log_span){NULL, 0};
@@ -303,13 +324,13 @@ static void end_name(struct walk *w) {
     const char *sign = w->at;
     struct log_span name = log_span_trim((struct log_span){w->field, (size_t)(sign - w->field)});
     struct log_span step, before = name;
-    if (w->dirty && !step_of(name, &step)) name = last_word(&before);
     const struct log_span word = last_word(&before);
     if (word.length > 0 && is_digit(word.text[0])) { /* "iter 12: loss 2.5" */
         read_words(w, name);
         begin_field(w, sign + 1, 0);
         return;
     }
+    if (w->dirty && !step_of(name, &step)) name = word;
     read_value(w, name, 0, sign);
 }
 
@@ -368,13 +389,13 @@ static void read_bar(struct log_span line, struct step_pair *out) {
     static const struct log_span name = {PAIRS_BAR, sizeof PAIRS_BAR - 1};
     struct log_span rest = log_span_after(line, "%|");
     int64_t step, total;
-    *out = (struct step_pair){{NULL, 0}, 0, 0};
+    *out = (struct step_pair){{NULL, 0}, 0, 0, 0};
     if (rest.text != NULL) {
         log_span_until(&rest, '|');
         log_span_blanks(&rest);
         if (log_span_integer(&rest, &step) && log_span_take(&rest, "/") &&
             log_span_integer(&rest, &total) && log_span_starts(rest, " ["))
-            *out = (struct step_pair){name, step, (uint64_t)total};
+            *out = (struct step_pair){name, step, (uint64_t)total, 0};
         return;
     }
     rest = log_span_after(line, "Progress on:");
@@ -385,7 +406,7 @@ static void read_bar(struct log_span line, struct step_pair *out) {
     log_span_take(&rest, ".0");
     if (!log_span_take(&rest, "it/")) return;
     if (!log_span_integer(&rest, &total)) total = 0;
-    *out = (struct step_pair){name, step, (uint64_t)total};
+    *out = (struct step_pair){name, step, (uint64_t)total, 0};
 }
 
 void pairs_read(struct log_span line, struct pairs *out) {

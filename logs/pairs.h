@@ -26,6 +26,7 @@ struct step_pair {
     struct log_span name; /* "step", "iter", "Global step", .. as written; PAIRS_BAR of a bar */
     int64_t step;
     uint64_t total; /* 0: the line does not say */
+    int other; /* 1: it counts something by its name ("g_step", "micro step"), who knows what */
 };
 
 struct pairs {

@@ -55,16 +55,19 @@ static enum status ambiguous(const struct state *s, const struct step_pair *a,
          s->source->name, line, first, a->step, second, b->step, first, second);
 }
 
-/* Of two counts a global one is taken; otherwise they must agree. *out NULL: the line has none. */
+/* Of two counts a global one is taken; otherwise they must agree. *out NULL: the line has none but
+ * counts of who knows what. */
 static enum status choose_step(struct state *s, uint32_t line, const struct step_pair **out) {
     const struct pairs *p = &s->pairs;
-    *out = p->step_count > 0 ? &p->steps[0] : NULL;
-    for (size_t i = 1; i < p->step_count; i++) {
+    *out = NULL;
+    for (size_t i = 0; i < p->step_count; i++)
+        if (!p->steps[i].other &&
+            (*out == NULL || (is_global(p->steps[i].name) && !is_global((*out)->name))))
+            *out = &p->steps[i];
+    for (size_t i = 0; *out != NULL && i < p->step_count; i++) {
         const struct step_pair *other = &p->steps[i];
-        if (is_global(other->name) && !is_global((*out)->name))
-            *out = other;
-        else if (other->step != (*out)->step && is_global(other->name) == is_global((*out)->name))
-            return ambiguous(s, *out, other, line);
+        const int yields = is_global((*out)->name) && (other->other || !is_global(other->name));
+        if (other->step != (*out)->step && !yields) return ambiguous(s, *out, other, line);
     }
     return STATUS_OK;
 }
@@ -96,7 +99,7 @@ static int wanted_step(struct state *s, struct step_pair *out) {
 static enum status step_of_line(struct state *s, uint32_t line, struct step_pair *out) {
     const struct pairs *p = &s->pairs;
     const struct step_pair *chosen;
-    *out = (struct step_pair){{NULL, 0}, 0, 0};
+    *out = (struct step_pair){{NULL, 0}, 0, 0, 0};
     if (p->count == 0) return STATUS_OK;
     if (s->wanted != NULL) {
         if (!wanted_step(s, out)) s->others += p->step_count > 0;
@@ -112,7 +115,7 @@ static enum status step_of_line(struct state *s, uint32_t line, struct step_pair
 
 static enum status check_key(struct state *s, const struct step_pair *step, uint32_t line) {
     const struct log_span key = {s->key, s->key_length};
-    struct step_pair before = {key, s->step, 0};
+    struct step_pair before = {key, s->step, 0, 0};
     if (s->step != INT64_MIN && step->step < s->step && !pairs_same_step(key, step->name))
         return ambiguous(s, &before, step, line);
     return STATUS_OK;
@@ -252,8 +255,11 @@ static int looks_like_rows(struct seen *seen) {
     struct log_line line;
     while (log_lines_next(&seen->lines, &line)) {
         pairs_read(line.span, &seen->pairs);
-        for (size_t i = 0; p->step_count > 0 && i < p->count; i++)
-            if (seen_before(seen, p->pair[i].name, p->steps[0].step)) return 1;
+        const struct step_pair *step = NULL;
+        for (size_t i = 0; step == NULL && i < p->step_count; i++)
+            if (!p->steps[i].other) step = &p->steps[i];
+        for (size_t i = 0; step != NULL && i < p->count; i++)
+            if (seen_before(seen, p->pair[i].name, step->step)) return 1;
     }
     return 0;
 }

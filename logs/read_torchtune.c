@@ -3,8 +3,9 @@
  * tokens_per_second_per_gpu:1234.5 ".
  *
  * Source of the shape: torchtune/training/metric_logging.py (DiskLogger, StdoutLogger). Numbers are
- * Python's shortest repr. log() writes a line of one value and log_dict() a line of many:
- * neighbouring lines of one step are one row, until a name comes again. */
+ * Python's shortest repr. Versions before 0.1 count from 0. log() writes a line of one value and
+ * log_dict() a line of many: neighbouring lines of one step are one row, until a name comes again.
+ */
 #include "logs/lines.h"
 
 #define FIELDS_MAX 128
@@ -90,7 +91,7 @@ static enum status read(const struct log_source *source, struct log_build *build
 }
 
 static const struct log_grammar grammar = {.claim_line = claim_line};
-const struct log_reader log_reader_torchtune = {.step_base = 1,
+const struct log_reader log_reader_torchtune = {.step_base = INT64_MIN,
                                                 .grammar = &grammar,
                                                 .read = read,
                                                 .sign = "Step ",

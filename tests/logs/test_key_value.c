@@ -24,9 +24,9 @@ static void show(const char *line, char *out, size_t room) {
     pairs_read((struct log_span){line, strlen(line)}, &p);
     out[0] = '\0';
     for (size_t i = 0; i < p.step_count; i++)
-        used +=
-            (size_t)snprintf(out + used, room - used, "%.*s:%d/%d ", (int)p.steps[i].name.length,
-                             p.steps[i].name.text, (int)p.steps[i].step, (int)p.steps[i].total);
+        used += (size_t)snprintf(out + used, room - used, "%s%.*s:%d/%d ",
+                                 p.steps[i].other ? "?" : "", (int)p.steps[i].name.length,
+                                 p.steps[i].name.text, (int)p.steps[i].step, (int)p.steps[i].total);
     for (size_t i = 0; i < p.count; i++)
         used += (size_t)snprintf(out + used, room - used,
                                  p.pair[i].in_dict ? "'%.*s'=%.*s " : "%.*s=%.*s ",
@@ -49,6 +49,7 @@ static void validate_pairs_of_a_line(void **state) {
         {"2024-01-01 10:00:00,123 - root - INFO - step: 3 - loss: 2.5", "step:3/0 loss=2.5"},
         {"02:40:52 SUCCESS Step 3 | Time: 5.1s | Loss: 2.5", "Step:3/0 Loss=2.5"},
         {"INFO:root:step=3 loss=2.5", "step:3/0 loss=2.5"},
+        {"INFO:tensorflow:global step 3: loss = 2.5 (5.1 sec/step)", "global step:3/0 loss=2.5"},
         {"epoch 1 step 3 loss 2.5 lr 0.1", "step:3/0 epoch=1 loss=2.5 lr=0.1"},
         {"step 3/10 (30.0%) | loss: 2.5", "step:3/10 loss=2.5"},
         {"step 3 of 10, loss: 2.5", "step:3/10 loss=2.5"},
@@ -71,9 +72,13 @@ static void validate_pairs_of_a_line(void **state) {
          "iteration:3/0 'train/loss'=2.5 'eval/loss'=3.5"},
         {"{\"a\": {\"b\": {\"c\": 1}}, \"d\": 2}", "'a/b/c'=1 'd'=2"},
         /* counts that are none, or not this one */
-        {"tokens per step: 4096, micro step 3, eval step 4, loss: 2.5",
-         "tokens per step=4096 loss=2.5"},
-        {"critic-step 3: {'x': 1}", "'x'=1"},
+        {"tokens per step: 4096, max_step: 9, 3 ms/step: 7, loss: 2.5",
+         "tokens per step=4096 max_step=9 ms/step=7 loss=2.5"},
+        {"g_step 2000, step 152, loss:2.5", "?g_step:2000/0 step:152/0 loss=2.5"},
+        {"micro step 3 | eval step: 4 | loss: 2.5", "?micro step:3/0 ?eval step:4/0 loss=2.5"},
+        {"epoch   0/ 10 | global iteration       20/    3402 | lm loss 7.5 |",
+         "global iteration:20/3402 lm loss=7.5"},
+        {"critic-step 3: {'x': 1}", "?critic-step:3/0 'x'=1"},
         {"global_step=103 step=3 loss=2.5", "global_step:103/0 step:3/0 loss=2.5"},
         {"step: 3.5, loss: 2.5", "step=3.5 loss=2.5"},
         {"Saving checkpoint at step 500 to /data/step-500", "step:500/0"},
@@ -149,6 +154,8 @@ static void validate_what_would_be_a_guess(void **state) {
         {"iter 128 step 1 | loss: 2.5\niter 256 step 2 | loss: 2.25\n",
          "test:1: expected one count of updates, got \"iter\" 128 and \"step\" 1; say which it is: "
          "--map \"step=iter\" or --map \"step=step\""},
+        {"g_step 2000, step 152, loss: 2.5\ng_step 2001, step 153, loss: 2.25\n",
+         "got \"step\" 152 and \"g_step\" 2000"},
         {"step 40: loss 2.5\niter 5: reward 0.5\nstep 41: loss 2.5\n",
          "test:2: expected one count of updates, got \"step\" 40 and \"iter\" 5"},
         {"step: 5, loss: 2.1\nstep: 5, loss: 2.3\nstep: 6, loss: 2\n",

@@ -275,6 +275,25 @@ static void verify_every_beginning(void **state) {
     assert_true(cuts > file.length / 2);
 }
 
+/* The file ends behind the first part of a record, at the end of a block. */
+static void validate_an_end_between_parts(void **state) {
+    static char long_text[40000];
+    struct arena arena = ARENA_EMPTY;
+    struct log *log;
+    (void)state;
+    memset(long_text, '"', sizeof long_text - 1);
+    begin(":W&B", 0);
+    add_item("loss", 0, "0.5");
+    end_row(0);
+    add_item("loss", 0, "0.25");
+    add_item("note", 0, long_text);
+    end_row(1);
+    assert_int_equal(read_file(&arena, FRAMED_BLOCK, &log), STATUS_OK);
+    assert_int_equal(log->rows, 1);
+    assert_true(logs_has_note(log, "ends inside a record"));
+    arena_close(&arena);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_files_of_the_libraries),
@@ -282,6 +301,7 @@ int main(void) {
         cmocka_unit_test(validate_steps_and_texts),
         cmocka_unit_test(verify_refusals),
         cmocka_unit_test(verify_every_beginning),
+        cmocka_unit_test(validate_an_end_between_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

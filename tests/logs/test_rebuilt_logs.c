@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * Lines of real logs that strangers pasted into public threads (tests/logs/real, whose README says
+ * where): which reader takes each, its rows, steps, columns, and how exact they are. */
+#include "tests/logs/helper_logs.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/real.h"
+#include "tests/logs/helper_fixture.h"
+
+#define N real_nan_f64()
+
+struct rebuilt {
+    const char *file, *format;
+    size_t rows;
+    int64_t first, last;     /* step of the first and of the last row; 0: none */
+    uint64_t total;          /* 0: the log does not say */
+    const char *loss, *rate; /* sources; NULL: none */
+    double loss_value, loss_quantum, rate_value, rate_quantum; /* of the last row */
+    const char *note;                                          /* NULL: no note is asked for */
+};
+
+static const struct rebuilt table[] = {
+    {"alpaca-534.txt", "hf-console", 1, 1, 1, 0, "loss", "learning_rate", 2.0491, 1e-4,
+     0.0001961913563176343, 0.0, "1 of these lines stand behind the last row"},
+    {"bionemo-740.txt", "nemo", 3, 121, 126, 150, "reduced_train_loss", "lr", 1.34, 1e-3, 3e-5,
+     1e-8, NULL},
+    {"cpm-11.txt", "key-value", 4, 20, 60, 3402, "lm loss", "learning rate", 6.40855, 1e-5, 3e-6,
+     1e-6, NULL},
+    {"deepspeed-931.txt", "deepspeed", 2, 10, 20, 0, NULL, "lr", 0, 0, 1.3509999999999998e-06, 0.0,
+     "6 lines say that an update was skipped"},
+    {"liger-110.txt", "hf-console", 2, 1, 2, 0, "loss", "learning_rate", 74.5029, 1e-4,
+     9.729086208503174e-06, 0.0, NULL},
+    {"litgpt-1110.txt", "key-value", 3, 961, 965, 0, "loss train", NULL, 1.182, 1e-3, 0, 0, NULL},
+    {"llmc-796.txt", "llmc-console", 3, 61, 63, 74, "loss", "lr", 3.402215, 1e-6, 3e-4, 1e-6, NULL},
+    {"maxtext-2232.txt", "key-value", 2, 8, 9, 0, "loss", NULL, 10.374, 1e-3, 0, 0, NULL},
+    {"maxtext-8.txt", "key-value", 3, 15107, 15109, 0, "loss", NULL, 2.191, 1e-3, 0, 0, NULL},
+    {"megatron-lm-756.txt", "megatron", 2, 43, 44, 100, "lm loss", "learning rate", 1.875063, 1e-6,
+     8.8e-6, 1e-12, NULL},
+    {"megatron-llm-11.txt", "megatron", 3, 201, 203, 250000, "lm loss", "learning rate", 2.38362,
+     1e-6, 1.522e-5, 1e-8, NULL},
+    {"ms-swift-4146.txt", "hf-console", 2, 12, 13, 94, "loss", "learning_rate", 0.42675275, 1e-8,
+     9.9e-7, 1e-8, NULL},
+    {"nanochat-242.txt", "key-value", 2, 1, 2, 21400, "loss", NULL, 11.080355, 1e-6, 0, 0, NULL},
+    {"nanogpt-110.txt", "key-value", 3, 1631, 1633, 0, "loss", NULL, 3.9848, 1e-4, 0, 0, NULL},
+    {"nanogpt-705.txt", "key-value", 5, 1, 31, 0, "loss", NULL, 2.6216, 1e-4, 0, 0,
+     "its least step is 0"},
+    {"olmo-692.txt", "olmo-core", 2, 1, 2, 739328, "train/CrossEntropyLoss", NULL,
+     1.7872662283480167e-06, 0.0, 0, 0, NULL},
+    {"open-llama-63.json", "hf-trainer-state", 2, 10, 20, 750, "loss", "learning_rate", 1.0258,
+     1e-4, 2e-4, 0.0, NULL},
+    {"prime-57.txt", "verl", 1, 3, 3, 0, "actor/pg_loss", "actor/lr(1e-4)", -0.65, 1e-3,
+     0.005 * 1e-4, 1e-3 * 1e-4, NULL},
+    {"prime-rl-1630.txt", "key-value", 2, 5, 6, 0, NULL, NULL, 0, 0, 0, 0, NULL},
+    {"prime-rl-999.txt", "key-value", 3, 1, 5, 0, "Loss", "LR", 12.2812, 1e-4, 1e-6, 1e-8, NULL},
+    {"tensorflow-2980.txt", "key-value", 3, 1, 5, 0, "loss", NULL, 62.5264, 1e-4, 0, 0,
+     "values that a step shows twice, and equally: 2"},
+    {"torchtitan-2389.txt", "torchtitan", 3, 4, 5, 0, "loss", NULL, 7.07623, 1e-5, 0, 0,
+     "1 rows have the step of the row before"},
+    {"torchtitan-3393.txt", "torchtitan", 2, 14, 15, 0, "loss", NULL, 3.1068, 1e-5, 0, 0, NULL},
+    {"torchtitan-950.txt", "torchtitan", 3, 22, 24, 0, "loss", NULL, 6.1861, 1e-4, 0, 0, NULL},
+    {"torchtune-1358.txt", "torchtune", 3, 1, 3, 0, "loss", "lr", 1.1732845306396484, 0.0, 2e-5,
+     0.0, NULL},
+    {"torchtune-640.txt", "torchtune", 3, 1, 3, 0, "loss", "lr", 0.9040272831916809, 0.0, 2e-5, 0.0,
+     "its least step is 0"},
+    {"trl-3452.txt", "hf-console", 2, 1, 2, 0, "loss", "learning_rate", 0.0, 1e-4,
+     6.708333333333333e-06, 0.0, NULL},
+    {"verl-2060.txt", "verl", 2, 0, 1, 0, "actor/pg_loss", "actor/lr", 0.001, 1e-3, 0.0, 1e-3,
+     "1 rows stand before the first update"},
+};
+
+static void check_column(const struct log *log, enum log_name name, const char *source,
+                         double value, double quantum) {
+    const struct log_column *column = log_column_of(log, name);
+    if ((column == NULL) != (source == NULL))
+        fail_msg("%s: %s", log->path, column == NULL ? "no such column" : column->source);
+    if (column == NULL) return;
+    assert_string_equal(column->source, source);
+    logs_expect(log, source, log->rows - 1, value, quantum);
+}
+
+static void check(const struct rebuilt *r) {
+    struct arena arena = ARENA_EMPTY;
+    char name[256];
+    snprintf(name, sizeof name, "logs/real/%s", r->file);
+    const struct fixture f = fixture_read(&arena, name);
+    f.bytes[f.length] = '\0';
+    const struct log *log = logs_read(&arena, f.bytes, NULL);
+    if (strcmp(log->format, r->format) != 0 || log->rows != r->rows)
+        fail_msg("%s: read as %s with %zu rows", r->file, log->format, log->rows);
+    if (log->step[0] != r->first || log->step[log->rows - 1] != r->last ||
+        log->max_steps != r->total)
+        fail_msg("%s: steps %d to %d of %d", r->file, (int)log->step[0],
+                 (int)log->step[log->rows - 1], (int)log->max_steps);
+    check_column(log, LOG_LOSS, r->loss, r->loss_value, r->loss_quantum);
+    check_column(log, LOG_LR_LOGGED, r->rate, r->rate_value, r->rate_quantum);
+    if (r->note != NULL && !logs_has_note(log, r->note))
+        fail_msg("%s: no \"%s\"", r->file, r->note);
+    arena_close(&arena);
+}
+
+static void validate_rebuilt_logs(void **state) {
+    size_t files = 0;
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(table); i++)
+        check(&table[i]);
+    DIR *folder = opendir(TWINSTEP_SOURCE_DIR "/tests/logs/real");
+    assert_non_null(folder);
+    for (struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder))
+        files += entry->d_name[0] != '.' && strcmp(entry->d_name, "README.md") != 0;
+    closedir(folder);
+    assert_int_equal(files, COUNT_OF(table)); /* a file without a row proves nothing */
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(validate_rebuilt_logs)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
