@@ -28,7 +28,7 @@ static enum status choose_run(const struct trace_image *image, const char *path,
     }
     if (image->run_count == 0)
         FAIL(STATUS_INPUT,
-             "%s: expected a trace of twinstep run, got an imported log, which has no "
+             "%s: expected a trace of twinstep run, got one without runs, which has no "
              "roots",
              path);
     FAIL(STATUS_INPUT, "%s: --run: expected one of %s, got \"%s\"", path, names,

@@ -93,7 +93,8 @@ const struct verb verb_report = {
     .brief = "a trace as one self-contained page",
     .arguments = "TRACE",
     .text =
-        "Writes TRACE (OUT.h5 of run or import, or the OUT.h5.part of a run that was stopped or "
+        "Writes TRACE (OUT.h5 of run, import or rollout, or the OUT.h5.part of a run that was "
+        "stopped or "
         "still goes on) as one page: verdict, curves, floor, learning rates, first differences, "
         "shares, configuration, every update, machine. The page needs nothing else: no script, no "
         "font, no network. Equal traces give equal bytes.\v"

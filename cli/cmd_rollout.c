@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  * twinstep rollout: two log-probs of the same tokens, the engine's that generated and the
  * trainer's. The floor comes from files of the same form. */
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "cli/json.h"
+#include "cli/output.h"
 #include "cli/rollout_print.h"
 #include "cli/verb.h"
+#include "rollout/rollout_trace.h"
+
+#define JSON_FLAGS (JSON_INDENT(2) | JSON_PRESERVE_ORDER)
 
 enum { KEY_FLOOR = KEY_OWN, KEY_FIELD, KEY_METRICS, KEY_SLICES };
 
@@ -33,6 +39,52 @@ static enum status measure_floors(struct cli *cli, const struct options *options
     return STATUS_OK;
 }
 
+/* ---- the trace ---- */
+
+/* Returns what rollout_print() writes. */
+static enum status text_of(const struct rollout_judgement *judgement, struct arena *arena,
+                           char **out) {
+    static const struct rollout_shown all = {.metrics = 1, .slices = 1};
+    FILE *spool = tmpfile();
+    if (spool == NULL) FAIL(STATUS_IO, "cannot make a temporary file: %s", strerror(errno));
+    rollout_print(judgement, &all, spool);
+    const long length = fflush(spool) == 0 ? ftell(spool) : -1;
+    enum status status = STATUS_OK;
+    if (length < 0 || fseek(spool, 0, SEEK_SET) != 0)
+        status = status_fail(STATUS_IO, "cannot write a temporary file: %s", strerror(errno));
+    if (status == STATUS_OK) status = arena_take(arena, (size_t)length + 1, 1, "a text", out);
+    if (status == STATUS_OK && fread(*out, 1, (size_t)length, spool) != (size_t)length)
+        status = status_fail(STATUS_IO, "cannot read a temporary file: %s", strerror(errno));
+    fclose(spool);
+    return status;
+}
+
+static enum status write_trace(const struct rollout_judgement *judgement,
+                               const struct options *options, struct arena *arena) {
+    char *text, *json;
+    TRY(text_of(judgement, arena, &text));
+    json_t *value = rollout_json(judgement);
+    const size_t length = value == NULL ? 0 : json_dumpb(value, NULL, 0, JSON_FLAGS);
+    enum status status = length > 0 ? arena_take(arena, length + 1, 1, "a text", &json)
+                                    : status_fail(STATUS_MEMORY, "no memory for JSON");
+    if (status == STATUS_OK && json_dumpb(value, json, length, JSON_FLAGS) != length)
+        status = status_fail(STATUS_INTERNAL, "JSON of another length");
+    json_decref(value);
+    if (status != STATUS_OK) return status;
+    return rollout_write_trace(judgement, text, json, options->output, options->overwrite, arena);
+}
+
+/* Before the long reading begins: the file can be written, and is none of those that are read. */
+static enum status check_output(const struct options *options) {
+    if (options->output == NULL) return STATUS_OK;
+    for (size_t i = 0; i < options->argument_count; i++)
+        TRY(output_apart(options->output, options->arguments[i]));
+    for (size_t i = 0; i < options->given_count; i++)
+        if (options->given[i].key == KEY_FLOOR)
+            TRY(output_apart(options->output, options->given[i].value));
+    return output_try(options->output, options->overwrite);
+}
+
 static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
     static const int exits[] = {EXIT_AS_EXPECTED, EXIT_AS_EXPECTED, EXIT_DIFFERS, EXIT_UNTESTABLE};
     const struct rollout_shown shown = {.metrics = options_given(options, KEY_METRICS),
@@ -44,15 +96,18 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     struct rollout_measure *measure;
     struct rollout_judgement *judgement;
     size_t floor_count;
+    TRY(check_output(options));
     TRY(read_naming(options, &files.naming));
     TRY(rollout_measure_files(&files, &cli->arena, &measure));
     TRY(measure_floors(cli, options, &files.naming, &floors, &floor_count));
     TRY(arena_take(&cli->arena, 1, sizeof *judgement, "judgement", &judgement));
     rollout_judge(measure, floors, floor_count, judgement);
     *out_exit = exits[judgement->verdict];
-    if (options->json) return json_print(rollout_json(judgement));
-    rollout_print(judgement, &shown, stdout);
-    return STATUS_OK;
+    if (options->json)
+        TRY(json_print(rollout_json(judgement)));
+    else
+        rollout_print(judgement, &shown, stdout);
+    return options->output == NULL ? STATUS_OK : write_trace(judgement, options, &cli->arena);
 }
 
 static const struct argp_option option_rows[] = {
@@ -66,6 +121,8 @@ static const struct argp_option option_rows[] = {
     OPTION("slices", KEY_SLICES, NULL, "By probability, position, length and batch, too"),
     OPTION("metrics", KEY_METRICS, NULL,
            "The figures of NeMo-RL, verl, slime, TRL and AReaL, by their names, too"),
+    OPTION_OUTPUT("Trace of the figures to write, for `twinstep report` and h5py"),
+    OPTION_OVERWRITE("Replace a trace that exists"),
     OPTION_JSON,
     OPTIONS_END};
 

@@ -20,8 +20,7 @@ static void print_head(const struct rollout_judgement *j, FILE *out) {
         if (j->claim[i].state != ROLLOUT_NAMED) continue;
         fprintf(out, "  %-8s %s: %s", first ? "cause" : "", rollout_cause_names[i],
                 j->claim[i].text);
-        if (j->claim[i].strength == j->claim[i].strength)
-            fprintf(out, " [%.3g floors]", j->claim[i].strength);
+        if (isfinite(j->claim[i].strength)) fprintf(out, " [%.3g floors]", j->claim[i].strength);
         fprintf(out, "\n");
         first = 0;
     }

@@ -86,7 +86,7 @@ static void write_label(struct html *html, double x, double y, const char *ancho
     html_format(html, "<text x=\"%f\" y=\"%f\" text-anchor=\"%s\">%s</text>", x, y, anchor, text);
 }
 
-static void write_axes(struct html *html, const struct view *view) {
+static void write_axes(struct html *html, const struct chart *chart, const struct view *view) {
     for (int i = 0; i < view->y.count && !view->only_zeros; i++) {
         const double y = scale_place(&view->y, view->y.tick[i]);
         write_line(html, "grid", view->left, y, view->right, y);
@@ -104,7 +104,8 @@ static void write_axes(struct html *html, const struct view *view) {
         free_from = x + half + 6.0;
     }
     write_line(html, "axis", view->left, FLOOR_Y, view->right, FLOOR_Y);
-    write_label(html, (view->left + view->right) / 2.0, FLOOR_Y + 38.0, "middle", "update");
+    write_label(html, (view->left + view->right) / 2.0, FLOOR_Y + 38.0, "middle",
+                chart->across == NULL ? "update" : chart->across);
 }
 
 /* The lane where zeros lie, which a logarithmic axis cannot show. */
@@ -222,7 +223,7 @@ static void write_drawing(struct html *html, const struct chart *chart, const st
     write_description(html, chart, view, number);
     for (uint32_t b = 0; b < chart->band_count; b++)
         trail_write_band(html, view, &chart->bands[b]);
-    write_axes(html, view);
+    write_axes(html, chart, view);
     if (chart->logarithmic) write_lane(html, chart, view);
     for (uint32_t s = 0; s < chart->series_count; s++) {
         trail_write_line(html, chart, view, &chart->series[s]);

@@ -39,7 +39,8 @@ struct band {
 
 struct chart {
     const char *title;
-    const char *about; /* a sentence under the title, or "" */
+    const char *about;  /* a sentence under the title, or "" */
+    const char *across; /* what the x axis counts; NULL: "update" */
     struct series series[CHART_SERIES_MAX];
     uint32_t series_count;
     struct band bands[CHART_BANDS_MAX];

@@ -188,7 +188,9 @@ static enum status write_experiment(struct page *page) {
 }
 
 static enum status write_any(struct page *page) {
-    if (strcmp(page_attribute(page, "", "kind"), "log") == 0) return page_log(page);
+    const char *kind = page_attribute(page, "", "kind");
+    if (strcmp(kind, "log") == 0) return page_log(page);
+    if (strcmp(kind, "rollout") == 0) return page_rollout(page);
     TRY(judge(page->image, page->arena, &page->judgement));
     for (int arm = 0; arm < 2; arm++)
         page->run[arm] = trace_run_of(page->image, page->judgement.arms[arm]);

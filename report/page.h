@@ -69,5 +69,7 @@ TWINSTEP_MUST_USE enum status page_reproduce(struct page *page);
 
 /* The whole page of an imported log. */
 TWINSTEP_MUST_USE enum status page_log(struct page *page);
+/* That of what `twinstep rollout` measured. */
+TWINSTEP_MUST_USE enum status page_rollout(struct page *page);
 
 #endif

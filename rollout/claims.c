@@ -155,6 +155,8 @@ static void look_at_signs(struct rollout_judgement *j) {
 
 /* Within the floor: not above it by three standard errors, and in no case as much as this. */
 #define MEAN_MOST 3.0
+/* Less than this is no finding, however sure: another text does as much. */
+#define MEAN_LEAST 1.5
 
 static int has_enough(const struct rollout_judgement *j) {
     for (size_t i = 0; i < j->floor_count; i++)
@@ -167,7 +169,7 @@ static int rest_is_outside(const struct rollout_judgement *j) {
     if (j->floor_count == 0 || j->measure->shape.rest.absolute == 0.0) return 0;
     if (j->floor == 0.0) return 1;
     if (!has_enough(j)) return 0;
-    return (j->rank > ROLLOUT_RANK_LINE && (j->median_ratio > 1.3 || j->strength > 1.5)) ||
+    return (j->rank > ROLLOUT_RANK_LINE && (j->median_ratio > 1.3 || j->strength > MEAN_LEAST)) ||
            (j->largest_rank > ROLLOUT_RANK_LINE && j->largest_ratio > 1.3);
 }
 
@@ -211,14 +213,27 @@ static void ask_causes(struct rollout_judgement *j, int outside) {
     count_named(j);
 }
 
+/* The strength from which on a difference of all tokens stands out: as many standard errors above 1
+ * as the rank test asks for, and the least that counts. */
+static double least_seen(const struct rollout_judgement *j) {
+    const double relative = j->strength > 0.0 ? j->error / j->strength : 0.0;
+    const double seen = 1.0 + ROLLOUT_RANK_LINE * relative;
+    return seen > MEAN_LEAST ? seen : MEAN_LEAST;
+}
+
 static void say_why(struct rollout_judgement *j, int outside) {
     const uint64_t sequences = j->measure->shape.mean.count;
     if (j->verdict == ROLLOUT_EQUAL)
         snprintf(j->why, sizeof j->why, "every counted log-prob is equal, bit for bit");
     else if (j->verdict == ROLLOUT_WITHIN)
         snprintf(j->why, sizeof j->why,
-                 "mean |d| is %.3g of what the floor shows; more than %.2g would have shown",
-                 j->strength, j->strength + 3.0 * j->error);
+                 "mean |d| is %.3g of what the floor shows; from about %.2g on it would stand out",
+                 j->strength, least_seen(j));
+    else if (j->verdict == ROLLOUT_OUTSIDE && outside && j->floor == 0.0)
+        snprintf(j->why, sizeof j->why, "the floor is exactly 0, and mean |d| is %.3g%s",
+                 j->measure->shape.rest.absolute / (double)j->measure->shape.rest.tokens,
+                 j->named == 0 ? "; no cause has its signature here, so the cause is undecided"
+                               : "");
     else if (j->verdict == ROLLOUT_OUTSIDE && outside)
         snprintf(j->why, sizeof j->why, "mean |d| is %.3g of what the floor shows%s", j->strength,
                  j->named == 0 ? "; no cause has its signature here, so the cause is undecided"

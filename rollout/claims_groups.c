@@ -232,7 +232,9 @@ static double step_at_length(const struct rollout_traits *t, int at, struct roll
     if (high < 3.0 * low || median(&below.spread) > 2.0 * low ||
         !(median(&above.spread) > 0.4 * high))
         return 0.0;
-    if (!(mean_of(&more.early) > 2.0 * mean_of(&less.early))) return 0.0;
+    if (!(mean_of(&more.early) > 2.0 * mean_of(&less.early)) ||
+        !(mean_of(&more.early) > 0.3 * mean_of(&more.all)))
+        return 0.0;
     return spread_rank_test(&less.spread, &more.spread);
 }
 
@@ -242,7 +244,8 @@ void rollout_claim_length(struct rollout_judgement *j) {
     struct rollout_slice side[2], best[2] = {{0}, {0}};
     double most = 0.0;
     int at = 0;
-    if (claim->state == ROLLOUT_NAMED) return;
+    /* Where weights change within sequences, long ones have older ones. */
+    if (claim->state == ROLLOUT_NAMED || j->claim[ROLLOUT_STALE].state == ROLLOUT_NAMED) return;
     for (int i = 1; i < MEASURE_LENGTHS; i++) {
         const double rank = step_at_length(t, i, side);
         if (rank <= most) continue;
@@ -375,8 +378,8 @@ void rollout_claim_single_tokens(struct rollout_judgement *j) {
  * Rounding of logits has no memory: its signs agree with nothing, neither id nor sequence nor
  * position nor probability. Weights or contexts that differ lean the same way for the same id. */
 
-#define WHITE_ID 0.05
-#define COHERENT 0.02
+#define WHITE_ID 0.015
+#define COHERENT 0.01
 #define LEAN_LINE 0.1 /* mean of d in its deviations; noise of deviation s has -s / 2 */
 #define BULK_LINE 1.5 /* medians of all tokens: rounding moves the bulk */
 #define TAIL_99 16.0  /* 99 % in medians: 4 for rounded logits, 11 for a whole network in bf16 */
@@ -386,12 +389,12 @@ static int is_white(const struct rollout_judgement *j) {
     const struct rollout_traits *t = &j->measure->shape;
     const struct rollout_signs id = rollout_signs_by_id(t);
     const double bias = t->tokens > 0.0 ? t->signs / t->tokens : 0.0;
-    const int by_id = rollout_agreement_sure(&id) > 5.0 && j->by_id > WHITE_ID;
+    const int by_id = rollout_agreement_sure(&id) > 4.0 && j->by_id > WHITE_ID;
     const int by_sequence =
-        rollout_agreement_sure(&t->sequences) > 5.0 && j->by_sequence > COHERENT;
+        rollout_agreement_sure(&t->sequences) > 4.0 && j->by_sequence > COHERENT;
     const double pairs = t->neighbours > 0.0 ? t->neighbours : 1.0;
     const int by_neighbour =
-        t->neighbour_signs > 5.0 * real_sqrt_f64(pairs) && t->neighbour_signs > COHERENT * pairs;
+        t->neighbour_signs > 4.0 * real_sqrt_f64(pairs) && t->neighbour_signs > COHERENT * pairs;
     return !by_id && !by_sequence && !by_neighbour && j->by_position < COHERENT &&
            real_abs_f64(bias) < 0.1 && j->purity < 0.3;
 }

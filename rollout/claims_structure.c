@@ -105,13 +105,14 @@ static void claim_truncated(struct rollout_judgement *j) {
         }
 }
 
+/* `where` stands between the number of tokens and that of sequences. */
 static void say_zeros(struct rollout_judgement *j, const struct rollout_slice *slice, int side,
                       const char *where) {
     const double other =
         (side == 0 ? 1.0 : -1.0) * slice->d / (double)(slice->tokens + !slice->tokens);
     measure_claim(j, ROLLOUT_MASKED, slice);
     rollout_claim_say(&j->claim[ROLLOUT_MASKED], ROLLOUT_NAMED,
-                      "%ju tokens %s of %ju sequences have a log-prob of exactly 0 for the %s and "
+                      "%ju tokens%s of %ju sequences have a log-prob of exactly 0 for the %s and "
                       "%.3g on average for the other side, the first at line %u: that side never "
                       "computed them, and the mask counts them",
                       (uintmax_t)slice->tokens, where, (uintmax_t)slice->sequences, side_name(side),
@@ -122,10 +123,11 @@ static void claim_masked(struct rollout_judgement *j) {
     const struct rollout_traits *t = &j->measure->shape;
     for (int side = 0; side < 2; side++) {
         if (stands_out(j, zero_inside, side))
-            say_zeros(j, &t->zero_inside[side], side, "in the middle (tool output?)");
-        if (stands_out(j, zero_all, side)) say_zeros(j, &t->zero_all[side], side, "that are all");
+            say_zeros(j, &t->zero_inside[side], side, " in the middle (tool output?)");
+        if (stands_out(j, zero_all, side))
+            say_zeros(j, &t->zero_all[side], side, ", which is every token,");
         if (stands_out(j, zero_front, side))
-            say_zeros(j, &t->zero_front[side], side, "at the beginning (the prompt?)");
+            say_zeros(j, &t->zero_front[side], side, " at the beginning (the prompt?)");
     }
     if (j->claim[ROLLOUT_MASKED].state == ROLLOUT_NAMED || !stands_out(j, front, 0)) return;
     measure_claim(j, ROLLOUT_MASKED, &t->front);

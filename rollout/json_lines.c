@@ -235,7 +235,8 @@ static enum status read_object(struct reading *r) {
     TRY(scan_next(&r->scan));
     if (r->scan.token != SCAN_OBJECT)
         FAIL(STATUS_INPUT,
-             "%s:%u: expected one JSON object for each sequence, on a line of its own",
+             "%s:%u: expected one JSON object for each sequence, on a line of its own (jq -c "
+             "'.[]' makes such lines of a list)",
              r->line->file, r->line->number);
     while (depth > 0) {
         TRY(scan_next(&r->scan));

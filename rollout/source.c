@@ -200,6 +200,13 @@ static enum status open_arrays(struct rollout_source *source, enum kind kind) {
     return rollout_hdf5_open(text->path, &source->naming, source->arena, &source->arrays);
 }
 
+/* A byte order mark, which Windows' tools write, is no part of the first line. */
+static void skip_mark(struct text *text) {
+    static const unsigned char mark[] = {0xef, 0xbb, 0xbf};
+    if (text->mapping.length >= sizeof mark && memcmp(text->mapping.bytes, mark, sizeof mark) == 0)
+        text->at = sizeof mark;
+}
+
 static enum status open_all(struct rollout_source *source, const struct rollout_files *files) {
     for (int i = 0; i < 2 && files->path[i] != NULL; i++) {
         struct text *text = &source->text[i];
@@ -211,7 +218,10 @@ static enum status open_all(struct rollout_source *source, const struct rollout_
         if (text->mapping.length == 0)
             FAIL(STATUS_INPUT, "%s: expected sequences, got an empty file", text->path);
         const enum kind kind = kind_of(&text->mapping);
-        if (kind == KIND_LINES) continue;
+        if (kind == KIND_LINES) {
+            skip_mark(text);
+            continue;
+        }
         if (files->path[1] != NULL)
             FAIL(STATUS_UNSUPPORTED,
                  "%s: two files are joined line by line, so both must be JSONL; put both sides "

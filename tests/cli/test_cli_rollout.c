@@ -181,6 +181,9 @@ static const struct {
     /* NaN and Infinity as Python writes them */
     {"{\"rollout_logprobs\": [-1, NaN, -2], \"trainer_logprobs\": [-1, -2, -2]}\n",
      "1 tokens without a number on a side"},
+    /* a byte order mark and CRLF */
+    {"\xef\xbb\xbf{\"rollout_logprobs\": [-1, -2], \"trainer_logprobs\": [-1, -2]}\r\n\r\n",
+     "1 sequences, 2 tokens"},
     /* a byte more than needed: unknown members are passed over */
     {"{\"x\": {\"rollout_logprobs\": 5}, \"rollout_logprobs\": [-1], \"trainer_logprobs\": [-1], "
      "\"text\": \"\\u00e9\"}\n",
@@ -215,6 +218,33 @@ static void verify_two_files_are_joined(void **state) {
                   "twice.jsonl:2: id \"a\" is there more than once");
     helper_write("nameless.jsonl", "{\"logprobs\": [-1, -2]}\n");
     helper_refuse(2, "rollout engine.jsonl nameless.jsonl", "nameless.jsonl:1: expected an id");
+}
+
+/* ---- the trace and its page ---- */
+
+static void verify_trace_and_page(void **state) {
+    (void)state;
+    write_rows("a<i>.jsonl", 4, 0.01, 0);
+    write_rows("floor.jsonl", 3, 0.01, 0);
+    require_said(0, "rollout a<i>.jsonl --floor floor.jsonl -o page.h5", "WITHIN THE FLOOR");
+    struct said page = helper_run(0, "report page.h5 -o -");
+    static const char *const needles[] = {"a&lt;i&gt;.jsonl: WITHIN THE FLOOR",
+                                          ">Sizes of d<",
+                                          ">log2 |d|<",
+                                          "By probability of the token",
+                                          "By position",
+                                          "By tokens of the sequence",
+                                          "token_mult_prob_error"};
+    for (size_t i = 0; i < sizeof needles / sizeof needles[0]; i++)
+        if (strstr(page.out, needles[i]) == NULL) fail_msg("the page lacks %s", needles[i]);
+    assert_null(strstr(page.out, "<i>"));
+    helper_free(&page);
+    helper_refuse(2, "rollout a<i>.jsonl -o page.h5", "page.h5: exists");
+    helper_refuse(2, "rollout a<i>.jsonl -o a<i>.jsonl --overwrite", "a<i>.jsonl");
+    helper_refuse(2, "rollout a<i>.jsonl --floor floor.jsonl -o floor.jsonl --overwrite",
+                  "floor.jsonl");
+    helper_refuse(2, "rollout a<i>.jsonl -o no/such.h5", "no/such.h5");
+    helper_refuse(2, "attribute page.h5", "not written by run");
 }
 
 /* ---- what parity writes ---- */
@@ -274,6 +304,7 @@ int main(void) {
         cmocka_unit_test(verify_few_sequences_decide_nothing),
         cmocka_unit_test(verify_forms_of_others),
         cmocka_unit_test(verify_two_files_are_joined),
+        cmocka_unit_test(verify_trace_and_page),
         cmocka_unit_test(corroborate_parity),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);

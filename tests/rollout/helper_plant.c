@@ -16,7 +16,7 @@
 #include "tests/trainer/helper_train.h"
 
 #define KINDS 10
-#define SEED 1000000u
+#define SEED 3000000u
 
 static const char *const kinds[ROLLOUT_CAUSES + 2][KINDS] = {
     [ROLLOUT_TOKENISATION] = {"two ids merged", "one id changed"},
