@@ -121,6 +121,8 @@ static void validate_which_updates_were_skipped(void **state) {
         assert_int_equal(fit->steps, scene->training.total);
         assert_null(fit->bug);
         expect_skips(fit, scene->skips, scene->count);
+        for (size_t n = 1; n < fit->plan.skipped_count; n++)
+            assert_true(fit->plan.skipped[n] > fit->plan.skipped[n - 1]);
         for (size_t p = 0; p < series.count; p++)
             assert_true(
                 fit_matches(&points[p], fit_logged(fit, p, points[p].update), fit->lr, NULL));
