@@ -144,17 +144,72 @@ static enum status compare_lrs(const struct compare_input *input, struct arena *
     return applied_columns(applied, arena, &report->lr);
 }
 
-/* Tells whether some pair after the first update shows what training did. */
+/* Returns the first update that may have a value above 0, which is 1 where the first row has one;
+ * UINT64_MAX: no row has. */
+static uint64_t first_above_zero(const struct compare_side *side) {
+    for (size_t i = 0; i < side->count; i++)
+        if (!(side->points[i].value <= 0.5 * side->points[i].quantum))
+            return i > 0 ? side->points[i - 1].update + 1 : 1;
+    return UINT64_MAX;
+}
+
+/* A warm-up from 0 lasts this many updates at LR 0 at most: the first ones of a float16 training
+ * may be skipped (forensics/fit_skips.c). */
+#define ZERO_STEPS 64
+
+/* Returns the first update of a side that applies an LR above 0, under the contract that takes it
+ * earliest; 1 where nothing is known. */
+static uint64_t first_step(const struct compare_input *input, const struct compare_side *applied,
+                           const struct compare_side *logged) {
+    const struct fit_set *fits = input->fits;
+    if (applied != NULL && applied->count > 0) return first_above_zero(applied);
+    if (logged == NULL || logged->count == 0) return 1;
+    const uint64_t printed = first_above_zero(logged);
+    if (printed == UINT64_MAX || fits == NULL || fits->count == 0) return printed;
+    uint64_t first = ZERO_STEPS;
+    for (size_t i = 0; i < fits->count; i++)
+        for (uint64_t k = 1; k < first; k++)
+            if (fit_applied(&fits->fits[i], 0, k) > 0.0) first = k;
+    return first;
+}
+
+static void find_start(const struct compare_input *input, struct compare_report *report) {
+    const struct compare_column *applied = compare_column_of(report, LOG_LR_APPLIED);
+    const struct compare_column *logged = compare_column_of(report, LOG_LR_LOGGED);
+    const struct compare_column *norm = compare_column_of(report, LOG_GRAD_NORM);
+    report->start = UINT64_MAX;
+    for (size_t s = 0; s < 2; s++) {
+        const uint64_t first = first_step(&input[s], applied != NULL ? &applied->side[s] : NULL,
+                                          logged != NULL ? &logged->side[s] : NULL);
+        const int still = norm != NULL && norm->side[s].count > 0 &&
+                          first_above_zero(&norm->side[s]) == UINT64_MAX;
+        if (!still && first < report->start) report->start = first;
+    }
+}
+
+/* Tells whether some pair behind the first step shows what training did. */
 static int shows_training(const struct compare_report *report) {
     for (size_t i = 0; i < report->column_count; i++) {
         const struct compare_column *column = &report->columns[i];
         const int rank = test_rank(column->name);
-        if (column->pairs > 0 && column->to >= 2 &&
+        if (column->pairs > 0 && column->to > report->start &&
             ((rank >= 1 && rank <= 3) || column->name == LOG_PARAM_NORM ||
              column->name == LOG_EVAL_LOSS))
             return 1;
     }
     return 0;
+}
+
+/* Other contracts may stand behind equal columns of LRs in any two logs. That is worth a line only
+ * where something else points to the LR. */
+static void compare_quiet(struct compare_report *report) {
+    const struct compare_column *logged = compare_column_of(report, LOG_LR_LOGGED);
+    if (report->lr.state != COMPARE_LR_UNTESTABLE || report->cause == CAUSE_SCHEDULE ||
+        logged == NULL || logged->class_of == COMPARE_DIFFERENT || !shows_training(report))
+        return;
+    report->lr.words =
+        "The printed LRs agree, and nothing else points to the LR. Several contracts "
+        "print this column; --contract-a and --contract-b say which ones ran.";
 }
 
 /* Compares what two runs of traces recorded beyond any log: draws and roots. */
@@ -194,6 +249,10 @@ static void judge(struct compare_report *report) {
     } else if (lr == COMPARE_LR_DIFFERENT) {
         report->why = "every printed column agrees, but the applied LRs differ under the contracts "
                       "that explain them";
+    } else if (report->start == UINT64_MAX) {
+        report->verdict = COMPARE_VERDICT_UNTESTABLE;
+        report->why = "every column in both agrees, and that proves nothing: no update of either "
+                      "has an LR and a gradient that are not 0, so nothing was trained";
     } else if (!shows_training(report) &&
                (lr == COMPARE_LR_UNTESTABLE || lr == COMPARE_LR_UNFITTED)) {
         report->verdict = COMPARE_VERDICT_UNTESTABLE;
@@ -217,7 +276,9 @@ enum status compare_logs(const struct compare_input *input, struct arena *arena,
     TRY(find_ratios(out, arena));
     TRY(compare_lrs(input, arena, out));
     TRY(compare_runs(input, arena, out));
+    find_start(input, out);
     judge(out);
-    compare_explain(out);
+    TRY(compare_explain(out, arena));
+    compare_quiet(out);
     return STATUS_OK;
 }

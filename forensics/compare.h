@@ -134,10 +134,12 @@ struct compare_report {
     uint64_t root_update;  /* for two runs: the first update whose roots differ; 0: none, or these
                               are no runs */
     uint64_t from, to;     /* the first and the last update that both logs have in some column */
-    size_t repeated[2];    /* how many rows of A and of B later rows replaced */
-    const char *meaning;   /* what the order of first differences means */
-    int32_t cause;         /* the enum cause that it points to; -1: none */
-    const char *next;      /* what to try */
+    uint64_t start; /* the first update that can have moved a weight, as its LR is not 0; what is
+                       computed up to there shows the initial weights. UINT64_MAX: there is none */
+    size_t repeated[2];                /* how many rows of A and of B later rows replaced */
+    const char *meaning;               /* what the order of first differences means */
+    int32_t cause;                     /* the enum cause that it points to; -1: none */
+    const char *next;                  /* what to try */
     const struct compare_floor *floor; /* forensics/compare_floor.h; NULL: no floor was given */
     /* How the devices of two runs differ, and where the floor was measured on another device than
      * A's. Whoever compares fills these; NULL or "": there is nothing to tell. */

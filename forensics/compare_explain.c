@@ -7,14 +7,19 @@
 #include "base/real.h"
 #include "forensics/compare_parts.h"
 
-/* Relative gaps of update 1 up to which its forward pass, and its gradient norm, count as differing
- * by rounding. Summed log-probabilities moved by 2e-4 to 9e-4 when the batch shape changed in bf16,
- * and norms of bf16 tensors by 2e-3 each, so 2 % and 20 % leave a factor of ten and more; other
- * data moves them further. The order table of tests/forensics/test_compare.c fails at 0 and at 20 %
- * for the first, and at 0 and at 900 % for the second. The gradient norm is asked as well because
- * untrained models of one vocabulary have losses within 2 % of each other on any data. */
+/* How much of a column's own variation from row to row a gap may be. Rows hold other batches, so
+ * other data, weights or another reference move the first value by about as much as that: by half
+ * of it and more. Rounding moves it by far less: summed log-probabilities moved by 2e-4 to 9e-4 of
+ * themselves when the batch shape changed in bf16, and norms of bf16 tensors by 2e-3, where losses
+ * vary by 2 to 10 % from row to row. What lies between (a mean of means is such a gap) is told to
+ * nobody as one or the other. Beyond a share of the value itself no gap is rounding. */
+#define ROUNDING 0.0625
+#define OTHER 0.5
 #define FORWARD_NOISE 0.02
 #define GRADIENT_NOISE 0.2
+/* Rows that the variation is taken from, and the fewest that tell it. */
+#define ROWS 33
+#define ROWS_LEAST 6
 
 static const enum log_name data_names[] = {LOG_TOKENS, LOG_SAMPLES, LOG_GLOBAL_BATCH, LOG_OTHER};
 static const enum log_name forward_names[] = {LOG_LOSS,
@@ -42,11 +47,11 @@ static const struct compare_column *first_of(const struct compare_report *report
     return first;
 }
 
-/* Tells whether some column of the group has a pair at update 1. */
+/* Tells whether some column of the group has a pair before the first step acts. */
 static int covers_start(const struct compare_report *report, const enum log_name *names) {
     for (; *names != LOG_OTHER; names++) {
         const struct compare_column *column = compare_column_of(report, *names);
-        if (column != NULL && column->pairs > 0 && column->from == 1) return 1;
+        if (column != NULL && column->pairs > 0 && column->from <= report->start) return 1;
     }
     return 0;
 }
@@ -72,35 +77,89 @@ static void explain_data(struct compare_report *report) {
         "length); no later column can be read before.");
 }
 
-static int close_by(const struct compare_column *column, double share) {
+/* Returns the median change from row to row at the beginning of one side, or NaN. */
+static double variation_of(const struct compare_side *side) {
+    double changes[ROWS];
+    size_t count = 0;
+    for (size_t i = 1; i < side->count && count < ROWS; i++) {
+        const double change = real_abs_f64(side->points[i].value - side->points[i - 1].value);
+        if (!real_finite_f64(change)) continue;
+        size_t at = count++; /* in ascending order */
+        for (; at > 0 && changes[at - 1] > change; at--)
+            changes[at] = changes[at - 1];
+        changes[at] = change;
+    }
+    return count + 1 >= ROWS_LEAST ? changes[count / 2] : real_nan_f64();
+}
+
+enum gap { GAP_ROUNDING, GAP_BETWEEN, GAP_OTHER };
+
+/* Judges the gap of a column that differs before the first step. Without rows enough to know its
+ * variation, only a tenth of the share that rounding may reach counts as rounding. */
+static enum gap judge_gap(const struct compare_column *column, double most) {
     const double a = column->first[0].value, b = column->first[1].value;
     const double size = real_abs_f64(a) > real_abs_f64(b) ? real_abs_f64(a) : real_abs_f64(b);
-    return real_abs_f64(a - b) <= share * size;
+    const double gap = real_abs_f64(a - b);
+    const double x = variation_of(&column->side[0]), y = variation_of(&column->side[1]);
+    const double variation = x < y ? x : y;
+    if (!(gap <= most * size)) return GAP_OTHER;
+    if (variation != variation) return gap <= 0.1 * most * size ? GAP_ROUNDING : GAP_BETWEEN;
+    return gap <= ROUNDING * variation ? GAP_ROUNDING
+           : gap < OTHER * variation   ? GAP_BETWEEN
+                                       : GAP_OTHER;
+}
+
+/* Judges the forward pass and the gradient before the first step: the largest gap counts. */
+static enum gap judge_start(const struct compare_report *report) {
+    enum gap worst = GAP_ROUNDING;
+    for (const enum log_name *name = forward_names; *name != LOG_OTHER; name++) {
+        const struct compare_column *column = compare_column_of(report, *name);
+        /* Accuracies are counts, and one pair that changes sides is a large step of them. */
+        if (column == NULL || column->class_of != COMPARE_DIFFERENT ||
+            column->first_update > report->start || *name == LOG_REWARD_ACCURACY)
+            continue;
+        const enum gap gap = judge_gap(column, FORWARD_NOISE);
+        if (gap > worst) worst = gap;
+    }
+    const struct compare_column *gradient = compare_column_of(report, LOG_GRAD_NORM);
+    if (gradient != NULL && gradient->class_of == COMPARE_DIFFERENT &&
+        gradient->first_update <= report->start && judge_gap(gradient, GRADIENT_NOISE) == GAP_OTHER)
+        worst = GAP_OTHER;
+    return worst;
 }
 
 static void explain_forward(struct compare_report *report, const struct compare_column *column) {
-    const struct compare_column *gradient = compare_column_of(report, LOG_GRAD_NORM);
-    const int far = gradient != NULL && gradient->class_of == COMPARE_DIFFERENT &&
-                    gradient->first_update == 1 && !close_by(gradient, GRADIENT_NOISE);
-    const int small = close_by(column, FORWARD_NOISE) && !far;
-    if (has_ratio(report, LOG_LOSS) && column->name == LOG_LOSS)
+    if (has_ratio(report, LOG_LOSS) && column->name == LOG_LOSS) {
         say(report, CAUSE_NORMALISATION,
             "The loss of update 1 differs by a fixed factor: it is divided by another number.",
             "See the ratio. Compare the gradient norms to learn whether only the print differs.");
-    else if (small)
+        return;
+    }
+    switch (judge_start(report)) {
+    case GAP_ROUNDING:
         say(report, CAUSE_DTYPE,
             "A small gap is already in the forward pass of update 1, before any step, which no "
-            "schedule makes: dtype, kernels or batch shape, if weights and data are the same.",
+            "schedule makes: far below what the log varies by from row to row, as dtype, kernels "
+            "or batch shape move it, if weights and data are the same.",
             "Compare digests of the initial weights and the first batch. Run both in float32 with "
-            "equal micro-batches: a gap that vanishes is rounding. Run "
-            "one "
-            "twice: a gap that stays is deterministic.");
-    else
+            "equal micro-batches: a gap that vanishes is rounding. Run one twice: a gap that stays "
+            "is deterministic.");
+        return;
+    case GAP_BETWEEN:
+        say(report, -1,
+            "The forward pass of update 1 differs by less than the log varies from row to row, and "
+            "by more than rounding usually does: another average of the same numbers (a mean of "
+            "means), dropout, a low precision, or slightly other weights or data.",
+            "Compare digests of the initial weights and the token ids of the first batch; then run "
+            "both in float32 with one micro-batch: a gap that stays is no rounding.");
+        return;
+    default:
         say(report, -1,
             "The forward pass of update 1 differs by more than rounding: other weights, other "
             "data, another reference or another loss, before any step.",
             "Compare digests of the initial weights, the token ids of the first batch, and the "
             "loss type and its parameters.");
+    }
 }
 
 static void explain_gradient(struct compare_report *report) {
@@ -129,14 +188,14 @@ static void explain_later(struct compare_report *report, const struct compare_co
             "another LR: the schedule.",
             "twinstep lr fit on each log names contract and numbers; make the applied LRs equal "
             "and compare again.");
-    } else if (column->first_update == 2 && state != COMPARE_LR_SAME) {
+    } else if (column->first_update == report->start + 1 && state != COMPARE_LR_SAME) {
         say(report, CAUSE_SCHEDULE,
             "Update 1 agrees and update 2 does not: the first step itself differs. That is the "
             "mark of an LR that is applied one update earlier or later, even when the printed "
             "columns agree; an optimizer of another arithmetic opens there, too, but by far less.",
             "State the contracts (--contract-a, --contract-b), or compare the weights after "
             "update 1: their changes stand in the ratio of the applied LRs.");
-    } else if (column->first_update == 2) {
+    } else if (column->first_update == report->start + 1) {
         say(report, CAUSE_OPTIMIZER,
             "Update 1 agrees and update 2 does not, at equal applied LRs: the step differs in "
             "something else, such as optimizer arithmetic, decay, clipping or skipped updates.",
@@ -205,7 +264,22 @@ static int explain_draws(struct compare_report *report) {
     return 1;
 }
 
-void compare_explain(struct compare_report *report) {
+/* Says which update the words "update 1" mean where the first updates have LR 0, and so change
+ * nothing. */
+static enum status name_start(struct compare_report *report, struct arena *arena) {
+    char *text;
+    if (report->start <= 1 || report->start == UINT64_MAX || report->meaning[0] == '\0')
+        return STATUS_OK;
+    TRY(arena_format(arena, &text,
+                     "%s (The LR is 0 before update %llu, so updates 1 to %llu count as update 1 "
+                     "here.)",
+                     report->meaning, (unsigned long long)report->start,
+                     (unsigned long long)report->start));
+    report->meaning = text;
+    return STATUS_OK;
+}
+
+static void explain(struct compare_report *report) {
     const struct compare_column *data = first_of(report, data_names);
     const struct compare_column *forward = first_of(report, forward_names);
     const struct compare_column *gradient = first_of(report, gradient_names);
@@ -220,15 +294,20 @@ void compare_explain(struct compare_report *report) {
         explain_lr_only(report);
     else if (first == NULL)
         say(report, -1, "No column of losses, gradients, tokens or LRs differs.", "");
-    else if (first->first_update == 1 && first == forward)
+    else if (first->first_update <= report->start && first == forward)
         explain_forward(report, forward);
-    else if (first->first_update == 1 && covers_start(report, forward_names))
+    else if (first->first_update <= report->start && covers_start(report, forward_names))
         explain_gradient(report);
-    else if (first->first_update == 1)
+    else if (first->first_update <= report->start)
         say(report, -1, "The gradient of update 1 differs; the logs do not show its forward pass.",
             "Log the loss of every update.");
     else if (covers_start(report, forward_names))
         explain_later(report, first);
     else
         explain_middle(report);
+}
+
+enum status compare_explain(struct compare_report *report, struct arena *arena) {
+    explain(report);
+    return name_start(report, arena);
 }

@@ -23,7 +23,7 @@ TWINSTEP_MUST_USE enum status compare_applied(const struct compare_input *input,
                                               const struct compare_column *logged,
                                               struct arena *arena, struct compare_lr *out);
 /* Fills meaning, cause and next: what the order of first differences says. */
-void compare_explain(struct compare_report *report);
+TWINSTEP_MUST_USE enum status compare_explain(struct compare_report *report, struct arena *arena);
 
 /* Returns the column of that name, or NULL when neither log has it. */
 const struct compare_column *compare_column_of(const struct compare_report *report,

@@ -37,6 +37,7 @@ struct doctor_check {
 };
 
 /* The tables of checks. Each ends with a row whose id is NULL. */
+extern const struct doctor_check doctor_run_checks[];
 extern const struct doctor_check doctor_lr_checks[];
 extern const struct doctor_check doctor_fit_checks[];
 extern const struct doctor_check doctor_resume_checks[];
@@ -92,5 +93,8 @@ uint64_t doctor_last_update(const struct doctor *doctor);
 uint64_t doctor_run_length(const struct doctor *doctor);
 /* Returns a fit that is no known bug and has one segment or harmless ones, or NULL. */
 const struct fit *doctor_plain_fit(const struct doctor *doctor);
+/* Tells whether the LR column says that this update was, or may have been, skipped by a loss
+ * scaler: the simplest sound fit has a skip there. */
+int doctor_lr_skips(const struct doctor *doctor, uint64_t update);
 
 #endif

@@ -103,6 +103,8 @@ static enum status known_bug(struct doctor *doctor) {
     if (doctor->log->step_guessed)
         return doctor_untestable(doctor, "the log prints no update numbers, so a schedule that "
                                          "moves several times per row may be sound");
+    if (doctor_has(doctor, "interleaved_writers"))
+        return doctor_untestable(doctor, "rows of two runs alternate");
     if (doctor->fits->count == 0) return why_unknown(doctor);
     if (doctor_plain_fit(doctor) != NULL) return STATUS_OK;
     const struct fit *best = &doctor->fits->fits[0];

@@ -53,6 +53,27 @@ static enum status zero_throughout(struct doctor *doctor) {
 
 /* ---- the end ---- */
 
+/* A cosine of a whole cycle, which somebody may mean, is also what a scheduler prints that is
+ * stepped twice per update. */
+static enum status report_return(struct doctor *doctor, const struct series_point *low,
+                                 const struct series_point *end, const struct fit *plain) {
+    const struct doctor_options *options = doctor->options;
+    const int twice = options->processes == 2 || options->accumulate == 2;
+    TRY(doctor_found(doctor, "cosine_comes_back", twice ? DOCTOR_LIKELY : DOCTOR_POSSIBLE, low->row,
+                     "The LR falls to its minimum at update %llu and comes back to its peak at the "
+                     "end of the run.",
+                     (unsigned long long)low->update));
+    TRY(doctor_evidence_lr(doctor, low));
+    TRY(doctor_evidence_lr(doctor, end));
+    TRY(doctor_evidence(doctor, "the LR column reads as %s", plain->text));
+    return doctor_explain(
+        doctor,
+        twice ? "two scheduler steps per update, as --processes or --accumulate says, do this"
+              : "num_cycles=1 does this as well (the usual half wave is 0.5)",
+        "See whether the scheduler is stepped by the engine and by the trainer, or was passed "
+        "through accelerator.prepare; --processes and --accumulate tell the doctor more.");
+}
+
 /* After falling to its minimum the LR rises smoothly: a schedule past its end. A restart, which is
  * meant, jumps: by over a quarter of the peak (a cosine's first step behind its end is far
  * smaller). A minimum of over half the peak is a wave and no end. */
@@ -75,7 +96,10 @@ static enum status rises_past_end(struct doctor *doctor) {
         lr->points[low + 1].value - lr->points[low].value > 0.25 * peak)
         return STATUS_OK;
     const struct fit *plain = doctor_plain_fit(doctor);
-    if (plain != NULL && plain->steps >= lr->points[end - 1].update) return STATUS_OK;
+    if (plain != NULL && plain->steps >= lr->points[end - 1].update)
+        return lr->points[end - 1].value > 0.9 * peak && lr->points[low].value < 0.05 * peak
+                   ? report_return(doctor, &lr->points[low], &lr->points[end - 1], plain)
+                   : STATUS_OK;
     TRY(doctor_found(doctor, "lr_rises_past_end", DOCTOR_LIKELY, lr->points[low].row,
                      "The LR falls to its minimum at update %llu and rises again to the end.",
                      (unsigned long long)lr->points[low].update));
@@ -233,6 +257,50 @@ static enum status digits(struct doctor *doctor) {
                           "console.");
 }
 
+/* ---- the beginning goes on to the end ---- */
+
+/* Tells whether the LR rises from 0 by about the same per update in three of four steps, and never
+ * falls: a linear warm-up, which skipped updates hold up. A search for the largest usable LR starts
+ * above 0. */
+static int rises_evenly(const struct series *lr) {
+    const struct series_point *points = lr->points;
+    const size_t last = lr->count - 1;
+    const double pace =
+        (points[last].value - points[0].value) / (double)(points[last].update - points[0].update);
+    size_t even = 0;
+    for (size_t i = 1; i < lr->count; i++) {
+        const double updates = (double)(points[i].update - points[i - 1].update);
+        const double rise = points[i].value - points[i - 1].value;
+        if (rise < 0.0) return 0;
+        even += real_abs_f64(rise - pace * updates) <=
+                0.02 * pace * updates + points[i].quantum + points[i - 1].quantum;
+    }
+    const double start = (double)points[0].update - points[0].value / pace;
+    return pace > 0.0 && start > -3.0 && start < 30.0 && 4 * even >= 3 * last;
+}
+
+static enum status warmup_ends(struct doctor *doctor) {
+    const struct series *lr = &doctor->lr;
+    const uint64_t total = doctor->log->max_steps;
+    if (total == 0) return doctor_untestable(doctor, "the log does not say how long the run was");
+    if (lr->count < 6 || stretch_end(lr, 0) < lr->count)
+        return doctor_untestable(doctor, "fewer than 6 LRs, or a resume");
+    const struct series_point *last = &lr->points[lr->count - 1];
+    if (20 * last->update < 19 * total || !rises_evenly(lr) ||
+        !point_differs(last, &lr->points[lr->count - 2]))
+        return STATUS_OK;
+    TRY(doctor_found(doctor, "warmup_never_ends", DOCTOR_LIKELY, last->row,
+                     "The LR rises from the first row to the last: the warm-up is longer than the "
+                     "run of %llu updates.",
+                     (unsigned long long)total));
+    TRY(doctor_evidence_lr(doctor, &lr->points[0]));
+    TRY(doctor_evidence_lr(doctor, last));
+    return doctor_explain(doctor,
+                          "a linear rise to the very end is no schedule that anybody trains with",
+                          "Look at the unit of the warm-up: updates, micro-batches, samples or "
+                          "processes, and at a ratio that was taken for a number of steps.");
+}
+
 /* ---- peak first (only where nothing sound explains the column) ---- */
 
 static enum status peak_first(struct doctor *doctor) {
@@ -260,6 +328,7 @@ const struct doctor_check doctor_lr_checks[] = {
     {"lr_zero_throughout", "LR is not 0 in every row", {LOG_LR_LOGGED}, zero_throughout},
     {"lr_rises_past_end", "LR does not rise after its minimum", {LOG_LR_LOGGED}, rises_past_end},
     {"lr_zero_early", "LR does not reach 0 long before the end", {LOG_LR_LOGGED}, zero_early},
+    {"warmup_never_ends", "the warm-up ends within the run", {LOG_LR_LOGGED}, warmup_ends},
     {"lr_staircase", "LR moves at every update", {LOG_LR_LOGGED}, staircase},
     {"step_then_set",
      "LR does not start at its peak and then warm up",

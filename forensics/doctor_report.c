@@ -183,3 +183,10 @@ const struct fit *doctor_plain_fit(const struct doctor *doctor) {
         if (harmless(&doctor->fits->fits[i])) return &doctor->fits->fits[i];
     return NULL;
 }
+
+int doctor_lr_skips(const struct doctor *doctor, uint64_t update) {
+    const struct fit *fit = doctor_plain_fit(doctor);
+    for (size_t i = 0; fit != NULL && i < fit->skip_count; i++)
+        if (update >= fit->skips[i].first && update <= fit->skips[i].last) return 1;
+    return 0;
+}

@@ -9,6 +9,10 @@
 /* how many resumes are looked at: a log that is out of order would have one at every row */
 #define RESUMES 64
 
+static enum status mixture(struct doctor *doctor) {
+    return doctor_untestable(doctor, "rows of two runs alternate");
+}
+
 static int is_resume(const struct series *series, size_t i) {
     return i > 0 && (series->points[i].part != series->points[i - 1].part ||
                      series->points[i].update < series->points[i - 1].update);
@@ -99,6 +103,7 @@ static enum status report_jump(struct doctor *doctor, size_t at,
 }
 
 static enum status lr_at_resume(struct doctor *doctor) {
+    if (doctor_has(doctor, "interleaved_writers")) return mixture(doctor);
     const struct series *lr = &doctor->lr;
     size_t at = next_resume(lr, 1), seen = 0;
     if (at >= lr->count) return doctor_untestable(doctor, "no resume in the LR column");
@@ -140,6 +145,7 @@ static enum status repeated_in_a_row(struct doctor *doctor) {
 }
 
 static enum status repeated_rows(struct doctor *doctor) {
+    if (doctor_has(doctor, "interleaved_writers")) return mixture(doctor);
     const struct series *loss = &doctor->series[LOG_LOSS];
     size_t repeats = 0;
     const struct series_point *first = NULL;
@@ -168,6 +174,7 @@ static enum status repeated_rows(struct doctor *doctor) {
  * of before, up to the noise of kernels. 2 % was chosen as a bound of that noise
  * (forensics/compare_explain.c, FORWARD_NOISE). */
 static enum status data_at_resume(struct doctor *doctor) {
+    if (doctor_has(doctor, "interleaved_writers")) return mixture(doctor);
     const struct log_column *column = log_column_of(doctor->log, LOG_LOSS);
     const struct series *loss = &doctor->series[LOG_LOSS];
     size_t checked = 0, seen = 0;
@@ -215,6 +222,7 @@ static enum status report_counter(struct doctor *doctor, const struct log_column
 }
 
 static enum status counters(struct doctor *doctor) {
+    if (doctor_has(doctor, "interleaved_writers")) return mixture(doctor);
     size_t checked = 0;
     if (doctor->log->step_guessed)
         return doctor_untestable(doctor, "the log prints no update numbers: a counter that falls "

@@ -40,7 +40,9 @@ static int scale_falls(const struct doctor *doctor, size_t row) {
 
 static int skipped_in_row(const struct doctor *doctor, size_t row) {
     const struct series_point *point = series_in_row(&doctor->series[LOG_SKIPPED], row);
-    return scale_falls(doctor, row) || (point != NULL && point->value > 0.0);
+    if (scale_falls(doctor, row) || (point != NULL && point->value > 0.0)) return 1;
+    const int64_t update = doctor->log->step[row];
+    return update > 0 && doctor_lr_skips(doctor, (uint64_t)update);
 }
 
 /* A norm that overflows under a loss scale is how the scaler finds its scale, so it is no finding.
@@ -121,6 +123,22 @@ static enum status no_gradient(struct doctor *doctor) {
         "a detach or a no_grad around the forward pass.");
 }
 
+/* Fresh weights start within a tenth of ln(vocabulary); n times that is a sum of n losses. */
+static enum status report_sum(struct doctor *doctor, const struct series_point *first, uint64_t n) {
+    const unsigned long long vocab = doctor->options->vocab;
+    TRY(doctor_found(doctor, "loss_not_divided", DOCTOR_LIKELY, first->row,
+                     "The first loss is %llu times ln(%llu): the loss of a model that knows "
+                     "nothing, summed over %llu micro-batches or processes.",
+                     (unsigned long long)n, vocab, (unsigned long long)n));
+    TRY(doctor_evidence_column(doctor, LOG_LOSS, first));
+    TRY(doctor_evidence(doctor, "%llu ln(%llu) = %s", (unsigned long long)n, vocab,
+                        word_about((double)n * real_log_f64((double)vocab)).text));
+    return doctor_explain(
+        doctor, "no single mean of cross-entropies starts at a multiple of ln(vocabulary)",
+        "Compare the gradient norm with that of a run without accumulation: if it has the factor "
+        "too, so has the step.");
+}
+
 static enum status fresh_weights(struct doctor *doctor) {
     const uint64_t vocab = doctor->options->vocab;
     const struct series_point *first = series_at(&doctor->series[LOG_LOSS], 1);
@@ -130,6 +148,10 @@ static enum status fresh_weights(struct doctor *doctor) {
     if (first == NULL) return doctor_untestable(doctor, "no loss at update 1");
     const double uniform = real_log_f64((double)vocab);
     const double gap = real_abs_f64(first->value - uniform);
+    const uint64_t n =
+        first->value < 1024.0 * uniform ? (uint64_t)(first->value / uniform + 0.5) : 0;
+    if (n > 1 && real_abs_f64(first->value - (double)n * uniform) < 0.1 * (double)n)
+        return report_sum(doctor, first, n);
     /* Fresh weights of usual scale start within a tenth of ln(vocabulary); 0.35 is chosen for
      * larger initial logits, with less confidence. */
     if (!(gap < 0.35)) return STATUS_OK;
@@ -223,11 +245,23 @@ static enum status report_advance(struct doctor *doctor, const struct log_column
         "of another framework.");
 }
 
+/* Says which updates were skipped where only the LR column tells. */
+static enum status skips_of_lr(struct doctor *doctor) {
+    const struct fit *fit = doctor_plain_fit(doctor);
+    if (fit == NULL || fit->skip_count == 0)
+        return doctor_untestable(doctor, "no column loss_scale or skipped");
+    TRY(doctor_remark(doctor, "skipped_updates", SIZE_MAX,
+                      "%llu update%s skipped, as a loss scaler does: the LR column holds there.",
+                      (unsigned long long)fit_skipped(fit),
+                      fit_skipped(fit) == 1 ? " was" : "s were"));
+    TRY(doctor_evidence(doctor, "the LR column reads as %s", fit->text));
+    return doctor_explain(doctor, "", "Another run skips other updates: align by real updates.");
+}
+
 static enum status skipped_updates(struct doctor *doctor) {
     const enum log_name name = doctor->series[LOG_SKIPPED].count > 0 ? LOG_SKIPPED : LOG_LOSS_SCALE;
     const struct log_column *column = log_column_of(doctor->log, name);
-    if (column == NULL || doctor->series[name].count == 0)
-        return doctor_untestable(doctor, "no column loss_scale or skipped");
+    if (column == NULL || doctor->series[name].count == 0) return skips_of_lr(doctor);
     const struct skips skips = count_skips(doctor, column, &doctor->series[name]);
     if (skips.count == 0) return STATUS_OK;
     /* A scaler that starts at 2^16 halves it a handful of times in a row, and at the start. */

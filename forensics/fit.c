@@ -297,7 +297,7 @@ static void find_decays(const struct series *series, const struct fit_known *kno
         flat++;
     }
     /* There is no plateau, or no decay behind it. */
-    if (flat < 3 || top + 1 == series->count || points[top].update + 2 > end) return;
+    if (flat < 2 || top + 1 == series->count || points[top].update + 2 > end) return;
     const uint64_t longest = end - points[top].update + 2, next = points[top + 1].update + 2;
     for (uint64_t away = 0; away < 5 && away < longest; away++)
         add_decay(out, longest - away);

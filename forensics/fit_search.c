@@ -28,6 +28,7 @@ void fit_search_template(struct fit_search *search, struct fit_window *out) {
         if (!seen) out->known_total[out->known_totals++] = totals[i];
         if (i == 1) out->said_totals = out->known_totals;
     }
+    out->lag = request->skipped_count < FIT_WARMUPS ? (uint32_t)request->skipped_count : 0;
     out->known_epoch = request->updates_per_epoch;
     out->known_lr = request->lr;
     out->known_warmup = request->warmup;

@@ -263,6 +263,18 @@ def hypotheses(t, rows, conventions, digits):
     return found
 
 
+def merged(ranges):
+    """Ranges all of whose updates were skipped, put together where they touch."""
+    out = []
+    for first, last, count in ranges:
+        whole = last - first + 1 == count
+        if out and whole and out[-1][1] + 1 == first and out[-1][1] - out[-1][0] + 1 == out[-1][2]:
+            out[-1] = (out[-1][0], last, out[-1][2] + count)
+        else:
+            out.append((first, last, count))
+    return tuple(out)
+
+
 def same_kind(name, kind):
     aliases = {"linear": ("linear",), "cosine": ("cosine",), "constant_with_warmup": ("constant_with_warmup",),
                "wsd": ("warmup_stable_decay", "wsd")}
@@ -295,7 +307,7 @@ def judge(binary, t, folder, show):
     decidable = len(numbers) == 1
 
     def is_one_of(fit):
-        skips = tuple((s["first"], s["last"], s["updates"]) for s in fit["skipped"] or [])
+        skips = merged((s["first"], s["last"], s["updates"]) for s in fit["skipped"] or [])
         logs_used = fit["contract"] in ("hf", "hf-4.51", "nemo-rl-megatron")
         for h in simplest:
             warmup = h[4] / (t["processes"] if t["contract"] == "hf-x-processes" else 1)
@@ -303,7 +315,7 @@ def judge(binary, t, folder, show):
                 warmup = h[4]
             if (same_kind(fit["schedule"], h[2]) and abs(fit["lr"] / h[3] - 1) < 1e-9
                     and (fit["warmup_hidden"] or abs(fit["warmup"] - warmup) < 1e-6)
-                    and (fit["steps"] in (None, t["total"])) and (skips == h[6] or h[2] == "constant_with_warmup" and t["shown"])
+                    and (fit["steps"] in (None, t["total"])) and (skips == merged(h[6]) or h[2] == "constant_with_warmup" and t["shown"])
                     and (h[1] == 1) == logs_used):
                 return True
         return False

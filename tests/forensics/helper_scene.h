@@ -43,6 +43,7 @@ struct scene {
 /* Each table ends with a scene without a name. */
 extern const struct scene scenes_of_values[]; /* losses, gradients, rewards */
 extern const struct scene scenes_of_lr[];     /* learning rates, resumes, counts, formats */
+extern const struct scene scenes_of_runs[];   /* the log as a whole */
 
 /* Puts a value that is printed exactly. */
 void scene_put(struct patient *p, enum log_name name, size_t row, double value);

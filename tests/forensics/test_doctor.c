@@ -17,7 +17,7 @@
 
 #define GOLDEN TWINSTEP_SOURCE_DIR "/tests/golden/doctor.txt"
 
-static const struct scene *const tables[] = {scenes_of_values, scenes_of_lr};
+static const struct scene *const tables[] = {scenes_of_values, scenes_of_lr, scenes_of_runs};
 
 static void examine(struct patient *p, struct doctor_report *report) {
     struct series series;
@@ -35,7 +35,7 @@ static void examine(struct patient *p, struct doctor_report *report) {
 }
 
 static const struct scene *scene_named(const char *name) {
-    for (size_t t = 0; t < 2; t++)
+    for (size_t t = 0; t < COUNT_OF(tables); t++)
         for (const struct scene *scene = tables[t]; scene->name != NULL; scene++)
             if (strcmp(scene->name, name) == 0) return scene;
     fail_msg("no scene %s", name);
@@ -88,7 +88,7 @@ static void check_scene(const struct scene *scene, const struct doctor_report *r
 
 static void validate_scenes(void **state) {
     (void)state;
-    for (size_t t = 0; t < 2; t++)
+    for (size_t t = 0; t < COUNT_OF(tables); t++)
         for (const struct scene *scene = tables[t]; scene->name != NULL; scene++) {
             struct patient p;
             const struct doctor_report report = look(&p, scene);
@@ -101,7 +101,7 @@ static void validate_scenes(void **state) {
  * reason. */
 static void verify_evidence(void **state) {
     (void)state;
-    for (size_t t = 0; t < 2; t++)
+    for (size_t t = 0; t < COUNT_OF(tables); t++)
         for (const struct scene *scene = tables[t]; scene->name != NULL; scene++) {
             struct patient p;
             const struct doctor_report report = look(&p, scene);
@@ -155,7 +155,7 @@ static void put_line(const char *line, size_t length, FILE *out) {
 /* Writes what is said of the scenes; of those that are ill, what is not said of the healthy one. */
 static void print_scenes(FILE *out) {
     char *healthy = NULL;
-    for (size_t t = 0; t < 2; t++)
+    for (size_t t = 0; t < COUNT_OF(tables); t++)
         for (const struct scene *scene = tables[t]; scene->name != NULL; scene++) {
             struct patient p;
             char *text = NULL;

@@ -71,6 +71,9 @@ static int resolve(uint64_t *state, const struct contract *contract, int skips, 
     request.updates_per_epoch = 1 + steps / 12; /* fewer epochs, and the first is all warm-up */
     if (skips) assert_int_equal(draw_skips(state, arena, &request), STATUS_OK);
     *out = request;
+    /* Its first phase has 2,000 updates by default: a warm-up that never ends in these runs. */
+    if (strcmp(request.schedule, "one_cycle") == 0 && strcmp(contract->family, "deepspeed") == 0)
+        return 0;
     return contract_resolve(&request, arena, plan) == STATUS_OK;
 }
 

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Scenes of the log as a whole: two writers, losses that are sums, rows without a label, another
+ * reference, a schedule that does not get to its end, updates that a loss scaler skipped. A scene
+ * is one change to a healthy log, and what the doctor must say of it. */
+#include "tests/forensics/helper_scene.h"
+
+#include <math.h>
+#include <stddef.h>
+
+#define LN2 0x1.62e42fefa39efp-1
+#define PI 3.14159265358979323846
+
+/* ---- writers ---- */
+
+/* Rows of a run at updates 1, 2, 3, .. and of one at updates 101, 102, .., in turn. */
+static void interleaved(struct patient *p) {
+    for (size_t i = 0; i < 60; i++)
+        p->log->step[i] = (int64_t)(i % 2 == 0 ? 1 + i / 2 : 101 + i / 2);
+}
+/* The same in blocks, as buffered output has it. */
+static void interleaved_blocks(struct patient *p) {
+    int64_t last[2] = {0, 40};
+    for (size_t i = 0; i < 60; i++)
+        p->log->step[i] = ++last[i / 4 % 2];
+}
+/* A run that crashed seven times goes back to its last checkpoint and never to where it was. */
+static void crashes(struct patient *p) {
+    int64_t step = 0;
+    for (size_t i = 0; i < 60; i++) {
+        if (i % 8 == 7) step -= 3;
+        p->log->step[i] = ++step;
+        scene_put(p, LOG_LR_LOGGED, i, 5e-7 * (60.0 - (double)step) / 60.0);
+        scene_put(p, LOG_LOSS, i, LN2 * (1.0 - 0.01 * (double)step));
+    }
+}
+
+/* ---- losses that are sums ---- */
+
+/* Evaluations at rows 20, 40 and 60 of a language model; the training loss is these multiples of
+ * them. */
+static void evaluate(struct patient *p, double a, double b, double c) {
+    const struct helper_training training = {60, 3, 0, 8, 4, PRINT_E2, 1.0, 0, NULL, NULL};
+    const double ratios[] = {a, b, c};
+    p->log = helper_trained(&p->arena, &training);
+    for (size_t n = 0; n < 3; n++) {
+        const size_t row = 20 * n + 19;
+        scene_put(p, LOG_EVAL_LOSS, row, helper_value(p->log, LOG_LOSS, row) / ratios[n]);
+    }
+}
+static void evaluation_16(struct patient *p) {
+    evaluate(p, 16.9, 16.8, 16.5);
+}
+static void evaluation_4(struct patient *p) {
+    evaluate(p, 4.08, 4.05, 4.03);
+}
+static void evaluation_2(struct patient *p) {
+    evaluate(p, 2.05, 2.02, 1.98);
+}
+static void evaluation_2_told(struct patient *p) {
+    evaluation_2(p);
+    p->options.accumulate = 2;
+}
+static void evaluation_like(struct patient *p) {
+    evaluate(p, 1.3, 1.1, 0.8);
+}
+static void evaluation_drifts(struct patient *p) { /* an over-fitted model, from 4 to 2 */
+    evaluate(p, 4.0, 3.0, 2.0);
+}
+static void first_loss_summed(struct patient *p) {
+    evaluate(p, 1.0, 1.0, 1.0);
+    helper_put(&p->arena, p->log, LOG_LOSS, 0, 41.52, 4); /* 4 ln 32000 = 41.49 */
+    p->options.vocab = 32000;
+}
+
+/* ---- rows ---- */
+
+static void no_label(struct patient *p) {
+    scene_put(p, LOG_LOGP_REJECTED, 9, 0.0);
+}
+static void reference_differs(struct patient *p) {
+    const double chosen = helper_value(p->log, LOG_LOGP_CHOSEN, 0);
+    const double rejected = helper_value(p->log, LOG_LOGP_REJECTED, 0);
+    const double margin = -0.05 * chosen + 0.03 * rejected;
+    scene_put(p, LOG_REWARD_CHOSEN, 0, -0.05 * chosen);
+    scene_put(p, LOG_REWARD_REJECTED, 0, -0.03 * rejected);
+    scene_put(p, LOG_REWARD_MARGIN, 0, margin);
+    scene_put(p, LOG_LOSS, 0, log1p(exp(-margin)) + 0.01);
+}
+
+/* ---- schedules ---- */
+
+static void rise(struct patient *p, uint64_t total) {
+    for (size_t i = 0; i < 60; i++)
+        scene_put(p, LOG_LR_LOGGED, i, 1e-8 * (double)(i + 1));
+    p->log->max_steps = total;
+}
+static void warmup_never_ends(struct patient *p) {
+    rise(p, 60);
+}
+static void warmup_cut_off(struct patient *p) { /* the run was stopped */
+    rise(p, 120);
+}
+static void lr_finder(struct patient *p) { /* exponential, on purpose */
+    for (size_t i = 0; i < 60; i++)
+        scene_put(p, LOG_LR_LOGGED, i, 1e-8 * exp(0.2 * (double)i));
+    p->log->max_steps = 60;
+}
+/* transformers' cosine with num_cycles=1, and what a scheduler prints that is stepped twice. */
+static void comes_back(struct patient *p) {
+    for (size_t i = 0; i < 60; i++)
+        scene_put(p, LOG_LR_LOGGED, i, 1e-6 * (0.5 * (1.0 + cos(PI * 2.0 * ((double)i / 60.0)))));
+    p->log->max_steps = 60;
+    p->fits = 1;
+}
+static void comes_back_twice(struct patient *p) {
+    comes_back(p);
+    p->options.processes = 2;
+}
+
+/* A float16 training: the gradient of updates 1, 2 and 31 was infinite, the schedule held there,
+ * and no column tells of the scale. */
+static void skipped_by_a_scaler(struct patient *p) {
+    size_t counter = 0;
+    for (size_t i = 0; i < 60; i++) {
+        const int skipped = i < 2 || i == 30;
+        scene_put(p, LOG_LR_LOGGED, i, 5e-7 * (60.0 - (double)counter) / 60.0);
+        if (skipped) scene_put(p, LOG_GRAD_NORM, i, (double)INFINITY);
+        counter += !skipped;
+    }
+    /* Nothing was learned before update 3, so the loss stands at ln 2 until then. */
+    for (size_t i = 0; i < 3; i++) {
+        scene_put(p, LOG_LOSS, i, LN2);
+        scene_put(p, LOG_REWARD_CHOSEN, i, 0.0);
+        scene_put(p, LOG_REWARD_REJECTED, i, 0.0);
+        scene_put(p, LOG_REWARD_MARGIN, i, 0.0);
+    }
+    p->fits = 1;
+}
+
+const struct scene scenes_of_runs[] = {FOUND(interleaved, "interleaved_writers", LIKELY),
+                                       FOUND(interleaved_blocks, "interleaved_writers", LIKELY),
+                                       LINE(crashes, "interleaved_writers", QUIET),
+                                       FOUND(evaluation_16, "loss_not_divided", LIKELY),
+                                       FOUND(evaluation_4, "loss_not_divided", LIKELY),
+                                       FOUND(evaluation_2, "loss_not_divided", POSSIBLE),
+                                       FOUND(evaluation_2_told, "loss_not_divided", LIKELY),
+                                       LINE(evaluation_like, "loss_not_divided", QUIET),
+                                       LINE(evaluation_drifts, "loss_not_divided", QUIET),
+                                       FOUND(first_loss_summed, "loss_not_divided", LIKELY),
+                                       FOUND(no_label, "no_labelled_token", LIKELY),
+                                       FOUND(reference_differs, "other_reference", LIKELY),
+                                       FOUND(warmup_never_ends, "warmup_never_ends", LIKELY),
+                                       LINE(warmup_cut_off, "warmup_never_ends", QUIET),
+                                       LINE(lr_finder, "warmup_never_ends", QUIET),
+                                       FOUND(comes_back, "cosine_comes_back", POSSIBLE),
+                                       FOUND(comes_back_twice, "cosine_comes_back", LIKELY),
+                                       REMARK(skipped_by_a_scaler, "skipped_updates"),
+                                       SCENES_END};
