@@ -131,6 +131,33 @@ static void verify_orders_are_pairs_of_permutations(void **state) {
     arena_close(&arena);
 }
 
+static int has_mask(const uint32_t *masks, uint32_t count, uint32_t mask) {
+    for (uint32_t i = 0; i < count; i++)
+        if (masks[i] == mask) return 1;
+    return 0;
+}
+
+/* Every cause alone, and every set that lacks one, is trained, whether an order passes through it
+ * or not: `left` and `alone` are measured. Masks ascend. */
+static void verify_lone_causes_and_repairs(void **state) {
+    (void)state;
+    for (uint32_t factors = 6; factors <= ORDERS_FACTORS; factors++) {
+        struct arena arena = ARENA_EMPTY;
+        struct orders orders;
+        uint32_t *masks, count;
+        const uint32_t full = (1u << factors) - 1;
+        assert_int_equal(orders_draw(3, factors, ORDERS_LEAST, &arena, &orders), STATUS_OK);
+        assert_int_equal(orders_masks(&orders, &arena, &masks, &count), STATUS_OK);
+        assert_true(has_mask(masks, count, 0) && has_mask(masks, count, full));
+        for (uint32_t factor = 0; factor < factors; factor++)
+            assert_true(has_mask(masks, count, 1u << factor) &&
+                        has_mask(masks, count, full & ~(1u << factor)));
+        for (uint32_t i = 1; i < count; i++)
+            assert_true(masks[i] > masks[i - 1]);
+        arena_close(&arena);
+    }
+}
+
 /* Compares the expected number of hybrids of the default with the mean that is drawn. */
 static void validate_default(void **state) {
     (void)state;
@@ -336,6 +363,7 @@ static void verify_forged_input_is_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_orders_are_pairs_of_permutations),
+        cmocka_unit_test(verify_lone_causes_and_repairs),
         cmocka_unit_test(validate_default),
         cmocka_unit_test(verify_no_bias),
         cmocka_unit_test(verify_coverage),
