@@ -84,7 +84,7 @@ def commands_of(document):
 def make_traces(binary, document, folder):
     for words in commands_of(document):
         result = subprocess.run([binary, *words[1:]], cwd=folder, capture_output=True, text=True,
-                                check=False, timeout=300)
+                                check=False, timeout=1800)
         # exit status 1 is a verdict: something differs
         if result.returncode not in (0, 1):
             raise RuntimeError(f"{shlex.join(words)}: exit status {result.returncode}\n"

@@ -584,16 +584,34 @@ static void verify_lengths_count_units(void **state) {
     (void)state;
     static const struct {
         const char *schedule, *key, *fours, *ones;
+        const char *override[2]; /* of a schedule that has one */
     } lists[] = {
-        {"olmo-core.sequential", "stages", "wsd:10:warmup=1:decay=1,linear:5:warmup=2,wsd:decay=4",
-         "wsd:40:warmup=4:decay=4,linear:20:warmup=8,wsd:decay=16"},
-        {"olmo-core.sequential", "stages", "wsds:20:period=10:decay=3,wsd",
-         "wsds:80:period=40:decay=12,wsd"},
-        {"olmo-core.composable", "stages", "linear:1:0:1,cosine:10:0.1",
-         "linear:4:0:1,cosine:40:0.1"},
-        {"torch.sequential", "stages", "linear:1:start_factor=0.5:total_iters=1,cosine:t_max=9",
-         "linear:4:start_factor=0.5:total_iters=4,cosine:t_max=36"},
-        {"olmo-core.wsds", "periods", "5,7,12", "20,28,48"},
+        {"olmo-core.sequential",
+         "stages",
+         "wsd:10:warmup=1:decay=1,linear:5:warmup=2,wsd:decay=4",
+         "wsd:40:warmup=4:decay=4,linear:20:warmup=8,wsd:decay=16",
+         {NULL}},
+        {"olmo-core.sequential",
+         "stages",
+         "wsds:20:period=10:decay=3,wsd",
+         "wsds:80:period=40:decay=12,wsd",
+         {NULL}},
+        {"olmo-core.composable",
+         "stages",
+         "linear:1:0:1,cosine:10:0.1",
+         "linear:4:0:1,cosine:40:0.1",
+         {NULL}},
+        {"olmo-core.composable",
+         "stages",
+         "linear:1:0:1,cosine:10:0.1",
+         "linear:4:0:1,cosine:40:0.1",
+         {"linear:5:10:0", "linear:20:40:0"}},
+        {"torch.sequential",
+         "stages",
+         "linear:1:start_factor=0.5:total_iters=1,cosine:t_max=9",
+         "linear:4:start_factor=0.5:total_iters=4,cosine:t_max=36",
+         {NULL}},
+        {"olmo-core.wsds", "periods", "5,7,12", "20,28,48", {NULL}},
     };
     for (size_t i = 0; i < COUNT_OF(lists); i++) {
         const struct sched_class *schedule = sched_find(lists[i].schedule);
@@ -603,6 +621,10 @@ static void verify_lengths_count_units(void **state) {
             assert_int_equal(sched_values_set(schedule, values, lists[i].key,
                                               ones ? lists[i].ones : lists[i].fours),
                              STATUS_OK);
+            if (lists[i].override[0] != NULL)
+                assert_int_equal(
+                    sched_values_set(schedule, values, "override_decay", lists[i].override[ones]),
+                    STATUS_OK);
             assert_int_equal(sched_values_set(schedule, values, "length_unit", ones ? "1" : "4"),
                              STATUS_OK);
             if (schedule->validate(&call) != STATUS_OK) fail_msg("%zu: %s", i, status_text());
