@@ -144,6 +144,12 @@ static void hold(struct patient *p, size_t rows, int print) {
 static void stuck(struct patient *p) {
     hold(p, 10, PRINT_EXACT);
 }
+static void stuck_least(struct patient *p) { /* 4 rows, 3 of them after an update at full LR */
+    hold(p, 4, PRINT_EXACT);
+}
+static void stuck_too_short(struct patient *p) {
+    hold(p, 3, PRINT_EXACT);
+}
 static void stuck_recorded(struct patient *p) {
     stuck(p);
     for (size_t i = 0; i < 60; i++)
@@ -260,6 +266,8 @@ const struct scene scenes_of_values[] = {
     LINE(start_in_the_middle, "start_at_ln2", UNTESTABLE),
     LINE(trained_weights, "start_at_ln2", UNTESTABLE),
     FOUND(stuck, "loss_stuck_at_ln2", LIKELY),
+    FOUND(stuck_least, "loss_stuck_at_ln2", LIKELY),
+    LINE(stuck_too_short, "loss_stuck_at_ln2", QUIET),
     FOUND(stuck_printed, "loss_stuck_at_ln2", POSSIBLE),
     LINE(stuck_few_digits, "loss_stuck_at_ln2", UNTESTABLE),
     LINE(stuck_in_warmup, "loss_stuck_at_ln2", QUIET),

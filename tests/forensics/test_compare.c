@@ -11,6 +11,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "forensics/words.h"
 #include "tests/forensics/helper_pair.h"
 
 /* ---- classes ---- */
@@ -330,6 +331,24 @@ static void verify_printers_agree(void **state) {
     }
 }
 
+/* The spacing of an exact column is that of the narrowest of bf16, binary32 and binary64 that holds
+ * all of its values; a printed one has its last digit. */
+static void validate_spacing(void **state) {
+    (void)state;
+    static const struct {
+        double values[2], spacing;
+    } cases[] = {{{1.5, -0.25}, 0x1p-7}, /* of a value of 1 */
+                 {{1.5, 0x1.000002p0}, 0x1p-23},
+                 {{0x1.000002p0, 0.1}, 0x1p-52}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct series_point points[2] = {{.value = cases[i].values[0]},
+                                         {.value = cases[i].values[1]}};
+        const struct series series = {.points = points, .count = 2};
+        assert_true(series_spacing(&series, -2.0, 0.0) == 2.0 * cases[i].spacing);
+        assert_true(series_spacing(&series, 2.0, 0.01) == 0.01);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(validate_equal),
                                        cmocka_unit_test(validate_within),
@@ -341,6 +360,7 @@ int main(void) {
                                        cmocka_unit_test(verify_order_of_rows_is_free),
                                        cmocka_unit_test(validate_nothing_trained),
                                        cmocka_unit_test(validate_order),
+                                       cmocka_unit_test(validate_spacing),
                                        cmocka_unit_test(verify_printers_agree)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
