@@ -173,6 +173,7 @@ static enum status show_bars(const struct log_source *source, char *text, size_t
     text[0] = '\0';
     log_lines_open(&lines, &part, NULL);
     while (status == STATUS_OK && text[0] == '\0' && log_lines_next(&lines, &line)) {
+        if (line.span.length > LOG_LINE_MAX) continue;
         pairs_read(line.span, pairs);
         if (pairs->bar.name.length > 0 && pairs->count > 0)
             snprintf(text, size,

@@ -7,9 +7,13 @@
 
 #include <string.h>
 
+#define LIST_MOST 1024
+#define TOKEN_MOST 256
+
 struct walk {
     const char *at, *end;
     const char *field; /* where the field at hand begins */
+    int blank;         /* 1: only blanks stand between it and `at` */
     int dirty;    /* 1: something unread stands in front of it, so only its last word is a name */
     int attached; /* round brackets that belong to a name, as in "lr(1e-4)" */
     struct pairs *out;
@@ -238,6 +242,7 @@ static void begin_field(struct walk *w, const char *at, int dirty) {
     w->at = w->field = at;
     w->dirty = dirty;
     w->attached = 0;
+    w->blank = 1;
 }
 
 /* ---- fields with a sign ---- */
@@ -260,6 +265,7 @@ static int groups_digits(const char *at, const char *start, const char *end) {
 static struct log_span read_token(const char *at, const char *end) {
     struct log_span token = {at, 0};
     int inside = 0;
+    if ((size_t)(end - at) > TOKEN_MOST) end = at + TOKEN_MOST; /* no number is so long */
     for (; at < end; at++) {
         const char c = *at;
         if (c == '(' && at > token.text) inside++;
@@ -273,13 +279,17 @@ static struct log_span read_token(const char *at, const char *end) {
     return token;
 }
 
+/* Returns what stands behind a bracket's end. A bracket that is not closed soon is none: seeking
+ * the end of each in a line of nothing else would take the square of its length. */
 static const char *behind(const char *at, const char *end, char open, char close) {
+    const char *start = at;
     int depth = 0;
+    if ((size_t)(end - at) > LIST_MOST) end = at + LIST_MOST;
     for (; at < end; at++) {
         depth += *at == open;
         if (*at == close && --depth == 0) return at + 1;
     }
-    return end;
+    return start + 1;
 }
 
 /* Enters a dict that is the value of a name. */
@@ -339,6 +349,7 @@ static void read_quoted(struct walk *w) {
     const char *start = w->at + 1;
     const char *close = (const char *)memchr(start, *w->at, (size_t)(w->end - start));
     if (close == NULL) {
+        w->blank = 0;
         w->at++;
         return;
     }
@@ -352,12 +363,6 @@ static void read_quoted(struct walk *w) {
 }
 
 /* ---- the line ---- */
-
-static int at_start(const struct walk *w) {
-    for (const char *at = w->field; at < w->at; at++)
-        if (*at != ' ' && *at != '\t') return 0;
-    return 1;
-}
 
 static int is_blank_before(const struct walk *w, const char *start) {
     return w->at == start || w->at[-1] == ' ' || w->at[-1] == '\t';
@@ -415,7 +420,7 @@ void pairs_read(struct log_span line, struct pairs *out) {
     read_bar(line, &out->bar);
     begin_field(&w, line.text, 0);
     while (w.at < w.end) {
-        if (is_quote(*w.at) && at_start(&w)) {
+        if (is_quote(*w.at) && w.blank) {
             read_quoted(&w);
         } else if (is_mark(&w, line.text)) {
             read_mark(&w);
@@ -424,6 +429,7 @@ void pairs_read(struct log_span line, struct pairs *out) {
         } else {
             w.attached += *w.at == '(';
             w.attached -= *w.at == ')';
+            w.blank &= *w.at == ' ' || *w.at == '\t';
             w.at++;
         }
     }

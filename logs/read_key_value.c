@@ -34,7 +34,7 @@ struct state {
     uint32_t line;
     struct cell cells[PAIRS_MAX]; /* of the row at hand */
     size_t cell_count;
-    size_t rows, falls, bars, others, again;
+    size_t rows, falls, bars, others, again, too_long;
 };
 
 /* ---- which count ---- */
@@ -171,6 +171,8 @@ static enum status put_pair(struct state *s, const struct pair *pair, uint32_t l
 static enum status read_line(struct state *s, struct log_lines *lines,
                              const struct log_line *line) {
     struct step_pair step;
+    s->too_long += line->span.length > LOG_LINE_MAX;
+    if (line->span.length > LOG_LINE_MAX) return STATUS_OK;
     pairs_read(line->span, &s->pairs);
     TRY(step_of_line(s, line->number, &step));
     if (step.name.length == 0 || !log_lines_take(lines, line)) return STATUS_OK;
@@ -196,6 +198,9 @@ static enum status note_rest(const struct state *s) {
                            "progress bars with values that were left out: %zu (--map step=bar "
                            "takes their count as the update)",
                            s->bars));
+    if (s->too_long > 0)
+        TRY(log_build_note(s->build, "lines longer than %d bytes that were left out: %zu",
+                           LOG_LINE_MAX, s->too_long));
     if (s->again > 0)
         TRY(log_build_note(s->build, "values that a step shows twice, and equally: %zu", s->again));
     return STATUS_OK;
@@ -254,6 +259,7 @@ static int looks_like_rows(struct seen *seen) {
     const struct pairs *p = &seen->pairs;
     struct log_line line;
     while (log_lines_next(&seen->lines, &line)) {
+        if (line.span.length > LOG_LINE_MAX) continue;
         pairs_read(line.span, &seen->pairs);
         const struct step_pair *step = NULL;
         for (size_t i = 0; step == NULL && i < p->step_count; i++)

@@ -147,6 +147,26 @@ static enum status read_mapped(struct arena *arena, const char *text, const char
     return log_import_bytes("test", text, strlen(text), &options, arena, out);
 }
 
+/* Brackets and quotes that nobody closes: the time must grow with the line and not with its square,
+ * which would be minutes here. */
+static void verify_hostile_lines_take_no_time(void **state) {
+    static const char *const pieces[] = {
+        "a=[", "'", "\"'", "a={", "(", "a:", " 'x", "1 ", "a ", "a(", ","};
+    static char line[1 << 18];
+    static struct pairs p;
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(pieces); i++) {
+        const size_t step = strlen(pieces[i]);
+        size_t length = 0;
+        for (; length + step < sizeof line; length += step)
+            memcpy(line + length, pieces[i], step);
+        pairs_read((struct log_span){line, length}, &p);
+        memset(line, ' ', sizeof line / 2);
+        pairs_read((struct log_span){line, length}, &p);
+        assert_int_equal(p.step_count, 0);
+    }
+}
+
 static void validate_what_would_be_a_guess(void **state) {
     static const struct {
         const char *text, *words;
@@ -240,6 +260,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_pairs_of_a_line),
         cmocka_unit_test(validate_quanta),
+        cmocka_unit_test(verify_hostile_lines_take_no_time),
         cmocka_unit_test(validate_what_would_be_a_guess),
         cmocka_unit_test(validate_the_step_that_the_user_names),
         cmocka_unit_test(validate_rows),
