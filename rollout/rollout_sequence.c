@@ -46,8 +46,8 @@ enum status rollout_list_add(struct rollout_list *list, struct arena *arena, dou
 /* Leaves elements first ... first + count - 1. */
 static void keep(struct rollout_list *list, size_t first, size_t count) {
     if (list->given != 1) return;
-    memmove(list->value, list->value + first, count * sizeof *list->value);
     list->count = count;
+    if (count > 0) memmove(list->value, list->value + first, count * sizeof *list->value);
 }
 
 /* Mean |d| where element i of one list is compared with element i + shift of the other. */
@@ -72,6 +72,11 @@ static void align_sides(struct rollout_sequence *s) {
     const size_t n = a->count < b->count ? a->count : b->count;
     const size_t skip[2] = {a->count - n, b->count - n};
     if (skip[0] + skip[1] == 0) return;
+    if (n == 0) { /* one side has nothing, and perhaps no memory */
+        s->shapes |= SHAPE_SHORT;
+        a->count = b->count = 0;
+        return;
+    }
     const double front = apart(a->value, b->value, n);
     const double back = apart(a->value + skip[0], b->value + skip[1], n);
     s->shapes |= back < front ? SHAPE_FRONT : SHAPE_SHORT;

@@ -10,6 +10,7 @@
 
 #include "base/sort.h"
 #include "logs/map_file.h"
+#include "logs/unpack.h"
 #include "rollout/arrays.h"
 #include "rollout/json_lines.h"
 
@@ -200,6 +201,23 @@ static enum status open_arrays(struct rollout_source *source, enum kind kind) {
     return rollout_hdf5_open(text->path, &source->naming, source->arena, &source->arrays);
 }
 
+/* Puts what a packed file holds in its place. */
+static enum status unpack(struct text *text) {
+    const struct log_source packed = {
+        .name = text->path, .bytes = text->mapping.bytes, .length = text->mapping.length};
+    struct log_mapping plain;
+    int cut = 0;
+    const char *packer = text->mapping.length == 0 ? NULL : log_packed(&packed);
+    if (packer == NULL) return STATUS_OK;
+    TRY(log_unpack(&packed, &plain, &cut));
+    log_unmap(&text->mapping);
+    text->mapping = plain;
+    if (cut)
+        FAIL(STATUS_INPUT, "%s: expected the end of what %s packed, and the file ends before",
+             text->path, packer);
+    return STATUS_OK;
+}
+
 /* A byte order mark, which Windows' tools write, is no part of the first line. */
 static void skip_mark(struct text *text) {
     static const unsigned char mark[] = {0xef, 0xbb, 0xbf};
@@ -215,6 +233,7 @@ static enum status open_all(struct rollout_source *source, const struct rollout_
             files->path[1] == NULL ? ROLLOUT_FIELDS : (i == 0 ? ROLLOUT_ENGINE : ROLLOUT_TRAINER);
         TRY(log_map(text->path, &text->mapping));
         source->texts = i + 1;
+        TRY(unpack(text));
         if (text->mapping.length == 0)
             FAIL(STATUS_INPUT, "%s: expected sequences, got an empty file", text->path);
         const enum kind kind = kind_of(&text->mapping);
