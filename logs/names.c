@@ -16,8 +16,8 @@
 
 static const struct log_known known[] = {
     SPELT(LOG_LOSS, 0, 0, "loss", "lm loss" /* Megatron */,
-          "CE loss" /* OLMo-core: train/CE loss */, "CrossEntropyLoss" /* OLMo */,
-          "loss_metrics/global_avg_loss" /* torchtitan */),
+          "CE loss" /* OLMo-core: train/CE loss */, "lm_loss" /* GPT-NeoX, nanotron */,
+          "CrossEntropyLoss" /* OLMo */, "loss_metrics/global_avg_loss" /* torchtitan */),
     SPELT(LOG_LOSS, 1, 0, "train_loss" /* open-instruct; Lightning */, "train_loss_step",
           "training_loss", "loss/train", "loss train" /* LitGPT */),
     SPELT(LOG_LOSS, 2, 0, "sft_loss" /* NeMo-RL */, "preference_loss", "actor/pg_loss" /* verl */,

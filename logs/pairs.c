@@ -276,6 +276,7 @@ static struct log_span read_token(const char *at, const char *end) {
         if (c == ')') inside--;
     }
     token.length = (size_t)(at - token.text);
+    if (log_span_ends(token, ":")) token.length--; /* "Loss: 2.5:  10%|#2  |" */
     return token;
 }
 
@@ -335,8 +336,11 @@ static void end_name(struct walk *w) {
     struct log_span name = log_span_trim((struct log_span){w->field, (size_t)(sign - w->field)});
     struct log_span step, before = name;
     const struct log_span word = last_word(&before);
-    if (word.length > 0 && is_digit(word.text[0])) { /* "iter 12: loss 2.5" */
+    if (word.length > 0 &&
+        is_digit(word.text[0])) { /* "iter 12: loss 2.5", but not "I0219 19:34" */
+        const size_t count = w->out->count;
         read_words(w, name);
+        w->out->count = count;
         begin_field(w, sign + 1, 0);
         return;
     }

@@ -34,7 +34,7 @@ struct state {
     uint32_t line;
     struct cell cells[PAIRS_MAX]; /* of the row at hand */
     size_t cell_count;
-    size_t rows, falls, bars, others, again, too_long;
+    size_t rows, falls, bars, others, strangers, again, too_long;
 };
 
 /* ---- which count ---- */
@@ -107,6 +107,7 @@ static enum status step_of_line(struct state *s, uint32_t line, struct step_pair
     }
     TRY(choose_step(s, line, &chosen));
     if (chosen != NULL) *out = *chosen;
+    s->strangers += chosen == NULL && p->step_count > 0;
     s->bars += chosen == NULL && p->bar.name.length > 0;
     return STATUS_OK;
 }
@@ -193,6 +194,11 @@ static enum status note_rest(const struct state *s) {
     if (s->others > 0)
         TRY(log_build_note(s->build, "lines without \"%s\" that were left out: %zu", s->wanted,
                            s->others));
+    if (s->strangers > 0)
+        TRY(log_build_note(s->build,
+                           "lines with another count than the updates' (such as \"val step\") that "
+                           "were left out: %zu",
+                           s->strangers));
     if (s->bars > 0)
         TRY(log_build_note(s->build,
                            "progress bars with values that were left out: %zu (--map step=bar "

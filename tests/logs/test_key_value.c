@@ -54,8 +54,7 @@ static void validate_pairs_of_a_line(void **state) {
         {"step 3/10 (30.0%) | loss: 2.5", "step:3/10 loss=2.5"},
         {"step 3 of 10, loss: 2.5", "step:3/10 loss=2.5"},
         {"step 00003/00010\tloss\t2.5", "step:3/10"}, /* a name and its number in two fields */
-        {"epoch 001:    100 / 3000 loss=2.5, num_updates=100",
-         "num_updates:100/0 epoch=001 loss=2.5"},
+        {"epoch 001:    100 / 3000 loss=2.5, num_updates=100", "num_updates:100/0 loss=2.5"},
         /* numbers */
         {"step: 3, tokens: 1,048,576, loss: nan", "step:3/0 tokens=1,048,576 loss=nan"},
         {"step=3,a=1,234,b=1,23", "step:3/0 a=1,234 b=1"},
@@ -87,7 +86,9 @@ static void validate_pairs_of_a_line(void **state) {
         {"model.py:500 - step 3: {'loss': 2.5}", "step:3/0 'loss'=2.5"},
         {"[10:00:00] step: 3, eta: 0:12:05, port: localhost:29500, loss: 2.5",
          "step:3/0 localhost=29500 loss=2.5"},
+        {"I0219 19:34:48.976376 1364 trainer.py:255] step = 3 loss = 2.5", "step:3/0 loss=2.5"},
         /* bars */
+        {"1|74|Loss: 2.5:   0%|2 | 74/90 [00:10<1:00:00, 1.0it/s]", "Loss=2.5 bar:74/90"},
         {" 12%|#2   | 3/9 [00:10<01:30, 1.0it/s, loss=2.5]", "loss=2.5 bar:3/9"},
         {"Progress on:train 10.0it/100it rate:1.0it/s elapsed:00:10 postfix:loss=5.7",
          "loss=5.7 bar:10/100"},
@@ -241,6 +242,21 @@ static void validate_rows(void **state) {
     arena_close(&arena);
 }
 
+/* What an evaluation prints among the rows is not a row of the training, and is counted. */
+static void validate_lines_of_other_counts(void **state) {
+    struct arena arena = ARENA_EMPTY;
+    (void)state;
+    const struct log *log = logs_read(&arena,
+                                      "[00:00:00] train step=100 loss=0.5\n"
+                                      "[00:00:00] val step=100 loss=0.75\n"
+                                      "[00:00:01] train step=200 loss=0.25\n",
+                                      NULL);
+    assert_int_equal(log->rows, 2);
+    logs_expect(log, "loss", 1, 0.25, 0.01);
+    assert_true(logs_has_note(log, "(such as \"val step\") that were left out: 1"));
+    arena_close(&arena);
+}
+
 /* One row proves no format, and prose about steps is no log. */
 static void validate_claims(void **state) {
     static const char *const no_logs[] = {
@@ -264,6 +280,7 @@ int main(void) {
         cmocka_unit_test(validate_what_would_be_a_guess),
         cmocka_unit_test(validate_the_step_that_the_user_names),
         cmocka_unit_test(validate_rows),
+        cmocka_unit_test(validate_lines_of_other_counts),
         cmocka_unit_test(validate_claims),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -75,6 +75,17 @@ static const struct rebuilt table[] = {
      6.708333333333333e-06, 0.0, NULL},
     {"verl-2060.txt", "verl", 2, 0, 1, 0, "actor/pg_loss", "actor/lr", 0.001, 1e-3, 0.0, 1e-3,
      "1 rows stand before the first update"},
+    {"nanotron-23.txt", "key-value", 2, 991, 992, 0, "lm_loss", "lr", 9.69, 1e-2, 1e-5, 1e-5, NULL},
+    {"fairseq-940.txt", "key-value", 5, 445, 645, 0, "loss", "lr", 10.902, 1e-3, 0.000129084, 1e-9,
+     NULL},
+    {"megatron-bridge-4024.txt", "megatron", 2, 2, 3, 6069, "lm loss", "learning rate", 1.453781,
+     1e-6, 6e-6, 1e-12, NULL},
+    {"megatron-deepspeed-396.txt", "megatron", 2, 5426, 5427, 250000, NULL, "learning rate", 0, 0,
+     2.999e-4, 1e-7, NULL},
+    {"axolotl-3196.txt", "hf-console", 2, 1, 2, 0, "loss", "learning_rate", 2.0312, 1e-4,
+     4.956766880907269e-06, 0.0, NULL},
+    {"llama-factory-3529.txt", "hf-console", 2, 1, 2, 0, "loss", "learning_rate", 1.7129, 1e-4,
+     2.533998872403775e-05, 0.0, NULL},
 };
 
 static void check_column(const struct log *log, enum log_name name, const char *source,
