@@ -327,6 +327,23 @@ static void verify_older_traces_leave_coarseness_open(void **state) {
     trial_close(&trial);
 }
 
+/* The table has each figure in percent, and half the width of its interval beside it. */
+static void verify_table_shows_the_figures(void **state) {
+    (void)state;
+    for (uint32_t i = 0; i < sampled.judgement.cause_count; i++) {
+        const struct judged_cause *const cause = &sampled.judgement.causes[i];
+        const struct attributed *const of[] = {&cause->share, &cause->left, &cause->alone};
+        char line[256], half[3][32];
+        assert_true(cause->share.high > cause->share.low);
+        for (size_t f = 0; f < 3; f++)
+            snprintf(half[f], sizeof half[f], "%.2g", 100.0 * (of[f]->high - of[f]->low) / 2.0);
+        snprintf(line, sizeof line, "%-16s %9.3f %% %9.3f %% %9.3f %%   +- %s, +- %s, +- %s; ",
+                 cause->name, 100.0 * of[0]->value, 100.0 * of[1]->value, 100.0 * of[2]->value,
+                 half[0], half[1], half[2]);
+        if (strstr(sampled.words, line) == NULL) fail_msg("no %s in\n%s", line, sampled.words);
+    }
+}
+
 /* Every member of the verdict's object stands in the page that says what it means. */
 static void verify_json_is_documented(void **state) {
     (void)state;
@@ -498,6 +515,7 @@ int main(void) {
         cmocka_unit_test(verify_expected_word),
         cmocka_unit_test(verify_older_traces),
         cmocka_unit_test(verify_older_traces_leave_coarseness_open),
+        cmocka_unit_test(verify_table_shows_the_figures),
         cmocka_unit_test(verify_json_is_documented),
         cmocka_unit_test(verify_divergence_is_told),
         cmocka_unit_test(verify_forged_arrays_are_refused),
