@@ -93,6 +93,7 @@ static const struct plateau_case cases[] = {
     {"hf", "1", "0.5", "2", NULL, 1e-3, 5, 300, 1, 6},
     {"hf", "2", "0.3", NULL, "max", 1e-3, 5, 300, 1, 7},
     {"lightning-step", "3", "0.8", NULL, NULL, 1e-3, 5, 500, 1, 8},
+    {"accelerate", "0", "0.5", NULL, NULL, 1e-3, 5, 300, 2, 9}, /* may fall twice at once */
 };
 
 /* patience, factor, cooldown and mode must be found from the log and its metric alone. */
@@ -113,6 +114,7 @@ static void validate_found_with_metric(void **state) {
         known.request.metric_update = request.metric_update;
         known.request.metric_value = request.metric_value;
         known.request.metric_count = request.metric_count;
+        known.request.processes = request.processes;
         assert_true(drops >= 2);
         assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
         assert_true(set.count > 0);
