@@ -82,6 +82,29 @@ static void draw_sizes(struct page *page) {
     page_chart(page, &chart);
 }
 
+/* The numbers of the drawing. */
+static void list_sizes(struct page *page) {
+    struct html *html = &page->html;
+    struct table table = {.rows = 0};
+    if (!open_table(page, "size", &table)) return;
+    html_raw(html, "<details><summary>In numbers</summary>\n<div class=\"scroll\" "
+                   "tabindex=\"0\"><table><thead><tr><th scope=\"col\" class=\"r\">log2 |d| "
+                   "from</th><th scope=\"col\" class=\"r\">tokens</th><th scope=\"col\" "
+                   "class=\"r\">share</th><th scope=\"col\" class=\"r\">of the floor</th></tr>"
+                   "</thead>\n<tbody>\n");
+    for (uint64_t i = 0; i < table.rows; i++) {
+        html_format(html,
+                    "<tr><th scope=\"row\" class=\"r\">%.15g</th><td class=\"r\">%.15g</td><td "
+                    "class=\"r\">%.4g</td>",
+                    table.column[FROM][i], table.column[TOKENS][i], table.column[MEAN][i]);
+        if (isfinite(table.column[SIZE][i]))
+            html_format(html, "<td class=\"r\">%.4g</td></tr>\n", table.column[SIZE][i]);
+        else
+            html_raw(html, "<td class=\"r\">-</td></tr>\n");
+    }
+    html_raw(html, "</tbody></table></div></details>\n");
+}
+
 static void draw_batches(struct page *page) {
     struct table table = {.rows = 0};
     if (!open_table(page, "batch", &table) || table.rows < 2) return;
@@ -129,6 +152,7 @@ enum status page_rollout(struct page *page) {
     draw_sizes(page);
     draw_batches(page);
     html_raw(&page->html, "</div>\n");
+    list_sizes(page);
     page_section_end(page);
     page_section(page, "slices", "Where");
     put_table(page, "probability", "By probability of the token", "from");
