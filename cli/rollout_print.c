@@ -90,9 +90,10 @@ static void print_floor(const struct rollout_judgement *j, FILE *out) {
         fprintf(out, "%s%s (%" PRIu64 " tokens)", i == 0 ? "; " : ", ", j->floors[i]->path,
                 j->floors[i]->count[COUNT_TOKENS]);
     fprintf(out,
-            "\n           rank of sequences %+.1f standard deviations, median %.3g of the "
-            "floor's, largest %.3g\n",
-            j->rank, j->median_ratio, j->largest_ratio);
+            "\n           rank of sequences by %d tokens of each %+.1f standard deviations, median "
+            "%.3g "
+            "of the floor's, largest %.3g\n",
+            1 << (2 * j->level), j->rank, j->median_ratio, j->largest_ratio);
 }
 
 static void print_signs(const struct rollout_judgement *j, FILE *out) {

@@ -78,22 +78,43 @@ static void find_error(struct rollout_judgement *j) {
     j->error = j->strength * real_sqrt_f64(relative_variance(&j->measure->shape) + largest);
 }
 
+static uint64_t sequences_at(const struct rollout_measure *measure, int level) {
+    return measure->shape.level[level].mean.count;
+}
+
+/* Whether three quarters of the sequences of a file, and enough of them, have so many tokens. */
+static int has_level(const struct rollout_measure *measure, int level) {
+    const uint64_t count = sequences_at(measure, level);
+    return count >= ROLLOUT_LEAST_SEQUENCES && 4 * count >= 3 * sequences_at(measure, 0);
+}
+
+/* The most tokens that sequences of all files can be compared by. */
+static int find_level(const struct rollout_judgement *j) {
+    for (int level = MEASURE_LEVELS - 1; level > 0; level--) {
+        int all = has_level(j->measure, level);
+        for (size_t i = 0; i < j->floor_count; i++)
+            all &= has_level(j->floors[i], level);
+        if (all) return level;
+    }
+    return 0;
+}
+
 /* Compares with every floor and keeps the one that makes the least of the difference. */
 static void compare(struct rollout_judgement *j) {
     const struct rollout_traits *shape = &j->measure->shape;
+    j->level = find_level(j);
     j->floor = j->strength = j->error = j->rank = j->median_ratio = j->largest_rank =
         j->largest_ratio = real_nan_f64();
     for (size_t i = 0; i < j->floor_count; i++) {
         const struct rollout_traits *floor = &j->floors[i]->shape;
         const double expected = rollout_floor_of(j->measure, j->floors[i]);
-        const double rank = spread_rank_test(&floor->mean, &shape->mean);
-        const double largest = spread_rank_test(&floor->largest, &shape->largest);
+        const struct rollout_level *a = &floor->level[j->level], *b = &shape->level[j->level];
         if (i > 0 && expected <= j->floor) continue;
         j->floor = expected;
-        j->rank = rank;
-        j->largest_rank = largest;
-        j->median_ratio = ratio(median(&shape->mean), median(&floor->mean));
-        j->largest_ratio = ratio(median(&shape->largest), median(&floor->largest));
+        j->rank = spread_rank_test(&a->mean, &b->mean);
+        j->largest_rank = spread_rank_test(&a->largest, &b->largest);
+        j->median_ratio = ratio(median(&b->mean), median(&a->mean));
+        j->largest_ratio = ratio(median(&b->largest), median(&a->largest));
     }
     if (shape->rest.tokens > 0) j->strength = rollout_strength(j, &shape->rest);
     if (j->floor_count > 0) find_error(j);
@@ -160,8 +181,8 @@ static void look_at_signs(struct rollout_judgement *j) {
 
 static int has_enough(const struct rollout_judgement *j) {
     for (size_t i = 0; i < j->floor_count; i++)
-        if (j->floors[i]->shape.mean.count < ROLLOUT_LEAST_SEQUENCES) return 0;
-    return j->measure->shape.mean.count >= ROLLOUT_LEAST_SEQUENCES;
+        if (sequences_at(j->floors[i], j->level) < ROLLOUT_LEAST_SEQUENCES) return 0;
+    return sequences_at(j->measure, j->level) >= ROLLOUT_LEAST_SEQUENCES;
 }
 
 /* The rest is outside where sequences rank above the floor's, and by more than a little. */
@@ -222,7 +243,7 @@ static double least_seen(const struct rollout_judgement *j) {
 }
 
 static void say_why(struct rollout_judgement *j, int outside) {
-    const uint64_t sequences = j->measure->shape.mean.count;
+    const uint64_t sequences = sequences_at(j->measure, j->level);
     if (j->verdict == ROLLOUT_EQUAL)
         snprintf(j->why, sizeof j->why, "every counted log-prob is equal, bit for bit");
     else if (j->verdict == ROLLOUT_WITHIN)

@@ -53,6 +53,7 @@ struct rollout_judgement {
     double floor;        /* mean |d| that the largest floor expects here; NaN: none */
     double strength;     /* mean |d| of the rest, in floors */
     double error;        /* standard error of that, over sequences of both files */
+    int level;           /* sequences are compared by 4^level tokens of each */
     double rank;         /* rank test of sequences against the floor, in standard deviations */
     double median_ratio; /* median over sequences of mean |d| / (1 - pi), against the floor's */
     double largest_rank, largest_ratio; /* the same of each sequence's largest */

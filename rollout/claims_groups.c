@@ -108,7 +108,7 @@ struct ages {
 static struct ages ages_of(const struct rollout_traits *t) {
     struct ages ages = {.count = 0};
     for (int i = 0; i < MEASURE_VERSIONS; i++) {
-        if (t->version[i].spread.count == 0) continue;
+        if (t->version[i].spread[0].count == 0) continue;
         int at = ages.count++;
         for (; at > 0 && ages.group[at - 1]->slice.key > t->version[i].slice.key; at--)
             ages.group[at] = ages.group[at - 1];
@@ -130,13 +130,27 @@ static const char *ages_missing(const struct rollout_judgement *j, const struct 
     return NULL;
 }
 
+/* The most tokens that three quarters of the sequences have, as a level of groups. */
+static int level_of(const struct rollout_group *const *groups, int count) {
+    for (int l = GROUP_LEVELS - 1; l > 0; l--) {
+        uint64_t all = 0, here = 0;
+        for (int i = 0; i < count; i++) {
+            all += groups[i]->spread[0].count;
+            here += groups[i]->spread[l].count;
+        }
+        if (4 * here >= 3 * all) return l;
+    }
+    return 0;
+}
+
 /* The rank test of ages from `first` on against those before it; 0 where they are no larger. */
 static double growth_at(const struct ages *ages, int first) {
     uint64_t cell[2][GROUP_CELLS] = {{0}};
     struct rollout_spread young = {.bits = GROUP_BITS, .cell = cell[0]};
     struct rollout_spread old = {.bits = GROUP_BITS, .cell = cell[1]};
+    const int level = level_of(ages->group, ages->count);
     for (int i = 0; i < ages->count; i++)
-        spread_merge(i < first ? &young : &old, &ages->group[i]->spread);
+        spread_merge(i < first ? &young : &old, &ages->group[i]->spread[level]);
     if (young.count < ROLLOUT_LEAST_SEQUENCES || old.count < ROLLOUT_LEAST_SEQUENCES) return 0.0;
     const double low = median(&young), high = median(&old);
     return high > GROWTH_RATIO * low ? spread_rank_test(&young, &old) : 0.0;
@@ -203,12 +217,12 @@ static void add_slice(struct rollout_slice *to, const struct rollout_slice *from
 
 /* Takes in groups from `from` on in steps of `way`, up to the last or until there are `least`
  * sequences. */
-static void take_lengths(const struct rollout_traits *t, int from, int way, uint64_t least,
-                         struct range *out) {
+static void take_lengths(const struct rollout_traits *t, int level, int from, int way,
+                         uint64_t least, struct range *out) {
     memset(out, 0, sizeof *out);
     out->spread = (struct rollout_spread){.bits = GROUP_BITS, .cell = out->cell};
     for (int i = from; i >= 0 && i < MEASURE_LENGTHS && out->spread.count < least; i += way) {
-        spread_merge(&out->spread, &t->length[i].spread);
+        spread_merge(&out->spread, &t->length[i].spread[level]);
         add_slice(&out->all, &t->length[i].slice);
         add_slice(&out->early, &t->length[i].early);
     }
@@ -218,12 +232,13 @@ static void take_lengths(const struct rollout_traits *t, int from, int way, uint
  * and no slope: those just below are as the short ones are, those just above as the long ones, and
  * the long ones differ from their first tokens on, as noise that grows along a sequence does not.
  */
-static double step_at_length(const struct rollout_traits *t, int at, struct rollout_slice side[2]) {
+static double step_at_length(const struct rollout_traits *t, int level, int at,
+                             struct rollout_slice side[2]) {
     struct range less, more, below, above;
-    take_lengths(t, at - 1, -1, UINT64_MAX, &less);
-    take_lengths(t, at, 1, UINT64_MAX, &more);
-    take_lengths(t, at - 1, -1, 6, &below);
-    take_lengths(t, at, 1, 6, &above);
+    take_lengths(t, level, at - 1, -1, UINT64_MAX, &less);
+    take_lengths(t, level, at, 1, UINT64_MAX, &more);
+    take_lengths(t, level, at - 1, -1, 6, &below);
+    take_lengths(t, level, at, 1, 6, &above);
     side[0] = less.all;
     side[1] = more.all;
     if (less.spread.count < ROLLOUT_LEAST_SEQUENCES || more.spread.count < ROLLOUT_LEAST_SEQUENCES)
@@ -246,8 +261,12 @@ void rollout_claim_length(struct rollout_judgement *j) {
     int at = 0;
     /* Where weights change within sequences, long ones have older ones. */
     if (claim->state == ROLLOUT_NAMED || j->claim[ROLLOUT_STALE].state == ROLLOUT_NAMED) return;
+    const struct rollout_group *groups[MEASURE_LENGTHS];
+    for (int i = 0; i < MEASURE_LENGTHS; i++)
+        groups[i] = &t->length[i];
+    const int level = level_of(groups, MEASURE_LENGTHS);
     for (int i = 1; i < MEASURE_LENGTHS; i++) {
-        const double rank = step_at_length(t, i, side);
+        const double rank = step_at_length(t, level, i, side);
         if (rank <= most) continue;
         most = rank;
         at = i;
@@ -310,9 +329,9 @@ static double expected_without(const struct rollout_traits *t, double share) {
     const double used = (double)t->sizes / (double)t->rest.tokens;
     for (int i = 0; i < MEASURE_LENGTHS; i++) {
         const struct rollout_group *group = &t->length[i];
-        if (group->spread.count == 0) continue;
-        const double tokens = used * (double)group->slice.tokens / (double)group->spread.count;
-        expected = real_fma_f64((double)group->spread.count,
+        if (group->slice.sequences == 0) continue;
+        const double tokens = used * (double)group->slice.tokens / (double)group->slice.sequences;
+        expected = real_fma_f64((double)group->slice.sequences,
                                 real_exp_f64(tokens * real_log1p_f64(-share)), expected);
     }
     return expected;
@@ -335,12 +354,13 @@ static double far_out(const struct rollout_judgement *j) {
  * differ as a whole. */
 static int bulk_is_within(const struct rollout_judgement *j) {
     const struct rollout_traits *t = &j->measure->shape;
-    const double here = median(&t->size), n = (double)t->middle.count;
+    const struct rollout_spread *middle = &t->level[j->level].middle;
+    const double here = median(&t->size), n = (double)middle->count;
     for (size_t i = 0; i < j->floor_count; i++) {
         const struct rollout_traits *floor = &j->floors[i]->shape;
-        const double line = 1.01 * spread_quantile(&floor->middle, 0.95);
+        const double line = 1.01 * spread_quantile(&floor->level[j->level].middle, 0.95);
         const double above =
-            line > 0.0 ? (double)spread_at_least(&t->middle, line) : n - (double)t->middle.zeros;
+            line > 0.0 ? (double)spread_at_least(middle, line) : n - (double)middle->zeros;
         const double expected = 0.05 * n;
         if (here > 1.5 * median(&floor->size)) continue;
         if (above <= expected + 3.0 * real_sqrt_f64(expected + 1.0)) return 1;
@@ -361,7 +381,7 @@ void rollout_claim_single_tokens(struct rollout_judgement *j) {
         const double own = ((double)spread_at_least(size, line) + 1.0) / (double)size->count;
         if (share < SINGLE_TIMES * own) return;
     }
-    const double without = (double)(t->largest.count - spread_at_least(&t->largest, line));
+    const double without = (double)(t->most.count - spread_at_least(&t->most, line));
     const double expected = expected_without(t, share);
     if (without > 1.5 * expected + 4.0 * real_sqrt_f64(expected + 1.0)) return;
     claim->share = share;
@@ -372,100 +392,4 @@ void rollout_claim_single_tokens(struct rollout_judgement *j) {
                       "falls out differently for single tokens, as another expert is. Expert ids "
                       "would prove it",
                       (uintmax_t)far, (uintmax_t)t->sizes, 100.0 * share);
-}
-
-/* ---- rounding ----
- * Rounding of logits has no memory: its signs agree with nothing, neither id nor sequence nor
- * position nor probability. Weights or contexts that differ lean the same way for the same id. */
-
-#define WHITE_ID 0.015
-#define COHERENT 0.01
-#define LEAN_LINE 0.1 /* mean of d in its deviations; noise of deviation s has -s / 2 */
-#define BULK_LINE 1.5 /* medians of all tokens: rounding moves the bulk */
-#define TAIL_99 16.0  /* 99 % in medians: 4 for rounded logits, 11 for a whole network in bf16 */
-#define TAIL_999 48.0 /* 6 and 25 */
-
-static int is_white(const struct rollout_judgement *j) {
-    const struct rollout_traits *t = &j->measure->shape;
-    const struct rollout_signs id = rollout_signs_by_id(t);
-    const double bias = t->tokens > 0.0 ? t->signs / t->tokens : 0.0;
-    const int by_id = rollout_agreement_sure(&id) > 4.0 && j->by_id > WHITE_ID;
-    const int by_sequence =
-        rollout_agreement_sure(&t->sequences) > 4.0 && j->by_sequence > COHERENT;
-    const double pairs = t->neighbours > 0.0 ? t->neighbours : 1.0;
-    const int by_neighbour =
-        t->neighbour_signs > 4.0 * real_sqrt_f64(pairs) && t->neighbour_signs > COHERENT * pairs;
-    return !by_id && !by_sequence && !by_neighbour && j->by_position < COHERENT &&
-           real_abs_f64(bias) < 0.1 && j->purity < 0.3;
-}
-
-/* The bulk has moved, evenly to both sides, and without far outliers. */
-static int has_size_of_rounding(const struct rollout_judgement *j) {
-    const struct rollout_traits *t = &j->measure->shape;
-    const double n = (double)t->rest.tokens, middle = median(&t->size);
-    const double deviation = real_sqrt_f64(t->squares / n);
-    if (middle == 0.0 || j->strength < BULK_LINE) return 0;
-    for (size_t i = 0; i < j->floor_count; i++)
-        if (middle < BULK_LINE * median(&j->floors[i]->shape.size)) return 0;
-    return real_abs_f64(t->rest.d / n) < LEAN_LINE * deviation &&
-           spread_quantile(&t->size, 0.99) < TAIL_99 * middle &&
-           spread_quantile(&t->size, 0.999) < TAIL_999 * middle;
-}
-
-/* All log-probs of one side are numbers of a short format, those of the other are not, and |d| is
- * at most half a step of it: then rounding to it is the whole difference. */
-static int find_format(const struct rollout_traits *t, int *out_side, int *out_format) {
-    for (int f = 0; f < 2; f++)
-        for (int side = 0; side < 2; side++) {
-            const double n = (double)t->nonzero[side];
-            if (n < 64.0 || t->few_bits[side][f] != t->nonzero[side]) continue;
-            if ((double)t->few_bits[1 - side][f] > 0.5 * (double)t->nonzero[1 - side]) continue;
-            if ((double)t->inside_step[side][f] < 0.99 * n) continue;
-            *out_side = side;
-            *out_format = f;
-            return 1;
-        }
-    return 0;
-}
-
-static int claim_format(struct rollout_judgement *j) {
-    static const char *const formats[2] = {"bf16", "f16"};
-    struct rollout_claim *claim = &j->claim[ROLLOUT_PRECISION];
-    int side, format;
-    if (!find_format(&j->measure->shape, &side, &format)) return 0;
-    claim->strength = rollout_strength(j, &j->measure->shape.rest);
-    claim->share = 1.0;
-    rollout_claim_say(claim, ROLLOUT_NAMED,
-                      "every log-prob of the %s is a number of %s, those of the other side are "
-                      "not, and |d| is at most half a step of %s: that side rounds its log-probs",
-                      side == 0 ? "engine" : "trainer", formats[format], formats[format]);
-    return 1;
-}
-
-void rollout_claim_precision(struct rollout_judgement *j) {
-    const struct rollout_traits *t = &j->measure->shape;
-    struct rollout_claim *claim = &j->claim[ROLLOUT_PRECISION];
-    if (claim_format(j)) return;
-    if (t->tokens < 512.0 || t->sizes < 256) {
-        rollout_claim_say(claim, ROLLOUT_OPEN,
-                          "needs at least 512 tokens, half of them not certain, to tell rounding "
-                          "from other weights");
-        return;
-    }
-    const struct rollout_signs id = rollout_signs_by_id(t);
-    if (id.pairs < 20000.0) {
-        rollout_claim_say(claim, ROLLOUT_OPEN,
-                          "needs token ids that occur again, to tell rounding from other weights");
-        return;
-    }
-    const double sigma = median(&t->size) / 0.6745;
-    if (!is_white(j) || !has_size_of_rounding(j)) return;
-    if (sigma < 0x1p-13 || sigma > 0.25) return;
-    claim->strength = rollout_strength(j, &t->rest);
-    claim->share = 1.0;
-    rollout_claim_say(claim, ROLLOUT_NAMED,
-                      "signs of d agree with nothing (by id %.3f, by sequence %.3f), as those of "
-                      "rounding do not; its size, %.2g where a token is uncertain, is that of "
-                      "logits of about %.2g rounded to bf16, or of a computation in bf16",
-                      j->by_id, j->by_sequence, sigma, sigma * 3.4641 * 128.0);
 }

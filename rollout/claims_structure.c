@@ -72,7 +72,7 @@ static void claim_ids(struct rollout_judgement *j) {
             claim, ROLLOUT_NAMED,
             "%ju sequences have other token ids on both sides from some token on, the "
             "first at line %u; what stands behind it is not compared",
-            (uintmax_t)t->ids.sequences, t->first_line[0]);
+            (uintmax_t)t->ids.sequences, t->first_line[LINE_IDS]);
     } else if (names[ROLLOUT_TRAINER_IDS] == NULL && t->ids.sequences == 0) {
         rollout_claim_say(claim, ROLLOUT_OPEN,
                           "needs the token ids of both sides (trainer_token_ids, or two files)");
@@ -87,7 +87,7 @@ static void claim_truncated(struct rollout_judgement *j) {
         rollout_claim_say(claim, ROLLOUT_NAMED,
                           "in %ju sequences one side has fewer log-probs, the first at line %u; "
                           "their beginnings are compared",
-                          (uintmax_t)t->shorter.sequences, t->first_line[1]);
+                          (uintmax_t)t->shorter.sequences, t->first_line[LINE_SHORT]);
         return;
     }
     for (int side = 0; side < 2; side++)
@@ -101,7 +101,7 @@ static void claim_truncated(struct rollout_judgement *j) {
                               (uintmax_t)t->zero_end[side].tokens, side_name(side),
                               (side == 0 ? 1.0 : -1.0) * t->zero_end[side].d /
                                   (double)t->zero_end[side].tokens,
-                              t->first_line[3]);
+                              t->first_line[LINE_ZERO]);
         }
 }
 
@@ -116,7 +116,7 @@ static void say_zeros(struct rollout_judgement *j, const struct rollout_slice *s
                       "%.3g on average for the other side, the first at line %u: that side never "
                       "computed them, and the mask counts them",
                       (uintmax_t)slice->tokens, where, (uintmax_t)slice->sequences, side_name(side),
-                      other, j->measure->shape.first_line[3]);
+                      other, j->measure->shape.first_line[LINE_ZERO]);
 }
 
 static void claim_masked(struct rollout_judgement *j) {
@@ -134,7 +134,7 @@ static void claim_masked(struct rollout_judgement *j) {
     rollout_claim_say(&j->claim[ROLLOUT_MASKED], ROLLOUT_NAMED,
                       "in %ju sequences one side has log-probs of more tokens in front, the first "
                       "at line %u: one list holds the prompt; the common ends are compared",
-                      (uintmax_t)t->front.sequences, t->first_line[2]);
+                      (uintmax_t)t->front.sequences, t->first_line[LINE_FRONT]);
 }
 
 static void claim_shifted(struct rollout_judgement *j) {
@@ -153,7 +153,7 @@ static void claim_shifted(struct rollout_judgement *j) {
                       "are moved by %d",
                       (uintmax_t)t->shifted[most].sequences,
                       (uintmax_t)j->measure->count[COUNT_SEQUENCES], lag < 0 ? -lag : lag,
-                      lag < 0 ? "before" : "behind", t->first_line[4], lag);
+                      lag < 0 ? "before" : "behind", t->first_line[LINE_SHIFT], lag);
 }
 
 void rollout_claim_structure(struct rollout_judgement *j) {

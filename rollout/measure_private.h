@@ -25,6 +25,7 @@ struct rollout_work {
     size_t count, room; /* tokens of the sequence at hand that count */
     double *size;       /* (count) sizes of its uncertain tokens */
     size_t size_room;
+    double taken[(size_t)1 << (2 * (MEASURE_LEVELS - 1))]; /* some of them */
 };
 
 void rollout_slice_add(struct rollout_slice *slice, const struct rollout_token *token, double k3);

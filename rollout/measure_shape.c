@@ -20,27 +20,30 @@
 #define SHIFT_FACTOR 0.25
 #define SHIFT_LEAST 0.05
 
-enum kind_line { LINE_IDS = 0, LINE_SHORT, LINE_FRONT, LINE_ZERO, LINE_SHIFT };
-
 enum status rollout_shape_open(struct rollout_traits *shape, struct arena *arena) {
     TRY(arena_take(arena, MEASURE_IDS, sizeof *shape->id_tokens, "ids", &shape->id_tokens));
     TRY(arena_take(arena, MEASURE_IDS, sizeof *shape->id_sign, "ids", &shape->id_sign));
     TRY(spread_open(&shape->size, 5, arena));
-    TRY(spread_open(&shape->mean, 8, arena));
-    TRY(spread_open(&shape->middle, 8, arena));
-    TRY(spread_open(&shape->largest, 8, arena));
+    TRY(spread_open(&shape->most, 8, arena));
+    for (int i = 0; i < MEASURE_LEVELS; i++) {
+        TRY(spread_open(&shape->level[i].mean, 8, arena));
+        TRY(spread_open(&shape->level[i].middle, 8, arena));
+        TRY(spread_open(&shape->level[i].largest, 8, arena));
+    }
     for (int i = 0; i < 2; i++)
         TRY(spread_open(&shape->routed_size[i], 5, arena));
-    for (int i = 0; i < MEASURE_LENGTHS; i++)
-        TRY(spread_open(&shape->length[i].spread, GROUP_BITS, arena));
-    for (int i = 0; i < MEASURE_VERSIONS; i++)
-        TRY(spread_open(&shape->version[i].spread, GROUP_BITS, arena));
+    for (int l = 0; l < GROUP_LEVELS; l++) {
+        for (int i = 0; i < MEASURE_LENGTHS; i++)
+            TRY(spread_open(&shape->length[i].spread[l], GROUP_BITS, arena));
+        for (int i = 0; i < MEASURE_VERSIONS; i++)
+            TRY(spread_open(&shape->version[i].spread[l], GROUP_BITS, arena));
+    }
     return STATUS_OK;
 }
 
 /* ---- structure ---- */
 
-static void note_line(struct rollout_work *work, enum kind_line kind) {
+static void note_line(struct rollout_work *work, enum rollout_kind kind) {
     uint32_t *line = &work->out->shape.first_line[kind];
     if (*line == 0) *line = work->sequence.line;
 }
@@ -175,8 +178,6 @@ static void add_heat(struct rollout_traits *shape, const struct rollout_token *t
     shape->heat_absolute[heat] = shape->heat_absolute[heat] + real_abs_f64(token->d);
     shape->heat_d[heat] = shape->heat_d[heat] + token->d;
     shape->heat_logp[heat] = shape->heat_logp[heat] + token->mean;
-    shape->slope_xy = real_fma_f64(token->mean, token->d, shape->slope_xy);
-    shape->slope_xx = real_fma_f64(token->mean, token->mean, shape->slope_xx);
 }
 
 /* The step between neighbours of a format with so many bits of fraction, at x. */
@@ -234,7 +235,7 @@ static size_t length_group(size_t tokens) {
 /* ---- sizes of one sequence ---- */
 
 struct one {
-    double sum, largest, signs, absolute;
+    double largest, signs, absolute;
     uint64_t tokens, signed_tokens;
 };
 
@@ -245,37 +246,69 @@ static void add_size(struct rollout_work *work, struct one *one,
     if (token->pi >= 0.9) return;
     spread_add(&shape->size, size);
     if (token->routed >= 0) spread_add(&shape->routed_size[token->routed], size);
-    shape->size_square = real_fma_f64(size, size, shape->size_square);
-    shape->size_absolute = shape->size_absolute + size;
     shape->sizes++;
-    one->sum = one->sum + size;
     work->size[one->tokens++] = size;
     if (size > one->largest) one->largest = size;
 }
 
-/* Tokens of one version, which is most often all tokens of a sequence. */
+/* ---- equal numbers of tokens ---- */
+
+/* Takes 4^level of `count` sizes, evenly spaced. Returns their number, 0 where there are fewer. */
+static size_t take_level(struct rollout_work *work, size_t count, int level) {
+    const size_t wanted = (size_t)1 << (2 * level);
+    if (count < wanted) return 0;
+    for (size_t i = 0; i < wanted; i++)
+        work->taken[i] = work->size[i * count / wanted];
+    return wanted;
+}
+
+static void add_group(struct rollout_work *work, size_t count, struct rollout_group *group) {
+    for (int l = 0; l < GROUP_LEVELS; l++) {
+        const size_t taken = take_level(work, count, l + 1);
+        if (taken == 0) return;
+        spread_add(&group->spread[l], sum_terms_f64_f64(work->taken, taken) / (double)taken);
+    }
+}
+
+static void add_levels(struct rollout_work *work, size_t count) {
+    struct rollout_traits *shape = &work->out->shape;
+    for (int l = 0; l < MEASURE_LEVELS; l++) {
+        struct rollout_level *level = &shape->level[l];
+        const size_t taken = take_level(work, count, l);
+        if (taken == 0) return;
+        spread_add(&level->mean, sum_terms_f64_f64(work->taken, taken) / (double)taken);
+        statistics_sort(work->taken, taken);
+        spread_add(&level->middle, work->taken[(taken - 1) / 2]);
+        spread_add(&level->largest, work->taken[taken - 1]);
+    }
+}
+
+/* Sizes of the tokens from `first` on that have the version of that one; *out_end is behind them.
+ * Most often these are all tokens of a sequence. */
+static size_t take_version(struct rollout_work *work, size_t first, size_t *out_end) {
+    const double version = work->token[first].version;
+    size_t count = 0, i = first;
+    for (; i < work->count && (work->token[i].version == version || version != version); i++) {
+        const struct rollout_token *token = &work->token[i];
+        if (!token->aside && token->pi < 0.9)
+            work->size[count++] = real_abs_f64(token->d) / (1.0 - token->pi);
+    }
+    *out_end = i;
+    return count;
+}
+
 static void add_versions(struct rollout_work *work) {
     struct rollout_traits *shape = &work->out->shape;
     for (size_t first = 0, end; first < work->count; first = end) {
-        struct one one = {0};
-        int64_t key = 0;
         const double version = work->token[first].version;
-        for (end = first;
-             end < work->count && (work->token[end].version == version || version != version);
-             end++)
-            if (!work->token[end].aside && work->token[end].pi < 0.9) {
-                one.sum = one.sum + real_abs_f64(work->token[end].d) / (1.0 - work->token[end].pi);
-                one.tokens++;
-            }
-        if (one.tokens == 0) continue;
+        const size_t count = take_version(work, first, &end);
+        int64_t key = 0;
+        if (count == 0) continue;
         struct rollout_group *group = NULL;
         if (version == version && lag_of(&work->sequence, version, &key))
             group = version_of(shape, key);
-        if (group == NULL) {
-            shape->without_version++;
-            continue;
-        }
-        spread_add(&group->spread, one.sum / (double)one.tokens);
+        if (group == NULL) continue;
+        add_group(work, count, group);
         group->slice.sequences++;
         for (size_t i = first; i < end; i++)
             if (!work->token[i].aside) rollout_slice_add(&group->slice, &work->token[i], 0.0);
@@ -288,13 +321,10 @@ static void close_one(struct rollout_work *work, const struct one *one) {
     shape->sequences.pairs = shape->sequences.pairs + n * (n - 1.0);
     shape->sequences.agree = shape->sequences.agree + (one->signs * one->signs - n);
     if (one->tokens == 0) return;
-    const double mean = one->sum / (double)one->tokens;
     struct rollout_group *group = &shape->length[length_group(work->sequence.count)];
-    statistics_sort(work->size, one->tokens);
-    spread_add(&shape->mean, mean);
-    spread_add(&shape->middle, work->size[(one->tokens - 1) / 2]);
-    spread_add(&shape->largest, one->largest);
-    spread_add(&group->spread, mean);
+    spread_add(&shape->most, one->largest);
+    add_levels(work, one->tokens);
+    add_group(work, one->tokens, group);
     group->slice.sequences++;
 }
 

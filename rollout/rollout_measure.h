@@ -111,12 +111,25 @@ struct rollout_signs {
 
 #define GROUP_EARLY 16 /* tokens at the beginning of a sequence */
 
+/* Sequences are compared by equal numbers of their uncertain tokens, evenly spaced: the maximum of
+ * more tokens is larger, and where most differences are 0 so is the median of their means. Level l
+ * takes 4^l tokens of each sequence that has as many. */
+#define MEASURE_LEVELS 6
+#define GROUP_LEVELS 3 /* those of groups: 4, 16 and 64 tokens */
+
+struct rollout_level {
+    struct rollout_spread mean, middle, largest; /* of each sequence: mean, median, maximum */
+};
+
 /* The sequences of one group: how large their mean difference is. */
 struct rollout_group {
     struct rollout_slice slice;
-    struct rollout_slice early;   /* of the first GROUP_EARLY tokens; lengths alone fill it */
-    struct rollout_spread spread; /* of their mean |d| / (1 - pi) */
+    struct rollout_slice early; /* of the first GROUP_EARLY tokens; lengths alone fill it */
+    struct rollout_spread spread[GROUP_LEVELS]; /* of their mean |d| / (1 - pi) */
 };
+
+/* Kinds of structure. */
+enum rollout_kind { LINE_IDS = 0, LINE_SHORT, LINE_FRONT, LINE_ZERO, LINE_SHIFT, ROLLOUT_KINDS };
 
 /* What the signatures rest on. Of tokens that no structural finding has set aside. */
 struct rollout_traits {
@@ -125,13 +138,12 @@ struct rollout_traits {
     struct rollout_slice zero_front[2], zero_inside[2],
         zero_end[2]; /* by the side that has zeros */
     struct rollout_slice zero_all[2];
-    uint32_t first_line[8]; /* of each kind above, in the order of enum rollout_kind */
+    uint32_t first_line[ROLLOUT_KINDS]; /* where each was met first; 0: nowhere */
     struct rollout_slice rest;
     /* by probability */
     uint64_t heat_tokens[MEASURE_HEATS];
     double heat_sign[MEASURE_HEATS], heat_absolute[MEASURE_HEATS], heat_d[MEASURE_HEATS];
     double heat_logp[MEASURE_HEATS];
-    double slope_xy, slope_xx; /* of d over the mean log-prob */
     /* by id, by sequence, by position */
     uint32_t *id_tokens;
     int32_t *id_sign;
@@ -142,13 +154,11 @@ struct rollout_traits {
     double signs, tokens; /* sum of signs, and of tokens that have one */
     double squares;       /* of d */
     /* sizes: d / (1 - pi) of tokens with pi < 0.9 */
-    struct rollout_spread size;                  /* of each */
-    struct rollout_spread mean, middle, largest; /* of each sequence: mean, median, maximum */
-    double size_square, size_absolute;
+    struct rollout_spread size; /* of each */
+    struct rollout_level level[MEASURE_LEVELS];
+    struct rollout_spread most; /* the largest of each sequence, of all its tokens */
     uint64_t sizes;
     struct rollout_group length[MEASURE_LENGTHS], version[MEASURE_VERSIONS];
-    uint64_t without_version;
-    int64_t version_now;            /* the newest version in the file */
     struct rollout_slice routed[2]; /* experts equal, and not */
     struct rollout_spread routed_size[2];
     /* over sequences: sums of A^2, A n and n^2, where A is the sum of |d| over n tokens */

@@ -29,7 +29,8 @@ static const char *const kinds[ROLLOUT_CAUSES + 2][KINDS] = {
     [ROLLOUT_STALE] = {"five ages", "two ages", "ages within sequences"},
     [ROLLOUT_ROUTING] = {"with expert ids", "without expert ids"},
     [ROLLOUT_PRECISION] = {"bf16 logits", "bf16 log-probs", "f16 log-probs", "bf16 engine"},
-    [PLANT_CLEAN] = {"nothing", "with versions", "with experts", "with a mask"},
+    [PLANT_CLEAN] = {"nothing", "with versions", "with experts", "with a mask",
+                     "longer than the floor", "shorter than the floor", "older where longer"},
     [PLANT_FOREIGN] = {"other weights, no versions", "another model", "every context cut",
                        "filtered (d < 0)", "noise grows with position", "some at a temperature",
                        "temperature and ages", "experts and bf16 logits", "some of another model",
@@ -330,11 +331,13 @@ static void make_row(const struct writing *w, uint32_t sequence, struct row *row
         row->mask[t] = t % 9 != 0;
     }
     if (!w->is_floor && w->plant->cause == PLANT_CLEAN) {
-        row->has_version = w->plant->kind == 1;
+        row->has_version = w->plant->kind == 1 || w->plant->kind == 6;
         row->has_expert = w->plant->kind == 2;
         row->has_mask = w->plant->kind == 3;
         for (uint32_t t = 0; t < row->count; t++) {
-            row->version[t] = (int)(sequence % POOL_VERSIONS);
+            row->version[t] = w->plant->kind == 6
+                                  ? POOL_VERSIONS - 1 - (int)(row->count / (w->longest / 2 + 1))
+                                  : (int)(sequence % POOL_VERSIONS);
             row->expert[t] = uniform(w->plant->seed, 50 + (uint64_t)sequence * LONGEST + t) < 0.02;
         }
     }
@@ -374,6 +377,18 @@ static void shuffle(uint64_t seed, uint32_t *order, uint32_t count) {
     }
 }
 
+/* The longest sequences first, or the shortest. */
+static void sort_by_length(const struct pool *pool, uint32_t *order, int longest) {
+    for (uint32_t i = 1; i < pool->sequences; i++)
+        for (uint32_t k = i; k > 0; k--) {
+            const uint32_t a = pool->length[order[k - 1]], b = pool->length[order[k]];
+            if (longest ? a >= b : a <= b) break;
+            const uint32_t kept = order[k];
+            order[k] = order[k - 1];
+            order[k - 1] = kept;
+        }
+}
+
 static void write_file(struct writing *w, const uint32_t *order, const char *path) {
     struct row row;
     w->out = fopen(path, "w");
@@ -400,10 +415,12 @@ void plant_write(const struct pool *pool, const struct plant *plant, const char 
         .pool = pool, .plant = plant, .longest = longest_of(pool) / 2 + below(plant->seed, 12, 16)};
     assert_true(pool->sequences <= 4096 && 2 * plant->sequences <= pool->sequences);
     shuffle(plant->seed, order, pool->sequences);
+    const int by_length = plant->cause == PLANT_CLEAN ? plant->kind - 3 : 0;
+    if (by_length == 1 || by_length == 2) sort_by_length(pool, order, by_length == 1);
     measure(&w, order, &effect, &noise);
     w.scale =
         plant->cause == PLANT_CLEAN ? 1.0 / plant->strength : effect / (plant->strength * noise);
     write_file(&w, order, path);
     w.is_floor = 1;
-    write_file(&w, order + plant->sequences, floor);
+    write_file(&w, order + pool->sequences - plant->sequences, floor);
 }
