@@ -140,6 +140,45 @@ static void verify_statuses(void **state) {
     require_said(0, "rollout masked.jsonl --floor masked.jsonl", "WITHIN THE FLOOR");
 }
 
+/* Writes sequences that are equal but for one token in fifty. */
+static void write_sparse(const char *path, unsigned salt, unsigned sequences, unsigned tokens) {
+    FILE *out = fopen(path, "w");
+    assert_non_null(out);
+    for (unsigned s = 0; s < sequences; s++) {
+        for (int side = 0; side < 2; side++) {
+            fprintf(out, side == 0 ? "{\"rollout_logprobs\": [" : "], \"trainer_logprobs\": [");
+            for (unsigned t = 0; t < tokens; t++) {
+                const double p = -0.3 - 3.0 * draw(s, t, salt);
+                const int differs = side == 0 && draw(s, t, salt + 1) < 0.02;
+                fprintf(out, "%s%.9g", t == 0 ? "" : ", ",
+                        differs ? p + 0.1 * (draw(s, t, salt + 2) - 0.5) : p);
+            }
+        }
+        fprintf(out, "], \"weight_version\": %u, \"trainer_version\": 9}\n", tokens > 100 ? 1 : 9);
+    }
+    assert_int_equal(fclose(out), 0);
+}
+
+/* The longer a sequence, the larger its maximum, and the surer it has a token that differs: neither
+ * a verdict nor an age of weights may come of that. */
+static void verify_lengths_alone_are_no_difference(void **state) {
+    (void)state;
+    write_sparse("short.jsonl", 11, 200, 24);
+    write_sparse("long.jsonl", 15, 40, 400);
+    require_said(0, "rollout long.jsonl --floor short.jsonl", "WITHIN THE FLOOR");
+    require_said(0, "rollout short.jsonl --floor long.jsonl", "WITHIN THE FLOOR");
+    /* in one file the long ones have old weights, and nothing else */
+    size_t length;
+    char *a = helper_read("short.jsonl", &length), *b = helper_read("long.jsonl", &length);
+    FILE *both = fopen("both.jsonl", "w");
+    assert_non_null(both);
+    assert_true(fputs(a, both) >= 0 && fputs(b, both) >= 0);
+    assert_int_equal(fclose(both), 0);
+    free(a);
+    free(b);
+    require_said(0, "rollout both.jsonl --floor short.jsonl", "WITHIN THE FLOOR");
+}
+
 static void verify_few_sequences_decide_nothing(void **state) {
     (void)state;
     helper_write("few.jsonl",
@@ -301,6 +340,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_wrong_files_are_told),
         cmocka_unit_test(verify_statuses),
+        cmocka_unit_test(verify_lengths_alone_are_no_difference),
         cmocka_unit_test(verify_few_sequences_decide_nothing),
         cmocka_unit_test(verify_forms_of_others),
         cmocka_unit_test(verify_two_files_are_joined),
