@@ -195,6 +195,11 @@ static enum status refuse(const struct log_source *source) {
              "%s: expected a log, got Parquet; write it as JSONL first "
              "(pandas: to_json(orient=\"records\", lines=True))",
              source->name);
+    if (begins(source, "SQLite format 3", 16))
+        FAIL(STATUS_INPUT,
+             "%s: expected a database of MLflow or Trackio, got one without their tables, or a "
+             "damaged one; --format NAME says which it should be",
+             source->name);
     show_json(source, json, sizeof json);
     TRY(show_bars(source, bars, sizeof bars));
     list_near(source, near, sizeof near);

@@ -99,6 +99,9 @@ static enum status unpack_all(const struct files *files) {
         struct log_mapping *mapping = &files->unpacked[i];
         if (log_packed(source) == NULL) continue;
         TRY(log_unpack(source, mapping, &files->cut[i]));
+        if (files->cut[i] && mapping->length == 0)
+            FAIL(STATUS_INPUT, "%s: expected a log, got %s that ends before its first byte",
+                 source->name, log_packed(source));
         source->bytes = mapping->bytes == NULL ? none : mapping->bytes;
         source->length = mapping->length;
         source->mapping = mapping->bytes == NULL ? NULL : mapping;

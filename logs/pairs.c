@@ -149,10 +149,17 @@ static void add_step(struct pairs *out, struct log_span name, int64_t step, uint
         out->steps[out->step_count++] = (struct step_pair){name, step, total, other};
 }
 
-/* Reads "12" or "12/340" or "00012/00340"; a whole number with a point ("12.0") is no step here. */
+/* Reads "12" or "12/340" or "00012/00340" or "12.000". */
 static int read_count(struct log_span text, int64_t *step, uint64_t *total) {
     int64_t all = 0;
     if (!log_span_integer(&text, step)) return 0;
+    if (log_span_take(&text, ".")) {
+        if (text.length == 0) return 0;
+        while (text.length > 0 && text.text[0] == '0')
+            text.text++, text.length--;
+        *total = 0;
+        return text.length == 0;
+    }
     if (text.length > 0 && !log_span_take(&text, "/")) return 0;
     log_span_blanks(&text);
     if (text.length > 0 && !log_span_integer(&text, &all)) return 0;
@@ -183,9 +190,10 @@ static void add(struct walk *w, struct log_span name, struct log_span value, int
     }
     if (value.length > 1 && value.text[value.length - 1] == '%') value.length--;
     if (!in_dict) name = without_numbers(name);
-    if (!is_name(name) || !log_span_is_number(value) || out->count == PAIRS_MAX) return;
+    if (!is_name(name) || !log_span_is_number(value)) return;
     name = prefixed(w, name);
-    if (name.length > 0) out->pair[out->count++] = (struct pair){name, value, in_dict};
+    out->cut |= out->count == PAIRS_MAX || name.length == 0;
+    if (!out->cut) out->pair[out->count++] = (struct pair){name, value, in_dict};
 }
 
 /* ---- fields without a sign ---- */
@@ -421,6 +429,7 @@ static void read_bar(struct log_span line, struct step_pair *out) {
 void pairs_read(struct log_span line, struct pairs *out) {
     struct walk w = {.end = line.text + line.length, .out = out};
     out->count = out->step_count = out->used = 0;
+    out->cut = 0;
     read_bar(line, &out->bar);
     begin_field(&w, line.text, 0);
     while (w.at < w.end) {

@@ -32,6 +32,7 @@ struct step_pair {
 struct pairs {
     struct pair pair[PAIRS_MAX];
     size_t count;
+    int cut;                             /* 1: the line holds more than fits here */
     struct step_pair steps[PAIRS_STEPS]; /* what counts updates by its name; bars are not here */
     size_t step_count;
     struct step_pair bar; /* name.length 0: the line holds no progress bar */

@@ -7,6 +7,7 @@
  * run against each other, or two values for one column of one update are errors that say how to
  * choose. Lines of one update that name different columns are one row. */
 #include "logs/pairs.h"
+#include "logs/scan.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -34,7 +35,7 @@ struct state {
     uint32_t line;
     struct cell cells[PAIRS_MAX]; /* of the row at hand */
     size_t cell_count;
-    size_t rows, falls, bars, others, strangers, again, too_long;
+    size_t rows, falls, bars, others, strangers, again, too_long, cut;
 };
 
 /* ---- which count ---- */
@@ -86,11 +87,11 @@ static int wanted_step(struct state *s, struct step_pair *out) {
             return 1;
         }
     for (size_t i = 0; i < p->count; i++) {
-        struct log_span value = p->pair[i].value;
+        const struct log_span value = p->pair[i].value;
         if (!log_span_is(p->pair[i].name, s->wanted)) continue;
         out->name = p->pair[i].name;
         out->total = 0;
-        if (log_span_integer(&value, &out->step) && value.length == 0) return 1;
+        if (scan_integer(value.text, value.length, &out->step)) return 1;
     }
     return 0;
 }
@@ -178,6 +179,7 @@ static enum status read_line(struct state *s, struct log_lines *lines,
     TRY(step_of_line(s, line->number, &step));
     if (step.name.length == 0 || !log_lines_take(lines, line)) return STATUS_OK;
     TRY(check_key(s, &step, line->number));
+    s->cut += (size_t)s->pairs.cut;
     if (step.step != s->step) TRY(begin_row(s, &step, line->number));
     for (size_t i = 0; i < s->pairs.count; i++)
         if (!log_span_is(s->pairs.pair[i].name, s->wanted == NULL ? "" : s->wanted))
@@ -204,6 +206,11 @@ static enum status note_rest(const struct state *s) {
                            "progress bars with values that were left out: %zu (--map step=bar "
                            "takes their count as the update)",
                            s->bars));
+    if (s->cut > 0)
+        TRY(log_build_note(s->build,
+                           "lines with more than %d values, or longer names than %d bytes, whose "
+                           "rest was left out: %zu",
+                           PAIRS_MAX, PAIRS_NAMES, s->cut));
     if (s->too_long > 0)
         TRY(log_build_note(s->build, "lines longer than %d bytes that were left out: %zu",
                            LOG_LINE_MAX, s->too_long));

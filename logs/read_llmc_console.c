@@ -50,5 +50,5 @@ static enum status read_fields(struct log_build *build, const struct log_row *ro
 static const struct log_grammar grammar = {.sure = 3, .head = read_head, .fields = read_fields};
 const struct log_reader log_reader_llmc_console = {.step_base = 1,
                                                    .grammar = &grammar,
-                                                   .sign = "step ",
+                                                   .sign = " loss ",
                                                    .shape = "step N/TOTAL | loss VALUE | .."};

@@ -46,6 +46,6 @@ static const struct log_grammar grammar = {
     .claim_line = claim_line, .head = read_head, .fields = read_fields};
 const struct log_reader log_reader_torchtitan = {.step_base = 1,
                                                  .grammar = &grammar,
-                                                 .sign = "step:",
+                                                 .sign = "  loss:",
                                                  .shape =
                                                      "step: N  loss: VALUE  grad_norm: VALUE .."};

@@ -41,7 +41,7 @@
     ROW(lightning, "lightning", "Lightning metrics.csv")                                           \
     ROW(wandb_csv, "wandb-csv", "W&B history as CSV")                                              \
     ROW(csv, "csv", "CSV or TSV with a header (--map)")                                            \
-    ROW(key_value, "key-value", "lines of names and numbers with a step (--map)")
+    ROW(key_value, "key-value", "lines of names and numbers (--map)")
 
 #define LOG_READER_EXTERN(symbol, name, title) extern const struct log_reader log_reader_##symbol;
 LOG_READERS(LOG_READER_EXTERN)

@@ -80,6 +80,7 @@ static void validate_pairs_of_a_line(void **state) {
         {"critic-step 3: {'x': 1}", "?critic-step:3/0 'x'=1"},
         {"global_step=103 step=3 loss=2.5", "global_step:103/0 step:3/0 loss=2.5"},
         {"step: 3.5, loss: 2.5", "step=3.5 loss=2.5"},
+        {"step: 3.000, loss: 2.5", "step:3/0 loss=2.5"},
         {"Saving checkpoint at step 500 to /data/step-500", "step:500/0"},
         {"loaded 5 files in 3 seconds", ""},
         /* places in a source, times, addresses */
@@ -257,6 +258,24 @@ static void validate_lines_of_other_counts(void **state) {
     arena_close(&arena);
 }
 
+/* More values than a row holds, and longer names: the rest is counted. */
+static void validate_what_does_not_fit(void **state) {
+    static char text[40000];
+    struct arena arena = ARENA_EMPTY;
+    size_t used = 0;
+    (void)state;
+    for (int line = 1; line <= 2; line++) {
+        used += (size_t)snprintf(text + used, sizeof text - used, "step: %d", line);
+        for (int i = 0; i < 300; i++)
+            used += (size_t)snprintf(text + used, sizeof text - used, ", k%d: %d.5", i, line);
+        used += (size_t)snprintf(text + used, sizeof text - used, "\n");
+    }
+    const struct log *log = logs_read(&arena, text, NULL);
+    assert_int_equal(log->column_count, PAIRS_MAX);
+    assert_true(logs_has_note(log, "whose rest was left out: 2"));
+    arena_close(&arena);
+}
+
 /* One row proves no format, and prose about steps is no log. */
 static void validate_claims(void **state) {
     static const char *const no_logs[] = {
@@ -281,6 +300,7 @@ int main(void) {
         cmocka_unit_test(validate_the_step_that_the_user_names),
         cmocka_unit_test(validate_rows),
         cmocka_unit_test(validate_lines_of_other_counts),
+        cmocka_unit_test(validate_what_does_not_fit),
         cmocka_unit_test(validate_claims),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -157,7 +157,7 @@ static void verify_refusals(void **state) {
          "INSERT INTO t VALUES (1, 'a', 1, '{\"loss\": 1}');"
          "CREATE VIEW metrics AS SELECT * FROM t;");
     expect_refusal("trackio", NULL, "expected the tables of Trackio, got others");
-    expect_refusal(NULL, NULL, "expected a log of a known format");
+    expect_refusal(NULL, NULL, "expected a database of MLflow or Trackio, got one without");
     make("CREATE TABLE metrics (id INTEGER, run_name TEXT, step INTEGER);");
     expect_refusal("trackio", NULL, "expected the tables of Trackio, got others");
     make(TRACKIO "INSERT INTO metrics(run_name, step, metrics) VALUES "

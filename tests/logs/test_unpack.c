@@ -174,6 +174,7 @@ static void validate_packed_twice_or_empty(void **state) {
         size_t length = packers[p].pack(text, sizeof text - 1, once);
         check_refusal(packed, packers[p].pack(once, length, packed), "again; unpack it once");
         check_refusal(packed, packers[p].pack("", 0, packed), "got an empty file");
+        check_refusal(packed, 6, "that ends before its first byte");
     }
 }
 
