@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/ci.h"
 #include "cli/certify_print.h"
 #include "cli/json.h"
 #include "cli/verb.h"
@@ -333,6 +334,7 @@ static const struct argp_option option_rows[] = {
            "Say which update to compare next when the roots after update K are equal (0: the "
            "common start)"),
     OPTION("differs", KEY_DIFFERS, "K", "... and those after update K are not"),
+    OPTIONS_CI,
     OPTION_JSON,
     OPTIONS_END};
 

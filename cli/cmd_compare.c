@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "cli/ci.h"
 #include "cli/compare_print.h"
 #include "cli/log_options.h"
 #include "cli/verb.h"
@@ -126,6 +127,28 @@ static enum status hold(struct cli *cli, const struct options *options,
     return STATUS_OK;
 }
 
+static enum status add_case(struct cli *cli, const struct options *options,
+                            const struct compare_report *report, int code) {
+    const struct compare_column *first =
+        report->order_count > 0 ? &report->columns[report->order[0]] : NULL;
+    char *name, *message;
+    TRY(arena_format(&cli->arena, &name, "%s against %s", options->arguments[0],
+                     options->arguments[1]));
+    if (first == NULL)
+        TRY(arena_format(&cli->arena, &message, "%s", report->why));
+    else
+        TRY(arena_format(&cli->arena, &message, "%s differs first, at update %llu. %s",
+                         log_names[first->name].name, (unsigned long long)first->first_update,
+                         report->meaning));
+    return ci_add(cli, &(struct ci_case){.name = name,
+                                         .outcome = code,
+                                         .title = code == EXIT_DIFFERS ? "the logs differ"
+                                                                       : "the logs cannot say",
+                                         .message = message,
+                                         .file = options->arguments[1],
+                                         .seconds = -1.0});
+}
+
 static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
     static const int exits[] = {EXIT_AS_EXPECTED, EXIT_DIFFERS, EXIT_UNTESTABLE};
     struct compare_input input[2];
@@ -138,6 +161,7 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     TRY(hold(cli, options, input, &report));
     *out_exit = exits[report.floor == NULL ? (enum compare_verdict)report.verdict
                                            : compare_floor_verdict_of(&report, report.floor)];
+    TRY(add_case(cli, options, &report, *out_exit));
     if (options->json) return compare_print_json(input, &report);
     if (options->markdown)
         compare_print_markdown(input, &report, stdout);
@@ -156,6 +180,7 @@ static const struct argp_option option_rows[] = {
     OPTION("floor", KEY_FLOOR, "FILE",
            "Hold loss and gradient norm against this floor file (twinstep noise -o)"),
     OPTION("alpha", KEY_ALPHA, "X", "Of the test against the floor; default 0.01"),
+    OPTIONS_CI,
     OPTION_JSON,
     OPTION("markdown", KEY_MARKDOWN, NULL, "Print a block to paste into an issue"),
     OPTIONS_END};

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "cli/ci.h"
 #include "cli/json.h"
 #include "cli/log_options.h"
 #include "cli/verb.h"
@@ -171,6 +172,32 @@ static enum status print_json(const struct log *log, const struct doctor_report 
                   findings_json(remarks, report->remark_count), "checks", lines_json(report)));
 }
 
+/* Adds a case for every finding, and one for every check without any. What is only possible is
+ * skipped, as what could not be checked is: it warns and fails nothing. */
+static enum status add_cases(struct cli *cli, const struct log *log,
+                             const struct doctor_report *report) {
+    for (size_t i = 0; i < report->line_count; i++) {
+        const struct doctor_line *line = &report->lines[i];
+        struct ci_case one = {.name = line->title,
+                              .outcome = line->why != NULL ? EXIT_UNTESTABLE : EXIT_AS_EXPECTED,
+                              .title = line->id,
+                              .message = line->why,
+                              .file = log->path,
+                              .seconds = -1.0};
+        if (line->result != DOCTOR_FOUND) TRY(ci_add(cli, &one));
+        for (size_t f = 0; f < report->finding_count; f++) {
+            const struct doctor_finding *finding = &report->findings[f];
+            if (strcmp(finding->check, line->id) != 0) continue;
+            one.outcome = finding->confidence == DOCTOR_POSSIBLE ? EXIT_UNTESTABLE : EXIT_DIFFERS;
+            one.title = finding->id;
+            one.message = finding->words;
+            one.line = finding->line;
+            TRY(ci_add(cli, &one));
+        }
+    }
+    return STATUS_OK;
+}
+
 /* What is only possible has an innocent reading, so it fails no CI job by itself. */
 static int any_likely(const struct doctor_report *report) {
     for (size_t i = 0; i < report->finding_count; i++)
@@ -192,6 +219,7 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     *out_exit = report.checked == 0   ? EXIT_UNTESTABLE
                 : any_likely(&report) ? EXIT_DIFFERS
                                       : EXIT_AS_EXPECTED;
+    TRY(add_cases(cli, log, &report));
     if (options->json) return print_json(log, &report);
     print_text(log, &report);
     return STATUS_OK;
@@ -209,6 +237,7 @@ static const struct argp_option option_rows[] = {
            "Format of the weights: f32, f64, bf16, f16, tf32, e4m3, e5m2"),
     OPTION("master", KEY_MASTER, "NAME", "Copy of higher precision: none or f32 (default)"),
     OPTION("weight-decay", KEY_DECAY, "X", "Decoupled weight decay of the optimizer"),
+    OPTIONS_CI,
     OPTION_JSON,
     OPTIONS_END};
 

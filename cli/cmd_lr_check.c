@@ -6,12 +6,13 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "cli/ci.h"
 #include "cli/json.h"
 #include "cli/lr_options.h"
 #include "cli/lr_report.h"
 #include "forensics/words.h"
 
-enum { KEY_EXPECT = KEY_OWN, KEY_LOGGED, KEY_GITHUB };
+enum { KEY_EXPECT = KEY_OWN, KEY_LOGGED };
 
 struct checked {
     struct lr_report report;
@@ -113,29 +114,22 @@ static enum status message_of(const struct checked *c, struct arena *arena, char
         number_text_f64(check->first_expected).text, check->words);
 }
 
-static void annotate(const struct checked *c, const char *message) {
+static enum status publish(struct cli *cli, struct checked *c, const struct options *options) {
+    static const int outcomes[] = {EXIT_AS_EXPECTED, EXIT_DIFFERS, EXIT_UNTESTABLE};
     const struct log *log = c->report.log;
-    if (c->check.verdict == FIT_PASS) return;
-    const uint32_t line = c->check.bad_points > 0 ? log->line[first_point(c)->row] : 0;
-    github_annotation(c->check.verdict == FIT_FAIL ? "error" : "warning", log->path, line,
-                      c->check.verdict == FIT_FAIL ? "learning rate differs"
-                                                   : "learning rate cannot be judged",
-                      message);
-}
-
-static enum status publish(struct checked *c, const struct options *options, struct arena *arena) {
     char *message;
-    TRY(message_of(c, arena, &message));
-    if (options->junit != NULL)
-        TRY(lr_report_junit(options->junit, c->report.log->path,
-                            c->check.verdict == FIT_FAIL        ? "failure"
-                            : c->check.verdict == FIT_UNDECIDED ? "skipped"
-                                                                : NULL,
-                            message));
+    TRY(message_of(c, &cli->arena, &message));
+    TRY(ci_add(cli, &(struct ci_case){
+                        .name = log->path,
+                        .outcome = outcomes[c->check.verdict],
+                        .title = c->check.verdict == FIT_FAIL ? "learning rate differs"
+                                                              : "learning rate cannot be judged",
+                        .message = message,
+                        .file = log->path,
+                        .line = c->check.bad_points > 0 ? log->line[first_point(c)->row] : 0,
+                        .seconds = -1.0}));
     if (options->json) return json_print(check_json(c));
-    TRY(print_text(c, arena));
-    if (options_given(options, KEY_GITHUB)) annotate(c, message);
-    return STATUS_OK;
+    return print_text(c, &cli->arena);
 }
 
 static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
@@ -156,7 +150,7 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
             "update numbers, which this log does not print: --log-every N or --steps T";
     }
     *out_exit = exits[c->check.verdict];
-    return publish(c, options, &cli->arena);
+    return publish(cli, c, options);
 }
 
 static const struct argp_option option_rows[] = {
@@ -168,9 +162,7 @@ static const struct argp_option option_rows[] = {
     LR_OPTION_ROWS,
     LR_OPTION_LOG_EVERY,
     OPTIONS_LOG,
-    OPTION("junit", KEY_JUNIT, "FILE",
-           "Write a JUnit XML file with one test case; replaces FILE at once, never LOG"),
-    OPTION("github", KEY_GITHUB, NULL, "Print annotation lines for GitHub Actions"),
+    OPTIONS_CI,
     OPTION_JSON,
     OPTIONS_END};
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/ci.h"
 #include "cli/environment.h"
 #include "cli/json.h"
 #include "cli/noise_asking.h"
@@ -186,6 +187,7 @@ static const struct argp_option option_rows[] = {
     OPTION_REPRODUCIBLE,
     OPTION_SET,
     OPTION_QUIET,
+    OPTIONS_CI,
     OPTION_JSON,
     OPTIONS_END};
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/number.h"
+#include "cli/ci.h"
 #include "cli/json.h"
 #include "cli/output.h"
 #include "cli/parity_asking.h"
@@ -215,6 +216,7 @@ static const struct argp_option option_rows[] = {
            "of folders"),
     OPTION_OUTPUT("Write the figures as JSON to FILE, too"),
     OPTION_OVERWRITE("Replace a FILE that is there"),
+    OPTIONS_CI,
     OPTION_JSON,
     OPTION_QUIET,
     OPTIONS_END};

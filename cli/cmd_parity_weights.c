@@ -9,6 +9,7 @@
 
 #include "base/number.h"
 #include "checkpoints/weights.h"
+#include "cli/ci.h"
 #include "cli/json.h"
 #include "cli/progress.h"
 #include "cli/verb.h"
@@ -224,7 +225,8 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     return status;
 }
 
-static const struct argp_option option_rows[] = {OPTION_JSON, OPTION_QUIET, OPTIONS_END};
+static const struct argp_option option_rows[] = {OPTIONS_CI, OPTION_JSON, OPTION_QUIET,
+                                                 OPTIONS_END};
 
 const struct verb verb_parity_weights = {
     .name = "parity weights",

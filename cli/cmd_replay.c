@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/ci.h"
 #include "cli/json.h"
 #include "cli/verb.h"
 #include "experiment/backend_record.h"
@@ -246,6 +247,26 @@ static void show_one(const struct trace_run *run, const struct range *range,
     if (result->divisor != NULL) print_divisor(id, result->divisor, range->divisor, stdout);
 }
 
+/* Adds a run's case. A result of NULL: it cannot be replayed, as status_text() says. */
+static enum status add_case(struct cli *cli, const char *path, const struct trace_run *run,
+                            const struct replay_result *result) {
+    char *message;
+    if (result == NULL)
+        TRY(arena_format(&cli->arena, &message, "%s", status_text()));
+    else
+        TRY(arena_format(&cli->arena, &message, "%s of update %ju differs from the record",
+                         result->first != 0 ? result->column : "nothing",
+                         (uintmax_t)result->first));
+    return ci_add(cli, &(struct ci_case){.name = run->plan.id,
+                                         .outcome = result == NULL       ? EXIT_UNTESTABLE
+                                                    : result->first != 0 ? EXIT_DIFFERS
+                                                                         : EXIT_AS_EXPECTED,
+                                         .title = "replay",
+                                         .message = message,
+                                         .file = path,
+                                         .seconds = -1.0});
+}
+
 /* Shows a run that cannot be replayed; the reason is what status_text() says. */
 static void show_untestable(const struct trace_run *run, json_t *list) {
     if (list == NULL)
@@ -312,6 +333,7 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
             return named ? status : status_prefix(status, "%s", path);
         }
         replayed++;
+        TRY(add_case(cli, path, here, untestable ? NULL : &result));
         if (untestable) show_untestable(here, list);
         if (untestable || result.first != 0)
             *out_exit = exit_worst(*out_exit, untestable ? EXIT_UNTESTABLE : EXIT_DIFFERS);
@@ -333,6 +355,7 @@ static const struct argp_option option_rows[] = {
     {"to", KEY_TO, "UPDATE", 0, "Stop after this update; default as far as it was recorded", 0},
     {"divisor", KEY_DIVISOR, "UPDATE", 0,
      "With --run: read back by what this update divided the loss of each micro-batch, and stop", 0},
+    OPTIONS_CI,
     OPTION_JSON,
     OPTIONS_END};
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/ci.h"
 #include "cli/json.h"
 #include "cli/output.h"
 #include "cli/rollout_print.h"
@@ -123,6 +124,7 @@ static const struct argp_option option_rows[] = {
            "The figures of NeMo-RL, verl, slime, TRL and AReaL, by their names, too"),
     OPTION_OUTPUT("Trace of the figures to write, for `twinstep report` and h5py"),
     OPTION_OVERWRITE("Replace a trace that exists"),
+    OPTIONS_CI,
     OPTION_JSON,
     OPTIONS_END};
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cli/ci.h"
 #include "cli/load.h"
 #include "cli/output.h"
 #include "cli/perform.h"
@@ -87,8 +88,23 @@ static enum status add_saving(const char *given, const struct scenario *scenario
     return STATUS_OK;
 }
 
-static enum status run_scenario(const struct cli *cli, const struct options *options,
-                                const char *word, struct arena *arena, int *out_exit) {
+/* Adds the scenario's case: its headline, or what of its expectation was missed. */
+static enum status add_case(struct cli *cli, const struct judgement *judgement, const char *word,
+                            int code) {
+    const int missed = judgement->expectation == EXPECT_MISSED;
+    return ci_add(cli,
+                  &(struct ci_case){.name = judgement->name,
+                                    .outcome = code,
+                                    .title = missed ? "expectation missed" : "twinstep run",
+                                    .message = missed                     ? judgement->missed
+                                               : judgement->row_count > 0 ? judgement->rows[0].text
+                                                                          : "",
+                                    .file = strstr(word, ".yaml") != NULL ? word : NULL,
+                                    .seconds = -1.0});
+}
+
+static enum status run_scenario(struct cli *cli, const struct options *options, const char *word,
+                                struct arena *arena, int *out_exit) {
     struct scenario *scenario;
     struct judgement judgement;
     struct options all;
@@ -108,7 +124,7 @@ static enum status run_scenario(const struct cli *cli, const struct options *opt
     TRY(perform(cli, scenario, &how, arena, &judgement));
     print_judgement(&judgement, path, options->json);
     *out_exit = judgement_exit(&judgement);
-    return STATUS_OK;
+    return add_case(cli, &judgement, word, *out_exit);
 }
 
 static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
@@ -127,6 +143,13 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
         if (status != STATUS_OK) {
             print_error(status_text());
             code = exit_of_status(status);
+            TRY(ci_add(cli,
+                       &(struct ci_case){.name = options->arguments[i],
+                                         .outcome = code == EXIT_INTERRUPTED ? EXIT_ERROR : code,
+                                         .title = "twinstep run",
+                                         .message = status_text(),
+                                         .file = options->arguments[i],
+                                         .seconds = -1.0}));
         }
         arena_close(&arena);
         *out_exit = exit_worst(*out_exit, code);
@@ -152,6 +175,7 @@ static const struct argp_option option_rows[] = {
            "before the floor and the hybrids, whose memory is theirs: what fails or is "
            "interrupted later leaves them"),
     OPTION_OVERWRITE("Replace a trace that exists, and saved models"),
+    OPTIONS_CI,
     OPTION_JSON,
     OPTION_QUIET,
     OPTIONS_END};

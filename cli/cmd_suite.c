@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/ci.h"
 #include "cli/json.h"
 #include "cli/load.h"
-#include "cli/output.h"
 #include "cli/perform.h"
 #include "cli/progress.h"
 #include "cli/suite.h"
@@ -74,22 +74,35 @@ static enum status run_members(struct cli *cli, const struct options *options,
     return status;
 }
 
-static enum status report(const struct options *options, const struct suite *suite) {
-    enum status status = STATUS_OK;
-    if (options->json)
-        status = json_print(suite_json(suite));
-    else
-        suite_print_sum(suite, stdout);
-    if (options->junit != NULL && status == STATUS_OK) status = junit_write(suite, options->junit);
-    return status;
+static enum status add_case(struct cli *cli, const struct suite_result *result) {
+    const int missed = result->expectation == EXPECT_MISSED;
+    const int failed = result->status != STATUS_OK;
+    return ci_add(cli, &(struct ci_case){.name = result->name,
+                                         .outcome = failed   ? EXIT_ERROR
+                                                    : missed ? EXIT_DIFFERS
+                                                    : result->expectation == EXPECT_NONE
+                                                        ? EXIT_UNTESTABLE
+                                                        : EXIT_AS_EXPECTED,
+                                         .title = "expectation of a scenario",
+                                         .message = failed   ? result->error
+                                                    : missed ? result->missed
+                                                             : "no expect block",
+                                         .seconds = result->seconds});
+}
+
+static enum status report(struct cli *cli, const struct options *options,
+                          const struct suite *suite) {
+    for (size_t i = 0; i < suite->result_count; i++)
+        TRY(add_case(cli, &suite->results[i]));
+    if (options->json) return json_print(suite_json(suite));
+    suite_print_sum(suite, stdout);
+    return STATUS_OK;
 }
 
 static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
     struct suite suite = {.cases = NULL};
     const char *folder = options->argument_count == 0 ? NULL : options->arguments[0];
     TRY(suite_collect(folder, &cli->arena, &suite));
-    for (size_t i = 0; options->junit != NULL && i < suite.case_count; i++)
-        if (suite.cases[i].path != NULL) TRY(output_apart(options->junit, suite.cases[i].path));
     TRY(arena_take(&cli->arena, suite.case_count, sizeof *suite.results, "suite", &suite.results));
     TRY(suite_open_folder(options->keep, &cli->arena, &suite));
     enum status status = run_members(cli, options, &suite);
@@ -98,12 +111,11 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     *out_exit = suite_errors(&suite) > 0                 ? EXIT_ERROR
                 : suite_count(&suite, EXPECT_MISSED) > 0 ? EXIT_DIFFERS
                                                          : EXIT_AS_EXPECTED;
-    return report(options, &suite);
+    return report(cli, options, &suite);
 }
 
 static const struct argp_option option_rows[] = {
-    OPTION("junit", KEY_JUNIT, "FILE",
-           "Write the results as JUnit XML, too; replaces FILE at once, never a scenario"),
+    OPTIONS_CI,
     OPTION("keep", KEY_KEEP, "DIR", "Keep the traces in DIR; default is to remove them"),
     OPTION_OVERWRITE("Replace traces that exist in the folder of --keep"),
     OPTION_SET,

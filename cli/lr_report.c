@@ -8,8 +8,6 @@
 #include "base/number.h"
 #include "cli/json.h"
 #include "cli/lr_options.h"
-#include "cli/output.h"
-#include "cli/xml.h"
 
 enum status lr_report_open(struct cli *cli, const struct options *options, struct lr_report *out) {
     struct log_options reading;
@@ -18,7 +16,6 @@ enum status lr_report_open(struct cli *cli, const struct options *options, struc
     fit_known_init(&out->known);
     TRY(log_options_read(options, &cli->arena, &reading));
     TRY(lr_options_read(options, &cli->arena, &out->known.request));
-    TRY(log_options_apart(options->junit, options->arguments[0], &cli->arena));
     TRY(log_import(options->arguments[0], &reading, &cli->arena, &log));
     out->log = log;
     TRY(fit_known_from_log(&out->known, log, &cli->arena));
@@ -198,58 +195,4 @@ enum status lr_report_print_fits(const struct fit_set *set, struct arena *arena)
         print_fit(set, i);
     if (set->left_out > 0) printf("     and %zu more, less simple\n", set->left_out);
     return print_apart(set, arena);
-}
-
-static void put_escaped(const char *text, int property) {
-    for (; *text != '\0'; text++) {
-        if (*text == '%')
-            fputs("%25", stdout);
-        else if (*text == '\r')
-            fputs("%0D", stdout);
-        else if (*text == '\n')
-            fputs("%0A", stdout);
-        else if (property && *text == ':')
-            fputs("%3A", stdout);
-        else if (property && *text == ',')
-            fputs("%2C", stdout);
-        else
-            putchar(*text);
-    }
-}
-
-void github_annotation(const char *level, const char *file, uint32_t line, const char *title,
-                       const char *message) {
-    printf("::%s file=", level);
-    put_escaped(file, 1);
-    if (line > 0) printf(",line=%u", line);
-    fputs(",title=", stdout);
-    put_escaped(title, 1);
-    fputs("::", stdout);
-    put_escaped(message, 0);
-    putchar('\n');
-}
-
-static void put_suite(FILE *out, const char *name, const char *kind, const char *message) {
-    const int failed = kind != NULL && strcmp(kind, "failure") == 0;
-    fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n", out);
-    fprintf(out,
-            "  <testsuite name=\"twinstep lr check\" tests=\"1\" failures=\"%d\" errors=\"0\" "
-            "skipped=\"%d\">\n    <testcase classname=\"twinstep.lr\"",
-            failed, kind != NULL && !failed);
-    xml_attribute(out, "name", name);
-    fputc('>', out);
-    if (kind != NULL) {
-        fprintf(out, "<%s", kind);
-        xml_attribute(out, "message", message);
-        fputs("/>", out);
-    }
-    fputs("</testcase>\n  </testsuite>\n</testsuites>\n", out);
-}
-
-enum status lr_report_junit(const char *path, const char *name, const char *kind,
-                            const char *message) {
-    struct output output;
-    TRY(output_open(path, 1, &output));
-    put_suite(output.file, name, kind, message);
-    return output_close(&output, STATUS_OK);
 }

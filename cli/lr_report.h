@@ -40,13 +40,4 @@ json_t *lr_report_why_json(uint32_t why);
 /* Prints the reasons in words; nothing if there are none. */
 void lr_report_print_why(uint32_t why);
 
-/* Prints a line that GitHub Actions shows beside the file: ::error or ::warning. Line 0 means that
- * no line is known. */
-void github_annotation(const char *level, const char *file, uint32_t line, const char *title,
-                       const char *message);
-/* Writes a JUnit file with one test case. `kind` is "failure", "skipped" or, for a pass, NULL.
- * STATUS_IO: the file cannot be written. */
-TWINSTEP_MUST_USE enum status lr_report_junit(const char *path, const char *name, const char *kind,
-                                              const char *message);
-
 #endif

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/fpenv.h"
-#include "cli/verb.h"
+#include "cli/ci.h"
 #include "determinism/libraries.h"
 #include "experiment/experiment.h"
 #include "scenarios/suggest.h"
@@ -167,7 +167,9 @@ static enum status call_verb(struct cli *cli, int argc, char **argv, int *out_ex
     if (verb->trains) watch_signals();
     TRY(fpenv_check());
     TRY(schema_with_classes(&cli->arena, &cli->schema));
-    return verb->run(cli, &options, out_exit);
+    TRY(ci_check(&options));
+    TRY(verb->run(cli, &options, out_exit));
+    return ci_publish(cli, &options, verb->name, *out_exit);
 }
 
 static enum status dispatch(struct cli *cli, int argc, char **argv, int *out_exit) {
@@ -213,7 +215,7 @@ static void wait_asleep(char **argv) {
 
 int main(int argc, char **argv) {
     wait_asleep(argv);
-    struct cli cli = {ARENA_EMPTY, NULL, &interrupted, argc, argv};
+    struct cli cli = {ARENA_EMPTY, NULL, &interrupted, argc, argv, {NULL, 0, 0}};
     int code = EXIT_AS_EXPECTED;
     fail_at_size_limit();
     libraries_prepare();

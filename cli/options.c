@@ -124,6 +124,9 @@ static error_t take(int key, char *value, struct argp_state *state) {
     case KEY_JUNIT:
         options->junit = value;
         break;
+    case KEY_GITHUB:
+        options->github = 1;
+        break;
     case KEY_KEEP:
         options->keep = value;
         break;

@@ -60,7 +60,4 @@ void suite_print_result(const struct suite_result *result, FILE *out);
 void suite_print_sum(const struct suite *suite, FILE *out);
 json_t *suite_json(const struct suite *suite);
 
-/* Writes JUnit XML, which CI services read. STATUS_IO names the file. */
-TWINSTEP_MUST_USE enum status junit_write(const struct suite *suite, const char *path);
-
 #endif

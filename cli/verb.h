@@ -19,12 +19,19 @@ enum cli_exit {
     EXIT_INTERRUPTED = 130
 };
 
+/* What a verb tells a CI system (cli/ci.h). */
+struct ci {
+    struct ci_case *cases;
+    size_t count, room;
+};
+
 struct cli {
     struct arena arena; /* lives as long as the process */
     const struct schema *schema;
     const volatile int *interrupted; /* nonzero after SIGINT or SIGTERM */
     int argc; /* argc and argv are as the process got them; /env/volatile of a trace holds them */
     char *const *argv;
+    struct ci ci;
 };
 
 struct verb {

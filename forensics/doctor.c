@@ -46,8 +46,10 @@ static enum status run_check(struct doctor *doctor, const struct doctor_check *c
         TRY(check->run(doctor));
     else
         TRY(doctor_untestable(doctor, "no column %s", log_names[missing].name));
-    for (size_t i = before; i < doctor->count; i++)
+    for (size_t i = before; i < doctor->count; i++) {
+        doctor->findings[i].check = check->id;
         if (!doctor->findings[i].remark) doctor->result = DOCTOR_FOUND;
+    }
     *line = (struct doctor_line){check->id, check->title, doctor->result, doctor->why};
     return STATUS_OK;
 }

@@ -43,8 +43,9 @@ struct doctor_options {
 void doctor_options_init(struct doctor_options *options);
 
 struct doctor_finding {
-    const char *id; /* its name in the catalogue of bugs */
-    int remark;     /* 1: it is normal somewhere, and said because it matters */
+    const char *id;    /* its name in the catalogue of bugs */
+    const char *check; /* the check that made it */
+    int remark;        /* 1: it is normal somewhere, and said because it matters */
     int32_t confidence;
     const char *words;  /* what is the matter */
     const char *reason; /* why this confidence */

@@ -103,6 +103,7 @@ static enum status fill(const struct fit_search *search, const struct fit_found 
                         .stride = solution->numbers.stride,
                         .epoch_updates = solution->numbers.epoch,
                         .parameters = copy.parameters,
+                        .takes_warmup = copy.needs_warmup,
                         .first_differs = found->first_differs,
                         .max_error = solution->max_error,
                         .rms_error = solution->rms_error,

@@ -63,6 +63,7 @@ struct fit {
     uint64_t epoch_updates; /* for CONTRACT_UNIT_EPOCH: the updates between two moves */
     /* Parameters of the schedule that are not the default: "num_cycles=2". */
     const char *parameters;
+    uint8_t takes_warmup; /* 0: the schedule has none, whatever W is given */
     /* 1: the log starts behind the warm-up, so another W fits with another L. */
     uint8_t warmup_hidden;
     uint8_t total_hidden; /* 1: T cannot be read off the log; steps is an assumption */

@@ -20,9 +20,7 @@ static int has_given(const struct fit *fit, const struct fit_known *known, uint6
     const struct contract_request *r = &known->request;
     if (r->lr == r->lr && !fit_near(fit->lr, r->lr)) return 0;
     if (fit->steps > 0 && steps > 0 && fit->steps != steps) return 0;
-    if (r->warmup == r->warmup && !fit_near(fit->warmup, r->warmup) &&
-        strcmp(sched_bare_name(fit->schedule), "constant") != 0)
-        return 0;
+    if (fit->takes_warmup && r->warmup == r->warmup && !fit_near(fit->warmup, r->warmup)) return 0;
     return fit->stride == 1.0 && fit->segment_count == 1 && !fit->first_differs;
 }
 

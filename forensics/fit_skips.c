@@ -247,7 +247,12 @@ static double peak_of(struct skips *skips, const struct fit_numbers *numbers, ui
     }
     const double low = (point->value - half - offset) / slope;
     const double high = (point->value + half - offset) / slope;
-    if (!(slope > 0x1p-60) || !(high > 0.0)) return real_nan_f64();
+    /* Where a schedule has a peak of its own, nothing follows for L. */
+    if (real_abs_f64(slope) <= 0x1p-60)
+        return real_abs_f64(point->value - one) > half ? real_nan_f64()
+               : known == known                        ? known
+                                                       : skips->window.scale;
+    if (!(slope > 0.0) || !(high > 0.0)) return real_nan_f64();
     if (known >= low && known <= high) return known;
     return skips->typed ? fit_shortest_of(low, high, TYPED) : fit_shortest(low, high);
 }

@@ -39,8 +39,8 @@ static void verify_fit_lists_the_truth(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(verify_check_never_fails),
         cmocka_unit_test(verify_check_of_skips_never_fails),
+        cmocka_unit_test(verify_check_never_fails),
         cmocka_unit_test(verify_fit_lists_the_truth),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Writes JUnit XML, as Jenkins and GitLab read it, and the workflow commands of GitHub Actions. */
+#include "cli/ci.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/output.h"
+#include "cli/xml.h"
+
+enum status ci_add(struct cli *cli, const struct ci_case *add) {
+    struct ci *ci = &cli->ci;
+    char *name, *title, *message, *file = NULL;
+    TRY(arena_grow(&cli->arena, ci->count + 1, &ci->room, sizeof *ci->cases, "cases", &ci->cases));
+    TRY(arena_format(&cli->arena, &name, "%s", add->name));
+    TRY(arena_format(&cli->arena, &title, "%s", add->title != NULL ? add->title : ""));
+    TRY(arena_format(&cli->arena, &message, "%s", add->message != NULL ? add->message : ""));
+    if (add->file != NULL) TRY(arena_format(&cli->arena, &file, "%s", add->file));
+    ci->cases[ci->count] = *add;
+    ci->cases[ci->count].name = name;
+    ci->cases[ci->count].title = title;
+    ci->cases[ci->count].message = message;
+    ci->cases[ci->count++].file = file;
+    return STATUS_OK;
+}
+
+enum status ci_check(const struct options *options) {
+    for (size_t i = 0; options->junit != NULL && i < options->argument_count; i++) {
+        TRY(output_apart(options->junit, options->arguments[i]));
+        TRY(output_apart_folder(options->junit, options->arguments[i]));
+    }
+    return STATUS_OK;
+}
+
+/* ---- JUnit ---- */
+
+static size_t count_of(const struct ci *ci, int outcome) {
+    size_t count = 0;
+    for (size_t i = 0; i < ci->count; i++)
+        count += ci->cases[i].outcome == outcome;
+    return count;
+}
+
+static void put_case(FILE *out, const struct ci_case *put, const char *verb) {
+    const char *const kind = put->outcome == EXIT_DIFFERS      ? "failure"
+                             : put->outcome == EXIT_UNTESTABLE ? "skipped"
+                             : put->outcome == EXIT_ERROR      ? "error"
+                                                               : NULL;
+    fprintf(out, "    <testcase classname=\"twinstep.%.*s\"", (int)strcspn(verb, " "), verb);
+    xml_attribute(out, "name", put->name);
+    if (put->seconds >= 0.0) fprintf(out, " time=\"%.3f\"", put->seconds);
+    fputc('>', out);
+    if (kind != NULL) {
+        fprintf(out, "<%s", kind);
+        xml_attribute(out, "message", put->message);
+        fputs("/>", out);
+    }
+    fputs("</testcase>\n", out);
+}
+
+static void put_cases(FILE *out, const struct ci *ci, const char *verb) {
+    double seconds = 0.0;
+    for (size_t i = 0; i < ci->count; i++)
+        seconds += ci->cases[i].seconds > 0.0 ? ci->cases[i].seconds : 0.0;
+    fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n", out);
+    fprintf(out,
+            "  <testsuite name=\"twinstep %s\" tests=\"%zu\" failures=\"%zu\" errors=\"%zu\" "
+            "skipped=\"%zu\"",
+            verb, ci->count, count_of(ci, EXIT_DIFFERS), count_of(ci, EXIT_ERROR),
+            count_of(ci, EXIT_UNTESTABLE));
+    if (seconds > 0.0) fprintf(out, " time=\"%.3f\"", seconds);
+    fputs(">\n", out);
+    for (size_t i = 0; i < ci->count; i++)
+        put_case(out, &ci->cases[i], verb);
+    fputs("  </testsuite>\n</testsuites>\n", out);
+}
+
+static enum status write_junit(const struct ci *ci, const char *path, const char *verb) {
+    struct output output;
+    TRY(output_open(path, 1, &output));
+    put_cases(output.file, ci, verb);
+    return output_close(&output, STATUS_OK);
+}
+
+/* ---- GitHub Actions ---- */
+
+/* Escapes as the toolkit of GitHub Actions does (actions/toolkit, packages/core/src/command.ts,
+ * escapeData and escapeProperty). */
+static void put_escaped(const char *text, int property) {
+    for (; *text != '\0'; text++) {
+        if (*text == '%')
+            fputs("%25", stdout);
+        else if (*text == '\r')
+            fputs("%0D", stdout);
+        else if (*text == '\n')
+            fputs("%0A", stdout);
+        else if (property && *text == ':')
+            fputs("%3A", stdout);
+        else if (property && *text == ',')
+            fputs("%2C", stdout);
+        else
+            putchar(*text);
+    }
+}
+
+static void annotate(const struct ci_case *put) {
+    if (put->outcome == EXIT_AS_EXPECTED) return;
+    printf("::%s ", put->outcome == EXIT_UNTESTABLE ? "warning" : "error");
+    if (put->file != NULL) {
+        fputs("file=", stdout);
+        put_escaped(put->file, 1);
+        if (put->line > 0) printf(",line=%u", put->line);
+        putchar(',');
+    }
+    fputs("title=", stdout);
+    put_escaped(put->title, 1);
+    fputs("::", stdout);
+    put_escaped(put->message, 0);
+    putchar('\n');
+}
+
+/* ---- both ---- */
+
+/* Adds the one case of a verb that names none: its arguments, and what its exit status means. */
+static enum status add_outcome(struct cli *cli, const struct options *options, const char *verb,
+                               int code) {
+    static const char *const meanings[] = {"as expected",
+                                           "a difference, or an expectation that is missed",
+                                           "an error", "cannot be decided from this evidence"};
+    const int known = code >= EXIT_AS_EXPECTED && code <= EXIT_UNTESTABLE;
+    struct ci_case one = {.outcome = known ? code : EXIT_ERROR,
+                          .message = known ? meanings[code] : "interrupted",
+                          .seconds = -1.0};
+    char *name, *title;
+    TRY(arena_format(&cli->arena, &name, "%s", options->argument_count == 0 ? verb : ""));
+    for (size_t i = 0; i < options->argument_count; i++)
+        TRY(arena_format(&cli->arena, &name, "%s%s%s", name, i > 0 ? " " : "",
+                         options->arguments[i]));
+    TRY(arena_format(&cli->arena, &title, "twinstep %s", verb));
+    one.name = name;
+    one.title = title;
+    return ci_add(cli, &one);
+}
+
+enum status ci_publish(struct cli *cli, const struct options *options, const char *verb, int code) {
+    if (options->junit == NULL && !options->github) return STATUS_OK;
+    if (cli->ci.count == 0) TRY(add_outcome(cli, options, verb, code));
+    for (size_t i = 0; options->github && !options->json && i < cli->ci.count; i++)
+        annotate(&cli->ci.cases[i]);
+    return options->junit == NULL ? STATUS_OK : write_junit(&cli->ci, options->junit, verb);
+}

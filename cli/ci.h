@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a verb tells a CI system: cases with an outcome and one line each, as JUnit XML (--junit)
+ * and as annotations of GitHub Actions (--github).
+ *
+ * A verb adds its cases while it runs; main.c publishes them when it has ended. Invariant: no file
+ * is written where the verb ended in an error, and none that was read is replaced. */
+#ifndef TWINSTEP_CLI_CI_H
+#define TWINSTEP_CLI_CI_H
+
+#include "cli/verb.h"
+
+struct ci_case {
+    const char *name;    /* what was judged: a log, a scenario, a check */
+    int outcome;         /* enum cli_exit: 0 pass, 1 failure, 2 error, 3 skipped */
+    const char *title;   /* a few words above an annotation: "learning rate differs" */
+    const char *message; /* one line; not looked at where the outcome is 0 */
+    const char *file;    /* the file that an annotation stands at; NULL: none */
+    uint32_t line;       /* and its line; 0: none */
+    double seconds;      /* below 0: not measured */
+};
+
+#define OPTIONS_CI                                                                                 \
+    OPTION("junit", KEY_JUNIT, "FILE",                                                             \
+           "Write the outcome as JUnit XML, too; replaces FILE at once, never an input"),          \
+        OPTION("github", KEY_GITHUB, NULL, "Print annotation lines for GitHub Actions")
+
+/* Adds a case. Its texts are copied. STATUS_MEMORY. */
+TWINSTEP_MUST_USE enum status ci_add(struct cli *cli, const struct ci_case *add);
+/* Refuses a JUnit file that is one of the arguments, or in one that is a folder. STATUS_INPUT. */
+TWINSTEP_MUST_USE enum status ci_check(const struct options *options);
+/* Writes what was added, as the options say; where nothing was, one case named after the arguments,
+ * with the exit status as its outcome. Annotations are left out where --json prints. STATUS_IO. */
+TWINSTEP_MUST_USE enum status ci_publish(struct cli *cli, const struct options *options,
+                                         const char *verb, int code);
+
+#endif
