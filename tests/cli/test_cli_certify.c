@@ -289,7 +289,7 @@ static void validate_refusals(void **state) {
     (void)state;
     helper_write("log.csv", "step,loss\n1,0.5\n2,0.4\n");
     helper_accept(0, "import log.csv -o log.h5 --overwrite");
-    helper_refuse(2, "certify log.h5", "an imported log, which has no roots");
+    helper_refuse(2, "certify log.h5", "one without runs, which has no roots");
     helper_refuse(2, "certify a.h5 --run nobody", "expected one of baseline, test");
     helper_refuse(2, "certify a.h5 --at 8", "expected an update from 1 to 7, got 8");
     helper_refuse(2, "certify a.h5 --at 1,", "expected an update");
