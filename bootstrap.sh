@@ -4,6 +4,8 @@
 #
 #   sh bootstrap.sh demo     install what building needs, build, run `twinstep demo`
 #   sh bootstrap.sh test     install what tests need, build and test in every way listed at stages()
+#   sh bootstrap.sh nightly  what `test` leaves out: the long proofs, and in every other build all
+#                            cases and all instruction sets; hours
 #   sh bootstrap.sh build    as demo, without running it
 #   sh bootstrap.sh package  as build, and make a .deb of it in build/default
 #
@@ -87,15 +89,18 @@ then: cmake --preset default && cmake --build --preset default"
         give_up "apt-get could not install:$missing"
 }
 
-# Configures preset $1 unless that was done with the presets as they are. Ninja sees all the rest.
+# Configures preset $1, with $configured besides, unless that was done with the presets as they are.
+# Ninja sees all the rest.
+configured=
 configure() {
-    if [ ! -f "build/$1/build.ninja" ] || ! cmp -s CMakePresets.json "build/$1/presets.json"; then
-        cmake --preset "$1" && cp CMakePresets.json "build/$1/presets.json"
+    said="$configured $(cat CMakePresets.json)"
+    if [ ! -f "build/$1/build.ninja" ] || [ "$said" != "$(cat "build/$1/presets.json")" ]; then
+        cmake --preset "$1" $configured && printf '%s\n' "$said" >"build/$1/presets.json"
     fi
 }
 
 build() {
-    configure "$1" && cmake --build --preset "$1"
+    configure "$1" && cmake --build --preset "${2-$1}"
 }
 
 # ThreadSanitizer of clang 14 needs memory maps that new kernels give only without randomisation, and
@@ -109,14 +114,15 @@ test_preset() {
         OMP_TOOL_LIBRARIES=$(dirname "$(readlink -f "$runtime")")/libarcher.so
         export OMP_TOOL_LIBRARIES
     fi
-    $run ctest --preset "$1" --parallel "$(nproc)"
+    $run ctest --preset "$tests" --parallel "$(nproc)"
 }
 
-# One stage: preset $1, told as "$2". A stage that fails does not stop the next ones.
+# One stage: preset $1, told as "$2", with the tests of preset $3 or of its own. A stage that fails
+# does not stop the next ones.
 stage() {
-    began=$(date +%s)
+    began=$(date +%s) tests=${3-$1}
     printf '\n== %s (%s)\n' "$2" "$1"
-    if (build "$1" && test_preset "$1"); then result=passed; else result=FAILED failed=1; fi
+    if (build "$1" "$tests" && test_preset "$1"); then result=passed; else result=FAILED failed=1; fi
     summary="$summary
   $(printf '%-8s %4d s  %-9s %s' $result $(($(date +%s) - began)) "$1" "$2")"
 }
@@ -133,7 +139,8 @@ nvcc_is_there() {
 # The module for devices, compiled and linked. The program of the first stage loads it, and without a
 # device says in one line what is missing.
 module_for_devices() {
-    cmake --preset cuda && cmake --build --preset cuda --target twinstep_cuda || return 1
+    cmake --preset cuda "-DTWINSTEP_CUDA_ARCHITECTURES=$1" &&
+        cmake --build --preset cuda --target twinstep_cuda || return 1
     status=0
     said=$(build/strict/bin/twinstep check lr-set-before-step --set common.numerics.backend=cuda \
         --set "common.numerics.backend_module=$PWD/build/cuda-module/twinstep_cuda.so" 2>&1) ||
@@ -152,11 +159,12 @@ module_for_devices() {
     fi
 }
 
+# With code for the devices $1.
 module_stage() {
     began=$(date +%s) result=skipped
     if nvcc_is_there; then
         printf '\n== the module for devices (cuda)\n'
-        if module_for_devices; then result=passed; else result=FAILED failed=1; fi
+        if module_for_devices "$1"; then result=passed; else result=FAILED failed=1; fi
     fi
     summary="$summary
   $(printf '%-8s %4d s  %-9s %s' $result $(($(date +%s) - began)) cuda 'nvcc: twinstep_cuda.so')"
@@ -165,12 +173,26 @@ module_stage() {
 stages() {
     failed=0 summary=
     stage strict 'gcc, every warning an error: all tests but the nightly ones'
-    module_stage # here, so that the last summary of ctest in a log is that of a whole stage
+    module_stage 90 # here, so that the last summary of ctest in a log is that of a whole stage
     stage asan 'address and undefined-behaviour sanitizers: tests labelled short'
     stage tsan 'thread sanitizer: tests labelled threads'
-    # These two compile arithmetic for two of the three instruction sets (TWINSTEP_WIDEST_ONLY).
-    stage clang-o3 'clang -O3: the same bits, tests labelled golden or repro'
-    stage o0 'gcc -O0: the same bits, tests labelled golden or repro'
+    # These two compile arithmetic for the widest instruction set alone (TWINSTEP_ONE_ISA).
+    stage clang-o3 'clang -O3: the same bits, tests labelled golden'
+    stage o0 'gcc -O0: the same bits, tests labelled golden'
+    printf '\nSummary, %s\n' "$(nproc) processors:$summary"
+    return $failed
+}
+
+# What stages() leaves out.
+nightly_stages() {
+    failed=0 summary=
+    stage strict 'gcc: the long proofs, all cases of every test' nightly
+    module_stage '80;90'
+    stage asan 'address and undefined-behaviour sanitizers: all cases' asan-nightly
+    stage tsan 'thread sanitizer: all cases of tests labelled threads' tsan-nightly
+    configured=-DTWINSTEP_ONE_ISA=OFF
+    stage clang-o3 'clang -O3: the same bits, all instruction sets' clang-o3-nightly
+    stage o0 'gcc -O0: the same bits, all instruction sets' o0-nightly
     printf '\nSummary, %s\n' "$(nproc) processors:$summary"
     return $failed
 }
@@ -207,8 +229,13 @@ test)
     install_packages $test_packages
     stages
     ;;
+nightly)
+    tried test
+    install_packages $test_packages
+    nightly_stages
+    ;;
 *)
-    printf 'usage: sh bootstrap.sh demo | test | build | package\n' >&2
+    printf 'usage: sh bootstrap.sh demo | test | nightly | build | package\n' >&2
     exit 2
     ;;
 esac

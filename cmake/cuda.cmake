@@ -40,6 +40,7 @@ endfunction()
 # nvcc is called as a program: CMake's CUDA language would ask for a device's architecture, and the
 # program needs none of it.
 set(TWINSTEP_CUDA OFF CACHE BOOL "build twinstep_cuda.so; needs nvcc of CUDA 12 or 13")
+set(TWINSTEP_CUDA_ARCHITECTURES 80 90 CACHE STRING "code for these; later devices compile the last one's PTX")
 find_program(NVCC nvcc HINTS ENV CUDA_PATH PATH_SUFFIXES bin PATHS /usr/local/cuda/bin)
 set(TWINSTEP_NVCC_FLAGS -std=c++20 --fmad=false --prec-div=true --prec-sqrt=true --ftz=false)
 if(BUILD_TESTING)
@@ -50,8 +51,11 @@ if(TWINSTEP_CUDA AND NOT NVCC)
                       "/usr/local/cuda/bin, found none")
 endif()
 if(TWINSTEP_CUDA)
-  set(device -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 -gencode
-             arch=compute_90,code=compute_90)
+  set(device)
+  foreach(architecture ${TWINSTEP_CUDA_ARCHITECTURES})
+    list(APPEND device -gencode arch=compute_${architecture},code=sm_${architecture})
+  endforeach()
+  list(APPEND device -gencode arch=compute_${architecture},code=compute_${architecture})
   set(host -O3 -I${CMAKE_SOURCE_DIR} -Xcompiler
            -fPIC,-ffp-contract=off,-fno-tree-slp-vectorize,-fvisibility=hidden)
   set(objects)

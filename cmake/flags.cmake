@@ -19,7 +19,17 @@ if(TWINSTEP_STRICT)
               # clang: a loop it did not vectorise is a remark about speed, not a defect
               $<$<C_COMPILER_ID:Clang>:-Wno-pass-failed>)
 endif()
+include(CheckCSourceRuns)
+check_c_source_runs(
+  "int main(void) {
+     return !(__builtin_cpu_supports(\"avx2\") && __builtin_cpu_supports(\"fma\") &&
+              __builtin_cpu_supports(\"bmi2\"));
+   }"
+  TWINSTEP_MACHINE_IS_V3)
 if(TWINSTEP_SANITIZE)
+  if(TWINSTEP_MACHINE_IS_V3) # without these instructions every fma is a call of libm
+    target_compile_options(twinstep_flags INTERFACE -march=x86-64-v3)
+  endif()
   target_compile_options(twinstep_flags INTERFACE -fsanitize=${TWINSTEP_SANITIZE}
                                                   -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(twinstep_flags INTERFACE -fsanitize=${TWINSTEP_SANITIZE})

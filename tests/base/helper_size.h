@@ -21,4 +21,18 @@ static inline size_t helper_size(size_t sanitized, size_t usual, size_t whole) {
 #endif
 }
 
+/* The same choice for a build without optimisation, whose programs run about ten times as long. */
+#ifdef __OPTIMIZE__
+#define HELPER_UNOPTIMISED 0
+#else
+#define HELPER_UNOPTIMISED (getenv("TWINSTEP_WHOLE") == NULL)
+#endif
+
+/* First in a case of cmocka whose code other cases of its program run, too: a build with a
+ * sanitizer, which looks at code and not at results, leaves it to the nightly run. */
+#define HELPER_LEAVE_SANITIZED()                                                                   \
+    do {                                                                                           \
+        if (helper_size(1, 0, 0)) skip();                                                          \
+    } while (0)
+
 #endif

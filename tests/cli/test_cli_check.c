@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "tests/base/helper_size.h"
 #include "tests/cli/helper_cli.h"
 
 static json_t *check(const char *path) {
@@ -315,7 +316,8 @@ static void validate_dtypes(void **state) {
     struct said said = helper_run(0, "list dtypes");
     assert_non_null(strstr(said.out, "tf32                      numerics: product\n"));
     assert_non_null(strstr(said.out, "e4m3                      numerics: param, gradient\n"));
-    assert_non_null(strstr(said.out, "param, compute, accumulate, gradient, optimizer, master, rope"));
+    assert_non_null(
+        strstr(said.out, "param, compute, accumulate, gradient, optimizer, master, rope"));
     helper_free(&said);
     helper_accept(0, "check null-pair --set common.numerics.param=e4m3");
     helper_refuse(2, "check null-pair --set common.numerics.compute=e4m3", "numerics.compute");
@@ -332,6 +334,7 @@ static void verify_catalogue(void **state) {
     json_t *entry;
     assert_true(json_array_size(json_object_get(list, "scenarios")) >= 16);
     json_array_foreach(json_object_get(list, "scenarios"), i, entry) {
+        if (i % helper_size(8, 1, 1) != 0) continue;
         json_t *object = check(text(entry, "name"));
         assert_string_equal(text(object, "name"), text(entry, "name"));
         json_decref(object);
@@ -434,18 +437,12 @@ static void validate_weight_warnings(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_facts),
-        cmocka_unit_test(validate_numbers_of_trainings),
-        cmocka_unit_test(validate_notes),
-        cmocka_unit_test(validate_divisor_notes),
-        cmocka_unit_test(validate_text),
-        cmocka_unit_test(validate_shipped_model),
-        cmocka_unit_test(validate_inert_keys),
-        cmocka_unit_test(validate_dtypes),
-        cmocka_unit_test(verify_catalogue),
-        cmocka_unit_test(validate_contract),
-        cmocka_unit_test(validate_data_warnings),
-        cmocka_unit_test(validate_weight_warnings),
+        cmocka_unit_test(validate_facts),         cmocka_unit_test(validate_numbers_of_trainings),
+        cmocka_unit_test(validate_notes),         cmocka_unit_test(validate_divisor_notes),
+        cmocka_unit_test(validate_text),          cmocka_unit_test(validate_shipped_model),
+        cmocka_unit_test(validate_inert_keys),    cmocka_unit_test(validate_dtypes),
+        cmocka_unit_test(verify_catalogue),       cmocka_unit_test(validate_contract),
+        cmocka_unit_test(validate_data_warnings), cmocka_unit_test(validate_weight_warnings),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: cli
+ * labels: cli whole
  * run --checkpoint-every and replay --from: every stored state of every kind of run must continue
  * to the recorded digests; one that was changed, or that a build with another layout stored, must
  * be refused; and repeated files must be equal byte by byte. */
@@ -16,6 +16,7 @@
 
 #include "base/arena.h"
 #include "determinism/trace.h"
+#include "tests/base/helper_size.h"
 #include "tests/cli/helper_cli.h"
 
 #define STEPS 6
@@ -64,7 +65,7 @@ static void count_skips(const char *trace, int least, int most) {
 static void continues(const char *name, const char *common, const char *test) {
     write_scenario(name, common, test);
     record("s.yaml", "s.h5", "1");
-    for (int from = 0; from < STEPS; from++) {
+    for (int from = 0; from < STEPS; from += (int)helper_size(2, 2, 1)) {
         char line[64], start[64], end[64];
         snprintf(line, sizeof line, "replay s.h5 --from %d", from);
         snprintf(start, sizeof start, "test: from the stored state of update %d\n", from);
@@ -154,7 +155,7 @@ static void validate_damage(void **state) {
     (void)state;
     static const size_t places[] = {0, 8, 300, 1000, 5000};
     record_plain();
-    for (size_t i = 0; i < COUNT_OF(places); i++) {
+    for (size_t i = 0; i < COUNT_OF(places); i += helper_size(2, 2, 1)) {
         damage_state("p.h5", "d.h5", 2, places[i]);
         helper_refuse(2, "replay d.h5 --run baseline --from 2",
                       "d.h5: snapshots/baseline: damaged: the stored state of update 2 does not "

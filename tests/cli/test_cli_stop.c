@@ -21,7 +21,7 @@
 #include "determinism/trace.h"
 #include "tests/cli/helper_cli.h"
 
-#define KILLS 6 /* TWINSTEP_KILLS asks for more */
+#define KILLS 4 /* TWINSTEP_KILLS asks for more */
 #define LATE_LOOP "loop: {update: [count, clip, schedule, optimize, log, zero]}"
 /* All optional records are on: probes, read-back, tensors and phases. */
 #define RECORD "record: {probe_every: 2, readback: true, tensors: true, phases: true}"
@@ -113,9 +113,9 @@ static void validate_terminate(void **state) {
 /* The interrupt comes while the second process trains. */
 static void validate_interrupt_of_second_process(void **state) {
     (void)state;
-    helper_scenario("second.yaml", "steps: 300", "seed: 3", LATE_LOOP);
+    helper_scenario("second.yaml", "steps: 150", "seed: 3", LATE_LOOP);
     pid_t child = helper_start("run second.yaml");
-    assert_true(wait_for(child, "second.h5.part", "floor-rerun", 300));
+    assert_true(wait_for(child, "second.h5.part", "floor-rerun", 150));
     assert_true(wait_for_second_process(child));
     assert_int_equal(kill(child, SIGINT), 0);
     int code = helper_wait(child);

@@ -400,7 +400,7 @@ static void verify_flipped_bytes(void **state) {
     require(arena_text(&sample.arena, read, length, &bytes));
     snprintf(copy, sizeof copy, "%s/copy", sample.folder);
     srand(5);
-    const size_t flips = helper_size(90, 90, 300);
+    const size_t flips = helper_size(45, 45, 300);
     for (size_t i = 0; i < flips; i++) {
         const size_t at = ((size_t)rand() << 16 ^ (size_t)rand()) % (i < flips / 3 ? 4096 : length);
         const char bit = (char)(1 << rand() % 8);

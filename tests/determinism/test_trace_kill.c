@@ -24,7 +24,7 @@
 #include "tests/determinism/helper_trace.h"
 #include "tests/base/helper_size.h"
 
-#define KILLS ((int)helper_size(12, 12, 40))
+#define KILLS ((int)helper_size(8, 8, 40))
 #define LAST 1000000 /* the child never gets there */
 #define WAITS 60000  /* of a millisecond, on a machine that gives the writer no time */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit
+ * labels: unit nightly
  * A trace of many runs, as an experiment under noise writes it: one run after the other, after all
  * objects were made. With HDF5's default cache that fails at run 88, which is why the trace sets
  * another one. */

@@ -212,7 +212,7 @@ static void verify_damage(void **state) {
     snprintf(copy, sizeof copy, "%s/damaged.h5", sample.folder);
     char *bytes;
     require(arena_take(&sample.arena, length, 1, "copy", &bytes));
-    for (size_t at = 11; at < length; at += 1 + length / helper_size(60, 180, 700)) {
+    for (size_t at = 11; at < length; at += 1 + length / helper_size(60, 90, 700)) {
         memcpy(bytes, whole, length);
         bytes[at] = (char)(bytes[at] ^ 0x10);
         sample_store(copy, bytes, length);
@@ -222,7 +222,7 @@ static void verify_damage(void **state) {
     }
     print_message("flipped: %d right, %d refused, %d crashed in HDF5\n", counts[0], counts[1],
                   counts[3]);
-    for (size_t cut = 100; cut < length; cut += 1 + length / helper_size(15, 40, 150)) {
+    for (size_t cut = 100; cut < length; cut += 1 + length / helper_size(15, 20, 150)) {
         sample_store(copy, whole, length - cut);
         if (outcome_of(&sample, copy, SMALL) != 1) fail_msg("%zu bytes cut: not refused", cut);
     }

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "experiment/pair.h"
+#include "tests/base/helper_size.h"
 #include "tests/experiment/helper_experiment.h"
 
 #define WITH_LR(lr)                                                                                \
@@ -223,6 +224,7 @@ static void verify_moments(void **state) {
  * does. Saturated it is only where rounding's answer grew, which a high LR makes it do. */
 static void verify_saturated(void **state) {
     (void)state;
+    HELPER_LEAVE_SANITIZED();
     static const struct {
         const char *common;
         uint64_t steps;
@@ -256,6 +258,7 @@ static void verify_saturated(void **state) {
  * says so. */
 static void verify_way(void **state) {
     (void)state;
+    HELPER_LEAVE_SANITIZED();
     struct bench bench;
     helper_bench_open(&bench, 3,
                       NOISY "arms: {baseline: {}, test: {optimizer: {lr: 1.5e-3}}}\n"
@@ -286,6 +289,7 @@ static void verify_way(void **state) {
  * show it. */
 static void verify_losses(void **state) {
     (void)state;
+    HELPER_LEAVE_SANITIZED();
     static const struct {
         const char *arms;
         int differ;
@@ -308,6 +312,7 @@ static void verify_losses(void **state) {
 /* There must be as many repeats as asked for, and none where none are wanted. */
 static void verify_replicates(void **state) {
     (void)state;
+    HELPER_LEAVE_SANITIZED();
     static const struct {
         const char *text;
         uint32_t runs;
@@ -336,6 +341,7 @@ static void verify_replicates(void **state) {
  * neither is reported of the arm that does not have it, gradients in fp8 included. */
 static void verify_notes(void **state) {
     (void)state;
+    HELPER_LEAVE_SANITIZED();
     struct bench bench;
     helper_bench_open(&bench, 3,
                       COMMON ", clip: {max_norm: 0.01}}\n"

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "evidence/eval_seen.h"
+#include "tests/base/helper_size.h"
 #include "tests/experiment/helper_experiment.h"
 #include "trainer/schema_classes.h"
 
@@ -41,6 +42,7 @@ static const char *const modes[] = {
 /* Trainings, the repeats included, end with the same bits whether or not they are measured. */
 static void verify_training_is_left_alone(void **state) {
     (void)state;
+    HELPER_LEAVE_SANITIZED();
     for (size_t i = 0; i < COUNT_OF(modes); i++) {
         struct bench bench[2];
         struct arena arena[2] = {ARENA_EMPTY, ARENA_EMPTY};
@@ -276,6 +278,7 @@ static void verify_rounding_explains(void **state) {
  * any gap, where the weights lie inside the floor. */
 static void verify_noise_is_not_worse(void **state) {
     (void)state;
+    HELPER_LEAVE_SANITIZED();
     for (int seed = 1; seed <= 2; seed++) {
         struct bench bench;
         char text[1024];
@@ -301,6 +304,7 @@ static void verify_noise_is_not_worse(void **state) {
 /* Without a floor nobody says worse: a second process that lies, or arms that have no distance. */
 static void verify_no_floor(void **state) {
     (void)state;
+    HELPER_LEAVE_SANITIZED();
     struct bench bench;
     helper_bench_open(&bench, 2, REST "common: {data: {samples: 18}, " MODEL "}\n" FASTER);
     bench.lie = 1;

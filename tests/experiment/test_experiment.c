@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short
+ * labels: unit short whole
  * Runs whole experiments: identical arms, one factor, three factors, noise, and interrupted ones;
  * and checks that the verdict read back from the file is the one that was printed. Values of
  * hybrids are trained again by hand, and shares are computed again from them. */
@@ -16,6 +16,7 @@
 
 #include "experiment/experiment_plan.h"
 #include "experiment/pair.h"
+#include "tests/base/helper_size.h"
 #include "tests/experiment/helper_experiment.h"
 #include "tests/trainer/helper_train.h"
 
@@ -125,6 +126,7 @@ static void verify_one_factor(void **state) {
  * times as much: the shares of 6 - 1 are (2 + 4) / 2 / 5 and (1 + 3) / 2 / 5. */
 static void validate_expected_shares(void **state) {
     (void)state;
+    HELPER_LEAVE_SANITIZED();
     static const struct {
         const char *expect, *missed;
     } rows[] = {
@@ -355,11 +357,12 @@ static void check_six(struct bench *bench, uint32_t orders) {
 
 static void verify_six_factors(void **state) {
     (void)state;
+    HELPER_LEAVE_SANITIZED();
     static const struct {
         const char *head;
         uint32_t orders;
     } cases[] = {{"", 12}, {"attribution: {orders: 4}\n", 4}};
-    for (size_t c = 0; c < COUNT_OF(cases); c++) {
+    for (size_t c = helper_size(1, 1, 0); c < COUNT_OF(cases); c++) {
         struct bench bench;
         char text[2048];
         snprintf(text, sizeof text, SIX "%s", cases[c].head);
@@ -453,6 +456,7 @@ static void verify_racing_is_noise(void **state) {
 /* The same noise with a real difference on top of it. */
 static void verify_signal_is_outside(void **state) {
     (void)state;
+    HELPER_LEAVE_SANITIZED();
     struct bench bench;
     helper_bench_open(&bench, 2,
                       COMMON ", numerics: {mode: shuffled, order_seed: free}, shuffle: {chunk: 4}, "
@@ -472,7 +476,8 @@ static void verify_signal_is_outside(void **state) {
 /* Stops after each progress event in turn: PATH.part stays, is readable, and decides nothing. */
 static void verify_interrupted_leaves_part(void **state) {
     (void)state;
-    for (uint64_t stop = 1;; stop++) {
+    const uint64_t step = helper_size(5, 2, 1);
+    for (uint64_t stop = 1;; stop += step) {
         struct bench bench;
         struct arena arena = ARENA_EMPTY;
         helper_bench_open(&bench, 3,
@@ -480,8 +485,9 @@ static void verify_interrupted_leaves_part(void **state) {
         bench.stop_after = stop;
         enum status status = experiment_run(&bench.options, &bench.arena, &bench.judgement);
         if (status == STATUS_OK) {
-            print_message("interrupted after each of %llu updates\n", (unsigned long long)stop - 1);
-            assert_int_equal(stop, 12); /* pair 3, floor and perturbed run 6, hybrid 3 */
+            print_message("finished when stopped at %llu\n", (unsigned long long)stop);
+            assert_true(stop >= 12 && stop < 12 + step); /* pair 3, floor and perturbed run 6,
+                                                            hybrid 3 */
             helper_bench_close(&bench);
             break;
         }

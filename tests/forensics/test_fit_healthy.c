@@ -14,8 +14,8 @@
 #include "tests/forensics/helper_healthy.h"
 #include "tests/forensics/helper_lr.h"
 
-#define CHECKS 14
-#define FITS 2
+#define CHECKS 7
+#define FITS 1
 
 static void verify_check_never_fails(void **state) {
     (void)state;
@@ -31,7 +31,7 @@ static void verify_check_never_fails(void **state) {
 static void verify_check_of_the_applied_column_never_fails(void **state) {
     (void)state;
     struct healthy_count count = {0};
-    healthy_check_applied(CHECKS / 4, 2, &count);
+    healthy_check_applied(3, 2, &count);
     assert_int_equal(count.failed, 0);
     assert_true(count.passed > 0);
     assert_true(count.undecided > 0);
@@ -40,7 +40,7 @@ static void verify_check_of_the_applied_column_never_fails(void **state) {
 static void verify_check_of_skips_never_fails(void **state) {
     (void)state;
     struct healthy_count count = {0};
-    healthy_check_skips(CHECKS / 4, 4, &count);
+    healthy_check_skips(3, 4, &count);
     print_message("%zu logs with skipped updates: %zu pass, %zu undecided\n", count.logs,
                   count.passed, count.undecided);
     assert_int_equal(count.failed, 0);

@@ -14,6 +14,7 @@
 #include "determinism/stream.h"
 #include "kernels/backend_module.h"
 #include "kernels/cuda/kernels_cuda.h"
+#include "tests/base/helper_isa.h"
 #include "tests/shim/shim.h"
 
 static const struct {
@@ -126,11 +127,13 @@ int bench_machine(struct bench *bench, const struct op_limits *limits, size_t *s
                   const struct op_table **out_ops) {
     static const int threads[] = {1, 2};
     const struct backend *const backend = bench->backend;
-    if ((backend == NULL ? shim_error() : backend->wait()) != STATUS_OK)
+    if (!(WITHOUT_SHIM && backend == NULL) &&
+        (backend == NULL ? shim_error() : backend->wait()) != STATUS_OK)
         fail_msg("%s", status_text());
     for (; *state < 3 * COUNT_OF(threads);) {
         const size_t at = (*state)++;
         const enum isa isa = (enum isa)(ISA_BASE + at / COUNT_OF(threads));
+        if (!helper_has_own_objects(isa)) continue;
         if (backend_ops(isa, bench->law.compute, bench->accumulate, out_ops) != STATUS_OK) continue;
         struct op_limits own = *limits;
         size_t bytes = 0;

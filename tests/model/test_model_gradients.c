@@ -347,13 +347,14 @@ static void verify_subject(const struct subject *subject, const struct mode_case
 
 static void verify_gradients(void **state) {
     print_message("seed %u, h = %g\n", SEED, STEP);
-    for (size_t i = 0; i < COUNT_OF(subjects); i += helper_size(3, 1, 1))
-        verify_subject(&subjects[i], &mode_cases[0], *(const int *)*state);
+    const int cpu = *(const int *)*state;
+    for (size_t i = 0; i < COUNT_OF(subjects); i += helper_size(3, cpu ? 2 : 1, 1))
+        verify_subject(&subjects[i], &mode_cases[0], cpu);
 }
 
 static void verify_modes(void **state) {
     const int cpu = *(const int *)*state;
-    for (size_t i = 0; i < COUNT_OF(subjects) && cpu; i++)
+    for (size_t i = 0; i < COUNT_OF(subjects) && cpu; i += helper_size(3, 3, 1))
         if (i % 4 > 0) verify_subject(&subjects[i], &mode_cases[i % 4], cpu);
 }
 

@@ -15,6 +15,8 @@
 
 #include "base/macro.h"
 #include "optim/adam.h"
+#include "tests/base/helper_isa.h"
+#include "tests/base/helper_size.h"
 #include "tests/optim/helper_optim.h"
 
 static struct helper_tensor one;
@@ -124,12 +126,14 @@ static void run_case(struct helper_tensor *tensor, const struct variant_case *c,
 
 static void verify_threads_and_instruction_sets(void **state) {
     (void)state;
+    const size_t stride = helper_size(3, HELPER_ISA_SETS > 1 ? 1 : 3, 1);
     for (size_t c = 0; c < COUNT_OF(cases); c++)
-        for (size_t d = 0; d < HELPER_CASES_USUAL; d++) {
+        for (size_t d = c % stride; d < HELPER_CASES_USUAL; d += stride) {
             const size_t rows = (c + d) % 2 == 0 ? 1 : 37;
             run_case(&one, &cases[c], helper_cases[d].dtypes, (struct shape){rows, 1, ISA_BASE});
             for (int isa = ISA_BASE; isa < ISA_COUNT; isa++) {
-                if (!helper_has_isa((enum isa)isa)) continue;
+                if (!helper_has_isa((enum isa)isa) || !helper_has_own_objects((enum isa)isa))
+                    continue;
                 const int threads = 1 + (int)((c + d + (size_t)isa) % 4);
                 run_case(&two, &cases[c], helper_cases[d].dtypes,
                          (struct shape){rows, threads, (enum isa)isa});
@@ -226,6 +230,7 @@ static void check_read_back(const struct variant_case *c, double lr, double weig
 
 static void validate_read_back(void **state) {
     (void)state;
+    if (HELPER_UNOPTIMISED) skip(); /* it compares figures, not bits */
     static const double rates[] = {1e-3, 5e-7};
     for (size_t c = 0; c < COUNT_OF(cases); c++)
         for (size_t l = 0; l < COUNT_OF(rates); l++)

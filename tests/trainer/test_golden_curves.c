@@ -17,6 +17,7 @@
 
 #include "base/number.h"
 #include "experiment/experiment.h"
+#include "tests/base/helper_size.h"
 #include "tests/kernels/helper_variables.h"
 #include "tests/trainer/helper_train.h"
 #include "trainer/schema_classes.h"
@@ -113,9 +114,9 @@ static void validate_curves_are_the_goldens(void **state) {
 
 int main(int argc, char **argv) {
     helper_unset_variables();
-    uint64_t updates = UPDATES;
+    uint64_t updates = HELPER_UNOPTIMISED ? 2 : UPDATES;
     if (argc == 2 && strcmp(argv[1], "--print") == 0)
-        return print_all(updates, stdout) != STATUS_OK;
+        return print_all(UPDATES, stdout) != STATUS_OK;
     if (argc == 2 && strcmp(argv[1], "first") == 0)
         updates = 1;
     else if (argc > 1)

@@ -54,14 +54,12 @@ static void print_roots(void) {
     }
 }
 
-/* Which families are taken: all; with argument `few` those whose four choices are of even parity,
- * which have each pair of choices in each combination; under a sanitizer four, which have each
+/* Which families are taken: all; with argument `few` and under a sanitizer four, which have each
  * choice in both values. */
 static int few;
 
 static int is_taken(uint32_t number) {
-    if (helper_size(1, 0, 0)) return number % 5 == 0;
-    return !few || (__builtin_popcount(number) & 1) == 0;
+    return number % 5 == 0 || !(few || helper_size(1, 0, 0));
 }
 
 struct golden {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit threads
+ * labels: unit omp
  * The noise floor of trainings: invariant must be bit-equal in every stratum, a plan that cuts sums
  * by shape must not be, and a drawn order must show where it is drawn and nowhere else. Also the
  * figures of paths that differ by design, and the timing of numerics switches. */
@@ -16,6 +16,7 @@
 #include "experiment/noise/noise.h"
 #include "experiment/noise/noise_parts.h"
 #include "experiment/noise/noise_switches.h"
+#include "tests/base/helper_size.h"
 #include "tests/trainer/helper_train.h"
 
 #define COMMON                                                                                     \
@@ -57,7 +58,7 @@ static void expect_equal(const struct noise_table *table, enum noise_stratum str
 static void verify_invariant(void **state) {
     (void)state;
     static const char *const dtypes[] = {"f32", "bf16", "f16", "f64"};
-    for (size_t d = 0; d < COUNT_OF(dtypes); d++) {
+    for (size_t d = 0; d < helper_size(1, COUNT_OF(dtypes), COUNT_OF(dtypes)); d++) {
         struct arena arena = ARENA_EMPTY;
         struct noise_table table;
         uint32_t equal = 0;
@@ -118,6 +119,7 @@ static void verify_broken_plan(void **state) {
  * in which sums. */
 static void verify_shuffled(void **state) {
     (void)state;
+    HELPER_LEAVE_SANITIZED();
     struct arena arena = ARENA_EMPTY;
     struct noise_table table;
     measure("numerics: {mode: shuffled}, shuffle: {kinds: [weight, dq], chunk: 2}", NULL, &arena,
@@ -140,6 +142,7 @@ static void verify_shuffled(void **state) {
 /* A run's own rounding error depends on the width of its dtype, and f64 has none against itself. */
 static void verify_own_error(void **state) {
     (void)state;
+    HELPER_LEAVE_SANITIZED();
     static const char *const dtypes[] = {"f32", "f16", "bf16"};
     static const double least[] = {1e-9, 1e-6, 1e-4}, most[] = {1e-5, 1e-2, 0.3};
     struct arena arena = ARENA_EMPTY;
@@ -177,6 +180,7 @@ static void verify_own_error(void **state) {
 /* Exact sums that are rounded once are nearer to f64 than either of two drawn orders. */
 static void verify_orders(void **state) {
     (void)state;
+    HELPER_LEAVE_SANITIZED();
     struct arena arena = ARENA_EMPTY;
     struct noise_table drawn, neutral;
     struct noise_orders orders;

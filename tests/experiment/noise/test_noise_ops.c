@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short threads
+ * labels: unit short omp
  * The ladder of operations: all of it must be bit-equal in mode invariant; tables of splits must be
  * found at the very row at which they switch; drawn orders must repeat, and depend on no thread. */
 #include <stdarg.h>
@@ -51,6 +51,7 @@ static void expect_class(const struct ladder *ladder, enum noise_ops_class class
 
 static void verify_invariant(void **state) {
     (void)state;
+    HELPER_LEAVE_SANITIZED();
     static const enum dtype dtypes[] = {DTYPE_F32, DTYPE_BF16};
     for (size_t d = helper_size(1, 0, 0); d < COUNT_OF(dtypes); d++) {
         struct ladder ladder;
@@ -102,6 +103,7 @@ static const struct noise_ops_row *sized(const struct ladder *ladder, const char
  * f32. */
 static void validate_bf16(void **state) {
     (void)state;
+    HELPER_LEAVE_SANITIZED();
     static const struct {
         const char *mode, *op, *size;
         uint32_t from, differing, beyond;
@@ -132,6 +134,7 @@ static void validate_bf16(void **state) {
  * one thread there is no other number of threads. */
 static void validate_threads(void **state) {
     (void)state;
+    HELPER_LEAVE_SANITIZED();
     struct ladder ladder = {.count = 0};
     const struct noise_ops_request request = {"invariant", DTYPE_F32, 1, NULL, NULL, NULL};
     assert_int_equal(noise_ops_measure(&request, &ladder.arena, &ladder.rows, &ladder.count),
