@@ -70,30 +70,18 @@ static int admits(const struct skips *skips, const struct series_point *point, u
     return fit_matches(point, lagged(skips, point, lag), skips->window.scale, NULL);
 }
 
-/* Narrows `range` to the first stretch of lags in it that the point admits. Returns 0 when there is
- * none. Where both ends of the range are admitted, so is what lies between: fit_verify finds out
- * where that is wrong. */
+/* Narrows `range` to what lies between the least and the largest lag in it that the point admits.
+ * Returns 0 when there is none. Where a schedule comes back (a cosine behind its total), lags
+ * between these two may not be admitted; then the interval says too little and never too much, and
+ * fit_verify looks at the lags that are taken. */
 static int narrow(const struct skips *skips, const struct series_point *point, struct lags *range) {
-    uint32_t low = range->low, high = range->high;
     const uint64_t most = before(skips->model, point);
-    if (high > most) high = (uint32_t)most;
-    while (low <= high && !admits(skips, point, low))
-        low++;
-    if (low > high) return 0;
-    range->low = low;
-    if (low < high && !admits(skips, point, high)) {
-        uint32_t last = low, beyond = high; /* the last admitted one lies in [last, beyond) */
-        if (!admits(skips, point, low + 1)) beyond = low + 1;
-        while (beyond - last > 1) {
-            const uint32_t middle = last + (beyond - last) / 2;
-            if (admits(skips, point, middle))
-                last = middle;
-            else
-                beyond = middle;
-        }
-        high = last;
-    }
-    range->high = high;
+    if (range->high > most) range->high = (uint32_t)most;
+    while (range->low <= range->high && !admits(skips, point, range->low))
+        range->low++;
+    if (range->low > range->high) return 0;
+    while (range->high > range->low && !admits(skips, point, range->high))
+        range->high--;
     return 1;
 }
 
