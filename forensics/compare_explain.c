@@ -103,10 +103,19 @@ static enum gap judge_gap(const struct compare_column *column, double most) {
     const double x = variation_of(&column->side[0]), y = variation_of(&column->side[1]);
     const double variation = x < y ? x : y;
     if (!(gap <= most * size)) return GAP_OTHER;
-    if (variation != variation) return gap <= 0.1 * most * size ? GAP_ROUNDING : GAP_BETWEEN;
+    if (variation != variation)
+        return real_finite_f64(most) && gap <= 0.1 * most * size ? GAP_ROUNDING : GAP_BETWEEN;
     return gap <= ROUNDING * variation ? GAP_ROUNDING
            : gap < OTHER * variation   ? GAP_BETWEEN
                                        : GAP_OTHER;
+}
+
+/* Returns the share of its value beyond which no gap of a column is rounding. Rewards are 0 until
+ * policy and reference differ, so any gap is all of their value: only their variation judges it. */
+static double most_of(enum log_name name) {
+    const int is_reward =
+        name == LOG_REWARD_CHOSEN || name == LOG_REWARD_REJECTED || name == LOG_REWARD_MARGIN;
+    return is_reward ? real_inf_f64() : FORWARD_NOISE;
 }
 
 /* Judges the forward pass and the gradient before the first step: the largest gap counts. */
@@ -118,7 +127,7 @@ static enum gap judge_start(const struct compare_report *report) {
         if (column == NULL || column->class_of != COMPARE_DIFFERENT ||
             column->first_update > report->start || *name == LOG_REWARD_ACCURACY)
             continue;
-        const enum gap gap = judge_gap(column, FORWARD_NOISE);
+        const enum gap gap = judge_gap(column, most_of(*name));
         if (gap > worst) worst = gap;
     }
     const struct compare_column *gradient = compare_column_of(report, LOG_GRAD_NORM);

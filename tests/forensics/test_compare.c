@@ -200,6 +200,13 @@ static void mean_of_means(struct pair *p) {
         pair_put(p, 1, LOG_LOSS, row, loss * (1.0 + 0.003 * (double)(row % 3 + 3)));
     }
 }
+/* Rewards of update 1 are 0 in one log; beside rounding of the log-probabilities they are not. */
+static void rewards_from_rounding(struct pair *p) {
+    pair_scale(p, 1, LOG_LOSS, 0, 0.9999);
+    pair_put(p, 1, LOG_REWARD_CHOSEN, 0, 7e-5);
+    pair_put(p, 1, LOG_REWARD_REJECTED, 0, -7e-5);
+    pair_put(p, 1, LOG_REWARD_MARGIN, 0, 1.4e-4);
+}
 /* A warm-up from 0: update 1 moves nothing, so the forward pass of update 2 is still that of the
  * initial weights, and the gap there is rounding and no schedule. */
 static void after_a_zero(struct pair *p) {
@@ -258,6 +265,7 @@ static const struct scene scenes[] = {
     {"other_weights", other_weights, LOG_LOSS, -1, "differs by more than"},
     {"other_seed", other_seed, LOG_LOSS, -1, "differs by more than rounding"},
     {"mean_of_means", mean_of_means, LOG_LOSS, -1, "a mean of means"},
+    {"rewards_from_rounding", rewards_from_rounding, LOG_LOSS, CAUSE_DTYPE, "A small gap"},
     {"after_a_zero", after_a_zero, LOG_LOSS, CAUSE_DTYPE, "updates 1 to 2 count as update 1"},
     {"summed", summed, LOG_LOSS, CAUSE_NORMALISATION, "divided by another number"},
     {"other_backward", other_backward, LOG_GRAD_NORM, CAUSE_NONDETERMINISM, "its gradient does"},
