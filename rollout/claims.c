@@ -185,11 +185,23 @@ static int has_enough(const struct rollout_judgement *j) {
     return sequences_at(j->measure, j->level) >= ROLLOUT_LEAST_SEQUENCES;
 }
 
+/* Whether a fifth of the tokens stand at positions that a floor does not have: noise may grow along
+ * a sequence, so a floor of short ones says little of long ones. */
+static int lacks_positions(const struct rollout_judgement *j) {
+    for (size_t i = 0; i < j->floor_count; i++) {
+        uint64_t lacking = 0;
+        for (int p = 0; p < SLICE_POSITIONS; p++)
+            if (j->floors[i]->position[p].tokens < 64) lacking += j->measure->position[p].tokens;
+        if (5 * lacking > j->measure->count[COUNT_TOKENS]) return 1;
+    }
+    return 0;
+}
+
 /* The rest is outside where sequences rank above the floor's, and by more than a little. */
 static int rest_is_outside(const struct rollout_judgement *j) {
     if (j->floor_count == 0 || j->measure->shape.rest.absolute == 0.0) return 0;
     if (j->floor == 0.0) return 1;
-    if (!has_enough(j)) return 0;
+    if (!has_enough(j) || (j->strength < MEAN_MOST && lacks_positions(j))) return 0;
     return (j->rank > ROLLOUT_RANK_LINE && (j->median_ratio > 1.3 || j->strength > MEAN_LEAST)) ||
            (j->largest_rank > ROLLOUT_RANK_LINE && j->largest_ratio > 1.3);
 }
@@ -276,6 +288,11 @@ static void say_why(struct rollout_judgement *j, int outside) {
                  "%ju sequences of tokens that are not certain; at least %d are needed here and in "
                  "the floor",
                  (uintmax_t)sequences, ROLLOUT_LEAST_SEQUENCES);
+    else if (lacks_positions(j))
+        snprintf(j->why, sizeof j->why,
+                 "mean |d| is %.3g of what the floor shows, but that has no sequences as long as "
+                 "these, and noise may grow along a sequence",
+                 j->strength);
     else
         snprintf(j->why, sizeof j->why,
                  "mean |d| is %.3g of what the floor shows, and the sequences do not rank clearly "

@@ -72,10 +72,24 @@ static double heat_ratio(const struct rollout_traits *t) {
     return (2.0 + slope) / (2.0 - slope);
 }
 
+/* Weights that became surer while they were trained lean as a temperature does. But a temperature
+ * acts on the youngest weights as it does on old ones. */
+static int comes_with_age(const struct rollout_judgement *j) {
+    const struct rollout_traits *t = &j->measure->shape;
+    const struct rollout_slice *youngest = NULL;
+    if (j->claim[ROLLOUT_STALE].state != ROLLOUT_NAMED) return 0;
+    for (int i = 0; i < MEASURE_VERSIONS; i++) {
+        const struct rollout_slice *slice = &t->version[i].slice;
+        if (slice->tokens > 0 && (youngest == NULL || slice->key < youngest->key)) youngest = slice;
+    }
+    return youngest != NULL && mean_of(youngest) < 0.5 * mean_of(&t->rest);
+}
+
 void rollout_claim_temperature(struct rollout_judgement *j) {
     const struct rollout_traits *t = &j->measure->shape;
     struct rollout_claim *claim = &j->claim[ROLLOUT_TEMPERATURE];
     const struct ends ends = ends_of(t);
+    if (comes_with_age(j)) return;
     if (ends.tokens < 256.0) {
         rollout_claim_say(claim, ROLLOUT_OPEN, "needs at least 256 tokens, there are %.0f",
                           ends.tokens);
@@ -126,6 +140,7 @@ static const char *ages_missing(const struct rollout_judgement *j, const struct 
     if (names[ROLLOUT_NOW] == NULL && j->measure->batch.count > 1)
         return "needs the version of the trainer's weights (trainer_version), since there are "
                "several batches";
+    if (ages->count == 0) return "the versions of the weights are no numbers";
     if (ages->count < 2) return "all weights are equally old, so growth with age cannot show";
     return NULL;
 }

@@ -187,6 +187,47 @@ static void verify_few_sequences_decide_nothing(void **state) {
     require_said(3, "rollout few.jsonl --floor floor.jsonl", "UNDECIDED: 1 sequences of tokens");
 }
 
+static json_t *load(const char *line, int code) {
+    struct said said = helper_run(code, line);
+    json_t *value = json_loads(said.out, 0, NULL);
+    assert_non_null(value);
+    helper_free(&said);
+    return value;
+}
+
+/* Old weights that are surer than the trainer's: d leans as at another temperature, but the
+ * youngest weights do not. */
+static void verify_surer_weights_are_no_temperature(void **state) {
+    (void)state;
+    for (int all = 0; all < 2; all++) {
+        FILE *out = fopen("surer.jsonl", "w");
+        assert_non_null(out);
+        for (unsigned s = 0; s < 60; s++) {
+            for (int side = 0; side < 2; side++) {
+                fprintf(out, side == 0 ? "{\"rollout_logprobs\": [" : "], \"trainer_logprobs\": [");
+                for (unsigned t = 0; t < 40; t++) {
+                    const double p = -0.05 - 4.0 * draw(s, t, 1);
+                    const double lean = 0.1 * (p + 1.2); /* surprise less entropy */
+                    const double noise = 0.002 * (draw(s, t, 2) - 0.5);
+                    const double x = p + (all || s % 4 != 0 ? lean : 0.0) + noise;
+                    fprintf(out, "%s%.9g", t == 0 ? "" : ", ", side == 1 ? p : x < 0.0 ? x : -1e-6);
+                }
+            }
+            fprintf(out, "], \"weight_version\": %u, \"trainer_version\": 2}\n",
+                    s % 4 != 0 ? 1u : 2u);
+        }
+        assert_int_equal(fclose(out), 0);
+        json_t *judged = load("rollout surer.jsonl --json", 1);
+        const json_t *causes = json_object_get(judged, "causes");
+        static const char *const expected[2][2] = {{"no", "named"}, {"named", "no"}};
+        for (size_t i = 0; i < 2; i++) /* temperature, stale */
+            assert_string_equal(
+                json_string_value(json_object_get(json_array_get(causes, 4 + i), "state")),
+                expected[all][i]);
+        json_decref(judged);
+    }
+}
+
 /* ---- forms ---- */
 
 static const struct {
@@ -288,14 +329,6 @@ static void verify_trace_and_page(void **state) {
 
 /* ---- what parity writes ---- */
 
-static json_t *load(const char *line, int code) {
-    struct said said = helper_run(code, line);
-    json_t *value = json_loads(said.out, 0, NULL);
-    assert_non_null(value);
-    helper_free(&said);
-    return value;
-}
-
 static double number(const json_t *object, const char *name) {
     return json_number_value(json_object_get(object, name));
 }
@@ -342,6 +375,7 @@ int main(void) {
         cmocka_unit_test(verify_statuses),
         cmocka_unit_test(verify_lengths_alone_are_no_difference),
         cmocka_unit_test(verify_few_sequences_decide_nothing),
+        cmocka_unit_test(verify_surer_weights_are_no_temperature),
         cmocka_unit_test(verify_forms_of_others),
         cmocka_unit_test(verify_two_files_are_joined),
         cmocka_unit_test(verify_trace_and_page),
