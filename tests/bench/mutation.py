@@ -274,13 +274,13 @@ class Work:
         finally:
             self.write(before)
 
-    def together(self, mutants):
-        """The tests of the whole run that fail with all of these tokens changed."""
+    def together(self, mutants, names):
+        """Those of the tests that fail with all of these tokens changed."""
         before = self.change(mutants)
         try:
-            if not self.make([]):
+            if not self.make(names):
                 sys.exit("mutation: --together: they cannot be built in one tree")
-            return self.failing(self.tests)
+            return self.failing(names)
         finally:
             self.write(before)
 
@@ -335,9 +335,10 @@ def main():
     print(f"mutation: {len(chosen)} of {everything}, seed {arguments.seed}", flush=True)
     work = Work(arguments.work.resolve(), arguments.jobs)
     stages = {path: work.stages(path, arguments.near) for path in {mutant[0] for mutant in chosen}}
-    work.must_pass(sorted(set(itertools.chain(*itertools.chain(*stages.values())))))
+    names = sorted(set(itertools.chain(*itertools.chain(*stages.values()))))
+    work.must_pass(names)
     if arguments.together:
-        failed = work.together(chosen)
+        failed = work.together(chosen, names)
         print(f"together: {' '.join(failed) or 'no test fails'}", flush=True)
         stages = dict.fromkeys(stages, [failed])
     stages = {path: [[name for name in names if work.seconds[name] <= arguments.longest]
