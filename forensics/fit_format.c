@@ -25,6 +25,7 @@ static const struct {
                {"olmo-core-metrics", "olmo-core"},
                {"open-instruct", "open-instruct"},
                {"llmc", "llmc"},
+               {"nemo-rl-console", "nemo-rl"},
                {"llmc-console", "llmc"},
                {"lightning", "lightning"},
                {"deepspeed", "deepspeed"}};

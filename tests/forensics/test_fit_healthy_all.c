@@ -22,7 +22,7 @@ static void verify_check_never_fails(void **state) {
 static void verify_check_of_skips_never_fails(void **state) {
     (void)state;
     struct healthy_count count = {0};
-    healthy_check_skips(180, 14, &count);
+    healthy_check_skips(280, 14, &count);
     print_message("%zu logs with skipped updates: %zu pass, %zu undecided\n", count.logs,
                   count.passed, count.undecided);
     assert_true(count.logs >= 3000);
