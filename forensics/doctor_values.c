@@ -186,6 +186,15 @@ static int is_skip(const struct log_column *column, const struct series *series,
            series->points[i].update == series->points[i - 1].update + 1;
 }
 
+/* Returns how many updates were skipped in the row of point i, which has some. */
+static size_t skips_at(const struct log_column *column, const struct series *series, size_t i) {
+    const double value = series->points[i].value;
+    const double count = column->name == LOG_LOSS_SCALE ? 1.0
+                         : column->cumulative           ? value - series->points[i - 1].value
+                                                        : value;
+    return count >= 1.0 && count < 0x1p31 ? (size_t)count : 1;
+}
+
 /* Counts a skip where the LR says what the schedule did: the LR is equal at or beside the skipped
  * row while it moves elsewhere nearby, so the schedule held; or it moves there, too. */
 static void judge_schedule(const struct doctor *doctor, size_t row, struct skips *skips) {
@@ -208,7 +217,8 @@ static struct skips count_skips(const struct doctor *doctor, const struct log_co
             skips.tail = 0;
             continue;
         }
-        if (skips.count++ == 0) skips.first = &series->points[i];
+        if (skips.count == 0) skips.first = &series->points[i];
+        skips.count += skips_at(column, series, i);
         skips.tail++;
         judge_schedule(doctor, series->points[i].row, &skips);
     }

@@ -71,6 +71,11 @@ static void skip_some(struct patient *p) {
 static void skip_many(struct patient *p) { /* the LR goes on: linear */
     skip_rows(p, 5, 55, 4);
 }
+static void skip_several(
+    struct patient *p) { /* rows of Megatron: two in one row, three in another */
+    for (size_t i = 0; i < 60; i++)
+        scene_put(p, LOG_SKIPPED, i, i == 20 ? 2.0 : i == 40 ? 3.0 : 0.0);
+}
 static void skip_many_held(struct patient *p) {
     size_t updates = 0;
     skip_rows(p, 5, 55, 4);
@@ -251,6 +256,7 @@ const struct scene scenes_of_values[] = {
     FOUND(skip_tail, "nan_skip_poison", LIKELY),
     REMARK(skip_some, "skip_advances_schedule"),
     FOUND(skip_many, "skip_advances_schedule", LIKELY),
+    REMARK(skip_several, "skip_advances_schedule"),
     REMARK(skip_many_held, "skipped_updates"),
     LINE(healthy, "start_at_ln2", QUIET),
     LINE(start_printed, "start_at_ln2", QUIET),
