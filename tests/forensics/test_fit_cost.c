@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit
+ * What an explanation costs, and what is said of a column that is too short. Each case is a pair of
+ * logs that differ in one number, so that only the price of that number can make the difference. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+
+#include "forensics/fit.h"
+
+#define ROWS 128
+
+/* transformers' linear schedule, logged as it was used. */
+static double linear(double u, double peak, double warmup, double total) {
+    return u < warmup ? peak * (u / fmax(1.0, warmup))
+                      : peak * fmax(0.0, (total - u) / fmax(1.0, total - warmup));
+}
+
+/* Returns the cost of the best fit under hf of the rows first .. last. */
+static double cost_of(double warmup, double total, uint64_t first, uint64_t last, int told) {
+    static struct series_point points[ROWS];
+    struct arena arena = ARENA_EMPTY;
+    struct fit_known known;
+    struct fit_set set;
+    size_t count = 0;
+    for (uint64_t k = first; k <= last; k++, count++)
+        points[count] = (struct series_point){
+            .update = k, .row = count, .value = linear((double)(k - 1), 2e-4, warmup, total)};
+    const struct series series = {points, count};
+    fit_known_init(&known);
+    known.request.contract = contract_find("hf");
+    known.request.schedule = "linear";
+    if (told) known.run_steps = (uint64_t)total;
+    assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    assert_true(set.count > 0);
+    assert_true(set.fits[0].warmup == warmup);
+    assert_true((double)set.fits[0].steps == total);
+    const double cost = set.fits[0].simplicity;
+    arena_close(&arena);
+    return cost;
+}
+
+/* A warm-up of more digits is one that fewer people type, up to six digits. */
+static void validate_the_price_of_a_warmup(void **state) {
+    (void)state;
+    const double five = cost_of(12347, 10000019, 12300, 12400, 1);
+    const double six = cost_of(123457, 10000019, 123410, 123510, 1);
+    const double seven = cost_of(1234567, 10000019, 1234520, 1234620, 1);
+    assert_true(fabs(six - five - 0.1) < 1e-9);
+    assert_true(fabs(seven - six) < 1e-9);
+}
+
+/* Where nobody says the total, the last update is the likeliest, then its neighbours, then a number
+ * by its digits. */
+static void validate_the_price_of_a_total(void **state) {
+    (void)state;
+    const double at_end = cost_of(0, 100, 1, 100, 0);
+    const double beside = cost_of(0, 100, 1, 101, 0);
+    const double apart = cost_of(0, 100, 1, 102, 0);
+    assert_true(fabs(beside - at_end - 0.1) < 1e-9);
+    assert_true(fabs(apart - beside - 0.1) < 1e-9);
+}
+
+static void validate_what_a_short_column_is_called(void **state) {
+    (void)state;
+    static const struct series_point points[] = {{.update = 1, .value = 3e-5},
+                                                 {.update = 2, .row = 1, .value = 3e-5}};
+    static const uint32_t expected[] = {FIT_WHY_NO_COLUMN, FIT_WHY_FEW | FIT_WHY_CONSTANT,
+                                        FIT_WHY_FEW | FIT_WHY_CONSTANT};
+    static const uint32_t mask = FIT_WHY_NO_COLUMN | FIT_WHY_FEW | FIT_WHY_CONSTANT;
+    for (size_t count = 0; count < 3; count++) {
+        struct arena arena = ARENA_EMPTY;
+        struct fit_known known;
+        struct fit_set set;
+        const struct series series = {points, count};
+        fit_known_init(&known);
+        known.request.contract = contract_find("hf");
+        assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+        assert_int_equal(set.why & mask, expected[count]);
+        arena_close(&arena);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_the_price_of_a_warmup),
+        cmocka_unit_test(validate_the_price_of_a_total),
+        cmocka_unit_test(validate_what_a_short_column_is_called),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
