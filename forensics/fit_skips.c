@@ -17,11 +17,10 @@
 #include "base/real.h"
 #include "forensics/fit_search.h"
 
-/* Skipped updates that are believed without a column that counts them: a scaler that starts at
- * 2^16 halves its scale at most 24 times before it reaches the least scale of binary16 gradients,
- * and it tries a larger scale every 2,000 updates (growth_interval of torch.amp.GradScaler), or
- * every 500 where that was lowered. The last number only bounds the time for a log of millions of
- * rows. */
+/* Skipped updates that are believed without a column that counts them. 24 halvings take a scale
+ * from 2^16, where torch.amp.GradScaler starts, to 2^-8, below any that trains in binary16; and as
+ * it tries a larger scale every 2,000 updates (growth_interval), one skip per 500 leaves a factor
+ * of four. The last number only bounds the time for a log of millions of rows. */
 #define BURST 24
 #define GROWTH 500
 #define MOST 1000
