@@ -121,6 +121,10 @@ static void validate_which_updates_were_skipped(void **state) {
         assert_int_equal(fit->steps, scene->training.total);
         assert_null(fit->bug);
         expect_skips(fit, scene->skips, scene->count);
+        /* The older era, which needs one skip more, leaves nothing open. */
+        for (size_t n = 1; n < set.count; n++)
+            if (fit_skipped(&set.fits[n]) > fit_skipped(fit))
+                assert_false(fit_raises_doubt(&known, &set, &set.fits[n]));
         for (size_t n = 1; n < fit->plan.skipped_count; n++)
             assert_true(fit->plan.skipped[n] > fit->plan.skipped[n - 1]);
         for (size_t p = 0; p < series.count; p++)
