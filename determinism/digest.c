@@ -199,6 +199,18 @@ enum status digest_tensor_leaves(const char *name, enum dtype dtype, size_t rank
     return STATUS_OK;
 }
 
+void digest_keyed(const char *name, const char *dtype, size_t rank, const uint64_t *shape,
+                  uint64_t sum, struct digest *out_digest) {
+    struct sha256_ctx sha;
+    open_sha(&sha, "twinstep keyed 1", name);
+    put_text(&sha, dtype);
+    put_u64(&sha, rank);
+    for (size_t i = 0; i < rank; i++)
+        put_u64(&sha, shape[i]);
+    put_u64(&sha, sum);
+    close_sha(&sha, out_digest);
+}
+
 void digest_bytes(const char *name, const void *bytes, size_t length, struct digest *out_digest) {
     struct leaf_writer writer;
     open_writer(&writer, "twinstep bytes 1", name);

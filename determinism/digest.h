@@ -43,6 +43,11 @@ TWINSTEP_MUST_USE enum status digest_tensor_leaves(const char *name, enum dtype 
                                                    const struct leafhash_leaf *leaves,
                                                    struct digest *out_digest);
 
+/* The digest "keyed 1" of a tensor whose elements have this sum (keyed_digest.h). `dtype` is any
+ * text that keyed_width knows. */
+void digest_keyed(const char *name, const char *dtype, size_t rank, const uint64_t *shape,
+                  uint64_t sum, struct digest *out_digest);
+
 /* The digest of raw bytes through the leaf hash, for the counters and tables of the training
  * state. */
 void digest_bytes(const char *name, const void *bytes, size_t length, struct digest *out_digest);
