@@ -74,7 +74,8 @@ struct torch_opaque {
     unsigned height;
     int is_data;
     int sealed;
-    int callee; /* what it can make: private to the reader */
+    int callee; /* what it makes of arguments: private to the reader, as is what follows */
+    enum safetensors_dtype dtype;
 };
 
 struct torch_storage {
