@@ -84,11 +84,13 @@ static int agrees(uint64_t narrow, size_t width, uint64_t wide) {
     return narrow == wide || narrow == (width == 2 ? 0xFFFFu : 0xFFFFFFFFu);
 }
 
+/* torch writes this record right before its locator. A locator that leads elsewhere may lead into
+ * another zip in the same file. */
 static enum status read_end64(struct directory *directory, size_t end, size_t *out_stop) {
     const struct torch_zip *zip = directory->zip;
     const unsigned char *bytes = zip->bytes, *narrow = bytes + end;
     const uint64_t at = little(bytes + end - LOCATOR_SIZE + 8, 8);
-    if (end < LOCATOR_SIZE + END64_SIZE || at > end - LOCATOR_SIZE - END64_SIZE ||
+    if (end < LOCATOR_SIZE + END64_SIZE || at != end - LOCATOR_SIZE - END64_SIZE ||
         !signed_as(bytes + at, 6, 6))
         FAIL(STATUS_INPUT,
              "%s: expected a zip64 end record at offset %" PRIu64 ", which its locator names: is "

@@ -10,8 +10,9 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "determinism/digest.h"
 #include "tests/checkpoints/helper_torch.h"
+
+#include "determinism/digest.h"
 
 static void print_bytes(FILE *out, const char *bytes, size_t length) {
     for (size_t i = 0; i < length; i++) {
