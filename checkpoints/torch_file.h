@@ -169,6 +169,10 @@ int torch_is_number(const struct torch_value *value);
 /* Fails with STATUS_INPUT: the path, "expected `wanted`, got ..." and what is there. */
 enum status torch_unexpected(const struct torch_place *at, const char *wanted);
 
+/* Fails with STATUS_INPUT: the path, then the text. */
+enum status torch_refuse(const struct torch_place *at, const char *format, ...)
+    TWINSTEP_PRINTF(2, 3);
+
 /* What the value is, for errors and listings: "a tensor F32 [2, 3]", "the whole number 3",
  * "opaque argparse.Namespace". */
 #define TORCH_SHOWN_SIZE 256

@@ -78,11 +78,7 @@ void torch_show(const struct torch_value *value, char out[TORCH_SHOWN_SIZE]) {
     }
 }
 
-/* Fails with the file and the way before the text. */
-static enum status place_fail(const struct torch_place *at, const char *format, ...)
-    TWINSTEP_PRINTF(2, 3);
-
-static enum status place_fail(const struct torch_place *at, const char *format, ...) {
+enum status torch_refuse(const struct torch_place *at, const char *format, ...) {
     char way[TORCH_SHOWN_SIZE], text[700];
     va_list arguments;
     va_start(arguments, format);
@@ -95,7 +91,7 @@ static enum status place_fail(const struct torch_place *at, const char *format, 
 enum status torch_unexpected(const struct torch_place *at, const char *wanted) {
     char shown[TORCH_SHOWN_SIZE];
     torch_show(&at->value, shown);
-    return place_fail(at, "expected %s, got %s", wanted, shown);
+    return torch_refuse(at, "expected %s, got %s", wanted, shown);
 }
 
 /* The place of a key among the sorted ones of a dict, or `count`. */
@@ -140,7 +136,7 @@ int torch_find_number(const struct torch_place *in, int64_t key, struct torch_pl
 enum status torch_key(const struct torch_place *in, const char *key, struct torch_place *out) {
     if (in->value.kind != TORCH_DICT) return torch_unexpected(in, "a dict");
     if (!torch_find(in, key, out))
-        return place_fail(in, "expected the key %s, which is missing", strict_quote(key).text);
+        return torch_refuse(in, "expected the key %s, which is missing", strict_quote(key).text);
     return STATUS_OK;
 }
 
@@ -157,7 +153,7 @@ enum status torch_item(const struct torch_place *in, size_t at, struct torch_pla
         return torch_unexpected(in, "a list");
     const struct torch_members *members = in->value.as.members;
     if (at >= members->count)
-        return place_fail(in, "expected at least %zu members, got %zu", at + 1, members->count);
+        return torch_refuse(in, "expected at least %zu members, got %zu", at + 1, members->count);
     *out = (struct torch_place){
         .file = in->file, .parent = in, .index = (int64_t)at, .value = members->values[at]};
     return STATUS_OK;
@@ -167,7 +163,7 @@ enum status torch_entry(const struct torch_place *in, size_t at, struct torch_pl
     if (in->value.kind != TORCH_DICT) return torch_unexpected(in, "a dict");
     const struct torch_members *members = in->value.as.members;
     if (at >= members->count)
-        return place_fail(in, "expected at least %zu entries, got %zu", at + 1, members->count);
+        return torch_refuse(in, "expected at least %zu entries, got %zu", at + 1, members->count);
     const struct torch_value *key = &members->keys[at];
     *out = (struct torch_place){.file = in->file, .parent = in, .value = members->values[at]};
     if (key->kind == TORCH_TEXT && strlen(key->as.text->bytes) == key->as.text->length) {
@@ -177,7 +173,7 @@ enum status torch_entry(const struct torch_place *in, size_t at, struct torch_pl
     if (key->kind != TORCH_INT) {
         char shown[TORCH_SHOWN_SIZE];
         torch_show(key, shown);
-        return place_fail(in, "expected keys that are texts or whole numbers, got %s", shown);
+        return torch_refuse(in, "expected keys that are texts or whole numbers, got %s", shown);
     }
     out->index = key->as.integer;
     return STATUS_OK;

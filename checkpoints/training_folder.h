@@ -8,6 +8,8 @@
  * What else is on disk (DCP, FSDP, DeepSpeed ZeRO, files before torch 1.6, 8-bit states, an
  * optimizer without state) is refused by its name and with what to do.
  *
+ * A folder with weights alone, as it is before update 1, is read as well: it has no groups.
+ *
  * It measures nothing: which LR was applied is the business of who reads two of these. */
 #ifndef TWINSTEP_CHECKPOINTS_TRAINING_FOLDER_H
 #define TWINSTEP_CHECKPOINTS_TRAINING_FOLDER_H
@@ -21,10 +23,11 @@
 
 enum training_kind {
     TRAINING_HF = 0,     /* checkpoint-K of transformers' Trainer: trainer_state.json */
-    TRAINING_ACCELERATE, /* Accelerator.save_state: optimizer.bin, random_states_0.pkl */
+    TRAINING_ACCELERATE, /* Accelerator.save_state: optimizer.bin */
     TRAINING_LIGHTNING,  /* .ckpt */
     TRAINING_TORCH,      /* a file of torch.save with a model's and an optimizer's state dict */
     TRAINING_FOLDER,     /* weights and optimizer.pt in a folder, without trainer_state.json */
+    TRAINING_WEIGHTS,    /* weights alone */
     TRAINING_KINDS
 };
 
@@ -77,6 +80,7 @@ struct training_parameter {
     int64_t index; /* its key in the optimizer's state */
     size_t group;
     const struct safetensors_tensor *weight; /* NULL where no name could be given */
+    const struct safetensors_tensor *master; /* of masters.pt, by the weight's name; or NULL */
     int has_state;                           /* 0: frozen, or never given a gradient */
     int has_step;
     double step; /* how many updates the optimizer has counted for it */
@@ -114,6 +118,8 @@ struct training_log_row {
     double lr, loss, norm; /* `learning_rate`, `loss`, `grad_norm` as trainer_state.json has them */
 };
 
+#define TRAINING_FILES 32
+
 struct training_folder {
     const char *path; /* as the caller gave it */
     enum training_kind kind;
@@ -127,7 +133,10 @@ struct training_folder {
     size_t weight_count;
     const struct safetensors_tensor *const *weights;
 
-    const char *optimizer_path;
+    size_t master_count; /* f32 weights of which those above are copies: masters.pt, by name */
+    const struct safetensors_tensor *const *masters;
+
+    const char *optimizer_path; /* NULL: there is no optimizer, and `rule_reason` says so */
     enum training_rule rule;
     const char *rule_reason; /* the keys that say so: "exp_avg, exp_avg_sq" */
     size_t group_count;
@@ -142,11 +151,13 @@ struct training_folder {
     struct training_scaler scaler;
     size_t generator_count;
     const struct training_generator *generators;
+    size_t sampler_count; /* numbers that say where the data stand: sampler.pt, Lightning's loops */
+    const struct training_number *sampler;
     size_t log_count;
     const struct training_log_row *log;
 
     size_t file_count; /* what is open: private to the reader */
-    struct torch_file *files;
+    struct torch_file files[TRAINING_FILES];
     struct checkpoint checkpoint;
 };
 
