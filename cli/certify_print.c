@@ -32,9 +32,13 @@ int certify_exit(const struct certify_side *side) {
     return side->certificate.state == CERTIFY_UNTESTABLE ? EXIT_UNTESTABLE : EXIT_AS_EXPECTED;
 }
 
-static void print_chain(const struct certificate *certificate) {
+static void print_chain(const struct certificate *certificate, int derived) {
     if (certificate->state == CERTIFY_UNTESTABLE)
         printf("untestable: %s\n", certificate->why);
+    else if (derived)
+        printf("made on reading, of %" PRIu64 " rows: a root kept elsewhere shows a change, the "
+               "file alone does not\n",
+               certificate->checked);
     else if (certificate->state == CERTIFY_SOUND)
         printf("sound: %" PRIu64 " root%s recomputed from the columns%s\n", certificate->checked,
                certificate->checked == 1 ? "" : "s",
@@ -52,6 +56,9 @@ void certify_print(const struct certify_side *side) {
     printf("%s: run %s, %" PRIu64 " update%s%s\n", side->path, side->run->plan.id,
            certificate->updates, certificate->updates == 1 ? "" : "s",
            side->image->complete ? "" : " (the experiment did not run to its end)");
+    if (side->image->writer != NULL)
+        printf("  recorded by    %s%s%s\n", side->image->writer,
+               side->image->writer_version[0] == '\0' ? "" : " ", side->image->writer_version);
     if (certificate->updates > 0) printf("  root           %s\n", hex);
     printf("  configuration  %s\n", side->configuration);
     if (strcmp(side->device, BACKENDS_OWN) != 0) printf("  ran on         %s\n", side->device);
@@ -61,7 +68,7 @@ void certify_print(const struct certify_side *side) {
         printf("  scenario       %s%s\n", side->scenario,
                side->overrides[0] == '\0' ? "" : ", with --set");
     printf("  chain          ");
-    print_chain(certificate);
+    print_chain(certificate, side->run->derived);
     if (certify_exit(side) == EXIT_AS_EXPECTED)
         printf("  pin            twinstep certify %s --run %s --expect %s\n", side->path,
                side->run->plan.id, hex);
@@ -103,14 +110,15 @@ json_t *certify_json(const struct certify_side *side) {
     const struct certificate *certificate = &side->certificate;
     char hex[DIGEST_HEX];
     digest_hex(&certificate->root, hex);
-    return json_pack(
-        "{ss ss sI ss ss ss sb so ss ss sI sb so ss ss}", "trace", side->path, "run",
-        side->run->plan.id, "updates", (json_int_t)certificate->updates, "root",
-        certificate->updates == 0 ? "" : hex, "configuration", side->configuration, "ran_on",
-        side->device, "configuration_altered", side->altered, "scenario", json_text(side->scenario),
-        "set", side->overrides, "chain", states[certificate->state], "checked",
-        (json_int_t)certificate->checked, "start_known", certificate->start_known, "broken",
-        json_positive(certificate->broken), "column", certificate->column, "why", certificate->why);
+    return json_pack("{ss ss sI ss ss ss sb so ss ss sb sI sb so ss ss}", "trace", side->path,
+                     "run", side->run->plan.id, "updates", (json_int_t)certificate->updates, "root",
+                     certificate->updates == 0 ? "" : hex, "configuration", side->configuration,
+                     "ran_on", side->device, "configuration_altered", side->altered, "scenario",
+                     json_text(side->scenario), "set", side->overrides, "chain",
+                     states[certificate->state], "derived", side->run->derived, "checked",
+                     (json_int_t)certificate->checked, "start_known", certificate->start_known,
+                     "broken", json_positive(certificate->broken), "column", certificate->column,
+                     "why", certificate->why);
 }
 
 static json_t *where_json(const struct certify_side sides[2], const struct certify_pair *pair) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * twinstep attribute: judges a trace anew, whether its run finished or not. It trains nothing. */
+#include "cli/foreign_print.h"
 #include "cli/perform.h"
 #include "determinism/trace.h"
 #include "experiment/noise/noise_use.h"
@@ -22,6 +23,10 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     struct trace_image *image, held;
     struct judgement judgement;
     TRY(trace_open(path, &cli->arena, &image));
+    TRY(foreign_refuse(image, path,
+                       "no mixtures of two configurations were trained, so nothing can be "
+                       "attributed; twinstep compare A B says what differs first and what that "
+                       "points to"));
     enum status status = with_floor(cli, options, image, &held);
     if (status == STATUS_OK) status = judge(&held, &cli->arena, &judgement);
     if (status != STATUS_OK) return status_prefix(status, "%s", path);

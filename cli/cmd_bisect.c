@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/number.h"
+#include "cli/foreign_print.h"
 #include "cli/json.h"
 #include "cli/load.h"
 #include "cli/perform.h"
@@ -113,6 +114,10 @@ static enum status ask_traces(struct bisecting *b, const struct options *options
     TRY(trace_open(options->arguments[0], b->arena, &images[0]));
     images[1] = images[0];
     if (options->argument_count == 2) TRY(trace_open(options->arguments[1], b->arena, &images[1]));
+    for (size_t s = 0; s < options->argument_count; s++)
+        TRY(foreign_refuse(images[s], options->arguments[s],
+                           "no configuration of ours can train it again to look at elements; "
+                           "twinstep certify A B names the first update, phase and tensor"));
     for (int s = 0; s < 2; s++)
         TRY(ask_run(b, options, s, images[s]));
     const uint64_t counts[2] = {b->request.sides[0].recorded->updates,

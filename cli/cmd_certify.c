@@ -10,6 +10,7 @@
 #include "cli/json.h"
 #include "cli/verb.h"
 #include "determinism/chain.h"
+#include "determinism/comparable.h"
 #include "evidence/backend_seen.h"
 
 enum { KEY_RUN = KEY_OWN, KEY_RUN_A, KEY_RUN_B, KEY_EXPECT, KEY_AT, KEY_EQUAL, KEY_DIFFERS };
@@ -259,6 +260,12 @@ static enum status compare(struct certify_side sides[2], struct arena *arena,
     memset(out, 0, sizeof *out);
     TRY(backends_difference(seen, in_sides, arena, &devices));
     out->devices = devices;
+    uint64_t roots;
+    TRY(runs_comparable(sides[0].run, sides[1].run, &roots));
+    if (roots == 0 && sides[0].run->updates > 0 && sides[1].run->updates > 0)
+        FAIL(STATUS_INPUT, "certify: one is a run of twinstep and the other of another program: "
+                           "their roots are made of other parts (twinstep compare holds the "
+                           "columns against each other)");
     const uint64_t a = sides[0].run->updates, b = sides[1].run->updates;
     out->updates = a < b ? a : b;
     out->rng_words = "";

@@ -5,10 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/foreign_print.h"
 #include "cli/json.h"
 #include "cli/log_options.h"
 #include "cli/verb.h"
 #include "logs/export.h"
+
+enum { KEY_CHECK = KEY_OWN };
 
 struct range { /* of the values that a column has */
     size_t values;
@@ -116,6 +119,7 @@ static enum status check_output(const char *output, const char *log, struct aren
 static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
     struct log_options how;
     struct log *log;
+    if (options_given(options, KEY_CHECK)) return foreign_print_check(cli, options, out_exit);
     TRY(log_options_read(options, &cli->arena, &how));
     TRY(check_output(options->output, options->arguments[0], &cli->arena));
     TRY(log_import(options->arguments[0], &how, &cli->arena, &log));
@@ -129,8 +133,13 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
 }
 
 static const struct argp_option option_rows[] = {
+    OPTION("check", KEY_CHECK, NULL,
+           "LOG is a trace that another program wrote (docs/FOREIGN.md): list what is not as it "
+           "should be, and read nothing into a log"),
     OPTION_OUTPUT("Trace to write (HDF5); without it, only what was understood is printed"),
-    OPTION_OVERWRITE("Replace a trace that exists; never LOG itself"), OPTIONS_LOG, OPTION_JSON,
+    OPTION_OVERWRITE("Replace a trace that exists; never LOG itself"),
+    OPTIONS_LOG,
+    OPTION_JSON,
     OPTIONS_END};
 
 const struct verb verb_import = {
@@ -139,7 +148,9 @@ const struct verb verb_import = {
     .arguments = "LOG",
     .text = "Reads LOG, a file, a folder or \"-\" for standard input, and says what it understood: "
             "format, updates, columns with our names and theirs, and how finely each was "
-            "printed. The format is told by content (twinstep list formats).\v"
+            "printed. The format is told by content (twinstep list formats). With --check LOG is a "
+            "trace that another program wrote; then all of it that is not as docs/FOREIGN.md says "
+            "is listed, with what was expected and what is there.\v"
             "Example: twinstep import trainer_state.json -o run.h5",
     .options = option_rows,
     .least = 1,

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cli/ci.h"
+#include "cli/foreign_print.h"
 #include "cli/json.h"
 #include "cli/verb.h"
 #include "experiment/backend_record.h"
@@ -303,6 +304,9 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     uint32_t replayed = 0;
     TRY(read_range(options, &range));
     TRY(trace_open(path, &cli->arena, &image));
+    TRY(foreign_refuse(image, path,
+                       "no configuration of ours can train it again; twinstep certify A B holds it "
+                       "against another recording"));
     struct replay_request request = {.image = image,
                                      .schema = cli->schema,
                                      .path = path,

@@ -127,12 +127,25 @@ static void print_order(const struct compare_report *report, FILE *out) {
     fputc('\n', out);
 }
 
+/* Says what the digests of the trainings say, which need no floor. */
+static void print_roots(const struct compare_report *report, FILE *out) {
+    if (report->root_update > 0)
+        fprintf(out, "Roots differ from update %llu on%s%s%s%s.\n",
+                (unsigned long long)report->root_update,
+                report->where.phase[0] != '\0' ? ": phase " : "", report->where.phase,
+                report->where.tensor[0] != '\0' ? ", " : "", report->where.tensor);
+    else if (report->roots > 0)
+        fprintf(out, "Roots are equal in all %llu updates that both have.\n",
+                (unsigned long long)report->roots);
+}
+
 void compare_print_text(const struct compare_input *input, const struct compare_report *report,
                         FILE *out) {
     print_heads(input, report, out);
     print_note("Devices differ", report->devices, "", out);
     fprintf(out, "%s: %s.\n", compare_verdict_name((enum compare_verdict)report->verdict),
             report->why);
+    print_roots(report, out);
     print_columns(report, out);
     if (report->order_count > 0) {
         fputs("\nOrder of first differences: ", out);
@@ -142,9 +155,6 @@ void compare_print_text(const struct compare_input *input, const struct compare_
         fprintf(out, "%s%s\n", report->order_count > 0 ? "" : "\n", report->meaning);
     if (report->cause >= 0) fprintf(out, "Points to: %s\n", cause_name((enum cause)report->cause));
     if (report->rng_words[0] != 0) fprintf(out, "\nRNG: %s\n", report->rng_words);
-    if (report->root_update > 0)
-        fprintf(out, "%sRoots differ from update %llu on.\n", report->rng_words[0] != 0 ? "" : "\n",
-                (unsigned long long)report->root_update);
     if (report->ratio_count > 0) fputc('\n', out);
     print_ratios(report, "", out);
     fprintf(out, "\nLR: %s\n", report->lr.words);
@@ -321,15 +331,19 @@ enum status compare_print_json(const struct compare_input *input,
                               json_string(log_names[report->columns[report->order[i]].name].name));
     for (size_t i = 0; i < report->ratio_count; i++)
         json_array_append_new(ratios, ratio_json(&report->ratios[i]));
-    return json_print(json_pack(
-        "{ss so* so so so so so* ss? so* so so so so so so* so*}", "verdict",
-        compare_verdict_name((enum compare_verdict)report->verdict), "why",
-        json_string(report->why), "a", log_json(&input[0], report->repeated[0]), "b",
-        log_json(&input[1], report->repeated[1]), "columns", columns, "order", order, "meaning",
-        json_string(report->meaning), "cause",
-        report->cause >= 0 ? cause_name((enum cause)report->cause) : NULL, "next",
-        json_string(report->next), "ratios", ratios, "lr", lr_json(&report->lr), "rng",
-        rng_json(&report->rng, report->rng_words), "root_update",
-        json_positive(report->root_update), "floor", floor_json(report->floor), "devices_differ",
-        note_json(report->devices), "floor_elsewhere", note_json(report->elsewhere)));
+    return json_print(
+        json_pack("{ss so* so so so so so* ss? so* so so so so so so so so so* so*}", "verdict",
+                  compare_verdict_name((enum compare_verdict)report->verdict), "why",
+                  json_string(report->why), "a", log_json(&input[0], report->repeated[0]), "b",
+                  log_json(&input[1], report->repeated[1]), "columns", columns, "order", order,
+                  "meaning", json_string(report->meaning), "cause",
+                  report->cause >= 0 ? cause_name((enum cause)report->cause) : NULL, "next",
+                  json_string(report->next), "ratios", ratios, "lr", lr_json(&report->lr), "rng",
+                  rng_json(&report->rng, report->rng_words), "root_update",
+                  json_positive(report->root_update), "root_phase",
+                  note_json(report->root_update > 0 ? report->where.phase : ""), "root_tensor",
+                  note_json(report->root_update > 0 ? report->where.tensor : ""), "roots",
+                  json_integer((json_int_t)report->roots), "floor", floor_json(report->floor),
+                  "devices_differ", note_json(report->devices), "floor_elsewhere",
+                  note_json(report->elsewhere)));
 }

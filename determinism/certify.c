@@ -51,6 +51,11 @@ static int expected_rng(const struct check *check, struct digest *out) {
  * belongs. */
 static int expected_lr(const struct check *check, struct digest *out) {
     const struct trace_run_plan *plan = &check->run->plan;
+    if (plan->foreign != NULL) {
+        if (plan->foreign->groups == NULL || plan->shape.tensors == 0) return 0;
+        root_lr_groups(check->record, plan->foreign->groups, plan->shape.tensors, out);
+        return 1;
+    }
     if (plan->groups == NULL || plan->groups[0] == '\0') return 0;
     for (const char *group = plan->groups; *group != '\0'; group++)
         if (*group < '0' || *group >= '0' + (int)plan->shape.groups) return 0;
@@ -59,15 +64,13 @@ static int expected_lr(const struct check *check, struct digest *out) {
 }
 
 /* Whether a phase's digest is what a list of other digests makes it; -1 if one of the two is
- * missing or the list has more entries than the array here. */
+ * missing. */
 static int check_phase(const struct check *check, const char *phase, const uint8_t *digests,
                        uint32_t count, size_t stride) {
     const uint8_t *recorded = phase_of(check, phase);
-    struct digest list[2048], digest;
-    if (recorded == NULL || count == 0 || count > COUNT_OF(list)) return -1;
-    for (uint32_t i = 0; i < count; i++)
-        memcpy(list[i].byte, digests + i * stride, DIGEST_BYTES);
-    digest_root(phase, list, count, &digest);
+    struct digest digest;
+    if (recorded == NULL || count == 0) return -1;
+    digest_root_apart(phase, digests, stride, count, &digest);
     return same(&digest, recorded);
 }
 
@@ -168,7 +171,7 @@ static int start_root(const struct trace_image *image, const struct trace_run *r
                       struct digest *out) {
     const uint64_t first = run->records[0].step;
     memset(out, 0, sizeof *out);
-    if (first == 1) return 1;
+    if (first == 1 || run->plan.foreign != NULL) return 1;
     const struct trace_run *arm = trace_run_of(image, run->plan.arm);
     for (uint64_t i = 0; arm != NULL && i < arm->updates; i++)
         if (arm->records[i].step == first - 1) {
@@ -204,6 +207,17 @@ static void note_damage(const struct trace_run *run, struct certificate *out) {
     found(out, "", "the row does not match its check, and no column that is held twice tells more");
 }
 
+/* Whether there is a chain to check. An earlier twinstep recorded no parts of roots; a foreign run
+ * has roots only where its writer recorded all of them. */
+static int has_roots(const struct trace_run *run) {
+    const struct record *first = &run->records[0];
+    if (run->plan.foreign == NULL)
+        return !is_absent(first->digests[DIGEST_WEIGHTS]) || !is_absent(first->digests[DIGEST_LR]);
+    for (uint64_t i = 0; i < run->updates; i++)
+        if (is_absent(run->records[i].digests[DIGEST_ROOT])) return 0;
+    return 1;
+}
+
 void certify_run(const struct trace_image *image, const struct trace_run *run,
                  struct certificate *out) {
     *out = (struct certificate){.state = CERTIFY_UNTESTABLE, .column = "", .why = ""};
@@ -214,9 +228,12 @@ void certify_run(const struct trace_image *image, const struct trace_run *run,
     }
     out->first = run->records[0].step;
     memcpy(out->root.byte, run->records[run->updates - 1].digests[DIGEST_ROOT], DIGEST_BYTES);
-    if (is_absent(run->records[0].digests[DIGEST_WEIGHTS]) &&
-        is_absent(run->records[0].digests[DIGEST_LR])) {
-        out->why = "the trace holds no digest_weights and digest_lr: an earlier twinstep wrote it";
+    if (!has_roots(run)) {
+        out->why = run->plan.foreign == NULL
+                       ? "the trace holds no digest_weights and digest_lr: an earlier twinstep "
+                         "wrote it"
+                       : "its writer recorded no digests of tensors in every update, or not the "
+                         "lr_applied and tensors/group that its roots are made of";
         return;
     }
     out->state = CERTIFY_SOUND;

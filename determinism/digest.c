@@ -226,14 +226,19 @@ void digest_sha256(const void *bytes, size_t length, struct digest *out_digest) 
     close_sha(&sha, out_digest);
 }
 
-void digest_root(const char *name, const struct digest *digests, size_t count,
-                 struct digest *out_digest) {
+void digest_root_apart(const char *name, const uint8_t *digests, size_t stride, size_t count,
+                       struct digest *out_digest) {
     struct sha256_ctx sha;
     open_sha(&sha, "twinstep list 1", name);
     put_u64(&sha, count);
     for (size_t i = 0; i < count; i++)
-        sha256_update(&sha, DIGEST_BYTES, digests[i].byte);
+        sha256_update(&sha, DIGEST_BYTES, digests + i * stride);
     close_sha(&sha, out_digest);
+}
+
+void digest_root(const char *name, const struct digest *digests, size_t count,
+                 struct digest *out_digest) {
+    digest_root_apart(name, digests->byte, sizeof *digests, count, out_digest);
 }
 
 void digest_ledger(const struct stream_ledger *ledger, struct digest *out_digest) {

@@ -59,6 +59,10 @@ void digest_sha256(const void *bytes, size_t length, struct digest *out_digest);
 void digest_root(const char *name, const struct digest *digests, size_t count,
                  struct digest *out_digest);
 
+/* The same of digests that lie `stride` bytes apart. */
+void digest_root_apart(const char *name, const uint8_t *digests, size_t stride, size_t count,
+                       struct digest *out_digest);
+
 /* The digest of a ledger: the consumers that drew, and how many words each drew. */
 void digest_ledger(const struct stream_ledger *ledger, struct digest *out_digest);
 

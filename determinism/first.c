@@ -55,6 +55,24 @@ static const char *find_tensor(const struct trace_run_plan *a, const struct reco
     return "";
 }
 
+/* Finds the phase of a foreign run by what it must have written, where nobody took its digest. */
+static void find_written(const struct trace_run_plan *a, const struct record *x,
+                         const struct trace_run_plan *b, const struct record *y,
+                         struct first_difference *out) {
+    if (digest_differs(x->digests[DIGEST_BATCH], y->digests[DIGEST_BATCH])) {
+        out->phase = "fetch";
+        return;
+    }
+    out->tensor = find_tensor(a, x, b, y, TENSOR_DIGEST_GRADIENT);
+    out->phase = "backward";
+    if (out->tensor[0] != '\0') return;
+    out->tensor = find_tensor(a, x, b, y, TENSOR_DIGEST_PARAMETER);
+    out->phase = out->tensor[0] != '\0' ||
+                         digest_differs(x->digests[DIGEST_LR], y->digests[DIGEST_LR])
+                     ? "optimize"
+                     : "";
+}
+
 void first_find(const struct trace_run_plan *a, const struct record *x,
                 const struct trace_run_plan *b, const struct record *y,
                 struct first_difference *out) {
@@ -65,4 +83,6 @@ void first_find(const struct trace_run_plan *a, const struct record *x,
         out->tensor = find_tensor(a, x, b, y, TENSOR_DIGEST_GRADIENT);
     if (strcmp(out->phase, "optimize") == 0)
         out->tensor = find_tensor(a, x, b, y, TENSOR_DIGEST_PARAMETER);
+    if (out->phase[0] == '\0' && a->foreign != NULL && b->foreign != NULL)
+        find_written(a, x, b, y, out);
 }

@@ -66,7 +66,7 @@ struct layout_column {
 
 #define LAYOUT_COLUMNS                                                                             \
     (RECORD_REALS + RECORD_INTEGERS + RECORD_DIGESTS + RECORD_GROUPS + RECORD_TENSORS +            \
-     RECORD_TENSOR_DIGESTS + RECORD_MICROS + RECORD_LEDGERS + RECORD_PLACES + 2)
+     RECORD_TENSOR_DIGESTS + RECORD_PHASES + RECORD_MICROS + RECORD_LEDGERS + RECORD_PLACES + 2)
 #define LAYOUT_NAME 64 /* bytes of folder, prefix and name, with the NUL */
 
 struct layout {
@@ -80,8 +80,9 @@ struct layout {
 extern const struct layout_column layout_step;
 extern const struct layout_column layout_check;
 
-/* Lays out the columns of a run or of a pair. An axis of length 0 has no columns. */
-void layout_init_run(struct layout *layout, const struct record_shape *shape);
+/* Lays out the columns of a run, one of ours or a `foreign` one, or of a pair. An axis of length 0
+ * has no columns. */
+void layout_init_run(struct layout *layout, const struct record_shape *shape, int foreign);
 void layout_init_pair(struct layout *layout);
 /* One value of a column that was not recorded: NaN, -1, or 32 zero bytes. */
 const void *layout_fill(enum layout_kind kind);

@@ -57,11 +57,18 @@ TWINSTEP_MUST_USE enum status reader_check_place(const struct reader *reader, hi
 TWINSTEP_MUST_USE enum status reader_group(const struct reader *reader, hid_t where,
                                            const char *name, hid_t *out_group);
 
-/* Read an attribute: a text into the arena, and an integer of `type` (native, 8 bytes). */
+/* Read an attribute: a text into the arena, and an integer of `type` (native, 8 bytes). A foreign
+ * trace may hold texts of variable length. */
 TWINSTEP_MUST_USE enum status reader_text(struct reader *reader, hid_t object, const char *name,
                                           const char **out_text);
 TWINSTEP_MUST_USE enum status reader_integer(const struct reader *reader, hid_t object,
                                              const char *name, hid_t type, void *out_value);
+
+/* Reads `count` texts of variable length, those of the attribute or dataset `object`. `what` names
+ * it in errors. */
+TWINSTEP_MUST_USE enum status reader_variable_texts(struct reader *reader, hid_t object,
+                                                    const char *what, uint64_t count,
+                                                    const char **out);
 
 /* Reads a text dataset of any length as names. */
 TWINSTEP_MUST_USE enum status reader_names(struct reader *reader, hid_t where, const char *name,
@@ -70,6 +77,10 @@ TWINSTEP_MUST_USE enum status reader_names(struct reader *reader, hid_t where, c
 /* Reads a u64 dataset of `count` values. */
 TWINSTEP_MUST_USE enum status reader_words(struct reader *reader, hid_t where, const char *name,
                                            uint32_t count, uint64_t **out_words);
+
+/* The order in which links or attributes of a group are listed: that of creation. A foreign trace
+ * need not keep it; then it is that of names. */
+H5_index_t reader_order(const struct reader *reader, hid_t group, int of_attributes);
 
 /* The names of the links of a group in the order of creation. Soft and external links are left
  * out. */
@@ -94,6 +105,19 @@ TWINSTEP_MUST_USE enum status reader_run_rows(struct reader *reader, hid_t steps
                                               struct trace_run *run);
 TWINSTEP_MUST_USE enum status reader_pair_rows(struct reader *reader, hid_t steps,
                                                struct trace_pair *pair);
+
+/* Reads the version of the format, and so whether the trace is foreign. */
+TWINSTEP_MUST_USE enum status reader_version(struct reader *reader, hid_t root);
+
+/* Looks at the form of everything in a foreign trace before anything of it is read. STATUS_INPUT
+ * with the first problem (foreign.h has them all). */
+TWINSTEP_MUST_USE enum status reader_check_foreign(struct reader *reader);
+
+/* Read what a foreign trace, and a run of it whose plan.shape is there, has beside columns. */
+TWINSTEP_MUST_USE enum status reader_foreign_root(struct reader *reader, hid_t root,
+                                                  struct trace_image *image);
+TWINSTEP_MUST_USE enum status reader_foreign_run(struct reader *reader, hid_t group, hid_t steps,
+                                                 struct trace_run_plan *plan);
 
 /* Reads form and steps of a run's stored states, if it has any, but not the states. */
 TWINSTEP_MUST_USE enum status reader_run_snapshots(struct reader *reader, struct trace_run *run);

@@ -18,6 +18,7 @@
 struct hdf5_file {
     hid_t id;
     const char *name; /* the name that errors print */
+    int foreign;      /* texts have variable length, because h5py reads such ones alone as str */
 };
 
 /* Fails with the innermost line of the library's error stack, or with the system's text (no space
@@ -68,12 +69,12 @@ TWINSTEP_MUST_USE enum status hdf5_create(const struct hdf5_file *file, hid_t wh
 TWINSTEP_MUST_USE enum status hdf5_attach_scale(const struct hdf5_file *file, hid_t dataset,
                                                 hid_t scale, unsigned axis);
 
-/* Creates a text dataset [count] whose element length is that of the longest text, as a scale named
- * like it. */
+/* Creates a text dataset [count] whose element length is that of the longest text, along the scale
+ * `axis`, or as a scale named like it where `axis` is NULL. */
 TWINSTEP_MUST_USE enum status hdf5_put_names(const struct hdf5_file *file, hid_t where,
                                              const char *name, const char *long_name,
                                              const char *const *texts, uint32_t count,
-                                             hid_t *out_dataset);
+                                             const hid_t *axis, hid_t *out_dataset);
 
 /* The last part of a path. */
 const char *hdf5_last_part(const char *path);

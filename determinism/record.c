@@ -71,6 +71,10 @@ const struct record_column record_tensor_digests[RECORD_TENSOR_DIGESTS] = {
     [TENSOR_DIGEST_PARAMETER] = {"digest_parameter", "1", "digest of the tensor after the update"},
 };
 
+const struct record_column record_phases[RECORD_PHASES] = {
+    [PHASE_PLACE] = {"place", "1", "place of the phase's first event in the update, -1 not seen"},
+};
+
 const struct record_column record_micros[RECORD_MICROS] = {
     [MICRO_LOSS] = {"loss", "nat", "share of the micro-batch in the loss of the update"},
     [MICRO_TOKENS] = {"tokens", "tokens", "label tokens of the micro-batch"},
@@ -112,9 +116,9 @@ const struct record_column record_pair_integers[RECORD_PAIR_INTEGERS] = {
 static const struct {
     size_t pointer, length, entry;
 } arrays[] = {
-    ARRAY(groups, groups),    ARRAY(tensors, tensors), ARRAY(tensor_digests, tensors),
-    ARRAY(phases, phases),    ARRAY(sites, sites),     ARRAY(micros, micros),
-    ARRAY(ledger, consumers), ARRAY(places, streams),
+    ARRAY(groups, groups), ARRAY(tensors, tensors),     ARRAY(tensor_digests, tensors),
+    ARRAY(phases, phases), ARRAY(phase_places, phases), ARRAY(sites, sites),
+    ARRAY(micros, micros), ARRAY(ledger, consumers),    ARRAY(places, streams),
 };
 
 enum status record_take(struct arena *arena, const struct record_shape *shape, uint64_t count,

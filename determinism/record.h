@@ -89,6 +89,12 @@ enum record_tensor_digest {
     RECORD_TENSOR_DIGESTS
 };
 
+/* The integers of one phase in one update, which a foreign run alone records. */
+enum record_phase {
+    PHASE_PLACE = 0, /* the place of its first event among those of the update, -1: not seen */
+    RECORD_PHASES
+};
+
 /* The reals of one micro-batch: its share of the update's loss, and its label tokens. */
 enum record_micro { MICRO_LOSS = 0, MICRO_TOKENS, RECORD_MICROS };
 
@@ -135,6 +141,7 @@ extern const struct record_column record_digests[RECORD_DIGESTS];
 extern const struct record_column record_groups[RECORD_GROUPS];
 extern const struct record_column record_tensors[RECORD_TENSORS];
 extern const struct record_column record_tensor_digests[RECORD_TENSOR_DIGESTS];
+extern const struct record_column record_phases[RECORD_PHASES];
 extern const struct record_column record_micros[RECORD_MICROS];
 extern const struct record_column record_ledgers[RECORD_LEDGERS];
 extern const struct record_column record_places[RECORD_PLACES];
@@ -164,6 +171,7 @@ struct record {
     double (*tensors)[RECORD_TENSORS];
     uint8_t (*tensor_digests)[RECORD_TENSOR_DIGESTS][RECORD_DIGEST_BYTES];
     uint8_t (*phases)[RECORD_DIGEST_BYTES];
+    int64_t (*phase_places)[RECORD_PHASES];
     uint8_t (*sites)[RECORD_DIGEST_BYTES];
     double (*micros)[RECORD_MICROS];
     int64_t (*ledger)[RECORD_LEDGERS];

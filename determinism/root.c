@@ -26,14 +26,26 @@ void root_next(const struct digest *previous, const struct record *record,
     digest_root("root", parts, COUNT_OF(parts), out_root);
 }
 
+static void add_lr(const struct record *record, uint32_t group, struct digest_stream *stream) {
+    struct digest item;
+    digest_bytes("lr", &record->groups[group][GROUP_LR_APPLIED], sizeof(double), &item);
+    digest_stream_add(stream, &item);
+}
+
 void root_lr(const struct record *record, const char *groups, struct digest *out) {
     struct digest_stream stream;
     digest_stream_init(&stream, "lr_applied");
-    for (; *groups != '\0'; groups++) {
-        struct digest item;
-        digest_bytes("lr", &record->groups[*groups - '0'][GROUP_LR_APPLIED], sizeof(double), &item);
-        digest_stream_add(&stream, &item);
-    }
+    for (; *groups != '\0'; groups++)
+        add_lr(record, (uint32_t)(*groups - '0'), &stream);
+    digest_stream_close(&stream, out);
+}
+
+void root_lr_groups(const struct record *record, const uint32_t *groups, uint32_t count,
+                    struct digest *out) {
+    struct digest_stream stream;
+    digest_stream_init(&stream, "lr_applied");
+    for (uint32_t i = 0; i < count; i++)
+        add_lr(record, groups[i], &stream);
     digest_stream_close(&stream, out);
 }
 

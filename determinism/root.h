@@ -7,6 +7,8 @@
 #ifndef TWINSTEP_DETERMINISM_ROOT_H
 #define TWINSTEP_DETERMINISM_ROOT_H
 
+#include <stdint.h>
+
 struct digest;
 struct record;
 
@@ -19,6 +21,10 @@ void root_next(const struct digest *previous, const struct record *record, struc
  * groupings that apply the same LRs have equal digests. `groups` holds one digit for each tensor,
  * each below the record's number of groups. */
 void root_lr(const struct record *record, const char *groups, struct digest *out);
+
+/* Does the same with the groups of `count` tensors as numbers. */
+void root_lr_groups(const struct record *record, const uint32_t *groups, uint32_t count,
+                    struct digest *out);
 
 /* Computes the digest of phase `optimize` from digest_weights and digest_lr. */
 void root_optimize(const struct record *record, struct digest *out);

@@ -23,6 +23,9 @@
 struct arena;
 
 #define TRACE_VERSION 1
+#define TRACE_VERSION_FOREIGN                                                                      \
+    2 /* of a trace of foreign runs (docs/FOREIGN.md), and of no other                             \
+       */
 
 /* What the stored states of a run are. Their bytes mean nothing to the trace. */
 struct trace_snapshot_plan {
@@ -31,6 +34,16 @@ struct trace_snapshot_plan {
     int64_t format;     /* version of what the bytes mean */
     uint8_t layout[32]; /* digest of how this build lays such a state out */
     int big_endian;     /* filled in by the reader: byte order of the machine that wrote */
+};
+
+/* What a run has beside its columns if another program trained it (docs/FOREIGN.md). */
+struct trace_foreign {
+    const char *digest;        /* kind of its digests: "keyed 1", "leaf 1", or "" without any */
+    int64_t rank, world;       /* which process of how many wrote it */
+    const char *causes;        /* lines "key: cause" that its writer gives; may be "" */
+    const uint32_t *groups;    /* (tensors) the parameter group of each; NULL: not recorded */
+    const char *const *dtypes; /* (tensors) "bf16" */
+    const char *const *shapes; /* (tensors) "64,512" */
 };
 
 struct trace_run_plan {
@@ -51,6 +64,9 @@ struct trace_run_plan {
      * each: it says which lr_applied each tensor had. "" if not recorded. */
     const char *groups;
     const char *configuration; /* the resolved configuration as text */
+    /* NULL for a run of ours. If not NULL, `groups` is "" and `configuration` holds any lines
+     * "key: value". */
+    const struct trace_foreign *foreign;
     struct trace_snapshot_plan snapshots;
 };
 
@@ -86,6 +102,9 @@ struct trace_plan {
     uint32_t text_count;
     const struct trace_attribute *attributes;
     uint32_t attribute_count;
+    /* Who wrote a trace of foreign runs, and which version of it; NULL for a trace of ours. All
+     * runs are foreign or none is. */
+    const char *writer, *writer_version;
     int overwrite; /* 0 refuses a target that exists */
 };
 
@@ -124,6 +143,9 @@ struct trace_run {
     uint64_t *snapshot_steps;   /* (snapshots) the update after which each was taken, increasing */
     /* The first update that does not match its `check`; 0 if all do, as always from trace_open. */
     uint64_t damaged;
+    /* What a foreign run may leave out: 1 if its rows have no `check`, and if its roots were made
+     * on reading, of its columns. */
+    int unchecked, derived;
 };
 struct trace_pair {
     struct trace_pair_plan plan;
@@ -140,7 +162,8 @@ struct trace_text {
     size_t length;
 };
 struct trace_image {
-    int complete; /* 0 for a .part or a killed run */
+    int complete;                        /* 0 for a .part or a killed run */
+    const char *writer, *writer_version; /* as in the plan; NULL for a trace of ours */
     struct trace_run *runs;
     uint32_t run_count;
     struct trace_pair *pairs;
@@ -161,6 +184,10 @@ TWINSTEP_MUST_USE enum status trace_open(const char *path, struct arena *arena,
  * in `damaged`. This is for finding out what was changed. */
 TWINSTEP_MUST_USE enum status trace_open_damaged(const char *path, struct arena *arena,
                                                  struct trace_image **out);
+/* Makes the roots of a foreign run that stores none, and digest_weights and digest_lr where they
+ * are missing; sets `derived`. It does nothing where a part of some root was not recorded. */
+void trace_derive_roots(struct trace_run *run);
+
 /* The first attribute, text, array or run of that name, or NULL. */
 const char *trace_attribute_of(const struct trace_image *image, const char *path, const char *name);
 const struct trace_text *trace_text_of(const struct trace_image *image, const char *path);

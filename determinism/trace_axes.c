@@ -16,7 +16,7 @@ static enum status create_named_axis(const struct hdf5_file *file, hid_t steps,
              label->scale);
     if (names == NULL)
         return hdf5_create_index(file, steps, path, label->long_name, count, out_scale);
-    return hdf5_put_names(file, steps, path, label->long_name, names, count, out_scale);
+    return hdf5_put_names(file, steps, path, label->long_name, names, count, NULL, out_scale);
 }
 
 static enum status create_named_axes(const struct hdf5_file *file, const char *group, hid_t steps,
@@ -73,6 +73,36 @@ static enum status create_fixed(const struct hdf5_file *file, hid_t steps,
     return status;
 }
 
+/* Creates what a foreign run says of its tensors besides their names. */
+static enum status create_foreign(const struct hdf5_file *file, hid_t steps,
+                                  const struct trace_run_plan *plan, hid_t scale) {
+    const struct trace_foreign *foreign = plan->foreign;
+    const uint32_t count = plan->shape.tensors;
+    const struct hdf5_form form = {.name = "tensors/group",
+                                   .type = H5T_STD_U32LE,
+                                   .rank = 1,
+                                   .shape = {count, 1, 1},
+                                   .units = "1",
+                                   .long_name = "parameter group of the tensor",
+                                   .axes = &scale};
+    hid_t dataset;
+    if (count == 0) return STATUS_OK;
+    if (foreign->groups != NULL) {
+        TRY(hdf5_create(file, steps, &form, &dataset));
+        if (H5Dwrite(dataset, H5T_NATIVE_UINT32, H5S_ALL, H5S_ALL, H5P_DEFAULT, foreign->groups) <
+            0)
+            return hdf5_fail(STATUS_IO, file->name, "write \"%s\"", form.name);
+        H5Dclose(dataset);
+    }
+    TRY(hdf5_put_names(file, steps, "tensors/dtype", "dtype of the tensor", foreign->dtypes, count,
+                       &scale, &dataset));
+    H5Dclose(dataset);
+    TRY(hdf5_put_names(file, steps, "tensors/shape", "shape of the tensor", foreign->shapes, count,
+                       &scale, &dataset));
+    H5Dclose(dataset);
+    return STATUS_OK;
+}
+
 enum status trace_create_axes(const struct hdf5_file *file, const char *group, hid_t steps,
                               const struct trace_run_plan *plan, struct scales *scales) {
     struct arena arena = ARENA_EMPTY;
@@ -80,5 +110,7 @@ enum status trace_create_axes(const struct hdf5_file *file, const char *group, h
     arena_close(&arena);
     for (size_t i = 0; i < LAYOUT_FIXED && plan->shape.consumers != 0 && status == STATUS_OK; i++)
         status = create_fixed(file, steps, &layout_fixed[i], plan, scales->ids[AXIS_CONSUMER]);
+    if (status == STATUS_OK && plan->foreign != NULL)
+        status = create_foreign(file, steps, plan, scales->ids[AXIS_TENSOR]);
     return status;
 }

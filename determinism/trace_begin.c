@@ -30,6 +30,10 @@ static enum status check_plan(const struct trace_plan *plan) {
         TRY(check_axis(run, "sites", run->shape.sites, run->sites));
         TRY(check_axis(run, "tensors", run->shape.tensors, run->tensors));
         TRY(check_axis(run, "streams", run->shape.streams, run->streams));
+        if ((run->foreign != NULL) != (plan->writer != NULL))
+            FAIL(STATUS_INTERNAL, "trace: run \"%s\" is %s", run->id,
+                 run->foreign != NULL ? "foreign, and the trace names no writer"
+                                      : "ours, and the trace names a foreign writer");
         if (run->shape.consumers != 0 && run->consumers == NULL)
             FAIL(STATUS_INTERNAL, "trace: run \"%s\" has %u consumers and no list of them", run->id,
                  run->shape.consumers);
@@ -52,7 +56,7 @@ static enum status take_series(struct trace *trace, const struct trace_plan *pla
     trace->pair_count = plan->pair_count;
     for (uint32_t i = 0; i < plan->run_count; i++) {
         struct series *run = &trace->runs[i];
-        layout_init_run(&run->layout, &plan->runs[i].shape);
+        layout_init_run(&run->layout, &plan->runs[i].shape, plan->runs[i].foreign != NULL);
         TRY(arena_format(arena, &group, "runs/%s", plan->runs[i].id));
         run->group = group;
         run->stored.bytes = plan->runs[i].snapshots.bytes;
@@ -213,6 +217,7 @@ enum status trace_create_as(const char *path, const char *suffix, const struct t
     trace->target = name;
     TRY(arena_format(arena, &name, "%s%s", path, suffix));
     trace->file.name = name;
+    trace->file.foreign = plan->writer != NULL;
     trace->overwrite = plan->overwrite;
     TRY(take_series(trace, plan, arena));
     TRY(take_late(trace, plan, arena));

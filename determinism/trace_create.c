@@ -132,16 +132,33 @@ static enum status open_entry(const struct hdf5_file *file, const char *path, hi
     return hdf5_put_text(file, *out_group, "default", "steps");
 }
 
-static enum status create_run(const struct hdf5_file *file, const struct series *series,
-                              const struct trace_run_plan *plan) {
-    hid_t group;
-    TRY(open_entry(file, series->group, &group));
+static enum status put_foreign(const struct hdf5_file *file, hid_t group,
+                               const struct trace_foreign *foreign) {
+    if (foreign->digest[0] != '\0') TRY(hdf5_put_text(file, group, "digest", foreign->digest));
+    TRY(hdf5_put_value(file, group, "rank", H5T_STD_I64LE, &foreign->rank));
+    TRY(hdf5_put_value(file, group, "world", H5T_STD_I64LE, &foreign->world));
+    return hdf5_put_text(file, group, "causes", foreign->causes);
+}
+
+static enum status put_ours(const struct hdf5_file *file, hid_t group,
+                            const struct trace_run_plan *plan) {
     TRY(hdf5_put_text(file, group, "arm", plan->arm));
     TRY(hdf5_put_value(file, group, "replicate", H5T_STD_I64LE, &plan->replicate));
     TRY(hdf5_put_value(file, group, "mask", H5T_STD_U64LE, &plan->mask));
     TRY(hdf5_put_value(file, group, "first_step", H5T_STD_U64LE, &plan->first_step));
     if (plan->groups != NULL && plan->groups[0] != '\0')
         TRY(hdf5_put_text(file, group, "groups", plan->groups));
+    return STATUS_OK;
+}
+
+static enum status create_run(const struct hdf5_file *file, const struct series *series,
+                              const struct trace_run_plan *plan) {
+    hid_t group;
+    TRY(open_entry(file, series->group, &group));
+    if (plan->foreign != NULL)
+        TRY(put_foreign(file, group, plan->foreign));
+    else
+        TRY(put_ours(file, group, plan));
     TRY(hdf5_put_text(file, group, "configuration",
                       plan->configuration == NULL ? "" : plan->configuration));
     H5Gclose(group);
@@ -160,7 +177,7 @@ static enum status create_pair(const struct hdf5_file *file, const struct series
 
 /* Links /arms/<name> to the run that is the arm itself. */
 static enum status link_arm(const struct hdf5_file *file, const struct trace_run_plan *plan) {
-    if (plan->replicate != 0 || plan->mask != 0) return STATUS_OK;
+    if (plan->foreign != NULL || plan->replicate != 0 || plan->mask != 0) return STATUS_OK;
     hid_t arms;
     TRY(hdf5_open_group(file, "arms", &arms));
     char target[512];
@@ -256,10 +273,16 @@ static enum status create_attribute(const struct hdf5_file *file,
 static enum status create_root(const struct hdf5_file *file, const struct trace_plan *plan) {
     hid_t root;
     TRY(hdf5_open_group(file, "", &root));
-    const int64_t version = TRACE_VERSION;
+    const int64_t version = file->foreign ? TRACE_VERSION_FOREIGN : TRACE_VERSION;
     TRY(hdf5_put_value(file, root, "twinstep_trace", H5T_STD_I64LE, &version));
-    TRY(hdf5_put_text(file, root, "Conventions", "twinstep-trace-1"));
+    TRY(hdf5_put_text(file, root, "Conventions",
+                      file->foreign ? "twinstep-trace-2" : "twinstep-trace-1"));
     TRY(hdf5_put_text(file, root, "NX_class", "NXroot"));
+    if (file->foreign) {
+        TRY(hdf5_put_text(file, root, "kind", "foreign"));
+        TRY(hdf5_put_text(file, root, "writer", plan->writer));
+        TRY(hdf5_put_text(file, root, "writer_version", plan->writer_version));
+    }
     if (plan->run_count != 0) {
         char path[512];
         snprintf(path, sizeof path, "runs/%s", plan->runs[0].id);

@@ -143,8 +143,9 @@ static hid_t text_type(size_t length) {
 
 enum status hdf5_put_text(const struct hdf5_file *file, hid_t object, const char *name,
                           const char *text) {
-    const hid_t type = text_type(strlen(text));
-    if (type < 0 || write_attribute(object, name, type, text) < 0)
+    const hid_t type = text_type(file->foreign ? H5T_VARIABLE : strlen(text));
+    const void *const value = file->foreign ? (const void *)&text : text;
+    if (type < 0 || write_attribute(object, name, type, value) < 0)
         return hdf5_fail(STATUS_IO, file->name, "write attribute \"%s\"", name);
     H5Tclose(type);
     return STATUS_OK;
@@ -235,7 +236,7 @@ static enum status write_names(const struct hdf5_file *file, hid_t dataset, hid_
 
 enum status hdf5_put_names(const struct hdf5_file *file, hid_t where, const char *name,
                            const char *long_name, const char *const *texts, uint32_t count,
-                           hid_t *out_dataset) {
+                           const hid_t *axis, hid_t *out_dataset) {
     const hid_t type = text_type(longest(texts, count));
     if (type < 0) return hdf5_fail(STATUS_IO, file->name, "make the type of \"%s\"", name);
     const struct hdf5_form form = {.name = name,
@@ -244,7 +245,8 @@ enum status hdf5_put_names(const struct hdf5_file *file, hid_t where, const char
                                    .shape = {count, 1, 1},
                                    .units = "1",
                                    .long_name = long_name,
-                                   .scale = hdf5_last_part(name)};
+                                   .scale = axis == NULL ? hdf5_last_part(name) : NULL,
+                                   .axes = axis};
     enum status status = hdf5_create(file, where, &form, out_dataset);
     if (status == STATUS_OK) status = write_names(file, *out_dataset, type, texts, count);
     H5Tclose(type);

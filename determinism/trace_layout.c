@@ -75,6 +75,7 @@ static const struct family run_families[] = {
     IN_ARRAY(record_tensor_digests, RECORD_TENSOR_DIGESTS, KIND_DIGEST, tensor_digests,
              AXIS_TENSOR),
     IN_ARRAY(phase_digest, 1, KIND_DIGEST, phases, AXIS_PHASE),
+    IN_ARRAY(record_phases, RECORD_PHASES, KIND_INTEGER, phase_places, AXIS_PHASE),
     IN_ARRAY(site_digest, 1, KIND_DIGEST, sites, AXIS_SITE),
     IN_ARRAY(record_micros, RECORD_MICROS, KIND_REAL, micros, AXIS_MICRO),
     IN_ARRAY(record_ledgers, RECORD_LEDGERS, KIND_INTEGER, ledger, AXIS_CONSUMER),
@@ -112,11 +113,13 @@ static void add_family(struct layout *layout, const struct family *family, uint3
     }
 }
 
-void layout_init_run(struct layout *layout, const struct record_shape *shape) {
+/* Our own loop has its order of phases in its configuration, so it records no places. */
+void layout_init_run(struct layout *layout, const struct record_shape *shape, int foreign) {
     layout->count = 0;
     layout->row_bytes = sizeof(uint64_t);
     for (size_t i = 0; i < COUNT_OF(run_families); i++)
-        add_family(layout, &run_families[i], layout_axis_length(shape, run_families[i].axis));
+        if (foreign || run_families[i].texts != record_phases)
+            add_family(layout, &run_families[i], layout_axis_length(shape, run_families[i].axis));
 }
 
 void layout_init_pair(struct layout *layout) {

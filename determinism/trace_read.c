@@ -69,11 +69,12 @@ static enum status read_shape(struct reader *reader, hid_t steps, struct trace_r
     TRY(read_axis_names(reader, steps, AXIS_PHASE, &shape->phases, &plan->phases));
     TRY(read_axis_names(reader, steps, AXIS_SITE, &shape->sites, &plan->sites));
     TRY(read_axis_names(reader, steps, AXIS_TENSOR, &shape->tensors, &plan->tensors));
+    if (reader->file.foreign) return STATUS_OK; /* no ledger of ours says who drew what there */
     TRY(read_axis_names(reader, steps, AXIS_STREAM, &shape->streams, &plan->streams));
     return read_consumers(reader, steps, plan);
 }
 
-static enum status read_run(struct reader *reader, hid_t group, struct trace_run *run) {
+static enum status read_ours(struct reader *reader, hid_t group, struct trace_run *run) {
     TRY(reader_text(reader, group, "arm", &run->plan.arm));
     TRY(reader_text(reader, group, "configuration", &run->plan.configuration));
     run->plan.groups = ""; /* a trace of an earlier twinstep has no such attribute */
@@ -81,12 +82,19 @@ static enum status read_run(struct reader *reader, hid_t group, struct trace_run
         TRY(reader_text(reader, group, "groups", &run->plan.groups));
     TRY(reader_integer(reader, group, "replicate", H5T_NATIVE_INT64, &run->plan.replicate));
     TRY(reader_integer(reader, group, "mask", H5T_NATIVE_UINT64, &run->plan.mask));
-    TRY(reader_integer(reader, group, "first_step", H5T_NATIVE_UINT64, &run->plan.first_step));
+    return reader_integer(reader, group, "first_step", H5T_NATIVE_UINT64, &run->plan.first_step);
+}
+
+static enum status read_run(struct reader *reader, hid_t group, struct trace_run *run) {
+    const int foreign = reader->file.foreign;
     hid_t steps;
+    if (!foreign) TRY(read_ours(reader, group, run));
     TRY(reader_group(reader, group, "steps", &steps));
     TRY(read_shape(reader, steps, &run->plan));
+    if (foreign) TRY(reader_foreign_run(reader, group, steps, &run->plan));
     TRY(reader_run_rows(reader, steps, run));
     H5Gclose(steps);
+    if (foreign) trace_derive_roots(run);
     return STATUS_OK;
 }
 
@@ -144,15 +152,16 @@ static enum status read_entries(struct reader *reader, const char *folder, entry
     return STATUS_OK;
 }
 
-static enum status check_version(const struct reader *reader, hid_t root) {
+enum status reader_version(struct reader *reader, hid_t root) {
     int64_t version = 0;
     if (H5Aexists(root, "twinstep_trace") <= 0)
         FAIL(STATUS_INPUT, "%s: expected a trace, got an HDF5 file without twinstep's attributes",
              reader->file.name);
     TRY(reader_integer(reader, root, "twinstep_trace", H5T_NATIVE_INT64, &version));
-    if (version < 1 || version > TRACE_VERSION)
+    if (version < 1 || version > TRACE_VERSION_FOREIGN)
         FAIL(STATUS_INPUT, "%s: trace version %lld; this twinstep reads versions 1 to %d",
-             reader->file.name, (long long)version, TRACE_VERSION);
+             reader->file.name, (long long)version, TRACE_VERSION_FOREIGN);
+    reader->file.foreign = version == TRACE_VERSION_FOREIGN;
     return STATUS_OK;
 }
 
@@ -172,7 +181,11 @@ static enum status read_complete(const struct reader *reader, hid_t root, int *o
 static enum status read_root(struct reader *reader, struct trace_image *image) {
     hid_t root;
     TRY(reader_group(reader, reader->file.id, "/", &root));
-    TRY(check_version(reader, root));
+    TRY(reader_version(reader, root));
+    if (reader->file.foreign) {
+        TRY(reader_check_foreign(reader));
+        TRY(reader_foreign_root(reader, root, image));
+    }
     /* is read first: what it vouches for comes later */
     TRY(read_complete(reader, root, &image->complete));
     TRY(reader_walk(reader, root, image));
@@ -186,7 +199,7 @@ static enum status read_root(struct reader *reader, struct trace_image *image) {
 
 static enum status open_trace(const char *path, int lenient, struct arena *arena,
                               struct trace_image **out) {
-    struct reader reader = {.file = {H5I_INVALID_HID, path}, .arena = arena, .lenient = lenient};
+    struct reader reader = {.file = {H5I_INVALID_HID, path, 0}, .arena = arena, .lenient = lenient};
     struct trace_image *image;
     TRY(arena_take(arena, 1, sizeof *image, "trace", &image));
     TRY(reader_open(&reader, path));

@@ -142,9 +142,13 @@ enum status reader_spend(struct reader *reader, uint64_t count, uint64_t bytes, 
     return STATUS_OK;
 }
 
-static int type_fits(hid_t type, hid_t wanted) {
-    if (wanted >= 0) return H5Tequal(type, wanted) > 0;
-    return H5Tget_class(type) == H5T_STRING && H5Tis_variable_str(type) == 0;
+static int is_text(const struct reader *reader, hid_t type) {
+    return H5Tget_class(type) == H5T_STRING &&
+           (reader->file.foreign || H5Tis_variable_str(type) == 0);
+}
+
+static int type_fits(const struct reader *reader, hid_t type, hid_t wanted) {
+    return wanted >= 0 ? H5Tequal(type, wanted) > 0 : is_text(reader, type);
 }
 
 static int space_fits(hid_t space, const struct reader_form *form,
@@ -156,11 +160,11 @@ static int space_fits(hid_t space, const struct reader_form *form,
     return 1;
 }
 
-static int dataset_fits(hid_t dataset, const struct reader_form *form,
+static int dataset_fits(const struct reader *reader, hid_t dataset, const struct reader_form *form,
                         hsize_t out_shape[HDF5_MAX_RANK]) {
     const hid_t type = H5Dget_type(dataset);
     const hid_t space = H5Dget_space(dataset);
-    const int fits = type >= 0 && space >= 0 && type_fits(type, form->type) &&
+    const int fits = type >= 0 && space >= 0 && type_fits(reader, type, form->type) &&
                      space_fits(space, form, out_shape);
     if (fits && form->type < 0) out_shape[HDF5_MAX_RANK - 1] = H5Tget_size(type);
     if (space >= 0) H5Sclose(space);
@@ -184,7 +188,7 @@ enum status reader_dataset(const struct reader *reader, hid_t where, const char 
                            hid_t *out_dataset) {
     const hid_t dataset = H5Dopen2(where, name, H5P_DEFAULT);
     if (dataset < 0) return hdf5_fail(STATUS_INPUT, reader->file.name, "read \"%s\"", name);
-    if (!dataset_fits(dataset, form, out_shape) || !storage_fits(dataset)) {
+    if (!dataset_fits(reader, dataset, form, out_shape) || !storage_fits(dataset)) {
         H5Dclose(dataset);
         return damaged(reader, name, "the type and shape that docs/TRACE.md gives");
     }
@@ -212,25 +216,32 @@ enum status reader_group(const struct reader *reader, hid_t where, const char *n
     return STATUS_OK;
 }
 
-enum status reader_text(struct reader *reader, hid_t object, const char *name,
-                        const char **out_text) {
+static enum status read_fixed_text(struct reader *reader, hid_t attribute, hid_t type,
+                                   const char *name, const char **out_text) {
     char *text;
-    const hid_t attribute = H5Aopen(object, name, H5P_DEFAULT);
-    if (attribute < 0)
-        return hdf5_fail(STATUS_INPUT, reader->file.name, "read attribute \"%s\"", name);
-    const hid_t type = H5Aget_type(attribute), space = H5Aget_space(attribute);
-    if (type < 0 || space < 0 || H5Sget_simple_extent_type(space) != H5S_SCALAR ||
-        !type_fits(type, H5I_INVALID_HID))
-        return damaged(reader, name, "a fixed text");
     const size_t length = H5Tget_size(type);
     TRY(reader_spend(reader, length, 1, name));
     TRY(arena_take(reader->arena, length + 1, 1, "attribute", &text));
     if (H5Aread(attribute, type, text) < 0)
         return hdf5_fail(STATUS_INPUT, reader->file.name, "read attribute \"%s\"", name);
+    *out_text = text;
+    return STATUS_OK;
+}
+
+enum status reader_text(struct reader *reader, hid_t object, const char *name,
+                        const char **out_text) {
+    const hid_t attribute = H5Aopen(object, name, H5P_DEFAULT);
+    if (attribute < 0)
+        return hdf5_fail(STATUS_INPUT, reader->file.name, "read attribute \"%s\"", name);
+    const hid_t type = H5Aget_type(attribute), space = H5Aget_space(attribute);
+    if (type < 0 || space < 0 || H5Sget_simple_extent_type(space) != H5S_SCALAR ||
+        !is_text(reader, type))
+        return damaged(reader, name, "a fixed text");
+    TRY(H5Tis_variable_str(type) > 0 ? reader_variable_texts(reader, attribute, name, 1, out_text)
+                                     : read_fixed_text(reader, attribute, type, name, out_text));
     H5Sclose(space);
     H5Tclose(type);
     H5Aclose(attribute);
-    *out_text = text;
     return STATUS_OK;
 }
 
@@ -262,29 +273,40 @@ enum status reader_check_place(const struct reader *reader, hid_t dataset, const
     return STATUS_OK;
 }
 
+static enum status read_fixed_names(struct reader *reader, hid_t dataset, hid_t type,
+                                    const char *name, hsize_t count, const char **out_names) {
+    const size_t cell = H5Tget_size(type);
+    char *cells, *text;
+    TRY(reader_spend(reader, count, cell, name));
+    TRY(arena_take(reader->arena, count, cell, "names", &cells));
+    if (H5Dread(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, cells) < 0)
+        return hdf5_fail(STATUS_INPUT, reader->file.name, "read \"%s\"", name);
+    for (hsize_t i = 0; i < count; i++) {
+        TRY(arena_text(reader->arena, cells + i * cell, strnlen(cells + i * cell, cell), &text));
+        out_names[i] = text;
+    }
+    return STATUS_OK;
+}
+
 enum status reader_names(struct reader *reader, hid_t where, const char *name, uint32_t *out_count,
                          const char *const **out_names) {
     const struct reader_form form = {.type = H5I_INVALID_HID, .rank = 1, .shape = {0}};
     hsize_t shape[HDF5_MAX_RANK] = {0};
     hid_t dataset;
     TRY(reader_dataset(reader, where, name, &form, shape, &dataset));
-    const hsize_t count = shape[0], cell = shape[HDF5_MAX_RANK - 1];
-    char *cells, **names;
-    TRY(reader_check_place(reader, dataset, name));
-    TRY(reader_spend(reader, count, cell, name));
-    TRY(arena_take(reader->arena, count, cell, "names", &cells));
     const hid_t type = H5Dget_type(dataset);
-    if (H5Dread(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, cells) < 0)
-        return hdf5_fail(STATUS_INPUT, reader->file.name, "read \"%s\"", name);
+    const hsize_t count = shape[0];
+    const char **names;
+    TRY(reader_check_place(reader, dataset, name));
+    if (count > UINT32_MAX) return damaged(reader, name, "fewer names");
+    TRY(reader_spend(reader, count, 1, name));
+    TRY(arena_take(reader->arena, count, sizeof *names, "names", &names));
+    TRY(H5Tis_variable_str(type) > 0 ? reader_variable_texts(reader, dataset, name, count, names)
+                                     : read_fixed_names(reader, dataset, type, name, count, names));
     H5Tclose(type);
     H5Dclose(dataset);
-    if (count > UINT32_MAX) return damaged(reader, name, "fewer names");
-    TRY(arena_take(reader->arena, count, sizeof *names, "names", &names));
-    for (hsize_t i = 0; i < count; i++)
-        TRY(arena_text(reader->arena, cells + i * cell, strnlen(cells + i * cell, cell),
-                       &names[i]));
     *out_count = (uint32_t)count;
-    *out_names = (const char *const *)names;
+    *out_names = names;
     return STATUS_OK;
 }
 
@@ -317,11 +339,22 @@ enum status reader_grow(struct reader *reader, uint32_t count, size_t size, void
 
 #define LINK_BYTES 16 /* fewest bytes that one link takes in a file */
 
-static enum status keep_link(struct reader *reader, hid_t group, hsize_t index,
+H5_index_t reader_order(const struct reader *reader, hid_t object, int of_attributes) {
+    unsigned order = 0;
+    if (!reader->file.foreign) return H5_INDEX_CRT_ORDER;
+    const hid_t list = H5Gget_create_plist(object);
+    const herr_t bad = list < 0        ? -1
+                       : of_attributes ? H5Pget_attr_creation_order(list, &order)
+                                       : H5Pget_link_creation_order(list, &order);
+    if (list >= 0) H5Pclose(list);
+    return bad >= 0 && (order & H5P_CRT_ORDER_TRACKED) != 0 ? H5_INDEX_CRT_ORDER : H5_INDEX_NAME;
+}
+
+static enum status keep_link(struct reader *reader, hid_t group, H5_index_t order, hsize_t index,
                              struct reader_links *links) {
     char name[256];
-    const ssize_t length = H5Lget_name_by_idx(group, ".", H5_INDEX_CRT_ORDER, H5_ITER_INC, index,
-                                              name, sizeof name, H5P_DEFAULT);
+    const ssize_t length =
+        H5Lget_name_by_idx(group, ".", order, H5_ITER_INC, index, name, sizeof name, H5P_DEFAULT);
     if (length < 0) return hdf5_fail(STATUS_INPUT, reader->file.name, "list a group");
     /* no name that twinstep gives */
     if (length == 0 || (size_t)length >= sizeof name) return STATUS_OK;
@@ -342,7 +375,8 @@ enum status reader_list(struct reader *reader, hid_t group, struct reader_links 
     out_links->names = NULL;
     if (H5Gget_info(group, &info) < 0)
         return hdf5_fail(STATUS_INPUT, reader->file.name, "list a group");
+    const H5_index_t order = reader_order(reader, group, 0);
     for (hsize_t i = 0; i < info.nlinks; i++)
-        TRY(keep_link(reader, group, i, out_links));
+        TRY(keep_link(reader, group, order, i, out_links));
     return STATUS_OK;
 }

@@ -43,6 +43,8 @@ static enum status plan_of(const struct trace_image *image, int overwrite, struc
                                 .text_count = image->text_count,
                                 .attributes = image->attributes,
                                 .attribute_count = image->attribute_count,
+                                .writer = image->writer,
+                                .writer_version = image->writer_version,
                                 .overwrite = overwrite};
     return STATUS_OK;
 }

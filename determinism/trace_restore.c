@@ -155,7 +155,7 @@ static enum status read_state(struct reader *reader, hid_t group, const struct t
 
 enum status trace_snapshot_read(const char *path, const struct trace_run *run, uint64_t index,
                                 struct arena *arena, unsigned char **out_bytes) {
-    struct reader reader = {.file = {H5I_INVALID_HID, path}, .arena = arena};
+    struct reader reader = {.file = {H5I_INVALID_HID, path, 0}, .arena = arena};
     char *label;
     hid_t group;
     if (index >= run->snapshots)

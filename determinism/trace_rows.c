@@ -17,6 +17,7 @@ struct rows {
     char *records;
     size_t record_bytes;
     int lenient;      /* a damaged row is kept */
+    int unchecked;    /* there are no checks, which a foreign run may leave out */
     uint64_t damaged; /* first update that does not match its check; 0 if all do */
 };
 
@@ -34,6 +35,7 @@ static enum status read_column(struct reader *reader, hid_t steps, const char *n
     hsize_t shape[HDF5_MAX_RANK] = {0};
     hid_t dataset;
     TRY(reader_dataset(reader, steps, name, &form, shape, &dataset));
+    TRY(reader_check_place(reader, dataset, name));
     const uint64_t row = column->cell * column->length;
     if (shape[0] < count)
         FAIL(STATUS_INPUT, "%s: damaged: column \"%s\" has %llu updates of %llu", reader->file.name,
@@ -123,7 +125,7 @@ static enum status read_all(struct reader *reader, hid_t steps, struct rows *row
     TRY(read_steps(reader, steps, rows));
     for (uint32_t c = 0; c < rows->layout.count; c++)
         TRY(read_into_records(reader, steps, &rows->layout.columns[c], rows));
-    return check_rows(reader, steps, rows);
+    return rows->unchecked ? STATUS_OK : check_rows(reader, steps, rows);
 }
 
 /* Checks, before memory is taken, that the file can hold that many rows. */
@@ -166,8 +168,11 @@ static enum status fill_absent(const struct layout *absent, const struct rows *r
 enum status reader_run_rows(struct reader *reader, hid_t steps, struct trace_run *run) {
     struct rows rows = {.record_bytes = sizeof *run->records, .lenient = reader->lenient};
     struct layout absent;
-    layout_init_run(&rows.layout, &run->plan.shape);
+    layout_init_run(&rows.layout, &run->plan.shape, run->plan.foreign != NULL);
     drop_absent(steps, &rows.layout, &absent);
+    rows.unchecked =
+        run->plan.foreign != NULL && H5Lexists(steps, layout_check.text->name, H5P_DEFAULT) <= 0;
+    run->unchecked = rows.unchecked;
     TRY(count_rows(reader, steps, &rows.count));
     TRY(bound_rows(reader, &rows));
     TRY(arena_take(reader->arena, rows.count, sizeof *run->records, "records", &run->records));

@@ -17,11 +17,16 @@ static int is_one_of(const char *name, const char *const *names, size_t count) {
 }
 
 /* Whether trace_create writes the attribute itself. */
-static int is_reserved(const char *path, const char *name) {
+static int is_reserved(const struct reader *reader, const char *path, const char *name) {
     static const char *const root[] = {"twinstep_trace", "Conventions", "NX_class", "default"};
+    static const char *const foreign[] = {"kind", "writer", "writer_version", "digest",
+                                          "rank", "world",  "causes"};
     static const char *const run[] = {"arm",           "replicate", "mask",     "first_step",
                                       "configuration", "groups",    "NX_class", "default"};
     static const char *const pair[] = {"a", "b", "NX_class", "default"};
+    if (reader->file.foreign && (path[0] == '\0' || strncmp(path, "runs/", 5) == 0) &&
+        is_one_of(name, foreign, COUNT_OF(foreign)))
+        return 1;
     if (path[0] == '\0') return is_one_of(name, root, COUNT_OF(root));
     if (strncmp(path, "runs/", 5) == 0) return is_one_of(name, run, COUNT_OF(run));
     if (strncmp(path, "pairs/", 6) == 0) return is_one_of(name, pair, COUNT_OF(pair));
@@ -55,10 +60,14 @@ static enum status keep_attribute(struct attribute_walk *walk, hid_t group, cons
     return STATUS_OK;
 }
 
-static int is_text_attribute(hid_t group, const char *name) {
+static int is_text_attribute(const struct reader *reader, hid_t group, const char *name) {
     const hid_t attribute = H5Aopen(group, name, H5P_DEFAULT);
     const hid_t type = attribute < 0 ? -1 : H5Aget_type(attribute);
-    const int text = type >= 0 && H5Tget_class(type) == H5T_STRING && H5Tis_variable_str(type) == 0;
+    const hid_t space = attribute < 0 ? -1 : H5Aget_space(attribute);
+    const int text = type >= 0 && H5Tget_class(type) == H5T_STRING &&
+                     (reader->file.foreign ? H5Sget_simple_extent_type(space) == H5S_SCALAR
+                                           : H5Tis_variable_str(type) == 0);
+    if (space >= 0) H5Sclose(space);
     if (type >= 0) H5Tclose(type);
     if (attribute >= 0) H5Aclose(attribute);
     return text;
@@ -67,7 +76,9 @@ static int is_text_attribute(hid_t group, const char *name) {
 static herr_t visit_attribute(hid_t group, const char *name, const H5A_info_t *info, void *data) {
     struct attribute_walk *walk = (struct attribute_walk *)data;
     (void)info;
-    if (is_reserved(walk->path, name) || !is_text_attribute(group, name)) return 0;
+    if (is_reserved(walk->reader, walk->path, name) ||
+        !is_text_attribute(walk->reader, group, name))
+        return 0;
     walk->status = keep_attribute(walk, group, name);
     return walk->status == STATUS_OK ? 0 : -1;
 }
@@ -76,8 +87,8 @@ static enum status read_attributes(struct reader *reader, hid_t group, const cha
                                    struct trace_image *image) {
     struct attribute_walk walk = {reader, image, path, STATUS_OK};
     hsize_t next = 0;
-    const herr_t bad =
-        H5Aiterate2(group, H5_INDEX_CRT_ORDER, H5_ITER_INC, &next, visit_attribute, &walk);
+    const herr_t bad = H5Aiterate2(group, reader_order(reader, group, 1), H5_ITER_INC, &next,
+                                   visit_attribute, &walk);
     TRY(walk.status);
     if (bad < 0)
         return hdf5_fail(STATUS_INPUT, reader->file.name, "list attributes of \"%s\"", path);

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "determinism/comparable.h"
 #include "determinism/trace.h"
 #include "forensics/compare_parts.h"
 
@@ -223,11 +224,13 @@ static enum status compare_runs(const struct compare_input *input, struct arena 
     ledger_compare(a, b, &report->rng);
     TRY(ledger_words(&report->rng, names, arena, &words));
     report->rng_words = words;
+    TRY(runs_comparable(a, b, &report->roots));
     for (uint64_t i = 0, j = 0; i < a->updates && j < b->updates && report->root_update == 0;) {
         const struct record *x = &a->records[i], *y = &b->records[j];
-        if (x->step == y->step &&
-            memcmp(x->digests[DIGEST_ROOT], y->digests[DIGEST_ROOT], RECORD_DIGEST_BYTES) != 0)
+        if (report->roots > 0 && x->step == y->step && !record_equal_roots(x, y)) {
             report->root_update = x->step;
+            first_find(&a->plan, x, &b->plan, y, &report->where);
+        }
         i += x->step <= y->step;
         j += y->step <= x->step;
     }
@@ -253,6 +256,10 @@ static void judge(struct compare_report *report) {
         report->verdict = COMPARE_VERDICT_UNTESTABLE;
         report->why = "every column in both agrees, and that proves nothing: no update of either "
                       "has an LR and a gradient that are not 0, so nothing was trained";
+    } else if (report->roots > 0) {
+        report->verdict = COMPARE_VERDICT_EQUAL;
+        report->why = "every column in both agrees, and the roots are equal: weights, applied LRs "
+                      "and what else they are made of are the same bit for bit";
     } else if (!shows_training(report) &&
                (lr == COMPARE_LR_UNTESTABLE || lr == COMPARE_LR_UNFITTED)) {
         report->verdict = COMPARE_VERDICT_UNTESTABLE;

@@ -18,6 +18,7 @@
 #include "base/arena.h"
 #include "base/key.h"
 #include "base/status.h"
+#include "determinism/first.h"
 #include "determinism/ledger.h"
 #include "forensics/fit.h"
 #include "logs/log.h"
@@ -133,9 +134,11 @@ struct compare_report {
     const char *rng_words; /* the same as a sentence about A and B; "": there is nothing to tell */
     uint64_t root_update;  /* for two runs: the first update whose roots differ; 0: none, or these
                               are no runs */
-    uint64_t from, to;     /* the first and the last update that both logs have in some column */
-    uint64_t start; /* the first update that can have moved a weight, as its LR is not 0; what is
-                       computed up to there shows the initial weights. UINT64_MAX: there is none */
+    struct first_difference where; /* phase and tensor of that update */
+    uint64_t roots;    /* how many updates have a root in both runs; 0: none, or no runs */
+    uint64_t from, to; /* the first and the last update that both logs have in some column */
+    uint64_t start;    /* the first update that can have moved a weight, as its LR is not 0; what is
+                          computed up to there shows the initial weights. UINT64_MAX: there is none */
     size_t repeated[2];                /* how many rows of A and of B later rows replaced */
     const char *meaning;               /* what the order of first differences means */
     int32_t cause;                     /* the enum cause that it points to; -1: none */

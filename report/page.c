@@ -189,6 +189,7 @@ static enum status write_experiment(struct page *page) {
 
 static enum status write_any(struct page *page) {
     const char *kind = page_attribute(page, "", "kind");
+    if (page->image->writer != NULL) return page_foreign(page);
     if (strcmp(kind, "log") == 0) return page_log(page);
     if (strcmp(kind, "rollout") == 0) return page_rollout(page);
     TRY(judge(page->image, page->arena, &page->judgement));

@@ -67,6 +67,8 @@ void page_runs(struct page *page);
 void page_machine(struct page *page);
 TWINSTEP_MUST_USE enum status page_reproduce(struct page *page);
 
+/* The whole page of the first run of a trace that another program wrote. */
+TWINSTEP_MUST_USE enum status page_foreign(struct page *page);
 /* The whole page of an imported log. */
 TWINSTEP_MUST_USE enum status page_log(struct page *page);
 /* That of what `twinstep rollout` measured. */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The page of a log that `twinstep import` wrote: what was understood, a curve of each column, and
- * a table of the rows. It has no verdict, because nothing is compared, and shows nothing that the
- * log does not hold. */
+ * The page of a log that `twinstep import` wrote, or of a run that another program recorded: what
+ * was understood, a curve of each column, and a table of the rows. It has no verdict, because
+ * nothing is compared, and shows nothing that the log does not hold. */
 #include <math.h>
 #include <string.h>
 
 #include "base/number.h"
+#include "determinism/digest.h"
 #include "report/page.h"
 
 #define CHARTS_MOST 24
@@ -42,6 +43,63 @@ static enum status open_rows(struct shown *shown) {
         FAIL(STATUS_INPUT, "expected rows in an imported log (/log/step), got none");
     shown->rows = step->plan.shape[0];
     shown->step = step->values;
+    return STATUS_OK;
+}
+
+/* Adds a column of the run that another program recorded, where some row has a value. */
+static enum status add_recorded(struct shown *shown, const struct trace_run *run,
+                                const struct record_column *text,
+                                double (*of)(const struct record *, size_t), size_t index,
+                                uint32_t group) {
+    double *value, *quantum;
+    uint64_t values = 0;
+    char *name;
+    TRY(arena_take(shown->page->arena, run->updates, sizeof *value, "report", &value));
+    TRY(arena_take(shown->page->arena, run->updates, sizeof *quantum, "report", &quantum));
+    for (uint64_t i = 0; i < run->updates; i++) {
+        value[i] = of(&run->records[i], index);
+        quantum[i] = isnan(value[i]) ? (double)NAN : 0.0;
+        values += isnan(value[i]) ? 0u : 1u;
+    }
+    if (values == 0) return STATUS_OK;
+    if (group == 0)
+        TRY(arena_format(shown->page->arena, &name, "%s", text->name));
+    else
+        TRY(arena_format(shown->page->arena, &name, "%s[%u]", text->name, group));
+    shown->columns[shown->count++] =
+        (struct log_shown){"", group == 0 ? name : "", name, text->units, value, quantum, 0, 0};
+    return STATUS_OK;
+}
+
+static double real_of(const struct record *record, size_t index) {
+    return record->reals[index];
+}
+
+static double integer_of(const struct record *record, size_t index) {
+    return record->integers[index] < 0 ? (double)NAN : (double)record->integers[index];
+}
+
+static double group_of(const struct record *record, size_t index) {
+    return record->groups[index / RECORD_GROUPS][index % RECORD_GROUPS];
+}
+
+static enum status open_recorded(struct shown *shown, const struct trace_run *run) {
+    const size_t groups = (size_t)run->plan.shape.groups * RECORD_GROUPS;
+    double *step;
+    shown->rows = run->updates;
+    TRY(arena_take(shown->page->arena, run->updates, sizeof *step, "report", &step));
+    for (uint64_t i = 0; i < run->updates; i++)
+        step[i] = (double)run->records[i].step;
+    shown->step = step;
+    TRY(arena_take(shown->page->arena, RECORD_REALS + RECORD_INTEGERS + groups,
+                   sizeof *shown->columns, "report", &shown->columns));
+    for (size_t i = 0; i < RECORD_REALS; i++)
+        TRY(add_recorded(shown, run, &record_reals[i], real_of, i, 0));
+    for (size_t i = 0; i < RECORD_INTEGERS; i++)
+        TRY(add_recorded(shown, run, &record_integers[i], integer_of, i, 0));
+    for (size_t i = 0; i < groups; i++)
+        TRY(add_recorded(shown, run, &record_groups[i % RECORD_GROUPS], group_of, i,
+                         (uint32_t)(i / RECORD_GROUPS)));
     return STATUS_OK;
 }
 
@@ -258,6 +316,50 @@ static void put_header(struct shown *shown) {
         "says what a training printed, not what it did. To compare two: <code>twinstep "
         "compare A B</code>.</p>\n</header>\n",
         base_name(source_of(shown)));
+}
+
+static void put_recorded(struct shown *shown, const struct trace_run *run) {
+    const struct trace_image *image = shown->page->image;
+    const struct trace_foreign *foreign = run->plan.foreign;
+    struct html *html = &shown->page->html;
+    char hex[DIGEST_HEX] = "none";
+    struct digest root;
+    if (run->updates > 0) {
+        memcpy(root.byte, run->records[run->updates - 1].digests[DIGEST_ROOT], DIGEST_BYTES);
+        digest_hex(&root, hex);
+    }
+    html_format(
+        html,
+        "<header>\n<p class=\"kicker\">twinstep report of a run of %s %s</p>\n<h1>%-s</h1>\n"
+        "<p class=\"badge v0\">No verdict: nothing is compared</p>\n<p>One run that another "
+        "program trained and recorded. To compare two: <code>twinstep compare A "
+        "B</code>.</p>\n</header>\n",
+        image->writer, image->writer_version, run->plan.id);
+    page_section(shown->page, "understood", "What was recorded");
+    html_format(html,
+                "<dl><dt>updates</dt><dd>%ju%s</dd><dt>tensors</dt><dd>%u in %u groups</dd>"
+                "<dt>process</dt><dd>%jd of %jd</dd><dt>digests</dt><dd>%s</dd><dt>last root</dt>"
+                "<dd>%s</dd><dt>runs in the trace</dt><dd>%u</dd></dl>\n",
+                (uintmax_t)run->updates, image->complete ? "" : " (it did not run to its end)",
+                run->plan.shape.tensors, run->plan.shape.groups, (intmax_t)foreign->rank,
+                (intmax_t)foreign->world, foreign->digest[0] == '\0' ? "none" : foreign->digest,
+                hex, image->run_count);
+    if (run->plan.configuration[0] != '\0')
+        html_format(html, "<pre>%s</pre>\n", run->plan.configuration);
+    put_columns(shown);
+    page_section_end(shown->page);
+}
+
+enum status page_foreign(struct page *page) {
+    struct shown shown = {.page = page};
+    const struct trace_run *run = &page->image->runs[0];
+    TRY(open_recorded(&shown, run));
+    page_open(page, run->plan.id);
+    put_recorded(&shown, run);
+    TRY(put_curves(&shown));
+    put_rows(&shown);
+    page_close(page);
+    return STATUS_OK;
 }
 
 enum status page_log(struct page *page) {

@@ -56,6 +56,7 @@ static void verify_every_column_is_documented(void **state) {
         {"## Columns of a run", "", record_groups, RECORD_GROUPS},
         {"## Columns of a run", "tensors/", record_tensors, RECORD_TENSORS},
         {"## Columns of a run", "tensors/", record_tensor_digests, RECORD_TENSOR_DIGESTS},
+        {"## Columns of a run", "phases/", record_phases, RECORD_PHASES},
         {"## Columns of a run", "micro/", record_micros, RECORD_MICROS},
         {"## Columns of a run", "ledger/", record_ledgers, RECORD_LEDGERS},
         {"## Columns of a run", "streams/", record_places, RECORD_PLACES},

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The form is judged by determinism/trace_check.c; the rows are read here as every verb reads
+ * them. */
+#include "cli/foreign_print.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/json.h"
+#include "determinism/foreign.h"
+#include "determinism/trace.h"
+
+static const char unsealed[] = "none: names, texts and attributes are not protected by a digest";
+
+/* How the roots came to be, in words. */
+static const char *roots_of(const struct trace_run *run) {
+    static const uint8_t none[RECORD_DIGEST_BYTES] = {0};
+    if (run->derived) return "made on reading, of the columns";
+    for (uint64_t i = 0; i < run->updates; i++)
+        if (memcmp(run->records[i].digests[DIGEST_ROOT], none, sizeof none) == 0)
+            return "none: they need digest_parameter of every tensor, lr_applied and tensors/group "
+                   "in every update";
+    return run->updates > 0 ? "stored" : "none: no update";
+}
+
+static json_t *run_json(const struct trace_run *run) {
+    const struct trace_foreign *foreign = run->plan.foreign;
+    return json_pack(
+        "{ss sI sI sI ss sI sI sI ss sb}", "run", run->plan.id, "updates", (json_int_t)run->updates,
+        "rank", (json_int_t)foreign->rank, "world", (json_int_t)foreign->world, "digest",
+        foreign->digest, "tensors", (json_int_t)run->plan.shape.tensors, "groups",
+        (json_int_t)run->plan.shape.groups, "phases", (json_int_t)run->plan.shape.phases, "roots",
+        roots_of(run), "rows_checked", !run->unchecked);
+}
+
+static json_t *texts_json(const char *const *texts, uint32_t count) {
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < count; i++)
+        json_array_append_new(list, json_text(texts[i]));
+    return list;
+}
+
+static json_t *check_json(const char *path, const struct foreign_report *report,
+                          const struct trace_image *image) {
+    json_t *runs = json_array();
+    for (uint32_t i = 0; image != NULL && i < image->run_count; i++)
+        json_array_append_new(runs, run_json(&image->runs[i]));
+    json_t *object = json_pack("{ss so sI so so}", "trace", path, "problems",
+                               texts_json(report->problems, report->problem_count), "left_out",
+                               (json_int_t)report->left_out, "passed_over",
+                               texts_json(report->notes, report->note_count), "runs", runs);
+    if (image == NULL) return object;
+    return json_join(object, json_pack("{so so sb sb}", "writer", json_text(image->writer),
+                                       "writer_version", json_text(image->writer_version),
+                                       "complete", image->complete, "sealed", 0));
+}
+
+static void print_run(const struct trace_run *run) {
+    const struct trace_foreign *foreign = run->plan.foreign;
+    const struct record_shape *shape = &run->plan.shape;
+    printf("  run %s: %" PRIu64 " updates, %u tensors in %u groups, %u phases; rank %" PRId64
+           " of %" PRId64 "\n",
+           run->plan.id, run->updates, shape->tensors, shape->groups, shape->phases, foreign->rank,
+           foreign->world);
+    printf("    digests  %s\n", foreign->digest[0] == '\0' ? "none" : foreign->digest);
+    printf("    roots    %s\n", roots_of(run));
+    printf("    rows     %s\n", run->unchecked ? "without `check`: a changed value is not seen"
+                                               : "every one as its `check` says");
+}
+
+static void print_image(const char *path, const struct foreign_report *report,
+                        const struct trace_image *image) {
+    printf("%s: a trace of %s%s%s, as docs/FOREIGN.md says%s\n", path, image->writer,
+           image->writer_version[0] == '\0' ? "" : " ", image->writer_version,
+           image->complete ? "" : "; it did not run to its end");
+    for (uint32_t i = 0; i < image->run_count; i++)
+        print_run(&image->runs[i]);
+    printf("  seal: %s\n", unsealed);
+    for (uint32_t i = 0; i < report->note_count; i++)
+        printf("  passed over, no name of the page: %s\n", report->notes[i]);
+}
+
+static enum status refuse(const char *path, const struct foreign_report *report, int as_json) {
+    if (as_json)
+        TRY(json_print(check_json(path, report, NULL)));
+    else
+        for (uint32_t i = 0; i < report->problem_count; i++)
+            printf("%s\n", report->problems[i]);
+    if (fflush(stdout) != 0) FAIL(STATUS_IO, "standard output: cannot write");
+    const uint32_t count = report->problem_count + report->left_out;
+    if (report->left_out > 0)
+        FAIL(STATUS_INPUT, "%s: %u problems, of which %u are listed (docs/FOREIGN.md)", path, count,
+             report->problem_count);
+    FAIL(STATUS_INPUT, "%s: %u problem%s (docs/FOREIGN.md)", path, count, count == 1 ? "" : "s");
+}
+
+enum status foreign_print_check(struct cli *cli, const struct options *options, int *out_exit) {
+    const char *path = options->arguments[0];
+    struct foreign_report report;
+    struct trace_image *image;
+    if (options->output != NULL)
+        FAIL(STATUS_INPUT, "import: --check: expected no --output: it writes nothing");
+    TRY(foreign_check(path, &cli->arena, &report));
+    if (!report.foreign)
+        FAIL(STATUS_INPUT,
+             "%s: expected a trace of another program (twinstep_trace = 2, kind = \"foreign\"), "
+             "got one of twinstep's own",
+             path);
+    if (report.problem_count > 0) return refuse(path, &report, options->json);
+    TRY(trace_open(path, &cli->arena, &image));
+    *out_exit = EXIT_AS_EXPECTED;
+    if (options->json) return json_print(check_json(path, &report, image));
+    print_image(path, &report, image);
+    return STATUS_OK;
+}
+
+enum status foreign_refuse(const struct trace_image *image, const char *path, const char *instead) {
+    if (image->writer == NULL) return STATUS_OK;
+    FAIL(STATUS_INPUT, "%s: recorded by %s%s%s: %s", path, image->writer,
+         image->writer_version[0] == '\0' ? "" : " ", image->writer_version, instead);
+}

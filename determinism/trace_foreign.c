@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Reads what a foreign run has beside the columns of one of ours, and makes the roots that its
+ * writer left out (docs/FOREIGN.md).
+ *
+ * trace_check.c has looked at the form of everything before; here only values can be wrong. */
+#include "determinism/hdf5_reader.h"
+
+#include <string.h>
+
+#include "determinism/digest.h"
+#include "determinism/root.h"
+
+static enum status read_optional_text(struct reader *reader, hid_t group, const char *name,
+                                      const char **out) {
+    *out = "";
+    return H5Aexists(group, name) > 0 ? reader_text(reader, group, name, out) : STATUS_OK;
+}
+
+static enum status read_optional_integer(struct reader *reader, hid_t group, const char *name,
+                                         int64_t otherwise, int64_t *out) {
+    *out = otherwise;
+    if (H5Aexists(group, name) <= 0) return STATUS_OK;
+    return reader_integer(reader, group, name, H5T_NATIVE_INT64, out);
+}
+
+enum status reader_foreign_root(struct reader *reader, hid_t root, struct trace_image *image) {
+    TRY(reader_text(reader, root, "writer", &image->writer));
+    return read_optional_text(reader, root, "writer_version", &image->writer_version);
+}
+
+/* A file without tensors/group says the group of each tensor only where there is one. */
+static enum status read_groups(struct reader *reader, hid_t steps, const struct record_shape *shape,
+                               const uint32_t **out) {
+    const struct reader_form form = {
+        .type = H5T_STD_U32LE, .rank = 1, .shape = {shape->tensors, 0, 0}};
+    hsize_t extent[HDF5_MAX_RANK] = {0};
+    hid_t dataset;
+    uint32_t *groups;
+    *out = NULL;
+    const int there = H5Lexists(steps, "tensors/group", H5P_DEFAULT) > 0;
+    if (!there && shape->groups != 1) return STATUS_OK;
+    TRY(reader_spend(reader, shape->tensors, 1, "tensors/group"));
+    TRY(arena_take(reader->arena, shape->tensors, sizeof *groups, "groups", &groups));
+    *out = groups;
+    if (!there) return STATUS_OK;
+    TRY(reader_dataset(reader, steps, "tensors/group", &form, extent, &dataset));
+    TRY(reader_check_place(reader, dataset, "tensors/group"));
+    TRY(reader_spend(reader, shape->tensors, sizeof *groups, "tensors/group"));
+    if (H5Dread(dataset, H5T_NATIVE_UINT32, H5S_ALL, H5S_ALL, H5P_DEFAULT, groups) < 0)
+        return hdf5_fail(STATUS_INPUT, reader->file.name, "read \"%s\"", "tensors/group");
+    H5Dclose(dataset);
+    for (uint32_t i = 0; i < shape->tensors; i++)
+        if (groups[i] >= shape->groups)
+            FAIL(STATUS_INPUT, "%s: tensors/group: expected groups below %u, got %u for tensor %u",
+                 reader->file.name, shape->groups, groups[i], i);
+    return STATUS_OK;
+}
+
+enum status reader_foreign_run(struct reader *reader, hid_t group, hid_t steps,
+                               struct trace_run_plan *plan) {
+    struct trace_foreign *foreign;
+    uint32_t count;
+    TRY(arena_take(reader->arena, 1, sizeof *foreign, "run", &foreign));
+    TRY(read_optional_text(reader, group, "configuration", &plan->configuration));
+    TRY(read_optional_text(reader, group, "causes", &foreign->causes));
+    TRY(read_optional_text(reader, group, "digest", &foreign->digest));
+    TRY(read_optional_integer(reader, group, "rank", 0, &foreign->rank));
+    TRY(read_optional_integer(reader, group, "world", 1, &foreign->world));
+    if (plan->shape.tensors != 0) {
+        TRY(read_groups(reader, steps, &plan->shape, &foreign->groups));
+        TRY(reader_names(reader, steps, "tensors/dtype", &count, &foreign->dtypes));
+        TRY(reader_names(reader, steps, "tensors/shape", &count, &foreign->shapes));
+    }
+    plan->arm = plan->id;
+    plan->groups = "";
+    plan->first_step = 1;
+    plan->foreign = foreign;
+    return STATUS_OK;
+}
+
+static int is_absent(const uint8_t *digest) {
+    static const uint8_t none[DIGEST_BYTES] = {0};
+    return memcmp(digest, none, DIGEST_BYTES) == 0;
+}
+
+/* Makes digest_weights of the tensors' digests. Returns 0 where one of them was not taken. */
+static int derive_weights(const struct trace_run *run, struct record *record) {
+    const uint32_t count = run->plan.shape.tensors;
+    struct digest digest;
+    for (uint32_t t = 0; t < count; t++)
+        if (is_absent(record->tensor_digests[t][TENSOR_DIGEST_PARAMETER])) return 0;
+    if (count == 0) return 0;
+    digest_root_apart("weights", record->tensor_digests[0][TENSOR_DIGEST_PARAMETER],
+                      sizeof *record->tensor_digests, count, &digest);
+    memcpy(record->digests[DIGEST_WEIGHTS], digest.byte, DIGEST_BYTES);
+    return 1;
+}
+
+static int derive_lr(const struct trace_run *run, struct record *record) {
+    const uint32_t *groups = run->plan.foreign->groups;
+    struct digest digest;
+    if (groups == NULL) return 0;
+    for (uint32_t g = 0; g < run->plan.shape.groups; g++)
+        if (record->groups[g][GROUP_LR_APPLIED] != record->groups[g][GROUP_LR_APPLIED]) return 0;
+    root_lr_groups(record, groups, run->plan.shape.tensors, &digest);
+    memcpy(record->digests[DIGEST_LR], digest.byte, DIGEST_BYTES);
+    return 1;
+}
+
+/* Whether the columns of an update are there that its root is made of. */
+static int derive_parts(const struct trace_run *run, struct record *record) {
+    if (is_absent(record->digests[DIGEST_WEIGHTS]) && !derive_weights(run, record)) return 0;
+    return !is_absent(record->digests[DIGEST_LR]) || derive_lr(run, record);
+}
+
+void trace_derive_roots(struct trace_run *run) {
+    struct digest root = {{0}};
+    int whole = run->updates > 0;
+    for (uint64_t i = 0; i < run->updates; i++)
+        whole = derive_parts(run, &run->records[i]) && whole &&
+                is_absent(run->records[i].digests[DIGEST_ROOT]);
+    for (uint64_t i = 0; i < run->updates && whole; i++) {
+        root_next(&root, &run->records[i], &root);
+        memcpy(run->records[i].digests[DIGEST_ROOT], root.byte, DIGEST_BYTES);
+    }
+    run->derived = whole;
+}

@@ -1,0 +1,398 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Traces that h5py wrote, as docs/FOREIGN.md says, through every verb that promises to read them.
+
+    foreign.py BINARY [--whole]
+
+The programs of the page are taken from the page and run; what is written here is written by h5py,
+never by twinstep. Then files with one thing broken each: every one must be refused with a text that
+names it and exit status 2, and never end a program by a signal. Returns 77 without h5py."""
+import importlib.util
+import pathlib
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+try:
+    import h5py
+    import numpy as np
+except ImportError:
+    print("left out: no h5py")
+    sys.exit(77)
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+V110 = ("v110", "v110")
+
+
+class Failed(Exception):
+    pass
+
+
+def require(condition, text):
+    if not condition:
+        raise Failed(text)
+
+
+class Bench:
+    """A folder, the program, and the programs of the page."""
+
+    def __init__(self, binary, folder):
+        self.binary, self.folder = binary, folder
+        self.whole = "--whole" in sys.argv
+        page = (ROOT / "docs/FOREIGN.md").read_text(encoding="utf-8")
+        for name, block in re.findall(r"<!-- file: (\S+) -->\n```python\n(.*?)```\n", page, re.S):
+            (folder / name).write_text(block, encoding="utf-8")
+        self.record = self.load("record")
+        self.rows = list(self.record.train(20, 0))
+
+    def load(self, name):
+        spec = importlib.util.spec_from_file_location(name, self.folder / f"{name}.py")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+    def path(self, name):
+        return str(self.folder / name)
+
+    def python(self, *words):
+        subprocess.run([sys.executable, *words], cwd=self.folder, check=True)
+
+    def run(self, *words):
+        result = subprocess.run([self.binary, *words], cwd=self.folder, capture_output=True,
+                                text=True, check=False, timeout=60)
+        require(0 <= result.returncode <= 3,
+                f"{words}: ended with {result.returncode}: {result.stderr}")
+        return result.returncode, result.stdout + result.stderr
+
+    def expect(self, status, text, *words):
+        got, said = self.run(*words)
+        require(got == status and text in said,
+                f"{' '.join(words)}: expected status {status} and {text!r}, got {got}: {said}")
+        return said
+
+
+def write(bench, name, change=None):
+    if not (bench.folder / "base.h5").exists():
+        bench.record.write(bench.path("base.h5"), bench.rows)
+    shutil.copy(bench.path("base.h5"), bench.path(name))
+    if change is not None:
+        with h5py.File(bench.path(name), "r+", libver=V110) as f:
+            change(f)
+
+
+# ---- what works ----
+
+def look_at_page(bench):
+    bench.python("record.py", "a.h5")
+    bench.python("record.py", "again.h5")
+    bench.python("record.py", "b.h5", "ahead")
+    bench.expect(0, "made on reading", "import", "--check", "a.h5")
+    bench.expect(0, "made on reading, of 20 rows", "certify", "a.h5")
+    bench.expect(0, "equal through update 20", "certify", "a.h5", "again.h5")
+    said = bench.expect(1, "differs from update 1 on", "certify", "a.h5", "b.h5")
+    require("phase    optimize\n  tensor   weight" in said, said)
+    said = bench.expect(1, "lr_applied at 1, loss at 2", "compare", "a.h5", "b.h5")
+    require("Roots differ from update 1 on: phase optimize, weight.\n" in said, said)
+    bench.expect(0, "Roots are equal in all 20 updates", "compare", "a.h5", "again.h5")
+    bench.expect(0, "Nothing found", "doctor", "a.h5")
+    bench.expect(0, "20,0.", "export", "a.h5", "--to", "csv")
+
+
+def look_at_protected(bench):
+    """Roots and checks that numpy computed are those that twinstep computes."""
+    root = re.search(r"root +([0-9a-f]{64})", bench.run("certify", "a.h5")[1]).group(1)
+    shutil.copy(bench.path("a.h5"), bench.path("stored.h5"))
+    bench.python("protect.py", "stored.h5")
+    bench.expect(0, "roots    stored\n    rows     every one", "import", "--check", "stored.h5")
+    bench.expect(0, "root as expected", "certify", "stored.h5", "--expect", root)
+    with h5py.File(bench.path("stored.h5"), "r+", libver=V110) as f:
+        f["runs/main/steps/loss"][7] += 1e-9
+    bench.expect(2, "the columns of update 8 do not match its check", "doctor", "stored.h5")
+    bench.expect(1, "BROKEN at update 8: ", "certify", "stored.h5")
+    bench.expect(0, "every finished update", "recover", "a.h5", "-o", "recovered.h5")
+    bench.expect(0, "root as expected", "certify", "recovered.h5", "--expect", root)
+    with h5py.File(bench.path("recovered.h5"), "r") as f:
+        require(f.attrs["writer"] == "record.py" and f.attrs["twinstep_trace"] == 2, "writer")
+        steps = f["runs/main/steps"]
+        require(isinstance(f["runs/main"].attrs["configuration"], str), "texts are str")
+        require(isinstance(steps["loss"].attrs["units"], str), "texts are str")
+        require(list(steps["tensors/group"][:]) == [0, 0], "groups")
+        require(list(steps["phases/place"][3]) == [0, 1, 2, 3, 4], "places")
+
+
+def differ(bench, name, change, phase, tensor):
+    write(bench, name, change=change)
+    said = bench.expect(1, "differs from update 4 on", "certify", "a.h5", name)
+    require(f"phase    {phase}\n" in said and (not tensor or f"tensor   {tensor}\n" in said), said)
+
+
+def look_at_first(bench):
+    """The first difference, by what the trace has of it."""
+    def flip(column, *tensor):
+        def change(f):
+            f["runs/main/steps"][column][(3, *tensor, 5)] ^= 1
+        return change
+    differ(bench, "p.h5", flip("tensors/digest_parameter", 1), "optimize", "bias")
+    def both(f):
+        flip("tensors/digest_gradient", 0)(f)
+        flip("tensors/digest_parameter", 0)(f)
+    differ(bench, "g.h5", both, "backward", "weight")
+    def batch(f):
+        flip("digest_batch")(f)
+        both(f)
+    differ(bench, "f.h5", batch, "fetch", "")
+
+
+def look_at_many(bench):
+    """More groups than ten and more tensors than 2,048."""
+    count, updates = 3000, 3
+    with h5py.File(bench.path("many.h5"), "w", libver=V110) as f:
+        f.attrs["twinstep_trace"], f.attrs["kind"], f.attrs["writer"] = np.int64(2), "foreign", "t"
+        f["complete"] = np.int64(1)
+        f.create_group("runs/main").attrs["digest"] = "keyed 1"
+        s = f.create_group("runs/main/steps")
+        s["loss"] = np.arange(updates) + 1.0
+        s["group"] = np.arange(40)
+        s["lr_applied"] = np.random.default_rng(1).random((updates, 40))
+        t = s.create_group("tensors")
+        t["tensor"] = [f"layers.{i}.weight" for i in range(count)]
+        t["group"] = (np.arange(count) % 40).astype("<u4")
+        t["dtype"], t["shape"] = ["bf16"] * count, ["64,512"] * count
+        t["digest_parameter"] = np.random.default_rng(2).integers(
+            1, 255, (updates, count, 32)).astype("u1")
+        s["step"] = np.arange(updates) + 1
+    bench.expect(0, "3000 tensors in 40 groups", "import", "--check", "many.h5")
+    bench.expect(0, "made on reading, of 3 rows", "certify", "many.h5")
+
+
+def look_at_page_of_report(bench):
+    bench.expect(0, "report of a.h5", "report", "a.h5", "-o", "a.html")
+    page = (bench.folder / "a.html").read_text(encoding="utf-8")
+    for text in ("run of record.py 1", "schedule: linear", "lr_applied", "keyed 1"):
+        require(text in page, f"report: no {text!r}")
+
+
+# ---- what is refused ----
+
+
+def renamed(f):
+    put("runs/main/steps/tensors/tensor", ["weight", "offset"])(f)
+
+
+def leaf(world, rank=0):
+    def change(f):
+        f["runs/main"].attrs["digest"] = "leaf 1"
+        f["runs/main"].attrs["world"] = np.int64(world)
+        f["runs/main"].attrs["rank"] = np.int64(rank)
+    return change
+
+
+def look_at_refusals(bench):
+    recorded = "recorded by record.py 1: "
+    bench.expect(2, recorded + "no configuration of ours can train it again", "replay", "a.h5")
+    bench.expect(2, recorded + "no configuration of ours can train it again to look at elements",
+                 "bisect", "a.h5", "b.h5")
+    bench.expect(2, recorded + "no mixtures of two configurations were trained", "attribute", "a.h5")
+    for change, text in (
+            (leaf(1), 'A has digests of kind "keyed 1" and B of kind "leaf 1"'),
+            (renamed, 'tensor 1 is "bias" in A and "offset" in B'),
+            (put("runs/main/steps/tensors/dtype", ["f32", "bf16"]),
+             'tensor "bias" is f32 [2] in A and bf16 [2] in B'),
+            (lambda f: (attribute("runs/main", "world", np.int64(2))(f),
+                        attribute("runs/main", "rank", np.int64(1))(f)), None)):
+        write(bench, "x.h5", change=change)
+        for verb in ("certify", "compare"):
+            if text is None: # keyed digests of the whole tensor do not depend on how many wrote them
+                bench.expect(0, "equal", verb, "a.h5", "x.h5")
+            else:
+                bench.expect(2, text, verb, "a.h5", "x.h5")
+    write(bench, "l1.h5", change=leaf(1))
+    write(bench, "l2.h5", change=leaf(2))
+    write(bench, "l3.h5", change=leaf(2, 1))
+    bench.expect(2, 'A is of 1 processes and B of 2: digests "leaf 1" of shards', "certify", "l1.h5",
+                 "l2.h5")
+    bench.expect(2, "A is of process 0 and B of process 1", "certify", "l2.h5", "l3.h5")
+    bench.run("run", "null-pair", "-o", "ours.h5", "--quiet")
+    bench.expect(2, "one is a run of twinstep and the other of another program", "certify", "ours.h5",
+                 "a.h5")
+    bench.expect(1, "differs", "compare", "ours.h5", "a.h5")
+    bench.expect(2, "got one of twinstep's own", "import", "--check", "ours.h5")
+
+
+def put(path, data, **words):
+    def change(f):
+        if path in f:
+            del f[path]
+        f.create_dataset(path, data=data, **words)
+    return change
+
+
+def attribute(path, name, value):
+    def change(f):
+        f[path].attrs[name] = value
+    return change
+
+
+def drop(path, name=None):
+    def change(f):
+        if name is None:
+            del f[path]
+        else:
+            del f[path].attrs[name]
+    return change
+
+
+def link(path, target):
+    def change(f):
+        if path in f:
+            del f[path]
+        f[path] = target
+    return change
+
+
+def hard_cycle(f):
+    f["runs/main/again"] = f["/"]
+
+
+def huge(f):
+    del f["runs/main/steps/loss"]
+    f.create_dataset("runs/main/steps/loss", (1 << 58,), "<f8", chunks=(64,))
+    del f["runs/main/steps/step"]
+    f.create_dataset("runs/main/steps/step", (1 << 58,), "<i8", chunks=(64,))
+
+
+def outside(f):
+    del f["runs/main/steps/loss"]
+    space = h5py.h5s.create_simple((20,))
+    made = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    made.set_external(b"/etc/passwd", 0, 160)
+    h5py.h5d.create(f["runs/main/steps"].id, b"loss", h5py.h5t.IEEE_F64LE, space, made)
+
+
+S = "runs/main/steps/"
+BROKEN = {
+    "no updates": (drop(S + "step"), "runs/main/steps/step: missing: expected a dataset '<i8'"),
+    "no mark": (drop("complete"), "complete: missing: expected a dataset '<i8'"),
+    "no kind": (drop("/", "kind"), '/: attribute "kind": missing: expected a text'),
+    "kind": (attribute("/", "kind", "ours"), 'attribute "kind": expected "foreign", got "ours"'),
+    "version": (attribute("/", "twinstep_trace", np.int64(3)), "reads versions 1 to 2"),
+    "version's type": (attribute("/", "twinstep_trace", "2"), "one integer of 64 bits"),
+    "no writer": (drop("/", "writer"), '"writer": missing'),
+    "list of writers": (attribute("/", "writer", ["a", "b"]), "expected a text, got str [2]"),
+    "empty attribute": (attribute("/", "writer", h5py.Empty("f8")),
+                        "expected a text, got '<f8' without a value"),
+    "f32": (put(S + "loss", np.zeros(20, "<f4")), "loss: expected '<f8' [20], got '<f4' [20]"),
+    "big-endian": (put(S + "loss", np.zeros(20, ">f8")), "expected '<f8' [20], got '>f8' [20]"),
+    "bool": (put(S + "skipped", np.zeros(20, "?")), "expected '<i8' [20], got an enum or bool [20]"),
+    "compound": (put(S + "loss", np.zeros(20, [("a", "f8")])), "got a compound [20]"),
+    "texts": (put(S + "loss", ["a"] * 20), "expected '<f8' [20], got str [20]"),
+    "too short": (put(S + "loss", np.zeros(19)), "expected '<f8' [20], got '<f8' [19]"),
+    "two axes": (put(S + "loss", np.zeros((20, 1))), "expected '<f8' [20], got '<f8' [20, 1]"),
+    "scalar": (put(S + "loss", 1.0), "expected '<f8' [20], got '<f8'"),
+    "31 bytes": (put(S + "digest_batch", np.zeros((20, 31), "u1")), "expected '|u1' [20, 32]"),
+    "compressed": (put(S + "loss", np.zeros(20), compression="gzip"), "got a filter"),
+    "huge": (huge, "claims more bytes than the file has"),
+    "external link": (link(S + "loss", h5py.ExternalLink("/etc/passwd", "/x")),
+                      "loss: expected a dataset '<f8' of this file, got an external link"),
+    "soft link": (link(S + "loss", h5py.SoftLink("/complete")), "got a soft link"),
+    "external bytes": (outside, "got bytes in another file"),
+    "a group": (lambda f: (drop(S + "loss")(f), f.create_group(S + "loss")),
+                "loss: expected a dataset '<f8', got a group"),
+    "no steps": (drop("runs/main/steps"), "runs/main/steps: missing: expected a group"),
+    "no run": (drop("runs/main"), "expected a group for each run, got an empty group"),
+    "no runs": (drop("runs"), "runs: missing: expected a group"),
+    "a cycle": (hard_cycle, "groups nest deeper"),
+    "no groups": (drop(S + "group"), 'lr_applied: expected the dataset "group"'),
+    "numbers for names": (put(S + "tensors/tensor", np.arange(2)), "expected a text [n], got '<i8'"),
+    "a name twice": (put(S + "tensors/tensor", ["weight"] * 2), 'got "weight" twice'),
+    "escape in a name": (put(S + "tensors/tensor", ["a\x1b[2J", "b"]), 'got "a?[2J"'),
+    "no name": (put(S + "phases/phase", ["fetch", "", "a", "b", "c"]), "1 to 1000 printable bytes"),
+    "dtype": (put(S + "tensors/dtype", ["f32", "float"]), 'tensor 1: expected a dtype such as'),
+    "shape": (put(S + "tensors/shape", ["2x3", "2"]), 'as in "64,512", got "2x3"'),
+    "one shape": (put(S + "tensors/shape", ["2"]), "expected a text [2], got str [1]"),
+    "group": (put(S + "tensors/group", np.array([0, 7], "<u4")), "groups below 1, got 7"),
+    "group's type": (put(S + "tensors/group", np.zeros(2)), "expected '<u4' [2], got '<f8' [2]"),
+    "kind of digests": (attribute("runs/main", "digest", "md5"), 'got "md5"'),
+    "no kind of digests": (drop("runs/main", "digest"), 'attribute "digest": missing'),
+    "rank": (attribute("runs/main", "rank", np.int64(1)), "expected 0 <= rank < world, got 1 and 1"),
+    "lines": (attribute("runs/main", "configuration", "lr: 1\nsteps 20\n"),
+              'line 2: expected "key: value", got "steps 20"'),
+    "updates fall": (put(S + "step", np.array([1, 2, 2, *range(4, 21)])),
+                     "row 2: expected update numbers that increase, from 1 on, got 2 after 2"),
+    "update 0": (put(S + "step", np.arange(20)), "row 0: expected update numbers"),
+    "check": (put(S + "check", np.ones((20, 32), "u1")), "update 1 do not match its check"),
+}
+
+
+def look_at_broken(bench):
+    for i, (name, (change, text)) in enumerate(BROKEN.items()):
+        write(bench, "x.h5", change=change)
+        try:
+            bench.expect(2, text, "import", "--check", "x.h5")
+            if bench.whole or i % 8 == 0:
+                bench.expect(2, "x.h5", "doctor", "x.h5")
+        except Failed as error:
+            raise Failed(f"{name}: {error}") from error
+
+
+def look_at_all_problems(bench):
+    """All problems are listed, to a limit, and the first one stands in any verb's error."""
+    def change(f):
+        for name in ("loss", "grad_norm", "digest_batch"):
+            put(S + name, np.zeros(3, "<f4"))(f)
+        put(S + "los", np.zeros(20))(f)
+    write(bench, "x.h5", change=change)
+    said = bench.expect(2, "3 problems", "import", "--check", "x.h5")
+    require(said.count("got '<f4' [3]") == 3, said)
+    bench.expect(2, "and 2 more (twinstep import --check x.h5)", "compare", "x.h5", "x.h5")
+    write(bench, "x.h5", change=put(S + "los", np.zeros(20)))
+    bench.expect(0, "passed over, no name of the page: runs/main/steps/los", "import", "--check",
+                 "x.h5")
+    write(bench, "x.h5", change=lambda f: [put(S + "tensors/dtype", ["?"] * 2)(f)] + [
+        f["runs"].copy("main", f"r{i}") for i in range(60)])
+    bench.expect(2, "122 problems, of which 50 are listed", "import", "--check", "x.h5")
+
+
+def look_at_bytes(bench):
+    """Old formats, cut files, references into the heap of texts that lead elsewhere."""
+    bench.record.write(bench.path("y.h5"), list(bench.record.train(3, 0)))
+    whole = (bench.folder / "y.h5").read_bytes()
+    with h5py.File(bench.path("x.h5"), "w") as f:
+        f.attrs["twinstep_trace"] = np.int64(2)
+    bench.expect(2, "superblock version 0", "import", "--check", "x.h5")
+    (bench.folder / "x.h5").write_bytes(whole[:-100])
+    bench.expect(2, "truncated", "import", "--check", "x.h5")
+    heap = whole.index(b"GCOL")
+    for at, byte in ((heap, 0), (heap + 5, 9), (heap + 24, 1), (heap + 16, 9), (heap + 25, 255)):
+        (bench.folder / "x.h5").write_bytes(whole[:at] + bytes([byte]) + whole[at + 1:])
+        got, said = bench.run("import", "--check", "x.h5")
+        require(got in (0, 2) and (at == heap + 5 or "where it should be" in said), said)
+    draw = random.Random(1)
+    for _ in range(2000 if bench.whole else 10):
+        changed = bytearray(whole)
+        for _ in range(draw.choice((1, 8))):
+            changed[draw.randrange(len(changed))] ^= 1 << draw.randrange(8)
+        (bench.folder / "x.h5").write_bytes(changed)
+        bench.run("import", "--check", "x.h5")
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(sys.argv[1], pathlib.Path(folder))
+        for look in (look_at_page, look_at_protected, look_at_first, look_at_many,
+                     look_at_page_of_report, look_at_refusals, look_at_broken,
+                     look_at_all_problems, look_at_bytes):
+            look(bench)
+    print("every look passed")
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except Failed as error:
+        print(error)
+        sys.exit(1)
