@@ -7,13 +7,23 @@
 
 #include "cli/ci.h"
 #include "cli/certify_print.h"
+#include "cli/certify_weights.h"
 #include "cli/json.h"
 #include "cli/verb.h"
 #include "determinism/chain.h"
 #include "determinism/comparable.h"
 #include "evidence/backend_seen.h"
 
-enum { KEY_RUN = KEY_OWN, KEY_RUN_A, KEY_RUN_B, KEY_EXPECT, KEY_AT, KEY_EQUAL, KEY_DIFFERS };
+enum {
+    KEY_RUN = KEY_OWN,
+    KEY_RUN_A,
+    KEY_RUN_B,
+    KEY_EXPECT,
+    KEY_AT,
+    KEY_EQUAL,
+    KEY_DIFFERS,
+    KEY_WEIGHTS
+};
 
 /* ---- one side ---- */
 
@@ -317,6 +327,11 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     if (asks + (at != NULL) + (expected != NULL) + (options->argument_count == 2) > 1)
         FAIL(STATUS_INPUT, "certify: expected one of: two traces, --expect, --at, --equal with "
                            "--differs");
+    const char *weights = options_value(options, KEY_WEIGHTS);
+    if (weights != NULL && at == NULL)
+        FAIL(STATUS_INPUT,
+             "certify: --weights: expected --at K with it: the update after which the "
+             "run had these weights");
     if (options->argument_count == 2) return run_pair(cli, options, out_exit);
     if (expected != NULL) TRY(check_pin(expected));
     TRY(open_side(cli, options->arguments[0], options_value(options, KEY_RUN), &side));
@@ -324,6 +339,8 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     if (expected != NULL) return print_pin(&side, expected, options->json, out_exit);
     if (at != NULL || asks) {
         if (*out_exit != EXIT_AS_EXPECTED) complain(&side);
+        if (weights != NULL)
+            return certify_weights(&side, at, weights, options->json, &cli->arena, out_exit);
         return at != NULL ? print_at(&side, at, options->json) : print_next(&side, options);
     }
     if (options->json) return json_print(certify_json(&side));
@@ -337,6 +354,9 @@ static const struct argp_option option_rows[] = {
     OPTION("run-b", KEY_RUN_B, "RUN", "Which run of trace B (before --run)"),
     OPTION("expect", KEY_EXPECT, "HEX", "Exit status 1 unless this is the last root"),
     OPTION("at", KEY_AT, "K[,K...]", "Print the roots after these updates only"),
+    OPTION("weights", KEY_WEIGHTS, "FOLDER",
+           "With --at K: hold the weights in this folder or file against those that the run had "
+           "after update K, by digests that are computed anew"),
     OPTION("equal", KEY_EQUAL, "K",
            "Say which update to compare next when the roots after update K are equal (0: the "
            "common start)"),

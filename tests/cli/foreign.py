@@ -8,10 +8,13 @@ The programs of the page are taken from the page and run; what is written here i
 never by twinstep. Then files with one thing broken each: every one must be refused with a text that
 names it and exit status 2, and never end a program by a signal. Returns 77 without h5py."""
 import importlib.util
+import json
 import pathlib
 import random
 import re
+import runpy
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -57,8 +60,12 @@ class Bench:
     def path(self, name):
         return str(self.folder / name)
 
-    def python(self, *words):
-        subprocess.run([sys.executable, *words], cwd=self.folder, check=True)
+    def python(self, program, output, *words):
+        """Runs a program of the page in this process, because importing h5py takes half a second."""
+        old = sys.argv
+        sys.argv = [program, self.path(output), *words]
+        runpy.run_path(self.path(program), run_name="__main__")
+        sys.argv = old
 
     def run(self, *words):
         result = subprocess.run([self.binary, *words], cwd=self.folder, capture_output=True,
@@ -173,6 +180,37 @@ def look_at_page_of_report(bench):
     page = (bench.folder / "a.html").read_text(encoding="utf-8")
     for text in ("run of record.py 1", "schedule: linear", "lr_applied", "keyed 1"):
         require(text in page, f"report: no {text!r}")
+
+
+def safetensors(path, tensors):
+    header, data = {}, b""
+    for name, (dtype, array) in tensors.items():
+        raw = array.tobytes()
+        header[name] = {"dtype": dtype, "shape": list(array.shape),
+                        "data_offsets": [len(data), len(data) + len(raw)]}
+        data += raw
+    text = json.dumps(header).encode()
+    pathlib.Path(path).write_bytes(struct.pack("<Q", len(text)) + text + data)
+
+
+def look_at_weights(bench):
+    """Digests of a checkpoint that numpy wrote are those that numpy recorded."""
+    weights = {n: ("F32", w) for n, w in bench.rows[6]["parameter"].items()}
+    words = ("certify", "a.h5", "--at", "7", "--weights", "w.safetensors")
+    safetensors(bench.path("w.safetensors"), weights)
+    bench.expect(0, "2 tensors equal, 0 differ, 0 not there", *words)
+    bench.expect(1, "0 tensors equal, 2 differ", *words[:3], "8", *words[4:])
+    bench.expect(2, "expected an update from 1 to 20, got 21", *words[:3], "21", *words[4:])
+    bench.expect(2, "--weights: expected --at K", *words[:2], *words[4:])
+    changed = weights["bias"][1].copy()
+    changed.view("u4")[1] ^= 1
+    safetensors(bench.path("w.safetensors"), {**weights, "bias": ("F32", changed)})
+    bench.expect(1, "  bias: differs", *words)
+    safetensors(bench.path("w.safetensors"), {"weight": weights["weight"]})
+    bench.expect(3, "  bias: not there", *words)
+    safetensors(bench.path("w.safetensors"),
+                {**weights, "bias": ("F16", changed.astype("<f2"))})
+    bench.expect(1, "it is F16 [2] there and was f32 [2] in the run", *words)
 
 
 # ---- what is refused ----
@@ -329,6 +367,8 @@ BROKEN = {
 
 def look_at_broken(bench):
     for i, (name, (change, text)) in enumerate(BROKEN.items()):
+        if not bench.whole and i % 2 == 1:
+            continue
         write(bench, "x.h5", change=change)
         try:
             bench.expect(2, text, "import", "--check", "x.h5")
@@ -383,7 +423,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(sys.argv[1], pathlib.Path(folder))
         for look in (look_at_page, look_at_protected, look_at_first, look_at_many,
-                     look_at_page_of_report, look_at_refusals, look_at_broken,
+                     look_at_page_of_report, look_at_weights, look_at_refusals, look_at_broken,
                      look_at_all_problems, look_at_bytes):
             look(bench)
     print("every look passed")
