@@ -226,7 +226,8 @@ static enum status read_file(struct training_opening *opening, const char *path)
     root = torch_root(file);
     TRY(torch_count(&root, "a dict of state dicts", &count));
     if (root.value.kind != TORCH_DICT) return torch_unexpected(&root, "a dict of state dicts");
-    if (count != 1 || FIND(&root, model_keys, &inner)) return read_root(opening, &root);
+    if (count != 1 || FIND(&root, model_keys, &inner) || FIND(&root, optimizer_keys, &inner))
+        return read_root(opening, &root);
     TRY(torch_entry(&root, 0, &inner));
     return read_root(opening, inner.value.kind == TORCH_DICT ? &inner : &root);
 }

@@ -170,7 +170,218 @@ static void corroborate_runs(void **state) {
     assert_true(tally.runs >= 70 && tally.named >= 130 && tally.refused == 4);
 }
 
+#define FILES TWINSTEP_SOURCE_DIR "/tests/golden/foreign/folders/"
+
+/* Names beside each file that torch wrote (tests/bench/torch_folders.py). What could be named in
+ * another way says so. */
+static void corroborate_layouts(void **state) {
+    (void)state;
+    static const struct {
+        const char *stem;
+        int is_ambiguous;
+    } cases[] = {{"tied_buffers", 0},    {"embedding_apart", 0}, {"backbone_head", 0},
+                 {"user_objects", 0},    {"keyed_by_name", 0},   {"dcp_converted", 0},
+                 {"frozen_left_out", 1}, {"layer_by_layer", 1}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct arena arena = ARENA_EMPTY;
+        struct training_folder folder;
+        struct training_given_names names;
+        char path[1024], list[1024];
+        snprintf(path, sizeof path, FILES "%s.pt", cases[i].stem);
+        snprintf(list, sizeof list, FILES "%s.names", cases[i].stem);
+        assert_int_equal(training_names_read(list, &arena, &names), STATUS_OK);
+        for (int given = cases[i].is_ambiguous; given < 2; given++) {
+            if (training_folder_open(path, given ? &names : NULL, &arena, &folder) != STATUS_OK)
+                fail_msg("%s", status_text());
+            assert_int_equal(folder.is_ambiguous, 0);
+            assert_int_equal(folder.parameter_count, names.count);
+            for (size_t k = 0; k < names.count; k++)
+                assert_string_equal(folder.parameters[k].weight->name, names.names[k]);
+            training_folder_close(&folder);
+        }
+        assert_int_equal(training_folder_open(path, NULL, &arena, &folder), STATUS_OK);
+        assert_int_equal(folder.is_ambiguous, cases[i].is_ambiguous);
+        training_folder_close(&folder);
+        arena_close(&arena);
+    }
+}
+
+static void refuse(const char *path, const struct training_given_names *given, enum status wanted,
+                   const char *needle) {
+    struct arena arena = ARENA_EMPTY;
+    struct training_folder folder;
+    const enum status status = training_folder_open(path, given, &arena, &folder);
+    if (status == STATUS_OK) fail_msg("%s was read: %s", path, needle);
+    helper_require(status, wanted, needle);
+    arena_close(&arena);
+}
+
+static void validate_refused_files(void **state) {
+    (void)state;
+    static const char *const cases[][2] = {
+        {"refused_8bit.pt", "optimizer.state[0].state1: got the state of an 8-bit optimizer"},
+        {"refused_adagrad.pt", "got that of Adagrad"},
+        {"refused_rmsprop.pt", "got that of RMSprop"},
+        {"refused_nadam.pt", "got that of NAdam"},
+        {"refused_radam.pt", "got RAdam"},
+        {"refused_muon.pt", "got Muon (ns_steps)"},
+        {"refused_two.pt", "expected one optimizer, got 2"},
+        {"refused_alone.pt", "got the state dict of an optimizer alone: name the folder"},
+        {"refused_no_model.pt", "expected the weights of a model beside the optimizer"},
+        {"refused_legacy.pt", "got its legacy format: load it with torch.load and save it again"},
+        {"dcp", "`python -m torch.distributed.checkpoint.format_utils dcp_to_torch /"},
+        {"dcp/__0_0.distcp", "got a shard of torch.distributed.checkpoint"},
+        {"", "got none of them"},
+        {"../runs/hf-qwen2-fused", "got that of a run: name one of \"checkpoint-1\", \"checkpoint"},
+        {"../runs/hf-qwen2-fused/checkpoint-1/training_args.bin",
+         "expected a dict of state dicts, got opaque \"transformers.training_args.T"},
+        {"../runs/hf-qwen2-fused/checkpoint-1/scheduler.pt", "got no tensor"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char path[1024];
+        snprintf(path, sizeof path, FILES "%s", cases[i][0]);
+        refuse(path, NULL, STATUS_INPUT, cases[i][1]);
+    }
+    refuse(FILES "absent", NULL, STATUS_IO, "absent: cannot open");
+}
+
+static void copy(const char *from, const char *to) {
+    size_t length;
+    unsigned char *bytes = helper_read(from, &length);
+    helper_write_bytes(to, bytes, length);
+    free(bytes);
+}
+
+/* What says who wrote a folder. */
+static void validate_folders(void **state) {
+    (void)state;
+    static const char *const marks[][2] = {
+        {"f/zero_to_fp32.py", "got a checkpoint of DeepSpeed ZeRO, whose states are flat"},
+        {"f/global_step3", "got a checkpoint of DeepSpeed ZeRO"},
+        {"f/pytorch_model_fsdp_0", "dcp_to_torch FOLDER/optimizer_0 optimizer.pt`"},
+        {"f/.metadata", "dcp_to_torch f FILE`, and name that file"},
+        {"f/optimizer_1.bin", "expected one optimizer, got optimizer.bin and optimizer_1.bin"},
+    };
+    assert_int_equal(mkdir("f", 0700), 0);
+    copy(FILES "weights_alone.pt", "f/pytorch_model.bin");
+    for (size_t i = 0; i < COUNT_OF(marks); i++) {
+        helper_write_text(marks[i][0], "");
+        refuse("f", NULL, STATUS_INPUT, marks[i][1]);
+        assert_int_equal(unlink(marks[i][0]), 0);
+    }
+    struct arena arena = ARENA_EMPTY;
+    struct training_folder folder;
+    assert_int_equal(training_folder_open("f/", NULL, &arena, &folder), STATUS_OK);
+    assert_string_equal(folder.path, "f");
+    assert_int_equal(folder.kind, TRAINING_WEIGHTS);
+    assert_null(folder.optimizer_path);
+    assert_string_equal(folder.rule_reason, "the folder holds no optimizer.pt or optimizer.bin");
+    training_folder_close(&folder);
+    assert_int_equal(unlink("f/pytorch_model.bin"), 0);
+    helper_write_text("f/pytorch_model.bin.index.json", "{}");
+    refuse("f", NULL, STATUS_INPUT, "save_pretrained(safe_serialization=True)");
+    arena_close(&arena);
+}
+
+/* Python's NaN in a log is a row without that number. */
+static void validate_trainer_state(void **state) {
+    (void)state;
+    struct arena arena = ARENA_EMPTY;
+    struct training_folder folder;
+    assert_int_equal(mkdir("h", 0700), 0);
+    copy(FILES "weights_alone.pt", "h/pytorch_model.bin");
+    helper_write_text("h/trainer_state.json",
+                      "{\"epoch\": 0.5, \"global_step\": 3, \"max_steps\": 9, \"x\": \"NaN \\\"\", "
+                      "\"log_history\": [{\"step\": 2, \"loss\": NaN, \"learning_rate\": 1e-3, "
+                      "\"grad_norm\": -Infinity}, {\"step\": 3, \"eval_loss\": 1}]}");
+    assert_int_equal(training_folder_open("h", NULL, &arena, &folder), STATUS_OK);
+    assert_int_equal(folder.kind, TRAINING_HF);
+    assert_true(folder.has_step && folder.global_step == 3 && folder.max_steps == 9);
+    assert_true(folder.epoch == 0.5);
+    assert_int_equal(folder.log_count, 1);
+    assert_true(folder.log[0].step == 2 && folder.log[0].has_lr && folder.log[0].lr == 1e-3);
+    assert_true(!folder.log[0].has_loss && !folder.log[0].has_norm);
+    training_folder_close(&folder);
+    arena_close(&arena);
+    helper_write_text("h/trainer_state.json", "{\"global_step\": -1}");
+    refuse("h", NULL, STATUS_INPUT, "global_step: expected a whole number from 0 on");
+    helper_write_text("h/trainer_state.json", "{");
+    refuse("h", NULL, STATUS_INPUT, "trainer_state.json: expected JSON");
+}
+
+static void validate_given_names(void **state) {
+    (void)state;
+    static const char *const names[] = {"embed.weight", "a.weight",    "a.bias",   "b.weight",
+                                        "b.bias",       "head.weight", "head.bias"};
+    static const struct {
+        size_t count, at;
+        const char *name, *needle;
+    } cases[] = {
+        {6, 0, "embed.weight", "expected a name for each of the optimizer's 7 parameters, got 6"},
+        {7, 3, "c.weight", "n.txt: expected the name of a weight in"},
+        {7, 3, "a.weight", "expected each name once, got \"a.weight\" twice"},
+        {7, 0, "head.weight", "expected each name once"},
+        {7, 1, "a.bias", "(F32 [4, 4]), got F32 [4]: names stand in the order of the groups"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const char *list[7];
+        memcpy(list, names, sizeof list);
+        list[cases[i].at] = cases[i].name;
+        const struct training_given_names given = {"n.txt", cases[i].count, list};
+        refuse(FILES "user_objects.pt", &given, STATUS_INPUT, cases[i].needle);
+    }
+    struct arena arena = ARENA_EMPTY;
+    struct training_given_names read;
+    helper_write_bytes("n.txt", "# one\na.weight\r\n\nb", 18);
+    assert_int_equal(training_names_read("n.txt", &arena, &read), STATUS_OK);
+    assert_int_equal(read.count, 2);
+    assert_string_equal(read.names[0], "a.weight");
+    assert_string_equal(read.names[1], "b");
+    helper_write_bytes("n.txt", "a\0b", 3);
+    helper_require(training_names_read("n.txt", &arena, &read), STATUS_INPUT, "got a NUL");
+    arena_close(&arena);
+}
+
+/* What stands beside weights and moments, where a Trainer wrote all of it. */
+static void validate_others(void **state) {
+    (void)state;
+    struct arena arena = ARENA_EMPTY;
+    struct training_folder a, b;
+    assert_int_equal(training_folder_open(RUNS "/hf-qwen2-fused/checkpoint-1", NULL, &arena, &a),
+                     STATUS_OK);
+    assert_int_equal(training_folder_open(RUNS "/hf-qwen2-fused/checkpoint-2", NULL, &arena, &b),
+                     STATUS_OK);
+    assert_int_equal(a.generator_count, 3);
+    assert_string_equal(a.generators[0].name, "python");
+    assert_string_equal(a.generators[1].name, "numpy");
+    assert_string_equal(a.generators[2].name, "cpu");
+    assert_memory_not_equal(&a.generators[0].digest, &a.generators[1].digest,
+                            sizeof(struct digest));
+    assert_true(a.scheduler.is_there && a.scheduler.last_epoch == 1 && b.scheduler.last_epoch == 2);
+    assert_true(a.scheduler.has_step_count && a.scheduler.step_count == 2);
+    assert_int_equal(a.scheduler.last_count, 2);
+    assert_true(a.scheduler.base_lrs[0] == 0.001 && a.scheduler.last_lrs[1] == 0.00075);
+    assert_int_equal(a.scaler.is_there, 0);
+    assert_int_equal(b.log_count, 2);
+    assert_true(b.log[1].has_lr && b.log[1].lr == 0.00075);
+    training_folder_close(&a);
+    training_folder_close(&b);
+    assert_int_equal(training_folder_open(RUNS "/restart-ok-scaler/step-4", NULL, &arena, &a),
+                     STATUS_OK);
+    assert_true(a.scaler.is_there && a.scaler.scale == 2048.0 && a.scaler.growth_tracker == 1 &&
+                a.scaler.growth_interval == 3);
+    assert_int_equal(a.sampler_count, 1);
+    assert_true(strcmp(a.sampler[0].key, "position") == 0 && a.sampler[0].value == 4.0);
+    training_folder_close(&a);
+    arena_close(&arena);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(corroborate_runs)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(corroborate_runs),       cmocka_unit_test(corroborate_layouts),
+        cmocka_unit_test(validate_refused_files), cmocka_unit_test(validate_folders),
+        cmocka_unit_test(validate_trainer_state), cmocka_unit_test(validate_given_names),
+        cmocka_unit_test(validate_others),
+    };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }
