@@ -553,6 +553,7 @@ enum status torch_pickle_read(const struct torch_zip *zip, enum torch_names name
                                     .names = names,
                                     .bytes = pickle->bytes,
                                     .length = (size_t)pickle->length};
+    TRY(arena_grow(arena, 1, &machine.room, sizeof *machine.stack, "values", &machine.stack));
     TRY(check_protocol(&machine));
     while (machine.at < machine.length) {
         machine.opcode_at = machine.at;

@@ -407,59 +407,6 @@ static void verify_large_file(void **state) {
     assert_int_equal(unlink("large.pt"), 0);
 }
 
-static uint64_t draw(uint64_t *seed) {
-    *seed += 0x9E3779B97F4A7C15u;
-    uint64_t x = *seed;
-    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;
-    x = (x ^ x >> 27) * 0x94D049BB133111EBu;
-    return x ^ x >> 31;
-}
-
-/* Where data.pkl lies in a file that torch wrote, and where the directory has its checksum. */
-static size_t find_pickle(const unsigned char *bytes, size_t length, size_t *out_size,
-                          size_t *out_sum) {
-    for (size_t at = length - 46; at > 0; at--) {
-        if (memcmp(bytes + at, "PK\1\2", 4) != 0) continue;
-        const size_t name = bytes[at + 28];
-        if (name < 8 || memcmp(bytes + at + 46 + name - 8, "data.pkl", 8) != 0) continue;
-        memcpy(out_size, bytes + at + 24, 4);
-        *out_sum = at + 16;
-        return 30u + bytes[26] + 256u * bytes[27] + bytes[28] + 256u * bytes[29];
-    }
-    fail_msg("no data.pkl");
-    return 0;
-}
-
-/* Changes some bytes: anywhere, or in the pickle under a checksum that is right again. */
-static void mutate(unsigned char *bytes, size_t length, uint64_t *seed) {
-    static const char opcodes[] = "(.0}]()NKMJXqrhjQRbtsuae\x81\x85\x86\x87\x8a";
-    size_t size = 0, sum = 0;
-    const size_t pickle = find_pickle(bytes, length, &size, &sum);
-    const int inside = draw(seed) % 4 != 0;
-    const size_t first = inside ? pickle : 0, room = inside ? size : length;
-    const uint64_t changes = 1 + draw(seed) % 4;
-    for (uint64_t i = 0; i < changes; i++) {
-        const size_t at = first + (size_t)(draw(seed) % room);
-        switch (draw(seed) % 4) {
-        case 0:
-            bytes[at] ^= (unsigned char)(1u << draw(seed) % 8);
-            break;
-        case 1:
-            bytes[at] = (unsigned char)draw(seed);
-            break;
-        case 2:
-            bytes[at] = (unsigned char)opcodes[draw(seed) % (sizeof opcodes - 1)];
-            break;
-        default:
-            bytes[at] = bytes[first + (size_t)(draw(seed) % room)];
-        }
-    }
-    if (!inside) return;
-    const uLong checksum = crc32_z(0, bytes + pickle, size);
-    for (size_t i = 0; i < 4; i++)
-        bytes[sum + i] = (unsigned char)(checksum >> (8 * i));
-}
-
 /* 10,000 in the nightly run, some hundred else: each is refused with a text or read to the end. */
 static void verify_mutations(void **state) {
     (void)state;
@@ -473,12 +420,11 @@ static void verify_mutations(void **state) {
         struct arena arena = ARENA_EMPTY;
         struct torch_file file;
         char path[1024];
-        uint64_t seed = i;
         size_t length;
         snprintf(path, sizeof path, TWINSTEP_SOURCE_DIR "/tests/golden/foreign/torch/%s.pt",
                  names[i % COUNT_OF(names)]);
         unsigned char *bytes = helper_read(path, &length);
-        mutate(bytes, length, &seed);
+        helper_torch_mutate(bytes, length, i);
         const enum torch_names which = i % 2 ? TORCH_STRICT : TORCH_OPAQUE_NAMES;
         if (torch_file_open_bytes("m", bytes, length, which, &arena, &file) == STATUS_OK) {
             helper_torch_list(&file, null);

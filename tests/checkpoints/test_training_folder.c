@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short
+ * labels: unit short whole
  * Checkpoints that real trainers wrote (tests/golden/foreign/runs), each held against its
  * truth.json: the names in every parameter group, Adam's count, the rule, the LR that is promised;
  * and every way to be refused. */
@@ -19,7 +19,9 @@
 
 #include "base/macro.h"
 #include "checkpoints/training_folder.h"
+#include "tests/base/helper_size.h"
 #include "tests/checkpoints/helper_checkpoint.h"
+#include "tests/checkpoints/helper_torch.h"
 
 #define RUNS TWINSTEP_SOURCE_DIR "/tests/golden/foreign/runs"
 
@@ -342,6 +344,34 @@ static void validate_given_names(void **state) {
     arena_close(&arena);
 }
 
+/* A damaged file is refused with a text, or read to the end. */
+static void verify_mutations(void **state) {
+    (void)state;
+    static const char *const stems[] = {"user_objects", "tied_buffers", "keyed_by_name"};
+    const size_t count = helper_size(60, 200, 5000);
+    size_t refused = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct arena arena = ARENA_EMPTY;
+        struct training_folder folder;
+        char path[1024];
+        size_t length;
+        snprintf(path, sizeof path, FILES "%s.pt", stems[i % COUNT_OF(stems)]);
+        unsigned char *bytes = helper_read(path, &length);
+        helper_torch_mutate(bytes, length, i);
+        helper_write_bytes("m.pt", bytes, length);
+        free(bytes);
+        if (training_folder_open("m.pt", NULL, &arena, &folder) == STATUS_OK) {
+            training_folder_close(&folder);
+        } else {
+            refused++;
+            assert_true(strncmp(status_text(), "m.pt: ", 6) == 0);
+        }
+        arena_close(&arena);
+    }
+    print_message("%zu mutations, %zu refused\n", count, refused);
+    assert_true(refused > count / 4 && refused < count);
+}
+
 /* What stands beside weights and moments, where a Trainer wrote all of it. */
 static void validate_others(void **state) {
     (void)state;
@@ -381,7 +411,7 @@ int main(void) {
         cmocka_unit_test(corroborate_runs),       cmocka_unit_test(corroborate_layouts),
         cmocka_unit_test(validate_refused_files), cmocka_unit_test(validate_folders),
         cmocka_unit_test(validate_trainer_state), cmocka_unit_test(validate_given_names),
-        cmocka_unit_test(validate_others),
+        cmocka_unit_test(validate_others),        cmocka_unit_test(verify_mutations),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }

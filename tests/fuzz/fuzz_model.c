@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
- * libFuzzer target: any bytes must give a checkpoint's header or a model's configuration, or an
- * error with a text, never a crash.
+ * libFuzzer target: any bytes must give a checkpoint's header, a model's configuration or what a
+ * file of torch.save holds, or an error with a text, never a crash.
  *
- * TWINSTEP_FUZZ_FORMAT is safetensors or config; without it both are tried. No fuzzer guesses the
- * length of a header, so each input is also tried with the right one. */
+ * TWINSTEP_FUZZ_FORMAT is safetensors, config or torch; without it all are tried. No fuzzer guesses
+ * the length of a header or a checksum, so each input is also tried with the right one: as the
+ * pickle in a zip that is well made. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
 
 #include "checkpoints/hf_tensors.h"
+#include "checkpoints/torch_file.h"
+#include "determinism/digest.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -84,6 +88,99 @@ static void read_config(const uint8_t *data, size_t size) {
     arena_close(&arena);
 }
 
+/* Walks what was read; values may stand in many places, so that the walk is cut. */
+static size_t walk(const struct torch_file *file, const struct torch_value *value, size_t left,
+                   const uint8_t *data, size_t size) {
+    struct arena arena = ARENA_EMPTY;
+    struct safetensors_tensor rows;
+    struct digest digest;
+    char shown[TORCH_SHOWN_SIZE];
+    torch_show(value, shown);
+    require(strlen(shown) > 0, "a value is shown");
+    if (value->kind == TORCH_TENSOR) {
+        const struct torch_storage *storage = &value->as.tensor->storage;
+        require(storage->bytes >= data && storage->bytes + storage->length <= data + size,
+                "storages lie in the file");
+        if (torch_tensor_rows(file, value->as.tensor, "t", &arena, &rows) == STATUS_OK)
+            digest_sha256(rows.data, (size_t)(rows.end - rows.begin), &digest); /* reads all */
+        arena_close(&arena);
+    }
+    if (value->kind != TORCH_LIST && value->kind != TORCH_TUPLE && value->kind != TORCH_DICT)
+        return left;
+    const struct torch_members *members = value->as.members;
+    for (size_t i = 0; i < members->count && left > 0; i++) {
+        if (members->keys != NULL) left = walk(file, &members->keys[i], left - 1, data, size);
+        if (left > 0) left = walk(file, &members->values[i], left - 1, data, size);
+    }
+    return left;
+}
+
+static void open_torch(const uint8_t *data, size_t size) {
+    for (int names = TORCH_STRICT; names <= TORCH_OPAQUE_NAMES; names++) {
+        struct arena arena = ARENA_EMPTY;
+        struct torch_file file;
+        if (torch_file_open_bytes("fuzz", data, size, (enum torch_names)names, &arena, &file) ==
+            STATUS_OK)
+            walk(&file, &file.root, 10000, data, size);
+        else
+            require(strncmp(status_text(), "fuzz: ", 6) == 0, "an error has a text");
+        arena_close(&arena);
+    }
+}
+
+static uint8_t *put(uint8_t *at, size_t width, uint64_t value) {
+    for (size_t i = 0; i < width; i++)
+        *at++ = (uint8_t)(i < 8 ? value >> (8 * i) : 0);
+    return at;
+}
+
+/* A header of a stored member, in front of it or in the directory. */
+static uint8_t *put_header(uint8_t *at, uint64_t mark, const char *name, const uint8_t *bytes,
+                           size_t size) {
+    at = put(at, mark == 0x02014B50 ? 12 : 10, 0);
+    at = put(at, 4, crc32_z(0, bytes, size));
+    at = put(put(at, 4, size), 4, size);
+    return put(put(at, 2, strlen(name)), 2, 0);
+}
+
+/* Takes the input for the pickle of a file with four storages. */
+static void open_pickle(const uint8_t *data, size_t size) {
+    static const uint8_t zeros[96] = {0};
+    static const struct {
+        const char *name;
+        size_t size;
+    } members[] = {
+        {"a/data.pkl", 0}, {"a/data/0", 96}, {"a/data/1", 4}, {"a/data/2", 24}, {"a/data/3", 16}};
+    struct arena arena = ARENA_EMPTY;
+    size_t headers[5];
+    uint8_t *zip;
+    require(arena_take(&arena, size + 2048, 1, "zip", &zip) == STATUS_OK, "memory");
+    uint8_t *at = zip;
+    for (int inside = 0; inside < 2; inside++) {
+        const size_t begin = (size_t)(at - zip);
+        for (size_t i = 0; i < 5; i++) {
+            const uint8_t *bytes = i == 0 ? data : zeros;
+            const size_t length = i == 0 ? size : members[i].size;
+            if (!inside) headers[i] = (size_t)(at - zip);
+            at = put(at, 4, inside ? 0x02014B50 : 0x04034B50);
+            at = put_header(at, inside ? 0x02014B50 : 0, members[i].name, bytes, length);
+            if (inside) at = put(put(at, 10, 0), 4, headers[i]);
+            memcpy(at, members[i].name, strlen(members[i].name));
+            at += strlen(members[i].name);
+            if (inside) continue;
+            if (length > 0) memcpy(at, bytes, length);
+            at += length;
+        }
+        if (!inside) continue;
+        const size_t end = (size_t)(at - zip);
+        at = put(put(at, 4, 0x06054B50), 4, 0);
+        at = put(put(put(put(at, 2, 5), 2, 5), 4, end - begin), 4, begin);
+        at = put(at, 2, 0);
+    }
+    open_torch(zip, (size_t)(at - zip));
+    arena_close(&arena);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const char *format = getenv("TWINSTEP_FUZZ_FORMAT");
     if (format == NULL || strcmp(format, "safetensors") == 0) {
@@ -91,5 +188,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         open_mended(data, size);
     }
     if (format == NULL || strcmp(format, "config") == 0) read_config(data, size);
+    if (format == NULL || strcmp(format, "torch") == 0) {
+        open_torch(data, size);
+        open_pickle(data, size);
+    }
     return 0;
 }
