@@ -5,6 +5,7 @@
 #include "base/number.h"
 
 #include <errno.h>
+#include <float.h>
 #include <inttypes.h>
 #include <locale.h>
 #include <stdio.h>
@@ -36,13 +37,17 @@ static void c_locale_leave(struct c_locale l) {
 /* ---- to text ---- */
 
 struct format {
-    int digits;   /* this many digits read back as the same bits, whatever the value */
-    int integers; /* exponents from -4 up to one less than this are written without "e" */
-    int single;   /* the value is a float, and reading back compares as float */
+    int digits;    /* this many digits read back as the same bits, whatever the value */
+    int integers;  /* exponents from -4 up to one less than this are written without "e" */
+    int single;    /* the value is a float, and reading back compares as float */
+    int sure;      /* a decimal of so many digits comes back from a normal number (DBL_DIG) */
+    double normal; /* the least normal number */
 };
 
-static const struct format format_f64 = {17, 15, 0};
-static const struct format format_f32 = {9, 7, 1};
+static const struct format format_f64 = {
+    .digits = 17, .integers = 15, .sure = DBL_DIG, .normal = DBL_MIN};
+static const struct format format_f32 = {
+    .digits = 9, .integers = 7, .single = 1, .sure = FLT_DIG, .normal = (double)FLT_MIN};
 
 static int special_text(double x, char *text) {
     if (real_finite_f64(x)) return 0;
@@ -50,19 +55,48 @@ static int special_text(double x, char *text) {
     return 1;
 }
 
-/* Tries 1, 2, ... significant digits until the text reads back as x. At most 17 tries are cheap
- * beside the work that ends in a printed number, and printf's rounding is correct, so the first hit
- * is the shortest. */
+/* Writes x with so many significant digits, and tells whether the text reads back as x. */
+static int reads_back(double x, int digits, struct format format, char *text, size_t size) {
+    snprintf(text, size, "%.*e", digits - 1, x);
+    return (format.single ? (double)strtof(text, NULL) : strtod(text, NULL)) == x;
+}
+
+/* Significant digits of a text that "%e" wrote, zeros at their end apart. */
+static int digits_of(const char *text) {
+    int digits = 0, last = 1;
+    for (; *text != 'e'; text++) {
+        if (*text < '0' || *text > '9') continue;
+        digits++;
+        if (*text != '0') last = digits;
+    }
+    return last;
+}
+
+/* The least number of significant digits whose text reads back as x. A decimal of at most `sure`
+ * digits comes back from a normal number with all of its digits: if one reads back as x, then x
+ * written with `sure` digits is that decimal and zeros. Where it does not read back, more digits
+ * are needed; they are tried one by one, as are all of them for a subnormal number, whose decimals
+ * need not come back. */
+static int shortest_digits(double x, struct format format, char *text, size_t size) {
+    const double magnitude = real_abs_f64(x);
+    int digits = 1;
+    if (magnitude == 0.0) return digits;
+    if (magnitude >= format.normal) {
+        if (reads_back(x, format.sure, format, text, size)) return digits_of(text);
+        digits = format.sure + 1;
+    }
+    while (digits < format.digits && !reads_back(x, digits, format, text, size))
+        digits++;
+    return digits;
+}
+
+/* printf's rounding is correct, so what reads back with the fewest digits is the shortest text. */
 static struct number_text shortest(double x, struct format format) {
     struct number_text out = {{0}};
     if (special_text(x, out.text)) return out;
     struct c_locale locale = c_locale_enter();
-    int digits = 1;
-    for (; digits <= format.digits; digits++) {
-        snprintf(out.text, sizeof out.text, "%.*e", digits - 1, x);
-        const double back = format.single ? (double)strtof(out.text, NULL) : strtod(out.text, NULL);
-        if (back == x) break;
-    }
+    const int digits = shortest_digits(x, format, out.text, sizeof out.text);
+    snprintf(out.text, sizeof out.text, "%.*e", digits - 1, x);
     const char *mark = strchr(out.text, 'e');
     int exponent = mark != NULL ? (int)strtol(mark + 1, NULL, 10) : 0;
     if (exponent >= -4 && exponent < format.integers) {

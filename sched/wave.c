@@ -68,9 +68,17 @@ static const struct short_series sine_terms = {
     {0x1.a01a01a01a01ap-13, -0x1.71de3a556c734p-19, 0x1.ae64567f544e4p-26, -0x1.6124613a86d09p-33,
      0x1.ae7f3e733b81fp-41, -0x1.952c77030ad4ap-49, 0x1.2f49b46814157p-57}};
 
+/* The double nearest to a sum that is known within 2^-60 relatively. Where every number within
+ * 2^-59 of it rounds alike, that double is the answer, and *sure is 1. */
+static double rounded_alike(struct pair sum, int *sure) {
+    const double slack = real_abs_f64(sum.high) * 0x1p-59;
+    const double y = sum.high + (sum.low + slack);
+    *sure = y == sum.high + (sum.low - slack);
+    return y;
+}
+
 /* What `series` gives, within 2^-60 relatively, from two terms in double-double and the rest in
- * plain double. Where every number within 2^-59 of it rounds alike, that double is the answer, and
- * *sure is 1. */
+ * plain double. *sure is as in rounded_alike. */
 static double short_cut(struct pair first, struct pair z, const struct short_series *terms,
                         int *sure) {
     double rest = terms->rest[6];
@@ -80,11 +88,7 @@ static double short_cut(struct pair first, struct pair z, const struct short_ser
     sum.low -= z.high * rest;
     sum = pair_add(terms->a, pair_multiply(z, sum));
     sum = pair_add((struct pair){1.0, 0.0}, pair_multiply(z, sum));
-    sum = pair_multiply(first, sum);
-    const double slack = real_abs_f64(sum.high) * 0x1p-59;
-    const double y = sum.high + (sum.low + slack);
-    *sure = y == sum.high + (sum.low - slack);
-    return y;
+    return rounded_alike(pair_multiply(first, sum), sure);
 }
 
 static double cosine_of_reduced(struct pair r) {
@@ -127,20 +131,53 @@ double sched_cos_waves(double cycles, double p) {
     return cos_of_turns(SCHED_PI * cycles * 2.0 * p, cycles * p);
 }
 
-/* e^(x + low) for |x| < 700: n ln 2 is taken off in double-double, then the Taylor series follows.
- * For |r| <= ln 2 / 2 the 26th term is below 2^-105. */
-static double exp_pair(double x, double low) {
-    const struct pair ln2 = {0x1.62e42fefa39efp-1, 0x1.abc9e3b39803fp-56};
-    const double n = sched_half_even(real_abs_f64(x) / ln2.high) * (x < 0.0 ? -1.0 : 1.0);
-    const struct pair whole = pair_multiply((struct pair){n, 0.0}, ln2);
-    const struct pair r = pair_add(pair_of(x, low), (struct pair){-whole.high, -whole.low});
+/* e^r by its Taylor series. For |r| <= ln 2 / 2 the 26th term is below 2^-105. */
+static double exp_series(struct pair r) {
     struct pair sum = {1.0, 0.0};
     struct pair term = {1.0, 0.0};
     for (double m = 1.0; m <= 26.0; m += 1.0) {
         term = pair_divide(pair_multiply(term, r), m);
         sum = pair_add(sum, term);
     }
-    return (sum.high + sum.low) * real_exp2_f64(n);
+    return sum.high + sum.low;
+}
+
+/* What exp_series gives, within 2^-60 relatively: 1 + r (1 + r (1/2 + r (1/6 + r rest))). Its last
+ * part, r rest, is in plain double: it is below 2^-6, six roundings change it by less than 2^-56,
+ * and three times r < 2^-1.5 follows. The first term left out is below 2^-67. *sure is as in
+ * rounded_alike. */
+static double exp_short_cut(struct pair r, int *sure) {
+    const struct pair sixth = {0x1.5555555555555p-3, 0x1.5555555555555p-57};
+    const struct pair half = {0.5, 0.0}, one = {1.0, 0.0};
+    double rest = 0x1.ae7f3e733b81fp-41; /* 1 / 15! */
+    rest = rest * r.high + 0x1.93974a8c07c9dp-37;
+    rest = rest * r.high + 0x1.6124613a86d09p-33;
+    rest = rest * r.high + 0x1.1eed8eff8d898p-29;
+    rest = rest * r.high + 0x1.ae64567f544e4p-26;
+    rest = rest * r.high + 0x1.27e4fb7789f5cp-22;
+    rest = rest * r.high + 0x1.71de3a556c734p-19;
+    rest = rest * r.high + 0x1.a01a01a01a01ap-16;
+    rest = rest * r.high + 0x1.a01a01a01a01ap-13;
+    rest = rest * r.high + 0x1.6c16c16c16c17p-10;
+    rest = rest * r.high + 0x1.1111111111111p-7;
+    rest = rest * r.high + 0x1.5555555555555p-5;
+    struct pair sum = sixth;
+    sum.low += r.high * rest;
+    sum = pair_add(half, pair_multiply(r, sum));
+    sum = pair_add(one, pair_multiply(r, sum));
+    sum = pair_add(one, pair_multiply(r, sum));
+    return rounded_alike(sum, sure);
+}
+
+/* e^(x + low) for |x| < 700: n ln 2 is taken off in double-double, then the series follows. */
+static double exp_pair(double x, double low) {
+    const struct pair ln2 = {0x1.62e42fefa39efp-1, 0x1.abc9e3b39803fp-56};
+    const double n = sched_half_even(real_abs_f64(x) / ln2.high) * (x < 0.0 ? -1.0 : 1.0);
+    const struct pair whole = pair_multiply((struct pair){n, 0.0}, ln2);
+    const struct pair r = pair_add(pair_of(x, low), (struct pair){-whole.high, -whole.low});
+    int sure;
+    const double y = exp_short_cut(r, &sure);
+    return (sure ? y : exp_series(r)) * real_exp2_f64(n);
 }
 
 double sched_pow(double x, double y) {
