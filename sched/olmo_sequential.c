@@ -140,22 +140,27 @@ static enum status read_item(const struct sched_call *call, const char *item, in
     return STATUS_OK;
 }
 
+/* Sets a parameter of a stage, where the stage has it. A search calls this often, so that only a
+ * value to be refused is written as text. */
+static enum status set_common(const char *key, double x, struct stage *out) {
+    const struct key_row *row = sched_row(out->schedule, key);
+    if (row == NULL) return STATUS_OK;
+    if (!(x >= row->low && x <= row->high))
+        return sched_values_set(out->schedule, out->values, key, number_text_f64(x).text);
+    memcpy(out->values + row->offset, &x, sizeof x);
+    return STATUS_OK;
+}
+
 /* Stage i of the two that the other keys describe, where no list is given. */
 static enum status read_pair(const struct sched_call *call, size_t i, struct stage *out) {
     static const struct sched_class *const classes[] = {&sched_olmo_constant,
                                                         &sched_olmo_constant_with_warmup,
                                                         &sched_olmo_linear, &sched_olmo_cosine};
     const struct sequential_values *values = values_of(call);
-    const struct {
-        const char *key;
-        double value;
-    } common[] = {{"min_lr_ratio", values->min_lr_ratio}, {"warmup_min_lr", values->warmup_min_lr}};
     const double half = sched_half_even(call->total * 0.5);
     TRY(open_stage(call, classes[i == 0 ? values->first : values->second], out));
-    for (size_t k = 0; k < 2; k++)
-        if (sched_row(out->schedule, common[k].key) != NULL)
-            TRY(sched_values_set(out->schedule, out->values, common[k].key,
-                                 number_text_f64(common[k].value).text));
+    TRY(set_common("min_lr_ratio", values->min_lr_ratio, out));
+    TRY(set_common("warmup_min_lr", values->warmup_min_lr, out));
     out->call.warmup = i == 0 ? call->warmup : values->second_warmup;
     if (i == 0) out->length = values->change >= 0.0 ? values->change : half;
     return STATUS_OK;
