@@ -144,12 +144,12 @@ static void validate_names_in_exact_logs(void **state) {
 
 static void validate_names_in_binary32(void **state) {
     (void)state;
-    assert_int_equal(judge_some(LR_F32, 0, helper_size(3, 3, 1)), 0);
+    assert_int_equal(judge_some(LR_F32, 0, helper_size(3, 6, 1)), 0);
 }
 
 static void validate_names_in_six_digits(void **state) {
     (void)state;
-    assert_int_equal(judge_some(LR_E5, 1, helper_size(3, 3, 1)), 0);
+    assert_int_equal(judge_some(LR_E5, 1, helper_size(3, 6, 1)), 0);
 }
 
 static void line_of(const struct mutation *m, char *out, size_t size) {

@@ -99,7 +99,8 @@ static const struct plateau_case cases[] = {
 /* patience, factor, cooldown and mode must be found from the log and its metric alone. */
 static void validate_found_with_metric(void **state) {
     (void)state;
-    for (size_t i = 0; i < COUNT_OF(cases); i += helper_size(2, 2, 1)) {
+    /* the last four have each key, each sense and more than one process */
+    for (size_t i = helper_size(3, 3, 0); i < COUNT_OF(cases); i++) {
         static const int prints[] = {LR_EXACT, LR_E5, LR_F32};
         const struct plateau_case *c = &cases[i];
         struct arena arena = ARENA_EMPTY;
@@ -346,7 +347,8 @@ static void corroborate_trainer(void **state) {
     known.request.values[0].text = "0.5";
     known.request.values[1].key = "patience";
     known.request.value_count = 2;
-    for (int patience = 0; patience < 4; patience++) {
+    for (int patience = (int)helper_size(1, 1, 0); patience < (int)helper_size(3, 3, 4);
+         patience++) {
         static const char *const texts[] = {"0", "1", "2", "3"};
         known.request.values[1].text = texts[patience];
         assert_int_equal(fit_check(&series, &known, 1, &arena, &check), STATUS_OK);

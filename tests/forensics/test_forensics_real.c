@@ -109,7 +109,7 @@ static void visit_folders(void (*visit)(const char *folder, size_t *tally), size
     for (size_t e = 0; e < eras.count; e++) {
         memset(&runs, 0, sizeof runs);
         list(eras.path[e], 0, &runs);
-        for (size_t r = 0; r < runs.count; r += helper_size(2, 2, 1))
+        for (size_t r = 0; r < runs.count; r += helper_size(2, 3, 1))
             visit(runs.path[r], tally);
     }
 }
@@ -130,7 +130,7 @@ static void verify_doctor_is_quiet(void **state) {
     size_t logs = 0;
     visit_folders(examine_folder, &logs);
     print_message("%zu logs of real trainers\n", logs);
-    assert_true(logs >= 60 / helper_size(2, 2, 1));
+    assert_true(logs >= 60 / helper_size(2, 3, 1));
 }
 
 /* ---- compare ---- */
@@ -186,7 +186,7 @@ static void verify_one_run_is_equal(void **state) {
     size_t pairs = 0;
     visit_folders(compare_folder, &pairs);
     print_message("%zu pairs of logs of one run\n", pairs);
-    assert_true(pairs >= 20 / helper_size(2, 2, 1));
+    assert_true(pairs >= 20 / helper_size(2, 3, 1));
 }
 
 static void verify_runs_differ(void **state) {
