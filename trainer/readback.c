@@ -16,6 +16,7 @@
 #include "kernels/backend_abi.h"
 #include "kernels/products.h"
 #include "optim/direction.h"
+#include "optim/read_rate.h"
 #include "trainer/plugin.h"
 
 /* Whether a backend makes the sums: it does where it knows the rule of the optimizer's direction.
@@ -246,60 +247,9 @@ static void add_sums(struct readback_blocks_block *to, const struct readback_blo
         to->sum[s] += term->sum[s];
 }
 
-struct answer {
-    double lr, lr_error, decay, decay_error;
-};
-
-/* Solves the normal equations of new - old = -lr * u - c * old, in which each element is measured
- * in units of its ulp. Without weight decay c is 0, and one unknown is left. The sums
- * READBACK_BLOCKS_U and READBACK_BLOCKS_P are sums of magnitudes: the stored value was rounded
- * once, by at most half an ulp, and roundings of equal steps inside one binade are all alike, so
- * the error bound adds them up instead of averaging them out. */
-static void solve_rate(const struct readback_blocks_block *sums, double half, struct answer *out) {
-    const double uu = sums->sum[READBACK_BLOCKS_UU], ud = sums->sum[READBACK_BLOCKS_UD],
-                 u = sums->sum[READBACK_BLOCKS_U];
-    if (!(uu > 0.0)) return;
-    out->lr = 0.0 - ud / uu;
-    out->lr_error = half * u / uu;
-}
-
-/* Solves for both unknowns: what moves along u is the rate, and what moves along the weights is the
- * decay. */
-static void solve_both(const struct readback_blocks_block *sums, double half, struct answer *out) {
-    const double uu = sums->sum[READBACK_BLOCKS_UU], up = sums->sum[READBACK_BLOCKS_UP],
-                 pp = sums->sum[READBACK_BLOCKS_PP];
-    const double ud = sums->sum[READBACK_BLOCKS_UD], pd = sums->sum[READBACK_BLOCKS_PD];
-    const double u = sums->sum[READBACK_BLOCKS_U], p = sums->sum[READBACK_BLOCKS_P];
-    const double determinant = uu * pp - up * up;
-    if (!(determinant > 0.0)) return;
-    const double rounding = 2.0 * half; /* a step with decay rounds the weight twice */
-    out->lr = 0.0 - (ud * pp - pd * up) / determinant;
-    out->lr_error = rounding * (u * pp + p * fabs(up)) / determinant;
-    const double c = 0.0 - (pd * uu - ud * up) / determinant;
-    const double c_error = rounding * (p * uu + u * fabs(up)) / determinant;
-    if (!(fabs(out->lr) > out->lr_error)) return;
-    out->decay = c / out->lr;
-    out->decay_error = (c_error + fabs(out->decay) * out->lr_error) / fabs(out->lr);
-}
-
-/* The rate is read with the decay that is configured, so with one unknown where there is none. Two
- * bounds add up. One is half an ulp for each rounding of the stored value (two with decay; a whole
- * ulp where the rounding is drawn), all in the sense that hurts most. The other is of the direction
- * itself, which the optimizer rounded in a handful of operations: INPUT_ROUNDINGS half units of the
- * working dtype. */
-static struct answer solve(const struct readback_blocks_block *sums, int decayed, double half,
-                           enum dtype dtype) {
-    struct answer out = {(double)NAN, (double)NAN, (double)NAN, (double)NAN};
-    solve_both(sums, half, &out);
-    if (!decayed) {
-        out.lr = out.lr_error = (double)NAN;
-        solve_rate(sums, half, &out);
-    }
-    out.lr_error += fabs(out.lr) * INPUT_ROUNDINGS * dtype_epsilon(dtype) / 2;
-    out.decay_error += fabs(out.decay) * INPUT_ROUNDINGS * dtype_epsilon(dtype) / 2;
-    return out;
-}
-
+/* Two bounds of an error add up: half an ulp for each rounding of the stored value (a whole ulp
+ * where the rounding is drawn), and what the optimizer rounded in the direction itself,
+ * INPUT_ROUNDINGS half units of the working dtype. */
 static void read_group(struct run *run, const struct optim_call *call, uint32_t group) {
     const enum dtype dtype = optimizer_working_dtype(run);
     const double decay = call->groups[group].weight_decay;
@@ -307,7 +257,9 @@ static void read_group(struct run *run, const struct optim_call *call, uint32_t 
     for (uint32_t i = 0; i < run->owner_count; i++)
         if (run->table.rows[run->owner[i]].group == group) add_sums(&sum, &run->reads[i]);
     const int drawn = run->config.numerics.rounding == ROUNDING_STOCHASTIC;
-    const struct answer answer = solve(&sum, decay != 0.0, drawn ? 1.0 : 0.5, dtype);
+    struct read_rate answer;
+    read_rate_solve(&sum, decay != 0.0, drawn ? 1.0 : 0.5,
+                    INPUT_ROUNDINGS * dtype_epsilon(dtype) / 2, &answer);
     double *const out = run->record.groups[group];
     if (!call->found_inf && call->groups[group].lr != 0.0) {
         run->steps.meant += sum.sum[READBACK_BLOCKS_MEANT];
