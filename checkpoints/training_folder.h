@@ -110,6 +110,7 @@ struct training_scaler {
 struct training_generator {
     const char *name; /* "python", "numpy", "cpu", "cuda[0]" */
     struct digest digest;
+    struct torch_value value; /* the state as the file has it */
 };
 
 struct training_log_row {

@@ -148,6 +148,7 @@ enum status training_generators_of(const struct training_opening *opening,
         const enum status status = add_value(&leaves, states->file, &entry.value);
         if (status != STATUS_OK) return status_prefix(status, "%s: %s", states->file->path, name);
         all[folder->generator_count].name = name;
+        all[folder->generator_count].value = entry.value;
         digest_root("generator", leaves.digests, leaves.count,
                     &all[folder->generator_count++].digest);
     }

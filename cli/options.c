@@ -147,7 +147,8 @@ static error_t take(int key, char *value, struct argp_state *state) {
         break;
     default:
         if (key < KEY_OWN || key >= KEY_OWN_END) return ARGP_ERR_UNKNOWN;
-        options->given[options->given_count++] = (struct option_given){key, value};
+        options->given[options->given_count++] =
+            (struct option_given){key, value, options->argument_count};
     }
     return 0;
 }
@@ -231,7 +232,8 @@ enum status options_read(const struct verb *verb, int argc, char **argv, struct 
                      was given */
     TRY(arena_take(arena, (size_t)argc + 1, sizeof *words, "arguments", &words));
     memcpy(words, argv, (size_t)argc * sizeof *words);
-    unsigned flags = ARGP_NO_EXIT | ARGP_NO_ERRS | ARGP_NO_HELP;
+    /* In order: what stood before an option is part of what it says (option_given.before). */
+    unsigned flags = ARGP_NO_EXIT | ARGP_NO_ERRS | ARGP_NO_HELP | ARGP_IN_ORDER;
     if (argp_parse(&argp, argc, words, flags, NULL, out) != 0)
         FAIL(STATUS_INPUT, "%s: cannot read the options; see twinstep %s --help", verb->name,
              verb->name);

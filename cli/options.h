@@ -19,6 +19,7 @@ struct verb;
 struct option_given {
     int key;
     const char *value;
+    size_t before; /* how many arguments stood before it on the command line */
 };
 
 struct options {

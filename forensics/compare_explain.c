@@ -202,8 +202,8 @@ static void explain_later(struct compare_report *report, const struct compare_co
             "Update 1 agrees and update 2 does not: the first step itself differs. That is the "
             "mark of an LR that is applied one update earlier or later, even when the printed "
             "columns agree; an optimizer of another arithmetic opens there, too, but by far less.",
-            "State the contracts (--contract-a, --contract-b), or compare the weights after "
-            "update 1: their changes stand in the ratio of the applied LRs.");
+            "State the contracts (--contract-a, --contract-b), or save checkpoints around one update "
+            "of both runs: twinstep readback reads the applied LR from them (docs/READBACK.md).");
     } else if (column->first_update == report->start + 1) {
         say(report, CAUSE_OPTIMIZER,
             "Update 1 agrees and update 2 does not, at equal applied LRs: the step differs in "

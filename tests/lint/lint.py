@@ -24,6 +24,7 @@ LAYERS = {
     "kernels": ["determinism", "base"],
     "optim": ["kernels", "determinism", "base"],
     "checkpoints": ["determinism", "base"],
+    "readback": ["optim", "kernels", "checkpoints", "determinism", "base"],
     "sched": ["base"],
     "logs": ["determinism", "base"],
     "forensics": ["logs", "sched", "determinism", "base"],
@@ -38,7 +39,7 @@ LAYERS = {
                    "checkpoints", "determinism", "base"],
     "report": ["evidence", "scenarios", "determinism", "base"],
     "cli": ["report", "experiment", "trainer", "evidence", "model", "data", "forensics", "rollout", "logs",
-            "optim", "kernels", "sched", "scenarios", "checkpoints", "determinism", "base"],
+            "readback", "optim", "kernels", "sched", "scenarios", "checkpoints", "determinism", "base"],
 }
 # Rooms inside a folder: each may know the files of the folder itself, which may know none of the
 # rooms; and no room knows another one. Of a room in the cellar the opposite holds: all others may
@@ -46,7 +47,7 @@ LAYERS = {
 ROOMS = {"experiment": ["locate", "noise", "parity"]}
 CELLARS = ["experiment/locate"]
 NUMERIC = ["base", "determinism", "kernels", "optim", "sched", "logs", "forensics", "rollout", "data", "model",
-           "evidence", "trainer", "experiment", "report", "checkpoints"]
+           "evidence", "trainer", "experiment", "report", "checkpoints", "readback"]
 OTHER = ["tests", "cmake", "docs", "notebooks", ".ci"]
 
 # The headers that nvcc reads, which must be C11 and C++17 at once.

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What `twinstep readback` says of one update, and of the same update in two runs, as text and as
+ * JSON. Names of tensors and files are escaped on the way to a terminal, because they come from
+ * files of others. */
+#ifndef TWINSTEP_CLI_READBACK_PRINT_H
+#define TWINSTEP_CLI_READBACK_PRINT_H
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include "checkpoints/training_folder.h"
+#include "readback/against.h"
+#include "readback/update.h"
+
+/* One update of one run. */
+struct readback_update {
+    const struct training_folder *before, *after;
+    struct step step;
+    struct update_said said;
+    struct update_reading reading;
+};
+
+/* `label` stands before the first line: "A: ", or nothing. */
+void readback_print(const char *label, const struct readback_update *update, FILE *out);
+json_t *readback_json(const struct readback_update *update);
+
+/* The same update of two runs. */
+struct readback_pair {
+    const struct readback_update *a, *b;
+    struct against against;
+};
+
+void readback_print_pair(const struct readback_pair *pair, FILE *out);
+json_t *readback_pair_json(const struct readback_pair *pair);
+
+/* The finding that a reader should see first, or NULL. */
+const struct update_finding *readback_first(const struct readback_update *update);
+
+#endif

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The update after a restart is read like any other; what it was made from follows. */
+#include "readback/resume.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "readback/generators.h"
+
+const char *const resume_part_names[RESUME_PARTS] = {
+    "weights", "moments", "count", "scheduler", "scaler", "generators", "position"};
+const char *const resume_state_names[4] = {"restored", "lost", "untold", "absent"};
+
+struct resuming {
+    const struct training_folder *before, *after;
+    const struct step *step;
+    const struct update_reading *reading;
+    const struct resume_more *more;
+    struct arena *arena;
+};
+
+static enum status say(const struct resuming *in, struct resume_item *out, enum resume_state state,
+                       const char *format, ...) TWINSTEP_PRINTF(4, 5);
+static enum status say(const struct resuming *in, struct resume_item *out, enum resume_state state,
+                       const char *format, ...) {
+    char text[800], *kept;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    TRY(arena_format(in->arena, &kept, "%s", text));
+    *out = (struct resume_item){state, kept};
+    return STATUS_OK;
+}
+
+static const struct update_finding *find(const struct resuming *in, enum update_finding_kind kind) {
+    for (size_t i = 0; i < in->reading->finding_count; i++) {
+        const struct update_finding *const finding = &in->reading->findings[i];
+        if (finding->kind == kind && !finding->is_remark) return finding;
+    }
+    return NULL;
+}
+
+/* ---- weights, moments, count ---- */
+
+/* Weights that the update began from are those of the checkpoint if one LR explains how each group
+ * moved away from them: to a fraction of an ulp, or by the intervals of nearly all elements. */
+static enum status judge_weights(const struct resuming *in, struct resume_item *out) {
+    const struct update_finding *const masters = find(in, UPDATE_MASTERS);
+    uint32_t explained = 0, other = 0;
+    if (masters != NULL) return say(in, out, RESUME_LOST, "%s", masters->text);
+    for (uint32_t g = 0; g < in->step->group_count; g++) {
+        const enum rate_state state = in->reading->groups[g].reading.lr.state;
+        explained += state == RATE_READ;
+        other += state == RATE_UNEXPLAINED;
+    }
+    if (other > 0)
+        return say(in, out, RESUME_UNTOLD,
+                   "no LR explains how the weights moved from those of the checkpoint: the update "
+                   "began from other weights, or the optimizer is not what its file says");
+    if (explained == 0)
+        return say(in, out, RESUME_UNTOLD,
+                   "the update cannot be read back, so neither can its "
+                   "start");
+    return say(in, out, RESUME_RESTORED,
+               "the update began from the weights of the checkpoint: its own direction explains "
+               "how they moved");
+}
+
+static enum status judge_moments(const struct resuming *in, struct resume_item *out) {
+    const struct update_finding *const anew = find(in, UPDATE_RESTART);
+    uint32_t agree = 0;
+    if (anew != NULL) return say(in, out, RESUME_LOST, "%s", anew->text);
+    for (uint32_t g = 0; g < in->step->group_count; g++)
+        agree += in->reading->groups[g].betas.state == TAKEN_BETAS_AGREE;
+    if (agree > 0)
+        return say(in, out, RESUME_RESTORED,
+                   "first and second moments after the update follow from those of the checkpoint "
+                   "with one gradient");
+    return say(in, out, RESUME_UNTOLD,
+               "the moments are of a rule, or too narrow, for their step to be checked");
+}
+
+static enum status judge_count(const struct resuming *in, struct resume_item *out) {
+    double most = (double)NAN, before = (double)NAN;
+    for (uint32_t i = 0; i < in->step->tensor_count; i++) {
+        most = fmax(most, in->step->tensors[i].updates);
+        before = fmax(before, in->step->tensors[i].updates_before);
+    }
+    if (!(most >= 0.0) || !(before >= 0.0))
+        return say(in, out, RESUME_ABSENT, "the optimizer stores no count");
+    if (most == before + 1.0)
+        return say(in, out, RESUME_RESTORED, "the optimizer's count went from %.0f to %.0f", before,
+                   most);
+    return say(in, out, RESUME_LOST, "the optimizer's count was %.0f and is %.0f after one update",
+               before, most);
+}
+
+/* ---- scheduler and scaler ---- */
+
+static int has_other_peak(const struct training_scheduler *a, const struct training_scheduler *b) {
+    if (a->base_count != b->base_count) return 1;
+    for (size_t i = 0; i < a->base_count; i++)
+        if (a->base_lrs[i] != b->base_lrs[i]) return 1;
+    return 0;
+}
+
+static enum status judge_scheduler(const struct resuming *in, struct resume_item *out) {
+    const struct training_scheduler *const then = &in->before->scheduler;
+    const struct training_scheduler *const now = &in->after->scheduler;
+    const struct update_finding *const lr = find(in, UPDATE_LR);
+    if (lr != NULL) return say(in, out, RESUME_LOST, "%s", lr->text);
+    if (!then->is_there || !now->is_there)
+        return say(in, out, RESUME_ABSENT, "no scheduler is stored in both checkpoints");
+    if (has_other_peak(then, now))
+        return say(in, out, RESUME_LOST, "its peak (base_lrs) was %s and is %s",
+                   update_number(then->base_count > 0 ? then->base_lrs[0] : 0.0, 0.0).text,
+                   update_number(now->base_count > 0 ? now->base_lrs[0] : 0.0, 0.0).text);
+    if (!then->has_last_epoch || !now->has_last_epoch)
+        return say(in, out, RESUME_UNTOLD, "it stores no count (last_epoch)");
+    if (now->last_epoch < then->last_epoch)
+        return say(in, out, RESUME_LOST, "its count (last_epoch) was %" PRId64 " and is %" PRId64,
+                   then->last_epoch, now->last_epoch);
+    return say(in, out, RESUME_RESTORED,
+               "its count (last_epoch) went from %" PRId64 " to %" PRId64 ", and the LR that was "
+               "promised was applied",
+               then->last_epoch, now->last_epoch);
+}
+
+/* A scale stays with its tracker one up, doubles with a tracker of 0, or falls after an overflow.
+ */
+static enum status judge_scaler(const struct resuming *in, struct resume_item *out) {
+    const struct training_scaler *const then = &in->before->scaler, *const now = &in->after->scaler;
+    if (!then->is_there && !now->is_there) return say(in, out, RESUME_ABSENT, "none is stored");
+    if (!then->is_there || !now->is_there)
+        return say(in, out, RESUME_LOST, "it is stored in one of the two checkpoints only");
+    const int went_on =
+        now->scale == then->scale && now->growth_tracker == then->growth_tracker + 1;
+    const int grew =
+        now->scale > then->scale && now->growth_tracker == 0 &&
+        (then->growth_interval == 0 || then->growth_tracker + 1 == then->growth_interval);
+    const int fell = now->scale < then->scale && now->growth_tracker == 0;
+    return say(in, out,
+               went_on || grew ? RESUME_RESTORED
+               : fell          ? RESUME_UNTOLD
+                               : RESUME_LOST,
+               "scale %s and growth tracker %" PRId64 " became %s and %" PRId64 "%s",
+               number_text_f64(then->scale).text, then->growth_tracker,
+               number_text_f64(now->scale).text, now->growth_tracker,
+               fell ? ": an overflow, or a scaler that began anew" : "");
+}
+
+/* ---- generators ---- */
+
+static const struct training_generator *find_generator(const struct training_folder *folder,
+                                                       const char *name) {
+    for (size_t i = 0; i < folder->generator_count; i++)
+        if (strcmp(folder->generators[i].name, name) == 0) return &folder->generators[i];
+    return NULL;
+}
+
+static int print_generator(const struct training_generator *generator, struct generator_step step,
+                           char *out, size_t room) {
+    switch (step.state) {
+    case GENERATOR_EQUAL:
+        return snprintf(out, room, "%s drew nothing", generator->name);
+    case GENERATOR_CONTINUED:
+        return snprintf(out, room, "%s went on (%" PRIu64 " drawn)", generator->name, step.drawn);
+    case GENERATOR_ANEW:
+        return snprintf(out, room, "%s began anew from seed %" PRIu64 " (%" PRIu64 " drawn)",
+                        generator->name, step.seed, step.drawn);
+    case GENERATOR_OTHER:
+        return snprintf(out, room, "%s does not go on from the checkpoint's state",
+                        generator->name);
+    default:
+        return snprintf(out, room, "%s is of a kind that is not known here", generator->name);
+    }
+}
+
+/* One that drew nothing was restored if one beside it did draw; alone it says nothing against a
+ * restart that left it as it came. */
+static enum status judge_generators(const struct resuming *in, struct resume_item *out) {
+    char text[600] = "";
+    size_t length = 0, restored = 0, lost = 0;
+    for (size_t i = 0; i < in->after->generator_count; i++) {
+        const struct training_generator *const now = &in->after->generators[i];
+        const struct training_generator *const then = find_generator(in->before, now->name);
+        if (then == NULL) continue;
+        const struct generator_step step = generator_compare(then, now);
+        restored += step.state == GENERATOR_EQUAL || step.state == GENERATOR_CONTINUED;
+        lost += step.state == GENERATOR_ANEW || step.state == GENERATOR_OTHER;
+        if (length > 0 && length + 2 < sizeof text)
+            length += (size_t)snprintf(text + length, sizeof text - length, "; ");
+        if (length < sizeof text) {
+            const int printed = print_generator(now, step, text + length, sizeof text - length);
+            length += printed > 0 ? (size_t)printed : 0;
+        }
+    }
+    if (restored + lost == 0)
+        return say(in, out, RESUME_UNTOLD, "no generator's state is stored in both checkpoints");
+    return say(in, out, lost > 0 ? RESUME_LOST : RESUME_RESTORED, "%s", text);
+}
+
+/* ---- the position in the data ---- */
+
+/* The loss of an update depends on weights, batch and dropout. Where it was logged before the
+ * restart and after it, equal losses say that all three were restored. */
+static enum status judge_position(const struct resuming *in, const struct resume_item *items,
+                                  struct resume_item *out) {
+    const struct resume_more *const more = in->more;
+    const int rest = items[RESUME_WEIGHTS].state == RESUME_RESTORED &&
+                     items[RESUME_GENERATORS].state != RESUME_LOST;
+    if (more->norm_whole >= 0.0 && in->reading->norm.is_known) {
+        const double apart = fabs(more->norm_whole - in->reading->norm.norm);
+        const double bar = more->norm_whole_error + in->reading->norm.error;
+        if (apart <= bar)
+            return say(in, out, RESUME_RESTORED,
+                       "the gradient norm is that of the run that was not "
+                       "interrupted, %s",
+                       update_number(more->norm_whole, bar).text);
+        return say(in, out, rest ? RESUME_LOST : RESUME_UNTOLD,
+                   "the gradient norm is %s, and %s in the run that was not interrupted%s",
+                   update_number(in->reading->norm.norm, bar).text,
+                   update_number(more->norm_whole, bar).text, rest ? ": another batch" : "");
+    }
+    if (more->loss_before == more->loss_after)
+        return say(in, out, RESUME_RESTORED,
+                   "the log has the loss %s for this update twice, before the restart and after it",
+                   number_text_f64(more->loss_before).text);
+    if (fabs(more->loss_before - more->loss_after) >= 0.0)
+        return say(in, out, rest ? RESUME_LOST : RESUME_UNTOLD,
+                   "the log has the loss %s for this update before the restart and %s after it%s",
+                   number_text_f64(more->loss_before).text, number_text_f64(more->loss_after).text,
+                   rest ? ": another batch, or other dropout" : "");
+    return say(
+        in, out, RESUME_UNTOLD,
+        "no checkpoint says which samples an update saw; a log that holds this update twice, "
+        "or the checkpoint after it of a run that was not interrupted (--uninterrupted), "
+        "would tell");
+}
+
+enum status resume_read(const struct training_folder *before, const struct training_folder *after,
+                        const struct step *step, const struct update_reading *reading,
+                        const struct resume_more *more, struct arena *arena,
+                        struct resume_item out[RESUME_PARTS]) {
+    const struct resuming in = {before, after, step, reading, more, arena};
+    TRY(judge_weights(&in, &out[RESUME_WEIGHTS]));
+    TRY(judge_moments(&in, &out[RESUME_MOMENTS]));
+    TRY(judge_count(&in, &out[RESUME_COUNT]));
+    TRY(judge_scheduler(&in, &out[RESUME_SCHEDULER]));
+    TRY(judge_scaler(&in, &out[RESUME_SCALER]));
+    TRY(judge_generators(&in, &out[RESUME_GENERATORS]));
+    return judge_position(&in, out, &out[RESUME_POSITION]);
+}

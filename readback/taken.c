@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The arithmetic of an element is rule_taken_value's, which the read-back of our own trainings
+ * uses, too. */
+#include "readback/taken.h"
+
+#include <math.h>
+
+#include "base/macro.h"
+#include "base/real.h"
+#include "base/rule_read.h"
+#include "base/sum.h"
+#include "kernels/products.h"
+
+/* As in trainer/optimizer_input.h: a generous bound of the roundings between a gradient and the
+ * stored moment, in half units of the moment's dtype. */
+#define TAKEN_ROUNDINGS 8
+
+/* keep and take of a tensor's first moment. torch's SGD starts its buffer with the gradient itself
+ * (torch/optim/sgd.py:_single_tensor_sgd). */
+static struct rule_taken rule_of(const struct step_group *group, const struct step_tensor *tensor,
+                                 double beta1) {
+    const double unit = dtype_epsilon(tensor->first.dtype) / 2;
+    struct rule_taken out = {.unit = TAKEN_ROUNDINGS * unit,
+                             .least = dtype_spacing(0.0, tensor->first.dtype)};
+    if (group->rule == STEP_RULE_SGD) {
+        const int is_first = tensor->first_before.bytes == NULL;
+        out.keep = is_first ? 0.0 : group->momentum;
+        out.take = is_first ? 1.0 : 1.0 - group->dampening;
+    } else {
+        out.keep = group->rule == STEP_RULE_LION ? group->beta2 : beta1;
+        out.take = 1.0 - out.keep;
+    }
+    return out;
+}
+
+static int is_told(const struct step_group *group, const struct step_tensor *tensor) {
+    return tensor->first.bytes != NULL && tensor->has_before && group->rule != STEP_RULE_ADAFACTOR;
+}
+
+/* One block's gradients and their errors, in u and error of the block. */
+static void fill_taken(const struct step_group *group, const struct step_tensor *tensor,
+                       double beta1, double decay, uint64_t first, size_t count,
+                       struct direction_block *out) {
+    struct rule_taken rule = rule_of(group, tensor, beta1);
+    rule.decay = decay;
+    out->count = count;
+    stored_get(&tensor->old, first, count, out->old);
+    stored_get(&tensor->first, first, count, out->state[0]);
+    stored_get(&tensor->first_before, first, count, out->state[1]);
+    for (size_t i = 0; i < count; i++) {
+        const struct rule_taken_value value =
+            rule_taken_value(&rule, out->state[0][i], out->state[1][i], out->old[i]);
+        out->u[i] = value.gradient;
+        out->error[i] = value.error;
+    }
+}
+
+typedef void taken_visit(const struct step_tensor *tensor, uint64_t first,
+                         struct direction_block *block, void *context);
+
+/* All blocks of a tensor, with the gradient that the decay inside it is taken out of. */
+static void each_block(const struct step_group *group, const struct step_tensor *tensor,
+                       double beta1, double decay, struct direction_block *block,
+                       taken_visit *visit, void *context) {
+    for (uint64_t first = 0; first < tensor->count; first += READBACK_BLOCK) {
+        const uint64_t left = tensor->count - first;
+        const size_t count = left < READBACK_BLOCK ? (size_t)left : READBACK_BLOCK;
+        fill_taken(group, tensor, beta1, decay, first, count, block);
+        visit(tensor, first, block, context);
+    }
+}
+
+/* ---- the norm ---- */
+
+static void add_norm(const struct step_tensor *tensor, uint64_t first,
+                     struct direction_block *block, void *context) {
+    struct sum_blocks_f64 *const sums = (struct sum_blocks_f64 *)context;
+    (void)tensor, (void)first;
+    sum_blocks_push_f64(&sums[0], products_block(block->u, block->u, block->count));
+    sum_blocks_push_f64(&sums[1], products_block(block->error, block->error, block->count));
+}
+
+/* torch clips the gradient before the decay enters it, so the decay is taken out. */
+void taken_norm_read(const struct step *step, struct rate_room *room, struct taken_norm *out) {
+    struct sum_blocks_f64 sums[2] = {{.count = 0}};
+    *out = (struct taken_norm){.why = "no tensor has a first moment"};
+    for (uint32_t i = 0; i < step->tensor_count; i++) {
+        const struct step_tensor *const tensor = &step->tensors[i];
+        if (tensor->group == STEP_NO_GROUP) continue;
+        const struct step_group *const group = &step->groups[tensor->group];
+        if (tensor->first.bytes == NULL && tensor->first_before.bytes == NULL) continue;
+        if (!is_told(group, tensor)) {
+            *out = (struct taken_norm){.why = "the optimizer's state before the update is needed"};
+            return;
+        }
+        each_block(group, tensor, group->beta1, group->decoupled ? 0.0 : group->decay, &room->block,
+                   add_norm, sums);
+        out->is_known = 1;
+    }
+    if (!out->is_known) return;
+    out->why = NULL;
+    out->norm = real_sqrt_f64(sum_blocks_close_f64(&sums[0]));
+    out->error = real_sqrt_f64(sum_blocks_close_f64(&sums[1]));
+}
+
+/* ---- betas ---- */
+
+/* An element says something about the betas if its error bound is at most this share of what the
+ * gradient adds to v. */
+#define BETAS_TELLING 0.1
+#define BETAS_LEAST 16 /* elements that say something */
+
+struct betas_fit {
+    struct sum_blocks_f64 sums[3]; /* x x, x z, z z */
+    double *x, *z;                 /* [READBACK_BLOCK] */
+    double beta2;
+    uint64_t elements;
+};
+
+/* What is left of v = beta2 v' + (1 - beta2) g^2, and how it changes with beta2: z and x = v' -
+ * g^2, in units of the error that z has: that of the square, and two roundings of v. */
+static void add_betas(const struct step_tensor *tensor, uint64_t first,
+                      struct direction_block *block, void *context) {
+    struct betas_fit *const fit = (struct betas_fit *)context;
+    const double rounding = 2.0 * dtype_epsilon(tensor->second.dtype), take = 1.0 - fit->beta2;
+    double *const v = block->state[0], *const then = block->state[1];
+    size_t count = 0;
+    stored_get(&tensor->second, first, block->count, v);
+    stored_get(&tensor->second_before, first, block->count, then);
+    for (size_t i = 0; i < block->count; i++) {
+        const double g = block->u[i], square = g * g;
+        const double error = take * 2.0 * fabs(g) * block->error[i] + rounding * v[i];
+        if (!(error < BETAS_TELLING * take * square)) continue;
+        fit->x[count] = (then[i] - square) / error;
+        fit->z[count++] = (v[i] - fit->beta2 * then[i] - take * square) / error;
+    }
+    fit->elements += count;
+    sum_blocks_push_f64(&fit->sums[0], products_block(fit->x, fit->x, count));
+    sum_blocks_push_f64(&fit->sums[1], products_block(fit->x, fit->z, count));
+    sum_blocks_push_f64(&fit->sums[2], products_block(fit->z, fit->z, count));
+}
+
+struct betas_answer {
+    double scatter; /* root mean square of z */
+    double better;  /* the beta2 that least squares would take instead */
+    uint64_t elements;
+};
+
+static struct betas_answer try_betas(const struct step *step, uint32_t group, double beta1,
+                                     double beta2, struct rate_room *room) {
+    struct betas_fit fit = {.x = room->terms.u, .z = room->terms.p, .beta2 = beta2};
+    for (uint32_t i = 0; i < step->tensor_count; i++) {
+        const struct step_tensor *const tensor = &step->tensors[i];
+        if (tensor->group != group || tensor->second.bytes == NULL || !tensor->has_before) continue;
+        each_block(&step->groups[group], tensor, beta1, 0.0, &room->block, add_betas, &fit);
+    }
+    const double xx = sum_blocks_close_f64(&fit.sums[0]), xz = sum_blocks_close_f64(&fit.sums[1]);
+    const double zz = sum_blocks_close_f64(&fit.sums[2]);
+    return (struct betas_answer){real_sqrt_f64(zz / (double)fit.elements), beta2 + xz / xx,
+                                 fit.elements};
+}
+
+/* Other first betas that trainings use. */
+static const double tried[] = {0.9, 0.95, 0.8, 0.99, 0.98, 0.85, 0.5, 0.0};
+
+static int is_first(const struct step *step, uint32_t group) {
+    for (uint32_t i = 0; i < step->tensor_count; i++)
+        if (step->tensors[i].group == group && step->tensors[i].first_before.bytes != NULL)
+            return 0;
+    return 1;
+}
+
+/* Looks for the beta2 that goes with a beta1: two steps of least squares, since the first one's
+ * errors are those of the beta2 it began with. */
+static void try_first_beta(const struct step *step, uint32_t group, double beta1,
+                           struct rate_room *room, struct taken_betas *out) {
+    struct betas_answer answer = {.better = step->groups[group].beta2};
+    for (int i = 0; i < 3; i++) {
+        const double beta2 = answer.better;
+        answer = try_betas(step, group, beta1, beta2, room);
+        if (answer.elements < BETAS_LEAST || !(answer.better > 0.0 && answer.better < 1.0)) return;
+        if (!(answer.scatter <= 1.0)) continue;
+        out->state = TAKEN_BETAS_OTHER;
+        out->beta1 = beta1;
+        out->beta2 = beta2;
+        return;
+    }
+}
+
+/* After the first update v is a multiple of m^2, whichever betas made it, so they are not looked
+ * for: only their one relation is tested. */
+void taken_betas_read(const struct step *step, uint32_t group, struct rate_room *room,
+                      struct taken_betas *out) {
+    const struct step_group *const settings = &step->groups[group];
+    *out = (struct taken_betas){.beta1 = settings->beta1, .beta2 = settings->beta2};
+    if (settings->rule != STEP_RULE_ADAM) return;
+    const struct betas_answer given =
+        try_betas(step, group, settings->beta1, settings->beta2, room);
+    if (given.elements < BETAS_LEAST) return;
+    out->elements = given.elements;
+    out->state = given.scatter <= 1.0 ? TAKEN_BETAS_AGREE : TAKEN_BETAS_NONE;
+    if (out->state == TAKEN_BETAS_AGREE || is_first(step, group)) return;
+    try_first_beta(step, group, settings->beta1, room, out);
+    for (size_t i = 0; i < COUNT_OF(tried) && out->state == TAKEN_BETAS_NONE; i++)
+        try_first_beta(step, group, tried[i], room, out);
+}
+
+/* ---- a decay in the gradient ---- */
+
+struct coupled {
+    double decay;
+    struct taken_coupled *out;
+};
+
+static void add_coupled(const struct step_tensor *tensor, uint64_t first,
+                        struct direction_block *block, void *context) {
+    const struct coupled *const asked = (const struct coupled *)context;
+    (void)tensor, (void)first;
+    for (size_t i = 0; i < block->count; i++) {
+        const double inside = asked->decay * block->old[i];
+        if (!(fabs(inside) > 8.0 * block->error[i])) continue; /* it cannot tell */
+        asked->out->elements++;
+        asked->out->coupled += (uint64_t)(fabs(block->u[i] - inside) <= block->error[i]);
+    }
+}
+
+void taken_coupled_read(const struct step *step, uint32_t group, double decay,
+                        struct rate_room *room, struct taken_coupled *out) {
+    struct coupled asked = {decay, out};
+    const struct step_group *const settings = &step->groups[group];
+    *out = (struct taken_coupled){0, 0};
+    for (uint32_t i = 0; i < step->tensor_count; i++) {
+        const struct step_tensor *const tensor = &step->tensors[i];
+        if (tensor->group != group || !is_told(settings, tensor)) continue;
+        each_block(settings, tensor, settings->beta1, 0.0, &room->block, add_coupled, &asked);
+    }
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What an update says beside its LR: Adam's count, betas, the norm that came in, the scheduler's
+ * count, and tensors that stayed. The decay is in update_decay.c. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "readback/update_private.h"
+
+/* ---- the optimizer's count ---- */
+
+static enum status find_ahead(struct judging *in, uint32_t g, double ahead) {
+    const struct step_group *const settings = &in->step->groups[g];
+    const double update = in->out->update;
+    const double ratio =
+        direction_size(settings, update + ahead) / direction_size(settings, update);
+    return update_find(
+        in, UPDATE_COUNT, 0, g,
+        "Adam's count is %.0f after update %.0f, %.0f ahead: it sizes this update by "
+        "%.3f of what the right count does. (torch's get_optimizer_state_dict, called "
+        "before the first update, leaves it so)",
+        in->out->groups[g].most, update, ahead, ratio);
+}
+
+/* Optimizer and scheduler count unlike, and nobody else counts. */
+static enum status find_unlike(struct judging *in, uint32_t g) {
+    const double most = in->out->groups[g].most, scheduler = in->said->scheduler_counted;
+    const double ahead = most - scheduler;
+    if (ahead == 1.0 && in->step->groups[g].rule == STEP_RULE_ADAM)
+        return update_find(in, UPDATE_COUNT, 0, g,
+                           "the optimizer's count is %.0f and the scheduler's (last_epoch) %.0f: "
+                           "either Adam's count is one ahead, which sizes this update by %.3f, or "
+                           "the scheduler is one update behind; a log (--log) would tell",
+                           most, scheduler,
+                           direction_size(&in->step->groups[g], most) /
+                               direction_size(&in->step->groups[g], scheduler));
+    return update_find(
+        in, UPDATE_COUNT, 0, g,
+        "the optimizer's count is %.0f and the scheduler's (last_epoch) %.0f: one of "
+        "them was not restored, or does not count updates",
+        most, scheduler);
+}
+
+/* A count below the trainer's is common: a loss scaler's skipped updates are counted by the trainer
+ * alone. One that fell is not. */
+enum status update_judge_count(struct judging *in, uint32_t g) {
+    const struct update_group *const group = &in->out->groups[g];
+    const double update = in->out->update, most = group->most;
+    double before = (double)NAN;
+    for (uint32_t i = 0; i < in->step->tensor_count; i++)
+        if (in->step->tensors[i].group == g && in->step->tensors[i].updates_before >= 0.0)
+            before = fmax(before, in->step->tensors[i].updates_before);
+    if (most < before)
+        return update_find(
+            in, UPDATE_RESTART, 0, g,
+            "the optimizer's count was %.0f in %s and is %.0f in %s: its state began "
+            "anew in between, and the moments were lost",
+            before, in->said->before, most, in->said->after);
+    if (in->out->numbered_by == STEP_BY_NOBODY && most >= 1.0 &&
+        in->said->scheduler_counted >= 1.0 &&
+        in->said->scheduler_counted - in->said->scheduler_before == 1.0)
+        return find_unlike(in, g);
+    if (in->step->groups[g].rule == STEP_RULE_ADAM && most > update)
+        TRY(find_ahead(in, g, most - update));
+    if (most == 1.0 && update > 1.0)
+        return update_find(
+            in, UPDATE_RESTART, 0, g,
+            "the optimizer's count is 1 after update %.0f: its state began anew, and "
+            "the moments were lost",
+            update);
+    if (most < update)
+        return update_find(in, UPDATE_COUNT, 1, g,
+                           "the optimizer has counted %.0f updates and the trainer %.0f: a loss "
+                           "scaler skipped some, or the optimizer's state is younger",
+                           most, update);
+    if (group->fewest < most)
+        return update_find(in, UPDATE_COUNT, 1, g,
+                           "the optimizer's counts lie between %.0f and %.0f: some tensors had no "
+                           "gradient in some updates",
+                           group->fewest, most);
+    return STATUS_OK;
+}
+
+/* ---- betas ---- */
+
+enum status update_judge_betas(struct judging *in, uint32_t g) {
+    const struct taken_betas *const betas = &in->out->groups[g].betas;
+    const struct step_group *const settings = &in->step->groups[g];
+    if (betas->state == TAKEN_BETAS_OTHER)
+        return update_find(
+            in, UPDATE_BETAS, 0, g,
+            "the moments were made with betas (%s, %s), and the file says (%s, %s)",
+            number_text_f64(betas->beta1).text, update_number(betas->beta2, 1e-4).text,
+            number_text_f64(settings->beta1).text, number_text_f64(settings->beta2).text);
+    if (betas->state == TAKEN_BETAS_NONE)
+        return update_find(in, UPDATE_RESTART, 0, g,
+                           "the moments of %s do not follow from those of %s, whatever the betas: "
+                           "the update began from another state",
+                           in->said->after, in->said->before);
+    return STATUS_OK;
+}
+
+/* ---- what the user configured ---- */
+
+static enum status expect(struct judging *in, uint32_t g, const char *name, double there,
+                          double expected) {
+    if (!(fabs(expected) >= 0.0) || there == expected || !(fabs(there) >= 0.0)) return STATUS_OK;
+    return update_find(in, UPDATE_SETTINGS, 0, g,
+                       "the optimizer's file has %s %s, and %s was to be expected", name,
+                       number_text_f64(there).text, number_text_f64(expected).text);
+}
+
+/* A group whose decay is 0 holds biases and norms as a rule. */
+enum status update_judge_settings(struct judging *in, uint32_t g) {
+    const struct step_group *const group = &in->step->groups[g];
+    const struct update_expected *const expected = &in->said->expected;
+    if (group->decay != 0.0) TRY(expect(in, g, "weight_decay", group->decay, expected->decay));
+    if (group->rule != STEP_RULE_ADAM && group->rule != STEP_RULE_LION) return STATUS_OK;
+    TRY(expect(in, g, "betas[0]", group->beta1, expected->beta1));
+    TRY(expect(in, g, "betas[1]", group->beta2, expected->beta2));
+    return expect(in, g, "eps", group->eps, expected->eps);
+}
+
+/* ---- the norm ---- */
+
+enum status update_judge_norm(struct judging *in) {
+    const struct taken_norm *const norm = &in->out->norm;
+    const double logged = in->out->logged_norm, most = in->said->expected.max_norm;
+    if (!norm->is_known || !(norm->norm >= 0.0)) return STATUS_OK;
+    const double slack = norm->error + UPDATE_NORM_DIGITS * norm->norm;
+    if (most > 0.0 && norm->norm - slack > most)
+        return update_find(
+            in, UPDATE_CLIP, 0, STEP_NO_GROUP,
+            "the optimizer took in a gradient of norm %s, which was to be clipped to "
+            "%s: clipping ran after the step, or not at all",
+            update_number(norm->norm, slack).text, number_text_f64(most).text);
+    if (!(logged >= 0.0)) return STATUS_OK;
+    const double expected = most > 0.0 && logged > most ? most : logged;
+    if (most > 0.0 && fabs(norm->norm - expected) > slack + UPDATE_NORM_DIGITS * expected)
+        return update_find(
+            in, UPDATE_CLIP, 0, STEP_NO_GROUP,
+            "the optimizer took in a gradient of norm %s; the log has %s, clipped to "
+            "%s that is %s",
+            update_number(norm->norm, slack).text, number_text_f64(logged).text,
+            number_text_f64(most).text, number_text_f64(expected).text);
+    if (norm->norm - slack > logged * (1.0 + UPDATE_NORM_DIGITS))
+        return update_find(
+            in, UPDATE_CLIP, 0, STEP_NO_GROUP,
+            "the optimizer took in a gradient of norm %s, more than the %s of the log",
+            update_number(norm->norm, slack).text, number_text_f64(logged).text);
+    return STATUS_OK;
+}
+
+/* ---- the scheduler ---- */
+
+/* Two counters that agree accuse a third. Skipped updates hold optimizer and scheduler back alike.
+ */
+static enum status find_shifted(struct judging *in) {
+    const double counted = in->said->scheduler_counted, update = in->out->update;
+    const int is_independent =
+        in->out->numbered_by == STEP_BY_TRAINER || in->out->numbered_by == STEP_BY_LOG;
+    if (!is_independent || in->step->group_count == 0 || in->out->groups[0].most != update ||
+        counted == update)
+        return STATUS_OK;
+    return update_find(
+        in, UPDATE_SCHEDULER, 0, STEP_NO_GROUP,
+        "after update %.0f the scheduler's count (last_epoch) is %.0f, %.0f %s: every "
+        "LR is that of another update",
+        update, counted, fabs(counted - update), counted < update ? "behind" : "ahead");
+}
+
+enum status update_judge_scheduler(struct judging *in) {
+    const double counted = in->said->scheduler_counted - in->said->scheduler_before;
+    if (counted == 1.0) return find_shifted(in);
+    if (!(counted >= 2.0)) return STATUS_OK;
+    return update_find(
+        in, UPDATE_SCHEDULER, 0, STEP_NO_GROUP,
+        "the scheduler counted from %.0f to %.0f in one update: it was stepped %.0f "
+        "times (a second scheduler.step(), or Accelerate's, which steps once for each "
+        "process)",
+        in->said->scheduler_before, in->said->scheduler_counted, counted);
+}
+
+/* ---- tensors that stay ---- */
+
+static int has_moved(const struct step_tensor *tensor) {
+    const size_t width = dtype_width(tensor->now.dtype);
+    return memcmp(tensor->old.bytes, tensor->now.bytes, (size_t)tensor->count * width) != 0;
+}
+
+/* Some names of a list, with how many there are. */
+struct names {
+    uint32_t count;
+    size_t length;
+    char text[400];
+};
+
+static void add_name(struct names *names, const char *name) {
+    names->count++;
+    const size_t room = sizeof names->text - names->length;
+    if (names->count > 3) return;
+    const int printed =
+        snprintf(names->text + names->length, room, "%s%s", names->count > 1 ? ", " : "", name);
+    names->length += printed > 0 && (size_t)printed < room ? (size_t)printed : 0;
+}
+
+static const char *more(const struct names *names) {
+    return names->count > 3 ? ", ..." : "";
+}
+
+enum status update_judge_tensors(struct judging *in) {
+    struct names frozen = {.count = 0}, stuck = {.count = 0}, outside = {.count = 0};
+    for (uint32_t i = 0; i < in->step->tensor_count; i++) {
+        const struct step_tensor *const tensor = &in->step->tensors[i];
+        const int moved = has_moved(tensor);
+        const int has_state = tensor->group != STEP_NO_GROUP && tensor->first.bytes != NULL;
+        if (moved && tensor->group == STEP_NO_GROUP) add_name(&outside, tensor->name);
+        if (!moved && !has_state) add_name(&frozen, tensor->name);
+        if (!moved && has_state) add_name(&stuck, tensor->name);
+        if (!moved && tensor->group != STEP_NO_GROUP) in->out->groups[tensor->group].frozen++;
+    }
+    if (in->said->unnamed > 0)
+        TRY(update_find(in, UPDATE_UNNAMED, 1, STEP_NO_GROUP,
+                        "%" PRIu32 " of the optimizer's parameters fit no weight, or several: "
+                        "nothing was read of them; give their names with --names FILE",
+                        in->said->unnamed));
+    if (frozen.count > 0)
+        TRY(update_find(in, UPDATE_FROZEN, 1, STEP_NO_GROUP,
+                        "%" PRIu32 " %s did not move and %s no state in the optimizer: frozen, or "
+                        "never given to it (%s%s)",
+                        frozen.count, frozen.count == 1 ? "tensor" : "tensors",
+                        frozen.count == 1 ? "has" : "have", frozen.text, more(&frozen)));
+    if (stuck.count > 0)
+        TRY(update_find(
+            in, UPDATE_FROZEN, 1, STEP_NO_GROUP,
+            "%" PRIu32 " %s in the optimizer's hands did not move: an LR of 0, or steps "
+            "that rounding swallowed (%s%s)",
+            stuck.count, stuck.count == 1 ? "tensor" : "tensors", stuck.text, more(&stuck)));
+    if (outside.count > 0)
+        TRY(update_find(in, UPDATE_OUTSIDE, 1, STEP_NO_GROUP,
+                        "%" PRIu32 " %s moved that the optimizer does not know: a buffer, or "
+                        "another optimizer's (%s%s)",
+                        outside.count, outside.count == 1 ? "tensor" : "tensors", outside.text,
+                        more(&outside)));
+    return STATUS_OK;
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Whether the LR that an update applied is the one that was promised to it, and if not, which other
+ * one it is: the next update's, an earlier one's, or the promised one times what a wrong count of
+ * Adam does to a step. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/macro.h"
+#include "readback/update_private.h"
+
+/* A bar whose half is wider than this share of the LR decides nothing by holding the promise: it
+ * might hold half of it or twice as much, too. */
+#define RESOLVED 0.25
+
+static double bar_of(const struct rate *rate) {
+    return (rate->high - rate->low) / 2;
+}
+
+static int holds(const struct rate *rate, double value) {
+    return value >= rate->low && value <= rate->high;
+}
+
+/* Another LR that the applied one may be, in words. */
+struct other {
+    double rate;
+    char words[160];
+};
+
+/* The others that lie inside the bar; the first two are told. */
+struct others {
+    const struct rate *rate;
+    double promised;
+    struct other held[2];
+    size_t count;
+};
+
+static void try_other(struct others *others, double rate, const char *format, ...)
+    TWINSTEP_PRINTF(3, 4);
+static void try_other(struct others *others, double rate, const char *format, ...) {
+    va_list arguments;
+    if (others->count == COUNT_OF(others->held) || rate == others->promised) return;
+    if (!holds(others->rate, rate)) return;
+    struct other *const other = &others->held[others->count++];
+    other->rate = rate;
+    va_start(arguments, format);
+    vsnprintf(other->words, sizeof other->words, format, arguments);
+    va_end(arguments);
+}
+
+/* The log's rows, those of nearby updates first. */
+static void try_log(struct others *others, const struct judging *in) {
+    const struct update_said *const said = in->said;
+    for (double away = 1.0; away <= 3.0; away++) {
+        for (size_t i = 0; i < said->log_count; i++) {
+            const double apart = said->log[i].update - in->out->update;
+            if (fabs(apart) != away) continue;
+            try_other(others, said->log[i].lr, "what the log has for update %.0f, %.0f %s",
+                      said->log[i].update, away, apart > 0.0 ? "ahead" : "behind");
+        }
+    }
+}
+
+/* A wrong count t + j sizes the step by s(t + j) instead of s(t) (direction_size). */
+static void try_counts(struct others *others, const struct step_group *group, double updates) {
+    static const struct {
+        double away;
+        const char *words;
+    } offsets[] = {{1.0, "one ahead"}, {-1.0, "one behind"}, {2.0, "two ahead"}};
+    if (group->rule != STEP_RULE_ADAM || !(updates >= 1.0)) return;
+    for (size_t i = 0; i < COUNT_OF(offsets); i++) {
+        if (updates + offsets[i].away < 1.0) continue;
+        const double ratio =
+            direction_size(group, updates + offsets[i].away) / direction_size(group, updates);
+        try_other(others, others->promised * ratio,
+                  "%.3f of the promised one, which is what Adam's count %s does to update %.0f",
+                  ratio, offsets[i].words, updates);
+    }
+}
+
+static void try_multiples(struct others *others) {
+    for (int k = 2; k <= 64; k++) {
+        try_other(others, others->promised * k, "%d times the promised one", k);
+        try_other(others, others->promised / k, "the promised one divided by %d", k);
+    }
+}
+
+static void try_others(const struct judging *in, uint32_t g, struct others *out) {
+    const struct update_group *const group = &in->out->groups[g];
+    const struct step_group *const settings = &in->step->groups[g];
+    try_other(out, settings->next,
+              "what %s holds for the next update: the scheduler ran before the optimizer",
+              in->said->after);
+    if (g == 0) try_log(out, in);
+    try_counts(out, settings, group->most);
+    if (out->promised > 0.0) try_multiples(out);
+}
+
+/* ---- the sentence ---- */
+
+static const char *method_text(const struct rate_reading *reading, char out[160]) {
+    if (reading->lr.method == RATE_VOTES)
+        snprintf(out, 160, "%.2f %% of its weights agree", 100.0 * reading->agreeing);
+    else
+        snprintf(out, 160, "residual %.2f ulp", reading->residual);
+    return out;
+}
+
+static enum status say_rate(struct judging *in, struct update_group *group) {
+    const struct rate *const lr = &group->reading.lr;
+    const double bar = bar_of(lr);
+    char method[160], *text;
+    if (lr->state == RATE_UNKNOWN)
+        TRY(arena_format(in->arena, &text, "cannot be read: %s", lr->why));
+    else if (lr->state == RATE_UNEXPLAINED)
+        TRY(arena_format(in->arena, &text,
+                         "cannot be read: no LR explains how the weights moved "
+                         "(%s)",
+                         method_text(&group->reading, method)));
+    else if (lr->state == RATE_AT_LEAST)
+        TRY(arena_format(in->arena, &text,
+                         "at least %s (Adafactor's direction needs the gradient, "
+                         "which no checkpoint holds; its size has a bound)",
+                         update_number(lr->low, 0.0).text));
+    else if (lr->state == RATE_AT_MOST)
+        TRY(arena_format(in->arena, &text, "unreadable, at most %s",
+                         update_number(fmax(fabs(lr->low), fabs(lr->high)), 0.0).text));
+    else
+        TRY(arena_format(in->arena, &text, "%s +- %s (%s)", update_number(lr->value, bar).text,
+                         update_bar(bar).text, method_text(&group->reading, method)));
+    group->lr_text = text;
+    return STATUS_OK;
+}
+
+/* `who` promised another LR than was applied. */
+static enum status find_broken(struct judging *in, uint32_t g, const char *who, double promised) {
+    const struct update_group *const group = &in->out->groups[g];
+    const struct rate *const lr = &group->reading.lr;
+    struct others others = {.rate = lr, .promised = promised};
+    const int is_bound = lr->state != RATE_READ;
+    const double value = lr->state == RATE_AT_LEAST ? lr->low
+                         : is_bound                 ? fmax(fabs(lr->low), fabs(lr->high))
+                                                    : lr->value;
+    const double bar = is_bound ? 0.0 : bar_of(lr);
+    if (!is_bound) try_others(in, g, &others);
+    return update_find(in, UPDATE_LR, 0, g, "%s %s, and %s%s was applied%s%s%s%s", who,
+                       update_number(promised, 0.0).text,
+                       lr->state == RATE_AT_MOST    ? "at most "
+                       : lr->state == RATE_AT_LEAST ? "at least "
+                                                    : "",
+                       update_number(value, bar).text, others.count > 0 ? "; it is " : "",
+                       others.count > 0 ? others.held[0].words : "",
+                       others.count > 1 ? ", or " : "",
+                       others.count > 1 ? others.held[1].words : "");
+}
+
+/* The log's LR of this update. One that prints the next update's LR is not wrong: plain loops that
+ * log after scheduler.step() do, and so did transformers' Trainer up to 4.50. */
+static enum status compare_log(struct judging *in, uint32_t g) {
+    struct update_group *const group = &in->out->groups[g];
+    const struct rate *const lr = &group->reading.lr;
+    const double logged = group->logged, next = in->step->groups[g].next;
+    const double slack = 1e-6 * fabs(logged);
+    if (!(slack >= 0.0) || lr->state != RATE_READ || group->verdict == UPDATE_BROKEN ||
+        (logged + slack >= lr->low && logged - slack <= lr->high))
+        return STATUS_OK;
+    if (fabs(logged - next) <= slack && group->verdict == UPDATE_KEPT)
+        return update_find(in, UPDATE_LR, 1, g,
+                           "the log has %s for this update, which is the LR of the next one: it "
+                           "was read after the scheduler ran",
+                           update_number(logged, 0.0).text);
+    group->verdict = UPDATE_BROKEN;
+    return find_broken(in, g, "the log has", logged);
+}
+
+/* Files without a count: an LR that is not the promised one may be the promised one under another
+ * count. Then neither is known. */
+static enum status find_assumed(struct judging *in, uint32_t g, int *out_found) {
+    struct update_group *const group = &in->out->groups[g];
+    const struct step_group *const settings = &in->step->groups[g];
+    struct others others = {.rate = &group->reading.lr, .promised = settings->promised};
+    *out_found = 0;
+    if (!group->is_assumed || group->reading.lr.state != RATE_READ) return STATUS_OK;
+    try_counts(&others, settings, group->most);
+    if (others.count == 0) return STATUS_OK;
+    *out_found = 1;
+    TRY(update_find(
+        in, UPDATE_COUNT, 0, g,
+        "%s promised %s; with Adam's count at %.0f, which no file holds, %s was applied: "
+        "%s",
+        in->said->before, update_number(settings->promised, 0.0).text, group->most,
+        update_number(group->reading.lr.value, bar_of(&group->reading.lr)).text,
+        others.held[0].words));
+    group->reading.lr = (struct rate){.why = "its size hangs on Adam's count, which no file holds"};
+    return say_rate(in, group);
+}
+
+static enum update_verdict verdict_of(const struct rate *lr, double promised) {
+    if (lr->state == RATE_UNKNOWN || lr->state == RATE_UNEXPLAINED || !(fabs(promised) >= 0.0))
+        return UPDATE_UNDECIDED;
+    if (!holds(lr, promised)) return UPDATE_BROKEN;
+    if (promised == 0.0) return UPDATE_KEPT;
+    const int is_resolved =
+        lr->state == RATE_READ && lr->high - lr->low <= 2 * RESOLVED * fabs(lr->value);
+    return is_resolved ? UPDATE_KEPT : UPDATE_UNDECIDED;
+}
+
+enum status update_judge_rate(struct judging *in, uint32_t g) {
+    struct update_group *const group = &in->out->groups[g];
+    const struct step_group *const settings = &in->step->groups[g];
+    const struct rate *const lr = &group->reading.lr;
+    char promised_by[256];
+    snprintf(promised_by, sizeof promised_by, "%s promised", in->said->before);
+    TRY(say_rate(in, group));
+    group->verdict = verdict_of(lr, settings->promised);
+    int is_found = 0;
+    if (group->verdict == UPDATE_BROKEN) TRY(find_assumed(in, g, &is_found));
+    if (group->verdict == UPDATE_BROKEN && !is_found)
+        TRY(find_broken(in, g, promised_by, settings->promised));
+    if (group->verdict == UPDATE_KEPT && settings->next != settings->promised &&
+        holds(lr, settings->next))
+        TRY(update_find(in, UPDATE_LR, 1, g,
+                        "the bar holds the next update's LR, %s, as well: an LR that is one update "
+                        "ahead would not be seen",
+                        update_number(settings->next, 0.0).text));
+    if (lr->state == RATE_UNEXPLAINED)
+        TRY(update_find(in, UPDATE_UNEXPLAINED, 1, g,
+                        "no LR explains how the weights of this group moved: another rule, other "
+                        "numbers or another order of names than the files say"));
+    return compare_log(in, g);
+}

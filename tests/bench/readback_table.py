@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Holds `twinstep readback` against what was applied in trainings of real libraries.
+
+    readback_table.py --binary B [--show] [--only NAME]... FOLDER...
+
+FOLDER holds cases that foreign_trainings.py made (tests/golden/foreign/runs): checkpoints of
+consecutive updates, and truth.json, in which hooks around the optimizer's step noted what each
+update applied. For every update of every case the program is asked for the two folders around it.
+
+A reading fails if an LR's bar does not hold the LR that was applied, if a healthy case has a
+finding, or if a planted slip that the folders can show (`sees` in truth.json, written before any
+program read them) is not named by the right kind of finding."""
+
+import argparse
+import collections
+import json
+import os
+import subprocess
+import sys
+
+# The kinds of finding that name a planted slip. A second kind is one that says the same in another
+# way.
+NAMED_BY = {
+    "lr-ahead": {"lr"}, "lr-behind": {"lr", "scheduler"}, "scheduler-twice": {"scheduler"},
+    "count-ahead": {"count", "lr"}, "decay-coupled": {"coupled_decay", "settings"},
+    "decay-on-norms": {"decay", "settings"}, "clip-after": {"clip"},
+    "group-forgotten": {"frozen"}, "frozen-layer": {"frozen"},
+    "betas-not-configured": {"settings"}, "betas-not-stated": {"betas"},
+    "eps-not-configured": {"settings"}, "eps-not-stated": {"eps"},
+    "moments-lost": {"restart"}, "count-lost": {"restart"}, "masters-lost": {"masters"},
+    "scheduler-not-restored": {"lr", "count", "scheduler"}, "peak-overwritten": {"lr"},
+}
+# What was meant where the files state honestly what was done (the notes of the cases).
+MEANT = {"bug-betas-configured": {"betas": [0.9, 0.999]}, "bug-eps-configured": {"eps": 1e-8}}
+# What resume-check says; two folders of readback alone do not hold it.
+OF_RESTARTS = {"generators-not-restored", "sampler-position-lost", "scaler-lost",
+               "new-lr-not-taken", "new-decay-not-taken"}
+
+
+def pairs_of(truth):
+    points = truth["checkpoints"]
+    for before, after in zip(points, points[1:]):
+        if after["update"] == before["update"] + 1:
+            yield before["path"], after["path"], after["update"]
+
+
+def words_of(folder, truth):
+    words = []
+    if truth.get("log", "").endswith(".jsonl"):
+        words += ["--log", os.path.join(folder, truth["log"])]
+    configured = {**truth.get("configured", {}), **MEANT.get(truth["name"], {})}
+    if "Adam" not in truth["optimizer"]: # the cases' configuration states betas for all
+        configured.pop("betas", None), configured.pop("eps", None)
+    named = {"clip": "max_grad_norm", "eps": "adam_epsilon", "weight_decay": "weight_decay"}
+    for key, name in named.items():
+        if configured.get(key) is not None:
+            words += ["--expect", f"{name}={configured[key]!r}"]
+    for at, beta in enumerate(configured.get("betas", [])):
+        words += ["--expect", f"adam_beta{at + 1}={beta!r}"]
+    return words
+
+
+def ask(binary, folder, before, after, words):
+    done = subprocess.run([binary, "readback", os.path.join(folder, before),
+                           os.path.join(folder, after), "--json", *words],
+                          capture_output=True, text=True)
+    if done.returncode not in (0, 1, 3):
+        return None, done.returncode, done.stderr.strip()
+    return json.loads(done.stdout)["updates"][0], done.returncode, ""
+
+
+def bars(answer, applied):
+    """For each group: inside, outside, or the state in which there is no bar."""
+    for group, true in zip(answer["groups"], applied.get("groups", [])):
+        lr = group["lr"]
+        if lr["low"] is None:
+            yield lr["state"], None
+        else:
+            inside = lr["low"] <= true["lr"] and (lr["high"] is None or true["lr"] <= lr["high"])
+            width = (lr["high"] - lr["low"]) / 2 / true["lr"] if lr["high"] and true["lr"] else None
+            words = {"read": "inside", "at_most": "at most", "at_least": "at least"}
+            yield words[lr["state"]] if inside else "OUTSIDE", width
+
+
+def judge(truth, found):
+    """The outcome of one case, from all its findings that are no remarks and all its remarks."""
+    planted, sees = truth.get("planted"), truth["sees"]
+    faults, remarks = found
+    if not planted:
+        return "false" if faults else "silent"
+    if planted in OF_RESTARTS:
+        return "restart"
+    if NAMED_BY[planted] & (faults | (remarks & {"frozen", "coupled_decay", "decay"})):
+        return "named"
+    return "undecided" if sees in ("undecided", "bound", "refused") else "MISSED"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--binary", required=True)
+    parser.add_argument("--show", action="store_true", help="a line for each update")
+    parser.add_argument("--only", action="append", metavar="NAME")
+    parser.add_argument("folders", nargs="+", metavar="FOLDER")
+    arguments = parser.parse_args()
+    outcomes, readings, wrong = collections.Counter(), collections.Counter(), []
+    for root in arguments.folders:
+        for name in sorted(os.listdir(root)):
+            folder = os.path.join(root, name)
+            if not os.path.exists(os.path.join(folder, "truth.json")) or (
+                    arguments.only and name not in arguments.only):
+                continue
+            with open(os.path.join(folder, "truth.json")) as file:
+                truth = json.load(file)
+            faults, remarks, refused = set(), set(), ""
+            for before, after, update in pairs_of(truth):
+                answer, status, error = ask(arguments.binary, folder, before, after,
+                                            words_of(folder, truth))
+                if answer is None:
+                    refused = error
+                    continue
+                faults |= {f["kind"] for f in answer["findings"] if not f["remark"]}
+                remarks |= {f["kind"] for f in answer["findings"] if f["remark"]}
+                applied = truth["updates"][update - 1]
+                shown = []
+                for state, width in bars(answer, applied):
+                    readings[state] += 1
+                    shown.append(state + (f" {width:.1e}" if width else ""))
+                    if state == "OUTSIDE":
+                        wrong.append(f"{name} update {update}: the bar misses the applied LR")
+                if arguments.show:
+                    print(f"  {name} {update}: exit {status}; {', '.join(shown)}; faults "
+                          f"{sorted(faults)}, remarks {sorted(remarks)}")
+            outcome = "refused" if refused else judge(truth, (faults, remarks))
+            if refused and truth["sees"] != "refused":
+                outcome = "REFUSED"
+            outcomes[outcome] += 1
+            if outcome in ("false", "MISSED", "REFUSED"):
+                wrong.append(f"{name}: {outcome} ({truth.get('planted') or 'healthy'}): "
+                             f"{refused or sorted(faults)} {sorted(remarks)}")
+            if arguments.show:
+                print(f"{name}: {outcome}{' (' + refused + ')' if refused else ''}")
+    print("cases:", ", ".join(f"{count} {what}" for what, count in sorted(outcomes.items())))
+    print("learning rates:", ", ".join(f"{n} {what}" for what, n in sorted(readings.items())))
+    for line in wrong:
+        print("WRONG:", line)
+    return 1 if wrong or not readings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * Updates that were made here with known numbers: the bar of each reading holds them, and every
+ * slip is named. Real trainings are held against their truth by tests/bench/readback_table.py. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/macro.h"
+#include "tests/readback/helper_step.h"
+#include "readback/against.h"
+#include "readback/update.h"
+
+static struct arena arena = ARENA_EMPTY;
+static struct rate_room *room;
+static struct scene *scene;
+
+static int open_room(void **unused) {
+    (void)unused;
+    if (rate_room_open(&arena, &room) != STATUS_OK) return -1;
+    return arena_take(&arena, 1, sizeof *scene, "scene", &scene) == STATUS_OK ? 0 : -1;
+}
+
+static int close_room(void **unused) {
+    (void)unused;
+    arena_close(&arena);
+    return 0;
+}
+
+static struct update_said nothing_said(void) {
+    const double nan = (double)NAN;
+    return (struct update_said){.before = "checkpoint-2",
+                                .after = "checkpoint-3",
+                                .scheduler_counted = nan,
+                                .scheduler_before = nan,
+                                .expected = {nan, nan, nan, nan, nan}};
+}
+
+static struct update_reading read_scene(const struct scene_asked *asked,
+                                        const struct update_said *said) {
+    struct update_reading out;
+    scene_make(asked, scene);
+    assert_int_equal(update_read(&scene->step, said, room, &arena, &out), STATUS_OK);
+    return out;
+}
+
+static struct update_reading read_usual(const struct scene_asked *asked) {
+    const struct update_said said = nothing_said();
+    return read_scene(asked, &said);
+}
+
+static const struct update_finding *find(const struct update_reading *reading,
+                                         enum update_finding_kind kind, int is_remark) {
+    for (size_t i = 0; i < reading->finding_count; i++)
+        if (reading->findings[i].kind == kind && reading->findings[i].is_remark == is_remark)
+            return &reading->findings[i];
+    return NULL;
+}
+
+static void assert_text(const struct update_finding *finding, const char *part) {
+    assert_non_null(finding);
+    if (strstr(finding->text, part) == NULL) fail_msg("\"%s\" lacks \"%s\"", finding->text, part);
+}
+
+static void assert_inside(const struct rate *rate, double truth, double widest) {
+    assert_int_equal(rate->state, RATE_READ);
+    if (!(rate->low <= truth && truth <= rate->high))
+        fail_msg("%.9g is not in [%.9g, %.9g]", truth, rate->low, rate->high);
+    if ((rate->high - rate->low) / 2 > widest * truth)
+        fail_msg("the bar of %.9g is +- %.3g", truth, (rate->high - rate->low) / 2);
+}
+
+/* Every rule, over rates from 5e-3 to 5e-7: the bar holds the rate, and is as narrow as capture of
+ * f32 can be. */
+static void validate_rules_in_f32(void **unused) {
+    (void)unused;
+    static const double rates[] = {5e-3, 5e-4, 5e-5, 5e-6, 5e-7};
+    for (int rule = 0; rule < 6; rule++) {
+        for (size_t i = 0; i < COUNT_OF(rates); i++) {
+            struct scene_asked asked = scene_usual();
+            asked.lr = rates[i];
+            asked.rule = rule < 3 ? STEP_RULE_ADAM : rule < 5 ? STEP_RULE_SGD : STEP_RULE_LION;
+            asked.amsgrad = rule == 1;
+            asked.coupled = rule == 2;
+            asked.nesterov = rule == 4;
+            if (asked.rule == STEP_RULE_SGD) asked.lr *= 100.0;
+            const struct update_reading reading = read_usual(&asked);
+            assert_inside(&reading.groups[0].reading.lr, asked.lr, 2e-3);
+            assert_int_equal(reading.groups[0].verdict, UPDATE_KEPT);
+            for (size_t f = 0; f < reading.finding_count; f++)
+                if (!reading.findings[f].is_remark) fail_msg("%s", reading.findings[f].text);
+            /* As f32 rounds it: 1 - 5e-5 lies on a grid of 2^-24. */
+            if (rule == 0 && i < 2)
+                assert_true(fabs(reading.groups[0].reading.decay.value - 0.1) < 1e-4);
+        }
+    }
+}
+
+/* Weights without masters in bf16: votes read to 1e-3 where few elements move, and at the first
+ * update as at others. Copies of masters are told from them. */
+static void validate_narrow_storage(void **unused) {
+    (void)unused;
+    static const double rates[] = {5e-4, 5e-5, 5e-6};
+    for (size_t i = 0; i < COUNT_OF(rates); i++) {
+        struct scene_asked asked = scene_usual();
+        asked.lr = rates[i];
+        asked.weights = asked.state = DTYPE_BF16;
+        struct update_reading reading = read_usual(&asked);
+        assert_inside(&reading.groups[0].reading.lr, asked.lr, 1e-2);
+        assert_int_equal(reading.groups[0].reading.lr.method, RATE_VOTES);
+        assert_non_null(find(&reading, UPDATE_DECAY_ROUNDED, 1));
+        asked.has_masters = 1;
+        asked.state = DTYPE_F32;
+        reading = read_usual(&asked);
+        assert_int_equal(reading.groups[0].reading.lr.method, RATE_COPIES);
+        if (reading.groups[0].reading.lr.state == RATE_READ)
+            assert_inside(&reading.groups[0].reading.lr, asked.lr, 1.0);
+    }
+}
+
+/* Large weights and a small rate: nothing moves, and no number is given. */
+static void verify_unreadable_is_said(void **unused) {
+    (void)unused;
+    struct scene_asked asked = scene_usual();
+    asked.weights = asked.state = DTYPE_BF16;
+    asked.scale = 50.0;
+    asked.lr = 5e-7;
+    const struct update_reading reading = read_usual(&asked);
+    const struct rate *const lr = &reading.groups[0].reading.lr;
+    assert_int_equal(lr->state, RATE_AT_MOST);
+    assert_true(lr->high >= asked.lr);
+    assert_int_equal(reading.verdict, UPDATE_UNDECIDED);
+    assert_non_null(strstr(reading.groups[0].lr_text, "unreadable, at most"));
+}
+
+/* ---- slips ---- */
+
+static void verify_lr_slips(void **unused) {
+    (void)unused;
+    const double nan = (double)NAN;
+    const struct update_logged logged[] = {
+        {1.0, 5e-4, nan}, {2.0, 4.9e-4, nan}, {3.0, 4.8e-4, nan}, {4.0, 4.7e-4, nan}};
+    struct update_said said = nothing_said();
+    struct scene_asked asked = scene_usual();
+    scene_make(&asked, scene);
+    said.log = logged;
+    said.log_count = COUNT_OF(logged);
+    struct update_reading reading;
+    scene->group.promised = asked.lr / 0.95; /* what was applied is what stands for the next */
+    scene->group.next = asked.lr;
+    assert_int_equal(update_read(&scene->step, &said, room, &arena, &reading), STATUS_OK);
+    assert_int_equal(reading.verdict, UPDATE_BROKEN);
+    assert_text(find(&reading, UPDATE_LR, 0), "the scheduler ran before the optimizer");
+    scene->group.promised = 4.8e-4;
+    scene->group.next = 4.7e-4;
+    assert_int_equal(update_read(&scene->step, &said, room, &arena, &reading), STATUS_OK);
+    assert_text(find(&reading, UPDATE_LR, 0), "what the log has for update 1, 2 behind");
+    scene->group.promised = 1e-3;
+    said.log_count = 0;
+    assert_int_equal(update_read(&scene->step, &said, room, &arena, &reading), STATUS_OK);
+    assert_text(find(&reading, UPDATE_LR, 0), "the promised one divided by 2");
+    scene->group.promised = (double)NAN;
+    assert_int_equal(update_read(&scene->step, &said, room, &arena, &reading), STATUS_OK);
+    assert_int_equal(reading.verdict, UPDATE_UNDECIDED);
+}
+
+/* torch's get_optimizer_state_dict before the first update: 0.744 of the step, and where the files
+ * hold no count, 0.744 of the LR. */
+static void verify_count_slips(void **unused) {
+    (void)unused;
+    struct scene_asked asked = scene_usual();
+    asked.updates = 1;
+    asked.count_ahead = 1;
+    struct update_reading reading = read_usual(&asked);
+    assert_text(find(&reading, UPDATE_COUNT, 0), "count at 2, and the right one is 1");
+    assert_text(find(&reading, UPDATE_COUNT, 0), "by 0.744 of");
+    asked.eps = 0.0; /* now only the LR tells it */
+    reading = read_usual(&asked);
+    assert_text(find(&reading, UPDATE_LR, 0), "0.744 of the promised one");
+    assert_text(find(&reading, UPDATE_LR, 0), "count one ahead");
+    for (int t = 0; t < SCENE_TENSORS; t++)
+        scene->tensor[t].updates = 2.0;
+    const struct update_said said = nothing_said();
+    assert_int_equal(update_read(&scene->step, &said, room, &arena, &reading), STATUS_OK);
+    assert_null(find(&reading, UPDATE_LR, 0));
+    assert_text(find(&reading, UPDATE_COUNT, 0), "1 ahead: it sizes this update by 0.744");
+    scene->step.update = 7.0;
+    for (int t = 0; t < SCENE_TENSORS; t++)
+        scene->tensor[t].updates = 1.0;
+    assert_int_equal(update_read(&scene->step, &said, room, &arena, &reading), STATUS_OK);
+    assert_text(find(&reading, UPDATE_RESTART, 0), "the moments were lost");
+}
+
+static void verify_decay_slips(void **unused) {
+    (void)unused;
+    struct scene_asked asked = scene_usual();
+    asked.coupled = 1;
+    scene_make(&asked, scene);
+    scene->group.decoupled = 1; /* the file says AdamW */
+    const struct update_said said = nothing_said();
+    struct update_reading reading;
+    assert_int_equal(update_read(&scene->step, &said, room, &arena, &reading), STATUS_OK);
+    assert_text(find(&reading, UPDATE_COUPLED, 0), "went through the gradient");
+    asked = scene_usual();
+    scene_make(&asked, scene);
+    scene->group.decay = 0.0; /* the file says that nothing decays */
+    assert_int_equal(update_read(&scene->step, &said, room, &arena, &reading), STATUS_OK);
+    assert_text(find(&reading, UPDATE_DECAY, 0), "whose weight_decay is 0");
+    scene->group.decay = 0.2;
+    assert_int_equal(update_read(&scene->step, &said, room, &arena, &reading), STATUS_OK);
+    assert_non_null(find(&reading, UPDATE_DECAY, 0));
+    asked.lr = 5e-7;
+    asked.decay = 0.01;
+    reading = read_usual(&asked);
+    assert_text(find(&reading, UPDATE_DECAY_ROUNDED, 1), "0 of 4500 elements");
+    assert_null(find(&reading, UPDATE_DECAY, 0));
+}
+
+static void verify_other_slips(void **unused) {
+    (void)unused;
+    struct update_said said = nothing_said();
+    struct scene_asked asked = scene_usual();
+    asked.true_beta2 = 0.95;
+    struct update_reading reading = read_usual(&asked);
+    assert_text(find(&reading, UPDATE_BETAS, 0), "betas (0.9, 9.5");
+    asked = scene_usual();
+    asked.rounds_start = 1;
+    reading = read_usual(&asked);
+    assert_text(find(&reading, UPDATE_MASTERS, 0), "rounded to bf16");
+    asked = scene_usual();
+    said.expected.max_norm = 1e-3;
+    said.expected.beta2 = 0.95;
+    reading = read_scene(&asked, &said);
+    assert_text(find(&reading, UPDATE_CLIP, 0), "clipping ran after the step");
+    assert_text(find(&reading, UPDATE_SETTINGS, 0), "betas[1] 0.999, and 0.95");
+    assert_true(fabs(reading.norm.norm - scene->norm) <= reading.norm.error);
+    assert_true(reading.norm.error < 1e-5 * scene->norm);
+    said = nothing_said();
+    said.scheduler_before = 4.0;
+    said.scheduler_counted = 6.0;
+    reading = read_scene(&asked, &said);
+    assert_text(find(&reading, UPDATE_SCHEDULER, 0), "stepped 2 times");
+}
+
+/* Another eps in one tensor: no LR explains it, and that is said, not an LR. */
+static void verify_unexplained_is_said(void **unused) {
+    (void)unused;
+    struct scene_asked asked = scene_usual();
+    asked.eps = 1e-2;
+    scene_make(&asked, scene);
+    scene->group.eps = 1e-8;
+    const struct update_said said = nothing_said();
+    struct update_reading reading;
+    assert_int_equal(update_read(&scene->step, &said, room, &arena, &reading), STATUS_OK);
+    assert_int_equal(reading.groups[0].reading.lr.state, RATE_UNEXPLAINED);
+    assert_int_equal(reading.verdict, UPDATE_UNDECIDED);
+    assert_non_null(find(&reading, UPDATE_UNEXPLAINED, 1));
+}
+
+/* Two runs: B with 0.95 of A's LR from the same weights. */
+static void verify_against(void **unused) {
+    (void)unused;
+    struct scene *const other = scene;
+    struct scene *a;
+    struct scene_asked asked = scene_usual();
+    struct against against;
+    assert_int_equal(arena_take(&arena, 1, sizeof *a, "scene", &a), STATUS_OK);
+    asked.decay = 0.0;
+    scene_make(&asked, a);
+    asked.lr *= 0.95;
+    scene_make(&asked, other);
+    assert_int_equal(against_read(&a->step, &other->step, room, &arena, &against), STATUS_OK);
+    assert_null(against.first_start);
+    assert_string_equal(against.first_step, "layers.0.up.weight");
+    assert_true(fabs(against.all.length_b / against.all.length_a - 0.95) < 1e-4);
+    assert_true(against.all.cosine > 0.999999);
+    assert_int_equal(against.layer_count, 3);
+    assert_string_equal(against.layers[1].name, "layers.1");
+    assert_int_equal(against_read(&a->step, &a->step, room, &arena, &against), STATUS_OK);
+    assert_null(against.first_step);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_rules_in_f32),
+        cmocka_unit_test(validate_narrow_storage),
+        cmocka_unit_test(verify_unreadable_is_said),
+        cmocka_unit_test(verify_lr_slips),
+        cmocka_unit_test(verify_count_slips),
+        cmocka_unit_test(verify_decay_slips),
+        cmocka_unit_test(verify_other_slips),
+        cmocka_unit_test(verify_unexplained_is_said),
+        cmocka_unit_test(verify_against),
+    };
+    return cmocka_run_group_tests(tests, open_room, close_room);
+}
