@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files that torch.save writes, and what torch.load reads in them.
 
-    python3 tests/bench/torch_files.py FOLDER          writes FOLDER/*.pt and FOLDER/*.txt, over 80 of each
+    python3 tests/bench/torch_files.py FOLDER          writes FOLDER/*.pt and FOLDER/*.txt, 100 of each
     python3 tests/bench/torch_files.py --commit        writes tests/golden/foreign/torch anew: the small ones
+    python3 tests/bench/torch_files.py FOLDER FILE...  copies FILEs there instead, with what torch.load reads
     build/strict/bin/test_torch_golden FOLDER          reads each FILE.pt and compares with FILE.txt
 
 A .txt has a line for each value: its way, its kind, and what it is; a tensor's elements are
@@ -12,6 +13,7 @@ hashed in row-major order. Needs torch (2.15.0 wrote what is committed); CPU onl
 import hashlib
 import pathlib
 import random
+import shutil
 import struct
 import sys
 import warnings
@@ -186,6 +188,13 @@ def main():
     folder = HERE.parent / "golden" / "foreign" / "torch" if commit else pathlib.Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
     count = 0
+    for i, path in enumerate(sys.argv[2:]):
+        shutil.copy(path, folder / f"{i}.pt")
+        loaded = torch.load(path, weights_only=False)
+        (folder / f"{i}.txt").write_text("\n".join(lines(loaded)) + "\n")
+    if sys.argv[2:]:
+        print(f"{len(sys.argv) - 2} files in {folder}")
+        return
     for part in (optimizers, schedulers, tensors, containers, generators):
         for name, value in part():
             if commit and name not in SMALL:
