@@ -93,6 +93,15 @@ def read_ones():
     net = Plain()
     keep("backbone_head", net, adamw(groups(net, lambda n, p: "head" not in n, lambda n, p: True)))
     net = Plain()
+    keep("reversed", net, adamw(list(net.parameters())[::-1]))
+    net = Small()
+    optimizer = adamw(net.parameters())
+    train(net, optimizer)
+    state = optimizer.state_dict()
+    for key in ("amsgrad", "decoupled_weight_decay"):  # as before torch 2.8, and in apex
+        del state["param_groups"][0][key]
+    torch.save({"model": net.state_dict(), "optimizer": state}, OUT / "older_adam.pt")
+    net = Plain()
     keep("user_objects", net, adamw(net.parameters()), args=argparse.Namespace(lr=1e-3, path=pathlib.PurePosixPath("x")),
          epoch=1, step=2)
     net = Plain()

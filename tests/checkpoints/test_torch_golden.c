@@ -26,8 +26,7 @@ static void compare_file(const char *stem) {
     char path[1024], *listed = NULL;
     size_t length, wanted_length;
     snprintf(path, sizeof path, "%s/%s.pt", folder, stem);
-    if (torch_file_open(path, names, &arena, &file) != STATUS_OK)
-        fail_msg("%s", status_text());
+    if (torch_file_open(path, names, &arena, &file) != STATUS_OK) fail_msg("%s", status_text());
     FILE *out = open_memstream(&listed, &length);
     assert_non_null(out);
     helper_torch_list(&file, out);

@@ -98,6 +98,14 @@ static void validate_pickles(void **state) {
         CASE(PROTO "X\xff\xff\xff\xff.", "expected 4294967295 more bytes"),
         CASE(PROTO "X\2\0\0\0\xc3(.", "expected UTF-8, got other bytes at 0"),
         CASE(PROTO "X\3\0\0\0\xed\xa0\x80.", "expected UTF-8"),
+        CASE(PROTO "X\3\0\0\0\xed\x9f\xbf.", NULL),
+        CASE(PROTO "X\3\0\0\0\xe0\xa0\x80.", NULL),
+        CASE(PROTO "X\3\0\0\0\xe0\x9f\x80.", "expected UTF-8"),
+        CASE(PROTO "X\4\0\0\0\xf0\x90\x80\x80.", NULL),
+        CASE(PROTO "X\4\0\0\0\xf0\x8f\x80\x80.", "expected UTF-8"),
+        CASE(PROTO "X\4\0\0\0\xf4\x8f\xbf\xbf.", NULL),
+        CASE(PROTO "X\4\0\0\0\xf4\x90\x80\x80.", "expected UTF-8"),
+        CASE(PROTO "X\1\0\0\0\xff.", "expected UTF-8"),
         CASE(PROTO "\x8a\xff\1.", "expected 255 more bytes, got 2"),
         CASE(PROTO "a.", "expected a value on the stack, got none"),
         CASE(PROTO "K\1K\2a.", "expected a list below its members, got the whole number 1"),
@@ -242,6 +250,7 @@ static void validate_zips(void **state) {
         {0, 'e', 1, 28, 2, 0xFFFF, "entry 2 of the directory leaves it"},
         {0, 'e', 1, 47, 1, 0, "expected a name without a NUL"},
         {0, 'h', 1, 8, 2, 8, "got another name or method"},
+        {0, 'h', 1, 6, 2, 1, "got another name or method"},
         {0, 'h', 1, 31, 1, 'x', "got another name or method"},
         {0, 'h', 1, 28, 2, 0xFFFF, "bytes between its header and the directory, got 0"},
         {0, 'h', 0, 40, 1, 'x', "member data.pkl: expected the checksum"},
@@ -299,6 +308,17 @@ static void validate_members(void **state) {
     refuse_zip("got a zip without data.pkl");
     start("a/data.pkl", "a/constants.pkl");
     refuse_zip("got one of torch.jit.save: save the state_dict()");
+    /* A directory in another order than the members is fine. */
+    zip.length = zip.count = 0;
+    helper_zip_add(&zip, "a/data.pkl", PROTO "N.", 4);
+    helper_zip_add(&zip, "a/data/0", "0123", 4);
+    helper_zip_add(&zip, "a/data/1", "0123", 4);
+    helper_zip_end(&zip, 0);
+    unsigned char entry[54];
+    memcpy(entry, zip.bytes + zip.entries[1], sizeof entry);
+    memcpy(zip.bytes + zip.entries[1], zip.bytes + zip.entries[2], sizeof entry);
+    memcpy(zip.bytes + zip.entries[2], entry, sizeof entry);
+    assert_int_equal(open_zip(TORCH_STRICT), STATUS_OK);
     /* A header inside another member's bytes: both lie in the file, and they overlap. */
     zip.length = zip.count = 0;
     helper_zip_add(&zip, "a/data.pkl", PROTO "N.", 4);

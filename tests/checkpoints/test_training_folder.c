@@ -211,6 +211,36 @@ static void corroborate_layouts(void **state) {
     }
 }
 
+/* Where no order fits, what has a shape of its own is named; and flags that are not there are
+ * unknown. */
+static void validate_remains(void **state) {
+    (void)state;
+    struct arena arena = ARENA_EMPTY;
+    struct training_folder folder;
+    double value;
+    assert_int_equal(training_folder_open(FILES "reversed.pt", NULL, &arena, &folder), STATUS_OK);
+    assert_true(folder.is_ambiguous && folder.names_from == TRAINING_NAMES_SHAPES);
+    assert_string_equal(folder.parameters[0].weight->name, "head.bias");
+    for (size_t i = 1; i < folder.parameter_count; i++)
+        assert_null(folder.parameters[i].weight);
+    training_folder_close(&folder);
+    assert_int_equal(training_folder_open(FILES "older_adam.pt", NULL, &arena, &folder), STATUS_OK);
+    assert_true(folder.rule == TRAINING_ADAM && folder.groups[0].decoupled == -1);
+    training_folder_close(&folder);
+    assert_int_equal(
+        training_folder_open(RUNS "/plain-foreach-safetensors/step-1", NULL, &arena, &folder),
+        STATUS_OK);
+    assert_true(folder.is_ambiguous && folder.names_from == TRAINING_NAMES_SHAPES);
+    assert_string_equal(folder.parameters[0].weight->name, "0.weight");
+    training_folder_close(&folder);
+    assert_int_equal(training_folder_open(RUNS "/plain-adafactor/step-1", NULL, &arena, &folder),
+                     STATUS_OK);
+    assert_false(training_group_number(&folder.groups[0], "eps[0]", &value)); /* None */
+    assert_true(training_group_number(&folder.groups[0], "eps[1]", &value) && value == 0.001);
+    training_folder_close(&folder);
+    arena_close(&arena);
+}
+
 static void refuse(const char *path, const struct training_given_names *given, enum status wanted,
                    const char *needle) {
     struct arena arena = ARENA_EMPTY;
@@ -335,6 +365,11 @@ static void validate_given_names(void **state) {
         const struct training_given_names given = {"n.txt", cases[i].count, list};
         refuse(FILES "user_objects.pt", &given, STATUS_INPUT, cases[i].needle);
     }
+    static const char *const swapped[] = {"1.weight", "0.weight", "5.weight",
+                                          "3.weight", "3.bias",   "5.bias"};
+    const struct training_given_names factored = {"n.txt", 6, swapped};
+    refuse(RUNS "/plain-adafactor/step-1", &factored, STATUS_INPUT,
+           "n.txt: \"1.weight\": expected a weight of the shape");
     struct arena arena = ARENA_EMPTY;
     struct training_given_names read;
     helper_write_bytes("n.txt", "# one\na.weight\r\n\nb", 18);
@@ -406,6 +441,11 @@ static void validate_others(void **state) {
     assert_int_equal(a.sampler_count, 1);
     assert_true(strcmp(a.sampler[0].key, "position") == 0 && a.sampler[0].value == 4.0);
     training_folder_close(&a);
+    assert_int_equal(training_folder_open(RUNS "/accelerate-llama/step_1", NULL, &arena, &a),
+                     STATUS_OK);
+    assert_int_equal(a.generator_count, 4); /* with Accelerate's count of steps */
+    assert_string_equal(a.generators[3].name, "torch_manual_seed");
+    training_folder_close(&a);
     arena_close(&arena);
 }
 
@@ -415,7 +455,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(corroborate_runs),       cmocka_unit_test(corroborate_layouts),
         cmocka_unit_test(validate_refused_files), cmocka_unit_test(validate_folders),
         cmocka_unit_test(validate_trainer_state), cmocka_unit_test(validate_given_names),
-        cmocka_unit_test(validate_others),        cmocka_unit_test(verify_mutations),
+        cmocka_unit_test(validate_others),        cmocka_unit_test(validate_remains),
+        cmocka_unit_test(verify_mutations),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }
