@@ -56,12 +56,17 @@ static json_t *check_json(const char *path, const struct foreign_report *report,
                                        "complete", image->complete, "sealed", 0));
 }
 
+static const char *plural(uint32_t count) {
+    return count == 1 ? "" : "s";
+}
+
 static void print_run(const struct trace_run *run) {
     const struct trace_foreign *foreign = run->plan.foreign;
     const struct record_shape *shape = &run->plan.shape;
-    printf("  run %s: %" PRIu64 " updates, %u tensors in %u groups, %u phases; rank %" PRId64
+    printf("  run %s: %" PRIu64 " updates, %u tensor%s in %u group%s, %u phase%s; rank %" PRId64
            " of %" PRId64 "\n",
-           run->plan.id, run->updates, shape->tensors, shape->groups, shape->phases, foreign->rank,
+           run->plan.id, run->updates, shape->tensors, plural(shape->tensors), shape->groups,
+           plural(shape->groups), shape->phases, plural(shape->phases), foreign->rank,
            foreign->world);
     printf("    digests  %s\n", foreign->digest[0] == '\0' ? "none" : foreign->digest);
     printf("    roots    %s\n", roots_of(run));

@@ -67,10 +67,10 @@ static void find_written(const struct trace_run_plan *a, const struct record *x,
     out->phase = "backward";
     if (out->tensor[0] != '\0') return;
     out->tensor = find_tensor(a, x, b, y, TENSOR_DIGEST_PARAMETER);
-    out->phase = out->tensor[0] != '\0' ||
-                         digest_differs(x->digests[DIGEST_LR], y->digests[DIGEST_LR])
-                     ? "optimize"
-                     : "";
+    out->phase =
+        out->tensor[0] != '\0' || digest_differs(x->digests[DIGEST_LR], y->digests[DIGEST_LR])
+            ? "optimize"
+            : "";
 }
 
 void first_find(const struct trace_run_plan *a, const struct record *x,

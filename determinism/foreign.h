@@ -9,6 +9,8 @@
 #include "base/status.h"
 
 struct arena;
+struct record;
+struct trace_run_plan;
 
 #define FOREIGN_PROBLEMS 50 /* so many are listed; the rest is counted */
 
@@ -25,6 +27,10 @@ struct foreign_report {
  * not read. STATUS_INPUT or STATUS_IO if the file is no trace at all. */
 TWINSTEP_MUST_USE enum status foreign_check(const char *path, struct arena *arena,
                                             struct foreign_report *out);
+
+/* Makes digest_weights and digest_lr of a foreign run's update where they are missing. Returns 1 if
+ * all is there then that the update's root is made of. */
+int foreign_parts(const struct trace_run_plan *plan, struct record *record);
 
 /* Stores the shape that a text like "64,512" names; "" is a scalar. Returns 0 if it is none, or if
  * it has more than `room` axes. */

@@ -171,7 +171,7 @@ def look_at_many(bench):
         t["digest_parameter"] = np.random.default_rng(2).integers(
             1, 255, (updates, count, 32)).astype("u1")
         s["step"] = np.arange(updates) + 1
-    bench.expect(0, "3000 tensors in 40 groups", "import", "--check", "many.h5")
+    bench.expect(0, "3000 tensors in 40 groups, 0 phases", "import", "--check", "many.h5")
     bench.expect(0, "made on reading, of 3 rows", "certify", "many.h5")
 
 

@@ -50,9 +50,13 @@ def wanted_files(binary, only):
     files = [*(f"include/twinstep/{header}" for header in headers),
              *(f"share/man/man1/{page}.1.gz" for page in pages),
              "share/bash-completion/completions/twinstep", "share/pkgconfig/twinstep.pc",
+             "include/twinstep_trace.h", "lib/pkgconfig/twinstep-trace.pc",
              "share/twinstep/template_optim.c", "share/twinstep/template_sched.c",
              "share/doc/twinstep/copyright", "share/doc/twinstep/NOTICE", *only]
-    return {"bin/twinstep": 0o755, **{file: 0o644 for file in files}}
+    version = run(binary, "--version").split()[-1]
+    library = "lib/libtwinstep_trace.so"
+    return {"bin/twinstep": 0o755, library: 0o777, f"{library}.0": 0o777, # these two are links
+            f"{library}.{version}": 0o644, **{file: 0o644 for file in files}}
 
 
 def check_files(prefix, wanted):
@@ -97,6 +101,45 @@ def check_module(prefix, compiler, folder):
     return f"pkg-config: {' '.join(flags).replace(str(prefix), 'PREFIX')}"
 
 
+RECORDER = """
+#include <stdio.h>
+#include <twinstep_trace.h>
+int main(void) {
+    const uint64_t shape[1] = {3};
+    const float values[3] = {1.0f, -0.0f, 2.5f};
+    const struct twinstep_trace_tensor tensor = {"weight", "f32", 1, shape, 0};
+    const struct twinstep_trace_options options = {
+        .writer = "recorder", .groups = 1, .tensors = &tensor, .tensor_count = 1};
+    struct twinstep_trace *trace;
+    if (twinstep_trace_open("run.h5", &options, &trace) != 0 ||
+        twinstep_trace_put(trace, "loss", 1.5) != 0 ||
+        twinstep_trace_put_group(trace, "lr_applied", 0, 0.1) != 0 ||
+        twinstep_trace_digest(trace, "digest_parameter", 0, values, 0, 3) != 0 ||
+        twinstep_trace_end(trace, 1) != 0 || twinstep_trace_close(trace, 1) != 0)
+        return fputs(twinstep_trace_error(), stderr), 1;
+    return 0;
+}
+"""
+
+
+def check_trace_library(prefix, compiler, folder):
+    """A program that knows nothing but pkg-config writes a trace that the program takes."""
+    environment = {**os.environ, "PKG_CONFIG_PATH": str(prefix / "lib/pkgconfig")}
+    flags = shlex.split(run("pkg-config", "--cflags", "--libs", "twinstep-trace", env=environment))
+    (folder / "recorder.c").write_text(RECORDER, encoding="utf-8")
+    run(compiler, "-std=c11", "-Wall", "-Wextra", "-Werror", folder / "recorder.c", "-o",
+        folder / "recorder", *flags)
+    subprocess.run([folder / "recorder"], cwd=folder, check=True,
+                   env={**os.environ, "LD_LIBRARY_PATH": str(prefix / "lib")})
+    said = run(prefix / "bin/twinstep", "import", "--check", folder / "run.h5")
+    if "a trace of recorder" not in said or "roots    stored" not in said:
+        sys.exit(f"trace of the library: {said}")
+    names = run("nm", "-D", "--defined-only", prefix / "lib/libtwinstep_trace.so")
+    if not all(" twinstep_trace_" in line for line in names.splitlines()):
+        sys.exit(f"the library shows more than its header: {names}")
+    return f"a recorder in C: {' '.join(flags).replace(str(prefix), 'PREFIX')}"
+
+
 def check_prefix(build, compiler, folder):
     needs("pkg-config", "readelf")
     prefix = folder / "a prefix"
@@ -106,6 +149,7 @@ def check_prefix(build, compiler, folder):
     print(f"{count} files")
     print(check_binary(prefix / "bin/twinstep", build / "bin/twinstep"))
     print(check_module(prefix, compiler, folder))
+    print(check_trace_library(prefix, compiler, folder))
 
 
 def check_control(fields):
@@ -179,7 +223,8 @@ def check_deb(build, folder, keep):
     count = check_files(unpacked / "usr", wanted_files(build / "bin/twinstep", [
         "share/zsh/vendor-completions/_twinstep", "share/doc/twinstep/changelog.gz",
         "share/doc/twinstep/changelog.Debian.gz"]))
-    check_document([line.split()[-1] for line in listed if not line.endswith("/")])
+    check_document([line.split(" -> ")[0].split()[-1] for line in listed
+                    if not line.endswith("/")])
     check_checksums(package, unpacked, folder / "control")
     check_changelogs(unpacked, fields)
     check_symbols(symbols, unpacked / "usr/bin/twinstep", folder / "symbols")

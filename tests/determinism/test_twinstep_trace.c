@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit
+ * The interface for other trainers: what is put comes back, pieces of a tensor give the digest of
+ * the whole, what is wrong is refused by a sentence, and a killed writer leaves every update that
+ * it ended. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/arena.h"
+#include "determinism/certify.h"
+#include "determinism/digest.h"
+#include "determinism/keyed_digest.h"
+#include "determinism/trace.h"
+#include "determinism/twinstep_trace.h"
+
+static const uint64_t shapes[2][2] = {{2, 3}, {3, 0}};
+static const struct twinstep_trace_tensor tensors[2] = {{"weight", "f32", 2, shapes[0], 0},
+                                                        {"bias", "bf16", 1, shapes[1], 1}};
+static const char *const phases[] = {"forward", "backward", "optimize"};
+static const struct twinstep_trace_options plain = {.writer = "test",
+                                                    .writer_version = "7",
+                                                    .configuration = "lr: 0.5\n",
+                                                    .groups = 2,
+                                                    .tensors = tensors,
+                                                    .tensor_count = 2,
+                                                    .phases = phases,
+                                                    .phase_count = 3};
+static char folder[] = "/tmp/twinstep-writer-XXXXXX";
+static char path[64], part[80];
+
+static void done(int failed) {
+    if (failed) fail_msg("%s", twinstep_trace_error());
+}
+
+static float weight(uint64_t step, size_t i) {
+    return (float)step + 0.25f * (float)i;
+}
+
+/* Ends one update; the weight comes in two pieces, the later one first. */
+static void put_update(struct twinstep_trace *trace, uint64_t step) {
+    float values[6];
+    const uint16_t bias[3] = {(uint16_t)step, 1, 2};
+    for (size_t i = 0; i < 6; i++)
+        values[i] = weight(step, i);
+    done(twinstep_trace_phase(trace, "forward"));
+    done(twinstep_trace_put(trace, "loss", 1.0 / (double)step));
+    done(twinstep_trace_put(trace, "tokens", 100));
+    done(twinstep_trace_bytes(trace, "digest_batch", &step, sizeof step));
+    done(twinstep_trace_phase(trace, "optimize"));
+    done(twinstep_trace_phase(trace, "forward"));
+    done(twinstep_trace_put_group(trace, "lr_applied", 0, 0.5));
+    done(twinstep_trace_put_group(trace, "lr_applied", 1, 0.25));
+    done(twinstep_trace_put_tensor(trace, "grad_norm", 1, 3.0));
+    done(twinstep_trace_digest(trace, "digest_parameter", 0, values + 4, 4, 2));
+    done(twinstep_trace_digest(trace, "digest_parameter", 0, values, 0, 4));
+    done(twinstep_trace_sum(trace, "digest_parameter", 1, keyed_sum(bias, 2, 0, 3)));
+    done(twinstep_trace_end(trace, step));
+}
+
+static void write_run(uint64_t updates) {
+    struct twinstep_trace_options options = plain;
+    struct twinstep_trace *trace;
+    options.overwrite = 1;
+    done(twinstep_trace_open(path, &options, &trace));
+    for (uint64_t k = 1; k <= updates; k++)
+        put_update(trace, k);
+    done(twinstep_trace_close(trace, 1));
+}
+
+static const struct trace_run *read_run(const char *from, struct arena *arena,
+                                        struct trace_image **image) {
+    if (trace_open(from, arena, image) != STATUS_OK) fail_msg("%s", status_text());
+    return &(*image)->runs[0];
+}
+
+static void validate_what_is_put(void **state) {
+    (void)state;
+    struct arena arena = ARENA_EMPTY;
+    struct trace_image *image;
+    struct certificate certificate;
+    struct digest digest;
+    float values[6];
+    write_run(5);
+    const struct trace_run *run = read_run(path, &arena, &image);
+    const struct record *third = &run->records[2];
+    assert_string_equal(image->writer, "test");
+    assert_string_equal(run->plan.configuration, "lr: 0.5\n");
+    assert_string_equal(run->plan.foreign->digest, "keyed 1");
+    assert_string_equal(run->plan.foreign->shapes[0], "2,3");
+    assert_int_equal(run->plan.foreign->groups[1], 1);
+    assert_int_equal(run->updates, 5);
+    assert_true(third->reals[REAL_LOSS] == 1.0 / 3.0);
+    assert_true(third->reals[REAL_GRAD_NORM] != third->reals[REAL_GRAD_NORM]);
+    assert_int_equal(third->integers[INTEGER_TOKENS], 100);
+    assert_int_equal(third->integers[INTEGER_SKIPPED], -1);
+    assert_true(third->groups[1][GROUP_LR_APPLIED] == 0.25);
+    assert_true(third->tensors[1][TENSOR_GRAD_NORM] == 3.0);
+    assert_true(third->tensors[0][TENSOR_GRAD_NORM] != third->tensors[0][TENSOR_GRAD_NORM]);
+    assert_int_equal(third->phase_places[0][PHASE_PLACE], 0);
+    assert_int_equal(third->phase_places[1][PHASE_PLACE], -1);
+    assert_int_equal(third->phase_places[2][PHASE_PLACE], 1);
+    for (size_t i = 0; i < 6; i++)
+        values[i] = weight(3, i);
+    digest_keyed("weight", "f32", 2, shapes[0], keyed_sum(values, 4, 0, 6), &digest);
+    assert_memory_equal(third->tensor_digests[0][TENSOR_DIGEST_PARAMETER], digest.byte,
+                        DIGEST_BYTES);
+    certify_run(image, run, &certificate);
+    assert_int_equal(certificate.state, CERTIFY_SOUND);
+    assert_int_equal(certificate.checked, 5);
+    assert_int_equal(run->derived, 0);
+    assert_int_equal(run->unchecked, 0);
+    arena_close(&arena);
+}
+
+static void refused(int failed, const char *text) {
+    if (!failed || strstr(twinstep_trace_error(), text) == NULL)
+        fail_msg("expected \"%s\", got %d: %s", text, failed, twinstep_trace_error());
+}
+
+static void verify_refusals(void **state) {
+    (void)state;
+    struct twinstep_trace_options options = plain;
+    struct twinstep_trace_tensor odd = {"odd", "f31", 1, shapes[1], 0};
+    struct twinstep_trace *trace;
+    write_run(1);
+    refused(twinstep_trace_open(path, &plain, &trace), "exists");
+    assert_null(trace);
+    options.overwrite = 1;
+    options.writer = NULL;
+    refused(twinstep_trace_open(path, &options, &trace), "name of the writer");
+    options.writer = "test";
+    options.rank = 1;
+    refused(twinstep_trace_open(path, &options, &trace), "rank below 1, got 1");
+    options.rank = 0;
+    options.tensors = &odd;
+    options.tensor_count = 1;
+    refused(twinstep_trace_open(path, &options, &trace), "got \"f31\"");
+    odd.dtype = "f32";
+    odd.group = 2;
+    refused(twinstep_trace_open(path, &options, &trace), "group below 2, got 2");
+    odd.group = 0;
+    odd.rank = 9;
+    refused(twinstep_trace_open(path, &options, &trace), "at most 8 axes, got 9");
+    refused(twinstep_trace_open("/nowhere/at/all.h5", &plain, &trace), "/nowhere/at/all.h5");
+    options = plain;
+    options.overwrite = 1;
+    done(twinstep_trace_open(path, &options, &trace));
+    refused(twinstep_trace_put(trace, "los", 1.0), "\"los\" is no column of an update");
+    refused(twinstep_trace_put(trace, "tokens", 1.5), "expected a whole number, got 1.5");
+    refused(twinstep_trace_put_group(trace, "lr", 0, 1.0),
+            "\"lr\" is no column of a parameter group");
+    refused(twinstep_trace_put_group(trace, "lr_applied", 2, 1.0), "group below 2, got 2");
+    refused(twinstep_trace_put_tensor(trace, "grad_norm", 2, 1.0), "tensor below 2, got 2");
+    refused(twinstep_trace_phase(trace, "fetch"), "\"fetch\" is no phase of the options");
+    refused(twinstep_trace_digest(trace, "digest_weights", 0, "", 0, 0), "no digest of a tensor");
+    refused(twinstep_trace_digest(trace, "digest_parameter", 0, "", 5, 2), "elements below 6");
+    refused(twinstep_trace_bytes(trace, "digest_root", "", 0), "digest_batch or digest_rng");
+    put_update(trace, 4);
+    refused(twinstep_trace_end(trace, 4), "update 4 comes after update 4");
+    done(twinstep_trace_close(trace, 0));
+    done(twinstep_trace_close(NULL, 1));
+}
+
+static void verify_killed_writer(void **state) {
+    (void)state;
+    struct arena arena = ARENA_EMPTY;
+    struct trace_image *image;
+    int ends[2];
+    char byte;
+    unlink(path);
+    unlink(part);
+    assert_int_equal(pipe(ends), 0);
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        struct twinstep_trace *trace;
+        if (twinstep_trace_open(path, &plain, &trace) != 0) _exit(1);
+        for (uint64_t k = 1; k <= 7; k++)
+            put_update(trace, k);
+        if (write(ends[1], "x", 1) != 1) _exit(1);
+        for (;;)
+            pause();
+    }
+    assert_int_equal(read(ends[0], &byte, 1), 1);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    close(ends[0]);
+    close(ends[1]);
+    const struct trace_run *run = read_run(part, &arena, &image);
+    assert_int_equal(run->updates, 7);
+    assert_int_equal(image->complete, 0);
+    if (trace_recover(part, path, 0) != STATUS_OK) fail_msg("%s", status_text());
+    run = read_run(path, &arena, &image);
+    assert_int_equal(run->updates, 7);
+    assert_string_equal(run->plan.foreign->dtypes[1], "bf16");
+    assert_int_equal(run->records[6].phase_places[2][PHASE_PLACE], 1);
+    arena_close(&arena);
+}
+
+static int make_folder(void **state) {
+    (void)state;
+    if (mkdtemp(folder) == NULL) return -1;
+    snprintf(path, sizeof path, "%s/run.h5", folder);
+    snprintf(part, sizeof part, "%s.part", path);
+    return 0;
+}
+
+static int remove_folder(void **state) {
+    (void)state;
+    unlink(path);
+    unlink(part);
+    return rmdir(folder);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_what_is_put),
+        cmocka_unit_test(verify_refusals),
+        cmocka_unit_test(verify_killed_writer),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
