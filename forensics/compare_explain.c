@@ -17,6 +17,9 @@
 #define OTHER 0.5
 #define FORWARD_NOISE 0.02
 #define GRADIENT_NOISE 0.2
+/* What a printed value may be off by, as a share of it, to count as one of many digits: a gap that
+ * rounding makes in float32 still shows in it. */
+#define FINE 1e-5
 /* Rows that the variation is taken from, and the fewest that tell it. */
 #define ROWS 33
 #define ROWS_LEAST 6
@@ -137,6 +140,47 @@ static enum gap judge_start(const struct compare_report *report) {
     return worst;
 }
 
+/* Tells whether both sides print a column before `update`, with at least six digits. */
+static int is_fine(const struct compare_column *column, uint64_t update) {
+    if (column == NULL || column->pairs == 0 || column->from >= update) return 0;
+    for (size_t s = 0; s < 2; s++) {
+        const struct series_point *point = &column->side[s].points[0];
+        if (!(point->quantum <= FINE * real_abs_f64(point->value))) return 0;
+    }
+    return 1;
+}
+
+/* Tells whether the weights moved before the first update that the printed LRs let move them:
+ * update 1 agrees in a loss and a gradient norm of many digits, so dtype and kernels are equal, and
+ * a later one does not, by less than other data would. (The loss alone does not do: a DPO loss
+ * starts at ln 2 in any dtype.) `column` is the first to differ. */
+static int moved_unseen(const struct compare_report *report, const struct compare_column *column) {
+    static const enum log_name names[] = {LOG_LOSS, LOG_LOGP_CHOSEN, LOG_LOGP_REJECTED, LOG_OTHER};
+    if (column->first_update < 2 || compare_column_of(report, LOG_LR_APPLIED) != NULL ||
+        !is_fine(compare_column_of(report, LOG_LOSS), column->first_update) ||
+        !is_fine(compare_column_of(report, LOG_GRAD_NORM), column->first_update))
+        return 0;
+    for (const enum log_name *name = names; *name != LOG_OTHER; name++) {
+        const struct compare_column *other = compare_column_of(report, *name);
+        if (other != NULL && other->class_of == COMPARE_DIFFERENT &&
+            other->first_update <= report->start && judge_gap(other, real_inf_f64()) == GAP_OTHER)
+            return 0;
+    }
+    return 1;
+}
+
+static void explain_unseen(struct compare_report *report) {
+    report->start = 1; /* the printed LRs of 0 are what is in doubt */
+    say(report, CAUSE_SCHEDULE,
+        "Update 1 agrees to the last printed digit, and an update before which every printed LR is "
+        "0 does not: another dtype or kernel would show in update 1, and other data by more. So "
+        "the weights had moved: an LR was applied that is not the one printed, one update early "
+        "or before the schedule was first set.",
+        "Read the LR in the optimizer's groups when it steps, or save the weights before and after "
+        "update 1: under an LR of 0 they are equal, and twinstep readback reads the LR "
+        "(docs/READBACK.md).");
+}
+
 static void explain_forward(struct compare_report *report, const struct compare_column *column) {
     if (has_ratio(report, LOG_LOSS) && column->name == LOG_LOSS) {
         say(report, CAUSE_NORMALISATION,
@@ -177,12 +221,20 @@ static void explain_gradient(struct compare_report *report) {
             "Equal forward passes, and gradient norms in a fixed ratio from update 1 on: the "
             "gradient is divided, summed or counted differently.",
             "See the ratio: compare it with the accumulation count, the processes and the tokens.");
-    else
+    else if (judge_gap(compare_column_of(report, LOG_GRAD_NORM), GRADIENT_NOISE) == GAP_ROUNDING)
         say(report, CAUSE_NONDETERMINISM,
             "The forward pass of update 1 agrees, its gradient does not: backward kernels, order "
-            "of reductions, accumulation, or where the norm is taken (before or after clipping).",
+            "of reductions, or a forward pass that differs below the printed digits of the loss.",
             "Run one of the two twice: if it does not repeat itself, it is nondeterminism; if it "
             "does, compare with accumulation 1 and one process.");
+    else
+        say(report, -1,
+            "The forward pass of update 1 agrees, and its gradient differs by more than kernels "
+            "or the order of sums make it: accumulation that loses or adds micro-batches, a "
+            "recomputed forward pass with other random numbers, or a norm that is taken elsewhere "
+            "(before or after clipping, or of scaled gradients).",
+            "Compare with accumulation 1, without activation checkpointing and without a loss "
+            "scale: the one that closes the gap is the cause.");
 }
 
 /* Explains a first difference behind update 1, which agrees as far as both logs show it. `column`
@@ -202,8 +254,18 @@ static void explain_later(struct compare_report *report, const struct compare_co
             "Update 1 agrees and update 2 does not: the first step itself differs. That is the "
             "mark of an LR that is applied one update earlier or later, even when the printed "
             "columns agree; an optimizer of another arithmetic opens there, too, but by far less.",
-            "State the contracts (--contract-a, --contract-b), or save checkpoints around one update "
+            "State the contracts (--contract-a, --contract-b), or save checkpoints around one "
+            "update "
             "of both runs: twinstep readback reads the applied LR from them (docs/READBACK.md).");
+    } else if (column->first_update == report->start + 1 &&
+               compare_column_of(report, LOG_LR_APPLIED) == NULL) {
+        say(report, -1,
+            "Update 1 agrees and update 2 does not, although the printed LRs mean equal applied "
+            "ones. A log alone does not prove those: an LR that is applied one update early or "
+            "late opens here, and so do optimizer arithmetic, decay, clipping, a gradient of "
+            "another direction and skipped updates.",
+            "Save checkpoints around one update of both runs: twinstep readback reads the applied "
+            "LR, decay and count from them (docs/READBACK.md).");
     } else if (column->first_update == report->start + 1) {
         say(report, CAUSE_OPTIMIZER,
             "Update 1 agrees and update 2 does not, at equal applied LRs: the step differs in "
@@ -303,6 +365,8 @@ static void explain(struct compare_report *report) {
         explain_lr_only(report);
     else if (first == NULL)
         say(report, -1, "No column of losses, gradients, tokens or LRs differs.", "");
+    else if (first->first_update <= report->start && moved_unseen(report, first))
+        explain_unseen(report);
     else if (first->first_update <= report->start && first == forward)
         explain_forward(report, forward);
     else if (first->first_update <= report->start && covers_start(report, forward_names))

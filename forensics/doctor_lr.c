@@ -142,6 +142,16 @@ static enum status report_early(struct doctor *doctor, const struct series_point
         "have the cause named.");
 }
 
+/* Tells whether the LR drops to the 0 of point `zero` by far more than it fell before: a schedule
+ * that runs out comes down to its end, and a counter that jumps does not. */
+static int drops_there(const struct series *lr, size_t zero) {
+    for (size_t i = zero - 1; i > 0; i--) {
+        const double before = lr->points[i - 1].value - lr->points[i].value;
+        if (before > 0.0) return lr->points[zero - 1].value > 3.0 * before;
+    }
+    return 0;
+}
+
 static enum status zero_early(struct doctor *doctor) {
     const struct series *lr = &doctor->lr;
     const double peak = series_largest(lr);
@@ -154,6 +164,7 @@ static enum status zero_early(struct doctor *doctor) {
     const struct series_point *first = &lr->points[zero];
     if (first->quantum > 1e-3 * peak)
         return doctor_untestable(doctor, "LR is printed too coarsely to tell 0 from small");
+    if (drops_there(lr, zero)) return STATUS_OK;
     /* A 0 in the last fifth is how schedules end that were made a little too short (chosen). */
     if (10 * first->update > 8 * length) return STATUS_OK;
     return report_early(doctor, first, length);

@@ -45,6 +45,16 @@ static int skipped_in_row(const struct doctor *doctor, size_t row) {
     return update > 0 && doctor_lr_skips(doctor, (uint64_t)update);
 }
 
+/* Tells whether a later update has a finite norm: then the gradient of point i never reached the
+ * weights, which it would have made NaN. */
+static int outlived(const struct series *norm, size_t i) {
+    for (size_t j = i + 1; j < norm->count; j++)
+        if (norm->points[j].update > norm->points[i].update &&
+            real_finite_f64(norm->points[j].value))
+            return 1;
+    return 0;
+}
+
 /* A norm that overflows under a loss scale is how the scaler finds its scale, so it is no finding.
  */
 static enum status norm_not_finite(struct doctor *doctor) {
@@ -53,13 +63,13 @@ static enum status norm_not_finite(struct doctor *doctor) {
     size_t count = 0;
     for (size_t i = 0; i < norm->count; i++) {
         if (real_finite_f64(norm->points[i].value)) continue;
-        if (skipped_in_row(doctor, norm->points[i].row)) continue;
+        if (skipped_in_row(doctor, norm->points[i].row) || outlived(norm, i)) continue;
         if (count++ == 0) first = &norm->points[i];
     }
     if (count == 0) return STATUS_OK;
     TRY(doctor_found(doctor, "grad_norm_not_finite", DOCTOR_CERTAIN, first->row,
-                     "The gradient norm is no finite number in %zu of %zu rows, and no loss scale "
-                     "fell there.",
+                     "The gradient norm is no finite number in %zu of %zu rows, no loss scale "
+                     "fell there, and no later norm is finite.",
                      count, norm->count));
     TRY(doctor_evidence_column(doctor, LOG_GRAD_NORM, first));
     return doctor_explain(
@@ -175,8 +185,13 @@ struct skips {
     const struct series_point *first;
 };
 
-/* Tells whether the update of point i was skipped. */
-static int is_skip(const struct log_column *column, const struct series *series, size_t i) {
+/* Tells whether the update of point i was skipped. A norm that is not finite is one where a later
+ * one is finite, or where the LR holds. */
+static int is_skip(const struct doctor *doctor, const struct log_column *column,
+                   const struct series *series, size_t i) {
+    if (column->name == LOG_GRAD_NORM)
+        return !real_finite_f64(series->points[i].value) &&
+               (outlived(series, i) || doctor_lr_skips(doctor, series->points[i].update));
     if (series->points[i].value != series->points[i].value) return 0;
     if (column->name == LOG_LOSS_SCALE)
         return i > 0 && series->points[i].value < series->points[i - 1].value &&
@@ -189,9 +204,8 @@ static int is_skip(const struct log_column *column, const struct series *series,
 /* Returns how many updates were skipped in the row of point i, which has some. */
 static size_t skips_at(const struct log_column *column, const struct series *series, size_t i) {
     const double value = series->points[i].value;
-    const double count = column->name == LOG_LOSS_SCALE ? 1.0
-                         : column->cumulative           ? value - series->points[i - 1].value
-                                                        : value;
+    if (column->name == LOG_LOSS_SCALE || column->name == LOG_GRAD_NORM) return 1;
+    const double count = column->cumulative ? value - series->points[i - 1].value : value;
     return count >= 1.0 && count < 0x1p31 ? (size_t)count : 1;
 }
 
@@ -213,8 +227,10 @@ static struct skips count_skips(const struct doctor *doctor, const struct log_co
                                 const struct series *series) {
     struct skips skips = {0, 0, 0, 0, NULL};
     for (size_t i = 0; i < series->count; i++) {
-        if (!is_skip(column, series, i)) {
-            skips.tail = 0;
+        if (!is_skip(doctor, column, series, i)) {
+            /* Of the last update no log can tell whether the LR held. */
+            if (column->name != LOG_GRAD_NORM || real_finite_f64(series->points[i].value))
+                skips.tail = 0;
             continue;
         }
         if (skips.count == 0) skips.first = &series->points[i];
@@ -250,16 +266,15 @@ static enum status report_advance(struct doctor *doctor, const struct log_column
                           skips->moved));
     TRY(doctor_evidence_point(doctor, column->source, skips->first));
     return doctor_explain(
-        doctor, "Lightning, OLMo-core and llm.c do so by design; others hold",
+        doctor,
+        "Lightning, OLMo-core and llm.c do so by design, and Accelerate (so the Trainer) with a "
+        "fused optimizer, whose skip it does not see; others hold",
         "Compare LR at equal numbers of real updates when you set this run beside one "
         "of another framework.");
 }
 
 /* Says which updates were skipped where only the LR column tells. */
-static enum status skips_of_lr(struct doctor *doctor) {
-    const struct fit *fit = doctor_plain_fit(doctor);
-    if (fit == NULL || fit->skip_count == 0)
-        return doctor_untestable(doctor, "no column loss_scale or skipped");
+static enum status skips_of_lr(struct doctor *doctor, const struct fit *fit) {
     TRY(doctor_remark(doctor, "skipped_updates", SIZE_MAX,
                       "%llu update%s skipped, as a loss scaler does: the LR column holds there.",
                       (unsigned long long)fit_skipped(fit),
@@ -268,18 +283,31 @@ static enum status skips_of_lr(struct doctor *doctor) {
     return doctor_explain(doctor, "", "Another run skips other updates: align by real updates.");
 }
 
+/* Returns the column that tells of skipped updates best. */
+static enum log_name column_of_skips(const struct doctor *doctor) {
+    if (doctor->series[LOG_SKIPPED].count > 0) return LOG_SKIPPED;
+    return doctor->series[LOG_LOSS_SCALE].count > 0 ? LOG_LOSS_SCALE : LOG_GRAD_NORM;
+}
+
 static enum status skipped_updates(struct doctor *doctor) {
-    const enum log_name name = doctor->series[LOG_SKIPPED].count > 0 ? LOG_SKIPPED : LOG_LOSS_SCALE;
+    const enum log_name name = column_of_skips(doctor);
     const struct log_column *column = log_column_of(doctor->log, name);
-    if (column == NULL || doctor->series[name].count == 0) return skips_of_lr(doctor);
-    const struct skips skips = count_skips(doctor, column, &doctor->series[name]);
+    const struct fit *fit = doctor_plain_fit(doctor);
+    const int lr_tells = fit != NULL && fit->skip_count > 0;
+    struct skips skips = {0, 0, 0, 0, NULL};
+    if (column != NULL) skips = count_skips(doctor, column, &doctor->series[name]);
+    if (name == LOG_GRAD_NORM && skips.count == 0 && !lr_tells)
+        return doctor_untestable(doctor, "no column loss_scale or skipped");
+    if (name == LOG_GRAD_NORM && lr_tells && skips.tail < 5) return skips_of_lr(doctor, fit);
     if (skips.count == 0) return STATUS_OK;
     /* A scaler that starts at 2^16 halves it a handful of times in a row, and at the start. */
     if (skips.tail >= 5 && 10 * skips.tail >= doctor->series[name].count)
         return report_poison(doctor, column, &skips);
     if (skips.moved > skips.held) return report_advance(doctor, column, &skips);
     TRY(doctor_remark(doctor, "skipped_updates", skips.first->row,
-                      "%zu updates were skipped (loss scale or skip counter)%s.", skips.count,
+                      "%zu updates were skipped (%s)%s.", skips.count,
+                      name == LOG_GRAD_NORM ? "no finite gradient norm, and finite ones later"
+                                            : "loss scale or skip counter",
                       skips.held > 0 ? "; the schedule held there" : ""));
     TRY(doctor_evidence_point(doctor, column->source, skips.first));
     return doctor_explain(doctor, "", "Another run skips other updates: align by real updates.");

@@ -42,6 +42,25 @@ static enum status settle_warmup(struct fit_known *known, struct arena *arena) {
     return STATUS_OK;
 }
 
+/* Takes the total that was given, or derives it from the epochs that were; the log's own total is
+ * asked only where neither was. Contracts that derive the counter's total on its own keep the
+ * epochs. */
+static enum status settle_total(struct fit_known *known, struct arena *arena) {
+    struct contract_request *r = &known->request, request = *r;
+    struct contract_plan plan;
+    if (r->steps == 0 && r->epochs == 0.0) r->steps = known->run_steps;
+    if (r->steps > 0 || r->epochs == 0.0 || r->contract->epoch_rule == CONTRACT_EPOCH_UNSHARDED)
+        return STATUS_OK;
+    if (request.lr != request.lr) request.lr = 1.0;
+    if (request.warmup_ratio != request.warmup_ratio && request.warmup != request.warmup)
+        request.warmup = 0.0;
+    if (request.tokens == 0) request.tokens = 1;
+    TRY(contract_resolve(&request, arena, &plan));
+    r->steps = plan.steps;
+    r->epochs = 0.0;
+    return STATUS_OK;
+}
+
 static int follows_metric(const struct contract_request *r) {
     const struct sched_class *schedule =
         r->schedule == NULL ? NULL : sched_find_in(r->contract->family, r->schedule);
@@ -67,8 +86,9 @@ static void say_sources(const struct fit_known *known, struct fit_check *out) {
     if (r->warmup != r->warmup && r->warmup_ratio != r->warmup_ratio) out->fitted |= FIT_OF_WARMUP;
     if (r->schedule == NULL) out->fitted |= FIT_OF_SCHEDULE;
     if (r->schedule == NULL && r->min_lr_ratio != r->min_lr_ratio) out->fitted |= FIT_OF_FLOOR;
-    if (r->steps == 0 && known->run_steps == 0) out->fitted |= FIT_OF_STEPS;
-    if (r->steps == 0 && known->run_steps > 0) out->from_log |= FIT_OF_STEPS;
+    if (r->steps > 0 || r->epochs > 0.0) return;
+    if (known->run_steps == 0) out->fitted |= FIT_OF_STEPS;
+    if (known->run_steps > 0) out->from_log |= FIT_OF_STEPS;
 }
 
 static enum status say_match(const struct fit_known *known, struct arena *arena,
@@ -106,8 +126,9 @@ static void complete(struct contract_request *r, const struct fit_known *known,
                           ? sched_bare_name(best->schedule)
                           : r->contract->default_schedule;
     if (r->lr != r->lr) r->lr = best != NULL ? best->lr : scale;
-    if (r->steps == 0) r->steps = known->run_steps;
-    if (r->steps == 0) r->steps = best != NULL && best->steps > 0 ? best->steps : found->last;
+    if (r->steps == 0 && r->epochs == 0.0) r->steps = known->run_steps;
+    if (r->steps == 0 && r->epochs == 0.0)
+        r->steps = best != NULL && best->steps > 0 ? best->steps : found->last;
     if (r->warmup != r->warmup && r->warmup_ratio != r->warmup_ratio)
         r->warmup = best != NULL ? fit_round(best->warmup) : 0.0;
     if (r->updates_per_epoch == 0)
@@ -414,7 +435,7 @@ enum status fit_check(const struct series *series, const struct fit_known *known
     memset(out, 0, sizeof *out);
     settle_feedback(series, &mine);
     say_sources(&mine, out);
-    if (mine.request.steps == 0) mine.request.steps = known->run_steps;
+    TRY(settle_total(&mine, arena));
     TRY(settle_warmup(&mine, arena));
     if (series->count == 0) {
         out->verdict = FIT_UNDECIDED;

@@ -191,11 +191,15 @@ static const char *bug_of_cycle(const struct fit_search *search, const struct fi
 
 static const char *bug_of(const struct fit_search *search, const struct fit *fit) {
     const char *bug = bug_of_event(fit);
-    if (bug == NULL && fit->first_differs)
+    /* A first update apart, and not at the peak, in a contract that is a bug is that bug's. */
+    if (bug == NULL && fit->first_differs &&
+        (!fit->contract->bug || bug_of_contract(fit->contract) == NULL ||
+         fit_near(fit->first_value, fit->lr)))
         bug = fit->first_value == 0.0 ? "zero_init_patch" : "step_then_set";
     if (bug == NULL) bug = bug_of_skip(search, fit);
     if (bug == NULL) bug = bug_of_cycle(search, fit);
     if (bug == NULL) bug = bug_of_stride(search, fit->stride);
+    if (bug == NULL && fit->contract->bug) bug = bug_of_contract(fit->contract);
     if (bug == NULL) bug = bug_of_numbers(search, fit);
     if (bug == NULL && (fit->contract->bug || search->known->expected != NULL))
         bug = fit->contract == search->known->expected ? NULL : bug_of_contract(fit->contract);

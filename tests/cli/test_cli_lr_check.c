@@ -305,6 +305,26 @@ static void validate_plainer_explanation(void **state) {
     helper_free(&said);
 }
 
+/* Epochs that are given stand for the total, and the log's own total is not put beside them. */
+static void validate_epochs_against_the_log(void **state) {
+    (void)state;
+    helper_write("epochs.json", "{\"max_steps\": 4, \"log_history\": ["
+                                "{\"step\": 1, \"learning_rate\": 4e-05}, "
+                                "{\"step\": 2, \"learning_rate\": 3e-05}, "
+                                "{\"step\": 3, \"learning_rate\": 2e-05}, "
+                                "{\"step\": 4, \"learning_rate\": 1e-05}]}");
+    const char *const known = "lr check epochs.json --expect hf --schedule linear --lr 4e-5 "
+                              "--warmup 0 --batch 2 --epochs 2 --json --dataset";
+    char line[256];
+    snprintf(line, sizeof line, "%s 4", known);
+    json_decref(json_of(0, line));
+    snprintf(line, sizeof line, "%s 6", known);
+    json_t *json = json_of(1, line);
+    assert_int_equal(
+        json_integer_value(json_object_get(json_object_get(json, "expected"), "steps")), 6);
+    json_decref(json);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_pass),
@@ -322,6 +342,7 @@ int main(void) {
         cmocka_unit_test(validate_log_every),
         cmocka_unit_test(validate_floor_is_not_fitted),
         cmocka_unit_test(validate_plainer_explanation),
+        cmocka_unit_test(validate_epochs_against_the_log),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }

@@ -87,6 +87,11 @@ static void lr_early_micro(struct patient *p) {
     lr_early(p);
     p->options.accumulate = 2;
 }
+/* A counter that jumps to its end, as one does that is doubled at a resume. */
+static void lr_drops_to_zero(struct patient *p) {
+    for (size_t i = 0; i < 60; i++)
+        scene_put(p, LOG_LR_LOGGED, i, i < 30 ? 1e-3 * (1.0 - (double)i / 60.0) : 0.0);
+}
 static void lr_to_zero(struct patient *p) {
     set_lr(p, to_zero);
 }
@@ -270,6 +275,7 @@ const struct scene scenes_of_lr[] = {FOUND(lr_negative, "lr_negative", CERTAIN),
                                      FOUND(lr_early, "lr_zero_at_1/N_of_run", LIKELY),
                                      FOUND(lr_early_processes, "xP_scheduler", LIKELY),
                                      FOUND(lr_early_micro, "per_microbatch_stepping", LIKELY),
+                                     LINE(lr_drops_to_zero, "lr_zero_early", QUIET),
                                      LINE(lr_to_zero, "lr_zero_early", QUIET),
                                      FOUND(lr_stairs, "eval_steps_scheduler", LIKELY),
                                      REMARK(lr_stairs_of_epochs, "scheduler_epoch_default"),

@@ -24,6 +24,10 @@ static void norm_infinite(struct patient *p) {
     scene_put(p, LOG_GRAD_NORM, 20, (double)INFINITY);
     scene_put(p, LOG_LOSS, 20, 0.7);
 }
+static void norm_infinite_to_end(struct patient *p) {
+    for (size_t row = 20; row < 60; row++)
+        scene_put(p, LOG_GRAD_NORM, row, (double)INFINITY);
+}
 static void norm_infinite_skipped(struct patient *p) {
     norm_infinite(p);
     for (size_t i = 0; i < 60; i++)
@@ -246,7 +250,8 @@ static void loss_too_low(struct patient *p) {
 const struct scene scenes_of_values[] = {
     REMARK(healthy, "tokens_vary"),
     FOUND(loss_nan, "loss_not_finite", CERTAIN),
-    FOUND(norm_infinite, "grad_norm_not_finite", CERTAIN),
+    REMARK(norm_infinite, "skip_advances_schedule"),
+    FOUND(norm_infinite_to_end, "grad_norm_not_finite", CERTAIN),
     REMARK(norm_infinite_skipped, "skip_advances_schedule"),
     FOUND(no_gradient, "no_gradient", LIKELY),
     QUIET(gradient_of_a_row),
@@ -294,6 +299,6 @@ const struct scene scenes_of_values[] = {
     FOUND(labels_swapped, "labels_swapped", LIKELY),
     FOUND(loss_too_low, "loss_below_margin_bound", LIKELY),
     LINE(healthy, "lr_at_resume", UNTESTABLE),
-    BOTH(nan_filtered, "grad_norm_not_finite", CERTAIN, "nan_loss_filtered"),
+    FOUND(nan_filtered, "nan_loss_filtered", LIKELY),
     BOTH(stuck_recorded, "loss_stuck_at_ln2", LIKELY, "zero_lr_first_step"),
     SCENES_END};

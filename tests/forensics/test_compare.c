@@ -215,6 +215,27 @@ static void after_a_zero(struct pair *p) {
             pair_put(p, s, LOG_LR_APPLIED, row, 1e-7 * (double)row);
     pair_scale(p, 1, LOG_LOSS, 1, 1.0001);
 }
+static void put_warmup(struct pair *p) {
+    for (size_t s = 0; s < 2; s++)
+        for (size_t row = 0; row < 60; row++)
+            pair_put(p, s, LOG_LR_LOGGED, row, 1e-7 * (double)row);
+}
+/* The same where the LR is only printed: no rounding begins at update 2. */
+static void moved_unseen(struct pair *p) {
+    put_warmup(p);
+    pair_scale(p, 1, LOG_LOSS, 1, 1.0001);
+    pair_scale(p, 1, LOG_GRAD_NORM, 1, 1.0001);
+}
+static void moved_unseen_coarsely(struct pair *p) {
+    moved_unseen(p);
+    for (size_t s = 0; s < 2; s++)
+        helper_put(&p->arena, p->log[s], LOG_GRAD_NORM, 0, 1.5, 1);
+}
+static void other_data_after_a_zero(struct pair *p) {
+    put_warmup(p);
+    for (size_t row = 1; row < 60; row++)
+        pair_put(p, 1, LOG_LOSS, row, helper_value(p->log[1], LOG_LOSS, row) + 0.1);
+}
 static void summed(struct pair *p) {
     pair_scale(p, 1, LOG_LOSS, 0, 4.0);
 }
@@ -226,6 +247,11 @@ static void other_backward(struct pair *p) {
     for (size_t row = 1; row < 60; row++)
         pair_put(p, 1, LOG_LOSS, row,
                  helper_value(p->log[1], LOG_LOSS, row) * (1.0 + 0.0001 * (double)(row % 5 + 1)));
+}
+static void lost_micro_batch(struct pair *p) {
+    for (size_t row = 0; row < 60; row++)
+        pair_put(p, 1, LOG_GRAD_NORM, row,
+                 helper_value(p->log[1], LOG_GRAD_NORM, row) * (0.5 + 0.05 * (double)(row % 7)));
 }
 static void divided(struct pair *p) {
     pair_scale(p, 1, LOG_GRAD_NORM, 0, 2.0);
@@ -251,6 +277,11 @@ static void other_step(struct pair *p) {
             pair_put(p, s, LOG_LR_APPLIED, row, 1e-6);
     pair_scale(p, 1, LOG_LOSS, 1, 1.01);
 }
+static void other_step_printed(struct pair *p) {
+    pair_scale(p, 1, LOG_LOSS, 1, 1.01);
+    pair_fit(p, 0, "hf");
+    pair_fit(p, 1, "hf");
+}
 static void middle(struct pair *p) {
     for (size_t s = 0; s < 2; s++)
         for (size_t row = 0; row < 60; row++)
@@ -267,12 +298,17 @@ static const struct scene scenes[] = {
     {"mean_of_means", mean_of_means, LOG_LOSS, -1, "a mean of means"},
     {"rewards_from_rounding", rewards_from_rounding, LOG_LOSS, CAUSE_DTYPE, "A small gap"},
     {"after_a_zero", after_a_zero, LOG_LOSS, CAUSE_DTYPE, "updates 1 to 2 count as update 1"},
+    {"moved_unseen", moved_unseen, LOG_LOSS, CAUSE_SCHEDULE, "the weights had moved"},
+    {"moved_unseen_coarsely", moved_unseen_coarsely, LOG_LOSS, CAUSE_DTYPE, "count as update 1"},
+    {"other_data_after_a_zero", other_data_after_a_zero, LOG_LOSS, -1, "differs by more than"},
+    {"lost_micro_batch", lost_micro_batch, LOG_GRAD_NORM, -1, "more than kernels"},
     {"summed", summed, LOG_LOSS, CAUSE_NORMALISATION, "divided by another number"},
     {"other_backward", other_backward, LOG_GRAD_NORM, CAUSE_NONDETERMINISM, "its gradient does"},
     {"divided", divided, LOG_GRAD_NORM, CAUSE_NORMALISATION, "fixed ratio"},
     {"other_lr", other_lr, LOG_LR_LOGGED, CAUSE_SCHEDULE, "another LR: the schedule"},
     {"second_update", second_update, LOG_LOSS, CAUSE_SCHEDULE, "one update earlier or later"},
     {"other_step", other_step, LOG_LOSS, CAUSE_OPTIMIZER, "at equal applied LRs"},
+    {"other_step_printed", other_step_printed, LOG_LOSS, -1, "does not prove those"},
     {"later", later, LOG_LOSS, -1, "a gap opens later"},
     {"middle", middle, LOG_LOSS, -1, "no early update in common"}};
 
