@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The trainings whose logs are judged: what runs, what is planted, and what is expected of a log.
+
+Everything here was written before a program read the logs. `doctor`, `check` and `points` say what
+counts as the right name: findings or remarks of `twinstep doctor` (any of them), the verdict of `lr
+check` (`pass`, `fail`, or None where it is not asked), and the causes that `twinstep compare` with
+the healthy twin may point to. `log` says of the bugs that no log can show why that is so."""
+
+HF, SFT, DPO, ACCELERATE, LIGHTNING = "hf-trainer", "trl-sft", "trl-dpo", "accelerate", "lightning"
+CASES = []
+
+
+def healthy(name, kind, **options):
+    CASES.append({"name": name, "kind": kind, "twin": None, "plant": None, "number": None,
+                  "options": options, "doctor": [], "check": "pass", "points": [], "arguments": []})
+
+
+def bug(number, name, twin, doctor=(), check=None, points=(), arguments=(), plant=None, **options):
+    base = next(case for case in CASES if case["name"] == twin)
+    CASES.append({"name": name, "kind": base["kind"], "twin": twin, "number": number,
+                  "plant": plant or name, "options": {**base["options"], **options},
+                  "doctor": list(doctor), "check": check, "points": list(points),
+                  "arguments": list(arguments)})
+
+
+# Healthy: at least twenty, and the twins of the bugs among them.
+healthy("lm", HF)
+healthy("lm-cosine", HF, schedule="cosine")
+healthy("lm-constant", HF, schedule="constant_with_warmup", total=40)
+healthy("lm-wsd", HF, schedule="warmup_stable_decay", total=80, values={"num_decay_steps": 20})
+healthy("lm-min-lr", HF, schedule="cosine_with_min_lr", values={"min_lr_rate": 0.1}, total=100)
+healthy("lm-cold", HF, warmup=0, total=50)
+healthy("lm-four", HF, accumulate=4, batch=2)
+healthy("lm-epochs", HF, epochs=3.0, rows=90, accumulate=2, evaluate=10)
+healthy("lm-every-five", HF, every=5, total=200, warmup=20)
+healthy("lm-bf16", HF, bf16=True)
+healthy("lm-dropout", HF, dropout=0.1)
+healthy("lm-clip", HF, clip=0.1)
+healthy("lm-restored", HF, restart=30, dropout=0.1)
+healthy("lm-scaler", HF, overflow=(1, 12, 33), evaluate=0, optim="adamw_torch")
+healthy("lm-scaler-late", HF, overflow=(2, 3, 41), evaluate=0, schedule="cosine", total=80,
+        optim="adamw_torch")
+healthy("lm-scaler-fused", HF, overflow=(1, 12, 33), evaluate=0)
+healthy("lm-tuned", HF, tuned=True, lr=1e-4)
+healthy("lm-plateau", HF, schedule="reduce_lr_on_plateau", warmup=0, evaluate=5,
+        values={"patience": 1, "factor": 0.5}, total=80)
+healthy("sft", SFT)
+healthy("sft-cosine-four", SFT, schedule="cosine", accumulate=4, batch=2, evaluate=15)
+healthy("dpo", DPO)
+healthy("dpo-two", DPO, accumulate=2, batch=4)
+healthy("dpo-cosine-eval", DPO, schedule="cosine", evaluate=15, total=40)
+healthy("dpo-bf16", DPO, weights="bf16", lr=2e-3)
+healthy("dpo-eight", DPO, batch=8)
+healthy("dpo-ipo", DPO, loss="ipo")
+healthy("accelerate", ACCELERATE)
+healthy("accelerate-four", ACCELERATE, accumulate=4, batch=2, schedule="cosine")
+healthy("accelerate-tail", ACCELERATE, accumulate=4, batch=2, rows=84)
+healthy("accelerate-restored", ACCELERATE, restart=30)
+healthy("lightning", LIGHTNING)
+healthy("lightning-four", LIGHTNING, accumulate=4, batch=2, schedule="cosine", evaluate=1)
+healthy("lightning-epochs", LIGHTNING, total=120, rows=96, schedule="constant_with_warmup")
+
+ONE = ("schedule",)
+WEIGHED = ("undecided", "initial_state", "data_order", "objective", "forward", "dtype")
+LATER = ("optimizer", "undecided", "clipping", "schedule")
+GRADIENT = ("reduction", "accumulation", "kernels", "undecided", "backward", "normalisation")
+
+# A. Schedules
+bug("1", "lr_ahead_by_one", "lm", points=ONE)
+bug("1", "lr_ahead_accelerate", "accelerate", points=ONE, plant="lr_ahead_by_one")
+bug("1", "lr_ahead_dpo", "dpo", points=ONE, plant="lr_ahead_by_one")
+bug("2", "step_then_set", "lm", doctor=("step_then_set",), check="fail", points=ONE)
+bug("3", "zero_init_patch", "lm-cold", doctor=("zero_lr_first_step", "lr_zero_first_step"),
+    check="fail", points=ONE)
+bug("4", "max_steps_ignored", "lm", doctor=("max_steps_ignored",), check="fail", points=ONE)
+bug("5", "double_zero_start", "lm", doctor=("zero_lr_first_step", "double_zero_start", "lag1"),
+    check="fail", points=ONE)
+bug("7", "xP_scheduler", "lm", doctor=("xP_scheduler",), check="fail", points=ONE)
+bug("7", "xP_scheduler_cosine", "lm-cosine", doctor=("xP_scheduler", "cosine_comes_back"),
+    check="fail", points=ONE, plant="xP_scheduler")
+bug("8", "per_microbatch_stepping", "lm-four", doctor=("per_microbatch_stepping",), check="fail",
+    points=ONE, arguments=("--accumulate", "4"))
+bug("9", "plateau_xP", "lm-plateau", points=ONE)
+bug("11", "floor_vs_ceil_steps", "lm-epochs", doctor=("floor_vs_ceil_steps",), check="fail",
+    points=ONE)
+bug("12", "warmup_rounding", "lm", check="fail", points=ONE)
+bug("13", "virtual_last_step", "lm", check="fail", points=ONE)
+bug("14", "cosine_floor_mismatch", "lm-cosine", check="fail", points=ONE)
+bug("15", "default_lr_overrides", "lm", check="fail", points=ONE)
+bug("16", "unit_mismatch", "lm", doctor=("warmup_never_ends",), check="fail", points=ONE)
+bug("17", "eval_steps_scheduler", "lm", doctor=("eval_steps_scheduler",), check="fail", points=ONE)
+bug("17", "eval_also_steps", "lm", doctor=("eval_steps_scheduler", "lr_jump"), check="fail",
+    points=ONE)
+bug("18", "two_schedulers", "lm", doctor=("two_schedulers", "xP_scheduler"), check="fail",
+    points=ONE)
+bug("19", "skip_advances_schedule", "lm-scaler", doctor=("skip_advances_schedule",), check="fail",
+    points=ONE)
+bug("21", "scheduler_epoch_default", "lightning-epochs", doctor=("scheduler_epoch_default",),
+    check="fail", points=ONE)
+
+# B. Resumes
+bug("23", "scheduler_not_restored", "lm-restored", doctor=("scheduler_not_restored",), check="fail",
+    points=ONE)
+bug("24", "initial_lr_overwritten", "lm-restored",
+    doctor=("initial_lr_overwritten", "lr_jump_at_resume", "lr_jump"), check="fail", points=ONE)
+bug("26", "double_counter", "lm-restored",
+    doctor=("double_counter", "lr_jump_at_resume", "lr_jump"), check="fail", points=ONE)
+bug("27", "rng_not_saved", "lm-restored", check="pass", points=("undecided",))
+bug("29", "skip_batches_every_epoch", "accelerate-restored", points=("data_order", "undecided"))
+bug("30", "epoch_index_seed", "lm", check="pass", points=WEIGHED)
+bug("31", "peek_consumes_batch", "lm", check="pass", points=WEIGHED)
+bug("34", "base_seed_draw", "lm-dropout", check="pass", points=("undecided",))
+
+# C. Accumulation, reduction, clipping
+bug("36", "mean_of_means", "lm-four", check="pass", points=WEIGHED,
+    arguments=("--accumulate", "4"))
+bug("37", "num_items_double_scale", "lm-four",
+    doctor=("loss_not_divided", "num_items_double_scale"), check="pass",
+    points=("normalisation",), arguments=("--accumulate", "4"))
+bug("39", "dpo_loss_not_divided", "dpo-two",
+    doctor=("num_items_double_scale", "loss_summed_over_ranks"), check="pass",
+    points=("normalisation",), arguments=("--accumulate", "2"))
+bug("41", "trailing_window_leaked", "accelerate-tail", points=("undecided", "accumulation"))
+bug("45", "zero_grad_inside_loop", "lm-four", check="pass", points=GRADIENT)
+bug("46", "clip_scaled_grads", "lm-scaler", points=("normalisation",))
+bug("47", "clip_on_copy", "lm-clip", check="pass", points=LATER)
+bug("48", "hsdp_double_count", "lm", check="pass", points=("normalisation",))
+bug("49", "clip_per_microbatch", "lm-four", check="pass", points=GRADIENT)
+bug("50", "metric_last_microbatch", "dpo-two", check="pass", points=WEIGHED)
+bug("51", "accuracy_of_means", "dpo-eight", doctor=("accuracy_of_means",), check="pass",
+    points=WEIGHED, arguments=("--pairs", "8"))
+bug("51b", "loss_summed_over_ranks", "dpo", doctor=("loss_summed_over_ranks",), check="pass",
+    points=("normalisation",), arguments=("--processes", "2"))
+
+# D. Loss, labels, reference
+bug("52", "ref_batch_shape", "dpo-bf16", doctor=("ref_batch_shape",), check="pass", points=WEIGHED)
+bug("52", "other_reference", "dpo", doctor=("other_reference",), check="pass", points=WEIGHED)
+bug("56", "eos_equals_pad_masked", "sft", check="pass", points=WEIGHED)
+bug("57", "label_double_shift", "lm", check="pass", points=WEIGHED)
+bug("59", "weights_reinitialised", "lm-tuned", doctor=("weights_reinitialised",), check="pass",
+    points=WEIGHED, arguments=("--vocab", "48"))
+bug("-", "labels_swapped", "dpo", doctor=("labels_swapped",), check="pass", points=WEIGHED)
+
+# E. Formats, optimizer, skips
+bug("60", "inv_freq_bf16", "lm", check="pass", points=WEIGHED)
+bug("61", "bf16_update_lost", "lm-bf16", doctor=("bf16_update_lost",), points=LATER, lr=5e-7,
+    arguments=("--dtype", "bf16", "--master", "none"))
+bug("62", "decay_underflow", "lm", doctor=("decay_underflow",), points=LATER, lr=5e-8,
+    arguments=("--weight-decay", "0.1"))
+bug("63", "adam_step_frozen", "lm", check="pass", points=LATER)
+bug("64", "adam_step_twice", "lm", check="pass", points=LATER)
+bug("65", "no_decay_groups_lost", "lm", check="pass", points=LATER)
+bug("68", "ac_rng_not_preserved", "lm-dropout", check="pass", points=GRADIENT)
+bug("70", "nan_skip_poison", "lm-scaler", doctor=("nan_skip_poison",))
+bug("-", "nan_loss_filtered", "lm", doctor=("nan_loss_filtered", "grad_norm_not_finite"))
+bug("-", "interleaved_writers", "accelerate", doctor=("interleaved_writers",))
+
+# Bugs of the catalogue whose traces no log of one training holds, or that were not run.
+UNSEEN = {
+    "6": "what every Hugging Face warm-up does: the healthy logs have it, as a remark",
+    "10": "torch raises an exception", "20": "the run ends with an exception",
+    "22": "a convention: the Accelerate logs here have it", "25": "no trainer logs the decay used",
+    "28": "a log of it is one of 27", "32": "a log of it is one of 30",
+    "33": "a log of it is one of 30",
+    "35": "augmentation of images only", "38": "needs several processes; not run",
+    "40": "needs ZeRO-2; a log of it is one of 45", "42": "what Accelerate does: `accelerate-tail`",
+    "43": "a log shows another total only", "44": "a log shows another total only",
+    "53": "a log of it is one of 52", "54": "both runs are equal",
+    "55": "a loss of another formula; not run", "58": "needs packed documents; not run",
+    "66": "needs a GPU", "67": "needs two GPUs", "69": "needs several processes; not run",
+    "71": "a bit of the master weights, no log prints it", "72": "needs two processes on a GPU"}
