@@ -144,6 +144,8 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     TRY(lr_report_number(cli, options, &c->report));
     TRY(fit_check(&c->report.series, &c->report.known, !options_given(options, KEY_LOGGED),
                   &cli->arena, &c->check));
+    if (!options_given(options, KEY_LOGGED))
+        TRY(fit_check_used(&c->check, &cli->arena, &c->report.used));
     if (c->check.verdict != FIT_UNDECIDED && c->report.known.steps_guessed) {
         c->check.verdict = FIT_UNDECIDED;
         c->check.needs =

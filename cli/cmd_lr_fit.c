@@ -1,23 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0
  * twinstep lr fit: finds the contracts, schedules and numbers that explain the LR column of a log.
  */
+#include <stdint.h>
 #include <stdio.h>
 
+#include "base/number.h"
 #include "cli/json.h"
 #include "cli/lr_options.h"
 #include "cli/lr_report.h"
 
 enum { KEY_CONTRACT = KEY_OWN, KEY_ALL };
 
+/* What the log records as applied, and what it decides. */
+static json_t *used_json(const struct fit_used *used) {
+    if (used->series.count == 0) return json_null();
+    return json_pack("{sI sI so}", "values", (json_int_t)used->series.count, "left_out",
+                     (json_int_t)used->left_out, "first_other", json_positive(used->update));
+}
+
 static json_t *fit_json(const struct lr_report *report, const struct fit_set *set,
                         const char *early) {
-    return json_pack("{ss ss sI so sb so so sI sI so so so*}", "log", report->log->path, "format",
-                     report->log->format, "values", (json_int_t)report->series.count, "run_steps",
-                     json_positive(report->known.run_steps), "step_guessed",
+    return json_pack("{ss ss sI so sb so so sI sI so so so so*}", "log", report->log->path,
+                     "format", report->log->format, "values", (json_int_t)report->series.count,
+                     "run_steps", json_positive(report->known.run_steps), "step_guessed",
                      report->log->step_guessed, "row_spacing", lr_report_rows_json(report), "fits",
                      lr_report_fits_json(set), "left_out", (json_int_t)set->left_out, "groups",
                      (json_int_t)set->groups, "why", lr_report_why_json(set->why), "early_skip",
-                     early != NULL ? json_string(early) : json_null(), "partial",
+                     early != NULL ? json_string(early) : json_null(), "applied",
+                     used_json(&report->used), "partial",
                      set->partial != NULL ? json_string(set->partial) : json_null());
 }
 
@@ -37,6 +47,14 @@ static enum status print_text(const struct lr_report *report, const struct fit_s
     if (early != NULL)
         printf("remark: with update 1 skipped, as a loss scaler does, this is also printed by %s\n",
                early);
+    if (report->used.left_out > 0)
+        printf("left out: %zu fits that apply other LRs than the log records\n",
+               report->used.left_out);
+    if (report->used.update > 0)
+        printf("none of them applies what the log records: update %ju applied %s, the first fit "
+               "applies %s\n",
+               (uintmax_t)report->used.update, number_text_f64(report->used.applied).text,
+               number_text_f64(report->used.expected).text);
     lr_report_print_why(set->why);
     return STATUS_OK;
 }
@@ -48,10 +66,12 @@ static int decided(const struct fit_known *known, const struct fit_set *set) {
     return 1;
 }
 
-static int exit_of(const struct fit_known *known, const struct fit_set *set) {
+static int exit_of(const struct fit_known *known, const struct fit_set *set,
+                   const struct fit_used *used) {
     if (known->steps_guessed || (set->why & (FIT_WHY_NO_COLUMN | FIT_WHY_FEW)) != 0)
         return EXIT_UNTESTABLE;
     if (set->count == 0) return EXIT_DIFFERS;
+    if (used->update != 0) return EXIT_DIFFERS;
     return decided(known, set) ? EXIT_AS_EXPECTED : EXIT_UNTESTABLE;
 }
 
@@ -66,8 +86,9 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     TRY(lr_report_number(cli, options, &report));
     if (options_given(options, KEY_ALL)) report.known.limit = 1000;
     TRY(fit_series(&report.series, &report.known, &cli->arena, &set));
+    TRY(fit_keep_used(&set, &cli->arena, &report.used));
     TRY(fit_early_skip(&set, &report.known, &cli->arena, &early));
-    *out_exit = exit_of(&report.known, &set);
+    *out_exit = exit_of(&report.known, &set, &report.used);
     if (options->json) return json_print(fit_json(&report, &set, early));
     return print_text(&report, &set, early, &cli->arena);
 }

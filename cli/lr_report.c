@@ -20,7 +20,11 @@ enum status lr_report_open(struct cli *cli, const struct options *options, struc
     out->log = log;
     TRY(fit_known_from_log(&out->known, log, &cli->arena));
     TRY(fit_skipped_from_log(&out->known, log, &cli->arena, &out->skipped));
-    return series_of(log, log_column_of(log, LOG_LR_LOGGED), &cli->arena, &out->series);
+    TRY(fit_used_open(log, &cli->arena, &out->used));
+    TRY(series_of(log, log_column_of(log, LOG_LR_LOGGED), &cli->arena, &out->series));
+    out->of_applied = out->series.count == 0 && out->used.series.count > 0;
+    if (out->of_applied) out->series = out->used.series;
+    return STATUS_OK;
 }
 
 enum status lr_report_number(struct cli *cli, const struct options *options,
@@ -42,7 +46,8 @@ enum status lr_report_number(struct cli *cli, const struct options *options,
 
 void lr_report_print_head(const struct lr_report *report) {
     const struct log *log = report->log;
-    const struct log_column *column = log_column_of(log, LOG_LR_LOGGED);
+    const struct log_column *column =
+        log_column_of(log, report->of_applied ? LOG_LR_APPLIED : LOG_LR_LOGGED);
     printf("%s: %s, %zu rows\n", log->path, log->title, log->rows);
     if (column != NULL) {
         printf("learning rate: column %s, %zu values", column->source, report->series.count);
@@ -50,6 +55,10 @@ void lr_report_print_head(const struct lr_report *report) {
             printf(", the log says %llu updates", (unsigned long long)report->known.run_steps);
         putchar('\n');
     }
+    if (report->of_applied)
+        puts("no LR was printed: fits are of contracts that print the LR they apply");
+    else if (report->used.series.count > 0)
+        printf("applied, as recorded: column lr_applied, %zu values\n", report->used.series.count);
     if (report->skipped > 0)
         printf("skipped updates: %zu, as the log says (--skipped overrules)\n", report->skipped);
     for (size_t i = 0; i < log->note_count; i++)

@@ -9,13 +9,16 @@
 #include "cli/log_options.h"
 #include "cli/verb.h"
 #include "forensics/fit_rows.h"
+#include "forensics/fit_used.h"
 
 struct lr_report {
     const struct log *log;
     struct series series;
+    int of_applied; /* 1: the log prints no LR, and the series is of those that were applied */
     struct fit_known known;
     size_t skipped;        /* updates that the log itself calls skipped */
     struct fit_rows rows;  /* how the rows were numbered if the log has no update numbers */
+    struct fit_used used;  /* what the log records as applied */
     const char *numbering; /* the same in words; NULL: the log prints the numbers */
 };
 

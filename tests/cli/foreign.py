@@ -182,6 +182,21 @@ def look_at_page_of_report(bench):
         require(text in page, f"report: no {text!r}")
 
 
+def look_at_lr(bench):
+    """Two runs print one LR column, and one of them applies another: no log can tell, this can."""
+    bench.expect(0, "so does every one of the 20 that the log records as applied",
+                 "lr", "check", "a.h5", "--expect", "hf")
+    bench.expect(1, "update 1 applied 0.095, where hf applies 0.1",
+                 "lr", "check", "b.h5", "--expect", "hf")
+    bench.expect(1, "where hf-4.50 applies 0; so applies", "lr", "check", "a.h5", "--expect", "hf-4.50")
+    bench.expect(0, "pass", "lr", "check", "b.h5", "--expect", "hf", "--logged")
+    bench.expect(0, "fits that apply other LRs than the log records", "lr", "fit", "a.h5")
+    bench.expect(1, "none of them applies what the log records: update 1 applied 0.095",
+                 "lr", "fit", "b.h5")
+    write(bench, "x.h5", change=drop(S + "lr_logged"))
+    bench.expect(0, "no LR was printed", "lr", "check", "x.h5", "--expect", "hf")
+
+
 def safetensors(path, tensors):
     header, data = {}, b""
     for name, (dtype, array) in tensors.items():
@@ -423,7 +438,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(sys.argv[1], pathlib.Path(folder))
         for look in (look_at_page, look_at_protected, look_at_first, look_at_many,
-                     look_at_page_of_report, look_at_weights, look_at_refusals, look_at_broken,
+                     look_at_page_of_report, look_at_weights, look_at_lr, look_at_refusals, look_at_broken,
                      look_at_all_problems, look_at_bytes):
             look(bench)
     print("every look passed")
