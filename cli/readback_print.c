@@ -15,7 +15,7 @@ const struct update_finding *readback_first(const struct readback_update *update
 }
 
 /* A control character could do things to a terminal. */
-static void print_text(const char *text, FILE *out) {
+void readback_print_text(const char *text, FILE *out) {
     for (; *text != '\0'; text++) {
         const unsigned char byte = (unsigned char)*text;
         if (byte < 0x20 || byte == 0x7F)
@@ -35,13 +35,13 @@ static void print_head(const char *label, const struct readback_update *update, 
     fprintf(out, "%supdate", label);
     if (update->reading.update >= 0.0) fprintf(out, " %.0f", update->reading.update);
     fputs(" (", out);
-    print_text(update->said.before, out);
+    readback_print_text(update->said.before, out);
     fputs(" to ", out);
-    print_text(update->said.after, out);
+    readback_print_text(update->said.after, out);
     fprintf(out, "): %s", verdicts[update->reading.verdict]);
     if (first != NULL) {
         fputs(": ", out);
-        print_text(first->text, out);
+        readback_print_text(first->text, out);
     }
     fputc('\n', out);
 }
@@ -50,7 +50,7 @@ static void print_source(const struct readback_update *update, FILE *out) {
     const struct training_folder *const after = update->after;
     fprintf(out, "  %s, %s (%s); ", training_kind_name(after->kind),
             training_rule_name(after->rule), after->rule_reason);
-    print_text(after->names_text, out);
+    readback_print_text(after->names_text, out);
     fputc('\n', out);
 }
 
@@ -96,7 +96,7 @@ static void print_findings(const struct readback_update *update, FILE *out) {
         fputs(finding->is_remark ? "  remark" : "  FINDING", out);
         if (finding->group != STEP_NO_GROUP) fprintf(out, " (group %" PRIu32 ")", finding->group);
         fputs(": ", out);
-        print_text(finding->text, out);
+        readback_print_text(finding->text, out);
         fputc('\n', out);
     }
 }
@@ -146,7 +146,7 @@ static void print_rates(const struct readback_pair *pair, FILE *out) {
 
 static void print_row(const struct against_row *row, FILE *out) {
     fputs("  ", out);
-    print_text(row->name, out);
+    readback_print_text(row->name, out);
     const size_t length = strlen(row->name);
     fprintf(out, "%*s %12s %12s", length < 40 ? (int)(40 - length) : 0, "",
             update_number(row->length_b / row->length_a, 1e-6 * row->length_b / row->length_a).text,
@@ -165,11 +165,11 @@ void readback_print_pair(const struct readback_pair *pair, FILE *out) {
         return;
     }
     fputs(": the steps differ, first in ", out);
-    print_text(against->first_step, out);
+    readback_print_text(against->first_step, out);
     fputc('\n', out);
     if (against->first_start != NULL) {
         fputs("  the weights differ before this update already, first in ", out);
-        print_text(against->first_start, out);
+        readback_print_text(against->first_start, out);
         fprintf(out, ": by %s of their norm over all\n",
                 update_number(against->all.start_difference / against->all.start,
                               1e-3 * against->all.start_difference / against->all.start)

@@ -33,6 +33,9 @@ struct readback_pair {
 void readback_print_pair(const struct readback_pair *pair, FILE *out);
 json_t *readback_pair_json(const struct readback_pair *pair);
 
+/* Prints a text without its control characters. */
+void readback_print_text(const char *text, FILE *out);
+
 /* The finding that a reader should see first, or NULL. */
 const struct update_finding *readback_first(const struct readback_update *update);
 

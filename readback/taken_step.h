@@ -22,6 +22,7 @@ struct step_group {
     enum step_rule rule;
     double promised;            /* the LR that the file before the update promises to it */
     double next;                /* the LR that the file after the update promises to the next one */
+    double initial;             /* initial_lr: the peak, which a scheduler keeps there */
     double decay;               /* weight_decay */
     double beta1, beta2, eps;   /* Adam, Lion */
     double momentum, dampening; /* SGD */

@@ -42,6 +42,31 @@ static enum status find_unlike(struct judging *in, uint32_t g) {
         most, scheduler);
 }
 
+/* The count began anew. Whether the moments did as well is another question, which their own
+ * relation answers (taken_betas_read). */
+static enum status find_anew(struct judging *in, uint32_t g, double before) {
+    const struct update_group *const group = &in->out->groups[g];
+    const struct step_group *const settings = &in->step->groups[g];
+    if (group->betas.state == TAKEN_BETAS_AGREE && before >= 1.0)
+        return update_find(in, UPDATE_COUNT, 0, g,
+                           "the optimizer's count was %.0f in %s and is %.0f in %s, although the "
+                           "moments went on: it sizes this update by %.3f of what the right count "
+                           "does",
+                           before, in->said->before, group->most, in->said->after,
+                           direction_size(settings, group->most) /
+                               direction_size(settings, before + 1.0));
+    if (before >= 1.0)
+        return update_find(
+            in, UPDATE_RESTART, 0, g,
+            "the optimizer's count was %.0f in %s and is %.0f in %s: its state began "
+            "anew in between, and the moments were lost",
+            before, in->said->before, group->most, in->said->after);
+    return update_find(in, UPDATE_RESTART, 0, g,
+                       "the optimizer's count is %.0f after update %.0f: its state began anew, and "
+                       "the moments were lost",
+                       group->most, in->out->update);
+}
+
 /* A count below the trainer's is common: a loss scaler's skipped updates are counted by the trainer
  * alone. One that fell is not. */
 enum status update_judge_count(struct judging *in, uint32_t g) {
@@ -51,24 +76,13 @@ enum status update_judge_count(struct judging *in, uint32_t g) {
     for (uint32_t i = 0; i < in->step->tensor_count; i++)
         if (in->step->tensors[i].group == g && in->step->tensors[i].updates_before >= 0.0)
             before = fmax(before, in->step->tensors[i].updates_before);
-    if (most < before)
-        return update_find(
-            in, UPDATE_RESTART, 0, g,
-            "the optimizer's count was %.0f in %s and is %.0f in %s: its state began "
-            "anew in between, and the moments were lost",
-            before, in->said->before, most, in->said->after);
+    if (most < before || (most == 1.0 && update > 1.0)) return find_anew(in, g, before);
     if (in->out->numbered_by == STEP_BY_NOBODY && most >= 1.0 &&
         in->said->scheduler_counted >= 1.0 &&
         in->said->scheduler_counted - in->said->scheduler_before == 1.0)
         return find_unlike(in, g);
     if (in->step->groups[g].rule == STEP_RULE_ADAM && most > update)
         TRY(find_ahead(in, g, most - update));
-    if (most == 1.0 && update > 1.0)
-        return update_find(
-            in, UPDATE_RESTART, 0, g,
-            "the optimizer's count is 1 after update %.0f: its state began anew, and "
-            "the moments were lost",
-            update);
     if (most < update)
         return update_find(in, UPDATE_COUNT, 1, g,
                            "the optimizer has counted %.0f updates and the trainer %.0f: a loss "

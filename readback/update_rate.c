@@ -91,6 +91,8 @@ static void try_others(const struct judging *in, uint32_t g, struct others *out)
     try_other(out, settings->next,
               "what %s holds for the next update: the scheduler ran before the optimizer",
               in->said->after);
+    try_other(out, settings->initial,
+              "the schedule's peak (initial_lr), with which it begins anew");
     if (g == 0) try_log(out, in);
     try_counts(out, settings, group->most);
     if (out->promised > 0.0) try_multiples(out);

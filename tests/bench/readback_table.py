@@ -4,6 +4,8 @@
 
     readback_table.py --binary B [--show] [--only NAME]... FOLDER...
 
+Cases with a restart are put before `twinstep resume-check`, too.
+
 FOLDER holds cases that foreign_trainings.py made (tests/golden/foreign/runs): checkpoints of
 consecutive updates, and truth.json, in which hooks around the optimizer's step noted what each
 update applied. For every update of every case the program is asked for the two folders around it.
@@ -28,12 +30,18 @@ NAMED_BY = {
     "group-forgotten": {"frozen"}, "frozen-layer": {"frozen"},
     "betas-not-configured": {"settings"}, "betas-not-stated": {"betas"},
     "eps-not-configured": {"settings"}, "eps-not-stated": {"eps"},
-    "moments-lost": {"restart"}, "count-lost": {"restart"}, "masters-lost": {"masters"},
+    "moments-lost": {"restart"}, "count-lost": {"restart", "count"}, "masters-lost": {"masters"},
     "scheduler-not-restored": {"lr", "count", "scheduler"}, "peak-overwritten": {"lr"},
 }
 # What was meant where the files state honestly what was done (the notes of the cases).
 MEANT = {"bug-betas-configured": {"betas": [0.9, 0.999]}, "bug-eps-configured": {"eps": 1e-8}}
-# What resume-check says; two folders of readback alone do not hold it.
+# What resume-check must call lost.
+LOST = {
+    "moments-lost": "moments", "count-lost": "count", "masters-lost": "weights",
+    "scheduler-not-restored": "scheduler", "peak-overwritten": "scheduler",
+    "scaler-lost": "scaler", "generators-not-restored": "generators",
+    "sampler-position-lost": "position"}
+# Slips that two folders alone do not show to readback.
 OF_RESTARTS = {"generators-not-restored", "sampler-position-lost", "scaler-lost",
                "new-lr-not-taken", "new-decay-not-taken"}
 
@@ -70,6 +78,23 @@ def ask(binary, folder, before, after, words):
     return json.loads(done.stdout)["updates"][0], done.returncode, ""
 
 
+def restored(binary, folder, truth):
+    """What resume-check says of a restart: right, an error, or what is wrong."""
+    before, after = [point["path"] for point in truth["checkpoints"]][-2:]
+    done = subprocess.run([binary, "resume-check", os.path.join(folder, before),
+                           os.path.join(folder, after), "--json"], capture_output=True, text=True)
+    if done.returncode not in (0, 1, 3):
+        return done.stderr.strip()
+    parts = json.loads(done.stdout)["parts"]
+    lost = {part for part, said in parts.items() if said["state"] == "lost"}
+    planted = LOST.get(truth.get("planted"))
+    if planted and parts[planted]["state"] == "untold" and truth["sees"] == "undecided":
+        return "undecided" if not lost else f"undecided, and lost {sorted(lost)}"
+    if bool(planted) != bool(lost) or (planted and planted not in lost):
+        return f"planted {planted}, lost {sorted(lost)}"
+    return "right"
+
+
 def bars(answer, applied):
     """For each group: inside, outside, or the state in which there is no bar."""
     for group, true in zip(answer["groups"], applied.get("groups", [])):
@@ -104,6 +129,7 @@ def main():
     parser.add_argument("folders", nargs="+", metavar="FOLDER")
     arguments = parser.parse_args()
     outcomes, readings, wrong = collections.Counter(), collections.Counter(), []
+    restarts = collections.Counter()
     for root in arguments.folders:
         for name in sorted(os.listdir(root)):
             folder = os.path.join(root, name)
@@ -131,6 +157,11 @@ def main():
                 if arguments.show:
                     print(f"  {name} {update}: exit {status}; {', '.join(shown)}; faults "
                           f"{sorted(faults)}, remarks {sorted(remarks)}")
+            if "restart_after_update" in truth:
+                said = restored(arguments.binary, folder, truth)
+                restarts[said if said in ("right", "undecided") else "WRONG"] += 1
+                if said not in ("right", "undecided"):
+                    wrong.append(f"{name}: resume-check: {said}")
             outcome = "refused" if refused else judge(truth, (faults, remarks))
             if refused and truth["sees"] != "refused":
                 outcome = "REFUSED"
@@ -142,6 +173,7 @@ def main():
                 print(f"{name}: {outcome}{' (' + refused + ')' if refused else ''}")
     print("cases:", ", ".join(f"{count} {what}" for what, count in sorted(outcomes.items())))
     print("learning rates:", ", ".join(f"{n} {what}" for what, n in sorted(readings.items())))
+    print("restarts:", ", ".join(f"{n} {what}" for what, n in sorted(restarts.items())))
     for line in wrong:
         print("WRONG:", line)
     return 1 if wrong or not readings else 0

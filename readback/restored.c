@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The update after a restart is read like any other; what it was made from follows. */
-#include "readback/resume.h"
+#include "readback/restored.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -10,33 +10,34 @@
 
 #include "readback/generators.h"
 
-const char *const resume_part_names[RESUME_PARTS] = {
+const char *const restart_part_names[RESTART_PARTS] = {
     "weights", "moments", "count", "scheduler", "scaler", "generators", "position"};
-const char *const resume_state_names[4] = {"restored", "lost", "untold", "absent"};
+const char *const restart_state_names[4] = {"restored", "lost", "untold", "absent"};
 
-struct resuming {
+struct restarting {
     const struct training_folder *before, *after;
     const struct step *step;
     const struct update_reading *reading;
-    const struct resume_more *more;
+    const struct restart_more *more;
     struct arena *arena;
 };
 
-static enum status say(const struct resuming *in, struct resume_item *out, enum resume_state state,
-                       const char *format, ...) TWINSTEP_PRINTF(4, 5);
-static enum status say(const struct resuming *in, struct resume_item *out, enum resume_state state,
-                       const char *format, ...) {
+static enum status say(const struct restarting *in, struct restart_item *out,
+                       enum restart_state state, const char *format, ...) TWINSTEP_PRINTF(4, 5);
+static enum status say(const struct restarting *in, struct restart_item *out,
+                       enum restart_state state, const char *format, ...) {
     char text[800], *kept;
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     TRY(arena_format(in->arena, &kept, "%s", text));
-    *out = (struct resume_item){state, kept};
+    *out = (struct restart_item){state, kept};
     return STATUS_OK;
 }
 
-static const struct update_finding *find(const struct resuming *in, enum update_finding_kind kind) {
+static const struct update_finding *find(const struct restarting *in,
+                                         enum update_finding_kind kind) {
     for (size_t i = 0; i < in->reading->finding_count; i++) {
         const struct update_finding *const finding = &in->reading->findings[i];
         if (finding->kind == kind && !finding->is_remark) return finding;
@@ -48,54 +49,54 @@ static const struct update_finding *find(const struct resuming *in, enum update_
 
 /* Weights that the update began from are those of the checkpoint if one LR explains how each group
  * moved away from them: to a fraction of an ulp, or by the intervals of nearly all elements. */
-static enum status judge_weights(const struct resuming *in, struct resume_item *out) {
+static enum status judge_weights(const struct restarting *in, struct restart_item *out) {
     const struct update_finding *const masters = find(in, UPDATE_MASTERS);
     uint32_t explained = 0, other = 0;
-    if (masters != NULL) return say(in, out, RESUME_LOST, "%s", masters->text);
+    if (masters != NULL) return say(in, out, RESTART_LOST, "%s", masters->text);
     for (uint32_t g = 0; g < in->step->group_count; g++) {
         const enum rate_state state = in->reading->groups[g].reading.lr.state;
         explained += state == RATE_READ;
         other += state == RATE_UNEXPLAINED;
     }
     if (other > 0)
-        return say(in, out, RESUME_UNTOLD,
+        return say(in, out, RESTART_UNTOLD,
                    "no LR explains how the weights moved from those of the checkpoint: the update "
                    "began from other weights, or the optimizer is not what its file says");
     if (explained == 0)
-        return say(in, out, RESUME_UNTOLD,
+        return say(in, out, RESTART_UNTOLD,
                    "the update cannot be read back, so neither can its "
                    "start");
-    return say(in, out, RESUME_RESTORED,
+    return say(in, out, RESTART_RESTORED,
                "the update began from the weights of the checkpoint: its own direction explains "
                "how they moved");
 }
 
-static enum status judge_moments(const struct resuming *in, struct resume_item *out) {
+static enum status judge_moments(const struct restarting *in, struct restart_item *out) {
     const struct update_finding *const anew = find(in, UPDATE_RESTART);
     uint32_t agree = 0;
-    if (anew != NULL) return say(in, out, RESUME_LOST, "%s", anew->text);
+    if (anew != NULL) return say(in, out, RESTART_LOST, "%s", anew->text);
     for (uint32_t g = 0; g < in->step->group_count; g++)
         agree += in->reading->groups[g].betas.state == TAKEN_BETAS_AGREE;
     if (agree > 0)
-        return say(in, out, RESUME_RESTORED,
+        return say(in, out, RESTART_RESTORED,
                    "first and second moments after the update follow from those of the checkpoint "
                    "with one gradient");
-    return say(in, out, RESUME_UNTOLD,
+    return say(in, out, RESTART_UNTOLD,
                "the moments are of a rule, or too narrow, for their step to be checked");
 }
 
-static enum status judge_count(const struct resuming *in, struct resume_item *out) {
+static enum status judge_count(const struct restarting *in, struct restart_item *out) {
     double most = (double)NAN, before = (double)NAN;
     for (uint32_t i = 0; i < in->step->tensor_count; i++) {
         most = fmax(most, in->step->tensors[i].updates);
         before = fmax(before, in->step->tensors[i].updates_before);
     }
     if (!(most >= 0.0) || !(before >= 0.0))
-        return say(in, out, RESUME_ABSENT, "the optimizer stores no count");
+        return say(in, out, RESTART_ABSENT, "the optimizer stores no count");
     if (most == before + 1.0)
-        return say(in, out, RESUME_RESTORED, "the optimizer's count went from %.0f to %.0f", before,
-                   most);
-    return say(in, out, RESUME_LOST, "the optimizer's count was %.0f and is %.0f after one update",
+        return say(in, out, RESTART_RESTORED, "the optimizer's count went from %.0f to %.0f",
+                   before, most);
+    return say(in, out, RESTART_LOST, "the optimizer's count was %.0f and is %.0f after one update",
                before, most);
 }
 
@@ -108,35 +109,46 @@ static int has_other_peak(const struct training_scheduler *a, const struct train
     return 0;
 }
 
-static enum status judge_scheduler(const struct resuming *in, struct resume_item *out) {
+/* What of a scheduler is not what it was: peak, count; else nothing. */
+static void other_scheduler(const struct training_scheduler *then,
+                            const struct training_scheduler *now, char out[160]) {
+    if (has_other_peak(then, now))
+        snprintf(out, 160, "its peak (base_lrs) was %s and is %s; ",
+                 update_number(then->base_count > 0 ? then->base_lrs[0] : 0.0, 0.0).text,
+                 update_number(now->base_count > 0 ? now->base_lrs[0] : 0.0, 0.0).text);
+    else if (then->has_last_epoch && now->has_last_epoch && now->last_epoch < then->last_epoch)
+        snprintf(out, 160, "its count (last_epoch) was %" PRId64 " and is %" PRId64 "; ",
+                 then->last_epoch, now->last_epoch);
+}
+
+static enum status judge_scheduler(const struct restarting *in, struct restart_item *out) {
     const struct training_scheduler *const then = &in->before->scheduler;
     const struct training_scheduler *const now = &in->after->scheduler;
     const struct update_finding *const lr = find(in, UPDATE_LR);
-    if (lr != NULL) return say(in, out, RESUME_LOST, "%s", lr->text);
+    char other[160] = "";
+    if (then->is_there && now->is_there) other_scheduler(then, now, other);
+    if (lr != NULL) return say(in, out, RESTART_LOST, "%s%s", other, lr->text);
     if (!then->is_there || !now->is_there)
-        return say(in, out, RESUME_ABSENT, "no scheduler is stored in both checkpoints");
-    if (has_other_peak(then, now))
-        return say(in, out, RESUME_LOST, "its peak (base_lrs) was %s and is %s",
-                   update_number(then->base_count > 0 ? then->base_lrs[0] : 0.0, 0.0).text,
-                   update_number(now->base_count > 0 ? now->base_lrs[0] : 0.0, 0.0).text);
+        return say(in, out, RESTART_ABSENT, "no scheduler is stored in both checkpoints");
+    if (other[0] != '\0')
+        return say(in, out, RESTART_LOST, "%sthe first update had the LR that was promised", other);
     if (!then->has_last_epoch || !now->has_last_epoch)
-        return say(in, out, RESUME_UNTOLD, "it stores no count (last_epoch)");
-    if (now->last_epoch < then->last_epoch)
-        return say(in, out, RESUME_LOST, "its count (last_epoch) was %" PRId64 " and is %" PRId64,
-                   then->last_epoch, now->last_epoch);
-    return say(in, out, RESUME_RESTORED,
-               "its count (last_epoch) went from %" PRId64 " to %" PRId64 ", and the LR that was "
-               "promised was applied",
-               then->last_epoch, now->last_epoch);
+        return say(in, out, RESTART_UNTOLD, "it stores no count (last_epoch)");
+    return say(in, out, RESTART_RESTORED,
+               "its count (last_epoch) went from %" PRId64 " to %" PRId64 ", and %s",
+               then->last_epoch, now->last_epoch,
+               in->reading->verdict == UPDATE_UNDECIDED
+                   ? "the numbers do not exclude the LR that was promised"
+                   : "the LR that was promised was applied");
 }
 
 /* A scale stays with its tracker one up, doubles with a tracker of 0, or falls after an overflow.
  */
-static enum status judge_scaler(const struct resuming *in, struct resume_item *out) {
+static enum status judge_scaler(const struct restarting *in, struct restart_item *out) {
     const struct training_scaler *const then = &in->before->scaler, *const now = &in->after->scaler;
-    if (!then->is_there && !now->is_there) return say(in, out, RESUME_ABSENT, "none is stored");
+    if (!then->is_there && !now->is_there) return say(in, out, RESTART_ABSENT, "none is stored");
     if (!then->is_there || !now->is_there)
-        return say(in, out, RESUME_LOST, "it is stored in one of the two checkpoints only");
+        return say(in, out, RESTART_LOST, "it is stored in one of the two checkpoints only");
     const int went_on =
         now->scale == then->scale && now->growth_tracker == then->growth_tracker + 1;
     const int grew =
@@ -144,9 +156,9 @@ static enum status judge_scaler(const struct resuming *in, struct resume_item *o
         (then->growth_interval == 0 || then->growth_tracker + 1 == then->growth_interval);
     const int fell = now->scale < then->scale && now->growth_tracker == 0;
     return say(in, out,
-               went_on || grew ? RESUME_RESTORED
-               : fell          ? RESUME_UNTOLD
-                               : RESUME_LOST,
+               went_on || grew ? RESTART_RESTORED
+               : fell          ? RESTART_UNTOLD
+                               : RESTART_LOST,
                "scale %s and growth tracker %" PRId64 " became %s and %" PRId64 "%s",
                number_text_f64(then->scale).text, then->growth_tracker,
                number_text_f64(now->scale).text, now->growth_tracker,
@@ -182,7 +194,7 @@ static int print_generator(const struct training_generator *generator, struct ge
 
 /* One that drew nothing was restored if one beside it did draw; alone it says nothing against a
  * restart that left it as it came. */
-static enum status judge_generators(const struct resuming *in, struct resume_item *out) {
+static enum status judge_generators(const struct restarting *in, struct restart_item *out) {
     char text[600] = "";
     size_t length = 0, restored = 0, lost = 0;
     for (size_t i = 0; i < in->after->generator_count; i++) {
@@ -200,58 +212,85 @@ static enum status judge_generators(const struct resuming *in, struct resume_ite
         }
     }
     if (restored + lost == 0)
-        return say(in, out, RESUME_UNTOLD, "no generator's state is stored in both checkpoints");
-    return say(in, out, lost > 0 ? RESUME_LOST : RESUME_RESTORED, "%s", text);
+        return say(in, out, RESTART_UNTOLD, "no generator's state is stored in both checkpoints");
+    return say(in, out, lost > 0 ? RESTART_LOST : RESTART_RESTORED, "%s", text);
 }
 
 /* ---- the position in the data ---- */
 
+/* Numbers that a sampler or a loader stores say where the data stand. One that fell began anew. */
+static enum status judge_sampler(const struct restarting *in, struct restart_item *out,
+                                 int *out_told) {
+    const struct training_number *moved = NULL;
+    double from = 0.0;
+    for (size_t i = 0; i < in->after->sampler_count; i++) {
+        for (size_t k = 0; k < in->before->sampler_count; k++) {
+            const struct training_number *const now = &in->after->sampler[i];
+            const struct training_number *const then = &in->before->sampler[k];
+            if (strcmp(now->key, then->key) != 0 || now->value == then->value) continue;
+            if (moved != NULL && now->value > then->value) continue;
+            moved = now;
+            from = then->value;
+        }
+    }
+    *out_told = moved != NULL;
+    if (moved == NULL) return STATUS_OK;
+    if (moved->value < from)
+        return say(in, out, RESTART_LOST, "%s was %s and is %s", moved->key,
+                   number_text_f64(from).text, number_text_f64(moved->value).text);
+    return say(in, out, RESTART_RESTORED, "%s went from %s to %s", moved->key,
+               number_text_f64(from).text, number_text_f64(moved->value).text);
+}
+
 /* The loss of an update depends on weights, batch and dropout. Where it was logged before the
  * restart and after it, equal losses say that all three were restored. */
-static enum status judge_position(const struct resuming *in, const struct resume_item *items,
-                                  struct resume_item *out) {
-    const struct resume_more *const more = in->more;
-    const int rest = items[RESUME_WEIGHTS].state == RESUME_RESTORED &&
-                     items[RESUME_GENERATORS].state != RESUME_LOST;
+static enum status judge_position(const struct restarting *in, const struct restart_item *items,
+                                  struct restart_item *out) {
+    const struct restart_more *const more = in->more;
+    const int rest = items[RESTART_WEIGHTS].state == RESTART_RESTORED &&
+                     items[RESTART_GENERATORS].state != RESTART_LOST;
     if (more->norm_whole >= 0.0 && in->reading->norm.is_known) {
         const double apart = fabs(more->norm_whole - in->reading->norm.norm);
         const double bar = more->norm_whole_error + in->reading->norm.error;
         if (apart <= bar)
-            return say(in, out, RESUME_RESTORED,
+            return say(in, out, RESTART_RESTORED,
                        "the gradient norm is that of the run that was not "
                        "interrupted, %s",
                        update_number(more->norm_whole, bar).text);
-        return say(in, out, rest ? RESUME_LOST : RESUME_UNTOLD,
+        return say(in, out, rest ? RESTART_LOST : RESTART_UNTOLD,
                    "the gradient norm is %s, and %s in the run that was not interrupted%s",
                    update_number(in->reading->norm.norm, bar).text,
                    update_number(more->norm_whole, bar).text, rest ? ": another batch" : "");
     }
     if (more->loss_before == more->loss_after)
-        return say(in, out, RESUME_RESTORED,
+        return say(in, out, RESTART_RESTORED,
                    "the log has the loss %s for this update twice, before the restart and after it",
                    number_text_f64(more->loss_before).text);
     if (fabs(more->loss_before - more->loss_after) >= 0.0)
-        return say(in, out, rest ? RESUME_LOST : RESUME_UNTOLD,
+        return say(in, out, rest ? RESTART_LOST : RESTART_UNTOLD,
                    "the log has the loss %s for this update before the restart and %s after it%s",
                    number_text_f64(more->loss_before).text, number_text_f64(more->loss_after).text,
                    rest ? ": another batch, or other dropout" : "");
+    int is_told;
+    TRY(judge_sampler(in, out, &is_told));
+    if (is_told) return STATUS_OK;
     return say(
-        in, out, RESUME_UNTOLD,
+        in, out, RESTART_UNTOLD,
         "no checkpoint says which samples an update saw; a log that holds this update twice, "
         "or the checkpoint after it of a run that was not interrupted (--uninterrupted), "
         "would tell");
 }
 
-enum status resume_read(const struct training_folder *before, const struct training_folder *after,
-                        const struct step *step, const struct update_reading *reading,
-                        const struct resume_more *more, struct arena *arena,
-                        struct resume_item out[RESUME_PARTS]) {
-    const struct resuming in = {before, after, step, reading, more, arena};
-    TRY(judge_weights(&in, &out[RESUME_WEIGHTS]));
-    TRY(judge_moments(&in, &out[RESUME_MOMENTS]));
-    TRY(judge_count(&in, &out[RESUME_COUNT]));
-    TRY(judge_scheduler(&in, &out[RESUME_SCHEDULER]));
-    TRY(judge_scaler(&in, &out[RESUME_SCALER]));
-    TRY(judge_generators(&in, &out[RESUME_GENERATORS]));
-    return judge_position(&in, out, &out[RESUME_POSITION]);
+enum status restart_read(const struct training_folder *before, const struct training_folder *after,
+                         const struct step *step, const struct update_reading *reading,
+                         const struct restart_more *more, struct arena *arena,
+                         struct restart_item out[RESTART_PARTS]) {
+    const struct restarting in = {before, after, step, reading, more, arena};
+    TRY(judge_weights(&in, &out[RESTART_WEIGHTS]));
+    TRY(judge_moments(&in, &out[RESTART_MOMENTS]));
+    TRY(judge_count(&in, &out[RESTART_COUNT]));
+    TRY(judge_scheduler(&in, &out[RESTART_SCHEDULER]));
+    TRY(judge_scaler(&in, &out[RESTART_SCALER]));
+    TRY(judge_generators(&in, &out[RESTART_GENERATORS]));
+    return judge_position(&in, out, &out[RESTART_POSITION]);
 }

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a restart restored: the checkpoint that it began from, and the first one after it, held
+ * against each other. Each part is restored, not restored, or cannot be told from these files; for
+ * the last the text says what would tell it. */
+#ifndef TWINSTEP_READBACK_RESTORED_H
+#define TWINSTEP_READBACK_RESTORED_H
+
+#include "checkpoints/training_folder.h"
+#include "readback/update.h"
+
+enum restart_part {
+    RESTART_WEIGHTS = 0,
+    RESTART_MOMENTS,
+    RESTART_COUNT,
+    RESTART_SCHEDULER,
+    RESTART_SCALER,
+    RESTART_GENERATORS,
+    RESTART_POSITION, /* in the data */
+    RESTART_PARTS
+};
+extern const char *const restart_part_names[RESTART_PARTS];
+
+enum restart_state {
+    RESTART_RESTORED = 0,
+    RESTART_LOST,   /* not restored, or restored as something else */
+    RESTART_UNTOLD, /* these files cannot tell */
+    RESTART_ABSENT  /* the training has no such part, as far as these files show */
+};
+extern const char *const restart_state_names[4];
+
+/* What a log, or the same update of a run that was not interrupted, adds. NaN: nothing. */
+struct restart_more {
+    double loss_before, loss_after; /* the loss of this update, before the restart and after it */
+    double norm_whole, norm_whole_error; /* the gradient norm of the run that was not interrupted */
+};
+
+struct restart_item {
+    enum restart_state state;
+    const char *text;
+};
+
+/* Judges what `reading` and the two folders show. */
+TWINSTEP_MUST_USE enum status restart_read(const struct training_folder *before,
+                                           const struct training_folder *after,
+                                           const struct step *step,
+                                           const struct update_reading *reading,
+                                           const struct restart_more *more, struct arena *arena,
+                                           struct restart_item out[RESTART_PARTS]);
+
+#endif
