@@ -20,22 +20,11 @@ enum status training_path(const struct training_opening *opening, const char *na
     return arena_format(opening->arena, out, "%s/%s", opening->folder->path, name);
 }
 
-static int mode_of(const struct training_opening *opening, const char *name, mode_t *out) {
+int training_has(const struct training_opening *opening, const char *name) {
     struct stat info;
     char *path;
-    if (training_path(opening, name, &path) != STATUS_OK || stat(path, &info) != 0) return 0;
-    *out = info.st_mode;
-    return 1;
-}
-
-int training_has(const struct training_opening *opening, const char *name) {
-    mode_t mode;
-    return mode_of(opening, name, &mode) && !S_ISDIR(mode);
-}
-
-int training_has_folder(const struct training_opening *opening, const char *name) {
-    mode_t mode;
-    return mode_of(opening, name, &mode) && S_ISDIR(mode);
+    return training_path(opening, name, &path) == STATUS_OK && stat(path, &info) == 0 &&
+           !S_ISDIR(info.st_mode);
 }
 
 enum status training_torch(struct training_opening *opening, const char *path,

@@ -15,11 +15,10 @@ struct training_opening {
     const char **stored_names; /* [parameter_count], where the optimizer's file has names */
 };
 
-/* PATH/NAME, and whether it is there: a file, a folder. */
+/* PATH/NAME, and whether it is a file that is there. */
 TWINSTEP_MUST_USE enum status training_path(const struct training_opening *opening,
                                             const char *name, char **out);
 int training_has(const struct training_opening *opening, const char *name);
-int training_has_folder(const struct training_opening *opening, const char *name);
 
 /* Opens one file of torch.save more, which training_folder_close closes. */
 TWINSTEP_MUST_USE enum status training_torch(struct training_opening *opening, const char *path,

@@ -101,6 +101,11 @@ def read_ones():
     for key in ("amsgrad", "decoupled_weight_decay"):  # as before torch 2.8, and in apex
         del state["param_groups"][0][key]
     torch.save({"model": net.state_dict(), "optimizer": state}, OUT / "older_adam.pt")
+    net = Small()
+    optimizer = adamw(net.parameters())
+    train(net, optimizer)
+    torch.save({"app": {"model": net.state_dict(), "optim": optimizer.state_dict()}}, OUT / "wrapped.pt")
+    (OUT / "wrapped.names").write_text("embed.weight\n")
     net = Plain()
     keep("user_objects", net, adamw(net.parameters()), args=argparse.Namespace(lr=1e-3, path=pathlib.PurePosixPath("x")),
          epoch=1, step=2)

@@ -138,6 +138,21 @@ static void validate_pickles(void **state) {
         CASE(PROTO TENSOR_OF(STORAGE_OF("0", "\4"), "\0", "\2", "\4") ".", "one that leaves it"),
         CASE(PROTO TENSOR_OF(STORAGE_OF("0", "\4"), "\xff", "\0", "\1") ".", NULL),
         CASE(PROTO TENSOR_OF("N", "\0", "\4", "\1") ".", "expected a storage as argument 1, got N"),
+        CASE(PROTO "ctorch._utils\n_rebuild_tensor_v2\n(" STORAGE_OF(
+                 "0", "\4") "K\0K\4\x85K\1\x85"
+                            "\x89N}" TEXT("\3", "neg") "\x88stR.",
+             "expected no conjugate or negative bit as argument 7, got a dict"),
+        CASE(PROTO
+             "ctorch._utils\n_rebuild_tensor_v3\n(" STORAGE_OF("0", "\4") "K\0K\4\x85K\1\x85"
+                                                                          "\x89Nctorch\nSize\ntR.",
+             "expected a dtype as argument 7, got opaque \"torch.Size\""),
+        CASE(PROTO "ctorch._utils\n_rebuild_tensor_v3\n(" STORAGE_OF(
+                 "0", "\4") "K\0K\4\x85K\1\x85"
+                            "\x89Nctorch\nuint16\ntR.",
+             "expected an untyped storage as argument 1, got a storage"),
+        CASE(PROTO "(" TEXT("\7", "storage") "ctorch\nFloatStorage\n" TEXT("\1", "0")
+                 TEXT("\3", "cpu") "J\xff\xff\xff\xfftQ.",
+             "expected ('storage', type, key, location"),
         CASE(PROTO "c_codecs\nencode\n" TEXT("\2", "\xc4\x80") TEXT("\6", "latin1") "\x86R.",
              "characters of one byte in latin1"),
         CASE(PROTO "c_codecs\nencode\n" TEXT("\1", "a") TEXT("\4", "zlib") "\x86R.",

@@ -184,9 +184,9 @@ static void corroborate_layouts(void **state) {
     static const struct {
         const char *stem;
         int is_ambiguous;
-    } cases[] = {{"tied_buffers", 0},    {"embedding_apart", 0}, {"backbone_head", 0},
-                 {"user_objects", 0},    {"keyed_by_name", 0},   {"dcp_converted", 0},
-                 {"frozen_left_out", 1}, {"layer_by_layer", 1}};
+    } cases[] = {{"tied_buffers", 0}, {"embedding_apart", 0}, {"backbone_head", 0},
+                 {"user_objects", 0}, {"keyed_by_name", 0},   {"dcp_converted", 0},
+                 {"wrapped", 0},      {"frozen_left_out", 1}, {"layer_by_layer", 1}};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct arena arena = ARENA_EMPTY;
         struct training_folder folder;
