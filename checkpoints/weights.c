@@ -8,6 +8,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/real_basic.h"
+#include "base/sort.h"
+#include "base/sum.h"
+#include "checkpoints/layers.h"
 #include "checkpoints/order.h"
 #include "determinism/carrier.h"
 
@@ -24,6 +28,7 @@ struct compare {
     size_t count;
     uint64_t done, total;
     double *value[2];         /* [BLOCK] */
+    double *terms;            /* [BLOCK] */
     unsigned char *carriers;  /* [BLOCK * 8] */
     unsigned char *coarse[2]; /* [BLOCK * 8] the values in ulp_dtype's own bytes */
 };
@@ -85,7 +90,7 @@ static enum status pair_names(struct compare *compare) {
         tie(compare, row);
         settle(row);
         if (row->a != NULL && row->b != NULL && row->state != WEIGHTS_SHAPE)
-            compare->total += bytes_of(row->a) + bytes_of(row->b);
+            compare->total += 2 * (bytes_of(row->a) + bytes_of(row->b)); /* two passes */
     }
     return STATUS_OK;
 }
@@ -214,6 +219,113 @@ static enum status compare_row(struct compare *compare, struct weights_row *row)
     return STATUS_OK;
 }
 
+/* ---- as vectors ---- */
+
+double weights_relative(const struct weights_vectors *vectors) {
+    return vectors->norm_a > 0.0 ? vectors->difference / vectors->norm_a : (double)NAN;
+}
+
+/* The cosine of vectors that hardly differ is so near to 1 that its own rounding shows; it is not
+ * let above. */
+double weights_cosine(const struct weights_vectors *vectors) {
+    if (!(vectors->norm_a > 0.0 && vectors->norm_b > 0.0)) return (double)NAN;
+    const double cosine = vectors->product / vectors->norm_a / vectors->norm_b;
+    return cosine > 1.0 ? 1.0 : cosine;
+}
+
+/* Adds squares and products. Roots are taken when all are there. */
+static void add_vectors(struct weights_vectors *to, const struct weights_vectors *terms) {
+    to->norm_a += terms->norm_a;
+    to->norm_b += terms->norm_b;
+    to->difference += terms->difference;
+    to->product += terms->product;
+}
+
+static void take_roots(struct weights_vectors *vectors) {
+    vectors->norm_a = real_sqrt_f64(vectors->norm_a);
+    vectors->norm_b = real_sqrt_f64(vectors->norm_b);
+    vectors->difference = real_sqrt_f64(vectors->difference);
+}
+
+static void add_block(struct compare *compare, size_t count, struct weights_vectors *to) {
+    double *const a = compare->value[0], *const b = compare->value[1];
+    double *const terms = compare->terms;
+    for (size_t i = 0; i < count; i++)
+        if (!real_finite_f64(a[i]) || !real_finite_f64(b[i])) a[i] = b[i] = 0.0;
+    for (size_t i = 0; i < count; i++)
+        terms[i] = a[i] * a[i];
+    to->norm_a += sum_terms_f64_f64(terms, count);
+    for (size_t i = 0; i < count; i++)
+        terms[i] = b[i] * b[i];
+    to->norm_b += sum_terms_f64_f64(terms, count);
+    for (size_t i = 0; i < count; i++)
+        terms[i] = (a[i] - b[i]) * (a[i] - b[i]);
+    to->difference += sum_terms_f64_f64(terms, count);
+    for (size_t i = 0; i < count; i++)
+        terms[i] = a[i] * b[i];
+    to->product += sum_terms_f64_f64(terms, count);
+}
+
+static enum status measure_row(struct compare *compare, struct weights_row *row) {
+    for (uint64_t first = 0; first < row->a->count; first += BLOCK) {
+        const uint64_t rest = row->a->count - first;
+        const size_t count = rest < BLOCK ? (size_t)rest : BLOCK;
+        TRY(load(compare, 0, row->a, first, count, row->ulp_dtype));
+        TRY(load(compare, 1, row->b, first, count, row->ulp_dtype));
+        add_block(compare, count, &row->vectors);
+    }
+    advance(compare, bytes_of(row->a) + bytes_of(row->b));
+    return STATUS_OK;
+}
+
+static enum status layer_of(struct weights_report *out, struct weights_layer **layers, size_t *room,
+                            const char *name, struct arena *arena, struct weights_layer **found) {
+    const size_t length = layer_length(name);
+    char *copy;
+    for (size_t i = 0; i < out->layer_count; i++)
+        if (strlen((*layers)[i].name) == length && strncmp((*layers)[i].name, name, length) == 0) {
+            *found = &(*layers)[i];
+            return STATUS_OK;
+        }
+    TRY(arena_grow(arena, out->layer_count + 1, room, sizeof **layers, "layers", layers));
+    TRY(arena_text(arena, name, length, &copy));
+    *found = &(*layers)[out->layer_count++];
+    **found = (struct weights_layer){.name = copy};
+    return STATUS_OK;
+}
+
+/* The further one first. A layer of zeros has no relative distance and comes last. */
+static int is_further(const void *a, const void *b, const void *context) {
+    const double x = weights_relative(&((const struct weights_layer *)a)->vectors);
+    const double y = weights_relative(&((const struct weights_layer *)b)->vectors);
+    (void)context;
+    return x > y || (x >= 0.0 && isnan(y));
+}
+
+/* A second pass over the numbers, which equal checkpoints are spared. */
+static enum status measure(struct compare *compare, struct weights_report *out) {
+    struct weights_layer *layers = NULL, *layer, *spare;
+    size_t room = 0;
+    TRY(arena_take(compare->arena, BLOCK, sizeof(double), "block", &compare->terms));
+    for (size_t i = 0; i < compare->count; i++) {
+        struct weights_row *const row = &compare->rows[i];
+        if (!row->has_numbers) continue;
+        TRY(measure_row(compare, row));
+        add_vectors(&out->all, &row->vectors);
+        TRY(layer_of(out, &layers, &room, row->name, compare->arena, &layer));
+        add_vectors(&layer->vectors, &row->vectors);
+        layer->tensors++;
+        take_roots(&row->vectors);
+    }
+    take_roots(&out->all);
+    for (size_t i = 0; i < out->layer_count; i++)
+        take_roots(&layers[i].vectors);
+    TRY(arena_take(compare->arena, out->layer_count, sizeof *spare, "layers", &spare));
+    out->layers = (const struct weights_layer *)sort_stable(layers, spare, out->layer_count,
+                                                            sizeof *layers, is_further, NULL);
+    return STATUS_OK;
+}
+
 /* Missing tensors and those of other shapes come first, then those with NaNs on one side only, then
  * by max_abs. */
 static int compare_worst(const void *a, const void *b) {
@@ -260,7 +372,9 @@ enum status weights_compare(const struct checkpoint *a, const struct checkpoint 
     TRY(arena_take(arena, BLOCK, 8, "block", &compare.carriers));
     for (size_t i = 0; i < compare.count; i++)
         TRY(compare_row(&compare, &compare.rows[i]));
-    return summarise(&compare, out);
+    TRY(summarise(&compare, out));
+    if (out->differing == 0) return STATUS_OK;
+    return measure(&compare, out);
 }
 
 int weights_equal(const struct weights_report *report) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Compares two checkpoints tensor by tensor: same bytes, or how far apart.
+ * Compares two checkpoints tensor by tensor: same bytes, or how far apart, by element and as
+ * vectors, and the layers in the order of how far.
  *
  * Values are compared exactly: conversions to f64 are exact, and a distance in ulps is one of
  * integers. For two number formats the ulp of the coarser one counts, after the finer value was
@@ -23,6 +24,24 @@ enum weights_state {
     WEIGHTS_STATES
 };
 
+/* Two tensors, or layers, or checkpoints, as vectors in f64. Places where one of the two is no
+ * finite number are left out. */
+struct weights_vectors {
+    double norm_a, norm_b; /* |A|, |B| */
+    double difference;     /* |A - B| */
+    double product;        /* A . B */
+};
+/* |A - B| / |A|; NaN where A is 0 or was not compared. */
+double weights_relative(const struct weights_vectors *vectors);
+/* A . B / (|A| |B|), at most 1; NaN where one is 0. */
+double weights_cosine(const struct weights_vectors *vectors);
+
+struct weights_layer {
+    const char *name; /* "model.layers.3"; a name without a number is a layer of its own */
+    size_t tensors;
+    struct weights_vectors vectors;
+};
+
 struct weights_row {
     const char *name;
     /* NULL if not there; the embedding if it stands for lm_head */
@@ -37,6 +56,7 @@ struct weights_row {
     uint64_t max_at;    /* index of the first element that has max_abs */
     uint64_t max_ulp;   /* in ulps of ulp_dtype; +0 and -0 are 0 apart, NaNs are left out */
     enum dtype ulp_dtype;
+    struct weights_vectors vectors; /* 0 where nothing differs in the whole report */
 };
 
 struct weights_report {
@@ -48,6 +68,9 @@ struct weights_report {
     double max_abs; /* the largest of all rows */
     uint64_t differing, one_nan;
     const struct weights_row *max_ulp; /* the row with the largest; NULL if none differs in value */
+    struct weights_vectors all;        /* all tensors that both have, as one vector */
+    const struct weights_layer *layers; /* the furthest first, by |A - B| / |A| */
+    size_t layer_count;
 };
 
 /* Is told how many bytes of both sides were looked at, of how many. */

@@ -16,6 +16,7 @@
 
 #define TABLE_ROWS 40
 #define NAME_WIDTH 52
+#define LAYER_ROWS 12
 
 static void print_name(const char *name, int width) {
     int printed = 0;
@@ -46,7 +47,7 @@ static void print_tied(const struct weights_report *report) {
     }
 }
 
-/* Prints "equal: ..." or "differs: ...". */
+/* The first line: whether they are equal, and if not, how far apart as a whole and where most. */
 static void print_summary(const struct weights_report *report) {
     static const enum weights_state states[] = {WEIGHTS_VALUES, WEIGHTS_DTYPE, WEIGHTS_SHAPE,
                                                 WEIGHTS_ONLY_A, WEIGHTS_ONLY_B};
@@ -54,20 +55,41 @@ static void print_summary(const struct weights_report *report) {
         printf("equal: every byte of %zu tensors\n", report->count);
         return;
     }
-    printf("differs: %zu of %zu tensors", report->worst_count, report->count);
+    printf("differs: ");
+    const double relative = weights_relative(&report->all);
+    if (relative > 0.0) {
+        printf("|A - B| is %.3g of |A|, cosine %.9g; most in ", relative,
+               weights_cosine(&report->all));
+        print_name(report->layers[0].name, 0);
+        printf(" (%.3g); ", weights_relative(&report->layers[0].vectors));
+    }
+    printf("%zu of %zu tensors", report->worst_count, report->count);
     for (size_t i = 0, shown = 0; i < COUNT_OF(states); i++)
         if (report->counts[states[i]] > 0)
             printf("%s%zu %s", shown++ == 0 ? " (" : ", ", report->counts[states[i]],
                    weights_state_name(states[i]));
     puts(")");
+}
+
+static void print_elements(const struct weights_report *report) {
     if (report->differing > 0)
         printf("elements that differ: %" PRIu64 "; max abs %s", report->differing,
                number_text_f64(report->max_abs).text);
-    if (report->max_ulp != NULL)
-        printf("; max ulp %" PRIu64 " (%s)", report->max_ulp->max_ulp,
-               dtype_name(report->max_ulp->ulp_dtype));
     if (report->one_nan > 0) printf("; %" PRIu64 " are NaN in one only", report->one_nan);
     if (report->differing > 0) putchar('\n');
+}
+
+/* The layers that are furthest apart. One layer says no more than the first line. */
+static void print_layers(const struct weights_report *report) {
+    if (report->layer_count < 2) return;
+    printf("\n%-*s %8s %12s %12s\n", NAME_WIDTH, "layer", "tensors", "|A-B| / |A|", "1 - cosine");
+    for (size_t i = 0; i < report->layer_count && i < LAYER_ROWS; i++) {
+        const struct weights_layer *const layer = &report->layers[i];
+        if (!(layer->vectors.difference > 0.0)) break;
+        print_name(layer->name, NAME_WIDTH);
+        printf(" %8zu %12.3g %12.3g\n", layer->tensors, weights_relative(&layer->vectors),
+               1.0 - weights_cosine(&layer->vectors));
+    }
 }
 
 static void print_shapes(const struct weights_row *row) {
@@ -92,8 +114,8 @@ static void print_row(const struct weights_row *row) {
         putchar(' ');
         print_shapes(row);
     } else if (row->has_numbers) {
-        printf(" %12" PRIu64 " %12" PRIu64 "  %-24s", row->a->count, row->differing,
-               number_text_f64(row->max_abs).text);
+        printf(" %12" PRIu64 " %12" PRIu64 " %12.3g  %-24s", row->a->count, row->differing,
+               weights_relative(&row->vectors), number_text_f64(row->max_abs).text);
         printf(" %" PRIu64 " %s", row->max_ulp, dtype_name(row->ulp_dtype));
         if (row->one_nan > 0) printf("  NaN in one: %" PRIu64, row->one_nan);
         if (row->state == WEIGHTS_DTYPE)
@@ -109,13 +131,15 @@ static void print_row(const struct weights_row *row) {
 /* Prints a summary and a table of the worst tensors. */
 static void print_text(const struct checkpoint *a, const struct checkpoint *b,
                        const struct weights_report *report) {
+    print_summary(report);
     print_side("A", a);
     print_side("B", b);
     print_tied(report);
-    print_summary(report);
     if (weights_equal(report)) return;
-    printf("\n%-*s %-9s %12s %12s  %-24s %s\n", NAME_WIDTH, "tensor", "what", "elements",
-           "differing", "max abs", "max ulp");
+    print_elements(report);
+    print_layers(report);
+    printf("\n%-*s %-9s %12s %12s %12s  %-24s %s\n", NAME_WIDTH, "tensor", "what", "elements",
+           "differing", "|A-B| / |A|", "max abs", "max ulp");
     for (size_t i = 0; i < report->worst_count && i < TABLE_ROWS; i++)
         print_row(report->worst[i]);
     if (report->worst_count > TABLE_ROWS)
@@ -146,6 +170,8 @@ static json_t *json_row(const struct weights_row *row) {
     json_object_set_new(object, "differing", json_integer((json_int_t)row->differing));
     if (!row->has_numbers) return object;
     json_object_set_new(object, "one_nan", json_integer((json_int_t)row->one_nan));
+    json_object_set_new(object, "relative", json_finite(weights_relative(&row->vectors)));
+    json_object_set_new(object, "cosine", json_finite(weights_cosine(&row->vectors)));
     json_object_set_new(object, "max_abs", json_finite(row->max_abs));
     json_object_set_new(object, "infinite", json_boolean(isinf(row->max_abs)));
     json_object_set_new(object, "max_abs_at", json_integer((json_int_t)row->max_at));
@@ -172,11 +198,18 @@ static enum status print_json(const struct checkpoint *a, const struct checkpoin
             json_array_append_new(rows, json_row(&report->rows[i]));
     for (size_t i = 0; i < report->worst_count; i++)
         json_array_append_new(rows, json_row(report->worst[i]));
-    return json_print(json_pack("{s:o,s:o,s:b,s:o,s:I,s:o,s:b,s:o}", "a", json_side(a), "b",
-                                json_side(b), "equal", weights_equal(report), "counts", counts,
-                                "differing", (json_int_t)report->differing, "max_abs",
-                                json_finite(report->max_abs), "infinite",
-                                isinf(report->max_abs) != 0, "tensors", rows));
+    json_t *const layers = json_array();
+    for (size_t i = 0; i < report->layer_count; i++)
+        json_array_append_new(
+            layers, json_pack("{s:s,s:o,s:o}", "name", report->layers[i].name, "relative",
+                              json_finite(weights_relative(&report->layers[i].vectors)), "cosine",
+                              json_finite(weights_cosine(&report->layers[i].vectors))));
+    return json_print(json_pack(
+        "{s:o,s:o,s:b,s:o,s:I,s:o,s:o,s:o,s:o,s:b,s:o}", "a", json_side(a), "b", json_side(b),
+        "equal", weights_equal(report), "counts", counts, "differing",
+        (json_int_t)report->differing, "relative", json_finite(weights_relative(&report->all)),
+        "cosine", json_finite(weights_cosine(&report->all)), "layers", layers, "max_abs",
+        json_finite(report->max_abs), "infinite", isinf(report->max_abs) != 0, "tensors", rows));
 }
 
 struct line {
@@ -235,8 +268,11 @@ const struct verb verb_parity_weights = {
     .text =
         "A and B are checkpoint folders (model.safetensors, or shards with their index) or single "
         ".safetensors files. Says which tensors differ in bytes, dtype or shape, and which are in "
-        "one only; of values the largest absolute difference and the largest distance in units in "
-        "the last place of the coarser dtype. An lm_head that is in one only is compared with the "
+        "one only; how far A and B are apart as vectors (|A - B| / |A| and cosine) as a whole, by "
+        "layer and by tensor; of values the largest absolute difference and the largest distance "
+        "in "
+        "units in the last place of the coarser dtype. An lm_head that is in one only is compared "
+        "with the "
         "other's embedding, to which it is tied. In JSON a number that is not finite is null, as "
         "everywhere in twinstep; "
         "\"infinite\" is true where max_abs is infinity.\v"

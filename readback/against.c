@@ -3,12 +3,12 @@
  * "model.layers.3.mlp.up_proj.weight"; a name without a number is its own layer. */
 #include "readback/against.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <string.h>
 
 #include "base/real.h"
 #include "base/sum.h"
+#include "checkpoints/layers.h"
 #include "kernels/products.h"
 
 enum { AA = 0, BB, AB, DD, START, START_DD, SUMS };
@@ -75,22 +75,6 @@ static const struct step_tensor *find(const struct step *step, const char *name,
     for (uint32_t i = 0; i < step->tensor_count; i++)
         if (strcmp(step->tensors[i].name, name) == 0) return &step->tensors[i];
     return NULL;
-}
-
-/* The length of a name's layer: up to and with its first part that is a number; without one, up to
- * its last point. */
-static size_t layer_length(const char *name) {
-    size_t last = strlen(name);
-    for (size_t i = 0, begin = 0; name[i] != '\0'; i++) {
-        if (name[i] != '.') continue;
-        size_t digits = 0;
-        while (digits < i - begin && isdigit((unsigned char)name[begin + digits]))
-            digits++;
-        if (i > begin && digits == i - begin) return i;
-        begin = i + 1;
-        last = i;
-    }
-    return last;
 }
 
 static enum status layer_of(struct against *out, const char *name, size_t *room,

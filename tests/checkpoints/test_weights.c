@@ -190,8 +190,41 @@ static void validate_pairing(void **state) {
     assert_int_equal(pair.report.counts[WEIGHTS_VALUES], 3);
     assert_int_equal(pair.report.one_nan, 1);
     assert_int_equal(weights_compare(&pair.a, &pair.b, &progress, &pair.arena, &again), STATUS_OK);
-    assert_int_equal(seen[0], 4 * 2 * 16);
+    assert_int_equal(seen[0], 2 * 4 * 2 * 16); /* two passes */
     assert_int_equal(seen[1], seen[0]);
+    end(&pair);
+}
+
+/* Numbers by hand: (3, 4) and (3, 0) are 4 apart, with a cosine of 9 / 15; a NaN or an infinity on
+ * one side takes its place out on both. */
+static void validate_vectors(void **state) {
+    (void)state;
+    static const uint64_t two[] = {2}, three[] = {3};
+    static const float p[2] = {3, 4}, q[2] = {3, 0}, same[2] = {12, 0};
+    static const float r[3] = {NAN, 1, 1}, s[3] = {1, INFINITY, 2};
+    const struct safetensors_source a[] = {
+        {"model.layers.0.mlp.w", SAFETENSORS_F32, 1, two, p, NULL},
+        {"model.layers.0.norm", SAFETENSORS_F32, 1, two, same, NULL},
+        {"model.layers.10.norm", SAFETENSORS_F32, 1, three, r, NULL}};
+    const struct safetensors_source b[] = {
+        {"model.layers.0.mlp.w", SAFETENSORS_F32, 1, two, q, NULL},
+        {"model.layers.0.norm", SAFETENSORS_F32, 1, two, same, NULL},
+        {"model.layers.10.norm", SAFETENSORS_F32, 1, three, s, NULL}};
+    struct pair pair;
+    compare_sources(&pair, a, 3, b, 3);
+    const struct weights_report *const out = &pair.report;
+    assert_true(weights_relative(&out->rows[0].vectors) == 0.8);
+    assert_true(weights_cosine(&out->rows[0].vectors) == 0.6);
+    assert_int_equal(out->layer_count, 2);
+    assert_string_equal(out->layers[0].name, "model.layers.10");
+    assert_true(weights_relative(&out->layers[0].vectors) == 1.0);
+    assert_string_equal(out->layers[1].name, "model.layers.0");
+    assert_int_equal(out->layers[1].tensors, 2);
+    assert_true(weights_relative(&out->layers[1].vectors) == 4.0 / 13.0);
+    assert_true(weights_relative(&out->all) == sqrt(17.0) / sqrt(170.0));
+    end(&pair);
+    compare_sources(&pair, a, 2, a, 2);
+    assert_int_equal(pair.report.layer_count, 0);
     end(&pair);
 }
 
@@ -235,9 +268,8 @@ static void validate_tied(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_distances),
-        cmocka_unit_test(validate_blocks),
-        cmocka_unit_test(validate_pairing),
+        cmocka_unit_test(validate_distances), cmocka_unit_test(validate_blocks),
+        cmocka_unit_test(validate_pairing),   cmocka_unit_test(validate_vectors),
         cmocka_unit_test(validate_tied),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
