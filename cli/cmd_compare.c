@@ -76,6 +76,16 @@ static enum status check_floor(const struct cli *cli, const char *path,
                                const struct floor_file *file, const struct compare_input *a,
                                struct arena *arena) {
     struct config config;
+    const struct trace_foreign *foreign = a->run == NULL ? NULL : a->run->plan.foreign;
+    if (foreign != NULL && file->writer == NULL)
+        FAIL(STATUS_INPUT,
+             "%s: this floor was measured for a run of twinstep, and A is of another "
+             "program: twinstep floor measures one of such runs",
+             path);
+    if (foreign != NULL) {
+        if (strcmp(a->run->plan.configuration, file->configuration) == 0) return STATUS_OK;
+        FAIL(STATUS_INPUT, "%s: this floor was measured for another configuration than A's", path);
+    }
     if (a->run == NULL || a->run->plan.configuration == NULL ||
         a->run->plan.configuration[0] == '\0')
         return STATUS_OK;

@@ -71,6 +71,7 @@ static void print_note(const char *what, const char *text, const char *mark, FIL
 static void print_floor(const struct compare_floor *held, FILE *out) {
     fprintf(out, "\nFloor: %s: %s.\n",
             compare_floor_name((enum compare_floor_verdict)held->verdict), held->words);
+    if (held->exact) return;
     fprintf(
         out,
         "    n = %ju A/A pairs, alpha = %g, least possible p %.4g, power of one pair at 3 sigma "

@@ -59,6 +59,8 @@ static void shape_arrays(const struct floor_file *file, struct contents *out) {
         {pairs, steps}, {pairs, steps},   {pairs, steps},  {rows, FLOOR_FIGURES},
         {rows, steps},  {steps, tensors}, {steps, tensors}};
     memcpy(out->shapes, shapes, sizeof shapes);
+    for (int i = 0; i < FLOOR_COLUMNS; i++)
+        if (file->writer != NULL && file->columns[i] == NULL) out->shapes[i][0] = 0;
 }
 
 static uint64_t count_of(const struct contents *contents, int array) {
@@ -144,6 +146,13 @@ static enum status fill_contents(const struct floor_file *file, struct arena *ar
     return STATUS_OK;
 }
 
+/* Which columns a file of foreign runs lacks: no program's weights are known here. */
+static const char without_norm[] = "grad_norm distance", without_distance[] = "distance";
+
+static const char *without_text(const struct floor_file *file) {
+    return file->columns[FLOOR_GRAD_NORM] == NULL ? without_norm : without_distance;
+}
+
 static enum status describe(const struct floor_file *file, struct arena *arena,
                             struct trace_attribute **out, uint32_t *out_count) {
     char *version, *steps, *pairs, *strata;
@@ -160,13 +169,17 @@ static enum status describe(const struct floor_file *file, struct arena *arena,
                                           {"noise", "steps", steps},
                                           {"noise", "pairs", pairs},
                                           {"noise", "strata_count", strata}};
-    TRY(arena_take(arena, COUNT_OF(own) + file->environment_count, sizeof **out, "attributes",
-                   out));
+    const struct trace_attribute foreign[] = {{"noise", "writer", file->writer},
+                                              {"noise", "exact", file->exact ? "1" : "0"},
+                                              {"noise", "without", without_text(file)}};
+    const uint32_t more = file->writer != NULL ? (uint32_t)COUNT_OF(foreign) : 0;
+    *out_count = (uint32_t)COUNT_OF(own) + more + file->environment_count;
+    TRY(arena_take(arena, *out_count, sizeof **out, "attributes", out));
     memcpy(*out, own, sizeof own);
+    if (more > 0) memcpy(*out + COUNT_OF(own), foreign, sizeof foreign);
     if (file->environment_count > 0)
-        memcpy(*out + COUNT_OF(own), file->environment,
+        memcpy(*out + COUNT_OF(own) + more, file->environment,
                file->environment_count * sizeof *file->environment);
-    *out_count = (uint32_t)COUNT_OF(own) + file->environment_count;
     return STATUS_OK;
 }
 
@@ -260,6 +273,9 @@ static enum status read_head(struct opening *opening) {
     TRY(read_count(opening, "pairs", 1u << 30, &out->pairs));
     TRY(read_count(opening, "strata_count", 1u << 20, &strata));
     if (out->steps == 0) return damaged(opening, "it has no update");
+    out->writer = trace_attribute_of(opening->image, "noise", "writer");
+    const char *exact = trace_attribute_of(opening->image, "noise", "exact");
+    out->exact = out->writer != NULL && exact != NULL && strcmp(exact, "1") == 0;
     out->stratum_count = (uint32_t)strata;
     out->environment = opening->image->attributes;
     out->environment_count = opening->image->attribute_count;
@@ -319,6 +335,14 @@ static enum status check_values(const struct opening *opening, int array) {
 static enum status read_arrays(struct opening *opening) {
     struct contents *contents = &opening->contents;
     static const double nothing = 0.0;
+    const char *without = trace_attribute_of(opening->image, "noise", "without");
+    const int foreign = opening->out->writer != NULL && without != NULL;
+    for (int i = 0; i < FLOOR_COLUMNS; i++) /* until they are read, what is there counts as such */
+        opening->out->columns[i] =
+            foreign && (i == FLOOR_DISTANCE ||
+                        (i == FLOOR_GRAD_NORM && strcmp(without, without_norm) == 0))
+                ? NULL
+                : &nothing;
     shape_arrays(opening->out, contents);
     for (int i = 0; i < ARRAY_COUNT; i++) {
         contents->arrays[i] = &nothing;
@@ -332,7 +356,7 @@ static enum status read_arrays(struct opening *opening) {
         TRY(check_values(opening, i));
     }
     for (int i = 0; i < FLOOR_COLUMNS; i++)
-        opening->out->columns[i] = contents->arrays[i];
+        if (opening->out->columns[i] != NULL) opening->out->columns[i] = contents->arrays[i];
     opening->out->twin.gradient = contents->arrays[ARRAY_TWIN_GRADIENT];
     opening->out->twin.distance = contents->arrays[ARRAY_TWIN_DISTANCE];
     return STATUS_OK;

@@ -79,7 +79,12 @@ struct floor_file {
     const char *determines; /* hexadecimal digest of the keys that decide what it trains */
     const char *protocol;   /* says how the two runs of a pair were made */
     uint64_t steps, pairs;
-    const double *columns[FLOOR_COLUMNS]; /* (pairs, steps) */
+    /* (pairs, steps); NULL: not recorded, which is so in a file of foreign runs alone */
+    const double *columns[FLOOR_COLUMNS];
+    /* The program that trained the runs, or NULL for twinstep; then `exact` may say that they have
+     * equal roots, so that any difference of another run is one. */
+    const char *writer;
+    int exact;
     const struct floor_stratum *strata;
     uint32_t stratum_count;
     struct floor_twin twin;

@@ -114,6 +114,7 @@ static void hold_columns(struct holding *holding, const struct compare_report *r
         const struct compare_column *column = compare_column_of(report, known[c].log);
         struct compare_floor_column *into = &holding->out->columns[holding->out->column_count];
         if (column == NULL || column->pairs == 0) continue;
+        if (holding->file->columns[known[c].floor] == NULL) continue;
         *into = (struct compare_floor_column){.name = (int32_t)known[c].log};
         hold_column(holding, column, known[c].floor, into);
         if (into->updates == 0) continue;
@@ -159,6 +160,22 @@ static enum status decide(struct holding *holding) {
     return STATUS_OK;
 }
 
+/* Runs that are equal to the last bit leave no room: any gap that is surely one is outside. */
+static void decide_exact(struct holding *holding, const struct compare_report *report) {
+    struct compare_floor *out = holding->out;
+    size_t above = report->root_update > 0;
+    for (size_t c = 0; c < out->column_count; c++)
+        above += out->columns[c].above;
+    out->verdict = above > 0               ? COMPARE_FLOOR_OUTSIDE
+                   : out->column_count > 0 ? COMPARE_FLOOR_INSIDE
+                                           : COMPARE_FLOOR_UNTESTABLE;
+    out->words = above > 0 ? "the runs of the floor are equal to the last bit, and these are not"
+                 : out->column_count > 0
+                     ? "the runs of the floor are equal to the last bit, and these are, too"
+                     : "neither loss nor gradient norm of one update is in both logs and in the "
+                       "floor's updates";
+}
+
 static enum status rank(const double *ratios, size_t pairs, double *out) {
     struct statistics_p p;
     TRY(statistics_test_distance(ratios, pairs, ratios[pairs], &p));
@@ -184,6 +201,11 @@ enum status compare_hold(const struct compare_report *report, const struct floor
     TRY(power_distance(holding.pairs, alpha, POWER_SHIFT, &power));
     out->power = power.power;
     hold_columns(&holding, report);
+    out->exact = file->exact;
+    if (out->exact) {
+        decide_exact(&holding, report);
+        return STATUS_OK;
+    }
     TRY(rank(holding.low, holding.pairs, &out->p[0]));
     TRY(rank(holding.high, holding.pairs, &out->p[1]));
     return decide(&holding);

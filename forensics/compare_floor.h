@@ -40,6 +40,7 @@ struct compare_floor_column {
 struct compare_floor {
     int32_t verdict;
     const char *words; /* why the verdict is what it is, in one sentence */
+    int exact; /* the runs of the floor are equal to the last bit; no p is computed */
     uint64_t pairs, updates;
     double alpha, smallest_p;
     double p[2];    /* p with the gaps as small, and as large, as the printed digits allow */

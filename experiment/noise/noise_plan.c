@@ -141,6 +141,9 @@ static enum status read_floor(const struct noise_plan_source *source, struct noi
                               struct arena *arena, struct floor_file *out) {
     struct config *config;
     TRY(floor_file_open(source->path, arena, out));
+    if (out->writer != NULL)
+        FAIL(STATUS_INPUT, "%s: this floor is of runs of %s, whose weights are not known",
+             source->path, out->writer);
     if (of->config != NULL)
         TRY(noise_use_check(source->schema, source->path, out, of->config, 1, arena));
     else {

@@ -29,6 +29,10 @@ enum status noise_use_check(const struct schema *schema, const char *path,
     struct config measured, here = *config;
     struct digest digests[2];
     char *label;
+    if (file->writer != NULL)
+        FAIL(STATUS_INPUT,
+             "%s: this floor is of runs of %s; twinstep noise measures one for this run", path,
+             file->writer);
     TRY(arena_format(arena, &label, "%s: configuration", path));
     TRY(config_read(schema, label, file->configuration, arena, &measured));
     if (measured.numerics.order_seed == KEY_WORD_UINT) here.numerics.order_seed = KEY_WORD_UINT;

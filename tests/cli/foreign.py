@@ -197,6 +197,63 @@ def look_at_lr(bench):
     bench.expect(0, "no LR was printed", "lr", "check", "x.h5", "--expect", "hf")
 
 
+def noisy(seed):
+    """Gaps as a race gives them: from update 3 on, in the loss and in every digest."""
+    def change(f):
+        draw = np.random.default_rng(seed)
+        steps = f["runs/main/steps"]
+        steps["loss"][2:] *= 1 + 1e-6 * draw.standard_normal(18)
+        steps["grad_norm"][2:] *= 1 + 1e-6 * draw.standard_normal(18)
+        for column in ("digest_gradient", "digest_parameter"):
+            digests = steps["tensors"][column][:]
+            digests[2:, :, 0] ^= draw.integers(1, 255, digests[2:, :, 0].shape).astype("u1")
+            steps["tensors"][column][:] = digests
+    return change
+
+
+def look_at_floor(bench):
+    bench.expect(0, "exact: their roots are equal", "floor", "a.h5", "again.h5", "-o", "exact.h5")
+    bench.expect(1, "the runs of the floor are equal to the last bit, and these are not",
+                 "compare", "a.h5", "b.h5", "--floor", "exact.h5")
+    bench.expect(0, "inside-floor", "compare", "a.h5", "again.h5", "--floor", "exact.h5")
+    names = [[f"{arm}{i}.h5" for i in range(5)] for arm in "uvw"]
+    for arm, row in enumerate(names):
+        for i, name in enumerate(row):
+            write(bench, name, change=noisy(10 * arm + i))
+            if arm == 2:
+                with h5py.File(bench.path(name), "r+", libver=V110) as f:
+                    f["runs/main/steps/loss"][4:] *= 1.01
+    said = bench.expect(1, "noisy: u1.h5 parts from u0.h5 at update 3, phase backward", "floor",
+                        *names[0][:4], "-o", "noisy.h5")
+    require("2 pairs: compare --floor at alpha 0.01 needs 99" in said, said)
+    with h5py.File(bench.path("noisy.h5"), "r") as f:       # the gaps are those that numpy has
+        rows = [h5py.File(bench.path(n), "r")["runs/main/steps/loss"][:] for n in names[0][:4]]
+        gaps = np.abs([rows[0] - rows[1], rows[2] - rows[3]])
+        require(np.array_equal(f["noise/pairs_loss"][:], gaps), "gaps of the pairs")
+    bench.expect(3, "2 A/A pairs cannot give p <= 0.01", "compare", "u0.h5", "v1.h5", "--floor",
+                 "noisy.h5")
+    bench.expect(0, "inside-floor: p = ", "floor", *names[0], "--against", *names[1])
+    bench.expect(1, "outside-floor: p = 0.007937", "floor", *names[0], "--against", *names[2])
+    bench.expect(3, "2 and 2 runs cannot give p <= 0.01", "floor", *names[0][:2], "--against",
+                 *names[2][:2])
+    bench.expect(0, "are, too", "floor", "a.h5", "again.h5", "--against", "l1.h5", "l4.h5")
+    bench.expect(2, "are one file", "floor", "a.h5", "a.h5")
+    bench.expect(2, "at least two runs", "floor", "a.h5", "--against", "b.h5")
+    bench.expect(2, "exists", "floor", "a.h5", "again.h5", "-o", "exact.h5")
+    bench.expect(2, "whose floor twinstep noise measures", "floor", "ours.h5", "a.h5")
+    write(bench, "x.h5", change=attribute("runs/main", "configuration", "lr: 0.2\n"))
+    bench.expect(2, "got another one: a floor is of runs that are meant to be the same", "floor",
+                 "a.h5", "x.h5")
+    bench.expect(2, "measured for another configuration than A's", "compare", "x.h5", "a.h5",
+                 "--floor", "exact.h5")
+    bench.expect(2, "this floor is of runs of record.py", "compare", "ours.h5", "a.h5", "--floor",
+                 "exact.h5")
+    bench.expect(2, "this floor is of runs of record.py", "run", "null-pair", "--floor", "exact.h5",
+                 "-o", "x2.h5")
+    bench.expect(2, "of runs of record.py, whose weights are not known", "noise", "null-pair",
+                 "--plan", "--floor", "exact.h5")
+
+
 def safetensors(path, tensors):
     header, data = {}, b""
     for name, (dtype, array) in tensors.items():
@@ -263,6 +320,7 @@ def look_at_refusals(bench):
             else:
                 bench.expect(2, text, verb, "a.h5", "x.h5")
     write(bench, "l1.h5", change=leaf(1))
+    write(bench, "l4.h5", change=leaf(1))
     write(bench, "l2.h5", change=leaf(2))
     write(bench, "l3.h5", change=leaf(2, 1))
     bench.expect(2, 'A is of 1 processes and B of 2: digests "leaf 1" of shards', "certify", "l1.h5",
@@ -438,7 +496,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(sys.argv[1], pathlib.Path(folder))
         for look in (look_at_page, look_at_protected, look_at_first, look_at_many,
-                     look_at_page_of_report, look_at_weights, look_at_lr, look_at_refusals, look_at_broken,
+                     look_at_page_of_report, look_at_weights, look_at_lr, look_at_refusals, look_at_floor, look_at_broken,
                      look_at_all_problems, look_at_bytes):
             look(bench)
     print("every look passed")
