@@ -4,12 +4,13 @@
  * the file.
  *
  * Invariant: every element of a tensor lies in its storage, and every storage in its member. */
+#include "checkpoints/torch_private.h"
+
+#include "checkpoints/strict_json.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "checkpoints/strict_json.h"
-#include "checkpoints/torch_private.h"
 
 #define RANK 64u
 

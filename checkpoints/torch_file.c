@@ -2,9 +2,9 @@
  * Opens a file of torch.save. */
 #include "checkpoints/torch_file.h"
 
-#include <string.h>
-
 #include "checkpoints/torch_private.h"
+
+#include <string.h>
 
 static enum status read_bytes(const unsigned char *bytes, size_t length, enum torch_names names,
                               struct arena *arena, struct torch_file *out) {

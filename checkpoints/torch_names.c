@@ -4,11 +4,11 @@
  * Safety does not rest on these tables: no name is ever called, whatever it is. A name outside them
  * is an error because a value that it would have made cannot be read, and so that a file which
  * would run something in torch.load(weights_only=False) is called what it is. */
-#include <stdio.h>
-#include <string.h>
+#include "checkpoints/torch_private.h"
 
 #include "checkpoints/strict_json.h"
-#include "checkpoints/torch_private.h"
+
+#include <string.h>
 
 struct known_name {
     const char *module, *name;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Walks what a file of torch.save holds. Errors name the file and the way to the value, as Python
  * would spell it. */
+#include "checkpoints/torch_private.h"
+
+#include "base/number.h"
+#include "checkpoints/strict_json.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "base/number.h"
-#include "checkpoints/strict_json.h"
-#include "checkpoints/torch_private.h"
 
 struct torch_place torch_root(const struct torch_file *file) {
     return (struct torch_place){.file = file, .value = file->root};

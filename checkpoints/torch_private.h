@@ -75,6 +75,34 @@ enum status torch_machine_fail(const struct torch_machine *machine, const char *
     TWINSTEP_PRINTF(2, 3);
 #define MACHINE_FAIL(machine, ...) return torch_machine_fail((machine), __VA_ARGS__)
 
+/* Store the next bytes of the pickle, and a whole number of them, little-endian. */
+TWINSTEP_MUST_USE enum status torch_take(struct torch_machine *machine, size_t count,
+                                         const unsigned char **out);
+TWINSTEP_MUST_USE enum status torch_take_number(struct torch_machine *machine, size_t width,
+                                                uint64_t *out);
+
+/* Where the values above the last open MARK begin: none below may be taken. */
+size_t torch_floor(const struct torch_machine *machine);
+TWINSTEP_MUST_USE enum status torch_push(struct torch_machine *machine, struct torch_value value);
+TWINSTEP_MUST_USE enum status torch_pop(struct torch_machine *machine, struct torch_value *out);
+/* The value on top, which stays. */
+TWINSTEP_MUST_USE enum status torch_peek(const struct torch_machine *machine,
+                                         struct torch_value *out);
+
+/* Executes an opcode that pushes a plain value; *out_is_scalar is 0 if it is none. */
+TWINSTEP_MUST_USE enum status torch_push_scalar(struct torch_machine *machine, unsigned char opcode,
+                                                int *out_is_scalar);
+
+/* Pushes a container of values, and adds values to the list on top or pairs to the dict on top. */
+TWINSTEP_MUST_USE enum status torch_push_container(struct torch_machine *machine,
+                                                   enum torch_kind kind,
+                                                   const struct torch_value *values, size_t count);
+TWINSTEP_MUST_USE enum status torch_extend(struct torch_machine *machine, enum torch_kind kind,
+                                           const struct torch_value *values, size_t count);
+/* Seals a value that a container or an object takes in, and raises its height. */
+TWINSTEP_MUST_USE enum status torch_raise(const struct torch_machine *machine,
+                                          const struct torch_value *value, unsigned *height);
+
 /* Makes a value a member or an argument: from then on it does not grow. Stores its height. */
 TWINSTEP_MUST_USE enum status torch_seal(const struct torch_machine *machine,
                                          const struct torch_value *value, unsigned *out_height);

@@ -7,12 +7,13 @@
  * Invariant: every member of an open zip lies inside the bytes. */
 #include "checkpoints/torch_private.h"
 
-#include <inttypes.h>
-#include <string.h>
-#include <zlib.h>
-
 #include "checkpoints/order.h"
 #include "checkpoints/strict_json.h"
+
+#include <zlib.h>
+
+#include <inttypes.h>
+#include <string.h>
 
 #define END_SIZE 22u
 #define END64_SIZE 56u

@@ -5,16 +5,15 @@
  * Invariant: training_folder_close ends every mapping, whatever training_folder_open returned. */
 #include "checkpoints/training_folder.h"
 
+#include "checkpoints/order.h"
+#include "checkpoints/strict_json.h"
+#include "checkpoints/training_private.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-
-#include "checkpoints/mapped.h"
-#include "checkpoints/order.h"
-#include "checkpoints/strict_json.h"
-#include "checkpoints/training_private.h"
 
 enum status training_path(const struct training_opening *opening, const char *name, char **out) {
     return arena_format(opening->arena, out, "%s/%s", opening->folder->path, name);
@@ -50,175 +49,6 @@ static enum status open_first(struct training_opening *opening, const char *cons
         return training_torch(opening, path, which, out);
     }
     return STATUS_OK;
-}
-
-static int compare_weights(const void *a, const void *b) {
-    return strcmp(((const struct safetensors_tensor *)a)->name,
-                  ((const struct safetensors_tensor *)b)->name);
-}
-
-enum status training_state_dict(const struct training_opening *opening,
-                                const struct torch_place *state,
-                                const struct safetensors_tensor ***out_order, size_t *out_count,
-                                const struct safetensors_tensor *const **out_sorted) {
-    size_t count, found = 0;
-    struct safetensors_tensor *rows;
-    const struct safetensors_tensor **order, **sorted;
-    TRY(torch_count(state, "a state dict", &count));
-    TRY(arena_take(opening->arena, count, sizeof *rows, "weights", &rows));
-    TRY(arena_take(opening->arena, count, sizeof *order, "weights", &order));
-    TRY(arena_take(opening->arena, count, sizeof *sorted, "weights", &sorted));
-    for (size_t i = 0; i < count; i++) {
-        struct torch_place at;
-        TRY(torch_entry(state, i, &at));
-        if (at.value.kind != TORCH_TENSOR) continue; /* what a module adds by get_extra_state */
-        if (at.key == NULL) return torch_unexpected(&at, "a weight with a name");
-        TRY(torch_tensor_rows(at.file, at.value.as.tensor, at.key, opening->arena, &rows[found]));
-        order[found] = sorted[found] = &rows[found];
-        found++;
-    }
-    TRY(order_pointers((const void **)sorted, found, compare_weights, opening->arena));
-    *out_order = order;
-    *out_count = found;
-    *out_sorted = sorted;
-    return STATUS_OK;
-}
-
-enum status training_take_weights(struct training_opening *opening,
-                                  const struct torch_place *state) {
-    struct training_folder *folder = opening->folder;
-    TRY(training_state_dict(opening, state, &opening->order, &opening->order_count,
-                            &folder->weights));
-    if (opening->order_count == 0)
-        return torch_refuse(state, "expected the weights of a model, got no tensor");
-    folder->weight_count = opening->order_count;
-    folder->weights_path = state->file->path;
-    return STATUS_OK;
-}
-
-/* Finds the first of the keys, one dict down if the file wraps all in one. */
-static int find_any(const struct torch_place *in, const char *const *keys, size_t count,
-                    struct torch_place *out) {
-    for (size_t i = 0; i < count; i++)
-        if (torch_find(in, keys[i], out) && out->value.kind != TORCH_NONE) return 1;
-    return 0;
-}
-
-static const char *const model_keys[] = {"model", "model_state_dict", "state_dict", "module",
-                                         "net",   "weights",          "params"};
-static const char *const optimizer_keys[] = {"optimizer",        "optimizer_state_dict", "optim",
-                                             "optimizer_states", "optim_state_dict",     "opt"};
-static const char *const scheduler_keys[] = {"scheduler", "scheduler_state_dict", "lr_scheduler",
-                                             "lr_scheduler_state_dict", "lr_schedulers"};
-static const char *const scaler_keys[] = {"scaler", "scaler_state_dict", "grad_scaler",
-                                          "MixedPrecision"};
-static const char *const master_keys[] = {"masters", "master_weights", "master_params"};
-static const char *const step_keys[] = {"global_step", "step",    "iteration", "iter_num",
-                                        "iter",        "updates", "it"};
-static const char *const generator_keys[] = {"rng", "rng_state", "rng_states", "random_states"};
-#define FIND(in, keys, out) find_any((in), (keys), COUNT_OF(keys), (out))
-
-/* Lightning keeps lists of optimizers and schedulers. */
-static enum status only_one(const struct torch_place *at, const char *what,
-                            struct torch_place *out) {
-    size_t count;
-    *out = *at;
-    if (at->value.kind != TORCH_LIST) return STATUS_OK;
-    TRY(torch_count(at, "a list", &count));
-    if (count != 1)
-        return torch_refuse(at,
-                            "expected one %s, got %zu: which weights each of several has is "
-                            "in no file",
-                            what, count);
-    return torch_item(at, 0, out);
-}
-
-static enum status read_optimizer(struct training_opening *opening, const struct torch_place *at) {
-    struct torch_place inner, one;
-    TRY(only_one(at, "optimizer", &one));
-    if (!torch_find(&one, "param_groups", &inner) && FIND(&one, optimizer_keys, &inner))
-        return training_optimizer(opening, &inner);
-    return training_optimizer(opening, &one);
-}
-
-static enum status read_masters(struct training_opening *opening, const struct torch_place *at) {
-    struct training_folder *folder = opening->folder;
-    const struct safetensors_tensor **order;
-    return training_state_dict(opening, at, &order, &folder->master_count, &folder->masters);
-}
-
-/* What stands beside weights and optimizer in one file. */
-static enum status read_others(struct training_opening *opening, const struct torch_place *root) {
-    struct training_folder *folder = opening->folder;
-    struct torch_place at, one;
-    if (FIND(root, scheduler_keys, &at)) {
-        size_t count = 1;
-        if (at.value.kind == TORCH_LIST) TRY(torch_count(&at, "a list", &count));
-        if (count > 0) {
-            TRY(only_one(&at, "scheduler", &one));
-            TRY(training_scheduler_of(opening, &one));
-        }
-    }
-    if (FIND(root, scaler_keys, &at)) TRY(training_scaler_of(opening, &at));
-    if (FIND(root, master_keys, &at)) TRY(read_masters(opening, &at));
-    if (FIND(root, generator_keys, &at)) TRY(training_generators_of(opening, &at, ""));
-    if (FIND(root, step_keys, &at) && torch_is_number(&at.value)) {
-        TRY(torch_integer(&at, &folder->global_step));
-        folder->has_step = 1;
-    }
-    if (torch_find(root, "epoch", &at) && torch_is_number(&at.value))
-        TRY(torch_number(&at, &folder->epoch));
-    if (torch_find(root, "loops", &at))
-        TRY(training_numbers_of(opening, &at, &folder->sampler, &folder->sampler_count));
-    return STATUS_OK;
-}
-
-/* Whether all is one optimizer's state dict. */
-static int is_optimizer(const struct torch_place *root) {
-    struct torch_place at;
-    return torch_find(root, "state", &at) && torch_find(root, "param_groups", &at);
-}
-
-static enum status read_root(struct training_opening *opening, const struct torch_place *root) {
-    struct training_folder *folder = opening->folder;
-    struct torch_place model, optimizer;
-    const int has_model = FIND(root, model_keys, &model) && model.value.kind == TORCH_DICT;
-    const int has_optimizer = FIND(root, optimizer_keys, &optimizer);
-    folder->kind = torch_find(root, "pytorch-lightning_version", &(struct torch_place){0})
-                       ? TRAINING_LIGHTNING
-                       : TRAINING_TORCH;
-    if (is_optimizer(root))
-        return torch_refuse(root, "expected weights and an optimizer, got the state dict of an "
-                                  "optimizer alone: name the folder in which both lie");
-    if (!has_model && has_optimizer)
-        return torch_refuse(root, "expected the weights of a model beside the optimizer, under "
-                                  "model, model_state_dict or state_dict; got none");
-    if (!has_model) {
-        folder->kind = TRAINING_WEIGHTS;
-        folder->rule_reason = "the file holds weights alone, no optimizer";
-        return training_take_weights(opening, root);
-    }
-    TRY(training_take_weights(opening, &model));
-    if (has_optimizer)
-        TRY(read_optimizer(opening, &optimizer));
-    else
-        folder->rule_reason = "the file holds no optimizer";
-    return read_others(opening, root);
-}
-
-/* A file that wraps all in one dict, as torch.distributed.checkpoint's tutorials do. */
-static enum status read_file(struct training_opening *opening, const char *path) {
-    struct torch_file *file;
-    struct torch_place root, inner;
-    size_t count;
-    TRY(training_torch(opening, path, TORCH_OPAQUE_NAMES, &file));
-    root = torch_root(file);
-    TRY(torch_count(&root, "a dict of state dicts", &count));
-    if (root.value.kind != TORCH_DICT) return torch_unexpected(&root, "a dict of state dicts");
-    if (count != 1 || FIND(&root, model_keys, &inner) || FIND(&root, optimizer_keys, &inner))
-        return read_root(opening, &root);
-    TRY(torch_entry(&root, 0, &inner));
-    return read_root(opening, inner.value.kind == TORCH_DICT ? &inner : &root);
 }
 
 /* What the names in a folder say of who wrote it. */
@@ -312,8 +142,7 @@ static enum status read_weights(struct training_opening *opening, struct marks *
     TRY(open_first(opening, torch_names, COUNT_OF(torch_names), TORCH_OPAQUE_NAMES, &file));
     if (file != NULL) {
         root = torch_root(file);
-        if (FIND(&root, model_keys, &model) && model.value.kind == TORCH_DICT)
-            return training_take_weights(opening, &model);
+        if (training_find_model(&root, &model)) return training_take_weights(opening, &model);
         return training_take_weights(opening, &root);
     }
     if (training_has(opening, "adapter_model.safetensors")) {
@@ -387,7 +216,7 @@ static enum status read_loop_files(struct training_opening *opening) {
     TRY(open_first(opening, masters, COUNT_OF(masters), TORCH_STRICT, &file));
     if (file == NULL) return STATUS_OK;
     root = torch_root(file);
-    return read_masters(opening, &root);
+    return training_masters_of(opening, &root);
 }
 
 static enum status read_optimizer_file(struct training_opening *opening) {
@@ -406,7 +235,7 @@ static enum status read_optimizer_file(struct training_opening *opening) {
         return STATUS_OK;
     }
     const struct torch_place root = torch_root(file);
-    return read_optimizer(opening, &root);
+    return training_optimizer_in(opening, &root);
 }
 
 static enum status read_folder(struct training_opening *opening) {
@@ -445,7 +274,7 @@ static enum status read_single(struct training_opening *opening, const char *pat
              "%s: expected whole tensors, got a shard of torch.distributed.checkpoint: convert its "
              "folder with `" CONVERT " FOLDER FILE`, and name that file",
              path);
-    return read_file(opening, path);
+    return training_file(opening, path);
 }
 
 static enum status read_all(struct training_opening *opening,
@@ -483,75 +312,4 @@ void training_folder_close(struct training_folder *folder) {
         torch_file_close(&folder->files[i]);
     checkpoint_close(&folder->checkpoint);
     folder->file_count = 0;
-}
-
-int training_group_number(const struct training_group *group, const char *key, double *out) {
-    for (size_t i = 0; i < group->number_count; i++)
-        if (strcmp(group->numbers[i].key, key) == 0) {
-            *out = group->numbers[i].value;
-            return 1;
-        }
-    return 0;
-}
-
-static enum status split_names(const char *path, const struct mapped *file, struct arena *arena,
-                               struct training_given_names *out) {
-    const char *at = (const char *)file->bytes;
-    const char **names = NULL;
-    size_t left = file->length, room = 0;
-    while (left > 0) {
-        const char *end = (const char *)memchr(at, '\n', left);
-        const size_t line = end == NULL ? left : (size_t)(end - at);
-        const size_t length = line > 0 && at[line - 1] == '\r' ? line - 1 : line;
-        char *copy;
-        if (memchr(at, '\0', line) != NULL)
-            FAIL(STATUS_INPUT, "%s: expected a text with one name to a line, got a NUL", path);
-        if (length > 0 && at[0] != '#') {
-            TRY(arena_text(arena, at, length, &copy));
-            TRY(arena_grow(arena, out->count + 1, &room, sizeof *names, "names", &names));
-            names[out->count++] = copy;
-        }
-        at += end == NULL ? line : line + 1;
-        left -= end == NULL ? line : line + 1;
-    }
-    out->names = names;
-    return STATUS_OK;
-}
-
-enum status training_names_read(const char *path, struct arena *arena,
-                                struct training_given_names *out) {
-    struct mapped file;
-    char *copy;
-    memset(out, 0, sizeof *out);
-    TRY(arena_text(arena, path, strlen(path), &copy));
-    out->path = copy;
-    TRY(mapped_open(path, &file));
-    const enum status status = split_names(path, &file, arena, out);
-    mapped_close(&file);
-    return status;
-}
-
-const char *training_kind_name(enum training_kind kind) {
-    static const char *const names[TRAINING_KINDS] = {"huggingface", "accelerate", "lightning",
-                                                      "torch",       "folder",     "weights"};
-    return names[kind];
-}
-
-const char *training_rule_name(enum training_rule rule) {
-    static const char *const names[TRAINING_RULES] = {"adam", "amsgrad", "sgd", "lion",
-                                                      "adafactor"};
-    return names[rule];
-}
-
-const char *training_moment_name(enum training_moment moment) {
-    static const char *const names[TRAINING_MOMENTS] = {"exp_avg",        "exp_avg_sq",
-                                                        "max_exp_avg_sq", "momentum_buffer",
-                                                        "exp_avg_sq_row", "exp_avg_sq_col"};
-    return names[moment];
-}
-
-const char *training_names_name(enum training_names names) {
-    static const char *const all[TRAINING_NAMES_KINDS] = {"none",    "given",      "stored",
-                                                          "modules", "state dict", "shapes"};
-    return all[names];
 }

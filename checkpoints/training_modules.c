@@ -3,11 +3,12 @@
  * named_parameters() and so of an optimizer's parameters, while safetensors are sorted by name.
  * Compared with named_parameters() of transformers 5.23.0 for eight classes of model
  * (tests/checkpoints/test_training_names.c). */
-#include <stdlib.h>
-#include <string.h>
+#include "checkpoints/training_private.h"
 
 #include "checkpoints/order.h"
-#include "checkpoints/training_private.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 enum section { BEFORE = 0, INSIDE, BEHIND, SECTIONS };
 

@@ -5,12 +5,12 @@
  * of the moments must fit each of them. The rules are those that trainers use; the first that fits
  * is taken, and where another one fits with other names, or one leaves a choice, the folder says
  * that it is ambiguous. Nothing here looks at values: who has two folders can try the update. */
-#include <stdio.h>
-#include <string.h>
+#include "checkpoints/training_private.h"
 
 #include "checkpoints/order.h"
 #include "checkpoints/strict_json.h"
-#include "checkpoints/training_private.h"
+
+#include <string.h>
 
 enum deal {
     DEAL_TRAINER = 0, /* names that decay, then the others: transformers' Trainer */

@@ -4,11 +4,9 @@
  *
  * Which rule it is, is said by the keys of the state, since no class stands in the file; what has
  * the same keys is told apart by the keys of its group. */
-#include <stdio.h>
-#include <string.h>
-
-#include "checkpoints/strict_json.h"
 #include "checkpoints/training_private.h"
+
+#include <string.h>
 
 enum state_key {
     KEY_STEP = TRAINING_MOMENTS,

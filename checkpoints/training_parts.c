@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The smaller files beside weights and optimizer: scheduler, scaler, generators, the position of
  * the data, trainer_state.json. */
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
+#include "checkpoints/training_private.h"
 
 #include "checkpoints/mapped.h"
 #include "checkpoints/strict_json.h"
-#include "checkpoints/training_private.h"
+
+#include <string.h>
 
 static enum status read_numbers(const struct training_opening *opening,
                                 const struct torch_place *in, const char *key, size_t *out_count,

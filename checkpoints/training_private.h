@@ -33,6 +33,16 @@ TWINSTEP_MUST_USE enum status training_state_dict(
     const struct safetensors_tensor ***out_order, size_t *out_count,
     const struct safetensors_tensor *const **out_sorted);
 
+/* Finds the model's state dict in a file that holds more. */
+int training_find_model(const struct torch_place *root, struct torch_place *out);
+/* Reads a file that is a whole checkpoint, or weights alone. */
+TWINSTEP_MUST_USE enum status training_file(struct training_opening *opening, const char *path);
+/* Read what holds one optimizer's state dict, and a state dict of f32 masters. */
+TWINSTEP_MUST_USE enum status training_optimizer_in(struct training_opening *opening,
+                                                    const struct torch_place *at);
+TWINSTEP_MUST_USE enum status training_masters_of(struct training_opening *opening,
+                                                  const struct torch_place *at);
+
 /* Reads an optimizer's state dict: groups, parameters, rule. */
 TWINSTEP_MUST_USE enum status training_optimizer(struct training_opening *opening,
                                                  const struct torch_place *optimizer);
