@@ -10,6 +10,8 @@
 
 #include "checkpoints/hf_tensors.h"
 #include "checkpoints/shipped.h"
+#include "checkpoints/tokenizer_files.h"
+#include "data/tokenizer.h"
 #include "kernels/op.h"
 
 #define BLOCK 4096 /* elements converted at once: 32 KiB of doubles on the stack */
@@ -18,13 +20,16 @@ int pretrained_is_named(const struct config *config) {
     return strcmp(config->model.from, CONFIG_NO_CHECKPOINT) != 0;
 }
 
+const struct tokenizer_specials pretrained_bytes = {TOKENIZER_BOS, TOKENIZER_EOS, TOKENIZER_PAD};
+
 const char *pretrained_tokenizer(const char *folder) {
     static const char *const names[] = {"tokenizer.json", "tokenizer.model", "vocab.json",
                                         "tokenizer_config.json"};
     for (size_t i = 0; i < COUNT_OF(names) && !shipped_is(folder); i++) {
         char path[CONFIG_PATH_SIZE + 32];
         snprintf(path, sizeof path, "%s/%s", folder, names[i]);
-        if (access(path, F_OK) == 0) return names[i];
+        if (access(path, F_OK) == 0)
+            return tokenizer_files_are_ours(&pretrained_bytes, folder) ? NULL : names[i];
     }
     return NULL;
 }

@@ -10,6 +10,7 @@
 
 #include "checkpoints/checkpoint.h"
 #include "checkpoints/hf_config.h"
+#include "checkpoints/tokenizer_files.h"
 #include "data/dataset.h"
 #include "model/params.h"
 
@@ -56,8 +57,12 @@ TWINSTEP_MUST_USE enum status pretrained_dtype_note(const struct config *config,
 TWINSTEP_MUST_USE enum status pretrained_check_text(const struct config *config,
                                                     const struct dataset *dataset);
 
-/* The file of a tokenizer in this folder, such as "tokenizer.json"; NULL when it has none. */
+/* The file of a tokenizer in this folder, such as "tokenizer.json"; NULL when it has none, or the
+ * one that save_model writes beside a model of bytes. */
 const char *pretrained_tokenizer(const char *folder);
+
+/* The special tokens of a tokenizer whose other tokens are bytes (data/tokenizer.h). */
+extern const struct tokenizer_specials pretrained_bytes;
 
 struct pretrained {
     struct arena arena;

@@ -11,6 +11,7 @@
 
 #include "checkpoints/checkpoint.h"
 #include "checkpoints/hf_config_write.h"
+#include "checkpoints/tokenizer_files.h"
 #include "data/tokenizer.h"
 #include "model/pretrained.h"
 
@@ -182,6 +183,17 @@ static enum status write_weights(const struct saved_model *model, const char *fo
     return checkpoint_write(folder, overwrite, sources, model->count, metadata, 1, 0);
 }
 
+/* The tokenizer of the checkpoint that the run started from; bytes, where the vocabulary is theirs;
+ * else files that say that there is none. A checkpoint in the binary is a model of bytes. */
+static enum status write_tokenizer(const struct config *config, const char *folder,
+                                   struct arena *arena) {
+    if (pretrained_is_named(config) && pretrained_tokenizer(config->model.from) != NULL)
+        return tokenizer_files_copy(config->model.from, folder, arena);
+    return config->model.vocab == TOKENIZER_VOCAB
+               ? tokenizer_files_bytes(&pretrained_bytes, folder, arena)
+               : tokenizer_files_none(folder, arena);
+}
+
 enum status save_model(const struct saved_model *model, const char *folder, int overwrite) {
     struct arena arena = ARENA_EMPTY;
     struct hf_config hf;
@@ -190,6 +202,7 @@ enum status save_model(const struct saved_model *model, const char *folder, int 
     if (status == STATUS_OK) status = arena_format(&arena, &path, "%s/config.json", folder);
     if (status == STATUS_OK) status = overwrite ? remove_config(path) : check_free(folder, &arena);
     if (status == STATUS_OK) status = write_weights(model, folder, overwrite, &arena);
+    if (status == STATUS_OK) status = write_tokenizer(model->config, folder, &arena);
     if (status == STATUS_OK) status = hf_config_write(path, overwrite, &hf);
     arena_close(&arena);
     return status;

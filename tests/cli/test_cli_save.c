@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/cli/helper_cli.h"
@@ -41,6 +42,53 @@ static void validate_both_arms(void **state) {
     said = helper_run(0, "replay on.h5");
     require_in(said.out, "test: 2 updates replayed, bit-equal to the record");
     helper_free(&said);
+}
+
+static void require_in_file(const char *path, const char *needle) {
+    size_t length;
+    char *const text = helper_read(path, &length);
+    require_in(text, needle);
+    free(text);
+}
+
+/* A model of bytes gets a tokenizer of bytes, with which it is still trained on text; one without a
+ * vocabulary of its own gets a file that says so; one that began from a folder gets its files, and
+ * keeps none that were there before. */
+static void validate_tokenizer_files(void **state) {
+    (void)state;
+    helper_write("b.yaml",
+                 "twinstep: 1\nsteps: 1\ncommon: {task: sft, data: {text: builtin:devil}}\n"
+                 "arms: {baseline: {}, test: {}}\n");
+    struct said said = helper_run(0, "run b.yaml -o b.h5 --save-model=test=bytes --quiet");
+    helper_free(&said);
+    require_in_file("bytes/tokenizer.json", "\"\\u0120\": 32,");
+    require_in_file("bytes/tokenizer.json",
+                    "\"\\u0143\": 173,"); /* the soft hyphen is the last that has no print */
+    require_in_file("bytes/tokenizer.json", "\"\\u00FF\": 255");
+    helper_write("c.yaml", "twinstep: 1\nsteps: 1\ncommon: {task: sft, model: {from: bytes}, data: "
+                           "{text: builtin:devil}}\narms: {baseline: {}, test: {}}\n");
+    helper_accept(0, "check c.yaml");
+    helper_write("bytes/tokenizer.json", "{\"x\": 1}");
+    helper_write("bytes/merges.txt", "a b\n");
+    helper_refuse(2, "check c.yaml", "model.from bytes has a tokenizer (tokenizer.json)");
+    helper_write("ids.jsonl", "{\"input_ids\": [1, 2, 3], \"labels\": [1, 2, 3]}\n");
+    helper_write("d.yaml",
+                 "twinstep: 1\nsteps: 1\ncommon: {task: sft, model: {from: bytes}, data: "
+                 "{text: ids.jsonl}, batch: {size: 1}}\narms: {baseline: {}, test: {}}\n");
+    assert_int_equal(mkdir("own", 0777), 0);
+    helper_write("own/vocab.json", "{}");
+    said = helper_run(0, "run d.yaml -o d.h5 --save-model=test=own --overwrite --quiet");
+    helper_free(&said);
+    require_in_file("own/tokenizer.json", "{\"x\": 1}");
+    require_in_file("own/merges.txt", "a b\n");
+    assert_false(helper_exists("own/vocab.json"));
+    helper_write("e.yaml",
+                 "twinstep: 1\nsteps: 1\ncommon: {task: sft, model: {vocab: 40}, data: "
+                 "{text: ids.jsonl}, batch: {size: 1}}\narms: {baseline: {}, test: {}}\n");
+    said = helper_run(0, "run e.yaml -o e.h5 --save-model=test=none --quiet");
+    helper_free(&said);
+    assert_false(helper_exists("none/tokenizer.json"));
+    require_in_file("none/tokenizer_config.json", "PreTrainedTokenizerFast");
 }
 
 /* A folder with a tokenizer knows other ids than bytes, so text is refused with what to run. */
@@ -160,9 +208,13 @@ static void validate_repeated(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_both_arms), cmocka_unit_test(validate_text_for_a_tokenizer),
-        cmocka_unit_test(validate_one_arm),   cmocka_unit_test(validate_refusals),
-        cmocka_unit_test(validate_sources),   cmocka_unit_test(validate_repeated),
+        cmocka_unit_test(validate_both_arms),
+        cmocka_unit_test(validate_tokenizer_files),
+        cmocka_unit_test(validate_text_for_a_tokenizer),
+        cmocka_unit_test(validate_one_arm),
+        cmocka_unit_test(validate_refusals),
+        cmocka_unit_test(validate_sources),
+        cmocka_unit_test(validate_repeated),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }
