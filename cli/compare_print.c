@@ -147,6 +147,8 @@ void compare_print_text(const struct compare_input *input, const struct compare_
     fprintf(out, "%s: %s.\n", compare_verdict_name((enum compare_verdict)report->verdict),
             report->why);
     print_roots(report, out);
+    print_note("Configurations differ", report->configurations, "", out);
+    print_note("Phases came in another order", report->orders, "", out);
     print_columns(report, out);
     if (report->order_count > 0) {
         fputs("\nOrder of first differences: ", out);
@@ -333,8 +335,8 @@ enum status compare_print_json(const struct compare_input *input,
     for (size_t i = 0; i < report->ratio_count; i++)
         json_array_append_new(ratios, ratio_json(&report->ratios[i]));
     return json_print(
-        json_pack("{ss so* so so so so so* ss? so* so so so so so so so so so* so*}", "verdict",
-                  compare_verdict_name((enum compare_verdict)report->verdict), "why",
+        json_pack("{ss so* so so so so so* ss? so* so so so so so so so so so so so* so*}",
+                  "verdict", compare_verdict_name((enum compare_verdict)report->verdict), "why",
                   json_string(report->why), "a", log_json(&input[0], report->repeated[0]), "b",
                   log_json(&input[1], report->repeated[1]), "columns", columns, "order", order,
                   "meaning", json_string(report->meaning), "cause",
@@ -344,7 +346,8 @@ enum status compare_print_json(const struct compare_input *input,
                   json_positive(report->root_update), "root_phase",
                   note_json(report->root_update > 0 ? report->where.phase : ""), "root_tensor",
                   note_json(report->root_update > 0 ? report->where.tensor : ""), "roots",
-                  json_integer((json_int_t)report->roots), "floor", floor_json(report->floor),
-                  "devices_differ", note_json(report->devices), "floor_elsewhere",
-                  note_json(report->elsewhere)));
+                  json_integer((json_int_t)report->roots), "configurations_differ",
+                  note_json(report->configurations), "orders_differ", note_json(report->orders),
+                  "floor", floor_json(report->floor), "devices_differ", note_json(report->devices),
+                  "floor_elsewhere", note_json(report->elsewhere)));
 }

@@ -10,6 +10,7 @@
 #include "cli/json.h"
 #include "determinism/foreign.h"
 #include "determinism/trace.h"
+#include "forensics/compare_foreign.h"
 
 static const char unsealed[] = "none: names, texts and attributes are not protected by a digest";
 
@@ -60,7 +61,7 @@ static const char *plural(uint32_t count) {
     return count == 1 ? "" : "s";
 }
 
-static void print_run(const struct trace_run *run) {
+static enum status print_run(const struct trace_run *run, struct arena *arena) {
     const struct trace_foreign *foreign = run->plan.foreign;
     const struct record_shape *shape = &run->plan.shape;
     printf("  run %s: %" PRIu64 " updates, %u tensor%s in %u group%s, %u phase%s; rank %" PRId64
@@ -70,20 +71,27 @@ static void print_run(const struct trace_run *run) {
            foreign->world);
     printf("    digests  %s\n", foreign->digest[0] == '\0' ? "none" : foreign->digest);
     printf("    roots    %s\n", roots_of(run));
+    const char *order = "";
+    if (run->updates > 0 && shape->phases > 0)
+        TRY(compare_order_of(&run->plan, &run->records[0], arena, &order));
+    if (order[0] != '\0')
+        printf("    phases   %s (update %" PRIu64 ")\n", order, run->records[0].step);
     printf("    rows     %s\n", run->unchecked ? "without `check`: a changed value is not seen"
                                                : "every one as its `check` says");
+    return STATUS_OK;
 }
 
-static void print_image(const char *path, const struct foreign_report *report,
-                        const struct trace_image *image) {
+static enum status print_image(const char *path, const struct foreign_report *report,
+                               const struct trace_image *image, struct arena *arena) {
     printf("%s: a trace of %s%s%s, as docs/FOREIGN.md says%s\n", path, image->writer,
            image->writer_version[0] == '\0' ? "" : " ", image->writer_version,
            image->complete ? "" : "; it did not run to its end");
     for (uint32_t i = 0; i < image->run_count; i++)
-        print_run(&image->runs[i]);
+        TRY(print_run(&image->runs[i], arena));
     printf("  seal: %s\n", unsealed);
     for (uint32_t i = 0; i < report->note_count; i++)
         printf("  passed over, no name of the page: %s\n", report->notes[i]);
+    return STATUS_OK;
 }
 
 static enum status refuse(const char *path, const struct foreign_report *report, int as_json) {
@@ -116,8 +124,7 @@ enum status foreign_print_check(struct cli *cli, const struct options *options, 
     TRY(trace_open(path, &cli->arena, &image));
     *out_exit = EXIT_AS_EXPECTED;
     if (options->json) return json_print(check_json(path, &report, image));
-    print_image(path, &report, image);
-    return STATUS_OK;
+    return print_image(path, &report, image, &cli->arena);
 }
 
 enum status foreign_refuse(const struct trace_image *image, const char *path, const char *instead) {

@@ -8,6 +8,7 @@
 
 #include "determinism/comparable.h"
 #include "determinism/trace.h"
+#include "forensics/compare_foreign.h"
 #include "forensics/compare_parts.h"
 
 const char *compare_class_name(enum compare_class class_of) {
@@ -219,12 +220,16 @@ static enum status compare_runs(const struct compare_input *input, struct arena 
     static const char *const names[2] = {"A", "B"};
     const struct trace_run *a = input[0].run, *b = input[1].run;
     char *words;
-    report->rng_words = "";
+    report->rng_words = report->configurations = report->orders = "";
     if (a == NULL || b == NULL) return STATUS_OK;
     ledger_compare(a, b, &report->rng);
     TRY(ledger_words(&report->rng, names, arena, &words));
     report->rng_words = words;
     TRY(runs_comparable(a, b, &report->roots));
+    if (a->plan.foreign != NULL && b->plan.foreign != NULL) {
+        TRY(compare_configurations(&a->plan, &b->plan, arena, &report->configurations));
+        TRY(compare_orders(a, b, arena, &report->orders));
+    }
     for (uint64_t i = 0, j = 0; i < a->updates && j < b->updates && report->root_update == 0;) {
         const struct record *x = &a->records[i], *y = &b->records[j];
         if (report->roots > 0 && x->step == y->step && !record_equal_roots(x, y)) {

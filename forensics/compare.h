@@ -135,7 +135,10 @@ struct compare_report {
     uint64_t root_update;  /* for two runs: the first update whose roots differ; 0: none, or these
                               are no runs */
     struct first_difference where; /* phase and tensor of that update */
-    uint64_t roots;    /* how many updates have a root in both runs; 0: none, or no runs */
+    uint64_t roots; /* how many updates have a root in both runs; 0: none, or no runs */
+    /* For two runs of other programs: keys of their configurations that differ, and the first
+     * update whose phases came in another order; "": none, or these are no such runs. */
+    const char *configurations, *orders;
     uint64_t from, to; /* the first and the last update that both logs have in some column */
     uint64_t start;    /* the first update that can have moved a weight, as its LR is not 0; what is
                           computed up to there shows the initial weights. UINT64_MAX: there is none */

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Texts come from strangers' files; determinism/trace_check.c has seen to it that their lines are
+ * "key: value" and that they hold no control characters. */
+#include "forensics/compare_foreign.h"
+
+#include <string.h>
+
+/* A line "key: value"; the pieces point into the text. */
+struct line {
+    const char *key, *value;
+    size_t key_length, value_length;
+};
+
+/* Takes the next line that has a colon off *text; returns 0 at the end. */
+static int next_line(const char **text, struct line *out) {
+    while (**text != '\0') {
+        const char *line = *text;
+        const size_t length = strcspn(line, "\n");
+        const char *colon = (const char *)memchr(line, ':', length);
+        *text = line + length + (line[length] == '\n');
+        if (colon == NULL) continue;
+        const char *value = colon + 1 + strspn(colon + 1, " \t");
+        const char *end = line + length;
+        *out = (struct line){line, value < end ? value : end, (size_t)(colon - line),
+                             value < end ? (size_t)(end - value) : 0};
+        return 1;
+    }
+    return 0;
+}
+
+static int find_key(const char *text, const struct line *key, struct line *out) {
+    while (next_line(&text, out))
+        if (out->key_length == key->key_length && memcmp(out->key, key->key, key->key_length) == 0)
+            return 1;
+    return 0;
+}
+
+#define PIECE(line) (int)(line).value_length, (line).value
+
+/* Adds one key; a value of NULL says that the run does not have it. */
+static enum status add_key(const struct trace_run_plan *a, const struct trace_run_plan *b,
+                           const struct line *in_a, const struct line *in_b, struct arena *arena,
+                           char **out) {
+    static const char absent[] = "not there";
+    const struct line *key = in_a != NULL ? in_a : in_b;
+    const struct line missing = {NULL, absent, 0, sizeof absent - 1};
+    struct line cause = missing;
+    const int caused =
+        find_key(a->foreign->causes, key, &cause) || find_key(b->foreign->causes, key, &cause);
+    return arena_format(arena, out, "%s%s%.*s: %.*s | %.*s%s%.*s%s", *out,
+                        (*out)[0] == '\0' ? "" : "; ", (int)key->key_length, key->key,
+                        PIECE(in_a != NULL ? *in_a : missing),
+                        PIECE(in_b != NULL ? *in_b : missing), caused ? " (" : "",
+                        caused ? (int)cause.value_length : 0, cause.value, caused ? ")" : "");
+}
+
+enum status compare_configurations(const struct trace_run_plan *a, const struct trace_run_plan *b,
+                                   struct arena *arena, const char **out) {
+    const char *at = a->configuration;
+    struct line here, there;
+    char *text;
+    TRY(arena_format(arena, &text, "%s", ""));
+    while (next_line(&at, &here)) {
+        const int both = find_key(b->configuration, &here, &there);
+        if (both && here.value_length == there.value_length &&
+            memcmp(here.value, there.value, here.value_length) == 0)
+            continue;
+        TRY(add_key(a, b, &here, both ? &there : NULL, arena, &text));
+    }
+    at = b->configuration;
+    while (next_line(&at, &here))
+        if (!find_key(a->configuration, &here, &there))
+            TRY(add_key(a, b, NULL, &here, arena, &text));
+    *out = text;
+    return STATUS_OK;
+}
+
+enum status compare_order_of(const struct trace_run_plan *plan, const struct record *record,
+                             struct arena *arena, const char **out) {
+    int64_t last = -1;
+    char *text;
+    TRY(arena_format(arena, &text, "%s", ""));
+    for (uint32_t shown = 0; shown < plan->shape.phases; shown++) {
+        uint32_t next = plan->shape.phases;
+        for (uint32_t i = 0; i < plan->shape.phases; i++) {
+            const int64_t place = record->phase_places[i][PHASE_PLACE];
+            if (place > last &&
+                (next == plan->shape.phases || place < record->phase_places[next][PHASE_PLACE]))
+                next = i;
+        }
+        if (next == plan->shape.phases) break;
+        last = record->phase_places[next][PHASE_PLACE];
+        TRY(arena_format(arena, &text, "%s%s%s", text, text[0] == '\0' ? "" : ", ",
+                         plan->phases[next]));
+    }
+    *out = text;
+    return STATUS_OK;
+}
+
+enum status compare_orders(const struct trace_run *a, const struct trace_run *b,
+                           struct arena *arena, const char **out) {
+    *out = "";
+    if (a->plan.shape.phases == 0 || b->plan.shape.phases == 0) return STATUS_OK;
+    for (uint64_t i = 0, j = 0; i < a->updates && j < b->updates;) {
+        const struct record *x = &a->records[i], *y = &b->records[j];
+        i += x->step <= y->step;
+        j += y->step <= x->step;
+        if (x->step != y->step) continue;
+        struct arena scratch = ARENA_EMPTY;
+        const char *orders[2] = {"", ""};
+        char *text = NULL;
+        enum status status = compare_order_of(&a->plan, x, &scratch, &orders[0]);
+        if (status == STATUS_OK) status = compare_order_of(&b->plan, y, &scratch, &orders[1]);
+        const int differ = status == STATUS_OK && orders[0][0] != '\0' && orders[1][0] != '\0' &&
+                           strcmp(orders[0], orders[1]) != 0;
+        if (differ)
+            status = arena_format(arena, &text, "update %ju: A %s; B %s", (uintmax_t)x->step,
+                                  orders[0], orders[1]);
+        arena_close(&scratch);
+        TRY(status);
+        if (!differ) continue;
+        *out = text;
+        return STATUS_OK;
+    }
+    return STATUS_OK;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What two runs of other programs say of themselves: configurations, with the causes that their
+ * writers name, and the order in which their loops went through the phases. It judges nothing. */
+#ifndef TWINSTEP_FORENSICS_COMPARE_FOREIGN_H
+#define TWINSTEP_FORENSICS_COMPARE_FOREIGN_H
+
+#include "base/arena.h"
+#include "determinism/trace.h"
+
+/* The keys that differ: "lr: 0.1 | 0.2 (schedule); seed: 1 | not there"; "" if none does. A cause
+ * is that of A's list or else of B's, never one that follows from a key's name. */
+TWINSTEP_MUST_USE enum status compare_configurations(const struct trace_run_plan *a,
+                                                     const struct trace_run_plan *b,
+                                                     struct arena *arena, const char **out);
+
+/* The phases of an update in the order of their first events: "fetch, forward, backward, optimize";
+ * "" where no places are recorded. */
+TWINSTEP_MUST_USE enum status compare_order_of(const struct trace_run_plan *plan,
+                                               const struct record *record, struct arena *arena,
+                                               const char **out);
+
+/* The first update that both have in which the orders differ, and the two orders: "update 1: A
+ * optimize, schedule; B schedule, optimize"; "" if there is none. */
+TWINSTEP_MUST_USE enum status compare_orders(const struct trace_run *a, const struct trace_run *b,
+                                             struct arena *arena, const char **out);
+
+#endif
