@@ -2,11 +2,13 @@
  * Whether the LR that an update applied is the one that was promised to it, and if not, which other
  * one it is: the next update's, an earlier one's, or the promised one times what a wrong count of
  * Adam does to a step. */
+#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "base/macro.h"
+#include "readback/replayed.h"
 #include "readback/update_private.h"
 
 /* A bar whose half is wider than this share of the LR decides nothing by holding the promise: it
@@ -16,6 +18,10 @@
 static double bar_of(const struct rate *rate) {
     return (rate->high - rate->low) / 2;
 }
+
+/* Two learning rates that are nearer than this to each other, relatively, train alike for all that a
+ * schedule is meant to do; which of them was applied is remarked on, but leaves nothing undecided. */
+#define IMMATERIAL 1e-5
 
 static int holds(const struct rate *rate, double value) {
     return value >= rate->low && value <= rate->high;
@@ -207,6 +213,34 @@ static enum update_verdict verdict_of(const struct rate *lr, double promised) {
     return is_resolved ? UPDATE_KEPT : UPDATE_UNDECIDED;
 }
 
+/* The bar holds the promised LR and that of the next update. Made once more with each, the update
+ * tells which it was, unless the steps of both round alike. */
+static enum status tell_apart(struct judging *in, uint32_t g) {
+    struct update_group *const group = &in->out->groups[g];
+    const struct step_group *const settings = &in->step->groups[g];
+    const struct replayed kept = replayed_with(in->step, g, settings->promised, in->room);
+    const struct replayed ahead = replayed_with(in->step, g, settings->next, in->room);
+    const int which = replayed_which(kept, ahead);
+    if (which == 1) group->verdict = UPDATE_KEPT;
+    if (which == 2) group->verdict = UPDATE_BROKEN;
+    if (which == 2)
+        return update_find(
+            in, UPDATE_LR, 0, g,
+            "%s promised %s, and %s was applied, which %s holds for the next update: "
+            "both lie inside the bar, but made once more, %" PRIu64 " of %" PRIu64
+            " weights come out to the bit with it, and %" PRIu64 " with the promised one",
+            in->said->before, update_number(settings->promised, 0.0).text,
+            update_number(settings->next, 0.0).text, in->said->after, ahead.equal, ahead.moved,
+            kept.equal);
+    if (which == 1 || group->verdict != UPDATE_KEPT) return STATUS_OK;
+    if (fabs(settings->next - settings->promised) > IMMATERIAL * fabs(settings->promised))
+        group->verdict = UPDATE_UNDECIDED;
+    return update_find(in, UPDATE_LR, 1, g,
+                       "the bar holds the next update's LR, %s, as well: an LR that is one update "
+                       "ahead would not be seen",
+                       update_number(settings->next, 0.0).text);
+}
+
 enum status update_judge_rate(struct judging *in, uint32_t g) {
     struct update_group *const group = &in->out->groups[g];
     const struct step_group *const settings = &in->step->groups[g];
@@ -219,12 +253,9 @@ enum status update_judge_rate(struct judging *in, uint32_t g) {
     if (group->verdict == UPDATE_BROKEN) TRY(find_assumed(in, g, &is_found));
     if (group->verdict == UPDATE_BROKEN && !is_found)
         TRY(find_broken(in, g, promised_by, settings->promised));
-    if (group->verdict == UPDATE_KEPT && settings->next != settings->promised &&
-        holds(lr, settings->next))
-        TRY(update_find(in, UPDATE_LR, 1, g,
-                        "the bar holds the next update's LR, %s, as well: an LR that is one update "
-                        "ahead would not be seen",
-                        update_number(settings->next, 0.0).text));
+    if (group->verdict != UPDATE_BROKEN && settings->next != settings->promised &&
+        holds(lr, settings->promised) && holds(lr, settings->next))
+        TRY(tell_apart(in, g));
     if (lr->state == RATE_UNEXPLAINED)
         TRY(update_find(in, UPDATE_UNEXPLAINED, 1, g,
                         "no LR explains how the weights of this group moved: another rule, other "
