@@ -7,12 +7,13 @@ decays it and behind - if not. Needs transformers (5.23.0 wrote what is committe
 import pathlib
 import tempfile
 
-from transformers import (AutoModelForCausalLM, Gemma2Config, GPT2Config, GPTNeoXConfig, LlamaConfig, MistralConfig,
-                          Olmo2Config, Qwen2Config, Qwen3Config, Trainer, TrainingArguments)
+from transformers import (AutoModelForCausalLM, CohereConfig, Gemma2Config, Gemma3TextConfig, Glm4Config, GPT2Config,
+                          GPTNeoXConfig, LlamaConfig, MistralConfig, Olmo2Config, Phi3Config, PhiConfig, Qwen2Config,
+                          Qwen3Config, StableLmConfig, Starcoder2Config, SmolLM3Config, Trainer, TrainingArguments)
 
 FOLDER = pathlib.Path(__file__).resolve().parent.parent / "golden" / "foreign" / "modules"
 SMALL = {"hidden_size": 16, "intermediate_size": 32, "num_attention_heads": 2, "vocab_size": 64,
-         "bos_token_id": 1, "eos_token_id": 2}
+         "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
 LAYERS = {"num_key_value_heads": 2, "num_hidden_layers": 2, **SMALL}
 GPT2 = {"n_embd": 16, "n_layer": 11, "n_head": 2, "vocab_size": 64, "n_positions": 32, "bos_token_id": 1,
         "eos_token_id": 2}
@@ -20,7 +21,10 @@ CONFIGS = {"llama": LlamaConfig(**{**LAYERS, "num_hidden_layers": 11}, attention
            "qwen2": Qwen2Config(**LAYERS, tie_word_embeddings=True), "qwen3": Qwen3Config(**LAYERS, head_dim=8),
            "olmo2": Olmo2Config(**LAYERS), "mistral": MistralConfig(**LAYERS),
            "gemma2": Gemma2Config(**LAYERS, head_dim=8), "gpt2": GPT2Config(**GPT2),
-           "neox": GPTNeoXConfig(num_hidden_layers=2, **SMALL)}
+           "neox": GPTNeoXConfig(num_hidden_layers=2, **SMALL), "phi": PhiConfig(**LAYERS), "phi3": Phi3Config(**LAYERS),
+           "glm4": Glm4Config(**LAYERS, head_dim=8), "gemma3": Gemma3TextConfig(**LAYERS, head_dim=8),
+           "starcoder2": Starcoder2Config(**LAYERS), "stablelm": StableLmConfig(**LAYERS),
+           "cohere": CohereConfig(**LAYERS), "smollm3": SmolLM3Config(**LAYERS)}
 
 
 def write(name, model):

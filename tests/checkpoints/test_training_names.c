@@ -67,8 +67,10 @@ static void check_order(char *text, int wanted) {
 
 static void corroborate_transformers(void **state) {
     (void)state;
-    static const char *const classes[] = {"llama",  "qwen2", "qwen3", "olmo2",     "mistral",
-                                          "gemma2", "gpt2",  "neox",  "llama-lora"};
+    static const char *const classes[] = {
+        "llama",      "qwen2",    "qwen3",  "olmo2",   "mistral",   "gemma2",
+        "gpt2",       "neox",     "phi",    "phi3",    "glm4",      "gemma3",
+        "starcoder2", "stablelm", "cohere", "smollm3", "llama-lora"};
     for (size_t i = 0; i < COUNT_OF(classes); i++) {
         char path[1024];
         size_t length;
