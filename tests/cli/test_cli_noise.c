@@ -502,7 +502,10 @@ static void verify_interrupted(void **state) {
     static char out[65536];
     struct arena arena = ARENA_EMPTY;
     struct floor_file file;
-    assert_int_equal(interrupt_after("--steps 2 --repeat 1", 1, out, sizeof out), 130);
+#define LITTLE                                                                                     \
+    "--set common.model.layers=1 --set common.model.hidden=16 --set common.model.mlp=24 "          \
+    "--steps 2 --repeat 1"
+    assert_int_equal(interrupt_after(LITTLE, 1, out, sizeof out), 130);
     require_in(out,
                "noise, arm baseline: 2 updates, worst of 1 repeat\n\nfast, f32, 1 thread: what "
                "this machine does fastest; sums may change with shapes and threads\n");
@@ -511,8 +514,7 @@ static void verify_interrupted(void **state) {
     assert_null(strstr(out, "\ninvariant, "));
     /* the pairs of a floor file come right after the first table */
     assert_int_equal(
-        interrupt_after("--steps 2 --repeat 1 --pairs 2 -o kept.h5 --dtypes f32,f64,bf16", 2, out,
-                        sizeof out),
+        interrupt_after(LITTLE " --pairs 2 -o kept.h5 --dtypes f32,f64,bf16", 2, out, sizeof out),
         130);
     require_in(
         out, " of 6 tables, the last perhaps in part\nfloor    kept.h5: 2 A/A pairs of fast, f32 ");

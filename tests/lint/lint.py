@@ -3,7 +3,8 @@
 """Rules of the tree that no compiler knows: who includes whom, which words stand where.
 
     lint.py [--root FOLDER]                 every rule that reads text
-    lint.py --headers COMPILER [FLAG...]    each header compiled alone, as C11 and, marked, as C++17
+    lint.py --headers COMPILER [FLAG...]    each header compiled alone, as C11 and, marked, as C++17;
+                                            not as C11 where a .c file of its name begins with it
 
 Reads the folders of docs/ARCHITECTURE.md, so it needs no git. Prints FILE:LINE: rule: text and
 returns 1 when a rule is broken; sizes are printed as warnings and break nothing.
@@ -495,7 +496,9 @@ def compile_header(root, compiler, flags, language, name):
 def run_headers(root, compiler, flags):
     tree = Tree(root)
     shared = {p.relative_to(tree.root).as_posix() for g in SHARED_HEADERS for p in tree.root.glob(g)}
-    work = [("c", name) for name in tree.code if name.endswith(".h")]
+    # rule_own_header_first: the build compiles those with a .c file at its beginning.
+    work = [("c", name) for name in tree.code
+            if name.endswith(".h") and name[:-2] + ".c" not in tree.code]
     work += [("c++", name) for name in sorted(shared)]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         results = list(pool.map(

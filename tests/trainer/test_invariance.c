@@ -53,18 +53,18 @@ static uint32_t check_tour(const struct family *family, enum isa isa, struct tou
 }
 
 /* Nightly the widest set takes all 64 shapes, AVX2 9 of them and the portable one 2 (it is 30 times
- * slower), with two threads in every fourth family; by default they take 16, 5 and 1. */
+ * slower), with two threads in every fourth family; by default they take 8, 3 and 1. */
 static uint32_t check_isa(const struct family *family, uint32_t number, enum isa isa,
                           const struct helper_outcome *like) {
     if (isa == backend_isa(ISA_AUTO))
         return helper_size(1, 0, 1)
                    ? check_tour(family, isa, (struct tour){64, 1, 0, 64}, 0, like)
-                   : check_tour(family, isa, (struct tour){16, 7, 5 * number, 64}, 0, like);
+                   : check_tour(family, isa, (struct tour){8, 7, 5 * number, 64}, 0, like);
     if (isa == ISA_BASE)
         return check_tour(family, isa,
                           (struct tour){(uint32_t)helper_size(2, 1, 2), 19, 13 * number, 32},
                           number % 4 == 0 ? 32 : 0, like);
-    return check_tour(family, isa, (struct tour){(uint32_t)helper_size(9, 5, 9), 7, 5 * number, 64},
+    return check_tour(family, isa, (struct tour){(uint32_t)helper_size(9, 3, 9), 7, 5 * number, 64},
                       0, like);
 }
 
