@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit
+ * labels: unit whole
  * exp, exp2, expm1, log, log1p, pow, tanh, sin and cos against MPFR at 200 bits. The error is
  * counted in ulps of the exact result (for subnormal results in the least subnormal). The largest
  * error of each function is printed; the bounds are those that base/real_*.h state.
@@ -17,6 +17,7 @@
 
 #include "base/real.h"
 #include "tests/base/helper_random.h"
+#include "tests/base/helper_size.h"
 
 #define BITS 200
 
@@ -136,7 +137,7 @@ static void check_function(const struct function *function) {
     mpfr_t x, y;
     mpfr_init2(x, BITS);
     mpfr_init2(y, BITS);
-    for (int i = 0; i < 60000; i++) {
+    for (int i = 0; i < (int)helper_size(15000, 15000, 60000); i++) {
         double wide = draw(&source, function->ranges[i % 5]);
         if (wide != wide) continue;
         mpfr_set_d(x, wide, MPFR_RNDN);
@@ -212,7 +213,7 @@ static void corroborate_pow(void **state) {
     double worst_f64 = 0.0, worst_f32 = 0.0;
     mpfr_t x, y, z;
     mpfr_inits2(BITS, x, y, z, (mpfr_ptr)0);
-    for (int i = 0; i < 60000; i++) {
+    for (int i = 0; i < (int)helper_size(15000, 15000, 60000); i++) {
         const struct pow_range *range = &pow_ranges[(size_t)i % COUNT_OF(pow_ranges)];
         double a = draw(&source, range->x);
         double b = draw(&source, range->y);

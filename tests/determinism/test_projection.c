@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short
+ * labels: unit short whole
  * The shares of the projection on B - A, and the sizes of repairs and lone causes: exact for runs
  * without noise; covered by their intervals for runs with it, for causes that act alone, together,
  * or not at all. Draws are addressed, so that the counts are the same everywhere. */
@@ -151,9 +151,8 @@ static void verify_coverage(void **state) {
     };
     for (size_t w = 0; w < sizeof worlds / sizeof worlds[0]; w++)
         for (uint32_t f = 0; f < worlds[w].factors; f++) {
-            const uint32_t trials =
-                (uint32_t)(worlds[w].factors > 3 ? helper_size(30, 150, 150)
-                                                 : helper_size(100, 1000, 1000));
+            const uint32_t trials = (uint32_t)(worlds[w].factors > 3 ? helper_size(30, 60, 150)
+                                                                     : helper_size(100, 300, 1000));
             const struct count count = count_worlds(worlds[w], f, trials);
             const double share = (double)count.covered / (double)count.trials;
             print_message("world %zu cause %u: %u of %u covered, mean error %+.5f\n", w, f,
@@ -175,7 +174,7 @@ static void verify_coverage_of_sizes(void **state) {
         {.factors = 2, .n = 8, .length = {3.0, 0.0}, .noise = 0.3},
         {.factors = 3, .n = 5, .length = {2.0, -1.0, 0.5}, .interaction = 1.0, .noise = 0.2},
     };
-    const uint32_t wanted = (uint32_t)helper_size(100, 600, 600);
+    const uint32_t wanted = (uint32_t)helper_size(100, 300, 600);
     for (size_t w = 0; w < sizeof worlds / sizeof worlds[0]; w++) {
         const uint32_t full = (1u << worlds[w].factors) - 1;
         uint32_t covered[SHAPLEY_SUBSETS] = {0}, trials = 0;

@@ -348,7 +348,7 @@ static void verify_subject(const struct subject *subject, const struct mode_case
 static void verify_gradients(void **state) {
     print_message("seed %u, h = %g\n", SEED, STEP);
     const int cpu = *(const int *)*state;
-    for (size_t i = 0; i < COUNT_OF(subjects); i += helper_size(3, cpu ? 2 : 1, 1))
+    for (size_t i = 0; i < COUNT_OF(subjects); i += helper_size(3, cpu ? 3 : 1, 1))
         verify_subject(&subjects[i], &mode_cases[0], cpu);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit golden threads
+ * labels: unit golden threads whole
  * Every class in every variant: the same bits with other threads, instruction sets, compilers and
  * -O levels; the LR read back from the weights; loss scale and overflow honoured; and settings that
  * make no sense refused. */
@@ -126,7 +126,7 @@ static void run_case(struct helper_tensor *tensor, const struct variant_case *c,
 
 static void verify_threads_and_instruction_sets(void **state) {
     (void)state;
-    const size_t stride = helper_size(3, HELPER_ISA_SETS > 1 ? 1 : 3, 1);
+    const size_t stride = helper_size(5, HELPER_ISA_SETS > 1 ? 2 : 3, 1);
     for (size_t c = 0; c < COUNT_OF(cases); c++)
         for (size_t d = c % stride; d < HELPER_CASES_USUAL; d += stride) {
             const size_t rows = (c + d) % 2 == 0 ? 1 : 37;
