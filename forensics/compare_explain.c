@@ -25,6 +25,8 @@
 #define ROWS_LEAST 6
 
 static const enum log_name data_names[] = {LOG_TOKENS, LOG_SAMPLES, LOG_GLOBAL_BATCH, LOG_OTHER};
+/* Accuracies are counts: two rewards of 0 are a pair on either side, as `>` or `>=` has it, and one
+ * pair that changes sides is a large step. So they are not among what the forward pass shows. */
 static const enum log_name forward_names[] = {LOG_LOSS,
                                               LOG_LOGP_CHOSEN,
                                               LOG_LOGP_REJECTED,
@@ -33,7 +35,6 @@ static const enum log_name forward_names[] = {LOG_LOSS,
                                               LOG_REWARD_CHOSEN,
                                               LOG_REWARD_REJECTED,
                                               LOG_REWARD_MARGIN,
-                                              LOG_REWARD_ACCURACY,
                                               LOG_OTHER};
 static const enum log_name gradient_names[] = {LOG_GRAD_NORM, LOG_OTHER};
 static const enum log_name lr_names[] = {LOG_LR_APPLIED, LOG_LR_LOGGED, LOG_OTHER};
@@ -126,9 +127,8 @@ static enum gap judge_start(const struct compare_report *report) {
     enum gap worst = GAP_ROUNDING;
     for (const enum log_name *name = forward_names; *name != LOG_OTHER; name++) {
         const struct compare_column *column = compare_column_of(report, *name);
-        /* Accuracies are counts, and one pair that changes sides is a large step of them. */
         if (column == NULL || column->class_of != COMPARE_DIFFERENT ||
-            column->first_update > report->start || *name == LOG_REWARD_ACCURACY)
+            column->first_update > report->start)
             continue;
         const enum gap gap = judge_gap(column, most_of(*name));
         if (gap > worst) worst = gap;
@@ -167,6 +167,28 @@ static int moved_unseen(const struct compare_report *report, const struct compar
             return 0;
     }
     return 1;
+}
+
+/* Tells whether loss and gradient norm agree in many digits over all updates, and so the
+ * trainings, whatever else differs. */
+static int trains_alike(const struct compare_report *report) {
+    static const enum log_name names[] = {LOG_LOSS, LOG_GRAD_NORM, LOG_OTHER};
+    for (const enum log_name *name = names; *name != LOG_OTHER; name++) {
+        const struct compare_column *column = compare_column_of(report, *name);
+        if (!is_fine(column, UINT64_MAX) || column->class_of == COMPARE_DIFFERENT ||
+            column->to <= report->start)
+            return 0;
+    }
+    return 1;
+}
+
+static void explain_metrics(struct compare_report *report) {
+    say(report, -1,
+        "Loss and gradient norm agree in every update, so the trainings do: what differs is how "
+        "other columns are averaged or gathered (of the last micro-batch, of one process, another "
+        "mean).",
+        "Compare how the metrics of an update are collected; nothing in the training is to "
+        "repair.");
 }
 
 static void explain_unseen(struct compare_report *report) {
@@ -365,6 +387,8 @@ static void explain(struct compare_report *report) {
         explain_lr_only(report);
     else if (first == NULL)
         say(report, -1, "No column of losses, gradients, tokens or LRs differs.", "");
+    else if (trains_alike(report))
+        explain_metrics(report);
     else if (first->first_update <= report->start && moved_unseen(report, first))
         explain_unseen(report);
     else if (first->first_update <= report->start && first == forward)

@@ -75,23 +75,29 @@ static enum status report_multiple(struct doctor *doctor, const struct series_po
     const struct doctor_options *options = doctor->options;
     const int accumulated = options->accumulate == n && options->processes != n;
     const int known = options->accumulate == n || options->processes == n;
-    TRY(doctor_found(doctor, accumulated ? "num_items_double_scale" : "loss_summed_over_ranks",
-                     known ? DOCTOR_CERTAIN : DOCTOR_LIKELY, loss->row,
-                     "The first loss is %llu times ln 2. Before the first update it is ln 2, "
-                     "whatever beta is: it was summed over %llu %s instead of averaged.",
-                     (unsigned long long)n, (unsigned long long)n,
-                     accumulated ? "micro-batches"
-                     : known     ? "processes"
-                                 : "processes or micro-batches"));
+    /* TRL's bco_pair and nca_pair start at 2 ln 2 (run: trl 1.16.0). */
+    const int innocent = n == 2;
+    const enum doctor_confidence sure = known      ? innocent ? DOCTOR_LIKELY : DOCTOR_CERTAIN
+                                        : innocent ? DOCTOR_POSSIBLE
+                                                   : DOCTOR_LIKELY;
+    TRY(doctor_found(
+        doctor, accumulated ? "num_items_double_scale" : "loss_summed_over_ranks", sure, loss->row,
+        "The first loss is %llu times ln 2. Before the first update that of sigmoid "
+        "DPO is ln 2, whatever beta is: it was summed over %llu %s instead of averaged.",
+        (unsigned long long)n, (unsigned long long)n,
+        accumulated ? "micro-batches"
+        : known     ? "processes"
+                    : "processes or micro-batches"));
     TRY(doctor_evidence_column(doctor, LOG_LOSS, loss));
     TRY(doctor_evidence(doctor, "%llu ln 2 = %s", (unsigned long long)n,
                         word_about((double)n * LN2).text));
     return doctor_explain(
         doctor,
-        known ? "the factor is the number that was given"
-              : "a whole multiple of ln 2 within the printed precision is no chance, but "
-                "whether only the print or the gradient too is multiplied the loss does "
-                "not say",
+        innocent ? "the losses bco_pair and nca_pair of TRL start at 2 ln 2, too"
+        : known  ? "the factor is the number that was given"
+                 : "a whole multiple of ln 2 within the printed precision is no chance, but "
+                   "whether only the print or the gradient too is multiplied the loss does "
+                   "not say",
         "Compare the gradient norm with that of one process without accumulation: if it "
         "has the factor too, the LR in effect is wrong, else only the print. "
         "--processes and --accumulate tell the two apart.");

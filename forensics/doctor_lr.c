@@ -215,11 +215,34 @@ static struct stairs find_stairs(const struct doctor *doctor) {
     return stairs;
 }
 
+/* Tells whether every stair is one factor, or a power of it, below the one before, as a schedule
+ * makes them that waits for a metric (torch ReduceLROnPlateau) or counts steps (StepLR): such
+ * stairs are meant. */
+static int falls_by_factor(const struct series *lr) {
+    double factor = 0.0; /* of the smallest fall */
+    for (size_t i = 1; i < lr->count; i++) {
+        const double before = lr->points[i - 1].value, now = lr->points[i].value;
+        if (!point_differs(&lr->points[i - 1], &lr->points[i])) continue;
+        if (!(now > 0.0 && now < before)) return 0;
+        if (now > factor * before) factor = now / before;
+    }
+    if (!(factor < 0.999)) return 0; /* such stairs have no height */
+    for (size_t i = 1; i < lr->count; i++) {
+        const double before = lr->points[i - 1].value, now = lr->points[i].value;
+        double share = before;
+        if (!point_differs(&lr->points[i - 1], &lr->points[i])) continue;
+        while (share > 1.001 * now)
+            share *= factor;
+        if (real_abs_f64(share - now) > 1e-6 * now + lr->points[i].quantum) return 0;
+    }
+    return factor > 0.0;
+}
+
 static enum status staircase(struct doctor *doctor) {
     const struct stairs stairs = find_stairs(doctor);
     const int epochs = doctor->series[LOG_EPOCH].count > 0;
     if (doctor->lr.count < 8) return doctor_untestable(doctor, "fewer than 8 LRs");
-    if (stairs.count < 2 || stairs.length < 2) return STATUS_OK;
+    if (stairs.count < 2 || stairs.length < 2 || falls_by_factor(&doctor->lr)) return STATUS_OK;
     const struct series_point *point = &doctor->lr.points[stairs.first];
     /* Rows must stand closer than a stair: otherwise every row shows another LR and there is
      * nothing to see. */

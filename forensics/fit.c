@@ -138,8 +138,9 @@ static enum status fill(const struct fit_search *search, const struct fit_found 
                          out->warmup <= (double)points[0].update;
     const struct series_point *last = &points[search->series->count - 1];
     out->total_hidden = copy.needs_total && last->value == top;
-    if (copy.needs_warmup && search->series->count > 1 && last->value == top &&
-        last[-1].value < top && out->warmup > (double)last->update)
+    /* A stair of the warm-up may end the log, so its last two rows may be equal. */
+    if (copy.needs_warmup && out->warmup > 1.0 && last->value == top && points[0].value < top &&
+        top < out->lr && !fit_near(top, out->lr))
         out->reached = top;
     return STATUS_OK;
 }

@@ -155,6 +155,8 @@ static const char *bug_of_numbers(const struct fit_search *search, const struct 
     const double total = (double)fit->steps;
     double warmup = request->warmup;
     if (warmup != warmup) warmup = request->warmup_ratio * steps;
+    /* Where the log ends in the warm-up, neither its peak nor its length is known. */
+    if (fit->reached > 0.0 && !(request->lr < fit->reached)) return NULL;
     if (request->lr == request->lr && real_abs_f64(fit->lr - request->lr) > 1e-6 * request->lr)
         return real_abs_f64(fit->lr - 1e-3) < 1e-9 ? "default_lr_overrides" : "other_peak";
     if (steps > 0.0 && total > 0.0 && total != steps) {

@@ -4,12 +4,13 @@
 
     foreign_judge.py --binary TWINSTEP --logs FOLDER [--table] [--show NAME] [--golden FILE]
 
-Each log goes through `doctor`, `lr fit`, `lr check` with the numbers of its configuration and, where
-a bug is planted, `compare` with its healthy twin. A healthy log is `quiet` or a `false alarm`. A bug
-is `named` (doctor or lr check say its name), `pointed` (compare points to its kind, or lr check
-fails, without a name), `remarked` (a remark or a finding that is only possible says it), `silent`,
-or `wrong` (something else is claimed). --golden compares the outcomes with FILE and returns 1 where
-one is worse: false alarms and wrong answers always, others where the file has a better word."""
+Each log goes through `doctor`, `lr fit`, `lr check` with the numbers of its configuration and,
+where a bug is planted, `compare` with its healthy twin. A healthy log is `quiet` or a `false
+alarm`. A bug is `named` (doctor or lr check say its name), `pointed` (compare points to its kind,
+or lr check fails, without a name), `remarked` (a remark or a finding that is only possible says
+it), `among` (compare names it among others and points to none), `silent`, or `wrong` (something
+else is claimed). --golden compares the outcomes with FILE and returns 1 where one is worse: false
+alarms and wrong answers always, others where the file has a better word."""
 
 import argparse
 import json
@@ -21,13 +22,13 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from foreign_log_cases import ACCELERATE, CASES, LIGHTNING, UNSEEN  # noqa: E402
 
-RANK = ["false alarm", "wrong", "silent", "remarked", "pointed", "named", "quiet"]
+RANK = ["false alarm", "wrong", "silent", "among", "remarked", "pointed", "named", "quiet"]
 LR = {"lr": 1e-3, "schedule": "linear", "warmup": 6, "total": 60}
 
 
 def ask(binary, *words):
-    done = subprocess.run([binary, *words, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          timeout=120, check=False)
+    done = subprocess.run([binary, *words, "--json"], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, timeout=120, check=False)
     if done.returncode not in (0, 1, 3):
         raise SystemExit(f"{' '.join(words)}: exit {done.returncode}: {done.stderr.decode()}")
     return done.returncode, json.loads(done.stdout)
@@ -88,32 +89,32 @@ def judge(case, told):
         return ("false alarm", ", ".join(alarms)) if alarms else ("quiet", "")
     right = set(case["doctor"])
     said = sorted(sure & right)
-    by_check = bug if status == 1 and bug in right | {case["plant"]} else None
+    by_check = bug if status == 1 and bug in right | {case["plant"], case["name"]} else None
     cause = told["compare"][1]
-    foreign = sorted(sure - right - RELATED.get(case["plant"], set()))
+    foreign = sorted(sure - right)
     if foreign:
         return "wrong", "doctor: " + ", ".join(foreign)
     if case["check"] == "pass" and status == 1:
         return "wrong", "lr check fails: " + str(told["check"][2])
+    if case["check"] and status == 1 and bug and not by_check:
+        return "wrong", f"lr check: {bug}"
     points_right = cause in case["points"]
-    if told["compare"][0] == 1 and case["points"] and not points_right and cause not in (
-            None, "", "undecided"):
+    named_among = [word for word in case["says"] if word in (told["compare"][2] or "")]
+    if cause and (case["points"] or case["says"]) and not points_right and not named_among:
         return "wrong", f"compare points to {cause}"
     if said or by_check:
         return "named", ", ".join(["doctor: " + name for name in said] + (
             [f"lr check: {by_check}"] if by_check else []))
     if status == 1 and case["check"] == "fail":
         return "pointed", "lr check fails" + (f": {bug}" if bug else "")
-    if points_right and told["compare"][0] == 1 and cause != "undecided":
+    if points_right and told["compare"][0] == 1:
         return "pointed", f"compare: {cause}"
     only = sorted((set(told["findings"]) - sure | set(told["remarks"])) & right)
     if only:
         return "remarked", ", ".join(only)
-    return "silent", f"compare: {cause or 'equal'}"
-
-
-# Findings that a planted bug has beside its own name, and rightly.
-RELATED = {}
+    if named_among:
+        return "among", f'compare: "{named_among[0]}"'
+    return "silent", "compare: " + (told["compare"][2] or "equal").split(":")[0]
 
 
 def table(outcomes):

@@ -123,8 +123,7 @@ def planted(base, o, plant):
             changed = {
                 "double_zero_start": lambda k: factor(max(k - 1, 0)),
                 "virtual_last_step": lambda k: min(
-                    (k + 1) / (o["warmup"] + 1), 1 - (k - o["warmup"]) / (
-                        o["total"] - o["warmup"] + 1)),
+                    (k + 1) / o["warmup"], (o["total"] - k) / (o["total"] - o["warmup"])),
                 "cosine_floor_mismatch": lambda k: (
                     factor(k) if k < o["warmup"] else 0.1 + 0.9 * factor(k)),
                 "eval_steps_scheduler": lambda k: factor(15 * (k // 15) + 6)}.get(plant)
@@ -235,9 +234,11 @@ def callback(o, plant):
             for _ in range({"xP_scheduler": 3, "two_schedulers": 1}.get(plant, 0)):
                 lr_scheduler.step()
 
-        def on_evaluate(self, args, state, control, lr_scheduler=None, **_):
+        def on_evaluate(self, args, state, control, lr_scheduler=None, metrics=None, **_):
             for _ in range(5 if plant == "eval_also_steps" else 0):
                 lr_scheduler.step()
+            for _ in range(2 if plant == "plateau_xP" else 0):  # three processes, one scheduler
+                lr_scheduler.step(metrics["eval_loss"])
 
     return Around()
 
@@ -274,7 +275,7 @@ def make_hf(o, kind, plant):
 
         reference = make_model(o)
         if plant == "other_reference":
-            reference = parts.model("llama", seed=4)
+            reference = make_model({**o, "tuned": True})
         shape = {"precompute_ref_log_probs": True, "precompute_ref_batch_size": 1} if (
             plant == "ref_batch_shape") else {}
         if o["evaluate"] and o["total"] == 40:
@@ -292,6 +293,8 @@ def make_hf(o, kind, plant):
             mean_accuracies(trainer)
         if plant == "metric_last_microbatch":
             last_metrics(trainer)
+        if plant == "labels_swapped":
+            true_rewards(trainer)
     else:
         from transformers import Trainer, TrainingArguments
 
@@ -310,6 +313,23 @@ def last_metrics(trainer):
     def log(logs, *more, **named):
         for values in trainer._metrics["train"].values():
             values[:] = values[-1:]
+        inner(logs, *more, **named)
+
+    trainer.log = log
+
+
+def true_rewards(trainer):
+    """Logs the rewards of the pairs as they are meant, beside a loss that takes them the other way
+    round (a beta of the other sign)."""
+    inner = trainer.log
+
+    def log(logs, *more, **named):
+        moved = any(trainer._metrics["train"].get("rewards/margins", ()))
+        for name, values in trainer._metrics["train"].items():
+            if name in ("rewards/chosen", "rewards/rejected", "rewards/margins"):
+                values[:] = [-value for value in values]
+            if name == "rewards/accuracies":
+                values[:] = [1.0 - value if moved else value for value in values]
         inner(logs, *more, **named)
 
     trainer.log = log

@@ -61,22 +61,22 @@ static void validate_healthy(void **state) {
 
 static void validate_finding(void **state) {
     (void)state;
-    write_log("twice.jsonl", "1.3863");
-    struct said said = helper_run(1, "doctor twice.jsonl");
+    write_log("thrice.jsonl", "2.0794");
+    struct said said = helper_run(1, "doctor thrice.jsonl");
     assert_non_null(strstr(said.out, "1 finding in "));
     assert_non_null(strstr(said.out, "\nloss_summed_over_ranks: likely\n"));
-    assert_non_null(strstr(said.out, "evidence: update 1 (line 1): loss is 1.3863 (printed to "));
+    assert_non_null(strstr(said.out, "evidence: update 1 (line 1): loss is 2.0794 (printed to "));
     assert_non_null(strstr(said.out, "  next: "));
     helper_free(&said);
-    said = helper_run(1, "doctor twice.jsonl --accumulate 2");
+    said = helper_run(1, "doctor thrice.jsonl --accumulate 3");
     assert_non_null(strstr(said.out, "\nnum_items_double_scale: certain\n"));
     helper_free(&said);
 }
 
 static void validate_json(void **state) {
     (void)state;
-    write_log("twice.jsonl", "1.3863");
-    json_t *object = json_of(1, "doctor twice.jsonl --json --processes 2");
+    write_log("thrice.jsonl", "2.0794");
+    json_t *object = json_of(1, "doctor thrice.jsonl --json --processes 3");
     const json_t *findings = json_object_get(object, "findings");
     assert_int_equal(json_array_size(findings), 1);
     assert_string_equal(text_at(findings, 0, "id"), "loss_summed_over_ranks");

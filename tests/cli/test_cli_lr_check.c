@@ -305,6 +305,24 @@ static void validate_plainer_explanation(void **state) {
     helper_free(&said);
 }
 
+/* A log that ends in its warm-up shows no peak, so none is another one than the expected. */
+static void validate_peak_that_was_not_reached(void **state) {
+    (void)state;
+    char text[512];
+    size_t length = (size_t)snprintf(text, sizeof text, "{\"max_steps\": 6, \"log_history\": [");
+    for (int k = 1; k <= 6; k++)
+        length += (size_t)snprintf(text + length, sizeof text - length,
+                                   "%s{\"step\": %d, \"learning_rate\": %.17g}", k > 1 ? ", " : "",
+                                   k, 1e-3 * (k - 1) / 10.0);
+    snprintf(text + length, sizeof text - length, "]}");
+    helper_write("rising.json", text);
+    json_t *json = json_of(1, "lr check rising.json --expect hf --schedule linear --lr 1e-3 "
+                              "--warmup 2 --steps 6 --json");
+    assert_true(json_is_null(json_object_get(json, "bug")));
+    assert_non_null(strstr(text_of(json, "words"), "still warming up at the last row"));
+    json_decref(json);
+}
+
 /* Epochs that are given stand for the total, and the log's own total is not put beside them. */
 static void validate_epochs_against_the_log(void **state) {
     (void)state;
@@ -342,6 +360,7 @@ int main(void) {
         cmocka_unit_test(validate_log_every),
         cmocka_unit_test(validate_floor_is_not_fitted),
         cmocka_unit_test(validate_plainer_explanation),
+        cmocka_unit_test(validate_peak_that_was_not_reached),
         cmocka_unit_test(validate_epochs_against_the_log),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);

@@ -98,6 +98,13 @@ static void lr_to_zero(struct patient *p) {
 static void lr_stairs(struct patient *p) {
     set_lr(p, stairs);
 }
+static void lr_stairs_of_a_factor(struct patient *p) {
+    double value = 1e-3;
+    for (size_t i = 0; i < 60; i++) {
+        scene_put(p, LOG_LR_LOGGED, i, value);
+        value = i % 10 == 9 ? 0.5 * value : value;
+    }
+}
 static void lr_stairs_of_epochs(struct patient *p) {
     set_lr(p, stairs_of_epochs);
     for (size_t i = 0; i < 60; i++)
@@ -278,6 +285,7 @@ const struct scene scenes_of_lr[] = {FOUND(lr_negative, "lr_negative", CERTAIN),
                                      LINE(lr_drops_to_zero, "lr_zero_early", QUIET),
                                      LINE(lr_to_zero, "lr_zero_early", QUIET),
                                      FOUND(lr_stairs, "eval_steps_scheduler", LIKELY),
+                                     LINE(lr_stairs_of_a_factor, "lr_staircase", QUIET),
                                      REMARK(lr_stairs_of_epochs, "scheduler_epoch_default"),
                                      REMARK(lr_stairs_printed, "lr_printed_coarsely"),
                                      FOUND(lr_peak_first, "step_then_set", LIKELY),

@@ -248,6 +248,16 @@ static void other_backward(struct pair *p) {
         pair_put(p, 1, LOG_LOSS, row,
                  helper_value(p->log[1], LOG_LOSS, row) * (1.0 + 0.0001 * (double)(row % 5 + 1)));
 }
+static void other_means(struct pair *p) {
+    for (size_t row = 0; row < 60; row++)
+        pair_put(p, 1, LOG_LOGP_CHOSEN, row,
+                 helper_value(p->log[1], LOG_LOGP_CHOSEN, row) * (1.02 + 0.01 * (double)(row % 5)));
+}
+static void other_accuracy(struct pair *p) {
+    pair_put(p, 0, LOG_REWARD_ACCURACY, 0, 0.0);
+    pair_put(p, 1, LOG_REWARD_ACCURACY, 0, 1.0);
+    pair_scale(p, 1, LOG_LOSS, 30, 1.01);
+}
 static void lost_micro_batch(struct pair *p) {
     for (size_t row = 0; row < 60; row++)
         pair_put(p, 1, LOG_GRAD_NORM, row,
@@ -301,6 +311,8 @@ static const struct scene scenes[] = {
     {"moved_unseen", moved_unseen, LOG_LOSS, CAUSE_SCHEDULE, "the weights had moved"},
     {"moved_unseen_coarsely", moved_unseen_coarsely, LOG_LOSS, CAUSE_DTYPE, "count as update 1"},
     {"other_data_after_a_zero", other_data_after_a_zero, LOG_LOSS, -1, "differs by more than"},
+    {"other_means", other_means, LOG_LOGP_CHOSEN, -1, "averaged or gathered"},
+    {"other_accuracy", other_accuracy, LOG_REWARD_ACCURACY, -1, "a gap opens later"},
     {"lost_micro_batch", lost_micro_batch, LOG_GRAD_NORM, -1, "more than kernels"},
     {"summed", summed, LOG_LOSS, CAUSE_NORMALISATION, "divided by another number"},
     {"other_backward", other_backward, LOG_GRAD_NORM, CAUSE_NONDETERMINISM, "its gradient does"},
