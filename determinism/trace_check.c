@@ -57,9 +57,13 @@ int foreign_shape(const char *text, uint64_t *out_shape, uint32_t room, uint32_t
 }
 
 static int is_name(const char *name) {
-    for (const char *c = name; *c != '\0'; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7f) return 0;
-    return name[0] != '\0' && strlen(name) <= 1000;
+    const char *at = name;
+    while (*at != '\0') {
+        const size_t length = look_character(at);
+        if (length == 0) return 0;
+        at += length;
+    }
+    return at != name && at - name <= 1000;
 }
 
 static int before(const void *a, const void *b, const void *context) {
@@ -80,7 +84,8 @@ static enum status check_names(struct checker *checker, const char *label, uint3
     for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
         if (!is_name(names[i]))
             look_problem(checker, label,
-                         "name %u: expected 1 to 1000 printable bytes, got \"%.60s\"", i, names[i]);
+                         "name %u: expected 1 to 1000 printable bytes of UTF-8, got \"%.60s\"", i,
+                         names[i]);
         sorted[i] = names[i];
     }
     if (status == STATUS_OK && count > 0) {
@@ -99,10 +104,13 @@ static void check_lines(struct checker *checker, const char *name, const char *t
     for (unsigned line = 1; *text != '\0'; line++) {
         const size_t length = strcspn(text, "\n");
         const char *colon = (const char *)memchr(text, ':', length);
-        int plain = 1;
-        for (size_t i = 0; i < length; i++)
-            plain = plain && ((unsigned char)text[i] >= 0x20 || text[i] == '\t') && text[i] != 0x7f;
-        if (length > 0 && (!plain || colon == NULL || colon == text))
+        size_t plain = 0;
+        while (plain < length) {
+            const size_t bytes = text[plain] == '\t' ? 1 : look_character(text + plain);
+            if (bytes == 0) break;
+            plain += bytes;
+        }
+        if (length > 0 && (plain < length || colon == NULL || colon == text))
             look_problem(checker, "",
                          "attribute \"%s\": line %u: expected \"key: value\", got \"%.*s\"", name,
                          line, length > 60 ? 60 : (int)length, text);
@@ -344,7 +352,7 @@ static enum status check_run(struct checker *checker, hid_t runs, const char *na
     char *path, *below;
     checker->path = "runs";
     if (!is_name(name) || strlen(name) > 200)
-        look_problem(checker, name, "expected a name of 1 to 200 printable bytes");
+        look_problem(checker, name, "expected a name of 1 to 200 printable bytes of UTF-8");
     if (!look_group(checker, runs, name, 1, &run.group)) return STATUS_OK;
     TRY(arena_format(checker->reader->arena, &path, "runs/%s", name));
     TRY(arena_format(checker->reader->arena, &below, "%s/steps", path));

@@ -19,10 +19,29 @@ static void add_line(struct checker *checker, char ***list, uint32_t *count, con
     if (checker->status == STATUS_OK) ++*count;
 }
 
-/* Names come from a stranger's file, so no byte that a terminal obeys goes through. */
+size_t look_character(const char *text) {
+    static const uint32_t least[5] = {0, 0, 0x80, 0x800, 0x10000}; /* else a shorter form exists */
+    const uint8_t *byte = (const uint8_t *)text;
+    const uint8_t first = byte[0];
+    if (first < 0x80) return first >= 0x20 && first != 0x7f;
+    const size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+    uint32_t value = first & (0x7fu >> length);
+    if (first < 0xc0 || first > 0xf7) return 0;
+    for (size_t i = 1; i < length; i++) {
+        if ((byte[i] & 0xc0) != 0x80) return 0;
+        value = value << 6 | (byte[i] & 0x3fu);
+    }
+    const int surrogate = value >= 0xd800 && value <= 0xdfff;
+    return value < least[length] || value < 0xa0 || value > 0x10ffff || surrogate ? 0 : length;
+}
+
+/* Names come from a stranger's file, so nothing that a terminal obeys goes through. */
 static void make_plain(char *line) {
-    for (; *line != '\0'; line++)
-        if ((unsigned char)*line < 0x20 || *line == 0x7f) *line = '?';
+    while (*line != '\0') {
+        const size_t length = look_character(line);
+        if (length == 0) *line = '?';
+        line += length == 0 ? 1 : length;
+    }
 }
 
 static void write_path(const struct checker *checker, const char *name, char *out, size_t room) {

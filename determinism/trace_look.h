@@ -28,6 +28,10 @@ struct look_form {
     int grows, required;
 };
 
+/* The bytes of the character at `text`, which a terminal does not obey: well-formed UTF-8 (RFC
+ * 3629) that is no control. 0 for anything else, and at the end. */
+size_t look_character(const char *text);
+
 /* Adds a problem or a note. Beyond FOREIGN_PROBLEMS they are counted only. */
 void look_problem(struct checker *checker, const char *name, const char *format, ...)
     TWINSTEP_PRINTF(3, 4);

@@ -429,6 +429,8 @@ BROKEN = {
     "numbers for names": (put(S + "tensors/tensor", np.arange(2)), "expected a text [n], got '<i8'"),
     "a name twice": (put(S + "tensors/tensor", ["weight"] * 2), 'got "weight" twice'),
     "escape in a name": (put(S + "tensors/tensor", ["a\x1b[2J", "b"]), 'got "a?[2J"'),
+    "no UTF-8": (put(S + "tensors/tensor", np.array([b"a\xff", b"b"])), 'UTF-8, got "a?"'),
+    "C1 in a name": (put(S + "tensors/tensor", ["a\u009b2J", "b"]), 'UTF-8, got "a??2J"'),
     "no name": (put(S + "phases/phase", ["fetch", "", "a", "b", "c"]), "1 to 1000 printable bytes"),
     "dtype": (put(S + "tensors/dtype", ["f32", "float"]), 'tensor 1: expected a dtype such as'),
     "shape": (put(S + "tensors/shape", ["2x3", "2"]), 'as in "64,512", got "2x3"'),
