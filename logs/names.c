@@ -19,7 +19,7 @@ static const struct log_known known[] = {
           "CE loss" /* OLMo-core: train/CE loss */, "lm_loss" /* GPT-NeoX, nanotron */,
           "CrossEntropyLoss" /* OLMo */, "loss_metrics/global_avg_loss" /* torchtitan */),
     SPELT(LOG_LOSS, 1, 0, "train_loss" /* open-instruct; Lightning */, "train_loss_step",
-          "training_loss", "loss/train", "loss train" /* LitGPT */),
+          "training_loss", "loss/train", "loss train" /* LitGPT */, "Train loss" /* MLX-LM */),
     SPELT(LOG_LOSS, 2, 0, "sft_loss" /* NeMo-RL */, "preference_loss", "actor/pg_loss" /* verl */,
           "policy_loss" /* OpenRLHF */),
     SPELT(LOG_LOSS, 3, 0, "train_loss_epoch"),
