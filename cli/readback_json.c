@@ -21,7 +21,7 @@ static json_t *rate_json(const struct rate *rate) {
 static json_t *group_json(const struct readback_update *update, uint32_t g) {
     const struct update_group *const group = &update->reading.groups[g];
     const struct rate_reading *const reading = &group->reading;
-    const struct step_group *const settings = &update->step.groups[g];
+    const struct step_group *const settings = &update->reading.settings[g];
     static const char *const betas[] = {"unknown", "agree", "other", "none"};
     json_t *const object = json_pack(
         "{s:s,s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "verdict", update_verdict_names[group->verdict],

@@ -66,7 +66,7 @@ static void print_group(const struct readback_update *update, uint32_t g, FILE *
         fprintf(out, ", %" PRIu64 " weights in %s, %" PRIu64 " of them moved", reading->elements,
                 dtype_name(reading->weights), reading->moved);
     fprintf(out, "\n    LR      %s", group->lr_text);
-    print_number("; promised", update->step.groups[g].promised, out);
+    print_number("; promised", update->reading.settings[g].promised, out);
     print_number("; logged", group->logged, out);
     fprintf(out, "\n    decay   %s\n", group->decay_text);
     if (group->most >= 0.0) fprintf(out, "    count   %.0f\n", group->most);
@@ -118,8 +118,8 @@ void readback_print(const char *label, const struct readback_update *update, FIL
 static const char *which_of(const struct readback_pair *pair, uint32_t g) {
     const struct rate *const b = &pair->b->reading.groups[g].reading.lr;
     const struct rate *const a = &pair->a->reading.groups[g].reading.lr;
-    const struct step_group *const of_a = &pair->a->step.groups[g];
-    const struct step_group *const of_b = &pair->b->step.groups[g];
+    const struct step_group *const of_a = &pair->a->reading.settings[g];
+    const struct step_group *const of_b = &pair->b->reading.settings[g];
     if (b->low <= a->high && a->low <= b->high) return "; the bars meet";
     if (of_a->next >= b->low && of_a->next <= b->high)
         return "; B applied what A's files hold for the next update: B's LR is one update ahead of "

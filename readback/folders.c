@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- are they one update apart? ---- */
@@ -38,11 +39,24 @@ static enum status refuse_distance(const struct training_folder *before,
          before->path, after->path, first, last, before->path, first + 3.0);
 }
 
+/* Whether the number beside the weights is not that of the update: loops count from 0, and some
+ * count micro-batches. The optimizer's own count then numbers updates, unless a scheduler agrees
+ * with the loop. What Trainer and Lightning write is the number. */
+static int is_own_count(const struct training_folder *before, const struct training_folder *after) {
+    const struct training_scheduler *const scheduler = &after->scheduler;
+    const double first = counted(before), last = counted(after);
+    if (after->kind != TRAINING_TORCH || !before->has_step || !after->has_step) return 0;
+    if (first < 0.0 || last != first + 1.0 || last == (double)after->global_step) return 0;
+    if (scheduler->has_last_epoch && scheduler->last_epoch == after->global_step) return 0;
+    return after->global_step - before->global_step != 1 ||
+           (last == (double)after->global_step + 1.0 && first == (double)before->global_step + 1.0);
+}
+
 /* By the trainer's own count where both have one, else by the optimizer's. An optimizer whose count
  * fell began anew, which is a finding and no error. */
 static enum status check_distance(const struct training_folder *before,
                                   const struct training_folder *after) {
-    if (before->has_step && after->has_step) {
+    if (before->has_step && after->has_step && !is_own_count(before, after)) {
         const double first = (double)before->global_step, last = (double)after->global_step;
         return last - first == 1.0 ? STATUS_OK : refuse_distance(before, after, first, last);
     }
@@ -145,6 +159,19 @@ static enum status fill_moments(const struct training_parameter *parameter, uint
     return STATUS_OK;
 }
 
+static int is_same(const struct stored *a, const struct stored *b, uint64_t count) {
+    if (a->bytes == NULL || b->bytes == NULL) return a->bytes == b->bytes;
+    return a->dtype == b->dtype &&
+           memcmp(a->bytes, b->bytes, (size_t)count * dtype_width(a->dtype)) == 0;
+}
+
+static int is_left_out(const struct step_tensor *tensor) {
+    const int is_counted = tensor->is_assumed || tensor->updates == tensor->updates_before;
+    return is_counted && tensor->first_before.bytes != NULL &&
+           is_same(&tensor->first, &tensor->first_before, tensor->count) &&
+           is_same(&tensor->second, &tensor->second_before, tensor->count);
+}
+
 /* The state before the first update is empty, and so known. */
 static enum status fill_state(const struct training_folder *before, double update,
                               const struct training_parameter *now, struct step_tensor *out) {
@@ -164,6 +191,7 @@ static enum status fill_state(const struct training_folder *before, double updat
         if (then->has_step) out->updates_before = then->step;
     }
     out->has_before = out->first_before.bytes != NULL || out->updates == 1.0;
+    out->is_left_out = is_left_out(out);
     return STATUS_OK;
 }
 
@@ -222,6 +250,17 @@ static int flag_of(const struct training_group *group, const char *key) {
     return training_group_number(group, key, &value) && value != 0.0;
 }
 
+static int has_number(const struct training_group *group, const char *key) {
+    double value;
+    return training_group_number(group, key, &value);
+}
+
+/* torch's Adafactor calls it d, transformers' clip_threshold. */
+static double largest_step(const struct training_group *group) {
+    const char *const key = has_number(group, "d") ? "d" : "clip_threshold";
+    return has_number(group, key) ? number_of(group, key) : 1.0;
+}
+
 static struct step_group group_of(const struct training_folder *after,
                                   const struct training_group *group) {
     static const enum step_rule rules[TRAINING_RULES] = {
@@ -246,8 +285,14 @@ static struct step_group group_of(const struct training_folder *after,
         .eps2 = number_of(group, "eps[1]"),
         .is_scaled = !(number_of(group, "scale_parameter") == 0.0),
         .nesterov = flag_of(group, "nesterov"),
-        .amsgrad = after->rule == TRAINING_AMSGRAD,
+        .amsgrad = after->rule == TRAINING_AMSGRAD && !(number_of(group, "amsgrad") == 0.0),
         .decoupled = rule == STEP_RULE_LION || (rule == STEP_RULE_ADAM && group->decoupled != 0),
+        .is_unsaid = rule == STEP_RULE_ADAM && group->decoupled < 0,
+        .is_other_class = (rule == STEP_RULE_ADAM && !has_number(group, "amsgrad")) ||
+                          (rule == STEP_RULE_SGD && !has_number(group, "dampening")),
+        .is_capturable = flag_of(group, "capturable"),
+        .is_hand_set = !has_number(group, "initial_lr") && !after->scheduler.is_there,
+        .largest_step = largest_step(group),
     };
     return out;
 }
@@ -255,13 +300,25 @@ static struct step_group group_of(const struct training_folder *after,
 static enum status fill_groups(const struct training_folder *before,
                                const struct training_folder *after, struct arena *arena,
                                struct step *out) {
-    struct step_group *groups;
+    struct step_group *groups, *earlier;
     TRY(arena_take(arena, after->group_count, sizeof *groups, "groups", &groups));
+    TRY(arena_take(arena, after->group_count, sizeof *earlier, "groups", &earlier));
     for (size_t g = 0; g < after->group_count; g++) {
         groups[g] = group_of(after, &after->groups[g]);
         if (g < before->group_count) groups[g].promised = number_of(&before->groups[g], "lr");
+        earlier[g] = groups[g];
+        if (g >= before->group_count) continue;
+        const struct step_group then = group_of(after, &before->groups[g]);
+        earlier[g].decay = then.decay;
+        earlier[g].beta1 = then.beta1;
+        earlier[g].beta2 = then.beta2;
+        earlier[g].eps = then.eps;
+        earlier[g].momentum = then.momentum;
+        earlier[g].dampening = then.dampening;
     }
     out->groups = groups;
+    out->earlier = earlier;
+    out->is_ambiguous = after->is_ambiguous;
     out->group_count = (uint32_t)after->group_count;
     return STATUS_OK;
 }
@@ -293,6 +350,14 @@ static enum status fill_log(const struct training_folder *after, struct arena *a
     return STATUS_OK;
 }
 
+/* Accelerate writes the generators of each process into a file of its own. */
+static double processes(const struct training_folder *after) {
+    unsigned most = 0, rank;
+    for (size_t i = 0; i < after->generator_count && after->kind == TRAINING_ACCELERATE; i++)
+        if (sscanf(after->generators[i].name, "rank %u:", &rank) == 1 && rank > most) most = rank;
+    return (double)most + 1.0;
+}
+
 /* The number of the update. A scheduler that steps once an epoch counts nothing here. */
 static void number_update(const struct training_folder *before, const struct training_folder *after,
                           struct step *out) {
@@ -302,7 +367,10 @@ static void number_update(const struct training_folder *before, const struct tra
                               now->last_epoch == then->last_epoch + 1;
     const double optimizer = counted(after);
     out->update = (double)NAN;
-    if (after->has_step) {
+    if (is_own_count(before, after)) {
+        out->update = optimizer;
+        out->numbered_by = STEP_BY_OPTIMIZER;
+    } else if (after->has_step) {
         out->update = (double)after->global_step;
         out->numbered_by = STEP_BY_TRAINER;
     } else if (has_scheduler && (optimizer < 1.0 || optimizer == (double)now->last_epoch)) {
@@ -330,8 +398,12 @@ static double residual_with(const struct training_folder *before, const struct s
                             const struct training_parameter *parameter,
                             const struct safetensors_tensor *weight, struct rate_room *room) {
     struct step_tensor tensor = {.name = weight->name};
-    const struct step alone = {step->groups, step->group_count, &tensor, 1,
-                               step->update, step->numbered_by};
+    const struct step alone = {.groups = step->groups,
+                               .group_count = step->group_count,
+                               .tensors = &tensor,
+                               .tensor_count = 1,
+                               .update = step->update,
+                               .numbered_by = step->numbered_by};
     int is_there = 0;
     if (fill_weights(before, weight, &tensor, &is_there) != STATUS_OK || !is_there ||
         fill_state(before, step->update, parameter, &tensor) != STATUS_OK)
@@ -416,7 +488,7 @@ enum status folders_join(const struct training_folder *before, struct training_f
                                      .after = last_part(after->path, arena),
                                      .scheduler_counted = nan,
                                      .scheduler_before = nan,
-
+                                     .processes = processes(after),
                                      .expected = {nan, nan, nan, nan, nan}};
     TRY(fill_groups(before, after, arena, out_step));
     TRY(match_all(before, after, out_step, room, arena, &out_said->matched, &out_said->unnamed));

@@ -157,13 +157,16 @@ static void read_squares(const struct step *step, struct rate_scope scope, enum 
     const struct step_group *const group = &step->groups[scope.group];
     const double half = method == RATE_COPIES ? 1.0 : 0.5;
     const double unit = 6.0 * dtype_epsilon(out->state) / 2;
-    int decayed = group->decoupled && group->decay != 0.0;
+    /* Weights of 0, as LoRA's second matrix is at its first update, have nothing to decay. */
+    int decayed =
+        group->decoupled && group->decay != 0.0 && sums->sum[READBACK_BLOCKS_PP] > 0.0;
     struct read_rate answer;
     for (;;) {
         read_rate_solve(sums, decayed, half, unit, &answer);
         out->residual =
             residual_of(step, scope, answer.lr, decayed ? answer.shrink : 0.0, out->elements, room);
-        if (decayed || !(out->residual > RATE_RESIDUAL_LINE)) break;
+        if (decayed || !(out->residual > RATE_RESIDUAL_LINE) || !(sums->sum[READBACK_BLOCKS_PP] > 0.0))
+            break;
         decayed = out->needs_decay = 1;
     }
     out->lr = with_error(answer.lr, answer.lr_error, method);
@@ -341,12 +344,18 @@ static void read_bound(const struct step *step, struct rate_scope scope, struct 
         double moved, old;
         if (tensor->group != scope.group || (scope.only != STEP_NO_GROUP && scope.only != i))
             continue;
+        if (tensor->first.bytes != NULL) {
+            out->lr.why = "with beta1 Adafactor's step is an average over earlier updates, and the "
+                          "LR of each is inside it";
+            return;
+        }
         square_sums(tensor, room, &moved, &old);
         const double n = (double)tensor->count, rms = real_sqrt_f64(old / n);
         const double scale = !group->is_scaled ? 1.0 : group->eps2 > rms ? group->eps2 : rms;
         const double rounded = dtype_epsilon(tensor->now.dtype) * rms;
         const double bound = (real_sqrt_f64(moved / n) - rounded) /
-                             (scale + (group->decay > 0.0 ? group->decay * rms : 0.0));
+                             (scale * group->largest_step +
+                              (group->decay > 0.0 ? group->decay * rms : 0.0));
         if (bound > low) low = bound;
     }
     if (!(low > 0.0)) return;
@@ -380,6 +389,29 @@ double rate_residual(const struct step *step, struct rate_scope scope, struct ra
     return residual_of(step, scope, answer.lr, answer.shrink, reading.elements, room);
 }
 
+/* The powers of the betas are rounded once for all elements, and 1 - beta^t magnifies that error at
+ * small counts: to 1e-4 of the LR at the first update where they are computed in f32, as Adam's
+ * capturable form does. */
+static void widen_by_count(const struct step *step, struct rate_scope scope, struct rate *lr) {
+    const struct step_group *const group =
+        scope.instead != NULL ? scope.instead : &step->groups[scope.group];
+    const double unit = group->is_capturable ? 0x1p-24 : 0x1p-53;
+    double widest = 0.0;
+    for (uint32_t i = 0; i < step->tensor_count && group->rule == STEP_RULE_ADAM; i++) {
+        const struct step_tensor *const tensor = &step->tensors[i];
+        const double updates = tensor->updates + scope.ahead;
+        if (tensor->group != scope.group || !(updates >= 1.0)) continue;
+        const double p1 = real_pow_f64(group->beta1, updates);
+        const double p2 = real_pow_f64(group->beta2, updates);
+        const double error =
+            unit * (1.0 + updates) * (p1 / (1.0 - p1) + p2 / (1.0 - p2) / 2) + 4.0 * unit;
+        if (error > widest) widest = error;
+    }
+    if (lr->state != RATE_READ && lr->state != RATE_AT_MOST) return;
+    lr->low -= widest * fabs(lr->low);
+    lr->high += widest * fabs(lr->high);
+}
+
 /* Weights that are narrower than the state were either rounded from masters that no file holds, or
  * are all there is. An element of a copy moves by a whole ulp although its update was a fraction of
  * one; where weights lie on the grid that cannot be, so the votes of elements that moved decide. */
@@ -394,9 +426,19 @@ void rate_read(const struct step *step, struct rate_scope scope, struct rate_roo
             read_bound(step, scope, room, out);
         return;
     }
+    if (!(sums.sum[READBACK_BLOCKS_UU] > 0.0)) {
+        out->lr.why = out->decay.why = sums.sum[READBACK_BLOCKS_UU] == 0.0
+                                           ? "no gradient has reached it: its moments are 0"
+                                           : "its weights or moments hold NaN or infinity";
+        read_inert(step, scope, room, out);
+        return;
+    }
     const int is_narrow = out->weights == DTYPE_BF16 || out->weights == DTYPE_F16;
     if (is_narrow) read_votes(step, scope, room, out);
     if (!is_narrow || (out->lr.state == RATE_UNEXPLAINED && out->state != out->weights))
         read_squares(step, scope, is_narrow ? RATE_COPIES : RATE_LEAST_SQUARES, &sums, room, out);
+    widen_by_count(step, scope, &out->lr);
+    if (out->lr.state == RATE_UNKNOWN && out->lr.why == NULL)
+        out->lr.why = out->decay.why = "its weights or moments hold NaN or infinity";
     read_inert(step, scope, room, out);
 }

@@ -92,7 +92,10 @@ static void fill_lion(const struct step_group *group, const struct step_tensor *
 int direction_is_known(const struct step_group *group, const struct step_tensor *tensor,
                        const char **out_why) {
     *out_why = NULL;
-    if (group->rule == STEP_RULE_ADAFACTOR)
+    if (tensor->is_left_out)
+        *out_why = "the update left it out: its count and its moments are as before (no gradient "
+                   "reached it, or a loss scaler skipped the update)";
+    else if (group->rule == STEP_RULE_ADAFACTOR)
         *out_why = "Adafactor's direction needs the gradient, which no checkpoint holds";
     else if (tensor->first.bytes == NULL && group->rule == STEP_RULE_SGD)
         *out_why =

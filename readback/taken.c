@@ -86,7 +86,7 @@ void taken_norm_read(const struct step *step, struct rate_room *room, struct tak
     *out = (struct taken_norm){.why = "no tensor has a first moment"};
     for (uint32_t i = 0; i < step->tensor_count; i++) {
         const struct step_tensor *const tensor = &step->tensors[i];
-        if (tensor->group == STEP_NO_GROUP) continue;
+        if (tensor->group == STEP_NO_GROUP || tensor->is_left_out) continue;
         const struct step_group *const group = &step->groups[tensor->group];
         if (tensor->first.bytes == NULL && tensor->first_before.bytes == NULL) continue;
         if (!is_told(group, tensor)) {
@@ -109,6 +109,8 @@ void taken_norm_read(const struct step *step, struct rate_room *room, struct tak
  * gradient adds to v. */
 #define BETAS_TELLING 0.1
 #define BETAS_LEAST 16 /* elements that say something */
+/* Roundings to the spacing of subnormal numbers: a gradient of 1e-20 leaves no more digits in v. */
+#define BETAS_SUBNORMAL 4.0
 
 struct betas_fit {
     struct sum_blocks_f64 sums[3]; /* x x, x z, z z */
@@ -123,13 +125,15 @@ static void add_betas(const struct step_tensor *tensor, uint64_t first,
                       struct direction_block *block, void *context) {
     struct betas_fit *const fit = (struct betas_fit *)context;
     const double rounding = 2.0 * dtype_epsilon(tensor->second.dtype), take = 1.0 - fit->beta2;
+    const double least = dtype_spacing(0.0, tensor->second.dtype);
     double *const v = block->state[0], *const then = block->state[1];
     size_t count = 0;
     stored_get(&tensor->second, first, block->count, v);
     stored_get(&tensor->second_before, first, block->count, then);
     for (size_t i = 0; i < block->count; i++) {
         const double g = block->u[i], square = g * g;
-        const double error = take * 2.0 * fabs(g) * block->error[i] + rounding * v[i];
+        const double error =
+            take * 2.0 * fabs(g) * block->error[i] + rounding * v[i] + BETAS_SUBNORMAL * least;
         if (!(error < BETAS_TELLING * take * square)) continue;
         fit->x[count] = (then[i] - square) / error;
         fit->z[count++] = (v[i] - fit->beta2 * then[i] - take * square) / error;
@@ -151,7 +155,9 @@ static struct betas_answer try_betas(const struct step *step, uint32_t group, do
     struct betas_fit fit = {.x = room->terms.u, .z = room->terms.p, .beta2 = beta2};
     for (uint32_t i = 0; i < step->tensor_count; i++) {
         const struct step_tensor *const tensor = &step->tensors[i];
-        if (tensor->group != group || tensor->second.bytes == NULL || !tensor->has_before) continue;
+        if (tensor->group != group || tensor->second.bytes == NULL || !tensor->has_before ||
+            tensor->is_left_out)
+            continue;
         each_block(&step->groups[group], tensor, beta1, 0.0, &room->block, add_betas, &fit);
     }
     const double xx = sum_blocks_close_f64(&fit.sums[0]), xz = sum_blocks_close_f64(&fit.sums[1]);
@@ -234,4 +240,8 @@ void taken_coupled_read(const struct step *step, uint32_t group, double decay,
         if (tensor->group != group || !is_told(settings, tensor)) continue;
         each_block(settings, tensor, settings->beta1, 0.0, &room->block, add_coupled, &asked);
     }
+}
+
+int taken_is_coupled(const struct taken_coupled *coupled) {
+    return coupled->coupled >= 16 && coupled->coupled * 100 >= coupled->elements;
 }

@@ -40,4 +40,7 @@ struct taken_coupled {
 void taken_coupled_read(const struct step *step, uint32_t group, double decay,
                         struct rate_room *room, struct taken_coupled *out);
 
+/* Whether so many are coupled that it is no chance. */
+int taken_is_coupled(const struct taken_coupled *coupled);
+
 #endif

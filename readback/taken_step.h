@@ -30,6 +30,13 @@ struct step_group {
     int is_scaled;              /* ... unless scale_parameter is off */
     int nesterov, amsgrad;
     int decoupled; /* the decay shrinks weights directly and does not enter the gradient */
+    int is_unsaid; /* ... which no file says: torch wrote it from 2.6 on */
+    /* The group lacks a key that torch's class writes, so another class made the step, and it may
+     * size steps in its own way (RAdam, LAMB and BertAdam keep the same moments). */
+    int is_other_class;
+    int is_capturable;   /* Adam: its count is in f32 on the device, and so are its powers */
+    int is_hand_set;     /* no scheduler of torch has touched the group */
+    double largest_step; /* Adafactor: steps are clipped to this root mean square */
 };
 
 #define STEP_NO_GROUP UINT32_MAX
@@ -44,6 +51,9 @@ struct step_tensor {
     struct stored first, second, largest;
     struct stored first_before, second_before;
     int has_before; /* the state before was saved, or the update is the first */
+    /* The update left it out: its moments and its count are as before. No gradient reached it (an
+     * expert without a token), or a loss scaler met an overflow. */
+    int is_left_out;
     /* The optimizer's count for this tensor; NaN: none is stored. Without one, `updates` is the
      * number of the update, and `is_assumed` 1. */
     double updates, updates_before;
@@ -67,6 +77,11 @@ struct step {
     uint32_t tensor_count;
     double update; /* which update it is, from 1; NaN: nobody says */
     enum step_numbered_by numbered_by;
+    /* [group_count], or NULL: the groups with the numbers of the file before the update. A
+     * scheduler that changes betas with the LR (OneCycleLR) leaves those of the next update in the
+     * file after it. */
+    const struct step_group *earlier;
+    int is_ambiguous; /* the names may be exchanged within shapes */
 };
 
 #endif

@@ -6,8 +6,10 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/macro.h"
+#include "base/real.h"
 #include "readback/update_private.h"
 
 const char *const update_finding_names[UPDATE_FINDINGS] = {
@@ -61,10 +63,13 @@ enum status update_find(struct judging *in, enum update_finding_kind kind, int i
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     struct update_reading *const out = in->out;
+    /* What another class than torch's did with decay and eps is its own affair. */
+    const int is_own = group != STEP_NO_GROUP && in->settings[group].is_other_class &&
+                       (kind == UPDATE_DECAY || kind == UPDATE_EPS || kind == UPDATE_COUPLED);
     TRY(arena_format(in->arena, &kept, "%s", text));
     TRY(arena_grow(in->arena, out->finding_count + 1, &out->room, sizeof *out->findings, "findings",
                    &out->findings));
-    out->findings[out->finding_count++] = (struct update_finding){kind, is_remark, group, kept};
+    out->findings[out->finding_count++] = (struct update_finding){kind, is_remark || is_own, group, kept};
     return STATUS_OK;
 }
 
@@ -167,7 +172,8 @@ static enum status read_rate(struct judging *in, uint32_t g) {
     rate_read(in->step, (struct rate_scope){.group = g, .only = STEP_NO_GROUP}, in->room,
               &group->reading);
     if (lr->state != RATE_UNEXPLAINED || lr->method != RATE_LEAST_SQUARES) return STATUS_OK;
-    if (in->step->groups[g].rule == STEP_RULE_ADAM) TRY(try_counts(in, g));
+    if (in->step->groups[g].rule == STEP_RULE_ADAM && !in->step->groups[g].is_other_class)
+        TRY(try_counts(in, g));
     if (in->step->groups[g].rule == STEP_RULE_ADAM && lr->state == RATE_UNEXPLAINED)
         TRY(try_eps(in, g));
     return lr->state == RATE_UNEXPLAINED ? try_rounded(in, g) : STATUS_OK;
@@ -231,17 +237,53 @@ static void number_by_log(const struct judging *in, struct update_reading *out) 
     out->numbered_by = STEP_BY_LOG;
 }
 
+/* The power of ten of the last digit of a number's shortest text, and how many digits it has. */
+static int last_digit(double value, int *out_digits) {
+    const struct number_text shortest = number_text_f64(value);
+    const char *text = shortest.text;
+    int digits = 0, zeros = 0, after = 0, power = 0;
+    for (; *text != '\0' && *text != 'e'; text++) {
+        after += power;
+        if (*text == '.') power = 1;
+        if (*text < '0' || *text > '9' || (*text == '0' && digits == 0)) continue;
+        digits++;
+        zeros = *text == '0' ? zeros + 1 : 0;
+    }
+    *out_digits = digits - zeros;
+    return zeros - after + (*text == 'e' ? atoi(text + 1) : 0);
+}
+
+double update_log_slack(const struct update_said *said, int is_norm) {
+    int most = 0, lowest = 1000;
+    for (size_t i = 0; i < said->log_count; i++) {
+        const double value = is_norm ? said->log[i].norm : said->log[i].lr;
+        int digits;
+        if (!(fabs(value) > 0.0)) continue;
+        const int power = last_digit(value, &digits);
+        if (digits > most) most = digits;
+        if (power < lowest) lowest = power;
+    }
+    return most > 0 && most <= 6 ? 0.51 * real_pow_f64(10.0, (double)lowest) : 0.0;
+}
+
 static void find_logged_norm(const struct judging *in, struct update_reading *out) {
     out->logged_norm = (double)NAN;
     for (size_t i = 0; i < in->said->log_count; i++)
         if (in->said->log[i].update == out->update) out->logged_norm = in->said->log[i].norm;
 }
 
-enum status update_read(const struct step *step, const struct update_said *said,
+enum status update_read(const struct step *given, const struct update_said *said,
                         struct rate_room *room, struct arena *arena, struct update_reading *out) {
-    struct judging in = {step, said, room, arena, out};
+    struct step settled = *given;
+    const struct step *const step = &settled;
+    struct judging in = {step, NULL, said, room, arena, out};
     *out = (struct update_reading){.update = step->update, .numbered_by = step->numbered_by};
     TRY(arena_take(arena, step->group_count, sizeof *out->groups, "groups", &out->groups));
+    TRY(arena_take(arena, step->group_count, sizeof *in.settings, "groups", &in.settings));
+    for (uint32_t g = 0; g < step->group_count; g++)
+        in.settings[g] = step->groups[g];
+    settled.groups = out->settings = in.settings;
+    update_settle(&in);
     taken_norm_read(step, room, &out->norm);
     number_by_log(&in, out);
     find_logged_norm(&in, out);

@@ -31,6 +31,7 @@ struct update_said {
     const char *before, *after; /* what the checkpoints are called: "checkpoint-1" */
     double scheduler_counted;   /* the scheduler's: last_epoch after this update */
     double scheduler_before;
+    double processes; /* Accelerate's, as far as it saved their generators */
     struct update_expected expected;
     const struct update_logged *log; /* [log_count] */
     size_t log_count;
@@ -91,6 +92,8 @@ struct update_reading {
     enum step_numbered_by numbered_by;
     double logged_norm;          /* what the log has for this update; NaN: nothing */
     struct update_group *groups; /* [step.group_count] */
+    /* [step.group_count]: the step's, with the numbers that the update used (update_settle) */
+    const struct step_group *settings;
     struct taken_norm norm;
     struct update_finding *findings;
     size_t finding_count, room;

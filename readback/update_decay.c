@@ -11,6 +11,10 @@
 
 #include "readback/update_private.h"
 
+/* An exact lr * decay is rounded once more when it meets the weight: the most voted shrinkage may lie
+ * so far beside it, relatively. */
+#define EXACT_SHARE 1e-4
+
 /* What there is to say of one group's decay. */
 struct decay {
     struct judging *in;
@@ -30,18 +34,30 @@ static double bar_of(const struct rate *rate) {
 }
 
 /* c as f32 rounds it, with the promised LR or, where that was not kept, the applied one. */
-static double shrink_asked(const struct decay *d) {
+static double rate_asked(const struct decay *d) {
     const struct rate *const lr = &d->group->reading.lr;
     const double promised = d->in->step->groups[d->g].promised;
-    const double rate = lr->state == RATE_READ && !holds(lr, promised) ? lr->value : promised;
-    return 1.0 - (double)(float)(1.0 - rate * d->asked);
+    return lr->state == RATE_READ && !holds(lr, promised) ? lr->value : promised;
+}
+
+static double shrink_asked(const struct decay *d) {
+    return 1.0 - (double)(float)(1.0 - rate_asked(d) * d->asked);
+}
+
+/* Kernels of devices subtract lr * decay * weight instead, whose factor is not rounded to a multiple
+ * of 2^-24. */
+static int is_asked(const struct decay *d) {
+    const struct rate *const shrink = &d->group->reading.shrink;
+    const double rounded = shrink_asked(d), exact = rate_asked(d) * d->asked;
+    return holds(shrink, rounded) || (shrink->low <= exact && exact <= shrink->high) ||
+           (shrink->state == RATE_READ && fabs(shrink->value - exact) <= EXACT_SHARE * exact);
 }
 
 /* Elements without a direction, which only the decay can move. */
 static enum status judge_inert(struct decay *d) {
     const struct rate_reading *const reading = &d->group->reading;
     const double asked = shrink_asked(d);
-    if (holds(&reading->shrink, asked) && reading->inert_moved > 0) {
+    if (is_asked(d) && reading->inert_moved > 0) {
         if (d->read->state == RATE_READ)
             return arena_format(d->in->arena, &d->text, "%s +- %s, as f32 rounds %s",
                                 update_number(d->read->value, bar_of(d->read)).text,
@@ -72,11 +88,6 @@ static enum status judge_inert(struct decay *d) {
                        update_number(asked, 0.0).text);
 }
 
-static int is_coupled(const struct decay *d) {
-    const struct taken_coupled *const coupled = &d->group->coupled;
-    return coupled->coupled >= 16 && coupled->coupled * 100 >= coupled->elements;
-}
-
 static enum status find_coupled(struct decay *d) {
     const struct taken_coupled *const coupled = &d->group->coupled;
     TRY(arena_format(d->in->arena, &d->text, "%s went through the gradient",
@@ -97,7 +108,7 @@ static enum status judge_fit(struct decay *d) {
         return arena_format(d->in->arena, &d->text, "%s configured; it cannot be read",
                             number_text_f64(d->asked).text);
     if (!holds(read, d->asked)) {
-        if (is_coupled(d)) return find_coupled(d);
+        if (taken_is_coupled(&d->group->coupled)) return find_coupled(d);
         TRY(arena_format(d->in->arena, &d->text, "%s +- %s, %s configured",
                          update_number(read->value, bar_of(read)).text,
                          update_bar(bar_of(read)).text, number_text_f64(d->asked).text));

@@ -23,6 +23,11 @@ static double bar_of(const struct rate *rate) {
  * schedule is meant to do; which of them was applied is remarked on, but leaves nothing undecided. */
 #define IMMATERIAL 1e-5
 
+/* Another form of the same rule (a decay after the step takes off 1 - lr * decay, an eps of another
+ * size) shifts an LR by no more than this; a slip of a schedule that is as small is one update of a
+ * slow schedule, which is looked for. */
+#define FORM 1e-3
+
 static int holds(const struct rate *rate, double value) {
     return value >= rate->low && value <= rate->high;
 }
@@ -87,7 +92,8 @@ static void try_counts(struct others *others, const struct step_group *group, do
 static void try_multiples(struct others *others) {
     for (int k = 2; k <= 64; k++) {
         try_other(others, others->promised * k, "%d times the promised one", k);
-        try_other(others, others->promised / k, "the promised one divided by %d", k);
+        try_other(others, others->promised / k,
+                  "the promised one divided by %d, or the weights are an average (EMA, SWA)", k);
     }
 }
 
@@ -168,7 +174,7 @@ static enum status compare_log(struct judging *in, uint32_t g) {
     struct update_group *const group = &in->out->groups[g];
     const struct rate *const lr = &group->reading.lr;
     const double logged = group->logged, next = in->step->groups[g].next;
-    const double slack = 1e-6 * fabs(logged);
+    const double slack = 1e-6 * fabs(logged) + update_log_slack(in->said, 0);
     if (!(slack >= 0.0) || lr->state != RATE_READ || group->verdict == UPDATE_BROKEN ||
         (logged + slack >= lr->low && logged - slack <= lr->high))
         return STATUS_OK;
@@ -177,6 +183,10 @@ static enum status compare_log(struct judging *in, uint32_t g) {
                            "the log has %s for this update, which is the LR of the next one: it "
                            "was read after the scheduler ran",
                            update_number(logged, 0.0).text);
+    for (uint32_t i = 0; i < in->step->group_count; i++) /* another group's LR is no wrong one */
+        if (fabs(logged - in->step->groups[i].promised) <= slack) return STATUS_OK;
+    if (fabs(logged - lr->value) <= FORM * fabs(logged) || in->step->groups[g].is_other_class)
+        return STATUS_OK;
     group->verdict = UPDATE_BROKEN;
     return find_broken(in, g, "the log has", logged);
 }
@@ -201,6 +211,54 @@ static enum status find_assumed(struct judging *in, uint32_t g, int *out_found) 
         others.held[0].words));
     group->reading.lr = (struct rate){.why = "its size hangs on Adam's count, which no file holds"};
     return say_rate(in, group);
+}
+
+/* ---- what is no evidence ---- */
+
+/* Why a reading beside the promised LR says nothing about the LR; NULL: it does. */
+static const char *doubt_of(const struct judging *in, uint32_t g) {
+    const struct rate *const lr = &in->out->groups[g].reading.lr;
+    const struct step_group *const settings = &in->step->groups[g];
+    if (lr->state == RATE_READ && lr->high < 0.0)
+        return "the weights moved against the direction of their state: another order of names, or "
+               "another rule than the files say";
+    if (in->step->is_ambiguous && (lr->method == RATE_VOTES || lr->method == RATE_COPIES))
+        return "it would not be the promised one, but the names of these weights are a guess among "
+               "tensors of equal shapes: give them by --names FILE";
+    if (settings->is_other_class && !holds(lr, settings->next))
+        return "the state explains how the weights moved, but with another LR than the promised "
+               "one, and the group's keys are not those of torch's class: a rule that sizes its "
+               "steps (RAdam, LAMB, BertAdam) leaves the same";
+    return NULL;
+}
+
+static int is_form(const struct judging *in, uint32_t g) {
+    const struct rate *const lr = &in->out->groups[g].reading.lr;
+    const double promised = in->step->groups[g].promised;
+    struct others others = {.rate = lr, .promised = promised};
+    if (lr->state != RATE_READ || !(fabs(lr->value - promised) <= FORM * fabs(promised))) return 0;
+    try_others(in, g, &others);
+    return others.count == 0;
+}
+
+/* Takes an accusation back that rests on too little. */
+static enum status weigh(struct judging *in, uint32_t g) {
+    struct update_group *const group = &in->out->groups[g];
+    const char *const why = doubt_of(in, g);
+    if (why != NULL) {
+        group->verdict = UPDATE_UNDECIDED;
+        group->reading.lr = (struct rate){.why = why};
+        return say_rate(in, group);
+    }
+    if (!is_form(in, g)) return STATUS_OK;
+    group->verdict = UPDATE_UNDECIDED;
+    return update_find(in, UPDATE_LR, 1, g,
+                       "%s promised %s; the LR that explains the movement is beside it by %s of "
+                       "it: another form of the rule does so (a decay after the step, another "
+                       "place of eps)",
+                       in->said->before, update_number(in->step->groups[g].promised, 0.0).text,
+                       update_bar(fabs(group->reading.lr.value / in->step->groups[g].promised - 1.0))
+                           .text);
 }
 
 static enum update_verdict verdict_of(const struct rate *lr, double promised) {
@@ -248,8 +306,13 @@ enum status update_judge_rate(struct judging *in, uint32_t g) {
     char promised_by[256];
     snprintf(promised_by, sizeof promised_by, "%s promised", in->said->before);
     TRY(say_rate(in, group));
+    /* A loop that sets the LR before each step leaves the applied one in the file after it. */
+    if (settings->is_hand_set && lr->state == RATE_READ && !holds(lr, settings->promised) &&
+        holds(lr, settings->next))
+        in->settings[g].promised = settings->next;
     group->verdict = verdict_of(lr, settings->promised);
     int is_found = 0;
+    if (group->verdict == UPDATE_BROKEN) TRY(weigh(in, g));
     if (group->verdict == UPDATE_BROKEN) TRY(find_assumed(in, g, &is_found));
     if (group->verdict == UPDATE_BROKEN && !is_found)
         TRY(find_broken(in, g, promised_by, settings->promised));

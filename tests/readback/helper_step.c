@@ -91,7 +91,7 @@ static void fill_element(const struct scene_asked *a, uint64_t tensor, uint64_t 
                          struct element *e) {
     const int is_idle = i >= SCENE_COUNT - SCENE_IDLE;
     const double held = is_idle ? 0.0 : 1.0, late = a->updates > 1.0 ? held : 0.0;
-    const double width = 0.02 * (1.0 + (double)tensor);
+    const double width = 0.02 * (1.0 + (double)tensor) * (a->gradient > 0.0 ? a->gradient : 1.0);
     memset(e, 0, sizeof *e);
     e->old = r(a, a->scale * drawn(1, tensor, i));
     e->g = held * r(a, width * drawn(2, tensor, i));
@@ -164,6 +164,10 @@ void scene_make(const struct scene_asked *asked, struct scene *out) {
                                      .nesterov = asked->nesterov,
                                      .amsgrad = asked->amsgrad,
                                      .decoupled = !asked->coupled && asked->rule != STEP_RULE_SGD};
-    out->step =
-        (struct step){&out->group, 1, out->tensor, SCENE_TENSORS, asked->updates, STEP_BY_TRAINER};
+    out->step = (struct step){.groups = &out->group,
+                              .group_count = 1,
+                              .tensors = out->tensor,
+                              .tensor_count = SCENE_TENSORS,
+                              .update = asked->updates,
+                              .numbered_by = STEP_BY_TRAINER};
 }

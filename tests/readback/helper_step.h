@@ -22,6 +22,7 @@ struct scene_asked {
     double true_beta2;  /* what makes v, if not 0 */
     int rounds_start;   /* the update begins from weights rounded to bf16 */
     double scale;       /* of the weights */
+    double gradient;    /* the gradients are so many times the usual ones, if not 0 */
 };
 
 struct scene {

@@ -314,6 +314,171 @@ static void verify_against(void **unused) {
     assert_null(against.first_step);
 }
 
+/* ---- what is no slip ---- */
+
+static void assert_silent(const struct update_reading *reading) {
+    for (size_t i = 0; i < reading->finding_count; i++)
+        if (!reading->findings[i].is_remark) fail_msg("%s", reading->findings[i].text);
+}
+
+static struct update_reading read_again(const struct update_said *said) {
+    struct update_reading out;
+    assert_int_equal(update_read(&scene->step, said, room, &arena, &out), STATUS_OK);
+    return out;
+}
+
+/* OneCycleLR changes beta1 with the LR, so the file after the update has that of the next one; a
+ * loop that sets numbers before each step leaves the right ones there. */
+static void verify_scheduled_numbers(void **unused) {
+    (void)unused;
+    const struct update_said said = nothing_said();
+    struct scene_asked asked = scene_usual();
+    scene_make(&asked, scene);
+    struct step_group other = scene->group;
+    other.beta1 = 0.85;
+    other.decay = 0.3;
+    for (int is_later = 0; is_later < 2; is_later++) {
+        const struct step_group right = scene->group;
+        scene->step.earlier = is_later ? &other : &right;
+        scene->step.groups = is_later ? &right : &other;
+        const struct update_reading reading = read_again(&said);
+        assert_silent(&reading);
+        assert_inside(&reading.groups[0].reading.lr, asked.lr, 1e-5);
+        assert_true(reading.settings[0].beta1 == 0.9 && reading.settings[0].decay == 0.1);
+    }
+    scene->step.earlier = NULL;
+    scene->step.groups = &scene->group;
+    scene->group.promised = asked.lr / 0.95; /* a loop without a scheduler: set before the step */
+    scene->group.next = asked.lr;
+    assert_int_equal(read_again(&said).verdict, UPDATE_BROKEN);
+    scene->group.is_hand_set = 1;
+    assert_int_equal(read_again(&said).verdict, UPDATE_KEPT);
+}
+
+/* Other classes than torch's keep the same moments and size steps in their own way; other forms of
+ * one rule shift the LR a little. Neither is a slip of the schedule. */
+static void verify_other_classes(void **unused) {
+    (void)unused;
+    const struct update_said said = nothing_said();
+    struct scene_asked asked = scene_usual();
+    scene_make(&asked, scene);
+    scene->group.promised = 18.7 * asked.lr; /* RAdam's factor at update 10 */
+    assert_int_equal(read_again(&said).verdict, UPDATE_BROKEN);
+    scene->group.is_other_class = 1;
+    struct update_reading reading = read_again(&said);
+    assert_silent(&reading);
+    assert_int_equal(reading.groups[0].reading.lr.state, RATE_UNKNOWN);
+    scene->group.is_other_class = 0;
+    scene->group.promised = asked.lr * (1.0 + asked.lr * asked.decay); /* the decay came last */
+    reading = read_again(&said);
+    assert_silent(&reading);
+    assert_int_equal(reading.verdict, UPDATE_UNDECIDED);
+    assert_text(find(&reading, UPDATE_LR, 1), "another form of the rule");
+    asked.updates = 1; /* 1 - beta2^t in f32 */
+    scene_make(&asked, scene);
+    scene->group.promised = asked.lr * (1.0 + 1e-5);
+    scene->group.is_capturable = 1;
+    assert_int_equal(read_again(&said).verdict, UPDATE_KEPT);
+    asked.weights = asked.state = DTYPE_BF16;
+    scene_make(&asked, scene);
+    scene->group.promised = 3.0 * asked.lr;
+    assert_int_equal(read_again(&said).verdict, UPDATE_BROKEN);
+    scene->step.is_ambiguous = 1;
+    reading = read_again(&said);
+    assert_silent(&reading);
+    assert_string_equal(reading.groups[0].reading.lr.why == NULL ? "" : "names", "names");
+}
+
+/* An expert without a token, a group that was frozen till now, a state of an earlier training. */
+static void verify_counts_of_parts(void **unused) {
+    (void)unused;
+    const struct update_said said = nothing_said();
+    struct scene_asked asked = scene_usual();
+    scene_make(&asked, scene);
+    memcpy(scene->bytes[1][1], scene->bytes[1][0], sizeof scene->bytes[1][0]);
+    assert_int_equal(read_again(&said).groups[0].reading.lr.state, RATE_UNEXPLAINED);
+    scene->tensor[1].is_left_out = 1;
+    struct update_reading reading = read_again(&said);
+    assert_silent(&reading);
+    assert_inside(&reading.groups[0].reading.lr, asked.lr, 1e-5);
+    assert_text(find(&reading, UPDATE_FROZEN, 1), "1 tensor was left out by this update");
+    for (int t = 0; t < SCENE_TENSORS; t++)
+        scene->tensor[t].is_left_out = 1;
+    reading = read_again(&said);
+    assert_silent(&reading);
+    assert_int_equal(reading.verdict, UPDATE_UNDECIDED);
+    asked.updates = 1;
+    scene_make(&asked, scene);
+    scene->step.update = 5.0;
+    for (int t = 0; t < SCENE_TENSORS; t++)
+        scene->tensor[t].updates_before = (double)NAN;
+    reading = read_again(&said);
+    assert_silent(&reading);
+    assert_text(find(&reading, UPDATE_COUNT, 1), "its state begins with update 5");
+    scene->group.promised = (double)NAN; /* the checkpoint before held no optimizer */
+    reading = read_again(&said);
+    assert_non_null(find(&reading, UPDATE_RESTART, 0));
+    asked.updates = 100;
+    scene_make(&asked, scene);
+    scene->step.update = 3.0;
+    reading = read_again(&said);
+    assert_silent(&reading);
+    assert_text(find(&reading, UPDATE_COUNT, 1), "that of an earlier training");
+}
+
+/* Logs of few digits, norms of bf16, schedulers that count epochs or processes. */
+static void verify_coarse_words(void **unused) {
+    (void)unused;
+    const double nan = (double)NAN;
+    struct update_logged logged[] = {{2.0, 4.9e-4, nan}, {3.0, 4.7e-4, 0.03}};
+    struct update_said said = nothing_said();
+    struct scene_asked asked = scene_usual();
+    asked.lr = 4.75e-4;
+    scene_make(&asked, scene);
+    said.log = logged;
+    said.log_count = 2;
+    logged[1].norm = scene->norm * 0.995;
+    struct update_reading reading = read_again(&said);
+    assert_silent(&reading);
+    logged[0].lr = 4.90000001e-4; /* nine digits: the other row is 4.70000000e-4 */
+    reading = read_again(&said);
+    assert_non_null(find(&reading, UPDATE_LR, 0));
+    said.log_count = 0;
+    said.scheduler_before = 0.0;
+    said.scheduler_counted = 1.0;
+    scene->step.update = asked.updates;
+    reading = read_again(&said);
+    assert_silent(&reading);
+    assert_text(find(&reading, UPDATE_SCHEDULER, 1), "it counts epochs, or");
+    said.scheduler_counted = 2.0;
+    said.processes = 2.0;
+    reading = read_again(&said);
+    assert_silent(&reading);
+    said.processes = 1.0;
+    reading = read_again(&said);
+    assert_text(find(&reading, UPDATE_SCHEDULER, 0), "it was stepped 2 times");
+}
+
+/* Gradients of 1e-20, whose squares are subnormal; none at all; and infinity. */
+static void verify_edges_of_numbers(void **unused) {
+    (void)unused;
+    const struct update_said said = nothing_said();
+    struct scene_asked asked = scene_usual();
+    asked.gradient = 1e-19;
+    struct update_reading reading = read_usual(&asked);
+    assert_silent(&reading);
+    asked.gradient = 0.0;
+    scene_make(&asked, scene);
+    memset(scene->bytes, 0, sizeof scene->bytes);
+    reading = read_again(&said);
+    assert_text(&(struct update_finding){.text = reading.groups[0].lr_text}, "its moments are 0");
+    scene_make(&asked, scene);
+    scene->bytes[0][1][3] = 0x7F; /* the first new weight becomes an infinity or a NaN */
+    scene->bytes[0][1][2] = 0xFF;
+    reading = read_again(&said);
+    assert_text(&(struct update_finding){.text = reading.groups[0].lr_text}, "NaN or infinity");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_rules_in_f32),
@@ -326,6 +491,11 @@ int main(void) {
         cmocka_unit_test(verify_other_slips),
         cmocka_unit_test(verify_unexplained_is_said),
         cmocka_unit_test(verify_against),
+        cmocka_unit_test(verify_scheduled_numbers),
+        cmocka_unit_test(verify_other_classes),
+        cmocka_unit_test(verify_counts_of_parts),
+        cmocka_unit_test(verify_coarse_words),
+        cmocka_unit_test(verify_edges_of_numbers),
     };
     return cmocka_run_group_tests(tests, open_room, close_room);
 }
