@@ -153,8 +153,9 @@ static void check_family(uint32_t number, enum norm_backward norm, const char *p
     digest_hex(&like.params, hex);
     assert_string_equal(hex, params);
     assert_non_null(helper_outcome_gap(&like, &other));
+    const size_t few = HELPER_UNOPTIMISED ? 1 : 2; /* the digest above is the same in every build */
     const size_t count =
-        helper_size(2, HELPER_ISA_SETS > 1 ? COUNT_OF(shapes) : 2, COUNT_OF(shapes));
+        helper_size(2, HELPER_ISA_SETS > 1 ? COUNT_OF(shapes) : few, COUNT_OF(shapes));
     for (uint32_t i = 1; i < count; i++) {
         const enum isa isa = sets[(i + number) % COUNT_OF(sets)];
         const struct shape shape = shape_of(shapes[i], helper_has_isa(isa) ? isa : ISA_BASE);
