@@ -170,10 +170,9 @@ module_stage() {
   $(printf '%-8s %4d s  %-9s %s' $result $(($(date +%s) - began)) cuda 'nvcc: twinstep_cuda.so')"
 }
 
-# What each stage finds that no other does, measured by what a fault planted in each place fails:
-# strict finds wrong results, and warnings; asan reads and writes outside of an object and arithmetic
-# that C leaves undefined; tsan races of loops of OpenMP; clang-o3 and o0 bits that a compiler or an
-# optimisation level moves. The module for devices is compiled nightly: by default gcc compiles all
+# What each stage finds that no other does: strict finds wrong results, and warnings; asan reads and
+# writes outside of an object and arithmetic that C leaves undefined; tsan races of loops of OpenMP;
+# clang-o3 and o0 bits that a compiler or an optimisation level moves. The module for devices is compiled nightly: by default gcc compiles all
 # of its kernels as C that C++ takes, too, and runs them on the host, and, where nvcc is, tests
 # labelled cuda look at what it makes of the smaller ones.
 stages() {

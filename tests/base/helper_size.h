@@ -35,11 +35,4 @@ static inline size_t helper_size(size_t sanitized, size_t usual, size_t whole) {
         if (helper_size(1, 0, 0)) skip();                                                          \
     } while (0)
 
-/* First in a case of a program with label `whole` of whose kind the program has another case, which
- * costs less: the nightly run takes it. */
-#define HELPER_LEAVE_NIGHTLY()                                                                     \
-    do {                                                                                           \
-        if (getenv("TWINSTEP_WHOLE") == NULL) skip();                                              \
-    } while (0)
-
 #endif

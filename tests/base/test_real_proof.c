@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short golden
+ * labels: unit memory golden
  * The proof of base/real.h on a small scale: one float of each 2^12, floats around special points,
  * and 10^6 doubles per function, against goldens (counts and the hash of every result) and the
  * errors that docs/DETERMINISM.md states. The judge itself is tested against MPFR, and against

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: cli short
+ * labels: cli memory
  * report: files, standard output, overwriting, logs, live traces, refusals, and equal bytes. */
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: cli short
+ * labels: cli memory
  * twinstep rollout at the door: what it reads, what each status means, and what it says of files
  * that are wrong: file, line, field, what was expected and what came. The figures have an oracle of
  * their own (tests/rollout/metrics_oracle.py), the causes tests/rollout/test_planted.c. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: cli short
+ * labels: cli memory
  * run --save-model must write what model.from reads: the saved arm continues as a training of its
  * own, and two saved arms compare tensor by tensor. What cannot be saved must be refused before
  * anything trains. */

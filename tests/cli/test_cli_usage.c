@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: cli short
+ * labels: cli memory
  * The command line without any training: help, verbs, options, and a standard output that is
  * full. */
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short whole
+ * labels: unit memory whole
  * The shares of the projection on B - A, and the sizes of repairs and lone causes: exact for runs
  * without noise; covered by their intervals for runs with it, for causes that act alone, together,
  * or not at all. Draws are addressed, so that the counts are the same everywhere. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short
+ * labels: unit memory
  * Attribution beyond the last distance: other measures must add up too, a cause must begin when it
  * acts, the marks must end at the end, the perturbed run must bound what rounding does, and shares
  * of noisy runs must have intervals. */

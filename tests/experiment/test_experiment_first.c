@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short
+ * labels: unit memory
  * What `run` says differs first. The places were written down before any case was run, from what
  * each key changes; and the finder of `bisect`, which trains the pair by itself, names the same.
  * Besides, what is said where no update can be repeated, and of traces that hold no place. */

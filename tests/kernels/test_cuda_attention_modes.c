@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short
+ * labels: unit memory
  * Attention of kernels/cuda/ in modes shaped, shuffled and atomic, run by the shim. Shaped and
  * shuffled must have the CPU's bits, whatever the order of threads. Atomic must add each chunk
  * exactly once: sums that are exact in any order have the bits of mode invariant, a sum of one

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short
+ * labels: unit memory
  * The linear kernels of kernels/cuda/ in modes shaped, shuffled and atomic, run by the shim, on
  * shapes that end inside tiles and chunks. Shaped and shuffled must have the CPU's bits. Atomic
  * must equal mode invariant where sums are exact, and differ from seed to seed where they are not.

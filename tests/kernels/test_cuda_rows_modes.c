@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short
+ * labels: unit memory
  * The row ops of kernels/cuda/ in modes shuffled and atomic, run by the shim or by the module that
  * TWINSTEP_BACKEND names. Shuffled must have the CPU's bits, whatever the order of threads. Atomic
  * must add each chunk exactly once: sums that are exact in any order have the bits of mode
