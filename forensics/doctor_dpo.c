@@ -269,12 +269,13 @@ static enum status stuck_at_ln2(struct doctor *doctor) {
 /* ---- the first update changed nothing ---- */
 
 /* Tells whether the losses of updates 1 and 2 say the same to at least six digits (2e-6 relative).
+ * Two losses of 0 say nothing: a policy gradient's are 0 whatever the weights are.
  * For a preference loss the weights did not move then; for any other loss they did not move and the
  * batch is the same. */
 static int unmoved(const struct doctor *doctor, const struct series_point *a,
                    const struct series_point *b) {
     const double spacing = series_spacing(&doctor->series[LOG_LOSS], a->value, a->quantum);
-    if (spacing > 2e-6 * real_abs_f64(a->value)) return 0;
+    if (spacing > 2e-6 * real_abs_f64(a->value) || !(real_abs_f64(a->value) > 0.0)) return 0;
     if (point_differs(a, b)) return 0;
     return !doctor_is_preference(doctor) || zero_to(doctor, b->row) >= 0.0;
 }

@@ -109,15 +109,25 @@ static enum status loss_filtered(struct doctor *doctor) {
         "Set logging_nan_inf_filter=False and run to this update again.");
 }
 
+static int is_exact_zero(const struct series_point *point) {
+    return point != NULL && point->value >= 0.0 && point->value <= 0.0 && point->quantum < 1e-6;
+}
+
 static enum status no_gradient(struct doctor *doctor) {
     const struct series *norm = &doctor->series[LOG_GRAD_NORM];
-    size_t zeros = 0;
-    for (size_t i = 0; i < norm->count; i++)
-        zeros += norm->points[i].value >= 0.0 && norm->points[i].value <= 0.0 &&
-                 norm->points[i].quantum < 1e-6;
+    size_t zeros = 0, without_loss = 0;
+    for (size_t i = 0; i < norm->count; i++) {
+        if (!is_exact_zero(&norm->points[i])) continue;
+        zeros++;
+        without_loss +=
+            is_exact_zero(series_in_row(&doctor->series[LOG_LOSS], norm->points[i].row)) != 0;
+    }
+    /* GRPO and RLOO have neither where all answers to a prompt get one reward (run: trl 1.16.0). */
+    const int innocent = without_loss == zeros && zeros < norm->count;
     if (norm->count < 3) return doctor_untestable(doctor, "fewer than 3 gradient norms");
     if (zeros < 3 || 2 * zeros < norm->count) return STATUS_OK;
-    TRY(doctor_found(doctor, "no_gradient", DOCTOR_LIKELY, norm->points[0].row,
+    TRY(doctor_found(doctor, "no_gradient", innocent ? DOCTOR_POSSIBLE : DOCTOR_LIKELY,
+                     norm->points[0].row,
                      "The gradient norm is 0 in %zu of %zu rows: nothing is trained there.", zeros,
                      norm->count));
     for (size_t i = 0, said = 0; i < norm->count && said < 2; i++)
@@ -127,8 +137,10 @@ static enum status no_gradient(struct doctor *doctor) {
         }
     return doctor_explain(
         doctor,
-        "a gradient of exactly 0 in most updates has no innocent reason but a "
-        "loss of exactly 0",
+        innocent ? "the loss is 0 in the same rows, as a policy gradient's is where all rewards of "
+                   "a group are equal"
+                 : "a gradient of exactly 0 in most updates has no innocent reason but a "
+                   "loss of exactly 0",
         "List the parameters with requires_grad and those the optimizer holds; look for "
         "a detach or a no_grad around the forward pass.");
 }

@@ -9,6 +9,7 @@ the spelling of causes and of names that say the same, and for `says`. UNSEEN sa
 of the catalogue why no log is here."""
 
 HF, SFT, DPO, ACCELERATE, LIGHTNING = "hf-trainer", "trl-sft", "trl-dpo", "accelerate", "lightning"
+KTO, REWARD, GRPO, RLOO = "trl-kto", "trl-reward", "trl-grpo", "trl-rloo"
 CASES = []
 
 
@@ -66,6 +67,11 @@ for loss in ("hinge", "robust", "bco_pair", "sppo_hard", "apo_zero", "apo_down",
              "nca_pair", "discopop", "sigmoid_norm"):
     healthy("dpo-" + loss.replace("_", "-"), DPO, loss=loss, total=40)
 healthy("dpo-cold", DPO, lr=5e-7, batch=8)
+healthy("kto", KTO, total=40)
+healthy("reward", REWARD, total=40)
+healthy("grpo", GRPO, total=40)
+healthy("grpo-cold", GRPO, total=40, warmup=0, beta=0.0)
+healthy("rloo-cold", RLOO, total=40, warmup=0, beta=0.0)
 healthy("accelerate", ACCELERATE)
 healthy("accelerate-four", ACCELERATE, accumulate=4, batch=2, schedule="cosine")
 healthy("accelerate-tail", ACCELERATE, accumulate=4, batch=2, rows=84)

@@ -24,12 +24,13 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import foreign_parts as parts  # noqa: E402
 import tiny  # noqa: E402
 import torch  # noqa: E402
-from foreign_log_cases import ACCELERATE, CASES, DPO, LIGHTNING, SFT  # noqa: E402
+from foreign_log_cases import (  # noqa: E402
+    ACCELERATE, CASES, DPO, GRPO, KTO, LIGHTNING, REWARD, RLOO, SFT)
 
 DEFAULTS = dict(lr=1e-3, schedule="linear", warmup=6, total=60, accumulate=1, batch=4, evaluate=15,
                 every=1, clip=1.0, dropout=0.0, bf16=False, weights="f32", epochs=None, rows=None,
                 values=None, restart=None, overflow=(), tuned=False, loss="sigmoid",
-                optim="adamw_torch_fused")
+                optim="adamw_torch_fused", beta=0.04)
 
 
 class Ragged(torch.utils.data.Dataset):
@@ -79,13 +80,17 @@ def make_model(o, plant=None):
     return made.to(torch.bfloat16 if o["weights"] == "bf16" else torch.float32)
 
 
-def arguments(cls, o, plant, **more):
-    told = dict(
+def arguments_of(o):
+    return dict(
         output_dir="out", learning_rate=o["lr"], lr_scheduler_type=o["schedule"],
         lr_scheduler_kwargs=dict(o["values"] or {}), warmup_steps=o["warmup"], max_steps=o["total"],
         per_device_train_batch_size=o["batch"], gradient_accumulation_steps=o["accumulate"],
         logging_steps=o["every"], max_grad_norm=o["clip"], weight_decay=0.1, use_cpu=True, seed=7,
         save_strategy="no", report_to=[], disable_tqdm=True, bf16=o["bf16"], optim=o["optim"])
+
+
+def arguments(cls, o, plant, **more):
+    told = arguments_of(o)
     if o["epochs"]:
         told.update(num_train_epochs=o["epochs"], max_steps=-1)
     if o["evaluate"] and cls.__name__ != "DPOConfig" or "dpo-eval" in more:
@@ -260,9 +265,47 @@ def scaled(trainer, o, plant):
         kind._maybe_log_save_evaluate = advancing
 
 
+def make_other(o, kind, count):
+    """The trainers of TRL in which nothing is planted."""
+    import trl
+
+    common = dict(arguments_of(o), eval_strategy="no")
+    made, rng = make_model(o), random.Random(1)
+    prompts = [tiny.sentence(rng, 3, 8) for _ in range(count)]
+    rows = [{"prompt": prompt, "completion": tiny.sentence(rng, 4, 10), "label": bool(index % 2)}
+            for index, prompt in enumerate(prompts)]
+    told = dict(processing_class=tiny.tokenizer())
+    if kind == KTO:
+        return trl.KTOTrainer(model=made, ref_model=make_model(o), train_dataset=dataset_of(rows),
+                              args=trl.KTOConfig(**common, max_length=32), **told)
+    if kind == REWARD:
+        from transformers import LlamaForSequenceClassification
+
+        made.config.num_labels = 1
+        return trl.RewardTrainer(model=LlamaForSequenceClassification(made.config),
+                                 args=trl.RewardConfig(**common, max_length=48),
+                                 train_dataset=tiny.pairs(count), **told)
+    made.save_pretrained("made")  # the reference is loaded from where the model came from
+    cls, config = {GRPO: (trl.GRPOTrainer, trl.GRPOConfig),
+                   RLOO: (trl.RLOOTrainer, trl.RLOOConfig)}[kind]
+    return cls(model=type(made).from_pretrained("made"), train_dataset=dataset_of(rows),
+               reward_funcs=lambda completions, **_: [float(text.count("a"))
+                                                      for text in completions],
+               args=config(**common, num_generations=4, max_completion_length=8, beta=o["beta"]),
+               **told)
+
+
+def dataset_of(rows):
+    from datasets import Dataset
+
+    return Dataset.from_list(rows)
+
+
 def make_hf(o, kind, plant):
     made = make_model(o, plant)
     count = o["rows"] or o["total"] * o["accumulate"] * o["batch"] // 2
+    if kind in (KTO, REWARD, GRPO, RLOO):
+        return make_other(o, kind, count)
     if kind == SFT:
         from trl import SFTConfig, SFTTrainer
 

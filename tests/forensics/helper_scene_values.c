@@ -41,6 +41,13 @@ static void no_gradient(struct patient *p) {
     for (size_t i = 0; i < 60; i++)
         scene_put(p, LOG_GRAD_NORM, i, 0.0);
 }
+/* Groups of equal rewards: neither loss nor gradient in most rows, and both in the others. */
+static void no_gradient_in_groups(struct patient *p) {
+    for (size_t i = 0; i < 60; i++) {
+        scene_put(p, LOG_LOSS, i, i % 3 == 2 ? -1e-8 : 0.0);
+        scene_put(p, LOG_GRAD_NORM, i, i % 3 == 2 ? 0.5 : 0.0);
+    }
+}
 static void gradient_of_a_row(struct patient *p) {
     scene_put(p, LOG_GRAD_NORM, 5, 0.0);
 }
@@ -254,6 +261,7 @@ const struct scene scenes_of_values[] = {
     FOUND(norm_infinite_to_end, "grad_norm_not_finite", CERTAIN),
     REMARK(norm_infinite_skipped, "skip_advances_schedule"),
     FOUND(no_gradient, "no_gradient", LIKELY),
+    FOUND(no_gradient_in_groups, "no_gradient", POSSIBLE),
     QUIET(gradient_of_a_row),
     FOUND(fresh_weights, "weights_reinitialised", LIKELY),
     LINE(trained_weights, "weights_reinitialised", QUIET),
