@@ -18,14 +18,17 @@
 #include "trainer/schema_classes.h"
 
 static const struct verb *const verbs[] = {
-    &verb_run,          &verb_check,          &verb_demo,     &verb_suite,
-    &verb_attribute,    &verb_recover,        &verb_keys,     &verb_list,
-    &verb_env,          &verb_rerun_config,   &verb_lr_table, &verb_lr_compare,
-    &verb_lr_fit,       &verb_lr_check,       &verb_doctor,   &verb_compare,
-    &verb_import,       &verb_export,         &verb_report,   &verb_replay,
-    &verb_bisect,       &verb_noise,          &verb_floor,    &verb_certify,
-    &verb_parity,       &verb_parity_weights, &verb_rollout,  &verb_readback,
-    &verb_resume_check, &verb_data_show,      &verb_pages};
+    &verb_run,          &verb_check,          &verb_demo,
+    &verb_suite,        &verb_attribute,      &verb_recover,
+    &verb_keys,         &verb_list,           &verb_env,
+    &verb_rerun_config, &verb_lr_table,       &verb_lr_compare,
+    &verb_lr_fit,       &verb_lr_check,       &verb_doctor,
+    &verb_compare,      &verb_import,         &verb_export,
+    &verb_report,       &verb_replay,         &verb_bisect,
+    &verb_noise,        &verb_floor,          &verb_certify,
+    &verb_parity,       &verb_parity_weights, &verb_rollout,
+    &verb_readback,     &verb_resume_check,   &verb_ops,
+    &verb_data_show,    &verb_pages};
 
 const char usage_about[] =
     "Runs two trainings that should agree, records every step to the last bit, finds the first\n"

@@ -19,11 +19,11 @@
 #include "tests/cli/helper_cli.h"
 
 static const char *const verbs[] = {
-    "run",         "check",   "demo",     "suite",          "attribute", "recover",   "keys",
-    "list",        "env",     "lr table", "lr compare",     "lr check",  "lr fit",    "doctor",
-    "compare",     "import",  "export",   "report",         "replay",    "bisect",    "noise",
-    "floor",       "certify", "parity",   "parity weights", "rollout",   "data show", "readback",
-    "resume-check"};
+    "run",          "check",   "demo",     "suite",          "attribute", "recover",   "keys",
+    "list",         "env",     "lr table", "lr compare",     "lr check",  "lr fit",    "doctor",
+    "compare",      "import",  "export",   "report",         "replay",    "bisect",    "noise",
+    "floor",        "certify", "parity",   "parity weights", "rollout",   "data show", "readback",
+    "resume-check", "ops"};
 #define VERBS (sizeof verbs / sizeof verbs[0])
 
 static void require_in(const char *text, const char *needle) {

@@ -30,6 +30,7 @@ LAYERS = {
     "logs": ["determinism", "base"],
     "forensics": ["logs", "sched", "determinism", "base"],
     "rollout": ["logs", "determinism", "base"],
+    "dumps": ["logs", "determinism", "base"],
     "scenarios": ["determinism", "base"],
     "data": ["scenarios", "determinism", "base"],
     "model": ["data", "kernels", "checkpoints", "scenarios", "determinism", "base"],
@@ -39,7 +40,7 @@ LAYERS = {
     "experiment": ["trainer", "evidence", "model", "data", "optim", "kernels", "sched", "scenarios",
                    "checkpoints", "determinism", "base"],
     "report": ["evidence", "scenarios", "determinism", "base"],
-    "cli": ["report", "experiment", "trainer", "evidence", "model", "data", "forensics", "rollout", "logs",
+    "cli": ["report", "experiment", "trainer", "evidence", "model", "data", "forensics", "rollout", "dumps", "logs",
             "readback", "optim", "kernels", "sched", "scenarios", "checkpoints", "determinism", "base"],
 }
 # Rooms inside a folder: each may know the files of the folder itself, which may know none of the
@@ -47,7 +48,7 @@ LAYERS = {
 # know it, and it knows no file of the folder.
 ROOMS = {"experiment": ["locate", "noise", "parity"]}
 CELLARS = ["experiment/locate"]
-NUMERIC = ["base", "determinism", "kernels", "optim", "sched", "logs", "forensics", "rollout", "data", "model",
+NUMERIC = ["base", "determinism", "kernels", "optim", "sched", "logs", "forensics", "rollout", "dumps", "data", "model",
            "evidence", "trainer", "experiment", "report", "checkpoints", "readback"]
 OTHER = ["tests", "cmake", "docs", "notebooks", ".ci"]
 

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The rule of births, both ways, and what is noise.
+ *
+ * Whatever is known of a value is a byte per word, so a walk takes one step per value. */
+#include "dumps/births.h"
+
+#include <string.h>
+
+#include "base/sort.h"
+#include "dumps/align.h"
+
+enum {
+    KNOWN = 1, /* the other dump has it, or it was moved from such values */
+    MADE = 2,  /* an op of this dump made it before */
+    TOLD = 4   /* an event names it already */
+};
+
+struct walk {
+    struct words *words;
+    const struct dump *dump;
+    unsigned char *marks; /* of each word */
+    int side;
+    struct dump_judgement *out;
+};
+
+static enum status add_event(struct walk *walk, enum dump_event_kind kind, uint32_t op,
+                             uint32_t input) {
+    struct dump_judgement *out = walk->out;
+    TRY(arena_grow(walk->words->arena, out->event_count + 1, &out->event_room, sizeof *out->events,
+                   "births", &out->events));
+    out->events[out->event_count++] = (struct dump_event){
+        .kind = kind, .side = walk->side, .op = op, .input = input, .twin = UINT32_MAX};
+    return STATUS_OK;
+}
+
+static enum status walk_op(struct walk *walk, uint32_t index) {
+    const struct dump_op *op = &walk->dump->ops[index];
+    const uint32_t *in = walk->dump->values + op->first, *made = in + op->inputs;
+    int clean = 1, born = 0;
+    for (uint32_t i = op->ignored; i < op->inputs; i++) {
+        unsigned char *mark = &walk->marks[in[i]];
+        if (*mark & KNOWN) continue;
+        clean = 0;
+        if (*mark & (MADE | TOLD)) continue;
+        *mark |= TOLD;
+        TRY(add_event(walk, DUMP_OUTSIDE, index, i));
+    }
+    for (uint32_t i = 0; i < op->outputs; i++) {
+        unsigned char *mark = &walk->marks[made[i]];
+        if (clean && !(*mark & KNOWN)) {
+            if (op->moves)
+                *mark |= KNOWN;
+            else
+                born = 1;
+        }
+        *mark |= MADE;
+    }
+    return born ? add_event(walk, DUMP_BIRTH, index, 0) : STATUS_OK;
+}
+
+/* Adds the events of `dump` against `other`. */
+static enum status walk_dump(const struct dump *dump, const struct dump *other, int side,
+                             struct words *words, struct dump_judgement *out) {
+    struct walk walk = {.words = words, .dump = dump, .side = side, .out = out};
+    struct arena scratch = ARENA_EMPTY;
+    TRY(arena_take(&scratch, words->count, 1, "values", &walk.marks));
+    for (size_t i = 0; i < other->value_count; i++)
+        walk.marks[other->values[i]] = KNOWN;
+    enum status status = STATUS_OK;
+    for (size_t i = 0; status == STATUS_OK && i < dump->count; i++)
+        status = walk_op(&walk, (uint32_t)i);
+    arena_close(&scratch);
+    return status;
+}
+
+/* ---- noise ---- */
+
+/* What a birth of one dump and one of another have in common that are the same noise. */
+static enum status key_of(struct words *words, const struct dump *dump,
+                          const struct dump_event *event, uint32_t *out) {
+    const struct dump_op *op = &dump->ops[event->op];
+    const uint32_t key[5] = {op->module, op->op, op->shapes, (uint32_t)event->kind, event->input};
+    return words_number(words, key, sizeof key, out);
+}
+
+/* Adds the keys of what differs between A and a further dump of it. */
+static enum status floor_keys(const struct dump *a, const struct dump *floor, struct words *words,
+                              struct dump_judgement *scratch, uint32_t **keys, size_t *count,
+                              size_t *room) {
+    scratch->event_count = 0;
+    TRY(walk_dump(floor, a, 1, words, scratch));
+    TRY(walk_dump(a, floor, 0, words, scratch));
+    for (size_t i = 0; i < scratch->event_count; i++) {
+        const struct dump_event *event = &scratch->events[i];
+        TRY(arena_grow(words->arena, *count + 1, room, sizeof **keys, "noise", keys));
+        TRY(key_of(words, event->side == 0 ? a : floor, event, &(*keys)[(*count)++]));
+    }
+    return STATUS_OK;
+}
+
+static enum status mark_noise(const struct dump *a, const struct dump *const *floors,
+                              size_t floor_count, struct words *words, struct dump_judgement *out) {
+    struct dump_judgement scratch = {.words = words};
+    uint32_t *keys = NULL, *own;
+    size_t count = 0, room = 0;
+    unsigned char *is_noise;
+    for (size_t i = 0; i < floor_count; i++)
+        TRY(floor_keys(a, floors[i], words, &scratch, &keys, &count, &room));
+    TRY(arena_take(words->arena, out->event_count, sizeof *own, "noise", &own));
+    for (size_t i = 0; i < out->event_count; i++)
+        TRY(key_of(words, out->dump[out->events[i].side], &out->events[i], &own[i]));
+    TRY(arena_take(words->arena, words->count, 1, "noise", &is_noise));
+    for (size_t k = 0; k < count; k++)
+        is_noise[keys[k]] = 1;
+    for (size_t i = 0; i < out->event_count; i++)
+        out->events[i].noise = is_noise[own[i]];
+    return STATUS_OK;
+}
+
+/* ---- order, site, sums ---- */
+
+/* Places an event of A behind the op of B that the ops before it are aligned with. */
+static void place_events(struct dump_judgement *out) {
+    const uint32_t *twin = out->twin[0];
+    int64_t behind = -1;
+    size_t op = 0;
+    for (size_t i = 0; i < out->event_count; i++) { /* those of A come last, in A's order */
+        struct dump_event *event = &out->events[i];
+        event->twin = out->twin[event->side][event->op];
+        if (event->side == 1) {
+            event->place = 4 * (int64_t)event->op;
+            continue;
+        }
+        for (; op <= event->op; op++)
+            if (twin[op] != UINT32_MAX) behind = twin[op];
+        event->place = out->is_aligned ? 4 * behind + (event->twin == UINT32_MAX ? 2 : 1)
+                                       : 4 * (int64_t)event->op + 1;
+    }
+}
+
+static int event_before(const void *a, const void *b, const void *context) {
+    (void)context;
+    return ((const struct dump_event *)a)->place < ((const struct dump_event *)b)->place;
+}
+
+static enum status mark_sites(struct dump_judgement *out, struct arena *arena) {
+    unsigned char *sides; /* of each module: bit s says that it has a birth on side s */
+    TRY(arena_take(arena, out->words->count, 1, "modules", &sides));
+    for (int pass = 0; pass < 2; pass++)
+        for (size_t i = 0; i < out->event_count; i++) {
+            struct dump_event *event = &out->events[i];
+            const uint32_t module = out->dump[event->side]->ops[event->op].module;
+            if (event->kind != DUMP_BIRTH || event->noise) continue;
+            if (pass == 0)
+                sides[module] |= (unsigned char)(1 << event->side);
+            else
+                event->site = sides[module] == 3;
+        }
+    return STATUS_OK;
+}
+
+static enum status sort_events(struct dump_judgement *out, struct arena *arena) {
+    struct dump_event *spare;
+    place_events(out);
+    TRY(mark_sites(out, arena));
+    TRY(arena_take(arena, out->event_count, sizeof *spare, "births", &spare));
+    out->events = (struct dump_event *)sort_stable(out->events, spare, out->event_count,
+                                                   sizeof *spare, event_before, NULL);
+    return STATUS_OK;
+}
+
+static int pair_differs(const struct dump_judgement *out, uint32_t i) {
+    const struct dump *a = out->dump[0], *b = out->dump[1];
+    const struct dump_op *x = &a->ops[i], *y = &b->ops[out->twin[0][i]];
+    if (x->inputs != y->inputs || x->outputs != y->outputs) return 1;
+    const size_t from = x->ignored, count = x->inputs + x->outputs - from;
+    return count > 0 && memcmp(a->values + x->first + from, b->values + y->first + from,
+                               count * sizeof *a->values) != 0;
+}
+
+static enum status count_pairs(struct dump_judgement *out, struct arena *arena) {
+    unsigned char *born;
+    TRY(arena_take(arena, out->dump[0]->count, 1, "ops", &born));
+    for (size_t i = 0; i < out->event_count; i++) {
+        const struct dump_event *event = &out->events[i];
+        const uint32_t op = event->side == 0 ? event->op : event->twin;
+        if (event->kind == DUMP_BIRTH && op != UINT32_MAX) born[op] = 1;
+    }
+    out->first_differing = UINT32_MAX;
+    for (uint32_t i = 0; i < out->dump[0]->count; i++) {
+        if (out->twin[0][i] == UINT32_MAX) continue;
+        out->aligned++;
+        if (!pair_differs(out, i)) continue;
+        if (out->differing++ == 0) out->first_differing = i;
+        out->inherited += !born[i];
+    }
+    return STATUS_OK;
+}
+
+/* Returns the first birth of B in the module of that birth, where B has one. */
+static const struct dump_event *seen_from_b(const struct dump_judgement *out,
+                                            const struct dump_event *birth) {
+    const uint32_t module = out->dump[birth->side]->ops[birth->op].module;
+    for (size_t i = 0; i < out->event_count && birth->site; i++) {
+        const struct dump_event *event = &out->events[i];
+        if (event->site && event->side == 1 && out->dump[1]->ops[event->op].module == module)
+            return event;
+    }
+    return birth;
+}
+
+/* The event that the first line names. A value from outside that is used before every birth comes
+ * first: what was made of it cannot be told from what was made otherwise. Then the first birth that
+ * has a counterpart in its module, then the first of all: an op that only one side has (a mask that
+ * the other kernel makes inside) is no difference by itself. Of a module where both sides have
+ * births it is B's: A is what one knows. */
+static const struct dump_event *choose_first(const struct dump_judgement *out) {
+    const struct dump_event *birth = NULL, *outside = NULL;
+    for (size_t i = 0; i < out->event_count; i++) {
+        const struct dump_event *event = &out->events[i];
+        if (event->noise) continue;
+        if (event->kind == DUMP_OUTSIDE && outside == NULL) outside = event;
+        if (event->kind != DUMP_BIRTH) continue;
+        if (birth == NULL || (event->site && !birth->site)) birth = event;
+    }
+    if (birth != NULL) birth = seen_from_b(out, birth);
+    return outside != NULL && (birth == NULL || outside->place < birth->place) ? outside : birth;
+}
+
+static enum dump_verdict verdict_of(const struct dump_judgement *out) {
+    if (out->first != NULL) return DUMP_DIFFERS;
+    if (out->noise > 0) return DUMP_ONLY_NOISE;
+    return out->differing > 0 ? DUMP_UNDECIDED : DUMP_EQUAL;
+}
+
+enum status dump_judge(const struct dump *a, const struct dump *b, const struct dump *const *floors,
+                       size_t floor_count, struct words *words, struct dump_judgement *out) {
+    struct arena *arena = words->arena;
+    memset(out, 0, sizeof *out);
+    out->words = words;
+    out->dump[0] = a;
+    out->dump[1] = b;
+    out->floors = floor_count;
+    TRY(dump_comparable(a, b));
+    for (size_t i = 0; i < floor_count; i++)
+        TRY(dump_comparable(a, floors[i]));
+    TRY(dump_align(a, b, words, &out->twin[0], &out->twin[1], &out->is_aligned));
+    TRY(walk_dump(b, a, 1, words, out));
+    TRY(walk_dump(a, b, 0, words, out));
+    TRY(mark_noise(a, floors, floor_count, words, out));
+    TRY(sort_events(out, arena));
+    TRY(count_pairs(out, arena));
+    for (size_t i = 0; i < out->event_count; i++) {
+        const struct dump_event *event = &out->events[i];
+        if (event->noise)
+            out->noise++;
+        else if (event->kind == DUMP_BIRTH)
+            out->births[event->side]++;
+        else
+            out->outside[event->side]++;
+    }
+    out->first = choose_first(out);
+    out->verdict = verdict_of(out);
+    return STATUS_OK;
+}
+
+/* ---- literals ---- */
+
+static int is_separator(char c) {
+    return c == ',' || c == ' ' || c == '[' || c == ']' || c == '(' || c == ')' || c == '=';
+}
+
+void dump_changed(const char *a, const char *b, struct dump_change *out) {
+    size_t n = strlen(a), m = strlen(b), from = 0;
+    while (from < n && from < m && a[from] == b[from])
+        from++;
+    while (from > 0 && !is_separator(a[from - 1]))
+        from--;
+    while (n > from && m > from && a[n - 1] == b[m - 1])
+        n--, m--;
+    while (a[n] != '\0' && !is_separator(a[n]))
+        n++;
+    while (b[m] != '\0' && !is_separator(b[m]))
+        m++;
+    *out = (struct dump_change){{a + from, b + from}, {n - from, m - from}};
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: cli short
+ * twinstep ops at the door: what each status means, what it says of torchtitan's text and of files
+ * that are wrong. The rule has tests of its own (tests/dumps/), and so have real dumps
+ * (tests/bench/op_dumps.py). The text of torchtitan is constructed after its source. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/cli/helper_cli.h"
+
+#define HEAD "Total captured activations: 3\nExcluded ops dispatched: t, view\n====\n\n"
+#define EMBED                                                                                      \
+    "[tok_embeddings/op_0_embedding]\n  Shape: torch.Size([2, 4]), Dtype: torch.float32\n"         \
+    "  L2 norm:  1.5e+00\n  Output hash: 8.5\n  Input hashes: 21.0, 3.0\n  Input producers: ;\n"   \
+    "  Location: llama3/model.py:12\n\n"
+#define MUL(out, in)                                                                               \
+    "[layers.0.ffn.w1/op_0_mm]\n  Shape: torch.Size([2, 4]), Dtype: torch.float32\n"               \
+    "  Output hash: " out "\n  Input hashes: " in ", 2.25\n  Location: common/ffn.py:7\n\n"
+#define BACK(out, in)                                                                              \
+    "[layers.0.ffn.w1/op_1_mm]\n  Shape: torch.Size([4, 4]), Dtype: torch.float32\n"               \
+    "  Output hash: " out "\n  Input hashes: " in "\n  Phase: backward\n\n"
+
+static const char a[] = HEAD EMBED MUL("9.125", "8.5") BACK("0.5", "9.125");
+static const char b[] = HEAD EMBED MUL("9.126", "8.5") BACK("0.51", "9.126");
+
+static void require_in(const char *text, const char *needle) {
+    if (strstr(text, needle) == NULL) fail_msg("expected: %s\nin: %s", needle, text);
+}
+
+static void verify_statuses(void **state) {
+    (void)state;
+    helper_write("a.log", a);
+    helper_write("b.log", b);
+    struct said said = helper_run(0, "ops a.log a.log");
+    require_in(said.out, "EQUAL: no op of a.log (3)");
+    helper_free(&said);
+    said = helper_run(1, "ops a.log b.log");
+    require_in(said.out, "DIFFERS: the first birth is mm in layers.0.ffn.w1\n");
+    require_in(said.out, "where      entry 13 of b.log\n");
+    require_in(said.out, "hash       apart by 0.00011, relatively\n");
+    require_in(said.out, "2 hold other values, 1 of them only inherited");
+    require_in(said.out, "torchtitan writes no shapes of inputs");
+    helper_free(&said);
+    said = helper_run(3, "ops a.log b.log --floor b.log");
+    require_in(said.out, "ONLY NOISE");
+    helper_free(&said);
+}
+
+static void verify_json_and_ci(void **state) {
+    (void)state;
+    helper_write("a.log", a);
+    helper_write("b.log", b);
+    struct said said = helper_run(1, "ops a.log b.log --json --junit out.xml");
+    json_t *value = json_loads(said.out, 0, NULL);
+    assert_non_null(value);
+    assert_string_equal(json_string_value(json_object_get(value, "verdict")), "differs");
+    const json_t *first = json_object_get(value, "first");
+    assert_string_equal(json_string_value(json_object_get(first, "op")), "mm");
+    assert_string_equal(json_string_value(json_object_get(first, "module")), "layers.0.ffn.w1");
+    assert_int_equal(json_integer_value(json_object_get(first, "entry")), 13);
+    assert_int_equal(json_array_size(json_object_get(value, "events")), 2);
+    json_decref(value);
+    helper_free(&said);
+    char *xml = helper_read("out.xml", NULL);
+    require_in(xml, "the first birth is mm in layers.0.ffn.w1");
+    free(xml);
+    said = helper_run(1, "ops a.log b.log --github");
+    require_in(said.out, "::error file=b.log");
+    helper_free(&said);
+}
+
+static void verify_wrong_files_are_told(void **state) {
+    (void)state;
+    helper_write("a.log", a);
+    helper_write("bad.json", "{\"traceEvents\": []}");
+    helper_write(
+        "one.json",
+        "{\"format\": \"torch.utils._debug_mode.DebugMode.logs\", \"version\": 1, \"logs\": "
+        "[{\"call_depth\": 1, \"type\": \"op\", \"op_name\": \"aten::exp\", \"args_str\": "
+        "\"t: f32[2]\", \"output_str\": \"  ->  t: f32[2]\", \"log\": {\"type\": \"dict\", "
+        "\"items\": [[\"input_hash\", {\"type\": \"scalar\", \"value\": 1.5}], [\"hash\", "
+        "{\"type\": \"scalar\", \"value\": 2.5}]]}}]}");
+    helper_refuse(2, "ops a.log none.json", "none.json: cannot open");
+    helper_refuse(2, "ops a.log bad.json", "bad.json:1:19: expected \"format\", \"version\"");
+    helper_refuse(2, "ops a.log a.log --floor bad.json", "--floor: bad.json:1:19:");
+    helper_refuse(2, "ops a.log one.json",
+                  "a.log is torchtitan and one.json is DebugMode: their hashes cannot be compared");
+    helper_refuse(2, "ops a.log", "ops");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(verify_statuses),
+        cmocka_unit_test(verify_json_and_ci),
+        cmocka_unit_test(verify_wrong_files_are_told),
+    };
+    return cmocka_run_group_tests(tests, helper_enter, helper_leave);
+}
