@@ -3,6 +3,7 @@
  * "model.layers.3.mlp.up_proj.weight"; a name without a number is its own layer. */
 #include "readback/against.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -132,6 +133,14 @@ static enum status add_to_layers(struct against *out, struct arena *arena) {
     return STATUS_OK;
 }
 
+/* A NaN makes every difference one; equal bytes are equal steps all the same. */
+static int is_unlike(double difference, const struct stored *a, const struct stored *b,
+                     const struct step_tensor *tensor) {
+    if (difference == difference) return difference > 0.0;
+    return a->dtype != b->dtype ||
+           memcmp(a->bytes, b->bytes, (size_t)tensor->count * dtype_width(a->dtype)) != 0;
+}
+
 enum status against_read(const struct step *a, const struct step *b, struct rate_room *room,
                          struct arena *arena, struct against *out) {
     *out = (struct against){.tensor_count = 0};
@@ -151,10 +160,17 @@ enum status against_read(const struct step *a, const struct step *b, struct rate
         add_tensor(one, two, room, &totals);
         const struct against_row row = close_row(one->name, one->count, &totals);
         out->tensors[out->tensor_count++] = row;
-        if (row.start_difference > 0.0 && out->first_start == NULL) out->first_start = row.name;
-        if (row.difference > 0.0 && out->first_step == NULL) out->first_step = row.name;
+        if (out->first_start == NULL && is_unlike(row.start_difference, &one->old, &two->old, one))
+            out->first_start = row.name;
+        if (out->first_step == NULL && is_unlike(row.difference, &one->now, &two->now, one))
+            out->first_step = row.name;
     }
     out->only_b = b->tensor_count - out->tensor_count;
+    if (out->tensor_count == 0)
+        FAIL(STATUS_INPUT,
+             "the two runs have no tensor in common (%" PRIu32 " and %" PRIu32
+             " of them): expected two trainings of one model",
+             a->tensor_count, b->tensor_count);
     return add_to_layers(out, arena);
 }
 

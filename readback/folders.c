@@ -52,8 +52,19 @@ static int is_own_count(const struct training_folder *before, const struct train
            (last == (double)after->global_step + 1.0 && first == (double)before->global_step + 1.0);
 }
 
+/* Whether the scheduler fell as far as the optimizer's count did, or by one if there is no count. */
+static int goes_back(const struct training_folder *before, const struct training_folder *after,
+                     double fell) {
+    const struct training_scheduler *const then = &before->scheduler, *const now =
+                                                                          &after->scheduler;
+    if (!then->has_last_epoch || !now->has_last_epoch || now->last_epoch >= then->last_epoch)
+        return 0;
+    return fell == 1.0 || (fell == 0.0 && now->last_epoch == then->last_epoch - 1);
+}
+
 /* By the trainer's own count where both have one, else by the optimizer's. An optimizer whose count
- * fell began anew, which is a finding and no error. */
+ * fell to 1 began anew, which is a finding and no error, unless the scheduler's count says that the
+ * two stand in the wrong order. */
 static enum status check_distance(const struct training_folder *before,
                                   const struct training_folder *after) {
     if (before->has_step && after->has_step && !is_own_count(before, after)) {
@@ -61,7 +72,12 @@ static enum status check_distance(const struct training_folder *before,
         return last - first == 1.0 ? STATUS_OK : refuse_distance(before, after, first, last);
     }
     const double first = counted(before), last = counted(after);
-    if (first < 0.0 || last < 0.0 || last - first == 1.0 || last < first) return STATUS_OK;
+    const int is_back = goes_back(before, after, first - last);
+    if (is_back && (first < 0.0 || last < 0.0))
+        return refuse_distance(before, after, (double)before->scheduler.last_epoch,
+                               (double)after->scheduler.last_epoch);
+    if (first < 0.0 || last < 0.0 || last - first == 1.0) return STATUS_OK;
+    if (last < first && last <= 1.0 && !is_back) return STATUS_OK;
     return refuse_distance(before, after, first, last);
 }
 

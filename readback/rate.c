@@ -277,15 +277,23 @@ static void read_votes(const struct step *step, struct rate_scope scope, struct 
 
 /* ---- decay of inert elements ---- */
 
+struct inert {
+    struct votes *votes;
+    int is_copied; /* the old weight was rounded from a wider one, too */
+};
+
 static void add_inert(const struct step_tensor *tensor, const struct direction_block *block,
                       void *context) {
-    struct votes *const votes = (struct votes *)context;
+    const struct inert *const to = (const struct inert *)context;
     for (size_t i = 0; i < block->count; i++) {
         const double old = block->old[i];
         if (block->u[i] != 0.0 || old == 0.0) continue;
         const struct stored_interval at = stored_interval(tensor->now.dtype, block->now[i]);
-        const double a = 1.0 - at.high / old, b = 1.0 - at.low / old;
-        votes_add(votes, a < b ? a : b, a < b ? b : a);
+        const struct stored_interval was = to->is_copied
+                                               ? stored_interval(tensor->now.dtype, old)
+                                               : (struct stored_interval){old, old};
+        const double a = 1.0 - at.high / was.low, b = 1.0 - at.low / was.high;
+        votes_add(to->votes, a < b ? a : b, a < b ? b : a);
     }
 }
 
@@ -295,7 +303,8 @@ static void read_inert(const struct step *step, struct rate_scope scope, struct 
     out->shrink = (struct rate){.state = RATE_UNKNOWN, .method = RATE_INERT};
     if (out->inert == 0) return;
     votes_clear(&room->votes);
-    walk(step, scope, DIRECTION_WIDE, &room->block, add_inert, &room->votes);
+    struct inert inert = {&room->votes, out->lr.method == RATE_COPIES};
+    walk(step, scope, DIRECTION_WIDE, &room->block, add_inert, &inert);
     const struct votes_answer answer = votes_count(&room->votes, room->votes.count / LENIENT);
     out->shrink = elected(&answer, 0.0, RATE_INERT);
     if (share_of(answer.for_it, answer.count) < RATE_AGREEING_LINE)
@@ -439,6 +448,9 @@ void rate_read(const struct step *step, struct rate_scope scope, struct rate_roo
         read_squares(step, scope, is_narrow ? RATE_COPIES : RATE_LEAST_SQUARES, &sums, room, out);
     widen_by_count(step, scope, &out->lr);
     if (out->lr.state == RATE_UNKNOWN && out->lr.why == NULL)
-        out->lr.why = out->decay.why = "its weights or moments hold NaN or infinity";
+        out->lr.why = out->decay.why = sums.sum[READBACK_BLOCKS_UD] - sums.sum[READBACK_BLOCKS_UD] ==
+                                               0.0
+                                           ? "its elements do not tell LR and decay apart"
+                                           : "its weights or moments hold NaN or infinity";
     read_inert(step, scope, room, out);
 }

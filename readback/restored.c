@@ -85,6 +85,12 @@ static enum status judge_moments(const struct restarting *in, struct restart_ite
                "the moments are of a rule, or too narrow, for their step to be checked");
 }
 
+static int is_left_out(const struct step *step) {
+    for (uint32_t i = 0; i < step->tensor_count; i++)
+        if (step->tensors[i].group != STEP_NO_GROUP && !step->tensors[i].is_left_out) return 0;
+    return step->tensor_count > 0;
+}
+
 static enum status judge_count(const struct restarting *in, struct restart_item *out) {
     double most = (double)NAN, before = (double)NAN;
     for (uint32_t i = 0; i < in->step->tensor_count; i++) {
@@ -93,6 +99,11 @@ static enum status judge_count(const struct restarting *in, struct restart_item 
     }
     if (!(most >= 0.0) || !(before >= 0.0))
         return say(in, out, RESTART_ABSENT, "the optimizer stores no count");
+    if (most == before && is_left_out(in->step))
+        return say(in, out, RESTART_UNTOLD,
+                   "the optimizer's count stayed at %.0f, and its moments as they were: it made no "
+                   "update, as after an overflow of the loss scaler; the next checkpoint tells",
+                   most);
     if (most == before + 1.0)
         return say(in, out, RESTART_RESTORED, "the optimizer's count went from %.0f to %.0f",
                    before, most);

@@ -171,6 +171,8 @@ enum status update_judge_norm(struct judging *in) {
     const struct taken_norm *const norm = &in->out->norm;
     const double logged = in->out->logged_norm, most = in->said->expected.max_norm;
     if (!norm->is_known || !(norm->norm >= 0.0)) return STATUS_OK;
+    for (uint32_t g = 0; g < in->step->group_count; g++) /* the decay may be inside the gradient */
+        if (in->step->groups[g].is_unsaid && in->step->groups[g].decay > 0.0) return STATUS_OK;
     const double slack = norm->error + UPDATE_NORM_SHARE * norm->norm;
     const double printed = update_log_slack(in->said, 1);
     if (most > 0.0 && norm->norm - slack > most)
@@ -190,8 +192,9 @@ enum status update_judge_norm(struct judging *in) {
             number_text_f64(most).text, number_text_f64(expected).text);
     if (norm->norm - slack > logged + printed)
         return update_find(
-            in, UPDATE_CLIP, 0, STEP_NO_GROUP,
-            "the optimizer took in a gradient of norm %s, more than the %s of the log",
+            in, UPDATE_CLIP, 1, STEP_NO_GROUP,
+            "the optimizer took in a gradient of norm %s, more than the %s of the log: it has an "
+            "average, or the norm after clipping",
             update_number(norm->norm, slack).text, number_text_f64(logged).text);
     return STATUS_OK;
 }

@@ -27,6 +27,8 @@ static double bar_of(const struct rate *rate) {
  * size) shifts an LR by no more than this; a slip of a schedule that is as small is one update of a
  * slow schedule, which is looked for. */
 #define FORM 1e-3
+/* ... of narrow weights, where stochastic rounding shifts the votes as well. */
+#define FORM_NARROW 0.05
 
 static int holds(const struct rate *rate, double value) {
     return value >= rate->low && value <= rate->high;
@@ -236,7 +238,8 @@ static int is_form(const struct judging *in, uint32_t g) {
     const struct rate *const lr = &in->out->groups[g].reading.lr;
     const double promised = in->step->groups[g].promised;
     struct others others = {.rate = lr, .promised = promised};
-    if (lr->state != RATE_READ || !(fabs(lr->value - promised) <= FORM * fabs(promised))) return 0;
+    const double form = lr->method == RATE_LEAST_SQUARES ? FORM : FORM_NARROW;
+    if (lr->state != RATE_READ || !(fabs(lr->value - promised) <= form * fabs(promised))) return 0;
     try_others(in, g, &others);
     return others.count == 0;
 }
@@ -255,7 +258,7 @@ static enum status weigh(struct judging *in, uint32_t g) {
     return update_find(in, UPDATE_LR, 1, g,
                        "%s promised %s; the LR that explains the movement is beside it by %s of "
                        "it: another form of the rule does so (a decay after the step, another "
-                       "place of eps)",
+                       "place of eps; stochastic rounding)",
                        in->said->before, update_number(in->step->groups[g].promised, 0.0).text,
                        update_bar(fabs(group->reading.lr.value / in->step->groups[g].promised - 1.0))
                            .text);

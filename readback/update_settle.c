@@ -47,6 +47,9 @@ static void settle_group(const struct judging *in, uint32_t g) {
     group->decay = is_later ? later.decay : earlier.decay;
 }
 
+/* So many elements without a direction are no chance. */
+#define INERT_LEAST 16
+
 /* From 2.6 on torch writes whether the decay is decoupled; before, Adam and AdamW left the same
  * file. In wide moments elements without another gradient than the decay's tell it. */
 static void settle_coupling(const struct judging *in, uint32_t g) {
@@ -54,10 +57,15 @@ static void settle_coupling(const struct judging *in, uint32_t g) {
     struct taken_coupled found;
     if (!group->is_unsaid || !(group->decay > 0.0)) return;
     const struct rate_reading reading = read_with(in, g, NULL);
-    if (reading.state != DTYPE_F32 && reading.state != DTYPE_F64) return;
-    if (holds(&reading.decay, group->decay)) return;
+    if (reading.inert >= INERT_LEAST) group->is_unsaid = 0; /* a decay inside would have moved them */
+    if (!group->is_unsaid || (reading.state != DTYPE_F32 && reading.state != DTYPE_F64)) return;
+    if (holds(&reading.decay, group->decay)) {
+        group->is_unsaid = 0;
+        return;
+    }
     taken_coupled_read(in->step, g, group->decay, in->room, &found);
-    if (taken_is_coupled(&found)) group->decoupled = 0;
+    if (!taken_is_coupled(&found)) return;
+    group->decoupled = group->is_unsaid = 0;
 }
 
 void update_settle(struct judging *in) {

@@ -11,7 +11,7 @@ consecutive updates, and truth.json, in which hooks around the optimizer's step 
 update applied. For every update of every case the program is asked for the two folders around it.
 
 A reading fails if an LR's bar does not hold the LR that was applied, if a healthy case has a
-finding, or if a planted slip that the folders can show (`sees` in truth.json, written before any
+finding, if two folders in the wrong order are judged, or if a planted slip that the folders can show (`sees` in truth.json, written before any
 program read them) is not named by the right kind of finding."""
 
 import argparse
@@ -129,7 +129,7 @@ def main():
     parser.add_argument("folders", nargs="+", metavar="FOLDER")
     arguments = parser.parse_args()
     outcomes, readings, wrong = collections.Counter(), collections.Counter(), []
-    restarts = collections.Counter()
+    restarts, exchanged = collections.Counter(), collections.Counter()
     for root in arguments.folders:
         for name in sorted(os.listdir(root)):
             folder = os.path.join(root, name)
@@ -148,6 +148,11 @@ def main():
                 faults |= {f["kind"] for f in answer["findings"] if not f["remark"]}
                 remarks |= {f["kind"] for f in answer["findings"] if f["remark"]}
                 applied = truth["updates"][update - 1]
+                turned, said, _ = ask(arguments.binary, folder, after, before, [])
+                exchanged[said] += 1
+                if said < 2:
+                    wrong.append(f"{name} update {update}: exchanged folders are judged: "
+                                 f"{[f['text'] for f in turned['findings'] if not f['remark']]}")
                 shown = []
                 for state, width in bars(answer, applied):
                     readings[state] += 1
@@ -174,6 +179,7 @@ def main():
     print("cases:", ", ".join(f"{count} {what}" for what, count in sorted(outcomes.items())))
     print("learning rates:", ", ".join(f"{n} {what}" for what, n in sorted(readings.items())))
     print("restarts:", ", ".join(f"{n} {what}" for what, n in sorted(restarts.items())))
+    print("folders in the wrong order:", f"{exchanged[2]} refused, {exchanged[3]} undecided")
     for line in wrong:
         print("WRONG:", line)
     return 1 if wrong or not readings else 0
