@@ -2,7 +2,7 @@
  * libFuzzer target: any bytes must give a dump of ops that can be judged against itself and against
  * a small one, or an error with a text, never a crash.
  *
- * TWINSTEP_FUZZ_FORMAT is debug-mode or torchtitan; both readers are told by content. */
+ * TWINSTEP_FUZZ_FORMAT is ops-debug-mode or ops-torchtitan; both readers are told by content. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
