@@ -4,9 +4,10 @@
 #include "cli/ops_print.h"
 
 static json_t *op_json(const struct dump_judgement *j, const struct dump_op *op) {
-    return json_pack("{ss so ss ss si}", "op", ops_word(j, op->op), "module",
+    return json_pack("{ss so ss ss so si}", "op", ops_word(j, op->op), "module",
                      json_text(ops_word(j, op->module)), "arguments", ops_word(j, op->args),
-                     "shapes", ops_word(j, op->shapes), "entry", (int)op->place);
+                     "shapes", ops_word(j, op->shapes), "location",
+                     json_text(ops_word(j, op->location)), "entry", (int)op->place);
 }
 
 static json_t *event_json(const struct dump_judgement *j, const struct dump_event *event) {

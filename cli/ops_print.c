@@ -149,9 +149,13 @@ static void print_first(const struct dump_judgement *j) {
     if (event == NULL) return;
     const struct dump *here = j->dump[event->side], *there = j->dump[!event->side];
     const struct dump_op *op = op_of(j, event);
-    printf("  where      entry %" PRIu32 " of %s\n  arguments  ", op->place, here->path);
-    print_cut(ops_word(j, op->args));
-    printf("\n");
+    printf("  where      entry %" PRIu32 " of %s\n", op->place, here->path);
+    if (op->location != 0) printf("  called at  %s\n", ops_word(j, op->location));
+    if (op->args != 0) {
+        printf("  arguments  ");
+        print_cut(ops_word(j, op->args));
+        printf("\n");
+    }
     if (event->kind == DUMP_OUTSIDE) return;
     printf("  birth      each of its inputs is a value of %s; what it made of them is not\n",
            there->path);

@@ -21,11 +21,12 @@ struct dump_op {
     uint32_t shapes;   /* word: dtypes and shapes of the tensors among the arguments */
     uint32_t literals; /* word: the arguments with "_" for each tensor */
     uint32_t args;     /* word: the arguments as written */
+    uint32_t location; /* word: "model.py:225 in forward", the line that called it; 0: not known */
     uint32_t place;    /* the entry of "logs", counted from 1; or the line of the text */
     uint32_t first;    /* of its values in `values`: inputs, then outputs */
     uint32_t inputs, outputs;
-    uint8_t moves;   /* it only moves values: view, copy, slice, cast without rounding */
-    uint8_t ignored; /* inputs from the first on whose old content does not matter: copy_ has 1 */
+    uint8_t moves;    /* it only moves values: view, copy, slice, cast without rounding */
+    uint32_t ignored; /* inputs from the first on whose old content does not matter: copy_ has 1 */
 };
 
 enum dump_hash { /* what a hash looks like; the file does not say which function made it */
@@ -42,7 +43,7 @@ struct dump {
     size_t value_count, value_room;
     size_t hashes; /* of each tensor; 0 until one is met */
     enum dump_hash kind[DUMP_HASHES_MOST];
-    uint64_t without; /* ops of which no hash was taken (aten::empty, __torch_function__) */
+    uint64_t without; /* ops of which no hash was taken (aten::empty), and collectives */
     uint64_t nan;     /* hashes that are NaN: they are equal whatever the values are */
     int shapeless;    /* 1: the format gives no shape of an input, so a value is its hash alone */
 };

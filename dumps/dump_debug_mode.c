@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "dumps/dump_private.h"
+#include "logs/lines.h"
 #include "logs/scan.h"
 
 #define FORMAT "torch.utils._debug_mode.DebugMode.logs"
@@ -32,6 +33,8 @@ struct walk {
     enum kind kind;
     int64_t depth; /* -1: not given */
     struct log_span tag, header;
+    struct log_span stack,
+        forward_stack; /* of the call; of the forward op that a backward one is of */
     int saw_in, saw_out;
 };
 
@@ -174,9 +177,9 @@ static enum status name_arguments(struct walk *walk, struct dump_op *op) {
  * are. Of those that it changed the old content is taken as not read: it is mostly that of fresh
  * memory, which differs from run to run. */
 static void drop_written(struct dump_reader *reader, struct dump_op *op) {
-    uint32_t *values = reader->dump->values + op->first;
     uint32_t kept = 0;
-    if (op->inputs != op->outputs) return;
+    if (op->inputs == 0 || op->inputs != op->outputs) return;
+    uint32_t *values = reader->dump->values + op->first;
     for (uint32_t i = 0; i < op->inputs; i++)
         if (values[i] == values[op->inputs + i]) values[kept++] = values[i];
     memmove(values + kept, values + op->inputs, op->outputs * sizeof *values);
@@ -184,17 +187,49 @@ static void drop_written(struct dump_reader *reader, struct dump_op *op) {
     op->inputs = kept;
 }
 
+/* Finds the last frame of a stack that is not torch's own, `File \"PATH\", line 5, in NAME\n` with
+ * JSON's escapes, and keeps it as "PATH:5 in NAME". */
+static enum status name_location(struct walk *walk, struct dump_op *op) {
+    static const char file[] = "File \\\"", line[] = "\\\", line ", in[] = ", in ", end[] = "\\n";
+    struct dump_reader *reader = walk->reader;
+    struct arena *arena = reader->words->arena;
+    struct log_span rest = walk->forward_stack.length > 0 ? walk->forward_stack : walk->stack;
+    struct log_span parts[3] = {{NULL, 0}, {NULL, 0}, {NULL, 0}};
+    for (;;) {
+        struct log_span found[3];
+        rest = log_span_after(rest, file);
+        const struct log_span number = log_span_after(rest, line),
+                              name = log_span_after(number, in), behind = log_span_after(name, end);
+        if (behind.text == NULL) break;
+        found[0] = (struct log_span){rest.text, (size_t)(number.text - rest.text) - strlen(line)};
+        found[1] = (struct log_span){number.text, (size_t)(name.text - number.text) - strlen(in)};
+        found[2] = (struct log_span){name.text, (size_t)(behind.text - name.text) - strlen(end)};
+        rest = behind;
+        if (log_span_after(found[0], "/torch/").text == NULL) memcpy(parts, found, sizeof parts);
+    }
+    if (parts[0].text == NULL) return STATUS_OK;
+    reader->value.length = 0;
+    TRY(dump_text_add(arena, &reader->value, parts[0].text, parts[0].length));
+    TRY(dump_text_add(arena, &reader->value, ":", 1));
+    TRY(dump_text_add(arena, &reader->value, parts[1].text, parts[1].length));
+    TRY(dump_text_add(arena, &reader->value, " in ", 4));
+    TRY(dump_text_add(arena, &reader->value, parts[2].text, parts[2].length));
+    return words_number(reader->words, reader->value.bytes, reader->value.length, &op->location);
+}
+
 static enum status end_op(struct walk *walk) {
     struct dump_reader *reader = walk->reader;
     struct dump_entry *entry = &reader->entry;
     struct dump_op *op;
-    if (!walk->saw_in && !walk->saw_out) { /* nothing was hashed: aten::empty and the like */
+    /* Nothing was hashed of aten::empty and the like, and nothing that holds of a collective. */
+    if ((!walk->saw_in && !walk->saw_out) || dump_is_collective(entry->op)) {
         reader->dump->without++;
         return STATUS_OK;
     }
     TRY(dump_add_op(reader, walk->open == 0 ? 0 : walk->modules[walk->open - 1].name, &op));
     TRY(words_number(reader->words, entry->op.text, entry->op.length, &op->op));
     TRY(name_arguments(walk, op));
+    TRY(name_location(walk, op));
     const size_t from = dump_overwrites(entry->op) && reader->tensors.count > 1 ? 1 : 0;
     const struct log_span none = {"", 0},
                           input = reader->tensors.count > 0 ? reader->tensors.list[from] : none;
@@ -204,7 +239,8 @@ static enum status end_op(struct walk *walk) {
         TRY(dump_find_tensors(reader->words->arena, entry->output, &reader->tensors, NULL));
     }
     TRY(add_values(walk, &entry->out, "output", &op->outputs));
-    op->ignored = op->inputs > 0 ? dump_overwrites(entry->op) : 0;
+    if (dump_overwrites(entry->op))
+        op->ignored = op->inputs < op->outputs ? op->inputs : op->outputs;
     if (op->outputs > 0) op->moves = (uint8_t)dump_moves(entry->op, input, reader->tensors.list[0]);
     if (walk->kind == KIND_KERNEL) drop_written(reader, op);
     return STATUS_OK;
@@ -253,6 +289,7 @@ static enum status read_member(struct walk *walk) {
     } texts[] = {{"op_name", &entry->op},        {"kernel_name", &entry->op},
                  {"args_str", &entry->args},     {"kwargs_str", &entry->kwargs},
                  {"output_str", &entry->output}, {"tag", &walk->tag},
+                 {"stack_trace", &walk->stack},  {"fwd_stack_trace", &walk->forward_stack},
                  {"header", &walk->header}};
     const struct log_span name = {scan->text, scan->length};
     TRY(scan_next(scan));
@@ -305,7 +342,7 @@ static enum status read_entry(struct walk *walk) {
     entry->in.count = entry->out.count = 0;
     walk->kind = KIND_NONE;
     walk->depth = -1;
-    walk->tag = walk->header = (struct log_span){NULL, 0};
+    walk->tag = walk->header = walk->stack = walk->forward_stack = (struct log_span){NULL, 0};
     walk->saw_in = walk->saw_out = 0;
     TRY(scan_expect(scan, SCAN_OBJECT));
     for (;;) {

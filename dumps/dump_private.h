@@ -61,8 +61,12 @@ TWINSTEP_MUST_USE enum status dump_note_hashes(struct dump_reader *reader,
                                                const struct log_span *hashes, size_t count);
 
 /* What is known of an op by its name (dumps/moves.c): whether it only moves values, where its first
- * tensor has dtype `from` and its output `to`; and how many of its inputs it overwrites unread. */
+ * tensor has dtype `from` and its output `to`; and whether the inputs that it returns are written
+ * over unread. */
 int dump_moves(struct log_span op, struct log_span from, struct log_span to);
-uint8_t dump_overwrites(struct log_span op);
+int dump_overwrites(struct log_span op);
+/* Says whether it is a collective: DebugMode takes the hashes when the call returns, and what it
+ * gathers may not have arrived by then. */
+int dump_is_collective(struct log_span op);
 
 #endif

@@ -105,7 +105,7 @@ static enum status end_block(struct lines *lines) {
     TRY(dump_add_op(reader, 0, &op));
     TRY(name_op(lines, op));
     TRY(words_number(reader->words, lines->shape.text, lines->shape.length, &op->shapes));
-    TRY(words_number(reader->words, lines->location.text, lines->location.length, &op->args));
+    TRY(words_number(reader->words, lines->location.text, lines->location.length, &op->location));
     TRY(words_number(reader->words, lines->phase.text, lines->phase.length, &op->literals));
     for (int i = 0; i < 2; i++) {
         const struct dump_hashes *hashes = i == 0 ? &entry->in : &entry->out;

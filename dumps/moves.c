@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "dumps/dump_private.h"
+#include "logs/lines.h"
 
 /* Without the overload behind the dot. An index that is itself a tensor (gather, embedding) is
  * data: such an op chooses values, and another choice is a birth. */
@@ -70,7 +71,7 @@ static const char *const writers[] = {
 static int is_among(struct log_span op, const char *const *names, size_t count) {
     static const char prefix[] = "aten::";
     const size_t skip = sizeof prefix - 1;
-    if (op.length <= skip || memcmp(op.text, prefix, skip) != 0) return 0;
+    if (!log_span_starts(op, prefix)) return 0;
     const char *text = op.text + skip;
     const void *dot = memchr(text, '.', op.length - skip);
     const size_t length = dot == NULL ? op.length - skip : (size_t)((const char *)dot - text);
@@ -112,6 +113,10 @@ int dump_moves(struct log_span op, struct log_span from, struct log_span to) {
     return 0;
 }
 
-uint8_t dump_overwrites(struct log_span op) {
-    return (uint8_t)is_among(op, writers, COUNT_OF(writers));
+int dump_overwrites(struct log_span op) {
+    return is_among(op, writers, COUNT_OF(writers));
+}
+
+int dump_is_collective(struct log_span op) {
+    return log_span_starts(op, "c10d::") || log_span_starts(op, "_c10d_functional::");
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The lines of a console log, and the small text tools that its readers share. Private to logs/.
+ * The lines of a console log, and the small text tools that its readers share. For logs/ and
+ * dumps/.
  *
  * A line is what stands between line ends. A carriage return counts as one, since progress bars
  * write them. ANSI escapes are taken out, and so is a tag in front: of a rank ("[rank0]:",

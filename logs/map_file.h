@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The bytes of a file without a copy of it: the file is mapped, and a pipe goes to a temporary file
- * first. For logs/ and rollout/. A file that another program cuts short while it is mapped ends the
- * process. */
+ * first. For logs/, rollout/ and dumps/. A file that another program cuts short while it is mapped
+ * ends the process. */
 #ifndef TWINSTEP_LOGS_MAP_FILE_H
 #define TWINSTEP_LOGS_MAP_FILE_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A scanner of JSON as training tools write it: tokens one by one, numbers as their text, NaN and
- * Infinity besides, and no tree (docs/decisions/log-json.md says why it is not jansson). For logs/
- * and rollout/.
+ * Infinity besides, and no tree (docs/decisions/log-json.md says why it is not jansson). For logs/,
+ * rollout/ and dumps/.
  *
  * It reads one value, or a row of values without commas between them (JSONL). Elsewhere it is
  * strict: a comma too many, an unknown escape or a raw line end in a string is an error with its

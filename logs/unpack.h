@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Packed logs: gzip, xz and zstd, told by their first bytes, unpacked into a temporary file that is
- * mapped as any other. For logs/ and rollout/.
+ * mapped as any other. For logs/, rollout/ and dumps/.
  *
  * What a small file unpacks to is bounded (a bomb is an error), and so is the memory. A file that
  * ends early gives what stands before the end. */

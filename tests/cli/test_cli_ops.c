@@ -44,7 +44,7 @@ static void verify_statuses(void **state) {
     helper_free(&said);
     said = helper_run(1, "ops a.log b.log");
     require_in(said.out, "DIFFERS: the first birth is mm in layers.0.ffn.w1\n");
-    require_in(said.out, "where      entry 13 of b.log\n");
+    require_in(said.out, "where      entry 13 of b.log\n  called at  common/ffn.py:7\n  birth ");
     require_in(said.out, "hash       apart by 0.00011, relatively\n");
     require_in(said.out, "2 hold other values, 1 of them only inherited");
     require_in(said.out, "torchtitan writes no shapes of inputs");

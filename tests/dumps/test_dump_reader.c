@@ -145,12 +145,63 @@ static void verify_what_a_kernel_writes_is_no_input(void **state) {
     arena_close(&read.arena);
 }
 
+/* The frame that is named is the innermost one outside of torch; of a backward op it is the one of
+ * the forward op. */
+static void verify_the_line_that_called_is_named(void **state) {
+#define FRAME(path, line, name)                                                                    \
+    "  File \\\"" path "\\\", line " line ", in " name "\\n    code()\\n"
+    static const struct {
+        const char *stack, *forward, *location;
+    } rows[] = {
+        {"null", "null", ""},
+        {"\"no frame\"", "null", ""},
+        {"\"" FRAME("/a/train.py", "5", "<module>")
+             FRAME("/x/torch/nn/linear.py", "7", "forward") "\"",
+         "null", "/a/train.py:5 in <module>"},
+        {"\"" FRAME("/a/train.py", "5", "main") FRAME("/a/model.py", "225", "forward")
+             FRAME("/x/torch/nn/linear.py", "7", "forward") "\"",
+         "null", "/a/model.py:225 in forward"},
+        {"\"" FRAME("/a/train.py", "5", "main") "\"",
+         "\"" FRAME("/a/model.py", "9", "forward") "\"", "/a/model.py:9 in forward"},
+        {"\"  File \\\"/a/cut.py\\\", line 5\"", "null", ""},
+    };
+    static const char op[] = HEAD EXP(1) "]}";
+    const char *const at = strstr(op, "\"op_name\"");
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char json[2048];
+        struct read read;
+        snprintf(json, sizeof json, "%.*s\"stack_trace\": %s, \"fwd_stack_trace\": %s, %s",
+                 (int)(at - op), op, rows[i].stack, rows[i].forward, at);
+        begin(&read, json);
+        assert_string_equal(word(&read, read.dump->ops[0].location), rows[i].location);
+        arena_close(&read.arena);
+    }
+}
+
+static void verify_collectives_are_left_out(void **state) {
+    static const struct helper_op rows[] = {
+        {"", "c10d::allreduce_", "['t: f32[2]']", "1", "['t: f32[2]']", "2"},
+        {"", "_c10d_functional::wait_tensor", "t: f32[2]", "2", "t: f32[2]", "2"},
+        {"", "aten::exp", "t: f32[2]", "1", "t: f32[2]", "2"}};
+    struct read read;
+    char *json = helper_json(rows, 3);
+    (void)state;
+    begin(&read, json);
+    assert_int_equal(read.dump->count, 1);
+    assert_int_equal(read.dump->without, 2);
+    arena_close(&read.arena);
+    free(json);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_modules_end_where_the_depth_says),
         cmocka_unit_test(verify_tensors_are_found_among_arguments),
         cmocka_unit_test(verify_moves),
         cmocka_unit_test(verify_what_a_kernel_writes_is_no_input),
+        cmocka_unit_test(verify_the_line_that_called_is_named),
+        cmocka_unit_test(verify_collectives_are_left_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
