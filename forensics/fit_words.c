@@ -191,10 +191,19 @@ static const char *bug_of_cycle(const struct fit_search *search, const struct fi
     return plan->increment > 0.0 && (double)search->last > stop ? "onecycle_overrun" : NULL;
 }
 
+/* Whether updates 1 and 2 print the same LR, and update 3 another one. That is what a skipped update
+ * leaves where the schedule holds, so a first update apart accuses nobody there. */
+static int stands_still(const struct fit_search *search) {
+    const struct series *series = search->series;
+    const struct series_point *const points = series->points;
+    return series->count > 2 && points[0].update == 1 && points[1].update == 2 &&
+           points[0].value == points[1].value && points[2].value != points[1].value;
+}
+
 static const char *bug_of(const struct fit_search *search, const struct fit *fit) {
     const char *bug = bug_of_event(fit);
     /* A first update apart, and not at the peak, in a contract that is a bug is that bug's. */
-    if (bug == NULL && fit->first_differs &&
+    if (bug == NULL && fit->first_differs && !stands_still(search) &&
         (!fit->contract->bug || bug_of_contract(fit->contract) == NULL ||
          fit_near(fit->first_value, fit->lr)))
         bug = fit->first_value == 0.0 ? "zero_init_patch" : "step_then_set";
