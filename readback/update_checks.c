@@ -123,17 +123,18 @@ enum status update_judge_count(struct judging *in, uint32_t g) {
 
 /* ---- betas ---- */
 
+/* Yogi and ADOPT keep the moments of Adam's names and make them in another way. */
 enum status update_judge_betas(struct judging *in, uint32_t g) {
     const struct taken_betas *const betas = &in->out->groups[g].betas;
     const struct step_group *const settings = &in->step->groups[g];
     if (betas->state == TAKEN_BETAS_OTHER)
         return update_find(
-            in, UPDATE_BETAS, 0, g,
+            in, UPDATE_BETAS, settings->is_other_class, g,
             "the moments were made with betas (%s, %s), and the file says (%s, %s)",
             number_text_f64(betas->beta1).text, update_number(betas->beta2, 1e-4).text,
             number_text_f64(settings->beta1).text, number_text_f64(settings->beta2).text);
     if (betas->state == TAKEN_BETAS_NONE)
-        return update_find(in, UPDATE_RESTART, 0, g,
+        return update_find(in, UPDATE_RESTART, settings->is_other_class, g,
                            "the moments of %s do not follow from those of %s, whatever the betas: "
                            "the update began from another state",
                            in->said->after, in->said->before);

@@ -15,7 +15,8 @@ CASES = []
 # The cases that are made where they are needed: the committed folders have a limit of 4 MB.
 LARGE = {
     "hf-qwen2-bf16-fused", "sft-llama-accumulate", "accelerate-qwen2-accumulate-fused",
-    "plain-accumulate", "plain-lion-copies", "bug-lr-ahead-trl-dpo", "bug-lr-ahead-copies",
+    "plain-accumulate", "plain-lion-copies", "plain-onecycle",
+    "bug-lr-ahead-trl-dpo", "bug-lr-ahead-copies",
     "bug-scheduler-twice-hf", "bug-decay-coupled-hf", "bug-decay-on-norms-hf",
     "bug-group-forgotten-hf", "bug-beta1-hidden", "bug-eps-configured",
     "restart-scheduler-file-lost-hf", "restart-new-decay-hf", "restart-new-lr-hf",
@@ -71,6 +72,10 @@ for optimizer, rate in (("adamw", 5e-4), ("adam", 5e-4), ("amsgrad", 5e-4), ("mo
         weight_decay=0.0 if optimizer == "adam" else 0.1, **MLP)
 add("plain-lion-copies", "torch", optimizer="lion", **HALVES, **MLP)
 add("plain-momentum-bf16", "torch", optimizer="momentum", lr=1e-1, dtype="bf16", **MLP)
+add("plain-onecycle", "torch", schedule="onecycle", **MLP,
+    note="betas change with the LR: the file after an update has those of the next one")
+add("plain-counted-from-0", "torch", counted_from=0, layout="file", idle=("1.weight",), **MLP,
+    note="the file's step is the loop's index; one matrix has no gradient after update 1")
 add("plain-sgd", "torch", sees="refused", optimizer="sgd", lr=1e-2, **MLP)
 add("plain-adafactor", "torch", sees="bound", optimizer="adafactor", lr=1e-2, **MLP)
 add("plain-fused-file", "torch", kernel="fused", layout="file", **{**MLP, "keep": (0, 1, 2)})

@@ -18,7 +18,8 @@ DEFAULTS = dict(
     dtype="f32", lr=5e-4, weight_decay=0.1, clip=1.0, betas=(0.9, 0.999), eps=1e-8, total=20,
     updates=3, keep=(1, 2, 3), order="after", logged="next", clip_after=False, accumulate=1,
     scaler=None, layout="folder", count_ahead=None, decay_all=False, leave_out=(), frozen=(),
-    true=None, loss="lm", seed=0, restart=None, optimizer_options=None)
+    true=None, loss="lm", seed=0, restart=None, optimizer_options=None, schedule="linear",
+    counted_from=1, idle=())
 
 
 def linear(total):
@@ -86,7 +87,10 @@ class Loop:
             self.notes.names = {id(weight): name for name, weight in self.masters.items()}
         self.optimizer = make_optimizer(o, groups)
         self.factor = linear(o["total"])
-        self.scheduler = torch.optim.lr_scheduler.LambdaLR(self.optimizer, self.factor)
+        self.scheduler = (
+            torch.optim.lr_scheduler.OneCycleLR(self.optimizer, o["lr"], o["total"])
+            if o["schedule"] == "onecycle" else
+            torch.optim.lr_scheduler.LambdaLR(self.optimizer, self.factor))
         self.scaler = torch.amp.GradScaler("cpu", **o["scaler"]) if o["scaler"] else None
         self.data = parts.batches(
             o["total"] * o["accumulate"], rows=4 if o["loss"] == "dpo" else 2, seed=o["seed"] + 1,
@@ -110,6 +114,9 @@ class Loop:
                 loss = loss_of(self.o, self.model, self.reference, tokens) / self.o["accumulate"]
             (self.scaler.scale(loss) if self.scaler else loss).backward()
             total += float(loss.detach())
+        for name, weight in self.model.named_parameters():
+            if any(word in name for word in self.o["idle"]) and self.notes.updates:
+                weight.grad = None  # an expert that no token reaches after the first update
         if self.masters:
             for name, weight in self.model.named_parameters():
                 self.masters[name].grad = None if weight.grad is None else weight.grad.float()
@@ -199,7 +206,8 @@ class Loop:
         held = self.state()
         if self.o["layout"] == "file":
             name = f"step-{update}.pt"
-            torch.save({**held, "step": update}, os.path.join(out, name))
+            torch.save({**held, "step": update - 1 + self.o["counted_from"]},
+                       os.path.join(out, name))
             return name
         name = f"step-{update}"
         os.makedirs(os.path.join(out, name), exist_ok=True)
@@ -272,7 +280,8 @@ def train(options, out):
         "decay_is_decoupled": decoupled(loop.optimizer),
         "optimizer": type(loop.optimizer).__name__,
         "configured": {key: o[key] for key in (
-            "lr", "weight_decay", "clip", "betas", "eps", "total", "accumulate")},
-        "schedule": "linear to 0 without a warm-up", "updates": loop.notes.updates,
+            "lr", "weight_decay", "clip", "betas", "eps", "total", "accumulate", "schedule")},
+        "schedule": "one cycle" if o["schedule"] == "onecycle" else
+                    "linear to 0 without a warm-up", "updates": loop.notes.updates,
         "logged_is_of": {"next": "the next update", "used": "this update",
                          "formula": "this update, by the formula"}[o["logged"]]}, loop

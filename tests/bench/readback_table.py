@@ -60,6 +60,8 @@ def words_of(folder, truth):
     configured = {**truth.get("configured", {}), **MEANT.get(truth["name"], {})}
     if "Adam" not in truth["optimizer"]: # the cases' configuration states betas for all
         configured.pop("betas", None), configured.pop("eps", None)
+    if configured.get("schedule") == "onecycle": # it sets betas of its own
+        configured.pop("betas")
     named = {"clip": "max_grad_norm", "eps": "adam_epsilon", "weight_decay": "weight_decay"}
     for key, name in named.items():
         if configured.get(key) is not None:

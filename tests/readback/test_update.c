@@ -376,6 +376,14 @@ static void verify_other_classes(void **unused) {
     struct update_reading reading = read_again(&said);
     assert_silent(&reading);
     assert_int_equal(reading.groups[0].reading.lr.state, RATE_UNKNOWN);
+    asked.true_beta2 = 0.99; /* Yogi and ADOPT make their moments in another way */
+    scene_make(&asked, scene);
+    scene->group.is_other_class = 1;
+    reading = read_again(&said);
+    assert_silent(&reading);
+    assert_non_null(find(&reading, UPDATE_BETAS, 1));
+    asked.true_beta2 = 0.0;
+    scene_make(&asked, scene);
     scene->group.is_other_class = 0;
     scene->group.promised = asked.lr * (1.0 + asked.lr * asked.decay); /* the decay came last */
     reading = read_again(&said);
