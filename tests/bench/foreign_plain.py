@@ -202,12 +202,21 @@ class Loop:
             held["sampler"] = {"position": self.position}
         return held
 
+    def stored_step(self, update):
+        return update - 1 + self.o["counted_from"]
+
+    def keep(self, out, update):
+        """Saves, and says what a reader must find there."""
+        kept = {"path": self.save(out, update), "update": update}
+        if self.o["counted_from"] != 1:
+            kept["stored_step"] = self.stored_step(update)
+        return kept
+
     def save(self, out, update):
         held = self.state()
         if self.o["layout"] == "file":
             name = f"step-{update}.pt"
-            torch.save({**held, "step": update - 1 + self.o["counted_from"]},
-                       os.path.join(out, name))
+            torch.save({**held, "step": self.stored_step(update)}, os.path.join(out, name))
             return name
         name = f"step-{update}"
         os.makedirs(os.path.join(out, name), exist_ok=True)
@@ -261,7 +270,7 @@ def train(options, out):
     loop = Loop(o)
     kept, rows = [], []
     if 0 in o["keep"]:
-        kept.append({"path": loop.save(out, 0), "update": 0})
+        kept.append(loop.keep(out, 0))
     for number in range(1, o["updates"] + 1):
         if o["restart"] and number == o["restart"]["at"] + 1:
             held = copy.deepcopy(loop.state())
@@ -272,7 +281,7 @@ def train(options, out):
             loop.notes.updates = seen
         rows.append(loop.update(number))
         if number in o["keep"]:
-            kept.append({"path": loop.save(out, number), "update": number})
+            kept.append(loop.keep(out, number))
     parts.write_rows(os.path.join(out, "log.jsonl"), rows)
     return {
         "architecture": o["architecture"], "dtype": o["dtype"], "kernel": o["kernel"],
@@ -284,4 +293,7 @@ def train(options, out):
         "schedule": "one cycle" if o["schedule"] == "onecycle" else
                     "linear to 0 without a warm-up", "updates": loop.notes.updates,
         "logged_is_of": {"next": "the next update", "used": "this update",
-                         "formula": "this update, by the formula"}[o["logged"]]}, loop
+                         "formula": "this update, by the formula"}[o["logged"]],
+        **({"idle_after_update_1": [name for name, _ in loop.model.named_parameters()
+                                    if any(word in name for word in o["idle"])]}
+           if o["idle"] else {})}, loop
