@@ -28,7 +28,10 @@ struct readback_run {
 struct asked {
     struct training_given_names names;
     struct update_expected expected;
-    struct update_logged *log; /* NULL: the folders' own */
+    struct {
+        struct update_logged *rows; /* NULL: the folders' own */
+        size_t count;
+    } logs[2]; /* of A and of B */
     size_t log_count;
 };
 
@@ -71,32 +74,43 @@ static enum status read_log(struct cli *cli, const struct options *options, cons
     TRY(log_import(path, &how, &cli->arena, &log));
     const struct log_column *const lr = log_column_of(log, LOG_LR_LOGGED);
     const struct log_column *const norm = log_column_of(log, LOG_GRAD_NORM);
-    TRY(arena_take(&cli->arena, log->rows, sizeof *out->log, "log", &out->log));
+    struct update_logged *rows;
+    TRY(arena_take(&cli->arena, log->rows, sizeof *rows, "log", &rows));
     for (size_t i = 0; i < log->rows; i++)
-        out->log[out->log_count++] = (struct update_logged){
+        rows[i] = (struct update_logged){
             (double)log->step[i], lr != NULL && log_has(lr, i) ? lr->value[i] : (double)NAN,
             norm != NULL && log_has(norm, i) ? norm->value[i] : (double)NAN};
+    out->logs[out->log_count].rows = rows;
+    out->logs[out->log_count++].count = log->rows;
     return STATUS_OK;
 }
 
 static enum status read_asked(struct cli *cli, const struct options *options, struct asked *out) {
     const double nan = (double)NAN;
     const char *const names = options_value(options, KEY_NAMES);
-    const char *const log = options_value(options, KEY_LOG);
+    const size_t most = options_given(options, KEY_AGAINST) ? 2 : 1;
     *out = (struct asked){.expected = {nan, nan, nan, nan, nan}};
     for (size_t i = 0; i < options->given_count; i++)
         if (options->given[i].key == KEY_EXPECT)
             TRY(read_expectation(options->given[i].value, &out->expected));
-    if (log != NULL) TRY(read_log(cli, options, log, out));
+    for (size_t i = 0; i < options->given_count; i++) {
+        if (options->given[i].key != KEY_LOG) continue;
+        if (out->log_count == most)
+            FAIL(STATUS_INPUT,
+                 "readback: expected one --log for each run (%zu here): that of the run before "
+                 "--against, then that of the run behind it",
+                 most);
+        TRY(read_log(cli, options, options->given[i].value, out));
+    }
     return names == NULL ? STATUS_OK : training_names_read(names, &cli->arena, &out->names);
 }
 
 /* Puts what was asked in the place of what the folder says. */
-static void apply(const struct asked *asked, struct update_said *said) {
+static void apply(const struct asked *asked, size_t which, struct update_said *said) {
     said->expected = asked->expected;
-    if (asked->log == NULL) return;
-    said->log = asked->log;
-    said->log_count = asked->log_count;
+    if (asked->logs[which].rows == NULL) return;
+    said->log = asked->logs[which].rows;
+    said->log_count = asked->logs[which].count;
 }
 
 static enum status open_run(struct cli *cli, const char **paths, size_t count,
@@ -115,15 +129,15 @@ static void close_run(struct readback_run *run) {
         training_folder_close(&run->folders[--run->opened]);
 }
 
-static enum status read_run(struct cli *cli, const struct asked *asked, struct rate_room *room,
-                            struct readback_run *run) {
+static enum status read_run(struct cli *cli, const struct asked *asked, size_t which,
+                            struct rate_room *room, struct readback_run *run) {
     for (size_t i = 0; i + 1 < run->opened; i++) {
         struct readback_update *const update = &run->updates[run->update_count];
         update->before = &run->folders[i];
         update->after = &run->folders[i + 1];
         TRY(folders_join(update->before, &run->folders[i + 1], room, &cli->arena, &update->step,
                          &update->said));
-        apply(asked, &update->said);
+        apply(asked, which, &update->said);
         TRY(update_read(&update->step, &update->said, room, &cli->arena, &update->reading));
         run->update_count++;
     }
@@ -241,8 +255,8 @@ static enum status run_opened(struct cli *cli, const struct options *options,
                               int *out_exit) {
     struct rate_room *room;
     TRY(rate_room_open(&cli->arena, &room));
-    TRY(read_run(cli, asked, room, &runs[0]));
-    TRY(read_run(cli, asked, room, &runs[1]));
+    TRY(read_run(cli, asked, 0, room, &runs[0]));
+    TRY(read_run(cli, asked, 1, room, &runs[1]));
     if (runs[1].opened == 0) return tell_one(cli, options, &runs[0], out_exit);
     return tell_two(cli, options, runs, room, out_exit);
 }
@@ -266,8 +280,9 @@ static const struct argp_option option_rows[] = {
     OPTION("names", KEY_NAMES, "FILE",
            "Names of the parameters, one a line, in the order of the optimizer's groups"),
     OPTION("log", KEY_LOG, "FILE",
-           "A log of the training, in any format that `twinstep doctor` reads; default: "
-           "trainer_state.json of the checkpoint"),
+           "A log of the training, in any format that `twinstep doctor` reads; a second one is "
+           "that of "
+           "the run behind --against. Default: trainer_state.json of the checkpoint"),
     OPTION("expect", KEY_EXPECT, "NAME=NUMBER",
            "What you configured: max_grad_norm, weight_decay, adam_beta1, adam_beta2 or "
            "adam_epsilon (repeatable)"),

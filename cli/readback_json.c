@@ -53,7 +53,7 @@ json_t *readback_json(const struct readback_update *update) {
         json_array_append_new(groups, group_json(update, g));
     for (size_t i = 0; i < update->reading.finding_count; i++)
         json_array_append_new(findings, finding_json(&update->reading.findings[i]));
-    return json_pack("{s:s,s:s,s:o,s:s,s:s,s:s,s:s,s:o,s:o,s:o,s:o}", "before",
+    return json_pack("{s:s,s:s,s:o,s:s,s:s,s:s,s:s,s:o,s:o,s:o,s:o,s:o}", "before",
                      update->before->path, "after", update->after->path, "update",
                      json_finite(update->reading.update), "verdict",
                      update_verdict_names[update->reading.verdict], "kind",
@@ -62,7 +62,8 @@ json_t *readback_json(const struct readback_update *update) {
                      training_names_name(update->after->names_from), "gradient_norm",
                      norm->is_known ? json_finite(norm->norm) : json_null(), "gradient_norm_error",
                      norm->is_known ? json_finite(norm->error) : json_null(), "groups", groups,
-                     "findings", findings);
+                     "findings", findings, "contract",
+                     readback_contract_json(&update->reading));
 }
 
 /* ---- two runs ---- */
@@ -94,9 +95,9 @@ json_t *readback_pair_json(const struct readback_pair *pair) {
                                                 &pair->b->reading.groups[g].reading.lr);
         json_array_append_new(ratios, rate_json(&ratio));
     }
-    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "first_start",
+    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "first_start",
                      name_json(against->first_start), "first_step", name_json(against->first_step),
-                     "lr_ratio", ratios, "all", row_json(&against->all), "layers",
+                     "lr_ratio", ratios, "same_logged", readback_logged_json(pair), "all", row_json(&against->all), "layers",
                      rows_json(against->layers, against->layer_count), "tensors",
                      rows_json(against->tensors, against->tensor_count), "unmatched",
                      json_integer((json_int_t)against->only_a + against->only_b));

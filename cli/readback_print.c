@@ -107,6 +107,7 @@ void readback_print(const char *label, const struct readback_update *update, FIL
     for (uint32_t g = 0; g < update->step.group_count; g++)
         print_group(update, g, out);
     print_norm(update, out);
+    readback_print_contract(&update->reading, out);
     print_findings(update, out);
 }
 
@@ -178,6 +179,7 @@ void readback_print_pair(const struct readback_pair *pair, FILE *out) {
         fputs("  the weights before this update are equal\n", out);
     }
     print_rates(pair, out);
+    readback_print_contracts(pair, out);
     fprintf(out, "  %-40s %12s %12s  %s\n", "step of", "|B| / |A|", "|A-B| / |A|", "cosine");
     print_row(&against->all, out);
     for (uint32_t i = 0; i < against->layer_count && i < LAYER_ROWS; i++)

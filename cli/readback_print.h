@@ -33,6 +33,19 @@ struct readback_pair {
 void readback_print_pair(const struct readback_pair *pair, FILE *out);
 json_t *readback_pair_json(const struct readback_pair *pair);
 
+/* ---- contracts (readback_contract.c) ---- */
+
+#define READBACK_CONTRACTS 64 /* more than are shipped */
+
+/* Stores the names of the shipped contracts that the update fits; those that are bugs only where no
+ * other fits. Returns how many; 0 where the files leave it open or none fits. */
+size_t readback_contracts(const struct update_reading *reading, const char *names[], size_t room);
+void readback_print_contract(const struct update_reading *reading, FILE *out);
+void readback_print_contracts(const struct readback_pair *pair, FILE *out);
+json_t *readback_contract_json(const struct update_reading *reading);
+/* true: both logs have one LR for the update; null: a log has none. */
+json_t *readback_logged_json(const struct readback_pair *pair);
+
 /* Prints a text without its control characters. */
 void readback_print_text(const char *text, FILE *out);
 

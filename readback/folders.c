@@ -504,6 +504,7 @@ enum status folders_join(const struct training_folder *before, struct training_f
                                      .after = last_part(after->path, arena),
                                      .scheduler_counted = nan,
                                      .scheduler_before = nan,
+                                     .has_scaler = after->scaler.is_there,
                                      .processes = processes(after),
                                      .expected = {nan, nan, nan, nan, nan}};
     TRY(fill_groups(before, after, arena, out_step));

@@ -69,7 +69,8 @@ enum status update_find(struct judging *in, enum update_finding_kind kind, int i
     TRY(arena_format(in->arena, &kept, "%s", text));
     TRY(arena_grow(in->arena, out->finding_count + 1, &out->room, sizeof *out->findings, "findings",
                    &out->findings));
-    out->findings[out->finding_count++] = (struct update_finding){kind, is_remark || is_own, group, kept};
+    out->findings[out->finding_count++] =
+        (struct update_finding){kind, is_remark || is_own, group, kept};
     return STATUS_OK;
 }
 
@@ -88,10 +89,28 @@ static void count_updates(const struct step *step, uint32_t g, struct update_gro
     }
 }
 
+/* The log's row of the update, or NULL. Logs count updates that a loss scaler skipped, and so do
+ * trainers; schedulers and optimizers do not. Where one of these gave the number, a row before it
+ * without a finite norm, or a scaler and no norms at all, leaves open which row it is. */
+static const struct update_logged *row_of(const struct update_said *said,
+                                          const struct update_reading *reading) {
+    const int is_counted_alike =
+        reading->numbered_by == STEP_BY_TRAINER || reading->numbered_by == STEP_BY_LOG;
+    const struct update_logged *found = NULL;
+    int has_norms = 0, has_gap = 0;
+    for (size_t i = 0; i < said->log_count; i++) {
+        const struct update_logged *const row = &said->log[i];
+        if (row->update == reading->update) found = row;
+        has_norms |= isfinite(row->norm);
+        has_gap |= row->update <= reading->update && !isfinite(row->norm);
+    }
+    if (!is_counted_alike && (has_norms ? has_gap : said->has_scaler)) return NULL;
+    return found;
+}
+
 static double logged_for(const struct judging *in, uint32_t g) {
-    for (size_t i = 0; i < in->said->log_count && g == 0; i++)
-        if (in->said->log[i].update == in->out->update) return in->said->log[i].lr;
-    return (double)NAN;
+    const struct update_logged *const row = row_of(in->said, in->out);
+    return row != NULL && g == 0 ? row->lr : (double)NAN;
 }
 
 /* Reads again as the scope says; 1 if this explains what nothing else did. */
@@ -267,9 +286,8 @@ double update_log_slack(const struct update_said *said, int is_norm) {
 }
 
 static void find_logged_norm(const struct judging *in, struct update_reading *out) {
-    out->logged_norm = (double)NAN;
-    for (size_t i = 0; i < in->said->log_count; i++)
-        if (in->said->log[i].update == out->update) out->logged_norm = in->said->log[i].norm;
+    const struct update_logged *const row = row_of(in->said, out);
+    out->logged_norm = row != NULL ? row->norm : (double)NAN;
 }
 
 enum status update_read(const struct step *given, const struct update_said *said,
@@ -277,7 +295,8 @@ enum status update_read(const struct step *given, const struct update_said *said
     struct step settled = *given;
     const struct step *const step = &settled;
     struct judging in = {step, NULL, said, room, arena, out};
-    *out = (struct update_reading){.update = step->update, .numbered_by = step->numbered_by};
+    *out = (struct update_reading){
+        .update = step->update, .numbered_by = step->numbered_by, .group_count = step->group_count};
     TRY(arena_take(arena, step->group_count, sizeof *out->groups, "groups", &out->groups));
     TRY(arena_take(arena, step->group_count, sizeof *in.settings, "groups", &in.settings));
     for (uint32_t g = 0; g < step->group_count; g++)
@@ -292,6 +311,7 @@ enum status update_read(const struct step *given, const struct update_said *said
     TRY(update_judge_norm(&in));
     TRY(update_judge_scheduler(&in));
     TRY(update_judge_tensors(&in));
+    update_read_schedule(&in, &out->schedule);
     close_verdict(step, out);
     return STATUS_OK;
 }

@@ -31,6 +31,7 @@ struct update_said {
     const char *before, *after; /* what the checkpoints are called: "checkpoint-1" */
     double scheduler_counted;   /* the scheduler's: last_epoch after this update */
     double scheduler_before;
+    int has_scaler; /* a loss scaler may have skipped updates, which only a log counts */
     double processes; /* Accelerate's, as far as it saved their generators */
     struct update_expected expected;
     const struct update_logged *log; /* [log_count] */
@@ -57,6 +58,18 @@ struct update_group {
     int is_assumed;      /* no file holds them */
     uint32_t tensors, frozen;         /* known to the optimizer; of these without any movement */
     const char *lr_text, *decay_text; /* a sentence about each; never NULL */
+    /* Where the bar holds the promised LR and the next update's, which of them the update was made
+     * with (replayed_which): 1, 2, or 0 for neither. */
+    int replayed;
+};
+
+/* Which values of the schedule f an update applied and logged, by the scheduler's own count
+ * (last_epoch): f(applied), f(logged). That is what contracts differ in (sched/contract.h). */
+struct update_schedule {
+    const char *why; /* NULL: `applied` is known; else a sentence that says what leaves it open */
+    double applied;
+    double logged; /* NaN: no row of the log says it, or one says another LR than these two */
+    double stride; /* what the update added to the count: 1, or Accelerate's number of processes */
 };
 
 enum update_finding_kind {
@@ -91,10 +104,12 @@ struct update_reading {
     double update; /* the number of the update; NaN: nobody says */
     enum step_numbered_by numbered_by;
     double logged_norm;          /* what the log has for this update; NaN: nothing */
-    struct update_group *groups; /* [step.group_count] */
-    /* [step.group_count]: the step's, with the numbers that the update used (update_settle) */
+    struct update_group *groups; /* [group_count] */
+    uint32_t group_count;
+    /* [group_count]: the step's, with the numbers that the update used (update_settle) */
     const struct step_group *settings;
     struct taken_norm norm;
+    struct update_schedule schedule;
     struct update_finding *findings;
     size_t finding_count, room;
     enum update_verdict verdict; /* broken if there is a finding that is no remark */

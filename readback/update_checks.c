@@ -34,7 +34,8 @@ static enum status find_unlike(struct judging *in, uint32_t g) {
         return update_find(in, UPDATE_COUNT, 0, g,
                            "the optimizer's count is %.0f and the scheduler's (last_epoch) %.0f: "
                            "either Adam's count is one ahead, which sizes this update by %.3f, or "
-                           "the scheduler is one update behind; a log (--log) would tell",
+                           "the scheduler is one update behind; the gradient norms of a log would "
+                           "tell (--log, and --expect max_grad_norm=N where they were clipped)",
                            most, scheduler,
                            direction_size(&in->step->groups[g], most) /
                                direction_size(&in->step->groups[g], scheduler));

@@ -43,4 +43,7 @@ TWINSTEP_MUST_USE enum status update_judge_norm(struct judging *in);
 TWINSTEP_MUST_USE enum status update_judge_scheduler(struct judging *in);
 TWINSTEP_MUST_USE enum status update_judge_tensors(struct judging *in);
 
+/* Says which value of the schedule the update applied, once its groups are judged. */
+void update_read_schedule(const struct judging *in, struct update_schedule *out);
+
 #endif

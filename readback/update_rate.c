@@ -281,7 +281,7 @@ static enum status tell_apart(struct judging *in, uint32_t g) {
     const struct step_group *const settings = &in->step->groups[g];
     const struct replayed kept = replayed_with(in->step, g, settings->promised, in->room);
     const struct replayed ahead = replayed_with(in->step, g, settings->next, in->room);
-    const int which = replayed_which(kept, ahead);
+    const int which = group->replayed = replayed_which(kept, ahead);
     if (which == 1) group->verdict = UPDATE_KEPT;
     if (which == 2) group->verdict = UPDATE_BROKEN;
     if (which == 2)

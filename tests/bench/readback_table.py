@@ -11,8 +11,10 @@ consecutive updates, and truth.json, in which hooks around the optimizer's step 
 update applied. For every update of every case the program is asked for the two folders around it.
 
 A reading fails if an LR's bar does not hold the LR that was applied, if a healthy case has a
-finding, if two folders in the wrong order are judged, or if a planted slip that the folders can show (`sees` in truth.json, written before any
-program read them) is not named by the right kind of finding."""
+finding, if two folders in the wrong order are judged, if a planted slip that the folders can show
+(`sees` in truth.json, written before any program read them) is not named by the right kind of
+finding, or if the value of the schedule that the update is said to have applied or logged is not
+the one that it did."""
 
 import argparse
 import collections
@@ -110,6 +112,30 @@ def bars(answer, applied):
             yield words[lr["state"]] if inside else "OUTSIDE", width
 
 
+def is_near(a, b):
+    return abs(a - b) <= 1e-6 * max(abs(a), abs(b))
+
+
+def contract(answer, applied, truth):
+    """Whether the update was put at the right place of its schedule: open, or how many updates ahead
+    of hf; WRONG otherwise. lr_promised is a linear schedule's."""
+    if truth.get("configured", {}).get("schedule", "linear") == "onecycle":
+        applied = {**applied, "lr_promised": applied["groups"][0]["lr"]}
+    said, rate = answer["contract"], applied.get("groups", [{}])[0].get("lr")
+    if said["why"] is not None:
+        return "open"
+    by = said["ahead"]
+    if is_near(rate, applied["lr_promised"]) != (by == 0) or (by == 1) != (
+            said["bug"] == "lr_ahead_by_one") or not said["fits"]:
+        return "WRONG"
+    if by != 0 and ("hf" in said["fits"] or ("olmo-core" in said["fits"]) != (by == 1)):
+        return "WRONG"
+    if said["logged"] is not None and is_near(rate, applied["lr_logged"]) != (
+            said["logged"] == said["applied"]):
+        return "WRONG"
+    return f"{by:+.0f}" + ("" if said["logged"] is None else " with the log")
+
+
 def judge(truth, found):
     """The outcome of one case, from all its findings that are no remarks and all its remarks."""
     planted, sees = truth.get("planted"), truth["sees"]
@@ -131,7 +157,7 @@ def main():
     parser.add_argument("folders", nargs="+", metavar="FOLDER")
     arguments = parser.parse_args()
     outcomes, readings, wrong = collections.Counter(), collections.Counter(), []
-    restarts, exchanged = collections.Counter(), collections.Counter()
+    restarts, exchanged, placed = (collections.Counter() for _ in range(3))
     for root in arguments.folders:
         for name in sorted(os.listdir(root)):
             folder = os.path.join(root, name)
@@ -150,6 +176,10 @@ def main():
                 faults |= {f["kind"] for f in answer["findings"] if not f["remark"]}
                 remarks |= {f["kind"] for f in answer["findings"] if f["remark"]}
                 applied = truth["updates"][update - 1]
+                place = contract(answer, applied, truth)
+                placed[place] += 1
+                if place == "WRONG":
+                    wrong.append(f"{name} update {update}: contract {answer['contract']}")
                 turned, said, _ = ask(arguments.binary, folder, after, before, [])
                 exchanged[said] += 1
                 if said < 2:
@@ -180,6 +210,7 @@ def main():
                 print(f"{name}: {outcome}{' (' + refused + ')' if refused else ''}")
     print("cases:", ", ".join(f"{count} {what}" for what, count in sorted(outcomes.items())))
     print("learning rates:", ", ".join(f"{n} {what}" for what, n in sorted(readings.items())))
+    print("updates ahead of hf:", ", ".join(f"{n} {what}" for what, n in sorted(placed.items())))
     print("restarts:", ", ".join(f"{n} {what}" for what, n in sorted(restarts.items())))
     print("folders in the wrong order:", f"{exchanged[2]} refused, {exchanged[3]} undecided")
     for line in wrong:

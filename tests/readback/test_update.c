@@ -526,6 +526,54 @@ static void verify_edges_of_numbers(void **unused) {
     assert_text(&(struct update_finding){.text = reading.groups[0].lr_text}, "NaN or infinity");
 }
 
+static void assert_open(const struct update_said *said, const char *part) {
+    const struct update_reading reading = read_again(said);
+    if (reading.schedule.why == NULL || strstr(reading.schedule.why, part) == NULL)
+        fail_msg("\"%s\" lacks \"%s\"", reading.schedule.why, part);
+}
+
+/* Where in its schedule the update stood, and what leaves it open. A log's row is nobody's where
+ * skipped updates may have shifted it. */
+static void verify_place_in_schedule(void **unused) {
+    (void)unused;
+    struct update_said said = nothing_said();
+    struct scene_asked asked = scene_usual();
+    asked.lr = 4.753214e-4; /* a log that prints 5e-4 says little */
+    struct update_logged log[] = {{1.0, asked.lr, 1.0}, {2.0, asked.lr, 1.0}, {3.0, asked.lr, 1.0}};
+    asked.updates = 3;
+    scene_make(&asked, scene);
+    const double other = 0.9 * asked.lr;
+    scene->group.next = other;
+    assert_open(&said, "no scheduler");
+    said.scheduler_before = 2.0;
+    said.scheduler_counted = 3.0;
+    said.log = log;
+    said.log_count = COUNT_OF(log);
+    struct update_reading reading = read_again(&said);
+    assert_null(reading.schedule.why);
+    assert_true(reading.schedule.applied == 2.0 && reading.schedule.logged == 2.0);
+    scene->step.numbered_by = STEP_BY_SCHEDULER;
+    log[0].norm = (double)NAN;
+    reading = read_again(&said);
+    assert_true(reading.schedule.applied == 2.0 && isnan(reading.schedule.logged));
+    log[0].norm = log[1].norm = log[2].norm = (double)NAN;
+    assert_true(read_again(&said).schedule.logged == 2.0);
+    said.has_scaler = 1;
+    assert_true(isnan(read_again(&said).schedule.logged));
+    scene->group.next = asked.lr;
+    scene->group.promised = other;
+    assert_true(read_again(&said).schedule.applied == 3.0);
+    scene->group.promised = 0.8 * asked.lr;
+    scene->group.next = other;
+    assert_open(&said, "neither");
+    scene->group.promised = other;
+    assert_open(&said, "one LR");
+    said.scheduler_before = 1.0;
+    assert_open(&said, "another number");
+    said.scheduler_before = 3.0;
+    assert_open(&said, "did not move");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_rules_in_f32),
@@ -544,6 +592,7 @@ int main(void) {
         cmocka_unit_test(verify_coarse_words),
         cmocka_unit_test(verify_unsaid_coupling),
         cmocka_unit_test(verify_edges_of_numbers),
+        cmocka_unit_test(verify_place_in_schedule),
     };
     return cmocka_run_group_tests(tests, open_room, close_room);
 }
