@@ -10,6 +10,7 @@ Reads the folders of docs/ARCHITECTURE.md, so it needs no git. Prints FILE:LINE:
 returns 1 when a rule is broken; sizes are printed as warnings and break nothing.
 test_lint.py breaks every rule once."""
 import argparse
+import ast
 import concurrent.futures
 import json
 import pathlib
@@ -50,7 +51,7 @@ ROOMS = {"experiment": ["locate", "noise", "parity"]}
 CELLARS = ["experiment/locate"]
 NUMERIC = ["base", "determinism", "kernels", "optim", "sched", "logs", "forensics", "rollout", "dumps", "data", "model",
            "evidence", "trainer", "experiment", "report", "checkpoints", "readback"]
-OTHER = ["tests", "cmake", "docs", "notebooks", ".ci"]
+OTHER = ["tests", "cmake", "docs", "notebooks", "python", ".ci"]
 
 # The headers that nvcc reads, which must be C11 and C++17 at once.
 SHARED_HEADERS = [
@@ -341,6 +342,28 @@ def rule_documents(tree):
                     yield name, number, f"link to {path}: no such file"
 
 
+def rule_typed(tree):
+    """The package is typed: each function says what it takes and returns, each public one what it is."""
+    for name, text in tree.text.items():
+        if not (name.startswith("python/src/") and name.endswith(".py")):
+            continue
+        for node in ast.walk(ast.parse(text)):
+            if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                continue
+            if not node.name.startswith("_") and ast.get_docstring(node) is None:
+                yield name, node.lineno, f"{node.name} has no docstring"
+            if isinstance(node, ast.ClassDef):
+                continue
+            words = node.args
+            given = [*words.posonlyargs, *words.args, *words.kwonlyargs, words.vararg, words.kwarg]
+            untyped = [word.arg for word in given
+                       if word and word.annotation is None and word.arg not in ("self", "cls")]
+            if node.returns is None:
+                untyped.append("what it returns")
+            if untyped:
+                yield name, node.lineno, f"{node.name} has no type for {', '.join(untyped)}"
+
+
 # Plans and notes that the project grew from are not in it, so nothing may cite them.
 ABSENT = re.compile(r"\b(?:the )?(?:facts|design),? sections?\b|\bof the facts\b|"
                     r"\b(?:la" r"ws|des" r"ign)\.md\b")
@@ -462,7 +485,7 @@ def warn_sizes(tree):
 
 RULES = [rule_includes, rule_rooms, rule_private, rule_own_header_first, rule_tokens, rule_exceptions_are_used, rule_mutable,
          rule_unique_names, rule_guard, rule_licence, rule_flags, rule_places, rule_documents, rule_citations,
-         rule_prose, rule_notebooks, rule_catalogue]
+         rule_typed, rule_prose, rule_notebooks, rule_catalogue]
 
 
 def run_rules(root):

@@ -13,6 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import lint  # noqa: E402
 
 SPDX = "/* SPDX-License-Identifier: Apache-2.0 */\n"
+PY = "# SPDX-License-Identifier: Apache-2.0\n"
 
 
 def c(body):
@@ -67,6 +68,7 @@ CLEAN = {
     "scenarios/catalog/pair.yaml": "name: pair\nexpect: {verdict: identical}\n",
     "docs/CATALOG.md": PAGE,
     "notebooks/read.ipynb": notebook(),
+    "python/src/good.py": PY + "class _C:\n    def f(self, *a: int, **b: int) -> None:\n        'x'\n",
     "docs/wide.md": "# A heading " + "that is long " * 10 + "\n\n| a " * 40 + "|\n\n```\n" + "x " * 60 +
                     "\n```\n\n<!-- " + "y " * 60 + "-->\n[a](https://example.org/" + "z" * 100 + ")\n",
     "README.md": "build/default/bin/twinstep, tests/ho" + "me/x, `base/thing.h`, [C](cli/main.c)\n",
@@ -103,6 +105,9 @@ BREAKS = [
     ("documents", "docs/A.md", "[see](gone.md#there)\n", "gone.md"),
     ("citations", "base/cited.c", c("/* as in fac" "ts, section 2.1 */\nint x;\n"), "no document"),
     ("citations", "docs/A.md", "see la" "ws.md, section 5\n", "no document"),
+    ("typed", "python/src/a.py", PY + "def f(a, b: int) -> int:\n    'x'\n", "f has no type for a"),
+    ("typed", "python/src/a.py", PY + "def _f(*, a):\n    pass\n", "a, what it returns"),
+    ("typed", "python/src/a.py", PY + "class Some:\n    pass\n", "Some has no docstring"),
     ("prose", "docs/A.md", "word " * 20 + "over\n", "104 columns of prose"),
     ("prose", "docs/A.md", "```\nblock\n```\n* " + "word " * 20 + "\n", "102 columns of prose"),
     ("prose", "README.md", "```\n" + "x" * 121 + "\n```\n", "121 columns"),
