@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "forensics/fit.h"
+#include "tests/forensics/helper_golden.h"
 #include "tests/forensics/helper_lr.h"
 
 #define ROWS 700
@@ -134,12 +135,17 @@ static void complain(const char *what, const struct training *t, const char *why
                   (unsigned long long)t->log.every, t->log.print, why == NULL ? "" : why);
 }
 
+/* `block` names the case in tests/golden/forensics/fit_healthy.txt; "": there is none. */
 static void judge(const struct training *t, const struct fit_known *known, int applied,
-                  const char *what, struct healthy_count *out) {
+                  const char *what, const char *block, struct healthy_count *out) {
     struct arena arena = ARENA_EMPTY;
     struct fit_check check;
     const enum status status = fit_check(&t->series, known, applied, &arena, &check);
     out->logs++;
+    if (status == STATUS_OK && block[0] != '\0') {
+        golden_check(golden_begin("fit_healthy.txt", "%s, %s", block, what), &check, 0);
+        golden_end();
+    }
     if (status != STATUS_OK) {
         complain(what, t, status_text());
         out->failed++;
@@ -155,7 +161,7 @@ static void judge(const struct training *t, const struct fit_known *known, int a
     arena_close(&arena);
 }
 
-static void check_all(size_t cases, uint64_t seed, int applied, int skips,
+static void check_all(size_t cases, uint64_t seed, int applied, int skips, int pinned,
                       struct healthy_count *out) {
     size_t contracts;
     const struct contract *list = contract_list(&contracts);
@@ -170,9 +176,13 @@ static void check_all(size_t cases, uint64_t seed, int applied, int skips,
             struct fit_known known;
             fit_known_init(&known);
             if (draw_training(&state, &list[c], skips, &arena, t)) {
+                char block[96] = "";
+                if (pinned)
+                    snprintf(block, sizeof block, "%s, seed %llu, case %zu", list[c].name,
+                             (unsigned long long)seed, i);
                 known.request = t->request;
                 known.request.skipped_count = 0; /* nobody tells of them */
-                judge(t, &known, applied, "given", out);
+                judge(t, &known, applied, "given", block, out);
                 fit_known_init(&known);
                 known.request.contract = &list[c];
                 known.request.processes = t->request.processes;
@@ -180,7 +190,7 @@ static void check_all(size_t cases, uint64_t seed, int applied, int skips,
                 known.request.tokens = t->request.tokens;
                 known.run_steps = t->request.steps;
                 if (!applied && t->log.first == 1 && t->log.every == 1 && i % 20 == 0)
-                    judge(t, &known, applied, "fitted", out);
+                    judge(t, &known, applied, "fitted", block, out);
                 i++;
             }
             arena_close(&arena);
@@ -190,16 +200,16 @@ static void check_all(size_t cases, uint64_t seed, int applied, int skips,
     free(t);
 }
 
-void healthy_check(size_t cases, uint64_t seed, struct healthy_count *out) {
-    check_all(cases, seed, 0, 0, out);
+void healthy_check(size_t cases, uint64_t seed, int pinned, struct healthy_count *out) {
+    check_all(cases, seed, 0, 0, pinned, out);
 }
 
-void healthy_check_applied(size_t cases, uint64_t seed, struct healthy_count *out) {
-    check_all(cases, seed, 1, 0, out);
+void healthy_check_applied(size_t cases, uint64_t seed, int pinned, struct healthy_count *out) {
+    check_all(cases, seed, 1, 0, pinned, out);
 }
 
-void healthy_check_skips(size_t cases, uint64_t seed, struct healthy_count *out) {
-    check_all(cases, seed, 0, 1, out);
+void healthy_check_skips(size_t cases, uint64_t seed, int pinned, struct healthy_count *out) {
+    check_all(cases, seed, 0, 1, pinned, out);
 }
 
 static int near(double a, double b) {
@@ -228,7 +238,7 @@ static int is_mute(const struct training *t) {
     return 1;
 }
 
-void healthy_fit(size_t cases, uint64_t seed, struct healthy_count *out) {
+void healthy_fit(size_t cases, uint64_t seed, int pinned, struct healthy_count *out) {
     size_t contracts;
     const struct contract *list = contract_list(&contracts);
     struct training *t = (struct training *)malloc(sizeof *t);
@@ -253,6 +263,12 @@ void healthy_fit(size_t cases, uint64_t seed, struct healthy_count *out) {
                 }
                 known.limit = 4096; /* all */
                 assert_int_equal(fit_series(&t->series, &known, &arena, &set), STATUS_OK);
+                if (pinned) {
+                    golden_fits(golden_begin("fit_healthy.txt", "%s, seed %llu, fit %zu",
+                                             list[c].name, (unsigned long long)seed, i),
+                                &set, 3);
+                    golden_end();
+                }
                 for (size_t f = 0; f < set.count; f++)
                     listed |= is_truth(&set.fits[f], t);
                 out->logs++;

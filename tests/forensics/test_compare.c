@@ -12,7 +12,14 @@
 #include <string.h>
 
 #include "forensics/words.h"
+#include "tests/forensics/helper_golden.h"
 #include "tests/forensics/helper_pair.h"
+
+/* Holds all that is said of a case against the committed text. */
+static void pin(const char *name, const struct compare_report *report) {
+    golden_comparison(golden_begin("compare.txt", "%s", name), report);
+    golden_end();
+}
 
 /* ---- classes ---- */
 
@@ -20,6 +27,7 @@ static void validate_equal(void **state) {
     (void)state;
     struct pair p;
     const struct compare_report *report = pair_compare(pair_open(&p));
+    pin("equal", report);
     assert_int_equal(report->verdict, COMPARE_VERDICT_EQUAL);
     assert_int_equal(pair_column(report, LOG_LOSS)->class_of, COMPARE_EQUAL);
     assert_int_equal(pair_column(report, LOG_LOSS)->equal, 60);
@@ -37,6 +45,7 @@ static void validate_within(void **state) {
     pair_open(&p);
     p.log[1] = pair_trained(&p.arena, 4);
     const struct compare_report *report = pair_compare(&p);
+    pin("within", report);
     assert_int_equal(report->verdict, COMPARE_VERDICT_EQUAL);
     assert_int_equal(pair_column(report, LOG_LOSS)->class_of, COMPARE_WITHIN);
     arena_close(&p.arena);
@@ -50,6 +59,7 @@ static void validate_one_unit_more(void **state) {
     const double value = helper_value(p.log[1], LOG_LOSS, 30);
     helper_put(&p.arena, p.log[1], LOG_LOSS, 30, value + 0.0002, 4);
     const struct compare_report *report = pair_compare(&p);
+    pin("one unit more", report);
     assert_int_equal(report->verdict, COMPARE_VERDICT_DIFFERS);
     assert_int_equal(pair_column(report, LOG_LOSS)->different, 1);
     assert_int_equal(pair_column(report, LOG_LOSS)->first_update, 31);
@@ -68,6 +78,7 @@ static void validate_not_in_both(void **state) {
     for (size_t c = 0; c < p.log[0]->column_count; c++)
         if (p.log[0]->columns[c].name == LOG_TOKENS) p.log[0]->columns[c].cumulative = 1;
     const struct compare_report *report = pair_compare(&p);
+    pin("not in both", report);
     assert_string_equal(pair_column(report, LOG_LOSS)->why, "only A has it");
     assert_string_equal(pair_column(report, LOG_GRAD_NORM)->why, "only B has it");
     assert_string_equal(pair_column(report, LOG_TOKENS)->why,
@@ -82,6 +93,7 @@ static void validate_nothing_in_common(void **state) {
     for (size_t row = 0; row < 60; row++)
         p.log[1]->step[row] += 100;
     const struct compare_report *report = pair_compare(&p);
+    pin("nothing in common", report);
     assert_int_equal(report->verdict, COMPARE_VERDICT_UNTESTABLE);
     assert_string_equal(pair_column(report, LOG_LOSS)->why, "no update is in both");
     arena_close(&p.arena);
@@ -98,6 +110,7 @@ static void validate_windows(void **state) {
     for (size_t c = 0; c < p.log[1]->column_count; c++)
         p.log[1]->columns[c].windowed = p.log[1]->columns[c].name == LOG_LOSS;
     const struct compare_report *report = pair_compare(&p);
+    pin("windows", report);
     assert_int_equal(pair_column(report, LOG_LOSS)->class_of, COMPARE_ABSENT);
     assert_string_equal(pair_column(report, LOG_LOSS)->why, "means over different windows");
     assert_int_equal(pair_column(report, LOG_LOSS)->unlike, 6);
@@ -123,6 +136,7 @@ static void validate_later_rows_win(void **state) {
     helper_resume(log, 40, 31);
     p.log[1] = log;
     const struct compare_report *report = pair_compare(&p);
+    pin("later rows win", report);
     assert_int_equal(report->verdict, COMPARE_VERDICT_EQUAL);
     assert_int_equal(report->repeated[1], 10);
     assert_int_equal(report->repeated[0], 0);
@@ -143,6 +157,7 @@ static void verify_order_of_rows_is_free(void **state) {
         }
     }
     const struct compare_report *report = pair_compare(&p);
+    pin("order of rows is free", report);
     assert_int_equal(report->verdict, COMPARE_VERDICT_EQUAL);
     assert_int_equal(pair_column(report, LOG_LOSS)->equal, 60);
     arena_close(&p.arena);
@@ -338,6 +353,7 @@ static void validate_nothing_trained(void **state) {
         const struct compare_report *report = pair_compare(&p);
         assert_int_equal(report->verdict,
                          how < 2 ? COMPARE_VERDICT_UNTESTABLE : COMPARE_VERDICT_EQUAL);
+        pin(how == 0 ? "LR 0" : how == 1 ? "norm 0" : "trained", report);
         if (how < 2) assert_non_null(strstr(report->why, "proves nothing"));
         arena_close(&p.arena);
     }
@@ -350,6 +366,7 @@ static void validate_order(void **state) {
         scenes[i].make(pair_open(&p));
         const struct compare_report *report = pair_compare(&p);
         assert_int_equal(report->verdict, COMPARE_VERDICT_DIFFERS);
+        pin(scenes[i].name, report);
         const int first = report->columns[report->order[0]].name;
         if (first != scenes[i].first || report->cause != scenes[i].cause ||
             strstr(report->meaning, scenes[i].meaning) == NULL)

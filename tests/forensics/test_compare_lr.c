@@ -11,7 +11,13 @@
 #include <math.h>
 #include <string.h>
 
+#include "tests/forensics/helper_golden.h"
 #include "tests/forensics/helper_pair.h"
+
+static void pin(const char *name, size_t number, const struct compare_report *report) {
+    golden_comparison(golden_begin("compare_lr.txt", "%s %zu", name, number), report);
+    golden_end();
+}
 
 /* ---- ratios ---- */
 
@@ -40,6 +46,7 @@ static void validate_ratios(void **state) {
         pair_scale(&p, 0, (enum log_name)ratios[i].name, 0, ratios[i].factor);
         const struct compare_ratio *ratio =
             pair_ratio(pair_compare(&p), (enum log_name)ratios[i].name);
+        pin("ratio", i, &p.report);
         if (ratio == NULL) fail_msg("no ratio %g", ratios[i].factor);
         assert_int_equal(ratio->kind, ratios[i].kind);
         assert_int_equal(ratio->n, ratios[i].n);
@@ -62,6 +69,7 @@ static void validate_ratio_of_tokens(void **state) {
     assert_non_null(ratio);
     assert_int_equal(ratio->kind, COMPARE_FACTOR_TOKENS);
     assert_int_equal(ratio->held, 60);
+    pin("ratio of tokens", 0, &p.report);
     arena_close(&p.arena);
 }
 
@@ -77,6 +85,7 @@ static void validate_ratio_from_the_start(void **state) {
     pair_scale(&p, 0, LOG_LOSS, 1, 2.0);
     assert_null(pair_ratio(pair_compare(&p), LOG_GRAD_NORM));
     assert_null(pair_ratio(&p.report, LOG_LOSS));
+    pin("ratio from the start", 0, &p.report);
     arena_close(&p.arena);
 }
 
@@ -90,6 +99,7 @@ static void validate_coarse_ratio(void **state) {
         helper_put(&p.arena, p.log[1], LOG_GRAD_NORM, row, 0.4, 1);
     }
     assert_null(pair_ratio(pair_compare(&p), LOG_GRAD_NORM));
+    pin("coarse ratio", 0, &p.report);
     arena_close(&p.arena);
 }
 
@@ -139,6 +149,7 @@ static void validate_trap(void **state) {
     assert_int_equal(report->verdict, COMPARE_VERDICT_DIFFERS);
     assert_int_equal(report->cause, CAUSE_SCHEDULE);
     assert_non_null(strstr(report->meaning, "another LR: the schedule"));
+    pin("trap", 0, &p.report);
     arena_close(&p.arena);
 }
 
@@ -156,6 +167,7 @@ static void validate_trap_without_contracts(void **state) {
     assert_non_null(strstr(report->lr.words, "--contract-a"));
     assert_int_equal(report->cause, CAUSE_SCHEDULE);
     assert_non_null(strstr(report->meaning, "even when the printed columns agree"));
+    pin("trap without contracts", 0, &p.report);
     arena_close(&p.arena);
 }
 
@@ -185,6 +197,7 @@ static void validate_lr_alone(void **state) {
         pair_fit(&p, 1, cases[i].b);
         if (pair_compare(&p)->verdict != cases[i].verdict)
             fail_msg("case %zu: %s", i, p.report.lr.words);
+        pin("LR alone", i, &p.report);
         arena_close(&p.arena);
     }
 }
@@ -204,6 +217,7 @@ static void validate_log_next(void **state) {
     assert_int_equal(report->lr.state, COMPARE_LR_SAME);
     assert_int_equal(report->order_count, 1);
     assert_non_null(strstr(report->meaning, "log_next_lr"));
+    pin("log next", 0, &p.report);
     arena_close(&p.arena);
 }
 
@@ -220,6 +234,7 @@ static void validate_sure_difference(void **state) {
     assert_int_equal(report->lr.state, COMPARE_LR_DIFFERENT);
     assert_int_equal(report->lr.agree, 0);
     assert_null(strstr(report->lr.words, "--contract-a"));
+    pin("sure difference", 0, &p.report);
     arena_close(&p.arena);
 }
 
@@ -235,6 +250,7 @@ static void validate_unfitted(void **state) {
     assert_int_equal(report->lr.state, COMPARE_LR_UNFITTED);
     assert_string_equal(report->lr.words, "The LR column of B does not fit olmo-core: the applied "
                                           "LRs cannot be compared.");
+    pin("unfitted", 0, &p.report);
     arena_close(&p.arena);
 }
 

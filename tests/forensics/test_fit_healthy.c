@@ -20,7 +20,7 @@
 static void verify_check_never_fails(void **state) {
     (void)state;
     struct healthy_count count = {0};
-    healthy_check(CHECKS, 1, &count);
+    healthy_check(CHECKS, 1, 1, &count);
     print_message("%zu logs: %zu pass, %zu undecided by the printed column\n", count.logs,
                   count.passed, count.undecided);
     assert_true(count.logs >= 20 * CHECKS);
@@ -31,7 +31,7 @@ static void verify_check_never_fails(void **state) {
 static void verify_check_of_the_applied_column_never_fails(void **state) {
     (void)state;
     struct healthy_count count = {0};
-    healthy_check_applied(3, 2, &count);
+    healthy_check_applied(3, 2, 1, &count);
     assert_int_equal(count.failed, 0);
     assert_true(count.passed > 0);
     assert_true(count.undecided > 0);
@@ -40,7 +40,7 @@ static void verify_check_of_the_applied_column_never_fails(void **state) {
 static void verify_check_of_skips_never_fails(void **state) {
     (void)state;
     struct healthy_count count = {0};
-    healthy_check_skips(3, 4, &count);
+    healthy_check_skips(3, 4, 1, &count);
     print_message("%zu logs with skipped updates: %zu pass, %zu undecided\n", count.logs,
                   count.passed, count.undecided);
     assert_int_equal(count.failed, 0);
@@ -50,7 +50,7 @@ static void verify_check_of_skips_never_fails(void **state) {
 static void verify_fit_lists_the_truth(void **state) {
     (void)state;
     struct healthy_count count = {0};
-    healthy_fit(FITS, 3, &count);
+    healthy_fit(FITS, 3, 1, &count);
     print_message("%zu logs: %zu without their truth\n", count.logs, count.failed);
     assert_int_equal(count.failed, 0);
 }

@@ -12,7 +12,7 @@
 static void verify_check_never_fails(void **state) {
     (void)state;
     struct healthy_count count = {0};
-    healthy_check(1000, 11, &count);
+    healthy_check(1000, 11, 0, &count);
     print_message("%zu logs: %zu pass, %zu undecided by the printed column\n", count.logs,
                   count.passed, count.undecided);
     assert_true(count.logs >= 28000);
@@ -22,7 +22,7 @@ static void verify_check_never_fails(void **state) {
 static void verify_check_of_skips_never_fails(void **state) {
     (void)state;
     struct healthy_count count = {0};
-    healthy_check_skips(280, 14, &count);
+    healthy_check_skips(280, 14, 0, &count);
     print_message("%zu logs with skipped updates: %zu pass, %zu undecided\n", count.logs,
                   count.passed, count.undecided);
     assert_true(count.logs >= 3000);
@@ -32,7 +32,7 @@ static void verify_check_of_skips_never_fails(void **state) {
 static void verify_fit_lists_the_truth(void **state) {
     (void)state;
     struct healthy_count count = {0};
-    healthy_fit(50, 13, &count);
+    healthy_fit(50, 13, 0, &count);
     print_message("%zu logs: %zu without their truth\n", count.logs, count.failed);
     assert_int_equal(count.failed, 0);
 }

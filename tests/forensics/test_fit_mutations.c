@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "tests/base/helper_size.h"
+#include "tests/forensics/helper_golden.h"
 #include "tests/forensics/helper_lr.h"
 #include "tests/forensics/helper_mutations.h"
 
@@ -120,6 +121,10 @@ static int judge(const struct mutation *m, int print) {
     request_of(&m->believed, m->twist, &known.request);
     const struct series series = {points, make(m, print, &arena, points)};
     assert_int_equal(fit_check(&series, &known, 1, &arena, &check), STATUS_OK);
+    if (print == LR_EXACT) {
+        golden_check(golden_begin("fit_mutations.txt", "%d %s", m->number, m->bug), &check, 3);
+        golden_end();
+    }
     const char *says = check.verdict == FIT_UNDECIDED ? check.rival : check.bug;
     const int right = check.verdict == m->verdict && (m->says == NULL || equal(says, m->says));
     if (!right)

@@ -15,6 +15,7 @@
 #include "base/macro.h"
 #include "logs/import.h"
 #include "tests/base/helper_size.h"
+#include "tests/forensics/helper_golden.h"
 #include "tests/forensics/helper_lr.h"
 #include "tests/forensics/helper_mutations.h"
 
@@ -118,6 +119,8 @@ static void validate_found_with_metric(void **state) {
         known.request.processes = request.processes;
         assert_true(drops >= 2);
         assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+        golden_fits(golden_begin("fit_plateau.txt", "found with metric %zu", i), &set, 3);
+        golden_end();
         assert_true(set.count > 0);
         snprintf(expected, sizeof expected, "factor=%s, patience=%s", c->factor, c->patience);
         if (!set.fits[0].schedule->feedback || strstr(set.fits[0].parameters, expected) == NULL ||
@@ -140,6 +143,8 @@ static void validate_said_without_metric(void **state) {
     const struct series series = log_of(&cases[0], LR_EXACT, &arena, &drops);
     fit_known_init(&known);
     assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    golden_fits(golden_begin("fit_plateau.txt", "said without metric"), &set, 3);
+    golden_end();
     assert_true(set.count > 0 && set.fits[0].schedule->feedback);
     assert_non_null(strstr(set.fits[0].parameters, "factor=0.5; lower at update"));
     assert_non_null(strstr(set.fits[0].parameters, "no metric, so patience cannot be told"));
@@ -154,6 +159,8 @@ static void validate_said_without_metric(void **state) {
     known.request.metric_value = other.metric_value;
     known.request.metric_count = other.metric_count;
     assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    golden_fits(golden_begin("fit_plateau.txt", "another metric"), &set, 3);
+    golden_end();
     assert_non_null(strstr(set.fits[0].parameters, "metric does not explain when"));
     arena_close(&arena);
 }
@@ -168,6 +175,10 @@ static struct fit_check check_of(const struct plateau_case *happened,
     fit_known_init(&known);
     open_request(believed, &known.request);
     assert_int_equal(fit_check(&series, &known, 1, arena, &check), STATUS_OK);
+    golden_check(golden_begin("fit_plateau.txt", "check %s %s of %s %s", happened->contract,
+                              happened->patience, believed->contract, believed->patience),
+                 &check, 1);
+    golden_end();
     return check;
 }
 
@@ -223,12 +234,16 @@ static void verify_healthy(void **state) {
         fit_known_init(&known);
         open_request(&c, &known.request);
         assert_int_equal(fit_check(&series, &known, 1, &arena, &check), STATUS_OK);
+        golden_check(golden_begin("fit_plateau.txt", "healthy %zu", i), &check, 1);
+        golden_end();
         if (check.verdict == FIT_FAIL)
             fail_msg("%zu: %s patience %s factor %s every %ju: %s", i, c.contract, c.patience,
                      c.factor, (uintmax_t)c.every, check.words);
         known.request.contract = NULL;
         known.request.lr = 1e-3;
         assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+        golden_fits(golden_begin("fit_plateau.txt", "healthy fit %zu", i), &set, 3);
+        golden_end();
         fell += drops > 0;
         for (size_t f = 0; f < set.count; f++)
             if (set.fits[f].schedule->feedback) {
@@ -274,6 +289,8 @@ static void verify_nothing_else(void **state) {
         known.request.metric_update = at;
         known.request.metric_value = value;
         assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+        golden_fits(golden_begin("fit_plateau.txt", "nothing else %zu", i), &set, 3);
+        golden_end();
         assert_true(set.count > 0);
         for (size_t f = 0; f < set.count; f++)
             if (set.fits[f].schedule->feedback)
@@ -309,6 +326,8 @@ static void validate_one_cycle(void **state) {
         known.run_steps = 120;
         known.request.processes = 2;
         assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+        golden_fits(golden_begin("fit_plateau.txt", "one cycle %zu", i), &set, 3);
+        golden_end();
         assert_true(set.count > 0);
         assert_string_equal(set.fits[0].schedule->name, "torch.one_cycle");
         if (runs[i].bug == NULL)
@@ -339,6 +358,8 @@ static void corroborate_trainer(void **state) {
     assert_int_equal(fit_known_from_log(&known, log, &arena), STATUS_OK);
     assert_int_equal(known.request.metric_count, 20);
     assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    golden_fits(golden_begin("fit_plateau.txt", "trainer"), &set, 3);
+    golden_end();
     assert_string_equal(set.fits[0].text, "hf reduce_lr_on_plateau (factor=0.5, patience=1), peak "
                                           "0.05, no warm-up");
     known.request.contract = contract_find("hf");
@@ -352,6 +373,8 @@ static void corroborate_trainer(void **state) {
         static const char *const texts[] = {"0", "1", "2", "3"};
         known.request.values[1].text = texts[patience];
         assert_int_equal(fit_check(&series, &known, 1, &arena, &check), STATUS_OK);
+        golden_check(golden_begin("fit_plateau.txt", "trainer, patience %d", patience), &check, 1);
+        golden_end();
         assert_int_equal(check.verdict, patience == 1 ? FIT_PASS : FIT_FAIL);
     }
     arena_close(&arena);

@@ -15,6 +15,7 @@
 #include "forensics/fit_rows.h"
 #include "logs/import.h"
 #include "tests/base/helper_size.h"
+#include "tests/forensics/helper_golden.h"
 #include "tests/forensics/helper_log.h"
 
 #define LOGS TWINSTEP_SOURCE_DIR "/tests/golden/logs/"
@@ -61,6 +62,24 @@ static void number_real(const struct real_case *c, uint64_t every, struct fit_ro
     assert_int_equal(fit_rows_number(log, &series, &known, every, arena, rows), STATUS_OK);
 }
 
+/* Holds all that is found of a case against the committed text. */
+static void pin(const char *name, size_t number, const struct fit_rows *rows) {
+    static const char *const by[] = {"open", "given", "epoch", "total", "rates"};
+    struct arena arena = ARENA_EMPTY;
+    FILE *out = golden_begin("fit_rows.txt", "%s %zu", name, number);
+    const char *words;
+    assert_int_equal(fit_rows_words(rows, &arena, &words), STATUS_OK);
+    fprintf(out, "%s, best %zu of %zu, %zu tried, most %llu: %s\n", by[rows->decided_by],
+            rows->best, rows->count, rows->tried, (unsigned long long)rows->most, words);
+    for (size_t i = 0; i < rows->count; i++)
+        fprintf(out, "  every %llu, first at one %d, last %llu, steps %llu, cost %.4f\n",
+                (unsigned long long)rows->at[i].every, rows->at[i].first_at_one,
+                (unsigned long long)rows->at[i].last, (unsigned long long)rows->at[i].steps,
+                rows->at[i].cost);
+    golden_end();
+    arena_close(&arena);
+}
+
 static void validate_real_consoles(void **state) {
     (void)state;
     static struct fit_rows rows;
@@ -71,6 +90,7 @@ static void validate_real_consoles(void **state) {
         number_real(c, 0, &rows, &arena);
         if (rows.decided_by != c->by) print_message("%s: by %d\n", c->path, rows.decided_by);
         assert_int_equal(rows.decided_by, c->by);
+        pin("real", i, &rows);
         for (size_t n = 0; n < rows.count; n++)
             listed |= rows.at[n].every == c->every && !rows.at[n].first_at_one;
         assert_true(listed);
@@ -85,9 +105,11 @@ static void validate_a_given_spacing(void **state) {
     const char *words;
     number_real(&real_cases[5], 5, &rows, &arena);
     assert_int_equal(rows.decided_by, FIT_ROWS_GIVEN);
+    pin("given", 5, &rows);
     assert_int_equal(rows.at[0].steps, 30);
     assert_int_equal(rows.series.points[5].update, 30);
     number_real(&real_cases[5], 7, &rows, &arena); /* warm-up 4.2: no contract of the format */
+    pin("given", 7, &rows);
     assert_int_equal(rows.count, 0);
     assert_int_equal(rows.decided_by, FIT_ROWS_GIVEN);
     assert_int_equal(fit_rows_words(&rows, &arena, &words), STATUS_OK);
@@ -125,9 +147,11 @@ static void validate_made_logs(void **state) {
     struct fit_known known;
     fit_known_init(&known);
     number_made(make(&arena, 8, 5, 0, 1, 0), &known, &rows, &arena);
+    pin("made", 1, &rows);
     assert_int_equal(rows.decided_by, FIT_ROWS_OPEN); /* 1 - i / 8 at every spacing */
     assert_true(rows.count > 5);
     number_made(make(&arena, 8, 5, 1, 0, 1), &known, &rows, &arena);
+    pin("made", 2, &rows);
     assert_int_equal(rows.decided_by, FIT_ROWS_RATES); /* 1, 5, 10, ... */
     assert_int_equal(rows.at[0].every, 5);
     assert_true(rows.at[0].first_at_one);
@@ -135,12 +159,14 @@ static void validate_made_logs(void **state) {
     assert_int_equal(rows.series.points[7].update, 35);
     known.request.steps = 40;
     number_made(make(&arena, 8, 5, 0, 1, 0), &known, &rows, &arena);
+    pin("made", 3, &rows);
     assert_int_equal(rows.decided_by, FIT_ROWS_TOTAL);
     assert_int_equal(rows.at[0].every, 5);
     assert_true(rows.most <= 5); /* no row is past the total */
     known.request.steps = 0;
     known.request.updates_per_epoch = 20;
     number_made(make(&arena, 8, 5, 0, 1, 1), &known, &rows, &arena);
+    pin("made", 4, &rows);
     assert_int_equal(rows.decided_by, FIT_ROWS_EPOCH);
     assert_int_equal(rows.at[0].every, 5);
     assert_int_equal(rows.at[0].steps, 40);

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "forensics/fit.h"
+#include "tests/forensics/helper_golden.h"
 #include "tests/forensics/helper_log.h"
 
 #define ROWS 1200
@@ -113,6 +114,8 @@ static void validate_which_updates_were_skipped(void **state) {
         const struct fit_known known = known_of(&scene->training);
         struct fit_set set;
         assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+        golden_fits(golden_begin("fit_skips.txt", "which %zu", i), &set, 4);
+        golden_end();
         assert_true(set.count > 0);
         const struct fit *fit = &set.fits[0];
         assert_string_equal(fit->contract->name, scene->contract);
@@ -146,6 +149,8 @@ static void verify_a_frozen_schedule_is_not_explained(void **state) {
     const struct fit_known known = known_of(&t);
     struct fit_set set;
     assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    golden_fits(golden_begin("fit_skips.txt", "frozen"), &set, 3);
+    golden_end();
     for (size_t i = 0; i < set.count; i++)
         assert_int_equal(fit_skipped(&set.fits[i]), 0);
     arena_close(&arena);
@@ -164,6 +169,8 @@ static void verify_only_what_holds_can_skip(void **state) {
     known.possible = NULL;
     known.limit = 200;
     assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    golden_fits(golden_begin("fit_skips.txt", "only what holds"), &set, 24);
+    golden_end();
     for (size_t i = 0; i < set.count; i++) {
         if (fit_skipped(&set.fits[i]) == 0) continue;
         with_skips++;
@@ -208,6 +215,8 @@ static void verify_counts_place_the_skips(void **state) {
         assert_int_equal(fit_known_from_log(&known, log, &arena), STATUS_OK);
         assert_int_equal(known.skips.shown, told == 0 ? 0 : told == 1 ? 3 : 1);
         assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+        golden_fits(golden_begin("fit_skips.txt", "counts, told %d", told), &set, 4);
+        golden_end();
         const struct fit *fit = set.count > 0 ? &set.fits[0] : NULL;
         /* Without a word of the log, one skip less under the newer Trainer is simpler. */
         if (told == 0) {
@@ -244,6 +253,8 @@ static void verify_gradient_norms_decide(void **state) {
         known.request.contract = contract_find("hf");
         assert_int_equal(fit_known_from_log(&known, log, &arena), STATUS_OK);
         assert_int_equal(fit_check(&series, &known, 1, &arena, &check), STATUS_OK);
+        golden_check(golden_begin("fit_skips.txt", "norms, told %d", told), &check, 2);
+        golden_end();
         if (told == 0) {
             assert_int_equal(check.verdict, FIT_UNDECIDED);
             assert_string_equal(check.rival, "lag1");
@@ -269,6 +280,8 @@ static void verify_an_early_skip_is_a_remark(void **state) {
     struct fit_set set;
     const char *early;
     assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    golden_fits(golden_begin("fit_skips.txt", "early skip"), &set, 4);
+    golden_end();
     assert_string_equal(set.fits[0].contract->name, "hf");
     assert_int_equal(set.fits[0].skip_count, 0);
     for (size_t i = 1; i < set.count; i++)

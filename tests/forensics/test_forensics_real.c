@@ -11,12 +11,14 @@
 
 #include <dirent.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "forensics/compare.h"
 #include "forensics/doctor.h"
 #include "logs/import.h"
 #include "tests/base/helper_size.h"
+#include "tests/forensics/helper_golden.h"
 
 #define ROOT TWINSTEP_SOURCE_DIR "/tests/golden/logs/"
 #define MOST 128
@@ -38,7 +40,11 @@ static int is_log(const char *name) {
            ends_with(name, "metrics.jsonl");
 }
 
-/* Lists every entry of a folder below ROOT, or only the logs. */
+static int by_name(const void *a, const void *b) {
+    return strcmp((const char *)a, (const char *)b);
+}
+
+/* Lists every entry of a folder below ROOT, or only the logs, by name. */
 static void list(const char *folder, int logs, struct paths *out) {
     DIR *dir = opendir(folder);
     if (dir == NULL) return;
@@ -48,6 +54,7 @@ static void list(const char *folder, int logs, struct paths *out) {
         snprintf(out->path[out->count++], TEXT, "%s/%s", folder, entry->d_name);
     }
     closedir(dir);
+    qsort(out->path, out->count, sizeof out->path[0], by_name);
 }
 
 static struct log *import(const char *path, struct arena *arena) {
@@ -79,7 +86,7 @@ static void fit(const struct log *log, struct arena *arena, struct series *serie
     assert_int_equal(fit_series(series, &known, arena, out), STATUS_OK);
 }
 
-static void examine(const char *path, size_t *checked) {
+static void examine(const char *path, int pinned, size_t *checked) {
     struct arena arena = ARENA_EMPTY;
     struct doctor_options options;
     struct doctor_report report;
@@ -89,6 +96,12 @@ static void examine(const char *path, size_t *checked) {
     fit(log, &arena, &series, &fits);
     doctor_options_init(&options);
     assert_int_equal(doctor_examine(log, &options, &fits, &arena, &report), STATUS_OK);
+    if (pinned) {
+        FILE *out = golden_begin("logs.txt", "%s", path + strlen(ROOT));
+        golden_fits(out, &fits, 3);
+        golden_findings(out, &report);
+        golden_end();
+    }
     assert_true(report.checked > 0);
     *checked += report.checked;
     const char *sick = sickness(path);
@@ -102,7 +115,10 @@ static void examine(const char *path, size_t *checked) {
     arena_close(&arena);
 }
 
-static void visit_folders(void (*visit)(const char *folder, size_t *tally), size_t *tally) {
+/* Visits every third run, or all of them; what is said of every third is held against the committed
+ * text. */
+static void visit_folders(void (*visit)(const char *folder, int pinned, size_t *tally),
+                          size_t *tally) {
     static struct paths eras, runs;
     memset(&eras, 0, sizeof eras);
     list(ROOT, 0, &eras);
@@ -110,17 +126,17 @@ static void visit_folders(void (*visit)(const char *folder, size_t *tally), size
         memset(&runs, 0, sizeof runs);
         list(eras.path[e], 0, &runs);
         for (size_t r = 0; r < runs.count; r += helper_size(2, 3, 1))
-            visit(runs.path[r], tally);
+            visit(runs.path[r], r % 3 == 0, tally);
     }
 }
 
-static void examine_folder(const char *folder, size_t *tally) {
+static void examine_folder(const char *folder, int pinned, size_t *tally) {
     static struct paths logs;
     memset(&logs, 0, sizeof logs);
     list(folder, 1, &logs);
     for (size_t i = 0; i < logs.count; i++) {
         size_t checked = 0;
-        examine(logs.path[i], &checked);
+        examine(logs.path[i], pinned, &checked);
         ++*tally;
     }
 }
@@ -157,7 +173,7 @@ static const char *first_name(const struct compare_report *report) {
                                     : log_names[report->columns[report->order[0]].name].name;
 }
 
-static void compare_folder(const char *folder, size_t *tally) {
+static void compare_folder(const char *folder, int pinned, size_t *tally) {
     static struct paths logs;
     char state[TEXT + 32];
     int known = 0;
@@ -171,6 +187,11 @@ static void compare_folder(const char *folder, size_t *tally) {
         struct compare_report report;
         if (strstr(logs.path[i], "tfevents") == NULL) continue;
         const int32_t verdict = compare_files(state, logs.path[i], &arena, &report);
+        if (pinned) {
+            golden_comparison(golden_begin("logs.txt", "state and %s", logs.path[i] + strlen(ROOT)),
+                              &report);
+            golden_end();
+        }
         if (verdict != COMPARE_VERDICT_EQUAL)
             fail_msg("%s: %s, first %s", logs.path[i],
                      compare_verdict_name((enum compare_verdict)verdict), first_name(&report));
@@ -204,6 +225,8 @@ static void verify_runs_differ(void **state) {
         snprintf(a, sizeof a, ROOT "%s/trainer_state.json", cases[i].a);
         snprintf(b, sizeof b, ROOT "%s/trainer_state.json", cases[i].b);
         assert_int_equal(compare_files(a, b, &arena, &report), COMPARE_VERDICT_DIFFERS);
+        golden_comparison(golden_begin("logs.txt", "%s and %s", cases[i].a, cases[i].b), &report);
+        golden_end();
         const struct compare_column *first = &report.columns[report.order[0]];
         print_message("%s, %s: %s at %llu: %s\n", cases[i].a, cases[i].b,
                       log_names[first->name].name, (unsigned long long)first->first_update,
