@@ -5,12 +5,12 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/number.h"
 #include "checkpoints/weights.h"
 #include "cli/ci.h"
 #include "cli/json.h"
+#include "cli/perform.h"
 #include "cli/progress.h"
 #include "cli/verb.h"
 
@@ -212,33 +212,21 @@ static enum status print_json(const struct checkpoint *a, const struct checkpoin
         json_finite(report->max_abs), "infinite", isinf(report->max_abs) != 0, "tensors", rows));
 }
 
-struct line {
-    int shown;
-    double last;
-};
-
-/* Shows the progress five times a second. Nothing is shown in the first fifth, so that short
- * comparisons stay quiet. */
 static void tell(void *context, uint64_t done, uint64_t total) {
-    struct line *line = (struct line *)context;
-    const double now = progress_clock();
-    if (now - line->last < 0.2) return;
-    fprintf(stderr, "\r\033[K%.1f of %.1f GB  %.0f %%", (double)done * 1e-9, (double)total * 1e-9,
-            100.0 * (double)done / (double)total);
-    line->last = now;
-    line->shown = 1;
+    progress_text((struct progress *)context, "%.1f of %.1f GB  %.0f %%", (double)done * 1e-9,
+                  (double)total * 1e-9, 100.0 * (double)done / (double)total);
 }
 
 static enum status compare(struct cli *cli, const struct options *options,
                            const struct checkpoint *a, const struct checkpoint *b, int *out_exit) {
     struct weights_report report;
-    struct line line = {0, progress_clock()};
+    struct progress line;
     const struct weights_progress progress = {tell, &line};
-    const int wanted = !options->quiet && isatty(STDERR_FILENO);
 
+    progress_open(&line, "parity weights", progress_wanted(options));
     const enum status status =
-        weights_compare(a, b, wanted ? &progress : NULL, &cli->arena, &report);
-    if (line.shown) fputs("\r\033[K", stderr);
+        weights_compare(a, b, line.shown ? &progress : NULL, &cli->arena, &report);
+    progress_close(&line);
     TRY(status);
     *out_exit = weights_equal(&report) ? EXIT_AS_EXPECTED : EXIT_DIFFERS;
     if (options->json) return print_json(a, b, &report);

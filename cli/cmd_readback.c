@@ -10,6 +10,7 @@
 #include "cli/ci.h"
 #include "cli/json.h"
 #include "cli/log_options.h"
+#include "cli/perform.h"
 #include "cli/readback_print.h"
 #include "cli/verb.h"
 #include "readback/folders.h"
@@ -189,35 +190,33 @@ static enum status tell_one(struct cli *cli, const struct options *options,
 /* Two runs: what each did, then both held against each other. They differ as soon as one tensor's
  * step does. */
 static enum status tell_two(struct cli *cli, const struct options *options,
-                            const struct readback_run runs[2], struct rate_room *room,
+                            const struct readback_run runs[2], const struct readback_pair *pairs,
                             int *out_exit) {
     json_t *const a = options->json ? json_array() : NULL, *const b =
                                                                options->json ? json_array() : NULL;
-    json_t *const pairs = options->json ? json_array() : NULL;
+    json_t *const json = options->json ? json_array() : NULL;
     int each = EXIT_AS_EXPECTED;
     *out_exit = EXIT_AS_EXPECTED;
     enum status status = tell_run(cli, &runs[0], "A: ", a, &each);
     if (status == STATUS_OK && !options->json) putchar('\n');
     if (status == STATUS_OK) status = tell_run(cli, &runs[1], "B: ", b, &each);
     for (size_t i = 0; i < runs[0].update_count && status == STATUS_OK; i++) {
-        struct readback_pair pair = {.a = &runs[0].updates[i], .b = &runs[1].updates[i]};
-        status = against_read(&pair.a->step, &pair.b->step, room, &cli->arena, &pair.against);
-        if (status != STATUS_OK) break;
-        if (pair.against.first_step != NULL)
+        const struct against *const against = &pairs[i].against;
+        if (against->first_step != NULL)
             *out_exit = EXIT_DIFFERS;
-        else if (pair.against.only_a + pair.against.only_b > 0)
+        else if (against->only_a + against->only_b > 0)
             *out_exit = exit_worst(*out_exit, EXIT_UNTESTABLE);
         if (options->json)
-            json_array_append_new(pairs, readback_pair_json(&pair));
+            json_array_append_new(json, readback_pair_json(&pairs[i]));
         else
-            readback_print_pair(&pair, stdout);
+            readback_print_pair(&pairs[i], stdout);
     }
     if (status == STATUS_OK && options->json)
         return json_print(
-            json_pack("{s:i,s:o,s:o,s:o}", "exit", *out_exit, "a", a, "b", b, "pairs", pairs));
+            json_pack("{s:i,s:o,s:o,s:o}", "exit", *out_exit, "a", a, "b", b, "pairs", json));
     json_decref(a);
     json_decref(b);
-    json_decref(pairs);
+    json_decref(json);
     return status;
 }
 
@@ -250,15 +249,37 @@ static enum status split(const struct options *options, struct arena *arena, con
     return STATUS_OK;
 }
 
+/* Reads both runs, and holds them against each other where there are two. */
+static enum status read_runs(struct cli *cli, const struct asked *asked, struct rate_room *room,
+                             struct readback_run runs[2], struct readback_pair **out) {
+    struct readback_pair *pairs;
+    TRY(read_run(cli, asked, 0, room, &runs[0]));
+    TRY(read_run(cli, asked, 1, room, &runs[1]));
+    TRY(arena_take(&cli->arena, runs[1].update_count, sizeof *pairs, "updates", &pairs));
+    for (size_t i = 0; i < runs[1].update_count; i++) {
+        pairs[i].a = &runs[0].updates[i];
+        pairs[i].b = &runs[1].updates[i];
+        TRY(against_read(&pairs[i].a->step, &pairs[i].b->step, room, &cli->arena,
+                         &pairs[i].against));
+    }
+    *out = pairs;
+    return STATUS_OK;
+}
+
 static enum status run_opened(struct cli *cli, const struct options *options,
                               const struct asked *asked, struct readback_run runs[2],
                               int *out_exit) {
     struct rate_room *room;
+    struct readback_pair *pairs;
+    struct progress progress;
     TRY(rate_room_open(&cli->arena, &room));
-    TRY(read_run(cli, asked, 0, room, &runs[0]));
-    TRY(read_run(cli, asked, 1, room, &runs[1]));
+    progress_open(&progress, "readback", progress_wanted(options));
+    readback_watch(room, &progress);
+    const enum status status = read_runs(cli, asked, room, runs, &pairs);
+    progress_close(&progress);
+    if (status != STATUS_OK) return status;
     if (runs[1].opened == 0) return tell_one(cli, options, &runs[0], out_exit);
-    return tell_two(cli, options, runs, room, out_exit);
+    return tell_two(cli, options, runs, pairs, out_exit);
 }
 
 static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
@@ -292,6 +313,7 @@ static const struct argp_option option_rows[] = {
     OPTIONS_LOG,
     OPTIONS_CI,
     OPTION_JSON,
+    OPTION_QUIET,
     OPTIONS_END};
 
 const struct verb verb_readback = {

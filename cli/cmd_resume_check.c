@@ -10,6 +10,7 @@
 #include "cli/ci.h"
 #include "cli/json.h"
 #include "cli/log_options.h"
+#include "cli/perform.h"
 #include "cli/readback_print.h"
 #include "cli/verb.h"
 #include "readback/folders.h"
@@ -26,6 +27,7 @@ struct restarting {
     struct readback_update update, whole;
     struct restart_more more;
     struct restart_item items[RESTART_PARTS];
+    struct progress progress;
 };
 
 static enum status open_folder(struct cli *cli, struct restarting *in, int which,
@@ -67,6 +69,7 @@ static enum status read_all(struct cli *cli, const struct options *options, stru
     const char *const whole = options_value(options, KEY_WHOLE);
     struct rate_room *room;
     TRY(rate_room_open(&cli->arena, &room));
+    readback_watch(room, &in->progress);
     TRY(open_folder(cli, in, BEFORE, options->arguments[0]));
     TRY(open_folder(cli, in, AFTER, options->arguments[1]));
     TRY(read_between(cli, in, AFTER, room, &in->update));
@@ -176,7 +179,9 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     TRY(arena_take(&cli->arena, 1, sizeof *in, "folders", &in));
     in->more = (struct restart_more){nan, nan, nan, nan};
     if (names != NULL) TRY(training_names_read(names, &cli->arena, &in->names));
+    progress_open(&in->progress, "resume-check", progress_wanted(options));
     enum status status = read_all(cli, options, in);
+    progress_close(&in->progress);
     if (status == STATUS_OK) status = tell(cli, options, in, out_exit);
     for (int i = 0; i < FOLDERS; i++)
         if (in->opened[i]) training_folder_close(&in->folders[i]);
@@ -192,6 +197,7 @@ static const struct argp_option option_rows[] = {
     OPTIONS_LOG,
     OPTIONS_CI,
     OPTION_JSON,
+    OPTION_QUIET,
     OPTIONS_END};
 
 const struct verb verb_resume_check = {

@@ -4,6 +4,7 @@
 #include "cli/progress.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -70,6 +71,20 @@ void progress_count(struct progress *progress, const char *what, uint64_t done, 
     snprintf(step, sizeof step, "%s %llu/%llu", what, (unsigned long long)done,
              (unsigned long long)total);
     draw(progress, step, done, total);
+}
+
+void progress_text(struct progress *progress, const char *format, ...) {
+    const double here = progress_clock();
+    char text[LINE_WIDTH], line[LINE_WIDTH + 64];
+    va_list arguments;
+    if (!progress->shown || here - fmax(progress->start, progress->last) < 0.2) return;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    snprintf(line, sizeof line, "%s: %s", progress->label, text);
+    fprintf(stderr, "\r\033[K%.*s", LINE_WIDTH, line);
+    progress->last = here;
+    progress->drawn = 1;
 }
 
 void progress_close(struct progress *progress) {

@@ -4,6 +4,7 @@
 #ifndef TWINSTEP_CLI_PROGRESS_H
 #define TWINSTEP_CLI_PROGRESS_H
 
+#include "base/macro.h"
 #include "experiment/experiment.h"
 
 struct progress {
@@ -23,6 +24,9 @@ void progress_show(struct progress *progress, const struct experiment_progress *
 /* Does the same for work that is counted: "LABEL: WHAT 12/99 12 % 0m03s left". With `done` 0 the
  * clock for the time left starts anew. */
 void progress_count(struct progress *progress, const char *what, uint64_t done, uint64_t total);
+/* Draws "LABEL: TEXT" at most five times a second, and nothing in the first fifth, so that short
+ * work stays quiet. */
+void progress_text(struct progress *progress, const char *format, ...) TWINSTEP_PRINTF(2, 3);
 /* Clears the line. */
 void progress_close(struct progress *progress);
 

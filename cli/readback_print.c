@@ -25,6 +25,15 @@ void readback_print_text(const char *text, FILE *out) {
     }
 }
 
+static void tell(void *context, uint64_t weights) {
+    progress_text((struct progress *)context, "%.0f million weights read", 1e-6 * (double)weights);
+}
+
+void readback_watch(struct rate_room *room, struct progress *progress) {
+    room->block.tell = tell;
+    room->block.context = progress;
+}
+
 static void print_head(const char *label, const struct readback_update *update, FILE *out) {
     static const char *const verdicts[UPDATE_VERDICTS] = {
         [UPDATE_KEPT] = "as promised",

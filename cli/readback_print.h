@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "checkpoints/training_folder.h"
+#include "cli/progress.h"
 #include "readback/against.h"
 #include "readback/update.h"
 
@@ -45,6 +46,10 @@ void readback_print_contracts(const struct readback_pair *pair, FILE *out);
 json_t *readback_contract_json(const struct update_reading *reading);
 /* true: both logs have one LR for the update; null: a log has none. */
 json_t *readback_logged_json(const struct readback_pair *pair);
+
+/* Draws on a terminal how many weights were read so far; a weight counts as often as it is looked
+ * at. */
+void readback_watch(struct rate_room *room, struct progress *progress);
 
 /* Prints a text without its control characters. */
 void readback_print_text(const char *text, FILE *out);

@@ -50,6 +50,7 @@ static void add_tensor(const struct step_tensor *a, const struct step_tensor *b,
         read_block(a, first, count, &room->block);
         read_block(b, first, count, &room->other);
         push_block(&room->block, &room->other, &room->terms, to);
+        direction_passed(&room->block);
     }
 }
 

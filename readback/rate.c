@@ -51,6 +51,7 @@ static void walk(const struct step *step, struct rate_scope scope,
             for (size_t e = 0; scope.is_rounded && e < block->count; e++)
                 block->old[e] = dtype_round(block->old[e], scope.rounded);
             visit(tensor, block, context);
+            direction_passed(block);
         }
     }
 }
@@ -328,8 +329,10 @@ static void square_sums(const struct step_tensor *tensor, struct rate_room *room
     for (uint64_t first = 0; first < tensor->count; first += READBACK_BLOCK) {
         const uint64_t left = tensor->count - first;
         const size_t count = left < READBACK_BLOCK ? (size_t)left : READBACK_BLOCK;
+        block->count = count;
         stored_get(&tensor->old, first, count, block->old);
         stored_get(&tensor->now, first, count, block->now);
+        direction_passed(block);
         for (size_t i = 0; i < count; i++)
             block->u[i] = block->now[i] - block->old[i];
         sum_blocks_push_f64(&moved, products_block(block->u, block->u, count));

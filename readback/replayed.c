@@ -37,11 +37,13 @@ static void replay_tensor(const struct step_group *group, const struct step_tens
     for (uint64_t first = 0; first < tensor->count; first += READBACK_BLOCK) {
         const uint64_t left = tensor->count - first;
         const size_t count = left < READBACK_BLOCK ? (size_t)left : READBACK_BLOCK;
+        block->count = count;
         stored_get(&tensor->old, first, count, block->old);
         stored_get(&tensor->now, first, count, block->now);
         stored_get(&tensor->first, first, count, block->state[0]);
         stored_get(group->amsgrad ? &tensor->largest : &tensor->second, first, count,
                    block->state[1]);
+        direction_passed(block);
         for (size_t i = 0; i < count; i++) {
             if (block->now[i] == block->old[i] || block->state[0][i] == 0.0) continue;
             const double made =

@@ -22,6 +22,11 @@ static double relative_error(const struct step_tensor *tensor,
     return arithmetic == DIRECTION_TORCH ? 4.0 * dtype_epsilon(DTYPE_F32) / 2 : ROUNDINGS * unit;
 }
 
+void direction_passed(struct direction_block *block) {
+    block->read += block->count;
+    if (block->tell != NULL) block->tell(block->context, block->read);
+}
+
 double direction_size(const struct step_group *group, double updates) {
     return real_sqrt_f64(1.0 - real_pow_f64(group->beta2, updates)) /
            (1.0 - real_pow_f64(group->beta1, updates));

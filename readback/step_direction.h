@@ -16,9 +16,15 @@ enum direction_arithmetic {
     DIRECTION_TORCH     /* operation by operation in the tensor's dtype, as torch's loops do */
 };
 
+/* Is told how many elements have been read so far; one that is looked at again counts again. */
+typedef void direction_tell(void *context, uint64_t elements);
+
 /* One block of a tensor, and room for what is read from it. */
 struct direction_block {
     size_t count;
+    uint64_t read;        /* elements in all blocks so far */
+    direction_tell *tell; /* NULL: nobody wants to know */
+    void *context;
     double old[READBACK_BLOCK], now[READBACK_BLOCK];
     double u[READBACK_BLOCK], error[READBACK_BLOCK]; /* |true u - u| <= error */
     double state[3][READBACK_BLOCK];                 /* what u is made from */
@@ -31,6 +37,9 @@ struct direction_block {
 void direction_fill(const struct step_group *group, const struct step_tensor *tensor,
                     enum direction_arithmetic arithmetic, double updates, uint64_t first,
                     size_t count, struct direction_block *out);
+
+/* Counts a block that was read, and tells it. */
+void direction_passed(struct direction_block *block);
 
 /* Whether direction_fill knows this tensor's direction; else the reason, in the user's words. */
 int direction_is_known(const struct step_group *group, const struct step_tensor *tensor,

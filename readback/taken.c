@@ -67,6 +67,7 @@ static void each_block(const struct step_group *group, const struct step_tensor 
         const size_t count = left < READBACK_BLOCK ? (size_t)left : READBACK_BLOCK;
         fill_taken(group, tensor, beta1, decay, first, count, block);
         visit(tensor, first, block, context);
+        direction_passed(block);
     }
 }
 

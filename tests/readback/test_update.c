@@ -526,6 +526,28 @@ static void verify_edges_of_numbers(void **unused) {
     assert_text(&(struct update_finding){.text = reading.groups[0].lr_text}, "NaN or infinity");
 }
 
+static void count_up(void *context, uint64_t weights) {
+    uint64_t *const last = (uint64_t *)context;
+    assert_true(weights > *last);
+    *last = weights;
+}
+
+/* A reader of large checkpoints is told how far it is: every weight at least once. */
+static void verify_progress(void **unused) {
+    (void)unused;
+    struct scene_asked asked = scene_usual();
+    uint64_t last = 0, all = 0;
+    room->block.read = 0;
+    room->block.tell = count_up;
+    room->block.context = &last;
+    read_usual(&asked);
+    room->block.tell = NULL;
+    for (uint32_t i = 0; i < scene->step.tensor_count; i++)
+        all += scene->step.tensors[i].count;
+    assert_true(last >= all);
+    assert_true(last % all == 0); /* whole passes */
+}
+
 static void assert_open(const struct update_said *said, const char *part) {
     const struct update_reading reading = read_again(said);
     if (reading.schedule.why == NULL || strstr(reading.schedule.why, part) == NULL)
@@ -593,6 +615,7 @@ int main(void) {
         cmocka_unit_test(verify_unsaid_coupling),
         cmocka_unit_test(verify_edges_of_numbers),
         cmocka_unit_test(verify_place_in_schedule),
+        cmocka_unit_test(verify_progress),
     };
     return cmocka_run_group_tests(tests, open_room, close_room);
 }
