@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Opens a checkpoint: finds out which files it has, opens each with safetensors_open, then compares
- * the index with what they hold.
+ * the index (shard_index.h) with what they hold.
  *
  * Invariant: checkpoint_close ends every mapping, whatever checkpoint_open returned. */
 #include "checkpoints/checkpoint.h"
@@ -11,123 +11,59 @@
 #include <sys/stat.h>
 
 #include "checkpoints/order.h"
+#include "checkpoints/shard_index.h"
 #include "checkpoints/shipped.h"
 #include "checkpoints/strict_json.h"
 
 struct opening {
     struct checkpoint *checkpoint;
     struct arena *arena;
-    char *index;        /* the index's path */
-    const char **names; /* names of the shards, each once, sorted */
-    size_t name_count;
+    struct shard_index index;
 };
-
-static int compare_texts(const void *a, const void *b) {
-    return strcmp((const char *)a, (const char *)b);
-}
 
 static int compare_tensors(const void *a, const void *b) {
     return strcmp(((const struct safetensors_tensor *)a)->name,
                   ((const struct safetensors_tensor *)b)->name);
 }
 
-/* Whether the name is that of a file in the folder itself, not hidden, on any system. */
-static int is_plain_name(const char *name) {
-    return name[0] != '\0' && name[0] != '.' && strpbrk(name, "/\\") == NULL;
-}
-
-static enum status find_map(const struct opening *opening, json_t *index, json_t **out_map) {
-    const char *tensor;
-    json_t *file;
-    *out_map = json_object_get(index, "weight_map");
-    if (!json_is_object(*out_map))
-        FAIL(STATUS_INPUT, "%s: weight_map: expected an object of file names, got %s",
-             opening->index, strict_json_kind(*out_map));
-    if (json_object_size(*out_map) == 0)
-        FAIL(STATUS_INPUT, "%s: weight_map: expected tensors, got none", opening->index);
-    json_object_foreach(*out_map, tensor, file) {
-        if (!json_is_string(file))
-            FAIL(STATUS_INPUT, "%s: weight_map: %s: expected a file name, got %s", opening->index,
-                 strict_quote(tensor).text, strict_json_kind(file));
-        if (!is_plain_name(json_string_value(file)))
-            FAIL(STATUS_INPUT,
-                 "%s: weight_map: %s: expected the name of a file in the same folder, got %s",
-                 opening->index, strict_quote(tensor).text,
-                 strict_quote(json_string_value(file)).text);
-    }
-    return STATUS_OK;
-}
-
-/* Lists each file name once. The texts still belong to jansson. */
-static enum status list_shards(struct opening *opening, json_t *map) {
-    const void **names;
-    const char *tensor;
-    json_t *file;
-    size_t count = 0;
-    TRY(arena_take(opening->arena, json_object_size(map), sizeof *names, "shards", &names));
-    TRY(arena_take(opening->arena, json_object_size(map), sizeof *opening->names, "shards",
-                   &opening->names));
-    json_object_foreach(map, tensor, file) names[count++] = json_string_value(file);
-    TRY(order_pointers(names, count, compare_texts, opening->arena));
-    for (size_t i = 0; i < count; i++)
-        if (i == 0 || compare_texts(names[i - 1], names[i]) != 0)
-            opening->names[opening->name_count++] = (const char *)names[i];
-    return STATUS_OK;
-}
-
 static enum status open_files(struct opening *opening) {
     struct checkpoint *checkpoint = opening->checkpoint;
-    TRY(arena_take(opening->arena, opening->name_count, sizeof *checkpoint->files, "shards",
+    const struct shard_index *index = &opening->index;
+    TRY(arena_take(opening->arena, index->name_count, sizeof *checkpoint->files, "shards",
                    &checkpoint->files));
-    for (size_t i = 0; i < opening->name_count; i++) {
+    for (size_t i = 0; i < index->name_count; i++) {
+        struct safetensors_file *const file = &checkpoint->files[i];
         char *path;
-        TRY(arena_format(opening->arena, &path, "%s/%s", checkpoint->path, opening->names[i]));
-        const enum status status = safetensors_open(path, opening->arena, &checkpoint->files[i]);
-        if (status != STATUS_OK) return status_prefix(status, "%s", opening->index);
+        TRY(arena_format(opening->arena, &path, "%s/%s", checkpoint->path, index->names[i]));
+        const enum status status = safetensors_open(path, opening->arena, file);
+        if (status != STATUS_OK) return status_prefix(status, "%s", index->path);
         checkpoint->file_count++;
+    }
+    for (size_t i = 0; i < index->name_count; i++) {
+        const struct safetensors_file *const file = &checkpoint->files[i];
+        TRY(shard_index_check(index, i, file->path, file->tensors, file->count));
     }
     return STATUS_OK;
 }
 
-/* Checks that a file holds what the map says it holds. */
-static enum status check_file(const struct opening *opening, json_t *map, size_t number) {
-    const struct safetensors_file *file = &opening->checkpoint->files[number];
-    struct listing extra = {0}, missing = {0};
-    const char *tensor;
-    json_t *name;
-    for (size_t i = 0; i < file->count; i++) {
-        const char *mapped = json_string_value(json_object_get(map, file->tensors[i]->name));
-        if (mapped == NULL || strcmp(mapped, opening->names[number]) != 0)
-            listing_add(&extra, file->tensors[i]->name);
-    }
-    json_object_foreach(map, tensor, name) {
-        if (strcmp(json_string_value(name), opening->names[number]) != 0) continue;
-        if (safetensors_find(file, tensor) == NULL) listing_add(&missing, tensor);
-    }
-    if (extra.count + missing.count == 0) return STATUS_OK;
-    FAIL(STATUS_INPUT,
-         "%s: expected the tensors that weight_map of %s gives it; missing: %s; extra: %s",
-         file->path, CHECKPOINT_INDEX, listing_close(&missing), listing_close(&extra));
-}
-
-static enum status check_total(const struct opening *opening, json_t *index) {
-    const json_t *metadata = json_object_get(index, "metadata");
+static enum status check_total(const struct opening *opening) {
+    const json_t *metadata = json_object_get(opening->index.root, "metadata");
     const json_t *total = json_object_get(metadata, "total_size");
     const uint64_t bytes = opening->checkpoint->bytes;
     if (metadata != NULL && !json_is_object(metadata))
-        FAIL(STATUS_INPUT, "%s: metadata: expected an object, got %s", opening->index,
+        FAIL(STATUS_INPUT, "%s: metadata: expected an object, got %s", opening->index.path,
              strict_json_kind(metadata));
     if (total == NULL) return STATUS_OK;
     if (!json_is_number(total))
-        FAIL(STATUS_INPUT, "%s: metadata.total_size: expected a number, got %s", opening->index,
-             strict_json_kind(total));
+        FAIL(STATUS_INPUT, "%s: metadata.total_size: expected a number, got %s",
+             opening->index.path, strict_json_kind(total));
     const double wanted = json_number_value(total);
     uint64_t count = 0;
     if (strict_json_count(total, &count) ? count == bytes : wanted == (double)bytes)
         return STATUS_OK;
     FAIL(STATUS_INPUT,
          "%s: metadata.total_size: expected the %" PRIu64 " bytes that the shards hold, got %.0f",
-         opening->index, bytes, wanted);
+         opening->index.path, bytes, wanted);
 }
 
 static enum status gather(struct checkpoint *checkpoint, struct arena *arena) {
@@ -149,23 +85,16 @@ static enum status gather(struct checkpoint *checkpoint, struct arena *arena) {
     return STATUS_OK;
 }
 
-/* opening->names point into `index`, so `index` must live until this returns. */
-static enum status open_indexed(struct opening *opening, json_t *index) {
-    json_t *map;
-    TRY(find_map(opening, index, &map));
-    TRY(list_shards(opening, map));
+static enum status open_indexed(struct opening *opening) {
     TRY(open_files(opening));
-    for (size_t i = 0; i < opening->name_count; i++)
-        TRY(check_file(opening, map, i));
     TRY(gather(opening->checkpoint, opening->arena));
-    return check_total(opening, index);
+    return check_total(opening);
 }
 
-static enum status open_shards(struct opening *opening) {
-    json_t *index;
-    TRY(strict_json_file(opening->index, &index));
-    const enum status status = open_indexed(opening, index);
-    json_decref(index);
+static enum status open_shards(struct opening *opening, const char *path) {
+    TRY(shard_index_open(path, opening->arena, &opening->index));
+    const enum status status = open_indexed(opening);
+    shard_index_close(&opening->index);
     return status;
 }
 
@@ -201,17 +130,17 @@ static enum status fail_without(const struct opening *opening) {
 
 static enum status open_folder(struct opening *opening) {
     const char *folder = opening->checkpoint->path;
-    char *single;
+    char *single, *index;
     TRY(arena_format(opening->arena, &single, "%s/" CHECKPOINT_SINGLE, folder));
-    TRY(arena_format(opening->arena, &opening->index, "%s/" CHECKPOINT_INDEX, folder));
-    const int has_single = is_there(single), has_index = is_there(opening->index);
+    TRY(arena_format(opening->arena, &index, "%s/" CHECKPOINT_INDEX, folder));
+    const int has_single = is_there(single), has_index = is_there(index);
     if (has_single && has_index)
         FAIL(STATUS_INPUT,
              "%s: expected %s or %s, got both: programs differ in which of them they read", folder,
              CHECKPOINT_SINGLE, CHECKPOINT_INDEX);
     if (!has_single && !has_index) return fail_without(opening);
     return has_single ? open_single(opening->checkpoint, single, opening->arena)
-                      : open_shards(opening);
+                      : open_shards(opening, index);
 }
 
 static enum status open_shipped(struct opening *opening) {
@@ -235,7 +164,7 @@ static enum status open_any(struct opening *opening) {
 }
 
 enum status checkpoint_open(const char *path, struct arena *arena, struct checkpoint *out) {
-    struct opening opening = {out, arena, NULL, NULL, 0};
+    struct opening opening = {.checkpoint = out, .arena = arena};
     char *copy;
     memset(out, 0, sizeof *out);
     TRY(arena_text(arena, path, strlen(path), &copy));

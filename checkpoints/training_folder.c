@@ -53,7 +53,7 @@ static enum status open_first(struct training_opening *opening, const char *cons
 
 /* What the names in a folder say of who wrote it. */
 struct marks {
-    int is_dcp, is_deepspeed, is_fsdp;
+    int is_dcp, is_deepspeed, is_fsdp, is_local, is_universal, has_zero;
     struct listing checkpoints;
 };
 
@@ -79,10 +79,15 @@ static enum status look_around(const struct training_opening *opening, struct ma
         const char *name = entry->d_name;
         char *copy = NULL;
         marks->is_dcp |= ends_with(name, ".distcp") || strcmp(name, ".metadata") == 0;
-        marks->is_deepspeed |= strcmp(name, "zero_to_fp32.py") == 0 ||
-                               strncmp(name, "global_step", 11) == 0 ||
-                               strstr(name, "zero_pp_rank_") != NULL;
+        marks->is_deepspeed |=
+            strcmp(name, "zero_to_fp32.py") == 0 || strncmp(name, "global_step", 11) == 0 ||
+            strstr(name, "zero_pp_rank_") != NULL ||
+            (strncmp(name, "mp_rank_", 8) == 0 && ends_with(name, "_model_states.pt"));
+        marks->is_universal |= strcmp(name, "latest_universal") == 0;
+        marks->has_zero |= strcmp(name, "zero") == 0;
         marks->is_fsdp |= strncmp(name, "pytorch_model_fsdp_", 19) == 0;
+        marks->is_local |=
+            strncmp(name, "pytorch_model_fsdp_", 19) == 0 && strstr(name, "_rank") != NULL;
         if (strncmp(name, "checkpoint-", 11) != 0) continue;
         status = arena_text(opening->arena, name, strlen(name), &copy);
         if (status == STATUS_OK)
@@ -101,11 +106,25 @@ static enum status look_around(const struct training_opening *opening, struct ma
 
 static enum status refuse_marks(const struct training_opening *opening, const struct marks *marks) {
     const char *path = opening->folder->path;
+    if (marks->is_universal || (marks->has_zero && marks->is_deepspeed))
+        FAIL(STATUS_INPUT,
+             "%s: expected weights and optimizer in one file each, got a universal checkpoint of "
+             "DeepSpeed, with a file for each tensor and state: put zero/NAME/fp32.pt, exp_avg.pt "
+             "and exp_avg_sq.pt into one dict {\"model\": ..., \"optimizer\": {\"state\": ..., "
+             "\"param_groups\": ...}} of torch.save, by name",
+             path);
     if (marks->is_deepspeed)
         FAIL(STATUS_INPUT,
              "%s: expected weights and optimizer by tensor, got a checkpoint of DeepSpeed ZeRO, "
-             "whose states are flat partitions without tensors: zero_to_fp32.py in it gives the "
-             "weights, and nothing gives the moments by tensor",
+             "whose states are flat partitions without tensors: `python -m "
+             "deepspeed.checkpoint.ds_to_universal --input_folder FOLDER/global_stepK "
+             "--output_folder OUT` writes both by tensor, and zero_to_fp32.py the weights alone",
+             path);
+    if (marks->is_local)
+        FAIL(STATUS_INPUT,
+             "%s: expected whole tensors, got each process's own flat shards of FSDP "
+             "(LOCAL_STATE_DICT), which nothing puts together: save with FULL_STATE_DICT, which is "
+             "read as it is, or SHARDED_STATE_DICT, which can be converted",
              path);
     if (marks->is_fsdp)
         FAIL(STATUS_INPUT,
@@ -130,15 +149,27 @@ static enum status take_checkpoint(struct training_opening *opening, const char 
     return STATUS_OK;
 }
 
+#define SHARDS "pytorch_model.bin.index.json"
+
 static enum status read_weights(struct training_opening *opening, struct marks *marks) {
-    static const char *const torch_names[] = {"pytorch_model.bin", "model.pt", "model.pth",
-                                              "model.bin", "weights.pt"};
+    static const char *const torch_names[] = {"pytorch_model.bin", "pytorch_model_fsdp.bin",
+                                              "model.pt",          "model.pth",
+                                              "model.bin",         "weights.pt"};
     const char *path = opening->folder->path;
     struct torch_file *file;
     struct torch_place root, model;
-    char *adapter;
+    char *adapter, *index;
     if (training_has(opening, CHECKPOINT_SINGLE) || training_has(opening, CHECKPOINT_INDEX))
         return take_checkpoint(opening, path);
+    if (training_has(opening, SHARDS)) {
+        if (training_has(opening, "pytorch_model.bin"))
+            FAIL(STATUS_INPUT,
+                 "%s: expected pytorch_model.bin or " SHARDS
+                 ", got both: programs differ in which of them they read",
+                 path);
+        TRY(training_path(opening, SHARDS, &index));
+        return training_shards(opening, index);
+    }
     TRY(open_first(opening, torch_names, COUNT_OF(torch_names), TORCH_OPAQUE_NAMES, &file));
     if (file != NULL) {
         root = torch_root(file);
@@ -149,11 +180,6 @@ static enum status read_weights(struct training_opening *opening, struct marks *
         TRY(training_path(opening, "adapter_model.safetensors", &adapter));
         return take_checkpoint(opening, adapter);
     }
-    if (training_has(opening, "pytorch_model.bin.index.json"))
-        FAIL(STATUS_INPUT,
-             "%s: expected weights in one file or in safetensors, got shards of torch.save: load "
-             "the model and save it with save_pretrained(safe_serialization=True)",
-             path);
     if (marks->checkpoints.count > 0)
         FAIL(STATUS_INPUT,
              "%s: expected the folder of one checkpoint, got that of a run: name one "

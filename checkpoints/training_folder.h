@@ -119,7 +119,7 @@ struct training_log_row {
     double lr, loss, norm; /* `learning_rate`, `loss`, `grad_norm` as trainer_state.json has them */
 };
 
-#define TRAINING_FILES 32
+#define TRAINING_FILES 256
 
 struct training_folder {
     const char *path; /* as the caller gave it */

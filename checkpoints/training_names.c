@@ -61,10 +61,16 @@ static int compare_data(const void *a, const void *b) {
     return left->count < right->count ? -1 : left->count > right->count;
 }
 
-/* Drops buffers, and each name but the first of one tensor: parameters() gives it once. Whether two
- * names are one tensor is seen by the place of their bytes. Which is
- * dropped, and the order, depend on the names alone. */
-static enum status drop_others(struct naming *naming) {
+static void drop_buffers(struct naming *naming) {
+    size_t count = 0;
+    for (size_t i = 0; i < naming->count; i++)
+        if (!is_buffer(naming->names[i])) naming->names[count++] = naming->names[i];
+    naming->count = count;
+}
+
+/* Drops each name but the first of one tensor: parameters() gives it once. Whether two names are
+ * one tensor is seen by the place of their bytes. */
+static enum status drop_ties(struct naming *naming) {
     const void **sorted;
     size_t count = 0;
     struct arena *arena = naming->opening->arena;
@@ -78,9 +84,7 @@ static enum status drop_others(struct naming *naming) {
     for (size_t i = 0; i < naming->count; i++) {
         const size_t at = (size_t)((const struct safetensors_tensor *const *)sorted[i] -
                                    (const struct safetensors_tensor *const *)all);
-        dropped[at] =
-            (unsigned char)(is_buffer(all[at]) || (i > 0 && all[at]->count > 0 &&
-                                                   compare_data(sorted[i - 1], sorted[i]) == 0));
+        dropped[at] = i > 0 && all[at]->count > 0 && compare_data(sorted[i - 1], sorted[i]) == 0;
     }
     const struct safetensors_tensor **kept;
     TRY(arena_take(arena, naming->count, sizeof *kept, "names", &kept));
@@ -273,11 +277,11 @@ static enum status find_order(struct naming *naming) {
                    &naming->given));
     for (size_t i = 0; i < naming->count; i++)
         naming->names[i] = is_stored ? opening->order[i] : folder->weights[i];
-    TRY(drop_others(naming));
-    if (is_stored) return STATUS_OK;
+    drop_buffers(naming);
+    if (is_stored) return drop_ties(naming);
     TRY(training_module_order(naming->names, naming->count, opening->arena, &is_known));
     naming->is_guess = !is_known;
-    return STATUS_OK;
+    return drop_ties(naming);
 }
 
 /* Says whence the names are. */

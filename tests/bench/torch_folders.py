@@ -3,7 +3,7 @@
 """Writes tests/golden/foreign/folders: what trainers leave on disk beside the runs of
 foreign_trainings.py, one file or folder for each way to lay it out or to be refused, and
 NAME.names, the parameters' names in the order of the optimizer's groups. Needs torch (2.15.0 wrote
-what is committed); CPU only."""
+what is committed); CPU only. With a FOLDER as argument: the pickled shards, see sharded()."""
 
 import argparse
 import pathlib
@@ -129,6 +129,27 @@ def read_ones():
     (OUT / "dcp_converted.names").write_text("w\n")
 
 
+def sharded(folder):
+    """A GPT-2 whose head is its embedding, in pickled shards. transformers 5 writes none any more, so
+    `folder` holds an older one (pip install --target FOLDER transformers==4.51.3 wrote what is
+    committed)."""
+    sys.path.insert(0, folder)
+    from transformers import GPT2Config, GPT2LMHeadModel
+    net = GPT2LMHeadModel(GPT2Config(vocab_size=8, n_positions=4, n_embd=4, n_layer=1, n_head=2))
+    optimizer = torch.optim.AdamW(groups(net, lambda n, p: p.ndim > 1, lambda n, p: True))
+    for k in range(2):
+        ids = (torch.arange(4)[None] + k) % 8
+        net(input_ids=ids, labels=ids).loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    shutil.rmtree(OUT / "shards", ignore_errors=True)
+    net.save_pretrained(OUT / "shards", safe_serialization=False, max_shard_size=600)
+    for extra in ("config.json", "generation_config.json"):
+        (OUT / "shards" / extra).unlink()
+    torch.save(optimizer.state_dict(), OUT / "shards" / "optimizer.pt")
+    (OUT / "shards.names").write_text("\n".join(names_of(net, optimizer)) + "\n")
+
+
 def refused_ones():
     o = torch.optim
     for name, make in {"nadam": o.NAdam, "radam": o.RAdam, "adagrad": o.Adagrad, "rmsprop": o.RMSprop}.items():
@@ -161,8 +182,11 @@ def main():
     warnings.simplefilter("ignore")
     OUT.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(1)
-    read_ones()
-    refused_ones()
+    if len(sys.argv) > 1:
+        sharded(sys.argv[1])
+    else:
+        read_ones()
+        refused_ones()
     files = [f for f in OUT.rglob("*") if f.is_file()]
     print(f"{len(files)} files, {sum(f.stat().st_size for f in files)} bytes")
 

@@ -201,13 +201,15 @@ static void corroborate_layouts(void **state) {
         int is_ambiguous;
     } cases[] = {{"tied_buffers", 0}, {"embedding_apart", 0}, {"backbone_head", 0},
                  {"user_objects", 0}, {"keyed_by_name", 0},   {"dcp_converted", 0},
-                 {"wrapped", 0},      {"frozen_left_out", 1}, {"layer_by_layer", 1}};
+                 {"wrapped", 0},      {"frozen_left_out", 1}, {"layer_by_layer", 1},
+                 {"shards", 0}};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct arena arena = ARENA_EMPTY;
         struct training_folder folder;
         struct training_given_names names;
         char path[1024], list[1024];
-        snprintf(path, sizeof path, FILES "%s.pt", cases[i].stem);
+        const int is_folder = strcmp(cases[i].stem, "shards") == 0;
+        snprintf(path, sizeof path, FILES "%s%s", cases[i].stem, is_folder ? "" : ".pt");
         snprintf(list, sizeof list, FILES "%s.names", cases[i].stem);
         assert_int_equal(training_names_read(list, &arena, &names), STATUS_OK);
         for (int given = cases[i].is_ambiguous; given < 2; given++) {
@@ -306,6 +308,11 @@ static void copy(const char *from, const char *to) {
 static void validate_folders(void **state) {
     (void)state;
     static const char *const marks[][2] = {
+        {"f/latest_universal", "got a universal checkpoint of DeepSpeed"},
+        {"f/mp_rank_00_model_states.pt",
+         "`python -m deepspeed.checkpoint.ds_to_universal --input_"},
+        {"f/bf16_zero_pp_rank_0_mp_rank_00_optim_states.pt", "got a checkpoint of DeepSpeed ZeRO"},
+        {"f/pytorch_model_fsdp_0_rank0.bin", "(LOCAL_STATE_DICT), which nothing puts together"},
         {"f/zero_to_fp32.py", "got a checkpoint of DeepSpeed ZeRO, whose states are flat"},
         {"f/global_step3", "got a checkpoint of DeepSpeed ZeRO"},
         {"f/pytorch_model_fsdp_0", "dcp_to_torch FOLDER/optimizer_0 optimizer.pt`"},
@@ -328,9 +335,29 @@ static void validate_folders(void **state) {
     assert_string_equal(folder.rule_reason, "the folder holds no optimizer.pt or optimizer.bin");
     training_folder_close(&folder);
     assert_int_equal(unlink("f/pytorch_model.bin"), 0);
-    helper_write_text("f/pytorch_model.bin.index.json", "{}");
-    refuse("f", NULL, STATUS_INPUT, "save_pretrained(safe_serialization=True)");
     arena_close(&arena);
+}
+
+/* An index of pickled shards that says another thing than they hold, or than the folder. */
+static void validate_pickled_shards(void **state) {
+    (void)state;
+    static const char *const cases[][2] = {
+        {"{}", "weight_map: expected an object of file names, got nothing"},
+        {"{\"weight_map\": {\"w\": \"../w.bin\"}}", "expected the name of a file in the same"},
+        {"{\"weight_map\": {\"w\": \"w.bin\"}}", "p/w.bin: cannot open"},
+        {"{\"weight_map\": {\"w\": \"a.bin\"}}",
+         "p/a.bin: expected the tensors that weight_map of "
+         "pytorch_model.bin.index.json gives it; missing: \"w\""},
+        {"{\"weight_map\": {\"a.bias\": \"a.bin\"}}", "missing: none; extra: \"a.weight\""},
+    };
+    assert_int_equal(mkdir("p", 0700), 0);
+    copy(FILES "weights_alone.pt", "p/a.bin");
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        helper_write_text("p/pytorch_model.bin.index.json", cases[i][0]);
+        refuse("p", NULL, i == 2 ? STATUS_IO : STATUS_INPUT, cases[i][1]);
+    }
+    copy(FILES "weights_alone.pt", "p/pytorch_model.bin");
+    refuse("p", NULL, STATUS_INPUT, "got both: programs differ in which of them they read");
 }
 
 /* Python's NaN in a log is a row without that number. */
@@ -467,11 +494,11 @@ static void validate_others(void **state) {
 int main(int argc, char **argv) {
     if (argc > 1) runs = argv[1];
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(corroborate_runs),       cmocka_unit_test(corroborate_layouts),
-        cmocka_unit_test(validate_refused_files), cmocka_unit_test(validate_folders),
-        cmocka_unit_test(validate_trainer_state), cmocka_unit_test(validate_given_names),
-        cmocka_unit_test(validate_others),        cmocka_unit_test(validate_remains),
-        cmocka_unit_test(verify_mutations),
+        cmocka_unit_test(corroborate_runs),        cmocka_unit_test(corroborate_layouts),
+        cmocka_unit_test(validate_refused_files),  cmocka_unit_test(validate_folders),
+        cmocka_unit_test(validate_pickled_shards), cmocka_unit_test(validate_trainer_state),
+        cmocka_unit_test(validate_given_names),    cmocka_unit_test(validate_others),
+        cmocka_unit_test(validate_remains),        cmocka_unit_test(verify_mutations),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }
