@@ -141,3 +141,20 @@ void arena_close(struct arena *arena) {
     arena->head = NULL;
     arena->total = 0;
 }
+
+static volatile int has_lacked;
+
+void *arena_lend(size_t bytes) {
+    void *const memory = malloc(bytes);
+    if (memory == NULL) has_lacked = 1;
+    return memory;
+}
+
+void arena_return(void *memory) {
+    free(memory);
+}
+
+enum status arena_lacked(void) {
+    if (has_lacked) FAIL(STATUS_MEMORY, "JSON: no memory");
+    return STATUS_OK;
+}

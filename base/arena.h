@@ -58,4 +58,11 @@ TWINSTEP_MUST_USE enum status arena_format(struct arena *arena, char **out_text,
 /* Gives every block back. The arena is empty again and may be used anew. */
 void arena_close(struct arena *arena);
 
+/* An allocator for libraries that go on without what they did not get, as jansson leaves a member
+ * of an object out: it notes that there was no memory once. arena_lacked is then STATUS_MEMORY for
+ * good, and nothing that the process has made so far can be trusted to be whole. */
+void *arena_lend(size_t bytes);
+void arena_return(void *memory);
+TWINSTEP_MUST_USE enum status arena_lacked(void);
+
 #endif

@@ -13,11 +13,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/arena.h"
+
 static enum status refuse(const char *path, const char *action) {
     return status_fail(STATUS_IO, "%s: cannot %s: %s", path, action, strerror(errno));
 }
 
 enum status publish_settle(const char *live) {
+    TRY(arena_lacked()); /* a text may lack a part */
     const int handle = open(live, O_RDONLY | O_CLOEXEC);
     if (handle < 0) return refuse(live, "open");
     const int bad = fsync(handle);

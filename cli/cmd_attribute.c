@@ -31,7 +31,7 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     if (status == STATUS_OK) status = judge(&held, &cli->arena, &judgement);
     if (status != STATUS_OK) return status_prefix(status, "%s", path);
     if (options->json)
-        judgement_print_json(&judgement, stdout);
+        TRY(judgement_print_json(&judgement, stdout));
     else
         judgement_print(&judgement, stdout);
     *out_exit = judgement_exit(&judgement);

@@ -45,7 +45,7 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
                               .reproducible = options->reproducible,
                               .progress = progress_wanted(options)};
     TRY(perform(cli, scenario, &how, &cli->arena, &judgement));
-    print_judgement(&judgement, path, options->json);
+    TRY(print_judgement(&judgement, path, options->json));
     *out_exit = judgement_exit(&judgement);
     return STATUS_OK;
 }

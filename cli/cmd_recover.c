@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/output.h"
 #include "cli/verb.h"
 #include "determinism/trace.h"
 
@@ -19,11 +20,14 @@ static enum status default_output(const char *part, struct arena *arena, char **
 
 static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
     const char *part = options->arguments[0];
-    char *path;
+    char *path, *live;
     if (options->output != NULL)
         TRY(arena_format(&cli->arena, &path, "%s", options->output));
     else
         TRY(default_output(part, &cli->arena, &path));
+    TRY(arena_format(&cli->arena, &live, "%s" TRACE_REBUILD, path));
+    TRY(output_apart(path, part));
+    TRY(output_apart(live, part));
     TRY(trace_recover(part, path, options->overwrite));
     printf("%s: every finished update of %s (twinstep attribute %s; h5py)\n", path, part, path);
     *out_exit = EXIT_AS_EXPECTED;

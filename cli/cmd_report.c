@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * twinstep report: turns a trace into one page of HTML. The page is written beside its name first,
- * so that the name always holds a whole page or what it held before. */
-#include <errno.h>
-#include <fcntl.h>
+ * twinstep report: turns a trace into one page of HTML. */
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/publish.h"
 #include "cli/json.h"
 #include "cli/load.h"
+#include "cli/output.h"
 #include "cli/verb.h"
 #include "report/report.h"
 
@@ -20,46 +15,11 @@ static int is_builtin(const char *name, const char *text) {
            memcmp(file->bytes, text, file->length) == 0;
 }
 
-static enum status check_target(const char *path, int overwrite) {
-    struct stat info;
-    if (lstat(path, &info) != 0) {
-        if (errno == ENOENT) return STATUS_OK;
-        FAIL(STATUS_IO, "%s: cannot look up: %s", path, strerror(errno));
-    }
-    if (!S_ISREG(info.st_mode)) FAIL(STATUS_IO, "%s: exists and is not a regular file", path);
-    if (!overwrite)
-        FAIL(STATUS_IO, "%s: exists; choose another name, or ask to overwrite it (--overwrite)",
-             path);
-    return STATUS_OK;
-}
-
-static enum status write_and_close(const struct trace_image *image,
-                                   const struct report_options *options, struct arena *arena,
-                                   int handle) {
-    FILE *out = fdopen(handle, "w");
-    if (out == NULL) {
-        close(handle);
-        FAIL(STATUS_IO, "cannot write: %s", strerror(errno));
-    }
-    const enum status status = report_write(image, options, arena, out);
-    if (fclose(out) == 0 || status != STATUS_OK) return status;
-    FAIL(STATUS_IO, "cannot write: %s", strerror(errno));
-}
-
-static enum status write_file(const struct trace_image *image, const struct report_options *options,
-                              struct arena *arena, const char *path, int overwrite) {
-    char *live;
-    TRY(check_target(path, overwrite));
-    TRY(arena_format(arena, &live, "%s.part", path));
-    if (overwrite) unlink(live);
-    const int handle = open(live, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
-    if (handle < 0) FAIL(STATUS_IO, "%s: cannot create: %s", live, strerror(errno));
-    enum status status = write_and_close(image, options, arena, handle);
-    if (status == STATUS_IO) status = status_prefix(status, "%s", path);
-    if (status == STATUS_OK) status = publish_settle(live);
-    if (status == STATUS_OK) return publish_name(live, path, overwrite);
-    unlink(live);
-    return status;
+static enum status write_file(const struct trace_image *image, const struct report_options *how,
+                              const struct options *options, struct arena *arena) {
+    struct output output;
+    TRY(output_open(options->output, options->overwrite, &output));
+    return output_close(&output, report_write(image, how, arena, output.file));
 }
 
 static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
@@ -68,12 +28,12 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     struct trace_image *image;
     if (output == NULL || output[0] == '\0')
         FAIL(STATUS_INPUT, "report: expected --output FILE.html, or - for standard output");
+    const int to_stdout = strcmp(output, "-") == 0;
+    if (!to_stdout) TRY(output_apart(output, path));
     TRY(trace_open(path, &cli->arena, &image));
     *out_exit = EXIT_AS_EXPECTED;
-    const int to_stdout = strcmp(output, "-") == 0;
-    const enum status status =
-        to_stdout ? report_write(image, &how, &cli->arena, stdout)
-                  : write_file(image, &how, &cli->arena, output, options->overwrite);
+    const enum status status = to_stdout ? report_write(image, &how, &cli->arena, stdout)
+                                         : write_file(image, &how, options, &cli->arena);
     if (status == STATUS_INPUT) return status_prefix(status, "%s", path);
     TRY(status);
     if (to_stdout) return STATUS_OK;

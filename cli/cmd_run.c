@@ -122,7 +122,7 @@ static enum status run_scenario(struct cli *cli, const struct options *options, 
         if (options->given[i].key == KEY_SAVE)
             TRY(add_saving(options->given[i].value, scenario, arena, how.save));
     TRY(perform(cli, scenario, &how, arena, &judgement));
-    print_judgement(&judgement, path, options->json);
+    TRY(print_judgement(&judgement, path, options->json));
     *out_exit = judgement_exit(&judgement);
     return add_case(cli, &judgement, word, *out_exit);
 }

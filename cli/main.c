@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <jansson.h>
+
 #include "base/fpenv.h"
 #include "cli/ci.h"
 #include "determinism/libraries.h"
@@ -209,6 +211,19 @@ static int close_output(int code) {
     return exit_worst(code, EXIT_ERROR);
 }
 
+/* A library that ends the process by itself (libgomp when no thread can be started, with status 1,
+ * which would mean "differs"; a module that calls exit()) has no verdict to tell. */
+static int has_ended; /* main returns by itself */
+
+static void refuse_exit(void) {
+    static const char text[] =
+        "twinstep: error: a library or a module ended the program before it had a result\n";
+    if (has_ended) return;
+    const ssize_t told = write(STDERR_FILENO, text, sizeof text - 1);
+    (void)told; /* the status says it, too */
+    _exit(EXIT_ERROR);
+}
+
 /* Threads that wait should sleep: libgomp spins by default, and two spinning threads on a machine
  * that has other work to do made a run up to 60 times slower (docs/measurements/train.md). It reads
  * the variable before main, so the process starts itself once more. No bit depends on it; without
@@ -222,13 +237,18 @@ int main(int argc, char **argv) {
     wait_asleep(argv);
     struct cli cli = {ARENA_EMPTY, NULL, &interrupted, argc, argv, {NULL, 0, 0}};
     int code = EXIT_AS_EXPECTED;
+    if (atexit(refuse_exit) != 0) return EXIT_ERROR;
     fail_at_size_limit();
     libraries_prepare();
+    json_set_alloc_funcs(arena_lend, arena_return);
     enum status status = dispatch(&cli, argc, argv, &code);
+    if (status == STATUS_OK) status = arena_lacked();
     if (status != STATUS_OK) {
         print_error(status_text());
         code = exit_of_status(status);
     }
     arena_close(&cli.arena);
-    return close_output(code);
+    code = close_output(code);
+    has_ended = 1;
+    return code;
 }

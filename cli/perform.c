@@ -66,11 +66,9 @@ enum status perform(const struct cli *cli, const struct scenario *scenario,
     return status;
 }
 
-void print_judgement(const struct judgement *judgement, const char *path, int json) {
-    if (json) {
-        judgement_print_json(judgement, stdout);
-        return;
-    }
+enum status print_judgement(const struct judgement *judgement, const char *path, int json) {
+    if (json) return judgement_print_json(judgement, stdout);
     judgement_print(judgement, stdout);
     printf("  trace    %s (twinstep attribute %s; h5py)\n", path, path);
+    return STATUS_OK;
 }

@@ -32,6 +32,7 @@ TWINSTEP_MUST_USE enum status set_backend(const struct options *options, struct 
                                           struct options *out);
 
 /* Prints the verdict and where the trace is, as text or as one JSON object. */
-void print_judgement(const struct judgement *judgement, const char *path, int json);
+TWINSTEP_MUST_USE enum status print_judgement(const struct judgement *judgement, const char *path,
+                                              int json);
 
 #endif

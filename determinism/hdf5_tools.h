@@ -65,6 +65,10 @@ struct hdf5_form {
 TWINSTEP_MUST_USE enum status hdf5_create(const struct hdf5_file *file, hid_t where,
                                           const struct hdf5_form *form, hid_t *out_dataset);
 
+/* Closes a group or a dataset. HDF5 writes what it still holds of it only now, so a full or broken
+ * disk may show here and nowhere else. */
+TWINSTEP_MUST_USE enum status hdf5_close(const struct hdf5_file *file, hid_t object);
+
 /* Attaches a dimension scale to an axis. */
 TWINSTEP_MUST_USE enum status hdf5_attach_scale(const struct hdf5_file *file, hid_t dataset,
                                                 hid_t scale, unsigned axis);

@@ -13,7 +13,6 @@
 #include "determinism/trace.h"
 
 #define TRACE_PART ".part"
-#define TRACE_REBUILD ".rebuild" /* for trace_recover: its input may be OUT.part */
 
 /* The stored states of a run. */
 struct stored {

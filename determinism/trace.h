@@ -205,8 +205,9 @@ TWINSTEP_MUST_USE enum status trace_snapshot_read(const char *path, const struct
                                                   unsigned char **out_bytes);
 
 /* Copies every committed update and stored state of PART into a normal file OUT, whose image has
- * complete = 0 (the dataset /complete). PART is never touched; OUT may be PART without its
- * suffix. */
+ * complete = 0 (the dataset /complete). PART is never touched; OUT may be PART without its suffix.
+ * While it is written, OUT is called OUT.rebuild. The caller sees to it that neither is PART. */
+#define TRACE_REBUILD ".rebuild"
 TWINSTEP_MUST_USE enum status trace_recover(const char *part, const char *out, int overwrite);
 
 #endif

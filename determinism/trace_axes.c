@@ -40,7 +40,7 @@ static enum status create_named_axes(const struct hdf5_file *file, const char *g
             snprintf(path, sizeof path, "%s/steps/%s", group, layout_axes[axis].folder);
             hid_t folder;
             TRY(hdf5_open_group(file, path, &folder));
-            H5Gclose(folder);
+            TRY(hdf5_close(file, folder));
         }
         TRY(create_named_axis(file, steps, axis, names[axis], length, &scales->ids[axis]));
     }
@@ -69,8 +69,8 @@ static enum status create_fixed(const struct hdf5_file *file, hid_t steps,
         H5Dwrite(dataset, H5T_NATIVE_UINT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) < 0)
         status = hdf5_fail(STATUS_IO, file->name, "write \"%s\"", fixed->path);
     arena_close(&arena);
-    H5Dclose(dataset);
-    return status;
+    const enum status closed = hdf5_close(file, dataset);
+    return status == STATUS_OK ? closed : status;
 }
 
 /* Creates what a foreign run says of its tensors besides their names. */
@@ -92,15 +92,14 @@ static enum status create_foreign(const struct hdf5_file *file, hid_t steps,
         if (H5Dwrite(dataset, H5T_NATIVE_UINT32, H5S_ALL, H5S_ALL, H5P_DEFAULT, foreign->groups) <
             0)
             return hdf5_fail(STATUS_IO, file->name, "write \"%s\"", form.name);
-        H5Dclose(dataset);
+        TRY(hdf5_close(file, dataset));
     }
     TRY(hdf5_put_names(file, steps, "tensors/dtype", "dtype of the tensor", foreign->dtypes, count,
                        &scale, &dataset));
-    H5Dclose(dataset);
+    TRY(hdf5_close(file, dataset));
     TRY(hdf5_put_names(file, steps, "tensors/shape", "shape of the tensor", foreign->shapes, count,
                        &scale, &dataset));
-    H5Dclose(dataset);
-    return STATUS_OK;
+    return hdf5_close(file, dataset);
 }
 
 enum status trace_create_axes(const struct hdf5_file *file, const char *group, hid_t steps,

@@ -96,8 +96,7 @@ static enum status create_column(const struct hdf5_file *file, hid_t steps,
     TRY(hdf5_create(file, steps, &form, &dataset));
     if (column->kind == KIND_REAL)
         TRY(hdf5_put_value(file, dataset, "_FillValue", H5T_IEEE_F64LE, form.fill));
-    H5Dclose(dataset);
-    return STATUS_OK;
+    return hdf5_close(file, dataset);
 }
 
 /* Creates a steps/ group. `plan` is NULL for a pair. */
@@ -121,9 +120,8 @@ static enum status create_steps(const struct hdf5_file *file, const struct serie
         TRY(create_column(file, steps, &series->layout.columns[c], &scales));
     TRY(create_column(file, steps, &layout_check, &scales));
     for (size_t i = 0; i < COUNT_OF(scales.ids); i++)
-        if (scales.ids[i] >= 0) H5Dclose(scales.ids[i]);
-    H5Gclose(steps);
-    return STATUS_OK;
+        if (scales.ids[i] >= 0) TRY(hdf5_close(file, scales.ids[i]));
+    return hdf5_close(file, steps);
 }
 
 static enum status open_entry(const struct hdf5_file *file, const char *path, hid_t *out_group) {
@@ -161,7 +159,7 @@ static enum status create_run(const struct hdf5_file *file, const struct series 
         TRY(put_ours(file, group, plan));
     TRY(hdf5_put_text(file, group, "configuration",
                       plan->configuration == NULL ? "" : plan->configuration));
-    H5Gclose(group);
+    TRY(hdf5_close(file, group));
     return create_steps(file, series, plan, record_reals[REAL_LOSS].name);
 }
 
@@ -171,7 +169,7 @@ static enum status create_pair(const struct hdf5_file *file, const struct series
     TRY(open_entry(file, series->group, &group));
     TRY(hdf5_put_text(file, group, "a", plan->a));
     TRY(hdf5_put_text(file, group, "b", plan->b));
-    H5Gclose(group);
+    TRY(hdf5_close(file, group));
     return create_steps(file, series, NULL, record_pairs[PAIR_DISTANCE].name);
 }
 
@@ -186,8 +184,7 @@ static enum status link_arm(const struct hdf5_file *file, const struct trace_run
     if (there < 0 ||
         (!there && H5Lcreate_soft(target, arms, plan->arm, H5P_DEFAULT, H5P_DEFAULT) < 0))
         return hdf5_fail(STATUS_IO, file->name, "link arm \"%s\"", plan->arm);
-    H5Gclose(arms);
-    return STATUS_OK;
+    return hdf5_close(file, arms);
 }
 
 /* Creates and opens the group of `path`; `*out_name` is the last part. */
@@ -228,11 +225,10 @@ static enum status create_array(const struct hdf5_file *file, const struct trace
         hid_t scale;
         TRY(hdf5_create_index(file, group, index, suffixes[axis], plan->shape[axis], &scale));
         TRY(hdf5_attach_scale(file, dataset, scale, axis));
-        H5Dclose(scale);
+        TRY(hdf5_close(file, scale));
     }
-    H5Dclose(dataset);
-    H5Gclose(group);
-    return STATUS_OK;
+    TRY(hdf5_close(file, dataset));
+    return hdf5_close(file, group);
 }
 
 static enum status create_text(const struct hdf5_file *file, const char *path) {
@@ -250,9 +246,8 @@ static enum status create_text(const struct hdf5_file *file, const char *path) {
                                    .scale = name};
     hid_t dataset;
     TRY(hdf5_create(file, group, &form, &dataset));
-    H5Dclose(dataset);
-    H5Gclose(group);
-    return STATUS_OK;
+    TRY(hdf5_close(file, dataset));
+    return hdf5_close(file, group);
 }
 
 /* Path "" is the root; the missing groups of other paths are made. */
@@ -266,8 +261,7 @@ static enum status create_attribute(const struct hdf5_file *file,
              attribute->name, path);
     TRY(hdf5_open_group(file, path, &group));
     TRY(hdf5_put_text(file, group, attribute->name, attribute->text));
-    H5Gclose(group);
-    return STATUS_OK;
+    return hdf5_close(file, group);
 }
 
 static enum status create_root(const struct hdf5_file *file, const struct trace_plan *plan) {
@@ -297,9 +291,8 @@ static enum status create_root(const struct hdf5_file *file, const struct trace_
                                    .long_name = "1 when the experiment ran to its end"};
     hid_t dataset;
     TRY(hdf5_create(file, root, &form, &dataset));
-    H5Dclose(dataset);
-    H5Gclose(root);
-    return STATUS_OK;
+    TRY(hdf5_close(file, dataset));
+    return hdf5_close(file, root);
 }
 
 enum status trace_create_objects(struct trace *trace, const struct trace_plan *plan) {

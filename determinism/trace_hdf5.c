@@ -124,13 +124,17 @@ enum status hdf5_open_group(const struct hdf5_file *file, const char *path, hid_
     return STATUS_OK;
 }
 
+enum status hdf5_close(const struct hdf5_file *file, hid_t object) {
+    if (H5Oclose(object) < 0) return hdf5_fail(STATUS_IO, file->name, "write what was created");
+    return STATUS_OK;
+}
+
 static herr_t write_attribute(hid_t object, const char *name, hid_t type, const void *value) {
     const hid_t space = H5Screate(H5S_SCALAR);
     const hid_t attribute = H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
     if (attribute < 0 || H5Awrite(attribute, type, value) < 0) return -1;
-    H5Aclose(attribute);
-    H5Sclose(space);
-    return 0;
+    if (H5Aclose(attribute) < 0) return -1;
+    return H5Sclose(space);
 }
 
 /* The type of a text: fixed length, zero padded, UTF-8; an empty text is one zero byte. */

@@ -70,12 +70,11 @@ static enum status create_datasets(const struct hdf5_file *file, hid_t group, ui
                                         .axes = digest_axes}};
     for (size_t i = 0; i < COUNT_OF(forms); i++) {
         TRY(hdf5_create(file, group, &forms[i], &dataset));
-        H5Dclose(dataset);
+        TRY(hdf5_close(file, dataset));
     }
-    H5Dclose(offset);
-    H5Dclose(byte);
-    H5Dclose(step);
-    return STATUS_OK;
+    TRY(hdf5_close(file, offset));
+    TRY(hdf5_close(file, byte));
+    return hdf5_close(file, step);
 }
 
 static enum status put_attributes(const struct hdf5_file *file, hid_t group,
@@ -98,8 +97,7 @@ enum status trace_create_snapshots(const struct hdf5_file *file, const struct st
     TRY(hdf5_open_group(file, stored->group, &group));
     TRY(put_attributes(file, group, &plan->snapshots));
     TRY(create_datasets(file, group, stored->bytes));
-    H5Gclose(group);
-    return STATUS_OK;
+    return hdf5_close(file, group);
 }
 
 enum status trace_open_snapshots(const struct trace *trace, struct stored *stored) {

@@ -320,8 +320,9 @@ void judgement_print(const struct judgement *judgement, FILE *out);
 void judgement_print_to(const struct judgement *judgement,
                         void (*put)(void *to, const char *bytes, size_t length), void *to);
 
-/* One JSON object with name, verdict, first, causes, closure, floor, expectation and more. */
-void judgement_print_json(const struct judgement *judgement, FILE *out);
+/* One JSON object with name, verdict, first, causes, closure, floor, expectation and more.
+ * STATUS_MEMORY if it could not be made whole. */
+TWINSTEP_MUST_USE enum status judgement_print_json(const struct judgement *judgement, FILE *out);
 
 /* The exit status of `run`: 0 when the expectation is met, or there is none and no difference
  * beyond the floor; 1 when the arms differ or the expectation is missed; 3 when untestable. */

@@ -241,10 +241,12 @@ json_t *judgement_json(const struct judgement *judgement) {
     return object;
 }
 
-void judgement_print_json(const struct judgement *judgement, FILE *out) {
+enum status judgement_print_json(const struct judgement *judgement, FILE *out) {
     json_t *object = judgement_json(judgement);
-    if (object == NULL) return;
-    json_dumpf(object, out, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
-    fputc('\n', out);
+    const int failed =
+        object == NULL || json_dumpf(object, out, JSON_INDENT(2) | JSON_PRESERVE_ORDER) != 0;
     json_decref(object);
+    if (failed) FAIL(STATUS_MEMORY, "verdict as JSON: no memory, or a text that is not UTF-8");
+    fputc('\n', out);
+    return STATUS_OK;
 }

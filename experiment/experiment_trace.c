@@ -278,17 +278,22 @@ enum status experiment_trace_text(struct experiment_trace *output, const char *p
 
 static enum status put_printed(struct experiment_trace *output, const char *path,
                                const struct judgement *judgement,
-                               void (*print)(const struct judgement *, FILE *)) {
+                               enum status (*print)(const struct judgement *, FILE *)) {
     char *text = NULL;
     size_t length = 0;
     FILE *stream = open_memstream(&text, &length);
     if (stream == NULL) FAIL(STATUS_MEMORY, "%s: no memory", path);
-    print(judgement, stream);
-    int failed = fclose(stream);
-    enum status status = failed ? status_fail(STATUS_MEMORY, "%s: no memory", path)
-                                : trace_put_text(output->trace, path, text, length);
+    enum status status = print(judgement, stream);
+    const int failed = fclose(stream) != 0;
+    if (failed && status == STATUS_OK) status = status_fail(STATUS_MEMORY, "%s: no memory", path);
+    if (status == STATUS_OK) status = trace_put_text(output->trace, path, text, length);
     free(text);
     return status;
+}
+
+static enum status print_text(const struct judgement *judgement, FILE *out) {
+    judgement_print(judgement, out);
+    return STATUS_OK;
 }
 
 enum status experiment_trace_judge(struct experiment_trace *output, struct arena *arena,
@@ -297,5 +302,5 @@ enum status experiment_trace_judge(struct experiment_trace *output, struct arena
         TRY(experiment_trace_array(output, PRODUCTS_PATH, output->products));
     TRY(judge(&output->image, arena, out));
     TRY(put_printed(output, "verdict/json", out, judgement_print_json));
-    return put_printed(output, "verdict/text", out, judgement_print);
+    return put_printed(output, "verdict/text", out, print_text);
 }

@@ -77,9 +77,11 @@ static void verify_files(void **state) {
     require_text(text, "<!DOCTYPE html>");
     free(text);
     mkdir("folder", 0777);
-    helper_refuse(2, "report run.h5 -o folder --overwrite", "folder: exists and is not a regular");
-    helper_refuse(2, "report run.h5 -o no/where.html", "no/where.html.part: cannot create");
+    helper_refuse(2, "report run.h5 -o folder --overwrite", "folder: cannot create");
+    helper_refuse(2, "report run.h5 -o no/where.html", "no/where.html: cannot create");
     helper_refuse(2, "report run.h5", "expected --output");
+    helper_refuse(2, "report run.h5 -o run.h5 --overwrite", "run.h5: expected an output that is");
+    helper_refuse(2, "recover run.h5 -o run.h5 --overwrite", "run.h5: expected an output that is");
     helper_refuse(2, "report missing.h5 -o x.html", "missing.h5");
     helper_refuse(2, "report s.yaml -o x.html", "s.yaml");
     assert_false(helper_exists("x.html"));

@@ -61,6 +61,10 @@ static char *printed(const struct judgement *judgement,
     return text;
 }
 
+static void print_json(const struct judgement *judgement, FILE *out) {
+    assert_int_equal(judgement_print_json(judgement, out), STATUS_OK);
+}
+
 static void trial_open(struct trial *trial, const char *text) {
     const struct schema *schema = NULL;
     struct scenario *scenario = NULL;
@@ -81,7 +85,7 @@ static void trial_open(struct trial *trial, const char *text) {
     if (experiment_run(&options, &trial->arena, &trial->judgement) != STATUS_OK)
         fail_msg("%s", status_text());
     trial->words = printed(&trial->judgement, judgement_print);
-    trial->json = printed(&trial->judgement, judgement_print_json);
+    trial->json = printed(&trial->judgement, print_json);
 }
 
 static void trial_close(struct trial *trial) {

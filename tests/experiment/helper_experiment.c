@@ -94,11 +94,14 @@ static void printed(const struct judgement *judgement,
     fclose(file);
 }
 
+static void print_json(const struct judgement *judgement, FILE *out) {
+    assert_int_equal(judgement_print_json(judgement, out), STATUS_OK);
+}
+
 static char texts[2][65536];
 
 void helper_bench_check(struct bench *bench) {
-    static void (*const prints[])(const struct judgement *, FILE *) = {judgement_print,
-                                                                       judgement_print_json};
+    static void (*const prints[])(const struct judgement *, FILE *) = {judgement_print, print_json};
     static const char *const paths[] = {"verdict/text", "verdict/json"};
     struct arena arena = ARENA_EMPTY;
     struct trace_image *image;
@@ -117,6 +120,6 @@ void helper_bench_check(struct bench *bench) {
 }
 
 const char *helper_bench_json(const struct bench *bench) {
-    printed(&bench->judgement, judgement_print_json, texts[0], sizeof texts[0]);
+    printed(&bench->judgement, print_json, texts[0], sizeof texts[0]);
     return texts[0];
 }
