@@ -14,14 +14,14 @@ struct side {
     size_t count;    /* how many take part */
 };
 
-static enum status make_keys(struct words *words, struct side *side) {
+static enum status make_keys(struct words *words, struct side *side, int by_scope) {
     const struct dump *dump = side->dump;
     TRY(arena_take(words->arena, dump->count, sizeof *side->keys, "keys", &side->keys));
     TRY(arena_take(words->arena, dump->count, sizeof *side->kept, "keys", &side->kept));
     TRY(arena_take(words->arena, dump->count, sizeof *side->match, "keys", &side->match));
     for (size_t i = 0; i < dump->count; i++) {
         const struct dump_op *op = &dump->ops[i];
-        const uint32_t key[3] = {op->module, op->op, op->shapes};
+        const uint32_t key[3] = {by_scope ? op->scope : op->module, op->op, op->shapes};
         TRY(words_number(words, key, sizeof key, &side->keys[i]));
         side->match[i] = UINT32_MAX;
     }
@@ -106,9 +106,10 @@ static enum status search(struct search *s, struct arena *arena, int *out_aligne
 enum status dump_align(const struct dump *a, const struct dump *b, struct words *words,
                        uint32_t **of_a, uint32_t **of_b, int *aligned) {
     struct side sides[2] = {{.dump = a}, {.dump = b}};
+    const int by_scope = a->is_wrapped || b->is_wrapped;
     struct arena scratch = ARENA_EMPTY;
-    TRY(make_keys(words, &sides[0]));
-    TRY(make_keys(words, &sides[1]));
+    TRY(make_keys(words, &sides[0], by_scope));
+    TRY(make_keys(words, &sides[1], by_scope));
     TRY(keep_common(words, &sides[0], &sides[1]));
     TRY(keep_common(words, &sides[1], &sides[0]));
     struct search s = {.a = &sides[0], .b = &sides[1]};

@@ -10,15 +10,23 @@
 #include "dumps/align.h"
 
 enum {
-    KNOWN = 1, /* the other dump has it, or it was moved from such values */
-    MADE = 2,  /* an op of this dump made it before */
-    TOLD = 4   /* an event names it already */
+    KNOWN = 1,  /* the other dump has it, or it was moved from such values */
+    MADE = 2,   /* an op of this dump made it before */
+    TOLD = 4,   /* an event names it already */
+    CARRIED = 8, /* it was moved from values from outside, and nothing was computed of it yet */
+    NAMED = 16  /* the event of it is there */
+};
+
+/* Where a value from outside came in. */
+struct origin {
+    uint32_t op, input;
 };
 
 struct walk {
     struct words *words;
     const struct dump *dump;
-    unsigned char *marks; /* of each word */
+    unsigned char *marks;   /* of each word */
+    struct origin *origins; /* of each word that is CARRIED */
     int side;
     struct dump_judgement *out;
 };
@@ -33,17 +41,29 @@ static enum status add_event(struct walk *walk, enum dump_event_kind kind, uint3
     return STATUS_OK;
 }
 
+/* Several things may be computed of what was moved from one value. */
+static enum status tell_outside(struct walk *walk, struct origin from) {
+    const struct dump_op *op = &walk->dump->ops[from.op];
+    unsigned char *mark = &walk->marks[walk->dump->values[op->first + from.input]];
+    if (*mark & NAMED) return STATUS_OK;
+    *mark |= NAMED | TOLD;
+    return add_event(walk, DUMP_OUTSIDE, from.op, from.input);
+}
+
 static enum status walk_op(struct walk *walk, uint32_t index) {
     const struct dump_op *op = &walk->dump->ops[index];
     const uint32_t *in = walk->dump->values + op->first, *made = in + op->inputs;
+    struct origin from = {UINT32_MAX, 0};
     int clean = 1, born = 0;
     for (uint32_t i = op->ignored; i < op->inputs; i++) {
         unsigned char *mark = &walk->marks[in[i]];
         if (*mark & KNOWN) continue;
         clean = 0;
-        if (*mark & (MADE | TOLD)) continue;
+        if ((*mark & TOLD) || (*mark & (MADE | CARRIED)) == MADE) continue;
+        from = *mark & CARRIED ? walk->origins[in[i]] : (struct origin){index, i};
+        if (op->moves) continue;
         *mark |= TOLD;
-        TRY(add_event(walk, DUMP_OUTSIDE, index, i));
+        TRY(tell_outside(walk, from));
     }
     for (uint32_t i = 0; i < op->outputs; i++) {
         unsigned char *mark = &walk->marks[made[i]];
@@ -53,9 +73,29 @@ static enum status walk_op(struct walk *walk, uint32_t index) {
             else
                 born = 1;
         }
+        if (op->moves && from.op != UINT32_MAX && !(*mark & (KNOWN | MADE))) {
+            *mark |= CARRIED;
+            walk->origins[made[i]] = from;
+        }
         *mark |= MADE;
     }
     return born ? add_event(walk, DUMP_BIRTH, index, 0) : STATUS_OK;
+}
+
+static int op_before(const void *a, const void *b, const void *context) {
+    (void)context;
+    return ((const struct dump_event *)a)->op < ((const struct dump_event *)b)->op;
+}
+
+/* A value that came in early may be told late. */
+static enum status order_events(struct dump_judgement *out, size_t begin, struct arena *scratch) {
+    const size_t count = out->event_count - begin;
+    struct dump_event *spare;
+    TRY(arena_take(scratch, count, sizeof *spare, "births", &spare));
+    const void *const sorted =
+        sort_stable(out->events + begin, spare, count, sizeof *spare, op_before, NULL);
+    if (sorted == spare) memcpy(out->events + begin, spare, count * sizeof *spare);
+    return STATUS_OK;
 }
 
 /* Adds the events of `dump` against `other`. */
@@ -63,12 +103,15 @@ static enum status walk_dump(const struct dump *dump, const struct dump *other, 
                              struct words *words, struct dump_judgement *out) {
     struct walk walk = {.words = words, .dump = dump, .side = side, .out = out};
     struct arena scratch = ARENA_EMPTY;
+    const size_t begin = out->event_count;
     TRY(arena_take(&scratch, words->count, 1, "values", &walk.marks));
+    TRY(arena_take(&scratch, words->count, sizeof *walk.origins, "values", &walk.origins));
     for (size_t i = 0; i < other->value_count; i++)
         walk.marks[other->values[i]] = KNOWN;
     enum status status = STATUS_OK;
     for (size_t i = 0; status == STATUS_OK && i < dump->count; i++)
         status = walk_op(&walk, (uint32_t)i);
+    if (status == STATUS_OK) status = order_events(out, begin, &scratch);
     arena_close(&scratch);
     return status;
 }
@@ -76,10 +119,11 @@ static enum status walk_dump(const struct dump *dump, const struct dump *other, 
 /* ---- noise ---- */
 
 /* What a birth of one dump and one of another have in common that are the same noise. */
-static enum status key_of(struct words *words, const struct dump *dump,
+static enum status key_of(struct words *words, int by_scope, const struct dump *dump,
                           const struct dump_event *event, uint32_t *out) {
     const struct dump_op *op = &dump->ops[event->op];
-    const uint32_t key[5] = {op->module, op->op, op->shapes, (uint32_t)event->kind, event->input};
+    const uint32_t key[5] = {by_scope ? op->scope : op->module, op->op, op->shapes,
+                             (uint32_t)event->kind, event->input};
     return words_number(words, key, sizeof key, out);
 }
 
@@ -93,14 +137,15 @@ static enum status floor_keys(const struct dump *a, const struct dump *floor, st
     for (size_t i = 0; i < scratch->event_count; i++) {
         const struct dump_event *event = &scratch->events[i];
         TRY(arena_grow(words->arena, *count + 1, room, sizeof **keys, "noise", keys));
-        TRY(key_of(words, event->side == 0 ? a : floor, event, &(*keys)[(*count)++]));
+        TRY(key_of(words, scratch->by_scope, event->side == 0 ? a : floor, event,
+                   &(*keys)[(*count)++]));
     }
     return STATUS_OK;
 }
 
 static enum status mark_noise(const struct dump *a, const struct dump *const *floors,
                               size_t floor_count, struct words *words, struct dump_judgement *out) {
-    struct dump_judgement scratch = {.words = words};
+    struct dump_judgement scratch = {.words = words, .by_scope = out->by_scope};
     uint32_t *keys = NULL, *own;
     size_t count = 0, room = 0;
     unsigned char *is_noise;
@@ -108,7 +153,7 @@ static enum status mark_noise(const struct dump *a, const struct dump *const *fl
         TRY(floor_keys(a, floors[i], words, &scratch, &keys, &count, &room));
     TRY(arena_take(words->arena, out->event_count, sizeof *own, "noise", &own));
     for (size_t i = 0; i < out->event_count; i++)
-        TRY(key_of(words, out->dump[out->events[i].side], &out->events[i], &own[i]));
+        TRY(key_of(words, out->by_scope, out->dump[out->events[i].side], &out->events[i], &own[i]));
     TRY(arena_take(words->arena, words->count, 1, "noise", &is_noise));
     for (size_t k = 0; k < count; k++)
         is_noise[keys[k]] = 1;
@@ -143,13 +188,18 @@ static int event_before(const void *a, const void *b, const void *context) {
     return ((const struct dump_event *)a)->place < ((const struct dump_event *)b)->place;
 }
 
+static uint32_t module_of(const struct dump_judgement *out, const struct dump_event *event) {
+    const struct dump_op *op = &out->dump[event->side]->ops[event->op];
+    return out->by_scope ? op->scope : op->module;
+}
+
 static enum status mark_sites(struct dump_judgement *out, struct arena *arena) {
     unsigned char *sides; /* of each module: bit s says that it has a birth on side s */
     TRY(arena_take(arena, out->words->count, 1, "modules", &sides));
     for (int pass = 0; pass < 2; pass++)
         for (size_t i = 0; i < out->event_count; i++) {
             struct dump_event *event = &out->events[i];
-            const uint32_t module = out->dump[event->side]->ops[event->op].module;
+            const uint32_t module = module_of(out, event);
             if (event->kind != DUMP_BIRTH || event->noise) continue;
             if (pass == 0)
                 sides[module] |= (unsigned char)(1 << event->side);
@@ -200,11 +250,10 @@ static enum status count_pairs(struct dump_judgement *out, struct arena *arena) 
 /* Returns the first birth of B in the module of that birth, where B has one. */
 static const struct dump_event *seen_from_b(const struct dump_judgement *out,
                                             const struct dump_event *birth) {
-    const uint32_t module = out->dump[birth->side]->ops[birth->op].module;
+    const uint32_t module = module_of(out, birth);
     for (size_t i = 0; i < out->event_count && birth->site; i++) {
         const struct dump_event *event = &out->events[i];
-        if (event->site && event->side == 1 && out->dump[1]->ops[event->op].module == module)
-            return event;
+        if (event->site && event->side == 1 && module_of(out, event) == module) return event;
     }
     return birth;
 }
@@ -244,6 +293,9 @@ enum status dump_judge(const struct dump *a, const struct dump *b, const struct 
     TRY(dump_comparable(a, b));
     for (size_t i = 0; i < floor_count; i++)
         TRY(dump_comparable(a, floors[i]));
+    out->by_scope = a->is_wrapped || b->is_wrapped;
+    for (size_t i = 0; i < floor_count; i++)
+        out->by_scope |= floors[i]->is_wrapped;
     TRY(dump_align(a, b, words, &out->twin[0], &out->twin[1], &out->is_aligned));
     TRY(walk_dump(b, a, 1, words, out));
     TRY(walk_dump(a, b, 0, words, out));

@@ -5,7 +5,9 @@
  * its order: an op is clean where each of its inputs is in V or was only moved (views, copies,
  * slices, casts without rounding) from such values. A clean op that is no move and whose output is
  * not in V is a birth: from values that both have, it made one that the other has not. What comes
- * behind only inherits. The same is done with A and B swapped, since a fused op has no counterpart.
+ * behind only inherits. An input that no op of the dump made and that the other side has not comes
+ * from outside; where it is only moved (the flat parameter of FSDP, a bucket of DDP), nothing is said
+ * until something is computed of what was moved. The same is done with A and B swapped, since a fused op has no counterpart.
  * Births that also occur between A and a further dump of it are noise.
  *
  * A hash is no proof: values with equal hashes count as equal. */
@@ -40,6 +42,7 @@ struct dump_judgement {
     uint64_t births[2], noise, outside[2]; /* births without noise; noise of both kinds and sides */
     uint32_t *twin[2];                     /* of each op; UINT32_MAX: none */
     int is_aligned;
+    int by_scope; /* a model is wrapped: modules are held together without its class */
     uint64_t aligned;         /* pairs of ops */
     uint64_t differing;       /* pairs with unlike values */
     uint64_t inherited;       /* those of them of which neither op is a birth */

@@ -88,7 +88,7 @@ enum status dump_add_op(struct dump_reader *reader, uint32_t module, struct dump
     TRY(arena_grow(arena, dump->count + 1, &dump->room, sizeof *dump->ops, "ops", &dump->ops));
     *out = &dump->ops[dump->count++];
     **out = (struct dump_op){
-        .module = module, .place = reader->entry.place, .first = (uint32_t)dump->value_count};
+        .module = module, .scope = module, .place = reader->entry.place, .first = (uint32_t)dump->value_count};
     return STATUS_OK;
 }
 

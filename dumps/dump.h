@@ -17,6 +17,7 @@
 
 struct dump_op {
     uint32_t module;   /* word: the innermost module; 0: outside of all modules */
+    uint32_t scope;    /* word: the same without the class of the whole model; 0 for that itself */
     uint32_t op;       /* word: "aten::mm" */
     uint32_t shapes;   /* word: dtypes and shapes of the tensors among the arguments */
     uint32_t literals; /* word: the arguments with "_" for each tensor */
@@ -45,6 +46,7 @@ struct dump {
     enum dump_hash kind[DUMP_HASHES_MOST];
     uint64_t without; /* ops of which no hash was taken (aten::empty), and collectives */
     uint64_t nan;     /* hashes that are NaN: they are equal whatever the values are */
+    int is_wrapped; /* 1: the model is inside a wrapper (DDP, FSDP, torch.compile) */
     int shapeless;    /* 1: the format gives no shape of an input, so a value is its hash alone */
 };
 

@@ -21,7 +21,7 @@ enum kind { KIND_NONE, KIND_OP, KIND_KERNEL, KIND_ANNOTATE, KIND_OTHER };
 
 struct module {
     int64_t depth;
-    uint32_t name;
+    uint32_t name, scope; /* words, as those of an op */
 };
 
 struct walk {
@@ -187,6 +187,21 @@ static void drop_written(struct dump_reader *reader, struct dump_op *op) {
     op->inputs = kept;
 }
 
+/* A tensor behind "out=" is written over unread. It is the last one of the inputs. */
+static enum status drop_out(struct dump_reader *reader, struct dump_op *op) {
+    const struct log_span out = log_span_after(reader->entry.kwargs, "out=");
+    if (out.text == NULL) return STATUS_OK;
+    const char *const start = out.text - strlen("out=");
+    if (start != reader->entry.kwargs.text && start[-1] != ' ') return STATUS_OK;
+    reader->tensors.count = 0;
+    TRY(dump_find_tensors(reader->words->arena, out, &reader->tensors, NULL));
+    const uint32_t dropped = (uint32_t)reader->tensors.count;
+    if (dropped > op->inputs) return STATUS_OK;
+    op->inputs -= dropped;
+    reader->dump->value_count -= dropped;
+    return STATUS_OK;
+}
+
 /* Finds the last frame of a stack that is not torch's own, `File \"PATH\", line 5, in NAME\n` with
  * JSON's escapes, and keeps it as "PATH:5 in NAME". */
 static enum status name_location(struct walk *walk, struct dump_op *op) {
@@ -226,7 +241,10 @@ static enum status end_op(struct walk *walk) {
         reader->dump->without++;
         return STATUS_OK;
     }
-    TRY(dump_add_op(reader, walk->open == 0 ? 0 : walk->modules[walk->open - 1].name, &op));
+    const struct module outside = {.name = 0};
+    const struct module *module = walk->open == 0 ? &outside : &walk->modules[walk->open - 1];
+    TRY(dump_add_op(reader, module->name, &op));
+    op->scope = module->scope;
     TRY(words_number(reader->words, entry->op.text, entry->op.length, &op->op));
     TRY(name_arguments(walk, op));
     TRY(name_location(walk, op));
@@ -234,6 +252,7 @@ static enum status end_op(struct walk *walk) {
     const struct log_span none = {"", 0},
                           input = reader->tensors.count > 0 ? reader->tensors.list[from] : none;
     TRY(add_values(walk, &entry->in, "input", &op->inputs));
+    TRY(drop_out(reader, op));
     if (walk->kind == KIND_OP) {
         reader->tensors.count = 0;
         TRY(dump_find_tensors(reader->words->arena, entry->output, &reader->tensors, NULL));
@@ -256,7 +275,13 @@ static enum status end_annotate(struct walk *walk) {
              walk->reader->dump->path, walk->scan.line, walk->reader->entry.place, MODULES_MOST);
     struct module *module = &walk->modules[walk->open++];
     module->depth = walk->depth;
-    return words_number(walk->reader->words, walk->tag.text, walk->tag.length, &module->name);
+    struct words *words = walk->reader->words;
+    struct dump_text *text = &walk->reader->value;
+    size_t root;
+    TRY(dump_unwrap(words->arena, walk->tag, text, &root, &walk->reader->dump->is_wrapped));
+    TRY(words_number(words, text->bytes, text->length, &module->name));
+    const size_t behind = text->length > root ? root + 1 : root;
+    return words_number(words, text->bytes + behind, text->length - behind, &module->scope);
 }
 
 static enum status read_text_member(struct walk *walk, struct log_span *out) {

@@ -50,6 +50,12 @@ TWINSTEP_MUST_USE enum status dump_find_tensors(struct arena *arena, struct log_
                                                 struct dump_hashes *tensors,
                                                 struct dump_text *rest);
 
+/* Puts the name of a module without those of wrappers into `out`; its first *out_root bytes are the
+ * class of the model. Sets *out_wrapped if there were some, and leaves it else. */
+TWINSTEP_MUST_USE enum status dump_unwrap(struct arena *arena, struct log_span tag,
+                                          struct dump_text *out, size_t *out_root,
+                                          int *out_wrapped);
+
 /* Appends a new op with the module, and hands it out. */
 TWINSTEP_MUST_USE enum status dump_add_op(struct dump_reader *reader, uint32_t module,
                                           struct dump_op **out);

@@ -30,10 +30,12 @@ static void print_op(FILE *out, const struct helper_op *op, int depth) {
     fprintf(out, "]}, {\"type\": \"dict\", \"items\": []}]}], [\"hash\", {\"type\": \"list\", "
                  "\"items\": [");
     print_hashes(out, op->out);
+    const char *const written = strstr(op->args, "out=");
+    const size_t args = written == NULL ? strlen(op->args) : (size_t)(written - op->args) - 2;
     fprintf(out,
             "]}]]}, \"output_str\": \"  ->  %s\", \"type\": \"op\", \"op_name\": \"%s\", "
-            "\"args_str\": \"%s\", \"kwargs_str\": \"\"}",
-            op->output, op->op, op->args);
+            "\"args_str\": \"%.*s\", \"kwargs_str\": \"%s\"}",
+            op->output, op->op, (int)args, op->args, op->args + args);
 }
 
 char *helper_json(const struct helper_op *ops, size_t count) {

@@ -265,6 +265,77 @@ static void verify_the_site_goes_before_what_one_side_has_alone(void **state) {
     arena_close(&arena);
 }
 
+/* The tensor behind out= is written over: what was in it does not matter. */
+static void verify_out_is_not_read(void **state) {
+    static const struct helper_op one[] = {
+        {"m", "aten::mul.out", "t: f32[4], 2.0, out=t: f32[4]", "3 98", "t: f32[4]", "6"}};
+    static const struct helper_op other[] = {
+        {"m", "aten::mul.out", "t: f32[4], 2.0, out=t: f32[4]", "3 99", "t: f32[4]", "6"}};
+    static const struct helper_op born[] = {
+        {"m", "aten::mul.out", "t: f32[4], 2.5, out=t: f32[4]", "3 99", "t: f32[4]", "7.5"}};
+    struct arena arena = ARENA_EMPTY;
+    struct dump_judgement j;
+    (void)state;
+    JUDGE(one, other);
+    assert_int_equal(j.verdict, DUMP_EQUAL);
+    assert_int_equal(j.differing, 0);
+    JUDGE(one, born);
+    expect_birth_in_b(&j, 0);
+    arena_close(&arena);
+}
+
+/* A flat parameter that is only cut into the other dump's parameters is no difference; one of which
+ * something else is computed is, and it is told where it came in. */
+static void verify_outside_that_is_only_moved(void **state) {
+    static const struct helper_op cut[] = {
+        {"m.up", "aten::slice.Tensor", "t: f32[12], 0, 0, 4", "40", "t: f32[4]", "2"},
+        {"m.up", "aten::slice.Tensor", "t: f32[12], 0, 4, 8", "40", "t: f32[4]", "44"},
+        {"m.up", "aten::mul.Tensor", "t: f32[4], 3", "2", "t: f32[4]", "6"},
+        {"m.down", "aten::relu", "t: f32[4]", "44", "t: f32[4]", "45"},
+    };
+    static const struct helper_op whole[] = {
+        {"m.up", "aten::mul.Tensor", "t: f32[4], 3", "2", "t: f32[4]", "6"}};
+    struct arena arena = ARENA_EMPTY;
+    struct dump_judgement j;
+    (void)state;
+    helper_judge(&arena, whole, 1, cut, 3, &j);
+    assert_int_equal(j.verdict, DUMP_EQUAL);
+    JUDGE(whole, cut);
+    assert_int_equal(j.outside[1], 1);
+    expect_first(&j, 1, "aten::slice.Tensor", "m.up");
+    assert_int_equal(j.first->op, 1);
+    arena_close(&arena);
+}
+
+/* DDP, FSDP and torch.compile put names of their own around a model's. */
+static void verify_wrapped_models_are_aligned(void **state) {
+    static const char *const wrappers[][2] = {
+        {"DistributedDataParallel.module.up", "DistributedDataParallel.up"},
+        {"FullyShardedDataParallel._fsdp_wrapped_module.up", "FullyShardedDataParallel.up"},
+        {"OptimizedModule._orig_mod.up", "OptimizedModule.up"},
+        {"FSDPNet.up", "Net.up"},
+        {"Net._checkpoint_wrapped_module.up", "Net.up"},
+    };
+    static const struct helper_op bare[] = {
+        {"Net.up", "aten::mul.Tensor", "t: f32[4], 2", "3", "t: f32[4]", "6"}};
+    struct arena arena = ARENA_EMPTY;
+    struct dump_judgement j;
+    (void)state;
+    for (size_t i = 0; i < COUNT(wrappers); i++) {
+        const struct helper_op one[] = {
+            {wrappers[i][0], "aten::mul.Tensor", "t: f32[4], 2", "3", "t: f32[4]", "7"}};
+        JUDGE(bare, one);
+        assert_int_equal(j.aligned, 1);
+        expect_first(&j, 1, "aten::mul.Tensor", wrappers[i][1]);
+        assert_true(j.first->site);
+    }
+    static const struct helper_op part[] = { /* "module" is a part of this model */
+        {"Other.module.up", "aten::mul.Tensor", "t: f32[4], 2", "3", "t: f32[4]", "6"}};
+    JUDGE(bare, part);
+    assert_int_equal(j.aligned, 0);
+    arena_close(&arena);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_equal_dumps_have_no_birth),
@@ -277,6 +348,9 @@ int main(void) {
         cmocka_unit_test(verify_what_is_overwritten_does_not_count),
         cmocka_unit_test(verify_a_floor_takes_noise_out),
         cmocka_unit_test(verify_another_order_is_undecided),
+        cmocka_unit_test(verify_out_is_not_read),
+        cmocka_unit_test(verify_outside_that_is_only_moved),
+        cmocka_unit_test(verify_wrapped_models_are_aligned),
         cmocka_unit_test(verify_the_site_goes_before_what_one_side_has_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
