@@ -295,22 +295,22 @@ static enum status report_unmoved(struct doctor *doctor, const struct series_poi
     size_t zero = 0, other = 0;
     count_first_zero(doctor, &zero, &other);
     const int printed_zero = lr != NULL && lr->value <= 0.0;
-    /* The printed LR may be that of the next update. Only a recorded applied LR, or every contract
-     * that explains the column, says that update 1 should have moved the weights. */
-    const int should_move =
-        lr != NULL && !printed_zero &&
-        (doctor->lr_applied || (zero == 0 && other > 0 && doctor->fits->left_out == 0));
-    if (should_move)
+    /* The printed LR may be that of the next update, and update 1 may have been skipped. So only a
+     * recorded applied LR says that it should have moved the weights. */
+    if (doctor->lr_applied && lr != NULL && !printed_zero)
         TRY(doctor_found(doctor, "zero_lr_first_step", DOCTOR_LIKELY, a->row,
                          "Updates 1 and 2 have the same loss although the LR of update 1 was above "
                          "0: it changed nothing."));
     else
-        TRY(doctor_remark(doctor, "zero_lr_first_step", a->row,
-                          "Updates 1 and 2 have the same loss: update 1 changed nothing%s.",
-                          printed_zero            ? ", its LR is 0"
-                          : zero > 0 && other > 0 ? "; of the contracts that explain the LR column "
-                                                    "this leaves those that apply LR 0 there"
-                                                  : ", so the LR it applied was 0"));
+        TRY(doctor_remark(
+            doctor, "zero_lr_first_step", a->row,
+            "Updates 1 and 2 have the same loss: update 1 changed nothing%s.",
+            printed_zero            ? ", its LR is 0"
+            : zero > 0 && other > 0 ? "; of the contracts that explain the LR column "
+                                      "this leaves those that apply LR 0 there"
+            : other > 0 ? ", although every explanation found of the LR column applies more than 0 "
+                          "there"
+                        : ", so the LR it applied was 0, or it was skipped"));
     TRY(doctor_evidence_column(doctor, LOG_LOSS, a));
     TRY(doctor_evidence_column(doctor, LOG_LOSS, b));
     if (lr != NULL) TRY(doctor_evidence_lr(doctor, lr));
@@ -319,8 +319,8 @@ static enum status report_unmoved(struct doctor *doctor, const struct series_poi
                             zero, other));
     return doctor_explain(
         doctor,
-        should_move ? "nothing that explains the LR column applies LR 0 at update 1"
-                    : "usual where a warm-up starts at f(0) = 0",
+        doctor->lr_applied && !printed_zero ? "the log records the LR that update 1 applied"
+                                            : "usual where a warm-up starts at f(0) = 0",
         "Compare the weights before and after update 1. A skipped update (loss scale) "
         "or an LR that is set after the step would show the same.");
 }

@@ -29,6 +29,9 @@
 /* Explanations of one model that are kept, the simplest. */
 #define KEPT 4
 #define TOTALS 16
+/* Skipped updates that are tried of all models before more are tried of any: the budget is for all
+ * of them. */
+#define FEW 4
 
 struct lags {
     uint32_t low, high;
@@ -287,14 +290,14 @@ static size_t list_totals(const struct skips *skips, double *totals) {
     return count;
 }
 
-static enum status solve(struct skips *skips, size_t m) {
+static enum status solve(struct skips *skips, size_t m, struct best *best) {
     struct fit_search *search = skips->search;
     struct fit_model *model = &search->models[m];
     struct fit_warmups warmups;
     struct fit_numbers numbers = {.lr = skips->window.scale, .stride = 1.0};
     struct fit_floor_trial floors[FIT_FLOORS];
     double totals[TOTALS];
-    struct best best = {.count = 0};
+    best->count = 0;
     skips->model = model;
     const size_t total_count = list_totals(skips, totals);
     fit_list_warmups(model, &skips->window, 1.0, &warmups);
@@ -306,11 +309,28 @@ static enum status solve(struct skips *skips, size_t m) {
                 numbers.floor = floors[f].value;
                 numbers.absolute = floors[f].absolute;
                 numbers.total = totals[t];
-                TRY(try_peaks(skips, &numbers, &best));
+                TRY(try_peaks(skips, &numbers, best));
             }
-    for (size_t i = 0; i < best.count; i++)
-        fit_search_add(search, &best.at[i]);
+    for (size_t i = 0; i < best->count; i++)
+        fit_search_add(search, &best->at[i]);
     return STATUS_OK;
+}
+
+/* Takes over what was found of a model that is alike, after verifying it on this one. */
+static void adopt(struct skips *skips, size_t m, const struct best *best) {
+    struct fit_search *search = skips->search;
+    struct fit_model *model = &search->models[m];
+    for (size_t i = 0; i < best->count; i++) {
+        struct fit_found found = best->at[i];
+        found.solution.model = m;
+        fit_model_set(model, &found.solution.numbers);
+        model->plan.skipped = found.skipped;
+        model->plan.skipped_count = found.skipped_count;
+        if (fit_verify(model, &skips->window, &found.solution.max_error, &found.solution.rms_error))
+            fit_search_add(search, &found);
+        model->plan.skipped = NULL;
+        model->plan.skipped_count = 0;
+    }
 }
 
 /* Tells whether the model can explain skipped updates: its schedule holds there, and the log's
@@ -335,6 +355,31 @@ static int refuted(const struct fit_search *search) {
     return 0;
 }
 
+/* Runs the models that can explain skipped updates. Those that are alike are solved once, or the
+ * many contracts of one framework would leave the later ones without budget. */
+static enum status solve_all(struct skips *skips) {
+    struct fit_search *search = skips->search;
+    struct best best;
+    uint8_t *done;
+    TRY(arena_take(search->arena, search->model_count, sizeof *done, "models", &done));
+    for (size_t m = 0; m < search->model_count; m++) {
+        const struct fit_model *model = &search->models[m];
+        if (done[m] || !can_hold(search, model)) continue;
+        TRY(solve(skips, m, &best));
+        for (size_t n = m + 1; n < search->model_count; n++) {
+            const struct fit_model *other = &search->models[n];
+            if (!can_hold(search, other) || !fit_models_alike(model, other) ||
+                logs_next(model) != logs_next(other))
+                continue;
+            /* The first update may be what did not fit. */
+            if (other->contract->start != model->contract->start && best.count == 0) continue;
+            done[n] = 1;
+            adopt(skips, n, &best);
+        }
+    }
+    return STATUS_OK;
+}
+
 enum status fit_search_skips(struct fit_search *search) {
     const struct series *series = search->series;
     struct skips skips = {.search = search};
@@ -349,8 +394,11 @@ enum status fit_search_skips(struct fit_search *search) {
     skips.window.lag = skips.most;
     skips.pivot = skips.window.descent[0] > 0 ? skips.window.descent[0] : skips.window.top;
     const size_t found = search->count;
+    const uint32_t most = skips.most;
     for (skips.typed = 1; skips.typed >= 0 && search->count == found; skips.typed--)
-        for (size_t m = 0; m < search->model_count; m++)
-            if (can_hold(search, &search->models[m])) TRY(solve(&skips, m));
+        for (int all = most <= FEW; all <= 1 && search->count == found; all++) {
+            skips.most = all ? most : FEW;
+            TRY(solve_all(&skips));
+        }
     return STATUS_OK;
 }

@@ -275,7 +275,8 @@ static void validate_held(void **state) {
  * does. */
 static void validate_bug_or_not(void **state) {
     (void)state;
-    for (size_t sound = 0; sound < 3; sound++) { /* 2: a stride whose end is not in sight */
+    /* 2: a stride whose end is not in sight; 3: a schedule without a scale of its own */
+    for (size_t sound = 0; sound < 4; sound++) {
         struct patient p;
         struct series series;
         struct doctor_report report = look(&p, scene_named("healthy"));
@@ -296,11 +297,12 @@ static void validate_bug_or_not(void **state) {
         struct contract_request request;
         contract_request_init(&request);
         request.contract = fits[0].contract;
-        request.schedule = "linear";
+        request.schedule = sound == 3 ? "inverse_sqrt" : "linear";
         request.lr = 5e-7;
         request.steps = 60;
         assert_int_equal(contract_resolve(&request, &p.arena, &fits[0].plan), STATUS_OK);
         fits[1].plan = fits[0].plan;
+        fits[0].schedule = fits[1].schedule = fits[0].plan.schedule;
         if (sound == 2) fits[0].stride = 2.0;
         assert_int_equal(series_of(p.log, log_column_of(p.log, LOG_LR_LOGGED), &p.arena, &series),
                          STATUS_OK);

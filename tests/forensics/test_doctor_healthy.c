@@ -31,7 +31,7 @@ static uint64_t draw(uint64_t *state, uint64_t end) {
 }
 
 struct tally {
-    size_t logs, checked;
+    size_t logs, checked, accused;
 };
 
 static const char *draw_schedule(uint64_t *state, const struct contract *contract) {
@@ -147,7 +147,7 @@ static void judge(const struct log *log, const struct contract_request *request,
         for (size_t e = 0; e < finding->evidence_count; e++)
             print_message("  %s\n", finding->evidence[e]);
     }
-    if (report.finding_count > 0) fail_msg("a finding on a healthy log");
+    tally->accused += report.finding_count > 0;
     if (fit) verify_equal_to_itself(log, &fits, arena);
 }
 
@@ -197,33 +197,68 @@ static void verify_quiet(int fit, int skips, size_t cases, struct tally *tally) 
     }
 }
 
+/* Every log is judged before the test fails, so that one run lists all false alarms. */
+static void verify_nobody_accused(const struct tally *tally) {
+    if (tally->accused > 0)
+        fail_msg("a finding in %zu of %zu healthy logs", tally->accused, tally->logs);
+}
+
 static void verify_no_finding(void **state) {
     (void)state;
-    struct tally tally = {0, 0};
+    struct tally tally = {0, 0, 0};
     verify_quiet(0, 0, CASES, &tally);
     print_message("%zu healthy logs, %zu checks\n", tally.logs, tally.checked);
+    verify_nobody_accused(&tally);
     assert_true(tally.logs >= 300);
     assert_true(tally.checked > 12 * tally.logs);
 }
 
 static void verify_no_finding_of_fits(void **state) {
     (void)state;
-    struct tally tally = {0, 0};
+    struct tally tally = {0, 0, 0};
     verify_quiet(1, 0, FITTED, &tally);
+    verify_nobody_accused(&tally);
     assert_true(tally.logs >= 10);
 }
 
 static void verify_no_finding_where_updates_were_skipped(void **state) {
     (void)state;
-    struct tally tally = {0, 0};
+    struct tally tally = {0, 0, 0};
     verify_quiet(1, 1, helper_size(6, 1, SKIPPED), &tally);
     print_message("%zu healthy logs with skipped updates\n", tally.logs);
+    verify_nobody_accused(&tally);
     assert_true(tally.logs >= helper_size(10, 10, 3000));
+}
+
+/* Draws of the nightly run in which something was once found: what an early skip prints, a known bug
+ * prints too, under a contract or a schedule that is searched late. */
+static void verify_no_finding_where_there_was_one(void **state) {
+    (void)state;
+    static const struct {
+        const char *contract;
+        uint64_t draw;
+    } rows[] = {{"accelerate-split-batches", 2122404162977368101u}, /* zero_lr_first_step */
+                {"megatron-bridge", 7651882402216176421u},          /* the same, a warm-up of 1 */
+                {"open-instruct-tune-cache", 16008410108989279585u}, /* xP_scheduler */
+                {"megatron", 11940921098713928725u},                 /* floor_vs_ceil_steps */
+                {"megatron-bridge", 14975242587206573837u},          /* xP_scheduler, no scale */
+                {"nemo-rl-megatron", 11539901055447344844u},         /* lag1, no scale */
+                {"deepspeed-warmup", 15460599205382902952u},         /* step_then_set */
+                {"deepspeed-cosine", 13127264646854518269u},         /* other_stride */
+                {"deepspeed-cosine", 2373440762895113735u}};         /* zero_init_patch */
+    struct tally tally = {0, 0, 0};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        uint64_t draws = rows[i].draw;
+        try_training(&draws, contract_find(rows[i].contract), 1, 1, &tally);
+    }
+    verify_nobody_accused(&tally);
+    assert_int_equal(tally.logs, COUNT_OF(rows));
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_no_finding), cmocka_unit_test(verify_no_finding_of_fits),
-        cmocka_unit_test(verify_no_finding_where_updates_were_skipped)};
+        cmocka_unit_test(verify_no_finding_where_updates_were_skipped),
+        cmocka_unit_test(verify_no_finding_where_there_was_one)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
