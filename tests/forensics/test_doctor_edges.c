@@ -596,6 +596,7 @@ static void explain(const struct patient *p, size_t from, struct arena *arena,
                         .text = "a fit",
                         .bug = "double_counter"};
     assert_int_equal(contract_resolve(&request, arena, &fit->plan), STATUS_OK);
+    fit->schedule = fit->plan.schedule;
     assert_int_equal(series_of(p->log, log_column_of(p->log, LOG_LR_LOGGED), arena, series),
                      STATUS_OK);
     *out = (struct fit_set){.series = series, .fits = fit, .count = 1};
