@@ -142,7 +142,8 @@ module_for_devices() {
     cmake --preset cuda "-DTWINSTEP_CUDA_ARCHITECTURES=$1" &&
         cmake --build --preset cuda --target twinstep_cuda || return 1
     status=0
-    said=$(build/strict/bin/twinstep check lr-set-before-step --set common.numerics.backend=cuda \
+    said=$(build/strict/bin/twinstep check --allow-modules lr-set-before-step \
+        --set common.numerics.backend=cuda \
         --set "common.numerics.backend_module=$PWD/build/cuda-module/twinstep_cuda.so" 2>&1) ||
         status=$?
     printf '%s\n' "$said"

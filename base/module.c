@@ -23,6 +23,9 @@
 
 static const struct module_host host = {sizeof host, status_fail};
 
+/* What was agreed to is a fact of the process, as the modules are that it has open. */
+static const struct module_consent *agreed;
+
 static const char *machine_name(unsigned machine, char text[32]) {
     static const struct {
         unsigned number;
@@ -114,7 +117,22 @@ static enum status fail_changed(const char *path, const struct fpenv_kept *kept)
          path, before, after);
 }
 
-enum status module_open(const char *path, struct module *out) {
+void module_ask(const struct module_consent *consent) {
+    agreed = consent;
+}
+
+static enum status check_consent(const char *path, const char *sha256) {
+    if (agreed == NULL || agreed->all || strcmp(sha256, MODULE_OURS) == 0) return STATUS_OK;
+    for (size_t i = 0; i < agreed->trusted_count; i++)
+        if (strcmp(agreed->trusted[i], sha256) == 0) return STATUS_OK;
+    FAIL(STATUS_INPUT,
+         "%s: not loaded: a module is code that runs with all your rights. If you trust whoever "
+         "made this one, say --allow-modules, or --trusted-modules FILE with a line that holds its "
+         "SHA-256, %s",
+         path, sha256);
+}
+
+enum status module_open(const char *path, const char *sha256, struct module *out) {
     char file[4096 + 2];
     struct fpenv_kept kept;
     /* dlopen searches library folders for a name without a slash; "./" keeps it to the file
@@ -123,7 +141,8 @@ enum status module_open(const char *path, struct module *out) {
     if (length < 0 || (size_t)length >= sizeof file)
         FAIL(STATUS_INPUT, "module: expected a path of at most %zu bytes, got %zu", sizeof file - 3,
              strlen(path));
-    TRY(check_file(path, file));
+    TRY(check_file(path, file)); /* it only reads, so what is no module is told without asking */
+    TRY(check_consent(path, sha256));
     fpenv_keep(&kept);
     out->path = path;
     out->handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);

@@ -3,7 +3,8 @@
  * dlopen.
  *
  * A module is code and runs with the rights of this program from the moment it is opened; nothing
- * here protects from a hostile one. What is checked protects from mistakes: another kind of file,
+ * here protects from a hostile one once it is. So a user is asked before: module_ask(). What is
+ * checked besides protects from mistakes: another kind of file,
  * another machine, another version, other struct layouts, arithmetic that the compiler was allowed
  * to change, a changed floating-point environment. Each of these is STATUS_INPUT, with the file's
  * name, what was expected and what came, and the environment is put back.
@@ -21,9 +22,25 @@ struct module {
     void *handle;
 };
 
-/* Opens the file `path`; library folders are never searched. Opening a file that is open gives the
- * same object. */
-TWINSTEP_MUST_USE enum status module_open(const char *path, struct module *out);
+/* What a user agreed to load. */
+struct module_consent {
+    int all;                    /* every module that is named */
+    const char *const *trusted; /* SHA-256 of files, in 64 lower-case hexadecimal digits */
+    size_t trusted_count;
+};
+
+/* From now on module_open() loads what `consent` covers and refuses the rest before it runs. The
+ * struct belongs to the caller and is read at each opening. The program asks first of all
+ * (cli/main.c); one that links the library and never asks has decided for itself. */
+void module_ask(const struct module_consent *consent);
+
+/* A word instead of a digest: the file is this program's own, found in its own folder. */
+#define MODULE_OURS "ours"
+
+/* Opens the file `path` whose SHA-256 is `sha256`; library folders are never searched. Opening a
+ * file that is open gives the same object. STATUS_INPUT: nobody agreed to load it, and what a user
+ * does who trusts it; or the file is no module. */
+TWINSTEP_MUST_USE enum status module_open(const char *path, const char *sha256, struct module *out);
 void module_close(struct module *module);
 
 /* Finds the object behind symbol twinstep_KIND_v1, where KIND is "optim" or "sched", and checks its

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * twinstep attribute: judges a trace anew, whether its run finished or not. It trains nothing. */
+#include "cli/consent.h"
 #include "cli/foreign_print.h"
 #include "cli/perform.h"
 #include "determinism/trace.h"
@@ -41,7 +42,7 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
 static const struct argp_option option_rows[] = {
     OPTION("floor", KEY_FLOOR, "FILE",
            "Judge against this floor file (twinstep noise -o) of the same baseline"),
-    OPTION_JSON, OPTIONS_END};
+    OPTIONS_MODULES, OPTION_JSON, OPTIONS_END};
 
 const struct verb verb_attribute = {
     .name = "attribute",

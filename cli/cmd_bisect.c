@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/number.h"
+#include "cli/consent.h"
 #include "cli/foreign_print.h"
 #include "cli/json.h"
 #include "cli/load.h"
@@ -281,6 +282,7 @@ static const struct argp_option option_rows[] = {
     {"runs", KEY_RUNS, "A,B", 0,
      "Which runs of the traces; default baseline,test of one trace, baseline,baseline of two", 0},
     OPTION_SET,
+    OPTIONS_MODULES,
     OPTION_JSON,
     OPTION_QUIET,
     OPTIONS_END};

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "cli/consent.h"
 #include "cli/json.h"
 #include "cli/load.h"
 #include "experiment/parity/parity.h"
@@ -101,7 +102,8 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     return STATUS_OK;
 }
 
-static const struct argp_option option_rows[] = {OPTION_SET, OPTION_JSON, OPTIONS_END};
+static const struct argp_option option_rows[] = {OPTION_SET, OPTIONS_MODULES, OPTION_JSON,
+                                                 OPTIONS_END};
 
 const struct verb verb_check = {
     .name = "check",

@@ -6,6 +6,7 @@
 #include "base/number.h"
 #include "cli/ci.h"
 #include "cli/compare_print.h"
+#include "cli/consent.h"
 #include "cli/log_options.h"
 #include "cli/verb.h"
 #include "evidence/backend_seen.h"
@@ -190,6 +191,7 @@ static const struct argp_option option_rows[] = {
     OPTION("floor", KEY_FLOOR, "FILE",
            "Hold loss and gradient norm against this floor file (twinstep noise -o)"),
     OPTION("alpha", KEY_ALPHA, "X", "Of the test against the floor; default 0.01"),
+    OPTIONS_MODULES,
     OPTIONS_CI,
     OPTION_JSON,
     OPTION("markdown", KEY_MARKDOWN, NULL, "Print a block to paste into an issue"),

@@ -3,6 +3,7 @@
  * the data of a scenario are opened as `run` opens them. */
 #include <string.h>
 
+#include "cli/consent.h"
 #include "cli/data_show_print.h"
 #include "cli/json.h"
 #include "cli/load.h"
@@ -265,6 +266,7 @@ static const struct argp_option option_rows[] = {
     OPTION("vocab", KEY_VOCAB, "N", "Of a data file: ids are below N (default: 2147483648)"),
     OPTION("tokenizer", KEY_TOKENIZER, "PATH",
            "The tokenizer.json, or its folder, that spells ids (default: that of model.from)"),
+    OPTIONS_MODULES,
     OPTION_JSON,
     OPTIONS_END};
 

@@ -2,17 +2,18 @@
  * twinstep keys: prints the keys of scenario files, or those that a module adds. */
 #include <stdio.h>
 
+#include "cli/consent.h"
 #include "cli/verb.h"
 
 #define KEY_MODULE KEY_OWN
 
-static enum status print_module(const struct cli *cli, const struct options *options,
-                                const char *path) {
+static enum status print_module(struct cli *cli, const struct options *options, const char *path) {
     char sha256[CONFIG_SHA256_SIZE];
     if (options->markdown)
         FAIL(STATUS_INPUT, "keys: --markdown prints a document of this program; expected no "
                            "--module with it");
-    TRY(cli->schema->load(cli->schema, NULL, path, sha256));
+    TRY(consent_give(cli)); /* it was named here, and not by a file */
+    TRY(cli->schema->load(cli->schema, NULL, path, NULL, sha256));
     if (options->json)
         schema_print_module_json(cli->schema, sha256, stdout);
     else

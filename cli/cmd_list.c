@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/consent.h"
 #include "cli/json.h"
 #include "cli/load.h"
 #include "cli/pages.h"
@@ -254,7 +255,8 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     const char *module = options_value(options, KEY_MODULE);
     char sha256[CONFIG_SHA256_SIZE] = "";
     if (wanted != NULL) TRY(check_topic(wanted));
-    if (module != NULL) TRY(cli->schema->load(cli->schema, NULL, module, sha256));
+    if (module != NULL) TRY(consent_give(cli)); /* it was named here, and not by a file */
+    if (module != NULL) TRY(cli->schema->load(cli->schema, NULL, module, NULL, sha256));
     json_t *object = options->json ? json_object() : NULL;
     for (size_t i = 0; i < COUNT_OF(topics); i++) {
         struct listing listing = {cli, module, sha256, NULL, 0, 0};

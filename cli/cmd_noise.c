@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cli/ci.h"
+#include "cli/consent.h"
 #include "cli/environment.h"
 #include "cli/json.h"
 #include "cli/noise_asking.h"
@@ -187,6 +188,7 @@ static const struct argp_option option_rows[] = {
     OPTION_REPRODUCIBLE,
     OPTION_SET,
     OPTION_QUIET,
+    OPTIONS_MODULES,
     OPTIONS_CI,
     OPTION_JSON,
     OPTIONS_END};

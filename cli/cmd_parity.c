@@ -9,6 +9,7 @@
 
 #include "base/number.h"
 #include "cli/ci.h"
+#include "cli/consent.h"
 #include "cli/json.h"
 #include "cli/output.h"
 #include "cli/parity_asking.h"
@@ -216,6 +217,7 @@ static const struct argp_option option_rows[] = {
            "of folders"),
     OPTION_OUTPUT("Write the figures as JSON to FILE, too"),
     OPTION_OVERWRITE("Replace a FILE that is there"),
+    OPTIONS_MODULES,
     OPTIONS_CI,
     OPTION_JSON,
     OPTION_QUIET,

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cli/ci.h"
+#include "cli/consent.h"
 #include "cli/foreign_print.h"
 #include "cli/json.h"
 #include "cli/verb.h"
@@ -359,6 +360,7 @@ static const struct argp_option option_rows[] = {
     {"to", KEY_TO, "UPDATE", 0, "Stop after this update; default as far as it was recorded", 0},
     {"divisor", KEY_DIVISOR, "UPDATE", 0,
      "With --run: read back by what this update divided the loss of each micro-batch, and stop", 0},
+    OPTIONS_MODULES,
     OPTIONS_CI,
     OPTION_JSON,
     OPTIONS_END};

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "cli/ci.h"
+#include "cli/consent.h"
 #include "cli/load.h"
 #include "cli/output.h"
 #include "cli/perform.h"
@@ -175,6 +176,7 @@ static const struct argp_option option_rows[] = {
            "before the floor and the hybrids, whose memory is theirs: what fails or is "
            "interrupted later leaves them"),
     OPTION_OVERWRITE("Replace a trace that exists, and saved models"),
+    OPTIONS_MODULES,
     OPTIONS_CI,
     OPTION_JSON,
     OPTION_QUIET,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/ci.h"
+#include "cli/consent.h"
 #include "cli/json.h"
 #include "cli/load.h"
 #include "cli/perform.h"
@@ -115,6 +116,7 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
 }
 
 static const struct argp_option option_rows[] = {
+    OPTIONS_MODULES,
     OPTIONS_CI,
     OPTION("keep", KEY_KEEP, "DIR", "Keep the traces in DIR; default is to remove them"),
     OPTION_OVERWRITE("Replace traces that exist in the folder of --keep"),

@@ -14,6 +14,7 @@
 
 #include "base/fpenv.h"
 #include "cli/ci.h"
+#include "cli/consent.h"
 #include "determinism/libraries.h"
 #include "experiment/experiment.h"
 #include "scenarios/suggest.h"
@@ -175,6 +176,7 @@ static enum status call_verb(struct cli *cli, int argc, char **argv, int *out_ex
     TRY(fpenv_check());
     TRY(schema_with_classes(&cli->arena, &cli->schema));
     TRY(ci_check(&options));
+    TRY(consent_ask(cli, &options));
     TRY(verb->run(cli, &options, out_exit));
     return ci_publish(cli, &options, verb->name, *out_exit);
 }

@@ -130,6 +130,12 @@ static error_t take(int key, char *value, struct argp_state *state) {
     case KEY_KEEP:
         options->keep = value;
         break;
+    case KEY_ALLOW_MODULES:
+        options->allow_modules = 1;
+        break;
+    case KEY_TRUSTED_MODULES:
+        options->trusted = value;
+        break;
     case KEY_REPRODUCIBLE:
         options->reproducible = 1;
         break;

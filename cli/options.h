@@ -27,8 +27,8 @@ struct options {
     size_t argument_count;
     const char **sets; /* each "key=value" */
     size_t set_count;
-    const char *output, *backend, *junit, *keep; /* NULL: not given */
-    int overwrite, reproducible, json, markdown, quiet, github;
+    const char *output, *backend, *junit, *keep, *trusted; /* NULL: not given */
+    int overwrite, reproducible, json, markdown, quiet, github, allow_modules;
     struct option_given *given; /* keys from KEY_OWN on, in the order of the command line */
     size_t given_count;
     int help; /* --help was given, and nothing else was looked at */
@@ -47,6 +47,8 @@ enum option_key {
     KEY_JUNIT,
     KEY_GITHUB,
     KEY_KEEP,
+    KEY_ALLOW_MODULES,
+    KEY_TRUSTED_MODULES,
     KEY_OWN = 1024,    /* a verb's own options are KEY_OWN + 0, 1, ...: options_value */
     KEY_OWN_END = 2048 /* argp's own keys, such as ARGP_KEY_END, lie far above */
 };

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/consent.h"
 #include "cli/verb.h"
 #include "experiment/experiment.h"
 #include "experiment/noise/noise_path.h"
@@ -222,6 +223,7 @@ static enum status answer_request(struct cli *cli, const struct options *options
     size_t size;
     (void)options;
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* if the parent dies, nobody waits for the answer */
+    TRY(consent_give(cli));           /* the parent asked, and loaded the same modules */
     enum status status = rerun(&cli->arena, &answer, &size);
     *out_exit = exit_of_status(status);
     if (status == STATUS_OK) {

@@ -4,8 +4,12 @@
  * which stays in the first-level cache. */
 #include "determinism/digest.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <nettle/sha2.h>
 
@@ -224,6 +228,36 @@ void digest_sha256(const void *bytes, size_t length, struct digest *out_digest) 
     sha256_init(&sha);
     sha256_update(&sha, length, (const uint8_t *)bytes);
     close_sha(&sha, out_digest);
+}
+
+static enum status hash_stream(int file, const char *path, struct sha256_ctx *sha) {
+    uint8_t piece[1 << 15];
+    for (;;) {
+        const ssize_t got = read(file, piece, sizeof piece);
+        if (got == 0) return STATUS_OK;
+        if (got > 0)
+            sha256_update(sha, (size_t)got, piece);
+        else if (errno != EINTR)
+            FAIL(STATUS_IO, "%s: cannot read: %s", path, strerror(errno));
+    }
+}
+
+enum status digest_file(const char *path, char out[DIGEST_HEX]) {
+    struct sha256_ctx sha;
+    struct digest digest;
+    struct stat info;
+    /* O_NONBLOCK: opening a pipe that nobody writes to would wait forever. */
+    const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (file < 0) FAIL(STATUS_INPUT, "%s: cannot open: %s", path, strerror(errno));
+    sha256_init(&sha);
+    const enum status status = fstat(file, &info) == 0 && S_ISREG(info.st_mode)
+                                   ? hash_stream(file, path, &sha)
+                                   : status_fail(STATUS_INPUT, "%s: expected a regular file", path);
+    close(file); /* nothing was written to it */
+    if (status != STATUS_OK) return status;
+    close_sha(&sha, &digest);
+    digest_hex(&digest, out);
+    return STATUS_OK;
 }
 
 void digest_root_apart(const char *name, const uint8_t *digests, size_t stride, size_t count,

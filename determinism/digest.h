@@ -55,6 +55,11 @@ void digest_bytes(const char *name, const void *bytes, size_t length, struct dig
 /* Plain SHA-256, as sha256sum prints it, for files, texts and provenance. */
 void digest_sha256(const void *bytes, size_t length, struct digest *out_digest);
 
+/* The same of a regular file's bytes, in hexadecimal. STATUS_INPUT: there is no such file, or it is
+ * no regular one (a pipe would be empty when it is read the next time). STATUS_IO: reading failed.
+ */
+TWINSTEP_MUST_USE enum status digest_file(const char *path, char out[DIGEST_HEX]);
+
 /* The digest of a list of digests; their order and count matter. */
 void digest_root(const char *name, const struct digest *digests, size_t count,
                  struct digest *out_digest);

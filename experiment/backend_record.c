@@ -10,7 +10,6 @@
 
 #include "kernels/backend_module.h"
 #include "kernels/op_call.h"
-#include "trainer/plugin.h"
 #include "trainer/run.h"
 
 enum status backends_site(const char *module, struct backend_site *out) {
@@ -20,7 +19,7 @@ enum status backends_site(const char *module, struct backend_site *out) {
     if (strcmp(module, BACKEND_MODULE_AUTO) == 0 &&
         !backend_module_find(out->path, sizeof out->path))
         FAIL(STATUS_INPUT, "twinstep_cuda.so: is there no more");
-    TRY(plugin_hash(out->path, out->sha256));
+    TRY(digest_file(out->path, out->sha256));
     TRY(out->backend->describe(out->facts, &out->count));
     for (uint32_t i = 0; i < out->count; i++) {
         out->facts[i].name[sizeof out->facts[i].name - 1] = '\0';

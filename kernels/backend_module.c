@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/module.h"
+#include "determinism/digest.h"
 #include "kernels/backend_layout.h"
 
 #define PATH_SIZE 4096
@@ -57,6 +58,7 @@ enum status backend_module_open(const char *path, const struct backend **out) {
                                        .class_ = sizeof(struct backend),
                                        .call = sizeof(struct op_call)};
     char found[PATH_SIZE];
+    char sha256[DIGEST_HEX] = MODULE_OURS;
     struct module module;
     const struct module_stamp *stamp = NULL;
     if (strcmp(path, BACKEND_MODULE_AUTO) == 0) {
@@ -65,8 +67,10 @@ enum status backend_module_open(const char *path, const struct backend **out) {
                                      "../lib/twinstep, found none; "
                                      "cmake --preset cuda builds it (docs/CUDA.md)");
         path = found;
+    } else {
+        TRY(digest_file(path, sha256));
     }
-    TRY(module_open(path, &module));
+    TRY(module_open(path, sha256, &module));
     enum status status = module_entry(&module, "backend", &sizes, &stamp);
     const struct backend *const backend = (const struct backend *)(const void *)stamp;
     if (status == STATUS_OK) status = check(path, backend);

@@ -31,7 +31,7 @@ static enum status open_class(const struct reading *reading, enum selection sele
     if (strcmp(which->module, CONFIG_NO_MODULE) != 0 && reading->schema->load != NULL) {
         char sha256[CONFIG_SHA256_SIZE];
         TRY(reading->schema->load(reading->schema, selection_prefix(selection), which->module,
-                                  sha256));
+                                  which->module_sha256, sha256));
         if (strcmp(sha256, which->module_sha256) != 0)
             FAIL(STATUS_INPUT, "%s: %s was trained with module %s of SHA-256 %s; the file is %s",
                  reading->label, selection_prefix(selection), which->module, which->module_sha256,

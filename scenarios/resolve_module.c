@@ -43,9 +43,21 @@ enum status resolve_join_folder(const struct resolving *resolving, const struct 
     return STATUS_OK;
 }
 
+/* The node of a written digest, which counts for the module of the same layer or of an earlier one;
+ * NULL: none counts. */
+static const struct yaml_node *written_digest(const struct resolving *resolving,
+                                              enum selection selection) {
+    const struct given *digest = &resolving->keys->rows[selection_row(selection, "module_sha256")];
+    const struct given *module = &resolving->keys->rows[selection_row(selection, "module")];
+    const struct config_class *which = selection_read(resolving->config, selection);
+    const int counts = digest->node != NULL && digest->layer >= module->layer;
+    return counts && strcmp(which->module_sha256, "auto") != 0 ? digest->node : NULL;
+}
+
 static enum status load(const struct resolving *resolving, enum selection selection,
                         const struct yaml_node *node, struct config_class *which,
                         char sha256[CONFIG_SHA256_SIZE]) {
+    const int expects = written_digest(resolving, selection) != NULL;
     const struct schema *schema = resolving->keys->schema;
     size_t count = 0;
     const char *key = schema_rows(&count)[selection_row(selection, "module")].path;
@@ -54,23 +66,20 @@ static enum status load(const struct resolving *resolving, enum selection select
     enum status status =
         schema->load == NULL
             ? status_fail(STATUS_UNSUPPORTED, "%s: modules are not loaded here", which->module)
-            : schema->load(schema, selection_prefix(selection), which->module, sha256);
+            : schema->load(schema, selection_prefix(selection), which->module,
+                           expects ? which->module_sha256 : NULL, sha256);
     if (status == STATUS_OK) return STATUS_OK;
     snprintf(text, sizeof text, "%s", status_text());
     (void)yaml_fail(node, "%s: %s", key, text);
     return status;
 }
 
-/* A written digest counts for the module of the same layer or of an earlier one. */
 static enum status check_digest(const struct resolving *resolving, enum selection selection,
                                 const char *got) {
-    const struct given *digest = &resolving->keys->rows[selection_row(selection, "module_sha256")];
-    const struct given *module = &resolving->keys->rows[selection_row(selection, "module")];
+    const struct yaml_node *digest = written_digest(resolving, selection);
     const struct config_class *which = selection_read(resolving->config, selection);
-    if (digest->node == NULL || digest->layer < module->layer) return STATUS_OK;
-    if (strcmp(which->module_sha256, "auto") == 0 || strcmp(which->module_sha256, got) == 0)
-        return STATUS_OK;
-    return yaml_fail(digest->node, "%s.module_sha256: expected %s of %s, got %s",
+    if (digest == NULL || strcmp(which->module_sha256, got) == 0) return STATUS_OK;
+    return yaml_fail(digest, "%s.module_sha256: expected %s of %s, got %s",
                      selection_prefix(selection), which->module_sha256, which->module, got);
 }
 

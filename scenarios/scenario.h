@@ -72,10 +72,11 @@ struct schema {
     size_t contract_count;
     /* Opens the module at `path`, checks what it holds for `prefix` (NULL: for any), adds that to
      * `classes` unless it is there already, and hands out the digest of the file
-     * (CONFIG_SHA256_SIZE bytes). STATUS_INPUT "PATH: expected ..., got ...". NULL where no modules
-     * are loaded. */
+     * (CONFIG_SHA256_SIZE bytes). A file whose digest is not `expected` is not opened, so that
+     * nothing of it runs; the caller compares, too. NULL expects nothing. STATUS_INPUT "PATH:
+     * expected ..., got ...". NULL where no modules are loaded. */
     enum status (*load)(const struct schema *schema, const char *prefix, const char *path,
-                        char *out_sha256);
+                        const char *expected, char *out_sha256);
     void *owner; /* owner of the table behind `classes`, for load */
     /* Fills section `model` of `config` with what the checkpoint in `folder` is, from_digest
      * included; norm_rounding, from and the keys that the checkpoint does not speak of stay as they

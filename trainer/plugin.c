@@ -1,37 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Opens modules, finds classes in them, and makes every call into an optimizer or a schedule. A
- * file is hashed before it is opened and after it, so that what runs is what was hashed. The
+ * file is hashed before it is opened, so that nothing of it runs unless it is the expected one, and
+ * after it, so that what runs is what was hashed. The
  * floating-point environment is looked at after each call, which costs two reads of a control word
  * and is nothing beside a step. */
 #include "trainer/plugin.h"
 
 #include <string.h>
 
-#include "base/arena.h"
 #include "base/fpenv.h"
 #include "base/module.h"
 #include "base/real.h"
 #include "optim/optim_module.h"
-#include "scenarios/textfile.h"
 #include "sched/sched_module.h"
-
-/* The largest module that is read for its hash. It was chosen far above any module that a compiler
- * makes of an optimizer, so that a wrong path cannot fill the memory. */
-#define MODULE_BYTES_MAX ((size_t)256 << 20)
-
-enum status plugin_hash(const char *path, char out[DIGEST_HEX]) {
-    struct arena arena = ARENA_EMPTY;
-    struct digest digest;
-    char *bytes;
-    size_t length;
-    const enum status status = textfile_read(&arena, path, MODULE_BYTES_MAX, &bytes, &length);
-    if (status == STATUS_OK) {
-        digest_sha256(bytes, length, &digest);
-        digest_hex(&digest, out);
-    }
-    arena_close(&arena);
-    return status;
-}
 
 static int is_foreign(const struct config_class *which) {
     return strcmp(which->module, CONFIG_NO_MODULE) != 0;
@@ -47,15 +28,16 @@ static enum status read_classes(const struct module *module, const char *kind, s
     return schedules ? sched_module_read(module, CONFIG_CLASS_BYTES, &out->schedules) : STATUS_OK;
 }
 
-enum status plugin_open(const char *path, const char *kind, struct plugin *out) {
+enum status plugin_open(const char *path, const char *kind, const char *expected,
+                        struct plugin *out) {
     struct module module;
     char after[DIGEST_HEX] = "";
     *out = (struct plugin){.optimizers = NULL};
-    if (strcmp(path, "-") == 0) FAIL(STATUS_INPUT, "-: expected the file of a module");
-    TRY(module_open(path, &module));
-    enum status status = plugin_hash(path, out->sha256);
-    if (status == STATUS_OK) status = read_classes(&module, kind, out);
-    if (status == STATUS_OK) status = plugin_hash(path, after);
+    TRY(digest_file(path, out->sha256));
+    if (expected != NULL && strcmp(expected, out->sha256) != 0) return STATUS_OK;
+    TRY(module_open(path, out->sha256, &module));
+    enum status status = read_classes(&module, kind, out);
+    if (status == STATUS_OK) status = digest_file(path, after);
     if (status == STATUS_OK && strcmp(out->sha256, after) != 0)
         status = status_fail(STATUS_INPUT, "%s: the file changed while it was opened", path);
     if (status != STATUS_OK) module_close(&module);
@@ -65,7 +47,7 @@ enum status plugin_open(const char *path, const char *kind, struct plugin *out) 
 /* Opens a module again; what the configuration names must be what the file holds now. */
 static enum status open_again(const struct config_class *which, const char *kind,
                               struct plugin *out) {
-    TRY(plugin_open(which->module, kind, out));
+    TRY(plugin_open(which->module, kind, which->module_sha256, out));
     if (strcmp(out->sha256, which->module_sha256) == 0) return STATUS_OK;
     FAIL(STATUS_INPUT, "%s: expected the module with SHA-256 %s, got %s: the file was changed",
          which->module, which->module_sha256, out->sha256);

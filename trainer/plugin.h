@@ -13,11 +13,8 @@
 #include "scenarios/config.h"
 #include "sched/sched.h"
 
-/* Writes the SHA-256 of a file's bytes in hexadecimal. */
-TWINSTEP_MUST_USE enum status plugin_hash(const char *path, char out[DIGEST_HEX]);
-
 /* What a module holds: lists of classes that end with NULL. A list is NULL where the module holds
- * nothing of that kind. */
+ * nothing of that kind, or was not loaded. */
 struct plugin {
     char sha256[DIGEST_HEX];
     const struct optim_class *const *optimizers;
@@ -25,9 +22,11 @@ struct plugin {
 };
 
 /* Opens the module and checks what it holds. `kind` is "optimizer" or "schedule" (the module must
- * hold some), or NULL (it may hold either). The module stays open until the process ends. Fails
- * with STATUS_INPUT and the text "PATH: expected ..., got ...". */
-TWINSTEP_MUST_USE enum status plugin_open(const char *path, const char *kind, struct plugin *out);
+ * hold some), or NULL (it may hold either). A file whose SHA-256 is not `expected` is not loaded,
+ * which the caller sees by out->sha256; NULL expects nothing. The module stays open until the
+ * process ends. Fails with STATUS_INPUT and the text "PATH: expected ..., got ...". */
+TWINSTEP_MUST_USE enum status plugin_open(const char *path, const char *kind, const char *expected,
+                                          struct plugin *out);
 
 /* Finds the class that a resolved configuration means. Fails with STATUS_INPUT when its module is
  * another file by now. */

@@ -141,11 +141,15 @@ static enum status add_module(struct class_table *table, const char *path, const
 }
 
 static enum status load(const struct schema *schema, const char *prefix, const char *path,
-                        char *out_sha256) {
+                        const char *expected, char *out_sha256) {
     struct class_table *table = (struct class_table *)schema->owner;
     struct plugin plugin;
     const char *sha256;
-    TRY(plugin_open(path, prefix, &plugin));
+    TRY(plugin_open(path, prefix, expected, &plugin));
+    if (expected != NULL && strcmp(expected, plugin.sha256) != 0) {
+        snprintf(out_sha256, CONFIG_SHA256_SIZE, "%s", plugin.sha256);
+        return STATUS_OK;
+    }
     TRY(remember(table, path, plugin.sha256, &sha256));
     TRY(add_module(table, path, sha256, &plugin));
     snprintf(out_sha256, CONFIG_SHA256_SIZE, "%s", sha256);

@@ -36,7 +36,7 @@ part_bits() {
         [ "$mode" != shuffled ] || set -- "$@" --set common.numerics.order_seed=1
         # $tiny is a list of words.
         # shellcheck disable=SC2086
-        bounded "$told_by" $((limit * 2 / 5)) "$program" run "$out/bits.yaml" "$@" $tiny --quiet \
+        bounded "$told_by" $((limit * 2 / 5)) "$program" run --allow-modules "$out/bits.yaml" "$@" $tiny --quiet \
             --overwrite -o "$out/bits.h5"
         status=$?
         case $status in

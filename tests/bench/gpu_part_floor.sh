@@ -27,7 +27,7 @@ floor_of() { # NAME SECONDS OPTION...
     told_by=$out/floor-$1.txt
     told=$1 seconds=$2
     shift 2
-    bounded "$told_by" "$seconds" "$program" noise --backend cuda \
+    bounded "$told_by" "$seconds" "$program" noise --allow-modules --backend cuda \
         --set "common.numerics.backend_module=$module" --quiet "$@"
     status=$?
     floor_told "$told"

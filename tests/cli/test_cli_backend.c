@@ -70,7 +70,7 @@ static void validate_trace(void **state) {
     struct trace_image *image;
     copy_module(0);
     write_scenario("t.yaml");
-    struct said said = helper_run(0, "run t.yaml --reproducible");
+    struct said said = helper_run(0, "run t.yaml --allow-modules --reproducible");
     static const char *const shown[] = {"t: IDENTICAL", "  devices  baseline: " DEVICE,
                                         "           test: cpu", NULL};
     expect(&said, shown);
@@ -88,10 +88,11 @@ static void validate_two_traces(void **state) {
     (void)state;
     copy_module(0);
     write_scenario("t.yaml");
-    run_well("run t.yaml -o a.h5");
+    run_well("run t.yaml --allow-modules -o a.h5");
     copy_module(1);
-    run_well("run t.yaml -o b.h5");
-    struct said said = helper_run(0, "replay a.h5 --run baseline"); /* by the module as it is now */
+    run_well("run t.yaml --allow-modules -o b.h5");
+    struct said said = helper_run(
+        0, "replay a.h5 --allow-modules --run baseline"); /* by the module as it is now */
     static const char *const again[] = {"  devices differ: sha256: ", " recorded, ", " now\n",
                                         NULL};
     expect(&said, again);
@@ -122,7 +123,7 @@ static void validate_floor(void **state) {
     struct floor_file file;
     copy_module(0);
     write_scenario("t.yaml");
-    struct said said = helper_run(0, "noise t.yaml -o f.h5 --pairs 1 --repeat 1");
+    struct said said = helper_run(0, "noise t.yaml --allow-modules -o f.h5 --pairs 1 --repeat 1");
     static const char *const shown[] = {"device " DEVICE "\n",
                                         "  instance     bit-equal:", "  process      bit-equal:",
                                         "14 tensors; cpu instead of the backend", NULL};
@@ -133,7 +134,7 @@ static void validate_floor(void **state) {
     char *line;
     assert_int_equal(backends_line(&seen, &arena, &line), STATUS_OK);
     assert_string_equal(line, DEVICE);
-    said = helper_run(0, "run t.yaml -o same.h5 --floor f.h5 "
+    said = helper_run(0, "run t.yaml --allow-modules -o same.h5 --floor f.h5 "
                          "--set arms.test.numerics.determinism.atomics=on");
     static const char *const idle[] = {
         "  note     test: numerics.determinism.atomics has no effect "
@@ -148,7 +149,7 @@ static void validate_floor(void **state) {
     copy_module(1);
     static const char *const elsewhere[] = {
         "  note     the floor file was measured elsewhere: sha256: ", NULL};
-    said = helper_run(0, "run t.yaml -o other.h5 --floor f.h5");
+    said = helper_run(0, "run t.yaml --allow-modules -o other.h5 --floor f.h5");
     expect(&said, elsewhere);
     said = helper_run(0, "attribute other.h5 --floor f.h5");
     expect(&said, elsewhere);
@@ -156,11 +157,12 @@ static void validate_floor(void **state) {
         (const char *const[]){"compare", "other.h5", "same.h5", "--floor", "f.h5", NULL}, NULL);
     static const char *const held[] = {"\nThe floor was measured elsewhere: sha256: ", NULL};
     expect(&said, held);
-    said = helper_run(0, "noise t.yaml --backend cpu --repeat 1 --json");
+    said = helper_run(0, "noise t.yaml --allow-modules --backend cpu --repeat 1 --json");
     static const char *const host[] = {"\"device\": null", "\"untestable\": \"no second device\"",
                                        NULL};
     expect(&said, host);
-    helper_refuse(2, "noise t.yaml --backend gpu", "--backend: expected cpu or cuda, got \"gpu\"");
+    helper_refuse(2, "noise t.yaml --allow-modules --backend gpu",
+                  "--backend: expected cpu or cuda, got \"gpu\"");
     arena_close(&arena);
 }
 
@@ -174,12 +176,13 @@ static void validate_atomic(void **state) {
     copy_module(0);
     write_scenario("t.yaml");
     write_pair("some words to learn", "others not to learn");
-    struct said said = helper_run(0, "check t.yaml --set common.numerics.mode=atomic "
-                                     "--set common.atomic.chunk=2");
+    struct said said =
+        helper_run(0, "check t.yaml --allow-modules --set common.numerics.mode=atomic "
+                      "--set common.atomic.chunk=2");
     static const char *const one_thread[] = {"test: numerics.mode atomic races with nobody", NULL};
     assert_null(strstr(said.out, "baseline: numerics.mode atomic races"));
     expect(&said, one_thread);
-    said = helper_run(1, "noise t.yaml --modes atomic --set common.atomic.chunk=2 "
+    said = helper_run(1, "noise t.yaml --allow-modules --modes atomic --set common.atomic.chunk=2 "
                          "--repeat 1 --pairs 1 -o atomic.h5");
     static const char *const shown[] = {
         "  process      bit-equal: 1 updates",
@@ -191,12 +194,12 @@ static void validate_atomic(void **state) {
     assert_non_null(strstr(file.parts, "atomic\town\tinstance\tlayer\tlayer 0\t11\t"));
     assert_non_null(strstr(file.parts, "\tinstance\top\tself_attn.q_proj\t1\t"));
     assert_true(file.columns[FLOOR_GRAD_NORM][0] > 0.0);
-    run_well("run t.yaml --set common.numerics.mode=deterministic --set "
+    run_well("run t.yaml --allow-modules --set common.numerics.mode=deterministic --set "
              "common.numerics.determinism.atomics=on --set arms.test.numerics.backend=cuda "
              "-o raced.h5");
     static const char *const raced[] = {
         "not replayed: run baseline: numerics.determinism on a device: its threads raced", NULL};
-    struct said passed_over = helper_run(3, "replay raced.h5");
+    struct said passed_over = helper_run(3, "replay raced.h5 --allow-modules");
     expect(&passed_over, raced);
     arena_close(&arena);
 }
@@ -211,7 +214,7 @@ static void validate_products(void **state) {
     copy_module(0);
     write_scenario("t.yaml");
     struct said said = helper_run(
-        1, "run t.yaml -o p.h5 --json --set common.model.mlp=1021 "
+        1, "run t.yaml --allow-modules -o p.h5 --json --set common.model.mlp=1021 "
            "--set common.numerics.mode=deterministic --set arms.test.numerics.backend=cuda "
            "--set arms.test.numerics.determinism.split_k=on");
     static const char *const json[] = {"8 of 56 products of mode deterministic were computed by",
@@ -233,8 +236,9 @@ static void validate_products(void **state) {
     const double *const test = array->values + PRODUCTS_COLUMNS;
     assert_true(test[PRODUCTS_ALL] == 56 && test[PRODUCTS_OURS] == 0 && test[PRODUCTS_K] == 0);
     struct floor_file file;
-    said = helper_run(1, "noise t.yaml -o p.floor --pairs 1 --repeat 1 --modes deterministic "
-                         "--set common.model.mlp=1021");
+    said = helper_run(
+        1, "noise t.yaml --allow-modules -o p.floor --pairs 1 --repeat 1 --modes deterministic "
+           "--set common.model.mlp=1021");
     static const char *const noisy[] = {"\n  library      8 of 56 products of mode deterministic",
                                         NULL};
     expect(&said, noisy);
@@ -251,7 +255,7 @@ static void validate_switches(void **state) {
     (void)state;
     copy_module(0);
     write_scenario("t.yaml");
-    struct said said = helper_run(0, "noise t.yaml --switches --repeat 1");
+    struct said said = helper_run(0, "noise t.yaml --allow-modules --switches --repeat 1");
     static const char *const device[] = {"device " DEVICE "\n",
                                          "\n  mode deterministic ",
                                          "\n  determinism.split_k: on ",
@@ -259,7 +263,8 @@ static void validate_switches(void **state) {
                                          " [-] ",
                                          NULL};
     expect(&said, device);
-    said = helper_run(0, "noise t.yaml --switches --backend cpu --dtypes bf16 --repeat 2 --json");
+    said = helper_run(
+        0, "noise t.yaml --allow-modules --switches --backend cpu --dtypes bf16 --repeat 2 --json");
     static const char *const host[] = {"\"dtype\": \"bf16\"",
                                        "\"threads\": 2",
                                        "\"name\": \"determinism.workspace: default\"",
@@ -268,8 +273,10 @@ static void validate_switches(void **state) {
                                        "\"interval\": null",
                                        NULL};
     expect(&said, host);
-    helper_refuse(2, "noise t.yaml --switches --modes fast", "--switches goes through modes");
-    helper_refuse(2, "noise t.yaml --switches --dtypes f32,bf16", "--switches: expected one dtype");
+    helper_refuse(2, "noise t.yaml --allow-modules --switches --modes fast",
+                  "--switches goes through modes");
+    helper_refuse(2, "noise t.yaml --allow-modules --switches --dtypes f32,bf16",
+                  "--switches: expected one dtype");
 }
 
 int main(void) {

@@ -67,7 +67,7 @@ static void validate_run(void **state) {
                     "  schedule: {name: trapezoid, module: trapezoid.so, decay: 1}",
                     "optimizer: {name: sgd, momentum: 0.5}, schedule: {name: warmup_stable_decay, "
                     "decay: 1, decay_type: linear}");
-    struct said said = helper_run(0, "run --quiet --overwrite -o a.h5 a.yaml");
+    struct said said = helper_run(0, "run --allow-modules --quiet --overwrite -o a.h5 a.yaml");
     expect_in(&said, "a: IDENTICAL.");
     expect_in(&said, "in this process and in a second one, bit-equal");
     helper_free(&said);
@@ -80,8 +80,8 @@ static void validate_run(void **state) {
     said = helper_run(0, "attribute a.h5");
     expect_in(&said, "a: IDENTICAL.");
     helper_free(&said);
-    helper_refuse(2, "run --quiet --overwrite -o b.h5 a.yaml",
-                  "a.yaml:8:37: error: optimizer.module: ./signum.so: cannot open the module");
+    helper_refuse(2, "run --allow-modules --quiet --overwrite -o b.h5 a.yaml",
+                  "a.yaml:8:37: error: optimizer.module: ./signum.so: cannot open: ");
     assert_false(helper_exists("b.h5"));
 }
 
@@ -93,7 +93,7 @@ static void validate_folder(void **state) {
     put_module("signum", "sub/signum.so");
     helper_scenario("sub/a.yaml", "steps: 2", "task: sft\n  optimizer: {" SIGNUM "}",
                     "optimizer: {sign: true}");
-    struct said said = helper_run(1, "run --quiet --overwrite -o c.h5 sub/a.yaml");
+    struct said said = helper_run(1, "run --allow-modules --quiet --overwrite -o c.h5 sub/a.yaml");
     expect_in(&said, "Cause: optimizer");
     expect_in(&said, "optimizer.sign: false -> true");
     helper_free(&said);
@@ -108,10 +108,10 @@ static void validate_two_builds(void **state) {
     helper_scenario("a.yaml", "steps: 2",
                     "task: sft\n  optimizer: {name: signum, module: old.so, lr: 1e-2}",
                     "optimizer: {module: new.so}");
-    struct said said = helper_run(0, "run --quiet --overwrite -o d.h5 a.yaml");
+    struct said said = helper_run(0, "run --allow-modules --quiet --overwrite -o d.h5 a.yaml");
     expect_in(&said, "a: IDENTICAL.");
     helper_free(&said);
-    said = helper_run(0, "check a.yaml");
+    said = helper_run(0, "check --allow-modules a.yaml");
     expect_in(&said, "optimizer.module: old.so -> new.so");
     helper_free(&said);
 }
@@ -122,7 +122,8 @@ static void validate_digest(void **state) {
     put_module("signum", "signum.so");
     digest_of("signum.so", digest);
     helper_scenario("a.yaml", "steps: 2", "task: sft\n  optimizer: {" SIGNUM "}", "");
-    snprintf(line, sizeof line, "check --set common.optimizer.module_sha256='%s' a.yaml", digest);
+    snprintf(line, sizeof line,
+             "check --allow-modules --set common.optimizer.module_sha256='%s' a.yaml", digest);
     helper_accept(0, line);
     put_module("signum_again", "signum.so");
     snprintf(wanted, sizeof wanted,
@@ -136,16 +137,16 @@ static void validate_replay(void **state) {
     put_module("signum", "signum.so");
     helper_scenario("a.yaml", "steps: 2", "task: sft\n  optimizer: {" SIGNUM "}",
                     "optimizer: {sign: true}");
-    struct said said = helper_run(1, "run --quiet --overwrite -o r.h5 a.yaml");
+    struct said said = helper_run(1, "run --allow-modules --quiet --overwrite -o r.h5 a.yaml");
     helper_free(&said);
-    said = helper_run(0, "replay r.h5");
+    said = helper_run(0, "replay --allow-modules r.h5");
     expect_in(&said, "baseline: 2 updates replayed, bit-equal to the record");
     expect_in(&said, "test: 2 updates replayed, bit-equal to the record");
     helper_free(&said);
     put_module("signum_again", "signum.so");
-    helper_refuse(2, "replay r.h5", "./signum.so of SHA-256 ");
+    helper_refuse(2, "replay --allow-modules r.h5", "./signum.so of SHA-256 ");
     unlink("signum.so");
-    helper_refuse(2, "replay r.h5", "./signum.so: cannot open the module");
+    helper_refuse(2, "replay --allow-modules r.h5", "./signum.so: cannot open: ");
 }
 
 /* State that is in no snapshot must show in the floor. */
@@ -154,7 +155,7 @@ static void validate_hidden_state(void **state) {
     put_module("optim_hidden_state", "hidden.so");
     helper_scenario("a.yaml", "steps: 2",
                     "task: sft\n  optimizer: {name: broken, module: hidden.so, lr: 1e-2}", "");
-    struct said said = helper_run(3, "run --quiet --overwrite -o e.h5 a.yaml");
+    struct said said = helper_run(3, "run --allow-modules --quiet --overwrite -o e.h5 a.yaml");
     expect_in(&said, "UNTESTABLE. the baseline differs from its own repeat");
     expect_in(&said, "its module keeps a state of its own");
     expect_in(&said, "repeated in this process: differs; in a second one: differs");
@@ -181,12 +182,12 @@ static void validate_refusals(void **state) {
                     "");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         put_module(cases[i].module, "m.so");
-        helper_refuse(2, "check a.yaml", cases[i].text);
-        helper_refuse(2, "run --quiet -o never.h5 a.yaml", cases[i].text);
+        helper_refuse(2, "check --allow-modules a.yaml", cases[i].text);
+        helper_refuse(2, "run --allow-modules --quiet -o never.h5 a.yaml", cases[i].text);
         assert_false(helper_exists("never.h5"));
     }
     put_module("optim_step_fail", "m.so");
-    helper_refuse(2, "run --quiet -o never.h5 a.yaml",
+    helper_refuse(2, "run --allow-modules --quiet -o never.h5 a.yaml",
                   "m.so: broken: update 1 of model.embed_tokens.weight is not for me");
 }
 
@@ -194,16 +195,90 @@ static void validate_values(void **state) {
     (void)state;
     put_module("signum", "signum.so");
     helper_scenario("a.yaml", "steps: 2", "task: sft\n  optimizer: {" SIGNUM "}", "");
-    helper_refuse(2, "check a.yaml --set common.optimizer.momentum=2",
+    helper_refuse(2, "check --allow-modules a.yaml --set common.optimizer.momentum=2",
                   "error: optimizer.momentum: expected a number from 0 to 1, got \"2\"");
-    helper_refuse(2, "check a.yaml --set common.optimizer.momentun=1",
+    helper_refuse(2, "check --allow-modules a.yaml --set common.optimizer.momentun=1",
                   "error: optimizer: unknown key \"momentun\"; did you mean optimizer.momentum?");
     /* the module's own check, at the line of the key */
     helper_refuse(2,
-                  "check a.yaml --set common.optimizer.momentum=0 --set "
+                  "check --allow-modules a.yaml --set common.optimizer.momentum=0 --set "
                   "common.optimizer.nesterov=true",
                   "--set common.optimizer.nesterov=true: error: optimizer.nesterov: expected "
                   "momentum > 0, got 0");
+}
+
+/* Says that neither the constructor nor anything else of the module ran. */
+static void refuse_consent(const char *line, const char *wanted) {
+    helper_refuse(2, line, wanted);
+    if (helper_exists("constructor-ran")) fail_msg("the module ran: %s", line);
+}
+
+/* No verb may run code that a file names, unless its user agreed to it. */
+static void verify_consent(void **state) {
+    (void)state;
+    static const char *const lines[] = {"check a.yaml",         "run --quiet -o never.h5 a.yaml",
+                                        "data show a.yaml",     "noise --quiet --pairs 2 a.yaml",
+                                        "replay m.h5",          "bisect --quiet m.h5",
+                                        "parity a.yaml",        "compare --floor m.floor m.h5 m.h5",
+                                        "bisect --quiet a.yaml"};
+    char digest[65], text[256];
+    put_module("marking", "m.so");
+    digest_of("m.so", digest);
+    assert_int_equal(unlink("constructor-ran"), 0); /* that module was named by the user */
+    helper_scenario("a.yaml", "steps: 2",
+                    "task: sft\n  optimizer: {name: signum, module: ./m.so, lr: 1e-2}",
+                    "optimizer: {sign: false}");
+    struct said said = helper_run(1, "run --allow-modules --quiet --overwrite -o m.h5 a.yaml");
+    helper_free(&said);
+    said = helper_run(0, "noise --allow-modules --quiet --overwrite --pairs 2 -o m.floor a.yaml");
+    helper_free(&said);
+    assert_int_equal(unlink("constructor-ran"), 0);
+    snprintf(text, sizeof text,
+             "./m.so: not loaded: a module is code that runs with all your "
+             "rights. If you trust whoever made this one, say --allow-modules");
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        refuse_consent(lines[i], text);
+    refuse_consent("check a.yaml", digest);
+    said = helper_run(2, "suite --quiet .");
+    expect_in(&said, text);
+    helper_free(&said);
+    assert_false(helper_exists("constructor-ran"));
+    assert_false(helper_exists("never.h5"));
+    /* a digest that is not the file's own: nothing of the file runs, whatever was allowed */
+    snprintf(text, sizeof text, "# ours\n\n%064d  m.so\n", 7);
+    helper_write("trusted", text);
+    refuse_consent("check --trusted-modules trusted a.yaml", "./m.so: not loaded");
+    refuse_consent("check --allow-modules a.yaml --set common.optimizer.module_sha256='0123'",
+                   "optimizer.module_sha256: expected 0123 of ./m.so, got ");
+    snprintf(text, sizeof text, "%064d  other.so\r\n%s\tm.so", 7, digest);
+    helper_write("trusted", text);
+    helper_accept(0, "check --trusted-modules trusted a.yaml");
+    assert_int_equal(unlink("constructor-ran"), 0);
+    helper_accept(0, "run --quiet -o t.h5 --trusted-modules trusted --set "
+                     "arms.test.optimizer.sign=true a.yaml");
+}
+
+/* Lists of trusted modules that hold something else. */
+static void validate_trusted(void **state) {
+    (void)state;
+    static const struct {
+        const char *list, *text;
+    } cases[] = {
+        {"\n12ab  m.so\n",
+         "trusted:2: error: expected a SHA-256 (64 lower-case hexadecimal digits)"},
+        {"0123456789ABCDEF0123456789ABCDEF0123456789ABCDEF0123456789ABCDEF", "trusted:1: error: "},
+        {"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0", "trusted:1: error: "},
+        {"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef-", "trusted:1: error: "},
+        {"\xff", "trusted:1:1: error: expected UTF-8"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        helper_write("trusted", cases[i].list);
+        helper_refuse(2, "check --trusted-modules trusted lr-set-before-step", cases[i].text);
+    }
+    helper_refuse(2, "check --trusted-modules nothing lr-set-before-step",
+                  "nothing: error: cannot");
+    helper_write("trusted", "");
+    helper_accept(0, "check --trusted-modules trusted lr-set-before-step");
 }
 
 static void validate_lists(void **state) {
@@ -229,8 +304,8 @@ static void validate_lists(void **state) {
     said = helper_run(0, "list optimizers");
     assert_null(strstr(said.out, "signum"));
     helper_free(&said);
-    helper_refuse(2, "keys --module nothing.so", "nothing.so: cannot open the module");
-    helper_refuse(2, "list --module nothing.so", "nothing.so: cannot open the module");
+    helper_refuse(2, "keys --module nothing.so", "nothing.so: cannot open: ");
+    helper_refuse(2, "list --module nothing.so", "nothing.so: cannot open: ");
     helper_refuse(2, "keys --module signum.so --markdown", "expected no --module with it");
 }
 
@@ -240,7 +315,8 @@ int main(void) {
         cmocka_unit_test(validate_two_builds), cmocka_unit_test(validate_digest),
         cmocka_unit_test(validate_replay),     cmocka_unit_test(validate_hidden_state),
         cmocka_unit_test(validate_refusals),   cmocka_unit_test(validate_values),
-        cmocka_unit_test(validate_lists),
+        cmocka_unit_test(validate_lists),      cmocka_unit_test(verify_consent),
+        cmocka_unit_test(validate_trusted),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }

@@ -105,7 +105,7 @@ static void refuse(const char *path, const char *kind, const char *text) {
     struct plugin plugin;
     struct fpenv_kept kept;
     fpenv_keep(&kept);
-    const enum status status = plugin_open(path, kind, &plugin);
+    const enum status status = plugin_open(path, kind, NULL, &plugin);
     if (status != STATUS_INPUT)
         fail_msg("%s: status %d: %s", path, (int)status, status == 0 ? "" : status_text());
     if (strncmp(status_text(), path, strlen(path)) != 0 || strstr(status_text(), text) == NULL)
@@ -148,7 +148,8 @@ static void validate_sound(void **state) {
         char path[512];
         path_of(names[i], path);
         for (int k = 0; k < 2; k++)
-            if (plugin_open(path, NULL, &plugins[k]) != STATUS_OK) fail_msg("%s", status_text());
+            if (plugin_open(path, NULL, NULL, &plugins[k]) != STATUS_OK)
+                fail_msg("%s", status_text());
         assert_ptr_equal(plugins[0].optimizers, plugins[1].optimizers);
         assert_ptr_equal(plugins[0].schedules, plugins[1].schedules);
         assert_string_equal(plugins[0].sha256, plugins[1].sha256);
@@ -208,17 +209,17 @@ static void validate_files(void **state) {
         refuse(path, "optimizer", heads[i].text);
         unlink(path);
     }
-    refuse(folder, "optimizer", "got no regular file");
+    refuse(folder, "optimizer", "expected a regular file");
     snprintf(path, sizeof path, "%s/nothing.so", folder);
-    refuse(path, NULL, "cannot open the module: No such file or directory");
+    refuse(path, NULL, "nothing.so: cannot open: No such file or directory");
     rmdir(folder);
-    refuse("libm.so.6", NULL, "cannot open the module"); /* never searched for */
+    refuse("libm.so.6", NULL, "libm.so.6: cannot open: "); /* never searched for */
     struct plugin plugin;
     memset(changed, 'a', 5000);
     changed[5000] = '\0';
-    assert_int_equal(plugin_open((const char *)changed, NULL, &plugin), STATUS_INPUT);
-    assert_non_null(strstr(status_text(), "expected a path of at most 4095 bytes, got 5000"));
-    assert_int_equal(plugin_open("-", NULL, &plugin), STATUS_INPUT);
+    assert_int_equal(plugin_open((const char *)changed, NULL, NULL, &plugin), STATUS_INPUT);
+    assert_int_equal(strncmp(status_text(), "aaaa", 4), 0); /* the text is cut, not overrun */
+    assert_int_equal(plugin_open("-", NULL, NULL, &plugin), STATUS_INPUT);
 }
 
 int main(void) {
