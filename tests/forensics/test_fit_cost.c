@@ -10,7 +10,10 @@
 
 #include <math.h>
 
+#include "base/macro.h"
 #include "forensics/fit.h"
+#include "tests/forensics/helper_golden.h"
+#include "tests/forensics/helper_lr.h"
 
 #define ROWS 128
 
@@ -85,11 +88,40 @@ static void validate_what_a_short_column_is_called(void **state) {
     }
 }
 
+/* Where the digits leave many totals open, those around the middle are tried in steps that grow:
+ * the ones that are listed are what those steps meet, not what lies between them. */
+static void validate_totals_that_coarse_digits_leave(void **state) {
+    (void)state;
+    static const uint64_t totals[] = {3000, 7000, 20000};
+    for (size_t i = 0; i < COUNT_OF(totals); i++) {
+        static struct series_point points[ROWS];
+        struct arena arena = ARENA_EMPTY;
+        struct fit_known known;
+        struct fit_set set;
+        for (uint64_t k = 1; k <= 6; k++) {
+            points[k - 1] = (struct series_point){.update = k, .row = k - 1};
+            lr_print_point(&points[k - 1],
+                           linear((double)(k - 1), 2e-4, 0.0, (double)totals[i]), LR_E5);
+        }
+        const struct series series = {points, 6};
+        fit_known_init(&known);
+        known.limit = 4096;
+        known.request.contract = contract_find("hf");
+        known.request.schedule = "linear";
+        assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+        golden_fits(golden_begin("fit_cost.txt", "total %llu", (unsigned long long)totals[i]), &set,
+                    8);
+        golden_end();
+        arena_close(&arena);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_the_price_of_a_warmup),
         cmocka_unit_test(validate_the_price_of_a_total),
         cmocka_unit_test(validate_what_a_short_column_is_called),
+        cmocka_unit_test(validate_totals_that_coarse_digits_leave),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

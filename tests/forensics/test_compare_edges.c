@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * The thresholds of a comparison from both sides: each row of the table is a pair of logs with one
+ * number in it, for which something is said, and for which it is just not said. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "base/macro.h"
+#include "forensics/compare_parts.h"
+#include "forensics/fit_solve.h"
+#include "tests/forensics/helper_pair.h"
+
+static void put_printed(struct pair *p, size_t side, enum log_name name, size_t row, double value,
+                        double quantum) {
+    pair_put(p, side, name, row, value);
+    for (size_t c = 0; c < p->log[side]->column_count; c++)
+        if (p->log[side]->columns[c].name == (int32_t)name)
+            p->log[side]->columns[c].quantum[row] = (float)quantum;
+}
+
+/* ---- what the gap of the first row means ---- */
+
+/* The column is `level` and `level` + `wave` in turn in A, and lower by `gap` in B. */
+static void waves(struct pair *p, enum log_name name, double level, double wave, double gap) {
+    for (size_t s = 0; s < 2; s++)
+        for (size_t row = 0; row < p->log[s]->rows; row++)
+            pair_put(p, s, name, row, level + (row % 2 == 1 ? wave : 0.0) - (s == 1 ? gap : 0.0));
+}
+static void cut(struct pair *p, size_t rows) {
+    p->log[0]->rows = p->log[1]->rows = rows;
+}
+static void gap_of_variation(struct pair *p, double x) {
+    waves(p, LOG_LOSS, 64.0, 0.5, x);
+}
+static void gap_of_value(struct pair *p, double x) {
+    waves(p, LOG_LOSS, 100.0, 64.0, x);
+}
+static void rows_of_variation(struct pair *p, double x) {
+    cut(p, (size_t)x);
+    waves(p, LOG_LOSS, 64.0, 16.0, 0.5);
+}
+static void gap_without_variation(struct pair *p, double x) {
+    cut(p, 5);
+    waves(p, LOG_LOSS, 100.0, 64.0, x);
+}
+static void early_variation(struct pair *p, double x) { /* the first x changes are small */
+    double value = 64.0;
+    for (size_t row = 0; row < 60; row++) {
+        for (size_t s = 0; s < 2; s++)
+            pair_put(p, s, LOG_LOSS, row, value - 0.1 * (double)s);
+        value += ((double)row < x ? 0.5 : 8.0) * (row % 2 == 0 ? 1.0 : -1.0);
+    }
+}
+static void gap_of_gradient(struct pair *p, double x) {
+    waves(p, LOG_GRAD_NORM, 10.0, 64.0, x);
+}
+static void moved_unseen(struct pair *p, double x) { /* LR 0 at update 1, which prints to x */
+    for (size_t s = 0; s < 2; s++) {
+        for (size_t row = 0; row < 60; row++)
+            pair_put(p, s, LOG_LR_LOGGED, row, 1e-7 * (double)row);
+        put_printed(p, s, LOG_LOSS, 0, 1.0, x);
+    }
+    pair_scale(p, 1, LOG_LOSS, 1, 1.0001);
+}
+static void first_lr_above_zero(struct pair *p, double x) {
+    moved_unseen(p, 0.0);
+    for (size_t s = 0; s < 2; s++)
+        put_printed(p, s, LOG_LR_LOGGED, 0, x, 1.0);
+}
+
+/* ---- ratios of gradient norms ---- */
+
+static void norm_ratio(struct pair *p, double first, double others) {
+    for (size_t row = 0; row < p->log[0]->rows; row++)
+        pair_put(p, 0, LOG_GRAD_NORM, row,
+                 (row == 0 ? first : others) * helper_value(p->log[1], LOG_GRAD_NORM, row));
+}
+static void ratio_of_first(struct pair *p, double x) {
+    norm_ratio(p, 2.0 * (1.0 + x), 2.0 * (1.0 + x));
+}
+static void ratio_of_others(struct pair *p, double x) {
+    norm_ratio(p, 2.0, 2.0 * (1.0 + x));
+}
+static void ratio_held(struct pair *p, double x) { /* in x of ten pairs */
+    cut(p, 10);
+    norm_ratio(p, 2.0, 2.0);
+    pair_scale(p, 0, LOG_GRAD_NORM, (size_t)x, 1.1);
+}
+static void ratio_rows(struct pair *p, double x) {
+    cut(p, (size_t)x);
+    norm_ratio(p, 2.0, 2.0);
+}
+static void ratio_of(struct pair *p, double x) {
+    norm_ratio(p, x, x);
+}
+static void ratio_printed_to(struct pair *p, double x) {
+    for (size_t row = 0; row < 60; row++) {
+        put_printed(p, 0, LOG_GRAD_NORM, row, 1.0, x);
+        pair_put(p, 1, LOG_GRAD_NORM, row, 1.0 / 1.3);
+    }
+}
+/* A first value that may be 0 is left out; one that surely is not admits several factors. */
+static void ratio_behind(struct pair *p, double x) {
+    norm_ratio(p, 2.0, 2.0);
+    put_printed(p, 0, LOG_GRAD_NORM, 0, 2.0, 0.0);
+    put_printed(p, 1, LOG_GRAD_NORM, 0, 1.0, x);
+}
+
+/* ---- which word is looked for ---- */
+
+static int means(const struct compare_report *report, const char *words) {
+    return strstr(report->meaning, words) != NULL;
+}
+static int is_rounding(const struct compare_report *report) {
+    return means(report, "A small gap");
+}
+static int is_other(const struct compare_report *report) {
+    return means(report, "differs by more than rounding");
+}
+static int is_nondeterminism(const struct compare_report *report) {
+    return report->cause == CAUSE_NONDETERMINISM;
+}
+static int is_moved(const struct compare_report *report) {
+    return means(report, "the weights had moved");
+}
+static int has_ratio(const struct compare_report *report) {
+    return pair_ratio(report, LOG_GRAD_NORM) != NULL;
+}
+static int is_whole(const struct compare_report *report) {
+    return has_ratio(report) && pair_ratio(report, LOG_GRAD_NORM)->kind == COMPARE_FACTOR_WHOLE;
+}
+
+#define EDGE(make, said, not_said, says)                                                           \
+    { #make, make, said, not_said, says }
+
+static const struct edge {
+    const char *name;
+    void (*make)(struct pair *p, double x);
+    double said, not_said;
+    int (*says)(const struct compare_report *report);
+} edges[] = {
+    EDGE(gap_of_variation, 0.03125, 0.0313, is_rounding),
+    EDGE(gap_of_variation, 0.25, 0.2499, is_other),
+    EDGE(gap_of_value, 2.0, 2.01, is_rounding),
+    EDGE(rows_of_variation, 6, 5, is_rounding),
+    EDGE(gap_without_variation, 0.199, 0.201, is_rounding),
+    EDGE(early_variation, 16, 17, is_rounding),
+    EDGE(gap_of_gradient, 2.0, 2.01, is_nondeterminism),
+    EDGE(moved_unseen, 0.9e-5, 1.1e-5, is_moved),
+    EDGE(first_lr_above_zero, 0.5, 0.51, is_moved),
+    EDGE(first_lr_above_zero, 0.0, 0.51, is_moved),
+    EDGE(ratio_of_first, 0.0009, 0.0011, is_whole),
+    EDGE(ratio_of_first, -0.0009, -0.0011, is_whole),
+    EDGE(ratio_of_others, 0.0049, 0.0051, is_whole),
+    EDGE(ratio_of_others, -0.0049, -0.0051, has_ratio),
+    EDGE(ratio_held, 8, 7, is_whole),
+    EDGE(ratio_rows, 4, 3, is_whole),
+    EDGE(ratio_of, 1.0101, 1.0099, has_ratio),
+    EDGE(ratio_of, 0.9899, 0.9901, has_ratio),
+    EDGE(ratio_of, 999, 1002, is_whole), /* from 1000 on two whole numbers lie within 0.1 % */
+    EDGE(ratio_printed_to, 0.0019, 0.0021, has_ratio),
+    EDGE(ratio_behind, 1.0, 0.99, is_whole),
+};
+
+static int says(const struct edge *edge, double x) {
+    struct pair p;
+    edge->make(pair_open(&p), x);
+    const int said = edge->says(pair_compare(&p));
+    arena_close(&p.arena);
+    return said;
+}
+
+static void validate_edges(void **state) {
+    (void)state;
+    size_t wrong = 0;
+    for (size_t i = 0; i < COUNT_OF(edges); i++) {
+        const int said = says(&edges[i], edges[i].said),
+                  quiet = !says(&edges[i], edges[i].not_said);
+        if (said && quiet) continue;
+        wrong++;
+        print_message("%s %g: %s\n", edges[i].name, edges[i].said,
+                      said ? "also where there is too little" : "is not said");
+    }
+    assert_int_equal(wrong, 0);
+}
+
+/* A column of tokens that ends before the columns: what stands behind it is no token count. */
+static void validate_tokens_that_end(void **state) {
+    (void)state;
+    struct series_point norms[2][6], tokens[6];
+    for (size_t i = 0; i < 6; i++) {
+        tokens[i] = (struct series_point){.update = i + 1, .value = 100.0 + (double)i};
+        norms[1][i] = (struct series_point){.update = i + 1, .value = 1.0 + (double)(i % 2)};
+        norms[0][i] = norms[1][i];
+        norms[0][i].value *= tokens[i].value;
+    }
+    for (size_t count = 4; count <= 6; count++) {
+        const struct log_column column = {.name = LOG_TOKENS};
+        const struct compare_side side = {.column = &column, .points = tokens, .count = count};
+        const struct compare_column norm = {
+            .name = LOG_GRAD_NORM,
+            .class_of = COMPARE_DIFFERENT,
+            .side = {{.points = norms[0], .count = 6}, {.points = norms[1], .count = 6}}};
+        struct compare_ratio ratio;
+        assert_int_equal(compare_find_ratio(&norm, &side, &ratio), STATUS_OK);
+        assert_int_equal(ratio.kind, COMPARE_FACTOR_TOKENS);
+        assert_int_equal(ratio.pairs, count);
+    }
+}
+
+/* A dip behind a value of 0.3 of the maximum is the end of a wave, below it one of a warm-up. */
+static void validate_the_first_top(void **state) {
+    (void)state;
+    for (size_t low = 0; low < 2; low++) {
+        const double values[] = {0.1, low ? 0.29 : 0.3, 0.2, 0.6, 1.0, 0.5, 0.1};
+        struct series_point points[COUNT_OF(values)];
+        struct fit_window window;
+        memset(&window, 0, sizeof window);
+        for (size_t i = 0; i < COUNT_OF(values); i++)
+            points[i] = (struct series_point){.update = i + 1, .row = i, .value = values[i]};
+        fit_window_open(&window, points, COUNT_OF(values));
+        assert_int_equal(window.top, low ? 4 : 1);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_edges),
+        cmocka_unit_test(validate_tokens_that_end),
+        cmocka_unit_test(validate_the_first_top),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
