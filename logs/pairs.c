@@ -38,6 +38,13 @@ static int is_quote(char c) {
     return c == '\'' || c == '"';
 }
 
+/* A comma inside "1,234,567" belongs to the number: three digits and no fourth stand behind it. */
+static int groups_digits(const char *at, const char *start, const char *end) {
+    if (at == start || !is_digit(at[-1]) || end - at < 4) return 0;
+    return is_digit(at[1]) && is_digit(at[2]) && is_digit(at[3]) &&
+           (end - at == 4 || !is_digit(at[4]));
+}
+
 /* ---- names of steps ---- */
 
 static char plain(char c) {
@@ -263,13 +270,6 @@ struct log_span pairs_argument(struct log_span value) {
     return log_span_trim(log_span_until(&rest, ','));
 }
 
-/* A comma inside "1,234,567" belongs to the number: three digits and no fourth stand behind it. */
-static int groups_digits(const char *at, const char *start, const char *end) {
-    if (at == start || !is_digit(at[-1]) || end - at < 4) return 0;
-    return is_digit(at[1]) && is_digit(at[2]) && is_digit(at[3]) &&
-           (end - at == 4 || !is_digit(at[4]));
-}
-
 static struct log_span read_token(const char *at, const char *end) {
     struct log_span token = {at, 0};
     int inside = 0;
@@ -376,6 +376,16 @@ static void read_quoted(struct walk *w) {
 
 /* ---- the line ---- */
 
+/* Says whether the comma stands in a number of three digits at a time that is a word of its own:
+ * "tokens 28,590", but not "loss 0.5,100". */
+static int is_in_number(const struct walk *w, const char *start) {
+    const char *first = w->at;
+    if (!groups_digits(w->at, start, w->end)) return 0;
+    while (first > start && (is_digit(first[-1]) || first[-1] == ','))
+        first--;
+    return first == start || first[-1] == ' ' || first[-1] == '\t';
+}
+
 static int is_blank_before(const struct walk *w, const char *start) {
     return w->at == start || w->at[-1] == ' ' || w->at[-1] == '\t';
 }
@@ -385,8 +395,8 @@ static int is_mark(const struct walk *w, const char *start) {
     if (c == '-') return is_blank_before(w, start) && w->at + 1 < w->end && w->at[1] == ' ';
     if (c == '(') return is_blank_before(w, start);
     if (c == ')') return w->attached == 0;
-    return c == ',' || c == '|' || c == ';' || c == '{' || c == '}' || c == '[' || c == ']' ||
-           c == '\t';
+    if (c == ',') return !is_in_number(w, start);
+    return c == '|' || c == ';' || c == '{' || c == '}' || c == '[' || c == ']' || c == '\t';
 }
 
 static void read_mark(struct walk *w) {
@@ -426,6 +436,17 @@ static void read_bar(struct log_span line, struct step_pair *out) {
     *out = (struct step_pair){name, step, (uint64_t)total, 0};
 }
 
+/* A line that begins with a whole number and a bar counts updates, where nothing else in it does:
+ * "490 | loss 5.7543 | lr 4.9e-05" (llama2.c). */
+static void read_first_count(struct log_span line, struct pairs *out) {
+    static const struct log_span name = {"step", 4};
+    int64_t step;
+    log_span_blanks(&line);
+    if (out->step_count > 0 || !log_span_integer(&line, &step)) return;
+    log_span_blanks(&line);
+    if (log_span_starts(line, "| ")) add_step(out, name, step, 0, 0);
+}
+
 void pairs_read(struct log_span line, struct pairs *out) {
     struct walk w = {.end = line.text + line.length, .out = out};
     out->count = out->step_count = out->used = 0;
@@ -447,4 +468,5 @@ void pairs_read(struct log_span line, struct pairs *out) {
         }
     }
     end_field(&w);
+    read_first_count(line, out);
 }

@@ -7,6 +7,7 @@
  * with four significant digits and drops zeros at the end ('2e-05' is 2.000e-05). No step is
  * printed, but by ms-swift ('global_step/max_steps': '12/340'). Dicts of an evaluation, and the
  * summary at the end (train_runtime), are no rows. */
+#include "base/macro.h"
 #include "logs/pairs.h"
 
 #include <inttypes.h>
@@ -41,25 +42,38 @@ struct item {
     int quoted;
 };
 
+/* Some forums and chats make curly quotes of straight ones: the first two bytes of those. */
+#define CURLY "\xe2\x80"
+
+static int is_quote(char c) {
+    return c == '\'' || c == '"';
+}
+
+/* Returns the bytes of the quote at the start; 0: none stands there. */
+static size_t quote_width(struct log_span text) {
+    if (text.length > 0 && is_quote(text.text[0])) return 1;
+    if (!log_span_starts(text, CURLY) || text.length < 3) return 0;
+    const unsigned char last = (unsigned char)text.text[2];
+    return last == 0x98 || last == 0x99 || last == 0x9c || last == 0x9d ? 3 : 0;
+}
+
 /* Reads a string whose quote stands at the start and moves behind it; *out is its inside. Returns 0
- * when it does not end. */
+ * when it does not end. Any curly quote ends a string that one begins. */
 static int read_string(struct log_span *rest, struct log_span *out) {
+    const size_t width = quote_width(*rest);
     const char quote = rest->text[0];
-    for (size_t i = 1; i < rest->length; i++) {
-        if (rest->text[i] == '\\') {
+    for (size_t i = width; i < rest->length; i++) {
+        const struct log_span here = {rest->text + i, rest->length - i};
+        if (here.text[0] == '\\') {
             i++;
-        } else if (rest->text[i] == quote) {
-            *out = (struct log_span){rest->text + 1, i - 1};
-            rest->text += i + 1;
-            rest->length -= i + 1;
+        } else if (here.text[0] == quote && quote_width(here) == width) {
+            *out = (struct log_span){rest->text + width, i - width};
+            rest->text += i + width;
+            rest->length -= i + width;
             return 1;
         }
     }
     return 0;
-}
-
-static int is_quote(char c) {
-    return c == '\'' || c == '"';
 }
 
 /* Reads a bare word, a call or a bracket, up to a comma or brace that is outside of all brackets.
@@ -94,10 +108,10 @@ static int next_pair(struct log_span *rest, struct item *out) {
     log_span_blanks(rest);
     if (rest->length == 0) return -1;
     if (log_span_take(rest, "}")) return 0;
-    if (!is_quote(rest->text[0]) || !read_string(rest, &out->key)) return -1;
+    if (quote_width(*rest) == 0 || !read_string(rest, &out->key)) return -1;
     if (!log_span_take(rest, ":")) return -1;
     log_span_blanks(rest);
-    out->quoted = rest->length > 0 && is_quote(rest->text[0]);
+    out->quoted = quote_width(*rest) > 0;
     if (out->quoted) return read_string(rest, &out->value) ? 1 : -1;
     if (!read_bare(rest, &out->value)) return -1;
     out->value = pairs_argument(out->value);
@@ -155,6 +169,19 @@ static int follows_count(const char *start, const char *at) {
     return at > start + 1 && at[-1] == ':' && at[-2] >= '0' && at[-2] <= '9';
 }
 
+/* Moves behind the next brace that a quote follows, straight ones first. */
+static int next_brace(struct log_span *rest) {
+    static const char *const openings[] = {"{'", "{" CURLY};
+    for (size_t i = 0; i < COUNT_OF(openings); i++) {
+        const struct log_span behind = log_span_after(*rest, openings[i]);
+        if (behind.text == NULL) continue;
+        const size_t back = strlen(openings[i]) - 1;
+        *rest = (struct log_span){behind.text - back, behind.length + back};
+        return 1;
+    }
+    return 0;
+}
+
 /* Finds the next dict with quoted keys and moves *rest behind it. Returns 0 when there is none, -1
  * when one does not end. */
 static int next_dict(struct log_span *rest, struct dict *out) {
@@ -162,9 +189,7 @@ static int next_dict(struct log_span *rest, struct dict *out) {
     for (;;) {
         struct item pair;
         int more;
-        *rest = log_span_after(*rest, "{'");
-        if (rest->text == NULL) return 0;
-        rest->text--, rest->length++;
+        if (!next_brace(rest)) return 0;
         *out = (struct dict){.pairs = *rest, .step = INT64_MIN};
         out->behind_count = follows_count(start, rest->text - 1);
         while ((more = next_pair(rest, &pair)) > 0)

@@ -58,6 +58,11 @@ static void validate_pairs_of_a_line(void **state) {
         /* numbers */
         {"step: 3, tokens: 1,048,576, loss: nan", "step:3/0 tokens=1,048,576 loss=nan"},
         {"step=3,a=1,234,b=1,23", "step:3/0 a=1,234 b=1"},
+        {"step 3 | tokens 28,590 | loss 2.5", "step:3/0 tokens=28,590 loss=2.5"},
+        {"step 3 | loss 0.5,100 | b 1,23", "step:3/0 loss=0.5 b=1"},
+        {"490 | loss 2.5 | lr 1e-05", "step:490/0 loss=2.5 lr=1e-05"},
+        {"490 loss 2.5", "loss=2.5"},
+        {"7 | step 3 | loss 2.5", "step:3/0 loss=2.5"},
         {"step=3 a=1,2345 b=inf c=-inf d=Infinity", "step:3/0 a=1 b=inf c=-inf d=Infinity"},
         {"step=3 a=5.1/23.7 b=12ms c=1e-3 d=0x10 e=1.5k", "step:3/0 c=1e-3"},
         {"step=3 a=45.5% b=10 %", "step:3/0 a=45.5 b=10"},

@@ -10,13 +10,12 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <dirent.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/real.h"
+#include "base/macro.h"
 #include "tests/logs/helper_fixture.h"
-
-#define N real_nan_f64()
 
 struct rebuilt {
     const char *file, *format;
@@ -104,6 +103,40 @@ static const struct rebuilt table[] = {
      4.956766880907269e-06, 0.0, NULL},
     {"llama-factory-3529.txt", "hf-console", 2, 1, 2, 0, "loss", "learning_rate", 1.7129, 1e-4,
      2.533998872403775e-05, 0.0, NULL},
+    {"llm-kittens.txt", "llmc-console", 3, 1, 3, 10, "loss", "lr", 10.811316, 1e-6, 2.57e-6, 1e-8,
+     NULL},
+    {"llmc-modded-nanogpt.txt", "llmc", 3, 1, 3, 0, "trl", "lr", 10.8556, 1e-4, 3e-6, 1e-6, NULL},
+    {"llmc-gpt2-124m-cuda.txt", "llmc", 4, 249, 252, 0, "trl", "lr", 6.1885, 1e-4, 2.16e-4, 1e-6,
+     NULL},
+    {"whisperv2-flemish.json", "hf-trainer-state", 5, 800, 1100, 15000, "loss", "learning_rate",
+     0.1774, 1e-4, 9.589655172413795e-06, 0.0, NULL},
+    {"viettel-race.json", "hf-trainer-state", 3, 1, 3, 1028, "loss", "learning_rate",
+     1.3843210935592651, 0.0, 4e-05, 0.0, NULL},
+    {"gen-dino.csv", "csv", 4, 500, 2000, 0, "loss", "learn_rate", 0.1506562, 1e-7, 0.004, 1e-3,
+     NULL},
+    {"personaplex.csv", "csv", 7, 820, 840, 0, NULL, "lr", 0, 0, 3.606e-05, 1e-8, "resumed"},
+    {"rfllm.csv", "csv", 4, 1, 4, 0, NULL, "lr", 0, 0, 0.001, 1e-6, "rows are numbered from 1"},
+    {"lora-medical.jsonl", "jsonl", 4, 380, 778, 0, "loss", "learning_rate", NAN, NAN, NAN, NAN,
+     NULL},
+    {"tinker-cookbook.jsonl", "jsonl", 3, 1, 3, 0, NULL, "optim/lr", 0, 0, 4e-05, 1e-5,
+     "its least step is 0"},
+    {"llama-factory-774.jsonl", "llama-factory", 3, 3220, 3235, 3235, "loss", "learning_rate", NAN,
+     NAN, NAN, NAN, NULL},
+    {"llama2c-461.txt", "key-value", 4, 490, 520, 0, "loss", "lr", 5.6863, 1e-4, 4.999756e-05,
+     1e-11, NULL},
+    {"modded-llama2-10.txt", "key-value", 3, 1, 21, 0, "loss", "lr", 7.5, 1e-4, 3e-4, 1e-10,
+     "its least step is 0"},
+    {"pith-train-7.txt", "key-value", 3, 1, 3, 15, "cross-entropy-loss", "learning-rate", 2.652,
+     1e-4, 1e-6, 1e-12, NULL},
+    {"transformer-xl-69.txt", "key-value", 4, 48000, 48600, 0, "loss", "lr", 4.17, 1e-2, 2.44e-4,
+     1e-6, NULL},
+    {"fastfold-138.txt", "key-value", 2, 1, 2, 0, NULL, NULL, 0, 0, 0, 0, NULL},
+    {"paddleocr-kie.txt", "key-value", 2, 10, 19, 0, "loss", "lr", 1.461939, 1e-6, 1.8e-05, 1e-6,
+     NULL},
+    {"transformers-33336.txt", "hf-console", 3, 1, 3, 0, "loss", "learning_rate", 1.4152, 1e-4,
+     4.047619047619048e-05, 0.0, NULL},
+    {"nemo-platform-943.txt", "nemo-rl-console", 1, 2, 2, 2, "loss", NULL, 0.6931, 1e-4, 0, 0,
+     NULL},
 };
 
 static void check_column(const struct log *log, enum log_name name, const char *source,
