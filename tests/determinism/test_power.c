@@ -58,6 +58,14 @@ static void validate_golden(void **state) {
     assert_true(labels(6, 6, POWER_SHIFT).power == 1886.0 / 2000.0);
 }
 
+/* 14 runs have C(14, 7) / 2 = 1716 different labels, each the sum of C(14, 2) = 91 distances: of
+ * the 2e8 additions that a call may spend, 1280 trials. */
+static void validate_what_a_call_may_spend(void **state) {
+    (void)state;
+    assert_true(labels(7, 7, POWER_SHIFT).trials == 1280);
+    assert_true(labels(5, 5, POWER_SHIFT).trials == 2000);
+}
+
 static void verify_growth(void **state) {
     (void)state;
     double last = -1.0;
@@ -100,9 +108,13 @@ static void validate_distance(void **state) {
 int main(void) {
     gsl_set_error_handler_off();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_distance),        cmocka_unit_test(validate_no_effect),
-        cmocka_unit_test(validate_infinite_effect), cmocka_unit_test(validate_too_few_runs),
-        cmocka_unit_test(validate_golden),          cmocka_unit_test(verify_growth),
+        cmocka_unit_test(validate_distance),
+        cmocka_unit_test(validate_no_effect),
+        cmocka_unit_test(validate_infinite_effect),
+        cmocka_unit_test(validate_too_few_runs),
+        cmocka_unit_test(validate_golden),
+        cmocka_unit_test(validate_what_a_call_may_spend),
+        cmocka_unit_test(verify_growth),
         cmocka_unit_test(validate_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include <gsl/gsl_cdf.h>
 #include <gsl/gsl_errno.h>
 
 #include "base/arena.h"
@@ -117,6 +118,55 @@ static void validate_without_noise(void **state) {
         assert_true(real_abs_f64(out.size[mask] - size) < (size > 0.0 ? 1e-12 : 1e-7));
         assert_true(out.size_high[mask] - out.size_low[mask] < (size > 0.0 ? 1e-12 : 1e-6));
     }
+}
+
+/* The squared length of B - A with run `out` left out (SIZE_MAX: none), each product of two runs
+ * taken once: the mean of products of different runs of one arm, and of all of two. */
+static double whole_without(const double *gram, size_t n, size_t out) {
+    double mean[2][2] = {{0}};
+    for (size_t a = 0; a < 2; a++)
+        for (size_t b = 0; b < 2; b++) {
+            double count = 0.0;
+            for (size_t i = a * n; i < a * n + n; i++)
+                for (size_t j = b * n; j < b * n + n; j++) {
+                    if (i == j || i == out || j == out) continue;
+                    mean[a][b] += gram[i * 2 * n + j];
+                    count += 1.0;
+                }
+            mean[a][b] /= count;
+        }
+    return mean[1][1] - mean[1][0] - mean[0][1] + mean[0][0];
+}
+
+/* Tukey's jackknife of two samples (Arvesen 1969): (n - 1) / n times the squares of the estimates
+ * without one run around their mean, added over the arms; Student's t with Welch's degrees of
+ * freedom. */
+static void validate_the_interval_of_the_whole(void **state) {
+    (void)state;
+    enum { N = 4 };
+    static double gram[2 * N * 2 * N];
+    const struct world world = {.factors = 1, .n = N, .length = {2.0}, .noise = 0.3, .number = 7};
+    struct projection out;
+    assert_int_equal(shares_of(&world, &out), STATUS_OK);
+    fill_gram(&world, gram);
+    double part[2];
+    for (size_t arm = 0; arm < 2; arm++) {
+        double left[N], mean = 0.0;
+        part[arm] = 0.0;
+        for (size_t i = 0; i < N; i++) {
+            left[i] = whole_without(gram, N, arm * N + i);
+            mean += left[i] / N;
+        }
+        for (size_t i = 0; i < N; i++)
+            part[arm] += (left[i] - mean) * (left[i] - mean) * (N - 1) / N;
+    }
+    const double variance = part[0] + part[1];
+    const double freedom = variance * variance / (part[0] * part[0] + part[1] * part[1]) * (N - 1);
+    const double half = gsl_cdf_tdist_Qinv(0.025, freedom) * sqrt(variance);
+    assert_true(freedom > 3.0 && freedom < 6.0);
+    assert_true(real_abs_f64(out.whole - whole_without(gram, N, SIZE_MAX)) < 1e-12);
+    assert_true(real_abs_f64(out.whole_high - out.whole - half) < 1e-10 * half);
+    assert_true(real_abs_f64(out.whole - out.whole_low - half) < 1e-10 * half);
 }
 
 struct count {
@@ -233,8 +283,11 @@ static void validate_refusals(void **state) {
 int main(void) {
     gsl_set_error_handler_off();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_without_noise),   cmocka_unit_test(verify_coverage),
-        cmocka_unit_test(verify_coverage_of_sizes), cmocka_unit_test(verify_no_effect),
+        cmocka_unit_test(validate_without_noise),
+        cmocka_unit_test(validate_the_interval_of_the_whole),
+        cmocka_unit_test(verify_coverage),
+        cmocka_unit_test(verify_coverage_of_sizes),
+        cmocka_unit_test(verify_no_effect),
         cmocka_unit_test(validate_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

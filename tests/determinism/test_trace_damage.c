@@ -163,6 +163,25 @@ static void verify_other_hdf5_is_named(void **state) {
     sample_close(&sample);
 }
 
+/* NeXus readers open the run that the root names. */
+static void verify_the_first_run_is_the_default(void **state) {
+    (void)state;
+    struct sample sample;
+    char text[64] = "";
+    sample_open(&sample, 1);
+    require(sample_write(&sample, sample.path, 1));
+    const hid_t file = H5Fopen(sample.path, H5F_ACC_RDONLY, H5P_DEFAULT);
+    const hid_t attribute = H5Aopen(file, "default", H5P_DEFAULT);
+    const hid_t type = H5Aget_type(attribute);
+    assert_true(H5Tget_size(type) < sizeof text);
+    assert_true(H5Aread(attribute, type, text) >= 0);
+    assert_string_equal(text, "runs/baseline");
+    H5Tclose(type);
+    H5Aclose(attribute);
+    H5Fclose(file);
+    sample_close(&sample);
+}
+
 /* Replaces a dataset of a finished trace by one of another type or shape. */
 struct swap {
     const char *path;
@@ -562,6 +581,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_foreign_files_are_named),
         cmocka_unit_test(verify_other_hdf5_is_named),
+        cmocka_unit_test(verify_the_first_run_is_the_default),
         cmocka_unit_test(verify_wrong_shapes_are_named),
         cmocka_unit_test(verify_earlier_trace_is_read),
         cmocka_unit_test(verify_absurd_size_is_refused),

@@ -467,6 +467,12 @@ static void decay_of(struct patient *p, double x) { /* in steps of the factor, 2
     fill(p, LOG_LR_LOGGED, x * 0x1p-23);
 }
 
+static void decay_behind_zero(struct patient *p, double x) { /* the first rows have LR 0 */
+    decay_of(p, x);
+    scene_put(p, LOG_LR_LOGGED, 0, 0.0);
+    scene_put(p, LOG_LR_LOGGED, 1, 0.0);
+}
+
 #define EDGE(make, found, quiet, id)                                                               \
     { #make, make, found, quiet, id }
 
@@ -569,6 +575,7 @@ static const struct edge {
     EDGE(bf16_at, 0x1p-8, 0x1.02p-8, "bf16_update_lost"),
     EDGE(decay_of, 1.12, 1.10, "decay_underflow"),
     EDGE(decay_of, 0.9, 0.92, "decay_underflow"),
+    EDGE(decay_behind_zero, 0.9, 0.92, "decay_underflow"),
 };
 
 /* Makes an explanation of the LR column that is a bug, from row `from` on. */

@@ -388,6 +388,11 @@ static void validate_refusals_of_numbers(void **state) {
     r.skipped = late;
     r.skipped_count = 1;
     refuse(&r, "--skipped: expected updates up to the total of 3 epochs, got 13");
+    const uint64_t behind[] = {11};
+    r = request_of("hf", 10);
+    r.skipped = behind;
+    r.skipped_count = 1;
+    refuse(&r, "--skipped: expected updates up to the total of 10, got 11");
     r = request_of("olmo-core-tokens", 10);
     r.tokens = 0;
     refuse(&r, "--tokens");

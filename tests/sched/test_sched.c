@@ -611,6 +611,13 @@ static void verify_lengths_count_units(void **state) {
          "linear:1:start_factor=0.5:total_iters=1,cosine:t_max=9",
          "linear:4:start_factor=0.5:total_iters=4,cosine:t_max=36",
          {NULL}},
+        {"torch.sequential",
+         "stages",
+         "linear:5:start_factor=0.25:end_factor=0.75:total_iters=4,step:10:step_size=2:gamma=0.5,"
+         "polynomial:total_iters=4:power=2",
+         "linear:20:start_factor=0.25:end_factor=0.75:total_iters=16,step:40:step_size=8:gamma=0.5,"
+         "polynomial:total_iters=16:power=2",
+         {NULL}},
         {"olmo-core.wsds", "periods", "5,7,12", "20,28,48", {NULL}},
     };
     for (size_t i = 0; i < COUNT_OF(lists); i++) {
@@ -637,6 +644,17 @@ static void verify_lengths_count_units(void **state) {
             }
         }
     }
+}
+
+/* The update at which a warm-up ends is the cosine's first (scheduler.py: `current < warmup`). In
+ * Python, 6e-5 + (6e-4 - 6e-5) * (1 + cos(0)) / 2 is an ulp below 6e-4. */
+static void validate_the_end_of_a_warmup(void **state) {
+    (void)state;
+    const struct setting floor = {"min_lr_ratio", 0.1};
+    const struct sched_class *cosine = sched_find("olmo-core.cosine");
+    struct sched_call call = call_of(cosine, 6e-4, 4, 10, &floor, 1);
+    assert_true(cosine->value(&call, 4) == 0.0005999999999999998);
+    assert_true(cosine->value(&call, 2) == 0.0003);
 }
 
 static void validate_minimum(void **state) {
@@ -699,19 +717,13 @@ static void validate_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_golden_tables),
-        cmocka_unit_test(validate_linear_bits),
-        cmocka_unit_test(validate_cosine_bits),
-        cmocka_unit_test(validate_corners),
-        cmocka_unit_test(verify_range),
-        cmocka_unit_test(validate_minimum),
-        cmocka_unit_test(validate_past_the_end),
-        cmocka_unit_test(corroborate_recursion),
-        cmocka_unit_test(verify_state_only_saves_time),
-        cmocka_unit_test(verify_bad_lists),
-        cmocka_unit_test(verify_lengths_count_units),
-        cmocka_unit_test(validate_registry),
-        cmocka_unit_test(validate_refusals),
+        cmocka_unit_test(validate_golden_tables), cmocka_unit_test(validate_linear_bits),
+        cmocka_unit_test(validate_cosine_bits),   cmocka_unit_test(validate_corners),
+        cmocka_unit_test(verify_range),           cmocka_unit_test(validate_the_end_of_a_warmup),
+        cmocka_unit_test(validate_minimum),       cmocka_unit_test(validate_past_the_end),
+        cmocka_unit_test(corroborate_recursion),  cmocka_unit_test(verify_state_only_saves_time),
+        cmocka_unit_test(verify_bad_lists),       cmocka_unit_test(verify_lengths_count_units),
+        cmocka_unit_test(validate_registry),      cmocka_unit_test(validate_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
