@@ -119,6 +119,19 @@ static void verify_effect(void **state) {
     assert_int_equal(held.verdict, COMPARE_FLOOR_OUTSIDE);
 }
 
+/* The worst update is that with the largest gap in units of its bound, wherever it stands. */
+static void verify_worst_update(void **state) {
+    (void)state;
+    for (size_t k = 0; k < STEPS; k++) {
+        static struct scene scene;
+        stage(&scene, 3, 1.0, 0.0f);
+        scene.points[0][1][k].value = 1.0; /* the others differ by 1e-5 */
+        const struct compare_floor held = hold(&scene, 0.01);
+        assert_int_equal(held.columns[0].worst, k + 1);
+        assert_true(held.columns[0].gap == 1.0);
+    }
+}
+
 /* With two printed digits the gap may lie anywhere between none and far more than the floor. */
 static void verify_digits(void **state) {
     (void)state;
@@ -175,9 +188,9 @@ static void validate_verdicts(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(verify_level),      cmocka_unit_test(verify_effect),
-        cmocka_unit_test(verify_digits),     cmocka_unit_test(validate_left_out),
-        cmocka_unit_test(validate_verdicts),
+        cmocka_unit_test(verify_level),        cmocka_unit_test(verify_effect),
+        cmocka_unit_test(verify_worst_update), cmocka_unit_test(verify_digits),
+        cmocka_unit_test(validate_left_out),   cmocka_unit_test(validate_verdicts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

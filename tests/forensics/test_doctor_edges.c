@@ -645,7 +645,30 @@ static void validate_edges(void **state) {
     assert_int_equal(wrong, 0);
 }
 
+/* Fresh weights start within a tenth of ln(vocabulary); further off, they are only possible. */
+static void validate_how_fresh(void **state) {
+    (void)state;
+    static const double offs[] = {0.099, -0.099, 0.101, -0.101, 0.15};
+    for (size_t i = 0; i < COUNT_OF(offs); i++) {
+        struct patient p;
+        struct doctor_report report;
+        int confidence = -1;
+        memset(&p, 0, sizeof p);
+        doctor_options_init(&p.options);
+        fresh_off(&p, offs[i]);
+        assert_int_equal(doctor_examine(p.log, &p.options, NULL, &p.arena, &report), STATUS_OK);
+        for (size_t f = 0; f < report.finding_count; f++)
+            if (strcmp(report.findings[f].id, "weights_reinitialised") == 0)
+                confidence = (int)report.findings[f].confidence;
+        assert_int_equal(confidence, fabs(offs[i]) < 0.1 ? DOCTOR_LIKELY : DOCTOR_POSSIBLE);
+        arena_close(&p.arena);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(validate_edges)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_edges),
+        cmocka_unit_test(validate_how_fresh),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
