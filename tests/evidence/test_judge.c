@@ -380,6 +380,68 @@ static void verify_json_is_documented(void **state) {
     }
 }
 
+/* The place of a first difference that nobody watched is unknown, whatever its fields hold. */
+static void verify_json_of_a_place(void **state) {
+    (void)state;
+    static struct judgement copy;
+    copy = plain.judgement;
+    copy.first_step = 1;
+    for (int watched = 0; watched < 2; watched++) {
+        copy.place.update = watched ? 1 : 0;
+        copy.place.micro = 2;
+        copy.place.layer = 3;
+        copy.place.structure = "a phase";
+        json_t *const object = judgement_json(&copy);
+        const json_t *const first = json_object_get(object, "first");
+        assert_int_equal(json_is_integer(json_object_get(first, "micro_batch")), watched);
+        assert_int_equal(json_is_integer(json_object_get(first, "layer")), watched);
+        assert_int_equal(json_is_string(json_object_get(first, "structure")), watched);
+        assert_string_equal(json_string_value(json_object_get(first, "by")),
+                            watched ? "watch" : "digests");
+        json_decref(object);
+    }
+    copy.place.layer = -1;
+    json_t *const object = judgement_json(&copy);
+    assert_true(json_is_null(json_object_get(json_object_get(object, "first"), "layer")));
+    json_decref(object);
+}
+
+/* A law is told where one was fitted, and only there. */
+static void verify_json_of_a_growth(void **state) {
+    (void)state;
+    static struct judgement copy;
+    copy = plain.judgement;
+    for (int known = 0; known < 2; known++) {
+        copy.growth.known = known;
+        copy.growth.from = 2;
+        copy.growth.to = 9;
+        json_t *const object = judgement_json(&copy);
+        const json_t *const arms = json_object_get(json_object_get(object, "growth"), "arms");
+        assert_non_null(arms);
+        assert_int_equal(json_is_string(json_object_get(arms, "law")), known);
+        assert_int_equal(json_is_array(json_object_get(arms, "updates")), known);
+        json_decref(object);
+    }
+}
+
+/* Where rounding hides the last update, the cause is the largest at the one that was ranked. */
+static void verify_cause_of_a_mark(void **state) {
+    (void)state;
+    static struct judgement copy;
+    copy = sampled.judgement;
+    copy.word = WORD_ROUNDING;
+    copy.ranked = 0;
+    copy.cause_count = COUNT_OF(copy.marks[0].share); /* of more causes no mark is shared out */
+    assert_true(judgement_differs(&copy) && copy.cause_count > 2);
+    for (uint32_t largest = 0; largest < copy.cause_count; largest++) {
+        for (uint32_t i = 0; i < copy.cause_count; i++)
+            copy.marks[0].share[i] = i == largest ? -0.5 : 0.25;
+        assert_string_equal(judgement_cause(&copy), copy.causes[largest].name);
+    }
+    copy.ranked = -1;
+    assert_string_equal(judgement_cause(&copy), "no-larger-than-rounding");
+}
+
 /* SGD with an LR of 1e6: the logits overflow in update 3. */
 static void verify_divergence_is_told(void **state) {
     (void)state;
@@ -524,6 +586,9 @@ int main(void) {
         cmocka_unit_test(verify_older_traces_leave_coarseness_open),
         cmocka_unit_test(verify_table_shows_the_figures),
         cmocka_unit_test(verify_json_is_documented),
+        cmocka_unit_test(verify_json_of_a_place),
+        cmocka_unit_test(verify_json_of_a_growth),
+        cmocka_unit_test(verify_cause_of_a_mark),
         cmocka_unit_test(verify_divergence_is_told),
         cmocka_unit_test(verify_forged_arrays_are_refused),
         cmocka_unit_test(verify_forged_orders_are_refused),

@@ -119,7 +119,8 @@ static void verify_effect(void **state) {
     assert_int_equal(held.verdict, COMPARE_FLOOR_OUTSIDE);
 }
 
-/* The worst update is that with the largest gap in units of its bound, wherever it stands. */
+/* The worst update is that with the largest gap in units of its bound, wherever it stands, and the
+ * first above is the first of all that are. */
 static void verify_worst_update(void **state) {
     (void)state;
     for (size_t k = 0; k < STEPS; k++) {
@@ -129,6 +130,11 @@ static void verify_worst_update(void **state) {
         const struct compare_floor held = hold(&scene, 0.01);
         assert_int_equal(held.columns[0].worst, k + 1);
         assert_true(held.columns[0].gap == 1.0);
+        for (size_t i = 0; i < STEPS; i++)
+            scene.points[0][1][i].value = i < k ? 0.0 : 1.0;
+        const struct compare_floor above = hold(&scene, 0.01);
+        assert_int_equal(above.columns[0].above, STEPS - k);
+        assert_int_equal(above.columns[0].first_above, k + 1);
     }
 }
 
