@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <string.h>
 
 #include "base/macro.h"
 #include "forensics/fit.h"
@@ -100,8 +101,8 @@ static void validate_totals_that_coarse_digits_leave(void **state) {
         struct fit_set set;
         for (uint64_t k = 1; k <= 6; k++) {
             points[k - 1] = (struct series_point){.update = k, .row = k - 1};
-            lr_print_point(&points[k - 1],
-                           linear((double)(k - 1), 2e-4, 0.0, (double)totals[i]), LR_E5);
+            lr_print_point(&points[k - 1], linear((double)(k - 1), 2e-4, 0.0, (double)totals[i]),
+                           LR_E5);
         }
         const struct series series = {points, 6};
         fit_known_init(&known);
@@ -116,11 +117,56 @@ static void validate_totals_that_coarse_digits_leave(void **state) {
     }
 }
 
+/* What was asked for, against what a linear schedule over 100 updates with a peak of 2e-4 and a
+ * warm-up of 10 did: each departure has its name. */
+static void validate_the_name_of_a_departure(void **state) {
+    (void)state;
+    static const struct {
+        double lr, warmup;
+        uint64_t steps;
+        const char *bug;
+    } asked[] = {
+        {2e-4, 10, 100, NULL},
+        {3e-4, 10, 100, "other_peak"},
+        {1e-4, 10, 100, "other_peak"},
+        {2e-4, 10, 101, "floor_vs_ceil_steps"},
+        {2e-4, 10, 200, "schedule_too_short"},
+        {2e-4, 10, 60, "max_steps_ignored"},
+        {2e-4, 11, 100, "warmup_rounding"},
+        {2e-4, 20, 100, "other_warmup"},
+    };
+    for (size_t i = 0; i < COUNT_OF(asked); i++) {
+        static struct series_point points[ROWS];
+        struct arena arena = ARENA_EMPTY;
+        struct fit_known known;
+        struct fit_set set;
+        for (uint64_t k = 1; k <= 100; k++)
+            points[k - 1] = (struct series_point){
+                .update = k, .row = k - 1, .value = linear((double)(k - 1), 2e-4, 10.0, 100.0)};
+        const struct series series = {points, 100};
+        fit_known_init(&known);
+        known.request.contract = contract_find("hf");
+        known.request.schedule = "linear";
+        known.request.lr = asked[i].lr;
+        known.request.warmup = asked[i].warmup;
+        known.request.steps = asked[i].steps;
+        assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+        assert_true(set.count > 0);
+        if (asked[i].bug == NULL)
+            assert_null(set.fits[0].bug);
+        else if (set.fits[0].bug == NULL || strcmp(set.fits[0].bug, asked[i].bug) != 0)
+            fail_msg("%zu: %s, %s", i, set.fits[0].bug == NULL ? "none" : set.fits[0].bug,
+                     set.fits[0].text);
+        arena_close(&arena);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_the_price_of_a_warmup),
         cmocka_unit_test(validate_the_price_of_a_total),
         cmocka_unit_test(validate_what_a_short_column_is_called),
+        cmocka_unit_test(validate_the_name_of_a_departure),
         cmocka_unit_test(validate_totals_that_coarse_digits_leave),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -137,6 +137,25 @@ static void validate_which_updates_were_skipped(void **state) {
     }
 }
 
+/* A peak that nobody typed is found beside the skips, too: sqrt(2) 1e-4, as a rule of the batch
+ * size gives it. */
+static void validate_an_untyped_peak(void **state) {
+    (void)state;
+    static const struct training training = {0x1.2895033329279p-13, 20, 200, 1, 0, 0, {3, 90}, 2};
+    static const struct fit_skip skips[] = {{3, 3, 1}, {90, 90, 1}};
+    static struct series_point points[ROWS];
+    struct arena arena = ARENA_EMPTY;
+    const struct series series = make(&training, points);
+    const struct fit_known known = known_of(&training);
+    struct fit_set set;
+    assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    assert_true(set.count > 0);
+    assert_true(fabs(set.fits[0].lr / training.peak - 1.0) < 1e-12);
+    assert_true(set.fits[0].warmup == 20 && set.fits[0].steps == 200);
+    expect_skips(&set.fits[0], skips, COUNT_OF(skips));
+    arena_close(&arena);
+}
+
 /* A schedule that moves at every second update is a bug: 300 skips are no explanation. */
 static void verify_a_frozen_schedule_is_not_explained(void **state) {
     (void)state;
@@ -298,6 +317,7 @@ static void verify_an_early_skip_is_a_remark(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_which_updates_were_skipped),
+        cmocka_unit_test(validate_an_untyped_peak),
         cmocka_unit_test(verify_a_frozen_schedule_is_not_explained),
         cmocka_unit_test(verify_only_what_holds_can_skip),
         cmocka_unit_test(verify_counts_place_the_skips),
