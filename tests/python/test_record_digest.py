@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""labels: unit
+
+"keyed 1" as the recorder computes it on a host, by C and by numpy: the vectors of docs/FOREIGN.md,
+each other, any cut into shards, and every small change of a tensor."""
+import ctypes
+import os
+import pathlib
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+try:
+    import numpy as np
+except ImportError:
+    print("left out: no numpy")
+    sys.exit(77)
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "python/src/twinstep/record"))    # the package itself needs torch
+import digest  # noqa: E402
+
+VECTORS = {
+    "f32 [1, -0, 2.5]": ("f32", np.array([1, -0.0, 2.5], "<f4")),
+    "bf16, the same numbers": ("bf16", np.array([0x3F80, 0x8000, 0x4020], "<u2")),
+    "f16, the same": ("f16", np.array([1, -0.0, 2.5], "<f2")),
+    "f64, the same": ("f64", np.array([1, -0.0, 2.5], "<f8")),
+    "i64 [-1, 2^40, 3]": ("i64", np.array([-1, 2 ** 40, 3], "<i8")),
+    "i8 [-1, 0, 127]": ("i8", np.array([-1, 0, 127], "i1")),
+    "f32, shape (0)": ("f32", np.zeros(0, "<f4")),
+    "f32 7.25, shape ()": ("f32", np.array(7.25, "<f4")),
+    "f32 0 to 5, shape (2, 3)": ("f32", np.arange(6, dtype="<f4").reshape(2, 3)),
+}
+
+
+def compiled(folder):
+    """The library as python/twinstep_build.py compiles it, or None without a compiler."""
+    compiler = os.environ.get("CC", "cc").split()
+    if shutil.which(compiler[0]) is None:
+        return None
+    out = pathlib.Path(folder) / digest.LIBRARY
+    subprocess.run([*compiler, "-std=c11", "-O3", "-ffp-contract=off", "-fPIC", "-shared", "-Wall",
+                    "-Werror", "-fvisibility=hidden", "-o", str(out),
+                    str(ROOT / "python/digest/keyed.c")], check=True)
+    return out
+
+
+class Digest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.sums = {"numpy": digest._sum_by_numpy}
+        library = compiled(cls.folder.name)
+        if library is not None:
+            os.environ["TWINSTEP_DIGEST"] = str(library)
+            cls.sums["c"], name = digest.load()
+            assert name == "c"
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def of(self, way, array, first=0):
+        return self.sums[way](array.ctypes.data, array.itemsize, first, array.size)
+
+    def test_validate_vectors_of_the_page(self):
+        page = (ROOT / "docs/FOREIGN.md").read_text(encoding="utf-8")
+        rows = re.findall(r"^\| (.*?) \| `([0-9a-f]{16})` \| `([0-9a-f]{64})` \|$", page, re.M)
+        self.assertEqual({r[0] for r in rows}, set(VECTORS))
+        for name, total, whole in rows:
+            dtype, array = VECTORS[name]
+            for way in self.sums:
+                self.assertEqual(f"{self.of(way, array):016x}", total, (way, name))
+            self.assertEqual(digest.close("weight", dtype, array.shape, int(total, 16)).hex(), whole)
+
+    def test_verify_shards_and_unaligned_memory(self):
+        draw = np.random.default_rng(3)
+        for width in (1, 2, 4, 8):
+            array = draw.integers(0, 256, 4099 * width, "u1").view(f"<u{width}")
+            whole = self.of("numpy", array)
+            for way, take in self.sums.items():
+                for cut in (0, 1, 7, 64, 1000, 4099):
+                    parts = self.of(way, array[:cut]) + self.of(way, array[cut:], cut)
+                    self.assertEqual(parts % 2 ** 64, whole, (way, width, cut))
+                moved = np.empty(array.nbytes + 1, "u1")
+                moved[1:] = array.view("u1")
+                self.assertEqual(take(moved.ctypes.data + 1, width, 0, array.size), whole)
+
+    def test_verify_small_changes_are_seen(self):
+        draw = random.Random(4)
+        take = self.sums.get("c", self.sums["numpy"])
+        array = np.arange(257, dtype="<u4")
+        whole = take(array.ctypes.data, 4, 0, array.size)
+        for _ in range(2000):
+            changed = array.copy()
+            i, j = draw.sample(range(array.size), 2)
+            kind = draw.randrange(3)
+            if kind == 0:
+                changed[i] ^= np.uint32(1 << draw.randrange(32))
+            elif kind == 1:
+                changed[i], changed[j] = array[j], array[i]
+            else:       # two equal flips, which an exclusive or does not see
+                changed[[i, j]] ^= np.uint32(1 << draw.randrange(32))
+            self.assertNotEqual(take(changed.ctypes.data, 4, 0, array.size), whole)
+
+    @unittest.skipUnless(shutil.which(os.environ.get("CC", "cc").split()[0]), "no compiler")
+    def test_verify_other_widths_are_refused(self):
+        self.assertEqual(self.sums["c"](ctypes.addressof(ctypes.c_uint64(1)), 3, 0, 1), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
