@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a recording has: its columns, their order, and the bytes of a row (docs/FOREIGN.md).
+
+A row is a dict from a column's name to its value: a float, an int, 32 bytes, or a list of these
+along the column's axis. What is not there is written as not measured: NaN, -1, zeros."""
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from struct import pack
+from typing import Any, Mapping
+
+PHASES = ("forward", "backward", "unscale", "clip", "optimize", "schedule", "zero", "log")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of docs/FOREIGN.md: one value per update along one axis at most."""
+    name: str
+    kind: str           # f: f64, i: i64, d: digest
+    axis: str           # "", group, tensor, phase
+    units: str
+    long_name: str
+
+
+COLUMNS = tuple(Column(*row) for row in (
+    ("loss", "f", "", "nat", "sum of what backward was called on, without the loss scale"),
+    ("grad_norm", "f", "", "nat", "gradient norm before clipping"),
+    ("clip_coef", "f", "", "1", "factor applied by clipping"),
+    ("param_norm", "f", "", "1", "norm of the parameters after the update"),
+    ("loss_scale", "f", "", "1", "factor on the loss of this update's gradients"),
+    ("grad_norm_taken", "f", "", "nat", "norm of the gradient that the optimizer was given"),
+    ("tokens", "i", "", "tokens", "as the caller says"),
+    ("skipped", "i", "", "1", "1: the optimizer did not run or changed nothing"),
+    ("epoch", "i", "", "1", "as the caller says"),
+    ("optimizer_t", "i", "", "updates", "the optimizer's own count, of its first tensor"),
+    ("digest_batch", "d", "", "1", "tensors given to the model, in order"),
+    ("digest_rng", "d", "", "1", "states of the generators after the update"),
+    ("digest_state", "d", "", "1", "parameters and the optimizer's tensors after the update"),
+    ("lr_applied", "f", "group", "1", "learning rate of the group when the optimizer stepped"),
+    ("lr_logged", "f", "group", "1", "learning rate that the log printed"),
+    ("lr_readback", "f", "group", "1", "estimated from the weights before and after"),
+    ("lr_readback_error", "f", "group", "1", "bound of its error from rounding"),
+    ("wd_readback", "f", "group", "1", "weight decay outside of the gradient, estimated"),
+    ("wd_readback_error", "f", "group", "1", "bound of its error from rounding"),
+    ("wd_applied", "f", "group", "1", "weight decay of the group when the optimizer stepped"),
+    ("tensors/digest_gradient", "d", "tensor", "1", "gradient before clipping"),
+    ("tensors/digest_parameter", "d", "tensor", "1", "tensor after the update"),
+    ("phases/place", "i", "phase", "1", "place of the phase's first event, -1 not seen"),
+    ("step", "i", "", "1", "update, 1-based"),
+))
+READBACK = ("lr_readback", "lr_readback_error", "wd_readback", "wd_readback_error")
+TYPES = {"f": "<f8", "i": "<i8", "d": "|u1"}
+MISSING = {"f": pack("<d", float("nan")), "i": pack("<q", -1), "d": bytes(32)}
+
+
+@dataclass
+class Layout:
+    """The columns of one recording. `lengths` has the length of each axis."""
+    path: str
+    run: str
+    attributes: dict[str, Any]
+    run_attributes: dict[str, Any]
+    tensors: list[tuple[str, str, str, int]]    # name, dtype, shape as in "64,512", group
+    groups: int
+    columns: tuple[Column, ...]
+    lengths: dict[str, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.lengths = {"": 1, "group": self.groups, "tensor": len(self.tensors),
+                        "phase": len(PHASES)}
+        self.columns = tuple(c for c in self.columns if self.lengths[c.axis] > 0)
+
+    def header(self) -> dict[str, Any]:
+        """What `writer.py` makes the file from."""
+        texts = {"phases/phase": list(PHASES)}
+        numbers: dict[str, Any] = {"group": ["<i8", list(range(self.groups))],
+                                   "byte": ["<i8", list(range(32))]}
+        axes = {"group": "group", "byte": "byte", "phase": "phases/phase"}
+        if self.tensors:
+            names, dtypes, shapes, groups = zip(*self.tensors)
+            texts.update({"tensors/tensor": names, "tensors/dtype": dtypes})
+            texts["tensors/shape"] = shapes
+            numbers["tensors/group"] = ["<u4", list(groups)]
+            axes["tensor"] = "tensors/tensor"
+        return {"path": self.path, "run": self.run, "attributes": self.attributes,
+                "run_attributes": self.run_attributes, "texts": texts, "numbers": numbers,
+                "axes": axes, "columns": [self._describe(c) for c in self.columns]}
+
+    def _describe(self, c: Column) -> dict[str, Any]:
+        axes = ([c.axis] if c.axis else []) + (["byte"] if c.kind == "d" else [])
+        shape = ([self.lengths[c.axis]] if c.axis else []) + ([32] if c.kind == "d" else [])
+        return {"name": c.name, "type": TYPES[c.kind], "shape": shape, "axes": axes,
+                "units": c.units, "long_name": c.long_name}
+
+    def pack(self, row: Mapping[str, Any]) -> bytes:
+        """The bytes of a row, as `writer.py` reads them."""
+        out = []
+        for c in self.columns:
+            value = row.get(c.name)
+            values = list(value) if c.axis and value is not None else [value]
+            values += [None] * (self.lengths[c.axis] - len(values))
+            for v in values[:self.lengths[c.axis]]:
+                out.append(MISSING[c.kind] if v is None else v if c.kind == "d"
+                           else pack("<d" if c.kind == "f" else "<q", v))
+        return b"".join(out)

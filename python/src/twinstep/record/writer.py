@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The process that writes a recording, beside the training and never inside it.
+
+It reads frames from its standard input and appends them to a foreign trace (docs/FOREIGN.md) in
+HDF5's SWMR mode: all objects are made first, every update goes to the file before `step` names it,
+so a kill at any moment leaves every update that `step` names readable. It needs h5py and numpy
+alone, and is started by its file name (`record/channel.py`), so it imports nothing of twinstep.
+
+A frame is its length (u64, little-endian) and as many bytes. The first one is JSON: `path`,
+`attributes` of the file, `run` with its attributes, fixed datasets (`texts`, `numbers`) and
+`columns`. Each further one is a row: the bytes of all columns in their order, `step` last. A frame
+of length 0 says that the training ran to its end. At the end of the input OUT.part gets its name.
+What went wrong is one line on the standard output; "ok" there says that all of it is in the file.
+"""
+from __future__ import annotations
+
+import json
+import os
+import select
+import struct
+import sys
+from typing import Any
+
+OK = b"ok\n"
+
+
+class Frames:
+    """The frames of a pipe; `next` waits for one and `waiting` says whether one is there already."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor, self.buffer, self.ended = descriptor, bytearray(), False
+        self.parent = os.getppid()
+
+    def _fill(self, patience: float) -> bool:
+        if self.ended or not select.select([self.descriptor], [], [], patience)[0]:
+            # Another process that the training forked can hold the pipe open after its death.
+            self.ended = self.ended or (patience > 0 and os.getppid() != self.parent)
+            return False
+        piece = os.read(self.descriptor, 1 << 20)
+        self.ended = not piece
+        self.buffer += piece
+        return bool(piece)
+
+    def _whole(self) -> bool:
+        return (len(self.buffer) >= 8
+                and len(self.buffer) >= 8 + struct.unpack_from("<Q", self.buffer)[0])
+
+    def waiting(self) -> bool:
+        """Whether a whole frame can be had without waiting."""
+        while not self._whole() and self._fill(0):
+            pass
+        return self._whole()
+
+    def next(self) -> bytes | None:
+        """The next frame, or None at the end of the input; half a frame at the end is left out."""
+        while not self._whole():
+            if not self._fill(1.0) and self.ended:
+                return None
+        length = struct.unpack_from("<Q", self.buffer)[0]
+        frame = bytes(self.buffer[8:8 + length])
+        del self.buffer[:8 + length]
+        return frame
+
+
+def chunk_rows(row_bytes: int) -> int:
+    """Rows of a chunk: 64, fewer by halves while it exceeds 64 KiB (docs/TRACE.md)."""
+    rows = 64
+    while rows > 1 and rows * row_bytes > 65536:
+        rows //= 2
+    return rows
+
+
+class Trace:
+    """The file. `append` takes rows, and `close` gives it its name."""
+
+    def __init__(self, header: dict[str, Any]) -> None:
+        import h5py
+        import numpy as np
+        self.np, self.path = np, header["path"]
+        self.part = self.path + ".part"
+        os.close(os.open(self.part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+        self.file = f = h5py.File(self.part, "w", libver=("v110", "v110"))
+        for name, value in header["attributes"].items():
+            f.attrs[name] = np.int64(value) if isinstance(value, int) else value
+        f["complete"] = np.int64(0)
+        run = f.create_group("runs/" + header["run"])
+        for name, value in header["run_attributes"].items():
+            run.attrs[name] = np.int64(value) if isinstance(value, int) else value
+        self.steps = steps = run.create_group("steps")
+        for name, texts in header["texts"].items():
+            width = max(len(t.encode()) for t in texts)
+            kind = h5py.string_dtype("utf-8", max(width, 1))
+            steps.create_dataset(name, data=np.array([t.encode() for t in texts], kind), dtype=kind)
+        for name, (kind, values) in header["numbers"].items():
+            steps[name] = np.array(values, kind)
+        self.columns = []
+        self.row = np.dtype([(c["name"], c["type"], tuple(c["shape"])) for c in header["columns"]])
+        for c in header["columns"]:
+            self.columns.append(self._column(c))
+        self._scales(header)
+        self.rows = 0
+        f.swmr_mode = True
+
+    def _column(self, c: dict[str, Any]) -> Any:
+        shape = tuple(c["shape"])
+        kind = self.np.dtype(c["type"])
+        fill = {"f": float("nan"), "i": -1, "u": 0}[kind.kind]
+        size = kind.itemsize
+        for length in shape:
+            size *= length
+        column = self.steps.create_dataset(
+            c["name"], (0, *shape), kind, maxshape=(None, *shape),
+            chunks=(chunk_rows(size), *shape), fillvalue=fill)
+        column.attrs["units"], column.attrs["long_name"] = c["units"], c["long_name"]
+        if kind.kind == "f":
+            column.attrs["_FillValue"] = self.np.float64("nan")
+        return column
+
+    def _scales(self, header: dict[str, Any]) -> None:
+        """Dimension scales, without which xarray sees no axes."""
+        for name in ("step", *header["axes"].values()):
+            self.steps[name].make_scale(name.rsplit("/", 1)[-1])
+        for column, c in zip(self.columns, header["columns"]):
+            for i, axis in enumerate(["step", *c["axes"]]):
+                name = header["axes"].get(axis, axis)
+                if c["name"] != name:
+                    column.dims[i].attach_scale(self.steps[name])
+
+    def append(self, frames: list[bytes]) -> None:
+        """Adds rows; they are in the file, and named by `step`, when this returns."""
+        rows = self.np.frombuffer(b"".join(frames), self.row)
+        first, self.rows = self.rows, self.rows + len(rows)
+        for column, name in zip(self.columns, self.row.names):
+            if name == "step":      # the last one: everything else is in the file before
+                self.file.flush()
+            column.resize(self.rows, axis=0)
+            column[first:] = rows[name]
+        self.file.flush()
+
+    def close(self, complete: bool) -> None:
+        """Closes the file and gives it its name; raises FileExistsError if that is taken."""
+        if complete:
+            self.file["complete"][()] = 1
+        self.file.close()
+        try:
+            os.link(self.part, self.path)   # unlike a rename, a link overwrites nothing
+        except FileExistsError:
+            raise
+        except OSError:                     # a file system without hard links
+            if os.path.exists(self.path):
+                raise
+            os.rename(self.part, self.path)
+            return
+        os.unlink(self.part)
+
+
+def tell(line: bytes) -> None:
+    """Says something to the training, which may be gone."""
+    try:
+        os.write(1, line)
+    except OSError:
+        pass                                # the training is gone, and nobody listens
+
+
+def write_all(descriptor: int) -> None:
+    """Writes what comes until the input ends."""
+    frames = Frames(descriptor)
+    header = frames.next()
+    if header is None:
+        return
+    trace = Trace(json.loads(header))
+    complete = False
+    while (frame := frames.next()) is not None:
+        rows = []
+        while True:
+            if frame:
+                rows.append(frame)
+            else:
+                complete = True
+            if len(rows) >= 64 or not frames.waiting():
+                break
+            frame = frames.next() or b""
+        if rows:
+            trace.append(rows)
+    trace.close(complete)
+    tell(OK)
+
+
+def main() -> int:
+    """Returns 0; ends the process with 3 where something went wrong."""
+    try:
+        write_all(0)
+    except BaseException as error:          # noqa: B036 whatever it was is the parent's to know
+        tell(f"{type(error).__name__}: {error}".replace("\n", " ").encode()[:2000] + b"\n")
+        os._exit(3)                         # no exit handler of HDF5: it would write again
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""labels: cli
+
+The writer beside a training: what it writes is a foreign trace, and a kill of the writer, a kill of
+the training, a full disk, a writer that hangs and a Python without h5py cost neither the training
+nor an update that was written."""
+import os
+import pathlib
+import resource
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+import unittest
+import warnings
+
+try:
+    import h5py
+    import numpy as np
+except ImportError:
+    print("left out: no h5py")
+    sys.exit(77)
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+RECORD = ROOT / "python/src/twinstep/record"
+sys.path.insert(0, str(RECORD))     # the package itself needs torch, and these modules do not
+import channel  # noqa: E402
+import layout  # noqa: E402
+
+PROGRAM = os.environ["TWINSTEP_PROGRAM"]
+
+
+def plan(path):
+    return layout.Layout(
+        path=str(path), run="main",
+        attributes={"twinstep_trace": 2, "kind": "foreign", "writer": "test"},
+        run_attributes={"configuration": "lr: 1\n", "causes": "", "digest": "keyed 1", "rank": 0,
+                        "world": 1},
+        tensors=[("weight", "f32", "2,3", 0), ("bias", "f32", "", 1)], groups=2,
+        columns=tuple(c for c in layout.COLUMNS if c.name not in layout.READBACK))
+
+
+def row(k):
+    return {"step": k, "loss": 1.0 / k, "lr_applied": [0.1 / k, 0.2], "skipped": 0,
+            "tensors/digest_parameter": [bytes([k % 255 + 1]) * 32, bytes([7]) * 32],
+            "phases/place": list(range(len(layout.PHASES)))}
+
+
+def record(path, rows, complete=True):
+    trace, pipe = plan(path), channel.Channel(str(path))
+    pipe.begin(trace.header())
+    for k in range(1, rows + 1):
+        pipe.send(trace.pack(row(k)))
+    return pipe.close(complete)
+
+
+def program(*words):
+    return subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True, check=False)
+
+
+# A training that tells its updates. Where it is told to, it stops to be killed.
+TRAINING = textwrap.dedent("""
+    import sys, time
+    sys.path[:0] = sys.argv[1:3]
+    from test_record_writer import channel, plan, row
+    path, rows = sys.argv[3], int(sys.argv[4])
+    trace, pipe = plan(path), channel.Channel(path)
+    pipe.begin(trace.header())
+    for k in range(1, rows + 1):
+        pipe.send(trace.pack(row(k)))
+        print(k, flush=True)
+        time.sleep(0.001)
+""")
+
+
+class Writer(unittest.TestCase):
+    def setUp(self):
+        self.temporary = tempfile.TemporaryDirectory()
+        self.folder = pathlib.Path(self.temporary.name)
+        self.path = self.folder / "a.h5"
+
+    def tearDown(self):
+        self.temporary.cleanup()
+
+    def readable(self, path, least):
+        """Every update up to the last one that `step` names has its values."""
+        with h5py.File(path, "r", libver="latest", swmr=True) as f:
+            steps = f["runs/main/steps"]
+            n = len(steps["step"])
+            self.assertGreaterEqual(n, least)
+            self.assertEqual(list(steps["step"][:n]), list(range(1, n + 1)))
+            self.assertEqual(list(steps["loss"][:n]), [1.0 / k for k in range(1, n + 1)])
+            self.assertTrue((steps["tensors/digest_parameter"][:n, 0, 0]
+                             == np.arange(1, n + 1) % 255 + 1).all())
+        return n
+
+    def test_verify_what_is_written_is_a_foreign_trace(self):
+        self.assertTrue(record(self.path, 150))
+        self.assertFalse(pathlib.Path(f"{self.path}.part").exists())
+        said = program("import", "--check", self.path)
+        self.assertEqual(said.returncode, 0, said)
+        self.assertIn("150 updates, 2 tensors in 2 groups", said.stdout)
+        self.assertNotIn("passed over", said.stdout)
+        with h5py.File(self.path, "r") as f:
+            steps = f["runs/main/steps"]
+            self.assertEqual(f["complete"][()], 1)
+            self.assertTrue(np.isnan(steps["grad_norm"][:]).all())
+            self.assertTrue((steps["optimizer_t"][:] == -1).all())
+            self.assertFalse(steps["digest_batch"][:].any())
+            self.assertEqual(steps["lr_applied"].dims[1][0].name, "/runs/main/steps/group")
+        self.assertTrue(record(self.folder / "b.h5", 150))
+        self.assertIn("equal through update 150",
+                      program("certify", self.path, self.folder / "b.h5").stdout)
+
+    def test_verify_an_abandoned_training_is_not_complete(self):
+        self.assertTrue(record(self.path, 3, complete=False))
+        with h5py.File(self.path, "r") as f:
+            self.assertEqual(f["complete"][()], 0)
+
+    def test_verify_nothing_is_overwritten(self):
+        trace, pipe = plan(self.path), channel.Channel(str(self.path))
+        pipe.begin(trace.header())
+        pipe.send(trace.pack(row(1)))
+        self.path.write_text("mine")
+        with self.assertWarnsRegex(RuntimeWarning, "FileExistsError"):
+            self.assertFalse(pipe.close(True))
+        self.assertEqual(self.path.read_text(), "mine")
+
+    def test_verify_a_killed_writer_ends_the_recording_alone(self):
+        trace, pipe = plan(self.path), channel.Channel(str(self.path))
+        pipe.begin(trace.header())
+        for k in range(1, 400):
+            pipe.send(trace.pack(row(k)))
+        self.wait_for(f"{self.path}.part", 100)
+        pipe.process.kill()
+        with self.assertWarnsRegex(RuntimeWarning, "the training goes on: the writer ended"):
+            for k in range(400, 500):
+                pipe.send(trace.pack(row(k)))
+                time.sleep(0.001)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")      # one warning, not one per update
+            self.assertFalse(pipe.send(trace.pack(row(500))))
+            self.assertFalse(pipe.close(True))
+        n = self.readable(f"{self.path}.part", 100)
+        self.recovers(n)
+
+    def recovers(self, updates):
+        said = program("recover", f"{self.path}.part", "-o", self.folder / "whole.h5")
+        self.assertEqual(said.returncode, 0, said)
+        said = program("import", "--check", self.folder / "whole.h5")
+        self.assertIn(f"run main: {updates} updates", said.stdout)
+
+    def wait_for(self, path, updates):
+        for _ in range(500):
+            try:
+                with h5py.File(path, "r", libver="latest", swmr=True) as f:
+                    if len(f["runs/main/steps/step"]) >= updates:
+                        return
+            except (OSError, KeyError):
+                pass
+            time.sleep(0.02)
+        self.fail(f"no {updates} updates in {path}")
+
+    def start(self, rows):
+        here = pathlib.Path(__file__).resolve().parent
+        return subprocess.Popen([sys.executable, "-c", TRAINING, str(here), str(RECORD),
+                                 str(self.path), str(rows)], stdout=subprocess.PIPE)
+
+    def test_verify_a_killed_training_leaves_its_updates_under_their_name(self):
+        training = self.start(100000)
+        self.wait_for(f"{self.path}.part", 20)
+        training.kill()
+        told = len(training.stdout.read().split())
+        training.wait()
+        training.stdout.close()
+        for _ in range(500):
+            if self.path.exists() and not pathlib.Path(f"{self.path}.part").exists():
+                break
+            time.sleep(0.02)
+        n = self.readable(self.path, told)      # every update that was told of, not most of them
+        self.assertIn(f"run main: {n} updates", program("import", "--check", self.path).stdout)
+
+    def test_verify_both_killed(self):
+        training = self.start(100000)
+        self.wait_for(f"{self.path}.part", 50)
+        children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(training.pid)],
+                                  capture_output=True, text=True, check=True).stdout.split()
+        self.assertEqual(len(children), 1)
+        os.kill(int(children[0]), signal.SIGKILL)
+        training.kill()
+        training.wait()
+        training.stdout.close()
+        self.recovers(self.readable(f"{self.path}.part", 50))
+
+    def test_verify_a_full_disk_ends_the_recording_alone(self):
+        trace = plan(self.path)
+        size = 120_000
+        old = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, old[1]))     # the writer inherits it
+        try:
+            pipe = channel.Channel(str(self.path))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, old)
+        pipe.begin(trace.header())
+        with self.assertWarnsRegex(RuntimeWarning, "training goes on: .*(File too large|write)"):
+            for k in range(1, 5000):
+                if not pipe.send(trace.pack(row(k))):
+                    break
+        self.assertIsNotNone(pipe.process.returncode)
+        part = pathlib.Path(f"{self.path}.part")
+        self.assertLessEqual(part.stat().st_size, size)
+        self.recovers(self.readable(part, 20))
+
+    def test_verify_a_writer_that_hangs_ends_the_recording_alone(self):
+        trace, pipe = plan(self.path), channel.Channel(str(self.path), patience=0.2)
+        pipe.begin(trace.header())
+        pipe.process.send_signal(signal.SIGSTOP)
+        start = time.monotonic()
+        with self.assertWarnsRegex(RuntimeWarning, "took no row for 0.2 s"):
+            for k in range(1, 20000):
+                if not pipe.send(trace.pack(row(k))):
+                    break
+        self.assertLess(time.monotonic() - start, 10)
+
+    def test_verify_a_python_without_h5py_is_said(self):
+        (self.folder / "h5py.py").write_text("raise ImportError('no h5py here')\n")
+        os.environ["PYTHONPATH"], old = f"{self.folder}", os.environ.get("PYTHONPATH", "")
+        try:
+            pipe = channel.Channel(str(self.path))
+        finally:
+            os.environ["PYTHONPATH"] = old
+        trace = plan(self.path)
+        pipe.begin(trace.header())
+        with self.assertWarnsRegex(RuntimeWarning, "no h5py here"):
+            for k in range(1, 500):
+                pipe.send(trace.pack(row(k)))
+                time.sleep(0.001)
+        self.assertFalse(self.path.exists())
+
+    def test_verify_half_a_row_is_left_out(self):
+        trace, pipe = plan(self.path), channel.Channel(str(self.path))
+        pipe.begin(trace.header())
+        pipe.send(trace.pack(row(1)))
+        os.write(pipe.pipe, struct.pack("<Q", 400) + b"half")
+        self.assertTrue(pipe.close(False))
+        self.assertEqual(self.readable(self.path, 1), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
