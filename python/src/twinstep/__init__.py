@@ -12,6 +12,8 @@ __version__ = "0.1.0"
 _NAMES = {
     "ProgramError": "_program",
     "ProgramMissing": "_program",
+    "Recorder": "record",
+    "TwinstepCallback": "record",
     "program": "_program",
 }
 __all__ = ["__version__", *_NAMES]

@@ -18,6 +18,14 @@ from typing import Any
 WRITER = Path(__file__).with_name("writer.py")
 
 
+def warn(words: str) -> None:
+    """Warns, and raises nothing where the program has made errors of warnings (`python -W error`)."""
+    try:
+        warnings.warn(words, RuntimeWarning, stacklevel=4)
+    except Warning:
+        print(words, file=sys.stderr)
+
+
 class Channel:
     """A writer process and the pipe to it.
 
@@ -82,9 +90,8 @@ class Channel:
     def _stop(self, problem: str) -> None:
         self.stopped = problem
         self._end()
-        warnings.warn(f"twinstep: recording stopped after {self.sent} updates, and the training "
-                      f"goes on: {problem}. What was written so far is in {self.path}.part",
-                      RuntimeWarning, stacklevel=3)
+        warn(f"twinstep: recording stopped after {self.sent} updates, and the training goes on: "
+             f"{problem}. What was written so far is in {self.path}.part")
 
     def _end(self) -> None:
         for end in (self.process.stdin, self.process.stdout):

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`TwinstepCallback`: the recorder for transformers' Trainer (so TRL's) and for Lightning. They call
+disjoint methods but for `on_train_end`, so one object serves both, and neither is imported here."""
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from .recorder import Recorder
+
+# Of TrainingArguments: where things are written and how much is printed changes no training.
+LEFT_OUT = ("output_dir", "logging_dir", "run_name", "hub_", "push_to_hub", "report_to", "save_",
+            "log_", "logging_", "local_rank", "disable_tqdm", "_n_gpu", "project", "trackio")
+
+
+class _Shared:
+    """What both callbacks do with their recorder."""
+
+    def __init__(self, path: str | os.PathLike[str], **options: Any) -> None:
+        """`path` and `options` are those of `Recorder`."""
+        self.path, self.options = path, options
+        self.recorder: Recorder | None = None
+
+    def _open(self, model: Any, optimizer: Any, scheduler: Any, config: dict[str, Any]) -> None:
+        options = {**self.options, "config": {**config, **self.options.get("config", {})}}
+        self.recorder = Recorder(model, optimizer, scheduler, path=self.path, **options).start()
+
+    def _close(self, complete: bool) -> None:
+        if self.recorder is not None:
+            self.recorder.close(complete)
+            self.recorder = None
+
+    def on_train_end(self, *_: Any, **__: Any) -> None:
+        """Both libraries: the training ran to its end."""
+        self._close(complete=True)
+
+
+def _arguments(args: Any) -> dict[str, Any]:
+    """The leaves of TrainingArguments that can change a training."""
+    values = args.to_dict() if hasattr(args, "to_dict") else {}
+    return {f"args.{k}": v for k, v in values.items()
+            if isinstance(v, (str, int, float, bool)) and not k.startswith(LEFT_OUT)}
+
+
+class _Transformers(_Shared):
+    """A row ends at `on_step_end` and is sent when the next update begins, because the log of an
+    update comes after its end."""
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kw: Any) -> None:
+        """transformers: the loop begins."""
+        # `train()` makes a new scheduler, and may wrap the model: those of now are the right ones.
+        self._open(kw["model"], kw.get("optimizer"), kw.get("lr_scheduler"), _arguments(args))
+
+    def on_step_begin(self, args: Any, state: Any, control: Any, **kw: Any) -> None:
+        """transformers: the next update begins, so the row of the last one is whole."""
+        if self.recorder is not None:
+            self.recorder.send()
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kw: Any) -> None:
+        """transformers: the update ends; its log is still to come."""
+        if self.recorder is not None:
+            self.recorder.finish()
+            self.recorder.note(epoch=None if state.epoch is None else int(state.epoch))
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kw: Any) -> None:
+        """transformers: what the log of the last update prints."""
+        if self.recorder is not None and logs and "learning_rate" in logs:
+            self.recorder.note(lr_logged=logs["learning_rate"])
+
+
+class _Lightning(_Shared):
+    """Lightning runs the whole batch inside of `optimizer.step`; the recorder reads gradients where
+    they are this update's. An update ends with the batch that moved `global_step`."""
+
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+        """Lightning: the loop begins."""
+        configs = trainer.lr_scheduler_configs
+        self._open(pl_module, trainer.optimizers, configs[0].scheduler if configs else None, {})
+        self.steps = trainer.global_step
+
+    def on_train_batch_start(self, trainer: Any, pl_module: Any, *_: Any) -> None:
+        """Lightning: the next batch begins, so the row of the last one is whole."""
+        if self.recorder is not None:
+            self.recorder.send()
+
+    def on_train_batch_end(self, trainer: Any, pl_module: Any, *_: Any) -> None:
+        """Lightning: ends an update if the batch was its last one."""
+        if self.recorder is not None and trainer.global_step != self.steps:
+            self.steps = trainer.global_step
+            self.recorder.finish()
+            self.recorder.note(epoch=trainer.current_epoch)
+
+    def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
+        """Lightning: the training ends early."""
+        self._close(complete=False)
+
+
+def TwinstepCallback(path: str | os.PathLike[str], **options: Any) -> Any:
+    """A callback that records; arguments as `Recorder` has them, without model and optimizer.
+
+        trainer = DPOTrainer(..., callbacks=[TwinstepCallback("run.h5", every=1)])
+
+    Its class is a callback of each of transformers and Lightning that the program has imported."""
+    bases = [_Transformers, _Lightning]
+    for module, name in (("transformers.trainer_callback", "TrainerCallback"),
+                         ("lightning.pytorch.callbacks.callback", "Callback"),
+                         ("pytorch_lightning.callbacks.callback", "Callback")):
+        if module in sys.modules:
+            bases.append(getattr(sys.modules[module], name))
+    kind: Any = type("TwinstepCallback", tuple(bases), {})
+    return kind(path, **options)

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sums of "keyed 1" of torch tensors, on the device that they are on.
+
+A sum is a Python integer for memory of the host (C) and an i64 tensor of no dimension for a device,
+so nothing waits for a device here. Shards of a DTensor give the sum of what is local; those of all
+ranks add up to the tensor's. No random numbers, no gradients, no change of the tensor."""
+from __future__ import annotations
+
+from typing import Any, Union
+
+import torch
+
+from . import digest
+
+Total = Union[int, torch.Tensor]
+DTYPES = {torch.float32: "f32", torch.bfloat16: "bf16", torch.float16: "f16", torch.float64: "f64",
+          torch.float8_e4m3fn: "e4m3", torch.float8_e5m2: "e5m2", torch.bool: "bool",
+          torch.int8: "i8", torch.uint8: "u8", torch.int16: "i16", torch.int32: "i32",
+          torch.int64: "i64"}
+WORDS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int32}
+MASK = {1: 0xFF, 2: 0xFFFF, 4: 0xFFFFFFFF, 8: 0xFFFFFFFF}
+PIECE = 1 << 24     # words at a time on a device without a fused kernel: 128 MiB of i64
+_host, HOST = digest.load()
+
+
+def _signed(value: int) -> int:
+    return value - (1 << 64) if value >> 63 else value
+
+
+GOLDEN, FIRST, SECOND = (_signed(v) for v in (
+    0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
+
+
+def _mixed(words: torch.Tensor, index: torch.Tensor, mask: int) -> torch.Tensor:
+    """The terms' sum. i64 wraps as u64 does; its right shift is arithmetic, so bits are masked."""
+    x = (index << 32) + (words.to(torch.int64) & mask) + GOLDEN
+    x = (x ^ (x >> 30 & (1 << 34) - 1)) * FIRST
+    x = (x ^ (x >> 27 & (1 << 37) - 1)) * SECOND
+    return (x ^ (x >> 31 & (1 << 33) - 1)).sum()
+
+
+def _run(words: torch.Tensor, first: torch.Tensor, mask: int) -> torch.Tensor:
+    index = torch.arange(words.numel(), dtype=torch.int64, device=words.device) + first
+    return _mixed(words, index, mask)
+
+
+_fused: Any = None
+
+
+def _kernel(device: torch.device) -> Any:
+    """One fused kernel where torch.compile makes one, else plain operations."""
+    global _fused
+    if device.type != "cuda":
+        return None
+    if _fused is None:
+        try:
+            _fused = torch.compile(_run, dynamic=True)
+            probe = torch.zeros(4, dtype=torch.int32, device=device)
+            zero = torch.zeros((), dtype=torch.int64, device=device)
+            int(_fused(probe, zero, MASK[4]))
+        except Exception:       # no compiler for this device: slower, and the same sums
+            _fused = False
+    return _fused or None
+
+
+def _flat_words(local: torch.Tensor) -> torch.Tensor:
+    return local.contiguous().reshape(-1).view(WORDS[local.element_size()])
+
+
+def device_sum(local: torch.Tensor, first: int = 0, kernel: Any = None) -> torch.Tensor:
+    """The sum over a contiguous run of elements that begins at element `first`, on their device."""
+    width = local.element_size()
+    words = _flat_words(local)
+    first *= 2 if width == 8 else 1
+    step = words.numel() if kernel is not None else PIECE
+    total = torch.zeros((), dtype=torch.int64, device=local.device)
+    for at in range(0, words.numel(), max(step, 1)):
+        start = torch.full((), first + at, dtype=torch.int64, device=local.device)
+        total = total + (kernel or _run)(words[at:at + step], start, MASK[width])
+    return total
+
+
+def _scattered(local: torch.Tensor, shape: tuple[int, ...], offset: tuple[int, ...]) -> torch.Tensor:
+    """Of a shard that is no contiguous run of its tensor: each element's index is computed."""
+    index = torch.zeros((), dtype=torch.int64, device=local.device)
+    stride = 1
+    for d in reversed(range(local.dim())):
+        place = torch.arange(local.shape[d], dtype=torch.int64, device=local.device) + offset[d]
+        index = index + (place * stride).view([-1] + [1] * (local.dim() - 1 - d))
+        stride *= shape[d]
+    index = index.expand(local.shape).reshape(-1)
+    if local.element_size() == 8:
+        index = torch.stack([2 * index, 2 * index + 1], 1).reshape(-1)
+    return _mixed(_flat_words(local), index, MASK[local.element_size()])
+
+
+def _shard(t: Any) -> tuple[torch.Tensor, tuple[int, ...] | None, bool]:
+    """What of a DTensor is local, where it begins, and whether this rank's copy is the one that
+    counts (of replicas the first does)."""
+    from torch.distributed.tensor import Replicate
+    from torch.distributed.tensor._utils import compute_local_shape_and_global_offset
+    local = t.to_local()
+    if any(p.is_partial() for p in t.placements):
+        raise ValueError("a DTensor with a partial placement has no value on one rank")
+    _, offset = compute_local_shape_and_global_offset(t.shape, t.device_mesh, t.placements)
+    place = t.device_mesh.get_coordinate() or []
+    counts = all(c == 0 for c, p in zip(place, t.placements) if isinstance(p, Replicate))
+    return local, tuple(offset), counts
+
+
+def is_sharded(t: torch.Tensor) -> bool:
+    """Whether the sum of this tensor needs those of other ranks."""
+    return hasattr(t, "to_local") and hasattr(t, "placements")
+
+
+@torch.no_grad()
+def keyed_sum(t: torch.Tensor) -> Total:
+    """The sum of `t`, or of what this rank holds of it. Raises ValueError for a dtype or a layout
+    that "keyed 1" does not know."""
+    if t.dtype not in DTYPES or t.layout is not torch.strided:
+        raise ValueError(f"{t.dtype} in {t.layout}: keyed 1 does not know it")
+    first, shape = 0, tuple(t.shape)
+    if is_sharded(t):
+        t, offset, counts = _shard(t)
+        if not counts or t.numel() == 0:
+            return 0
+        assert offset is not None
+        if tuple(t.shape[1:]) != shape[1:]:
+            return _scattered(t, shape, offset)
+        first = offset[0] * (t.numel() // t.shape[0]) if shape else 0
+    t = t.detach()
+    if t.device.type != "cpu":
+        return device_sum(t, first, _kernel(t.device))
+    t = t.contiguous()
+    return int(_host(t.data_ptr(), t.element_size(), first, t.numel()))
+

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who is told when a training clips, unscales, sets gradients to zero and goes backward.
+
+No object of the user is wrapped. While a recorder is open, five functions of torch are replaced by
+ones that tell the open recorders and then do what they did, with the same arguments and the same
+result; they are put back when the last recorder closes. Inside a compiled graph nobody is told."""
+from __future__ import annotations
+
+import functools
+from typing import Any, Callable
+
+import torch
+from torch.nn.utils import clip_grad
+
+_listeners: list[Any] = []
+_replaced: list[tuple[Any, str, Any]] = []
+
+
+def _quiet() -> bool:
+    return not _listeners or torch.compiler.is_compiling()
+
+
+def _clip_by_norm(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def _clip(parameters: Any, max_norm: Any, total_norm: Any, *args: Any, **kw: Any) -> Any:
+        if _quiet():
+            return original(parameters, max_norm, total_norm, *args, **kw)
+        parameters = [parameters] if isinstance(parameters, torch.Tensor) else list(parameters)
+        for listener in _listeners:
+            listener.on_clip(parameters, max_norm, total_norm)
+        return original(parameters, max_norm, total_norm, *args, **kw)
+    return _clip
+
+
+def _clip_by_value(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def _clip(parameters: Any, *args: Any, **kw: Any) -> Any:
+        if _quiet():
+            return original(parameters, *args, **kw)
+        parameters = [parameters] if isinstance(parameters, torch.Tensor) else list(parameters)
+        for listener in _listeners:
+            listener.on_clip(parameters, None, None)
+        return original(parameters, *args, **kw)
+    return _clip
+
+
+def _backward(original: Callable[..., Any]) -> Callable[..., Any]:
+    depth = 0
+
+    @functools.wraps(original)
+    def _told(tensors: Any, *args: Any, **kw: Any) -> Any:
+        nonlocal depth
+        if _quiet() or depth:       # a checkpoint goes backward inside of a backward pass
+            return original(tensors, *args, **kw)
+        depth += 1
+        told = [(x, x.before_backward()) for x in _listeners]
+        try:
+            result = original(tensors, *args, **kw)
+        finally:
+            depth -= 1
+        for listener, mark in told:
+            listener.on_backward(tensors, mark)
+        return result
+    return _told
+
+
+def _told_before(original: Callable[..., Any], event: str) -> Callable[..., Any]:
+    """A method after whose call nothing is to be seen: its listeners are told before it."""
+    @functools.wraps(original)
+    def _method(self: Any, *args: Any, **kw: Any) -> Any:
+        if not _quiet():
+            for listener in _listeners:
+                getattr(listener, event)(self, *args)
+        return original(self, *args, **kw)
+    return _method
+
+
+def _replace(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
+    original = getattr(owner, name)
+    _replaced.append((owner, name, original))
+    setattr(owner, name, make(original))
+
+
+def open_for(listener: Any) -> None:
+    """Tells `listener` from now on. It has on_clip, before_backward, on_backward, on_unscale and
+    on_zero, which never raise."""
+    _listeners.append(listener)
+    if _replaced:
+        return
+    # Scripts hold `clip_grad_norm_` itself; what it calls is looked up in its module each time.
+    _replace(clip_grad, "_clip_grads_with_norm_", _clip_by_norm)
+    made = clip_grad._clip_grads_with_norm_
+    _replace(torch.nn.utils, "clip_grads_with_norm_", lambda _: made)
+    _replace(torch.nn.utils, "clip_grad_value_", _clip_by_value)
+    _replace(torch.autograd, "backward", _backward)
+    _replace(torch.amp.GradScaler, "unscale_", lambda f: _told_before(f, "on_unscale"))
+    _replace(torch.optim.Optimizer, "zero_grad", lambda f: _told_before(f, "on_zero"))
+    _replace(torch.nn.Module, "zero_grad", lambda f: _told_before(f, "on_zero"))
+
+
+def close_for(listener: Any) -> None:
+    """Tells `listener` nothing more; the functions are put back when nobody listens."""
+    if listener in _listeners:
+        _listeners.remove(listener)
+    if _listeners:
+        return
+    for owner, name, original in reversed(_replaced):
+        setattr(owner, name, original)
+    _replaced.clear()

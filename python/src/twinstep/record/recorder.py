@@ -1,0 +1,589 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`Recorder`: what a PyTorch training does, update by update, in a trace that twinstep judges.
+
+It listens (`patches`, the optimizers' global hooks, one forward hook) and reads; it changes no
+tensor, draws no random number and waits for a device once per update. Whatever fails in it ends the
+recording with one warning and never the training."""
+from __future__ import annotations
+
+import atexit
+import functools
+import os
+import sys
+import time
+from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
+
+import torch
+from torch.optim.optimizer import (register_optimizer_step_post_hook,
+                                   register_optimizer_step_pre_hook)
+
+from . import digest, facts, patches
+from .channel import Channel, warn
+from .keyed_torch import DTYPES, is_sharded, keyed_sum
+from .layout import COLUMNS, PHASES, READBACK, Layout
+from .readback import Reader
+from .tensors import Row, state_tensors
+
+WRAPPED = ("_orig_mod.", "_fsdp_wrapped_module.", "_checkpoint_wrapped_module.", "module.")
+
+
+def _guarded(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A recorder's own error ends the recording; its time is counted as its cost."""
+    @functools.wraps(method)
+    def _call(self: "Recorder", *args: Any, **kw: Any) -> Any:
+        if self._inside or self._ended:
+            return None
+        self._inside, start = True, time.perf_counter()
+        try:
+            with torch.no_grad():
+                return method(self, *args, **kw)
+        except Exception as error:      # noqa: B902 nothing of ours may reach the training
+            self._give_up(f"{type(error).__name__}: {error}")
+            return None
+        finally:
+            self._inside = False
+            self.seconds += time.perf_counter() - start
+    return _call
+
+
+def clean_name(name: str) -> str:
+    """A parameter's name as the model has it without DDP, FSDP, checkpoint and torch.compile."""
+    for word in WRAPPED[:3]:
+        name = name.replace(word, "")
+    return name.removeprefix("module.")
+
+
+def _leaves(value: Any, name: str) -> Iterator[tuple[str, torch.Tensor]]:
+    """The tensors in lists and dicts, each with its way there; dicts by the order of their keys."""
+    if isinstance(value, torch.Tensor):
+        yield name, value
+    elif isinstance(value, (list, tuple)):
+        for i, inner in enumerate(value):
+            yield from _leaves(inner, f"{name}.{i}")
+    elif isinstance(value, Mapping):
+        for key in sorted(value, key=str):
+            yield from _leaves(value[key], f"{name}.{key}")
+
+
+def inner_optimizers(wrapped: Any) -> list[torch.optim.Optimizer]:
+    """The torch optimizers inside of Accelerate's, torchtitan's, Lightning's or a list of them."""
+    if wrapped is None:
+        return []
+    if isinstance(wrapped, (list, tuple)):
+        return [o for w in wrapped for o in inner_optimizers(w)]
+    for name in ("optimizers", "optimizer"):
+        inside = getattr(wrapped, name, None)
+        if isinstance(inside, (list, tuple, torch.optim.Optimizer)):
+            return inner_optimizers(inside)
+    return [wrapped] if hasattr(wrapped, "param_groups") else []
+
+
+def rank_path(path: str, rank: int, world: int) -> str:
+    """trace.h5 of one process; trace.rank0003.h5 of several."""
+    if world == 1:
+        return path
+    stem, end = os.path.splitext(path)
+    return f"{stem}.rank{rank:04d}{end}"
+
+
+class Recorder:
+    """Records a training of `model` by `optimizer` into `path` (HDF5, docs/FOREIGN.md).
+
+        with twinstep.Recorder(model, optimizer, scheduler=scheduler, path="a.h5") as recorder:
+            for batch in loader:
+                ...                         # forward, backward, clip, step, scheduler, zero_grad
+                recorder.update()           # the last line of an update
+
+    or `start()`, `update()` and `close()` in a loop without `with`.
+
+    model       the module whose forward the loop calls (also DDP, FSDP2, compiled), or several
+    optimizer   a torch optimizer, a wrapper with `.optimizer`, or a list; None: the first one that
+                steps parameters of the model
+    scheduler   shows where it stepped even when the learning rate stays; may be left out
+    every       gradients' and optimizer states' digests at updates 1, 1 + every, ...; those of the
+                weights at every update
+    readback    0: off. N: at updates 1, 1 + N, ... the learning rate and the decay are read from a
+                copy of the weights (its size in bytes is `readback_bytes`)
+    config      what the run was made with, {key: value}; `causes` {key: cause} for `compare`
+    forward     False: no hook on the model, so no place of `forward` and no `digest_batch`
+
+    Raises OSError where the folder of `path` cannot be written to, FileExistsError where `path` or
+    its .part exists, ValueError for a model without parameters. Errors after that are warnings."""
+
+    def __init__(self, model: Any, optimizer: Any = None, scheduler: Any = None, *,
+                 path: str | os.PathLike[str], every: int = 8, readback: int = 0,
+                 config: Mapping[str, Any] | None = None, causes: Mapping[str, str] | None = None,
+                 forward: bool = True, run: str = "main", quiet: bool = False) -> None:
+        if every < 1 or readback < 0:
+            raise ValueError("every: expected at least 1, readback: expected at least 0; "
+                             f"got {every} and {readback}")
+        dist = torch.distributed
+        together = dist.is_available() and dist.is_initialized()
+        self.rank = dist.get_rank() if together else 0
+        self.world = dist.get_world_size() if together else 1
+        self.path = rank_path(os.path.abspath(path), self.rank, self.world)
+        if not os.access(os.path.dirname(self.path), os.W_OK):
+            raise OSError(f"{os.path.dirname(self.path)}: no folder that can be written to")
+        for name in (self.path, self.path + ".part"):
+            if os.path.exists(name):
+                raise FileExistsError(f"{name} exists: give another path, or remove it")
+        self.models = list(model) if isinstance(model, (list, tuple)) else [model]
+        self.tensors = self._find_tensors()
+        self.optimizers = inner_optimizers(optimizer)
+        self.scheduler, self.every, self.readback, self.run = scheduler, every, readback, run
+        self.config, self.causes = dict(config or {}), dict(causes or {})
+        self.forward, self.quiet = forward, quiet
+        self.step, self.seconds, self.readback_bytes = 0, 0.0, 0
+        self._channel: Channel | None = None
+        self._layout: Layout | None = None
+        self._handles: list[Any] = []
+        self._inside = self._ended = self._started = False
+        self._known: dict[int, bool] = {}
+        self._begun, self._process = time.perf_counter(), os.getpid()
+        self._reader = Reader()
+        self._clear()
+
+    # ---- the calls of a loop ----
+
+    def start(self) -> "Recorder":
+        """Begins to listen. `with` calls it."""
+        if not self._started:
+            self._started, self._begun = True, time.perf_counter()
+            self._listen()
+        return self
+
+    @_guarded
+    def _listen(self) -> None:
+        self._generators = facts.generators(self._devices())
+        self._channel = Channel(self.path)
+        patches.open_for(self)
+        # They return None: a pair would replace the arguments of step.
+        self._handles += [register_optimizer_step_pre_hook(lambda o, a, k: self.on_step(o)),
+                          register_optimizer_step_post_hook(lambda o, a, k: self.on_stepped(o))]
+        for module in self.models:
+            # A hook on a module that compiles its own call would be traced into the graph.
+            if self.forward and getattr(module, "_compiled_call_impl", None) is None:
+                self._handles.append(module.register_forward_pre_hook(
+                    self._forward_hook, with_kwargs=True))
+        atexit.register(self._at_exit)
+
+    def __enter__(self) -> "Recorder":
+        return self.start()
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        self.close(complete=kind is None)
+
+    def update(self, *, loss: Any = None, lr_logged: Any = None, tokens: int | None = None,
+               epoch: int | None = None, skipped: bool | None = None,
+               grad_norm: Any = None) -> None:
+        """Ends an update and sends its row. All arguments may be left out: they are for what the
+        recorder cannot see. `lr_logged`: what the log prints, a number or one per group."""
+        self.finish()
+        self.note(loss=loss, lr_logged=lr_logged, tokens=tokens, epoch=epoch, skipped=skipped,
+                  grad_norm=grad_norm)
+        self.send()
+
+    def close(self, complete: bool = True) -> None:
+        """Ends the recording. `complete`: the training ran to its end."""
+        if self._ended:
+            return
+        self.send()
+        self._stop_listening()
+        if self._ended or self._channel is None:
+            self._ended = True
+            return
+        self._ended = True
+        written = self._channel.close(complete)
+        if written and not self.quiet:
+            print(self.cost(), file=sys.stderr)
+
+    def cost(self) -> str:
+        """What recording took of the training's own time so far, as a sentence."""
+        whole = time.perf_counter() - self._begun
+        share = 100 * self.seconds / whole if whole > 0 else 0.0
+        memory = f"; copies for read-back took {self.readback_bytes} bytes" if self.readback else ""
+        return (f"twinstep: {self.step} updates recorded in {self.path}; the recorder took "
+                f"{self.seconds:.3f} of {whole:.3f} s ({share:.2f} %){memory}")
+
+    # ---- the calls for engines without a torch optimizer (DeepSpeed, Megatron) ----
+
+    @_guarded
+    def before_step(self, groups: Iterable[Mapping[str, Any]] = ()) -> None:
+        """Says that the engine is about to step, with its parameter groups (`lr` is read)."""
+        self._fresh_gradients()
+        self._event("optimize")
+        self._read_groups(list(groups), 0)
+
+    @_guarded
+    def after_step(self, grad_norm: Any = None, skipped: bool | None = None) -> None:
+        """Says that it has stepped. `grad_norm`: before clipping, where the engine returns it."""
+        self._stepped = True
+        if grad_norm is not None:
+            self._row.put("grad_norm", grad_norm)
+        self._skipped = skipped
+        self._digest_parameters(self.tensors)
+
+    # ---- what listeners tell ----
+
+    def _forward_hook(self, module: Any, args: Any, kwargs: Any) -> None:
+        if module.training and not torch.compiler.is_compiling():
+            self.on_forward(args, kwargs)
+
+    @_guarded
+    def on_forward(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        """The model is called in training: digests of the tensors that it is given."""
+        self._event("forward")
+        for name, value in _leaves({**{str(i): v for i, v in enumerate(args)}, **kwargs}, ""):
+            self._row.put_digest("batch", self._batches, name, value.detach())
+            self._batches += 1
+
+    @_guarded
+    def before_backward(self) -> Any:
+        """A mark of all gradients, to see afterwards whether the backward pass was ours."""
+        return self._mark()
+
+    def _mark(self) -> Any:
+        return [(id(p.grad), p.grad._version if p.grad is not None else 0)
+                for _, p in self.tensors]
+
+    @_guarded
+    def on_backward(self, tensors: Any, mark: Any) -> None:
+        """A backward pass has ended. `mark` was taken before it: it is ours if it moved."""
+        if mark == self._mark() and not any(is_sharded(p) for _, p in self.tensors):
+            return
+        self._event("backward")
+        self._fresh = True
+        if isinstance(tensors, (list, tuple)) and len(tensors) == 1:
+            tensors = tensors[0]
+        if isinstance(tensors, torch.Tensor) and tensors.numel() == 1:
+            self._losses.append(tensors.detach().clone().to(torch.float64).reshape(()))
+
+    @_guarded
+    def on_unscale(self, scaler: Any, optimizer: Any = None, *_: Any) -> None:
+        """A GradScaler is about to divide the gradients by its scale."""
+        if self._is_ours(optimizer):
+            self._event("unscale")
+            self._unscaled = True
+            if scaler.is_enabled() and scaler._scale is not None:
+                self._row.put("loss_scale", scaler._scale)
+
+    @_guarded
+    def on_clip(self, parameters: Sequence[torch.Tensor], max_norm: Any, total: Any) -> None:
+        """Gradients are about to be clipped to `max_norm`; their norm is `total`."""
+        ours = {id(p) for _, p in self.tensors if p.grad is not None}
+        given = {id(p) for p in parameters}
+        if not ours & given:
+            return
+        self._event("clip")
+        if not self._fresh:
+            return                      # clipped after the step: what it sees, no step takes
+        self._take_gradients(measure=total is None or not ours <= given)
+        if total is not None and ours <= given and "grad_norm" not in self._row.values:
+            self._row.put("grad_norm", total)
+            self._clip = float(max_norm)
+
+    @_guarded
+    def on_zero(self, of: Any, *_: Any) -> None:
+        """A module or an optimizer is about to drop its gradients."""
+        if isinstance(of, torch.nn.Module):
+            ours = {id(p) for _, p in self.tensors}
+            if any(id(p) in ours for p in of.parameters()):
+                self._event("zero")
+        elif self._is_ours(of):
+            self._event("zero")
+
+    @_guarded
+    def on_step(self, optimizer: Any) -> None:
+        """An optimizer is about to step: rates, and gradients if they are this update's."""
+        if not self._is_ours(optimizer):
+            return
+        if optimizer not in self.optimizers:
+            self.optimizers.append(optimizer)
+        self._event("optimize")
+        before = self.optimizers[:self.optimizers.index(optimizer)]
+        self._read_groups(optimizer.param_groups, sum(len(o.param_groups) for o in before))
+        scale = getattr(optimizer, "grad_scale", None)
+        found = getattr(optimizer, "found_inf", None)
+        if scale is not None:
+            self._row.put("loss_scale", scale)
+        if found is not None:
+            self._row.put("found_inf", found)
+        self._scaled = scale is not None and not self._unscaled
+        self._fresh_gradients()
+        self._fresh = False             # a closure's backward pass makes it true again
+        if self.readback and self.step % self.readback == 0:
+            self.readback_bytes = self._reader.keep(optimizer)
+
+    @_guarded
+    def on_stepped(self, optimizer: Any) -> None:
+        """An optimizer has stepped: weights, and every Nth time its state."""
+        if not self._is_ours(optimizer):
+            return
+        self._stepped = True
+        if self._fresh:                 # the step ran a closure: what it did came before the step
+            self._places.pop("optimize", None)
+            self._event("optimize")
+        self._fresh_gradients()
+        held = {id(p) for g in optimizer.param_groups for p in g["params"]}
+        self._digest_parameters([(n, p) for n, p in self.tensors if id(p) in held])
+        if self.step % self.every == 0:
+            self._digest_state(optimizer)
+        self._put_count(optimizer)
+        before = self.optimizers[:self.optimizers.index(optimizer)]
+        first = sum(len(o.param_groups) for o in before)
+        for (column, g), value in self._reader.read(optimizer).items():
+            self._row.put(f"{column}/{first + g}", value)
+
+    @_guarded
+    def finish(self) -> None:
+        """Ends what is seen of an update; `note` may still add to its row until `send`."""
+        if self._finished:
+            return
+        self._event(None)
+        if not self._parameters:
+            self._digest_parameters(self.tensors)
+        self._rng = facts.moved(self._generators, facts.generators(self._devices()))
+        self._finished = True
+
+    @_guarded
+    def note(self, *, lr_logged: Any = None, skipped: bool | None = None, **values: Any) -> None:
+        """Adds what a log or a caller says of the update that `finish` ended."""
+        if lr_logged is not None:
+            if "log" not in self._places:
+                self._event("log")
+            self._logged = lr_logged
+        if skipped is not None:
+            self._skipped = skipped
+        for name, value in values.items():
+            if value is not None:
+                self._row.put(name, value)
+                self._said.add(name)
+
+    @_guarded
+    def send(self) -> None:
+        """Sends the row of the update that `finish` ended, if there is one."""
+        if not self._finished:
+            return
+        self.step += 1
+        row = self._close_row()
+        assert self._channel is not None
+        if self._layout is None:
+            self._layout = self._make_layout()
+            self._channel.begin(self._layout.header())
+        if not self._channel.send(self._layout.pack(row)):
+            self._ended = True
+            self._stop_listening()
+        self._clear()
+
+    # ---- readings ----
+
+    def _clear(self) -> None:
+        self._row = Row()
+        self._places: dict[str, int] = {}
+        self._events = self._batches = 0
+        self._losses: list[torch.Tensor] = []
+        self._said: set[str] = set()
+        self._parameters: set[str] = set()
+        self._groups = 0
+        self._clip: float | None = None
+        self._logged: Any = None
+        self._skipped: bool | None = None
+        self._rng = bytes(32)
+        self._fresh = self._taken = self._stepped = self._finished = False
+        self._unscaled = self._scaled = False
+        self._rates = self._read_rates()
+
+    def _find_tensors(self) -> list[tuple[str, torch.nn.Parameter]]:
+        found, seen = [], set()
+        for m, module in enumerate(self.models):
+            for name, p in module.named_parameters():
+                if p.requires_grad and p.dtype in DTYPES and id(p) not in seen:
+                    seen.add(id(p))
+                    name = clean_name(name)
+                    found.append((f"{m}.{name}" if len(self.models) > 1 else name, p))
+        if not found:
+            raise ValueError("the model has no parameter that is trained")
+        return found
+
+    def _devices(self) -> set[torch.device]:
+        return {p.device for _, p in self.tensors}
+
+    def _is_ours(self, optimizer: Any) -> bool:
+        optimizer = (inner_optimizers(optimizer) or [None])[0]
+        if id(optimizer) not in self._known:
+            ours = {id(p) for _, p in self.tensors}
+            self._known[id(optimizer)] = optimizer is not None and (
+                optimizer in self.optimizers
+                or any(id(p) in ours for g in optimizer.param_groups for p in g["params"]))
+        return self._known[id(optimizer)]
+
+    def _read_rates(self) -> Any:
+        """What tells that a scheduler ran: rates, and the count of the scheduler that is known."""
+        rates = [(id(r), r._version) if isinstance(r, torch.Tensor) else r
+                 for o in self.optimizers for g in o.param_groups for r in [g.get("lr")]]
+        scheduler = self.scheduler
+        while scheduler is not None and not hasattr(scheduler, "last_epoch"):
+            scheduler = getattr(scheduler, "scheduler", None)
+        return rates, getattr(scheduler, "last_epoch", None)
+
+    def _event(self, phase: str | None) -> None:
+        rates = self._read_rates()
+        if rates != self._rates and len(rates[0]) == len(self._rates[0]):
+            self._place("schedule")
+        self._rates = rates
+        if phase is not None:
+            self._place(phase)
+
+    def _place(self, phase: str) -> None:
+        if phase not in self._places:
+            self._places[phase] = self._events
+            self._events += 1
+
+    def _read_groups(self, groups: Sequence[Mapping[str, Any]], first: int) -> None:
+        for g, group in enumerate(groups):
+            self._row.put(f"lr_applied/{first + g}", group.get("lr"))
+            self._row.put(f"wd_applied/{first + g}", group.get("weight_decay"))
+        self._groups = max(self._groups, first + len(groups))
+
+    def _fresh_gradients(self) -> None:
+        """Gradients of this update, before clipping, where nobody clips them; and their norm as the
+        optimizer takes them. A stale gradient of the last update is never read."""
+        if not self._fresh:
+            return
+        clipped = "clip" in self._places
+        if not clipped:
+            self._take_gradients(measure=True)
+        if self.step % self.every == 0 and "grad_norm_taken" not in self._row.roots:
+            self._row.put_norm("grad_norm_taken", self._gradients())
+
+    def _gradients(self) -> list[torch.Tensor]:
+        return [p.grad for _, p in self.tensors if p.grad is not None]
+
+    def _take_gradients(self, measure: bool) -> None:
+        if self._taken:
+            return
+        self._taken = True
+        if measure:
+            self._row.put_norm("grad_norm", self._gradients())
+        if self.step % self.every == 0 and not self._scaled:
+            for i, (name, p) in enumerate(self.tensors):
+                if p.grad is not None:
+                    self._row.put_digest("tensors/digest_gradient", i, name, p.grad)
+
+    def _digest_parameters(self, some: Sequence[tuple[str, torch.Tensor]]) -> None:
+        place = {name: i for i, (name, _) in enumerate(self.tensors)}
+        for name, p in some:
+            self._row.put_digest("tensors/digest_parameter", place[name], name, p.detach())
+            self._parameters.add(name)
+        if self.step % self.every == 0 and len(self._parameters) == len(self.tensors):
+            self._row.put_norm("param_norm", [p for _, p in self.tensors])
+
+    def _digest_state(self, optimizer: Any) -> None:
+        for i, (name, p) in enumerate(self.tensors):
+            for key, value in state_tensors(optimizer.state.get(p, {})):
+                self._row.put_digest("state", (i, key), f"{name}/{key}", value)
+
+    def _put_count(self, optimizer: Any) -> None:
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                count = optimizer.state.get(p, {}).get("step")
+                if count is not None and "optimizer_t" not in self._row.values:
+                    self._row.put("optimizer_t", count)
+                    return
+
+    # ---- the row and the file ----
+
+    def _close_row(self) -> dict[str, Any]:
+        for i, loss in enumerate(self._losses):
+            self._row.put(f"losses/{i}", loss)
+        seen = self._row.close()
+        columns = seen.pop("digests")
+        scale = seen.get("loss_scale") or 1.0
+        row: dict[str, Any] = {k: v for k, v in seen.items() if "/" not in k}
+        if "loss" not in self._said and self._losses:
+            row["loss"] = sum(seen[f"losses/{i}"] for i in range(len(self._losses))) / scale
+        if self._scaled and "grad_norm" not in self._said:
+            for name in ("grad_norm", "grad_norm_taken"):
+                if row.get(name) is not None:
+                    row[name] /= scale
+        if self._clip is not None and row.get("grad_norm") is not None:
+            row["clip_coef"] = min(1.0, self._clip / (row["grad_norm"] + 1e-6))
+        skipped = self._skipped
+        if skipped is None:
+            skipped = not self._stepped or bool(row.pop("found_inf", 0.0))
+        row.update(step=self.step, skipped=int(skipped), digest_rng=self._rng)
+        for name in ("tokens", "epoch", "optimizer_t"):
+            if row.get(name) is not None:
+                row[name] = int(row[name])
+        width = max(self._groups, self._layout.groups if self._layout else 0)
+        for name in ("lr_applied", "wd_applied", *READBACK):
+            row[name] = [seen.get(f"{name}/{g}") for g in range(width)]
+        if self._logged is not None:
+            many = isinstance(self._logged, (list, tuple))
+            row["lr_logged"] = [float(r) for r in self._logged] if many \
+                else [float(self._logged)] * max(width, 1)
+        self._put_digests(row, columns)
+        return row
+
+    def _put_digests(self, row: dict[str, Any], columns: dict[str, dict[Any, bytes]]) -> None:
+        for name in ("tensors/digest_gradient", "tensors/digest_parameter"):
+            found = columns.get(name, {})
+            row[name] = [found.get(i) for i in range(len(self.tensors))]
+        if "batch" in columns:
+            row["digest_batch"] = digest.listed("batch", columns["batch"].values())
+        if "state" in columns:
+            parts = [*columns.get("tensors/digest_parameter", {}).values(),
+                     *columns["state"].values()]
+            row["digest_state"] = digest.listed("state", parts)
+        order = sorted(self._places, key=self._places.__getitem__)
+        row["phases/place"] = [order.index(p) if p in order else -1 for p in PHASES]
+
+    def _make_layout(self) -> Layout:
+        group = {id(p): g for g, some in enumerate(
+            g["params"] for o in self.optimizers for g in o.param_groups) for p in some}
+        tensors = [(name, DTYPES[p.dtype], ",".join(map(str, p.shape)), group.get(id(p), 0))
+                   for name, p in self.tensors]
+        groups = max(self._groups, 1 + max(t[3] for t in tensors))
+        from .. import __version__
+        lines = {**self.config, **self._frozen(), **facts.optimizers(self.optimizers),
+                 **facts.environment(self._devices())}
+        causes = {**{k: "environment" for k in lines if k.startswith("env.")}, **self.causes}
+        return Layout(
+            self.path, self.run, {"twinstep_trace": 2, "kind": "foreign",
+                                  "writer": "twinstep.Recorder", "writer_version": __version__},
+            {"configuration": facts.lines(lines), "causes": facts.lines(causes),
+             "digest": digest.NAME, "rank": self.rank, "world": self.world},
+            tensors, groups, tuple(c for c in COLUMNS if self.readback or c.name not in READBACK))
+
+    def _frozen(self) -> dict[str, str]:
+        """One digest of all weights that are not trained, so that another base model is seen."""
+        parts = []
+        for module in self.models:
+            for name, p in module.named_parameters():
+                if not p.requires_grad and p.dtype in DTYPES and not is_sharded(p):
+                    total = keyed_sum(p)
+                    parts.append(digest.close(clean_name(name), DTYPES[p.dtype], tuple(p.shape),
+                                              int(total)))
+        return {"frozen": digest.listed("frozen", parts).hex()} if parts else {}
+
+    # ---- the end ----
+
+    def _stop_listening(self) -> None:
+        patches.close_for(self)
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+        self._reader = Reader()
+        atexit.unregister(self._at_exit)
+
+    def _give_up(self, problem: str) -> None:
+        self._ended = True
+        self._stop_listening()
+        if self._channel is not None:
+            self._channel.close(False)
+        warn(f"twinstep: recording stopped after {self.step} updates, and the training goes on: "
+             f"{problem}")
+
+    def _at_exit(self) -> None:
+        if os.getpid() == self._process:    # a process that the training forked has our pipe, too
+            self.close(complete=False)
