@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""labels: cli
+
+What the program says of recordings of real DPO trainings by TRL (tests/bench/record_trl.py made
+them): two equal ones, and one whose learning rate is an update ahead of the one that it logs."""
+import gzip
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+try:
+    import h5py
+except ImportError:
+    print("left out: no h5py")
+    sys.exit(77)
+
+GOLDEN = pathlib.Path(__file__).resolve().parents[1] / "golden/record"
+PROGRAM = os.environ["TWINSTEP_PROGRAM"]
+
+
+class Judged(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        for packed in GOLDEN.glob("*.h5.gz"):
+            plain = pathlib.Path(cls.folder.name) / packed.name.removesuffix(".gz")
+            plain.write_bytes(gzip.decompress(packed.read_bytes()))
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def say(self, status, *words):
+        done = subprocess.run([PROGRAM, *words], cwd=self.folder.name, capture_output=True,
+                              text=True, check=False)
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        return done.stdout
+
+    def steps(self, name):
+        with h5py.File(pathlib.Path(self.folder.name) / name) as f:
+            of = f["runs/main/steps"]
+            return {k: of[k][()] for k in ("lr_applied", "lr_logged", "lr_readback",
+                                           "lr_readback_error")}
+
+    def test_verify_files_are_what_the_page_says(self):
+        for name in ("trl_dpo.h5", "trl_dpo_ahead.h5"):
+            said = self.say(0, "import", "--check", name)
+            self.assertIn("10 updates, 15 tensors in 2 groups", said)
+        self.assertIn("forward, backward, clip, optimize, schedule, zero, log (update 1)",
+                      self.say(0, "import", "--check", "trl_dpo.h5"))
+
+    def test_verify_two_processes_are_equal(self):
+        said = self.say(0, "certify", "trl_dpo.h5", "trl_dpo_again.h5")
+        self.assertIn("equal through update 10", said)
+
+    def test_verify_rate_ahead_is_found_and_named(self):
+        said = self.say(1, "compare", "trl_dpo.h5", "trl_dpo_ahead.h5")
+        self.assertIn("Roots differ from update 1 on: phase optimize", said)
+        self.assertIn("B forward, backward, clip, schedule, optimize, zero, log", said)
+        self.assertRegex(said, r"lr_logged +equal ")
+        self.assertRegex(said, r"lr_applied +different +10 +10  update 1: 0\.001 \| 0\.0009")
+        self.assertIn("Points to: schedule\n", said)
+
+    def test_verify_one_recording_alone_tells_it(self):
+        contract = ("--expect", "hf", "--schedule", "linear", "--lr", "1e-3", "--steps", "10",
+                    "--warmup", "0")
+        self.assertIn("pass:", self.say(0, "lr", "check", "trl_dpo.h5", *contract))
+        said = self.say(1, "lr", "check", "trl_dpo_ahead.h5", *contract)
+        self.assertIn("every printed LR agrees with hf, but update 1 applied 0.0009", said)
+
+    def test_verify_readback_agrees_with_the_groups(self):
+        for name in ("trl_dpo.h5", "trl_dpo_ahead.h5"):
+            of = self.steps(name)
+            here = of["lr_applied"] > 0     # of a rate of 0 only its bound is left
+            off = abs(of["lr_readback"] - of["lr_applied"])
+            self.assertTrue((off <= of["lr_readback_error"])[here].all())
+            self.assertTrue((of["lr_readback_error"] < 1e-9)[here].all(), name)
+            self.assertEqual((of["lr_logged"] == of["lr_applied"]).all(), name == "trl_dpo.h5")
+
+
+if __name__ == "__main__":
+    unittest.main()
