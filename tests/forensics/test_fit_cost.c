@@ -161,12 +161,41 @@ static void validate_the_name_of_a_departure(void **state) {
     }
 }
 
+/* Another total explains nearly anything with a peak that nobody typed, so it is a departure only
+ * beside a peak of four digits at most. */
+static void validate_a_total_beside_a_peak(void **state) {
+    (void)state;
+    static const double peaks[] = {2.345e-4, 2.3456e-4};
+    for (size_t i = 0; i < COUNT_OF(peaks); i++) {
+        static struct series_point points[ROWS];
+        struct arena arena = ARENA_EMPTY;
+        struct fit_known known;
+        struct fit_set set;
+        for (uint64_t k = 1; k <= 100; k++)
+            points[k - 1] = (struct series_point){
+                .update = k, .row = k - 1, .value = linear((double)(k - 1), peaks[i], 10.0, 100.0)};
+        const struct series series = {points, 100};
+        fit_known_init(&known);
+        known.request.contract = contract_find("hf");
+        known.request.schedule = "linear";
+        known.request.steps = 200;
+        assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+        assert_true(set.count > 0 && set.fits[0].steps == 100 && set.fits[0].lr == peaks[i]);
+        if (i == 0)
+            assert_string_equal(set.fits[0].bug, "schedule_too_short");
+        else
+            assert_null(set.fits[0].bug);
+        arena_close(&arena);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_the_price_of_a_warmup),
         cmocka_unit_test(validate_the_price_of_a_total),
         cmocka_unit_test(validate_what_a_short_column_is_called),
         cmocka_unit_test(validate_the_name_of_a_departure),
+        cmocka_unit_test(validate_a_total_beside_a_peak),
         cmocka_unit_test(validate_totals_that_coarse_digits_leave),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
