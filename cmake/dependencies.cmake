@@ -2,6 +2,22 @@
 # Libraries from the distribution, each behind one target: installed ones, found with pkg-config and
 # find_library, or, with TWINSTEP_DEPS, those of an unpacked tests/bench/static_archive.sh alone.
 set(TWINSTEP_DEPS "" CACHE PATH "folder unpacked from tests/bench/static_archive.sh; empty: installed libraries")
+option(TWINSTEP_STATIC "link the distribution's static libraries: a program that needs glibc alone" OFF)
+if(TWINSTEP_STATIC AND NOT TWINSTEP_DEPS)
+  set(TWINSTEP_DEPS ${CMAKE_BINARY_DIR}/deps)
+  if(NOT EXISTS ${TWINSTEP_DEPS}/packages)
+    file(MAKE_DIRECTORY ${TWINSTEP_DEPS})
+    execute_process(
+      COMMAND sh ${CMAKE_SOURCE_DIR}/tests/bench/static_archive.sh ${CMAKE_BINARY_DIR}/deps.tar.gz hdf5 gsl
+              libfyaml jansson nettle zlib liblzma libzstd sqlite3
+      COMMAND_ERROR_IS_FATAL ANY)
+    execute_process(COMMAND tar -xzf ${CMAKE_BINARY_DIR}/deps.tar.gz -C ${TWINSTEP_DEPS}
+                    COMMAND_ERROR_IS_FATAL ANY)
+  endif()
+  execute_process(COMMAND ${CMAKE_C_COMPILER} -print-file-name=libgomp.a OUTPUT_VARIABLE gomp
+                  OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  set(OpenMP_gomp_LIBRARY ${gomp} CACHE FILEPATH "the static one of the compiler")
+endif()
 find_package(OpenMP REQUIRED COMPONENTS C)
 
 # SYSTEM: their headers are not held to our warnings.

@@ -3,7 +3,8 @@
 # Packs the libraries that a build needs, static and with their headers, for a machine that has a
 # compiler and CMake but neither these libraries nor a package registry:
 #
-#   sh tests/bench/static_archive.sh FILE.tar.gz       here, on Debian
+#   sh tests/bench/static_archive.sh FILE.tar.gz       here, on Debian; the libraries NAME... alone:
+#   sh tests/bench/static_archive.sh FILE.tar.gz NAME...
 #   tar -xzf FILE.tar.gz -C FOLDER                     there
 #   cmake -B build -DTWINSTEP_DEPS=FOLDER ...          there (tests/bench/gpu.sh does both)
 #
@@ -33,12 +34,14 @@ give_up() {
     exit 2
 }
 
-[ $# = 1 ] || give_up 'usage: sh static_archive.sh FILE.tar.gz'
+[ $# -ge 1 ] || give_up 'usage: sh static_archive.sh FILE.tar.gz [NAME...]'
 command -v dpkg-query >/dev/null || give_up 'expected Debian (dpkg-query), found none'
 case $1 in
 /*) archive=$1 ;;
 *) archive=$PWD/$1 ;;
 esac
+shift
+wanted=" $* "
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$work/out/include" "$work/out/lib" "$work/out/links" "$work/deb"
@@ -73,6 +76,10 @@ first_of() {
 
 triplet=$(cc -dumpmachine | sed 's/-pc-/-/')
 printf '%s\n' "$table" | while read -r name package headers libraries; do
+    case $wanted in
+    '  ' | *" $name "*) ;;
+    *) continue ;;
+    esac
     root=$(root_of "$package")
     for header in $(printf '%s' "$headers" | tr ',' ' '); do
         [ "$header" != . ] || continue

@@ -2,6 +2,7 @@
 """labels: unit
 
 Where the program is looked for, and what becomes of its exit status."""
+import ast
 import os
 import pathlib
 import stat
@@ -84,6 +85,12 @@ class Import(unittest.TestCase):
     def test_every_name_is_there(self):
         for name in twinstep.__all__:
             self.assertIsNotNone(getattr(twinstep, name), name)
+
+    def test_type_checkers_read_the_same_names(self):
+        tree = ast.parse(pathlib.Path(twinstep.__file__).read_text(encoding="utf-8"))
+        typed = {node.module.removeprefix("twinstep."): tuple(alias.name for alias in node.names)
+                 for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and "twinstep." in node.module}
+        self.assertEqual(typed, twinstep._MODULES)
 
     def test_one_version(self):
         cmake = (ROOT / "CMakeLists.txt").read_text(encoding="utf-8")

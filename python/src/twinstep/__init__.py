@@ -2,20 +2,26 @@
 """Find why two trainings that should agree do not.
 
 Everything here is imported when it is first used, so `import twinstep` costs nothing and needs
-neither numpy nor h5py; the tables below say which module has which name."""
+neither numpy nor h5py; _MODULES says which module has which name."""
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # what a type checker reads; the test Import compares it with _MODULES
+    from twinstep._program import ProgramError, ProgramMissing, program
+    from twinstep.record import Recorder, TwinstepCallback
+    from twinstep.trace import NotATrace, Trace, load
+    from twinstep.verbs import attribute, check_log, fit, readback, rollout, run
 
 __version__ = "0.1.0"
 
-# name: the module that has it
-_NAMES = {
-    "ProgramError": "_program",
-    "ProgramMissing": "_program",
-    "Recorder": "record",
-    "TwinstepCallback": "record",
-    "program": "_program",
+# module: the names that it gives
+_MODULES = {
+    "_program": ("ProgramError", "ProgramMissing", "program"),
+    "record": ("Recorder", "TwinstepCallback"),
+    "trace": ("NotATrace", "Trace", "load"),
+    "verbs": ("attribute", "check_log", "fit", "readback", "rollout", "run"),
 }
+_NAMES = {name: module for module, names in _MODULES.items() for name in names}
 __all__ = ["__version__", *_NAMES]
 
 

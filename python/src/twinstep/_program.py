@@ -54,7 +54,8 @@ def ask(words: Sequence[str | os.PathLike[str]]) -> tuple[int, Any]:
     """Runs the program with these words and --json; returns exit status (0, 1 or 3) and the result.
 
     Raises ProgramMissing, and ProgramError with the program's own text where it refuses."""
-    command = [str(program()), *map(os.fspath, words), "--json"]
+    command = [str(program()), *map(os.fspath, words)]
+    command.insert(command.index("--") if "--" in command else len(command), "--json")
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     if done.returncode not in (0, 1, 3):
         raise ProgramError(command, done.returncode, done.stderr.decode("utf-8", "replace"))

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+# The Python wheel that holds the program (preset `wheel`): BUILD/twinstep-VERSION-py3-none-TAG.whl.
+# docs/PYTHON.md has the commands, docs/decisions/python-package.md the reasons.
+if(TWINSTEP_STATIC)
+  find_program(PYTHON3 python3 REQUIRED)
+  file(GLOB_RECURSE wheel_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/python/*)
+  add_custom_command(
+    OUTPUT ${CMAKE_BINARY_DIR}/wheel.stamp
+    COMMAND ${CMAKE_STRIP} -o ${CMAKE_BINARY_DIR}/stripped $<TARGET_FILE:twinstep>
+    COMMAND ${PYTHON3} ${CMAKE_SOURCE_DIR}/python/twinstep_build.py ${CMAKE_BINARY_DIR} --program
+            ${CMAKE_BINARY_DIR}/stripped
+    COMMAND ${CMAKE_COMMAND} -E touch ${CMAKE_BINARY_DIR}/wheel.stamp
+    DEPENDS twinstep ${wheel_sources}
+    COMMENT "Python wheel"
+    VERBATIM)
+  add_custom_target(wheel ALL DEPENDS ${CMAKE_BINARY_DIR}/wheel.stamp)
+endif()

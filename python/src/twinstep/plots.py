@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pictures of a trace, as notebooks/ draws them. Each draws on `axes`, or on a new figure, and
+returns the axes, so everything can be changed afterwards. matplotlib is imported here alone."""
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from twinstep.trace import Array, Trace, _needs
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def _axes(axes: Any, size: tuple[float, float]) -> Any:
+    if axes is not None:
+        return axes
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise _needs("matplotlib", error) from error
+    return plt.subplots(figsize=size, layout="constrained")[1]
+
+
+def _above_zero(values: Array) -> Array:
+    """Returns values with NaN where they are 0 or less, which a log axis cannot show."""
+    return np.where(values > 0, values, np.nan)
+
+
+class Plots:
+    """The pictures of one trace."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+
+    def _both(self, column: str) -> tuple[Array, Array, Array]:
+        """Returns the updates that both arms have, and a column of each."""
+        a, b = self._trace.arm("baseline"), self._trace.arm("test")
+        rows = min(a.updates, b.updates)
+        return a.step[:rows], a[column].values[:rows], b[column].values[:rows]
+
+    def curves(self, column: str = "loss", *, axes: "Axes | None" = None) -> "Axes":
+        """Draws a column [step] of both arms."""
+        step, a, b = self._both(column)
+        axes = _axes(axes, (7, 3))
+        axes.plot(step, a, label="baseline")
+        axes.plot(step, b, "--", label="test")
+        axes.set_ylabel(f"{column}, {self._trace.arm('baseline')[column].units}")
+        axes.set_xlabel("update")
+        axes.legend()
+        return axes
+
+    def gap(self, column: str = "loss", *, floor: Trace | None = None,
+            axes: "Axes | None" = None) -> "Axes":
+        """Draws |A - B| of a column over a log axis; updates without a difference have no point.
+
+        `column` may be "distance", that of the weights. `floor` is a loaded floor file
+        (twinstep noise -o), whose pairs become a band with their median; it holds loss, grad_norm
+        and distance."""
+        axes = _axes(axes, (7, 3))
+        if column == "distance":
+            pair = self._trace.pairs["baseline-test"]
+            step, gap = pair.step, pair["distance"].values
+        else:
+            step, a, b = self._both(column)
+            gap = np.abs(a - b)
+        if floor is not None:
+            self._band(axes, floor, column, step)
+        axes.plot(step, _above_zero(gap), "o-", label="|A - B|")
+        axes.set_yscale("log")
+        axes.set_ylabel(f"|A - B| of {column}")
+        axes.set_xlabel("update")
+        axes.legend()
+        return axes
+
+    @staticmethod
+    def _band(axes: Any, floor: Trace, column: str, step: Array) -> None:
+        """Draws the pairs of a floor file, from the least to the largest, and their median."""
+        name = f"noise/pairs_{column}"
+        if name not in floor.arrays:
+            known = [key.rsplit("pairs_", 1)[1] for key in floor.arrays if "noise/pairs_" in key]
+            raise KeyError(f"{floor.path.name} has no floor of {column}; it has: {', '.join(known) or 'none'}")
+        pairs = floor.arrays[name][:, :len(step)]
+        shown = step[:pairs.shape[1]]
+        axes.fill_between(shown, pairs.min(axis=0), pairs.max(axis=0), color="0.8",
+                          label=f"{len(pairs)} A/A pairs")
+        axes.plot(shown, np.median(pairs, axis=0), color="0.5")
+
+    def shares(self, *, axes: "Axes | None" = None) -> "Axes":
+        """Draws each cause's share of the way between the arms, %, with its interval as a whisker."""
+        causes = [cause for cause in self._verdict().causes if cause.share is not None]
+        if not causes:
+            raise ValueError(f"{self._trace.path.name}: nothing was shared out between causes")
+        share, low, high = (100 * np.array([getattr(cause, name) for cause in causes], dtype=float)
+                            for name in ("share", "low", "high"))
+        axes = _axes(axes, (7, 1 + 0.4 * len(causes)))
+        place = np.arange(len(causes))
+        axes.barh(place, share, xerr=(share - low, high - share), capsize=3, color="0.7")
+        axes.set_yticks(place, [cause.cause for cause in causes])
+        axes.invert_yaxis()
+        axes.axvline(0, color="k", linewidth=0.8)
+        axes.set_xlabel("share of the way between the arms, %")
+        return axes
+
+    def shares_over_time(self, *, axes: "Axes | None" = None) -> "Axes":
+        """Draws the shares after each marked update, %. Needs a trace of up to five causes."""
+        marks = self._verdict().marks
+        names: Sequence[str] = list(marks[0].shares) if marks else []
+        if not names:
+            raise ValueError(f"{self._trace.path.name}: the way was shared out at its end alone")
+        axes = _axes(axes, (7, 3))
+        for name in names:
+            values = np.array([mark.shares[name] for mark in marks], dtype=float)
+            axes.plot([mark.update for mark in marks], 100 * values, "o-", label=name)
+        axes.set_ylabel("share, %")
+        axes.set_xlabel("update")
+        axes.legend()
+        return axes
+
+    def _verdict(self) -> Any:
+        verdict = self._trace.verdict
+        if verdict is None:
+            raise ValueError(f"{self._trace.path.name} holds no verdict: twinstep attribute judges it")
+        return verdict

@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the program answers, as frozen dataclasses. None: not measured, or not known.
+
+`status` is the exit status: 0 as expected, 1 differs or expectation missed, 3 undecidable from this
+evidence. `raw` is the whole JSON, as the program's --json prints it."""
+import pathlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class First:
+    """The first difference of two arms: update (from 1), phase of it, tensor."""
+    step: int
+    phase: str
+    tensor: str
+    micro_batch: int | None
+    layer: int | None
+    structure: str | None
+    by: str
+    undecided: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One cause. `share` is of the way between the arms (1 is all of it), in [low, high]."""
+    cause: str
+    share: float | None
+    low: float | None
+    high: float | None
+    left: float | None
+    left_low: float | None
+    left_high: float | None
+    alone: float | None
+    alone_low: float | None
+    alone_high: float | None
+    moves: float | None
+    acted_from: int | None
+    places: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """How far apart runs of one configuration are. `kind`: exact, permutation, rank or none."""
+    kind: str
+    rerun_in_process: bool | None
+    rerun_second_process: bool | None
+    runs_baseline: int
+    runs_test: int
+    pairs_of_file: int
+    distance: float | None
+    largest_inside_an_arm: float | None
+    p: float | None
+    smallest_p: float | None
+    alpha: float | None
+    power_at_3_sigma: float | None
+    loss_p: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The way between the arms after an update, shared out: {cause: share}."""
+    update: int
+    distance: float | None
+    response: float | None
+    shares: dict[str, float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A measure of the outputs, shared out: `whole` is the arms' gap, `values` {cause: part}."""
+    measure: str
+    whole: float | None
+    values: dict[str, float | None]
+    alone: dict[str, float | None]
+    without: dict[str, float | None]
+    ranks_otherwise: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a pair of trainings shows (docs/ATTRIBUTION.md)."""
+    name: str
+    verdict: str
+    reason: str
+    updates: int
+    first: First | None
+    differs: tuple[str, ...]
+    word: str
+    game: str
+    ranked_at: int | None
+    causes: tuple[Cause, ...]
+    coupled: bool
+    diverged: tuple[int | None, ...]
+    distance: float | None
+    travel: float | None
+    closure: str | None
+    floor: Floor
+    expectation: str
+    missed: str
+    measures: tuple[Measure, ...]
+    marks: tuple[Mark, ...]
+    why: tuple[str, ...]
+    inert: tuple[str, ...]
+    dropped: tuple[str, ...]
+    hazards: tuple[str, ...]
+    status: int = 0
+    trace: pathlib.Path | None = None
+    raw: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def cause(self) -> str | None:
+        """The cause with the largest share; None where nothing differs or nothing was shared out."""
+        shared = [cause for cause in self.causes if cause.share is not None]
+        return max(shared, key=lambda cause: abs(cause.share or 0.0)).cause if shared else None
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """A contract and schedule that give the LRs of a log (docs/LR.md). `text` says it in words."""
+    contract: str
+    schedule: str
+    lr: float
+    warmup: float
+    steps: float | None
+    min_lr_ratio: float | None
+    stride: float
+    bug: str | None
+    max_error: float | None
+    rms_error: float | None
+    simplicity: float | None
+    same_logged: int
+    same_applied: int
+    text: str
+    raw: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """The first LR of a log that is not the expected one. `quantum`: the last printed place."""
+    update: int
+    line: int | None
+    logged: float | None
+    quantum: float
+    expected: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class LogCheck:
+    """Whether a log holds the LRs that were meant. `passed` is None where it cannot be decided."""
+    format: str
+    values: int
+    passed: bool | None = field(metadata={"key": "pass"})
+    decidable: bool
+    expected: Fit | None
+    fitted: tuple[str, ...]
+    from_log: tuple[str, ...]
+    first_mismatch: Mismatch | None
+    mismatches: int
+    fits: tuple[Fit, ...]
+    words: str | None = None
+    bug: str | None = None
+    rival: str | None = None
+    needs: str | None = None
+    log: str = ""
+    status: int = 0
+    raw: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class LogFit:
+    """Every contract and schedule that explains the LRs of a log, simplest first."""
+    log: str
+    format: str
+    values: int
+    run_steps: float | None
+    step_guessed: bool
+    fits: tuple[Fit, ...]
+    why: tuple[str, ...]
+    status: int = 0
+    raw: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """A number read from weights. `state`: read, at_most, at_least, unexplained or unknown."""
+    state: str
+    method: str | None
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupReading:
+    """What one parameter group's update applied, beside what the checkpoint promised."""
+    verdict: str
+    tensors: int
+    lr: Rate
+    promised: float | None
+    next: float | None
+    logged: float | None
+    decay: Rate
+    weight_decay: float | None
+    shrink: Rate
+    residual: float | None
+    agreeing: float | None
+    weights: int
+    moved: int
+    inert: int
+    inert_moved: int
+    count: float | None
+    betas: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What is odd about an update. `remark`: worth knowing, and no fault."""
+    kind: str
+    remark: bool
+    group: int | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateReading:
+    """What one update between two checkpoints did (docs/READBACK.md)."""
+    before: str
+    after: str
+    update: float | None
+    verdict: str
+    kind: str
+    optimizer: str
+    names: str
+    gradient_norm: float | None
+    gradient_norm_error: float | None
+    groups: tuple[GroupReading, ...]
+    findings: tuple[Finding, ...]
+    raw: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Readback:
+    """The updates between consecutive checkpoints, in their order."""
+    updates: tuple[UpdateReading, ...]
+    status: int = 0
+    raw: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Whether one cause has its signature in log-probs. `state`: named, no, or open (untestable)."""
+    cause: str
+    state: str
+    floors: float | None
+    share_of_tokens: float | None
+    text: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """An engine's log-probs against a trainer's, d = trainer - engine in nat (docs/ROLLOUT.md).
+
+    `figures` holds means and quantiles by name, `counts` tokens and sequences."""
+    file: str
+    format: str
+    verdict: str
+    why: str
+    fields: dict[str, str]
+    counts: dict[str, int]
+    figures: dict[str, float | None]
+    causes: tuple[Claim, ...]
+    status: int = 0
+    raw: Mapping[str, Any] = field(default_factory=dict, repr=False)

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""labels: unit
+
+Traces as `twinstep.load` reads them: against the program's own export, live and killed, hostile
+files, and what the pictures draw."""
+import builtins
+import csv
+import io
+import pathlib
+import subprocess
+import tempfile
+import time
+import unittest
+from unittest import mock
+
+import h5py
+import numpy as np
+
+import twinstep
+
+FOLDER = tempfile.TemporaryDirectory()
+HERE = pathlib.Path(FOLDER.name)
+
+
+def setUpModule():
+    unittest.addModuleCleanup(FOLDER.cleanup)
+    twinstep.run("lr-set-before-step", output=HERE / "pair.h5")
+
+
+class Columns(unittest.TestCase):
+    def test_they_are_what_export_writes(self):
+        trace = twinstep.load(HERE / "pair.h5")
+        for name, run in trace.runs.items():
+            text = subprocess.run([twinstep.program(), "export", HERE / "pair.h5", "--run", name, "--to", "csv"],
+                                  check=True, capture_output=True, text=True).stdout
+            rows = list(csv.DictReader(io.StringIO(text)))
+            compared = 0
+            for column in set(rows[0]) & set(run):
+                if run[column].dims == ("step",):
+                    told = [float(row[column]) if row[column] else float("nan") for row in rows]
+                    np.testing.assert_array_equal(run[column].values.astype(float), told, column)
+                    compared += 1
+            self.assertGreater(compared, 15)
+
+    def test_axes_have_names_and_units(self):
+        run = twinstep.load(HERE / "pair.h5").arm("test")
+        self.assertEqual(run.updates, 5)
+        self.assertEqual((run["loss"].units, run["loss"].long_name), ("nat", "loss of the update"))
+        norm = run["tensors/grad_norm"]
+        self.assertEqual(norm.dims, ("step", "tensor"))
+        self.assertEqual(norm.shape, (5, len(run.names["tensor"])))
+        self.assertIn("model.embed_tokens.weight", run.names["tensor"])
+        self.assertEqual(run.attributes["arm"], "test")
+
+    def test_a_digest_is_its_hexadecimal_digits(self):
+        run = twinstep.load(HERE / "pair.h5").arm("test")
+        with h5py.File(HERE / "pair.h5") as file:
+            raw = file["runs/test/steps/digest_root"][:]
+        self.assertEqual(run["digest_root"].hex[3], raw[3].tobytes().hex())
+        self.assertRaises(TypeError, lambda: run["loss"].hex)
+
+    def test_a_wrong_name_tells_the_right_ones(self):
+        trace = twinstep.load(HERE / "pair.h5")
+        with self.assertRaisesRegex(KeyError, "lr_applied"):
+            trace.arm("test")["los"]
+        with self.assertRaisesRegex(KeyError, "baseline"):
+            trace.arm("tset")
+
+    def test_verdict_is_that_of_attribute(self):
+        trace = twinstep.load(HERE / "pair.h5")
+        judged = twinstep.attribute(HERE / "pair.h5")
+        self.assertEqual(trace.verdict.raw, judged.raw)
+        self.assertEqual(trace.verdict.cause, "schedule")
+        self.assertIn("OUTSIDE THE FLOOR", trace.text)
+
+
+class Files(unittest.TestCase):
+    def test_live_and_killed(self):
+        words = [twinstep.program(), "run", "lr-set-before-step", "--set", "steps=4000", "--set",
+                 "common.schedule.total=4000", "--quiet", "-o", HERE / "long.h5"]
+        process = subprocess.Popen(words, stdout=subprocess.DEVNULL)
+        try:
+            deadline, seen = time.monotonic() + 60, 0
+            while seen < 3 and time.monotonic() < deadline:
+                time.sleep(0.02)
+                try:
+                    seen = twinstep.load(HERE / "long.h5.part").arm("test").updates
+                except (FileNotFoundError, twinstep.NotATrace, KeyError):
+                    pass  # its objects are not all there yet
+        finally:
+            process.kill()
+            process.wait()
+        self.assertGreaterEqual(seen, 3)
+        killed = twinstep.load(HERE / "long.h5.part")
+        self.assertFalse(killed.complete)
+        self.assertIsNone(killed.verdict)
+        run = killed.arm("test")
+        self.assertGreaterEqual(run.updates, seen)
+        np.testing.assert_array_equal(run.step, np.arange(1, run.updates + 1))
+        self.assertTrue(np.isfinite(run["loss"].values).all())
+        self.assertRaisesRegex(ValueError, "no verdict", killed.plot.shares)
+
+    def test_other_files_are_refused_by_name(self):
+        self.assertRaises(FileNotFoundError, twinstep.load, HERE / "none.h5")
+        (HERE / "text.h5").write_text("no HDF5\n", encoding="utf-8")
+        self.assertRaisesRegex(twinstep.NotATrace, "text.h5", twinstep.load, HERE / "text.h5")
+        with h5py.File(HERE / "other.h5", "w"):
+            pass
+        self.assertRaisesRegex(twinstep.NotATrace, "twinstep_trace", twinstep.load, HERE / "other.h5")
+        with h5py.File(HERE / "later.h5", "w") as file:
+            file.attrs["twinstep_trace"] = 3
+        self.assertRaisesRegex(twinstep.NotATrace, "version 3", twinstep.load, HERE / "later.h5")
+
+
+class Libraries(unittest.TestCase):
+    def test_what_is_missing_is_named(self):
+        real = builtins.__import__
+
+        def none_of(name, *words, **options):
+            if name.split(".")[0] in ("xarray", "pandas", "matplotlib"):
+                raise ImportError(f"No module named {name!r}")
+            return real(name, *words, **options)
+        trace = twinstep.load(HERE / "pair.h5")
+        run = trace.arm("test")
+        from twinstep import plots  # noqa: F401: what it imports itself is not in question
+        with mock.patch.object(builtins, "__import__", none_of):
+            for ask, library in ((run.to_xarray, "xarray"), (run.to_pandas, "pandas"),
+                                 (trace.plot.gap, "matplotlib")):
+                with self.assertRaisesRegex(ImportError, f"pip install {library}"):
+                    ask()
+
+
+class Pictures(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        import matplotlib
+        matplotlib.use("Agg")
+        cls.trace = twinstep.load(HERE / "pair.h5")
+
+    def test_gap(self):
+        axes = self.trace.plot.gap()
+        a, b = (self.trace.arm(name)["loss"].values for name in ("baseline", "test"))
+        gap = np.abs(a - b)
+        np.testing.assert_array_equal(axes.lines[0].get_ydata(), np.where(gap > 0, gap, np.nan))
+        self.assertEqual(axes.get_yscale(), "log")
+        distance = self.trace.plot.gap("distance").lines[0].get_ydata()
+        self.assertEqual(distance[-1], self.trace.verdict.distance)
+
+    def test_floor_is_the_band_of_its_pairs(self):
+        pairs = np.array([[1e-6, 3e-6], [2e-6, 2e-6], [4e-6, 1e-6]])
+        with h5py.File(HERE / "floor.h5", "w") as file:
+            file.attrs["twinstep_trace"] = 1
+            file["noise/pairs_loss"] = pairs
+        floor = twinstep.load(HERE / "floor.h5")
+        axes = self.trace.plot.gap(floor=floor)
+        band = axes.collections[0].get_paths()[0].vertices
+        self.assertEqual((band[:, 1].min(), band[:, 1].max()), (1e-6, 4e-6))
+        np.testing.assert_array_equal(axes.lines[0].get_ydata(), [2e-6, 2e-6])
+        self.assertRaisesRegex(KeyError, "it has: loss", self.trace.plot.gap, "grad_norm", floor=floor)
+
+    def test_shares(self):
+        axes = self.trace.plot.shares()
+        self.assertEqual([bar.get_width() for bar in axes.patches], [100.0])
+        self.assertEqual([label.get_text() for label in axes.get_yticklabels()], ["schedule"])
+        lines = self.trace.plot.shares_over_time().lines
+        np.testing.assert_array_equal(lines[0].get_xdata(), [mark.update for mark in self.trace.verdict.marks])
+
+    def test_curves_are_drawn_where_asked(self):
+        axes = self.trace.plot.curves("grad_norm")
+        self.assertIs(self.trace.plot.curves("grad_norm", axes=axes), axes)
+        self.assertEqual(axes.get_ylabel(), "grad_norm, nat")
+
+
+if __name__ == "__main__":
+    unittest.main()
