@@ -349,10 +349,12 @@ def rule_typed(tree):
     for name, text in tree.text.items():
         if not (name.startswith("python/src/") and name.endswith(".py")):
             continue
-        for node in ast.walk(ast.parse(text)):
+        nodes = list(ast.walk(ast.parse(text)))
+        outer = {id(node) for of in nodes if isinstance(of, (ast.Module, ast.ClassDef)) for node in of.body}
+        for node in nodes:
             if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
                 continue
-            if not node.name.startswith("_") and ast.get_docstring(node) is None:
+            if id(node) in outer and not node.name.startswith("_") and ast.get_docstring(node) is None:
                 yield name, node.lineno, f"{node.name} has no docstring"
             if isinstance(node, ast.ClassDef):
                 continue

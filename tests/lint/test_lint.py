@@ -68,7 +68,8 @@ CLEAN = {
     "scenarios/catalog/pair.yaml": "name: pair\nexpect: {verdict: identical}\n",
     "docs/CATALOG.md": PAGE,
     "notebooks/read.ipynb": notebook(),
-    "python/src/good.py": PY + "class _C:\n    def f(self, *a: int, **b: int) -> None:\n        'x'\n",
+    "python/src/good.py": PY + "class _C:\n    def f(self, *a: int, **b: int) -> None:\n"
+                          "        'x'\n        def g() -> None:\n            pass\n",
     "docs/wide.md": "# A heading " + "that is long " * 10 + "\n\n| a " * 40 + "|\n\n```\n" + "x " * 60 +
                     "\n```\n\n<!-- " + "y " * 60 + "-->\n[a](https://example.org/" + "z" * 100 + ")\n",
     "README.md": "build/default/bin/twinstep, tests/ho" + "me/x, `base/thing.h`, [C](cli/main.c)\n",
