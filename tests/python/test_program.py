@@ -84,7 +84,10 @@ class Import(unittest.TestCase):
 
     def test_every_name_is_there(self):
         for name in twinstep.__all__:
-            self.assertIsNotNone(getattr(twinstep, name), name)
+            try:
+                self.assertIsNotNone(getattr(twinstep, name), name)
+            except ModuleNotFoundError as error:  # the recorder's names are there where torch is
+                self.assertEqual((error.name, twinstep._NAMES[name]), ("torch", "record"))
 
     def test_type_checkers_read_the_same_names(self):
         tree = ast.parse(pathlib.Path(twinstep.__file__).read_text(encoding="utf-8"))
