@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: Apache-2.0
+"""labels: torch
+
+The recorder in real loops: not one bit of a training changes, the order of its calls is the one that
+was written down by hand, and the traps of other libraries' loops do not mislead it."""
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+import unittest
+import warnings
+
+import h5py
+import torch
+
+import twinstep
+
+PROGRAM = os.environ["TWINSTEP_PROGRAM"]
+KINDS = {"single": {"foreach": False}, "foreach": {"foreach": True}, "fused": {"fused": True}}
+
+
+def parts(seed=3, **options):
+    """A model with dropout, AdamW and a schedule that falls at every update."""
+    torch.manual_seed(seed)
+    model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.Dropout(0.1),
+                                torch.nn.Linear(16, 1))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, weight_decay=0.1, **options)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda k: 1 - k / 20)
+    return model, optimizer, schedule
+
+
+def loss_of(call):
+    x = torch.randn(8, 8)
+    return (call(x) - x.sum(1, keepdim=True)).square().mean()
+
+
+def state(model, optimizer):
+    """All that a training leaves behind."""
+    left = [p.detach() for p in model.parameters()] + [torch.get_rng_state()]
+    for s in optimizer.state.values():
+        left += [s[k] for k in sorted(s)]
+    return left
+
+
+def read(path, *names):
+    with h5py.File(path) as f:
+        steps = f["runs/main/steps"]
+        found = [steps[n][()].tolist() for n in names]
+    return found if len(found) > 1 else found[0]
+
+
+def order(path, update=0):
+    """The phases of an update in the order in which they came."""
+    phases, places = read(path, "phases/phase", "phases/place")
+    seen = sorted((p, n.decode()) for p, n in zip(places[update], phases) if p >= 0)
+    return " ".join(n for _, n in seen)
+
+
+class Loops(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.path = os.path.join(self.folder.name, "a.h5")
+
+    def program(self, *words):
+        return subprocess.run([PROGRAM, *words], capture_output=True, text=True, check=False)
+
+    def plain(self, path, compiled=False, **options):
+        model, optimizer, schedule = parts(**options)
+        call = torch.compile(model, backend="aot_eager") if compiled else model
+        recorder = path and twinstep.Recorder(call, optimizer, schedule, path=path, every=2,
+                                              readback=3, quiet=True).start()
+        losses = []
+        for _ in range(8):
+            for _ in range(2):
+                loss = loss_of(call) / 2
+                loss.backward()
+                losses.append(loss.detach())
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            schedule.step()
+            optimizer.zero_grad()
+            if recorder:
+                recorder.update()
+        if recorder:
+            recorder.close()
+        return state(model, optimizer) + losses
+
+    def test_validate_neutral(self):
+        for compiled in (False, True):
+            for name, options in KINDS.items():
+                path = os.path.join(self.folder.name, f"{name}{compiled}.h5")
+                bare, held = self.plain(None, compiled, **options), \
+                    self.plain(path, compiled, **options)
+                self.assertTrue(all(map(torch.equal, bare, held)), (name, compiled))
+                self.assertEqual(self.program("import", "--check", path).returncode, 0)
+                self.assertEqual(len(read(path, "step")), 8)
+
+    def test_verify_plain_row(self):
+        self.plain(self.path)
+        self.assertEqual(order(self.path), "forward backward clip optimize schedule zero")
+        rates, back, error, norm, clip, taken = read(
+            self.path, "lr_applied", "lr_readback", "lr_readback_error", "grad_norm", "clip_coef",
+            "grad_norm_taken")
+        for k in range(8):
+            self.assertEqual(rates[k][0], 1e-2 * (1 - k / 20))
+        for k in (0, 3, 6):
+            self.assertLessEqual(abs(back[k][0] - rates[k][0]), error[k][0])
+        for k in (0, 2, 4, 6):
+            self.assertAlmostEqual(norm[k] * clip[k], taken[k], delta=1e-5)
+
+    def test_verify_schedule_before_the_step(self):
+        model, optimizer, schedule = parts()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")     # torch says itself that this order is wrong
+            with twinstep.Recorder(model, optimizer, schedule, path=self.path, quiet=True) as r:
+                for _ in range(3):
+                    loss_of(model).backward()
+                    schedule.step()
+                    optimizer.step()
+                    optimizer.zero_grad()
+                    r.update()
+        self.assertEqual(order(self.path), "forward backward schedule optimize zero")
+        self.assertEqual(read(self.path, "lr_applied")[0], [1e-2 * 0.95])
+
+    def scaled(self, path, fused):
+        model, optimizer, schedule = parts(**({"fused": True} if fused else {}))
+        scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+        recorder = path and twinstep.Recorder(model, optimizer, schedule, path=path, every=1,
+                                              quiet=True).start()
+        truth = []
+        for k in range(6):
+            loss = loss_of(model)
+            scaler.scale(loss).backward()
+            truth.append(torch.stack([p.grad.norm() for p in model.parameters()]).norm() /
+                         scaler.get_scale())
+            if k == 3:
+                next(model.parameters()).grad[0, 0] = float("inf")
+            scaler.step(optimizer)
+            scaler.update()
+            optimizer.zero_grad()
+            if recorder:
+                recorder.update()
+        if recorder:
+            recorder.close()
+        return state(model, optimizer), truth
+
+    def test_verify_skipped_steps_of_a_scaler(self):
+        for fused in (False, True):
+            path = os.path.join(self.folder.name, f"{fused}.h5")
+            (bare, _), (held, truth) = self.scaled(None, fused), self.scaled(path, fused)
+            self.assertTrue(all(map(torch.equal, bare, held)))
+            skipped, norm, scale = read(path, "skipped", "grad_norm", "loss_scale")
+            self.assertEqual(skipped, [0, 0, 0, 1, 0, 0], fused)
+            for k in (0, 1, 2, 4, 5):
+                self.assertAlmostEqual(norm[k], float(truth[k]), delta=1e-4 * float(truth[k]))
+            self.assertEqual(scale[0], 1024.0)
+
+    def test_verify_clip_after_the_step(self):
+        model, optimizer, _ = parts()
+        with twinstep.Recorder(model, optimizer, path=self.path, every=1, quiet=True) as r:
+            loss_of(model).backward()
+            optimizer.step()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1e-3)
+            r.update()
+        self.assertEqual(order(self.path), "forward backward optimize clip")
+        self.assertGreater(read(self.path, "grad_norm_taken")[0], 1e-2)
+
+    def test_verify_hooks_change_no_argument(self):
+        model, optimizer, _ = parts()
+        with twinstep.Recorder(model, optimizer, path=self.path, quiet=True) as r:
+            def closure():
+                optimizer.zero_grad()
+                loss = loss_of(model)
+                loss.backward()
+                return loss
+            self.assertIsInstance(optimizer.step(closure), torch.Tensor)
+            r.update()
+        self.assertEqual(order(self.path), "zero forward backward optimize")
+
+    def test_verify_accelerate(self):
+        from accelerate import Accelerator
+
+        def train(path):
+            model, optimizer, schedule = parts()
+            accelerator = Accelerator(cpu=True, gradient_accumulation_steps=2)
+            model, optimizer, schedule = accelerator.prepare(model, optimizer, schedule)
+            recorder = path and twinstep.Recorder(model, optimizer, schedule, path=path,
+                                                  quiet=True).start()
+            for k in range(6):
+                with accelerator.accumulate(model):
+                    accelerator.backward(loss_of(model))
+                    if accelerator.sync_gradients:
+                        accelerator.clip_grad_norm_(model.parameters(), 1.0)
+                    optimizer.step()
+                    schedule.step()
+                    optimizer.zero_grad()
+                if recorder and accelerator.sync_gradients:
+                    recorder.update()
+            if recorder:
+                recorder.close()
+            return [p.detach() for p in model.parameters()] + [torch.get_rng_state()]
+        self.assertTrue(all(map(torch.equal, train(None), train(self.path))))
+        self.assertEqual(len(read(self.path, "step")), 3)
+        self.assertEqual(order(self.path, 1), "forward backward clip optimize schedule zero")
+
+    def test_verify_lightning(self):
+        import lightning.pytorch as lightning
+
+        class Module(lightning.LightningModule):
+            """Notes the norm of the gradient that this update has before clipping."""
+
+            def __init__(self):
+                super().__init__()
+                self.inner, self.made, self.schedule = parts()
+                self.truth = []
+
+            def training_step(self, batch, _):
+                return (self.inner(batch) - batch.sum(1, keepdim=True)).square().mean()
+
+            def on_before_optimizer_step(self, optimizer):
+                self.truth.append(float(torch.stack(
+                    [p.grad.norm() for p in self.inner.parameters()]).norm()))
+
+            def configure_optimizers(self):
+                return {"optimizer": self.made,
+                        "lr_scheduler": {"scheduler": self.schedule, "interval": "step"}}
+
+        def train(path):
+            module = Module()
+            data = torch.utils.data.DataLoader(torch.randn(40, 8), batch_size=8)
+            trainer = lightning.Trainer(
+                max_epochs=1, accelerator="cpu", logger=False, enable_checkpointing=False,
+                enable_progress_bar=False, enable_model_summary=False, gradient_clip_val=1.0,
+                callbacks=[twinstep.TwinstepCallback(path, every=1, quiet=True)] if path else [])
+            trainer.fit(module, data)
+            return module
+        bare, held = train(None), train(self.path)
+        self.assertTrue(all(map(torch.equal, bare.parameters(), held.parameters())))
+        norm, rates = read(self.path, "grad_norm", "lr_applied")
+        for k in range(5):      # the gradient of this update, not of the last one
+            self.assertAlmostEqual(norm[k], held.truth[k], delta=1e-5)
+            self.assertEqual(rates[k][0], 1e-2 * (1 - k / 20))
+
+    def test_verify_errors_of_its_own_end_the_recording_alone(self):
+        model, optimizer, _ = parts()
+        recorder = twinstep.Recorder(model, optimizer, path=self.path, quiet=True).start()
+        recorder._read_groups = None
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            for _ in range(3):
+                loss_of(model).backward()
+                optimizer.step()
+                recorder.update()
+            recorder.close()
+        self.assertEqual(len([w for w in seen if "recording stopped" in str(w.message)]), 1)
+        again = twinstep.Recorder(model, optimizer, path=self.path + "2", quiet=True).start()
+        again._read_groups = None
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")      # python -W error
+            loss_of(model).backward()
+            optimizer.step()
+        again.close()
+        self.assertFalse(hasattr(torch.autograd.backward, "__wrapped__"))     # all is put back
+
+    def test_verify_kills(self):
+        script = pathlib.Path(self.folder.name) / "train.py"
+        script.write_text(textwrap.dedent("""
+            import os, signal, sys, torch, twinstep
+            what, at, path = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+            torch.manual_seed(3)
+            model = torch.nn.Linear(8, 1)
+            optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+            r = twinstep.Recorder(model, optimizer, path=path, quiet=True).start()
+            for k in range(30):
+                if k == at:
+                    os.kill(os.getpid() if what == "parent" else r._channel.process.pid,
+                            signal.SIGKILL)
+                model(torch.randn(4, 8)).square().mean().backward()
+                optimizer.step(); optimizer.zero_grad(); r.update()
+            r.close()
+            print("trained", k + 1)
+            """), encoding="utf-8")
+        for what, at in (("parent", 1), ("parent", 17), ("child", 1), ("child", 17)):
+            path = os.path.join(self.folder.name, f"{what}{at}.h5")
+            done = subprocess.run([sys.executable, str(script), what, str(at), path],
+                                  capture_output=True, text=True, check=False)
+            if what == "child":
+                self.assertEqual(done.stdout, "trained 30\n", done.stderr)
+                self.assertEqual(done.stderr.count("recording stopped"), 1, done.stderr)
+                continue
+            self.assertEqual(done.returncode, -signal.SIGKILL)
+            for _ in range(100):    # the writer, which lives on for a moment, names what it has
+                if os.path.exists(path):
+                    break
+                signal.sigtimedwait([], 0.1)
+            self.assertEqual(read(path, "step"), list(range(1, at + 1)))
+            self.assertEqual(self.program("import", "--check", path).returncode, 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
