@@ -300,6 +300,46 @@ class Loops(unittest.TestCase):
             self.assertEqual(read(path, "step"), list(range(1, at + 1)))
             self.assertEqual(self.program("import", "--check", path).returncode, 0)
 
+    def test_validate_fsdp2(self):
+        script = pathlib.Path(self.folder.name) / "shard.py"
+        script.write_text(textwrap.dedent("""
+            import os, sys, torch, torch.distributed as dist, twinstep
+            from torch.distributed.fsdp import fully_shard
+            def work(rank, world, folder):
+                torch.set_num_threads(1)
+                dist.init_process_group("gloo", init_method=f"file://{folder}/meet{world}",
+                                        rank=rank, world_size=world)
+                mesh = dist.device_mesh.init_device_mesh("cpu", (world,))
+                torch.manual_seed(3)
+                model = torch.nn.Sequential(torch.nn.Linear(8, 15), torch.nn.Linear(15, 1))
+                for layer in model:
+                    fully_shard(layer, mesh=mesh)
+                fully_shard(model, mesh=mesh)
+                optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+                with twinstep.Recorder(model, optimizer, path=f"{folder}/w{world}.h5", every=1,
+                                       quiet=True) as r:
+                    for k in range(3):
+                        torch.manual_seed(100 + k)      # every rank has the same rows
+                        model(torch.randn(8, 8)).square().mean().backward()
+                        torch.nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+                        optimizer.step(); optimizer.zero_grad(); r.update()
+                dist.destroy_process_group()
+            if __name__ == "__main__":
+                for world in (1, 2):
+                    torch.multiprocessing.spawn(work, (world, sys.argv[1]), nprocs=world)
+            """), encoding="utf-8")
+        done = subprocess.run([sys.executable, str(script), self.folder.name], check=False,
+                              capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        names = ("tensors/digest_parameter", "grad_norm", "grad_norm_taken", "phases/place")
+        whole = read(os.path.join(self.folder.name, "w1.h5"), *names)
+        for rank in (0, 1):     # shards add up to the digests and norms of the whole tensors
+            shard = read(os.path.join(self.folder.name, f"w2.rank000{rank}.h5"), *names)
+            self.assertEqual(whole[0][0], shard[0][0])
+            self.assertEqual(whole[3], shard[3])
+            for a, b in zip(whole[1] + whole[2], shard[1] + shard[2]):
+                self.assertAlmostEqual(a, b, delta=1e-5 * a)
+
 
 if __name__ == "__main__":
     unittest.main()
