@@ -103,8 +103,10 @@ def write_wheel(folder, program=None):
     p, files = project(), package_files(program)
     tag = "py3-none-" + platform_tag([data for data, mode in files.values() if mode == 0o755])
     info = f"{p['name']}-{p['version']}.dist-info"
-    scripts = "".join(f"{name} = {place}\n" for name, place in p["scripts"].items())
-    own = {"METADATA": metadata(bool(program)), "entry_points.txt": f"[console_scripts]\n{scripts}",
+    points = {"console_scripts": p["scripts"], **p["entry-points"]}
+    scripts = "\n".join(f"[{group}]\n" + "".join(f"{name} = {place}\n" for name, place in of.items())
+                        for group, of in points.items())
+    own = {"METADATA": metadata(bool(program)), "entry_points.txt": scripts,
            "WHEEL": "Wheel-Version: 1.0\nGenerator: twinstep_build\n"
                     f"Root-Is-Purelib: {str(tag.endswith('any')).lower()}\nTag: {tag}\n"}
     files |= {f"{info}/{name}": (text.encode(), 0o644) for name, text in own.items()}

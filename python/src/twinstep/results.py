@@ -273,3 +273,24 @@ class Rollout:
     causes: tuple[Claim, ...]
     status: int = 0
     raw: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedColumn:
+    """One column of two logs. `first_update` is the first update at which they differ."""
+    column: str
+    kind: str = field(metadata={"key": "class"})
+    pairs: int
+    different: int
+    first_update: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two runs from their logs or traces. `verdict` is that of the columns, `why` says it in words;
+    raw["floor"] has that of the floor, where one was given, and `status` follows it."""
+    verdict: str
+    why: str
+    columns: tuple[ComparedColumn, ...]
+    status: int = 0
+    raw: Mapping[str, Any] = field(default_factory=dict, repr=False)

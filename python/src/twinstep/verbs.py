@@ -12,11 +12,11 @@ from typing import Any, TypeVar
 
 from twinstep._decode import decode
 from twinstep._program import ask
-from twinstep.results import Judgement, LogCheck, LogFit, Readback, Rollout
+from twinstep.results import Comparison, Judgement, LogCheck, LogFit, Readback, Rollout
 
 Path = str | os.PathLike[str]
 Options = Mapping[str, Any]
-T = TypeVar("T", Judgement, LogCheck, LogFit, Readback, Rollout)
+T = TypeVar("T", Comparison, Judgement, LogCheck, LogFit, Readback, Rollout)
 
 
 def _words(options: Options) -> list[str]:
@@ -62,6 +62,15 @@ def run(scenario: Path | Mapping[str, Any], *, output: Path | None = None,
 def attribute(trace: Path) -> Judgement:
     """Judges a trace again, finished or killed (twinstep attribute)."""
     return _answer(Judgement, ["attribute", "--", os.fspath(trace)], trace=pathlib.Path(trace))
+
+
+def compare(a: Path, b: Path, *, floor: Path | None = None, **options: Any) -> Comparison:
+    """Whether two runs are the same, from logs or traces of any kinds (twinstep compare).
+
+    `floor` is a floor file (twinstep noise -o, twinstep floor -o). Further options as the verb has
+    them, with _ for -: run_a="baseline"."""
+    words = _words({"floor": floor, **options})
+    return _answer(Comparison, ["compare", *words, "--", os.fspath(a), os.fspath(b)])
 
 
 def check_log(log: Path, *, expect: str, schedule: str | None = None, lr: float | None = None,

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""labels: unit
+
+assert_same_training on real logs: equal, different, undecidable; what stands in the job summary;
+and the hooks of the plugin, called as pytest calls them."""
+import argparse
+import os
+import pathlib
+import tempfile
+import unittest
+from unittest import mock
+
+import twinstep
+from twinstep import ci, pytest_plugin, results
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+LOG = ROOT / "tests/golden/logs/hf5/dpo-linear-cold/trainer_state.json"
+
+
+class Assertion(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.addCleanup(ci.told.clear)
+
+    def csv(self, name, *losses):
+        file = self.folder / name
+        rows = "".join(f"{i},{loss}\n" for i, loss in enumerate(losses, 1))
+        file.write_text(f"step,loss\n{rows}", encoding="utf-8")
+        return file
+
+    def test_equal_logs_pass(self):
+        ci.assert_same_training(LOG, LOG)
+        self.assertRegex(ci.told[0], "equal-within-precision")
+
+    def test_a_difference_fails_with_its_update(self):
+        a, b = self.csv("a.csv", 0.51, 0.42, 0.33), self.csv("b.csv", 0.51, 0.47, 0.33)
+        with self.assertRaisesRegex(AssertionError, "differs.*\nloss: 1 of 3 updates differ, from update 2"):
+            ci.assert_same_training(a, b)
+        self.assertIsInstance(twinstep.compare(a, b).columns[0], results.ComparedColumn)
+
+    def test_what_cannot_be_decided_fails(self):
+        for status in (1, 3):
+            found = results.Comparison("untestable", "no updates in common", (), status, {
+                "floor": {"verdict": "outside-floor", "words": "p = 0.01", "pairs": 99}})
+            with mock.patch.object(ci, "compare", return_value=found):
+                self.assertRaisesRegex(AssertionError, r"no updates.*\nfloor: outside-floor: p = 0.01 \(99", ci.assert_same_training, LOG, LOG)
+
+    def test_a_floor_that_is_none_is_an_error(self):
+        with self.assertRaises(twinstep.ProgramError):
+            ci.assert_same_training(LOG, LOG, floor=LOG)
+        with mock.patch.object(ci, "default_floor", LOG), self.assertRaises(twinstep.ProgramError):
+            ci.assert_same_training(LOG, LOG)
+
+    def test_the_summary_holds_no_markup_and_no_control_characters_of_a_log(self):
+        found = results.Comparison("differs", "</pre><script>\x1b[2J::error::x", (), 1)
+        place = self.folder / "summary.md"
+        with mock.patch.object(ci, "compare", return_value=found), mock.patch.object(ci, "summary", place):
+            self.assertRaises(AssertionError, ci.assert_same_training, "a", "b")
+        text = place.read_text(encoding="utf-8")
+        self.assertEqual(text.count("</pre>"), 1)
+        self.assertIn("&lt;script&gt;\N{REPLACEMENT CHARACTER}[2J", text)
+
+    def test_the_plugin_takes_its_options(self):
+        parser = argparse.ArgumentParser()
+        group = mock.Mock(getgroup=lambda name: mock.Mock(addoption=parser.add_argument))
+        pytest_plugin.pytest_addoption(group)
+        for words, place in ((["--twinstep", "--twinstep-floor=f.h5"], pathlib.Path("s.md")), ([], None)):
+            options = parser.parse_args(words)
+            config = mock.Mock(getoption=lambda name: getattr(options, name))
+            reporter = mock.Mock()
+            with mock.patch.dict(os.environ, {"GITHUB_STEP_SUMMARY": "s.md"}), mock.patch.object(
+                    ci, "summary", None), mock.patch.object(ci, "default_floor", None):
+                pytest_plugin.pytest_configure(config)
+                self.assertEqual((ci.summary, ci.default_floor), (place, "f.h5" if words else None))
+            ci.told.append("said")
+            pytest_plugin.pytest_terminal_summary(reporter, config)
+            self.assertEqual(reporter.write_line.call_count, len(words) // 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
