@@ -195,6 +195,34 @@ static enum status make_opaque(const struct torch_machine *machine,
     return STATUS_OK;
 }
 
+static int is_name(const struct torch_members *arguments, size_t at) {
+    return is_kind(arguments, at, TORCH_OPAQUE);
+}
+
+/* (function, class, its arguments, attributes): a tensor to which Python has given attributes, as
+ * FSDP does. Attributes change no value. Of a class of its own nobody knows what its bytes are. */
+static enum status make_from_type(const struct torch_machine *machine,
+                                  const struct torch_opaque *callee,
+                                  const struct torch_members *arguments, struct torch_value *out) {
+    if (!is_name(arguments, 0))
+        return argument_fail(machine, callee->name, 0, "a function", arguments);
+    if (!is_name(arguments, 1))
+        return argument_fail(machine, callee->name, 1, "a class", arguments);
+    if (!is_kind(arguments, 2, TORCH_TUPLE))
+        return argument_fail(machine, callee->name, 2, "a tuple of arguments", arguments);
+    const struct torch_opaque *function = arguments->values[0].as.opaque;
+    const struct torch_opaque *type = arguments->values[1].as.opaque;
+    if (type->callee == CALLEE_TENSOR_TYPE &&
+        (function->callee == CALLEE_TENSOR || function->callee == CALLEE_TENSOR_V3))
+        return make_tensor(machine, function, arguments->values[2].as.members, out);
+    struct torch_opaque *made;
+    TRY(arena_take(machine->arena, 1, sizeof *made, "objects", &made));
+    made->name = type->name;
+    made->is_tensor = 1;
+    *out = (struct torch_value){.kind = TORCH_OPAQUE, .as.opaque = made};
+    return STATUS_OK;
+}
+
 enum status torch_reduce(const struct torch_machine *machine, const struct torch_opaque *callee,
                          const struct torch_members *arguments, struct torch_value *out) {
     switch ((enum torch_callee)callee->callee) {
@@ -206,6 +234,8 @@ enum status torch_reduce(const struct torch_machine *machine, const struct torch
             return argument_fail(machine, callee->name, 0, "a tensor", arguments);
         *out = arguments->values[0];
         return STATUS_OK;
+    case CALLEE_FROM_TYPE:
+        return make_from_type(machine, callee, arguments, out);
     case CALLEE_ORDERED_DICT:
         return make_ordered_dict(machine, arguments, out);
     case CALLEE_SIZE:

@@ -73,6 +73,7 @@ struct torch_opaque {
     struct torch_value state;
     unsigned height;
     int is_data;
+    int is_tensor; /* an instance of a class that is derived from torch.Tensor */
     int sealed;
     int callee; /* what it makes of arguments: private to the reader, as is what follows */
     enum safetensors_dtype dtype;
@@ -165,6 +166,9 @@ TWINSTEP_MUST_USE enum status torch_tensor_of(const struct torch_place *at,
                                               const struct torch_tensor **out);
 /* Whether torch_number would store a number. */
 int torch_is_number(const struct torch_value *value);
+
+/* Whether it is a tensor of a class that is not read: a shard, quantised numbers. */
+int torch_is_other_tensor(const struct torch_value *value);
 
 /* Fails with STATUS_INPUT: the path, "expected `wanted`, got ..." and what is there. */
 enum status torch_unexpected(const struct torch_place *at, const char *wanted);

@@ -22,6 +22,12 @@ static const struct known_name known[] = {
     {"torch._utils", "_rebuild_tensor_v2", CALLEE_TENSOR, NONE},
     {"torch._utils", "_rebuild_tensor_v3", CALLEE_TENSOR_V3, NONE},
     {"torch._utils", "_rebuild_parameter", CALLEE_PARAMETER, NONE},
+    {"torch._utils", "_rebuild_parameter_with_state", CALLEE_PARAMETER, NONE},
+    {"torch._tensor", "_rebuild_from_type_v2", CALLEE_FROM_TYPE, NONE},
+    {"torch._utils", "_rebuild_wrapper_subclass", CALLEE_USER, NONE},
+    {"torch", "Tensor", CALLEE_TENSOR_TYPE, NONE},
+    {"torch.nn.parameter", "Parameter", CALLEE_TENSOR_TYPE, NONE},
+    {"torch.nn.parameter", "Buffer", CALLEE_TENSOR_TYPE, NONE},
     {"collections", "OrderedDict", CALLEE_ORDERED_DICT, NONE},
     {"torch", "Size", CALLEE_SIZE, NONE},
     {"collections", "Counter", CALLEE_COUNTER, NONE},
@@ -63,6 +69,15 @@ static const struct known_name known[] = {
     {"__builtin__", "xrange", CALLEE_DATA, NONE},
     {"__builtin__", "slice", CALLEE_DATA, NONE},
     {"__builtin__", "bytearray", CALLEE_DATA, NONE},
+    {"__builtin__", "dict", CALLEE_DATA, NONE}, /* what a defaultdict makes */
+    {"__builtin__", "list", CALLEE_DATA, NONE},
+    {"__builtin__", "tuple", CALLEE_DATA, NONE},
+    {"__builtin__", "object", CALLEE_DATA, NONE},
+    {"__builtin__", "str", CALLEE_DATA, NONE},
+    {"__builtin__", "int", CALLEE_DATA, NONE},
+    {"__builtin__", "long", CALLEE_DATA, NONE},
+    {"__builtin__", "float", CALLEE_DATA, NONE},
+    {"__builtin__", "bool", CALLEE_DATA, NONE},
     {"numpy", "ndarray", CALLEE_DATA, NONE},
     {"numpy", "dtype", CALLEE_DATA, NONE},
     {"numpy.core.multiarray", "_reconstruct", CALLEE_DATA, NONE},
@@ -90,6 +105,22 @@ static int reaches_system(const char *module) {
     return 0;
 }
 
+/* Classes of tensors that hold a part of one, or other numbers than they stand for. */
+static const struct {
+    const char *part, *advice;
+} tensor_classes[] = {
+    {"DTensor", TORCH_SHARDED_ADVICE},
+    {"ShardedTensor", TORCH_SHARDED_ADVICE},
+    {"torchao.", "its numbers are quantised, so nothing can be read back from them: train with "
+                 "the optimizer in 32 bits"},
+};
+
+const char *torch_class_advice(const char *name) {
+    for (size_t i = 0; i < COUNT_OF(tensor_classes); i++)
+        if (strstr(name, tensor_classes[i].part) != NULL) return tensor_classes[i].advice;
+    return NULL;
+}
+
 static enum status refuse(const struct torch_machine *machine, const char *whole,
                           const char *module) {
     if (reaches_system(module))
@@ -98,6 +129,10 @@ static enum status refuse(const struct torch_machine *machine, const char *whole
                      "anything: do not load this file unless you trust who wrote it (nothing of "
                      "it was executed here)",
                      whole);
+    const char *advice = torch_class_advice(whole);
+    if (advice != NULL)
+        MACHINE_FAIL(machine, "global %s: expected a whole tensor, got this class: %s", whole,
+                     advice);
     MACHINE_FAIL(machine,
                  "global %s: expected a name that makes a tensor, a container or a number: load "
                  "the file with torch.load, and save the state dicts in it alone (nothing of it "

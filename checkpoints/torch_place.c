@@ -92,7 +92,15 @@ enum status torch_refuse(const struct torch_place *at, const char *format, ...) 
 enum status torch_unexpected(const struct torch_place *at, const char *wanted) {
     char shown[TORCH_SHOWN_SIZE];
     torch_show(&at->value, shown);
-    return torch_refuse(at, "expected %s, got %s", wanted, shown);
+    const char *advice =
+        at->value.kind == TORCH_OPAQUE ? torch_class_advice(at->value.as.opaque->name) : NULL;
+    return torch_refuse(at, "expected %s, got %s%s%s", wanted, shown, advice == NULL ? "" : ": ",
+                        advice == NULL ? "" : advice);
+}
+
+int torch_is_other_tensor(const struct torch_value *value) {
+    return value->kind == TORCH_OPAQUE && (value->as.opaque->is_tensor ||
+                                           torch_class_advice(value->as.opaque->name) != NULL);
 }
 
 /* The place of a key among the sorted ones of a dict, or `count`. */

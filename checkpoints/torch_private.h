@@ -37,6 +37,8 @@ enum torch_callee {
     CALLEE_TENSOR,   /* torch._utils._rebuild_tensor_v2 */
     CALLEE_TENSOR_V3,
     CALLEE_PARAMETER,
+    CALLEE_FROM_TYPE,   /* torch._tensor._rebuild_from_type_v2 */
+    CALLEE_TENSOR_TYPE, /* torch.Tensor and classes that add nothing to its values */
     CALLEE_ORDERED_DICT,
     CALLEE_SIZE,
     CALLEE_COUNTER, /* MultiStepLR's milestones: the dict that it is made of */
@@ -113,6 +115,13 @@ int torch_compare_keys(const void *a, const void *b);
 
 /* The name of an opcode, of any protocol; NULL if no protocol has it. */
 const char *torch_opcode_name(unsigned char opcode);
+
+/* What to do where a class of tensors cannot be read; NULL for all other names. */
+#define TORCH_SHARDED_ADVICE                                                                       \
+    "it holds the part of one process: save what get_state_dict of "                               \
+    "torch.distributed.checkpoint.state_dict returns with "                                        \
+    "options=StateDictOptions(full_state_dict=True)"
+const char *torch_class_advice(const char *name);
 
 /* Finds out what a GLOBAL stands for, or refuses it by name. */
 TWINSTEP_MUST_USE enum status torch_global(const struct torch_machine *machine, const char *module,

@@ -20,6 +20,8 @@
 #define LOCATOR_SIZE 20u
 #define ENTRY_SIZE 46u
 #define LOCAL_SIZE 30u
+#define SAVED_BY_JIT                                                                               \
+    "expected a file of torch.save, got one of torch.jit.save: save the state_dict() of its module"
 #define SAVE_AGAIN "load it with torch.load and save it again with torch.save"
 
 struct directory {
@@ -207,6 +209,8 @@ static enum status check_entry(const struct directory *directory, const unsigned
         MEMBER_FAIL(directory, member, "expected a name without a NUL");
     if ((flags & 1) != 0)
         MEMBER_FAIL(directory, member, "expected plain bytes, got an encrypted member");
+    if (method != 0 && strstr(member->name, "/code/") != NULL)
+        FAIL(STATUS_INPUT, "%s: " SAVED_BY_JIT, directory->zip->path);
     if (method != 0)
         MEMBER_FAIL(directory, member,
                     "expected a stored member, as torch.save writes it, got "
@@ -325,10 +329,7 @@ static enum status check_contents(const struct torch_zip *zip) {
         FAIL(STATUS_INPUT, "%s: expected a file of torch.save, got a zip without data.pkl",
              zip->path);
     if (torch_zip_find(zip, "constants.pkl") != NULL)
-        FAIL(STATUS_INPUT,
-             "%s: expected a file of torch.save, got one of torch.jit.save: save the state_dict() "
-             "of its module",
-             zip->path);
+        FAIL(STATUS_INPUT, "%s: " SAVED_BY_JIT, zip->path);
     if (order != NULL && (order->length != 6 || memcmp(order->bytes, "little", 6) != 0))
         FAIL(STATUS_INPUT,
              "%s: member byteorder: expected little-endian numbers, got others: " SAVE_AGAIN

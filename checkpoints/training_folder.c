@@ -51,11 +51,19 @@ static enum status open_first(struct training_opening *opening, const char *cons
     return STATUS_OK;
 }
 
+#define MEGATRON_RANK "mp_rank_00"
+#define DEEPSPEED_MODEL "mp_rank_00_model_states.pt"
+
 /* What the names in a folder say of who wrote it. */
 struct marks {
-    int is_dcp, is_deepspeed, is_fsdp, is_local, is_universal, has_zero;
+    int is_dcp, is_deepspeed, is_fsdp, is_local, is_universal, has_zero, is_split;
+    int has_rank, has_model; /* Megatron's mp_rank_00, DeepSpeed's mp_rank_00_model_states.pt */
     struct listing checkpoints;
 };
+
+static int begins_with(const char *name, const char *head) {
+    return strncmp(name, head, strlen(head)) == 0;
+}
 
 static int ends_with(const char *name, const char *tail) {
     const size_t length = strlen(name), end = strlen(tail);
@@ -68,6 +76,25 @@ static int compare_texts(const void *a, const void *b) {
     return strcmp((const char *)a, (const char *)b);
 }
 
+/* The folders that transformers, DeepSpeed and Megatron make for the checkpoints of a run. */
+static int is_checkpoint(const char *name) {
+    return begins_with(name, "checkpoint-") || begins_with(name, "global_step") ||
+           begins_with(name, "iter_");
+}
+
+static void note_mark(struct marks *marks, const char *name) {
+    marks->is_dcp |= ends_with(name, ".distcp") || strcmp(name, ".metadata") == 0;
+    marks->is_deepspeed |=
+        strcmp(name, "zero_to_fp32.py") == 0 || strstr(name, "zero_pp_rank_") != NULL;
+    marks->is_universal |= strcmp(name, "latest_universal") == 0;
+    marks->has_zero |= strcmp(name, "zero") == 0;
+    marks->is_fsdp |= begins_with(name, "pytorch_model_fsdp_");
+    marks->is_local |= begins_with(name, "pytorch_model_fsdp_") && strstr(name, "_rank") != NULL;
+    marks->is_split |= ends_with(name, ".safetensors") && strstr(name, "-of-") != NULL;
+    marks->has_rank |= strcmp(name, MEGATRON_RANK) == 0;
+    marks->has_model |= strcmp(name, DEEPSPEED_MODEL) == 0;
+}
+
 static enum status look_around(const struct training_opening *opening, struct marks *marks) {
     const char *path = opening->folder->path;
     const char **inner = NULL;
@@ -78,17 +105,8 @@ static enum status look_around(const struct training_opening *opening, struct ma
     for (const struct dirent *entry; status == STATUS_OK && (entry = readdir(directory)) != NULL;) {
         const char *name = entry->d_name;
         char *copy = NULL;
-        marks->is_dcp |= ends_with(name, ".distcp") || strcmp(name, ".metadata") == 0;
-        marks->is_deepspeed |=
-            strcmp(name, "zero_to_fp32.py") == 0 || strncmp(name, "global_step", 11) == 0 ||
-            strstr(name, "zero_pp_rank_") != NULL ||
-            (strncmp(name, "mp_rank_", 8) == 0 && ends_with(name, "_model_states.pt"));
-        marks->is_universal |= strcmp(name, "latest_universal") == 0;
-        marks->has_zero |= strcmp(name, "zero") == 0;
-        marks->is_fsdp |= strncmp(name, "pytorch_model_fsdp_", 19) == 0;
-        marks->is_local |=
-            strncmp(name, "pytorch_model_fsdp_", 19) == 0 && strstr(name, "_rank") != NULL;
-        if (strncmp(name, "checkpoint-", 11) != 0) continue;
+        note_mark(marks, name);
+        if (!is_checkpoint(name)) continue;
         status = arena_text(opening->arena, name, strlen(name), &copy);
         if (status == STATUS_OK)
             status = arena_grow(opening->arena, count + 1, &room, sizeof *inner, "names", &inner);
@@ -106,20 +124,13 @@ static enum status look_around(const struct training_opening *opening, struct ma
 
 static enum status refuse_marks(const struct training_opening *opening, const struct marks *marks) {
     const char *path = opening->folder->path;
-    if (marks->is_universal || (marks->has_zero && marks->is_deepspeed))
+    if (marks->is_universal || (marks->has_zero && (marks->has_model || marks->is_deepspeed)))
         FAIL(STATUS_INPUT,
              "%s: expected weights and optimizer in one file each, got a universal checkpoint of "
-             "DeepSpeed, with a file for each tensor and state: put zero/NAME/fp32.pt, exp_avg.pt "
-             "and exp_avg_sq.pt into one dict {\"model\": ..., \"optimizer\": {\"state\": ..., "
-             "\"param_groups\": ...}} of torch.save, by name",
+             "DeepSpeed, with a file for each tensor and state: gather.py in docs/CHECKPOINTS.md "
+             "puts them into one file, which is read",
              path);
-    if (marks->is_deepspeed)
-        FAIL(STATUS_INPUT,
-             "%s: expected weights and optimizer by tensor, got a checkpoint of DeepSpeed ZeRO, "
-             "whose states are flat partitions without tensors: `python -m "
-             "deepspeed.checkpoint.ds_to_universal --input_folder FOLDER/global_stepK "
-             "--output_folder OUT` writes both by tensor, and zero_to_fp32.py the weights alone",
-             path);
+    if (marks->is_deepspeed) return training_refuse_zero(path);
     if (marks->is_local)
         FAIL(STATUS_INPUT,
              "%s: expected whole tensors, got each process's own flat shards of FSDP "
@@ -132,12 +143,28 @@ static enum status refuse_marks(const struct training_opening *opening, const st
              "in it with `" CONVERT " FOLDER/pytorch_model_fsdp_0 model.pt` and `" CONVERT
              " FOLDER/optimizer_0 optimizer.pt`, and name a folder that holds the two files",
              path);
+    if (marks->is_dcp && training_has(opening, "common.pt"))
+        FAIL(STATUS_INPUT,
+             "%s: expected whole tensors, got a distributed checkpoint of Megatron: convert it "
+             "with `" CONVERT " %s FILE`, and name that file: its weights are read, and its "
+             "optimizer's states, which have names of Megatron's own, are not",
+             path, path);
     if (marks->is_dcp)
         FAIL(STATUS_INPUT,
              "%s: expected whole tensors, got shards of torch.distributed.checkpoint: convert them "
              "with `" CONVERT " %s FILE`, and name that file",
              path, path);
     return STATUS_OK;
+}
+
+enum status training_refuse_zero(const char *path) {
+    FAIL(STATUS_INPUT,
+         "%s: expected weights and optimizer by tensor, got a checkpoint of DeepSpeed ZeRO, whose "
+         "states are flat partitions without tensors: `python -m "
+         "deepspeed.checkpoint.ds_to_universal --inject_missing_state --input_folder "
+         "FOLDER/global_stepK --output_folder OUT` writes both by tensor, and gather.py in "
+         "docs/CHECKPOINTS.md puts them into one file, which is read",
+         path);
 }
 
 static enum status take_checkpoint(struct training_opening *opening, const char *path) {
@@ -185,6 +212,18 @@ static enum status read_weights(struct training_opening *opening, struct marks *
              "%s: expected the folder of one checkpoint, got that of a run: name one "
              "of %s in it",
              path, listing_close(&marks->checkpoints));
+    if (marks->has_rank)
+        FAIL(STATUS_INPUT,
+             "%s: expected one file, got a checkpoint of Megatron with a folder for each part of "
+             "the model: name a file in one of them (" MEGATRON_RANK "/model_optim_rng.pt)",
+             path);
+    if (marks->is_split)
+        FAIL(STATUS_INPUT,
+             "%s: expected " CHECKPOINT_INDEX " beside shards of safetensors, got none. "
+             "torch.distributed.checkpoint writes such shards; its "
+             "_consolidate_hf_safetensors.consolidate_safetensors_files(input_dir=..., "
+             "output_dir=...) puts them together",
+             path);
     FAIL(STATUS_INPUT,
          "%s: expected the weights of a checkpoint (model.safetensors, its shards with an index, "
          "pytorch_model.bin or model.pt), got none of them",
@@ -269,9 +308,13 @@ static enum status read_folder(struct training_opening *opening) {
     static const char *const scalers[] = {"scaler.pt", "scaler.bin"};
     struct training_folder *folder = opening->folder;
     struct marks marks = {0};
-    char *state;
+    char *state, *whole;
     TRY(look_around(opening, &marks));
     TRY(refuse_marks(opening, &marks));
+    if (marks.has_model) { /* DeepSpeed without ZeRO keeps all in one file */
+        TRY(training_path(opening, DEEPSPEED_MODEL, &whole));
+        return training_file(opening, whole);
+    }
     TRY(read_weights(opening, &marks));
     TRY(read_optimizer_file(opening));
     TRY(read_part(opening, schedulers, COUNT_OF(schedulers), training_scheduler_of));

@@ -37,6 +37,7 @@ static const struct key_row keys[] = {
     {"qmap1", KEY_QUANTISED, NULL},
     {"absmax1", KEY_QUANTISED, NULL},
     {"state2", KEY_QUANTISED, NULL},
+    {"__bnb_optimizer_quant_state__", KEY_QUANTISED, NULL}, /* bitsandbytes 0.50 */
     {"square_avg", KEY_OTHER, "RMSprop or Adadelta"},
     {"grad_avg", KEY_OTHER, "RMSprop"},
     {"acc_delta", KEY_OTHER, "Adadelta"},
@@ -62,9 +63,9 @@ static enum status refuse_key(const struct torch_place *at, const struct key_row
         return torch_refuse(at, "expected the state of Adam, AdamW, SGD with momentum, Lion or "
                                 "Adafactor, got a key of another optimizer, which is not read");
     if (row->role == KEY_QUANTISED)
-        return torch_refuse(at, "got the state of an 8-bit optimizer (bitsandbytes), whose "
-                                "moments are quantised: nothing can be read back from it; train "
-                                "with the optimizer in 32 bits");
+        return torch_refuse(at, "got the state of an optimizer of bitsandbytes, whose moments "
+                                "are quantised (8-bit) or stand under its own names: nothing is "
+                                "read back from it; train with one of torch's optimizers");
     return torch_refuse(at,
                         "expected the state of Adam, AdamW, SGD with momentum, Lion or "
                         "Adafactor, got that of %s, which is not read",

@@ -36,6 +36,9 @@ TWINSTEP_MUST_USE enum status training_state_dict(
 /* Takes the tensors of all shards that an index of torch.save's files names. */
 TWINSTEP_MUST_USE enum status training_shards(struct training_opening *opening, const char *path);
 
+/* Fails with what to do with a checkpoint of DeepSpeed ZeRO. */
+enum status training_refuse_zero(const char *path);
+
 /* Finds the model's state dict in a file that holds more. */
 int training_find_model(const struct torch_place *root, struct torch_place *out);
 /* Reads a file that is a whole checkpoint, or weights alone. */

@@ -26,6 +26,7 @@ enum status training_state_dict(const struct training_opening *opening,
     for (size_t i = 0; i < count; i++) {
         struct torch_place at;
         TRY(torch_entry(state, i, &at));
+        if (torch_is_other_tensor(&at.value)) return torch_unexpected(&at, "a whole tensor");
         if (at.value.kind != TORCH_TENSOR) continue; /* what a module adds by get_extra_state */
         if (at.key == NULL) return torch_unexpected(&at, "a weight with a name");
         TRY(torch_tensor_rows(at.file, at.value.as.tensor, at.key, opening->arena, &rows[found]));
@@ -88,11 +89,29 @@ static enum status only_one(const struct torch_place *at, const char *what,
     return torch_item(at, 0, out);
 }
 
+/* torch.distributed.checkpoint spells an optimizer's states in one dict with those of the weights
+ * if it is asked to flatten them; torchtitan asks. */
+static enum status refuse_flat(const struct torch_place *dict) {
+    size_t count = 0;
+    if (dict->value.kind == TORCH_DICT) count = dict->value.as.members->count;
+    for (size_t i = 0; i < count; i++) {
+        struct torch_place at;
+        TRY(torch_entry(dict, i, &at));
+        if (at.key != NULL && strncmp(at.key, "param_groups.", 13) == 0)
+            return torch_refuse(&at, "expected {\"state\": ..., \"param_groups\": [...]}, got the "
+                                     "states of an optimizer that were flattened (by "
+                                     "flatten_optimizer_state_dict=True): gather.py in "
+                                     "docs/CHECKPOINTS.md makes a file of them that is read");
+    }
+    return STATUS_OK;
+}
+
 enum status training_optimizer_in(struct training_opening *opening, const struct torch_place *at) {
     struct torch_place inner, one;
     TRY(only_one(at, "optimizer", &one));
     if (!torch_find(&one, "param_groups", &inner) && FIND(&one, optimizer_keys, &inner))
         return training_optimizer(opening, &inner);
+    TRY(refuse_flat(&one));
     return training_optimizer(opening, &one);
 }
 
@@ -146,6 +165,10 @@ static enum status read_root(struct training_opening *opening, const struct torc
     folder->kind = torch_find(root, "pytorch-lightning_version", &(struct torch_place){0})
                        ? TRAINING_LIGHTNING
                        : TRAINING_TORCH;
+    const int has_zero = torch_find(root, "ds_version", &(struct torch_place){0}) && !has_optimizer;
+    if (has_zero ||
+        (has_optimizer && torch_find(&optimizer, "zero_stage", &(struct torch_place){0})))
+        return training_refuse_zero(root->file->path);
     if (is_optimizer(root))
         return torch_refuse(root, "expected weights and an optimizer, got the state dict of an "
                                   "optimizer alone: name the folder in which both lie");
@@ -153,6 +176,7 @@ static enum status read_root(struct training_opening *opening, const struct torc
         return torch_refuse(root, "expected the weights of a model beside the optimizer, under "
                                   "model, model_state_dict or state_dict; got none");
     if (!has_model) {
+        TRY(refuse_flat(root));
         folder->kind = TRAINING_WEIGHTS;
         folder->rule_reason = "the file holds weights alone, no optimizer";
         return training_take_weights(opening, root);
@@ -172,6 +196,11 @@ enum status training_file(struct training_opening *opening, const char *path) {
     size_t count;
     TRY(training_torch(opening, path, TORCH_OPAQUE_NAMES, &file));
     root = torch_root(file);
+    if (root.value.kind == TORCH_OPAQUE)
+        return torch_refuse(&root,
+                            "expected a dict of state dicts, got an object of the class %s: save "
+                            "what its state_dict() returns",
+                            root.value.as.opaque->name);
     TRY(torch_count(&root, "a dict of state dicts", &count));
     if (root.value.kind != TORCH_DICT) return torch_unexpected(&root, "a dict of state dicts");
     if (count != 1 || FIND(&root, model_keys, &inner) || FIND(&root, optimizer_keys, &inner))

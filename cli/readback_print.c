@@ -57,6 +57,10 @@ static void print_head(const char *label, const struct readback_update *update, 
 
 static void print_source(const struct readback_update *update, FILE *out) {
     const struct training_folder *const after = update->after;
+    if (after->optimizer_path == NULL) {
+        fprintf(out, "  %s, so that no direction of a step is known\n", after->rule_reason);
+        return;
+    }
     fprintf(out, "  %s, %s (%s); ", training_kind_name(after->kind),
             training_rule_name(after->rule), after->rule_reason);
     readback_print_text(after->names_text, out);
