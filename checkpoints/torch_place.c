@@ -99,8 +99,8 @@ enum status torch_unexpected(const struct torch_place *at, const char *wanted) {
 }
 
 int torch_is_other_tensor(const struct torch_value *value) {
-    return value->kind == TORCH_OPAQUE && (value->as.opaque->is_tensor ||
-                                           torch_class_advice(value->as.opaque->name) != NULL);
+    return value->kind == TORCH_OPAQUE &&
+           (value->as.opaque->is_tensor || torch_class_advice(value->as.opaque->name) != NULL);
 }
 
 /* The place of a key among the sorted ones of a dict, or `count`. */

@@ -21,7 +21,8 @@
 #define ENTRY_SIZE 46u
 #define LOCAL_SIZE 30u
 #define SAVED_BY_JIT                                                                               \
-    "expected a file of torch.save, got one of torch.jit.save: save the state_dict() of its module"
+    "expected a file of torch.save, got one of torch.jit.save: save the state_dict() of its "      \
+    "module"
 #define SAVE_AGAIN "load it with torch.load and save it again with torch.save"
 
 struct directory {
