@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records PyTorch trainings as foreign traces (docs/FOREIGN.md). Needs torch."""
+"""Records PyTorch trainings as foreign traces (docs/RECORD.md, docs/FOREIGN.md). Needs torch."""
 from .callbacks import TwinstepCallback
 from .recorder import Recorder
 
