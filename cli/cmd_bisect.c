@@ -10,6 +10,7 @@
 #include "cli/json.h"
 #include "cli/load.h"
 #include "cli/perform.h"
+#include "cli/progress.h"
 #include "determinism/chain.h"
 #include "experiment/experiment_plan.h"
 #include "experiment/locate/locate_words.h"
@@ -130,7 +131,9 @@ static enum status ask_traces(struct bisecting *b, const struct options *options
 static void show(void *context, const struct locate_progress *now) {
     struct bisecting *b = (struct bisecting *)context;
     if (!b->shown) return;
-    fprintf(stderr, "\r\033[K%.40s: %ju updates trained", b->label, (uintmax_t)now->done);
+    char line[96];
+    snprintf(line, sizeof line, "%.40s: %ju updates trained", b->label, (uintmax_t)now->done);
+    progress_put(line);
     b->drawn = 1;
 }
 
@@ -268,7 +271,7 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     b->request.progress = show;
     b->request.context = b;
     const enum status status = locate_first_difference(&b->request, &cli->arena, &result);
-    if (b->drawn) fprintf(stderr, "\r\033[K");
+    if (b->drawn) progress_put("");
     if (status != STATUS_OK) return status;
     *out_exit = result.update == 0 ? EXIT_AS_EXPECTED : EXIT_DIFFERS;
     if (result.undecided != NULL) *out_exit = EXIT_UNTESTABLE;

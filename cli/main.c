@@ -15,6 +15,7 @@
 #include "base/fpenv.h"
 #include "cli/ci.h"
 #include "cli/consent.h"
+#include "cli/plain_text.h"
 #include "determinism/libraries.h"
 #include "experiment/experiment.h"
 #include "scenarios/suggest.h"
@@ -52,6 +53,12 @@ static void note_signal(int signal) {
     interrupted = 1;
 }
 
+/* nohup ignores SIGHUP for the programs that it starts, and means it. */
+static int signal_is_watched(int signal) {
+    struct sigaction before;
+    return sigaction(signal, NULL, &before) == 0 && before.sa_handler != SIG_IGN;
+}
+
 /* The first signal asks for an orderly end and restores the default action, so that a second one
  * kills. Blocking calls are not resumed, because one that waits for input would wait on. */
 static void watch_signals(void) {
@@ -62,6 +69,7 @@ static void watch_signals(void) {
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    if (signal_is_watched(SIGHUP)) sigaction(SIGHUP, &action, NULL);
 }
 
 /* Makes a file-size limit fail the write, as a full disk does, instead of ending the process. */
@@ -173,6 +181,8 @@ static enum status call_verb(struct cli *cli, int argc, char **argv, int *out_ex
         return STATUS_OK;
     }
     if (verb->trains) watch_signals();
+    if (!verb->binary && !(verb->streams && !isatty(STDOUT_FILENO)))
+        TRY(plain_text_open(STDOUT_FILENO, 0, &stdout));
     TRY(fpenv_check());
     TRY(schema_with_classes(&cli->arena, &cli->schema));
     TRY(ci_check(&options));
@@ -243,7 +253,8 @@ int main(int argc, char **argv) {
     fail_at_size_limit();
     libraries_prepare();
     json_set_alloc_funcs(arena_lend, arena_return);
-    enum status status = dispatch(&cli, argc, argv, &code);
+    enum status status = plain_text_open(STDERR_FILENO, 1, &stderr);
+    if (status == STATUS_OK) status = dispatch(&cli, argc, argv, &code);
     if (status == STATUS_OK) status = arena_lacked();
     if (status != STATUS_OK) {
         print_error(status_text());

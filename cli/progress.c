@@ -18,6 +18,13 @@ double progress_clock(void) {
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+void progress_put(const char *line) {
+    static const char clear[] = "\r\033[K";
+    /* past stderr, which lets no control character through (cli/plain_text.h) */
+    const ssize_t cleared = write(STDERR_FILENO, clear, sizeof clear - 1);
+    if (cleared > 0) fprintf(stderr, "%.*s", LINE_WIDTH, line);
+}
+
 void progress_open(struct progress *progress, const char *label, int wanted) {
     memset(progress, 0, sizeof *progress);
     progress->label = label;
@@ -52,7 +59,7 @@ static void draw(struct progress *progress, const char *step, uint64_t done, uin
     time_left(left, done == 0 ? 0.0 : spent * (double)(total - done) / (double)done);
     snprintf(line, sizeof line, "%s: %s  %.0f %%  %s", progress->label, step,
              100.0 * (double)done / (double)total, done == 0 ? "" : left);
-    fprintf(stderr, "\r\033[K%.*s", LINE_WIDTH, line);
+    progress_put(line);
     progress->last = here;
     progress->drawn = 1;
 }
@@ -82,12 +89,12 @@ void progress_text(struct progress *progress, const char *format, ...) {
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     snprintf(line, sizeof line, "%s: %s", progress->label, text);
-    fprintf(stderr, "\r\033[K%.*s", LINE_WIDTH, line);
+    progress_put(line);
     progress->last = here;
     progress->drawn = 1;
 }
 
 void progress_close(struct progress *progress) {
-    if (progress->drawn) fputs("\r\033[K", stderr);
+    if (progress->drawn) progress_put("");
     progress->drawn = 0;
 }

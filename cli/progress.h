@@ -29,5 +29,7 @@ void progress_count(struct progress *progress, const char *what, uint64_t done, 
 void progress_text(struct progress *progress, const char *format, ...) TWINSTEP_PRINTF(2, 3);
 /* Clears the line. */
 void progress_close(struct progress *progress);
+/* Rewrites the last line of the terminal that stderr is; "" clears it. */
+void progress_put(const char *line);
 
 #endif

@@ -243,5 +243,6 @@ const struct verb verb_rerun_config = {
     .arguments = "",
     .text = "Trains one configuration from standard input; used by run and noise.",
     .options = option_rows,
+    .binary = 1,
     .run = answer_request,
 };

@@ -43,7 +43,9 @@ struct verb {
     size_t least, most; /* the fewest and the most arguments */
     int trains;  /* a signal asks it to end in order, by cli.interrupted; other verbs a signal kills
                   */
-    int streams; /* --output - is standard output; other verbs refuse it */
+    int streams; /* --output - is standard output, whose bytes are the file's unless it is a
+                  * terminal; other verbs refuse it */
+    int binary;  /* what it writes to standard output is no text */
     enum status (*run)(struct cli *cli, const struct options *options, int *out_exit);
 };
 

@@ -34,7 +34,7 @@ static int is_forbidden(uint32_t code) {
            (code & 0xfffe) == 0xfffe || (code >= 0xfdd0 && code <= 0xfdef);
 }
 
-static int turns_direction(uint32_t code) {
+int html_turns_direction(uint32_t code) {
     return (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) ||
            code == 0x200e || code == 0x200f || code == 0x061c;
 }
@@ -52,7 +52,7 @@ static void put_character(struct html *html, const char *bytes, size_t length, u
         html_raw(html, "&#39;");
     else if (is_forbidden(code))
         html_raw(html, REPLACEMENT);
-    else if (turns_direction(code))
+    else if (html_turns_direction(code))
         fprintf(html->file, "[U+%04" PRIX32 "]", code);
     else
         fwrite(bytes, 1, length, html->file);

@@ -29,6 +29,9 @@ void html_bytes(struct html *html, const char *bytes, size_t length);
  * surrogates, at most U+10FFFF), and its code point; 0 when there is none within `left` bytes. */
 size_t html_sequence(const unsigned char *s, size_t left, uint32_t *out);
 
+/* Whether a code point is a mark that turns the direction of text. */
+int html_turns_direction(uint32_t code);
+
 /* Writes markup of ours with values in it, which are escaped, so that they may come from a file:
  *     %s, %.*s    a text or so many bytes of it, as html_text and html_bytes write them
  *     %-s, %-.*s  a name: the same with places where a line may break, after . _ / - : and ,

@@ -61,13 +61,18 @@ int page_next_line(const char **text, struct page_line *out) {
 
 void page_open(struct page *page, const char *title) {
     struct html *html = &page->html;
-    html_format(html,
-                "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
-                "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
-                "<meta name=\"color-scheme\" content=\"light dark\"/>\n"
-                "<meta name=\"generator\" content=\"twinstep %s\"/>\n"
-                "<title>%s - twinstep report</title>\n<style>\n",
-                page->options->version, title);
+    html_format(
+        html,
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
+        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
+        /* Nothing of the page is loaded or run; a name that slipped through could not either. */
+        "<meta http-equiv=\"Content-Security-Policy\" "
+        "content=\"default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; "
+        "form-action 'none'\"/>\n"
+        "<meta name=\"color-scheme\" content=\"light dark\"/>\n"
+        "<meta name=\"generator\" content=\"twinstep %s\"/>\n"
+        "<title>%s - twinstep report</title>\n<style>\n",
+        page->options->version, title);
     style_write(html);
     html_raw(html, "</style>\n</head>\n<body>\n<main>\n");
 }

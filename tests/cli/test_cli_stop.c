@@ -110,6 +110,11 @@ static void validate_terminate(void **state) {
     interrupt_with(SIGTERM);
 }
 
+static void validate_hangup(void **state) {
+    (void)state;
+    interrupt_with(SIGHUP);
+}
+
 /* The interrupt comes while the second process trains. */
 static void validate_interrupt_of_second_process(void **state) {
     (void)state;
@@ -282,6 +287,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_interrupt),
         cmocka_unit_test(validate_terminate),
+        cmocka_unit_test(validate_hangup),
         cmocka_unit_test(validate_interrupt_of_second_process),
         cmocka_unit_test(verify_kills_lose_no_update),
     };

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A custom stream of glibc. Invariant: of a sequence that two writes share nothing is written
+ * before its last byte is there. */
+#define _GNU_SOURCE /* fopencookie */
+#include "cli/plain_text.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "report/html.h"
+
+#define PIECE 4096
+#define WORD 8 /* for \u202e and a NUL */
+
+struct plain_text {
+    int descriptor;
+    unsigned char held[4]; /* the beginning of a sequence */
+    size_t held_count;
+    char piece[PIECE];
+    size_t used;
+};
+
+/* Standard output and standard error; a process has no third. */
+static struct plain_text streams[2];
+
+static int write_piece(struct plain_text *text) {
+    size_t done = 0;
+    while (done < text->used) {
+        const ssize_t wrote = write(text->descriptor, text->piece + done, text->used - done);
+        if (wrote < 0 && errno == EINTR) continue;
+        if (wrote <= 0) return -1;
+        done += (size_t)wrote;
+    }
+    text->used = 0;
+    return 0;
+}
+
+static int put(struct plain_text *text, const char *bytes, size_t count) {
+    if (text->used + count > PIECE && write_piece(text) != 0) return -1;
+    memcpy(text->piece + text->used, bytes, count);
+    text->used += count;
+    return 0;
+}
+
+/* Line and paragraph separators are no plain text either: some terminals break lines there. */
+static int is_plain(uint32_t point) {
+    if (point < 0x20) return point == '\t' || point == '\n';
+    return (point < 0x7f || point >= 0xa0) && point != 0x2028 && point != 0x2029 &&
+           !html_turns_direction(point);
+}
+
+static int put_sequence(struct plain_text *text, const unsigned char *bytes, size_t length,
+                        uint32_t point) {
+    char words[WORD];
+    if (length == 0)
+        snprintf(words, sizeof words, "\\x%02x", bytes[0]);
+    else if (!is_plain(point))
+        snprintf(words, sizeof words, "\\u%04x", (unsigned)point);
+    else
+        return put(text, (const char *)bytes, length);
+    return put(text, words, strlen(words));
+}
+
+/* The number of bytes that the sequence beginning with `lead` should have; 1 for what begins none.
+ */
+static size_t promised(unsigned char lead) {
+    return lead < 0xc2 || lead > 0xf4 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+}
+
+/* Writes what is held, whole or, with `all`, as the bytes that it is. */
+static int put_held(struct plain_text *text, int all) {
+    while (text->held_count > 0 && (all || text->held_count >= promised(text->held[0]))) {
+        uint32_t point = 0;
+        const size_t length = html_sequence(text->held, text->held_count, &point);
+        const size_t taken = length == 0 ? 1 : length;
+        if (put_sequence(text, text->held, length, point) != 0) return -1;
+        text->held_count -= taken;
+        memmove(text->held, text->held + taken, text->held_count);
+    }
+    return 0;
+}
+
+static ssize_t take(void *cookie, const char *bytes, size_t count) {
+    struct plain_text *text = (struct plain_text *)cookie;
+    for (size_t i = 0; i < count; i++) {
+        const unsigned char byte = (unsigned char)bytes[i];
+        if (text->held_count == 0 && byte >= 0x20 && byte < 0x7f) {
+            if (put(text, &bytes[i], 1) != 0) return 0;
+            continue;
+        }
+        text->held[text->held_count++] = byte;
+        if (put_held(text, 0) != 0) return 0;
+    }
+    return write_piece(text) == 0 ? (ssize_t)count : 0;
+}
+
+static int finish(void *cookie) {
+    struct plain_text *text = (struct plain_text *)cookie;
+    int failed = put_held(text, 1) != 0 || write_piece(text) != 0;
+    const int reason = errno;
+    if (close(text->descriptor) != 0) return -1;
+    errno = reason;
+    return failed ? -1 : 0;
+}
+
+enum status plain_text_open(int descriptor, int unbuffered, FILE **out) {
+    struct plain_text *text = &streams[descriptor == STDERR_FILENO];
+    const cookie_io_functions_t calls = {.write = take, .close = finish};
+    *text = (struct plain_text){.descriptor = descriptor};
+    FILE *const stream = fopencookie(text, "w", calls);
+    if (stream == NULL) FAIL(STATUS_MEMORY, "output: cannot open a stream: %s", strerror(errno));
+    const int mode = unbuffered ? _IONBF : isatty(descriptor) ? _IOLBF : _IOFBF;
+    if (setvbuf(stream, NULL, mode, unbuffered ? 0 : BUFSIZ) != 0) {
+        fclose(stream);
+        FAIL(STATUS_MEMORY, "output: cannot set the buffer of a stream");
+    }
+    *out = stream;
+    return STATUS_OK;
+}

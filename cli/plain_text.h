@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Standard output and standard error as plain text, whatever names and texts of strangers are in
+ * it.
+ *
+ * A trace, a log or a scenario of somebody else may hold names with escape sequences, which a
+ * terminal obeys: they recolour, overwrite or hide what a verdict says. So everything that a verb
+ * prints goes through one stream, and no place that prints has to remember it. Control characters
+ * but tab and line feed, DEL, C1 and the marks that turn the direction of text are written as
+ * \u001b is, in words; a byte that is no UTF-8 as \x9b. JSON means the same by \u001b as by the
+ * character itself, so it stays valid. */
+#ifndef TWINSTEP_CLI_PLAIN_TEXT_H
+#define TWINSTEP_CLI_PLAIN_TEXT_H
+
+#include <stdio.h>
+
+#include "base/status.h"
+
+/* Opens a stream that writes plain text to `descriptor`, which it closes in the end: by lines where
+ * that is a terminal, at once where `unbuffered`. A failed write is seen by ferror() and fclose()
+ * as on any stream. STATUS_MEMORY. */
+TWINSTEP_MUST_USE enum status plain_text_open(int descriptor, int unbuffered, FILE **out);
+
+#endif
