@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: cli short whole
+ * labels: cli memory whole
  * check: what it says of arms, factors, loops, floor, trainings, data and numerics, as text and as
  * JSON; and that it writes nothing. */
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: cli short
+ * labels: cli memory
  * compare: text, Markdown, JSON, and exit statuses; and the trap of equal LR columns, at the
  * command line. */
 #include <stdarg.h>

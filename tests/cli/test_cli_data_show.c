@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: cli short
+ * labels: cli memory
  * data show: what it prints for a file and for a scenario, as text and as JSON, for which arms, and
  * every refusal. */
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: cli short
+ * labels: cli memory
  * lr table, lr compare and list contracts: what they print, their JSON and CSV, exit statuses, and
  * refusals that name the option. */
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short
+ * labels: unit memory
  * What kernels/cuda/ computes of whole tensors for a run's record, against what the host computes
  * of the same numbers. Leaf hashes: digests and errors are the host's, for every dtype and all
  * kinds of numbers, on counts around the ends of words, lanes, rows of words and leaves. Update

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short
+ * labels: unit memory
  * Every op of kernels/cuda/ in mode invariant, run by the shim, must have the bits of kernels/cpu/,
  * on drawn shapes that end inside tiles, warps, blocks of law 2 and groups of sequences.
  * (test_ops_* compare the same kernels with the laws written out.) What the tables cannot do they
