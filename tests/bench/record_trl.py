@@ -59,7 +59,7 @@ class Ahead(TrainerCallback):
 
 
 def train(path, ahead):
-    """Ten updates of two micro-batches."""
+    """Ten updates of two micro-batches, recorded into `path` if it is given."""
     torch.set_num_threads(1)
     torch.manual_seed(11)
     words = tokenizer()
@@ -74,7 +74,8 @@ def train(path, ahead):
             save_strategy="no", report_to=[], use_cpu=True, bf16=False, seed=5, max_length=32,
             gradient_checkpointing=False, disable_tqdm=True, weight_decay=0.01)
         callbacks = [Ahead()] if ahead else []
-        callbacks.append(twinstep.TwinstepCallback(path, every=1, readback=1))
+        if path:
+            callbacks.append(twinstep.TwinstepCallback(path, every=1, readback=1))
         trainer = DPOTrainer(model=model, ref_model=copy.deepcopy(model), args=args,
                              train_dataset=pairs(48), processing_class=words,
                              callbacks=callbacks)

@@ -300,6 +300,17 @@ class Loops(unittest.TestCase):
             self.assertEqual(read(path, "step"), list(range(1, at + 1)))
             self.assertEqual(self.program("import", "--check", path).returncode, 0)
 
+    def test_validate_trl(self):
+        sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bench"))
+        import record_trl
+        bare, held = record_trl.train(None, False), record_trl.train(self.path, False)
+        for name, value in bare.model.state_dict().items():
+            self.assertTrue(torch.equal(value, held.model.state_dict()[name]), name)
+        for a, b in zip(bare.state.log_history[:10], held.state.log_history[:10]):
+            self.assertEqual(a["loss"], b["loss"])
+        logged, applied = read(self.path, "lr_logged", "lr_applied")
+        self.assertEqual(logged, applied)
+
     def test_validate_fsdp2(self):
         script = pathlib.Path(self.folder.name) / "shard.py"
         script.write_text(textwrap.dedent("""
