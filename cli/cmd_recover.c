@@ -29,7 +29,7 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     TRY(output_apart(path, part));
     TRY(output_apart(live, part));
     TRY(trace_recover(part, path, options->overwrite));
-    printf("%s: every finished update of %s (twinstep attribute %s; h5py)\n", path, part, path);
+    printf("%s: every finished update of %s (twinstep doctor %s; h5py)\n", path, part, path);
     *out_exit = EXIT_AS_EXPECTED;
     return STATUS_OK;
 }

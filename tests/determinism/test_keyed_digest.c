@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short
+ * labels: unit short whole
  * The digest "keyed 1": vectors that numpy and torch computed on their own, shards that add up, and
  * planted changes, all of which must be seen. */
 #include <stdarg.h>
@@ -12,6 +12,7 @@
 #include "determinism/digest.h"
 #include "determinism/keyed_digest.h"
 #include "determinism/philox.h"
+#include "tests/base/helper_size.h"
 
 static const uint32_t f32_bits[] = {0x3F800000u, 0x80000000u, 0x40200000u}; /* 1, -0, 2.5 */
 static const uint16_t bf16_bits[] = {0x3F80u, 0x8000u, 0x4020u};
@@ -165,8 +166,9 @@ static int plant(uint8_t *bytes, size_t width, int kind, const struct philox_blo
 static void verify_planted_changes_are_seen(void **state) {
     (void)state;
     static const size_t widths[] = {1, 2, 4, 8};
+    const uint32_t trials = (uint32_t)helper_size(20000, 40000, 1050000);
     size_t planted = 0;
-    for (uint32_t i = 0; i < 40000; i++) {
+    for (uint32_t i = 0; i < trials; i++) {
         const size_t width = widths[i % 4];
         const struct philox_block draw = philox_draw((struct philox_block){{i, 0, 1, 0}}, 20);
         uint8_t bytes[BYTES];
@@ -174,9 +176,15 @@ static void verify_planted_changes_are_seen(void **state) {
         const uint64_t before = keyed_sum(bytes, width, 0, BYTES / width);
         if (!plant(bytes, width, (int)(i / 4 % 5), &draw)) continue;
         planted++;
-        assert_int_not_equal(keyed_sum(bytes, width, 0, BYTES / width), before);
+        const uint64_t after = keyed_sum(bytes, width, 0, BYTES / width);
+        const size_t cut = draw.word[3] % (BYTES / width);
+        assert_int_not_equal(after, before);
+        assert_int_equal(keyed_sum(bytes, width, 0, cut) +
+                             keyed_sum(bytes + cut * width, width, cut, BYTES / width - cut),
+                         after);
     }
-    assert_true(planted > 38000);
+    print_message("%zu planted changes, all seen\n", planted);
+    assert_true(planted > trials / 100 * 95);
 }
 
 int main(void) {
