@@ -8,6 +8,7 @@ endif()
 set(TWINSTEP_TRACE_SOURCES
     base/arena.c
     base/dtype.c
+    base/input.c
     base/publish.c
     base/status.c
     determinism/carrier.c
@@ -17,15 +18,18 @@ set(TWINSTEP_TRACE_SOURCES
     determinism/leafhash.c
     determinism/record.c
     determinism/root.c
-    determinism/trace_axes.c
-    determinism/trace_begin.c
-    determinism/trace_create.c
-    determinism/trace_hdf5.c
-    determinism/trace_layout.c
-    determinism/trace_path.c
-    determinism/trace_snapshot.c
-    determinism/trace_write.c
-    determinism/twinstep_trace.c)
+    determinism/trace/trace_axes.c
+    determinism/trace/trace_begin.c
+    determinism/trace/trace_create.c
+    determinism/trace/trace_hdf5.c
+    determinism/trace/trace_heap.c
+    determinism/trace/trace_layout.c
+    determinism/trace/trace_path.c
+    determinism/trace/trace_reader.c
+    determinism/trace/trace_seal.c
+    determinism/trace/trace_snapshot.c
+    determinism/trace/trace_write.c
+    determinism/trace/twinstep_trace.c)
 set(TWINSTEP_TRACE_MAP ${CMAKE_SOURCE_DIR}/cmake/packaging/twinstep_trace.map)
 add_library(twinstep_trace SHARED ${TWINSTEP_TRACE_SOURCES})
 target_link_libraries(twinstep_trace PRIVATE twinstep_flags twinstep_hdf5 twinstep_nettle)
@@ -39,7 +43,7 @@ set_target_properties(
 
 include(GNUInstallDirs)
 install(TARGETS twinstep_trace LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT headers)
-install(FILES ${CMAKE_SOURCE_DIR}/determinism/twinstep_trace.h
+install(FILES ${CMAKE_SOURCE_DIR}/determinism/trace/twinstep_trace.h
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT headers)
 file(RELATIVE_PATH TWINSTEP_PREFIX_OF_PC /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(${CMAKE_SOURCE_DIR}/cmake/packaging/twinstep-trace.pc.in

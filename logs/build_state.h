@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a log is while it grows. Private to logs/build*.c and logs/read_trace.c.
+ * What a log is while it grows. Private to logs/build*.c and logs/readers/read_trace.c.
  *
  * Cells lie in blocks of BUILD_BLOCK rows per column, and a block is made when a value first falls
  * into it. So a column that appears late, or a sparse one, costs memory only where it has values.

@@ -41,7 +41,7 @@ int json_row_step(const struct json_row *row, const char *name, int64_t *out);
 TWINSTEP_MUST_USE enum status json_row_put(const struct json_row *row, const char *step, int digits,
                                            const struct log_rule *rules, struct log_build *build);
 
-/* What makes a format of one JSON object per row (logs/read_jsonl.c). */
+/* What makes a format of one JSON object per row (logs/readers/read_jsonl.c). */
 struct log_dialect {
     const char *const *steps; /* names that the step may have, the best first; ends with NULL */
     const struct log_rule *rules;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The table of readers. A format is one row of LOG_READERS and one file logs/read_<format>.c that
- * defines log_reader_<symbol>; import and the list of formats follow from it. Private to logs/.
+ * The table of readers. A format is one row of LOG_READERS and one file
+ * logs/readers/read_<format>.c that defines log_reader_<symbol>; import and the list of formats
+ * follow from it. Private to logs/.
  *
  * Order decides between equal claims: the narrower format stands first. */
 #ifndef TWINSTEP_LOGS_READERS_H

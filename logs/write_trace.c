@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A log as arrays and attributes of a trace; logs/read_trace.c is the way back.
+ * A log as arrays and attributes of a trace; logs/readers/read_trace.c is the way back.
  *
  * Invariant: group names are unique and plain, whatever the source's spelling is. */
 #include <inttypes.h>

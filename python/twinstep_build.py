@@ -25,6 +25,7 @@ import zipfile
 HERE = pathlib.Path(__file__).resolve().parent
 LIBRARY = "twinstep/_digest.so"  # of digest/*.c
 PROGRAM = "twinstep/_program/twinstep"
+SCRIPT = "pretokenise.py"  # of docs/, which `twinstep tokenize` runs
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the least that a zip can say
 
 
@@ -37,6 +38,12 @@ get_requires_for_build_sdist = get_requires_for_build_wheel
 
 def project():
     return tomllib.loads((HERE / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def script():
+    """Returns the bytes of docs/pretokenise.py: of the checkout, or of an sdist."""
+    file = HERE / SCRIPT
+    return (file if file.exists() else HERE.parent / "docs" / SCRIPT).read_bytes()
 
 
 def licences(holds_program):
@@ -71,7 +78,7 @@ def compile_digest():
         return None
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder, "digest.so")
-        subprocess.run([*compiler, "-std=c11", "-O3", "-ffp-contract=off", "-fPIC", "-shared", "-s",
+        subprocess.run([*compiler, "-std=c11", "-O3", "-ffp-contract=off", "-fPIC", "-shared", "-s", "-pthread",
                         "-fvisibility=hidden", "-I", str(HERE), "-o", str(out), *map(str, sources)],
                        check=True)
         return out.read_bytes()
@@ -90,6 +97,7 @@ def package_files(program):
     files = {path.relative_to(HERE / "src").as_posix(): (path.read_bytes(), 0o644)
              for path in sorted((HERE / "src").rglob("*"))
              if path.is_file() and path.suffix in (".py", ".typed")}
+    files[f"twinstep/_{SCRIPT}"] = (script(), 0o644)
     library = compile_digest()
     if library is not None:
         files[LIBRARY] = (library, 0o755)
@@ -139,7 +147,8 @@ def build_sdist(sdist_directory, config_settings=None):
                             *(HERE / "src").rglob("py.typed")]):
             out.add(path, f"{base}/{path.relative_to(HERE)}")
         with tempfile.TemporaryDirectory() as folder:
-            for name, data in {**licences(False), "PKG-INFO": metadata(False).encode()}.items():
+            for name, data in {**licences(False), SCRIPT: script(),
+                               "PKG-INFO": metadata(False).encode()}.items():
                 pathlib.Path(folder, name).write_bytes(data)
                 out.add(pathlib.Path(folder, name), f"{base}/{name}")
     return f"{base}.tar.gz"

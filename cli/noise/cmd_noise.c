@@ -10,7 +10,7 @@
 #include "cli/consent.h"
 #include "cli/environment.h"
 #include "cli/json.h"
-#include "cli/noise_asking.h"
+#include "cli/noise/noise_asking.h"
 #include "cli/output.h"
 #include "cli/perform.h"
 #include "experiment/noise/noise_file.h"

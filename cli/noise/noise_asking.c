@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Reads what `noise` was asked for: its scenario, its arm, lists of modes and dtypes, and numbers
  * with their bounds. It measures nothing. */
-#include "cli/noise_asking.h"
+#include "cli/noise/noise_asking.h"
 
 #include <stdio.h>
 #include <string.h>

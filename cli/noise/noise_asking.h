@@ -4,8 +4,8 @@
  *
  * All measuring is done by experiment/noise; here are options, text and JSON. Errors in options are
  * STATUS_INPUT and name the option. */
-#ifndef TWINSTEP_CLI_NOISE_ASKING_H
-#define TWINSTEP_CLI_NOISE_ASKING_H
+#ifndef TWINSTEP_CLI_NOISE_NOISE_ASKING_H
+#define TWINSTEP_CLI_NOISE_NOISE_ASKING_H
 
 #include <jansson.h>
 

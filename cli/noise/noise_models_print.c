@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "cli/json.h"
-#include "cli/noise_asking.h"
+#include "cli/noise/noise_asking.h"
 #include "experiment/noise/noise_models.h"
 
 static void print_cell(const struct noise_models_cell *cell) {

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "cli/json.h"
-#include "cli/noise_asking.h"
+#include "cli/noise/noise_asking.h"
 #include "experiment/noise/noise_ops.h"
 
 struct text {

@@ -6,7 +6,7 @@
 
 #include "base/number.h"
 #include "cli/json.h"
-#include "cli/noise_asking.h"
+#include "cli/noise/noise_asking.h"
 #include "experiment/noise/noise_plan.h"
 
 static void print_cells(const struct noise_plan *plan, FILE *out) {

@@ -2,7 +2,7 @@
  * Prints the invariance table of each mode and dtype: as text, in which a row says that it is
  * bit-equal, or how far it is apart and from where on; and as JSON, with the growth of every
  * update. */
-#include "cli/noise_asking.h"
+#include "cli/noise/noise_asking.h"
 
 #include <math.h>
 #include <stdio.h>

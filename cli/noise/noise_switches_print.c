@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cli/json.h"
-#include "cli/noise_asking.h"
+#include "cli/noise/noise_asking.h"
 #include "experiment/noise/noise_switches.h"
 
 /* What the printers need beside the figures. */

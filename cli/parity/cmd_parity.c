@@ -12,7 +12,7 @@
 #include "cli/consent.h"
 #include "cli/json.h"
 #include "cli/output.h"
-#include "cli/parity_asking.h"
+#include "cli/parity/parity_asking.h"
 #include "cli/perform.h"
 #include "model/pretrained.h"
 

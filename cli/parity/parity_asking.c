@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Reads the numbers of `parity` with their bounds, and refuses what may not be asked for together.
  */
-#include "cli/parity_asking.h"
+#include "cli/parity/parity_asking.h"
 
 #include <stdio.h>
 #include <string.h>

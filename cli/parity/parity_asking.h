@@ -6,8 +6,8 @@
  * A word is a checkpoint folder, a scenario (file or name of the catalogue) for its first arm, or
  * SCENARIO:ARM. One word alone means a scenario's two arms or, of a folder or one arm, the same
  * thing with what --set changes. Errors in options are STATUS_INPUT and name the option. */
-#ifndef TWINSTEP_CLI_PARITY_ASKING_H
-#define TWINSTEP_CLI_PARITY_ASKING_H
+#ifndef TWINSTEP_CLI_PARITY_PARITY_ASKING_H
+#define TWINSTEP_CLI_PARITY_PARITY_ASKING_H
 
 #include <jansson.h>
 #include <stdio.h>

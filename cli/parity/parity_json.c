@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Prints the figures of `parity` as JSON, with every row. */
 #include "cli/json.h"
-#include "cli/parity_asking.h"
+#include "cli/parity/parity_asking.h"
 #include "evidence/judge_json.h"
 #include "model/model_ops.h"
 

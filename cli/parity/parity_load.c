@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Finds what A and B are. Overrides act on B alone; a key that does not begin with "common." or
  * "arms." is one of B's arm. */
-#include "cli/parity_asking.h"
+#include "cli/parity/parity_asking.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Prints what `parity` found as tables for a terminal: one line per component and per case of the
  * grid, then what is outside. */
-#include "cli/parity_asking.h"
+#include "cli/parity/parity_asking.h"
 
 #include <inttypes.h>
 #include <math.h>

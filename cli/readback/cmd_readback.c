@@ -11,7 +11,7 @@
 #include "cli/json.h"
 #include "cli/log_options.h"
 #include "cli/perform.h"
-#include "cli/readback_print.h"
+#include "cli/readback/readback_print.h"
 #include "cli/verb.h"
 #include "readback/folders.h"
 

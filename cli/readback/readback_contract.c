@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "cli/json.h"
-#include "cli/readback_print.h"
+#include "cli/readback/readback_print.h"
 #include "sched/contract.h"
 
 /* Updates that count for a contract: those that a loss scaler skipped count only where the contract

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "cli/json.h"
-#include "cli/readback_print.h"
+#include "cli/readback/readback_print.h"
 
 static json_t *rate_json(const struct rate *rate) {
     static const char *const states[] = {"unknown", "read", "at_most", "at_least", "unexplained"};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The first line is the answer; what it rests on follows group by group. */
-#include "cli/readback_print.h"
+#include "cli/readback/readback_print.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -64,6 +64,8 @@ static void print_source(const struct readback_update *update, FILE *out) {
     fprintf(out, "  %s, %s (%s); ", training_kind_name(after->kind),
             training_rule_name(after->rule), after->rule_reason);
     readback_print_text(after->names_text, out);
+    if (update->said.matched > 0)
+        fprintf(out, "; %" PRIu32 " by what their state explains", update->said.matched);
     fputc('\n', out);
 }
 

@@ -2,8 +2,8 @@
  * What `twinstep readback` says of one update, and of the same update in two runs, as text and as
  * JSON. Names of tensors and files are escaped on the way to a terminal, because they come from
  * files of others. */
-#ifndef TWINSTEP_CLI_READBACK_PRINT_H
-#define TWINSTEP_CLI_READBACK_PRINT_H
+#ifndef TWINSTEP_CLI_READBACK_READBACK_PRINT_H
+#define TWINSTEP_CLI_READBACK_READBACK_PRINT_H
 
 #include <jansson.h>
 #include <stdio.h>

@@ -8,7 +8,7 @@
 #include "cli/ci.h"
 #include "cli/json.h"
 #include "cli/output.h"
-#include "cli/rollout_print.h"
+#include "cli/rollout/rollout_print.h"
 #include "cli/verb.h"
 #include "rollout/rollout_trace.h"
 

@@ -4,7 +4,7 @@
 
 #include "base/real.h"
 #include "cli/json.h"
-#include "cli/rollout_print.h"
+#include "cli/rollout/rollout_print.h"
 #include "rollout/metrics.h"
 
 static json_t *counts_json(const struct rollout_measure *m) {

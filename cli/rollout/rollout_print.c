@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Lays out the judgement as text. Computes nothing but means. */
-#include "cli/rollout_print.h"
+#include "cli/rollout/rollout_print.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The answer of `twinstep rollout` as text and as JSON. */
-#ifndef TWINSTEP_CLI_ROLLOUT_PRINT_H
-#define TWINSTEP_CLI_ROLLOUT_PRINT_H
+#ifndef TWINSTEP_CLI_ROLLOUT_ROLLOUT_PRINT_H
+#define TWINSTEP_CLI_ROLLOUT_ROLLOUT_PRINT_H
 
 #include <jansson.h>
 #include <stdio.h>

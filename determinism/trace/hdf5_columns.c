@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Opening and reading by hyperslab. The file stays open until the columns are closed; strong close
  * closes what an error left. */
-#include "determinism/hdf5_columns.h"
+#include "determinism/trace/hdf5_columns.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "determinism/hdf5_tools.h"
+#include "base/input.h"
+#include "determinism/trace/hdf5_tools.h"
 
 static int is_number(hid_t dataset) {
     const hid_t type = H5Dget_type(dataset);
@@ -53,6 +54,7 @@ enum status hdf5_columns_open(const char *path, struct arena *arena, uint32_t *o
                               struct hdf5_column **out) {
     hid_t list;
     H5G_info_t group;
+    TRY(input_try(path, "an HDF5 file"));
     TRY(hdf5_access_list(path, &list));
     const hid_t file = H5Fopen(path, H5F_ACC_RDONLY, list);
     if (file < 0) {

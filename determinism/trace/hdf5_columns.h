@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Datasets of numbers in an HDF5 file that is no trace of ours: name, shape, and elements as
  * doubles, a piece at a time. Links that lead out of the file are left out. */
-#ifndef TWINSTEP_DETERMINISM_HDF5_COLUMNS_H
-#define TWINSTEP_DETERMINISM_HDF5_COLUMNS_H
+#ifndef TWINSTEP_DETERMINISM_TRACE_HDF5_COLUMNS_H
+#define TWINSTEP_DETERMINISM_TRACE_HDF5_COLUMNS_H
 
 #include <stdint.h>
 

@@ -2,7 +2,7 @@
  * Creates the axes of a run: scales with the names of what they count, and what is fixed for each
  * consumer of random words. */
 #include "base/arena.h"
-#include "determinism/hdf5_writer.h"
+#include "determinism/trace/hdf5_writer.h"
 
 #include <stdio.h>
 #include <string.h>

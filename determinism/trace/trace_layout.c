@@ -2,7 +2,7 @@
  * Turns the column tables of record.h into places in a record and in a packed row. Phases and
  * activation sites have one column each, `digest`, for which record.h has no table. */
 #include "determinism/digest.h"
-#include "determinism/hdf5_layout.h"
+#include "determinism/trace/hdf5_layout.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Words for types are numpy's, because those who write such files know them: '<f8' is f64,
  * little-endian. */
-#include "determinism/trace_look.h"
+#include "determinism/trace/trace_look.h"
 
 #include <stdarg.h>
 #include <stdio.h>

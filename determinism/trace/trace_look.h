@@ -2,11 +2,11 @@
  * One look at one object of a foreign trace: is it there, of the type and shape that it must have,
  * and stored plainly? What is not so becomes a line of text. The file is private to
  * determinism/trace_check*.c and trace_look.c. */
-#ifndef TWINSTEP_DETERMINISM_TRACE_LOOK_H
-#define TWINSTEP_DETERMINISM_TRACE_LOOK_H
+#ifndef TWINSTEP_DETERMINISM_TRACE_TRACE_LOOK_H
+#define TWINSTEP_DETERMINISM_TRACE_TRACE_LOOK_H
 
 #include "determinism/foreign.h"
-#include "determinism/hdf5_reader.h"
+#include "determinism/trace/hdf5_reader.h"
 
 struct checker {
     struct reader *reader;

@@ -4,7 +4,7 @@
  * The input is only read. The output has its own live name (OUT.rebuild), because OUT.part may be
  * the input. `complete` stays 0: the experiment did not run to its end. */
 #include "base/arena.h"
-#include "determinism/hdf5_writer.h"
+#include "determinism/trace/hdf5_writer.h"
 
 #include <string.h>
 

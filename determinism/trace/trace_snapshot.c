@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "determinism/digest.h"
-#include "determinism/hdf5_writer.h"
+#include "determinism/trace/hdf5_writer.h"
 
 #define PIECE ((uint64_t)1 << 20) /* most bytes of a chunk */
 #define DIGEST_CHUNK 64           /* digests in a chunk */

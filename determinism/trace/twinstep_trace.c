@@ -3,7 +3,7 @@
  * written at the end of an update.
  *
  * Invariant: whatever the caller does not put stays what "not measured" is. */
-#include "determinism/twinstep_trace.h"
+#include "determinism/trace/twinstep_trace.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "base/arena.h"
 #include "determinism/digest.h"
 #include "determinism/foreign.h"
-#include "determinism/hdf5_layout.h"
+#include "determinism/trace/hdf5_layout.h"
 #include "determinism/keyed_digest.h"
 #include "determinism/root.h"
 #include "determinism/trace.h"

@@ -8,8 +8,8 @@
  * twinstep_trace_error gives. After a failed open there is nothing to close. The file is PATH.part
  * until it is closed, and holds every update that was ended, whatever happens to the process. Use
  * one thread at a time. */
-#ifndef TWINSTEP_DETERMINISM_TWINSTEP_TRACE_H
-#define TWINSTEP_DETERMINISM_TWINSTEP_TRACE_H
+#ifndef TWINSTEP_DETERMINISM_TRACE_TWINSTEP_TRACE_H
+#define TWINSTEP_DETERMINISM_TRACE_TWINSTEP_TRACE_H
 
 #include <stddef.h>
 #include <stdint.h>

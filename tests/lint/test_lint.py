@@ -40,7 +40,7 @@ CLEAN = {
     "base/arena.c": c("void *take(void) {\n    return malloc(1);\n}\n"),
     "base/status.c": c("static _Thread_local char text[8];\n"),
     "kernels/cpu/row.c": c("void row(void) {\n#pragma omp parallel\n    omp_get_max_threads();\n}\n"),
-    "determinism/trace_rows.c": c('#include <hdf5.h>\nhid_t open_it(void) {\n'
+    "determinism/trace/trace_rows.c": c('#include <hdf5.h>\nhid_t open_it(void) {\n'
                                   '    return H5Fopen("x", 0, 0);\n}\n'),
     "determinism/statistics.c": c("#include <gsl/gsl_cdf.h>\nint g(void) {\n"
                                   "    return gsl_cdf();\n}\n"),
@@ -133,7 +133,9 @@ WORDS = [
     ("libm", "trainer/w.c", "log(x)"), ("libm", "determinism/w.c", "exp(x)"),
     ("libm", "base/w.c", "tanh(x)"), ("libm", "kernels/w.c", "sinf(x)"),
     ("random", "determinism/w.c", "rand()"), ("clock", "trainer/w.c", "time(0)"),
-    ("date", "cli/w.c", "puts(__DATE__)"), ("qsort", "determinism/w.c", "qsort(a, b, c, d)"),
+    ("date", "cli/w.c", "puts(__DATE__)"), ("open", "data/w.c", "open(path, O_RDONLY)"),
+    ("open", "data/w.c", 'fopen(path, "rb")'),
+    ("qsort", "determinism/w.c", "qsort(a, b, c, d)"),
     ("atomic", "kernels/cpu/w.c", "atomicAdd(p, x)"),
     ("atomic", "kernels/cpu/w.c", "__atomic_fetch_add(p, 1, 0)"),
     ("atomic", "kernels/cpu/w.c", "x;\n#pragma omp for reduction(+ : sum)\n"),
