@@ -9,9 +9,9 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/fpenv.h"
+#include "base/input.h"
 
 #if defined(__x86_64__)
 #define MACHINE EM_X86_64
@@ -80,16 +80,15 @@ static int ends_early(FILE *file, const unsigned char head[sizeof(Elf64_Ehdr)], 
 
 static enum status check_file(const char *path, const char *file_name) {
     unsigned char head[sizeof(Elf64_Ehdr)] = {0};
-    struct stat info;
+    struct input input;
     int early = 0;
-    FILE *file = fopen(file_name, "rb");
-    if (file == NULL) FAIL(STATUS_INPUT, "%s: cannot open the module: %s", path, strerror(errno));
-    size_t length = 0;
-    const int regular = fstat(fileno(file), &info) == 0 && S_ISREG(info.st_mode);
-    if (regular) length = fread(head, 1, sizeof head, file);
-    if (length == sizeof head) early = ends_early(file, head, (uint64_t)info.st_size);
+    FILE *file;
+    if (input_open_stream(file_name, INPUT_FILE, path, "a shared object", &file, &input) !=
+        STATUS_OK)
+        return STATUS_INPUT; /* a key named it */
+    const size_t length = fread(head, 1, sizeof head, file);
+    if (length == sizeof head) early = ends_early(file, head, input.length);
     fclose(file);
-    if (!regular) FAIL(STATUS_INPUT, "%s: expected a shared object, got no regular file", path);
     TRY(check_elf(path, head, length));
     if (early) FAIL(STATUS_INPUT, "%s: expected a shared object, got a part of one", path);
     return STATUS_OK;

@@ -1,36 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Maps a file with open, fstat and mmap.
+ * Maps a file that base/input.h opens.
  *
  * Invariant: no descriptor outlives mapped_open. */
 #include "checkpoints/mapped.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/input.h"
 #include "checkpoints/shipped.h"
 
-static const char *kind_of(mode_t mode) {
-    if (S_ISDIR(mode)) return "a directory";
-    if (S_ISFIFO(mode)) return "a pipe";
-    if (S_ISSOCK(mode)) return "a socket";
-    return "a device";
-}
-
-static enum status map_descriptor(int descriptor, const char *path, struct mapped *out) {
-    struct stat info;
-    if (fstat(descriptor, &info) != 0)
-        FAIL(STATUS_IO, "%s: cannot read: %s", path, strerror(errno));
-    if (!S_ISREG(info.st_mode))
-        FAIL(STATUS_INPUT, "%s: expected a regular file, got %s", path, kind_of(info.st_mode));
-    if (info.st_size == 0) return STATUS_OK;
-    void *at = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+static enum status map_input(const struct input *input, const char *path, struct mapped *out) {
+    if (input->length == 0) return STATUS_OK;
+    void *at = mmap(NULL, (size_t)input->length, PROT_READ, MAP_PRIVATE, input->descriptor, 0);
     if (at == MAP_FAILED) FAIL(STATUS_IO, "%s: cannot map: %s", path, strerror(errno));
     out->bytes = (const unsigned char *)at;
-    out->length = (size_t)info.st_size;
+    out->length = (size_t)input->length;
     return STATUS_OK;
 }
 
@@ -44,10 +31,10 @@ static enum status open_shipped(const char *path, struct mapped *out) {
 enum status mapped_open(const char *path, struct mapped *out) {
     memset(out, 0, sizeof *out);
     if (shipped_is(path)) return open_shipped(path, out);
-    const int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (descriptor < 0) FAIL(STATUS_IO, "%s: cannot open: %s", path, strerror(errno));
-    const enum status status = map_descriptor(descriptor, path, out);
-    close(descriptor);
+    struct input input;
+    TRY(input_open(path, INPUT_FILE, path, "a regular file", &input));
+    const enum status status = map_input(&input, path, out);
+    close(input.descriptor);
     return status;
 }
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <jansson.h>
@@ -21,6 +22,8 @@
 #include "scenarios/suggest.h"
 #include "trainer/schema_classes.h"
 
+#define STACK_NEEDED (512ull * 1024) /* bytes */
+
 static const struct verb *const verbs[] = {
     &verb_run,          &verb_check,          &verb_demo,
     &verb_suite,        &verb_attribute,      &verb_recover,
@@ -32,7 +35,8 @@ static const struct verb *const verbs[] = {
     &verb_noise,        &verb_floor,          &verb_certify,
     &verb_parity,       &verb_parity_weights, &verb_rollout,
     &verb_readback,     &verb_resume_check,   &verb_ops,
-    &verb_data_show,    &verb_pages};
+    &verb_data_show,    &verb_pages,          &verb_ablate,
+    &verb_ablate_guard, &verb_bisect_command, &verb_init};
 
 const char usage_about[] =
     "Runs two trainings that should agree, records every step to the last bit, finds the first\n"
@@ -238,15 +242,38 @@ static void refuse_exit(void) {
 
 /* Threads that wait should sleep: libgomp spins by default, and two spinning threads on a machine
  * that has other work to do made a run up to 60 times slower (docs/measurements/train.md). It reads
- * the variable before main, so the process starts itself once more. No bit depends on it; without
- * /proc everything works, only slower. A policy that the user set stays. */
-static void wait_asleep(char **argv) {
-    if (getenv("OMP_WAIT_POLICY") != NULL) return;
-    if (setenv("OMP_WAIT_POLICY", "passive", 1) == 0) execv("/proc/self/exe", argv);
+ * its variables before main, so the process starts itself once more. No bit depends on it; without
+ * /proc everything works, only slower. A policy that the user set stays; a size of stacks that was
+ * set for other programs does not, because a thread whose stack is too small dies of it. Commands
+ * of a user get back what was theirs (cli/ablate/ablate_runner.c). */
+static void settle_threads(char **argv) {
+    static const char *const sizes[] = {"OMP_STACKSIZE", "GOMP_STACKSIZE"};
+    static const char *const kept[] = {"TWINSTEP_KEPT_OMP_STACKSIZE",
+                                       "TWINSTEP_KEPT_GOMP_STACKSIZE"};
+    int changed = getenv("OMP_WAIT_POLICY") == NULL;
+    if (changed && setenv("OMP_WAIT_POLICY", "passive", 1) != 0) return;
+    if (changed && setenv("TWINSTEP_WAIT_ASLEEP", "1", 1) != 0) return;
+    for (size_t i = 0; i < COUNT_OF(sizes); i++) {
+        const char *size = getenv(sizes[i]);
+        if (size == NULL || setenv(kept[i], size, 1) != 0) continue;
+        if (unsetenv(sizes[i]) == 0) changed = 1;
+    }
+    if (changed) execv("/proc/self/exe", argv);
+}
+
+/* A stack that ends is a signal without a text. The trainings of the tests need less than 224 KiB
+ * and more than 192; threads get the same limit. */
+static enum status check_stack(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
+        limit.rlim_cur >= STACK_NEEDED)
+        return STATUS_OK;
+    FAIL(STATUS_INPUT, "the stack may grow to %llu KiB, and %llu are needed: say ulimit -s %llu",
+         (unsigned long long)limit.rlim_cur / 1024, STACK_NEEDED / 1024, STACK_NEEDED / 1024);
 }
 
 int main(int argc, char **argv) {
-    wait_asleep(argv);
+    settle_threads(argv);
     struct cli cli = {ARENA_EMPTY, NULL, &interrupted, argc, argv, {NULL, 0, 0}};
     int code = EXIT_AS_EXPECTED;
     if (atexit(refuse_exit) != 0) return EXIT_ERROR;
@@ -254,6 +281,7 @@ int main(int argc, char **argv) {
     libraries_prepare();
     json_set_alloc_funcs(arena_lend, arena_return);
     enum status status = plain_text_open(STDERR_FILENO, 1, &stderr);
+    if (status == STATUS_OK) status = check_stack();
     if (status == STATUS_OK) status = dispatch(&cli, argc, argv, &code);
     if (status == STATUS_OK) status = arena_lacked();
     if (status != STATUS_OK) {

@@ -18,9 +18,21 @@ static enum status refuse(const char *path, const char *action, int reason) {
     return status_fail(STATUS_IO, "%s: cannot %s: %s", path, action, strerror(reason));
 }
 
+/* What is there is a device, a pipe or a link. Opening a pipe that nobody reads would wait until
+ * somebody does; with O_NONBLOCK it fails. What is written blocks again. */
 static enum status open_in_place(struct output *out) {
-    out->file = fopen(out->path, "w");
-    return out->file == NULL ? refuse(out->path, "create", errno) : STATUS_OK;
+    const int handle =
+        open(out->path, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
+    if (handle < 0 && errno == ENXIO)
+        FAIL(STATUS_IO, "%s: a named pipe that nobody reads, or a socket", out->path);
+    if (handle < 0) return refuse(out->path, "create", errno);
+    const int flags = fcntl(handle, F_GETFL);
+    if (flags >= 0 && fcntl(handle, F_SETFL, flags & ~O_NONBLOCK) == 0)
+        out->file = fdopen(handle, "w");
+    if (out->file != NULL) return STATUS_OK;
+    const int reason = errno;
+    close(handle);
+    return refuse(out->path, "create", reason);
 }
 
 /* Opens the first live name that nobody has. */

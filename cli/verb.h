@@ -53,7 +53,8 @@ extern const struct verb verb_run, verb_check, verb_demo, verb_suite, verb_attri
     verb_keys, verb_list, verb_env, verb_rerun_config, verb_lr_table, verb_lr_compare, verb_lr_fit,
     verb_lr_check, verb_doctor, verb_compare, verb_import, verb_export, verb_report, verb_replay,
     verb_bisect, verb_noise, verb_floor, verb_certify, verb_parity, verb_parity_weights,
-    verb_rollout, verb_data_show, verb_pages, verb_readback, verb_resume_check, verb_ops;
+    verb_rollout, verb_data_show, verb_pages, verb_readback, verb_resume_check, verb_ops,
+    verb_ablate, verb_ablate_guard, verb_bisect_command, verb_init;
 
 /* The table of verbs in the order of `twinstep --help`; NULL behind the last. */
 const struct verb *verb_at(size_t index);

@@ -8,8 +8,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
+#include "base/input.h"
 #include "data/chat.h"
 #include "data/jsonl_private.h"
 
@@ -87,16 +87,12 @@ static enum status refuse_columns(const char *path, const char *bytes, size_t le
     return STATUS_OK;
 }
 
-static enum status file_read(FILE *file, const char *path, struct arena *arena, char **out_bytes,
-                             size_t *out_length) {
-    struct stat info;
-    if (fstat(fileno(file), &info) != 0)
-        FAIL(STATUS_IO, "%s: cannot be examined: %s", path, strerror(errno));
-    if (!S_ISREG(info.st_mode)) FAIL(STATUS_INPUT, "%s: not a regular file", path);
-    if ((uint64_t)info.st_size > JSONL_MAX_BYTES)
+static enum status file_read(FILE *file, const char *path, uint64_t bytes, struct arena *arena,
+                             char **out_bytes, size_t *out_length) {
+    if (bytes > JSONL_MAX_BYTES)
         FAIL(STATUS_INPUT, "%s: %llu bytes; a data file has at most %llu (1 GiB)", path,
-             (unsigned long long)info.st_size, (unsigned long long)JSONL_MAX_BYTES);
-    size_t length = (size_t)info.st_size;
+             (unsigned long long)bytes, (unsigned long long)JSONL_MAX_BYTES);
+    size_t length = (size_t)bytes;
     TRY(arena_take(arena, length, 1, path, out_bytes));
     *out_length = fread(*out_bytes, 1, length, file);
     if (ferror(file)) FAIL(STATUS_IO, "%s: cannot be read: %s", path, strerror(errno));
@@ -105,9 +101,10 @@ static enum status file_read(FILE *file, const char *path, struct arena *arena, 
 
 static enum status path_read(const char *path, struct arena *arena, char **out_bytes,
                              size_t *out_length) {
-    FILE *file = fopen(path, "rb");
-    if (file == NULL) FAIL(STATUS_IO, "%s: cannot be opened: %s", path, strerror(errno));
-    enum status status = file_read(file, path, arena, out_bytes, out_length);
+    FILE *file;
+    struct input input;
+    TRY(input_open_stream(path, INPUT_FILE, path, "a file of JSONL", &file, &input));
+    enum status status = file_read(file, path, input.length, arena, out_bytes, out_length);
     fclose(file);
     return status;
 }

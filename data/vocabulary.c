@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/input.h"
 #include "data/tokenizer.h"
 
 struct reader {
@@ -171,17 +172,14 @@ enum status vocabulary_parse(const char *source, const char *bytes, size_t lengt
     return status;
 }
 
-static enum status file_read(FILE *file, const char *path, struct arena *arena,
+static enum status file_read(FILE *file, const char *path, uint64_t size, struct arena *arena,
                              struct vocabulary *out) {
-    struct stat info;
     char *bytes;
-    if (fstat(fileno(file), &info) != 0)
-        FAIL(STATUS_IO, "%s: cannot be examined: %s", path, strerror(errno));
-    if (!S_ISREG(info.st_mode) || (uint64_t)info.st_size > VOCABULARY_MAX_BYTES)
-        FAIL(STATUS_INPUT, "%s: expected a regular file of at most %zu bytes", path,
-             VOCABULARY_MAX_BYTES);
-    TRY(arena_take(arena, (size_t)info.st_size, 1, path, &bytes));
-    const size_t length = fread(bytes, 1, (size_t)info.st_size, file);
+    if (size > VOCABULARY_MAX_BYTES)
+        FAIL(STATUS_INPUT, "%s: expected at most %zu bytes, got %llu", path, VOCABULARY_MAX_BYTES,
+             (unsigned long long)size);
+    TRY(arena_take(arena, (size_t)size, 1, path, &bytes));
+    const size_t length = fread(bytes, 1, (size_t)size, file);
     if (ferror(file)) FAIL(STATUS_IO, "%s: cannot be read: %s", path, strerror(errno));
     return vocabulary_parse(path, bytes, length, arena, out);
 }
@@ -194,9 +192,11 @@ enum status vocabulary_open(const char *path, struct arena *arena, struct vocabu
         TRY(arena_format(arena, &inside, "%s/tokenizer.json", path));
         name = inside;
     }
-    FILE *file = fopen(name, "rb");
-    if (file == NULL) FAIL(STATUS_IO, "%s: cannot be opened: %s", name, strerror(errno));
-    enum status status = file_read(file, name, arena, out);
+    FILE *file;
+    struct input input;
+    TRY(input_open_stream(name, INPUT_FILE, name, "a tokenizer.json or the folder that holds one",
+                          &file, &input));
+    enum status status = file_read(file, name, input.length, arena, out);
     fclose(file);
     return status;
 }

@@ -5,11 +5,12 @@
 #include "logs/map_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/input.h"
 
 #define RELEASE_STEP ((size_t)4 << 20)
 
@@ -68,8 +69,12 @@ static enum status map_descriptor(struct log_mapping *mapping, const char *path)
 enum status log_map(const char *path, struct log_mapping *out) {
     const int is_input = strcmp(path, "-") == 0;
     memset(out, 0, sizeof *out);
-    out->descriptor = is_input ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
-    if (out->descriptor < 0) FAIL(STATUS_IO, "%s: cannot open: %s", path, strerror(errno));
+    out->descriptor = STDIN_FILENO;
+    if (!is_input) {
+        struct input input;
+        TRY(input_open(path, INPUT_FILE_OR_STREAM, path, "a file", &input));
+        out->descriptor = input.descriptor;
+    }
     const enum status status = map_descriptor(out, is_input ? "standard input" : path);
     if (status != STATUS_OK) log_unmap(out);
     return status;

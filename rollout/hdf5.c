@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * HDF5 files of others: the datasets of the root group, read through determinism/hdf5_columns.h,
- * which alone knows the library. */
+ * HDF5 files of others: the datasets of the root group, read through
+ * determinism/trace/hdf5_columns.h, which alone knows the library. */
 #include <string.h>
 
-#include "determinism/hdf5_columns.h"
+#include "determinism/trace/hdf5_columns.h"
 #include "rollout/arrays.h"
 
 static enum status read(struct rollout_array *array, uint64_t first, uint64_t count, double *out) {

@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/input.h"
+
 #define FIRST_PIECE ((size_t)16 * 1024)
 
 static enum status read_stream(struct arena *arena, FILE *file, const char *label, size_t limit,
@@ -43,8 +45,12 @@ enum status textfile_read(struct arena *arena, const char *path, size_t limit, c
                           size_t *out_length) {
     if (strcmp(path, "-") == 0)
         return read_stream(arena, stdin, "<stdin>", limit, out_text, out_length);
-    FILE *file = fopen(path, "rb");
-    if (file == NULL) FAIL(STATUS_IO, "%s: error: cannot open: %s", path, strerror(errno));
+    FILE *file;
+    struct input input;
+    char *label_of_refusal;
+    TRY(arena_format(arena, &label_of_refusal, "%s: error", path));
+    TRY(input_open_stream(path, INPUT_FILE_OR_STREAM, label_of_refusal, "a file of text", &file,
+                          &input));
     enum status status = read_stream(arena, file, path, limit, out_text, out_length);
     fclose(file);
     return status;

@@ -431,7 +431,7 @@ static void validate_files(void **state) {
     helper_write_text("config.json", "");
     helper_require(hf_config_read("config.json", &config), STATUS_INPUT, "got no bytes");
     helper_require(hf_config_read("nowhere.json", &config), STATUS_IO, "cannot open");
-    helper_require(hf_config_read(".", &config), STATUS_INPUT, "got a directory");
+    helper_require(hf_config_read(".", &config), STATUS_INPUT, "got a folder");
 }
 
 int main(void) {

@@ -202,9 +202,9 @@ static void validate_no_files(void **state) {
     (void)state;
     helper_require(open_once("nowhere"), STATUS_IO, "nowhere: cannot open: No such file");
     assert_int_equal(mkdir("folder", 0777), 0);
-    helper_require(open_once("folder"), STATUS_INPUT, "expected a regular file, got a directory");
+    helper_require(open_once("folder"), STATUS_INPUT, "expected a regular file, got a folder");
     assert_int_equal(mkfifo("pipe", 0666), 0);
-    helper_require(open_once("pipe"), STATUS_INPUT, "expected a regular file, got a pipe");
+    helper_require(open_once("pipe"), STATUS_INPUT, "expected a regular file, got a named pipe");
     helper_require(open_once("/dev/null"), STATUS_INPUT, "expected a regular file, got a device");
     helper_write_safetensors("secret", "{}", 0);
     assert_int_equal(chmod("secret", 0), 0);

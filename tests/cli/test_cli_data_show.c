@@ -114,7 +114,7 @@ static void validate_tokenizer(void **state) {
     expect_say("data show i.jsonl --json --tokenizer t.json", "\"<|end|>\"");
     helper_refuse(2, "data show i.jsonl --tokenizer i.jsonl",
                   "i.jsonl: expected a tokenizer.json whose model.vocab gives ids to tokens");
-    helper_refuse(2, "data show i.jsonl --tokenizer none", "none: cannot be opened");
+    helper_refuse(2, "data show i.jsonl --tokenizer none", "none: cannot open");
     /* text becomes bytes, whatever tokenizer is named */
     helper_write("x.jsonl", PAIR);
     helper_refuse(2, "data show x.jsonl --tokenizer t.json",
@@ -236,7 +236,7 @@ static const struct {
 } refused[] = {
     {"data show", "data show: expected SCENARIO|FILE, got nothing"},
     {"data", "data: expected one more word; see twinstep data --help"},
-    {"data show none.jsonl", "none.jsonl: cannot be opened: No such file"},
+    {"data show none.jsonl", "none.jsonl: cannot open: No such file"},
     {"data show bad.jsonl", "bad.jsonl:1:"},
     {"data show x.parquet", "x.parquet: expected JSONL, got Parquet; "
                             "dataset.to_json(\"x.jsonl\") of datasets writes JSONL"},

@@ -73,7 +73,7 @@ static const struct {
      HEAD "arms:\n  baseline: {}\n  test:\n    loop:\n      micro: [forward, fetch, backward]\n",
      "bad.yaml:7: error: arm test: loop.micro[0] (forward): reads the micro-batch"},
     {"data file missing", HEAD "common: {data: {pairs: nowhere.jsonl}}\n",
-     "nowhere.jsonl: cannot be opened: No such file"},
+     "nowhere.jsonl: cannot open: No such file"},
     {"nothing left to learn", HEAD "common: {data: {max_len: 4}}\n",
      "tokens after truncation to max_len 4; raise data.max_len"},
     {"data word unknown", HEAD "common: {data: {pairs: \"builtin:nothing\"}}\n",
@@ -130,7 +130,7 @@ static void validate_wrong_files(void **state) {
     helper_refuse(2, "check ./missing.yaml", "./missing.yaml: error: cannot open: No such file");
     helper_refuse(2, "check nul-pair", "did you mean null-pair?");
     assert_int_equal(mkdir("folder", 0777), 0);
-    helper_refuse(2, "run folder", "folder: error: cannot read: Is a directory");
+    helper_refuse(2, "run folder", "folder: error: expected a file of text, got a folder");
     helper_refuse(2, "attribute folder", "folder");
     helper_refuse(2, "run null-pair/", "null-pair/: error: cannot open");
     helper_write("plain.h5", "this is text");

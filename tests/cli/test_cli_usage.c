@@ -23,7 +23,7 @@ static const char *const verbs[] = {
     "list",         "env",     "lr table", "lr compare",     "lr check",  "lr fit",    "doctor",
     "compare",      "import",  "export",   "report",         "replay",    "bisect",    "noise",
     "floor",        "certify", "parity",   "parity weights", "rollout",   "data show", "readback",
-    "resume-check", "ops"};
+    "resume-check", "ops",     "ablate",   "bisect-command", "init"};
 #define VERBS (sizeof verbs / sizeof verbs[0])
 
 static void require_in(const char *text, const char *needle) {

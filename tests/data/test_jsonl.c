@@ -365,8 +365,8 @@ static void assert_read_fails(const char *path, enum status expected, const char
 static void validate_files(void **state) {
     (void)state;
     char path[HELPER_PATH_SIZE];
-    assert_read_fails("/nonexistent/pairs.jsonl", STATUS_IO, "cannot be opened: No such file");
-    assert_read_fails("/", STATUS_INPUT, "not a regular file");
+    assert_read_fails("/nonexistent/pairs.jsonl", STATUS_IO, "cannot open: No such file");
+    assert_read_fails("/", STATUS_INPUT, "/: expected a file of JSONL, got a folder");
     helper_file_write("", 0, path);
     assert_read_fails(path, STATUS_INPUT, "holds no row");
     assert_int_equal(truncate(path, (off_t)JSONL_MAX_BYTES + 1), 0); /* a sparse file */

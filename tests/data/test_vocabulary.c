@@ -138,12 +138,12 @@ static void validate_files(void **state) {
     assert_int_equal(vocabulary.ids, 1);
     unlink(path);
     assert_int_equal(vocabulary_open(path, &arena, &vocabulary), STATUS_IO);
-    assert_non_null(strstr(status_text(), "cannot be opened"));
+    assert_non_null(strstr(status_text(), "cannot open"));
     assert_int_equal(vocabulary_open("/", &arena, &vocabulary), STATUS_IO);
-    assert_non_null(strstr(status_text(), "/tokenizer.json: cannot be opened"));
+    assert_non_null(strstr(status_text(), "/tokenizer.json: cannot open"));
     assert_int_equal(vocabulary_open("/dev/null", &arena, &vocabulary), STATUS_INPUT);
     assert_string_equal(status_text(),
-                        "/dev/null: expected a regular file of at most 268435456 bytes");
+                        "/dev/null: expected a tokenizer.json or the folder that holds one, got a device");
     arena_close(&arena);
 }
 

@@ -477,7 +477,7 @@ static void validate_files(void **state) {
     int handle = mkstemp(path);
     assert_true(handle >= 0);
     refuse_file("/tmp/no/such/file.yaml", STATUS_IO, "cannot open: No such file or directory");
-    refuse_file("/tmp", STATUS_IO, "cannot read: Is a directory");
+    refuse_file("/tmp", STATUS_INPUT, "expected a file of text, got a folder");
     refuse_file(path, STATUS_INPUT, "the file is empty; expected a map with twinstep: 1");
     assert_int_equal(ftruncate(handle, (off_t)YAML_BYTES_MAX + 1), 0);
     refuse_file(path, STATUS_INPUT, "expected at most 16777216 bytes, got 16777217");
