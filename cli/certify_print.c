@@ -49,6 +49,19 @@ static void print_chain(const struct certificate *certificate, int derived) {
                certificate->why);
 }
 
+/* A file that does not agree with its seals was refused before. */
+static void print_seal(enum trace_seal seal) {
+    static const char *const words[] = {
+        [TRACE_SEAL_NONE] = "none: names, texts and results carry no digest",
+        [TRACE_SEAL_BEGUN] = "names and configuration are as the writer began; results carry no "
+                             "digest",
+        [TRACE_SEAL_UNFINISHED] = "names, configuration and results are as the writer left them, "
+                                  "before the end",
+        [TRACE_SEAL_WHOLE] = "names, configuration and results are as the writer left them",
+    };
+    printf("  seal           %s\n", words[seal]);
+}
+
 void certify_print(const struct certify_side *side) {
     const struct certificate *certificate = &side->certificate;
     char hex[DIGEST_HEX];
@@ -61,6 +74,7 @@ void certify_print(const struct certify_side *side) {
                side->image->writer_version[0] == '\0' ? "" : " ", side->image->writer_version);
     if (certificate->updates > 0) printf("  root           %s\n", hex);
     printf("  configuration  %s\n", side->configuration);
+    print_seal(side->image->seal);
     if (strcmp(side->device, BACKENDS_OWN) != 0) printf("  ran on         %s\n", side->device);
     if (side->altered)
         printf("                 ALTERED: the arms' texts do not give configuration_digest\n");
@@ -110,7 +124,7 @@ json_t *certify_json(const struct certify_side *side) {
     const struct certificate *certificate = &side->certificate;
     char hex[DIGEST_HEX];
     digest_hex(&certificate->root, hex);
-    return json_pack("{ss ss sI ss ss ss sb so ss ss sb sI sb so ss ss}", "trace", side->path,
+    return json_pack("{ss ss sI ss ss ss sb so ss ss sb sI sb so ss ss ss}", "trace", side->path,
                      "run", side->run->plan.id, "updates", (json_int_t)certificate->updates, "root",
                      certificate->updates == 0 ? "" : hex, "configuration", side->configuration,
                      "ran_on", side->device, "configuration_altered", side->altered, "scenario",
@@ -118,7 +132,7 @@ json_t *certify_json(const struct certify_side *side) {
                      states[certificate->state], "derived", side->run->derived, "checked",
                      (json_int_t)certificate->checked, "start_known", certificate->start_known,
                      "broken", json_positive(certificate->broken), "column", certificate->column,
-                     "why", certificate->why);
+                     "why", certificate->why, "seal", trace_seal_word(side->image->seal));
 }
 
 static json_t *where_json(const struct certify_side sides[2], const struct certify_pair *pair) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The form is judged by determinism/trace_check.c; the rows are read here as every verb reads
+ * The form is judged by determinism/trace/trace_check.c; the rows are read here as every verb reads
  * them. */
 #include "cli/foreign_print.h"
 
@@ -12,7 +12,13 @@
 #include "determinism/trace.h"
 #include "forensics/compare_foreign.h"
 
-static const char unsealed[] = "none: names, texts and attributes are not protected by a digest";
+static const char *const seals[] = {
+    [TRACE_SEAL_NONE] = "none: names, texts and attributes are not protected by a digest",
+    [TRACE_SEAL_BEGUN] = "names, axes and configurations are as it says; what came later is not in "
+                         "it",
+    [TRACE_SEAL_UNFINISHED] = "names, texts, attributes and columns are as it says",
+    [TRACE_SEAL_WHOLE] = "names, texts, attributes and columns are as it says",
+};
 
 /* How the roots came to be, in words. */
 static const char *roots_of(const struct trace_run *run) {
@@ -52,9 +58,10 @@ static json_t *check_json(const char *path, const struct foreign_report *report,
                                (json_int_t)report->left_out, "passed_over",
                                texts_json(report->notes, report->note_count), "runs", runs);
     if (image == NULL) return object;
-    return json_join(object, json_pack("{so so sb sb}", "writer", json_text(image->writer),
-                                       "writer_version", json_text(image->writer_version),
-                                       "complete", image->complete, "sealed", 0));
+    return json_join(
+        object, json_pack("{so so sb sb ss}", "writer", json_text(image->writer), "writer_version",
+                          json_text(image->writer_version), "complete", image->complete, "sealed",
+                          image->seal > TRACE_SEAL_BEGUN, "seal", trace_seal_word(image->seal)));
 }
 
 static const char *plural(uint32_t count) {
@@ -88,7 +95,7 @@ static enum status print_image(const char *path, const struct foreign_report *re
            image->complete ? "" : "; it did not run to its end");
     for (uint32_t i = 0; i < image->run_count; i++)
         TRY(print_run(&image->runs[i], arena));
-    printf("  seal: %s\n", unsealed);
+    printf("  seal: %s\n", seals[image->seal]);
     for (uint32_t i = 0; i < report->note_count; i++)
         printf("  passed over, no name of the page: %s\n", report->notes[i]);
     return STATUS_OK;

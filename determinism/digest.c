@@ -5,14 +5,13 @@
 #include "determinism/digest.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <nettle/sha2.h>
 
+#include "base/input.h"
 #include "determinism/carrier.h"
 #include "determinism/leafhash.h"
 #include "determinism/stream.h"
@@ -245,15 +244,12 @@ static enum status hash_stream(int file, const char *path, struct sha256_ctx *sh
 enum status digest_file(const char *path, char out[DIGEST_HEX]) {
     struct sha256_ctx sha;
     struct digest digest;
-    struct stat info;
-    /* O_NONBLOCK: opening a pipe that nobody writes to would wait forever. */
-    const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (file < 0) FAIL(STATUS_INPUT, "%s: cannot open: %s", path, strerror(errno));
+    struct input input;
+    if (input_open(path, INPUT_FILE, path, "a regular file", &input) != STATUS_OK)
+        return STATUS_INPUT; /* a key named it */
     sha256_init(&sha);
-    const enum status status = fstat(file, &info) == 0 && S_ISREG(info.st_mode)
-                                   ? hash_stream(file, path, &sha)
-                                   : status_fail(STATUS_INPUT, "%s: expected a regular file", path);
-    close(file); /* nothing was written to it */
+    const enum status status = hash_stream(input.descriptor, path, &sha);
+    close(input.descriptor); /* nothing was written to it */
     if (status != STATUS_OK) return status;
     close_sha(&sha, &digest);
     digest_hex(&digest, out);

@@ -22,7 +22,7 @@
 
 struct arena;
 
-#define TRACE_VERSION 1
+#define TRACE_VERSION 3 /* of what trace_create writes; 1 had no seals */
 #define TRACE_VERSION_FOREIGN                                                                      \
     2 /* of a trace of foreign runs (docs/FOREIGN.md), and of no other                             \
        */
@@ -161,8 +161,20 @@ struct trace_text {
     const char *text; /* "" if nothing was written */
     size_t length;
 };
+/* What the seals of a file vouch for (docs/TRACE.md). A file that does not agree with its seals is
+ * refused. */
+enum trace_seal {
+    TRACE_SEAL_NONE = 0,   /* version 1, or a foreign trace whose writer made none */
+    TRACE_SEAL_BEGUN,      /* names, axes, configurations: live, or killed */
+    TRACE_SEAL_UNFINISHED, /* and what there is of results: made by trace_recover */
+    TRACE_SEAL_WHOLE       /* and the results */
+};
+/* "none", "opening", "unfinished" or "whole". */
+const char *trace_seal_word(enum trace_seal seal);
+
 struct trace_image {
-    int complete;                        /* 0 for a .part or a killed run */
+    int complete; /* 0 for a .part or a killed run */
+    enum trace_seal seal;
     const char *writer, *writer_version; /* as in the plan; NULL for a trace of ours */
     struct trace_run *runs;
     uint32_t run_count;

@@ -43,6 +43,7 @@ static enum status open_judging(struct judging *judging) {
     }
     uint64_t a = judging->run[0]->updates, b = judging->run[1]->updates;
     out->updates = a < b ? a : b;
+    out->seal = trace_seal_word(judging->image->seal);
     out->first_step = -1;
     out->first_phase = "";
     out->first_tensor = "";

@@ -214,6 +214,7 @@ struct judgement {
     enum verdict verdict;
     const char *reason; /* of untestable: what is missing and what would settle it; else "" */
     uint64_t updates;   /* that both arms finished */
+    const char *seal;   /* what the seals of the trace vouch for: trace_seal_word */
 
     int64_t first_step;      /* the update of the first difference; -1: there is none */
     const char *first_phase; /* "" when phases were not recorded */

@@ -224,6 +224,7 @@ json_t *judgement_json(const struct judgement *judgement) {
         floor_json(judgement), "expectation", expectation_name(judgement->expectation), "missed",
         judgement->missed);
     if (object == NULL) return NULL;
+    json_object_set_new(object, "seal", json_string(judgement->seal));
     json_object_set_new(object, "closure_noise", closure_json(&judgement->closure_noise));
     json_object_set_new(object, "measures", measures_json(judgement));
     json_object_set_new(object, "marks", marks_json(judgement));

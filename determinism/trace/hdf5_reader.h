@@ -5,12 +5,12 @@
  * A function here fails with STATUS_INPUT "FILE: ..." if the file does not hold what a trace holds.
  * Handles that a failure leaves open are closed with the file (hdf5_tools.h).
  * The file is private to determinism/trace*.c. */
-#ifndef TWINSTEP_DETERMINISM_HDF5_READER_H
-#define TWINSTEP_DETERMINISM_HDF5_READER_H
+#ifndef TWINSTEP_DETERMINISM_TRACE_HDF5_READER_H
+#define TWINSTEP_DETERMINISM_TRACE_HDF5_READER_H
 
 #include "base/arena.h"
-#include "determinism/hdf5_layout.h"
-#include "determinism/hdf5_tools.h"
+#include "determinism/trace/hdf5_layout.h"
+#include "determinism/trace/hdf5_tools.h"
 #include "determinism/trace.h"
 
 struct reader {
@@ -18,6 +18,8 @@ struct reader {
     const char *path;
     struct arena *arena;
     uint64_t spent; /* number of bytes of the file that were asked for so far */
+    int sealed;     /* its version has seals */
+    int live;       /* its writer had not closed it when it was opened */
     int lenient;    /* rows of a run that do not match their check are kept */
 };
 
@@ -52,6 +54,10 @@ TWINSTEP_MUST_USE herr_t reader_rows(hid_t dataset, hid_t memory, int rank, uint
 /* Checks that contiguous data lies inside the file: behind the end of a killed file it would read
  * as zeros. Chunked data passes, because its rows carry digests. */
 TWINSTEP_MUST_USE enum status reader_check_place(const struct reader *reader, hid_t dataset,
+                                                 const char *name);
+
+/* The same, and refuses filters, external files and virtual datasets. */
+TWINSTEP_MUST_USE enum status reader_check_plain(const struct reader *reader, hid_t dataset,
                                                  const char *name);
 
 TWINSTEP_MUST_USE enum status reader_group(const struct reader *reader, hid_t where,

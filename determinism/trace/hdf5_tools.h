@@ -5,15 +5,15 @@
  * Every function here returns STATUS_IO with "FILE: cannot WHAT: REASON" if the library refuses.
  * Files are opened with H5F_CLOSE_STRONG, so closing a file also closes what an error left open in
  * it. The file is private to determinism/trace*.c and hdf5_columns.c. */
-#ifndef TWINSTEP_DETERMINISM_HDF5_TOOLS_H
-#define TWINSTEP_DETERMINISM_HDF5_TOOLS_H
+#ifndef TWINSTEP_DETERMINISM_TRACE_HDF5_TOOLS_H
+#define TWINSTEP_DETERMINISM_TRACE_HDF5_TOOLS_H
 
 #include <stdint.h>
 
 #include <hdf5.h>
 
 #include "base/status.h"
-#include "determinism/hdf5_layout.h"
+#include "determinism/trace/hdf5_layout.h"
 
 struct hdf5_file {
     hid_t id;
@@ -79,6 +79,12 @@ TWINSTEP_MUST_USE enum status hdf5_put_names(const struct hdf5_file *file, hid_t
                                              const char *name, const char *long_name,
                                              const char *const *texts, uint32_t count,
                                              const hid_t *axis, hid_t *out_dataset);
+
+/* Whether there is a link with this path, or an attribute with this name. 1 also where HDF5 cannot
+ * tell (it lacks memory, say): whoever opens it next is told why, while taking it for absent would
+ * leave out what is there. */
+int hdf5_may_have(hid_t where, const char *path);
+int hdf5_may_have_attribute(hid_t object, const char *name);
 
 /* The last part of a path. */
 const char *hdf5_last_part(const char *path);

@@ -3,13 +3,14 @@
  * lives.
  *
  * The file is private to determinism/trace*.c. */
-#ifndef TWINSTEP_DETERMINISM_HDF5_WRITER_H
-#define TWINSTEP_DETERMINISM_HDF5_WRITER_H
+#ifndef TWINSTEP_DETERMINISM_TRACE_HDF5_WRITER_H
+#define TWINSTEP_DETERMINISM_TRACE_HDF5_WRITER_H
 
 #include <sys/types.h>
 
-#include "determinism/hdf5_layout.h"
-#include "determinism/hdf5_tools.h"
+#include "determinism/trace/hdf5_layout.h"
+#include "determinism/trace/hdf5_tools.h"
+#include "determinism/digest.h"
 #include "determinism/trace.h"
 
 #define TRACE_PART ".part"
@@ -57,6 +58,7 @@ struct trace {
     struct late *texts, *arrays;
     uint32_t text_count, array_count;
     hid_t complete;
+    struct digest seals[2];         /* the opening one and the closing one, as /seal holds them */
     hid_t step_space, digest_space; /* dataspaces of one row of `step` and of `check` */
 };
 
@@ -66,6 +68,9 @@ TWINSTEP_MUST_USE enum status trace_create_as(const char *path, const char *suff
                                               struct trace **out);
 /* Does what trace_finish does; `complete` 0 leaves the mark unset. */
 TWINSTEP_MUST_USE enum status trace_finish_as(struct trace *trace, int complete);
+
+/* Computes a seal (SEAL_...) of what is in the file, and writes it. Everything is flushed. */
+TWINSTEP_MUST_USE enum status trace_seal(struct trace *trace, int which);
 
 /* Creates every object of the plan below the open file. */
 TWINSTEP_MUST_USE enum status trace_create_objects(struct trace *trace,
@@ -123,6 +128,8 @@ TWINSTEP_MUST_USE enum status trace_claim(struct trace *trace);
 void trace_unclaim(const struct trace *trace);
 /* Does the same for a trace without runs: one that is not whole holds no update to save. */
 void trace_discard(const struct trace *trace);
+/* Fails where the live name stands for another file, or for none. */
+TWINSTEP_MUST_USE enum status trace_refuse_replaced(const struct trace *trace);
 /* Makes the live file durable and gives it its name. */
 TWINSTEP_MUST_USE enum status trace_publish(const struct trace *trace);
 

@@ -2,10 +2,14 @@
  * Makes a trace ready for writing from a plan: checks names, claims the live file and creates every
  * object in it, starts writing for live readers, and keeps a handle of each dataset. */
 #include "base/arena.h"
-#include "determinism/hdf5_writer.h"
+#include "determinism/trace/hdf5_writer.h"
+#include "determinism/trace/trace_seal.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static enum status check_name(const char *what, const char *name) {
     if (name == NULL || name[0] == '\0' || strchr(name, '/') != NULL || strlen(name) > 200 ||
@@ -180,12 +184,58 @@ static enum status open_all(struct trace *trace) {
     return trace_open_dataset(trace, "", "complete", &trace->complete);
 }
 
+#if H5_VERSION_GE(1, 10, 7)
+/* Opens a file whose lock this process has already. */
+static enum status open_locked(struct trace *trace) {
+    const char *const name = trace->file.name;
+    hid_t access;
+    TRY(hdf5_access_list(name, &access));
+    if (keep_metadata(access) < 0 || H5Pset_file_locking(access, 0, 1) < 0)
+        return hdf5_fail(STATUS_IO, name, "set up HDF5");
+    trace->file.id = H5Fopen(name, H5F_ACC_RDWR, access);
+    H5Pclose(access);
+    return trace->file.id < 0 ? hdf5_fail(STATUS_IO, name, "open") : STATUS_OK;
+}
+
+/* Closes the file and opens it again. HDF5 keeps a list of the rests that the alignment leaves in
+ * front of every object, and walks it whenever an object is made; the rests are too short to be
+ * used, and a file that was opened has none in its list. In between, the superblock looks like that
+ * of a finished file: a reader that came then would lock it and keep its own writer out. So the
+ * lock, which belongs to the open file, stays in a second descriptor until live readers may come. */
+static enum status open_again(struct trace *trace, int *out_lock) {
+    const char *const name = trace->file.name;
+    int *handle;
+    if (H5Fget_vfd_handle(trace->file.id, H5P_DEFAULT, (void **)&handle) < 0)
+        return hdf5_fail(STATUS_IO, name, "find the descriptor");
+    *out_lock = fcntl(*handle, F_DUPFD_CLOEXEC, 0);
+    if (*out_lock < 0) FAIL(STATUS_IO, "%s: cannot keep its lock: %s", name, strerror(errno));
+    if (H5Fclose(trace->file.id) < 0) return hdf5_fail(STATUS_IO, name, "close");
+    return open_locked(trace);
+}
+#else /* whether to lock cannot be chosen */
+static enum status open_again(struct trace *trace, int *out_lock) {
+    (void)trace;
+    *out_lock = -1;
+    return STATUS_OK;
+}
+#endif
+
+static enum status start_live(struct trace *trace) {
+    int lock = -1;
+    enum status status = open_again(trace, &lock);
+    if (status == STATUS_OK && H5Fstart_swmr_write(trace->file.id) < 0)
+        status = hdf5_fail(STATUS_IO, trace->file.name, "start writing for live readers");
+    if (lock >= 0) close(lock); /* nothing was written through it */
+    return status;
+}
+
 static enum status start(struct trace *trace, const struct trace_plan *plan) {
     TRY(create_file(trace));
     TRY(trace_create_objects(trace, plan));
     TRY(trace_flush(trace));
-    if (H5Fstart_swmr_write(trace->file.id) < 0)
-        return hdf5_fail(STATUS_IO, trace->file.name, "start writing for live readers");
+    TRY(trace_seal(trace, SEAL_OPENING));
+    TRY(trace_flush(trace));
+    TRY(start_live(trace));
     return open_all(trace);
 }
 

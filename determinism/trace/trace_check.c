@@ -9,7 +9,8 @@
 #include "base/sort.h"
 #include "determinism/digest.h"
 #include "determinism/keyed_digest.h"
-#include "determinism/trace_look.h"
+#include "determinism/trace/trace_look.h"
+#include "determinism/trace/trace_seal.h"
 
 /* The run that is looked at. */
 struct checked_run {
@@ -384,6 +385,7 @@ static enum status check_runs(struct checker *checker, hid_t root) {
 
 static enum status check_root(struct checker *checker, hid_t root) {
     const struct look_form complete = {.type = LOOK_I64, .rank = 0, .required = 1};
+    const struct look_form seal = {.type = LOOK_U8, .rank = 1, .shape = {SEAL_BYTES}};
     hsize_t shape[HDF5_MAX_RANK];
     const char *text;
     TRY(check_text(checker, root, "kind", 1, &text));
@@ -396,6 +398,7 @@ static enum status check_root(struct checker *checker, hid_t root) {
     if (text != NULL && text[0] != '\0' && !is_name(text))
         look_problem(checker, "", "attribute \"writer_version\": expected a version");
     look_dataset(checker, root, "complete", &complete, shape);
+    look_dataset(checker, root, SEAL_NAME, &seal, shape);
     TRY(check_runs(checker, root));
     return checker->status;
 }

@@ -5,7 +5,8 @@
  * Every axis of every dataset has a dimension scale, and every run names what a viewer should plot
  * (NeXus @default, @signal, @axes). */
 #include "base/arena.h"
-#include "determinism/hdf5_writer.h"
+#include "determinism/trace/hdf5_writer.h"
+#include "determinism/trace/trace_seal.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -264,13 +265,27 @@ static enum status create_attribute(const struct hdf5_file *file,
     return hdf5_close(file, group);
 }
 
+static enum status create_seal(const struct hdf5_file *file, hid_t root) {
+    const struct hdf5_form form = {.name = SEAL_NAME,
+                                   .type = H5T_STD_U8LE,
+                                   .rank = 1,
+                                   .shape = {SEAL_BYTES, 1, 1},
+                                   .fill = layout_fill(KIND_DIGEST),
+                                   .units = dimensionless,
+                                   .long_name = "digests over names and configuration, and results",
+                                   .scale = SEAL_NAME};
+    hid_t dataset;
+    TRY(hdf5_create(file, root, &form, &dataset));
+    return hdf5_close(file, dataset);
+}
+
 static enum status create_root(const struct hdf5_file *file, const struct trace_plan *plan) {
     hid_t root;
     TRY(hdf5_open_group(file, "", &root));
     const int64_t version = file->foreign ? TRACE_VERSION_FOREIGN : TRACE_VERSION;
     TRY(hdf5_put_value(file, root, "twinstep_trace", H5T_STD_I64LE, &version));
     TRY(hdf5_put_text(file, root, "Conventions",
-                      file->foreign ? "twinstep-trace-2" : "twinstep-trace-1"));
+                      file->foreign ? "twinstep-trace-2" : "twinstep-trace-3"));
     TRY(hdf5_put_text(file, root, "NX_class", "NXroot"));
     if (file->foreign) {
         TRY(hdf5_put_text(file, root, "kind", "foreign"));
@@ -292,6 +307,7 @@ static enum status create_root(const struct hdf5_file *file, const struct trace_
     hid_t dataset;
     TRY(hdf5_create(file, root, &form, &dataset));
     TRY(hdf5_close(file, dataset));
+    TRY(create_seal(file, root));
     return hdf5_close(file, root);
 }
 

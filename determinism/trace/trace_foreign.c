@@ -2,20 +2,20 @@
  * Reads what a foreign run has beside the columns of one of ours (docs/FOREIGN.md).
  *
  * trace_check.c has looked at the form of everything before; here only values can be wrong. */
-#include "determinism/hdf5_reader.h"
+#include "determinism/trace/hdf5_reader.h"
 
 #include <string.h>
 
 static enum status read_optional_text(struct reader *reader, hid_t group, const char *name,
                                       const char **out) {
     *out = "";
-    return H5Aexists(group, name) > 0 ? reader_text(reader, group, name, out) : STATUS_OK;
+    return hdf5_may_have_attribute(group, name) ? reader_text(reader, group, name, out) : STATUS_OK;
 }
 
 static enum status read_optional_integer(struct reader *reader, hid_t group, const char *name,
                                          int64_t otherwise, int64_t *out) {
     *out = otherwise;
-    if (H5Aexists(group, name) <= 0) return STATUS_OK;
+    if (!hdf5_may_have_attribute(group, name)) return STATUS_OK;
     return reader_integer(reader, group, name, H5T_NATIVE_INT64, out);
 }
 
@@ -33,7 +33,7 @@ static enum status read_groups(struct reader *reader, hid_t steps, const struct 
     hid_t dataset;
     uint32_t *groups;
     *out = NULL;
-    const int there = H5Lexists(steps, "tensors/group", H5P_DEFAULT) > 0;
+    const int there = hdf5_may_have(steps, "tensors/group");
     if (!there && shape->groups != 1) return STATUS_OK;
     TRY(reader_spend(reader, shape->tensors, 1, "tensors/group"));
     TRY(arena_take(reader->arena, shape->tensors, sizeof *groups, "groups", &groups));

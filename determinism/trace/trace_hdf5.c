@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Thin wrappers over the HDF5 calls that create things. Every creation list switches object times
  * off and fixes the order of links and attributes, so equal input gives equal bytes. */
-#include "determinism/hdf5_tools.h"
+#include "determinism/trace/hdf5_tools.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -190,6 +190,23 @@ enum status hdf5_attach_scale(const struct hdf5_file *file, hid_t dataset, hid_t
     if (H5DSattach_scale(dataset, scale, axis) < 0)
         return hdf5_fail(STATUS_IO, file->name, "attach a dimension scale");
     return STATUS_OK;
+}
+
+/* H5Lexists fails where a folder on the way is absent, so each part of the path is asked for. */
+int hdf5_may_have(hid_t where, const char *path) {
+    char part[512];
+    for (const char *slash = strchr(path, '/');; slash = strchr(slash + 1, '/')) {
+        const size_t length = slash == NULL ? strlen(path) : (size_t)(slash - path);
+        if (length >= sizeof part) return 0; /* no name that twinstep gives */
+        memcpy(part, path, length);
+        part[length] = '\0';
+        if (length > 0 && H5Lexists(where, part, H5P_DEFAULT) == 0) return 0;
+        if (slash == NULL) return 1;
+    }
+}
+
+int hdf5_may_have_attribute(hid_t object, const char *name) {
+    return H5Aexists(object, name) != 0;
 }
 
 const char *hdf5_last_part(const char *path) {

@@ -7,12 +7,13 @@
  * checked before it is used (HDF5 File Format Specification 3.0, III.E, version 1).
  *
  * Invariant: the work is bounded by the file's length. */
-#include "determinism/hdf5_reader.h"
+#include "determinism/trace/hdf5_reader.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "base/input.h"
 
 /* A reference holds the text's length (4 bytes), the address of its heap (8) and its number there
  * (4). A heap begins with a signature, a version, three zero bytes and its length (8); an object
@@ -143,10 +144,10 @@ static enum status read_all(struct heap *heap, hid_t object, uint64_t count, con
 enum status reader_variable_texts(struct reader *reader, hid_t object, const char *what,
                                   uint64_t count, const char **out) {
     struct heap heap = {.reader = reader, .what = what};
-    heap.handle = open(reader->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (heap.handle < 0) FAIL(STATUS_IO, "%s: cannot read: %s", reader->path, strerror(errno));
-    const off_t end = lseek(heap.handle, 0, SEEK_END);
-    heap.file_bytes = end < 0 ? 0 : (uint64_t)end;
+    struct input input;
+    TRY(input_open(reader->path, INPUT_FILE, reader->path, "a trace", &input));
+    heap.handle = input.descriptor;
+    heap.file_bytes = input.length;
     heap.looks = 4 * heap.file_bytes + SPARE_LOOKS;
     const enum status status = read_all(&heap, object, count, out);
     close(heap.handle);

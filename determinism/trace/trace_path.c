@@ -5,7 +5,7 @@
  * unlinked first, so a writer that still holds it cannot mix its bytes with ours, and finds out at
  * the end that the name is no longer its own. OUT appears by link (or by rename, where it may be
  * replaced): whole, or not at all. */
-#include "determinism/hdf5_writer.h"
+#include "determinism/trace/hdf5_writer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -74,10 +74,15 @@ void trace_discard(const struct trace *trace) {
     if (trace->run_count == 0) trace_unclaim(trace);
 }
 
+enum status trace_refuse_replaced(const struct trace *trace) {
+    if (still_ours(trace)) return STATUS_OK;
+    FAIL(STATUS_IO, "%s: was removed or replaced by another process during the run",
+         trace->file.name);
+}
+
 enum status trace_publish(const struct trace *trace) {
     const char *live = trace->file.name;
-    if (!still_ours(trace))
-        FAIL(STATUS_IO, "%s: was removed or replaced by another process during the run", live);
+    TRY(trace_refuse_replaced(trace));
     const enum status status = publish_settle(live);
     if (status == STATUS_OK) return publish_name(live, trace->target, trace->overwrite);
     trace_discard(trace);

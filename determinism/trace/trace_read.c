@@ -4,7 +4,8 @@
  *
  * What docs/TRACE.md does not name is passed over, so that later versions may add to it; what it
  * names is checked. */
-#include "determinism/hdf5_reader.h"
+#include "determinism/trace/hdf5_reader.h"
+#include "determinism/trace/trace_seal.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -19,9 +20,8 @@ static enum status read_length(struct reader *reader, hid_t steps, enum layout_a
     snprintf(path, sizeof path, "%s%s%s", label->folder, label->folder[0] == '\0' ? "" : "/",
              label->scale);
     *out_length = 0;
-    if (label->folder[0] != '\0' && H5Lexists(steps, label->folder, H5P_DEFAULT) <= 0)
-        return STATUS_OK;
-    if (H5Lexists(steps, path, H5P_DEFAULT) <= 0) return STATUS_OK;
+    if (label->folder[0] != '\0' && !hdf5_may_have(steps, label->folder)) return STATUS_OK;
+    if (!hdf5_may_have(steps, path)) return STATUS_OK;
     hid_t dataset;
     TRY(reader_dataset(reader, steps, path, &form, shape, &dataset));
     H5Dclose(dataset);
@@ -39,7 +39,7 @@ static enum status read_axis_names(struct reader *reader, hid_t steps, enum layo
     char path[LAYOUT_NAME];
     *out_count = 0;
     *out_names = NULL;
-    if (H5Lexists(steps, label->folder, H5P_DEFAULT) <= 0) return STATUS_OK;
+    if (!hdf5_may_have(steps, label->folder)) return STATUS_OK;
     snprintf(path, sizeof path, "%s/%s", label->folder, label->scale);
     return reader_names(reader, steps, path, out_count, out_names);
 }
@@ -78,7 +78,7 @@ static enum status read_ours(struct reader *reader, hid_t group, struct trace_ru
     TRY(reader_text(reader, group, "arm", &run->plan.arm));
     TRY(reader_text(reader, group, "configuration", &run->plan.configuration));
     run->plan.groups = ""; /* a trace of an earlier twinstep has no such attribute */
-    if (H5Aexists(group, "groups") > 0)
+    if (hdf5_may_have_attribute(group, "groups"))
         TRY(reader_text(reader, group, "groups", &run->plan.groups));
     TRY(reader_integer(reader, group, "replicate", H5T_NATIVE_INT64, &run->plan.replicate));
     TRY(reader_integer(reader, group, "mask", H5T_NATIVE_UINT64, &run->plan.mask));
@@ -141,7 +141,7 @@ static enum status read_entry(struct reader *reader, hid_t parent, const char *f
 
 static enum status read_entries(struct reader *reader, const char *folder, entry_reader read,
                                 struct trace_image *image) {
-    if (H5Lexists(reader->file.id, folder, H5P_DEFAULT) <= 0) return STATUS_OK;
+    if (!hdf5_may_have(reader->file.id, folder)) return STATUS_OK;
     hid_t parent;
     TRY(reader_group(reader, reader->file.id, folder, &parent));
     struct reader_links links;
@@ -154,13 +154,14 @@ static enum status read_entries(struct reader *reader, const char *folder, entry
 
 enum status reader_version(struct reader *reader, hid_t root) {
     int64_t version = 0;
-    if (H5Aexists(root, "twinstep_trace") <= 0)
+    if (!hdf5_may_have_attribute(root, "twinstep_trace"))
         FAIL(STATUS_INPUT, "%s: expected a trace, got an HDF5 file without twinstep's attributes",
              reader->file.name);
     TRY(reader_integer(reader, root, "twinstep_trace", H5T_NATIVE_INT64, &version));
-    if (version < 1 || version > TRACE_VERSION_FOREIGN)
+    if (version < 1 || version > TRACE_VERSION)
         FAIL(STATUS_INPUT, "%s: trace version %lld; this twinstep reads versions 1 to %d",
-             reader->file.name, (long long)version, TRACE_VERSION_FOREIGN);
+             reader->file.name, (long long)version, TRACE_VERSION);
+    reader->sealed = version == TRACE_VERSION;
     reader->file.foreign = version == TRACE_VERSION_FOREIGN;
     return STATUS_OK;
 }
@@ -194,7 +195,7 @@ static enum status read_root(struct reader *reader, struct trace_image *image) {
     for (uint32_t i = 0; i < image->run_count; i++)
         TRY(reader_run_snapshots(reader, &image->runs[i]));
     H5Gclose(root);
-    return STATUS_OK;
+    return seal_check(reader, reader->sealed, image);
 }
 
 static enum status open_trace(const char *path, int lenient, struct arena *arena,

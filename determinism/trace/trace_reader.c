@@ -3,13 +3,14 @@
  *
  * HDF5 reads what lies behind the end of a file as zeros, and a killed file records no end. So the
  * end is checked here if the superblock has one, and rows carry digests (trace_rows.c). */
-#include "determinism/hdf5_reader.h"
+#include "determinism/trace/hdf5_reader.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/input.h"
 
 /* The superblock of format 1.10 (HDF5 File Format Specification 3.0, II.A, version 3): offsets of
  * its fields, and two bits of its flags. */
@@ -33,22 +34,15 @@ static enum status refuse(const char *path) {
 }
 
 static enum status peek(const char *path, struct superblock *block) {
-    /* O_NONBLOCK makes open() return at once for a pipe, which is then refused. */
-    const int handle = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (handle < 0) return refuse(path);
-    struct stat info;
-    ssize_t got = -1;
-    const int known = fstat(handle, &info) == 0;
-    if (known && S_ISREG(info.st_mode)) got = pread(handle, block->bytes, SUPERBLOCK_BYTES, 0);
+    struct input input;
+    TRY(input_open(path, INPUT_FILE, path, "a trace", &input));
+    const ssize_t got = pread(input.descriptor, block->bytes, SUPERBLOCK_BYTES, 0);
     const int reason = errno;
-    close(handle);
-    if (known && !S_ISREG(info.st_mode))
-        FAIL(STATUS_INPUT, "%s: expected a trace, got %s", path,
-             S_ISDIR(info.st_mode) ? "a folder" : "something that is not a regular file");
+    close(input.descriptor);
     errno = reason;
     if (got < 0) return refuse(path);
     block->got = (size_t)got;
-    block->length = (uint64_t)info.st_size;
+    block->length = input.length;
     return STATUS_OK;
 }
 
@@ -118,6 +112,7 @@ enum status reader_open(struct reader *reader, const char *path) {
     TRY(choose_access(path, &block, &flags));
     reader->file.name = reader->path = path;
     reader->spent = 0;
+    reader->live = (flags & H5F_ACC_SWMR_READ) != 0;
     return open_file(reader, flags);
 }
 
@@ -271,6 +266,11 @@ enum status reader_check_place(const struct reader *reader, hid_t dataset, const
     if (at > length || bytes > length - at)
         FAIL(STATUS_INPUT, "%s: truncated: \"%s\" lies behind the end", reader->file.name, name);
     return STATUS_OK;
+}
+
+enum status reader_check_plain(const struct reader *reader, hid_t dataset, const char *name) {
+    if (!storage_fits(dataset)) return damaged(reader, name, "data without filters, in the file");
+    return reader_check_place(reader, dataset, name);
 }
 
 static enum status read_fixed_names(struct reader *reader, hid_t dataset, hid_t type,

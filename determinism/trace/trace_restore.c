@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "determinism/digest.h"
-#include "determinism/hdf5_reader.h"
+#include "determinism/trace/hdf5_reader.h"
 
 static enum status refuse(const struct reader *reader, const char *what) {
     return status_fail(STATUS_INPUT, "%s: damaged, or not a trace: %s", reader->file.name, what);
@@ -96,10 +96,10 @@ static enum status open_stored(struct reader *reader, const struct trace_run *ru
                                hid_t *out_group) {
     hid_t all;
     *out_group = H5I_INVALID_HID;
-    if (H5Lexists(reader->file.id, "snapshots", H5P_DEFAULT) <= 0) return STATUS_OK;
+    if (!hdf5_may_have(reader->file.id, "snapshots")) return STATUS_OK;
     TRY(reader_group(reader, reader->file.id, "snapshots", &all));
     enum status status = STATUS_OK;
-    if (H5Lexists(all, run->plan.id, H5P_DEFAULT) > 0)
+    if (hdf5_may_have(all, run->plan.id))
         status = reader_group(reader, all, run->plan.id, out_group);
     H5Gclose(all);
     TRY(status);

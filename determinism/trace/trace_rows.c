@@ -4,7 +4,7 @@
  * `step` is read first: its length is what was committed, and every other column is cut to it. Then
  * each row is packed again and its digest compared with `check`, so damage in any column, and data
  * lost behind the end of a truncated file, is found and named by its update. */
-#include "determinism/hdf5_reader.h"
+#include "determinism/trace/hdf5_reader.h"
 
 #include <string.h>
 
@@ -143,7 +143,7 @@ static void drop_absent(hid_t steps, struct layout *layout, struct layout *out_a
     for (uint32_t c = layout->count; c-- > 0;) {
         char name[LAYOUT_NAME];
         layout_name(&layout->columns[c], name);
-        if (H5Lexists(steps, name, H5P_DEFAULT) > 0) continue;
+        if (hdf5_may_have(steps, name)) continue;
         out_absent->columns[out_absent->count++] = layout->columns[c];
         layout_drop(layout, c);
     }
@@ -170,8 +170,7 @@ enum status reader_run_rows(struct reader *reader, hid_t steps, struct trace_run
     struct layout absent;
     layout_init_run(&rows.layout, &run->plan.shape, run->plan.foreign != NULL);
     drop_absent(steps, &rows.layout, &absent);
-    rows.unchecked =
-        run->plan.foreign != NULL && H5Lexists(steps, layout_check.text->name, H5P_DEFAULT) <= 0;
+    rows.unchecked = run->plan.foreign != NULL && !hdf5_may_have(steps, layout_check.text->name);
     run->unchecked = rows.unchecked;
     TRY(count_rows(reader, steps, &rows.count));
     TRY(bound_rows(reader, &rows));

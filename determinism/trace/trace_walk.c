@@ -2,7 +2,7 @@
  * Walks a trace's tree for what the experiment chose to put in: attributes of groups, arrays and
  * texts. The attributes and steps of runs and pairs are left to trace_read.c. The walk is bounded
  * in depth and, through reader_spend, by the file's length. */
-#include "determinism/hdf5_reader.h"
+#include "determinism/trace/hdf5_reader.h"
 
 #include <string.h>
 
@@ -35,7 +35,7 @@ static int is_reserved(const struct reader *reader, const char *path, const char
 
 /* Whether another module reads this part of the tree. */
 static int is_elsewhere(const char *path, const char *name) {
-    static const char *const root[] = {"arms", "complete", "snapshots"};
+    static const char *const root[] = {"arms", "complete", "seal", "snapshots"};
     if (path[0] == '\0') return is_one_of(name, root, COUNT_OF(root));
     const int entry = strncmp(path, "runs/", 5) == 0 || strncmp(path, "pairs/", 6) == 0;
     return entry && strcmp(name, "steps") == 0;
@@ -64,9 +64,11 @@ static int is_text_attribute(const struct reader *reader, hid_t group, const cha
     const hid_t attribute = H5Aopen(group, name, H5P_DEFAULT);
     const hid_t type = attribute < 0 ? -1 : H5Aget_type(attribute);
     const hid_t space = attribute < 0 ? -1 : H5Aget_space(attribute);
-    const int text = type >= 0 && H5Tget_class(type) == H5T_STRING &&
-                     (reader->file.foreign ? H5Sget_simple_extent_type(space) == H5S_SCALAR
-                                           : H5Tis_variable_str(type) == 0);
+    const int unknown = type < 0 || space < 0; /* reading it says why */
+    const int text =
+        unknown || (H5Tget_class(type) == H5T_STRING &&
+                    (reader->file.foreign ? H5Sget_simple_extent_type(space) == H5S_SCALAR
+                                          : H5Tis_variable_str(type) == 0));
     if (space >= 0) H5Sclose(space);
     if (type >= 0) H5Tclose(type);
     if (attribute >= 0) H5Aclose(attribute);
@@ -95,7 +97,7 @@ static enum status read_attributes(struct reader *reader, hid_t group, const cha
     return STATUS_OK;
 }
 
-enum content { CONTENT_OTHER = 0, CONTENT_ARRAY, CONTENT_TEXT };
+enum content { CONTENT_OTHER = 0, CONTENT_ARRAY, CONTENT_TEXT, CONTENT_UNKNOWN };
 
 /* A fixed f64 dataset of rank 1 or 2 is an array; a growing byte dataset of rank 1 is a text. */
 static enum content classify(hid_t dataset) {
@@ -111,6 +113,7 @@ static enum content classify(hid_t dataset) {
         if (fixed && H5Tequal(type, H5T_IEEE_F64LE) > 0) content = CONTENT_ARRAY;
         if (!fixed && rank == 1 && H5Tequal(type, H5T_STD_U8LE) > 0) content = CONTENT_TEXT;
     }
+    if (type < 0 || space < 0) content = CONTENT_UNKNOWN;
     if (space >= 0) H5Sclose(space);
     if (type >= 0) H5Tclose(type);
     return content;
@@ -183,6 +186,8 @@ static enum status walk_object(struct reader *reader, hid_t group, const char *n
     enum status status = STATUS_OK;
     const H5I_type_t kind = H5Iget_type(object);
     const enum content content = kind == H5I_DATASET ? classify(object) : CONTENT_OTHER;
+    if (kind == H5I_BADID || content == CONTENT_UNKNOWN)
+        status = hdf5_fail(STATUS_INPUT, reader->file.name, "look at \"%s\"", path);
     if (kind == H5I_GROUP) status = walk_group(reader, object, path, depth + 1, image);
     if (content == CONTENT_ARRAY) status = read_array(reader, group, name, path, image);
     if (content == CONTENT_TEXT) status = read_text(reader, group, name, path, image);

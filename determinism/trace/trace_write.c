@@ -7,11 +7,12 @@
  * file as they come, and no flush rewrites a whole chunk.
  *
  * Invariant: after a failed write nothing more is written, and the live file is never renamed. */
-#include "determinism/hdf5_writer.h"
+#include "determinism/trace/hdf5_writer.h"
 
 #include <string.h>
 
 #include "determinism/digest.h"
+#include "determinism/trace/trace_seal.h"
 
 enum status trace_flush(const struct trace *trace) {
     if (H5Fflush(trace->file.id, H5F_SCOPE_LOCAL) < 0)
@@ -141,9 +142,25 @@ enum status trace_put_text(struct trace *trace, const char *path, const char *te
     return STATUS_OK;
 }
 
-static enum status mark_complete(const struct trace *trace, int complete) {
+/* The dataset is opened for each of its two writes alone, and HDF5 keeps nothing of it. */
+enum status trace_seal(struct trace *trace, int which) {
+    const struct reader reader = {.file = trace->file, .path = trace->file.name};
+    struct digest made[SEALS];
+    hid_t dataset;
+    TRY(seal_compute(&reader, made));
+    trace->seals[which == SEAL_OPENING ? 0 : 1] = made[which];
+    TRY(trace_open_dataset(trace, "", SEAL_NAME, &dataset));
+    if (H5Dwrite(dataset, H5T_NATIVE_UINT8, H5S_ALL, H5S_ALL, H5P_DEFAULT, trace->seals) < 0)
+        return hdf5_fail(STATUS_IO, trace->file.name, "write \"%s\"", SEAL_NAME);
+    return hdf5_close(&trace->file, dataset);
+}
+
+static enum status mark_complete(struct trace *trace, int complete) {
     const int64_t mark = complete;
     TRY(trace_refuse_broken(trace));
+    TRY(trace_flush(trace));
+    TRY(trace_refuse_replaced(trace));
+    TRY(trace_seal(trace, complete ? SEAL_COMPLETE : SEAL_UNFINISHED));
     TRY(trace_flush(trace));
     if (H5Dwrite(trace->complete, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, &mark) < 0)
         return hdf5_fail(STATUS_IO, trace->file.name, "write \"complete\"");

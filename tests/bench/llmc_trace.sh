@@ -16,7 +16,7 @@ cp -r "$llmc/train_gpt2.c" "$llmc/llmc" "$work"
 cd "$work"
 patch -s -p1 <"$here/../../docs/llmc.patch"
 mkdir include
-cp "$here/../../determinism/twinstep_trace.h" include
+cp "$here/../../determinism/trace/twinstep_trace.h" include
 "${CC:-cc}" -O2 -w -Iinclude train_gpt2.c -o train_gpt2 -L"$build" -ltwinstep_trace -lm
 "$python" - <<'PROGRAM'
 import os

@@ -90,6 +90,11 @@ def write(bench, name, change=None):
             change(f)
 
 
+def write_into(bench, name, change):
+    with h5py.File(bench.path(name), "r+", libver=V110) as f:
+        change(f)
+
+
 # ---- what works ----
 
 def look_at_page(bench):
@@ -182,13 +187,37 @@ def look_at_many(bench):
         s["step"] = np.arange(updates) + 1
     bench.expect(0, "3000 tensors in 40 groups, 0 phases", "import", "--check", "many.h5")
     bench.expect(0, "made on reading, of 3 rows", "certify", "many.h5")
+    shutil.copy(bench.path("many.h5"), bench.path("x.h5"))
+    def change(f):
+        f["runs/main/steps/tensors/digest_parameter"][1, 2900, 7] ^= 1
+    write_into(bench, "x.h5", change)
+    said = bench.expect(1, "differs from update 2 on", "certify", "many.h5", "x.h5")
+    require("tensor   layers.2900.weight\n" in said, said)
 
 
 def look_at_page_of_report(bench):
     bench.expect(0, "report of a.h5", "report", "a.h5", "-o", "a.html")
     page = (bench.folder / "a.html").read_text(encoding="utf-8")
-    for text in ("run of record.py 1", "schedule: linear", "lr_applied", "keyed 1"):
+    for text in ("run of record.py 1", "schedule: linear", "lr_applied", "keyed 1", "in 1 group<"):
         require(text in page, f"report: no {text!r}")
+    require("--run" not in page, "report: other runs")
+    write(bench, "many.h5", change=lambda f: [f["runs"].copy("main", f"r{i}") for i in range(30)])
+    def change(f):
+        f["runs/r7/steps/loss"][3] = 1234.5
+    write_into(bench, "many.h5", change)
+    bench.expect(0, "report of", "report", "many.h5", "-o", "x.html")
+    page = (bench.folder / "x.html").read_text(encoding="utf-8")
+    require("<h1>main</h1>" in page and "The trace has 31 runs. This page shows one" in page
+            and ": r0, r1, r10, " in page and " and 10 more.</p>" in page and "1234.5" not in page,
+            "report: the other runs")
+    bench.expect(0, "report of", "report", "many.h5", "--run", "r7", "-o", "r7.html")
+    page = (bench.folder / "r7.html").read_text(encoding="utf-8")
+    require("<h1>r7</h1>" in page and "1234.5" in page and ": main, r0, r1, " in page, "report: the run that was asked for")
+    bench.expect(2, 'such as "main", got "r31"', "report", "many.h5", "--run", "r31", "-o", "no.html")
+    bench.expect(2, "one too many", "report", "a.h5", "b.h5", "-o", "no.html")
+    bench.expect(2, "--run: expected a trace that another program recorded", "report", "ours.h5",
+                 "--run", "baseline", "-o", "no.html")
+    require(not (bench.folder / "no.html").exists(), "report: a refusal left a page")
 
 
 def look_at_lr(bench):
@@ -398,7 +427,7 @@ BROKEN = {
     "no mark": (drop("complete"), "complete: missing: expected a dataset '<i8'"),
     "no kind": (drop("/", "kind"), '/: attribute "kind": missing: expected a text'),
     "kind": (attribute("/", "kind", "ours"), 'attribute "kind": expected "foreign", got "ours"'),
-    "version": (attribute("/", "twinstep_trace", np.int64(3)), "reads versions 1 to 2"),
+    "version": (attribute("/", "twinstep_trace", np.int64(4)), "reads versions 1 to 3"),
     "version's type": (attribute("/", "twinstep_trace", "2"), "one integer of 64 bits"),
     "no writer": (drop("/", "writer"), '"writer": missing'),
     "list of writers": (attribute("/", "writer", ["a", "b"]), "expected a text, got str [2]"),
@@ -507,7 +536,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(sys.argv[1], pathlib.Path(folder))
         for look in (look_at_page, look_at_protected, look_at_first, look_at_many,
-                     look_at_page_of_report, look_at_weights, look_at_lr, look_at_refusals, look_at_floor, look_at_broken,
+                     look_at_weights, look_at_lr, look_at_refusals, look_at_page_of_report,
+                     look_at_floor, look_at_broken,
                      look_at_all_problems, look_at_bytes):
             look(bench)
     print("every look passed")

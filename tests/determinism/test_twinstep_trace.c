@@ -20,7 +20,7 @@
 #include "determinism/digest.h"
 #include "determinism/keyed_digest.h"
 #include "determinism/trace.h"
-#include "determinism/twinstep_trace.h"
+#include "determinism/trace/twinstep_trace.h"
 
 static const uint64_t shapes[2][2] = {{2, 3}, {3, 0}};
 static const struct twinstep_trace_tensor tensors[2] = {{"weight", "f32", 2, shapes[0], 0},

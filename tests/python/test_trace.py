@@ -108,8 +108,8 @@ class Files(unittest.TestCase):
             pass
         self.assertRaisesRegex(twinstep.NotATrace, "twinstep_trace", twinstep.load, HERE / "other.h5")
         with h5py.File(HERE / "later.h5", "w") as file:
-            file.attrs["twinstep_trace"] = 3
-        self.assertRaisesRegex(twinstep.NotATrace, "version 3", twinstep.load, HERE / "later.h5")
+            file.attrs["twinstep_trace"] = 4
+        self.assertRaisesRegex(twinstep.NotATrace, "version 4", twinstep.load, HERE / "later.h5")
 
 
 class Libraries(unittest.TestCase):

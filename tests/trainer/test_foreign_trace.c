@@ -17,7 +17,7 @@
 #include "determinism/comparable.h"
 #include "determinism/first.h"
 #include "determinism/trace.h"
-#include "determinism/twinstep_trace.h"
+#include "determinism/trace/twinstep_trace.h"
 #include "tests/trainer/helper_train.h"
 
 enum { UPDATES = 6, TENSORS = 32 };

@@ -292,6 +292,6 @@ def load(path: str | os.PathLike[str]) -> Trace:
         version = file.attrs.get("twinstep_trace")
         if version is None:
             raise NotATrace(f"{place}: HDF5, but no trace: the root attribute twinstep_trace is absent")
-        if int(version) > 2:
-            raise NotATrace(f"{place}: trace version {int(version)}; this package reads 1 and 2")
+        if int(version) > 3:
+            raise NotATrace(f"{place}: trace version {int(version)}; this package reads 1 to 3")
         return Trace(place, file)

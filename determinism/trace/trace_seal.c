@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The seals of a trace: digests over what no row's `check` covers, names, texts, axes,
+ * configuration and results. docs/FOREIGN.md has the same in Python.
+ *
+ * One walk over the tree, by name, feeds all three digests, because the opening seal leaves out
+ * what is written later, and the two closing ones differ in their word alone. Numbers go in as they
+ * are stored, in pieces, so that no dataset is in memory as a whole. HDF5 protects its own
+ * structures with checksums, attributes of datasets among them, which are therefore left out.
+ *
+ * Invariant: reader and writer walk with the same code. */
+#include "determinism/trace/trace_seal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/arena.h"
+
+#define MAX_DEPTH 8
+#define OBJECT_BYTES 16 /* fewest bytes that one link or attribute takes in a file */
+#define PIECE ((size_t)1 << 20)
+
+enum part { PART_EARLY = 0, PART_LATE }; /* in all seals, or in the closing ones alone */
+enum rows { ROWS_NONE = 0, ROWS_CHECKED, ROWS_STATES };
+
+struct sealing {
+    struct reader *reader;
+    struct digest_stream streams[SEALS];
+    unsigned char *item;
+    size_t length, room;
+    enum status status;
+};
+
+static const char *const words[SEALS] = {"seal opening", "seal complete", "seal unfinished"};
+
+static enum status put(struct sealing *s, const void *bytes, uint64_t length) {
+    const size_t needed = s->length + sizeof length + (size_t)length;
+    if (needed > s->room) {
+        unsigned char *larger;
+        const size_t room = 2 * needed;
+        TRY(arena_take(s->reader->arena, room, 1, "a seal", &larger));
+        if (s->length > 0) memcpy(larger, s->item, s->length);
+        s->item = larger;
+        s->room = room;
+    }
+    for (size_t i = 0; i < sizeof length; i++)
+        s->item[s->length++] = (unsigned char)(length >> 8 * i);
+    if (length > 0) memcpy(s->item + s->length, bytes, (size_t)length);
+    s->length += (size_t)length;
+    return STATUS_OK;
+}
+
+static enum status put_text(struct sealing *s, const char *text) {
+    return put(s, text, strlen(text));
+}
+
+static void close_item(struct sealing *s, enum part part) {
+    struct digest digest;
+    digest_sha256(s->item, s->length, &digest);
+    for (int i = part == PART_EARLY ? SEAL_OPENING : SEAL_COMPLETE; i < SEALS; i++)
+        digest_stream_add(&s->streams[i], &digest);
+    s->length = 0;
+}
+
+/* ---- attributes of groups ---- */
+
+static enum status add_number(struct sealing *s, hid_t attribute, hid_t type) {
+    unsigned char bytes[16];
+    const size_t size = H5Tget_size(type);
+    if (size > sizeof bytes) return put(s, "", 0);
+    if (H5Aread(attribute, type, bytes) < 0)
+        return hdf5_fail(STATUS_INPUT, s->reader->file.name, "read an attribute");
+    return put(s, bytes, size);
+}
+
+static enum status add_attribute(struct sealing *s, hid_t group, const char *path, const char *name,
+                                 hid_t attribute, hid_t type) {
+    const H5T_class_t kind = H5Tget_class(type);
+    const char *text;
+    const int is_text =
+        kind == H5T_STRING && (s->reader->file.foreign || H5Tis_variable_str(type) == 0);
+    if (!is_text && kind != H5T_INTEGER && kind != H5T_FLOAT) return STATUS_OK;
+    TRY(reader_spend(s->reader, OBJECT_BYTES, 1, "a list of attributes"));
+    TRY(put_text(s, "attribute"));
+    TRY(put_text(s, path));
+    TRY(put_text(s, name));
+    if (is_text) TRY(reader_text(s->reader, group, name, &text));
+    TRY(is_text ? put_text(s, text) : add_number(s, attribute, type));
+    close_item(s, PART_EARLY);
+    return STATUS_OK;
+}
+
+struct attribute_visit {
+    struct sealing *s;
+    const char *path;
+    enum status status;
+};
+
+static herr_t visit_attribute(hid_t group, const char *name, const H5A_info_t *info, void *data) {
+    struct attribute_visit *visit = (struct attribute_visit *)data;
+    (void)info;
+    const hid_t attribute = H5Aopen(group, name, H5P_DEFAULT);
+    if (attribute < 0) return -1;
+    const hid_t type = H5Aget_type(attribute), space = H5Aget_space(attribute);
+    if (type < 0 || space < 0) return -1;
+    if (H5Sget_simple_extent_type(space) == H5S_SCALAR)
+        visit->status = add_attribute(visit->s, group, visit->path, name, attribute, type);
+    if (visit->status != STATUS_OK) return -1;
+    H5Sclose(space);
+    H5Tclose(type);
+    return H5Aclose(attribute);
+}
+
+static enum status add_attributes(struct sealing *s, hid_t group, const char *path) {
+    struct attribute_visit visit = {s, path, STATUS_OK};
+    hsize_t next = 0;
+    const herr_t bad =
+        H5Aiterate2(group, H5_INDEX_NAME, H5_ITER_INC, &next, visit_attribute, &visit);
+    TRY(visit.status);
+    if (bad < 0)
+        return hdf5_fail(STATUS_INPUT, s->reader->file.name, "list attributes of \"%s\"", path);
+    return STATUS_OK;
+}
+
+/* ---- datasets ---- */
+
+struct content {
+    const char *path;
+    hid_t dataset, type;
+    int rank, grows;
+    hsize_t shape[HDF5_MAX_RANK];
+    uint64_t count; /* number of elements */
+    size_t cell;    /* bytes of one */
+};
+
+static enum status add_rows(struct sealing *s, const struct content *c) {
+    const uint64_t rows = c->rank == 0 ? 1 : c->shape[0];
+    if (c->count == 0) return STATUS_OK;
+    const uint64_t row_bytes = c->count / rows * c->cell;
+    const uint64_t many = row_bytes >= PIECE ? 1 : PIECE / row_bytes;
+    unsigned char *bytes;
+    TRY(reader_spend(s->reader, c->count, c->cell, c->path));
+    TRY(arena_take(s->reader->arena, many < rows ? many : rows, row_bytes, c->path, &bytes));
+    for (uint64_t row = 0; row < rows; row += many) {
+        hsize_t extent[HDF5_MAX_RANK];
+        memcpy(extent, c->shape, sizeof extent);
+        extent[0] = rows - row < many ? rows - row : many;
+        const herr_t bad = c->rank == 0
+                               ? H5Dread(c->dataset, c->type, H5S_ALL, H5S_ALL, H5P_DEFAULT, bytes)
+                               : reader_rows(c->dataset, c->type, c->rank, row, extent, bytes);
+        if (bad < 0) return hdf5_fail(STATUS_INPUT, s->reader->file.name, "read \"%s\"", c->path);
+        TRY(put_text(s, "bytes"));
+        TRY(put(s, bytes, (c->rank == 0 ? 1 : extent[0]) * row_bytes));
+        close_item(s, c->grows ? PART_LATE : PART_EARLY);
+    }
+    return STATUS_OK;
+}
+
+static enum status read_fixed(struct sealing *s, const struct content *c, const char **out) {
+    char *cells, *text;
+    TRY(reader_spend(s->reader, c->count, c->cell, c->path));
+    TRY(arena_take(s->reader->arena, c->count, c->cell, c->path, &cells));
+    if (H5Dread(c->dataset, c->type, H5S_ALL, H5S_ALL, H5P_DEFAULT, cells) < 0)
+        return hdf5_fail(STATUS_INPUT, s->reader->file.name, "read \"%s\"", c->path);
+    for (uint64_t i = 0; i < c->count; i++) {
+        const char *const cell = cells + i * c->cell;
+        TRY(arena_text(s->reader->arena, cell, strnlen(cell, c->cell), &text));
+        out[i] = text;
+    }
+    return STATUS_OK;
+}
+
+static enum status add_texts(struct sealing *s, const struct content *c) {
+    const char **texts;
+    TRY(reader_spend(s->reader, c->count, 1, c->path));
+    TRY(arena_take(s->reader->arena, c->count, sizeof *texts, c->path, &texts));
+    if (c->count > 0)
+        TRY(H5Tis_variable_str(c->type) > 0
+                ? reader_variable_texts(s->reader, c->dataset, c->path, c->count, texts)
+                : read_fixed(s, c, texts));
+    TRY(put_text(s, "texts"));
+    for (uint64_t i = 0; i < c->count; i++)
+        TRY(put_text(s, texts[i]));
+    close_item(s, c->grows ? PART_LATE : PART_EARLY);
+    return STATUS_OK;
+}
+
+/* Numbers as numpy writes them ("<f8"), "text", or "other" for what the seal passes over. */
+static void word_of(const struct content *c, char out[16]) {
+    const H5T_class_t kind = H5Tget_class(c->type);
+    snprintf(out, 16, "%s", kind == H5T_STRING ? "text" : "other");
+    if (c->rank > HDF5_MAX_RANK) snprintf(out, 16, "other");
+    if (c->rank > HDF5_MAX_RANK || (kind != H5T_INTEGER && kind != H5T_FLOAT)) return;
+    const char order = c->cell == 1 ? '|' : H5Tget_order(c->type) == H5T_ORDER_BE ? '>' : '<';
+    const char letter = kind == H5T_FLOAT ? 'f' : H5Tget_sign(c->type) == H5T_SGN_NONE ? 'u' : 'i';
+    snprintf(out, 16, "%c%c%zu", order, letter, c->cell);
+}
+
+/* What is written before the first update: all that lies below runs, pairs and states and does not
+ * grow. */
+static int is_early(const struct content *c) {
+    return !c->grows && (strncmp(c->path, "runs/", 5) == 0 || strncmp(c->path, "pairs/", 6) == 0 ||
+                         strncmp(c->path, "snapshots/", 10) == 0);
+}
+
+static enum status add_content(struct sealing *s, struct content *c, enum rows rows) {
+    char word[16];
+    word_of(c, word);
+    TRY(put_text(s, "dataset"));
+    TRY(put_text(s, c->path));
+    TRY(put_text(s, word));
+    close_item(s, PART_EARLY);
+    if (strcmp(word, "other") == 0) return STATUS_OK;
+    const int row_data = rows == ROWS_STATES || (rows == ROWS_CHECKED && c->grows);
+    c->grows = !is_early(c); /* from here on: whether it belongs to the closing seals alone */
+    TRY(put_text(s, "shape"));
+    for (int axis = 0; axis < c->rank; axis++) {
+        unsigned char bytes[8];
+        for (size_t i = 0; i < sizeof bytes; i++)
+            bytes[i] = (unsigned char)(c->shape[axis] >> 8 * i);
+        TRY(put(s, bytes, sizeof bytes));
+    }
+    close_item(s, c->grows ? PART_LATE : PART_EARLY);
+    if (row_data) return STATUS_OK;
+    TRY(reader_check_plain(s->reader, c->dataset, c->path));
+    return H5Tget_class(c->type) == H5T_STRING ? add_texts(s, c) : add_rows(s, c);
+}
+
+static enum status add_dataset(struct sealing *s, hid_t dataset, const char *path, enum rows rows) {
+    struct content c = {.path = path, .dataset = dataset, .count = 1};
+    hsize_t limit[HDF5_MAX_RANK] = {0};
+    const hid_t space = H5Dget_space(dataset);
+    c.type = H5Dget_type(dataset);
+    c.rank = space < 0 ? -1 : H5Sget_simple_extent_ndims(space);
+    if (c.type < 0 || c.rank < 0 ||
+        (c.rank <= HDF5_MAX_RANK && H5Sget_simple_extent_dims(space, c.shape, limit) < 0))
+        return hdf5_fail(STATUS_INPUT, s->reader->file.name, "read \"%s\"", path);
+    c.grows = c.rank > 0 && limit[0] == H5S_UNLIMITED;
+    c.cell = H5Tget_size(c.type);
+    for (int axis = 0; axis < c.rank && axis < HDF5_MAX_RANK; axis++) {
+        if (c.shape[axis] != 0 && c.count > UINT64_MAX / 64 / c.shape[axis])
+            FAIL(STATUS_INPUT, "%s: damaged: \"%s\" is too large", s->reader->file.name, path);
+        c.count *= c.shape[axis];
+    }
+    TRY(add_content(s, &c, rows));
+    H5Tclose(c.type);
+    return H5Sclose(space) < 0 ? hdf5_fail(STATUS_INPUT, s->reader->file.name, "read \"%s\"", path)
+                               : STATUS_OK;
+}
+
+/* ---- the tree ---- */
+
+struct link {
+    char *name;
+    H5L_type_t type;
+    size_t bytes; /* of a soft link's target */
+};
+
+struct link_list {
+    struct sealing *s;
+    struct link *links;
+    uint32_t count;
+    enum status status;
+};
+
+static enum status keep_link(struct link_list *list, const char *name, const H5L_info_t *info) {
+    struct reader *reader = list->s->reader;
+    struct link link = {.type = info->type};
+    TRY(reader_spend(reader, OBJECT_BYTES, 1, "a list of links"));
+    TRY(arena_text(reader->arena, name, strlen(name), &link.name));
+    if (info->type == H5L_TYPE_SOFT) link.bytes = info->u.val_size;
+    TRY(reader_grow(reader, list->count, sizeof link, &list->links));
+    list->links[list->count++] = link;
+    return STATUS_OK;
+}
+
+static herr_t visit_link(hid_t group, const char *name, const H5L_info_t *info, void *data) {
+    struct link_list *list = (struct link_list *)data;
+    (void)group;
+    list->status = keep_link(list, name, info);
+    return list->status == STATUS_OK ? 0 : -1;
+}
+
+static enum status add_link(struct sealing *s, hid_t group, const struct link *link,
+                            const char *path) {
+    char target[512] = "";
+    if (link->type == H5L_TYPE_SOFT && link->bytes <= sizeof target &&
+        H5Lget_val(group, link->name, target, sizeof target, H5P_DEFAULT) < 0)
+        return hdf5_fail(STATUS_INPUT, s->reader->file.name, "read link \"%s\"", path);
+    target[sizeof target - 1] = '\0';
+    TRY(put_text(s, "link"));
+    TRY(put_text(s, path));
+    TRY(put_text(s, target));
+    close_item(s, PART_EARLY);
+    return STATUS_OK;
+}
+
+static enum status add_group(struct sealing *s, hid_t group, const char *path, enum rows rows,
+                             int depth);
+
+static enum status add_object(struct sealing *s, hid_t group, const struct link *link,
+                              const char *path, enum rows rows, int depth) {
+    if (link->type != H5L_TYPE_HARD) return add_link(s, group, link, path);
+    const hid_t object = H5Oopen(group, link->name, H5P_DEFAULT);
+    if (object < 0) return hdf5_fail(STATUS_INPUT, s->reader->file.name, "read \"%s\"", path);
+    const H5I_type_t kind = H5Iget_type(object);
+    enum status status = STATUS_OK;
+    if (kind == H5I_GROUP) status = add_group(s, object, path, rows, depth + 1);
+    if (kind == H5I_DATASET) status = add_dataset(s, object, path, rows);
+    H5Oclose(object);
+    return status;
+}
+
+/* Rows that carry a `check`, and stored states, which carry a digest, are not hashed again. */
+static enum rows rows_below(hid_t group, const char *path, enum rows above) {
+    const size_t length = strlen(path);
+    if (above != ROWS_NONE) return above;
+    if (strcmp(path, "snapshots") == 0) return ROWS_STATES;
+    return length > 6 && strcmp(path + length - 6, "/steps") == 0 && hdf5_may_have(group, "check")
+               ? ROWS_CHECKED
+               : ROWS_NONE;
+}
+
+static enum status add_group(struct sealing *s, hid_t group, const char *path, enum rows rows,
+                             int depth) {
+    struct link_list list = {.s = s};
+    hsize_t next = 0;
+    if (depth > MAX_DEPTH)
+        FAIL(STATUS_INPUT, "%s: damaged, or not a trace: groups nest deeper than %d",
+             s->reader->file.name, MAX_DEPTH);
+    TRY(put_text(s, "group"));
+    TRY(put_text(s, path));
+    close_item(s, PART_EARLY);
+    TRY(add_attributes(s, group, path));
+    const herr_t bad = H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, &next, visit_link, &list);
+    TRY(list.status);
+    if (bad < 0) return hdf5_fail(STATUS_INPUT, s->reader->file.name, "list \"%s\"", path);
+    const enum rows below = rows_below(group, path, rows);
+    for (uint32_t i = 0; i < list.count; i++) {
+        const char *const name = list.links[i].name;
+        char *child;
+        if (path[0] == '\0' && (strcmp(name, "complete") == 0 || strcmp(name, SEAL_NAME) == 0))
+            continue;
+        TRY(arena_format(s->reader->arena, &child, "%s%s%s", path, path[0] == '\0' ? "" : "/",
+                         name));
+        TRY(add_object(s, group, &list.links[i], child, below, depth));
+    }
+    return STATUS_OK;
+}
+
+static enum status walk(struct sealing *s) {
+    hid_t root;
+    TRY(reader_group(s->reader, s->reader->file.id, "/", &root));
+    TRY(add_group(s, root, "", ROWS_NONE, 0));
+    H5Gclose(root);
+    return STATUS_OK;
+}
+
+enum status seal_compute(const struct reader *reader, struct digest out[SEALS]) {
+    struct arena arena = ARENA_EMPTY;
+    struct reader own = *reader;
+    struct sealing s = {.reader = &own};
+    own.arena = &arena;
+    own.spent = 0;
+    for (int i = 0; i < SEALS; i++)
+        digest_stream_init(&s.streams[i], words[i]);
+    const enum status status = walk(&s);
+    for (int i = 0; i < SEALS; i++)
+        digest_stream_close(&s.streams[i], &out[i]);
+    arena_close(&arena);
+    return status;
+}
+
+/* ---- reading ---- */
+
+static int is_zero(const struct digest *digest) {
+    static const struct digest zero = {{0}};
+    return digest_compare(digest, &zero) == 0;
+}
+
+static enum status read_stored(struct reader *reader, struct digest out[2]) {
+    const struct reader_form form = {.type = H5T_STD_U8LE, .rank = 1, .shape = {SEAL_BYTES}};
+    hsize_t shape[HDF5_MAX_RANK] = {0};
+    hid_t dataset;
+    memset(out, 0, 2 * sizeof *out);
+    if (!hdf5_may_have(reader->file.id, SEAL_NAME)) return STATUS_OK;
+    TRY(reader_dataset(reader, reader->file.id, SEAL_NAME, &form, shape, &dataset));
+    TRY(reader_check_place(reader, dataset, SEAL_NAME));
+    if (H5Dread(dataset, H5T_NATIVE_UINT8, H5S_ALL, H5S_ALL, H5P_DEFAULT, out) < 0)
+        return hdf5_fail(STATUS_INPUT, reader->file.name, "read \"%s\"", SEAL_NAME);
+    H5Dclose(dataset);
+    return STATUS_OK;
+}
+
+static enum status fail_broken(const struct reader *reader, const char *what) {
+    FAIL(STATUS_INPUT,
+         "%s: damaged: %s are not those that were sealed (docs/TRACE.md): something changed the "
+         "file after it was written",
+         reader->file.name, what);
+}
+
+/* A finished trace has both seals. A live one, and that of a killed run, has the first; its closing
+ * one may be there although `complete` is not yet, because it is written before, and rows that came
+ * meanwhile are not in the image then. In a file that was closed, a closing seal that fits says
+ * that `complete` was 1. */
+static enum status judge(const struct reader *reader, const struct digest stored[2],
+                         const struct digest made[SEALS], struct trace_image *image) {
+    if (!is_zero(&stored[0]) && digest_compare(&stored[0], &made[SEAL_OPENING]) != 0)
+        return fail_broken(reader, "names, texts, axes or configurations");
+    image->seal = TRACE_SEAL_BEGUN;
+    if (is_zero(&stored[1])) return image->complete ? fail_broken(reader, "results") : STATUS_OK;
+    if (digest_compare(&stored[1], &made[SEAL_COMPLETE]) == 0) {
+        if (reader->live && !image->complete) return STATUS_OK;
+        image->seal = TRACE_SEAL_WHOLE;
+        image->complete = 1;
+        return STATUS_OK;
+    }
+    if (image->complete || digest_compare(&stored[1], &made[SEAL_UNFINISHED]) != 0)
+        return fail_broken(reader, "results");
+    image->seal = TRACE_SEAL_UNFINISHED;
+    return STATUS_OK;
+}
+
+enum status seal_check(struct reader *reader, int demanded, struct trace_image *image) {
+    struct digest stored[2], made[SEALS];
+    TRY(read_stored(reader, stored));
+    image->seal = TRACE_SEAL_NONE;
+    if (demanded && is_zero(&stored[0])) return fail_broken(reader, "its seals");
+    if (is_zero(&stored[0]) && is_zero(&stored[1])) return STATUS_OK;
+    TRY(seal_compute(reader, made));
+    return judge(reader, stored, made, image);
+}
+
+const char *trace_seal_word(enum trace_seal seal) {
+    static const char *const names[] = {
+        [TRACE_SEAL_NONE] = "none",
+        [TRACE_SEAL_BEGUN] = "opening",
+        [TRACE_SEAL_UNFINISHED] = "unfinished",
+        [TRACE_SEAL_WHOLE] = "whole",
+    };
+    return names[seal];
+}
