@@ -57,5 +57,22 @@ else()
   find_library(HDF5_HL_LIBRARY NAMES hdf5_serial_hl hdf5_hl REQUIRED)
   add_library(twinstep_hdf5 INTERFACE)
   target_include_directories(twinstep_hdf5 SYSTEM INTERFACE ${HDF5_HEADERS})
-  target_link_libraries(twinstep_hdf5 INTERFACE ${HDF5_HL_LIBRARY} ${HDF5_LIBRARY})
+  # The program itself takes HDF5 from the distribution's static library, where it is installed: the
+  # shared one loads curl, OpenSSL, Kerberos and LDAP, which is most of the time in which a short
+  # command runs (docs/decisions/start.md). Tests are linked with the shared one, which is quicker
+  # to link, and so are programs with sanitizers, whose suppressions name it.
+  find_library(HDF5_ARCHIVE NAMES libhdf5_serial.a libhdf5.a PATH_SUFFIXES hdf5/serial)
+  find_library(HDF5_HL_ARCHIVE NAMES libhdf5_serial_hl.a libhdf5_hl.a PATH_SUFFIXES hdf5/serial)
+  find_library(SZ_ARCHIVE NAMES libsz.a)
+  find_library(AEC_ARCHIVE NAMES libaec.a)
+  if(HDF5_ARCHIVE AND HDF5_HL_ARCHIVE AND SZ_ARCHIVE AND AEC_ARCHIVE AND NOT TWINSTEP_SANITIZE)
+    set(archives ${HDF5_HL_ARCHIVE} ${HDF5_ARCHIVE} ${SZ_ARCHIVE} ${AEC_ARCHIVE} PkgConfig::zlib
+                 ${CMAKE_DL_LIBS})
+    set(is_archived $<BOOL:$<TARGET_PROPERTY:TWINSTEP_HDF5_ARCHIVED>>)
+    target_link_libraries(
+      twinstep_hdf5 INTERFACE "$<${is_archived}:${archives}>"
+                              "$<$<NOT:${is_archived}>:${HDF5_HL_LIBRARY};${HDF5_LIBRARY}>")
+  else()
+    target_link_libraries(twinstep_hdf5 INTERFACE ${HDF5_HL_LIBRARY} ${HDF5_LIBRARY})
+  endif()
 endif()
