@@ -3,7 +3,7 @@
  * where the tensor's memory is.
  *
  * A block's sums are law 2's, in f64; whoever asked joins the blocks. No bit of a training depends
- * on them. Invariant: they are the sums that the host makes (trainer/distance.h). */
+ * on them. Invariant: they are the sums that the host makes (kernels/evidence.h). */
 #ifndef TWINSTEP_KERNELS_UPDATE_SIZES_H
 #define TWINSTEP_KERNELS_UPDATE_SIZES_H
 

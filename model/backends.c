@@ -4,6 +4,7 @@
 #include "model/backends.h"
 
 #include "kernels/backend_module.h"
+#include "kernels/evidence.h"
 
 enum status backends_open(const struct config *config, const struct backend **out) {
     *out = NULL;
@@ -20,4 +21,37 @@ enum status backends_scratch(const struct backend *backend, const struct op_limi
 
 enum status backends_wait(const struct backend *backend) {
     return backend == NULL ? STATUS_OK : backend->wait();
+}
+
+void backends_leaf_hashes(const struct backend *backend, int threads,
+                          const struct leaf_hashes_args *tensors, size_t count) {
+    if (backend == NULL)
+        evidence_leaf_hashes(threads, tensors, count);
+    else
+        backend->leaf_hashes(tensors, count);
+}
+
+void backends_update_sizes(const struct backend *backend, int threads,
+                           const struct update_sizes_args *tensors, size_t count) {
+    if (backend == NULL)
+        evidence_update_sizes(threads, tensors, count);
+    else
+        backend->update_sizes(tensors, count);
+}
+
+void backends_readback_blocks(const struct backend *backend, int threads,
+                              const struct readback_blocks_args *args,
+                              const struct readback_blocks_tensor *tensors, size_t count) {
+    if (backend == NULL)
+        evidence_readback_blocks(threads, args, tensors, count);
+    else
+        backend->readback_blocks(args, tensors, count);
+}
+
+void backends_run_distances(const struct backend *backend, int threads,
+                            const struct run_distances_args *tensors, size_t count) {
+    if (backend == NULL)
+        evidence_run_distances(threads, tensors, count);
+    else
+        backend->run_distances(tensors, count);
 }

@@ -10,6 +10,11 @@
 
 struct backend;   /* kernels/backend_abi.h */
 struct op_limits; /* kernels/op.h */
+struct leaf_hashes_args;
+struct update_sizes_args;
+struct readback_blocks_args;
+struct readback_blocks_tensor;
+struct run_distances_args;
 
 /* Opens the backend of a configuration; NULL means this program's own ops. Texts of errors begin
  * with the key. */
@@ -25,5 +30,17 @@ TWINSTEP_MUST_USE enum status backends_scratch(const struct backend *backend,
 /* Waits until all queued ops are done, and returns what went wrong in them. This program's ops are
  * done when they return. */
 TWINSTEP_MUST_USE enum status backends_wait(const struct backend *backend);
+
+/* What an update did to `count` tensors (kernels/evidence.h). A backend is done with it when
+ * backends_wait returns; this program is done when a call returns, and uses `threads` threads. */
+void backends_leaf_hashes(const struct backend *backend, int threads,
+                          const struct leaf_hashes_args *tensors, size_t count);
+void backends_update_sizes(const struct backend *backend, int threads,
+                           const struct update_sizes_args *tensors, size_t count);
+void backends_readback_blocks(const struct backend *backend, int threads,
+                              const struct readback_blocks_args *args,
+                              const struct readback_blocks_tensor *tensors, size_t count);
+void backends_run_distances(const struct backend *backend, int threads,
+                            const struct run_distances_args *tensors, size_t count);
 
 #endif

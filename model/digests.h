@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Digests of tensors of a run, made where the tensors' memory is. With a backend the leaf hashes of
- * several tensors are computed on its device, behind the ops that write the tensors, and the host
- * waits once for all of them. Without one the host makes each digest at once.
+ * Digests of tensors of a run, made where the tensors' memory is. The leaf hashes of several
+ * tensors are computed together: by a backend behind the ops that write the tensors, for which the
+ * host waits once, or by the threads of this program.
  *
  * Invariant: the digests, and what is said about a value outside its dtype, are those of
  * digest_tensor. */
@@ -25,25 +25,26 @@ struct digest_job {
 
 struct digests {
     const struct backend *backend; /* NULL: none */
+    int threads;
     struct leafhash_leaf *leaves;
     struct digest_job *jobs;
-    /* (job_limit) arguments of the backend's `leaves`, which takes all jobs in one call */
+    /* (job_limit) arguments of one call, which takes all jobs */
     struct leaf_hashes_args *asked;
     size_t leaf_limit, job_limit; /* beyond them the jobs are done in several turns */
     size_t leaf_count, job_count; /* of jobs that are not done yet */
 };
 
 /* Opens digests for at most these many leaves and jobs at once. The memory comes from the arena, so
- * that the backend sees it. */
-TWINSTEP_MUST_USE enum status digests_open(const struct backend *backend, size_t leaf_limit,
-                                           size_t job_limit, struct arena *arena,
+ * that the backend sees it. `threads` >= 1 are those of a call without a backend. */
+TWINSTEP_MUST_USE enum status digests_open(const struct backend *backend, int threads,
+                                           size_t leaf_limit, size_t job_limit, struct arena *arena,
                                            struct digests *out);
 
 /* Adds a job; job->out is written now or by digests_finish. An error may be one of a job that was
  * added before. */
 TWINSTEP_MUST_USE enum status digests_add(struct digests *digests, const struct digest_job *job);
 
-/* Finishes all jobs that were added, and waits for the backend where some were left. */
+/* Finishes all jobs that were added, and waits for a backend where some were left. */
 TWINSTEP_MUST_USE enum status digests_finish(struct digests *digests);
 
 #endif

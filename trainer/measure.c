@@ -12,8 +12,8 @@
 #include "base/sum.h"
 #include "determinism/root.h"
 #include "kernels/backend_abi.h"
+#include "model/backends.h"
 #include "trainer/consumers.h"
-#include "trainer/distance.h"
 #include "trainer/phases.h"
 #include "trainer/streams.h"
 
@@ -36,8 +36,8 @@ static size_t most_leaves(const struct run *run) {
 
 enum status measure_open(struct run *run) {
     size_t blocks = 0;
-    TRY(digests_open(run->backend, most_leaves(run), (size_t)run->table.count * STATE_PIECES,
-                     &run->arena, &run->digests));
+    TRY(digests_open(run->backend, run->model.call.threads, most_leaves(run),
+                     (size_t)run->table.count * STATE_PIECES, &run->arena, &run->digests));
     for (uint32_t i = 0; i < run->owner_count; i++)
         blocks += update_sizes_blocks(run->table.rows[run->owner[i]].count);
     TRY(arena_take(&run->arena, run->owner_count, sizeof *run->update_sizes_asked, "measures",
@@ -52,10 +52,7 @@ void measure_keep(const struct run *run, enum dtype dtype, const void *from, siz
     const struct convert_args copy = {count, as, as, from, to};
     struct op_call call = run->model.call;
     call.queued = 1;
-    if (run->backend == NULL)
-        memcpy(to, from, count * dtype_carrier(dtype));
-    else
-        run->model.ops->convert(&call, &copy);
+    run->model.ops->convert(&call, &copy);
 }
 
 /* Calls `each` for all reals of the record, array by array. */
@@ -99,15 +96,9 @@ void measure_begin(struct run *run) {
     const enum dtype param = (enum dtype)run->config.numerics.param;
     clear_record(run);
     run->record.step = run_head(run)->done + 1;
-    if (run->record.step == 1) {
-        /* The first update starts from the weights as they were drawn, so a perturbed weight
-         * (init.nudge) counts as moved by it. */
-        measure_keep(run, param, run->initial, run->table.elements, run->before);
-    } else {
-        RUN_EACH_SPAN(run, span) {
-            measure_keep(run, param, run_param(run, span.row), span.count,
-                         run->before + run->packed[span.row] * dtype_carrier(param));
-        }
+    RUN_EACH_SPAN(run, span) {
+        measure_keep(run, param, run_param(run, span.row), span.count,
+                     run->before + run->packed[span.row] * dtype_carrier(param));
     }
     digest_stream_init(&run->batch_stream, "batch");
     for (uint32_t site = 0; site < run->shape.sites; site++)
@@ -117,30 +108,7 @@ void measure_begin(struct run *run) {
     run->steps.meant = run->steps.lost = counted ? 0.0 : (double)NAN;
 }
 
-/* Does what a backend does with `args`: writes the blocks of law 2, one by one. */
-static void host_moves(const struct update_sizes_args *args) {
-    const size_t carrier = dtype_carrier(args->dtype);
-    const unsigned char *now = (const unsigned char *)args->now;
-    const unsigned char *before = (const unsigned char *)args->before;
-    const unsigned char *start = (const unsigned char *)args->start;
-    const struct span none = {NULL, args->dtype};
-    struct update_sizes_block *out = args->blocks;
-    for (size_t left = args->count, count; left > 0; left -= count) {
-        count = left < UPDATE_SIZES_BLOCK ? left : UPDATE_SIZES_BLOCK;
-        const struct span x = {now, args->dtype};
-        *out++ = (struct update_sizes_block){
-            .update = distance_squares(x, (struct span){before, args->dtype}, count),
-            .norm = distance_squares(x, none, count),
-            .travel = distance_squares(x, (struct span){start, args->dtype}, count),
-            .changed = distance_changed(now, before, args->dtype, count)};
-        now += count * carrier;
-        before += count * carrier;
-        start += count * carrier;
-    }
-}
-
-/* Measures how far all tensors have moved, by blocks. A backend is asked once for all of them, and
- * measure_params waits for it. */
+/* Measures how far all tensors have moved, by blocks. measure_params waits for a backend. */
 static void ask_moves(struct run *run) {
     struct update_sizes_block *blocks = run->moves;
     for (uint32_t i = 0; i < run->owner_count; i++) {
@@ -153,9 +121,9 @@ static void ask_moves(struct run *run) {
                                        .start = run_param_initial(run, row),
                                        .blocks = blocks};
         blocks += update_sizes_blocks(run->update_sizes_asked[i].count);
-        if (run->backend == NULL) host_moves(&run->update_sizes_asked[i]);
     }
-    if (run->backend != NULL) run->backend->update_sizes(run->update_sizes_asked, run->owner_count);
+    backends_update_sizes(run->backend, run->model.call.threads, run->update_sizes_asked,
+                          run->owner_count);
 }
 
 /* Joins the blocks of a tensor as law 2 says. */

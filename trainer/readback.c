@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Least squares from weights and slots to learning rate, weight decay and gradient scale, each with
- * a bound of its error from rounding. The sums behind them are made where the tensors are: by the
- * backend (kernels/readback_blocks.h), which is asked for all tensors before the host waits for it
- * once; or here, one tensor after another, by the same arithmetic (base/rule_read.h) in the blocks
- * of law 2. */
+ * a bound of its error from rounding. The sums behind them are made where the tensors are
+ * (kernels/readback_blocks.h), all tensors of a group at once. The directions of an optimizer that
+ * is no rule of one element (Adafactor, a class of a module) are asked for here, one tensor after
+ * another, and summed by the same arithmetic (base/rule_read.h) in the blocks of law 2. */
 #include "trainer/readback.h"
 
 #include <math.h>
@@ -14,23 +14,36 @@
 #include "base/element.h"
 #include "base/sum.h"
 #include "kernels/backend_abi.h"
+#include "model/backends.h"
 #include "kernels/products.h"
 #include "optim/direction.h"
 #include "optim/read_rate.h"
 #include "trainer/plugin.h"
 
-/* Whether a backend makes the sums: it does where it knows the rule of the optimizer's direction.
- * Elsewhere the host puts the directions of one tensor after another into run->direction. */
-static int is_asked(const struct run *run) {
-    return run->backend != NULL && optim_has_direction_rule(run->optimizer);
+/* Whether the optimizer's direction is a rule of one element. Elsewhere the class puts the
+ * directions of one tensor after another into run->direction. */
+static int is_ruled(const struct run *run) {
+    return optim_has_direction_rule(run->optimizer);
+}
+
+/* Whether the weights that a step works on are those with which the update began: there is no
+ * master, and no step came before it in the update. */
+static int starts_from_params(const struct run *run) {
+    const struct config *const config = &run->config;
+    const uint64_t steps = loop_runs_per_update(config, PHASE_OPTIMIZE) +
+                           loop_count(config, LOOP_EPOCH, PHASE_OPTIMIZE) +
+                           loop_count(config, LOOP_EVAL, PHASE_OPTIMIZE);
+    return !run->layout.has_master && steps == 1;
 }
 
 enum status readback_open(struct run *run) {
     size_t carrier = dtype_carrier(optimizer_working_dtype(run)), blocks = 0, largest = 0;
     for (uint32_t i = 0; i < run->table.count; i++)
         if (run->table.rows[i].count > largest) largest = run->table.rows[i].count;
-    TRY(arena_take(&run->arena, run->table.elements, carrier, "last weights", &run->working));
-    if (run->backend != NULL) {
+    run->working = run->before;
+    if (!starts_from_params(run))
+        TRY(arena_take(&run->arena, run->table.elements, carrier, "last weights", &run->working));
+    if (is_ruled(run)) {
         for (uint32_t i = 0; i < run->owner_count; i++)
             blocks += readback_blocks_blocks(run->table.rows[run->owner[i]].count);
         TRY(arena_take(&run->arena, run->owner_count, sizeof *run->readback_blocks_asked,
@@ -38,7 +51,7 @@ enum status readback_open(struct run *run) {
     }
     TRY(arena_take(&run->arena, run->owner_count + blocks, sizeof *run->reads, "read-back",
                    &run->reads));
-    if (run->optimizer->direction != NULL && !is_asked(run))
+    if (run->optimizer->direction != NULL && !is_ruled(run))
         TRY(arena_take(&run->arena, largest, sizeof(double), "direction", &run->direction));
     if (run->optimizer->moment == NULL || run->optimizer->slot_count == 0) return STATUS_OK;
     carrier = dtype_carrier(run->layout.slot_dtype);
@@ -51,8 +64,9 @@ void readback_keep(struct run *run) {
     RUN_EACH_SPAN(run, span) {
         const struct state_tensor *tensor = &run->layout.tensor[span.row];
         const size_t first = run->packed[span.row];
-        measure_keep(run, optimizer_working_dtype(run), optimizer_weights_now(run, span.row),
-                     span.count, run->working + first * carrier);
+        if (run->working != run->before)
+            measure_keep(run, optimizer_working_dtype(run), optimizer_weights_now(run, span.row),
+                         span.count, run->working + first * carrier);
         if (run->moment != NULL && tensor->slot_count[0] == run->table.rows[span.row].count)
             measure_keep(run, run->layout.slot_dtype, run_at(run, tensor->slot[0]), span.count,
                          run->moment + first * slot);
@@ -74,7 +88,7 @@ static void close_sums(struct sum_blocks_f64 sums[READBACK_BLOCKS_SUMS],
         out->sum[s] = sum_blocks_close_f64(&sums[s]);
 }
 
-/* ---- on the host ---- */
+/* ---- directions of a class ---- */
 
 /* One block's weighted direction u, old value p and change d, the magnitudes of u and p, and ones.
  * The optimizer input and its error bound use u and p, too, when the others are done with them. */
@@ -146,7 +160,7 @@ static enum status sum_tensor(struct run *run, const struct optim_call *call, ui
     return STATUS_OK;
 }
 
-/* ---- on a backend ---- */
+/* ---- a rule of one element ---- */
 
 /* Returns the arguments that all tensors of a group share. Every tensor has the same dtypes. */
 static struct readback_blocks_args args_of(const struct run *run, const struct optim_call *call,
@@ -202,7 +216,9 @@ static void ask_group(struct run *run, const struct optim_call *call, uint32_t g
         }
         blocks += readback_blocks_blocks(tensor->count);
     }
-    if (asked > 0) run->backend->readback_blocks(&args, run->readback_blocks_asked, asked);
+    if (asked > 0)
+        backends_readback_blocks(run->backend, run->model.call.threads, &args,
+                                 run->readback_blocks_asked, asked);
 }
 
 static void join(const struct readback_blocks_block *blocks, size_t count,
@@ -214,9 +230,9 @@ static void join(const struct readback_blocks_block *blocks, size_t count,
     close_sums(sums, out);
 }
 
-static enum status ask_backend(struct run *run, const struct optim_call *call,
-                               const struct optimizer_input_rule *rule,
-                               struct readback_blocks_block *out) {
+static enum status ask_all(struct run *run, const struct optim_call *call,
+                           const struct optimizer_input_rule *rule,
+                           struct readback_blocks_block *out) {
     const struct readback_blocks_block *blocks = out + run->owner_count;
     for (uint32_t g = 0; g < call->group_count; g++)
         ask_group(run, call, g, rule, out + run->owner_count);
@@ -230,12 +246,12 @@ static enum status ask_backend(struct run *run, const struct optim_call *call,
 }
 
 /* Writes the sums of each owner's tensor to `out`, behind which there is room for the blocks of all
- * tensors where there is a backend. Sums of the direction are 0 where the optimizer tells none, and
- * those of the optimizer input are 0 where `rule` is not INPUT_FROM_MOMENT. */
+ * tensors where the direction is a rule. Sums of the direction are 0 where the optimizer tells
+ * none, and those of the optimizer input are 0 where `rule` is not INPUT_FROM_MOMENT. */
 static enum status sum_all(struct run *run, const struct optim_call *call,
                            const struct optimizer_input_rule *rule,
                            struct readback_blocks_block *out) {
-    if (is_asked(run)) return ask_backend(run, call, rule, out);
+    if (is_ruled(run)) return ask_all(run, call, rule, out);
     TRY(model_wait(&run->model));
     for (uint32_t i = 0; i < run->owner_count; i++)
         TRY(sum_tensor(run, call, i, rule, &out[i]));

@@ -85,8 +85,10 @@ static const void *packed_param(const struct run *run, const unsigned char *copy
     return copy + run->packed[row] * dtype_carrier(run->table.rows[row].dtype);
 }
 
+/* The first update starts from the weights as they were drawn, so a perturbed weight (init.nudge)
+ * counts as moved by it. */
 const void *run_param_before(const struct run *run, uint32_t row) {
-    return packed_param(run, run->before, row);
+    return packed_param(run, run->record.step == 1 ? run->initial : run->before, row);
 }
 
 const void *run_param_initial(const struct run *run, uint32_t row) {

@@ -56,7 +56,7 @@ struct run {
     struct run_steps steps; /* of the update */
     struct readback_blocks_block *reads; /* with read-back: sums of each owner, and behind them the
                                   blocks that a backend fills */
-    struct readback_blocks_tensor *readback_blocks_asked; /* (owners) with read-back on a backend */
+    struct readback_blocks_tensor *readback_blocks_asked; /* (owners) where the direction is a rule */
     size_t *packed; /* (rows + 1) element offset of each row in packed copies: these and wide */
     float *wide; /* f32 copies of parameters during a step that rounds once (trainer/rounding.h) */
     double *coefficient, *sequence_logp, *terms;

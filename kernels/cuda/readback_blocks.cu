@@ -2,7 +2,7 @@
  * What an optimizer's step did to a tensor: a warp has a block of law 2, lane l of it the numbers
  * l, l + 32, ...
  *
- * All in f64, from exact conversions, as trainer/readback.c has it. */
+ * All in f64, from exact conversions, as kernels/evidence.h has it. */
 #include "kernels/readback_blocks.h"
 
 #include "base/variant.h"

@@ -2,7 +2,7 @@
  * Distances between tensors of two runs: a warp has a block of law 2, lane l of it the numbers l, l
  * + 32, ...
  *
- * Differences and sums are f64's, from exact conversions, as trainer/distance.c has them. */
+ * Differences and sums are f64's, from exact conversions, as kernels/evidence.h has them. */
 #include "kernels/run_distances.h"
 
 #include "base/rule_ulp.h"

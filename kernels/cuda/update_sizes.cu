@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * How far a tensor moved: a warp has a block of law 2, lane l of it the numbers l, l + 32, ...
  *
- * Differences and sums are f64's, from exact conversions, as trainer/distance.c has them. */
+ * Differences and sums are f64's, from exact conversions, as kernels/evidence.h has them. */
 #include "kernels/update_sizes.h"
 
 #include "base/real_basic.h"

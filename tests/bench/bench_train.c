@@ -5,9 +5,10 @@
  * padding is not counted among the tokens.
  *
  *     bench_train [--short]
- *     bench_train --one NAME UPDATES SECONDS GIB KEY=VALUE...
+ *     bench_train --one | --recorded NAME UPDATES SECONDS GIB KEY=VALUE...
  *
- * --one trains one configuration without records, as a product would: one update does not count;
+ * --one trains one configuration without records, as a product would, --recorded one with all that
+ * `twinstep run` records by default: one update does not count;
  * UPDATES - 1 follow, or fewer, but at least one, when SECONDS have passed. The memory that it
  * would take is printed on stderr before it takes it; more than GIB, or than three quarters of the
  * device, is refused. It prints one line of fields with tabs between:
@@ -79,6 +80,7 @@ struct asked {
     const char *name;
     uint64_t updates;
     double seconds, bytes; /* bounds; 0: none */
+    int recorded;          /* 1: with digests of tensors and phases, and the read-back */
 };
 
 struct times {
@@ -120,6 +122,9 @@ static enum status train_one(const struct asked *asked, const char *const *overr
     const double gib = (double)memory.total / 1073741824.0;
     fprintf(stderr, "%s: %.3g GiB will be taken\n", asked->name, gib);
     const struct run_options options = {.steps = asked->updates,
+                                        .tensors = asked->recorded,
+                                        .phases = asked->recorded,
+                                        .readback = asked->recorded,
                                         .order_seed = 1,
                                         .at_phase = at_phase,
                                         .at_phase_context = &watched};
@@ -134,11 +139,11 @@ static enum status train_one(const struct asked *asked, const char *const *overr
     return status;
 }
 
-static int one(int argc, char **argv) {
+static int one(int argc, char **argv, int recorded) {
     struct arena arena = ARENA_EMPTY;
     const char *const *overrides = (const char *const *)(void *)(argv + 4);
     const struct asked asked = {argv[0], strtoull(argv[1], NULL, 10), strtod(argv[2], NULL),
-                                1073741824.0 * strtod(argv[3], NULL)};
+                                1073741824.0 * strtod(argv[3], NULL), recorded};
     const enum status status = train_one(&asked, overrides, (size_t)argc - 4, &arena);
     if (status != STATUS_OK) printf("%s\t-\t%s\n", asked.name, status_text());
     arena_close(&arena);
@@ -171,7 +176,8 @@ static enum status measure(const struct size_row *size, const struct size_row *m
 }
 
 int main(int argc, char **argv) {
-    if (argc > 5 && strcmp(argv[1], "--one") == 0) return one(argc - 2, argv + 2);
+    if (argc > 5 && strcmp(argv[1], "--one") == 0) return one(argc - 2, argv + 2, 0);
+    if (argc > 5 && strcmp(argv[1], "--recorded") == 0) return one(argc - 2, argv + 2, 1);
     uint64_t most = argc > 1 && strcmp(argv[1], "--short") == 0 ? 2 : 0;
     for (size_t s = 0; s < COUNT_OF(sizes); s++) {
         for (size_t m = 0; m < COUNT_OF(modes); m++) {

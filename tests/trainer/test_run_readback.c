@@ -93,6 +93,10 @@ static const char *const readable[] = {
     "optimizer: {lr: 1e-4, weight_decay: 0.1}, task: sft, clip: {max_norm: 0.01}",
     "optimizer: {lr: 1e-4}, numerics: {param: bf16, compute: bf16, master: f32}",
     "optimizer: {lr: 1e-4}, numerics: {param: f64, compute: f64}",
+    /* a step that does not start from the weights with which the update began */
+    "optimizer: {lr: 1e-3}, loop: {update: [clip, optimize, optimize, log, count, schedule, zero]}",
+    "optimizer: {lr: 1e-3}, loop: {micro: [fetch, forward, backward, optimize], "
+    "update: [clip, log, count, schedule, zero]}",
 };
 
 static void verify_readback(void **state) {

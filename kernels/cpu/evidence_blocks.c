@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One block of law 2 of each measure of kernels/evidence.h, per instruction set. Sums and
+ * differences are f64's, from exact conversions, so only the f64 pair has a use for them.
+ *
+ * Numbers are taken in chunks that stay in the first-level cache as f64: a chunk is a multiple of
+ * the 32 lanes, so lanes go on from chunk to chunk, and each loop has one thing to do and
+ * vectorises. The arithmetic of an element is that of kernels/cuda/ in the same order. */
+#include "kernels/cpu/evidence_blocks.h"
+
+#include "base/rule_ulp.h"
+#include "base/sum.h"
+#include "base/variant.h"
+
+#ifdef TWINSTEP_CARRIER_f64
+#define CHUNK ((size_t)256) /* 2 KiB of f64; a dozen such arrays fit */
+#define REGISTERS (SUM_LANES / SUM_WIDTH_f64)
+
+/* The lanes of one sum while a block is walked. */
+struct lanes {
+    sum_vector_f64 in[REGISTERS];
+};
+
+static inline void lanes_open(struct lanes *sums, size_t count) {
+    memset(sums, 0, count * sizeof *sums);
+}
+
+static inline void add_products(struct lanes *sum, const double *a, const double *b, size_t count) {
+    sum_rows_products_f64_f64(sum->in, a, b, count);
+}
+
+static inline double join(const struct lanes *sum) {
+    return sum_join_f64(sum->in);
+}
+
+/* Reads numbers first .. first+count-1 of a tensor; `dtype` names its carrier. */
+static inline void read_values(const void *values, enum dtype dtype, size_t first, size_t count,
+                               double *restrict out) {
+    if (dtype == DTYPE_F64) {
+        memcpy(out, (const double *)values + first, count * sizeof *out);
+    } else {
+        const float *const x = (const float *)values + first;
+        for (size_t i = 0; i < count; i++)
+            out[i] = (double)x[i];
+    }
+}
+
+static inline void subtract(const double *a, const double *b, size_t count, double *restrict out) {
+    for (size_t i = 0; i < count; i++)
+        out[i] = a[i] - b[i];
+}
+
+/* How many numbers have other bits in `b`. */
+static inline uint64_t changed_words(const uint32_t *a, const uint32_t *b, size_t count) {
+    uint32_t changed = 0; /* a block has 4096 */
+    for (size_t i = 0; i < count; i++)
+        changed += a[i] != b[i];
+    return changed;
+}
+
+static inline uint64_t changed_long_words(const uint64_t *a, const uint64_t *b, size_t count) {
+    uint64_t changed = 0;
+    for (size_t i = 0; i < count; i++)
+        changed += a[i] != b[i];
+    return changed;
+}
+
+static inline uint64_t count_changed(const void *a, const void *b, enum dtype dtype, size_t first,
+                                     size_t count) {
+    union {
+        uint32_t words[2][CHUNK];
+        uint64_t long_words[2][CHUNK];
+    } bits;
+    if (dtype == DTYPE_F64) {
+        memcpy(bits.long_words[0], (const double *)a + first, count * sizeof(uint64_t));
+        memcpy(bits.long_words[1], (const double *)b + first, count * sizeof(uint64_t));
+        return changed_long_words(bits.long_words[0], bits.long_words[1], count);
+    }
+    memcpy(bits.words[0], (const float *)a + first, count * sizeof(uint32_t));
+    memcpy(bits.words[1], (const float *)b + first, count * sizeof(uint32_t));
+    return changed_words(bits.words[0], bits.words[1], count);
+}
+
+/* The chunks of a block of `count` numbers that begins at number `first`: `at` is where the chunk
+ * begins, `some` how many numbers it has. */
+#define FOR_CHUNKS(first, count, at, some)                                                         \
+    for (size_t at = (first), left_ = (count), some;                                               \
+         left_ > 0 && (some = left_ < CHUNK ? left_ : CHUNK, 1); left_ -= some, at += some)
+
+/* ---- update sizes ---- */
+
+void VARIANT(evidence_update_block)(const struct update_sizes_args *args, size_t first,
+                                    size_t count, struct update_sizes_block *out) {
+    enum { UPDATE, NORM, TRAVEL, SUMS };
+    double now[CHUNK], other[CHUNK], step[CHUNK];
+    struct lanes sums[SUMS];
+    uint64_t changed = 0;
+    lanes_open(sums, SUMS);
+    FOR_CHUNKS(first, count, at, some) {
+        read_values(args->now, args->dtype, at, some, now);
+        read_values(args->before, args->dtype, at, some, other);
+        subtract(now, other, some, step);
+        add_products(&sums[UPDATE], step, step, some);
+        add_products(&sums[NORM], now, now, some);
+        read_values(args->start, args->dtype, at, some, other);
+        subtract(now, other, some, step);
+        add_products(&sums[TRAVEL], step, step, some);
+        changed += count_changed(args->now, args->before, args->dtype, at, some);
+    }
+    *out = (struct update_sizes_block){.update = join(&sums[UPDATE]),
+                                       .norm = join(&sums[NORM]),
+                                       .travel = join(&sums[TRAVEL]),
+                                       .changed = changed};
+}
+
+/* ---- distances between two runs ---- */
+
+/* The dtypes whose positions on the line of values are the upper bits of an f32's (bf16, tf32,
+ * f32), where no number is NaN: by how many bits to shift; -1: another dtype. */
+static inline int line_shift(enum dtype dtype) {
+    return dtype == DTYPE_F32 ? 0 : dtype == DTYPE_TF32 ? 13 : dtype == DTYPE_BF16 ? 16 : -1;
+}
+
+/* As rule_ulp_f32 for all numbers of a block of such a dtype, in 32 bits, in which the distance of
+ * two positions fits. Returns -1 where a number is NaN. */
+static inline int64_t largest_ulp_line(const float *x, const float *y, int shift, size_t count) {
+    uint32_t largest = 0, highest = 0;
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t a = real_bits_f32(x[i]), b = real_bits_f32(y[i]);
+        const uint32_t u = a & 0x7fffffffu, v = b & 0x7fffffffu;
+        const int32_t p = (int32_t)(u >> shift), q = (int32_t)(v >> shift);
+        const int32_t from = a >> 31 != 0 ? -p : p, to = b >> 31 != 0 ? -q : q;
+        const uint32_t up = (uint32_t)from - (uint32_t)to, down = (uint32_t)to - (uint32_t)from;
+        const uint32_t apart = from > to ? up : down, higher = u > v ? u : v;
+        largest = apart > largest ? apart : largest;
+        highest = higher > highest ? higher : highest;
+    }
+    return highest > 0x7f800000u ? -1 : (int64_t)largest;
+}
+
+static inline int64_t largest_ulp(const struct run_distances_args *args, size_t first,
+                                  size_t count) {
+    const int shift = line_shift(args->x_dtype);
+    int64_t largest = -1;
+    if (shift >= 0)
+        largest = largest_ulp_line((const float *)args->x + first, (const float *)args->y + first,
+                                   shift, count);
+    if (largest >= 0) return largest;
+    largest = 0;
+    for (size_t i = first; i < first + count; i++) {
+        const int64_t ulp =
+            args->x_dtype == DTYPE_F64
+                ? rule_ulp_f64(((const double *)args->x)[i], ((const double *)args->y)[i])
+                : rule_ulp_f32(((const float *)args->x)[i], ((const float *)args->y)[i],
+                               args->x_dtype);
+        if (ulp > largest) largest = ulp;
+    }
+    return largest;
+}
+
+void VARIANT(evidence_distance_block)(const struct run_distances_args *args, size_t first,
+                                      size_t count, struct run_distances_block *out) {
+    double x[CHUNK], y[CHUNK], other[CHUNK], x_step[CHUNK], y_step[CHUNK];
+    struct lanes sums[RUN_DISTANCES_SUMS];
+    const int same = args->x_dtype == args->y_dtype;
+    lanes_open(sums, RUN_DISTANCES_SUMS);
+    *out = (struct run_distances_block){.ulp = 0};
+    FOR_CHUNKS(first, count, at, some) {
+        read_values(args->x, args->x_dtype, at, some, x);
+        read_values(args->y, args->y_dtype, at, some, y);
+        subtract(x, y, some, x_step);
+        add_products(&sums[RUN_DISTANCES_GAP], x_step, x_step, some);
+        read_values(args->start, args->x_dtype, at, some, other);
+        subtract(x, other, some, x_step);
+        add_products(&sums[RUN_DISTANCES_TRAVEL], x_step, x_step, some);
+        read_values(args->x_old, args->x_dtype, at, some, other);
+        subtract(x, other, some, x_step);
+        read_values(args->y_old, args->y_dtype, at, some, other);
+        subtract(y, other, some, y_step);
+        add_products(&sums[RUN_DISTANCES_XX], x_step, x_step, some);
+        add_products(&sums[RUN_DISTANCES_YY], y_step, y_step, some);
+        add_products(&sums[RUN_DISTANCES_XY], x_step, y_step, some);
+        if (same) out->changed += count_changed(args->x, args->y, args->x_dtype, at, some);
+    }
+    for (int s = 0; s < RUN_DISTANCES_SUMS; s++)
+        out->sum[s] = join(&sums[s]);
+    if (out->changed > 0) out->ulp = largest_ulp(args, first, count);
+}
+
+/* ---- read-back ---- */
+
+/* A chunk's numbers, as f64. */
+struct numbers {
+    double old[CHUNK], now[CHUNK], direction[CHUNK];
+    double gradient[CHUNK], made[CHUNK], slot[2][CHUNK]; /* those that the direction reads */
+};
+
+static inline void direct_adam(const struct rule_direction *rule, struct numbers *of,
+                               size_t count) {
+    const struct rule_direction k = *rule;
+    for (size_t i = 0; i < count; i++)
+        of->direction[i] = rule_direction_adam(&k, of->slot[0][i], of->slot[1][i], of->old[i]);
+}
+
+static inline void direct_sgd(const struct rule_direction *rule, struct numbers *of, size_t count) {
+    const struct rule_direction k = *rule;
+    for (size_t i = 0; i < count; i++)
+        of->direction[i] = rule_direction_sgd(&k, of->gradient[i], of->slot[0][i], of->old[i]);
+}
+
+static inline void direct_lion(const struct rule_direction *rule, struct numbers *of,
+                               size_t count) {
+    const struct rule_direction k = *rule;
+    for (size_t i = 0; i < count; i++)
+        of->direction[i] =
+            rule_direction_lion(&k, of->gradient[i], of->slot[0][i], of->old[i], of->made[i]);
+}
+
+/* Reads a chunk and computes its directions. A slot that the kind does not read may not exist. */
+static inline void read_numbers(const struct readback_blocks_args *args,
+                                const struct readback_blocks_tensor *of, size_t at, size_t count,
+                                struct numbers *out) {
+    const struct rule_direction *const k = &args->direction;
+    read_values(of->old, args->working, at, count, out->old);
+    read_values(of->now, args->working, at, count, out->now);
+    switch (k->kind) {
+    case RULE_DIRECTION_ADAM:
+        read_values(of->slots[0], args->slot_dtype, at, count, out->slot[0]);
+        read_values(of->slots[k->second], args->slot_dtype, at, count, out->slot[1]);
+        direct_adam(k, out, count);
+        break;
+    case RULE_DIRECTION_SGD:
+        read_values(of->gradient, args->gradient_dtype, at, count, out->gradient);
+        if (k->momentum != 0.0)
+            read_values(of->slots[0], args->slot_dtype, at, count, out->slot[0]);
+        else
+            memset(out->slot[0], 0, sizeof out->slot[0]);
+        direct_sgd(k, out, count);
+        break;
+    default:
+        read_values(of->gradient, args->gradient_dtype, at, count, out->gradient);
+        read_values(of->slots[0], args->slot_dtype, at, count, out->slot[0]);
+        read_values(of->made, args->working, at, count, out->made);
+        direct_lion(k, out, count);
+    }
+}
+
+static inline void add_terms(const struct readback_blocks_args *args, const struct numbers *of,
+                             size_t count, struct lanes *sums, double *meant, double *lost) {
+    double u[CHUNK], p[CHUNK], d[CHUNK];
+    const struct rule_spacing spacing = args->spacing;
+    const double decay = args->decay;
+    uint64_t some_meant = 0, some_lost = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct rule_read_terms terms =
+            rule_read_terms(&spacing, of->direction[i], decay, of->old[i], of->now[i]);
+        u[i] = terms.u;
+        p[i] = terms.p;
+        d[i] = terms.d;
+    }
+    for (size_t i = 0; i < count; i++) {
+        const uint64_t is_meant = of->direction[i] != 0.0, stands = of->now[i] == of->old[i];
+        some_meant += is_meant;
+        some_lost += is_meant & stands;
+    }
+    *meant += (double)some_meant; /* f64 holds counts in any order */
+    *lost += (double)some_lost;
+    add_products(&sums[READBACK_BLOCKS_UU], u, u, count);
+    add_products(&sums[READBACK_BLOCKS_UP], u, p, count);
+    add_products(&sums[READBACK_BLOCKS_PP], p, p, count);
+    add_products(&sums[READBACK_BLOCKS_UD], u, d, count);
+    add_products(&sums[READBACK_BLOCKS_PD], p, d, count);
+    for (size_t i = 0; i < count; i++) {
+        u[i] = real_abs_f64(u[i]);
+        p[i] = real_abs_f64(p[i]);
+    }
+    sum_rows_terms_f64_f64(sums[READBACK_BLOCKS_U].in, u, count);
+    sum_rows_terms_f64_f64(sums[READBACK_BLOCKS_P].in, p, count);
+}
+
+static inline void add_taken(const struct readback_blocks_args *args,
+                             const struct readback_blocks_tensor *of, size_t at, size_t count,
+                             const double *old, struct lanes *sums) {
+    double slot[CHUNK], then[CHUNK], gradient[CHUNK], error[CHUNK];
+    const struct rule_taken k = args->taken;
+    read_values(of->slots[0], args->slot_dtype, at, count, slot);
+    read_values(of->moment, args->slot_dtype, at, count, then);
+    for (size_t i = 0; i < count; i++) {
+        const struct rule_taken_value value = rule_taken_value(&k, slot[i], then[i], old[i]);
+        gradient[i] = value.gradient;
+        error[i] = value.error;
+    }
+    add_products(&sums[READBACK_BLOCKS_TAKEN], gradient, gradient, count);
+    add_products(&sums[READBACK_BLOCKS_TAKEN_ERROR], error, error, count);
+}
+
+void VARIANT(evidence_read_block)(const struct readback_blocks_args *args,
+                                  const struct readback_blocks_tensor *of, size_t first,
+                                  size_t count, struct readback_blocks_block *out) {
+    struct numbers numbers;
+    struct lanes sums[READBACK_BLOCKS_SUMS];
+    double meant = 0.0, lost = 0.0;
+    lanes_open(sums, READBACK_BLOCKS_SUMS);
+    FOR_CHUNKS(first, count, at, some) {
+        read_numbers(args, of, at, some, &numbers);
+        add_terms(args, &numbers, some, sums, &meant, &lost);
+        if (of->moment != NULL) add_taken(args, of, at, some, numbers.old, sums);
+    }
+    for (int s = 0; s < READBACK_BLOCKS_SUMS; s++)
+        out->sum[s] = join(&sums[s]);
+    out->sum[READBACK_BLOCKS_MEANT] = meant;
+    out->sum[READBACK_BLOCKS_LOST] = lost;
+}
+#else
+typedef int VARIANT(evidence_blocks_unused); /* a translation unit is not empty */
+#endif

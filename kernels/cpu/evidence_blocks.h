@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The block functions of kernels/evidence.c, one set for each instruction set. Each writes block
+ * `out` of the tensor: numbers first .. first+count-1, count <= 4096. */
+#ifndef TWINSTEP_KERNELS_CPU_EVIDENCE_BLOCKS_H
+#define TWINSTEP_KERNELS_CPU_EVIDENCE_BLOCKS_H
+
+#include "kernels/readback_blocks.h"
+#include "kernels/run_distances.h"
+#include "kernels/update_sizes.h"
+
+typedef void evidence_update_block(const struct update_sizes_args *args, size_t first, size_t count,
+                                   struct update_sizes_block *out);
+typedef void evidence_distance_block(const struct run_distances_args *args, size_t first,
+                                     size_t count, struct run_distances_block *out);
+typedef void evidence_read_block(const struct readback_blocks_args *args,
+                                 const struct readback_blocks_tensor *of, size_t first,
+                                 size_t count, struct readback_blocks_block *out);
+
+#define EVIDENCE_BLOCKS_OF(variant)                                                                \
+    evidence_update_block evidence_update_block_##variant;                                         \
+    evidence_distance_block evidence_distance_block_##variant;                                     \
+    evidence_read_block evidence_read_block_##variant;
+#define EVIDENCE_BLOCKS(variant) EVIDENCE_BLOCKS_OF(variant)
+
+#if defined(TWINSTEP_VARIANT)
+EVIDENCE_BLOCKS(TWINSTEP_VARIANT)
+#endif
+
+#endif

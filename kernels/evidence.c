@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Deals the blocks of all tensors of a call to threads: one parallel region, in which each thread
+ * meets every tensor and takes its share of the blocks. */
+#include "kernels/evidence.h"
+
+#include <string.h>
+
+#include "base/isa_objects.h"
+#include "determinism/carrier.h"
+#include "kernels/cpu/evidence_blocks.h"
+#include "kernels/op.h"
+
+#define F64(isa) OBJECTS_OF(f64_f64, isa)
+EVIDENCE_BLOCKS(F64(base))
+EVIDENCE_BLOCKS(F64(OBJECTS_V3))
+EVIDENCE_BLOCKS(F64(OBJECTS_V4))
+
+struct block_functions {
+    evidence_update_block *update;
+    evidence_distance_block *distance;
+    evidence_read_block *read;
+};
+
+#define FUNCTIONS_OF(variant)                                                                      \
+    {                                                                                              \
+        .update = evidence_update_block_##variant, .distance = evidence_distance_block_##variant,  \
+        .read = evidence_read_block_##variant                                                      \
+    }
+#define FUNCTIONS(variant) FUNCTIONS_OF(variant)
+
+static const struct block_functions functions[ISA_COUNT] = {
+    [ISA_AUTO] = FUNCTIONS(F64(base)),
+    [ISA_BASE] = FUNCTIONS(F64(base)),
+    [ISA_V3] = FUNCTIONS(F64(OBJECTS_V3)),
+    [ISA_V4] = FUNCTIONS(F64(OBJECTS_V4)),
+};
+
+/* Numbers below which waking threads costs more than it saves. */
+#define SMALL ((size_t)1 << 15)
+
+static int threads_for(int threads, size_t numbers) {
+    return numbers < SMALL ? 1 : threads;
+}
+
+/* Returns the numbers of all tensors of a call. */
+#define TOTAL_OF(type)                                                                             \
+    static size_t total_of_##type(const struct type *tensors, size_t count) {                      \
+        size_t total = 0;                                                                          \
+        for (size_t i = 0; i < count; i++)                                                         \
+            total += tensors[i].count;                                                             \
+        return total;                                                                              \
+    }
+TOTAL_OF(leaf_hashes_args)
+TOTAL_OF(update_sizes_args)
+TOTAL_OF(readback_blocks_tensor)
+TOTAL_OF(run_distances_args)
+
+static size_t block_length(size_t total, size_t first, size_t block) {
+    return total - first < block ? total - first : block;
+}
+
+void evidence_update_sizes(int threads, const struct update_sizes_args *tensors, size_t count) {
+    evidence_update_block *const block = functions[backend_isa(ISA_AUTO)].update;
+    const int team = threads_for(threads, total_of_update_sizes_args(tensors, count));
+#pragma omp parallel num_threads(team)
+    for (size_t i = 0; i < count; i++) {
+        const struct update_sizes_args *const is = &tensors[i];
+        const size_t blocks = update_sizes_blocks(is->count);
+#pragma omp for schedule(static) nowait
+        for (size_t b = 0; b < blocks; b++)
+            block(is, b * UPDATE_SIZES_BLOCK,
+                  block_length(is->count, b * UPDATE_SIZES_BLOCK, UPDATE_SIZES_BLOCK),
+                  &is->blocks[b]);
+    }
+}
+
+void evidence_run_distances(int threads, const struct run_distances_args *tensors, size_t count) {
+    evidence_distance_block *const block = functions[backend_isa(ISA_AUTO)].distance;
+    const int team = threads_for(threads, total_of_run_distances_args(tensors, count));
+#pragma omp parallel num_threads(team)
+    for (size_t i = 0; i < count; i++) {
+        const struct run_distances_args *const is = &tensors[i];
+        const size_t blocks = run_distances_blocks(is->count);
+#pragma omp for schedule(static) nowait
+        for (size_t b = 0; b < blocks; b++)
+            block(is, b * RUN_DISTANCES_BLOCK,
+                  block_length(is->count, b * RUN_DISTANCES_BLOCK, RUN_DISTANCES_BLOCK),
+                  &is->blocks[b]);
+    }
+}
+
+void evidence_readback_blocks(int threads, const struct readback_blocks_args *args,
+                              const struct readback_blocks_tensor *tensors, size_t count) {
+    evidence_read_block *const block = functions[backend_isa(ISA_AUTO)].read;
+    const int team = threads_for(threads, total_of_readback_blocks_tensor(tensors, count));
+#pragma omp parallel num_threads(team)
+    for (size_t i = 0; i < count; i++) {
+        const struct readback_blocks_tensor *const is = &tensors[i];
+        const size_t blocks = readback_blocks_blocks(is->count);
+#pragma omp for schedule(static) nowait
+        for (size_t b = 0; b < blocks; b++)
+            block(args, is, b * READBACK_BLOCKS_BLOCK,
+                  block_length(is->count, b * READBACK_BLOCKS_BLOCK, READBACK_BLOCKS_BLOCK),
+                  &is->blocks[b]);
+    }
+}
+
+/* ---- leaf hashes ---- */
+
+#define PIECE_BYTES ((size_t)4096) /* own-format bytes on their way, in the first-level cache */
+
+/* Writes leaf `index` of a tensor. */
+static void write_leaf(const struct leaf_hashes_args *is, size_t index) {
+    const size_t width = own_width(is->dtype), per_leaf = LEAFHASH_BLOCK / width;
+    const size_t first = index * per_leaf, count = block_length(is->count, first, per_leaf);
+    const unsigned char *from =
+        (const unsigned char *)is->values + first * dtype_carrier(is->dtype);
+    struct leafhash_leaf *const out = &is->leaves[index];
+    struct leafhash hash;
+    uint32_t piece[PIECE_BYTES / sizeof(uint32_t)];
+    leafhash_init(&hash);
+    memset(out->misfit, 0, sizeof out->misfit);
+    for (size_t done = 0, some; done < count; done += some) {
+        some = block_length(count, done, PIECE_BYTES / width);
+        const size_t bytes = some * width;
+        if (carrier_pack(is->dtype, from, some, piece) < some) {
+            out->misfit[0] = 1; /* whoever asked says which number it is, and wants no hash */
+            break;
+        }
+        memset((unsigned char *)piece + bytes, 0, (0 - bytes) % sizeof(uint32_t));
+        leafhash_absorb(&hash, piece, bytes);
+        from += some * dtype_carrier(is->dtype);
+    }
+    for (size_t lane = 0; lane < LEAFHASH_LANES; lane++)
+        out->lane[lane] =
+            leafhash_end((struct leafhash_lane){hash.first[lane], hash.second[lane]}, hash.length);
+}
+
+void evidence_leaf_hashes(int threads, const struct leaf_hashes_args *tensors, size_t count) {
+    const int team = threads_for(threads, total_of_leaf_hashes_args(tensors, count));
+#pragma omp parallel num_threads(team)
+    for (size_t i = 0; i < count; i++) {
+        const struct leaf_hashes_args *const is = &tensors[i];
+        const size_t leaves = leaf_hashes_count(is->dtype, is->count);
+#pragma omp for schedule(static) nowait
+        for (size_t leaf = 0; leaf < leaves; leaf++)
+            write_leaf(is, leaf);
+    }
+}

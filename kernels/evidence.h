@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What an update did to tensors in this program's memory: leaf hashes, update sizes, read-back and
+ * distances between two runs, by the arguments that a backend is given for tensors in its own
+ * (kernels/backend_abi.h).
+ *
+ * All threads of a call deal with the blocks of all its tensors, on the widest instruction set of
+ * this machine; everything is done when a call returns. Threads divide blocks and never a sum, so
+ * neither they nor the instruction set move a bit. No bit of a training depends on any of it. */
+#ifndef TWINSTEP_KERNELS_EVIDENCE_H
+#define TWINSTEP_KERNELS_EVIDENCE_H
+
+#include "kernels/leaf_hashes.h"
+#include "kernels/readback_blocks.h"
+#include "kernels/run_distances.h"
+#include "kernels/update_sizes.h"
+
+/* `count` tensors each; `threads` >= 1. */
+void evidence_leaf_hashes(int threads, const struct leaf_hashes_args *tensors, size_t count);
+void evidence_update_sizes(int threads, const struct update_sizes_args *tensors, size_t count);
+void evidence_readback_blocks(int threads, const struct readback_blocks_args *args,
+                              const struct readback_blocks_tensor *tensors, size_t count);
+void evidence_run_distances(int threads, const struct run_distances_args *tensors, size_t count);
+
+#endif
