@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/input.h"
 #include "base/number.h"
 #include "cli/consent.h"
 #include "cli/foreign_print.h"
@@ -30,10 +31,10 @@ struct bisecting {
 static int is_trace(const char *path) {
     static const char magic[8] = {'\x89', 'H', 'D', 'F', '\r', '\n', '\x1a', '\n'};
     char head[sizeof magic];
-    FILE *file = fopen(path, "rb");
-    if (file == NULL) return 0;
-    const size_t got = fread(head, 1, sizeof head, file);
-    fclose(file);
+    struct input input;
+    if (input_open(path, INPUT_FILE, path, "a file", &input) != STATUS_OK) return 0;
+    const ssize_t got = read(input.descriptor, head, sizeof head);
+    close(input.descriptor);
     return got == sizeof head && memcmp(head, magic, sizeof head) == 0;
 }
 

@@ -13,7 +13,7 @@
 #include "cli/perform.h"
 #include "experiment/noise/noise_use.h"
 
-enum { KEY_CHECKPOINT = KEY_OWN, KEY_FLOOR, KEY_SAVE };
+enum { KEY_CHECKPOINT = KEY_OWN, KEY_FLOOR, KEY_SAVE, KEY_RESUME };
 
 static int is_folder(const char *path) {
     struct stat info;
@@ -104,6 +104,26 @@ static enum status add_case(struct cli *cli, const struct judgement *judgement, 
                                     .seconds = -1.0});
 }
 
+/* The file that is gone on with is read to the end, so nothing may be written in its place. */
+static enum status check_resume(const char *path, const char *resume, struct arena *arena) {
+    char *live;
+    TRY(arena_format(arena, &live, "%s.part", path));
+    TRY(output_apart(path, resume));
+    if (output_apart(live, resume) == STATUS_OK) return STATUS_OK;
+    FAIL(STATUS_INPUT, "run: --resume: %s is where %s would be written: name another --output",
+         resume, path);
+}
+
+static enum status tell_how_to_go_on(enum status status, const char *path) {
+    char told[1024];
+    if (status != STATUS_INTERRUPTED) return status;
+    snprintf(told, sizeof told, "%s", status_text());
+    return status_fail(status,
+                       "%s; what there is is in %s.part: the same command with --resume %s.part "
+                       "and another --output goes on with it",
+                       told, path, path);
+}
+
 static enum status run_scenario(struct cli *cli, const struct options *options, const char *word,
                                 struct arena *arena, int *out_exit) {
     struct scenario *scenario;
@@ -115,14 +135,17 @@ static enum status run_scenario(struct cli *cli, const struct options *options, 
     TRY(with_floor(cli, options, arena, scenario));
     TRY(output_path(options, scenario->name, arena, &path));
     TRY(output_apart(path, word));
+    const char *const resume = options_value(options, KEY_RESUME);
+    if (resume != NULL) TRY(check_resume(path, resume, arena));
     struct performance how = {.path = path,
+                              .resume = resume,
                               .overwrite = options->overwrite,
                               .reproducible = options->reproducible,
                               .progress = progress_wanted(options)};
     for (size_t i = 0; i < options->given_count; i++)
         if (options->given[i].key == KEY_SAVE)
             TRY(add_saving(options->given[i].value, scenario, arena, how.save));
-    TRY(perform(cli, scenario, &how, arena, &judgement));
+    TRY(tell_how_to_go_on(perform(cli, scenario, &how, arena, &judgement), path));
     TRY(print_judgement(&judgement, path, options->json));
     *out_exit = judgement_exit(&judgement);
     return add_case(cli, &judgement, word, *out_exit);
@@ -133,6 +156,9 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     if (options->output != NULL && options->argument_count > 1 && !is_folder(options->output))
         FAIL(STATUS_INPUT, "run: --output with %zu scenarios: expected a folder, got \"%s\"",
              options->argument_count, options->output);
+    if (options_given(options, KEY_RESUME) && options->argument_count > 1)
+        FAIL(STATUS_INPUT, "run: --resume: expected one scenario, got %zu",
+             options->argument_count);
     if (options_given(options, KEY_SAVE) && options->argument_count > 1)
         FAIL(STATUS_INPUT, "run: --save-model: expected one scenario, got %zu",
              options->argument_count);
@@ -170,6 +196,11 @@ static const struct argp_option option_rows[] = {
     OPTION("floor", KEY_FLOOR, "FILE",
            "Judge against this floor file (twinstep noise -o) of the same baseline instead of "
            "training runs for the floor"),
+    OPTION("resume", KEY_RESUME, "FILE",
+           "Go on with an interrupted run of the same scenario, options and build: FILE is what it "
+           "left (NAME.h5.part). What FILE holds of repeats and hybrids is taken over, from the "
+           "last state stored by --checkpoint-every; both arms are trained again and must come out "
+           "as recorded. The trace is that of a run that was never interrupted"),
     OPTION("save-model", KEY_SAVE, "FOLDER",
            "Write each arm's final weights to FOLDER/ARM, as checkpoints that transformers loads; "
            "ARM=FOLDER: those of one arm (repeatable). Written as soon as both arms are trained, "

@@ -46,6 +46,7 @@ enum status perform(const struct cli *cli, const struct scenario *scenario,
                     const struct performance *how, struct arena *arena, struct judgement *out) {
     struct performing performing = {.cli = cli};
     struct experiment_options options = {.path = how->path,
+                                         .resume = how->resume,
                                          .overwrite = how->overwrite,
                                          .reproducible = how->reproducible,
                                          .save = {how->save[0], how->save[1]},

@@ -7,7 +7,8 @@
 #include "evidence/judge.h"
 
 struct performance {
-    const char *path; /* of the trace */
+    const char *path;   /* of the trace */
+    const char *resume; /* the trace of an interrupted experiment; NULL: none */
     int overwrite;
     int reproducible;
     const char *save[2]; /* folders for the final weights of the arms; NULL: none */

@@ -176,6 +176,12 @@ static int same_reference(const struct run *run, const unsigned char *snapshot) 
                              run_dataset(run)->samples * 2 * sizeof(double)) == 0;
 }
 
+int branches_wants(const struct branches *branches, uint32_t hybrid, uint64_t step) {
+    for (uint32_t i = 0; i < branches->count; i++)
+        if (branches->of[i].shared == step && branches->of[i].from == hybrid) return 1;
+    return 0;
+}
+
 uint64_t branches_take(const struct branches *branches, uint32_t hybrid, struct run *run) {
     const struct branch *branch = &branches->of[hybrid];
     if (branch->shared == 0 || branch->kept != run_layout(run)->bytes) return 0;

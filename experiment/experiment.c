@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Runs the plan: the arms in lockstep, then the floor (experiment_floor.c), then the hybrids
- * (experiment_hybrids.c), and keeps what the judge reads; experiment_eval.c measures what has ended. It decides nothing about what is run,
- * which is the plan's task. Invariant: at any moment at most three runs are open, since each holds
- * a model. */
+ * (experiment_hybrids.c), and keeps what the judge reads; experiment_eval.c measures what has
+ * ended. It decides nothing about what is run, which is the plan's task. Invariant: at any moment
+ * at most three runs are open, since each holds a model. */
 #include "experiment/experiment.h"
 #include "experiment/experiment_private.h"
 
@@ -70,15 +70,41 @@ void experiment_report(struct experiment *e, enum experiment_stage stage, uint32
 
 const double experiment_no_loss[2] = {(double)NAN, (double)NAN};
 
+static int needs_weights(const struct experiment *e, const struct alone *alone, uint64_t step) {
+    const uint64_t every = e->output.every;
+    if (every != 0 && step % every == 0) return 1;
+    return alone->hybrid != NO_HYBRID && (hybrid_values_wants(&e->hybrids, step) ||
+                                          branches_wants(&e->branches, alone->hybrid, step));
+}
+
+/* The record of the next update: that of the interrupted experiment, or of training it. The last
+ * update is always trained, so that the run ends as one that was never left. How many products a
+ * library computed is counted per process, so where that is recorded everything is trained. */
+static enum status next_record(struct experiment *e, const struct alone *alone, struct run *run,
+                               uint64_t step, uint64_t *position, const struct record **out) {
+    const int whole = step == e->plan.scenario->steps || e->output.products != NULL;
+    const struct record *row = whole ? NULL : resume_row(&e->resume, alone->index, step);
+    *out = row;
+    if (row != NULL)
+        return needs_weights(e, alone, step)
+                   ? resume_reach(&e->resume, alone->index, run, position, step)
+                   : STATUS_OK;
+    TRY(resume_reach(&e->resume, alone->index, run, position, step - 1));
+    ++*position;
+    TRY(run_step(run, out));
+    return resume_check(&e->resume, alone->index, *out);
+}
+
 enum status experiment_step_alone(struct experiment *e, const struct alone *alone, struct run *run,
                                   int *out_equal) {
     const uint32_t index = alone->index;
     int equal = 1;
+    uint64_t position = alone->first - 1;
     TRY(experiment_trace_state(&e->output, index, run, alone->first - 1, 1));
     for (uint64_t step = alone->first; step <= e->plan.scenario->steps; step++) {
         TRY(experiment_check_interrupt(e));
         const struct record *record;
-        TRY(run_step(run, &record));
+        TRY(next_record(e, alone, run, step, &position, &record));
         TRY(experiment_trace_record(&e->output, index, record));
         TRY(experiment_trace_state(&e->output, index, run, step, 0));
         if (alone->like != NULL && !record_equal_roots(record, &alone->like->records[step - 1]))
@@ -140,6 +166,8 @@ static enum status pair_update(struct experiment *e, struct run *a, struct run *
     const struct record *x, *y;
     TRY(run_step(a, &x));
     TRY(run_step(b, &y));
+    TRY(resume_check(&e->resume, 0, x));
+    TRY(resume_check(&e->resume, 1, y));
     experiment_first_note(e, x, y);
     experiment_eval_note(e, a, b);
     struct pair_record pair;
@@ -340,6 +368,9 @@ static enum status open_experiment(struct experiment *e) {
     const struct scenario *scenario = e->options->scenario;
     TRY(experiment_plan_open(e->options->schema, scenario, e->arena, &e->plan));
     e->total = e->plan.run_count * scenario->steps;
+    TRY(resume_open(e->options->resume, &e->plan, e->options->environment,
+                    e->options->environment_count, e->arena, &e->resume));
+    e->resume.interrupted = e->options->interrupted;
     return arena_take(e->arena, e->plan.run_count, sizeof *e->datasets, "data sets", &e->datasets);
 }
 

@@ -29,7 +29,8 @@ struct experiment_progress {
 };
 
 struct experiment_options {
-    const char *path; /* of the trace; never NULL */
+    const char *path;   /* of the trace; never NULL */
+    const char *resume; /* the trace of an interrupted experiment (resume.h); NULL: none */
     int overwrite;
     /* leaves /env/volatile out, so that two runs of the experiment write equal files */
     int reproducible;

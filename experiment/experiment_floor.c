@@ -31,6 +31,7 @@ static enum status perturbed_update(struct experiment *e, struct run *perturbed,
         const struct record *record;
         TRY(experiment_check_interrupt(e));
         TRY(run_step(runs[i], &record));
+        TRY(resume_check(&e->resume, indices[i], record));
         TRY(experiment_trace_record(&e->output, indices[i], record));
         TRY(experiment_trace_state(&e->output, indices[i], runs[i], step, 0));
         e->done++;

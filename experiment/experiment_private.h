@@ -13,6 +13,7 @@
 #include "experiment/held_out.h"
 #include "experiment/hybrid_values.h"
 #include "experiment/pair.h"
+#include "experiment/resume.h"
 #include "trainer/evaluator.h"
 
 /* A data set, opened once for all runs whose options for it are equal. */
@@ -53,8 +54,8 @@ struct experiment {
     uint64_t fork_step; /* that update, counted from 1; 0: the states differ from the start */
     struct parting parting;
     double *steps[2]; /* (2, steps) of STEPS_MEANT_PATH and STEPS_LOST_PATH */
-    double **points;    /* end points of the floor's runs, in the order of the floor */
-    double *losses;     /* their last losses */
+    double **points;  /* end points of the floor's runs, in the order of the floor */
+    double *losses;   /* their last losses */
     uint32_t point_count;
     double *response;    /* (steps) of the perturbed run; RESPONSE_PATH */
     double **projection; /* end points of the hybrids between none and all, by mask */
@@ -64,6 +65,7 @@ struct experiment {
     struct branches branches;
     struct pair_room room; /* what measuring two runs in lockstep needs */
     struct experiment_eval eval;
+    struct resume resume;
     struct run *rerun; /* the baseline trained once more; equal to it in an exact floor */
     int rerun_open;
     uint64_t done, total; /* updates finished, and planned */

@@ -130,6 +130,7 @@ static enum status open_image(struct experiment_trace *output, const struct trac
                               uint64_t steps, struct arena *arena) {
     struct trace_image *image = &output->image;
     image->complete = 1;
+    image->seal = TRACE_SEAL_WHOLE;
     TRY(arena_take(arena, plan->run_count, sizeof *image->runs, "image", &image->runs));
     TRY(arena_take(arena, plan->pair_count, sizeof *image->pairs, "image", &image->pairs));
     TRY(arena_take(arena, plan->array_count, sizeof *image->arrays, "image", &image->arrays));

@@ -76,6 +76,10 @@ static uint32_t mark_at(const struct hybrid_values *hybrids, uint64_t step) {
     return m;
 }
 
+int hybrid_values_wants(const struct hybrid_values *hybrids, uint64_t step) {
+    return mark_at(hybrids, step) != hybrids->marks;
+}
+
 void hybrid_values_arms(struct hybrid_values *hybrids, const struct run *baseline,
                         const struct run *test, uint64_t step) {
     const uint32_t m = mark_at(hybrids, step);

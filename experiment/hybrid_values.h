@@ -50,6 +50,8 @@ TWINSTEP_MUST_USE enum status hybrid_values_open(const struct experiment_plan *p
 void hybrid_values_arms(struct hybrid_values *hybrids, const struct run *baseline,
                         const struct run *test, uint64_t step);
 
+/* Whether the weights after update `step` are asked for by hybrid_values_note: it is a mark. */
+int hybrid_values_wants(const struct hybrid_values *hybrids, uint64_t step);
 /* Called after update record->step of a hybrid; `like` is the baseline's record of that update. */
 void hybrid_values_note(struct hybrid_values *hybrids, uint32_t hybrid, const struct run *run,
                         const struct record *record, const struct record *like);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Compares two runs after an update, on the backend that has both, or else on the host. Both give
- * the same bits: within a tensor sums follow law 2 (docs/DETERMINISM.md), and tensors are added in
- * an f64 chain in table order. A missing comparison is NaN or -1, never 0. */
+ * Compares two runs after an update, on the backend that has both, or else by the threads of this
+ * program. Both give the same bits: within a tensor sums follow law 2 (docs/DETERMINISM.md), and
+ * tensors are added in an f64 chain in table order. A missing comparison is NaN or -1, never 0. */
 #include "experiment/pair.h"
 
 #include <math.h>
@@ -10,6 +10,7 @@
 #include "base/real.h"
 #include "base/sum.h"
 #include "kernels/backend_abi.h"
+#include "model/backends.h"
 #include "trainer/distance.h"
 
 _Static_assert(RUN_DISTANCES_BLOCK == SUM_BLOCK, "blocks of pairs are those of law 2");
@@ -44,23 +45,7 @@ static struct run_distances_args run_distances_of(const struct run *a, const str
                                        .y_old = run_param_before(b, row)};
 }
 
-static struct run_distances_block host_pairs(const struct run_distances_args *args) {
-    const struct span x = {args->x, args->x_dtype}, y = {args->y, args->y_dtype};
-    const struct span x_old = {args->x_old, x.dtype}, y_old = {args->y_old, y.dtype};
-    const struct span start = {args->start, x.dtype};
-    struct run_distances_block out = {
-        .sum = {[RUN_DISTANCES_GAP] = distance_squares(x, y, args->count),
-                [RUN_DISTANCES_TRAVEL] = distance_squares(x, start, args->count),
-                [RUN_DISTANCES_XX] = distance_squares(x, x_old, args->count),
-                [RUN_DISTANCES_YY] = distance_squares(y, y_old, args->count),
-                [RUN_DISTANCES_XY] = distance_product(x, x_old, y, y_old, args->count)}};
-    if (x.dtype != y.dtype) return out;
-    out.changed = distance_changed(args->x, args->y, x.dtype, args->count);
-    if (out.changed > 0) out.ulp = distance_ulp(args->x, args->y, x.dtype, args->count);
-    return out;
-}
-
-/* Joins the blocks of a tensor in the order of law 2, as host_pairs sums them. */
+/* Joins the blocks of a tensor in the order of law 2. */
 static struct run_distances_block join_pairs(const struct run_distances_block *blocks,
                                              size_t count) {
     struct sum_blocks_f64 sums[RUN_DISTANCES_SUMS] = {{.count = 0}};
@@ -76,13 +61,11 @@ static struct run_distances_block join_pairs(const struct run_distances_block *b
     return out;
 }
 
-/* ---- on a backend ---- */
-
 enum status pair_open(const struct run *a, const struct run *b, struct pair_room *out) {
     size_t blocks = 0;
     *out = (struct pair_room){.backend = run_backend(a) == run_backend(b) ? run_backend(a) : NULL};
-    if (out->backend == NULL || !pair_comparable(a, b)) return STATUS_OK;
-    out->arena.source = &out->backend->memory;
+    if (!pair_comparable(a, b)) return STATUS_OK;
+    if (out->backend != NULL) out->arena.source = &out->backend->memory;
     for (uint32_t i = 0; i < run_owner_count(a); i++)
         blocks += run_distances_blocks(run_table(a)->rows[run_owners(a)[i]].count);
     enum status status =
@@ -98,16 +81,16 @@ void pair_close(struct pair_room *room) {
     room->backend = NULL;
 }
 
-static enum status ask_backend(const struct run *a, const struct run *b,
-                               const struct pair_room *room) {
+static enum status ask_all(const struct run *a, const struct run *b, const struct pair_room *room) {
     struct run_distances_block *blocks = room->blocks;
     for (uint32_t i = 0; i < run_owner_count(a); i++) {
         room->asked[i] = run_distances_of(a, b, run_owners(a)[i]);
         room->asked[i].blocks = blocks;
         blocks += run_distances_blocks(room->asked[i].count);
     }
-    room->backend->run_distances(room->asked, run_owner_count(a));
-    return room->backend->wait();
+    backends_run_distances(room->backend, (int)run_config(a)->numerics.threads, room->asked,
+                           run_owner_count(a));
+    return backends_wait(room->backend);
 }
 
 /* ---- all tensors ---- */
@@ -128,11 +111,9 @@ static void measure_tensors(const struct run *a, const struct run *b, const stru
     out->integers[PAIR_FIRST_TENSOR] = -1;
     out->integers[PAIR_MAX_ULP] = same ? 0 : -1;
     for (uint32_t i = 0; i < run_owner_count(a); i++) {
-        const struct run_distances_args args = run_distances_of(a, b, run_owners(a)[i]);
-        const size_t count = run_distances_blocks(args.count);
-        const struct run_distances_block of =
-            room->backend == NULL ? host_pairs(&args) : join_pairs(blocks, count);
-        if (room->backend != NULL) blocks += count;
+        const size_t count = run_distances_blocks(room->asked[i].count);
+        const struct run_distances_block of = join_pairs(blocks, count);
+        blocks += count;
         note_tensor(&of, i, same, out);
         for (int s = 0; s < RUN_DISTANCES_SUMS; s++)
             sum[s] += of.sum[s];
@@ -166,7 +147,7 @@ enum status pair_measure(const struct run *a, const struct run *b, const struct 
     for (size_t i = 0; i < RECORD_PAIR_INTEGERS; i++)
         out->integers[i] = -1;
     if (!pair_comparable(a, b)) return STATUS_OK;
-    if (room->backend != NULL) TRY(ask_backend(a, b, room));
+    TRY(ask_all(a, b, room));
     measure_tensors(a, b, room, out, sum);
     measure_vectors(sum, out->reals);
     for (size_t i = 0; i < RECORD_PAIRS; i++)

@@ -20,10 +20,10 @@ static inline double element_get(const void *values, enum dtype dtype, size_t at
 /* Whether parameters can be compared tensor by tensor: names, shapes and ties are the same. */
 int pair_comparable(const struct run *a, const struct run *b);
 
-/* What a backend is asked, and what it answers, where both runs' tensors are on it. Otherwise the
- * host measures by itself. */
+/* What is asked of the tensors of both runs, and what is answered: by the backend that has both, or
+ * by this program, which sees the memory of any. */
 struct pair_room {
-    const struct backend *backend;      /* NULL: the host measures */
+    const struct backend *backend;      /* NULL: this program measures */
     struct arena arena;                 /* in the backend's memory */
     struct run_distances_args *asked;   /* (owners) */
     struct run_distances_block *blocks; /* the blocks of all owners, one owner behind the other */

@@ -216,8 +216,10 @@ static int losses_differ(const struct run *a, const struct run *b) {
 static void show(struct run *a, struct run *b, struct shown *out) {
     static double x[LOGITS], y[LOGITS];
     struct pair_record pair;
-    const struct pair_room host = {.backend = NULL};
-    assert_int_equal(pair_measure(a, b, &host, &pair), STATUS_OK);
+    struct pair_room room;
+    assert_int_equal(pair_open(a, b, &room), STATUS_OK);
+    assert_int_equal(pair_measure(a, b, &room, &pair), STATUS_OK);
+    pair_close(&room);
     probe_measure(a, b, &pair);
     const size_t count = logits_copy(a, x);
     const int same = count == logits_copy(b, y);

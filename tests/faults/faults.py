@@ -51,7 +51,8 @@ CASES = {
                 ("compare", "a.h5", "b.h5"), 1),
     "certify": (((*RUN, "-o", "a.h5"), ("recover", "a.h5", "-o", "b.h5")),
                 ("certify", "a.h5", "b.h5"), 0),
-    "lr-check": ((), ("lr", "check", "log.jsonl", "--junit=out.xml", "--json"), 0),
+    "lr-check": ((), ("lr", "check", "log.jsonl", "--expect=hf", "--schedule=linear",
+                      "--lr=1e-3", "--steps=20", "--junit=out.xml", "--json"), 0),
     "noise": ((), ("noise", "lr-set-before-step", "--steps=1", "--repeat=1", "--quiet",
                    "--reproducible", "-o", "floor.json"), 0),
 }
@@ -195,6 +196,9 @@ def main():
     parser.add_argument("--call", action="append", choices=CALLS)
     parser.add_argument("--show", action="store_true")
     options = parser.parse_args()
+    for file in (options.binary, options.library):
+        if not os.path.isfile(file):
+            sys.exit(f"faults.py: {file}: no such file")
     bench = Bench(options)
     total = bad = 0
     try:

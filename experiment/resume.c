@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Holds a trace against a plan, and brings runs to recorded updates. It trusts nothing that it can
+ * compute: states carry digests and the root of their update, rows their check, and what is trained
+ * again must give the recorded roots. */
+#include "experiment/resume.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "trainer/snapshot.h"
+
+static const char threads_key[] = "numerics.threads: ";
+
+static size_t line_length(const char *text) {
+    return strcspn(text, "\n");
+}
+
+static const char *next_line(const char *text) {
+    text += line_length(text);
+    return *text == '\n' ? text + 1 : text;
+}
+
+/* Mode invariant has the same bits with any number of threads. */
+static int may_differ(const struct config *config, const char *a, const char *b) {
+    const size_t length = sizeof threads_key - 1;
+    return config->numerics.mode == MODE_INVARIANT && strncmp(a, threads_key, length) == 0 &&
+           strncmp(b, threads_key, length) == 0;
+}
+
+static enum status check_text(const char *path, const struct planned_run *planned,
+                              const char *recorded) {
+    const char *a = recorded, *b = planned->text;
+    while (*a != '\0' || *b != '\0') {
+        const size_t length = line_length(a);
+        const int same = length == line_length(b) && memcmp(a, b, length) == 0;
+        if (!same && !may_differ(&planned->config, a, b))
+            FAIL(STATUS_INPUT, "%s: run %s was trained with another scenario: %.*s, and now %.*s",
+                 path, planned->id, (int)length, a, (int)line_length(b), b);
+        a = next_line(a);
+        b = next_line(b);
+    }
+    return STATUS_OK;
+}
+
+static enum status check_run(const char *path, const struct planned_run *planned,
+                             const struct trace_run *recorded) {
+    if (recorded == NULL)
+        FAIL(STATUS_INPUT, "%s: no run %s in it: it is the trace of another scenario", path,
+             planned->id);
+    if (config_races(&planned->config))
+        FAIL(STATUS_UNTESTABLE,
+             "%s: run %s: its threads raced, and no training is like the recorded one", path,
+             planned->id);
+    TRY(check_text(path, planned, recorded->plan.configuration));
+    if (memcmp(&recorded->plan.shape, &planned->axes.shape, sizeof planned->axes.shape) != 0)
+        FAIL(STATUS_INPUT, "%s: run %s: other columns were recorded (record.*)", path, planned->id);
+    return STATUS_OK;
+}
+
+static enum status check_environment(const char *path, const struct trace_image *image,
+                                     const struct trace_attribute *list, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        if (strcmp(list[i].path, "env") != 0) continue;
+        const char *then = trace_attribute_of(image, "env", list[i].name);
+        if (then == NULL || strcmp(then, list[i].text) != 0)
+            FAIL(STATUS_INPUT, "%s: written by another build: %s was %s, and is %s", path,
+                 list[i].name, then == NULL ? "not there" : then, list[i].text);
+    }
+    return STATUS_OK;
+}
+
+static enum status check_steps(const char *path, const struct trace_image *image,
+                               const struct experiment_plan *plan, struct arena *arena) {
+    const char *const then = trace_attribute_of(image, "", "steps");
+    char *now;
+    TRY(arena_format(arena, &now, "%" PRIu64, plan->scenario->steps));
+    if (then != NULL && strcmp(then, now) == 0) return STATUS_OK;
+    FAIL(STATUS_INPUT, "%s: a trace of %s updates, and now %s", path,
+         then == NULL ? "unknown" : then, now);
+}
+
+enum status resume_open(const char *path, const struct experiment_plan *plan,
+                        const struct trace_attribute *environment, uint32_t environment_count,
+                        struct arena *arena, struct resume *out) {
+    struct trace_image *image;
+    *out = (struct resume){.path = path, .plan = plan};
+    if (path == NULL) return STATUS_OK;
+    TRY(trace_open(path, arena, &image));
+    out->image = image;
+    if (image->writer != NULL)
+        FAIL(STATUS_INPUT,
+             "%s: another program trained its runs, and nothing here goes on with "
+             "them",
+             path);
+    TRY(check_environment(path, image, environment, environment_count));
+    TRY(check_steps(path, image, plan, arena));
+    for (uint32_t i = 0; i < plan->run_count; i++)
+        TRY(check_run(path, &plan->runs[i], trace_run_of(image, plan->runs[i].id)));
+    if (image->run_count != plan->run_count)
+        FAIL(STATUS_INPUT, "%s: the trace of another scenario: %u runs, and now %u", path,
+             image->run_count, plan->run_count);
+    return STATUS_OK;
+}
+
+static const struct trace_run *run_of(const struct resume *resume, uint32_t index) {
+    return trace_run_of(resume->image, resume->plan->runs[index].id);
+}
+
+const struct record *resume_row(const struct resume *resume, uint32_t index, uint64_t step) {
+    if (resume->path == NULL) return NULL;
+    const struct trace_run *const run = run_of(resume, index);
+    if (run->updates == 0 || step < run->records[0].step) return NULL;
+    const uint64_t at = step - run->records[0].step;
+    return at < run->updates && run->records[at].step == step ? &run->records[at] : NULL;
+}
+
+enum status resume_check(const struct resume *resume, uint32_t index, const struct record *record) {
+    const struct record *const row = resume_row(resume, index, record->step);
+    if (row == NULL || record_equal_roots(row, record)) return STATUS_OK;
+    FAIL(STATUS_INPUT,
+         "%s: update %" PRIu64 " of run %s does not come out as it was recorded: this machine or "
+         "build computes otherwise, and what went on would be no one training",
+         resume->path, record->step, resume->plan->runs[index].id);
+}
+
+enum status resume_reach(const struct resume *resume, uint32_t index, struct run *run,
+                         uint64_t *position, uint64_t step) {
+    uint64_t stored;
+    const struct trace_run *const recorded = resume->path == NULL ? NULL : run_of(resume, index);
+    if (recorded != NULL && trace_snapshot_find(recorded, step, &stored) &&
+        recorded->snapshot_steps[stored] > *position) {
+        TRY(snapshot_take(resume->path, recorded, stored, run));
+        *position = recorded->snapshot_steps[stored];
+    }
+    while (*position < step) {
+        const struct record *record;
+        if (resume->interrupted != NULL && *resume->interrupted)
+            FAIL(STATUS_INTERRUPTED, "interrupted on the way to update %" PRIu64 " of run %s", step,
+                 resume->plan->runs[index].id);
+        TRY(run_step(run, &record));
+        TRY(resume_check(resume, index, record));
+        ++*position;
+    }
+    return STATUS_OK;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Goes on with an experiment that was interrupted: what its trace holds of runs that are trained
+ * alone (repeats for the floor, hybrids) is taken over instead of trained again.
+ *
+ * A row is taken as it stands. Where the weights themselves are needed (at marks, where another run
+ * branches off, at the end), the run is brought there: from the last stored state before that
+ * update, or from its start, by training, and every update that is trained again must have the root
+ * that was recorded. So what comes out is what an uninterrupted experiment writes; without stored
+ * states nothing is gained but that. The arms and the rerun of an exact floor are always trained:
+ * the measurements between two runs in lockstep need every update of both. They are held against
+ * the record as well. */
+#ifndef TWINSTEP_EXPERIMENT_RESUME_H
+#define TWINSTEP_EXPERIMENT_RESUME_H
+
+#include "base/status.h"
+#include "determinism/trace.h"
+#include "experiment/experiment_plan.h"
+#include "trainer/run.h"
+
+struct arena;
+
+struct resume {
+    const char *path; /* NULL: the experiment begins at its start */
+    const struct trace_image *image;
+    const struct experiment_plan *plan;
+    const volatile int *interrupted; /* as in experiment_options; set by the caller */
+};
+
+/* Opens PATH and holds it against the plan: the same runs, configurations (but for the number of
+ * threads in mode invariant), columns, updates and environment. STATUS_INPUT says what is another.
+ * STATUS_UNTESTABLE where threads raced, since no training is like the recorded one then. */
+TWINSTEP_MUST_USE enum status resume_open(const char *path, const struct experiment_plan *plan,
+                                          const struct trace_attribute *environment,
+                                          uint32_t environment_count, struct arena *arena,
+                                          struct resume *out);
+
+/* The recorded row of an update of a planned run, or NULL. */
+const struct record *resume_row(const struct resume *resume, uint32_t index, uint64_t step);
+
+/* Fails where an update was trained again and its root is not the recorded one. */
+TWINSTEP_MUST_USE enum status resume_check(const struct resume *resume, uint32_t index,
+                                           const struct record *record);
+
+/* Brings a run, which stands after update *position, to after update `step`, whose row and those
+ * before it back to *position are recorded. */
+TWINSTEP_MUST_USE enum status resume_reach(const struct resume *resume, uint32_t index,
+                                           struct run *run, uint64_t *position, uint64_t step);
+
+#endif

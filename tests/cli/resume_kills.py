@@ -1,0 +1,191 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Kills trainings and goes on with them: the trace must be, byte for byte, that of one never killed.
+
+    resume_kills.py BINARY [--kills N] [--only SCENARIO]
+
+Each scenario trains once without an interruption. Then it is killed (SIGKILL) after a random time,
+gone on with (`run --resume`), killed and gone on with again, and at last left to end. A kill before
+the first update leaves nothing to go on with; it is counted for itself. Another scenario, number of
+updates, seed, build or output in the input's place must be refused. In mode invariant the number of
+threads may be another after the kill."""
+
+import argparse
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+SEED = 22
+HEAD = "twinstep: 1\nname: %s\nsteps: 6\n"
+SMALL = "common:\n  model: {layers: 1, hidden: 16, heads: 2, mlp: 32}\n  batch: {size: 4, micro: 2}\n"
+SCENARIOS = {
+    # repeats of both arms, in random order of sums, with dropout and accumulation
+    "noisy": (HEAD + "floor: {replicates: 3}\n" + SMALL
+              + "  numerics: {mode: shuffled, order_seed: free}\n  dropout: {residual: 0.1}\n"
+              "arms:\n  baseline: {}\n  test: {optimizer: {lr: 2e-6}}\n"),
+    # three causes, so hybrids that branch off each other; clipping, and a warm-up that parts late
+    "hybrids": (HEAD + SMALL + "  clip: {max_norm: 0.5}\n  dropout: {residual: 0.1}\n"
+                "arms:\n  baseline: {schedule: {warmup: 2}}\n"
+                "  test: {numerics: {param: bf16}, optimizer: {beta2: 0.95}, schedule: {warmup: 3}}\n"),
+    # f16 with a loss scale that overflows
+    "scaled": (HEAD + SMALL + "  numerics: {param: f16, master: f32}\n"
+               "  scaler: {kind: dynamic, init_scale: 1e9, growth_interval: 2}\n"
+               "arms:\n  baseline: {}\n  test: {optimizer: {beta1: 0.8, weight_decay: 0.1}}\n"),
+    "sft": (HEAD + SMALL + "  task: sft\n  dropout: {attention: 0.1}\n"
+            "arms:\n  baseline: {}\n  test: {optimizer: {eps: 1e-6}, schedule: {name: cosine}}\n"),
+}
+
+
+class Bench:
+    def __init__(self, options, folder):
+        self.binary, self.folder = options.binary, folder
+        self.environment = {**os.environ, "OMP_WAIT_POLICY": "passive"}
+
+    def start(self, *words):
+        return subprocess.Popen([self.binary, *words], cwd=self.folder, env=self.environment,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def say(self, *words):
+        process = self.start(*words)
+        output, error = process.communicate(timeout=300)
+        return process.returncode, output, error.decode()
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def read(self, name):
+        with open(self.path(name), "rb") as file:
+            return file.read()
+
+
+def words_of(name, every, output):
+    return ["run", f"{name}.yaml", "--quiet", "--reproducible", f"--checkpoint-every={every}", "-o", output]
+
+
+def try_once(bench, name, every, whole, seconds, rng):
+    """Kills until the training ends; returns how often, or None when nothing was there."""
+    given, kills = [], 0
+    for number in range(4):
+        output = f"k{number}.h5"
+        process = bench.start(*words_of(name, every, output), *given)
+        if number < 3:
+            try:
+                process.communicate(timeout=rng.uniform(0.0, seconds))
+            except subprocess.TimeoutExpired:
+                process.send_signal(signal.SIGKILL)
+        text, error = process.communicate()
+        if process.returncode in (0, 1, 3):
+            if bench.read(output) != whole[1] or text.replace(output.encode(), b"") != whole[0]:
+                sys.exit(f"{name}: after {kills} kills another trace or output than without")
+            return kills
+        if process.returncode != -signal.SIGKILL:
+            sys.exit(f"{name}: status {process.returncode}: {error.decode()}")
+        status, _, error = bench.say("recover", f"{output}.part", "-o", f"probe{number}.h5")
+        if status == 0:
+            given, kills = ["--resume", f"{output}.part"], kills + 1
+        elif "no update is in it" not in error and "No such file" not in error and "empty" not in error \
+                and "truncated" not in error:
+            sys.exit(f"{name}: {error}")
+    return kills
+
+
+def clean(bench):
+    for name in os.listdir(bench.folder):
+        if name.startswith(("k", "probe")):
+            os.remove(bench.path(name))
+
+
+def try_scenario(bench, name, kills, rng):
+    done = 0
+    for every in (2, 0):
+        if os.path.exists(bench.path("whole.h5")):
+            os.remove(bench.path("whole.h5"))
+        began = time.monotonic()
+        status, text, error = bench.say(*words_of(name, every, "whole.h5"))
+        seconds = time.monotonic() - began
+        if status not in (0, 1, 3):
+            sys.exit(f"{name}: {error}")
+        whole = (text.replace(b"whole.h5", b""), bench.read("whole.h5"))
+        share, count = kills // 2, 0
+        for _ in range(3 * share):
+            if count >= share:
+                break
+            count += try_once(bench, name, every, whole, seconds, rng)
+            clean(bench)
+        done += count
+        # what ended can be gone on with, too: nothing but the last updates is trained again
+        status, text, error = bench.say(*words_of(name, every, "again.h5"), "--resume", "whole.h5")
+        if (status, bench.read("again.h5")) != (status, whole[1]) or error:
+            sys.exit(f"{name}: another trace from a whole one: {error}")
+        os.remove(bench.path("again.h5"))
+    print(f"{name:8s} {done} kills, every trace as without one", flush=True)
+    return done
+
+
+def refuse(bench, needle, *words):
+    status, _, error = bench.say(*words)
+    if status != 2 or needle not in error or os.path.exists(bench.path("r.h5")):
+        sys.exit(f"{' '.join(words)}: expected status 2 and {needle!r}, got {status}: {error}")
+
+
+def check_refusals(bench, name):
+    run = ("run", f"{name}.yaml", "--quiet", "-o", "r.h5", "--resume", "whole.h5")
+    refuse(bench, "was trained with another scenario: optimizer.beta1", *run, "--set",
+           "common.optimizer.beta1=0.7")
+    refuse(bench, "a trace of 6 updates, and now 5", *run, "--set", "steps=5")
+    refuse(bench, "another scenario", *run, "--set", "common.seed=4")
+    refuse(bench, "expected an output that is not read", *run[:4], "whole.h5", *run[5:], "--overwrite")
+    os.rename(bench.path("whole.h5"), bench.path("r.h5.part"))
+    refuse(bench, "is where r.h5 would be written", *run[:6], "r.h5.part", "--overwrite")
+    os.rename(bench.path("r.h5.part"), bench.path("whole.h5"))
+    refuse(bench, "expected a trace", *run[:6], f"{name}.yaml")
+    refuse(bench, "No such file", *run[:6], "nothing.h5")
+    refuse(bench, "expected one scenario", "run", "null-pair", *run[1:3], "--resume", "whole.h5")
+
+
+def check_threads(bench, name):
+    status, _, error = bench.say("run", f"{name}.yaml", "--quiet", "-o", "t.h5", "--resume", "whole.h5",
+                                 "--set", "common.numerics.threads=3")
+    if status not in (0, 1, 3) or error:
+        sys.exit(f"{name}: another number of threads: {error}")
+
+
+def check_interrupt(bench, name):
+    process = bench.start("run", f"{name}.yaml", "--quiet", "-o", "i.h5", "--set", "steps=100000")
+    while not os.path.exists(bench.path("i.h5.part")):
+        time.sleep(0.01)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=60)
+    if process.returncode != 130 or b"with --resume i.h5.part" not in error:
+        sys.exit(f"interrupted: {process.returncode}: {error.decode()}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("binary", type=os.path.abspath)
+    parser.add_argument("--kills", type=int, default=8, help="of each scenario")
+    parser.add_argument("--only", choices=tuple(SCENARIOS))
+    options = parser.parse_args()
+    rng, total = random.Random(SEED), 0
+    with tempfile.TemporaryDirectory(prefix="twinstep-resume-") as folder:
+        bench = Bench(options, folder)
+        for name, text in SCENARIOS.items():
+            with open(bench.path(f"{name}.yaml"), "w", encoding="utf-8") as file:
+                file.write(text % name)
+        for name in [options.only] if options.only else SCENARIOS:
+            total += try_scenario(bench, name, options.kills, rng)
+            if name == "hybrids":
+                check_refusals(bench, name)
+                check_threads(bench, name)
+        check_interrupt(bench, "hybrids")
+    print(f"{total} kills")
+    return 0 if total else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
