@@ -91,6 +91,15 @@ TWINSTEP_HD double rule_spacing_at(const struct rule_spacing *dtype, double x) {
     return real_from_bits_f64(bits & UINT64_C(0x7ff0000000000000)) * dtype->epsilon;
 }
 
+/* 1 / rule_spacing_at, without the division: a spacing is a power of two whose inverse is a normal
+ * number, so the exponents are opposite. The spacing of an infinity is infinite. */
+TWINSTEP_HD double rule_spacing_inverse(const struct rule_spacing *dtype, double x) {
+    const uint64_t bits = real_bits_f64(rule_spacing_at(dtype, x));
+    return bits == UINT64_C(0x7ff0000000000000)
+               ? 0.0
+               : real_from_bits_f64(UINT64_C(0x7fe0000000000000) - bits);
+}
+
 /* One element of the equation new - old = -lr u - c old, in units of its ulp. The weight is that of
  * the larger of the two values, because a weight that crosses zero was rounded in that binade.
  * `decay` is the group's; it is taken out of the direction again, so that lr and decay are fitted
@@ -106,7 +115,7 @@ TWINSTEP_HD struct rule_read_terms rule_read_terms(const struct rule_spacing *dt
                                                    double now) {
     struct rule_read_terms out;
     const double larger = real_abs_f64(old) > real_abs_f64(now) ? old : now;
-    const double weight = 1.0 / rule_spacing_at(dtype, larger);
+    const double weight = rule_spacing_inverse(dtype, larger);
     out.u = (direction - decay * old) * weight;
     out.p = old * weight;
     out.d = (now - old) * weight;

@@ -316,6 +316,7 @@ static enum status read_folder(struct training_opening *opening) {
         return training_file(opening, whole);
     }
     TRY(read_weights(opening, &marks));
+    if (opening->is_weights_alone) return STATUS_OK;
     TRY(read_optimizer_file(opening));
     TRY(read_part(opening, schedulers, COUNT_OF(schedulers), training_scheduler_of));
     TRY(read_part(opening, scalers, COUNT_OF(scalers), training_scaler_of));
@@ -356,12 +357,13 @@ static enum status read_all(struct training_opening *opening,
         TRY(read_folder(opening));
     else
         TRY(read_single(opening, folder->path));
-    return training_name(opening, given);
+    return opening->is_weights_alone ? STATUS_OK : training_name(opening, given);
 }
 
-enum status training_folder_open(const char *path, const struct training_given_names *given,
-                                 struct arena *arena, struct training_folder *out) {
-    struct training_opening opening = {.folder = out, .arena = arena};
+static enum status open_as(const char *path, const struct training_given_names *given,
+                           int is_weights_alone, struct arena *arena, struct training_folder *out) {
+    struct training_opening opening = {
+        .folder = out, .arena = arena, .is_weights_alone = is_weights_alone};
     size_t length = strlen(path);
     char *copy;
     memset(out, 0, sizeof *out);
@@ -374,6 +376,16 @@ enum status training_folder_open(const char *path, const struct training_given_n
     const enum status status = read_all(&opening, given);
     if (status != STATUS_OK) training_folder_close(out);
     return status;
+}
+
+enum status training_folder_open(const char *path, const struct training_given_names *given,
+                                 struct arena *arena, struct training_folder *out) {
+    return open_as(path, given, 0, arena, out);
+}
+
+enum status training_weights_open(const char *path, struct arena *arena,
+                                  struct training_folder *out) {
+    return open_as(path, NULL, 1, arena, out);
 }
 
 void training_folder_close(struct training_folder *folder) {

@@ -179,6 +179,9 @@ TWINSTEP_MUST_USE enum status training_folder_open(const char *path,
                                                    const struct training_given_names *given,
                                                    struct arena *arena,
                                                    struct training_folder *out);
+/* The same for the weights alone: an optimizer that cannot be read is not looked at. */
+TWINSTEP_MUST_USE enum status training_weights_open(const char *path, struct arena *arena,
+                                                    struct training_folder *out);
 void training_folder_close(struct training_folder *folder);
 
 /* Stores a number of a group. Returns 0 if it has none of that key. */

@@ -13,6 +13,7 @@ struct training_opening {
     const struct safetensors_tensor **order;
     size_t order_count;
     const char **stored_names; /* [parameter_count], where the optimizer's file has names */
+    int is_weights_alone;      /* the optimizer, and what lies beside it, is not looked at */
 };
 
 /* PATH/NAME, and whether it is a file that is there. */

@@ -40,9 +40,19 @@ enum status training_state_dict(const struct training_opening *opening,
     return STATUS_OK;
 }
 
+/* Whole modules and optimizers are pickled as objects, which only their own code can make again. */
+static enum status refuse_object(const struct torch_place *at) {
+    if (at->value.kind != TORCH_OPAQUE) return STATUS_OK;
+    return torch_refuse(at,
+                        "expected a state dict, got an object of the class %s: save what its "
+                        "state_dict() returns, which torch.load reads with weights_only=True",
+                        at->value.as.opaque->name);
+}
+
 enum status training_take_weights(struct training_opening *opening,
                                   const struct torch_place *state) {
     struct training_folder *folder = opening->folder;
+    TRY(refuse_object(state));
     TRY(training_state_dict(opening, state, &opening->order, &opening->order_count,
                             &folder->weights));
     if (opening->order_count == 0)
@@ -90,13 +100,18 @@ static enum status only_one(const struct torch_place *at, const char *what,
 }
 
 /* torch.distributed.checkpoint spells an optimizer's states in one dict with those of the weights
- * if it is asked to flatten them; torchtitan asks. */
+ * if it is asked to flatten them; torchtitan asks. Megatron has names of its own in one dict. */
 static enum status refuse_flat(const struct torch_place *dict) {
     size_t count = 0;
     if (dict->value.kind == TORCH_DICT) count = dict->value.as.members->count;
     for (size_t i = 0; i < count; i++) {
         struct torch_place at;
         TRY(torch_entry(dict, i, &at));
+        if (at.key != NULL && strncmp(at.key, "optimizer.state.", 16) == 0)
+            return torch_refuse(&at, "expected {\"state\": ..., \"param_groups\": [...]}, got a "
+                                     "state of an optimizer under a name of Megatron's own; such "
+                                     "states are not read. Without the entries of optimizer.state "
+                                     "the file has weights alone");
         if (at.key != NULL && strncmp(at.key, "param_groups.", 13) == 0)
             return torch_refuse(&at, "expected {\"state\": ..., \"param_groups\": [...]}, got the "
                                      "states of an optimizer that were flattened (by "
@@ -109,6 +124,7 @@ static enum status refuse_flat(const struct torch_place *dict) {
 enum status training_optimizer_in(struct training_opening *opening, const struct torch_place *at) {
     struct torch_place inner, one;
     TRY(only_one(at, "optimizer", &one));
+    TRY(refuse_object(&one));
     if (!torch_find(&one, "param_groups", &inner) && FIND(&one, optimizer_keys, &inner))
         return training_optimizer(opening, &inner);
     TRY(refuse_flat(&one));
@@ -159,7 +175,7 @@ static int is_optimizer(const struct torch_place *root) {
 
 static enum status read_root(struct training_opening *opening, const struct torch_place *root) {
     struct training_folder *folder = opening->folder;
-    struct torch_place model, optimizer;
+    struct torch_place model, optimizer, object;
     const int has_model = training_find_model(root, &model);
     const int has_optimizer = FIND(root, optimizer_keys, &optimizer);
     folder->kind = torch_find(root, "pytorch-lightning_version", &(struct torch_place){0})
@@ -172,6 +188,7 @@ static enum status read_root(struct training_opening *opening, const struct torc
     if (is_optimizer(root))
         return torch_refuse(root, "expected weights and an optimizer, got the state dict of an "
                                   "optimizer alone: name the folder in which both lie");
+    if (FIND(root, model_keys, &object)) TRY(refuse_object(&object));
     if (!has_model && has_optimizer)
         return torch_refuse(root, "expected the weights of a model beside the optimizer, under "
                                   "model, model_state_dict or state_dict; got none");
@@ -182,6 +199,7 @@ static enum status read_root(struct training_opening *opening, const struct torc
         return training_take_weights(opening, root);
     }
     TRY(training_take_weights(opening, &model));
+    if (opening->is_weights_alone) return STATUS_OK;
     if (has_optimizer)
         TRY(training_optimizer_in(opening, &optimizer));
     else
@@ -196,11 +214,7 @@ enum status training_file(struct training_opening *opening, const char *path) {
     size_t count;
     TRY(training_torch(opening, path, TORCH_OPAQUE_NAMES, &file));
     root = torch_root(file);
-    if (root.value.kind == TORCH_OPAQUE)
-        return torch_refuse(&root,
-                            "expected a dict of state dicts, got an object of the class %s: save "
-                            "what its state_dict() returns",
-                            root.value.as.opaque->name);
+    TRY(refuse_object(&root));
     TRY(torch_count(&root, "a dict of state dicts", &count));
     if (root.value.kind != TORCH_DICT) return torch_unexpected(&root, "a dict of state dicts");
     if (count != 1 || FIND(&root, model_keys, &inner) || FIND(&root, optimizer_keys, &inner))

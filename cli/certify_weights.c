@@ -151,7 +151,7 @@ static enum status open_and_hold(struct weights *w, int *out_exit) {
         return status;
     }
     TRY(arena_take(w->arena, 1, sizeof *folder, "folder", &folder));
-    TRY(training_folder_open(w->folder, NULL, w->arena, folder));
+    TRY(training_weights_open(w->folder, w->arena, folder));
     w->count = folder->weight_count;
     w->tensors = folder->weights;
     const enum status status = hold_all(w, out_exit);

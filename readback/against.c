@@ -71,11 +71,22 @@ static struct against_row close_row(const char *name, uint64_t elements,
     return out;
 }
 
+/* The name without what DistributedDataParallel and torch.compile put before it. */
+static const char *bare(const char *name) {
+    static const char *const wrappers[] = {"module.", "_orig_mod."};
+    for (size_t i = 0; i < COUNT_OF(wrappers); i++)
+        if (strncmp(name, wrappers[i], strlen(wrappers[i])) == 0)
+            return bare(name + strlen(wrappers[i]));
+    return name;
+}
+
 static const struct step_tensor *find(const struct step *step, const char *name, uint32_t near) {
     if (near < step->tensor_count && strcmp(step->tensors[near].name, name) == 0)
         return &step->tensors[near];
     for (uint32_t i = 0; i < step->tensor_count; i++)
         if (strcmp(step->tensors[i].name, name) == 0) return &step->tensors[i];
+    for (uint32_t i = 0; i < step->tensor_count; i++)
+        if (strcmp(bare(step->tensors[i].name), bare(name)) == 0) return &step->tensors[i];
     return NULL;
 }
 

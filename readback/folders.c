@@ -19,6 +19,14 @@ static double counted(const struct training_folder *folder) {
     return most;
 }
 
+/* Whether an optimizer is there that has made no step yet. */
+static int is_unused(const struct training_folder *folder) {
+    for (size_t i = 0; i < folder->parameter_count; i++)
+        for (size_t m = 0; m < TRAINING_MOMENTS; m++)
+            if (folder->parameters[i].moments[m] != NULL) return 0;
+    return folder->group_count > 0 && counted(folder) < 0.0;
+}
+
 static enum status refuse_distance(const struct training_folder *before,
                                    const struct training_folder *after, double first, double last) {
     if (last == first)
@@ -52,7 +60,8 @@ static int is_own_count(const struct training_folder *before, const struct train
            (last == (double)after->global_step + 1.0 && first == (double)before->global_step + 1.0);
 }
 
-/* Whether the scheduler fell as far as the optimizer's count did, or by one if there is no count. */
+/* Whether the scheduler fell as far as the optimizer's count did, or by one if there is no count.
+ */
 static int goes_back(const struct training_folder *before, const struct training_folder *after,
                      double fell) {
     const struct training_scheduler *const then = &before->scheduler, *const now =
@@ -71,7 +80,8 @@ static enum status check_distance(const struct training_folder *before,
         const double first = (double)before->global_step, last = (double)after->global_step;
         return last - first == 1.0 ? STATUS_OK : refuse_distance(before, after, first, last);
     }
-    const double first = counted(before), last = counted(after);
+    const double last = counted(after);
+    const double first = is_unused(before) && last > 1.0 ? 0.0 : counted(before);
     const int is_back = goes_back(before, after, first - last);
     if (is_back && (first < 0.0 || last < 0.0))
         return refuse_distance(before, after, (double)before->scheduler.last_epoch,
@@ -405,11 +415,27 @@ static void number_update(const struct training_folder *before, const struct tra
 #define MATCH_ELEMENTS ((uint64_t)1 << 16)
 #define MATCH_LEAST 4 /* fewer would fit anything */
 
-/* A wrong weight leaves this many ulp at least; the right one RATE_RESIDUAL_LINE at most. Measured
+/* A wrong weight leaves this many ulp at least; the right one rate_residual_line at most. Measured
  * with two layers' projections swapped: 1.9e6 in f32 at LR 5e-4, 4.8e4 at 5e-7; 29 in bf16 at 5e-4,
  * but 0.7 at 5e-7, where so nothing is decided. */
-#define MATCH_WRONG 5.0
+#define MATCH_WRONG 5.0 /* times RATE_RESIDUAL_LINE, or its like of f64 */
 
+static int is_zero(const struct stored *numbers, uint64_t count) {
+    const size_t bytes = (size_t)count * dtype_width(numbers->dtype);
+    for (size_t i = 0; numbers->bytes != NULL && i < bytes; i++)
+        if (numbers->bytes[i] != 0) return 0;
+    return 1;
+}
+
+/* Whether a wide weight stayed where it was although its state has a direction. An LR of 0 would
+ * explain it, and so any weight that stayed would fit any state. */
+static int is_stuck(const struct step_tensor *tensor) {
+    return dtype_width(tensor->now.dtype) >= 4 &&
+           is_same(&tensor->old, &tensor->now, tensor->count) &&
+           !is_zero(&tensor->first, tensor->count);
+}
+
+/* In units of rate_residual_line. */
 static double residual_with(const struct training_folder *before, const struct step *step,
                             const struct training_parameter *parameter,
                             const struct safetensors_tensor *weight, struct rate_room *room) {
@@ -425,8 +451,10 @@ static double residual_with(const struct training_folder *before, const struct s
         fill_state(before, step->update, parameter, &tensor) != STATUS_OK)
         return (double)NAN;
     if (tensor.count > MATCH_ELEMENTS) tensor.count = MATCH_ELEMENTS;
-    return rate_residual(&alone, (struct rate_scope){.group = tensor.group, .only = STEP_NO_GROUP},
-                         room);
+    const struct rate_scope all = {.group = tensor.group, .only = STEP_NO_GROUP};
+    const double residual = rate_residual(&alone, all, room);
+    if (!tensor.is_left_out && is_stuck(&tensor)) return (double)INFINITY;
+    return residual / rate_residual_line(tensor.now.dtype);
 }
 
 static int has_shape(const struct training_parameter *parameter,
@@ -443,6 +471,12 @@ static int is_taken(const struct training_folder *after, const struct safetensor
     return 0;
 }
 
+/* Whether two weights are tied: the same numbers under two names. */
+static int is_tied(const struct safetensors_tensor *a, const struct safetensors_tensor *b) {
+    return a->dtype == b->dtype && a->end - a->begin == b->end - b->begin &&
+           memcmp(a->data, b->data, (size_t)(a->end - a->begin)) == 0;
+}
+
 /* The one weight of the parameter's shape that its state explains, where all others are far from
  * it; else NULL. */
 static const struct safetensors_tensor *match(const struct training_folder *before,
@@ -455,8 +489,8 @@ static const struct safetensors_tensor *match(const struct training_folder *befo
         const struct safetensors_tensor *const weight = after->weights[i];
         if (!has_shape(parameter, weight) || is_taken(after, weight)) continue;
         const double residual = residual_with(before, step, parameter, weight, room);
-        if (residual > MATCH_WRONG) continue;
-        if (best != NULL || !(residual <= RATE_RESIDUAL_LINE)) return NULL;
+        if (residual > MATCH_WRONG || (best != NULL && is_tied(best, weight))) continue;
+        if (best != NULL || !(residual <= 1.0)) return NULL;
         best = weight;
     }
     return best;
@@ -493,6 +527,38 @@ static enum status match_all(const struct training_folder *before, struct traini
     return STATUS_OK;
 }
 
+/* Gives parameters whose own weight their state cannot explain the weights that it does, as where a
+ * layer was kept from the optimizer and the order of names leaves a choice. If one of them finds
+ * none, something else is wrong than names, and all stay. */
+static enum status rename_wrong(const struct training_folder *before, struct training_folder *after,
+                                const struct step *step, struct rate_room *room,
+                                struct arena *arena, uint32_t *out_matched) {
+    const size_t count = after->parameter_count;
+    const struct safetensors_tensor **kept, **found;
+    size_t wrong = 0, right = 0;
+    if (after->names_from == TRAINING_NAMES_GIVEN) return STATUS_OK;
+    TRY(arena_take(arena, count, sizeof *kept, "names", &kept));
+    TRY(arena_take(arena, count, sizeof *found, "names", &found));
+    for (size_t i = 0; i < count; i++) {
+        struct training_parameter *const parameter = &after->parameters[i];
+        if (parameter->weight == NULL || !parameter->has_state ||
+            !(residual_with(before, step, parameter, parameter->weight, room) > MATCH_WRONG))
+            continue;
+        kept[i] = parameter->weight;
+        wrong++;
+    }
+    for (size_t i = 0; i < count; i++)
+        if (kept[i] != NULL) after->parameters[i].weight = NULL;
+    for (size_t i = 0; i < count; i++)
+        if (kept[i] != NULL) found[i] = match(before, after, step, &after->parameters[i], room);
+    for (size_t i = 0; i < count; i++)
+        right += found[i] != NULL && claims(found, count, found[i]) == 1;
+    for (size_t i = 0; i < count; i++)
+        if (kept[i] != NULL) after->parameters[i].weight = right == wrong ? found[i] : kept[i];
+    *out_matched += right == wrong ? (uint32_t)right : 0u;
+    return STATUS_OK;
+}
+
 enum status folders_join(const struct training_folder *before, struct training_folder *after,
                          struct rate_room *room, struct arena *arena, struct step *out_step,
                          struct update_said *out_said) {
@@ -509,6 +575,7 @@ enum status folders_join(const struct training_folder *before, struct training_f
                                      .expected = {nan, nan, nan, nan, nan}};
     TRY(fill_groups(before, after, arena, out_step));
     TRY(match_all(before, after, out_step, room, arena, &out_said->matched, &out_said->unnamed));
+    TRY(rename_wrong(before, after, out_step, room, arena, &out_said->matched));
     TRY(fill_tensors(before, after, arena, out_step));
     if (after->scheduler.has_last_epoch)
         out_said->scheduler_counted = (double)after->scheduler.last_epoch;

@@ -143,6 +143,10 @@ static double residual_of(const struct step *step, struct rate_scope scope, doub
     return real_sqrt_f64(sums.sum[READBACK_BLOCKS_UU] / (double)elements);
 }
 
+double rate_residual_line(enum dtype weights) {
+    return weights == DTYPE_F64 ? RATE_RESIDUAL_LINE_F64 : RATE_RESIDUAL_LINE;
+}
+
 static struct rate with_error(double value, double error, enum rate_method method) {
     struct rate out = {RATE_UNKNOWN, method, value, value - error, value + error, NULL};
     if (!(error >= 0.0)) return out;
@@ -161,18 +165,18 @@ static void read_squares(const struct step *step, struct rate_scope scope, enum 
     /* Weights of 0, as LoRA's second matrix is at its first update, have nothing to decay. */
     int decayed =
         group->decoupled && group->decay != 0.0 && sums->sum[READBACK_BLOCKS_PP] > 0.0;
+    const double line = rate_residual_line(out->weights);
     struct read_rate answer;
     for (;;) {
         read_rate_solve(sums, decayed, half, unit, &answer);
         out->residual =
             residual_of(step, scope, answer.lr, decayed ? answer.shrink : 0.0, out->elements, room);
-        if (decayed || !(out->residual > RATE_RESIDUAL_LINE) || !(sums->sum[READBACK_BLOCKS_PP] > 0.0))
-            break;
+        if (decayed || !(out->residual > line) || !(sums->sum[READBACK_BLOCKS_PP] > 0.0)) break;
         decayed = out->needs_decay = 1;
     }
     out->lr = with_error(answer.lr, answer.lr_error, method);
     out->decay = with_error(answer.decay, answer.decay_error, method);
-    if (out->residual > RATE_RESIDUAL_LINE) out->lr.state = out->decay.state = RATE_UNEXPLAINED;
+    if (out->residual > line) out->lr.state = out->decay.state = RATE_UNEXPLAINED;
 }
 
 /* ---- votes ---- */
@@ -397,8 +401,10 @@ double rate_residual(const struct step *step, struct rate_scope scope, struct ra
     struct readback_blocks_block sums;
     struct read_rate answer;
     sum_squares(step, scope, room, &reading, &sums);
-    read_rate_solve(&sums, 1, 0.5, 0.0, &answer);
-    return residual_of(step, scope, answer.lr, answer.shrink, reading.elements, room);
+    const int decayed = sums.sum[READBACK_BLOCKS_PP] > 0.0; /* weights of 0 cannot */
+    read_rate_solve(&sums, decayed, 0.5, 0.0, &answer);
+    return residual_of(step, scope, answer.lr, decayed ? answer.shrink : 0.0, reading.elements,
+                       room);
 }
 
 /* The powers of the betas are rounded once for all elements, and 1 - beta^t magnifies that error at

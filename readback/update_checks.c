@@ -124,6 +124,21 @@ enum status update_judge_count(struct judging *in, uint32_t g) {
 
 /* ---- betas ---- */
 
+/* Whether more than one update may lie between the two, as far as anything counts: the scheduler
+ * went on by several, and no optimizer or trainer says otherwise. */
+static int may_lie_apart(const struct judging *in) {
+    const double went = in->said->scheduler_counted - in->said->scheduler_before;
+    for (uint32_t i = 0; i < in->step->tensor_count; i++)
+        if (in->step->tensors[i].updates >= 0.0) return 0;
+    return in->out->numbered_by == STEP_BY_NOBODY && went >= 2.0 && went != in->said->processes;
+}
+
+static int has_other_state(const struct judging *in) { /* once all groups are judged */
+    for (uint32_t g = 0; g < in->step->group_count; g++)
+        if (in->out->groups[g].betas.state == TAKEN_BETAS_NONE) return 1;
+    return 0;
+}
+
 /* Yogi and ADOPT keep the moments of Adam's names and make them in another way. */
 enum status update_judge_betas(struct judging *in, uint32_t g) {
     const struct taken_betas *const betas = &in->out->groups[g].betas;
@@ -134,6 +149,12 @@ enum status update_judge_betas(struct judging *in, uint32_t g) {
             "the moments were made with betas (%s, %s), and the file says (%s, %s)",
             number_text_f64(betas->beta1).text, update_number(betas->beta2, 1e-4).text,
             number_text_f64(settings->beta1).text, number_text_f64(settings->beta2).text);
+    if (betas->state == TAKEN_BETAS_NONE && may_lie_apart(in))
+        return update_find(in, UPDATE_RESTART, 1, g,
+                           "the moments of %s do not follow from those of %s, whatever the betas, "
+                           "and no file counts updates: as the scheduler does, others may lie "
+                           "between them (docs/READBACK.md says how consecutive ones are saved)",
+                           in->said->after, in->said->before);
     if (betas->state == TAKEN_BETAS_NONE)
         return update_find(in, UPDATE_RESTART, settings->is_other_class, g,
                            "the moments of %s do not follow from those of %s, whatever the betas: "
@@ -165,8 +186,8 @@ enum status update_judge_settings(struct judging *in, uint32_t g) {
 
 /* ---- the norm ---- */
 
-/* Norm and coefficient are computed in the gradients' dtype. Where these are bf16, as beside masters
- * in f32, each has a rounding of 2^-8. */
+/* Norm and coefficient are computed in the gradients' dtype. Where these are bf16, as beside
+ * masters in f32, each has a rounding of 2^-8. */
 #define UPDATE_NORM_SHARE 0x1p-7
 
 enum status update_judge_norm(struct judging *in) {
@@ -224,6 +245,11 @@ enum status update_judge_scheduler(struct judging *in) {
     const double counted = in->said->scheduler_counted - in->said->scheduler_before;
     if (counted == 1.0) return find_shifted(in);
     if (!(counted >= 2.0)) return STATUS_OK;
+    if (may_lie_apart(in) && has_other_state(in))
+        return update_find(in, UPDATE_SCHEDULER, 1, STEP_NO_GROUP,
+                           "the scheduler counted from %.0f to %.0f: the two checkpoints are %.0f "
+                           "updates apart, or it was stepped more than once in one",
+                           in->said->scheduler_before, in->said->scheduler_counted, counted);
     if (counted == in->said->processes)
         return update_find(in, UPDATE_SCHEDULER, 1, STEP_NO_GROUP,
                            "the scheduler counted from %.0f to %.0f in one update: once for each "
@@ -299,7 +325,8 @@ enum status update_judge_tensors(struct judging *in) {
         TRY(update_find(in, UPDATE_FROZEN, 1, STEP_NO_GROUP,
                         "%" PRIu32 " %s out by this update, their count and moments as before: no "
                         "gradient reached them, or a loss scaler skipped it (%s%s)",
-                        left_out.count, left_out.count == 1 ? "tensor was left" : "tensors were left",
+                        left_out.count,
+                        left_out.count == 1 ? "tensor was left" : "tensors were left",
                         left_out.text, more(&left_out)));
     if (outside.count > 0)
         TRY(update_find(in, UPDATE_OUTSIDE, 1, STEP_NO_GROUP,

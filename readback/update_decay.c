@@ -11,8 +11,8 @@
 
 #include "readback/update_private.h"
 
-/* An exact lr * decay is rounded once more when it meets the weight: the most voted shrinkage may lie
- * so far beside it, relatively. */
+/* An exact lr * decay is rounded once more when it meets the weight: the most voted shrinkage may
+ * lie so far beside it, relatively. */
 #define EXACT_SHARE 1e-4
 
 /* What there is to say of one group's decay. */
@@ -44,13 +44,19 @@ static double shrink_asked(const struct decay *d) {
     return 1.0 - (double)(float)(1.0 - rate_asked(d) * d->asked);
 }
 
-/* Kernels of devices subtract lr * decay * weight instead, whose factor is not rounded to a multiple
- * of 2^-24. */
+/* Kernels of devices subtract lr * decay * weight instead, whose factor is not rounded to a
+ * multiple of 2^-24. */
 static int is_asked(const struct decay *d) {
     const struct rate *const shrink = &d->group->reading.shrink;
     const double rounded = shrink_asked(d), exact = rate_asked(d) * d->asked;
     return holds(shrink, rounded) || (shrink->low <= exact && exact <= shrink->high) ||
            (shrink->state == RATE_READ && fabs(shrink->value - exact) <= EXACT_SHARE * exact);
+}
+
+/* What a decay does whose factor f32 rounds; the weights must be in f32, or their masters. */
+static double decay_rounded(const struct decay *d) {
+    const int is_wide = d->group->reading.weights == DTYPE_F32;
+    return is_wide && rate_asked(d) > 0.0 ? shrink_asked(d) / rate_asked(d) : d->asked;
 }
 
 /* Elements without a direction, which only the decay can move. */
@@ -107,7 +113,18 @@ static enum status judge_fit(struct decay *d) {
     if (read->state == RATE_UNKNOWN || read->state == RATE_UNEXPLAINED)
         return arena_format(d->in->arena, &d->text, "%s configured; it cannot be read",
                             number_text_f64(d->asked).text);
-    if (!holds(read, d->asked)) {
+    /* Below half a unit of every weight's last place, so no way to compute it moves one. */
+    if (decay_rounded(d) == 0.0 && holds(read, 0.0)) {
+        TRY(arena_format(d->in->arena, &d->text, "%s configured, and none can act",
+                         number_text_f64(d->asked).text));
+        return update_find(d->in, UPDATE_DECAY_ROUNDED, 1, d->g,
+                           "a decay of %s is configured and cannot act at this LR: 1 - lr * decay "
+                           "is 1 in f32; what the weights show is between %s and %s",
+                           number_text_f64(d->asked).text,
+                           update_number(read->low, bar_of(read)).text,
+                           update_number(read->high, bar_of(read)).text);
+    }
+    if (!holds(read, d->asked) && !holds(read, decay_rounded(d))) {
         if (taken_is_coupled(&d->group->coupled)) return find_coupled(d);
         TRY(arena_format(d->in->arena, &d->text, "%s +- %s, %s configured",
                          update_number(read->value, bar_of(read)).text,

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "checkpoints/shipped.h"
+#include "checkpoints/training_folder.h"
 #include "checkpoints/weights.h"
 #include "cli/ci.h"
 #include "cli/json.h"
@@ -234,15 +236,45 @@ static enum status compare(struct cli *cli, const struct options *options,
     return STATUS_OK;
 }
 
-static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
-    struct checkpoint a, b;
-    TRY(checkpoint_open(options->arguments[0], &cli->arena, &a));
-    enum status status = checkpoint_open(options->arguments[1], &cli->arena, &b);
-    if (status == STATUS_OK) {
-        status = compare(cli, options, &a, &b, out_exit);
-        checkpoint_close(&b);
+/* One side: safetensors as they are, or what a trainer saved otherwise, with its weights as a
+ * checkpoint that has no file of its own. */
+struct side {
+    struct checkpoint checkpoint;
+    struct training_folder *folder; /* NULL: safetensors */
+};
+
+static enum status open_side(const char *path, struct arena *arena, struct side *out) {
+    struct checkpoint *const as = &out->checkpoint;
+    out->folder = NULL;
+    const enum status status = checkpoint_open(path, arena, as);
+    if (status == STATUS_OK || shipped_is(path)) return status;
+    TRY(arena_take(arena, 1, sizeof *out->folder, "folder", &out->folder));
+    TRY(training_weights_open(path, arena, out->folder));
+    *as = (struct checkpoint){.path = path, .count = out->folder->weight_count};
+    TRY(arena_take(arena, as->count, sizeof *as->tensors, "weights", &as->tensors));
+    for (size_t i = 0; i < as->count; i++) {
+        as->tensors[i] = out->folder->weights[i];
+        as->bytes += as->tensors[i]->end - as->tensors[i]->begin;
     }
-    checkpoint_close(&a);
+    return STATUS_OK;
+}
+
+static void close_side(struct side *side) {
+    if (side->folder != NULL)
+        training_folder_close(side->folder);
+    else
+        checkpoint_close(&side->checkpoint);
+}
+
+static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
+    struct side a, b;
+    TRY(open_side(options->arguments[0], &cli->arena, &a));
+    enum status status = open_side(options->arguments[1], &cli->arena, &b);
+    if (status == STATUS_OK) {
+        status = compare(cli, options, &a.checkpoint, &b.checkpoint, out_exit);
+        close_side(&b);
+    }
+    close_side(&a);
     return status;
 }
 
@@ -254,8 +286,10 @@ const struct verb verb_parity_weights = {
     .brief = "two checkpoints, tensor by tensor: equal to the byte, or how far apart",
     .arguments = "A B",
     .text =
-        "A and B are checkpoint folders (model.safetensors, or shards with their index) or single "
-        ".safetensors files. Says which tensors differ in bytes, dtype or shape, and which are in "
+        "A and B are checkpoint folders (model.safetensors, or shards with their index), single "
+        ".safetensors files, or what a trainer saved with torch.save (model.pt in a folder, a file "
+        "with a state dict; nothing in it is executed). Says which tensors differ in bytes, dtype "
+        "or shape, and which are in "
         "one only; how far A and B are apart as vectors (|A - B| / |A| and cosine) as a whole, by "
         "layer and by tensor; of values the largest absolute difference and the largest distance "
         "in "

@@ -29,7 +29,7 @@ from foreign_cases import CASES  # noqa: E402
 # What a resumed training needs and a reader of weights does not; kept in the cases marked `whole`.
 DROPPED = ("training_args.bin", "generation_config.json", "tokenizer.json", "tokenizer_config.json",
            "special_tokens_map.json", "chat_template.jinja", "README.md", "rng_state.pth",
-           "random_states_0.pkl", "sampler.bin")
+           "random_states_0.pkl", "sampler.bin", "rng.pt")
 ABOUT = ("name", "kind", "planted", "plant_of", "sees", "note")
 
 
@@ -47,7 +47,7 @@ def clean(target, case):
         for name in files:
             path = os.path.join(folder, name)
             if name in DROPPED and not case["whole"] and not (
-                    "rng" in case["name"] and name == "rng_state.pth"):
+                    "rng" in case["name"] and name in ("rng_state.pth", "rng.pt")):
                 os.remove(path)
                 continue
             with open(path, "rb") as file:

@@ -10,6 +10,8 @@ FOLDER holds cases that foreign_trainings.py made (tests/golden/foreign/runs): c
 consecutive updates, and truth.json, in which hooks around the optimizer's step noted what each
 update applied. For every update of every case the program is asked for the two folders around it.
 
+Two folders with another between them must be refused, or left undecided.
+
 A reading fails if an LR's bar does not hold the LR that was applied, if a healthy case has a
 finding, if two folders in the wrong order are judged, if a planted slip that the folders can show
 (`sees` in truth.json, written before any program read them) is not named by the right kind of
@@ -157,7 +159,7 @@ def main():
     parser.add_argument("folders", nargs="+", metavar="FOLDER")
     arguments = parser.parse_args()
     outcomes, readings, wrong = collections.Counter(), collections.Counter(), []
-    restarts, exchanged, placed = (collections.Counter() for _ in range(3))
+    restarts, exchanged, placed, apart = (collections.Counter() for _ in range(4))
     for root in arguments.folders:
         for name in sorted(os.listdir(root)):
             folder = os.path.join(root, name)
@@ -189,11 +191,23 @@ def main():
                 for state, width in bars(answer, applied):
                     readings[state] += 1
                     shown.append(state + (f" {width:.1e}" if width else ""))
+                    if state == "unexplained" and truth["healthy"]:
+                        wrong.append(f"{name} update {update}: no LR explains a healthy update")
                     if state == "OUTSIDE":
                         wrong.append(f"{name} update {update}: the bar misses the applied LR")
                 if arguments.show:
                     print(f"  {name} {update}: exit {status}; {', '.join(shown)}; faults "
                           f"{sorted(faults)}, remarks {sorted(remarks)}")
+            points = truth["checkpoints"]
+            for before, after in zip(points, points[2:]):
+                if not all("groups" in update for update in
+                           truth["updates"][before["update"]:after["update"]]):
+                    continue # a skipped update moves nothing
+                answer, said, _ = ask(arguments.binary, folder, before["path"], after["path"], [])
+                apart[said] += 1
+                if said < 2:
+                    wrong.append(f"{name}: {before['path']} and {after['path']} are judged: "
+                                 f"{[f['text'] for f in answer['findings'] if not f['remark']]}")
             if "restart_after_update" in truth:
                 said = restored(arguments.binary, folder, truth)
                 restarts[said if said in ("right", "undecided") else "WRONG"] += 1
@@ -213,6 +227,7 @@ def main():
     print("updates ahead of hf:", ", ".join(f"{n} {what}" for what, n in sorted(placed.items())))
     print("restarts:", ", ".join(f"{n} {what}" for what, n in sorted(restarts.items())))
     print("folders in the wrong order:", f"{exchanged[2]} refused, {exchanged[3]} undecided")
+    print("folders with another between them:", f"{apart[2]} refused, {apart[3]} undecided")
     for line in wrong:
         print("WRONG:", line)
     return 1 if wrong or not readings else 0

@@ -211,8 +211,12 @@ def megatron():
     folder = OUT / "megatron" / "iter_0000001"
     shutil.rmtree(folder.parent, ignore_errors=True)
     folder.mkdir(parents=True)
-    dist_checkpointing.save(state, str(folder))
+    here = os.getcwd()
+    os.chdir(OUT)  # .metadata keeps the path as it was given
+    dist_checkpointing.save(state, os.path.join("megatron", folder.name))
+    os.chdir(here)
     (folder.parent / "latest_checkpointed_iteration.txt").write_text("1")
+    convert(folder, OUT / "megatron_converted.pt")
 
 
 def bitsandbytes():

@@ -78,11 +78,15 @@ static void validate_refused(void **state) {
         {"accelerate_local", "(LOCAL_STATE_DICT), which nothing puts together"},
         {"megatron", "got that of a run: name one of \"iter_0000001\""},
         {"megatron/iter_0000001", "got a distributed checkpoint of Megatron: convert it with"},
+        {"megatron_converted.pt", "got a state of an optimizer under a name of Megatron's own"},
         {"bitsandbytes8.pt", bitsandbytes},
         {"bitsandbytes32.pt", bitsandbytes},
         {"torchao8.pt", "OptimState8bit\": its numbers are quantised"},
         {"whole_module.pt", "got an object of the class torch.nn.modules.container.Sequential"},
-        {"whole_objects.pt", "expected the weights of a model beside the optimizer"},
+        {"whole_objects.pt",
+         "model: expected a state dict, got an object of the class "
+         "torch.nn.modules.container.Sequential: save what its state_dict() returns, "
+         "which torch.load reads with weights_only=True"},
         {"script.pt", "got one of torch.jit.save: save the state_dict()"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {

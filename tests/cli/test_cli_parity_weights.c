@@ -145,6 +145,27 @@ static void validate_terminal(void **state) {
     helper_free(&said);
 }
 
+#define RUNS TWINSTEP_SOURCE_DIR "/tests/golden/foreign/runs/"
+
+/* What torch.save wrote. The numbers are those that torch computes of the two files in f64. */
+static void corroborate_torch(void **state) {
+    (void)state;
+    struct said said =
+        helper_run(1, "parity weights " RUNS "ok-lr-dpo/step-1 " RUNS "ok-lr-dpo/step-2/model.pt");
+    require_in(said.out, "differs: |A - B| is 0.0018 of |A|, cosine 0.999998378; most in lm_head");
+    require_in(said.out, "step-1: 15 tensors, 5536 bytes\n");
+    require_in(said.out, "elements that differ: 1384; max abs 0.0004888772964477539\n");
+    helper_free(&said);
+    /* An optimizer that readback refuses is nothing to the weights. */
+    helper_accept(0, "parity weights " RUNS "plain-sgd/step-1 " RUNS "plain-sgd/step-1/model.pt");
+    helper_accept(1, "parity weights " RUNS "plain-fused-file/step-1.pt " RUNS
+                     "plain-fused-file/step-2.pt");
+    helper_refuse(2,
+                  "parity weights " RUNS "ok-lr-dpo/step-1 " TWINSTEP_SOURCE_DIR
+                  "/tests/golden/foreign/layouts/whole_module.pt",
+                  "got an object of the class torch.nn.modules.container.Sequential");
+}
+
 static void validate_refusals(void **state) {
     (void)state;
     make_checkpoints();
@@ -152,7 +173,8 @@ static void validate_refusals(void **state) {
     helper_write("junk.safetensors", "not a checkpoint at all");
     helper_refuse(2, "parity weights a", "expected");
     helper_refuse(2, "parity weights a nowhere", "nowhere: cannot open: No such file");
-    helper_refuse(2, "parity weights empty a", "empty: expected a checkpoint: model.safetensors");
+    helper_refuse(2, "parity weights empty a",
+                  "empty: expected the weights of a checkpoint (model.safetensors");
     helper_refuse(2, "parity weights a junk.safetensors", "is this a safetensors file?");
     helper_refuse(2, "parity", "parity: expected A [B], got nothing");
 }
@@ -162,7 +184,7 @@ int main(void) {
         cmocka_unit_test(validate_equal),         cmocka_unit_test(validate_tied),
         cmocka_unit_test(validate_table),         cmocka_unit_test(validate_json),
         cmocka_unit_test(validate_terminal),      cmocka_unit_test(validate_refusals),
-        cmocka_unit_test(validate_json_infinite),
+        cmocka_unit_test(validate_json_infinite), cmocka_unit_test(corroborate_torch),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }

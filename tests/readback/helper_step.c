@@ -50,6 +50,11 @@ static double r(const struct scene_asked *a, double value) {
     return dtype_round(value, a->has_masters ? DTYPE_F32 : a->state);
 }
 
+/* A scalar of a kernel: in f32, unless it works in f64. */
+static double scalar(const struct scene_asked *a, double value) {
+    return a->state == DTYPE_F64 ? value : (double)(float)value;
+}
+
 /* What one element goes through. */
 struct element {
     double old, now, g, m, v, most, m_before, v_before;
@@ -63,13 +68,13 @@ static void adam(const struct scene_asked *a, struct element *e) {
     if (a->coupled)
         g = r(a, g + a->decay * p);
     else if (a->decay > 0.0)
-        p = r(a, p * (double)(float)(1.0 - a->lr * a->decay));
+        p = r(a, p * scalar(a, 1.0 - a->lr * a->decay));
     e->m = r(a, e->m_before + (1.0 - a->beta1) * (g - e->m_before));
     e->v = r(a, r(a, beta2 * e->v_before) + (1.0 - beta2) * g * g);
     e->most = fmax(e->most, e->v);
-    const double bottom = r(a, r(a, r(a, sqrt(a->amsgrad ? e->most : e->v)) / (double)(float)root) +
-                                   (double)(float)a->eps);
-    e->now = r(a, p + (double)(float)(-a->lr / correction) * e->m / bottom);
+    const double bottom =
+        r(a, r(a, r(a, sqrt(a->amsgrad ? e->most : e->v)) / scalar(a, root)) + scalar(a, a->eps));
+    e->now = r(a, p + scalar(a, -a->lr / correction) * e->m / bottom);
     if (e->m == 0.0) e->now = p;
 }
 
@@ -81,7 +86,7 @@ static void sgd(const struct scene_asked *a, struct element *e) {
 }
 
 static void lion(const struct scene_asked *a, struct element *e) {
-    const double p = r(a, e->old * (double)(float)(1.0 - a->lr * a->decay));
+    const double p = r(a, e->old * scalar(a, 1.0 - a->lr * a->decay));
     const double u = r(a, a->beta1 * e->m_before + (1.0 - a->beta1) * e->g);
     e->now = r(a, p - a->lr * (double)((u > 0.0) - (u < 0.0)));
     e->m = r(a, a->beta2 * e->m_before + (1.0 - a->beta2) * e->g);

@@ -102,6 +102,25 @@ static void validate_rules_in_f32(void **unused) {
     }
 }
 
+/* In f64 the program rounds as much as the optimizer did, which shows where weights are as small as
+ * their update; neither an LR nor a decay may be invented of it. */
+static void validate_small_weights_in_f64(void **unused) {
+    (void)unused;
+    double largest = 0.0;
+    for (int i = 0; i < 24; i++) {
+        struct scene_asked asked = scene_usual();
+        asked.weights = asked.state = DTYPE_F64;
+        asked.scale = i % 2 == 0 ? 5e-4 : 5e-5;
+        asked.lr = 5e-4 * (24.3 - i) / 24.3;
+        asked.decay = i % 3 == 0 ? 0.1 : 0.0;
+        const struct update_reading reading = read_usual(&asked);
+        assert_int_equal(reading.verdict, UPDATE_KEPT);
+        if (reading.groups[0].reading.residual > largest)
+            largest = reading.groups[0].reading.residual;
+    }
+    assert_true(largest > RATE_RESIDUAL_LINE && largest < RATE_RESIDUAL_LINE_F64 / 2);
+}
+
 /* Weights without masters in bf16: votes read to 1e-3 where few elements move, and at the first
  * update as at others. Copies of masters are told from them. */
 static void validate_narrow_storage(void **unused) {
@@ -250,6 +269,53 @@ static void verify_decay_slips(void **unused) {
     assert_null(find(&reading, UPDATE_DECAY, 0));
 }
 
+/* Where every element has a gradient, the fit is too wide to see a small decay, and what f32 makes
+ * of its factor is known all the same. */
+static void verify_decay_that_cannot_act(void **unused) {
+    (void)unused;
+    const struct update_said said = nothing_said();
+    struct scene_asked asked = scene_usual();
+    struct update_reading reading;
+    asked.lr = 5e-7;
+    for (int acts = 0; acts < 2; acts++) {
+        asked.decay = acts ? 0.2 : 0.01;
+        scene_make(&asked, scene);
+        for (int t = 0; t < SCENE_TENSORS; t++)
+            scene->tensor[t].count = SCENE_COUNT - SCENE_IDLE;
+        assert_int_equal(update_read(&scene->step, &said, room, &arena, &reading), STATUS_OK);
+        assert_int_equal(reading.groups[0].reading.inert, 0);
+        assert_int_equal(find(&reading, UPDATE_DECAY_ROUNDED, 1) != NULL, !acts);
+        assert_null(find(&reading, UPDATE_DECAY, 0));
+        assert_int_equal(reading.verdict, UPDATE_KEPT);
+    }
+}
+
+/* Two checkpoints that are not neighbours, where only the scheduler counts: nothing is accused. One
+ * of the optimizer's counts is enough to accuse the scheduler or the start. */
+static void verify_apart(void **unused) {
+    (void)unused;
+    struct update_said said = nothing_said();
+    struct scene_asked asked = scene_usual();
+    struct update_reading reading;
+    asked.updates = 3;
+    said.scheduler_before = 1.0;
+    said.scheduler_counted = 3.0;
+    scene_make(&asked, scene);
+    for (int t = 0; t < SCENE_TENSORS; t++)
+        scene->tensor[t].first_before = scene->tensor[(t + 1) % SCENE_TENSORS].first_before;
+    scene->step.update = (double)NAN;
+    scene->step.numbered_by = STEP_BY_NOBODY;
+    assert_int_equal(update_read(&scene->step, &said, room, &arena, &reading), STATUS_OK);
+    assert_text(find(&reading, UPDATE_RESTART, 0), "began from another state");
+    assert_text(find(&reading, UPDATE_SCHEDULER, 0), "stepped 2 times");
+    for (int t = 0; t < SCENE_TENSORS; t++)
+        scene->tensor[t].updates = scene->tensor[t].updates_before = (double)NAN;
+    assert_int_equal(update_read(&scene->step, &said, room, &arena, &reading), STATUS_OK);
+    assert_text(find(&reading, UPDATE_RESTART, 1), "others may lie between");
+    assert_text(find(&reading, UPDATE_SCHEDULER, 1), "2 updates apart");
+    assert_int_equal(reading.verdict, UPDATE_UNDECIDED);
+}
+
 static void verify_other_slips(void **unused) {
     (void)unused;
     struct update_said said = nothing_said();
@@ -310,6 +376,14 @@ static void verify_against(void **unused) {
     assert_true(against.all.cosine > 0.999999);
     assert_int_equal(against.layer_count, 3);
     assert_string_equal(against.layers[1].name, "layers.1");
+    static const char *const wrapped[SCENE_TENSORS] = {"module._orig_mod.layers.0.up.weight",
+                                                       "module._orig_mod.layers.1.up.weight",
+                                                       "module._orig_mod.norm.weight"};
+    for (int t = 0; t < SCENE_TENSORS; t++)
+        other->tensor[t].name = wrapped[t];
+    assert_int_equal(against_read(&a->step, &other->step, room, &arena, &against), STATUS_OK);
+    assert_int_equal(against.tensor_count, SCENE_TENSORS);
+    assert_string_equal(against.first_step, "layers.0.up.weight");
     assert_int_equal(against_read(&a->step, &a->step, room, &arena, &against), STATUS_OK);
     assert_null(against.first_step);
     memset(&a->bytes[0][1][0], 0xFF, 4); /* a NaN in A alone, then in both */
@@ -484,8 +558,8 @@ static void verify_coarse_words(void **unused) {
     assert_text(find(&reading, UPDATE_SCHEDULER, 0), "it was stepped 2 times");
 }
 
-/* Before torch 2.6 Adam and AdamW left the same file. Wide moments tell them apart; where narrow ones
- * do not, the norm that came in may hold the decay. */
+/* Before torch 2.6 Adam and AdamW left the same file. Wide moments tell them apart; where narrow
+ * ones do not, the norm that came in may hold the decay. */
 static void verify_unsaid_coupling(void **unused) {
     (void)unused;
     for (int narrow = 0; narrow < 2; narrow++) {
@@ -599,6 +673,7 @@ static void verify_place_in_schedule(void **unused) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_rules_in_f32),
+        cmocka_unit_test(validate_small_weights_in_f64),
         cmocka_unit_test(validate_narrow_storage),
         cmocka_unit_test(verify_unreadable_is_said),
         cmocka_unit_test(verify_replay_tells_apart),
@@ -606,6 +681,8 @@ int main(void) {
         cmocka_unit_test(verify_count_slips),
         cmocka_unit_test(verify_decay_slips),
         cmocka_unit_test(verify_other_slips),
+        cmocka_unit_test(verify_decay_that_cannot_act),
+        cmocka_unit_test(verify_apart),
         cmocka_unit_test(verify_unexplained_is_said),
         cmocka_unit_test(verify_against),
         cmocka_unit_test(verify_scheduled_numbers),
