@@ -10,9 +10,9 @@
 #include "forensics/doctor_check.h"
 
 static const struct doctor_check *const tables[] = {
-    doctor_run_checks,    doctor_value_checks, doctor_dpo_checks,
-    doctor_reward_checks, doctor_fit_checks,   doctor_lr_checks,
-    doctor_resume_checks, doctor_count_checks, doctor_number_checks};
+    doctor_run_checks,   doctor_value_checks,   doctor_dpo_checks, doctor_reward_checks,
+    doctor_fit_checks,   doctor_applied_checks, doctor_lr_checks,  doctor_resume_checks,
+    doctor_count_checks, doctor_number_checks};
 
 const char *doctor_confidence_name(enum doctor_confidence confidence) {
     static const char *const names[] = {"possible", "likely", "certain"};

@@ -147,6 +147,98 @@ static void lr_of_guessed_rows(struct patient *p) {
     p->log->step_guessed = 1;
 }
 
+/* ---- the LR applied, recorded beside the printed one ---- */
+
+static double lr_of(double update) { /* what the healthy log prints at an update */
+    return 5e-7 * (61.0 - update) / 60.0;
+}
+static void applied(struct patient *p, double later, double factor) {
+    for (size_t i = 0; i < 60; i++)
+        scene_put(p, LOG_LR_APPLIED, i, factor * lr_of((double)(i + 1) + later));
+}
+static void applied_as_printed(struct patient *p) {
+    applied(p, 0.0, 1.0);
+}
+static void applied_in_binary32(struct patient *p) {
+    for (size_t i = 0; i < 60; i++)
+        helper_put(&p->arena, p->log, LOG_LR_APPLIED, i, lr_of((double)(i + 1)), PRINT_FLOAT);
+}
+static void applied_ahead(struct patient *p) {
+    applied(p, 1.0, 1.0);
+    p->fits = 1;
+}
+static void applied_ahead_sparse(struct patient *p) { /* every fifth update prints its LR */
+    applied(p, 1.0, 1.0);
+    helper_drop(p->log, LOG_LR_LOGGED);
+    for (size_t i = 4; i < 60; i += 5)
+        scene_put(p, LOG_LR_LOGGED, i, lr_of((double)(i + 1)));
+}
+static void applied_nan_once(struct patient *p) {
+    applied(p, 0.0, 1.0);
+    scene_put(p, LOG_LR_APPLIED, 30, NAN);
+}
+static void applied_ahead_twice(struct patient *p) { /* only two updates can show it */
+    for (size_t i = 0; i < 60; i++) {
+        scene_put(p, LOG_LR_LOGGED, i, i < 2 ? 1e-7 * (double)(i + 1) : 3e-7);
+        scene_put(p, LOG_LR_APPLIED, i, i < 1 ? 2e-7 : 3e-7);
+    }
+}
+static void applied_ahead_resumed(struct patient *p) {
+    applied(p, 1.0, 1.0);
+    scene_put(p, LOG_LR_APPLIED, 30, 0.0); /* row 31 is update 31 of another part */
+    helper_resume(p->log, 31, 32);
+}
+static void applied_ahead_but_once(struct patient *p) {
+    applied(p, 1.0, 1.0);
+    scene_put(p, LOG_LR_APPLIED, 30, 1e-7);
+}
+static void applied_of_before(
+    struct patient *p) { /* row 1 prints its own LR, for want of another */
+    applied_ahead(p);
+    scene_put(p, LOG_LR_APPLIED, 0, lr_of(1.0));
+    scene_put(p, LOG_LR_LOGGED, 1, lr_of(1.0));
+}
+static void applied_one_later(struct patient *p) { /* the log comes after scheduler.step() */
+    applied(p, -1.0, 1.0);
+}
+static void applied_one_later_once(struct patient *p) {
+    applied(p, -1.0, 1.0);
+    scene_put(p, LOG_LR_APPLIED, 30, 1e-7);
+}
+static void applied_double(struct patient *p) {
+    applied(p, 0.0, 2.0);
+}
+static void applied_constant(struct patient *p) {
+    applied(p, 0.0, 0.0);
+    for (size_t i = 0; i < 60; i++)
+        scene_put(p, LOG_LR_APPLIED, i, 5e-7);
+}
+static void put_group(struct patient *p) { /* a second group steps as is printed */
+    struct log_column *column = helper_column(&p->arena, p->log, LOG_OTHER);
+    column->source = "lr_applied[1]";
+    for (size_t i = 0; i < 60; i++) {
+        column->value[i] = helper_value(p->log, LOG_LR_LOGGED, i);
+        column->quantum[i] = 0.0f;
+    }
+}
+static void applied_constant_in_one(struct patient *p) {
+    applied_constant(p);
+    put_group(p);
+}
+static void applied_constant_in_one_of_next(struct patient *p) { /* and prints its next LR */
+    applied_constant_in_one(p);
+    struct log_column *column = &p->log->columns[p->log->column_count - 1];
+    for (size_t i = 0; i < 60; i++)
+        column->value[i] = lr_of((double)i);
+}
+static void applied_unprinted(struct patient *p) {
+    applied(p, 0.0, 1.0);
+    helper_drop(p->log, LOG_LR_LOGGED);
+}
+static void applied_in_one_row(struct patient *p) {
+    scene_put(p, LOG_LR_APPLIED, 30, 1e-7);
+}
+
 /* ---- resume ---- */
 
 static void resumed(struct patient *p) { /* goes on smoothly, ten rows repeated to the bit */
@@ -296,6 +388,23 @@ const struct scene scenes_of_lr[] = {FOUND(lr_negative, "lr_negative", CERTAIN),
                                      REMARK(lr_ends_at_zero_fitted, "lr_zero_last_step"),
                                      REMARK(lr_recorded_zero, "lr_zero_last_step"),
                                      LINE(lr_of_guessed_rows, "lr_bug", UNTESTABLE),
+                                     LINE(applied_as_printed, "lr_applied", QUIET),
+                                     LINE(applied_in_binary32, "lr_applied", QUIET),
+                                     FOUND(applied_ahead, "lr_applied_ahead", LIKELY),
+                                     FOUND(applied_ahead_sparse, "lr_applied_ahead", LIKELY),
+                                     REMARK(applied_nan_once, "lr_applied_differs"),
+                                     REMARK(applied_ahead_twice, "lr_applied_differs"),
+                                     REMARK(applied_ahead_but_once, "lr_applied_differs"),
+                                     FOUND(applied_ahead_resumed, "lr_applied_ahead", LIKELY),
+                                     FOUND(applied_of_before, "lr_applied_ahead", POSSIBLE),
+                                     REMARK(applied_one_later, "lr_printed_is_next"),
+                                     REMARK(applied_one_later_once, "lr_applied_differs"),
+                                     REMARK(applied_double, "lr_applied_differs"),
+                                     FOUND(applied_constant, "schedule_not_applied", LIKELY),
+                                     REMARK(applied_constant_in_one, "lr_applied_differs"),
+                                     REMARK(applied_constant_in_one_of_next, "lr_applied_differs"),
+                                     LINE(applied_unprinted, "lr_applied", UNTESTABLE),
+                                     LINE(applied_in_one_row, "lr_applied", UNTESTABLE),
                                      REMARK(resumed, "repeated_rows"),
                                      LINE(resumed, "lr_at_resume", QUIET),
                                      LINE(resumed, "resume_sees_other_data", QUIET),
