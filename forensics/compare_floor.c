@@ -28,19 +28,20 @@ const char *compare_floor_name(enum compare_floor_verdict verdict) {
     return names[verdict];
 }
 
-/* Returns a gap in medians of its cell. Where most gaps are 0, any other is infinitely far. */
+/* Returns a gap in medians of its cell. */
 static double ratio_of(double gap, double median) {
     if (gap == 0.0) return 0.0;
     return median == 0.0 ? (double)INFINITY : gap / median;
 }
 
-/* Adds one cell: the pairs' gaps and that of the logs, all in the same measure. */
-static void add_cell(struct holding *holding, double gap, double *into) {
+/* Adds one cell: the pairs' gaps and that of the logs, all in the same measure. `usual` stands in
+ * for a median of 0. */
+static void add_cell(struct holding *holding, double gap, double usual, double *into) {
     const size_t n = holding->pairs;
     holding->cell[n] = gap;
     memcpy(holding->sorted, holding->cell, (n + 1) * sizeof *holding->sorted);
     statistics_sort(holding->sorted, n + 1);
-    const double median = holding->sorted[(n + 1) / 2];
+    const double middle = holding->sorted[(n + 1) / 2], median = middle == 0.0 ? usual : middle;
     for (size_t i = 0; i <= n; i++) {
         const double ratio =
             isinf(holding->cell[i]) ? (double)INFINITY : ratio_of(holding->cell[i], median);
@@ -86,26 +87,71 @@ static int is_single(const struct compare_side *side, size_t i) {
     return !side->column->windowed || side->points[i].update == before + 1;
 }
 
-static void hold_column(struct holding *holding, const struct compare_column *column,
-                        enum floor_column floor, struct compare_floor_column *into) {
-    const struct compare_side *a = &column->side[0], *b = &column->side[1];
-    const size_t n = holding->pairs;
-    for (size_t i = 0, j = 0; compare_next(column, &i, &j); i++, j++) {
-        const uint64_t update = a->points[i].update;
-        if (update < 1 || update > holding->file->steps) continue;
+/* One column of the logs, and where a walk over its updates is. */
+struct walk {
+    const struct compare_column *column;
+    enum floor_column floor;
+    size_t i, j;
+    uint64_t update;
+    struct gap gap;
+};
+
+/* Goes on to the next update that is in both logs and in the floor, whose gaps come into the cell;
+ * 0 after the last one. */
+static int next_cell(struct holding *holding, struct walk *walk) {
+    const struct compare_side *a = &walk->column->side[0], *b = &walk->column->side[1];
+    while (compare_next(walk->column, &walk->i, &walk->j)) {
+        const size_t i = walk->i++, j = walk->j++;
+        walk->update = a->points[i].update;
+        if (walk->update < 1 || walk->update > holding->file->steps) continue;
         if (!is_single(a, i) || !is_single(b, j)) continue;
-        const struct gap gap = gap_of(&a->points[i], &b->points[j], (int)floor);
-        floor_file_at(holding->file, floor, update, holding->cell);
-        double bound = 0.0;
-        for (size_t p = 0; p < n; p++)
-            if (holding->cell[p] > bound) bound = holding->cell[p];
-        note_worst(into, update, gap, bound);
-        add_cell(holding, gap.low, holding->low);
-        add_cell(holding, gap.high, holding->high);
+        walk->gap = gap_of(&a->points[i], &b->points[j], (int)walk->floor);
+        floor_file_at(holding->file, walk->floor, walk->update, holding->cell);
+        return 1;
     }
+    return 0;
 }
 
-static void hold_columns(struct holding *holding, const struct compare_report *report) {
+static void keep_gap(double gap, double *list, size_t *count) {
+    if (gap > 0.0 && !isinf(gap)) list[(*count)++] = gap;
+}
+
+/* The median of all gaps of the column that are not 0, those of the logs included, so that logs and
+ * pairs stay exchangeable; 0 if there are none. Where most runs agree at an update to the last bit,
+ * it says how large a gap is when there is one. */
+static enum status usual_gap(struct holding *holding, struct walk walk, int high, double *out) {
+    double *list;
+    size_t count = 0;
+    TRY(arena_take(holding->arena, walk.column->pairs * (holding->pairs + 1), sizeof *list, "floor",
+                   &list));
+    while (next_cell(holding, &walk)) {
+        for (size_t p = 0; p < holding->pairs; p++)
+            keep_gap(holding->cell[p], list, &count);
+        keep_gap(high ? walk.gap.high : walk.gap.low, list, &count);
+    }
+    statistics_sort(list, count);
+    *out = count == 0 ? 0.0 : list[count / 2];
+    return STATUS_OK;
+}
+
+static enum status hold_column(struct holding *holding, const struct compare_column *column,
+                               enum floor_column floor, struct compare_floor_column *into) {
+    struct walk walk = {.column = column, .floor = floor};
+    double low, high;
+    TRY(usual_gap(holding, walk, 0, &low));
+    TRY(usual_gap(holding, walk, 1, &high));
+    while (next_cell(holding, &walk)) {
+        double bound = 0.0;
+        for (size_t p = 0; p < holding->pairs; p++)
+            if (holding->cell[p] > bound) bound = holding->cell[p];
+        note_worst(into, walk.update, walk.gap, bound);
+        add_cell(holding, walk.gap.low, low, holding->low);
+        add_cell(holding, walk.gap.high, high, holding->high);
+    }
+    return STATUS_OK;
+}
+
+static enum status hold_columns(struct holding *holding, const struct compare_report *report) {
     static const struct {
         enum log_name log;
         enum floor_column floor;
@@ -116,11 +162,12 @@ static void hold_columns(struct holding *holding, const struct compare_report *r
         if (column == NULL || column->pairs == 0) continue;
         if (holding->file->columns[known[c].floor] == NULL) continue;
         *into = (struct compare_floor_column){.name = (int32_t)known[c].log};
-        hold_column(holding, column, known[c].floor, into);
+        TRY(hold_column(holding, column, known[c].floor, into));
         if (into->updates == 0) continue;
         if (into->updates > holding->out->updates) holding->out->updates = into->updates;
         holding->out->column_count++;
     }
+    return STATUS_OK;
 }
 
 static enum status say(struct holding *holding, enum compare_floor_verdict verdict, double p) {
@@ -200,7 +247,7 @@ enum status compare_hold(const struct compare_report *report, const struct floor
     out->content = real_exp_f64(real_log_f64(1.0 - COMPARE_FLOOR_CONFIDENCE) / (double)file->pairs);
     TRY(power_distance(holding.pairs, alpha, POWER_SHIFT, &power));
     out->power = power.power;
-    hold_columns(&holding, report);
+    TRY(hold_columns(&holding, report));
     out->exact = file->exact;
     if (out->exact) {
         decide_exact(&holding, report);

@@ -3,8 +3,8 @@
  * that are meant to be the same?
  *
  * One test covers all columns and updates together. Each gap is divided by the median of its own
- * cell over the floor's pairs and the two logs; the largest such ratio of the logs is ranked among
- * those of the pairs. The runs are the unit of the test, so nothing is assumed about how gaps of
+ * cell over the floor's pairs and the two logs (where that is 0, by the median of all gaps of the
+ * column that are not); the largest such ratio of the logs is ranked among those of the pairs. The runs are the unit of the test, so nothing is assumed about how gaps of
  * neighbouring updates depend on each other, nor about their distribution (docs/NOISE.md).
  *
  * Invariant: a gap that the printed precision cannot tell from another is judged both ways, and

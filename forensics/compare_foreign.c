@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Texts come from strangers' files; determinism/trace_check.c has seen to it that their lines are
- * "key: value" and that they hold no control characters. */
+ * Texts come from strangers' files; determinism/trace/trace_check.c has seen to it that their lines
+ * are "key: value" and that they hold no control characters. */
 #include "forensics/compare_foreign.h"
 
 #include <string.h>
