@@ -22,8 +22,12 @@ static enum status write_file(const struct trace_image *image, const struct repo
     return output_close(&output, report_write(image, how, arena, output.file));
 }
 
+enum { KEY_RUN = KEY_OWN };
+
 static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
-    const struct report_options how = {.version = TWINSTEP_VERSION, .is_builtin = is_builtin};
+    const struct report_options how = {.version = TWINSTEP_VERSION,
+                                       .is_builtin = is_builtin,
+                                       .run = options_value(options, KEY_RUN)};
     const char *path = options->arguments[0], *output = options->output;
     struct trace_image *image;
     if (output == NULL || output[0] == '\0')
@@ -45,7 +49,10 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
 static const struct argp_option option_rows[] = {
     OPTION_OUTPUT("Page to write (HTML), - for standard output"),
     OPTION_OVERWRITE("Replace a page that exists"),
-    OPTION("json", KEY_JSON, NULL, "Say as JSON what was written"), OPTIONS_END};
+    OPTION("json", KEY_JSON, NULL, "Say as JSON what was written"),
+    OPTION("run", KEY_RUN, "RUN",
+           "Which run of a trace that another program recorded; default the first"),
+    OPTIONS_END};
 
 const struct verb verb_report = {
     .name = "report",

@@ -195,6 +195,9 @@ static enum status write_experiment(struct page *page) {
 static enum status write_any(struct page *page) {
     const char *kind = page_attribute(page, "", "kind");
     if (page->image->writer != NULL) return page_foreign(page);
+    if (page->options->run != NULL)
+        FAIL(STATUS_INPUT, "--run: expected a trace that another program recorded; the page of an "
+                           "experiment shows all of its runs");
     if (strcmp(kind, "log") == 0) return page_log(page);
     if (strcmp(kind, "rollout") == 0) return page_rollout(page);
     TRY(judge(page->image, page->arena, &page->judgement));

@@ -9,6 +9,7 @@
 #include "determinism/digest.h"
 #include "report/page.h"
 
+#define RUNS_NAMED 20u /* of the others */
 #define CHARTS_MOST 24
 #define COLUMNS_MOST 14 /* of the table of rows: more do not fit a page */
 
@@ -318,6 +319,28 @@ static void put_header(struct shown *shown) {
         base_name(source_of(shown)));
 }
 
+/* Names the runs that the page does not show. */
+static void put_other_runs(struct shown *shown, const struct trace_run *run) {
+    const struct trace_image *image = shown->page->image;
+    struct html *html = &shown->page->html;
+    const char *between = "";
+    if (image->run_count < 2) return;
+    html_format(html,
+                "<p class=\"note\">The trace has %u runs. This page shows one; the others, each "
+                "with <code>twinstep report --run NAME</code>: ",
+                image->run_count);
+    for (uint32_t i = 0, named = 0; i < image->run_count; i++) {
+        if (&image->runs[i] == run) continue;
+        if (named++ == RUNS_NAMED) {
+            html_format(html, " and %u more", image->run_count - 1 - RUNS_NAMED);
+            break;
+        }
+        html_format(html, "%s%-s", between, image->runs[i].plan.id);
+        between = ", ";
+    }
+    html_raw(html, ".</p>\n");
+}
+
 static void put_recorded(struct shown *shown, const struct trace_run *run) {
     const struct trace_image *image = shown->page->image;
     const struct trace_foreign *foreign = run->plan.foreign;
@@ -337,13 +360,15 @@ static void put_recorded(struct shown *shown, const struct trace_run *run) {
         image->writer, image->writer_version, run->plan.id);
     page_section(shown->page, "understood", "What was recorded");
     html_format(html,
-                "<dl><dt>updates</dt><dd>%ju%s</dd><dt>tensors</dt><dd>%u in %u groups</dd>"
+                "<dl><dt>updates</dt><dd>%ju%s</dd><dt>tensors</dt><dd>%u in %u group%s</dd>"
                 "<dt>process</dt><dd>%jd of %jd</dd><dt>digests</dt><dd>%s</dd><dt>last root</dt>"
-                "<dd>%s</dd><dt>runs in the trace</dt><dd>%u</dd></dl>\n",
+                "<dd>%s</dd></dl>\n",
                 (uintmax_t)run->updates, image->complete ? "" : " (it did not run to its end)",
-                run->plan.shape.tensors, run->plan.shape.groups, (intmax_t)foreign->rank,
+                run->plan.shape.tensors, run->plan.shape.groups,
+                run->plan.shape.groups == 1 ? "" : "s", (intmax_t)foreign->rank,
                 (intmax_t)foreign->world, foreign->digest[0] == '\0' ? "none" : foreign->digest,
-                hex, image->run_count);
+                hex);
+    put_other_runs(shown, run);
     if (run->plan.configuration[0] != '\0')
         html_format(html, "<pre>%s</pre>\n", run->plan.configuration);
     put_columns(shown);
@@ -353,6 +378,10 @@ static void put_recorded(struct shown *shown, const struct trace_run *run) {
 enum status page_foreign(struct page *page) {
     struct shown shown = {.page = page};
     const struct trace_run *run = &page->image->runs[0];
+    if (page->options->run != NULL) run = trace_run_of(page->image, page->options->run);
+    if (run == NULL)
+        FAIL(STATUS_INPUT, "--run: expected a run of this trace such as \"%s\", got \"%s\"",
+             page->image->runs[0].plan.id, page->options->run);
     TRY(open_recorded(&shown, run));
     page_open(page, run->plan.id);
     put_recorded(&shown, run);

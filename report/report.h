@@ -17,6 +17,7 @@ struct report_options {
     const char *version; /* of this program */
     /* Says whether `name` is a scenario of the catalogue with exactly this text; NULL: none is. */
     int (*is_builtin)(const char *name, const char *text);
+    const char *run; /* of a trace of another program: the run to show; NULL: its first */
 };
 
 /* Writes the page to `out` piece by piece, so that memory grows with the updates of the arms, not
