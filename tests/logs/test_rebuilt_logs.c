@@ -40,6 +40,8 @@ static const struct rebuilt table[] = {
      2.173e-6, 1e-9, "rows of deepspeed were left out: 1"},
     {"deepspeed-931.txt", "deepspeed", 2, 10, 20, 0, NULL, "lr", 0, 0, 1.3509999999999998e-06, 0.0,
      "6 lines say that an update was skipped"},
+    {"edullm-platform.txt", "olmo-core", 2, 100, 200, 2000, "train/CE loss", NULL, 5.8817, 1e-4, 0,
+     0, NULL},
     {"liger-110.txt", "hf-console", 2, 1, 2, 0, "loss", "learning_rate", 74.5029, 1e-4,
      9.729086208503174e-06, 0.0, NULL},
     {"litgpt-1110.txt", "key-value", 3, 961, 965, 0, "loss train", NULL, 1.182, 1e-3, 0, 0, NULL},
