@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Keeps the state of an ablation in small text files. Each is made whole under another name and
+ * then linked, so that a reader, here or on another machine, sees all of it or none. */
+#include "ablate/ablate_folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/publish.h"
+#include "scenarios/textfile.h"
+
+#define STATE_BYTES_MAX ((size_t)1 << 20)
+#define ATTEMPTS_MOST 10000
+#define PLACE "place "
+#define DONE_HEAD "twinstep ablate done 1\n"
+
+static enum status refuse(const char *path, const char *action) {
+    return status_fail(STATUS_IO, "%s: cannot %s: %s", path, action, strerror(errno));
+}
+
+static enum status make_folder(const char *path) {
+    if (mkdir(path, 0755) == 0 || errno == EEXIST) return STATUS_OK;
+    return refuse(path, "create");
+}
+
+/* ---- rights ---- */
+
+/* Whoever can write here could put results into runs, so that a verdict would be theirs. */
+static enum status check_rights(const char *path) {
+    struct stat info;
+    if (stat(path, &info) != 0) return refuse(path, "look at");
+    if (!S_ISDIR(info.st_mode)) FAIL(STATUS_INPUT, "%s: expected a folder", path);
+    if (info.st_uid != geteuid())
+        FAIL(STATUS_INPUT, "%s: belongs to another user, who could change what runs left", path);
+    if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+        FAIL(STATUS_INPUT,
+             "%s: others can write to it (mode %03o), so they could change what runs left; chmod "
+             "go-w it if that is not meant",
+             path, (unsigned)(info.st_mode & 0777));
+    return STATUS_OK;
+}
+
+/* ---- the plan ---- */
+
+static void next_line(const char **text, const char **line, size_t *length) {
+    *line = *text;
+    *length = strcspn(*text, "\n");
+    *text += *length + ((*text)[*length] == '\n');
+}
+
+static enum status compare_plans(const char *path, const char *old, const char *now) {
+    const char *a, *b;
+    size_t la, lb;
+    if (strcmp(old, now) == 0) return STATUS_OK;
+    do {
+        next_line(&old, &a, &la);
+        next_line(&now, &b, &lb);
+    } while (la == lb && memcmp(a, b, la) == 0 && (la > 0 || *old != '\0' || *now != '\0'));
+    FAIL(STATUS_INPUT,
+         "%s: holds runs of another plan, so it cannot be continued: it has \"%.*s\", now it would "
+         "be \"%.*s\" (another folder: --output)",
+         path, (int)(la < 300 ? la : 300), a, (int)(lb < 300 ? lb : 300), b);
+}
+
+/* Whether nothing is in the folder but the plan that another worker is about to name. */
+static int is_empty(const char *path) {
+    DIR *folder = opendir(path);
+    int others = 0;
+    if (folder == NULL) return 0;
+    for (const struct dirent *entry; (entry = readdir(folder)) != NULL;)
+        others += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
+                  strncmp(entry->d_name, "plan", 4) != 0;
+    closedir(folder);
+    return others == 0;
+}
+
+static enum status settle_plan(const struct ablate_folder *folder, struct arena *arena) {
+    char *path, *live, *old;
+    size_t length;
+    TRY(arena_format(arena, &path, "%s/plan", folder->path));
+    if (access(path, F_OK) != 0) {
+        if (!is_empty(folder->path) && access(path, F_OK) != 0)
+            FAIL(STATUS_INPUT, "%s: is there and is no folder of an ablation (it has no plan)",
+                 folder->path);
+        TRY(ablate_live_name(folder, "plan", arena, &live));
+        const enum status status =
+            publish_bytes(live, path, 0, folder->plan->text, strlen(folder->plan->text));
+        /* another worker may have been first: its plan counts, and must be ours */
+        if (status != STATUS_OK && access(path, F_OK) != 0) return status;
+        if (status != STATUS_OK) (void)unlink(live);
+    }
+    TRY(textfile_read(arena, path, (size_t)16 << 20, &old, &length));
+    return compare_plans(folder->path, old, folder->plan->text);
+}
+
+enum status ablate_folder_open(const char *path, const struct ablate_plan *plan,
+                               struct arena *arena, struct ablate_folder *out) {
+    char *sub;
+    TRY(make_folder(path));
+    out->plan = plan;
+    out->taken_over = NULL;
+    TRY(check_rights(path));
+    TRY(path[0] == '/' ? arena_format(arena, &out->path, "%s", path)
+                       : arena_format(arena, &out->path, "%s/%s", plan->folder, path));
+    TRY(ablate_name_worker(arena, &out->worker));
+    TRY(settle_plan(out, arena));
+    TRY(arena_format(arena, &sub, "%s/runs", out->path));
+    TRY(make_folder(sub));
+    TRY(check_rights(sub));
+    TRY(arena_format(arena, &sub, "%s/claims", out->path));
+    TRY(make_folder(sub));
+    return check_rights(sub);
+}
+
+/* ---- runs ---- */
+
+enum status ablate_folder_path(const struct ablate_folder *folder, const struct ablate_run *run,
+                               const char *name, struct arena *arena, char **out) {
+    return arena_format(arena, out, "%s/runs/%s%s%s", folder->path, run->id,
+                        name[0] == '\0' ? "" : "/", name);
+}
+
+static enum status done_head(const struct ablate_folder *folder, const struct ablate_run *run,
+                             struct arena *arena, char **out) {
+    char hex[DIGEST_HEX];
+    digest_hex(&folder->plan->digest, hex);
+    return arena_format(arena, out, DONE_HEAD "run %s\nplan %s\n", run->id, hex);
+}
+
+static enum status read_done(const struct ablate_folder *folder, const struct ablate_run *run,
+                             struct arena *arena, char **out_path, char **out_rest) {
+    char *head, *text;
+    size_t length;
+    *out_rest = NULL;
+    TRY(ablate_folder_path(folder, run, "done", arena, out_path));
+    if (access(*out_path, F_OK) != 0) return STATUS_OK;
+    TRY(textfile_read(arena, *out_path, STATE_BYTES_MAX, &text, &length));
+    TRY(done_head(folder, run, arena, &head));
+    if (strncmp(text, head, strlen(head)) != 0 || length == 0 || text[length - 1] != '\n')
+        FAIL(STATUS_INPUT, "%s: expected the record of this run of this plan, got something else",
+             *out_path);
+    *out_rest = text + strlen(head);
+    return STATUS_OK;
+}
+
+enum status ablate_folder_state(const struct ablate_folder *folder, const struct ablate_run *run,
+                                struct arena *arena, enum ablate_state *out) {
+    char *path, *rest;
+    TRY(read_done(folder, run, arena, &path, &rest));
+    *out = ABLATE_DONE;
+    if (rest != NULL) return STATUS_OK;
+    TRY(ablate_folder_path(folder, run, "failed", arena, &path));
+    *out = access(path, F_OK) == 0 ? ABLATE_FAILED : ABLATE_ABSENT;
+    return STATUS_OK;
+}
+
+enum status ablate_folder_digests(const struct ablate_folder *folder, const struct ablate_run *run,
+                                  struct arena *arena, const char *out[READ_KINDS],
+                                  const char **out_place) {
+    char *path, *rest;
+    memset(out, 0, sizeof *out * READ_KINDS);
+    *out_place = "";
+    TRY(read_done(folder, run, arena, &path, &rest));
+    if (rest == NULL) return STATUS_OK;
+    const char *at = rest, *line;
+    size_t length;
+    while (*at != '\0') {
+        next_line(&at, &line, &length);
+        if (length > strlen(PLACE) && strncmp(line, PLACE, strlen(PLACE)) == 0) {
+            char *place;
+            TRY(arena_text(arena, line + strlen(PLACE), length - strlen(PLACE), &place));
+            *out_place = place;
+        }
+        for (int i = 0; i < READ_KINDS; i++) {
+            const size_t name = strlen(ablate_read_names[i]);
+            char *value;
+            if (length <= name || strncmp(line, ablate_read_names[i], name) != 0) continue;
+            TRY(arena_text(arena, line + name + 1, length - name - 1, &value));
+            out[i] = value;
+        }
+    }
+    return STATUS_OK;
+}
+
+enum status ablate_folder_begin(const struct ablate_folder *folder, const struct ablate_run *run,
+                                struct arena *arena) {
+    char *path, *out, *aside;
+    TRY(ablate_folder_path(folder, run, "", arena, &path));
+    for (int i = 1; access(path, F_OK) == 0; i++) {
+        if (i > ATTEMPTS_MOST) FAIL(STATUS_INPUT, "%s: too many attempts", path);
+        TRY(arena_format(arena, &aside, "%s.%d", path, i));
+        if (access(aside, F_OK) != 0 && rename(path, aside) != 0) return refuse(path, "put aside");
+    }
+    if (mkdir(path, 0755) != 0) return refuse(path, "create");
+    TRY(ablate_folder_path(folder, run, "out", arena, &out));
+    return mkdir(out, 0755) == 0 ? STATUS_OK : refuse(out, "create");
+}
+
+static enum status write_state(const struct ablate_folder *folder, const struct ablate_run *run,
+                               const char *name, const char *text, struct arena *arena) {
+    char *live, *path, *part;
+    TRY(arena_format(arena, &part, "%s.part", name));
+    TRY(ablate_folder_path(folder, run, part, arena, &live));
+    TRY(ablate_folder_path(folder, run, name, arena, &path));
+    return publish_bytes(live, path, 1, text, strlen(text));
+}
+
+enum status ablate_folder_done(const struct ablate_folder *folder, const struct ablate_run *run,
+                               const char *const digests[READ_KINDS], const char *host,
+                               const char *device, struct arena *arena) {
+    char *text, here[256];
+    if (sscanf(folder->worker, "%255s", here) != 1) snprintf(here, sizeof here, "unknown");
+    if (host[0] == '\0') host = here;
+    TRY(done_head(folder, run, arena, &text));
+    for (int i = 0; i < READ_KINDS; i++)
+        if (digests[i] != NULL)
+            TRY(arena_format(arena, &text, "%s%s %s\n", text, ablate_read_names[i], digests[i]));
+    TRY(arena_format(arena, &text, "%s" PLACE "%s%s%s\n", text, host,
+                     device[0] == '\0' ? "" : " device ", device));
+    return write_state(folder, run, "done", text, arena);
+}
+
+enum status ablate_folder_fail(const struct ablate_folder *folder, const struct ablate_run *run,
+                               const char *reason, struct arena *arena) {
+    return write_state(folder, run, "failed", reason, arena);
+}
+
+enum status ablate_folder_reason(const struct ablate_folder *folder, const struct ablate_run *run,
+                                 struct arena *arena, char **out) {
+    char *path;
+    size_t length;
+    TRY(ablate_folder_path(folder, run, "failed", arena, &path));
+    if (access(path, F_OK) != 0) return arena_format(arena, out, "%s", "");
+    return textfile_read(arena, path, STATE_BYTES_MAX, out, &length);
+}

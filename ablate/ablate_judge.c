@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The judgement in its steps: floor, arms, closure; ablate_shares.c has the mixtures. */
+#include "ablate/ablate_judge.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "ablate/ablate_private.h"
+#include "base/real.h"
+#include "determinism/projection.h"
+#include "determinism/statistics.h"
+
+const char *const ablate_closure_names[] = {
+    [ABLATE_CLOSURE_ABSENT] = "absent",     [ABLATE_CLOSURE_EXACT] = "exact",
+    [ABLATE_CLOSURE_WITHIN] = "within",     [ABLATE_CLOSURE_OPEN] = "open",
+    [ABLATE_CLOSURE_RERUN] = "rerun-equal", [ABLATE_CLOSURE_RERUN_DIFFERS] = "rerun-differs",
+};
+
+/* ---- results ---- */
+
+enum status ablate_results_open(const struct ablate_folder *folder, struct arena *arena,
+                                struct ablate_result **out) {
+    const struct ablate_plan *plan = folder->plan;
+    struct ablate_result *results;
+    TRY(arena_take(arena, plan->run_count, sizeof *results, "runs", &results));
+    *out = results;
+    for (uint32_t i = 0; i < plan->run_count; i++) {
+        const char *digests[READ_KINDS];
+        char *dir, *reason;
+        results[i].reason = results[i].place = "";
+        TRY(ablate_folder_state(folder, &plan->runs[i], arena, &results[i].state));
+        if (results[i].state == ABLATE_FAILED) {
+            TRY(ablate_folder_reason(folder, &plan->runs[i], arena, &reason));
+            results[i].reason = reason;
+        }
+        if (results[i].state != ABLATE_DONE) continue;
+        TRY(ablate_folder_path(folder, &plan->runs[i], "out", arena, &dir));
+        TRY(ablate_left_open(plan->file, &plan->runs[i], dir, arena, &results[i].left));
+        TRY(ablate_folder_digests(folder, &plan->runs[i], arena, digests, &results[i].place));
+        for (int k = 0; k < READ_KINDS; k++) {
+            const char *a = digests[k], *b = results[i].left.digest[k];
+            if (a == b || (a != NULL && b != NULL && strcmp(a, b) == 0)) continue;
+            FAIL(STATUS_INPUT, "%s: its %s were changed after the run ended", dir,
+                 ablate_read_names[k]);
+        }
+    }
+    return STATUS_OK;
+}
+
+void ablate_results_close(const struct ablate_plan *plan, struct ablate_result *results) {
+    for (uint32_t i = 0; results != NULL && i < plan->run_count; i++)
+        ablate_left_close(&results[i].left);
+}
+
+const struct ablate_left *ablate_left_of(const struct judging *judging, int arm, uint32_t mask,
+                                         uint32_t replicate) {
+    if (arm == ABLATE_NO_ARM && mask == 0) arm = 0;
+    for (uint32_t i = 0; i < judging->plan->run_count; i++) {
+        const struct ablate_run *run = &judging->plan->runs[i];
+        if (run->arm == arm && (arm != ABLATE_NO_ARM || run->mask == mask) &&
+            run->replicate == replicate)
+            return judging->results[i].state == ABLATE_DONE ? &judging->results[i].left : NULL;
+    }
+    return NULL;
+}
+
+const struct ablate_left *ablate_mixture_of(const struct judging *judging, uint32_t mask) {
+    return ablate_left_of(judging, ABLATE_NO_ARM, mask, 1);
+}
+
+/* ---- floor ---- */
+
+static uint32_t done_of(const struct judging *judging, int arm, uint64_t most) {
+    uint32_t count = 0;
+    while (count < most && ablate_left_of(judging, arm, 0, count + 1) != NULL)
+        count++;
+    return count;
+}
+
+static int repeats_equal(const struct judging *judging, uint32_t runs) {
+    for (int arm = 0; arm < 2; arm++)
+        for (uint32_t i = 2; i <= runs; i++)
+            if (!ablate_left_equal(ablate_left_of(judging, arm, 0, 1),
+                                   ablate_left_of(judging, arm, 0, i), judging->out->measure))
+                return 0;
+    return 1;
+}
+
+enum status ablate_measure(struct judging *judging, const struct ablate_left *const *runs,
+                           const char *const *names, uint32_t count, struct ablate_pair *pairs,
+                           size_t pair_count, struct ablate_shape *shape) {
+    if (!judging->out->by_loss)
+        return ablate_products(runs, names, count, 0, pairs, pair_count, judging->arena, shape);
+    *shape = (struct ablate_shape){.broken = count};
+    const int64_t step = judging->out->step;
+    for (size_t p = 0; p < pair_count; p++) {
+        const double a = ablate_loss_at(runs[pairs[p].i], step);
+        const double b = ablate_loss_at(runs[pairs[p].j], step);
+        const double origin = ablate_loss_at(runs[0], step);
+        pairs[p].value = pairs[p].difference ? (a - b) * (a - b) : (a - origin) * (b - origin);
+    }
+    for (uint32_t r = 0; r < count; r++)
+        if (!isfinite(ablate_loss_at(runs[r], step)) && shape->broken == count) {
+            shape->broken = r;
+            shape->broken_tensor = "the loss";
+        }
+    return STATUS_OK;
+}
+
+/* Chooses what end points are, from the runs of both arms. */
+static void choose_measure(struct judging *judging) {
+    struct ablate_verdict *out = judging->out;
+    const struct ablate_file *file = judging->plan->file;
+    const struct ablate_left **runs;
+    uint32_t count = 0;
+    static const enum ablate_read order[] = {READ_WEIGHTS, READ_TRACE, READ_BYTES, READ_LOG};
+    for (size_t i = COUNT_OF(order); i > 0; i--)
+        if (file->read[order[i - 1]] != NULL) out->measure = order[i - 1];
+    out->has_distance = file->read[READ_WEIGHTS] != NULL;
+    if (file->read[READ_LOG] == NULL && file->read[READ_TRACE] == NULL) return;
+    const enum status status =
+        arena_take(judging->arena, judging->plan->run_count, sizeof *runs, "runs", &runs);
+    if (status != STATUS_OK) return;
+    for (uint32_t i = 0; i < judging->plan->run_count; i++)
+        if (judging->results[i].state == ABLATE_DONE) runs[count++] = &judging->results[i].left;
+    out->step = ablate_common_step(runs, count);
+    if (out->step > 0 && !out->has_distance) out->has_distance = out->by_loss = 1;
+}
+
+static enum status untestable(struct judging *judging, const char *format, const char *what) {
+    char *text;
+    TRY(arena_format(judging->arena, &text, format, what));
+    judging->out->kind = ABLATE_UNTESTABLE;
+    judging->out->reason = text;
+    return STATUS_OK;
+}
+
+/* Puts the largest distance of two repeats, and p over all relabelings, into the verdict. */
+static enum status test_labels(struct judging *judging, uint32_t runs) {
+    struct ablate_verdict *out = judging->out;
+    const uint32_t count = 2 * runs;
+    const size_t pair_count = statistics_pair_count(count);
+    const struct ablate_left *lefts[2 * STATISTICS_MAX_RUNS];
+    const char *names[2 * STATISTICS_MAX_RUNS];
+    struct ablate_pair *pairs;
+    double *distances;
+    TRY(arena_take(judging->arena, pair_count, sizeof *pairs, "distances", &pairs));
+    TRY(arena_take(judging->arena, pair_count, sizeof *distances, "distances", &distances));
+    for (uint32_t r = 0; r < count; r++) {
+        lefts[r] = ablate_left_of(judging, r >= runs, 0, r % runs + 1);
+        names[r] = r >= runs ? "test" : "baseline";
+    }
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t j = i + 1; j < count; j++)
+            pairs[statistics_pair(count, i, j)] = (struct ablate_pair){i, j, 1, 0.0};
+    const enum status status =
+        ablate_measure(judging, lefts, names, count, pairs, pair_count, &out->shape);
+    if (status == STATUS_UNTESTABLE) {
+        out->has_distance = 0;
+        return untestable(judging, "runs differ from their repeats, and have no distance: %s",
+                          status_text());
+    }
+    if (status != STATUS_OK) return status;
+    if (out->shape.broken < count) {
+        out->has_distance = 0;
+        return untestable(judging, "runs differ from their repeats, and %s is not finite in some",
+                          out->shape.broken_tensor);
+    }
+    out->repeats = 0.0;
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t j = i + 1; j < count; j++) {
+            const size_t at = statistics_pair(count, i, j);
+            distances[at] = real_sqrt_f64(pairs[at].value);
+            if ((i < runs) == (j < runs) && distances[at] > out->repeats)
+                out->repeats = distances[at];
+        }
+    out->distance = distances[statistics_pair(count, 0, runs)];
+    struct statistics_p p;
+    TRY(statistics_test_labels(distances, count, runs, &p));
+    out->p = p.p;
+    return STATUS_OK;
+}
+
+static enum status judge_noisy(struct judging *judging) {
+    struct ablate_verdict *out = judging->out;
+    const uint64_t wanted = judging->plan->file->noisy_runs;
+    out->floor = ABLATE_FLOOR_NOISY;
+    out->wants[ABLATE_ARMS_NOISE] = 1;
+    if (!out->has_distance)
+        return untestable(judging,
+                          "runs differ from their repeats, and of %s only equality is "
+                          "known",
+                          ablate_read_names[out->measure]);
+    const uint32_t a = done_of(judging, 0, wanted), b = done_of(judging, 1, wanted);
+    const uint32_t runs = a < b ? a : b;
+    if (runs < wanted)
+        return untestable(judging, "runs differ from their repeats, and more of them are %s",
+                          "missing");
+    out->floor_runs = runs;
+    out->least = statistics_labels_least(runs, runs);
+    TRY(test_labels(judging, runs));
+    if (out->kind == ABLATE_UNTESTABLE && out->reason[0] != '\0') return STATUS_OK;
+    if (out->p > out->alpha && out->least > out->alpha)
+        return untestable(judging,
+                          "runs differ from their repeats, and so few of them cannot decide: "
+                          "raise floor.noisy%s",
+                          "");
+    out->kind = out->p <= out->alpha ? ABLATE_OUTSIDE : ABLATE_INSIDE;
+    return STATUS_OK;
+}
+
+/* The distance of the arms, where their floor is exact and they differ. */
+static enum status measure_arms(struct judging *judging) {
+    struct ablate_verdict *out = judging->out;
+    const struct ablate_left *const runs[2] = {ablate_left_of(judging, 0, 0, 1),
+                                               ablate_left_of(judging, 1, 0, 1)};
+    static const char *const names[2] = {"baseline", "test"};
+    struct ablate_pair pair = {0, 1, 1, 0.0};
+    char *text;
+    if (!out->has_distance) return STATUS_OK;
+    const enum status status = ablate_measure(judging, runs, names, 2, &pair, 1, &out->shape);
+    if (status != STATUS_OK && status != STATUS_UNTESTABLE) return status;
+    out->distance = real_sqrt_f64(pair.value);
+    if (status == STATUS_OK && out->shape.broken == 2) return STATUS_OK;
+    out->has_distance = 0;
+    out->distance = ABLATE_UNKNOWN;
+    if (status == STATUS_UNTESTABLE)
+        TRY(arena_format(judging->arena, &text, "end points have no distance: %s", status_text()));
+    else
+        TRY(arena_format(judging->arena, &text,
+                         "end points have no distance: %s of %s is not finite",
+                         out->shape.broken_tensor, names[out->shape.broken]));
+    out->no_shares = text;
+    return STATUS_OK;
+}
+
+/* Whether an arm's finished runs were all at one place; *out_first is the first of them. */
+static int is_one_place(const struct judging *judging, int arm, const char **out_first) {
+    *out_first = NULL;
+    for (uint32_t i = 0; i < judging->plan->run_count; i++) {
+        const struct ablate_result *result = &judging->results[i];
+        if (judging->plan->runs[i].arm != arm || result->state != ABLATE_DONE) continue;
+        if (*out_first == NULL) *out_first = result->place;
+        if (strcmp(*out_first, result->place) != 0) return 0;
+    }
+    return 1;
+}
+
+static int ran_at(const struct judging *judging, int arm, const char *place) {
+    for (uint32_t i = 0; i < judging->plan->run_count; i++)
+        if (judging->plan->runs[i].arm == arm && judging->results[i].state == ABLATE_DONE &&
+            strcmp(judging->results[i].place, place) == 0)
+            return 1;
+    return 0;
+}
+
+/* Where all runs of one arm were on a device, or a machine, that no run of the other arm was on, a
+ * difference of these would look like one of the arms. */
+static enum status check_places(struct judging *judging) {
+    for (int arm = 0; arm < 2; arm++) {
+        const char *place;
+        if (!is_one_place(judging, arm, &place) || ran_at(judging, !arm, place)) continue;
+        char *text;
+        TRY(arena_format(judging->arena, &text,
+                         "the arms differ, but %s was run on %s only, and %s never: a difference "
+                         "of machines or devices would look the same (--slots 1, or more "
+                         "floor.runs)",
+                         arm == 0 ? "baseline" : "test", place, arm == 0 ? "test" : "baseline"));
+        judging->out->kind = ABLATE_UNTESTABLE;
+        judging->out->reason = text;
+        return STATUS_OK;
+    }
+    return STATUS_OK;
+}
+
+static enum status judge_floor(struct judging *judging) {
+    struct ablate_verdict *out = judging->out;
+    const uint64_t wanted = judging->plan->file->floor_runs;
+    const uint32_t a = done_of(judging, 0, wanted), b = done_of(judging, 1, wanted);
+    out->wants[ABLATE_ARMS] = 1;
+    out->floor_runs = a < b ? a : b;
+    if (out->floor_runs < wanted) {
+        for (uint32_t i = 0; i < judging->plan->run_count; i++)
+            if (judging->plan->runs[i].arm != ABLATE_NO_ARM &&
+                judging->results[i].state == ABLATE_FAILED)
+                return untestable(judging, "%s failed", judging->plan->runs[i].id);
+        return untestable(judging, "runs of the %s are missing",
+                          a < wanted ? "baseline" : "test arm");
+    }
+    if (!repeats_equal(judging, (uint32_t)wanted)) return judge_noisy(judging);
+    out->floor = ABLATE_FLOOR_EXACT;
+    out->kind = ablate_left_equal(ablate_left_of(judging, 0, 0, 1),
+                                  ablate_left_of(judging, 1, 0, 1), out->measure)
+                    ? ABLATE_INSIDE
+                    : ABLATE_OUTSIDE;
+    if (out->kind == ABLATE_INSIDE) {
+        out->distance = out->has_distance ? 0.0 : ABLATE_UNKNOWN;
+        return STATUS_OK;
+    }
+    return measure_arms(judging);
+}
+
+/* ---- closure ---- */
+
+/* Compares the mixture of all factors with the test arm. What that proves depends on where the test
+ * arm comes from. */
+static enum status judge_closure(struct judging *judging) {
+    struct ablate_verdict *out = judging->out;
+    const int own = judging->plan->file->has_test;
+    const struct ablate_left *all = ablate_mixture_of(judging, judging->full);
+    if (all == NULL) return STATUS_OK;
+    uint32_t runs = out->floor_runs;
+    const struct ablate_left *lefts[STATISTICS_MAX_RUNS + 1];
+    const char *names[STATISTICS_MAX_RUNS + 1];
+    struct ablate_pair pairs[STATISTICS_MAX_RUNS];
+    struct ablate_shape shape;
+    int equal = 0;
+    lefts[0] = all;
+    names[0] = "the mixture of all factors";
+    for (uint32_t i = 0; i < runs; i++) {
+        lefts[i + 1] = ablate_left_of(judging, 1, 0, i + 1);
+        names[i + 1] = "test";
+        pairs[i] = (struct ablate_pair){0, i + 1, 1, 0.0};
+        equal |= ablate_left_equal(all, lefts[i + 1], out->measure);
+    }
+    out->open = equal ? 0.0 : ABLATE_UNKNOWN;
+    if (!equal && out->has_distance) {
+        const enum status status =
+            ablate_measure(judging, lefts, names, runs + 1, pairs, runs, &shape);
+        if (status != STATUS_OK && status != STATUS_UNTESTABLE) return status;
+        for (uint32_t i = 0; status == STATUS_OK && i < runs; i++) {
+            const double distance = real_sqrt_f64(pairs[i].value);
+            if (isnan(out->open) || distance < out->open) out->open = distance;
+        }
+    }
+    if (!equal && out->floor == ABLATE_FLOOR_NOISY && out->open <= out->repeats) {
+        out->closure = own ? ABLATE_CLOSURE_WITHIN : ABLATE_CLOSURE_RERUN;
+        return STATUS_OK;
+    }
+    out->closure = own     ? equal ? ABLATE_CLOSURE_EXACT : ABLATE_CLOSURE_OPEN
+                   : equal ? ABLATE_CLOSURE_RERUN
+                           : ABLATE_CLOSURE_RERUN_DIFFERS;
+    if (out->closure == ABLATE_CLOSURE_RERUN_DIFFERS && out->floor == ABLATE_FLOOR_EXACT)
+        return untestable(judging,
+                          "the rerun of test came out otherwise than its repeats, so the floor is "
+                          "not exact: raise floor.runs%s",
+                          "");
+    return STATUS_OK;
+}
+
+enum status ablate_judge(const struct ablate_plan *plan, const struct ablate_result *results,
+                         struct arena *arena, struct ablate_verdict *out) {
+    struct judging judging = {.plan = plan,
+                              .results = results,
+                              .arena = arena,
+                              .out = out,
+                              .full = (1u << plan->file->factor_count) - 1};
+    *out = (struct ablate_verdict){.reason = "",
+                                   .p = ABLATE_UNKNOWN,
+                                   .least = ABLATE_UNKNOWN,
+                                   .alpha = plan->file->alpha,
+                                   .repeats = ABLATE_UNKNOWN,
+                                   .distance = ABLATE_UNKNOWN,
+                                   .full = ABLATE_UNKNOWN,
+                                   .no_shares = "",
+                                   .open = ABLATE_UNKNOWN,
+                                   .loss_gap = ABLATE_UNKNOWN,
+                                   .residual = ABLATE_UNKNOWN,
+                                   .confidence = ABLATE_UNKNOWN,
+                                   .first = {0, "", ""}};
+    choose_measure(&judging);
+    TRY(judge_floor(&judging));
+    if (out->kind == ABLATE_UNTESTABLE && out->floor == ABLATE_FLOOR_OPEN) return STATUS_OK;
+    ablate_find_first(ablate_left_of(&judging, 0, 0, 1), ablate_left_of(&judging, 1, 0, 1),
+                      &out->first);
+    if (out->kind == ABLATE_OUTSIDE) TRY(check_places(&judging));
+    if (out->kind != ABLATE_OUTSIDE || plan->file->version_count > 0) return STATUS_OK;
+    const int noisy = out->floor == ABLATE_FLOOR_NOISY;
+    /* without shares to come, noisy mixtures would cost and tell nothing */
+    const int sharing = !plan->file->single && plan->file->factor_count <= PROJECTION_FACTORS_MAX;
+    out->wants[ABLATE_MIXTURES] = !noisy || sharing;
+    out->wants[ABLATE_MIXTURES_NOISE] = noisy && sharing;
+    TRY(ablate_judge_mixtures(&judging));
+    return judge_closure(&judging);
+}

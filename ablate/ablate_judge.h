@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Judges an ablation from what its runs left: the floor, whether the arms differ by more, which
+ * factor makes how much of it, and whether the factors are all of the difference.
+ *
+ * The game and the words are those of evidence/attribution.h: shares are Shapley values of
+ * <d_S, d_N> / D^2, where d_S is the way from the baseline's end point to that of the mixture S and
+ * N has all factors. An end point is the weights, or, where a run leaves none, its last loss as a
+ * vector of one number. Where only digests are known there is equality and nothing else.
+ *
+ * Invariant: a run that is missing makes NaN of what needs it, and a reason, never a number. */
+#ifndef TWINSTEP_ABLATE_ABLATE_JUDGE_H
+#define TWINSTEP_ABLATE_ABLATE_JUDGE_H
+
+#include "ablate/ablate_points.h"
+#include "evidence/attribution.h"
+
+enum ablate_verdict_kind {
+    ABLATE_INSIDE = 0, /* equal, or no further apart than repeats are */
+    ABLATE_OUTSIDE,
+    ABLATE_UNTESTABLE
+};
+
+enum ablate_floor {
+    ABLATE_FLOOR_OPEN = 0, /* arms are missing */
+    ABLATE_FLOOR_EXACT,    /* repeats in other processes are equal */
+    ABLATE_FLOOR_NOISY     /* they are not: arms are compared by all relabelings of the runs */
+};
+
+enum ablate_closure {
+    ABLATE_CLOSURE_ABSENT = 0,
+    ABLATE_CLOSURE_EXACT,        /* the full mixture equals the user's own second command */
+    ABLATE_CLOSURE_WITHIN,       /* noisy: no further from it than its repeats are */
+    ABLATE_CLOSURE_OPEN,         /* it does not: something differs that is no factor */
+    ABLATE_CLOSURE_RERUN,        /* both come from one template, so it is a rerun, and equal */
+    ABLATE_CLOSURE_RERUN_DIFFERS /* a rerun that came out otherwise */
+};
+extern const char *const ablate_closure_names[];
+
+/* What a run is in the verdict. */
+struct ablate_result {
+    enum ablate_state state;
+    struct ablate_left left; /* where state is ABLATE_DONE */
+    const char *reason;      /* why it failed, or "" */
+    const char *place;       /* where it was run: machine and device */
+};
+
+struct ablate_judged {
+    uint32_t factor; /* index in the file */
+    struct attributed share, left, alone;
+    /* In how many of the mixtures S that were run with and without it the two are equal. All of
+     * them: there is no evidence that it acted. Only where the floor is exact. */
+    uint32_t pairs, equal;
+    int inert;
+    int alone_equal, left_equal;  /* to the baseline, by digest; -1: not run */
+    double loss_alone, loss_left; /* less the baseline's loss; NaN: unknown */
+    struct ablate_first first;    /* where the factor alone parts from the baseline */
+};
+
+struct ablate_verdict {
+    enum ablate_verdict_kind kind;
+    const char *reason; /* of ABLATE_UNTESTABLE, else "" */
+    enum ablate_floor floor;
+    uint32_t floor_runs;      /* of each arm */
+    double p, least, alpha;   /* of the relabelings; NaN where the floor is exact */
+    double repeats;           /* the largest distance of two repeats of an arm; NaN: unknown */
+    enum ablate_read measure; /* by which equality is told */
+    int has_distance;         /* end points are known, and `distance` is that of the arms */
+    int by_loss;              /* they are losses */
+    int64_t step;             /* of the losses */
+    double distance, full;    /* |B - A|, and |d_N| of which the shares are */
+    struct ablate_shape shape;
+    const char *no_shares; /* why there are none; "": there are, or none are to be */
+    enum ablate_closure closure;
+    double open; /* |N - B|, NaN: unknown */
+    enum attribution_word word;
+    uint32_t factor_count;                            /* 0: mixtures were not judged */
+    struct ablate_judged factors[ABLATE_FACTORS_MAX]; /* by falling |share| */
+    double loss_gap; /* of the full mixture, less the baseline's loss */
+    double residual;
+    uint32_t orders;           /* sampled orders; 0: all mixtures */
+    double confidence;         /* of intervals; NaN: there are none */
+    struct ablate_first first; /* where the arms part */
+    int wants[ABLATE_STAGES];  /* stages whose runs the verdict needs */
+};
+
+/* Reads what every finished run left, and holds its digests against `done`. STATUS_INPUT: what a
+ * run left was changed afterwards. */
+TWINSTEP_MUST_USE enum status ablate_results_open(const struct ablate_folder *folder,
+                                                  struct arena *arena, struct ablate_result **out);
+void ablate_results_close(const struct ablate_plan *plan, struct ablate_result *results);
+
+/* Judges what is there; out->wants says which stages it needs, so it also says what to run next. */
+TWINSTEP_MUST_USE enum status ablate_judge(const struct ablate_plan *plan,
+                                           const struct ablate_result *results, struct arena *arena,
+                                           struct ablate_verdict *out);
+
+#endif

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Walks two trees side by side. A value that is written comes out as it was read: a plain one as
+ * its text, a quoted one in double quotes, so that whoever reads it sees the same type. */
+#include "ablate/ablate_leaves.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "scenarios/textfile.h"
+#include "scenarios/yaml.h"
+
+#define FILE_BYTES_MAX ((size_t)4 << 20)
+
+struct pen {
+    struct arena *arena;
+    char *text;
+    size_t used, room;
+};
+
+static enum status put(struct pen *pen, const char *bytes, size_t length) {
+    TRY(arena_grow(pen->arena, pen->used + length + 1, &pen->room, 1, "a file", &pen->text));
+    memcpy(pen->text + pen->used, bytes, length);
+    pen->used += length;
+    pen->text[pen->used] = '\0';
+    return STATUS_OK;
+}
+
+static enum status put_text(struct pen *pen, const char *text) {
+    return put(pen, text, strlen(text));
+}
+
+static enum status put_quoted(struct pen *pen, const char *text) {
+    TRY(put(pen, "\"", 1));
+    for (; *text != '\0'; text++) {
+        char escaped[8];
+        if (*text == '"' || *text == '\\')
+            snprintf(escaped, sizeof escaped, "\\%c", *text);
+        else if ((unsigned char)*text < 0x20)
+            snprintf(escaped, sizeof escaped, "\\u%04x", (unsigned)(unsigned char)*text);
+        else
+            snprintf(escaped, sizeof escaped, "%c", *text);
+        TRY(put_text(pen, escaped));
+    }
+    return put(pen, "\"", 1);
+}
+
+enum status leaves_quote(const char *text, struct arena *arena, char **out) {
+    struct pen pen = {.arena = arena};
+    TRY(put_quoted(&pen, text));
+    *out = pen.text;
+    return STATUS_OK;
+}
+
+/* ---- reading ---- */
+
+/* Whether a key is a word that no reader of YAML takes for a number, a truth value or nothing. Its
+ * quotes, if it had any, are not known. */
+static int is_word(const char *key) {
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+    static const char *const words[] = {"true", "false", "yes", "no",  "on",
+                                        "off",  "null",  "nan", "inf", ""};
+    char low[8] = "";
+    for (size_t i = 0; i + 1 < sizeof low && key[i] != '\0'; i++)
+        low[i] = (char)(key[i] >= 'A' && key[i] <= 'Z' ? key[i] + 32 : key[i]);
+    for (size_t i = 0; strlen(key) < sizeof low && i < COUNT_OF(words); i++)
+        if (strcmp(low, words[i]) == 0) return 0;
+    const char first = key[0];
+    return key[strspn(key, letters)] == '\0' && !(first >= '0' && first <= '9') && first != '-';
+}
+
+static enum status check_keys(const struct yaml_node *node) {
+    for (const struct yaml_node *child = node->first; child != NULL; child = child->next) {
+        if (node->kind == YAML_MAP && !is_word(child->key))
+            return yaml_fail_key(child, "a key that may be no word: \"%s\"", child->key);
+        TRY(check_keys(child));
+    }
+    return STATUS_OK;
+}
+
+static int ends_with(const char *text, const char *end) {
+    const size_t length = strlen(text), tail = strlen(end);
+    return length >= tail && strcmp(text + length - tail, end) == 0;
+}
+
+/* Of maps the order of keys does not count. */
+static int same(const struct yaml_node *a, const struct yaml_node *b) {
+    if (a->kind != b->kind || a->count != b->count) return 0;
+    if (a->kind == YAML_PLAIN || a->kind == YAML_QUOTED) return strcmp(a->text, b->text) == 0;
+    const struct yaml_node *other = b->first;
+    for (const struct yaml_node *child = a->first; child != NULL; child = child->next) {
+        const struct yaml_node *y = a->kind == YAML_MAP ? yaml_child(b, child->key) : other;
+        if (y == NULL || !same(child, y)) return 0;
+        other = other->next;
+    }
+    return 1;
+}
+
+static enum status path_of(const char *above, const char *key, struct arena *arena, char **out) {
+    char *quoted = NULL;
+    if (!is_word(key)) TRY(leaves_quote(key, arena, &quoted));
+    return arena_format(arena, out, "%s%s%s", above, above[0] == '\0' ? "" : ".",
+                        quoted == NULL ? key : quoted);
+}
+
+static enum status add_leaf(struct leaves *out, const char *path, size_t *room,
+                            struct arena *arena) {
+    TRY(arena_grow(arena, out->count + 1, room, sizeof *out->differ, "leaves", &out->differ));
+    out->differ[out->count++] = path;
+    return STATUS_OK;
+}
+
+static enum status find_leaves(const struct yaml_node *a, const struct yaml_node *b,
+                               const char *above, struct leaves *out, size_t *room,
+                               struct arena *arena) {
+    char *path;
+    for (const struct yaml_node *x = a->first; x != NULL; x = x->next) {
+        const struct yaml_node *y = yaml_child(b, x->key);
+        TRY(path_of(above, x->key, arena, &path));
+        if (y != NULL && x->kind == YAML_MAP && y->kind == YAML_MAP)
+            TRY(find_leaves(x, y, path, out, room, arena));
+        else if (y == NULL || !same(x, y))
+            TRY(add_leaf(out, path, room, arena));
+    }
+    for (const struct yaml_node *y = b->first; y != NULL; y = y->next) {
+        if (yaml_child(a, y->key) != NULL) continue;
+        TRY(path_of(above, y->key, arena, &path));
+        TRY(add_leaf(out, path, room, arena));
+    }
+    return STATUS_OK;
+}
+
+enum status leaves_read(const char *first, const char *second, struct arena *arena,
+                        struct leaves *out) {
+    *out = (struct leaves){.paths = {first, second}, .is_json = ends_with(first, ".json")};
+    for (int i = 0; i < 2; i++) {
+        struct yaml_node *root;
+        char *text;
+        size_t length;
+        if (ends_with(out->paths[i], ".json") != out->is_json)
+            FAIL(STATUS_INPUT, "%s is JSON and %s is not", out->paths[out->is_json ? 0 : 1],
+                 out->paths[out->is_json ? 1 : 0]);
+        if (!out->is_json && !ends_with(out->paths[i], ".yaml") &&
+            !ends_with(out->paths[i], ".yml"))
+            FAIL(STATUS_INPUT, "%s is neither .yaml nor .json", out->paths[i]);
+        TRY(textfile_read(arena, out->paths[i], FILE_BYTES_MAX, &text, &length));
+        TRY(yaml_parse(arena, out->paths[i], 1, text, length, &root));
+        if (root->kind != YAML_MAP) return yaml_fail(root, "no map at the top");
+        if (!out->is_json) TRY(check_keys(root));
+        out->roots[i] = root;
+        if (i == 0) {
+            out->bytes = text;
+            out->length = length;
+        }
+    }
+    size_t room = 0;
+    return find_leaves(out->roots[0], out->roots[1], "", out, &room, arena);
+}
+
+/* ---- writing ---- */
+
+struct writing {
+    const struct leaves *leaves;
+    const unsigned char *taken;
+    struct pen pen;
+};
+
+static enum status indent(struct writing *w, int depth) {
+    for (int i = 0; i < depth; i++)
+        TRY(put(&w->pen, "  ", 2));
+    return STATUS_OK;
+}
+
+static enum status write_scalar(struct writing *w, const struct yaml_node *node) {
+    if (node->kind == YAML_NULL) return put_text(&w->pen, "null");
+    /* a plain text of several lines is a text, and would not be plain on one */
+    if (node->kind == YAML_QUOTED || strchr(node->text, '\n') != NULL)
+        return put_quoted(&w->pen, node->text);
+    return put_text(&w->pen, node->text);
+}
+
+static enum status write_key(struct writing *w, const char *key) {
+    TRY(w->leaves->is_json ? put_quoted(&w->pen, key) : put_text(&w->pen, key));
+    return put(&w->pen, ":", 1);
+}
+
+static enum status write_node(struct writing *w, const struct yaml_node *node, int depth);
+
+/* JSON's brackets, and YAML's for what is empty. */
+static enum status write_flow(struct writing *w, const struct yaml_node *node, int depth) {
+    const int is_map = node->kind == YAML_MAP;
+    TRY(put_text(&w->pen, is_map ? "{" : "["));
+    for (const struct yaml_node *child = node->first; child != NULL; child = child->next) {
+        if (child != node->first) TRY(put(&w->pen, ", ", 2));
+        if (is_map) {
+            TRY(write_key(w, child->key));
+            TRY(put(&w->pen, " ", 1));
+        }
+        TRY(write_node(w, child, depth + 1));
+    }
+    return put_text(&w->pen, is_map ? "}" : "]");
+}
+
+static enum status write_node(struct writing *w, const struct yaml_node *node, int depth) {
+    if (node->kind != YAML_MAP && node->kind != YAML_LIST) return write_scalar(w, node);
+    if (w->leaves->is_json || node->count == 0) return write_flow(w, node, depth);
+    for (const struct yaml_node *child = node->first; child != NULL; child = child->next) {
+        TRY(put(&w->pen, "\n", 1));
+        TRY(indent(w, depth));
+        TRY(node->kind == YAML_MAP ? write_key(w, child->key) : put(&w->pen, "-", 1));
+        TRY(put(&w->pen, " ", 1));
+        TRY(write_node(w, child, depth + 1));
+    }
+    return STATUS_OK;
+}
+
+static int is_taken(const struct writing *w, const char *path) {
+    for (size_t i = 0; i < w->leaves->count; i++)
+        if (strcmp(w->leaves->differ[i], path) == 0) return w->taken[i];
+    return 0;
+}
+
+static enum status write_mixed(struct writing *w, const struct yaml_node *a,
+                               const struct yaml_node *b, const char *above, int depth);
+
+static enum status write_entry(struct writing *w, const struct yaml_node *a,
+                               const struct yaml_node *b, const char *key, const char *path,
+                               int depth, int *written) {
+    const int inside = a != NULL && b != NULL && a->kind == YAML_MAP && b->kind == YAML_MAP;
+    const struct yaml_node *from = inside ? a : is_taken(w, path) ? b : a;
+    if (from == NULL) return STATUS_OK;
+    if (w->leaves->is_json) {
+        TRY(put_text(&w->pen, *written ? ", " : ""));
+    } else {
+        TRY(put(&w->pen, "\n", 1));
+        TRY(indent(w, depth));
+    }
+    *written = 1;
+    TRY(write_key(w, key));
+    TRY(put(&w->pen, " ", 1));
+    return inside ? write_mixed(w, a, b, path, depth + 1) : write_node(w, from, depth + 1);
+}
+
+static enum status write_mixed(struct writing *w, const struct yaml_node *a,
+                               const struct yaml_node *b, const char *above, int depth) {
+    int written = 0;
+    char *path;
+    if (w->leaves->is_json) TRY(put_text(&w->pen, "{"));
+    for (const struct yaml_node *x = a->first; x != NULL; x = x->next) {
+        TRY(path_of(above, x->key, w->pen.arena, &path));
+        TRY(write_entry(w, x, yaml_child(b, x->key), x->key, path, depth, &written));
+    }
+    for (const struct yaml_node *y = b->first; y != NULL; y = y->next) {
+        if (yaml_child(a, y->key) != NULL) continue;
+        TRY(path_of(above, y->key, w->pen.arena, &path));
+        TRY(write_entry(w, NULL, y, y->key, path, depth, &written));
+    }
+    if (w->leaves->is_json) return put_text(&w->pen, "}");
+    return written ? STATUS_OK : put_text(&w->pen, "{}");
+}
+
+enum status leaves_compose(const struct leaves *leaves, const unsigned char *taken,
+                           struct arena *arena, const char **out_text, size_t *out_length) {
+    struct writing writing = {.leaves = leaves, .taken = taken, .pen = {.arena = arena}};
+    int any = 0;
+    for (size_t i = 0; i < leaves->count; i++)
+        any |= taken[i];
+    *out_text = leaves->bytes;
+    *out_length = leaves->length;
+    if (!any) return STATUS_OK;
+    TRY(write_mixed(&writing, leaves->roots[0], leaves->roots[1], "", 0));
+    TRY(put(&writing.pen, "\n", 1));
+    *out_text = writing.pen.text;
+    *out_length = writing.pen.used;
+    return STATUS_OK;
+}

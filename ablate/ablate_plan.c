@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Lists runs and writes the plan's text. Its lines hold placeholders as the file has them; how many
+ * slots there are, which devices and how long a run may take is not in it, because a continued
+ * ablation may change that. */
+#include "ablate/ablate_plan.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/number.h"
+#include "determinism/shapley.h"
+
+#define ORDERS_SEED 20 /* any number does: it makes plans of one file equal */
+#define INPUT_BYTES_MAX ((off_t)256 << 20)
+#define HOLE "\001" /* stands for what differs from run to run */
+
+/* ---- runs ---- */
+
+void ablate_mask_text(const struct ablate_plan *plan, uint32_t mask,
+                      char out[ABLATE_FACTORS_MAX + 1]) {
+    uint32_t i = 0;
+    for (; i < plan->file->factor_count; i++)
+        out[i] = mask >> i & 1u ? '1' : '0';
+    out[i] = '\0';
+}
+
+static uint32_t full_of(const struct ablate_file *file) {
+    return (1u << file->factor_count) - 1;
+}
+
+/* Each alone, and all but each, in ascending order; and none and all. */
+static enum status single_masks(struct ablate_plan *plan, struct arena *arena) {
+    const uint32_t factors = plan->file->factor_count, full = full_of(plan->file);
+    TRY(arena_take(arena, 2 * (size_t)factors + 2, sizeof *plan->masks, "mixtures", &plan->masks));
+    for (uint32_t mask = 0; mask <= full; mask++) {
+        const uint32_t rest = full & ~mask;
+        if ((mask & (mask - 1)) == 0 || (rest & (rest - 1)) == 0)
+            plan->masks[plan->mask_count++] = mask;
+    }
+    return STATUS_OK;
+}
+
+static enum status find_masks(struct ablate_plan *plan, struct arena *arena) {
+    const struct ablate_file *file = plan->file;
+    if (file->single) return single_masks(plan, arena);
+    if (file->factor_count > SHAPLEY_MAX) {
+        TRY(orders_draw(ORDERS_SEED, file->factor_count, orders_auto(file->factor_count), arena,
+                        &plan->orders));
+        return orders_masks(&plan->orders, arena, &plan->masks, &plan->mask_count);
+    }
+    plan->mask_count = full_of(file) + 1;
+    TRY(arena_take(arena, plan->mask_count, sizeof *plan->masks, "mixtures", &plan->masks));
+    for (uint32_t mask = 0; mask < plan->mask_count; mask++)
+        plan->masks[mask] = mask;
+    return STATUS_OK;
+}
+
+static void add_arms(struct ablate_plan *plan, enum ablate_stage stage, uint64_t from,
+                     uint64_t to) {
+    /* the arms change places from one repeat to the next, so that with two slots each arm is run on
+     * both devices */
+    for (uint64_t i = from; i <= to; i++)
+        for (int second = 0; second < 2; second++) {
+            const int arm = second ^ (i % 2 == 0);
+            struct ablate_run *run = &plan->runs[plan->run_count++];
+            *run = (struct ablate_run){.stage = stage,
+                                       .arm = arm,
+                                       .mask = arm == 0 ? 0 : full_of(plan->file),
+                                       .replicate = (uint32_t)i};
+            snprintf(run->id, sizeof run->id, "%s-%llu", arm == 0 ? "baseline" : "test",
+                     (unsigned long long)i);
+        }
+}
+
+static void add_mixture(struct ablate_plan *plan, uint32_t mask, uint64_t replicate) {
+    struct ablate_run *run = &plan->runs[plan->run_count++];
+    char bits[ABLATE_FACTORS_MAX + 1];
+    *run = (struct ablate_run){.stage = replicate == 1 ? ABLATE_MIXTURES : ABLATE_MIXTURES_NOISE,
+                               .arm = ABLATE_NO_ARM,
+                               .mask = mask,
+                               .replicate = (uint32_t)replicate};
+    ablate_mask_text(plan, mask, bits);
+    if (replicate == 1)
+        snprintf(run->id, sizeof run->id, "mixture-%s", bits);
+    else
+        snprintf(run->id, sizeof run->id, "mixture-%s-%llu", bits, (unsigned long long)replicate);
+}
+
+/* 0 each factor alone, 1 all but each, 2 those between, 3 all of them: the cheapest answers come
+ * first, and what proves that nothing was forgotten comes last. */
+static int turn_of(uint32_t mask, uint32_t full) {
+    const uint32_t rest = full & ~mask;
+    if (mask == full) return 3;
+    if ((mask & (mask - 1)) == 0) return 0;
+    return (rest & (rest - 1)) == 0 ? 1 : 2;
+}
+
+static void add_mixtures(struct ablate_plan *plan, uint64_t from, uint64_t to) {
+    for (uint64_t replicate = from; replicate <= to; replicate++)
+        for (int turn = 0; turn <= 3; turn++)
+            for (uint32_t i = 1; i < plan->mask_count; i++)
+                if (turn_of(plan->masks[i], full_of(plan->file)) == turn)
+                    add_mixture(plan, plan->masks[i], replicate);
+}
+
+static enum status list_runs(struct ablate_plan *plan, struct arena *arena) {
+    const struct ablate_file *file = plan->file;
+    const uint64_t most =
+        2 * file->noisy_runs + (uint64_t)plan->mask_count * file->noisy_mixtures + 1;
+    TRY(arena_take(arena, most, sizeof *plan->runs, "runs", &plan->runs));
+    add_arms(plan, ABLATE_ARMS, 1, file->floor_runs);
+    add_arms(plan, ABLATE_ARMS_NOISE, file->floor_runs + 1, file->noisy_runs);
+    add_mixtures(plan, 1, 1);
+    /* shares of noisy runs need every mixture */
+    if (!file->single && file->factor_count <= SHAPLEY_MAX)
+        add_mixtures(plan, 2, file->noisy_mixtures);
+    for (uint32_t i = 0; i < plan->run_count; i++)
+        plan->stage_runs[plan->runs[i].stage]++;
+    return STATUS_OK;
+}
+
+/* ---- commands ---- */
+
+static enum status expand_variables(const struct ablate_plan *plan,
+                                    const struct ablate_command *from, int own,
+                                    const struct ablate_values *values, struct arena *arena,
+                                    struct ablate_command *out) {
+    const struct ablate_file *file = plan->file;
+    struct ablate_variable *list;
+    size_t most = from->variable_count + 1;
+    for (uint32_t i = 0; i < file->factor_count && !own; i++)
+        most += file->factors[i].variable_count;
+    TRY(arena_take(arena, most, sizeof *list, "environment", &list));
+    for (size_t v = 0; v < from->variable_count; v++)
+        list[out->variable_count++] =
+            (struct ablate_variable){from->variables[v].name, {from->variables[v].value[0], NULL}};
+    for (uint32_t i = 0; i < file->factor_count && !own; i++)
+        for (size_t v = 0; v < file->factors[i].variable_count; v++) {
+            const struct ablate_variable *variable = &file->factors[i].variables[v];
+            list[out->variable_count++] = (struct ablate_variable){
+                variable->name, {variable->value[values->mask >> i & 1u], NULL}};
+        }
+    for (size_t v = 0; v < out->variable_count; v++) {
+        char *text;
+        if (list[v].value[0] == NULL) continue;
+        TRY(ablate_expand(file, list[v].value[0], values, arena, &text));
+        list[v].value[0] = text;
+    }
+    out->variables = list;
+    return STATUS_OK;
+}
+
+enum status ablate_command_of(const struct ablate_plan *plan, const struct ablate_run *run,
+                              const struct ablate_values *values, struct arena *arena,
+                              struct ablate_command *out) {
+    const int own = run->arm == 1 && plan->file->has_test;
+    const struct ablate_command *from = own ? &plan->file->test : &plan->file->command;
+    memset(out, 0, sizeof *out);
+    TRY(ablate_expand_words(plan->file, &from->words, values, arena, &out->words));
+    return expand_variables(plan, from, own, values, arena, out);
+}
+
+/* ---- composed files ---- */
+
+/* Gives every leaf that differs its factor. A leaf without one would make the test arm's file
+ * something that no mixture is. */
+static enum status own_leaves(struct ablate_plan *plan, uint32_t index) {
+    const struct ablate_file *file = plan->file;
+    const struct leaves *leaves = &plan->leaves[index];
+    const char *name = file->files[index].name;
+    for (size_t l = 0; l < leaves->count; l++)
+        plan->owner[index][l] = -1;
+    for (uint32_t i = 0; i < file->factor_count; i++)
+        for (size_t f = 0; f < file->factors[i].leaf_count; f++) {
+            const struct ablate_leaf *leaf = &file->factors[i].leaves[f];
+            size_t l = 0;
+            if (leaf->file != index) continue;
+            while (l < leaves->count && strcmp(leaves->differ[l], leaf->path) != 0)
+                l++;
+            if (l == leaves->count)
+                FAIL(STATUS_INPUT, "%s: error: %s: leaf %s of %s does not differ between %s and %s",
+                     file->path, file->factors[i].name, leaf->path, name, leaves->paths[0],
+                     leaves->paths[1]);
+            if (plan->owner[index][l] >= 0)
+                FAIL(STATUS_INPUT, "%s: error: %s: leaf %s of %s is in factor %s, too", file->path,
+                     file->factors[i].name, leaf->path, name,
+                     file->factors[plan->owner[index][l]].name);
+            plan->owner[index][l] = (int)i;
+        }
+    for (size_t l = 0; l < leaves->count; l++)
+        if (plan->owner[index][l] < 0)
+            FAIL(STATUS_INPUT,
+                 "%s: error: files: %s: leaf %s differs between %s and %s and is in no factor",
+                 file->path, name, leaves->differ[l], leaves->paths[0], leaves->paths[1]);
+    return STATUS_OK;
+}
+
+static enum status open_files(struct ablate_plan *plan, struct arena *arena) {
+    const struct ablate_file *file = plan->file;
+    const uint32_t count = file->composed_count;
+    TRY(arena_take(arena, count, sizeof *plan->leaves, "files", &plan->leaves));
+    TRY(arena_take(arena, count, sizeof *plan->owner, "files", &plan->owner));
+    for (uint32_t i = 0; i < count; i++) {
+        struct leaves *leaves = &plan->leaves[i];
+        TRY(leaves_read(file->files[i].paths[0], file->files[i].paths[1], arena, leaves));
+        TRY(arena_take(arena, leaves->count, sizeof **plan->owner, "leaves", &plan->owner[i]));
+        TRY(own_leaves(plan, i));
+    }
+    return STATUS_OK;
+}
+
+enum status ablate_compose(const struct ablate_plan *plan, uint32_t file, uint32_t mask,
+                           struct arena *arena, const char **out_text, size_t *out_length) {
+    const struct leaves *leaves = &plan->leaves[file];
+    unsigned char *taken;
+    TRY(arena_take(arena, leaves->count, 1, "leaves", &taken));
+    for (size_t l = 0; l < leaves->count; l++)
+        taken[l] = mask >> plan->owner[file][l] & 1u;
+    return leaves_compose(leaves, taken, arena, out_text, out_length);
+}
+
+enum status ablate_file_names(const struct ablate_file *file, struct arena *arena,
+                              const char *const **out) {
+    const char **names;
+    TRY(arena_take(arena, file->composed_count, sizeof *names, "files", &names));
+    for (uint32_t i = 0; i < file->composed_count; i++) {
+        char *name;
+        TRY(arena_format(arena, &name, "{%s}", file->files[i].name));
+        names[i] = name;
+    }
+    *out = names;
+    return STATUS_OK;
+}
+
+/* ---- the text ---- */
+
+struct pen {
+    struct arena *arena;
+    char *text;
+};
+
+static enum status add_line(struct pen *pen, const char *head, const char *rest) {
+    return arena_format(pen->arena, &pen->text, "%s%s %s\n", pen->text, head, rest);
+}
+
+static enum status add_words(struct pen *pen, const char *head, const struct ablate_words *words) {
+    char *quoted;
+    TRY(ablate_quote(words, pen->arena, &quoted));
+    return add_line(pen, head, quoted);
+}
+
+static enum status add_variable(struct pen *pen, const char *head,
+                                const struct ablate_variable *variable, int level) {
+    char *line;
+    if (variable->value[level] == NULL)
+        TRY(arena_format(pen->arena, &line, "%s (taken away)", variable->name));
+    else
+        TRY(arena_format(pen->arena, &line, "%s=%s", variable->name, variable->value[level]));
+    return add_line(pen, head, line);
+}
+
+static enum status add_command(struct pen *pen, const char *head,
+                               const struct ablate_command *command) {
+    char *name;
+    TRY(add_words(pen, head, &command->words));
+    TRY(arena_format(pen->arena, &name, "%s environment", head));
+    for (size_t i = 0; i < command->variable_count; i++)
+        TRY(add_variable(pen, name, &command->variables[i], 0));
+    return STATUS_OK;
+}
+
+static enum status add_factor(struct pen *pen, const struct ablate_factor *factor) {
+    char *name;
+    for (int level = 0; level < 2; level++) {
+        TRY(arena_format(pen->arena, &name, "factor %s %s", factor->name,
+                         level == 0 ? "baseline" : "test"));
+        if (factor->has_words) TRY(add_words(pen, name, &factor->level[level]));
+        for (size_t v = 0; v < factor->variable_count; v++)
+            TRY(add_variable(pen, name, &factor->variables[v], level));
+    }
+    for (size_t l = 0; l < factor->leaf_count; l++) {
+        TRY(arena_format(pen->arena, &name, "factor %s leaf of file %u", factor->name,
+                         factor->leaves[l].file));
+        TRY(add_line(pen, name, factor->leaves[l].path));
+    }
+    return STATUS_OK;
+}
+
+/* Adds a file that the text names, if there is one: alone, or behind the "=" of an option. */
+static enum status add_input(struct pen *pen, const char *text) {
+    const char *equals = strchr(text, '=');
+    const char *const paths[2] = {text, equals == NULL ? NULL : equals + 1};
+    char hex[DIGEST_HEX], *line;
+    struct stat info;
+    if (strstr(text, HOLE) != NULL) return STATUS_OK;
+    for (int i = 0; i < 2; i++) {
+        if (paths[i] == NULL || paths[i][0] == '\0' || stat(paths[i], &info) != 0 ||
+            !S_ISREG(info.st_mode))
+            continue;
+        if (info.st_size > INPUT_BYTES_MAX) {
+            TRY(arena_format(pen->arena, &line, "%s %lld bytes of %lld", paths[i],
+                             (long long)info.st_size, (long long)info.st_mtime));
+        } else {
+            TRY(digest_file(paths[i], hex));
+            TRY(arena_format(pen->arena, &line, "%s %s", paths[i], hex));
+        }
+        /* one line for each file, whatever number of words name it */
+        char *whole;
+        TRY(arena_format(pen->arena, &whole, "\ninput %s\n", line));
+        if (strstr(pen->text, whole) == NULL) TRY(add_line(pen, "input", line));
+    }
+    return STATUS_OK;
+}
+
+static enum status add_inputs(struct pen *pen, const struct ablate_plan *plan, uint32_t mask,
+                              int arm) {
+    const struct ablate_run run = {.arm = arm, .mask = mask};
+    static const char *const holes[ABLATE_FILES_MAX] = {HOLE, HOLE, HOLE, HOLE,
+                                                        HOLE, HOLE, HOLE, HOLE};
+    const struct ablate_values values = {mask, HOLE, HOLE, HOLE, HOLE, HOLE, holes};
+    struct ablate_command command;
+    TRY(ablate_command_of(plan, &run, &values, pen->arena, &command));
+    for (size_t i = 0; i < command.words.count; i++)
+        TRY(add_input(pen, command.words.words[i]));
+    for (size_t i = 0; i < command.variable_count; i++)
+        if (command.variables[i].value[0] != NULL)
+            TRY(add_input(pen, command.variables[i].value[0]));
+    return STATUS_OK;
+}
+
+static enum status add_rest(struct pen *pen, const struct ablate_plan *plan) {
+    const struct ablate_file *file = plan->file;
+    char *line;
+    for (int i = 0; i < READ_KINDS; i++) {
+        if (file->read[i] == NULL) continue;
+        TRY(arena_format(pen->arena, &line, "read %s", ablate_read_names[i]));
+        TRY(add_line(pen, line, file->read[i]));
+    }
+    TRY(arena_format(pen->arena, &line, "%llu runs, noisy %llu, mixtures %llu, alpha %s",
+                     (unsigned long long)file->floor_runs, (unsigned long long)file->noisy_runs,
+                     (unsigned long long)file->noisy_mixtures, number_text_f64(file->alpha).text));
+    TRY(add_line(pen, "floor", line));
+    TRY(add_line(pen, "mixtures", file->single ? "single" : "all"));
+    TRY(arena_format(pen->arena, &line, "%llu", (unsigned long long)file->seed));
+    return add_line(pen, "seed", line);
+}
+
+static enum status write_text(struct ablate_plan *plan, struct arena *arena) {
+    const struct ablate_file *file = plan->file;
+    struct pen pen = {arena, NULL};
+    TRY(arena_format(arena, &pen.text, "twinstep ablate plan 1\n"));
+    TRY(add_line(&pen, "folder", plan->folder));
+    TRY(add_command(&pen, "command", &file->command));
+    for (uint32_t i = 0; i < file->factor_count; i++)
+        TRY(add_factor(&pen, &file->factors[i]));
+    for (uint32_t i = 0; i < file->composed_count; i++) {
+        const struct ablate_words paths = {2, file->files[i].paths};
+        char *head;
+        TRY(arena_format(arena, &head, "file %s", file->files[i].name));
+        TRY(add_words(&pen, head, &paths));
+        TRY(add_input(&pen, file->files[i].paths[0]));
+        TRY(add_input(&pen, file->files[i].paths[1]));
+    }
+    if (file->has_test) TRY(add_command(&pen, "test", &file->test));
+    TRY(add_rest(&pen, plan));
+    TRY(add_inputs(&pen, plan, 0, 0));
+    TRY(add_inputs(&pen, plan, full_of(file), ABLATE_NO_ARM));
+    if (file->has_test) TRY(add_inputs(&pen, plan, full_of(file), 1));
+    plan->text = pen.text;
+    digest_sha256(pen.text, strlen(pen.text), &plan->digest);
+    return STATUS_OK;
+}
+
+static enum status find_folder(struct ablate_plan *out, struct arena *arena) {
+    char folder[4096], *copy;
+    if (getcwd(folder, sizeof folder) == NULL)
+        FAIL(STATUS_IO, "ablate: the working folder: %s", strerror(errno));
+    TRY(arena_format(arena, &copy, "%s", folder));
+    out->folder = copy;
+    return STATUS_OK;
+}
+
+static enum status write_versions(struct ablate_plan *plan, struct arena *arena) {
+    const struct ablate_file *file = plan->file;
+    struct pen pen = {arena, NULL};
+    TRY(arena_format(arena, &pen.text, "twinstep bisect plan 1\n"));
+    TRY(add_line(&pen, "folder", plan->folder));
+    TRY(add_command(&pen, "command", &file->command));
+    for (size_t i = 0; i < file->version_count; i++)
+        TRY(add_line(&pen, "version", file->versions[i]));
+    TRY(add_rest(&pen, plan));
+    for (size_t i = 0; i < file->version_count; i++)
+        TRY(add_inputs(&pen, plan, (uint32_t)i, ABLATE_NO_ARM));
+    plan->text = pen.text;
+    digest_sha256(pen.text, strlen(pen.text), &plan->digest);
+    return STATUS_OK;
+}
+
+enum status bisect_plan_open(const struct ablate_file *file, struct arena *arena,
+                             struct ablate_plan *out) {
+    memset(out, 0, sizeof *out);
+    out->file = file;
+    TRY(find_folder(out, arena));
+    TRY(arena_take(arena, file->version_count * file->noisy_runs, sizeof *out->runs, "runs",
+                   &out->runs));
+    for (size_t v = 0; v < file->version_count; v++)
+        for (uint64_t r = 1; r <= file->noisy_runs; r++) {
+            struct ablate_run *run = &out->runs[out->run_count++];
+            *run = (struct ablate_run){.stage =
+                                           r <= file->floor_runs ? ABLATE_ARMS : ABLATE_ARMS_NOISE,
+                                       .arm = ABLATE_NO_ARM,
+                                       .mask = (uint32_t)v,
+                                       .replicate = (uint32_t)r};
+            snprintf(run->id, sizeof run->id, "version-%04u-%u", (unsigned)v + 1, (unsigned)r);
+            out->stage_runs[run->stage]++;
+        }
+    return write_versions(out, arena);
+}
+
+enum status ablate_plan_open(const struct ablate_file *file, struct arena *arena,
+                             struct ablate_plan *out) {
+    memset(out, 0, sizeof *out);
+    out->file = file;
+    TRY(find_folder(out, arena));
+    TRY(open_files(out, arena));
+    TRY(find_masks(out, arena));
+    TRY(list_runs(out, arena));
+    return write_text(out, arena);
+}

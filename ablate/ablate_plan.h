@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Which runs an ablation has, in which order, and the text that decides what they are: two
+ * ablations with one text have the same runs, so a folder can be continued. Runs nothing. */
+#ifndef TWINSTEP_ABLATE_ABLATE_PLAN_H
+#define TWINSTEP_ABLATE_ABLATE_PLAN_H
+
+#include "ablate/ablate_file.h"
+#include "ablate/ablate_leaves.h"
+#include "determinism/digest.h"
+#include "determinism/orders.h"
+
+#define ABLATE_ID 48
+
+/* In this order. A stage of noise is run only where repeats of an arm differ. */
+enum ablate_stage {
+    ABLATE_ARMS = 0,
+    ABLATE_ARMS_NOISE,
+    ABLATE_MIXTURES, /* each factor alone, all but each, those between, and all of them last */
+    ABLATE_MIXTURES_NOISE,
+    ABLATE_STAGES
+};
+
+#define ABLATE_NO_ARM (-1)
+
+struct ablate_run {
+    char id[ABLATE_ID]; /* "baseline-1", "test-2", "mixture-010", "mixture-010-2" */
+    enum ablate_stage stage;
+    int arm;            /* 0 baseline, 1 test, or ABLATE_NO_ARM for a mixture */
+    uint32_t mask;      /* the factors that have the test arm's level */
+    uint32_t replicate; /* from 1 */
+};
+
+struct ablate_plan {
+    const struct ablate_file *file;
+    struct leaves *leaves; /* (composed files) */
+    int **owner;           /* (composed files)(leaves that differ) the factor of each */
+    const char *folder;    /* in which commands run: the working folder */
+    uint32_t *masks;       /* of the mixtures, ascending: 0 is the baseline, the last one has all */
+    uint32_t mask_count;
+    struct orders orders; /* sampled orders of entry where factors are many; count 0: none */
+    struct ablate_run *runs;
+    uint32_t run_count;
+    uint32_t stage_runs[ABLATE_STAGES];
+    char *text; /* every line that decides what is run, input files by their digests */
+    struct digest digest;
+};
+
+/* Plans. STATUS_IO or STATUS_INPUT: the working folder has no name, or an input cannot be read. */
+TWINSTEP_MUST_USE enum status ablate_plan_open(const struct ablate_file *file, struct arena *arena,
+                                               struct ablate_plan *out);
+
+/* Does the same for bisect-command: each version may be run, and `mask` is its index. */
+TWINSTEP_MUST_USE enum status bisect_plan_open(const struct ablate_file *file, struct arena *arena,
+                                               struct ablate_plan *out);
+
+/* "mask" as digits, factor 0 first. */
+void ablate_mask_text(const struct ablate_plan *plan, uint32_t mask,
+                      char out[ABLATE_FACTORS_MAX + 1]);
+
+/* What a composed file holds for the factors of `mask`. */
+TWINSTEP_MUST_USE enum status ablate_compose(const struct ablate_plan *plan, uint32_t file,
+                                             uint32_t mask, struct arena *arena,
+                                             const char **out_text, size_t *out_length);
+
+/* The name of each composed file in braces, which stands for its path where nothing is run. */
+TWINSTEP_MUST_USE enum status ablate_file_names(const struct ablate_file *file, struct arena *arena,
+                                                const char *const **out);
+
+/* The command and the variables of one run with its placeholders filled. */
+TWINSTEP_MUST_USE enum status ablate_command_of(const struct ablate_plan *plan,
+                                                const struct ablate_run *run,
+                                                const struct ablate_values *values,
+                                                struct arena *arena, struct ablate_command *out);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the parts of the judgement share. Private to ablate/. */
+#ifndef TWINSTEP_ABLATE_ABLATE_PRIVATE_H
+#define TWINSTEP_ABLATE_ABLATE_PRIVATE_H
+
+#include <math.h>
+
+#include "ablate/ablate_judge.h"
+
+#define ABLATE_UNKNOWN ((double)NAN)
+
+struct judging {
+    const struct ablate_plan *plan;
+    const struct ablate_result *results;
+    struct arena *arena;
+    struct ablate_verdict *out;
+    uint32_t full; /* the mask of all factors */
+};
+
+/* The run of an arm, or (arm ABLATE_NO_ARM) of a mixture; NULL if it is not done. The mixture
+ * without any factor is the baseline. */
+const struct ablate_left *ablate_left_of(const struct judging *judging, int arm, uint32_t mask,
+                                         uint32_t replicate);
+const struct ablate_left *ablate_mixture_of(const struct judging *judging, uint32_t mask);
+
+/* The end points of some runs as numbers: products around the first, or squared distances. The
+ * errors are those of ablate_products. */
+TWINSTEP_MUST_USE enum status ablate_measure(struct judging *judging,
+                                             const struct ablate_left *const *runs,
+                                             const char *const *names, uint32_t count,
+                                             struct ablate_pair *pairs, size_t pair_count,
+                                             struct ablate_shape *shape);
+
+/* ablate_shares.c: fills in the factors, their figures and the word. */
+TWINSTEP_MUST_USE enum status ablate_judge_mixtures(struct judging *judging);
+
+#endif

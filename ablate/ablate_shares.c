@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What mixtures say of factors: equality with their neighbours, losses, and the figures of
+ * evidence/attribution.h where end points have a distance. */
+#include <math.h>
+#include <string.h>
+
+#include "ablate/ablate_private.h"
+#include "base/real.h"
+#include "determinism/projection.h"
+#include "determinism/shapley.h"
+
+#define SHARE_ALPHA 0.05
+#define CONFIDENCE 0.95
+
+static struct attributed exactly(double value) {
+    return (struct attributed){value, value, value};
+}
+
+static uint32_t place_of(const struct judging *judging, uint32_t mask) {
+    uint32_t i = 0;
+    while (i < judging->plan->mask_count && judging->plan->masks[i] != mask)
+        i++;
+    return i;
+}
+
+/* Counts in which neighbours a factor changed nothing, and what the runs say by equality alone. */
+static void judge_equality(struct judging *judging, uint32_t factor, struct ablate_judged *out) {
+    const struct ablate_left *base = ablate_left_of(judging, 0, 0, 1);
+    const uint32_t self = 1u << factor;
+    const enum ablate_read kind = judging->out->measure;
+    out->alone_equal = out->left_equal = -1;
+    const struct ablate_left *alone = ablate_mixture_of(judging, self);
+    const struct ablate_left *rest = ablate_mixture_of(judging, judging->full & ~self);
+    if (alone != NULL) {
+        out->alone_equal = ablate_left_equal(alone, base, kind);
+        ablate_find_first(base, alone, &out->first);
+    }
+    if (rest != NULL) out->left_equal = ablate_left_equal(rest, base, kind);
+    for (uint32_t i = 0; i < judging->plan->mask_count; i++) {
+        const uint32_t mask = judging->plan->masks[i];
+        if ((mask & self) != 0 || place_of(judging, mask | self) == judging->plan->mask_count)
+            continue;
+        const struct ablate_left *a = ablate_mixture_of(judging, mask);
+        const struct ablate_left *b = ablate_mixture_of(judging, mask | self);
+        if (a == NULL || b == NULL) continue;
+        out->pairs++;
+        out->equal += (uint32_t)ablate_left_equal(a, b, kind);
+    }
+    out->inert =
+        judging->out->floor == ABLATE_FLOOR_EXACT && out->pairs > 0 && out->equal == out->pairs;
+}
+
+static void judge_losses(struct judging *judging, uint32_t factor, struct ablate_judged *out) {
+    const int64_t step = judging->out->step;
+    out->loss_alone = out->loss_left = ABLATE_UNKNOWN;
+    if (step == 0) return;
+    const double base = ablate_loss_at(ablate_left_of(judging, 0, 0, 1), step);
+    const struct ablate_left *alone = ablate_mixture_of(judging, 1u << factor);
+    const struct ablate_left *rest = ablate_mixture_of(judging, judging->full & ~(1u << factor));
+    if (alone != NULL) out->loss_alone = ablate_loss_at(alone, step) - base;
+    if (rest != NULL) out->loss_left = ablate_loss_at(rest, step) - base;
+}
+
+/* The runs of all mixtures that are done, the baseline first, with the place of each in the plan's
+ * masks. */
+struct present {
+    const struct ablate_left **runs;
+    const char **names;
+    uint32_t *place;
+    uint32_t count, full; /* `full` is the index of the mixture with all; count: it is missing */
+};
+
+static enum status list_present(struct judging *judging, struct present *out) {
+    const struct ablate_plan *plan = judging->plan;
+    memset(out, 0, sizeof *out);
+    TRY(arena_take(judging->arena, plan->mask_count, sizeof *out->runs, "runs", &out->runs));
+    TRY(arena_take(judging->arena, plan->mask_count, sizeof *out->names, "runs", &out->names));
+    TRY(arena_take(judging->arena, plan->mask_count, sizeof *out->place, "runs", &out->place));
+    for (uint32_t i = 0; i < plan->mask_count; i++) {
+        const struct ablate_left *left = ablate_mixture_of(judging, plan->masks[i]);
+        char bits[ABLATE_FACTORS_MAX + 1], *name;
+        if (left == NULL) continue;
+        ablate_mask_text(plan, plan->masks[i], bits);
+        TRY(arena_format(judging->arena, &name, i == 0 ? "baseline" : "mixture-%s", bits));
+        out->runs[out->count] = left;
+        out->names[out->count] = name;
+        out->place[out->count++] = i;
+    }
+    out->full = out->count;
+    if (out->count > 0 && out->place[out->count - 1] == plan->mask_count - 1)
+        out->full = out->count - 1;
+    return STATUS_OK;
+}
+
+/* Fills way[] and size[] by the plan's masks; NaN where a mixture is missing or not finite. */
+static enum status measure_mixtures(struct judging *judging, const struct present *present,
+                                    double *way, double *size) {
+    struct ablate_pair *pairs;
+    struct ablate_shape shape;
+    const uint32_t count = present->count;
+    TRY(arena_take(judging->arena, 2 * (size_t)count, sizeof *pairs, "pairs", &pairs));
+    for (uint32_t i = 0; i < count; i++) {
+        pairs[2 * i] = (struct ablate_pair){i, i, 0, 0.0};
+        pairs[2 * i + 1] = (struct ablate_pair){i, present->full, 0, 0.0};
+    }
+    TRY(ablate_measure(judging, present->runs, present->names, count, pairs, 2 * (size_t)count,
+                       &shape));
+    for (uint32_t i = 0; i < judging->plan->mask_count; i++)
+        way[i] = size[i] = ABLATE_UNKNOWN;
+    for (uint32_t i = 0; i < count; i++) {
+        const double square = pairs[2 * i].value;
+        if (!isfinite(square)) continue;
+        size[present->place[i]] = real_sqrt_f64(square);
+        way[present->place[i]] = pairs[2 * i + 1].value;
+    }
+    return STATUS_OK;
+}
+
+static enum status refuse_shares(struct judging *judging, const char *format, const char *what) {
+    char *text;
+    TRY(arena_format(judging->arena, &text, format, what));
+    judging->out->no_shares = text;
+    return STATUS_OK;
+}
+
+static enum status share_exact(struct judging *judging, const double *way) {
+    struct ablate_verdict *out = judging->out;
+    const struct ablate_plan *plan = judging->plan;
+    if (plan->file->single)
+        return refuse_shares(judging, "mixtures: single runs too few of them for shares%s", "");
+    if (plan->orders.count > 0) {
+        struct orders_shares shares;
+        const enum status status = orders_estimate(&plan->orders, plan->masks, way,
+                                                   plan->mask_count, SHARE_ALPHA, &shares);
+        if (status == STATUS_UNTESTABLE)
+            return refuse_shares(judging, "a mixture is missing: %s", status_text());
+        if (status != STATUS_OK) return status;
+        for (uint32_t i = 0; i < plan->file->factor_count; i++)
+            out->factors[i].share =
+                (struct attributed){shares.value[i] / shares.whole, shares.low[i] / shares.whole,
+                                    shares.high[i] / shares.whole};
+        out->residual = shares.residual / shares.whole;
+        out->orders = plan->orders.count;
+        out->confidence = 1.0 - SHARE_ALPHA;
+        return STATUS_OK;
+    }
+    struct shapley shapley;
+    const enum status status = shapley_attribute(plan->file->factor_count, way, &shapley);
+    if (status == STATUS_UNTESTABLE)
+        return refuse_shares(judging, "a mixture is missing or not finite: %s", status_text());
+    if (status != STATUS_OK) return status;
+    for (uint32_t i = 0; i < plan->file->factor_count; i++)
+        out->factors[i].share = exactly(shapley.share[i]);
+    out->residual = shapley.residual / shapley.whole;
+    return STATUS_OK;
+}
+
+static enum status figures_exact(struct judging *judging, double *largest) {
+    struct ablate_verdict *out = judging->out;
+    struct present present;
+    double *way, *size;
+    TRY(list_present(judging, &present));
+    if (present.full == present.count)
+        return refuse_shares(judging, "the mixture of all factors is %s", "missing");
+    TRY(arena_take(judging->arena, judging->plan->mask_count, sizeof *way, "values", &way));
+    TRY(arena_take(judging->arena, judging->plan->mask_count, sizeof *size, "values", &size));
+    const enum status status = measure_mixtures(judging, &present, way, size);
+    if (status == STATUS_UNTESTABLE)
+        return refuse_shares(judging, "mixtures have no distance: %s", status_text());
+    if (status != STATUS_OK) return status;
+    out->full = size[judging->plan->mask_count - 1];
+    if (!isfinite(out->full))
+        return refuse_shares(judging, "the mixture of all factors is not finite%s", "");
+    for (uint32_t i = 0; i < judging->plan->mask_count; i++)
+        if (size[i] > *largest) *largest = size[i];
+    if (out->full == 0.0) return STATUS_OK;
+    for (uint32_t i = 0; i < judging->plan->file->factor_count; i++) {
+        const uint32_t self = 1u << i;
+        out->factors[i].alone = exactly(size[place_of(judging, self)] / out->full);
+        out->factors[i].left = exactly(size[place_of(judging, judging->full & ~self)] / out->full);
+    }
+    return share_exact(judging, way);
+}
+
+/* Shares of noisy runs, where each mixture was run several times. */
+static enum status figures_noisy(struct judging *judging, double *largest) {
+    struct ablate_verdict *out = judging->out;
+    const struct ablate_plan *plan = judging->plan;
+    const uint32_t factors = plan->file->factor_count, n = (uint32_t)plan->file->noisy_mixtures;
+    if (plan->file->single || factors > PROJECTION_FACTORS_MAX)
+        return refuse_shares(judging,
+                             "shares of noisy runs need every mixture, so at most 5 factors and "
+                             "mixtures: all%s",
+                             "");
+    const uint32_t count = n << factors;
+    const struct ablate_left **runs;
+    const char **names;
+    struct ablate_pair *pairs;
+    double *gram;
+    const size_t pair_count = (size_t)count * (count + 1) / 2;
+    TRY(arena_take(judging->arena, count, sizeof *runs, "runs", &runs));
+    TRY(arena_take(judging->arena, count, sizeof *names, "runs", &names));
+    TRY(arena_take(judging->arena, pair_count, sizeof *pairs, "pairs", &pairs));
+    TRY(arena_take(judging->arena, (size_t)count * count, sizeof *gram, "products", &gram));
+    for (uint32_t r = 0; r < count; r++) {
+        char *name;
+        runs[r] = ablate_left_of(judging, ABLATE_NO_ARM, r / n, r % n + 1);
+        char bits[ABLATE_FACTORS_MAX + 1];
+        ablate_mask_text(plan, r / n, bits);
+        TRY(arena_format(judging->arena, &name, "mixture-%s-%u", bits, r % n + 1));
+        names[r] = name;
+        if (runs[r] == NULL) return refuse_shares(judging, "%s is missing", name);
+    }
+    size_t p = 0;
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t j = 0; j <= i; j++)
+            pairs[p++] = (struct ablate_pair){i, j, 0, 0.0};
+    struct ablate_shape shape;
+    enum status status = ablate_measure(judging, runs, names, count, pairs, pair_count, &shape);
+    if (status == STATUS_UNTESTABLE)
+        return refuse_shares(judging, "mixtures have no distance: %s", status_text());
+    if (status != STATUS_OK) return status;
+    for (p = 0; p < pair_count; p++)
+        gram[(size_t)pairs[p].i * count + pairs[p].j] =
+            gram[(size_t)pairs[p].j * count + pairs[p].i] = pairs[p].value;
+    struct projection projection;
+    status = projection_shares(factors, n, gram, CONFIDENCE, judging->arena, &projection);
+    if (status == STATUS_UNTESTABLE) return refuse_shares(judging, "%s", status_text());
+    if (status != STATUS_OK) return status;
+    out->full = real_sqrt_f64(projection.whole);
+    out->confidence = projection.confidence;
+    for (uint32_t i = 0; i < factors; i++) {
+        const uint32_t self = 1u << i, rest = judging->full & ~self;
+        out->factors[i].share =
+            (struct attributed){projection.share[i], projection.low[i], projection.high[i]};
+        out->factors[i].alone = (struct attributed){
+            projection.size[self], projection.size_low[self], projection.size_high[self]};
+        out->factors[i].left = (struct attributed){projection.size[rest], projection.size_low[rest],
+                                                   projection.size_high[rest]};
+    }
+    for (uint32_t mask = 1; mask < judging->full; mask++)
+        if (projection.size_low[mask] * out->full > *largest)
+            *largest = projection.size_low[mask] * out->full;
+    return STATUS_OK;
+}
+
+static void sort_factors(struct ablate_verdict *out) {
+    struct ablate_judged sorted[ABLATE_FACTORS_MAX];
+    double size[ABLATE_FACTORS_MAX];
+    uint32_t order[ABLATE_FACTORS_MAX];
+    for (uint32_t i = 0; i < out->factor_count; i++) {
+        if (isnan(out->factors[i].share.value)) return; /* they stay in the file's order */
+        size[i] = out->factors[i].share.value;
+    }
+    shapley_rank(size, out->factor_count, order);
+    for (uint32_t i = 0; i < out->factor_count; i++)
+        sorted[i] = out->factors[order[i]];
+    memcpy(out->factors, sorted, sizeof sorted[0] * out->factor_count);
+}
+
+static void choose_word(struct judging *judging, double largest) {
+    struct ablate_verdict *out = judging->out;
+    struct attribution of = {.causes = out->factor_count,
+                             .distance = out->full,
+                             .largest_low = largest,
+                             .response = ABLATE_UNKNOWN};
+    if (!out->has_distance || !isfinite(out->full)) return;
+    for (uint32_t i = 0; i < out->factor_count; i++) {
+        of.share[i] = out->factors[i].share;
+        of.left[i] = out->factors[i].left;
+        of.alone[i] = out->factors[i].alone;
+        of.moved |= out->factors[i].pairs > out->factors[i].equal;
+    }
+    out->word = attribution_word(&of);
+}
+
+enum status ablate_judge_mixtures(struct judging *judging) {
+    struct ablate_verdict *out = judging->out;
+    double largest = 0.0;
+    const int noisy = out->floor == ABLATE_FLOOR_NOISY;
+    out->factor_count = judging->plan->file->factor_count;
+    for (uint32_t i = 0; i < out->factor_count; i++) {
+        struct ablate_judged *factor = &out->factors[i];
+        factor->factor = i;
+        factor->share = factor->left = factor->alone = exactly(ABLATE_UNKNOWN);
+        factor->first = (struct ablate_first){0, "", ""};
+        judge_equality(judging, i, factor);
+        judge_losses(judging, i, factor);
+    }
+    const struct ablate_left *all = ablate_mixture_of(judging, judging->full);
+    if (all != NULL && out->step > 0)
+        out->loss_gap = ablate_loss_at(all, out->step) -
+                        ablate_loss_at(ablate_left_of(judging, 0, 0, 1), out->step);
+    if (!out->has_distance) return STATUS_OK;
+    TRY(noisy ? figures_noisy(judging, &largest) : figures_exact(judging, &largest));
+    sort_factors(out);
+    choose_word(judging, largest);
+    return STATUS_OK;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The tensors of a file of torch.save as those of a checkpoint, so that what torch.save(
+ * model.state_dict()) left is compared as safetensors are. */
+#ifndef TWINSTEP_ABLATE_ABLATE_TORCH_H
+#define TWINSTEP_ABLATE_ABLATE_TORCH_H
+
+#include "checkpoints/checkpoint.h"
+#include "checkpoints/torch_file.h"
+
+/* Whether the file begins as torch.save's zip does. What cannot be read does not. */
+int ablate_torch_is(const char *path);
+
+/* Opens the file and lists the tensors in its dicts, by the way to them: "model.embed.weight",
+ * "optimizer.state[0].exp_avg". What else is in it is not looked at; code in it is never run.
+ * STATUS_INPUT or STATUS_IO: no such file, or no tensor in it; then nothing is open. */
+TWINSTEP_MUST_USE enum status ablate_torch_open(const char *path, struct arena *arena,
+                                                struct torch_file *out_file,
+                                                struct checkpoint *out);
+
+#endif

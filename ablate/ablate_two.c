@@ -1,0 +1,498 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Holds two command lines against each other, option by option: an option with the words behind it
+ * is one unit, and units of one name belong together wherever they stand. What has no partner in
+ * the other line is a factor, too. The order of options does not count; where it matters after all,
+ * closure stays open. */
+#include "ablate/ablate_two.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "ablate/ablate_leaves.h"
+#include "ablate/ablate_words.h"
+#include "scenarios/textfile.h"
+
+#define FACTORS_MOST 200 /* that are listed; more than 16 must be joined before they are run */
+
+enum status ablate_split(const char *label, const char *line, struct arena *arena,
+                         struct ablate_words *out) {
+    static const char shell[] = "$`|&;<>()*?[]#~!";
+    const char **words = NULL;
+    size_t room = 0, count = 0, used = 0;
+    char *text;
+    char quote = '\0';
+    int open = 0; /* a word has begun, which may be empty */
+    TRY(arena_take(arena, 2 * strlen(line) + 2, 1, "a command", &text));
+    for (const char *at = line;; at++) {
+        if (*at == '\0' || (quote == '\0' && strchr(" \t\n", *at) != NULL)) {
+            if (*at == '\0' && quote != '\0')
+                FAIL(STATUS_INPUT, "%s: a quote %c that nothing closes", label, quote);
+            if (open) {
+                char *word;
+                TRY(arena_text(arena, text, used, &word));
+                TRY(arena_grow(arena, count + 1, &room, sizeof *words, "a command", &words));
+                words[count++] = word;
+            }
+            used = 0;
+            open = 0;
+            if (*at == '\0') break;
+            continue;
+        }
+        open = 1;
+        if (quote == '\0' && (*at == '\'' || *at == '"')) {
+            quote = *at;
+        } else if (*at == quote) {
+            quote = '\0';
+        } else if (*at == '\\' && quote != '\'') {
+            const int kept = quote == '"' && strchr("\"\\$`", at[1]) == NULL;
+            if (at[1] == '\0') FAIL(STATUS_INPUT, "%s: a backslash at its end", label);
+            if (kept) text[used++] = '\\';
+            text[used++] = *++at;
+        } else if ((quote == '\0' && strchr(shell, *at) != NULL) ||
+                   (quote == '"' && (*at == '$' || *at == '`'))) {
+            FAIL(STATUS_INPUT,
+                 "%s: %c at character %zu: no shell reads this line; put it in single quotes if it "
+                 "is meant, or write a script",
+                 label, *at, (size_t)(at - line) + 1);
+        } else {
+            text[used++] = *at;
+        }
+    }
+    *out = (struct ablate_words){count, words};
+    return STATUS_OK;
+}
+
+/* ---- units ---- */
+
+/* An option with its words, or one word that belongs to none. */
+struct unit {
+    const char *name; /* "--lr", or "" */
+    uint32_t number;  /* of those with this name, from 0 */
+    size_t from, count;
+    int joined; /* "--lr=1" */
+    int matched;
+};
+
+struct line {
+    struct ablate_words words;
+    struct ablate_words variables; /* "NAME=VALUE" before the command */
+    struct unit *units;
+    size_t unit_count;
+};
+
+static int is_option(const char *word) {
+    const char second = word[0] == '-' ? word[1] : '\0';
+    return second != '\0' && !(second >= '0' && second <= '9') && second != '.';
+}
+
+static int is_assignment(const char *word) {
+    const size_t name =
+        strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+    return name > 0 && word[name] == '=' && !(word[0] >= '0' && word[0] <= '9');
+}
+
+static enum status find_units(struct line *line, struct arena *arena) {
+    int behind = 0; /* an option stands before, whose words these may be */
+    TRY(arena_take(arena, line->words.count + 1, sizeof *line->units, "options", &line->units));
+    for (size_t i = 0; i < line->words.count; i++) {
+        const char *word = line->words.words[i];
+        const char *equals = strchr(word, '=');
+        const int option = is_option(word);
+        if (!option && behind) {
+            line->units[line->unit_count - 1].count++;
+            continue;
+        }
+        char *name;
+        const int joined = option && equals != NULL;
+        TRY(arena_text(arena, word,
+                       !option  ? 0
+                       : joined ? (size_t)(equals - word)
+                                : strlen(word),
+                       &name));
+        struct unit *unit = &line->units[line->unit_count++];
+        *unit = (struct unit){.name = name, .from = i, .count = 1, .joined = joined};
+        for (size_t u = 0; u + 1 < line->unit_count; u++)
+            unit->number += strcmp(line->units[u].name, name) == 0;
+        behind = option && !joined;
+    }
+    return STATUS_OK;
+}
+
+static enum status read_line(const char *label, const char *text, struct arena *arena,
+                             struct line *out) {
+    struct ablate_words all;
+    memset(out, 0, sizeof *out);
+    TRY(ablate_split(label, text, arena, &all));
+    size_t variables = 0;
+    while (variables < all.count && is_assignment(all.words[variables]))
+        variables++;
+    if (variables == all.count) FAIL(STATUS_INPUT, "%s: expected a command, got none", label);
+    out->variables = (struct ablate_words){variables, all.words};
+    out->words = (struct ablate_words){all.count - variables, all.words + variables};
+    return find_units(out, arena);
+}
+
+static struct unit *partner_of(struct line *line, const struct unit *unit) {
+    for (size_t u = 0; u < line->unit_count; u++)
+        if (strcmp(line->units[u].name, unit->name) == 0 && line->units[u].number == unit->number)
+            return &line->units[u];
+    return NULL;
+}
+
+/* ---- the text ---- */
+
+struct pen {
+    struct arena *arena;
+    char *text;
+};
+
+struct making {
+    struct arena *arena;
+    struct line lines[2];
+    struct pen command, factors, files, notes;
+    const char *names[FACTORS_MOST];
+    uint32_t factor_count, file_count;
+};
+
+static enum status add(struct pen *pen, const char *text) {
+    return arena_format(pen->arena, &pen->text, "%s%s", pen->text, text);
+}
+
+/* Doubles the braces of a user's word that are no placeholder of ours. */
+static enum status escape(const char *word, struct arena *arena, char **out) {
+    char *text;
+    size_t used = 0;
+    TRY(arena_take(arena, 2 * strlen(word) + 1, 1, "a word", &text));
+    while (*word != '\0') {
+        const size_t inside = *word == '{' ? strcspn(word + 1, "{}") : 0;
+        if (*word == '{' && word[1 + inside] == '}' && ablate_is_built_in(word + 1, inside)) {
+            memcpy(text + used, word, inside + 2);
+            used += inside + 2;
+            word += inside + 2;
+            continue;
+        }
+        if (*word == '{' || *word == '}') text[used++] = *word;
+        text[used++] = *word++;
+    }
+    text[used] = '\0';
+    *out = text;
+    return STATUS_OK;
+}
+
+static enum status quote_word(const char *word, struct arena *arena, char **out) {
+    char *escaped;
+    TRY(escape(word, arena, &escaped));
+    return leaves_quote(escaped, arena, out);
+}
+
+/* ["a", "b"] */
+static enum status quote_words(const char *const *words, size_t count, struct arena *arena,
+                               char **out) {
+    TRY(arena_format(arena, out, "["));
+    for (size_t i = 0; i < count; i++) {
+        char *quoted;
+        TRY(quote_word(words[i], arena, &quoted));
+        TRY(arena_format(arena, out, "%s%s%s", *out, i == 0 ? "" : ", ", quoted));
+    }
+    return arena_format(arena, out, "%s]", *out);
+}
+
+/* A name of letters, digits and _-. that no factor has yet. */
+static enum status name_factor(struct making *making, const char *from, char **out) {
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
+    char name[ABLATE_NAME_MAX - 4], tried[ABLATE_NAME_MAX + 8];
+    while (*from == '-')
+        from++;
+    const size_t length = strlen(from);
+    from += length < sizeof name ? 0 : length - (sizeof name - 1);
+    snprintf(name, sizeof name, "%s", from[0] == '\0' ? "word" : from);
+    for (char *c = name; *c != '\0'; c++)
+        if (strchr(letters, *c) == NULL) *c = '_';
+    snprintf(tried, sizeof tried, "%s", name);
+    for (int n = 2;; n++) {
+        int taken = ablate_is_built_in(tried, strlen(tried)) || strncmp(tried, "file", 4) == 0;
+        for (uint32_t i = 0; i < making->factor_count; i++)
+            taken |= strcmp(making->names[i], tried) == 0;
+        if (!taken) break;
+        snprintf(tried, sizeof tried, "%s-%d", name, n);
+    }
+    if (making->factor_count == FACTORS_MOST)
+        FAIL(STATUS_INPUT, "ablate: more than %d differences between the commands", FACTORS_MOST);
+    TRY(arena_format(making->arena, out, "%s", tried));
+    making->names[making->factor_count++] = *out;
+    return STATUS_OK;
+}
+
+static enum status add_factor(struct making *making, const char *from, const char *levels,
+                              char **out_name) {
+    char *line;
+    TRY(name_factor(making, from, out_name));
+    TRY(arena_format(making->arena, &line, "  %s: %s\n", *out_name, levels));
+    return add(&making->factors, line);
+}
+
+/* Puts a word of the template behind those before it. */
+static enum status add_word(struct making *making, const char *quoted) {
+    if (making->command.text[0] != '\0') TRY(add(&making->command, ", "));
+    return add(&making->command, quoted);
+}
+
+/* ---- files ---- */
+
+static int same_bytes(const char *a, const char *b, struct arena *arena) {
+    char *x, *y;
+    size_t m, n;
+    return textfile_read(arena, a, (size_t)4 << 20, &x, &m) == STATUS_OK &&
+           textfile_read(arena, b, (size_t)4 << 20, &y, &n) == STATUS_OK && m == n &&
+           memcmp(x, y, m) == 0;
+}
+
+/* Makes factors of the leaves of two files. *out_name is the placeholder; NULL if they are to be
+ * taken whole, and then a comment says why. */
+static enum status add_files(struct making *making, const char *a, const char *b, char **out_name) {
+    struct leaves leaves;
+    char *line, *qa, *qb;
+    *out_name = NULL;
+    if (same_bytes(a, b, making->arena)) return STATUS_OK;
+    const enum status status = leaves_read(a, b, making->arena, &leaves);
+    if (status == STATUS_MEMORY) return status;
+    if (status != STATUS_OK || leaves.count == 0 || making->file_count == ABLATE_FILES_MAX) {
+        /* words that name no files are no files that could not be read */
+        char *text;
+        size_t length;
+        char *why;
+        TRY(arena_format(making->arena, &why, "%s", status == STATUS_OK ? "" : status_text()));
+        if (textfile_read(making->arena, a, (size_t)1 << 30, &text, &length) != STATUS_OK)
+            return STATUS_OK;
+        for (char *c = why; *c != '\0'; c++)
+            if (*c == '\n') *c = ' ';
+        TRY(arena_format(making->arena, &line, "# %s and %s are one factor: %s\n", a, b,
+                         why[0] == '\0' ? "their leaves do not differ" : why));
+        return add(&making->notes, line);
+    }
+    making->file_count++;
+    TRY(arena_format(making->arena, out_name, "file%u", making->file_count));
+    TRY(leaves_quote(a, making->arena, &qa));
+    TRY(leaves_quote(b, making->arena, &qb));
+    TRY(arena_format(making->arena, &line, "%s%s: [%s, %s]",
+                     making->files.text[0] == '\0' ? "" : ", ", *out_name, qa, qb));
+    TRY(add(&making->files, line));
+    for (size_t l = 0; l < leaves.count; l++) {
+        char *levels, *leaf, *name;
+        TRY(leaves_quote(leaves.differ[l], making->arena, &leaf));
+        TRY(arena_format(making->arena, &levels, "{leaves: {%s: [%s]}}", *out_name, leaf));
+        TRY(add_factor(making, leaves.differ[l], levels, &name));
+    }
+    return STATUS_OK;
+}
+
+/* ---- units against units ---- */
+
+/* Two words of which each line has one: "--lr=1" keeps its head, files may be taken by leaves. */
+static enum status add_pair(struct making *making, const char *option, const char *a,
+                            const char *b) {
+    char *head, *qa, *qb, *levels, *name, *word, *quoted;
+    const char *values[2] = {a, b};
+    TRY(arena_format(making->arena, &head, "%s", ""));
+    const char *ea = strchr(a, '='), *eb = strchr(b, '=');
+    if (is_option(a) && ea != NULL && eb != NULL && ea - a == eb - b &&
+        memcmp(a, b, (size_t)(ea - a)) == 0) {
+        TRY(arena_text(making->arena, a, (size_t)(ea - a) + 1, &head));
+        values[0] = ea + 1;
+        values[1] = eb + 1;
+    }
+    TRY(add_files(making, values[0], values[1], &name));
+    if (name == NULL) {
+        TRY(quote_word(values[0], making->arena, &qa));
+        TRY(quote_word(values[1], making->arena, &qb));
+        TRY(arena_format(making->arena, &levels, "[%s, %s]", qa, qb));
+        TRY(add_factor(making, option, levels, &name));
+    }
+    TRY(escape(head, making->arena, &head));
+    TRY(arena_format(making->arena, &word, "%s{%s}", head, name));
+    TRY(leaves_quote(word, making->arena, &quoted));
+    return add_word(making, quoted);
+}
+
+static enum status add_lists(struct making *making, const char *option, const char *const *a,
+                             size_t a_count, const char *const *b, size_t b_count) {
+    char *qa, *qb, *levels, *name, *word, *quoted;
+    TRY(quote_words(a, a_count, making->arena, &qa));
+    TRY(quote_words(b, b_count, making->arena, &qb));
+    TRY(arena_format(making->arena, &levels, "[%s, %s]", qa, qb));
+    TRY(add_factor(making, option, levels, &name));
+    TRY(arena_format(making->arena, &word, "{%s}", name));
+    TRY(leaves_quote(word, making->arena, &quoted));
+    return add_word(making, quoted);
+}
+
+static enum status compare_units(struct making *making, const struct unit *a,
+                                 const struct unit *b) {
+    const char *const *x = making->lines[0].words.words + a->from;
+    const char *const *y = making->lines[1].words.words + b->from;
+    const char *name = a->name[0] != '\0' ? a->name : a->from == 0 ? "program" : "word";
+    if (a->count != b->count) {
+        /* the option's own word stays; "--lr 1" against "--lr=1" is all of it */
+        const size_t kept = a->name[0] != '\0' && strcmp(x[0], y[0]) == 0;
+        char *quoted;
+        if (kept) {
+            TRY(quote_word(x[0], making->arena, &quoted));
+            TRY(add_word(making, quoted));
+        }
+        return add_lists(making, name, x + kept, a->count - kept, y + kept, b->count - kept);
+    }
+    for (size_t i = 0; i < a->count; i++) {
+        char *quoted;
+        if (strcmp(x[i], y[i]) == 0) {
+            TRY(quote_word(x[i], making->arena, &quoted));
+            TRY(add_word(making, quoted));
+        } else {
+            TRY(add_pair(making, name, x[i], y[i]));
+        }
+    }
+    return STATUS_OK;
+}
+
+static enum status compare_lines(struct making *making) {
+    for (size_t u = 0; u < making->lines[0].unit_count; u++) {
+        const struct unit *unit = &making->lines[0].units[u];
+        struct unit *partner = partner_of(&making->lines[1], unit);
+        if (partner != NULL) {
+            partner->matched = 1;
+            TRY(compare_units(making, unit, partner));
+            continue;
+        }
+        TRY(add_lists(making, unit->name[0] == '\0' ? "word" : unit->name,
+                      making->lines[0].words.words + unit->from, unit->count, NULL, 0));
+    }
+    for (size_t u = 0; u < making->lines[1].unit_count; u++) {
+        const struct unit *unit = &making->lines[1].units[u];
+        if (unit->matched) continue;
+        TRY(add_lists(making, unit->name[0] == '\0' ? "word" : unit->name, NULL, 0,
+                      making->lines[1].words.words + unit->from, unit->count));
+    }
+    return STATUS_OK;
+}
+
+/* ---- variables ---- */
+
+static const char *value_of(const struct ablate_words *variables, const char *entry) {
+    const size_t name = strcspn(entry, "=") + 1;
+    const char *value = NULL; /* the last of two of one name counts */
+    for (size_t i = 0; i < variables->count; i++)
+        if (strncmp(variables->words[i], entry, name) == 0) value = variables->words[i] + name;
+    return value;
+}
+
+static enum status quote_value(const char *value, struct arena *arena, char **out) {
+    return value == NULL ? arena_format(arena, out, "null") : quote_word(value, arena, out);
+}
+
+/* Adds what both lines set alike to *environment, and factors of the rest. */
+static enum status compare_variables(struct making *making, struct pen *environment) {
+    for (int side = 0; side < 2; side++) {
+        const struct ablate_words *mine = &making->lines[side].variables;
+        for (size_t i = 0; i < mine->count; i++) {
+            const char *entry = mine->words[i];
+            const char *a = value_of(&making->lines[0].variables, entry);
+            const char *b = value_of(&making->lines[1].variables, entry);
+            char *name, *qa, *qb, *text, *factor;
+            int again = side == 1 && a != NULL; /* the first line has told it */
+            for (size_t j = 0; j < i; j++)
+                again |= strncmp(mine->words[j], entry, strcspn(entry, "=") + 1) == 0;
+            if (again) continue;
+            TRY(arena_text(making->arena, entry, strcspn(entry, "="), &name));
+            TRY(quote_value(a, making->arena, &qa));
+            TRY(quote_value(b, making->arena, &qb));
+            if (a != NULL && b != NULL && strcmp(a, b) == 0) {
+                TRY(arena_format(making->arena, &text, "%s%s: %s",
+                                 environment->text[0] == '\0' ? "" : ", ", name, qa));
+                TRY(add(environment, text));
+                continue;
+            }
+            TRY(arena_format(making->arena, &text, "{env: {%s: [%s, %s]}}", name, qa, qb));
+            TRY(add_factor(making, name, text, &factor));
+        }
+    }
+    return STATUS_OK;
+}
+
+/* ---- the file ---- */
+
+static enum status add_test(struct making *making, struct pen *out) {
+    const struct line *bad = &making->lines[1];
+    char *words, *line;
+    TRY(quote_words(bad->words.words, bad->words.count, making->arena, &words));
+    TRY(arena_format(making->arena, &line, "test:\n  command: %s\n", words));
+    TRY(add(out, line));
+    for (size_t i = 0; i < bad->variables.count; i++) {
+        const char *entry = bad->variables.words[i];
+        char *quoted;
+        if (value_of(&bad->variables, entry) != entry + strcspn(entry, "=") + 1) continue;
+        TRY(quote_word(entry + strcspn(entry, "=") + 1, making->arena, &quoted));
+        TRY(arena_format(making->arena, &line, "%s%.*s: %s", i == 0 ? "  environment: {" : ", ",
+                         (int)strcspn(entry, "="), entry, quoted));
+        TRY(add(out, line));
+    }
+    return bad->variables.count > 0 ? add(out, "}\n") : STATUS_OK;
+}
+
+static enum status add_read(const struct ablate_two *two, struct pen *out) {
+    int first = 1;
+    TRY(add(out, "read: {"));
+    for (int i = 0; i < READ_KINDS; i++) {
+        char *quoted, *line;
+        if (two->read[i] == NULL) continue;
+        TRY(leaves_quote(two->read[i], out->arena, &quoted));
+        TRY(arena_format(out->arena, &line, "%s%s: %s", first ? "" : ", ", ablate_read_names[i],
+                         quoted));
+        TRY(add(out, line));
+        first = 0;
+    }
+    return add(out, "}\n");
+}
+
+static enum status write_all(struct making *making, const struct ablate_two *two,
+                             const struct pen *environment, char **out) {
+    struct pen pen = {making->arena, making->notes.text};
+    char *name, *line;
+    TRY(leaves_quote(two->name, making->arena, &name));
+    TRY(arena_format(making->arena, &line, "ablate: 1\nname: %s\ncommand: [%s]\n", name,
+                     making->command.text));
+    TRY(add(&pen, line));
+    if (environment->text[0] != '\0') {
+        TRY(arena_format(making->arena, &line, "environment: {%s}\n", environment->text));
+        TRY(add(&pen, line));
+    }
+    if (making->files.text[0] != '\0') {
+        TRY(arena_format(making->arena, &line, "files: {%s}\n", making->files.text));
+        TRY(add(&pen, line));
+    }
+    TRY(arena_format(making->arena, &line, "factors:\n%s", making->factors.text));
+    TRY(add(&pen, line));
+    TRY(add_test(making, &pen));
+    TRY(add_read(two, &pen));
+    *out = pen.text;
+    return STATUS_OK;
+}
+
+enum status ablate_two_write(const struct ablate_two *two, struct arena *arena, char **out_text) {
+    struct making *making;
+    struct pen environment = {arena, NULL};
+    TRY(arena_take(arena, 1, sizeof *making, "an ablation", &making));
+    making->arena = arena;
+    struct pen *const pens[] = {&making->command, &making->factors, &making->files, &making->notes,
+                                &environment};
+    for (size_t i = 0; i < COUNT_OF(pens); i++) {
+        pens[i]->arena = arena;
+        TRY(arena_format(arena, &pens[i]->text, "%s", ""));
+    }
+    TRY(read_line("--good", two->good, arena, &making->lines[0]));
+    TRY(read_line("--bad", two->bad, arena, &making->lines[1]));
+    TRY(compare_variables(making, &environment));
+    TRY(compare_lines(making));
+    if (making->factor_count == 0)
+        FAIL(STATUS_INPUT, "ablate: --good and --bad do not differ in any word, variable or leaf");
+    return write_all(making, two, &environment, out_text);
+}

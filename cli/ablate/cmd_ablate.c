@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * twinstep ablate: which of the differences between two of a user's own trainings makes how much of
+ * the gap, by running them. Only this verb and bisect-command run commands. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "ablate/ablate_two.h"
+#include "base/number.h"
+#include "cli/ablate/ablate_print.h"
+#include "cli/ablate/ablate_runner.h"
+
+enum {
+    KEY_DRY_RUN = KEY_OWN,
+    KEY_SLOTS,
+    KEY_TAKE_OVER,
+    KEY_GOOD,
+    KEY_BAD,
+    KEY_NAME,
+    KEY_EXECUTOR,
+    KEY_READ /* and one for each kind */
+};
+
+enum status ablate_check_rights(const char *path) {
+    struct stat info;
+    if (strcmp(path, "-") == 0)
+        FAIL(STATUS_INPUT, "expected a file, got -: it is read again when continued");
+    if (stat(path, &info) != 0) FAIL(STATUS_IO, "%s: error: %s", path, strerror(errno));
+    if ((info.st_mode & S_IWOTH) != 0)
+        FAIL(STATUS_INPUT,
+             "%s: error: everybody can write to it (mode %03o), so everybody could run commands as "
+             "you; chmod o-w it",
+             path, (unsigned)(info.st_mode & 0777));
+    return STATUS_OK;
+}
+
+static enum status read_slots(const struct options *options, struct ablate_file *file) {
+    const char *text = options_value(options, KEY_SLOTS);
+    const uint64_t most = file->device_count > 0 ? file->device_count : 64;
+    uint64_t slots;
+    if (text == NULL) return STATUS_OK;
+    if (number_parse_uint(text, &slots) != STATUS_OK || slots < 1 || slots > most)
+        FAIL(STATUS_INPUT, "ablate: --slots: expected a whole number from 1 to %llu%s, got \"%s\"",
+             (unsigned long long)most, file->device_count > 0 ? " (the devices)" : "", text);
+    file->slots = slots;
+    return STATUS_OK;
+}
+
+static enum status read_executor(const struct options *options, struct arena *arena,
+                                 struct ablate_words *out) {
+    const char *text = options_value(options, KEY_EXECUTOR);
+    int holds = 0;
+    *out = (struct ablate_words){0, NULL};
+    if (text == NULL) return STATUS_OK;
+    TRY(ablate_split("--executor", text, arena, out));
+    for (size_t i = 0; i < out->count; i++)
+        holds |= strstr(out->words[i], ABLATE_COMMAND) != NULL;
+    if (!holds)
+        FAIL(STATUS_INPUT,
+             "ablate: --executor: expected a command with {command} in it, as in 'srun -N1 sh -c "
+             "{command}', got \"%s\"",
+             text);
+    return STATUS_OK;
+}
+
+static enum status folder_name(const struct options *options, const struct ablate_file *file,
+                               struct arena *arena, const char **out) {
+    char *name;
+    *out = options->output;
+    if (*out != NULL) return STATUS_OK;
+    TRY(arena_format(arena, &name, "%s.ablate", file->name));
+    *out = name;
+    return STATUS_OK;
+}
+
+static enum status finish(struct ablate_running *running, const struct options *options,
+                          struct arena *arena, int *out_exit) {
+    static const int exits[] = {EXIT_AS_EXPECTED, EXIT_DIFFERS, EXIT_UNTESTABLE};
+    struct ablate_result *results = NULL;
+    struct ablate_verdict *verdict;
+    TRY(arena_take(arena, 1, sizeof *verdict, "verdict", &verdict));
+    enum status status = ablate_results_open(running->folder, arena, &results);
+    if (status == STATUS_OK) status = ablate_judge(running->plan, results, arena, verdict);
+    if (status == STATUS_OK && options->json)
+        status = ablate_json(running->folder, results, verdict);
+    else if (status == STATUS_OK)
+        ablate_print(running->folder, results, verdict);
+    ablate_results_close(running->plan, results);
+    if (status == STATUS_OK) *out_exit = exits[verdict->kind];
+    return status;
+}
+
+/* Makes the file's text of two commands; NULL where a file is given. */
+static enum status read_two(const struct options *options, struct arena *arena, char **out) {
+    struct ablate_two two = {.good = options_value(options, KEY_GOOD),
+                             .bad = options_value(options, KEY_BAD),
+                             .name = options_value(options, KEY_NAME)};
+    int reads = 0;
+    *out = NULL;
+    for (int i = 0; i < READ_KINDS; i++) {
+        two.read[i] = options_value(options, KEY_READ + i);
+        reads += two.read[i] != NULL;
+    }
+    if (two.good == NULL && two.bad == NULL) {
+        if (options->argument_count == 0)
+            FAIL(STATUS_INPUT, "ablate: expected FILE, or --good and --bad; see twinstep ablate "
+                               "--help");
+        if (reads > 0 || two.name != NULL)
+            FAIL(STATUS_INPUT, "ablate: a FILE says itself what is read and what its name is");
+        return STATUS_OK;
+    }
+    if (options->argument_count > 0)
+        FAIL(STATUS_INPUT, "ablate: expected FILE or --good and --bad, got both");
+    if (two.good == NULL || two.bad == NULL)
+        FAIL(STATUS_INPUT, "ablate: expected both --good and --bad, got one");
+    if (reads == 0)
+        FAIL(STATUS_INPUT, "ablate: expected what the commands leave: --weights, --log, --trace or "
+                           "--bytes, with {dir} in it and in the commands");
+    if (two.name == NULL) two.name = "good-bad";
+    return ablate_two_write(&two, arena, out);
+}
+
+/* Prints the file, with its price or what is to be mended in it as a comment. */
+static enum status print_two(const char *text, struct arena *arena) {
+    struct ablate_file *file;
+    struct ablate_plan plan;
+    TRY(arena_take(arena, 1, sizeof *file, "ablation", &file));
+    fputs(text, stdout);
+    enum status status = ablate_file_parse("this file", text, strlen(text), arena, file);
+    if (status == STATUS_OK) status = ablate_plan_open(file, arena, &plan);
+    if (status != STATUS_OK) {
+        printf("# to be mended before it is run: %s\n", status_text());
+        return STATUS_OK;
+    }
+    printf("# %u runs, %u more if repeats of an arm differ; nothing has been run\n",
+           plan.stage_runs[ABLATE_ARMS] + plan.stage_runs[ABLATE_MIXTURES],
+           plan.stage_runs[ABLATE_ARMS_NOISE] + plan.stage_runs[ABLATE_MIXTURES_NOISE]);
+    return STATUS_OK;
+}
+
+enum status ablate_fail_interrupted(const struct cli *cli, struct arena *arena) {
+    const struct ablate_words again = {(size_t)cli->argc - 1, (const char *const *)(cli->argv + 1)};
+    char *line;
+    TRY(ablate_quote(&again, arena, &line));
+    FAIL(STATUS_INTERRUPTED, "interrupted; what is done is kept. Continue with: twinstep %s", line);
+}
+
+static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
+    const char *output;
+    char *text;
+    struct ablate_file *file;
+    struct ablate_plan plan;
+    struct ablate_folder folder;
+    TRY(arena_take(&cli->arena, 1, sizeof *file, "ablation", &file));
+    TRY(read_two(options, &cli->arena, &text));
+    *out_exit = EXIT_AS_EXPECTED;
+    if (text != NULL && options_given(options, KEY_DRY_RUN) && !options->json)
+        return print_two(text, &cli->arena);
+    if (text != NULL) {
+        TRY(ablate_file_parse("--good and --bad", text, strlen(text), &cli->arena, file));
+    } else {
+        TRY(ablate_check_rights(options->arguments[0]));
+        TRY(ablate_file_read(options->arguments[0], &cli->arena, file));
+    }
+    TRY(read_slots(options, file));
+    TRY(ablate_plan_open(file, &cli->arena, &plan));
+    TRY(folder_name(options, file, &cli->arena, &output));
+    if (options_given(options, KEY_DRY_RUN))
+        return options->json ? ablate_json_plan(&plan, output, &cli->arena)
+                             : ablate_print_plan(&plan, output, &cli->arena);
+    TRY(ablate_folder_open(output, &plan, &cli->arena, &folder));
+    folder.taken_over = options_value(options, KEY_TAKE_OVER);
+    struct ablate_running running = {.want = ablate_want_stages,
+                                     .file = file,
+                                     .plan = &plan,
+                                     .folder = &folder,
+                                     .interrupted = cli->interrupted,
+                                     .quiet = options->quiet};
+    TRY(read_executor(options, &cli->arena, &running.executor));
+    const enum status status = ablate_run_all(&running, &cli->arena);
+    if (status == STATUS_INTERRUPTED) return ablate_fail_interrupted(cli, &cli->arena);
+    if (status != STATUS_OK) return status;
+    return finish(&running, options, &cli->arena, out_exit);
+}
+
+static const struct argp_option option_rows[] = {
+    OPTION("output", KEY_OUTPUT, "DIR",
+           "Folder of the runs; default NAME.ablate. One that is there is continued"),
+    OPTION("dry-run", KEY_DRY_RUN, NULL, "Say what would be run, and run nothing"),
+    OPTION("good", KEY_GOOD, "COMMAND",
+           "The baseline's command line, instead of FILE; split into words, with no shell"),
+    OPTION(
+        "bad", KEY_BAD, "COMMAND",
+        "The test arm's: where the two differ in options, in variables before them, in leaves of "
+        "YAML and JSON files, there are factors. --dry-run prints FILE"),
+    OPTION("weights", KEY_READ + READ_WEIGHTS, "PATH",
+           "With --good and --bad: what a run leaves, as {dir}/model.safetensors"),
+    OPTION("log", KEY_READ + READ_LOG, "PATH", "The same, a log"),
+    OPTION("trace", KEY_READ + READ_TRACE, "PATH", "The same, a trace of the recorder"),
+    OPTION("bytes", KEY_READ + READ_BYTES, "PATH", "The same, any file: equality alone"),
+    OPTION("name", KEY_NAME, "NAME", "The name of an ablation of --good and --bad"),
+    OPTION("slots", KEY_SLOTS, "N", "Runs at a time, instead of the file's run.slots"),
+    OPTION("executor", KEY_EXECUTOR, "COMMAND",
+           "Start runs by this command; {command} in it is the run as a line that one shell reads: "
+           "'ssh node {command}', 'srun -N1 --gpus=1 sh -c {command}'"),
+    OPTION("take-over", KEY_TAKE_OVER, "HOST",
+           "Run what workers of that machine began: say so only when they are gone"),
+    OPTION_JSON,
+    OPTION_QUIET,
+    OPTIONS_END};
+
+const struct verb verb_ablate = {
+    .name = "ablate",
+    .brief = "which factor of your own two trainings makes the gap, by running them",
+    .arguments = "[FILE]",
+    .text =
+        "Runs a command of yours in two arms and in the mixtures between them, and says which of "
+        "the differences makes how much of the gap. FILE names the command, the factors in which "
+        "the arms differ, and what each run leaves: weights, a log, a trace (docs/ABLATE.md). "
+        "Repeats of both arms in other processes come first; they are the floor. One folder a "
+        "run; what is there is not run again.\v"
+        "Exit status: 0 identical or inside the floor; 1 outside; 2 error; 3 untestable; 130 "
+        "interrupted, to be continued with the same command.\n"
+        "Example: twinstep ablate lr-or-order.yaml --dry-run\n"
+        "         twinstep ablate --good 'python train.py --out {dir} a.yaml' --bad 'python "
+        "train.py --out {dir} b.yaml' --weights '{dir}/model.safetensors'",
+    .options = option_rows,
+    .least = 0,
+    .most = 1,
+    .trains = 1,
+    .run = run,
+};

@@ -1,0 +1,497 @@
+# SPDX-License-Identifier: Apache-2.0
+"""labels: unit
+
+twinstep ablate on a training whose shares can be computed on paper (ablate/trainer.py): verdicts,
+floors, failures of commands, and resuming. test_ablate_long.py has what takes more trainings."""
+import json
+import os
+import pathlib
+import re
+import signal
+import sys
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).with_name("ablate")))
+from case import TRAIN, Case, Slow, alive  # noqa: E402
+
+
+class Paper(Case):
+    def test_shares_left_and_alone_are_those_of_a_right_triangle(self):
+        # d = (3, 0) and (0, 4): shares 9/25 and 16/25, a repair leaves the other leg
+        self.write(command=["--t0", "{t0}", "--t1", "{t1}", "--inert", "{no}"],
+                   factors={"t0": [0, 3], "t1": [0, 4], "no": ["a", "b"]},
+                   read={"weights": "{dir}/model.safetensors", "log": "{dir}/log.jsonl"})
+        got = self.verdict(code=1)
+        self.assertEqual(got["verdict"], "outside-floor")
+        self.assertEqual((got["floor"]["kind"], got["distance"], got["word"]), ("exact", 5.0, "several"))
+        self.assertEqual([f["name"] for f in got["factors"]], ["t1", "t0", "no"])
+        shares = self.figures(got, "share")
+        for name, share in {"t0": 9 / 25, "t1": 16 / 25, "no": 0.0}.items():
+            self.assertAlmostEqual(shares[name], share, delta=1e-15)
+        self.assertEqual(self.figures(got, "left"), {"t0": 0.8, "t1": 0.6, "no": 1.0})
+        self.assertEqual(self.figures(got, "alone"), {"t0": 0.6, "t1": 0.8, "no": 0.0})
+        self.assertEqual([(f["inert"], f["neighbours"]) for f in got["factors"]],
+                         [(False, 4), (False, 4), (True, 4)])
+        # the loss of update 1 is t.t/2: 1/2 for the third weight, and 9/2 and 16/2 beside it
+        self.assertEqual((got["update"], got["loss_gap"]), (1, 12.5))
+        self.assertEqual([f["loss_alone"] for f in got["factors"]], [8.0, 4.5, 0.0])
+        self.assertEqual(got["closure"], "rerun-equal")
+        self.assertEqual(len(self.began()), 11)
+        self.assertEqual(self.began().count("mixture-111"), 1)
+
+    def test_opposing_causes_have_signed_shares(self):
+        # w = lr t: 1 x 2 -> 1/2 x 8. d_lr = -1, d_t = 6, d_N = 2, so shares are -5/4 and 9/4
+        self.write(command=["--lr", "{lr}", "--t0", "{t0}"], factors={"lr": [1, 0.5], "t0": [2, 8]},
+                   test=None, environment={"SHIFT": "-1"}, read={"weights": "{dir}/model.safetensors"})
+        self.env["SHIFT"] = "7"  # what the file says counts
+        plan = json.loads((self.root / "x.yaml").read_text())
+        plan["command"] += ["--t1", "0"]
+        (self.root / "x.yaml").write_text(json.dumps(plan))
+        got = self.verdict(code=1)
+        self.assertEqual(got["word"], "oppose")
+        self.assertEqual(self.figures(got, "share"), {"t0": 2.25, "lr": -1.25})
+        self.assertEqual(self.figures(got, "alone"), {"t0": 3.0, "lr": 0.5})
+
+    def test_loss_alone_gives_signed_gaps(self):
+        # loss of update 1: (9 - 1) / 2 more with t0, (1/4 - 1) / 2 with t1
+        self.write(command=["--t0", "{t0}", "--t1", "{t1}"], factors={"t0": [1, 3], "t1": [1, 0.5]},
+                   read={"log": "{dir}/log.jsonl"})
+        got = self.verdict(code=1)
+        self.assertEqual((got["measure"], got["update"]), ("loss", 1))
+        self.assertEqual(got["full"], 4.0 - 0.375)
+        shares = self.figures(got, "share")
+        self.assertAlmostEqual(shares["t0"], 4.0 / 3.625, delta=1e-15)
+        self.assertAlmostEqual(shares["t1"], -0.375 / 3.625, delta=1e-15)
+
+    def test_files_of_torch_save_are_weights(self):
+        # torch 2.15.0 saved {"model": {"w": f32, "b": bf16}, "steps": 3, "seen": [i64]}: w is [1, 2, 3]
+        # and [1, 2, 6], b is [4, 8] and [8, 8], so the distance is 5
+        golden = pathlib.Path(__file__).resolve().parents[1] / "golden/ablate"
+        self.write(factors={"of": ["a", "b"]}, read={"weights": "{dir}/model.pt"})
+        plan = json.loads((self.root / "x.yaml").read_text())
+        plan["command"] = ["sh", "-c", f"cp {golden}/{{of}}.pt {{dir}}/model.pt"]
+        (self.root / "x.yaml").write_text(json.dumps(plan))
+        got = self.verdict(code=1)
+        self.assertEqual((got["measure"], got["distance"], got["word"]), ("weights", 5.0, "cause"))
+        text = self.run_program("x.yaml", "--quiet", code=1).stdout
+        self.assertIn("weights: 3 tensors, 5 elements (integers beside them: equality only), |a-b| = 5", text)
+
+    def test_traces_say_where_a_factor_acts_first(self):
+        # recorded DPO trainings by TRL: as it is, and with each update's LR one ahead
+        golden = pathlib.Path(__file__).resolve().parents[1] / "golden/record"
+        self.write(factors={"lr": ["trl_dpo", "trl_dpo_ahead"]}, read={"trace": "{dir}/t.h5"})
+        plan = json.loads((self.root / "x.yaml").read_text())
+        plan["command"] = ["sh", "-c", f"gunzip -c {golden}/{{lr}}.h5.gz > {{dir}}/t.h5"]
+        (self.root / "x.yaml").write_text(json.dumps(plan))
+        got = self.verdict(code=1)
+        first = {"update": 1, "phase": "optimize", "tensor": "model.embed_tokens.weight"}
+        self.assertEqual((got["first"], got["factors"][0]["first"]), (first, first))
+        self.assertEqual((got["measure"], got["update"], got["word"]), ("loss", 10, "cause"))
+        self.assertIn("first    update 1, optimize, model.embed_tokens.weight",
+                      self.run_program("x.yaml", "--quiet", code=1).stdout)
+
+    def test_bytes_alone_give_equality_and_no_shares(self):
+        self.write(command=["--t0", "{t0}", "--inert", "{no}"], factors={"t0": [0, 3], "no": ["a", "b"]},
+                   read={"bytes": "{dir}/model.safetensors"})
+        got = self.verdict(code=1)
+        self.assertEqual((got["measure"], got["distance"], got["word"]), ("bytes", None, "none"))
+        self.assertEqual({f["name"]: (f["left_equal"], f["alone_equal"], f["share"]["value"], f["inert"])
+                          for f in got["factors"]},
+                         {"t0": (True, False, None, False), "no": (False, True, None, True)})
+        text = self.run_program("x.yaml", "--quiet", code=1).stdout
+        self.assertIn("With one factor repaired, the test arm equals the baseline: t0.", text)
+
+    def test_an_environment_factor_and_one_of_many_words(self):
+        self.write(command=["{flags}"], factors={
+            "shift": {"env": {"SHIFT": [None, "3"]}}, "flags": [[], ["--t0", "5"]]})
+        self.env["SHIFT"] = "100"
+        got = self.verdict(code=1)
+        self.assertEqual(got["distance"], 5.0)
+        self.assertAlmostEqual(self.figures(got, "share")["flags"], 16 / 25, delta=1e-15)
+        self.assertEqual(got["factors"][1]["levels"][0]["environment"], {"SHIFT": None})
+
+    def test_equal_arms_run_no_mixture(self):
+        self.write(command=["--inert", "{no}"], factors={"no": ["a", "b"]})
+        got = self.verdict(code=0)
+        self.assertEqual((got["verdict"], got["floor"]["kind"]), ("inside-floor", "exact"))
+        self.assertEqual(sorted(self.began()), ["baseline-1", "baseline-2", "test-1", "test-2"])
+
+
+class Closure(Case):
+    def write_own(self, *hidden):
+        self.write(command=["--t0", "{t0}"], factors={"t0": [0, 3]},
+                   test={"command": [*TRAIN, "--t0", "3", *hidden]})
+
+    def test_exact_with_the_users_own_second_command(self):
+        self.write_own()
+        got = self.verdict(code=1)
+        self.assertEqual((got["closure"], got["open"], got["word"]), ("exact", 0.0, "cause"))
+
+    def test_open_when_the_second_command_hides_a_difference(self):
+        self.write_own("--hidden", "4")
+        got = self.verdict(code=1)
+        self.assertEqual((got["closure"], got["open"]), ("open", 4.0))
+        self.assertEqual((got["distance"], got["full"]), (5.0, 3.0))
+        text = self.run_program("x.yaml", "--quiet", code=1).stdout
+        self.assertIn("The factors are not all: something else differs between the commands.\n", text)
+        self.assertIn("  closure  OPEN: ", text)
+
+    def test_a_rerun_that_comes_out_otherwise_breaks_the_floor(self):
+        # a training that looks at its own folder: equal in repeats, another one in the mixture
+        self.write(factors={"a": ["x", "y"]}, read={"bytes": "{dir}/x"})
+        plan = json.loads((self.root / "x.yaml").read_text())
+        plan["command"] = ["sh", "-c", "case {run} in mixture*) echo z;; *) echo {a};; esac > {dir}/x"]
+        (self.root / "x.yaml").write_text(json.dumps(plan))
+        self.assertIn("the rerun of test came out otherwise", self.verdict(code=3)["reason"])
+
+
+class Two(Case):
+    def lines(self, good="", bad=""):
+        words = " ".join(TRAIN)
+        return ["--good", f"OMP_NUM_THREADS=1 SHIFT=0 {words} --config a.json {good}",
+                "--bad", f"OMP_NUM_THREADS=1 {words} --config b.json {bad}",
+                "--weights", "{dir}/model.safetensors"]
+
+    def write_files(self):
+        (self.root / "a.json").write_text('{"t": [1, 1, 1], "lr": 1.0, "o": {"x.y": 1, "n": "a\\"w"}}')
+        (self.root / "b.json").write_text('{"t": [4, 1, 1], "o": {"x.y": 2, "n": "a\\"w"}, "lr": 0.5}')
+
+    def test_variables_options_and_leaves_become_factors_and_closure_is_proven(self):
+        # w = lr t: d_t = (3, 0, 0), d_lr = (-1, -1, -1) / 2, d_N = (1, -1/2, -1/2), so <d_t, d_N> = 3,
+        # <d_lr, d_N> = 0 and D^2 = 3/2: shares 3/2 and -1/2
+        self.write_files()
+        said = self.run_program(*self.lines(), "--json", "--quiet", "--slots", "2", code=1)
+        got = json.loads(said.stdout)
+        shares = self.figures(got, "share")
+        self.assertEqual(list(shares), ["t", "lr", "SHIFT", "o._x.y_"])
+        for name, share in {"t": 1.5, "lr": -0.5, "SHIFT": 0.0, "o._x.y_": 0.0}.items():
+            self.assertAlmostEqual(shares[name], share, delta=1e-15)
+        self.assertEqual((got["closure"], got["word"]), ("exact", "oppose"))
+        mixed = self.root / "good-bad.ablate/runs/mixture-0110/file-file1/a.json"
+        self.assertEqual(json.loads(mixed.read_text()),
+                         {"t": [4, 1, 1], "lr": 0.5, "o": {"x.y": 1, "n": 'a"w'}})
+
+    def test_a_dry_run_writes_the_file_and_it_gives_the_same_plan(self):
+        self.write_files()
+        lines = self.lines("--t1 2 --steps=1", "--decay 0.5 --steps=2 --inert '{x}'")
+        text = self.run_program(*lines, "--dry-run", code=0).stdout
+        for line in ('  t: {leaves: {file1: ["t"]}}', '  SHIFT: {env: {SHIFT: ["0", null]}}',
+                     '  t1: [["--t1", "2"], []]', '  steps: ["1", "2"]', '  decay: [[], ["--decay", "0.5"]]',
+                     '  inert: [[], ["--inert", "{{x}}"]]', 'environment: {OMP_NUM_THREADS: "1"}'):
+            self.assertIn(line + "\n", text)
+        self.assertEqual(self.began(), [])
+        (self.root / "x.yaml").write_text(text)
+        plans = [json.loads(self.run_program(*words, "--dry-run", "--json", code=0).stdout)
+                 for words in (["x.yaml"], lines)]
+        self.assertEqual(plans[0]["plan"], plans[1]["plan"])
+
+    def test_files_that_cannot_be_mixed_are_one_factor_with_the_reason(self):
+        for name in ("a", "b"):
+            (self.root / f"{name}.toml").write_text(f'x = "{name}"\n')
+        words = ["--good", "cat a.toml {dir}", "--bad", "cat b.toml {dir}", "--bytes", "{dir}/x", "--dry-run"]
+        text = self.run_program(*words, code=0).stdout
+        self.assertIn("# a.toml and b.toml are one factor: a.toml is neither .yaml nor .json\n", text)
+        self.assertIn('  word: ["a.toml", "b.toml"]\n', text)
+
+    def test_leaves_in_no_factor_are_refused(self):
+        self.write_files()
+        self.write(command=["--config", "{c}"], files={"c": ["a.json", "b.json"]},
+                   factors={"t": {"leaves": {"c": ["t"]}}, "o": {"leaves": {"c": ['o."x.y"']}}})
+        self.assertIn("x.yaml: error: files: c: leaf lr differs between a.json and b.json and is in no factor",
+                      self.run_program("x.yaml", "--dry-run", code=2).stderr)
+        self.write(command=["--config", "{c}"], files={"c": ["a.json", "b.json"]},
+                   factors={"t": {"leaves": {"c": ["t", "lr", 'o."x.y"', "o.n"]}}})
+        self.assertIn("leaf o.n of c does not differ", self.run_program("x.yaml", "--dry-run", code=2).stderr)
+
+    def test_lines_that_need_a_shell_are_refused(self):
+        for line, expected in (("a $HOME", r"\$ at character 3: no shell"), ("a > b", "> at character 3"),
+                               ("a 'b", "a quote ' that nothing closes"), ("A=b", "expected a command"),
+                               ('a "$X"', r"\$ at character 4"), ("a *.py", r"\* at character 3")):
+            said = self.run_program("--good", line, "--bad", "b", "--log", "{dir}/x", code=2)
+            self.assertRegex(said.stderr, "--good: " + expected)
+
+
+class Executor(Case):
+    def test_a_line_for_one_shell_holds_words_variables_and_folder(self):
+        # a stand-in for ssh: joins its words with blanks and lets a shell in another folder read them
+        (self.root / "ssh").write_text("#!/bin/sh\nshift\ncd /\nunset SHIFT\nexec sh -c \"$*\"\n")
+        (self.root / "ssh").chmod(0o755)
+        self.write(command=["--t0", "{t0}", "--inert", "it's $HOME `x` \\ \"q\" *\n{no}"],
+                   environment={"SHIFT": "3 ", "GONE": None},
+                   factors={"t0": [0, 3], "no": ["a b", "c;d"], "t1": {"words": [[], ["--t1", "5"]]}})
+        plan = json.loads((self.root / "x.yaml").read_text())
+        plan["command"].append("{t1}")
+        (self.root / "x.yaml").write_text(json.dumps(plan))
+        here = self.verdict("-o", "here", code=1)
+        self.env["SHIFT"] = "100"
+        there = self.verdict("-o", "there", "--executor", f"{self.root}/ssh node {{command}}", code=1)
+        self.assertEqual(there | {"folder": ""}, here | {"folder": ""})
+        self.assertEqual(there["distance"], 5.0)
+        line = (self.root / "there/runs/test-1/command").read_text()
+        self.assertIn("SHIFT=3 ", line)
+        self.assertEqual((self.root / "there/runs/test-1/host").read_text().strip(), os.uname().nodename)
+        said = self.run_program("x.yaml", "--executor", "ssh node", code=2)
+        self.assertIn("--executor: expected a command with {command} in it", said.stderr)
+
+
+class Noise(Case):
+    def test_an_effect_above_the_noise_has_shares_with_intervals(self):
+        self.write(command=["--t0", "{t0}", "--t1", "{t1}", "--noise", "0.25"],
+                   factors={"t0": [0, 3], "t1": [0, 4]})
+        got = self.verdict(code=1)
+        self.assertEqual((got["floor"]["kind"], got["floor"]["runs"]), ("noisy", 5))
+        self.assertEqual(got["floor"]["p"], 2 / 252)  # of C(10, 5), the arms and their exchange
+        self.assertEqual(len(self.began()), 10 + 3 * 3)
+        share = {f["name"]: f["share"] for f in got["factors"]}
+        self.assertAlmostEqual(share["t1"]["value"], 16 / 25, delta=0.2)
+        self.assertLess(share["t1"]["low"], share["t1"]["value"])
+        self.assertEqual([f["inert"] for f in got["factors"]], [False, False])
+        self.assertEqual(got["closure"], "rerun-equal")
+
+    def test_too_few_runs_cannot_decide(self):
+        self.write(command=["--noise", "0.25", "--t0", "{t0}"], factors={"t0": [0, 3]},
+                   floor={"noisy": 2})
+        got = self.verdict(code=3)
+        self.assertIn("floor.noisy", got["reason"])
+
+    def test_noisy_bytes_are_untestable(self):
+        self.write(command=["--noise", "0.25", "--t0", "{t0}"], factors={"t0": [0, 3]},
+                   read={"bytes": "{dir}/model.safetensors"}, floor={"noisy": 2})
+        self.assertIn("only equality", self.verdict(code=3)["reason"])
+
+
+class Failures(Case):
+    def test_an_arm_that_crashes_ends_the_plan_and_its_stderr_is_told(self):
+        self.write(command=["--do", "{do}"], factors={"do": ["train", "crash"]}, run={"slots": 1})
+        said = self.run_program("x.yaml", code=3)
+        self.assertIn("UNTESTABLE: test-1 failed.", said.stdout)
+        self.assertIn("failed   test-1: exit status 7", said.stdout)
+        self.assertIn("RuntimeError: CUDA out of memory", said.stdout)
+        self.assertIn("\\u001b[31m", said.stdout)
+        self.assertNotIn("\x1b", said.stdout + said.stderr)
+        self.assertEqual(self.began(), ["baseline-1", "test-1"])
+        # a failed run is tried again when the ablation is continued, and its first attempt is kept
+        self.run_program("x.yaml", code=3)
+        self.assertEqual(self.began(), ["baseline-1", "test-1", "test-1"])
+        self.assertTrue((self.root / "x.ablate/runs/test-1.1/stderr").exists())
+
+    def test_bytes_that_are_no_text_are_told_as_text(self):
+        self.write(factors={"a": ["x", "y"]}, read={"bytes": "{dir}/x"})
+        plan = json.loads((self.root / "x.yaml").read_text())
+        plan["command"] = ["sh", "-c", "printf 'a\\000b\\377\\303' >&2; exit 3; {a}"]
+        (self.root / "x.yaml").write_text(json.dumps(plan))
+        self.assertEqual(self.verdict(code=3)["runs"][0]["reason"], "exit status 3; its stderr ends:\na?b??")
+
+    def test_a_mixture_that_crashes_takes_the_shares_and_nothing_else(self):
+        # "crash" only with a and without b
+        self.write(command=["--do", "{a}{b}", "--t0", "{t0}"],
+                   factors={"a": ["c", "crash"], "b": ["", "x"], "t0": [0, 3]})
+        got = self.verdict(code=1)
+        self.assertIn("mixture", got["no_shares"])
+        self.assertEqual(self.figures(got, "share"), {"a": None, "b": None, "t0": None})
+        self.assertEqual(self.figures(got, "alone"), {"a": None, "b": 0.0, "t0": 1.0})
+        self.assertEqual(self.figures(got, "left"), {"a": 1.0, "b": None, "t0": 0.0})
+        self.assertEqual(sorted(r["id"] for r in got["runs"] if r["state"] == "failed"),
+                         ["mixture-100", "mixture-101"])
+
+    def test_a_hung_run_is_ended_with_its_children(self):
+        self.write(command=["--do", "{do}"], factors={"do": ["train", "hang"]},
+                   run={"slots": 2, "timeout": 1})
+        start = time.monotonic()
+        got = self.verdict(code=3)
+        self.assertLess(time.monotonic() - start, 30)
+        reasons = [r["reason"] for r in got["runs"] if r["state"] == "failed"]
+        self.assertIn("not done after 1 s (run.timeout), so ended", reasons[0])
+        child = int((self.root / "x.ablate/runs/test-1/out/child").read_text())
+        self.assertFalse(alive(child))
+
+    def test_what_a_run_leaves_behind_is_ended_and_told(self):
+        self.write(command=["--do", "{do}"], factors={"do": ["train", "leave"]})
+        said = self.run_program("x.yaml", code=0)
+        self.assertIn("1 processes that it left were ended", said.stderr)
+        self.assertFalse(alive(int((self.root / "x.ablate/runs/test-1/out/child").read_text())))
+
+    def test_a_run_that_leaves_nothing_has_failed(self):
+        self.write(command=["--do", "{do}"], factors={"do": ["train", "nothing"]})
+        got = self.verdict(code=3)
+        reason = next(r["reason"] for r in got["runs"] if r["state"] == "failed")
+        self.assertTrue(reason.startswith("exit status 0, but: "), reason)
+        self.assertIn("model.safetensors", reason)
+
+    def test_not_a_number_is_a_difference_without_shares(self):
+        self.write(command=["--do", "{do}"], factors={"do": ["train", "nan"]})
+        got = self.verdict(code=1)
+        self.assertEqual((got["verdict"], got["distance"]), ("outside-floor", None))
+        self.assertEqual(got["no_shares"], "end points have no distance: w of test is not finite")
+
+    def test_other_shapes_are_a_difference_without_shares(self):
+        self.write(command=["--size", "{n}"], factors={"n": [3, 4]})
+        got = self.verdict(code=1)
+        self.assertEqual(got["no_shares"],
+                         "end points have no distance: w is F64 [3] in baseline and F64 [4] in test")
+
+    def test_a_program_that_is_not_there_is_an_error(self):
+        self.write(factors={"a": ["x", "y"]})
+        plan = json.loads((self.root / "x.yaml").read_text())
+        plan["command"] = ["no-such-program-here", "{a}"]
+        (self.root / "x.yaml").write_text(json.dumps(plan))
+        said = self.run_program("x.yaml", code=2)
+        self.assertIn("cannot be started: No such file or directory", said.stderr)
+
+
+class Folder(Slow):
+    def test_interrupted_and_killed_ablations_continue_without_a_run_twice(self):
+        self.slow()
+        whole = self.verdict("-o", "whole", code=1)
+        self.count.unlink()
+        first = self.start()
+        self.wait_for(2)
+        first.send_signal(signal.SIGINT)
+        out, err = first.communicate(timeout=60)
+        self.assertEqual((first.returncode, out), (130, ""))
+        self.assertIn("Continue with: twinstep ablate x.yaml --json", err)
+        self.assertEqual(self.trainings(), [])
+        second = self.start()
+        self.wait_for(4)
+        second.kill()
+        second.communicate(timeout=60)
+        end = time.monotonic() + 20
+        while self.trainings() and time.monotonic() < end:  # their guard sees the end
+            time.sleep(0.02)
+        self.assertEqual(self.trainings(), [])
+        got = self.verdict(code=1)
+        self.assertEqual(got | {"folder": ""}, whole | {"folder": ""})
+        ran = self.began()
+        # each run once, but the two that were running when their planner ended
+        self.assertEqual(len(ran), len(set(ran)) + 2, ran)
+        self.assertEqual(len(set(ran)), 7)
+        self.count.unlink()
+        self.assertEqual(self.verdict(code=1), got)
+        self.assertEqual(self.began(), [])
+
+    def test_a_changed_plan_is_refused(self):
+        data = self.root / "data.txt"
+        data.write_text("one")
+        self.write(command=["--t0", "{t0}", "--inert", f"--x={data}"], factors={"t0": [0, 3]})
+        plan = json.loads((self.root / "x.yaml").read_text())
+        plan["command"][-1:] = [str(data)]
+        (self.root / "x.yaml").write_text(json.dumps(plan))
+        self.verdict(code=1)
+        data.write_text("two")
+        said = self.run_program("x.yaml", code=2)
+        self.assertRegex(said.stderr, r'another plan, .* it has "input .*data.txt [0-9a-f]{64}"')
+        data.write_text("one")
+        self.verdict("--slots", "1", code=1)
+        plan["factors"] = {"t0": [0, 5]}
+        (self.root / "x.yaml").write_text(json.dumps(plan))
+        said = self.run_program("x.yaml", code=2)
+        self.assertIn('it has "factor t0 test 3", now it would be "factor t0 test 5"', said.stderr)
+
+    def test_what_was_changed_after_a_run_is_seen(self):
+        self.write(command=["--t0", "{t0}"], factors={"t0": [0, 3]})
+        self.verdict(code=1)
+        runs = self.root / "x.ablate/runs"
+        (runs / "test-1/out/model.safetensors").write_bytes(
+            (runs / "baseline-1/out/model.safetensors").read_bytes())
+        self.assertIn("weights were changed after the run ended",
+                      self.run_program("x.yaml", code=2).stderr)
+
+    def test_folders_that_others_can_write_are_refused(self):
+        self.write(command=["--t0", "{t0}"], factors={"t0": [0, 3]})
+        (self.root / "x.ablate").mkdir()
+        (self.root / "x.ablate").chmod(0o777)
+        self.assertIn("others can write to it (mode 777)", self.run_program("x.yaml", code=2).stderr)
+        (self.root / "x.ablate").chmod(0o755)
+        (self.root / "x.ablate/thesis.tex").write_text("mine")
+        self.assertIn("is no folder of an ablation", self.run_program("x.yaml", code=2).stderr)
+        (self.root / "x.yaml").chmod(0o666)
+        self.assertIn("everybody can write to it", self.run_program("x.yaml", code=2).stderr)
+        self.assertEqual(self.began(), [])
+
+    def test_a_dry_run_runs_nothing_and_says_the_price(self):
+        self.write(command=["--t0", "{t0}", "--t1", "{t1}"], factors={"t0": [0, 3], "t1": [0, 4]})
+        text = self.run_program("x.yaml", "--dry-run", code=0).stdout
+        self.assertIn("x: 7 runs, 2 at a time", text)
+        got = self.verdict("--dry-run", code=0)
+        self.assertEqual((got["runs_planned"], got["runs_if_noisy"]), (7, 6 + 6))
+        self.assertEqual([r["id"] for r in got["runs"] if r["stage"] == "mixtures"],
+                         ["mixture-10", "mixture-01", "mixture-11"])
+        self.assertEqual(self.began(), [])
+        self.assertFalse((self.root / "x.ablate").exists())
+
+    def test_slots_have_ports_and_devices_of_their_own(self):
+        # what a run leaves is the device's name, so the floor must see it: each arm is run on both
+        script = "echo {gpu} $CUDA_VISIBLE_DEVICES {port} > {dir}/x; sleep 0.3; echo $OMP_WAIT_POLICY$OMP_STACKSIZE"
+        self.write(factors={"a": ["x", "y"]}, read={"bytes": "{dir}/x"}, 
+                   run={"devices": ["5", "6,7"], "port": 41000})
+        plan = json.loads((self.root / "x.yaml").read_text())
+        plan["command"] = ["sh", "-c", script, "{a}"]
+        (self.root / "x.yaml").write_text(json.dumps(plan))
+        self.env.pop("OMP_WAIT_POLICY", None)  # this program sets it for itself alone,
+        self.env["OMP_STACKSIZE"] = "3M"       # and takes this away for itself alone
+        said = self.run_program("x.yaml", "--quiet", code=3)
+        # or, if one slot was so slow that it got all of an arm, that is seen
+        self.assertRegex(said.stdout, "runs differ from their repeats|difference of machines or devices")
+        lines = {(path / "out/x").read_text() for path in (self.root / "x.ablate/runs").iterdir()}
+        self.assertEqual({line.split()[0] for line in lines}, {"5", "6,7"})
+        for line in lines:
+            gpu, visible, port = line.split()
+            self.assertEqual(visible, gpu)
+            self.assertEqual((int(port) - 41000) % 64, ["5", "6,7"].index(gpu))
+        self.assertEqual({path.read_text() for path in (self.root / "x.ablate/runs").glob("*/stdout")},
+                         {"3M\n"})
+
+
+    def test_arms_that_never_shared_a_device_are_not_told_apart(self):
+        self.write(command=["--t0", "{t0}"], factors={"t0": [0, 3]}, run={"slots": 1})
+        self.verdict(code=1)
+        for run in (self.root / "x.ablate/runs").glob("test-*/done"):
+            run.write_text(re.sub("place .*", "place another-machine", run.read_text()))
+        got = self.verdict(code=3)
+        self.assertRegex(got["reason"], "baseline was run on .* only, and test never: a difference of "
+                                        "machines")
+
+
+class Refused(Case):
+    def test_errors_name_file_line_column_and_key(self):
+        good = ("ablate: 1\ncommand: [a, \"{f}\", \"{dir}\"]\nfactors: {f: [x, y]}\n"
+                "read: {weights: \"{dir}/w\"}\n")
+        for old, new, expected in (
+                ("ablate: 1\n", "", r"x.yaml:1:1: error: ablate: expected ablate: 1"),
+                ("ablate: 1", "ablate: 2", r"x.yaml:1:9: error: ablate: expected 1"),
+                ("[a, \"{f}\"", "[a, {f}", r"x.yaml:2:14: error: command: expected a word, got a map"),
+                ("\"{f}\"", "\"{g}\"", r"x.yaml:2:14: error: command: no factor is called \{g\}"),
+                ("\"{f}\"", "\"{dri}\"", r"did you mean dir\?"),
+                ("\"{f}\"", "\"{f\"", r"x.yaml:2:14: error: command: a single brace in"),
+                ("\"{f}\", ", "", r"x.yaml:3:11: error: f: \{f\} stands nowhere"),
+                ("command: [a,", "command: \"a b\" #", r"command: expected a list of words \(no shell"),
+                ("[x, y]", "[x]", r"x.yaml:3:14: error: f: expected a list of two"),
+                ("[x, y]", "[x, x]", r"f: both levels are the same"),
+                ("{f: [", "{dir: [", r"factors: \{dir\} is built in"),
+                ("[x, y]", "{wrods: [x, y]}", r"unknown key wrods; did you mean words\?"),
+                ("{dir}/w", "out/w", r"x.yaml:4:17: error: weights: expected a path with \{dir\}"),
+                ("read:", "raed:", r"unknown key raed; did you mean read\?"),
+                ("{weights: \"{dir}/w\"}", "{}", r"read: expected at least one of"),
+                ("ablate: 1", "ablate: 1\nrun: {slots: 0}", r"slots: expected a whole number from 1"),
+                ("ablate: 1", "ablate: 1\nrun: {timeout: soon}", r"timeout: expected a number of sec"),
+                ("ablate: 1", "ablate: 1\nrun: {slots: 2, devices: [0]}", r"no more than the 1 devices"),
+                ("ablate: 1", "ablate: 1\nfloor: {runs: 1}", r"runs: expected a whole number from 2"),
+                ("ablate: 1", "ablate: 1\nname: a/b", r"name: expected a name without /"),
+                ("ablate: 1", "ablate: 1\ntest: {environment: {A: b}}", r"test: expected command"),
+                ("ablate: 1", "ablate: 1\ntest: {command: [a, \"{f}\"]}", r"no factor is called \{f\}"),
+                ("[x, y]", "[[x, y], z]", None)):
+            with self.subTest(new):
+                self.assertIn(old, good)
+                (self.root / "x.yaml").write_text(good.replace(old, new, 1))
+                if expected is None:
+                    self.run_program("x.yaml", "--dry-run", code=0)
+                    continue
+                said = self.run_program("x.yaml", "--dry-run", code=2)
+                self.assertTrue(re.search(expected, said.stderr), said.stderr)
+        (self.root / "x.yaml").write_text(good.replace("\"{f}\"", "\"a{f}\"").replace("[x, y]", "[[], z]"))
+        self.assertIn("it must be a word of its own", self.run_program("x.yaml", code=2).stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""labels: unit nightly
+
+twinstep ablate with many trainings: sampled orders, noise alone, several workers."""
+import json
+import pathlib
+import subprocess
+import sys
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).with_name("ablate")))
+from case import PROGRAM, Case, Slow  # noqa: E402
+
+
+class Long(Case):
+    def test_many_factors_are_sampled(self):
+        # six factors on three weights; the game is linear, so any sample is exact
+        self.write(command=["--t", "{a}", "{b}", "{c}", "--inert", "{d}{e}{f}"], factors={
+            "a": [0, 1], "b": [0, 2], "c": [0, 4], "d": ["", "x"], "e": ["", "y"], "f": ["", "z"]})
+        got = self.verdict(code=1)
+        self.assertGreater(got["orders"], 0)
+        shares = self.figures(got, "share")
+        for name, share in {"a": 1 / 21, "b": 4 / 21, "c": 16 / 21, "d": 0.0, "e": 0.0, "f": 0.0}.items():
+            self.assertAlmostEqual(shares[name], share, delta=1e-12)
+
+    def test_single_mixtures_have_no_shares(self):
+        self.write(command=["--t", "{a}", "{b}", "{c}", "--inert", "{d}"], mixtures="single",
+                   factors={"a": [0, 1], "b": [0, 2], "c": [0, 4], "d": ["", "x"]})
+        got = self.verdict(code=1)
+        self.assertIn("single", got["no_shares"])
+        self.assertEqual(self.figures(got, "share")["a"], None)
+        self.assertAlmostEqual(self.figures(got, "alone")["c"], 4 / 21 ** 0.5, delta=1e-15)
+        self.assertEqual(len(self.began()), 4 + 4 + 4 + 1)
+
+    def test_noise_alone_is_inside(self):
+        # alpha far below 1 %, so that this test fails by chance in one of 10,000 runs
+        self.write(command=["--noise", "0.25", "--inert", "{no}"], factors={"no": ["a", "b"]},
+                   floor={"noisy": 10, "alpha": 1e-4})
+        got = self.verdict(code=0)
+        self.assertEqual((got["verdict"], got["floor"]["kind"]), ("inside-floor", "noisy"))
+        self.assertEqual(len(self.began()), 20)
+
+
+class Ours(Case):
+    def test_shares_are_those_of_a_pair_of_ours(self):
+        """Two engines on one question: twinstep run forks mixtures in one process and measures them
+        in memory; here each is a process, and weights come from files."""
+        settings = {"lr": ("optimizer.lr", "1e-3", "5e-4"), "decay": ("optimizer.weight_decay", "0", "0.1"),
+                    "beta": ("dpo.beta", "0.1", "0.3")}
+        (self.root / "same.yaml").write_text("twinstep: 1\nname: s\nsteps: 3\ncommon: {}\n"
+                                             "arms: {baseline: {}, test: {}}\n")
+        arms = ["optimizer: {{lr: {}, weight_decay: {}}}, dpo: {{beta: {}}}".format(
+            *(levels[arm] for _, *levels in settings.values())) for arm in (0, 1)]
+        (self.root / "pair.yaml").write_text("twinstep: 1\nname: p\nsteps: 3\ncommon: {}\narms:\n"
+                                             f"  baseline: {{{arms[0]}}}\n  test: {{{arms[1]}}}\n")
+        sets = [word for name, (key, *_) in settings.items()
+                for word in ("--set", f"common.{key}={{{name}}}")]
+        (self.root / "x.yaml").write_text(json.dumps({
+            "ablate": 1, "command": [PROGRAM, "run", "same.yaml", "--quiet", "-o", "{dir}/t.h5",
+                                     "--save-model=test={dir}/w", *sets],
+            "factors": {name: levels for name, (_, *levels) in settings.items()},
+            "read": {"weights": "{dir}/w"}, "run": {"slots": 2}}))
+        ours = json.loads(subprocess.run([PROGRAM, "run", "pair.yaml", "--quiet", "--json"], cwd=self.root,
+                                         capture_output=True, text=True, check=False).stdout)
+        got = self.verdict(code=1)
+        causes = {"schedule": "lr", "optimizer": "decay", "objective": "beta"}
+        self.assertEqual([causes[cause["cause"]] for cause in ours["causes"]],
+                         [factor["name"] for factor in got["factors"]])
+        for cause, factor in zip(ours["causes"], got["factors"]):
+            for figure in ("share", "left", "alone"):
+                self.assertAlmostEqual(cause[figure], factor[figure]["value"], delta=1e-12)
+
+
+class Workers(Slow):
+    def test_what_a_killed_planner_left_has_ended_before_its_run_is_begun_again(self):
+        # trainings that do not obey TERM, and write when they are done
+        log = self.root / "log"
+        self.write(factors={"a": ["x", "y"]}, read={"bytes": "{dir}/x"}, run={"slots": 1})
+        plan = json.loads((self.root / "x.yaml").read_text())
+        plan["command"] = ["sh", "-c", f"trap '' TERM; echo begin >> {log}; sleep 0.7; echo {{a}} > {{dir}}/x; "
+                                       f"echo end >> {log}"]
+        (self.root / "x.yaml").write_text(json.dumps(plan))
+        first = self.start()
+        while not log.exists():
+            time.sleep(0.02)
+        first.kill()
+        first.wait()  # its guard lives on, and has its stderr
+        first.stdout.close()
+        first.stderr.close()
+        self.assertEqual(self.verdict(code=1)["verdict"], "outside-floor")
+        self.assertEqual(log.read_text().split(), ["begin", "end"] * 6)
+
+    def test_several_workers_share_the_runs(self):
+        self.slow()
+        workers = [self.start() for _ in range(4)]
+        said = [worker.communicate(timeout=60)[0] for worker in workers]
+        self.assertEqual([worker.returncode for worker in workers], [1] * 4)
+        self.assertEqual(len(set(said)), 1)
+        self.assertEqual(len(self.began()), 7, self.began())
+        self.assertEqual(len(set(self.began())), 7)
+        self.assertEqual(list((self.root / "x.ablate/claims").iterdir()), [])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""labels: unit
+
+twinstep bisect-command on a training that changes at a planted version: what it finds, what it runs,
+and versions that fail or are noisy."""
+import json
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).with_name("ablate")))
+from case import TRAIN, Case  # noqa: E402
+
+
+class Bisect(Case):
+    VERB = "bisect-command"
+
+    def plan(self, script, versions=12, noise=0.0, **rest):
+        """A training whose first target is what the shell computes of {version}."""
+        line = f"exec {' '.join(TRAIN[:-1])} {{dir}} --noise {noise} {script}"
+        (self.root / "x.yaml").write_text(json.dumps({
+            "bisect": 1, "command": ["sh", "-c", line],
+            "versions": [str(v + 1) for v in range(versions)] if isinstance(versions, int) else versions,
+            "read": {"weights": "{dir}/model.safetensors"}, "run": {"slots": 2}, **rest}))
+
+    def test_the_first_version_outside_is_found_and_others_are_not_run(self):
+        self.plan("--t0 $(( {version} >= 8 ? 4 : 1 ))")
+        got = self.verdict(code=1)
+        self.assertEqual((got["first_outside"], got["last_inside"], got["open"]), ("8", "7", 0))
+        # 12 differs; then 6, 9, 7, 8, each twice, and the first version twice
+        self.assertEqual([probe["number"] for probe in got["probes"]], [12, 6, 9, 7, 8])
+        self.assertEqual([probe["distance"] for probe in got["probes"]], [3.0, 0.0, 3.0, 0.0, 3.0])
+        self.assertEqual(len(self.began()), 12)
+        self.count.unlink()
+        text = self.run_program("x.yaml", "--quiet", code=1).stdout
+        self.assertIn("x: FIRST OUTSIDE THE FLOOR: 8, number 8 of 12; 7 before it is inside.", text)
+        self.assertEqual(self.began(), [])
+
+    def test_a_last_version_that_is_equal_ends_the_search(self):
+        self.plan("--t0 1 --inert {version}")
+        got = self.verdict(code=0)
+        self.assertEqual((got["verdict"], got["first_outside"]), ("inside", None))
+        self.assertEqual(len(self.began()), 4)
+
+    def test_versions_that_crash_are_passed_by_and_named(self):
+        self.plan("--do $( [ {version} -ge 6 ] && [ {version} -le 8 ] && echo crash || echo train ) "
+                  "--t0 $(( {version} >= 7 ? 4 : 1 ))")
+        got = self.verdict(code=1)
+        self.assertEqual((got["first_outside"], got["last_inside"], got["open"]), ("9", "5", 3))
+        reasons = {probe["number"]: probe["reason"] for probe in got["probes"]}
+        self.assertEqual(reasons[7], "version-0007-1 failed")
+        self.assertIn("from 9 on or from one of the 3 before it, which cannot be judged; 5 is inside",
+                      self.run_program("x.yaml", "--quiet", code=1).stdout)
+
+    def test_a_first_version_that_crashes_is_untestable(self):
+        self.plan("--do crash --inert {version}")
+        self.assertIn("version-0001-1 failed", self.verdict(code=3)["reason"])
+
+    def test_noise_is_told_from_a_change(self):
+        (self.root / "versions").write_text("# oldest first\nv1\nv2\n\nv3\nv4")
+        self.plan("--t0 $( [ {version} = v4 ] && echo 4 || echo 1 )", noise=0.25, versions="versions")
+        got = self.verdict(code=1)
+        # each of three verdicts is wrong by chance in one of a hundred, so only the end is certain
+        self.assertEqual(got["probes"][0]["number"], 4)
+        self.assertEqual(got["probes"][0]["p"], 2 / 252)
+
+    def test_errors(self):
+        self.plan("--t0 {version}", versions=1)
+        self.assertIn("versions: expected two at least, the good one first, got 1",
+                      self.run_program("x.yaml", code=2).stderr)
+        self.plan("--t0 1 --inert {version}")
+        plan = json.loads((self.root / "x.yaml").read_text())
+        plan["command"] = TRAIN
+        (self.root / "x.yaml").write_text(json.dumps(plan))
+        self.assertIn("command: expected {version} in it", self.run_program("x.yaml", code=2).stderr)
+        self.plan("--t0 {version}", versions="no-such-file")
+        self.assertIn("no-such-file", self.run_program("x.yaml", code=2).stderr)
+        self.plan("--t0 {version}", factors={"a": [1, 2]})
+        self.assertIn("unknown key factors", self.run_program("x.yaml", code=2).stderr)
+        self.plan("--t0 {version}", versions=100)
+        self.assertIn("100 versions; at most 8 of them are run besides the first",
+                      self.run_program("x.yaml", "--dry-run", code=0).stdout)
+        self.assertEqual(self.began(), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
