@@ -234,7 +234,7 @@ static enum status resolve(struct comparison *c, const struct options *options) 
     return contract_resolve(&request, c->arena, &c->b.plan);
 }
 
-static enum status open(struct comparison *c, const struct options *options) {
+static enum status open_sides(struct comparison *c, const struct options *options) {
     TRY(resolve(c, options));
     const int binary32 = c->a.plan.contract->float32 || c->b.plan.contract->float32;
     c->tolerance = c->a.plan.call.base_lr * (binary32 ? 0x1p-21 : 0x1p-40);
@@ -294,7 +294,7 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     struct comparison comparison;
     memset(&comparison, 0, sizeof comparison);
     comparison.arena = &cli->arena;
-    TRY(open(&comparison, options));
+    TRY(open_sides(&comparison, options));
     TRY(judge(&comparison));
     *out_exit = comparison.applied_differ == 0 ? EXIT_AS_EXPECTED : EXIT_DIFFERS;
     if (options->json)

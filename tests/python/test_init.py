@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""labels: cli
+
+Scenarios from arguments of trainers: the JSON of DPOConfig and SFTConfig of TRL 1.16 as they are
+without any setting (to_json_string), and configs written here; each scenario loads, holds what the
+config said as `twinstep check` resolves it, and names what does not translate."""
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+import twinstep
+
+CONFIGS = pathlib.Path(__file__).resolve().parents[1] / "golden/configs"
+PROGRAM = os.environ["TWINSTEP_PROGRAM"]
+
+
+class Init(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def say(self, config, *more, status=0):
+        """What init says of a config: a path, a text, or a dict."""
+        if not isinstance(config, pathlib.Path):
+            text = config if isinstance(config, str) else json.dumps(config)
+            config = self.folder / "config.yaml"
+            config.write_text(text, encoding="utf-8")
+        done = subprocess.run([PROGRAM, "init", "--from-trl", config, *more], capture_output=True,
+                              text=True, check=False)
+        self.assertEqual(done.returncode, status, done.stderr)
+        return done.stderr if status else done.stdout
+
+    def resolved(self, scenario):
+        """The keys of the baseline as the program resolves them."""
+        file = self.folder / "made.yaml"
+        file.write_text(scenario, encoding="utf-8")
+        done = subprocess.run([PROGRAM, "check", "--json", file], capture_output=True, text=True,
+                              check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def key(self, scenario, section, key):
+        """The text of a key of `common`, as it is written."""
+        lines = iter(scenario.splitlines())
+        for line in lines:
+            if line == f"  {section}:":
+                for inner in lines:
+                    if not inner.startswith("    "):
+                        break
+                    if inner.strip().startswith(f"{key}: "):
+                        return inner.split("#")[0].split(": ", 1)[1].strip()
+        return None
+
+    def test_validate_defaults_of_trl(self):
+        dpo = self.say(CONFIGS / "trl_dpo.json")
+        self.resolved(dpo)
+        for section, key, value in (
+                ("optimizer", "lr", "1e-06"), ("optimizer", "name", "adamw"),
+                ("optimizer", "variant", "torch-fused"), ("schedule", "contract", "hf"),
+                ("schedule", "name", "linear"), ("clip", "max_norm", "1.0"),
+                ("batch", "size", "8"), ("dpo", "beta", "0.1"), ("dpo", "loss", "sigmoid"),
+                ("dpo", "f_divergence", "reverse-kl"), ("dpo", "reference", "live"),
+                ("loss", "divisor", "mean-of-means"), ("data", "max_len", "1024"),
+                ("numerics", "compute", None)):
+            self.assertEqual(self.key(dpo, section, key), value, (section, key))
+        self.assertIn("  task: dpo ", dpo)
+        self.assertIn("# - num_train_epochs: 3.0: write schedule.total", dpo)
+        self.assertIn("disable_dropout", dpo)
+        self.assertNotIn("logging_steps", dpo)
+        self.assertNotIn("HUB_TOKEN", dpo)
+        sft = self.say(CONFIGS / "trl_sft.json")
+        self.resolved(sft)
+        self.assertIn("  task: sft ", sft)
+        self.assertEqual(self.key(sft, "loss", "divisor"), "update")
+        self.assertEqual(self.key(sft, "optimizer", "lr"), "2e-05")
+        self.assertIsNone(self.key(sft, "dpo", "loss"))
+
+    def test_verify_what_is_computed(self):
+        made = self.say({"beta": 0.2, "max_steps": 1000, "num_train_epochs": 2,
+                         "per_device_train_batch_size": 2, "gradient_accumulation_steps": 8,
+                         "bf16": True, "warmup_steps": 0.25, "precompute_ref_log_probs": True,
+                         "lr_scheduler_type": "cosine_with_min_lr", "learning_rate": 5e-7,
+                         "lr_scheduler_kwargs": {"min_lr_rate": 0.125}, "loss_type": ["exo_pair"],
+                         "label_smoothing": 0.01, "padding_free": True})
+        for section, key, value in (
+                ("batch", "size", "16"), ("batch", "micro", "2"), ("schedule", "total", "1000"),
+                ("schedule", "warmup_ratio", "0.25"), ("schedule", "min_lr_ratio", "0.125"),
+                ("numerics", "compute", "bf16"), ("dpo", "reference", "cached"),
+                ("dpo", "loss", "exo-pair"), ("batch", "padding", "packed")):
+            self.assertEqual(self.key(made, section, key), value, made)
+        self.assertIn("\nsteps: 20 ", made)
+        self.assertNotIn("num_train_epochs", made)
+        self.assertNotIn("Not translated", made)
+        self.resolved(made)
+        few = self.say({"max_steps": 7, "warmup_steps": 3, "fp16": True})
+        self.assertIn("\nsteps: 7 ", few)
+        self.assertEqual(self.key(few, "schedule", "warmup"), "3")
+        self.assertEqual(self.key(few, "scaler", "kind"), "dynamic")
+        self.resolved(few)
+
+    def test_verify_what_does_not_translate_is_said(self):
+        made = self.say({"beta": 0.1, "optim": "paged_adamw_8bit", "loss_type": ["sigmoid", "sft"],
+                         "learning_rate": "fast", "lr_scheduler_type": "sawtooth",
+                         "model_name_or_path": "a/b", "neftune_noise_alpha": 5, "fsdp": "",
+                         "deepspeed": None, "hub_token": "hf_secret", "weight_decay": -1})
+        self.resolved(made)
+        for words in ('optim: optimizer.name: expected one of', "loss_type: a sum of several losses",
+                      "learning_rate: optimizer.lr: expected", "lr_scheduler_type: schedule.name",
+                      "model_name_or_path: a/b: here it is model.from", "weight_decay: optimizer.w",
+                      "no counterpart here: neftune_noise_alpha\n"):
+            self.assertIn(f"# - {words}", made)
+        self.assertNotIn("hf_secret", made)
+        self.assertIsNone(self.key(made, "optimizer", "lr"))
+
+    def test_verify_comments_stay_comments(self):
+        for config in ({"max_steps": 3, "x\nevil: 1": "y\nsteps: 9"},
+                       {"max_steps": 3, "learning_rate": "1e-6\nsteps: 9"},
+                       {"max_steps": 3, "optim": "adamw\n\nsteps: 9"},
+                       {"max_steps": 3, "model_name_or_path": "a\r\nsteps: 9"}):
+            made = self.say(config)
+            self.resolved(made)
+            loose = [line for line in made.splitlines() if "steps: 9" in line or "evil" in line]
+            self.assertTrue(all(line.startswith("# ") for line in loose), made)
+
+    def test_verify_refusals(self):
+        for config, words in (
+                ("[1, 2]", "expected the arguments of a trainer, a map"), ("", "expected the arg"),
+                ("a: [", "config.yaml:"), ({"foo": 1}, "found no name of transformers or TRL"),
+                ({"num_generations": 8, "beta": 0.1}, "got num_generations, which others have"),
+                ("\x00", "error"), ("learning_rate: 1\nlearning_rate: 2", "learning_rate")):
+            said = self.say(config, status=2)
+            self.assertIn(words, said)
+            self.assertEqual(said.count("\n"), 1, said)
+        self.say(self.folder / "none.json", status=2)
+        done = subprocess.run([PROGRAM, "init"], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("expected --from-trl CONFIG", done.stderr)
+
+    def test_verify_output_and_the_function_of_the_package(self):
+        class Arguments:
+            """Stands for TrainingArguments, of which the function asks its JSON."""
+
+            def to_json_string(self):
+                return (CONFIGS / "trl_dpo.json").read_text(encoding="utf-8")
+        out = self.folder / "s.yaml"
+        self.assertEqual(twinstep.init(Arguments(), out), out)
+        self.assertEqual(out.read_text(encoding="utf-8"), self.say(CONFIGS / "trl_dpo.json"))
+        with self.assertRaisesRegex(twinstep.ProgramError, "s.yaml"):
+            twinstep.init(Arguments(), out)
+        before = out.read_bytes()
+        twinstep.init(CONFIGS / "trl_sft.json", out, overwrite=True)
+        self.assertNotEqual(out.read_bytes(), before)
+        own = self.folder / "c.json"
+        own.write_bytes((CONFIGS / "trl_dpo.json").read_bytes())
+        self.say(own, "-o", own, "--overwrite", status=2)      # never over what is read
+        self.assertEqual(own.read_bytes(), (CONFIGS / "trl_dpo.json").read_bytes())
+
+
+if __name__ == "__main__":
+    unittest.main()
