@@ -1,17 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the recorder costs with its defaults: blocks of 8 updates without and with it, in turn.
 
-    TWINSTEP_TORCH_VENV/bin/python tests/bench/record_cost.py LAYERS HIDDEN VOCABULARY BLOCKS FOLDER
+    TWINSTEP_TORCH_VENV/bin/python tests/bench/record_cost.py LAYERS HIDDEN VOCABULARY BLOCKS FOLDER [THREADS]
 
-One process, one thread, one sequence of 512 tokens an update; a Qwen2 model of random weights, fused
+TWINSTEP_DIGEST names the digest library where the package is not installed (python/digest/keyed.c,
+compiled as twinstep_build.py does). One process, one thread of torch, one sequence of 512 tokens an update; a Qwen2 model of random weights, fused
 AdamW, clipping. Prints a line after each pair of blocks."""
 import sys
 import time
+import types
 
 import torch
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
 import twinstep
+from twinstep.record import recorder as recorders
+from twinstep.record.keyed_torch import HOST
+
+# The recorder's own clock counts processor time here, which other work on the machine moves less.
+recorders.time = types.SimpleNamespace(perf_counter=time.process_time)
 
 
 def seconds(update, recorder):
@@ -24,9 +31,9 @@ def seconds(update, recorder):
     return time.process_time() - cpu, time.perf_counter() - wall
 
 
-def main(layers, hidden, vocabulary, blocks, folder):
+def main(layers, hidden, vocabulary, blocks, folder, threads=1):
     """Alternates and prints the ratios of all blocks so far."""
-    torch.set_num_threads(1)
+    torch.set_num_threads(threads)
     torch.manual_seed(1)
     model = Qwen2ForCausalLM(Qwen2Config(
         vocab_size=vocabulary, hidden_size=hidden, intermediate_size=4 * hidden,
@@ -49,10 +56,10 @@ def main(layers, hidden, vocabulary, blocks, folder):
         with recorder:
             with_it = [a + b for a, b in zip(with_it, seconds(update, recorder))]
         own += recorder.seconds
-        print(f"{count} parameters, {8 * block + 8} updates of each kind: CPU "
+        print(f"digests by {HOST}, {count} parameters, {8 * block + 8} updates of each kind: CPU "
               f"{with_it[0] / without[0] - 1:+.2%}, wall {with_it[1] / without[1] - 1:+.2%}, "
-              f"hooks {own / with_it[1]:.2%} of {with_it[1] / (8 * block + 8):.2f} s", flush=True)
+              f"hooks {own / with_it[0]:.2%} of {with_it[0] / (8 * block + 8):.2f} s of CPU", flush=True)
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:5]), sys.argv[5])
+    main(*map(int, sys.argv[1:5]), sys.argv[5], *map(int, sys.argv[6:7]))

@@ -4,8 +4,12 @@
 assert_same_training on real logs: equal, different, undecidable; what stands in the job summary;
 and the hooks of the plugin, called as pytest calls them."""
 import argparse
+import gzip
+import importlib.util
 import os
 import pathlib
+import subprocess
+import sys
 import tempfile
 import unittest
 from unittest import mock
@@ -53,6 +57,19 @@ class Assertion(unittest.TestCase):
         with mock.patch.object(ci, "default_floor", LOG), self.assertRaises(twinstep.ProgramError):
             ci.assert_same_training(LOG, LOG)
 
+    def test_noise_passes_within_its_measured_floor(self):
+        for name in ("racing.floor", "racing_a", "racing_b", "racing_rate"):
+            packed = (ROOT / f"tests/golden/record/{name}.h5.gz").read_bytes()
+            (self.folder / f"{name}.h5").write_bytes(gzip.decompress(packed))
+        a, b, rate, floor = (self.folder / f"{name}.h5" for name in (
+            "racing_a", "racing_b", "racing_rate", "racing.floor"))
+        self.assertRaises(AssertionError, ci.assert_same_training, a, b)
+        ci.assert_same_training(a, b, floor=floor)
+        self.assertIn("floor: inside-floor", ci.told[-1])
+        with mock.patch.object(ci, "default_floor", floor):
+            ci.assert_same_training(a, b)
+            self.assertRaisesRegex(AssertionError, "outside-floor", ci.assert_same_training, a, rate)
+
     def test_the_summary_holds_no_markup_and_no_control_characters_of_a_log(self):
         found = results.Comparison("differs", "</pre><script>\x1b[2J::error::x", (), 1)
         place = self.folder / "summary.md"
@@ -61,6 +78,35 @@ class Assertion(unittest.TestCase):
         text = place.read_text(encoding="utf-8")
         self.assertEqual(text.count("</pre>"), 1)
         self.assertIn("&lt;script&gt;\N{REPLACEMENT CHARACTER}[2J", text)
+
+    @unittest.skipUnless(importlib.util.find_spec("pytest"), "no pytest (Debian: python3-pytest)")
+    def test_a_real_pytest_tells_every_verdict(self):
+        for name in ("racing.floor", "racing_a", "racing_b", "racing_rate"):
+            packed = (ROOT / f"tests/golden/record/{name}.h5.gz").read_bytes()
+            (self.folder / f"{name}.h5").write_bytes(gzip.decompress(packed))
+        (self.folder / "test_training.py").write_text(
+            "from twinstep import assert_same_training\n"
+            "def test_same():\n    assert_same_training('racing_a.h5', 'racing_b.h5')\n"
+            "def test_other_rate():\n    assert_same_training('racing_a.h5', 'racing_rate.h5')\n",
+            encoding="utf-8")
+        summary = self.folder / "summary.md"
+
+        def run(*words):
+            done = subprocess.run(
+                [sys.executable, "-m", "pytest", "-p", "twinstep.pytest_plugin", "-p", "no:cacheprovider",
+                 *words], cwd=self.folder, capture_output=True, text=True, check=False,
+                env={**os.environ, "GITHUB_STEP_SUMMARY": str(summary)})
+            return done.returncode, done.stdout + done.stderr
+        status, said = run("--twinstep", "--twinstep-floor=racing.floor.h5")
+        self.assertEqual(status, 1, said)
+        self.assertIn("1 failed, 1 passed", said)
+        self.assertRegex(said, "=+ twinstep =+")
+        self.assertIn("floor: inside-floor: p = ", said)
+        self.assertIn("floor: outside-floor: p = 0.01", said)
+        self.assertEqual(summary.read_text(encoding="utf-8").count("<pre>"), 2)
+        status, said = run("test_training.py::test_same")
+        self.assertEqual(status, 1, said)       # without a floor noise is a difference
+        self.assertNotRegex(said, "=+ twinstep =+")
 
     def test_the_plugin_takes_its_options(self):
         parser = argparse.ArgumentParser()

@@ -44,7 +44,7 @@ def compiled(folder):
         return None
     out = pathlib.Path(folder) / digest.LIBRARY
     subprocess.run([*compiler, "-std=c11", "-O3", "-ffp-contract=off", "-fPIC", "-shared", "-Wall",
-                    "-Werror", "-fvisibility=hidden", "-o", str(out),
+                    "-Werror", "-pthread", "-fvisibility=hidden", "-o", str(out),
                     str(ROOT / "python/digest/keyed.c")], check=True)
     return out
 
@@ -89,6 +89,19 @@ class Digest(unittest.TestCase):
                 moved = np.empty(array.nbytes + 1, "u1")
                 moved[1:] = array.view("u1")
                 self.assertEqual(take(moved.ctypes.data + 1, width, 0, array.size), whole)
+
+    def test_corroborate_threads_with_numpy(self):
+        draw = np.random.default_rng(5)
+        # more than one piece of work (2^18 elements) of each width, none, one, and a few
+        arrays = [draw.integers(0, 256, n * width, "u1").view(f"<u{width}")
+                  for width in (1, 2, 4, 8) for n in (0, 1, 17, 2 ** 18, 2 ** 18 + 33, 600_000)]
+        firsts = [int(f) for f in draw.integers(0, 2 ** 40, len(arrays))]
+        pieces = [(a.ctypes.data, a.itemsize, f, a.size) for a, f in zip(arrays, firsts)]
+        wanted = [self.of("numpy", a, f) for a, f in zip(arrays, firsts)]
+        many = digest.load_many()
+        for threads in (1, 2, 5, 1000, 0, -1):
+            self.assertEqual(many(pieces, threads), wanted, threads)
+        self.assertEqual(many([], 4), [])
 
     def test_verify_small_changes_are_seen(self):
         draw = random.Random(4)

@@ -71,6 +71,13 @@ class Judged(unittest.TestCase):
         said = self.say(1, "lr", "check", "trl_dpo_ahead.h5", *contract)
         self.assertIn("every printed LR agrees with hf, but update 1 applied 0.0009", said)
 
+    def test_verify_doctor_needs_no_contract(self):
+        self.assertIn("Nothing found", self.say(0, "doctor", "trl_dpo.h5"))
+        said = self.say(1, "doctor", "trl_dpo_ahead.h5")
+        self.assertIn("1 finding in", said)
+        self.assertIn("lr_applied_ahead: likely", said)
+        self.assertIn("update 1: lr_applied is 0.0009", said)
+
     def test_verify_readback_agrees_with_the_groups(self):
         for name in ("trl_dpo.h5", "trl_dpo_ahead.h5"):
             of = self.steps(name)
@@ -79,6 +86,16 @@ class Judged(unittest.TestCase):
             self.assertTrue((off <= of["lr_readback_error"])[here].all())
             self.assertTrue((of["lr_readback_error"] < 1e-9)[here].all(), name)
             self.assertEqual((of["lr_logged"] == of["lr_applied"]).all(), name == "trl_dpo.h5")
+
+    def test_verify_noise_is_inside_its_floor_and_a_rate_is_not(self):
+        floor = ("--floor", "racing.floor.h5")
+        self.say(1, "compare", "racing_a.h5", "racing_b.h5")
+        said = self.say(0, "compare", "racing_a.h5", "racing_b.h5", *floor)
+        self.assertIn("phase backward, 2.weight", said)
+        self.assertRegex(said, "inside-floor: p = 0.* is above alpha")
+        said = self.say(1, "compare", "racing_a.h5", "racing_rate.h5", *floor)
+        self.assertIn("outside-floor: p = 0.01 is not above alpha", said)
+        self.say(2, "compare", "trl_dpo.h5", "racing_a.h5", *floor)     # of another configuration
 
 
 if __name__ == "__main__":

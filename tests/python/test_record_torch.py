@@ -11,9 +11,11 @@ import sys
 import tempfile
 import textwrap
 import unittest
+import unittest.mock
 import warnings
 
 import h5py
+import numpy as np
 import torch
 
 import twinstep
@@ -245,6 +247,133 @@ class Loops(unittest.TestCase):
             self.assertAlmostEqual(norm[k], held.truth[k], delta=1e-5)
             self.assertEqual(rates[k][0], 1e-2 * (1 - k / 20))
 
+    def test_validate_digests_of_moments_gradients_and_generators(self):
+        from twinstep.record import digest
+        model, optimizer, _ = parts()
+
+        def keyed(name, t):
+            t = t.detach().contiguous()
+            total = digest._sum_by_numpy(t.data_ptr(), 4, 0, t.numel())
+            return digest.close(name, "f32", tuple(t.shape), total)
+        wanted = []
+        with twinstep.Recorder(model, optimizer, path=self.path, every=2, quiet=True) as r:
+            for k in range(4):
+                if k != 1:              # a generator that does not draw is not in the digest
+                    torch.rand(1)
+                model.eval() if k == 1 else model.train()
+                model(torch.ones(8, 8)).square().mean().backward()
+                gradients = [keyed(n, p.grad) for n, p in model.named_parameters()]
+                optimizer.step()
+                weights = [keyed(n, p) for n, p in model.named_parameters()]
+                moments = [keyed(f"{n}/{key}", optimizer.state[p][key])
+                           for n, p in model.named_parameters()
+                           for key in ("exp_avg", "exp_avg_sq", "step")]
+                wanted.append((gradients, weights, digest.listed("state", weights + moments)))
+                optimizer.zero_grad()
+                r.update()
+        gradient, parameter, whole, rng = read(self.path, "tensors/digest_gradient",
+                                               "tensors/digest_parameter", "digest_state",
+                                               "digest_rng")
+        for k, (gradients, weights, moments) in enumerate(wanted):
+            taken = k % 2 == 0
+            self.assertEqual(list(map(bytes, parameter[k])), weights)
+            self.assertEqual(list(map(bytes, gradient[k])), gradients if taken else [bytes(32)] * 4)
+            self.assertEqual(bytes(whole[k]), moments if taken else bytes(32))
+        states = [bytes(d) for d in rng]        # of the generators that drew since the start
+        self.assertEqual(states[0], states[1])
+        self.assertEqual(len(set(states)), 3)
+
+    def test_verify_environment(self):
+        with unittest.mock.patch.dict(os.environ, {"CUBLAS_WORKSPACE_CONFIG": ":4096:8",
+                                                   "TWINSTEP_NOT_TOLD": "secret"}):
+            self.plain(self.path)
+        with h5py.File(self.path) as f:
+            text = f["runs/main"].attrs["configuration"]
+            causes = f["runs/main"].attrs["causes"]
+        lines = dict(line.split(": ", 1) for line in text.splitlines())
+        self.assertEqual(lines["env.torch"], torch.__version__)
+        self.assertEqual(lines["env.threads"], str(torch.get_num_threads()))
+        self.assertEqual(lines["env.CUBLAS_WORKSPACE_CONFIG"], ":4096:8")
+        self.assertEqual(lines["env.deterministic"], "False")
+        self.assertEqual((lines["optimizer.0"], lines["optimizer.0.0.weight_decay"]), ("AdamW", "0.1"))
+        self.assertNotIn("secret", text)
+        self.assertIn("env.deterministic: environment", causes)
+        other = self.path + "2"
+        torch.use_deterministic_algorithms(True)
+        try:
+            self.plain(other)
+        finally:
+            torch.use_deterministic_algorithms(False)
+        said = self.program("compare", self.path, other).stdout
+        self.assertIn("env.deterministic: False | True", said)
+
+    def test_verify_a_rate_in_a_tensor(self):
+        for kind in ("single", "foreach", "fused"):
+            path = os.path.join(self.folder.name, f"{kind}.h5")
+
+            def train(path, kind=kind):
+                model, optimizer, _ = parts(**KINDS[kind])
+                rate = torch.tensor(1e-2)
+                for group in optimizer.param_groups:
+                    group["lr"] = rate
+                    if kind == "foreach":       # torch refuses a tensor without it
+                        group["capturable"] = False
+                recorder = path and twinstep.Recorder(model, optimizer, path=path, quiet=True).start()
+                for _ in range(3):
+                    loss_of(model).backward()
+                    optimizer.step()
+                    rate.mul_(0.5)              # in place: the same object, another rate
+                    optimizer.zero_grad()
+                    if recorder:
+                        recorder.update()
+                if recorder:
+                    recorder.close()
+                return state(model, optimizer)
+            try:
+                bare = train(None)
+            except (RuntimeError, ValueError):  # this kind takes no tensor
+                continue
+            self.assertTrue(all(map(torch.equal, bare, train(path))), kind)
+            base = float(torch.tensor(1e-2))
+            self.assertEqual(read(path, "lr_applied"), [[base], [base / 2], [base / 4]], kind)
+            self.assertEqual(order(path), "forward backward optimize schedule zero", kind)
+
+    def test_verify_train_makes_a_new_scheduler(self):
+        from transformers import Trainer, TrainingArguments
+
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inner = torch.nn.Linear(8, 1)
+
+            def forward(self, x):
+                return {"loss": self.inner(x).square().mean()}
+        torch.manual_seed(3)
+        args = TrainingArguments(
+            output_dir=self.folder.name, max_steps=4, learning_rate=1e-2, logging_steps=1,
+            lr_scheduler_type="constant", report_to=[], save_strategy="no", use_cpu=True,
+            per_device_train_batch_size=4, disable_tqdm=True)
+        callback = twinstep.TwinstepCallback(self.path, quiet=True)
+        trainer = Trainer(model=Net(), args=args, callbacks=[callback],
+                          train_dataset=[{"x": torch.randn(8)} for _ in range(32)])
+        stale = trainer.create_scheduler(4, trainer.create_optimizer())
+        used = []
+        opened = callback._open
+
+        def _open(model, optimizer, scheduler, config):
+            used.append(scheduler)
+            return opened(model, optimizer, scheduler, config)
+        callback._open = _open
+        trainer.lr_scheduler = None
+        trainer.train()
+        self.assertIsNot(used[0], stale)
+        last = used[0]
+        while not hasattr(last, "last_epoch"):
+            last = last.scheduler
+        self.assertEqual((last.last_epoch, stale.last_epoch), (4, 0))
+        # the rate is constant: only the scheduler that train() made shows where it stepped
+        self.assertIn("optimize schedule", order(self.path, 1))
+
     def test_verify_errors_of_its_own_end_the_recording_alone(self):
         model, optimizer, _ = parts()
         recorder = twinstep.Recorder(model, optimizer, path=self.path, quiet=True).start()
@@ -269,7 +398,7 @@ class Loops(unittest.TestCase):
     def test_verify_kills(self):
         script = pathlib.Path(self.folder.name) / "train.py"
         script.write_text(textwrap.dedent("""
-            import os, signal, sys, torch, twinstep
+            import os, signal, sys, time, torch, twinstep
             what, at, path = sys.argv[1], int(sys.argv[2]), sys.argv[3]
             torch.manual_seed(3)
             model = torch.nn.Linear(8, 1)
@@ -277,6 +406,14 @@ class Loops(unittest.TestCase):
             r = twinstep.Recorder(model, optimizer, path=path, quiet=True).start()
             for k in range(30):
                 if k == at:
+                    if what == "child" and at > 1:      # its rows are in the file
+                        for _ in range(600):
+                            try:
+                                if len(twinstep.load(path + ".part").runs["main"].step) == at:
+                                    break
+                            except (OSError, ValueError, KeyError):
+                                pass
+                            time.sleep(0.1)
                     os.kill(os.getpid() if what == "parent" else r._channel.process.pid,
                             signal.SIGKILL)
                 model(torch.randn(4, 8)).square().mean().backward()
@@ -291,6 +428,16 @@ class Loops(unittest.TestCase):
             if what == "child":
                 self.assertEqual(done.stdout, "trained 30\n", done.stderr)
                 self.assertEqual(done.stderr.count("recording stopped"), 1, done.stderr)
+                self.assertFalse(os.path.exists(path))
+                if at == 1:             # killed before or after it began the file
+                    continue
+                trace = twinstep.load(path + ".part")       # as the killed writer left it
+                self.assertEqual(trace.runs["main"].step.tolist(), list(range(1, at + 1)))
+                self.assertTrue(np.isfinite(trace.runs["main"]["loss"].values).all())
+                self.assertFalse(trace.complete)
+                whole = self.program("recover", path + ".part")
+                self.assertEqual(whole.returncode, 0, whole.stderr)
+                self.assertEqual(read(path, "step"), list(range(1, at + 1)))
                 continue
             self.assertEqual(done.returncode, -signal.SIGKILL)
             for _ in range(100):    # the writer, which lives on for a moment, names what it has
@@ -350,6 +497,11 @@ class Loops(unittest.TestCase):
             self.assertEqual(whole[3], shard[3])
             for a, b in zip(whole[1] + whole[2], shard[1] + shard[2]):
                 self.assertAlmostEqual(a, b, delta=1e-5 * a)
+        merged = twinstep.merge(*(os.path.join(self.folder.name, f"w2.rank000{rank}.h5")
+                                  for rank in (0, 1)), output=self.path)
+        self.assertEqual((merged.updates, merged.complete, merged.notes), (3, True, ()))
+        self.assertEqual(read(self.path, names[0]), whole[0])
+        self.assertEqual(self.program("import", "--check", self.path).returncode, 0)
 
 
 if __name__ == "__main__":

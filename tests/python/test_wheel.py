@@ -61,8 +61,12 @@ class Wheel(unittest.TestCase):
 
     def test_it_installs_without_a_network_and_works(self):
         place, environment = self.folder / "venv", bare_environment()
-        run(sys.executable, "-m", "venv", "--system-site-packages", place)
-        install = [place / "bin/pip", "install", "--no-index", "--no-deps", "--force-reinstall"]
+        python = place / "bin/python"
+        run(sys.executable, "-m", "venv", "--system-site-packages", "--without-pip", place)
+        if subprocess.run([python, "-m", "pip", "--version"], capture_output=True, env=environment,
+                          check=False).returncode != 0:
+            run(python, "-m", "ensurepip")      # no pip of the system: half of this test's time
+        install = [python, "-m", "pip", "install", "--no-index", "--no-deps", "--force-reinstall"]
         tell = ("import importlib.metadata as m, h5py, numpy, twinstep; "
                 "print(twinstep.__file__, m.version('twinstep'))")
         for what in (ROOT / "python", self.whole):  # built by pip from the checkout; our wheel
@@ -75,6 +79,10 @@ class Wheel(unittest.TestCase):
         self.assertTrue(where.startswith(str(place)), where)
         self.assertEqual(run(place / "bin/twinstep", "--version", env=environment),
                          f"twinstep {version}\n")
+        carried = run(place / "bin/python", "-c", "import twinstep.tokens as t; print(t.script())",
+                      env=environment, cwd=self.folder).strip()
+        self.assertEqual(pathlib.Path(carried).parent.parent.name, "site-packages")
+        self.assertEqual(pathlib.Path(carried).read_bytes(), (ROOT / "docs/pretokenise.py").read_bytes())
 
 
 if __name__ == "__main__":

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # what a type checker reads; the test Import compares it with _MODULES
     from twinstep._program import ProgramError, ProgramMissing, program
     from twinstep.ci import assert_same_training
+    from twinstep.ranks import Merged, RanksDiffer, merge
     from twinstep.record import Recorder, TwinstepCallback
+    from twinstep.repeats import noise
+    from twinstep.tokens import NotTokenized, tokenize
     from twinstep.trace import NotATrace, Trace, load
-    from twinstep.verbs import attribute, check_log, compare, fit, readback, rollout, run
+    from twinstep.verbs import attribute, check_log, compare, fit, init, readback, rollout, run
 
 __version__ = "0.1.0"
 
@@ -19,9 +22,12 @@ __version__ = "0.1.0"
 _MODULES = {
     "_program": ("ProgramError", "ProgramMissing", "program"),
     "ci": ("assert_same_training",),
+    "ranks": ("Merged", "RanksDiffer", "merge"),
     "record": ("Recorder", "TwinstepCallback"),
+    "repeats": ("noise",),
+    "tokens": ("NotTokenized", "tokenize"),
     "trace": ("NotATrace", "Trace", "load"),
-    "verbs": ("attribute", "check_log", "compare", "fit", "readback", "rollout", "run"),
+    "verbs": ("attribute", "check_log", "compare", "fit", "init", "readback", "rollout", "run"),
 }
 _NAMES = {name: module for module, names in _MODULES.items() for name in names}
 __all__ = ["__version__", *_NAMES]

@@ -60,3 +60,14 @@ def ask(words: Sequence[str | os.PathLike[str]]) -> tuple[int, Any]:
     if done.returncode not in (0, 1, 3):
         raise ProgramError(command, done.returncode, done.stderr.decode("utf-8", "replace"))
     return done.returncode, json.loads(done.stdout)
+
+
+def tell(words: Sequence[str | os.PathLike[str]], text: str | None = None) -> str:
+    """Runs the program with these words, `text` on its standard input; returns what it prints.
+
+    Raises ProgramMissing, and ProgramError with the program's own text for exit status 2."""
+    command = [str(program()), *map(os.fspath, words)]
+    done = subprocess.run(command, input=(text or "").encode(), capture_output=True, check=False)
+    if done.returncode not in (0, 1, 3):
+        raise ProgramError(command, done.returncode, done.stderr.decode("utf-8", "replace"))
+    return done.stdout.decode("utf-8", "replace")

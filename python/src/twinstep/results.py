@@ -105,6 +105,7 @@ class Judgement:
     inert: tuple[str, ...]
     dropped: tuple[str, ...]
     hazards: tuple[str, ...]
+    seal: str = "none"
     status: int = 0
     trace: pathlib.Path | None = None
     raw: Mapping[str, Any] = field(default_factory=dict, repr=False)

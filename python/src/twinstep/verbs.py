@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from twinstep._decode import decode
-from twinstep._program import ask
+from twinstep._program import ask, tell
 from twinstep.results import Comparison, Judgement, LogCheck, LogFit, Readback, Rollout
 
 Path = str | os.PathLike[str]
@@ -57,6 +57,17 @@ def run(scenario: Path | Mapping[str, Any], *, output: Path | None = None,
     judgement = _answer(Judgement, ["run", *_words(options), *changes, "--", os.fspath(scenario)])
     trace = pathlib.Path(output) if output is not None else pathlib.Path(f"{judgement.name}.h5")
     return dataclasses.replace(judgement, trace=trace)
+
+
+def init(config: Any, output: Path, *, overwrite: bool = False) -> pathlib.Path:
+    """Writes a scenario from the arguments of Trainer, SFTTrainer or DPOTrainer (twinstep init).
+
+    `config` is the object itself (TrainingArguments, SFTConfig, DPOConfig), or a file of its JSON or
+    of YAML. What does not translate stands in the scenario as comments. Returns `output`."""
+    text = config.to_json_string() if hasattr(config, "to_json_string") else None
+    tell(["init", *_words({"output": output, "overwrite": overwrite}),
+          f"--from-trl={'-' if text is not None else os.fspath(config)}"], text)
+    return pathlib.Path(output)
 
 
 def attribute(trace: Path) -> Judgement:

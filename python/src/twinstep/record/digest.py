@@ -15,6 +15,8 @@ from typing import Callable, Iterable, Sequence
 NAME = "keyed 1"
 LIBRARY = "_digest.so"
 Sum = Callable[[int, int, int, int], int]
+Piece = tuple[int, int, int, int]           # address, width, first, count
+Sums = Callable[[Sequence[Piece], int], list[int]]
 
 
 def _text(words: str) -> bytes:
@@ -71,3 +73,26 @@ def load() -> tuple[Sum, str]:
     function.restype = ctypes.c_uint64
     function.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint64, ctypes.c_uint64]
     return function, "c"
+
+
+class _Piece(ctypes.Structure):
+    _fields_ = [("elements", ctypes.c_void_p), ("width", ctypes.c_uint64),
+                ("first", ctypes.c_uint64), ("count", ctypes.c_uint64)]
+
+
+def load_many() -> Sums:
+    """`sums(pieces, threads)` of many pieces of memory at once, by up to that many threads that end
+    with the call; of numpy by one."""
+    path = find_library()
+    if path is None:
+        return lambda pieces, threads: [_sum_by_numpy(*piece) for piece in pieces]
+    function = ctypes.CDLL(str(path)).twinstep_keyed_sums
+    function.restype = None
+    function.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_int]
+
+    def _sums(pieces: Sequence[Piece], threads: int) -> list[int]:
+        given = (_Piece * len(pieces))(*pieces)
+        out = (ctypes.c_uint64 * len(pieces))()
+        function(given, len(pieces), out, threads)      # without the GIL
+        return list(out)
+    return _sums

@@ -6,7 +6,7 @@ so nothing waits for a device here. Shards of a DTensor give the sum of what is 
 ranks add up to the tensor's. No random numbers, no gradients, no change of the tensor."""
 from __future__ import annotations
 
-from typing import Any, Union
+from typing import Any, Sequence, Union
 
 import torch
 
@@ -19,8 +19,10 @@ DTYPES = {torch.float32: "f32", torch.bfloat16: "bf16", torch.float16: "f16", to
           torch.int64: "i64"}
 WORDS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int32}
 MASK = {1: 0xFF, 2: 0xFFFF, 4: 0xFFFFFFFF, 8: 0xFFFFFFFF}
+SMALL = 1 << 22     # bytes that are summed before threads would have started
 PIECE = 1 << 24     # words at a time on a device without a fused kernel: 128 MiB of i64
-_host, HOST = digest.load()
+HOST = digest.load()[1]
+_host_many = digest.load_many()
 
 
 def _signed(value: int) -> int:
@@ -113,10 +115,9 @@ def is_sharded(t: torch.Tensor) -> bool:
     return hasattr(t, "to_local") and hasattr(t, "placements")
 
 
-@torch.no_grad()
-def keyed_sum(t: torch.Tensor) -> Total:
-    """The sum of `t`, or of what this rank holds of it. Raises ValueError for a dtype or a layout
-    that "keyed 1" does not know."""
+def _local(t: torch.Tensor) -> tuple[torch.Tensor, int] | Total:
+    """What this rank holds of `t` and the number of its first element, where it is a contiguous run
+    of the tensor; else the sum of it. Raises as `keyed_sum`."""
     if t.dtype not in DTYPES or t.layout is not torch.strided:
         raise ValueError(f"{t.dtype} in {t.layout}: keyed 1 does not know it")
     first, shape = 0, tuple(t.shape)
@@ -128,9 +129,35 @@ def keyed_sum(t: torch.Tensor) -> Total:
         if tuple(t.shape[1:]) != shape[1:]:
             return _scattered(t, shape, offset)
         first = offset[0] * (t.numel() // t.shape[0]) if shape else 0
-    t = t.detach()
-    if t.device.type != "cpu":
-        return device_sum(t, first, _kernel(t.device))
-    t = t.contiguous()
-    return int(_host(t.data_ptr(), t.element_size(), first, t.numel()))
+    return t.detach(), first
 
+
+@torch.no_grad()
+def keyed_sum(t: torch.Tensor) -> Total:
+    """The sum of `t`, or of what this rank holds of it. Raises ValueError for a dtype or a layout
+    that "keyed 1" does not know."""
+    return keyed_sums([t])[0]
+
+
+@torch.no_grad()
+def keyed_sums(tensors: Sequence[torch.Tensor]) -> list[Total]:
+    """The sums of many tensors. Those of the host are taken by as many threads as torch uses."""
+    totals: list[Total] = []
+    pieces: dict[int, digest.Piece] = {}
+    held = []                           # copies that must live until they are read
+    for i, t in enumerate(tensors):
+        found = _local(t)
+        if not isinstance(found, tuple):
+            totals.append(found)
+            continue
+        local, first = found
+        if local.device.type != "cpu":
+            totals.append(device_sum(local, first, _kernel(local.device)))
+            continue
+        held.append(local.contiguous())
+        pieces[i] = (held[-1].data_ptr(), local.element_size(), first, local.numel())
+        totals.append(0)
+    threads = torch.get_num_threads() if sum(p[1] * p[3] for p in pieces.values()) > SMALL else 1
+    for i, total in zip(pieces, _host_many(list(pieces.values()), threads)):
+        totals[i] = total
+    return totals

@@ -86,6 +86,41 @@ def rank_path(path: str, rank: int, world: int) -> str:
     return f"{stem}.rank{rank:04d}{end}"
 
 
+def find_tensors(models: Sequence[Any]) -> list[tuple[str, torch.nn.Parameter]]:
+    """The parameters that are trained, each once, by the names that recordings have.
+
+    Raises ValueError where there is none."""
+    found, seen = [], set()
+    for m, module in enumerate(models):
+        for name, p in module.named_parameters():
+            if p.requires_grad and p.dtype in DTYPES and id(p) not in seen:
+                seen.add(id(p))
+                name = clean_name(name)
+                found.append((f"{m}.{name}" if len(models) > 1 else name, p))
+    if not found:
+        raise ValueError("the model has no parameter that is trained")
+    return found
+
+
+def _frozen(models: Sequence[Any]) -> dict[str, str]:
+    """One digest of all weights that are not trained, so that another base model is seen."""
+    parts = []
+    for module in models:
+        for name, p in module.named_parameters():
+            if not p.requires_grad and p.dtype in DTYPES and not is_sharded(p):
+                total = keyed_sum(p)
+                parts.append(digest.close(clean_name(name), DTYPES[p.dtype], tuple(p.shape),
+                                          int(total)))
+    return {"frozen": digest.listed("frozen", parts).hex()} if parts else {}
+
+
+def configuration(models: Sequence[Any], optimizers: Sequence[torch.optim.Optimizer],
+                  devices: Iterable[torch.device], config: Mapping[str, Any]) -> dict[str, Any]:
+    """What a recording, or a floor, says that its runs were made with, by key."""
+    return {**config, **_frozen(models), **facts.optimizers(optimizers),
+            **facts.environment(devices)}
+
+
 class Recorder:
     """Records a training of `model` by `optimizer` into `path` (HDF5, docs/FOREIGN.md).
 
@@ -128,7 +163,7 @@ class Recorder:
             if os.path.exists(name):
                 raise FileExistsError(f"{name} exists: give another path, or remove it")
         self.models = list(model) if isinstance(model, (list, tuple)) else [model]
-        self.tensors = self._find_tensors()
+        self.tensors = find_tensors(self.models)
         self.optimizers = inner_optimizers(optimizer)
         self.scheduler, self.every, self.readback, self.run = scheduler, every, readback, run
         self.config, self.causes = dict(config or {}), dict(causes or {})
@@ -393,18 +428,6 @@ class Recorder:
         self._unscaled = self._scaled = False
         self._rates = self._read_rates()
 
-    def _find_tensors(self) -> list[tuple[str, torch.nn.Parameter]]:
-        found, seen = [], set()
-        for m, module in enumerate(self.models):
-            for name, p in module.named_parameters():
-                if p.requires_grad and p.dtype in DTYPES and id(p) not in seen:
-                    seen.add(id(p))
-                    name = clean_name(name)
-                    found.append((f"{m}.{name}" if len(self.models) > 1 else name, p))
-        if not found:
-            raise ValueError("the model has no parameter that is trained")
-        return found
-
     def _devices(self) -> set[torch.device]:
         return {p.device for _, p in self.tensors}
 
@@ -466,22 +489,22 @@ class Recorder:
         if measure:
             self._row.put_norm("grad_norm", self._gradients())
         if self.step % self.every == 0 and not self._scaled:
-            for i, (name, p) in enumerate(self.tensors):
-                if p.grad is not None:
-                    self._row.put_digest("tensors/digest_gradient", i, name, p.grad)
+            self._row.put_digests("tensors/digest_gradient", (
+                (i, name, p.grad) for i, (name, p) in enumerate(self.tensors)
+                if p.grad is not None))
 
     def _digest_parameters(self, some: Sequence[tuple[str, torch.Tensor]]) -> None:
         place = {name: i for i, (name, _) in enumerate(self.tensors)}
-        for name, p in some:
-            self._row.put_digest("tensors/digest_parameter", place[name], name, p.detach())
-            self._parameters.add(name)
+        self._row.put_digests("tensors/digest_parameter", (
+            (place[name], name, p.detach()) for name, p in some))
+        self._parameters.update(name for name, _ in some)
         if self.step % self.every == 0 and len(self._parameters) == len(self.tensors):
             self._row.put_norm("param_norm", [p for _, p in self.tensors])
 
     def _digest_state(self, optimizer: Any) -> None:
-        for i, (name, p) in enumerate(self.tensors):
-            for key, value in state_tensors(optimizer.state.get(p, {})):
-                self._row.put_digest("state", (i, key), f"{name}/{key}", value)
+        self._row.put_digests("state", (
+            ((i, key), f"{name}/{key}", value) for i, (name, p) in enumerate(self.tensors)
+            for key, value in state_tensors(optimizer.state.get(p, {}))))
 
     def _put_count(self, optimizer: Any) -> None:
         for group in optimizer.param_groups:
@@ -545,8 +568,7 @@ class Recorder:
                    for name, p in self.tensors]
         groups = max(self._groups, 1 + max(t[3] for t in tensors))
         from .. import __version__
-        lines = {**self.config, **self._frozen(), **facts.optimizers(self.optimizers),
-                 **facts.environment(self._devices())}
+        lines = configuration(self.models, self.optimizers, self._devices(), self.config)
         causes = {**{k: "environment" for k in lines if k.startswith("env.")}, **self.causes}
         return Layout(
             self.path, self.run, {"twinstep_trace": 2, "kind": "foreign",
@@ -554,17 +576,6 @@ class Recorder:
             {"configuration": facts.lines(lines), "causes": facts.lines(causes),
              "digest": digest.NAME, "rank": self.rank, "world": self.world},
             tensors, groups, tuple(c for c in COLUMNS if self.readback or c.name not in READBACK))
-
-    def _frozen(self) -> dict[str, str]:
-        """One digest of all weights that are not trained, so that another base model is seen."""
-        parts = []
-        for module in self.models:
-            for name, p in module.named_parameters():
-                if not p.requires_grad and p.dtype in DTYPES and not is_sharded(p):
-                    total = keyed_sum(p)
-                    parts.append(digest.close(clean_name(name), DTYPES[p.dtype], tuple(p.shape),
-                                              int(total)))
-        return {"frozen": digest.listed("frozen", parts).hex()} if parts else {}
 
     # ---- the end ----
 

@@ -10,7 +10,7 @@ from typing import Any, Iterable, Sequence
 import torch
 
 from . import digest
-from .keyed_torch import DTYPES, Total, is_sharded, keyed_sum
+from .keyed_torch import DTYPES, Total, is_sharded, keyed_sums
 
 
 def whole(value: Any) -> Any:
@@ -63,9 +63,14 @@ class Row:
 
     def put_digest(self, column: str, at: Any, name: str, t: torch.Tensor) -> None:
         """The digest of `t` under `name`: entry `at` of `column`. Of no known dtype: none."""
-        if t.dtype in DTYPES and t.layout is torch.strided:
-            self.sums[column, at] = (name, DTYPES[t.dtype], tuple(t.shape), keyed_sum(t),
-                                     is_sharded(t))
+        self.put_digests(column, [(at, name, t)])
+
+    def put_digests(self, column: str, some: Iterable[tuple[Any, str, torch.Tensor]]) -> None:
+        """The same of many tensors, which is faster: (at, name, tensor) each."""
+        known = [(at, name, t) for at, name, t in some
+                 if t.dtype in DTYPES and t.layout is torch.strided]
+        for (at, name, t), total in zip(known, keyed_sums([t for _, _, t in known])):
+            self.sums[column, at] = (name, DTYPES[t.dtype], tuple(t.shape), total, is_sharded(t))
 
     def close(self) -> dict[str, Any]:
         """Everything as numbers of the host; adds up shards over the ranks first."""

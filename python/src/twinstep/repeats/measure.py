@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`twinstep.noise`: how far repeats of one real training step are apart, on its own device."""
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..floor_file import COLUMNS, Contents, write
+from ..record import facts
+from ..record.keyed_torch import DTYPES
+from ..record.recorder import configuration
+from . import opmoves
+from .child import NoProcess, path_of_process
+from .figures import Figures, distance, equal, gap, relative
+from .noise_report import Mode, Noise, Stratum, parts, rows
+from .training import Build, Path, Training, generators, set_generators
+
+NEEDED = 99         # pairs for alpha 0.01: 1 / (99 + 1)
+PROTOCOL = {
+    "instance": "both runs of a pair built in one process and stepped in turn; no run in two pairs",
+    "process": "each run of a pair in a process of its own; no run in two pairs"}
+
+
+@contextlib.contextmanager
+def _deterministic(on: bool) -> Iterator[None]:
+    cudnn = torch.backends.cudnn
+    before = (torch.are_deterministic_algorithms_enabled(),
+              torch.is_deterministic_algorithms_warn_only_enabled(), cudnn.deterministic,
+              cudnn.benchmark)
+    torch.use_deterministic_algorithms(on)
+    if on:
+        cudnn.deterministic, cudnn.benchmark = True, False
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before[0], warn_only=before[1])
+        cudnn.deterministic, cudnn.benchmark = before[2:]
+
+
+def _words(error: BaseException) -> str:
+    """An error on one line."""
+    line = " ".join(str(error).split())
+    return f"{type(error).__name__}: {line[:400]}" if line else type(error).__name__
+
+
+class _Measuring:
+    """One call of `noise`: the user's function, the generators it began with, and what to do."""
+
+    def __init__(self, build: Build, updates: int, repeats: int, timeout: float,
+                 quiet: bool) -> None:
+        self.build, self.updates, self.repeats, self.timeout = build, updates, repeats, timeout
+        self.quiet = quiet
+        self.states = generators()
+
+    def tell(self, words: str) -> None:
+        """Says on a terminal's stderr what is being done."""
+        if not self.quiet and sys.stderr.isatty():
+            print(f"twinstep.noise: {words}", file=sys.stderr)
+
+    def _compare(self, name: str, base: Path, others: Iterator[Path]) -> Stratum:
+        figures = Figures(base)
+        for other in others:
+            for tensor in base.start:
+                if not equal(base.start[tensor], other.start.get(tensor)):
+                    return Stratum(name, f"it begins with other weights ({tensor}): step_fn must "
+                                   "build the same training each time")
+            figures.add(other)
+        return figures.stratum(name)
+
+    def _repeats(self, training: Training, kept: Any) -> Iterator[Path]:
+        for _ in range(self.repeats):
+            training.restore(kept)
+            yield training.path(self.updates)
+
+    def _instances(self) -> Iterator[Path]:
+        for _ in range(self.repeats):
+            yield Training(self.build, self.states).path(self.updates)
+
+    def _processes(self) -> Iterator[Path]:
+        for _ in range(self.repeats):
+            yield path_of_process(self.build, self.states, self.updates, self.timeout)
+
+    def strata(self) -> tuple[Training, tuple[Stratum, ...]]:
+        """All strata under the settings of now; what the first build or update raises."""
+        self.tell("the first run")
+        training = Training(self.build, self.states)
+        kept = training.keep()
+        base = training.path(self.updates)
+        found = []
+        for name, others in (("repeat", self._repeats(training, kept)),
+                             ("instance", self._instances()), ("process", self._processes())):
+            self.tell(f"stratum {name}")
+            try:
+                found.append(self._compare(name, base, others))
+            except NoProcess as error:
+                found.append(Stratum(name, str(error)))
+            except Exception as error:          # noqa: B902 of the user's code, at a repeat
+                found.append(Stratum(name, _words(error)))
+        training.restore(kept)
+        return training, tuple(found)
+
+    def mode(self, ops: bool) -> tuple[Training, Mode]:
+        """All strata, and which ops move where something does between instances."""
+        on = torch.are_deterministic_algorithms_enabled()
+        training, strata = self.strata()
+        moved = [s for s in strata[:2] if s.first == 1]
+        if not ops or not moved:
+            return training, Mode(on, strata)
+        self.tell("ops")
+        try:
+            found = opmoves.find(self.build, self.states, self.repeats)
+            return training, Mode(on, strata, found, ops_looked=True)
+        except Exception as error:              # noqa: B902 dispatch modes do not bear everything
+            return training, Mode(on, strata, (), _words(error))
+
+    def pair_of_instances(self) -> list[list[float]]:
+        """Loss, gradient norm and distance of two instances, update by update."""
+        a, b = Training(self.build, self.states), Training(self.build, self.states)
+        out: list[list[float]] = [[], [], []]
+        for k in range(self.updates):
+            (one, mine, _), (other, yours, _) = a.advance(k), b.advance(k)
+            out[0].append(gap(one, other))
+            out[1].append(relative(mine, yours))
+            out[2].append(distance(a.weights(), b.weights()))
+        return out
+
+    def pair_of_processes(self) -> list[list[float]]:
+        """The same of two processes."""
+        a, b = (path_of_process(self.build, self.states, self.updates, self.timeout)
+                for _ in range(2))
+        return [[gap(x, y) for x, y in zip(a.losses, b.losses)],
+                [relative(x, y) for x, y in zip(a.norms, b.norms)],
+                [distance(x, y) for x, y in zip(a.weights, b.weights)]]
+
+
+def _pairs(measuring: _Measuring, how: str, count: int) -> Mapping[str, Any]:
+    one = measuring.pair_of_processes if how == "process" else measuring.pair_of_instances
+    found = []
+    for i in range(count):
+        measuring.tell(f"A/A pair {i + 1} of {count}")
+        found.append(one())
+    whole = np.array(found, "<f8").reshape(count, 3, measuring.updates)
+    return {name: whole[:, c] for c, name in enumerate(COLUMNS)}
+
+
+def _notes(mode: Mode, how: str, columns: Mapping[str, Any] | None) -> list[str]:
+    repeat, instance, process = mode.strata
+    notes = []
+    if not repeat.untestable and repeat.first and instance.equal and process.equal:
+        notes.append("the same object differs from itself, other instances and processes do not: does "
+                     "step keep something (an iterator over data?) that step_fn does not return?")
+    if how == "instance" and columns is not None and not process.untestable and process.first:
+        largest = float(columns["distance"][:, -1].max()) if len(columns["distance"]) else 0.0
+        if process.distance[-1] > largest:
+            notes.append(f"another process is {process.distance[-1]:.3g} away at the end, farther "
+                         f"than all pairs ({largest:.3g}): pairs=..., across=\"process\" takes that in")
+    return notes
+
+
+def noise(step_fn: Build, *, updates: int = 1, repeats: int = 3, both: bool = True,
+          ops: bool = True, output: str | os.PathLike[str] | None = None,
+          pairs: int | None = None, across: str | None = None,
+          config: Mapping[str, Any] | None = None, timeout: float = 3600.0,
+          overwrite: bool = False, quiet: bool = False) -> Noise:
+    """Repeats one real training step and says what moves: the strata of `twinstep noise` for your
+    kernels on your device.
+
+        def step_fn():                          # builds everything, from fixed seeds
+            torch.manual_seed(0)
+            model, optimizer, batches = ...
+            def step(k):                        # update k, from 0; without k it is the same each time
+                loss = model(**batches[k]).loss
+                loss.backward()
+                optimizer.step()
+                optimizer.zero_grad()
+                return loss
+            return model, optimizer, step       # all that has a state, and the step at the end
+
+        print(twinstep.noise(step_fn, output="floor.h5"))
+
+    updates     updates of each run; a floor judges logs up to there
+    repeats     comparisons in each stratum: the same object again, a new instance, a new process
+    both        repeat all of it with the other setting of torch's deterministic algorithms
+    ops         which ops move (needs a few more instances; no op inside of a compiled graph is seen)
+    output      floor file for `twinstep compare --floor` and `assert_same_training`, with `pairs`
+                A/A pairs: 99 unless all is bit-equal, then 1. `config` is that of the recordings
+                that it is for (`Recorder(config=...)`)
+    across      what the runs of a pair share: "instance" (one process) or "process" (nothing); by
+                default the first, unless only processes differ
+    timeout     seconds that another process may take
+
+    The function is called again and again in this process and, by its name, in others, so it must
+    be importable. All paths are kept in the host's memory: weights and gradients of each update.
+    Raises TypeError where the function returns something else, FileExistsError, and what its first
+    run raises."""
+    if updates < 1 or repeats < 1 or (pairs is not None and pairs < 1):
+        raise ValueError(f"updates, repeats, pairs: expected at least 1, got {updates}, {repeats}, "
+                         f"{pairs}")
+    if across not in (None, "instance", "process"):
+        raise ValueError(f"across: expected \"instance\" or \"process\", got {across!r}")
+    if output is not None and os.path.exists(output) and not overwrite:
+        raise FileExistsError(f"{output} exists: give another name, or overwrite=True")
+    if output is not None and not os.access(os.path.dirname(os.path.abspath(output)), os.W_OK):
+        raise OSError(f"{output}: its folder is not there, or cannot be written to")
+    measuring = _Measuring(step_fn, updates, repeats, timeout, quiet)
+    try:
+        return _measure(measuring, both, ops, output, pairs, across, config or {}, overwrite)
+    finally:
+        set_generators(measuring.states)
+
+
+def _measure(measuring: _Measuring, both: bool, ops: bool, output: Any, pairs: int | None,
+             across: str | None, config: Mapping[str, Any], overwrite: bool) -> Noise:
+    training, first = measuring.mode(ops)
+    modes = [first]
+    if both:
+        other = not first.deterministic
+        with _deterministic(other):
+            try:
+                modes.append(measuring.mode(ops)[1])
+            except Exception as error:          # noqa: B902 an op without a deterministic way
+                modes.append(Mode(other, tuple(Stratum(s.stratum, _words(error))
+                                               for s in first.strata)))
+    how = across or ("process" if first.strata[1].equal and first.strata[2].first else "instance")
+    columns = None
+    count = 0
+    if output is not None or pairs is not None:
+        count = pairs if pairs is not None else 1 if first.exact else NEEDED
+        columns = _pairs(measuring, how, count)
+    name = getattr(measuring.build, "__qualname__", type(measuring.build).__name__)
+    exact = first.exact and (columns is None or not any(c.any() for c in columns.values()))
+    notes = _notes(first, how, columns)
+    if columns is not None and first.exact and not exact:
+        notes.append("the strata are bit-equal and an A/A pair is not: the floor is not exact; ask "
+                     "for more repeats")
+    if output is not None and columns is not None:
+        dtype = DTYPES[training.tensors[0][1].dtype]
+        devices = {p.device for _, p in training.tensors}
+        lines = facts.lines(configuration(training.models, training.optimizers(), devices, config))
+        write(output, Contents(name, "main", "twinstep.noise", lines, PROTOCOL[how], exact,
+                               measuring.updates, columns,
+                               rows(tuple(modes), dtype, torch.get_num_threads(), measuring.updates),
+                               parts(tuple(modes), dtype)), overwrite)
+    return Noise(name, measuring.updates, tuple(modes), count, PROTOCOL[how], exact,
+                 tuple(notes),
+                 None if output is None else pathlib.Path(output))

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trainings with a linear layer whose weight gradient is added by threads that race (racing.c), for
+test_noise_torch.py, which compiles it. They are functions of a module, so that another process can
+import them; TWINSTEP_RACING names the library."""
+import ctypes
+import multiprocessing
+import os
+
+import torch
+
+_library = ctypes.CDLL(os.environ["TWINSTEP_RACING"])
+_library.weight_gradient.argtypes = [ctypes.c_void_p] * 3 + [ctypes.c_size_t] * 3 + [ctypes.c_int]
+
+
+def call(dy, x, dw, ordered):
+    dy, x = dy.contiguous(), x.contiguous()
+    status = _library.weight_gradient(dy.data_ptr(), x.data_ptr(), dw.data_ptr(), dy.shape[0],
+                                      dy.shape[1], x.shape[1], int(ordered))
+    if status:
+        raise RuntimeError("no threads")
+
+
+@torch.library.custom_op("racing::weight_gradient", mutates_args=())
+def weight_gradient(dy: torch.Tensor, x: torch.Tensor, ordered: bool) -> torch.Tensor:
+    dw = torch.empty(dy.shape[1], x.shape[1])
+    call(dy, x, dw, ordered)
+    return dw
+
+
+class Product(torch.autograd.Function):
+    """x W^T, whose weight gradient is the op above, or (`hidden`) memory that no op of torch writes."""
+
+    @staticmethod
+    def forward(ctx, x, w, ordered, hidden):
+        ctx.save_for_backward(x, w)
+        ctx.ordered, ctx.hidden = ordered, hidden
+        return x @ w.t()
+
+    @staticmethod
+    def backward(ctx, dy):
+        x, w = ctx.saved_tensors
+        if ctx.hidden:
+            dw = torch.empty_like(w)
+            call(dy, x, dw, ctx.ordered)
+            dw = dw * 1.0
+        else:
+            dw = weight_gradient(dy, x, ctx.ordered)
+        return dy @ w, dw, None, None
+
+
+class Linear(torch.nn.Linear):
+    """A linear layer with that product."""
+
+    def __init__(self, size, out, ordered, hidden=False):
+        super().__init__(size, out)
+        self.ordered, self.hidden = ordered, hidden
+
+    def forward(self, x):
+        return Product.apply(x, self.weight, self.ordered, self.hidden) + self.bias
+
+
+def training(ordered=False, hidden=False, lr=1e-2):
+    torch.manual_seed(7)
+    model = torch.nn.Sequential(torch.nn.Linear(12, 16), torch.nn.Dropout(0.1),
+                                Linear(16, 16, ordered, hidden), torch.nn.Tanh(),
+                                torch.nn.Linear(16, 1))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=lr)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda k: 1 - k / 20)
+    rows = torch.randn(10, 256, 12)
+
+    def step(k):
+        x = rows[k]
+        loss = (model(x) - x.sum(1, keepdim=True)).square().mean()
+        loss.backward()
+        model.norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
+        optimizer.zero_grad()
+        return loss
+    return model, optimizer, schedule, step
+
+
+def clean():
+    return training(ordered=True)
+
+
+def hidden():
+    return training(hidden=True)
+
+
+def per_process():
+    """Another process takes another rate; nothing else moves."""
+    child = multiprocessing.parent_process() is not None
+    return training(ordered=True, lr=1e-2 * (1 + 1e-6 * child))
+
+
+def forgetful():
+    """The step keeps an iterator that nobody puts back."""
+    model, optimizer, _, _ = training(ordered=True)
+    rows = iter(torch.randn(100, 8, 12))
+
+    def step():
+        loss = model(next(rows)).square().mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss
+    return model, optimizer, step
+
+
+def unlike():
+    """Every instance begins elsewhere."""
+    model, *others = clean()
+    with torch.no_grad():
+        model[0].bias += int.from_bytes(os.urandom(2), "little")
+    return (model, *others)
+
+
+def refused():
+    """torch has no deterministic way for an op of its step."""
+    *things, inner = clean()
+
+    def step(k):
+        torch.zeros(4).put_(torch.tensor([0, 1]), torch.ones(2))
+        return inner(k)
+    return (*things, step)
+
+
+def lossless():
+    model, optimizer, _, _ = clean()
+    return model, optimizer, lambda: None

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""labels: torch
+
+twinstep.noise on real steps of torch: kernels whose threads race move, in the tensor and in the op
+that races and nowhere else; clean ones give an exact floor of zero, which the program holds logs
+against; and what is no noise (a forgotten iterator, other weights) is called what it is."""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import h5py
+import numpy as np
+import torch
+
+HERE = pathlib.Path(__file__).resolve().parent
+_folder = tempfile.TemporaryDirectory()
+os.environ["TWINSTEP_RACING"] = os.path.join(_folder.name, "libracing.so")
+subprocess.run(["cc", "-std=c11", "-O2", "-shared", "-fPIC", "-pthread", "-o",
+                os.environ["TWINSTEP_RACING"], str(HERE / "racing.c")], check=True)
+sys.path.insert(0, str(HERE))
+
+import racing  # noqa: E402
+
+import twinstep  # noqa: E402
+
+STRATA = ("repeat", "instance", "process")
+
+
+class Noise(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.file = os.path.join(folder.name, "f.h5")
+
+    def log(self, name, losses):
+        path = pathlib.Path(self.file).with_name(name)
+        rows = "".join(f"{i},{loss:.17f},1.000000000000\n" for i, loss in enumerate(losses, 1))
+        path.write_text(f"step,loss,grad_norm\n{rows}", encoding="utf-8")
+        return path
+
+    def test_verify_clean_kernels_give_an_exact_floor(self):
+        states = torch.get_rng_state()
+        found = twinstep.noise(racing.clean, updates=3, repeats=1, output=self.file)
+        self.assertTrue(torch.equal(states, torch.get_rng_state()))
+        self.assertFalse(torch.are_deterministic_algorithms_enabled())
+        self.assertTrue(found.exact)
+        self.assertEqual([m.deterministic for m in found.modes], [False, True])
+        for mode in found.modes:
+            self.assertTrue(mode.exact)
+            self.assertEqual(mode.ops, ())
+            self.assertTrue(mode.h21.startswith("no: all 6 gradients"), mode.h21)
+        with h5py.File(self.file) as f:
+            self.assertEqual(f["noise"].attrs["exact"], b"1")
+            for name in ("loss", "grad_norm", "distance"):
+                self.assertEqual(f[f"noise/pairs_{name}"][:].tolist(), [[0.0] * 3])
+        a, b = self.log("a.csv", [0.5] * 3), self.log("b.csv", [0.5, 0.5, 0.5000000000000001])
+        self.assertEqual(twinstep.compare(a, a, floor=self.file).status, 0)
+        self.assertEqual(twinstep.compare(a, b, floor=self.file).status, 1)
+        self.assertRaises(FileExistsError, twinstep.noise, racing.clean, output=self.file)
+
+    def test_verify_racing_kernels_move_where_they_race(self):
+        found = twinstep.noise(racing.training, updates=2, repeats=2, both=False, output=self.file,
+                               pairs=19)
+        self.assertFalse(found.exact)
+        mode, = found.modes
+        for name in STRATA:
+            stratum = mode.stratum(name)
+            self.assertEqual((stratum.first, stratum.first_place), (1, "gradient 2.weight"), str(found))
+            self.assertEqual([m.tensor for m in stratum.moved], ["2.weight"])
+            self.assertEqual((stratum.gradients_equal, stratum.tensors), (5, 6))
+            moved = stratum.moved[0]
+            # of sums of 256 terms in f32 in another order
+            self.assertTrue(1e-9 < moved.apart < 1e-4, moved)
+            self.assertGreaterEqual(moved.apart, moved.norm)
+        op, = mode.ops
+        self.assertEqual((op.op, op.module, op.phase, op.times, op.outside),
+                         ("racing::weight_gradient", "2", "backward", 2, False))
+        self.assertTrue(1e-9 < op.apart < 1e-4, op)
+        self.assertRegex(mode.h21, r"^yes: 5 of 6 gradients .*\(2\.weight\)")
+        with h5py.File(self.file) as f:
+            self.assertEqual(f["noise"].attrs["exact"], b"0")
+            gaps = f["noise/pairs_distance"][:]
+            self.assertEqual(gaps.shape, (19, 2))
+            self.assertTrue((gaps > 0).all())
+            self.assertIn("racing::weight_gradient", f["noise/parts"][:].tobytes().decode())
+            self.assertEqual(f["noise/figures"].shape, (3, 9))
+            # loss of update 1 is of the weights that all have
+            self.assertTrue((f["noise/pairs_loss"][:, 0] == 0).all())
+        a = self.log("a.csv", [0.5, 0.4])
+        said = twinstep.compare(a, self.log("b.csv", [0.5, 0.41]), floor=self.file, alpha=0.05)
+        self.assertEqual((said.status, said.raw["floor"]["verdict"]), (1, "outside-floor"))
+
+    def test_verify_memory_that_no_op_wrote_is_told(self):
+        mode, = twinstep.noise(racing.hidden, repeats=2, both=False).modes
+        self.assertTrue(mode.ops)
+        self.assertTrue(mode.ops[0].outside)
+        self.assertEqual((mode.ops[0].op, mode.ops[0].phase), ("aten::mul.Tensor", "backward"))
+
+    def test_verify_differences_of_processes_alone(self):
+        found = twinstep.noise(racing.per_process, repeats=1, both=False, output=self.file, pairs=1)
+        mode, = found.modes
+        self.assertEqual([mode.stratum(name).equal for name in STRATA], [True, True, False])
+        self.assertIn("in a process of its own", found.protocol)
+        found = twinstep.noise(racing.per_process, repeats=1, both=False, pairs=1, across="instance")
+        self.assertIn("farther than all pairs", "\n".join(found.notes))
+
+    def test_verify_what_is_no_noise(self):
+        found = twinstep.noise(racing.forgetful, repeats=1, both=False)
+        self.assertIn("does step keep something", found.notes[0])
+        mode, = twinstep.noise(racing.unlike, repeats=1, both=False).modes
+        self.assertTrue(mode.stratum("repeat").equal)
+        for name in STRATA[1:]:
+            self.assertIn("begins with other weights (0.bias)", mode.stratum(name).untestable)
+        self.assertTrue(mode.h21.startswith("untestable"))
+
+    def test_verify_an_op_without_a_deterministic_way(self):
+        found = twinstep.noise(racing.refused, repeats=1)
+        self.assertTrue(found.modes[0].exact)
+        self.assertIn("put_ does not have a deterministic", found.modes[1].strata[0].untestable)
+        self.assertIn("  untestable: RuntimeError: put_", str(found))
+
+    def test_verify_a_function_that_no_process_can_import(self):
+        mode, = twinstep.noise(lambda: racing.clean(), repeats=1, both=False).modes
+        self.assertTrue(mode.stratum("instance").equal)
+        self.assertIn("cannot import step_fn", mode.stratum("process").untestable)
+        self.assertFalse(mode.exact)
+
+    def test_verify_what_step_fn_must_return(self):
+        model, optimizer, schedule, step = racing.clean()
+        for made, words in ((None, "got NoneType"), ((model, step), "expected it to return"),
+                            ((model, optimizer, model), "no function but Sequential"),
+                            ((model, schedule, step), "no optimizer among them"),
+                            ((optimizer, schedule, step), "no model among them"),
+                            ((model, optimizer, 3, step), "int has no state_dict"),
+                            ((model, optimizer, lambda: None), "to return the loss"),
+                            ((model, optimizer, lambda: True), "to return the loss"),
+                            ((model, optimizer, lambda: torch.zeros(2)), "to return the loss")):
+            with self.assertRaisesRegex(TypeError, words):
+                twinstep.noise(lambda made=made: made, repeats=1)
+        for wrong in ({"updates": 0}, {"repeats": 0}, {"pairs": 0}, {"across": "rank"}):
+            self.assertRaises(ValueError, twinstep.noise, racing.clean, **wrong)
+        with self.assertRaises(ZeroDivisionError):
+            twinstep.noise(lambda: 1 / 0)
+        with self.assertRaisesRegex(OSError, "its folder is not there"):     # before anything trains
+            twinstep.noise(lambda: 1 / 0, output=os.path.join(self.file, "f.h5"))
+
+    def test_verify_gradients_are_those_before_clipping(self):
+        from twinstep.repeats import figures, training
+        made = training.Training(racing.clean, training.generators())
+        _, norm, gradients = made.advance(0)
+        wanted = float(made.models[0].norm)         # what torch's clipping returned
+        self.assertGreater(wanted, 1.01)            # so clipping to 1 changes them
+        self.assertEqual(norm, wanted)
+        self.assertAlmostEqual(figures.whole_norm(gradients), wanted, delta=1e-5 * wanted)
+
+    def test_validate_figures(self):
+        from twinstep.repeats import figures
+        x = torch.tensor([1.0, -1.0, 0.0])
+        y = torch.tensor([1.0, -1.0, -0.0])
+        self.assertFalse(figures.equal(x, y))
+        self.assertEqual(figures.ulps(x, torch.nextafter(x, torch.tensor(2.0))), 1.0)
+        for kind, numpy_kind in ((torch.float32, np.float32), (torch.float16, np.float16)):
+            for a, b in ((1.0, 1.5), (-1.0, 1.0), (0.0, 3e-5), (-2.0, -7.0)):
+                one, other = numpy_kind(a), numpy_kind(b)
+                steps = 0
+                while numpy_kind is np.float16 and one != other:     # counted by hand where few
+                    one, steps = np.nextafter(one, other), steps + 1
+                if steps:
+                    self.assertEqual(figures.ulps(torch.tensor([a], dtype=kind),
+                                                  torch.tensor([b], dtype=kind)), steps)
+        nan = float("nan")
+        odd = {"w": torch.tensor([nan, 1.0])}
+        self.assertEqual(figures.distance(odd, {"w": torch.tensor([nan, 1.0])}), 0.0)
+        self.assertEqual(figures.distance(odd, {"w": torch.tensor([nan, 2.0])}), float("inf"))
+        self.assertEqual(figures.distance({"w": torch.tensor([0.0, 1.0])},
+                                          {"w": torch.tensor([3.0, 5.0])}), 5.0)
+        self.assertEqual([figures.gap(nan, nan), figures.gap(nan, 1.0), figures.relative(2.0, 1.0),
+                          figures.relative(0.0, 1.0)], [0.0, float("inf"), 0.5, float("inf")])
+
+
+if __name__ == "__main__":
+    unittest.main()
