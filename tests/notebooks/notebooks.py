@@ -5,8 +5,8 @@ committed equal to what they show.
 
     notebooks.py --binary TWINSTEP [--keep FOLDER] [--commit] [NAME...]
 
-A notebook's first cell shows the commands that make its traces, in a block of `sh`: they are run as
-they stand there. Then each cell must execute without an error, its text must be the committed text,
+A notebook's first cell shows the commands that make its traces, in a block of `sh` (twinstep, or
+gzip -dc of a recording that is committed): they are run as they stand there. Then each cell must execute without an error, its text must be the committed text,
 and each figure must draw the data that the committed picture drew: the numbers behind lines, bars,
 bands and images, rounded to five digits, are hashed into the picture's metadata ("drawn"). The PNG
 itself may differ, since fonts and versions of matplotlib do. --commit rewrites the notebooks, --keep
@@ -15,6 +15,7 @@ matplotlib, nbclient or ipykernel is missing, 1 when something fails, 0 otherwis
 import argparse
 import base64
 import difflib
+import gzip
 import importlib.util
 import json
 import os
@@ -77,12 +78,22 @@ def source_of(cell):
 def commands_of(document):
     blocks = re.findall(r"```sh\n(.*?)```", source_of(document["cells"][0]), re.S)
     lines = [shlex.split(line) for block in blocks for line in block.splitlines() if line.strip()]
-    assert lines and all(words[0] == "twinstep" for words in lines), "the first cell has no commands"
+    assert lines and all(words[0] == "twinstep" or is_unpacking(words) for words in lines), \
+        "the first cell has no commands, or others than twinstep and gzip -dc FILE > FILE"
     return lines
+
+
+def is_unpacking(words):
+    """Whether it is `gzip -dc FILE > FILE`, by which a notebook takes a recording that is committed."""
+    return words[:2] == ["gzip", "-dc"] and len(words) == 5 and words[3] == ">"
 
 
 def make_traces(binary, document, folder):
     for words in commands_of(document):
+        if is_unpacking(words):         # its paths are those of the folder of notebooks
+            packed = (ROOT / "notebooks" / words[2]).read_bytes()
+            (folder / words[4]).write_bytes(gzip.decompress(packed))
+            continue
         result = subprocess.run([binary, *words[1:]], cwd=folder, capture_output=True, text=True,
                                 check=False, timeout=1800)
         # exit status 1 is a verdict: something differs
@@ -217,6 +228,9 @@ def main():
         startup = pathlib.Path(temporary) / "profile_default/startup"
         startup.mkdir(parents=True)
         (startup / "watch.py").write_text(STARTUP, encoding="utf-8")
+        os.environ["PYTHONPATH"] = str(ROOT / "python/src")
+        os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+        os.environ["TWINSTEP_PROGRAM"] = str(pathlib.Path(options.binary).resolve())
         os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"  # warns on stderr otherwise
         paths = sorted((ROOT / "notebooks").glob("*.ipynb"))
         chosen = [p for p in paths if not options.names or p.stem in options.names]
