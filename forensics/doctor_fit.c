@@ -73,14 +73,38 @@ static int shows(const struct doctor *doctor, const struct fit *fit,
     return has_resume(series, segment->point) || series->count - segment->point >= ROWS_OF_EVENT;
 }
 
+/* Returns the fit by which the bug is named. A schedule of half the length and one that moves twice
+ * per update apply the same; then the one whose total is the log's own counts, since a total that
+ * is typed stands in the file. `other` is the one that applies the same and says otherwise, or
+ * NULL. */
+static const struct fit *fit_of_bug(const struct doctor *doctor, const struct fit **other) {
+    const struct fit *best = &doctor->fits->fits[0];
+    const uint64_t total = doctor->log->max_steps;
+    *other = NULL;
+    if (total == 0 || best->steps == 0 || best->steps == total) return best;
+    for (size_t i = 1; i < doctor->fits->count; i++) {
+        const struct fit *fit = &doctor->fits->fits[i];
+        if (fit->same_logged != best->same_logged || fit->same_applied != best->same_applied ||
+            fit->steps != total || fit->segment_count != 1 || fit->first_differs)
+            continue;
+        *other = best;
+        return fit;
+    }
+    return best;
+}
+
 static enum status report_bug(struct doctor *doctor, const struct fit *fit, const char *bug,
-                              const struct fit_segment *segment) {
+                              const struct fit_segment *segment, const struct fit *other) {
     const struct series_point *point = &doctor->fits->series->points[segment->point];
     TRY(doctor_found(doctor, bug, DOCTOR_LIKELY, point->row,
                      "The LR column reads as a known bug and as nothing sound: %s.", fit->text));
     TRY(doctor_evidence_column(doctor, LOG_LR_LOGGED, point));
     TRY(doctor_evidence(doctor, "the fit reproduces all %zu printed LRs, largest error %s",
                         doctor->fits->series->count, word_about(fit->max_error).text));
+    if (other != NULL)
+        TRY(doctor_evidence(doctor, "the same LRs, with another total than the log's own: %s%s%s",
+                            other->text, other->bug != NULL ? ", " : "",
+                            other->bug != NULL ? other->bug : ""));
     if (fit->contract->source != NULL)
         TRY(doctor_evidence(doctor, "known from: %s", fit->contract->source));
     return doctor_explain(
@@ -115,7 +139,7 @@ static enum status known_bug(struct doctor *doctor) {
         return doctor_untestable(doctor, "rows of two runs alternate");
     if (doctor->fits->count == 0) return why_unknown(doctor);
     if (doctor_plain_fit(doctor) != NULL) return STATUS_OK;
-    const struct fit *best = &doctor->fits->fits[0];
+    const struct fit *other, *best = fit_of_bug(doctor, &other);
     const char *bug = bug_of(best, &segment);
     if (bug == NULL) return STATUS_OK;
     if (!shows(doctor, best, segment))
@@ -123,7 +147,7 @@ static enum status known_bug(struct doctor *doctor) {
                                  "no sound contract explains the LR column, but what reads "
                                  "as a bug (%s) shows too little of itself",
                                  bug);
-    return report_bug(doctor, best, bug, segment);
+    return report_bug(doctor, best, bug, segment, other);
 }
 
 /* ---- which contracts apply 0 at an update ---- */

@@ -54,7 +54,8 @@ static enum status zero_throughout(struct doctor *doctor) {
 /* ---- the end ---- */
 
 /* A cosine of a whole cycle, which somebody may mean, is also what a scheduler prints that is
- * stepped twice per update. */
+ * stepped twice per update. Where a warm-up comes before it, a doubled counter halves the warm-up,
+ * too, and the fit has the bug's name (doctor_fit.c). */
 static enum status report_return(struct doctor *doctor, const struct series_point *low,
                                  const struct series_point *end, const struct fit *plain) {
     const struct doctor_options *options = doctor->options;
@@ -74,24 +75,41 @@ static enum status report_return(struct doctor *doctor, const struct series_poin
         "through accelerator.prepare; --processes and --accumulate tell the doctor more.");
 }
 
-/* After falling to its minimum the LR rises smoothly: a schedule past its end. A restart, which is
- * meant, jumps: by over a quarter of the peak (a cosine's first step behind its end is far
- * smaller). A minimum of over half the peak is a wave and no end. */
+/* Returns the point from which on the LR never falls up to point end - 1: the last one with the
+ * smallest value there. */
+static size_t begin_of_rise(const struct series *lr, size_t end) {
+    size_t low = end - 1;
+    while (low > 0 && lr->points[low - 1].value <= lr->points[low].value)
+        low--;
+    while (low + 1 < end && lr->points[low + 1].value <= lr->points[low].value)
+        low++;
+    return low;
+}
+
+/* Returns the highest of the points before `low`, the first of equal ones. */
+static size_t top_before(const struct series *lr, size_t low) {
+    size_t top = 0;
+    for (size_t i = 1; i < low; i++)
+        if (lr->points[i].value > lr->points[top].value) top = i;
+    return top;
+}
+
+/* After falling to its minimum the LR rises smoothly: a schedule past its end. The minimum is
+ * sought first, backwards from the end, and then the top before it: the last row may lie above
+ * every other one, since rows need not stand at the peak. A restart, which is meant, jumps: by over
+ * a quarter of the peak (a cosine's first step behind its end is far smaller). A minimum of over
+ * half the peak is a wave and no end, and one in the row behind the top was not reached by a
+ * schedule. */
 static enum status rises_past_end(struct doctor *doctor) {
     const struct series *lr = &doctor->lr;
     const double peak = series_largest(lr);
     const size_t end = stretch_end(lr, 0);
-    size_t top = 0, low = 0;
     if (end < 6) return doctor_untestable(doctor, "fewer than 6 LRs before a resume");
-    for (size_t i = 1; i < end; i++)
-        if (lr->points[i].value > lr->points[top].value) top = i;
-    low = top;
-    for (size_t i = top; i < end; i++)
-        if (lr->points[i].value <= lr->points[low].value) low = i;
-    if (low == top || low + 3 > end) return STATUS_OK;
-    if (!(lr->points[low].value < 0.5 * peak)) return STATUS_OK;
-    for (size_t i = low + 1; i < end; i++)
-        if (lr->points[i].value < lr->points[i - 1].value) return STATUS_OK;
+    const size_t low = begin_of_rise(lr, end), top = top_before(lr, low);
+    if (low < top + 2 || low + 3 > end) return STATUS_OK;
+    if (!(lr->points[low].value < 0.5 * lr->points[top].value)) return STATUS_OK;
+    for (size_t i = top; i < low; i++)
+        if (lr->points[i].value < lr->points[low].value) return STATUS_OK;
     if (!point_differs(&lr->points[low], &lr->points[end - 1]) ||
         lr->points[low + 1].value - lr->points[low].value > 0.25 * peak)
         return STATUS_OK;

@@ -9,6 +9,7 @@
 
 #define LN2 0x1.62e42fefa39efp-1
 #define PI 3.14159265358979323846
+#define DOUBLED "xP_scheduler or per_microbatch_stepping"
 
 /* ---- writers ---- */
 
@@ -117,6 +118,58 @@ static void comes_back_twice(struct patient *p) {
     p->options.processes = 2;
 }
 
+/* A language model trained for 500 updates, of which every `every`-th is logged. A row prints the
+ * LR that transformers' cosine gives at `pace` counts per update, after a warm-up of `warmup`
+ * counts; the cosine has `cycles` cycles. */
+static void cosine_every(struct patient *p, size_t every, double pace, double warmup,
+                         double cycles) {
+    const size_t rows = 500 / every;
+    const struct helper_training training = {rows, 3, 0, 8, 4, PRINT_E2, 1.0, 0, NULL, NULL};
+    p->log = helper_trained(&p->arena, &training);
+    for (size_t i = 0; i < rows; i++) {
+        const double n = pace * ((double)every * (double)(i + 1) - 1.0);
+        const double wave =
+            0.5 * (1.0 + cos(PI * cycles * 2.0 * ((n - warmup) / (500.0 - warmup))));
+        p->log->step[i] = (int64_t)(every * (i + 1));
+        scene_put(p, LOG_LR_LOGGED, i, 1e-4 * (n < warmup ? n / warmup : wave));
+    }
+    p->log->max_steps = 500;
+    p->fits = 1;
+}
+static void comes_back_every_5(struct patient *p) {
+    cosine_every(p, 5, 1.0, 0.0, 1.0);
+}
+static void comes_back_every_10(struct patient *p) {
+    cosine_every(p, 10, 1.0, 0.0, 1.0);
+}
+static void comes_back_every_50(struct patient *p) {
+    cosine_every(p, 50, 1.0, 0.0, 1.0);
+}
+static void comes_back_warmed_up(struct patient *p) {
+    cosine_every(p, 10, 1.0, 50.0, 1.0);
+}
+/* A scheduler that is stepped twice per update: the file says a total of 500. */
+static void doubled_every_1(struct patient *p) {
+    cosine_every(p, 1, 2.0, 50.0, 0.5);
+}
+static void doubled_every_10(struct patient *p) {
+    cosine_every(p, 10, 2.0, 50.0, 0.5);
+}
+static void doubled_told(struct patient *p) {
+    doubled_every_10(p);
+    p->options.processes = 2;
+}
+/* Half a cosine, as it should be. */
+static void comes_down(struct patient *p) {
+    cosine_every(p, 10, 1.0, 50.0, 0.5);
+}
+/* A large LR in front of a warm-up in which the log ends: nothing fell there in the course of a
+ * schedule. */
+static void peak_before_warmup(struct patient *p) {
+    for (size_t i = 0; i < 60; i++)
+        scene_put(p, LOG_LR_LOGGED, i, i == 0 ? 1e-6 : 1e-9 * (double)i);
+}
+
 /* A float16 training: the gradient of updates 1, 2 and 31 was infinite, the schedule held there,
  * and no column tells of the scale. */
 static void skipped_by_a_scaler(struct patient *p) {
@@ -154,5 +207,14 @@ const struct scene scenes_of_runs[] = {FOUND(interleaved, "interleaved_writers",
                                        LINE(lr_finder, "warmup_never_ends", QUIET),
                                        FOUND(comes_back, "cosine_comes_back", POSSIBLE),
                                        FOUND(comes_back_twice, "cosine_comes_back", LIKELY),
+                                       FOUND(comes_back_every_5, "cosine_comes_back", POSSIBLE),
+                                       FOUND(comes_back_every_10, "cosine_comes_back", POSSIBLE),
+                                       FOUND(comes_back_every_50, "cosine_comes_back", POSSIBLE),
+                                       FOUND(comes_back_warmed_up, "cosine_comes_back", POSSIBLE),
+                                       FOUND(doubled_every_1, DOUBLED, LIKELY),
+                                       FOUND(doubled_every_10, DOUBLED, LIKELY),
+                                       FOUND(doubled_told, "xP_scheduler", LIKELY),
+                                       LINE(comes_down, "lr_rises_past_end", QUIET),
+                                       FOUND(peak_before_warmup, "step_then_set", LIKELY),
                                        REMARK(skipped_by_a_scaler, "skipped_updates"),
                                        SCENES_END};

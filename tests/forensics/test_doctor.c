@@ -28,7 +28,9 @@ static void examine(struct patient *p, struct doctor_report *report) {
     if (p->fits) {
         assert_int_equal(
             series_of(p->log, log_column_of(p->log, LOG_LR_LOGGED), &p->arena, &series), STATUS_OK);
-        known.run_steps = p->log->rows;
+        known.run_steps = p->log->max_steps > 0 ? p->log->max_steps : p->log->rows;
+        known.request.processes = p->options.processes;
+        known.request.accumulate = p->options.accumulate;
         assert_int_equal(fit_series(&series, &known, &p->arena, &fits), STATUS_OK);
     }
     assert_int_equal(doctor_examine(p->log, &p->options, p->fits ? &fits : NULL, &p->arena, report),
