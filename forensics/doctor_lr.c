@@ -38,7 +38,7 @@ static enum status zero_throughout(struct doctor *doctor) {
         if (lr->points[i].quantum > coarsest) coarsest = lr->points[i].quantum;
     }
     if (lr->count < 3) return doctor_untestable(doctor, "fewer than 3 LRs");
-    if (coarsest > 1e-9)
+    if (series_coarser(coarsest, 1e-9))
         return doctor_untestable(doctor, "every LR prints as 0 with steps of %.1g: too few digits",
                                  coarsest);
     TRY(doctor_found(doctor, "lr_zero_throughout", DOCTOR_CERTAIN, lr->points[0].row,
@@ -180,7 +180,7 @@ static enum status zero_early(struct doctor *doctor) {
     if (!(peak > 0.0)) return doctor_untestable(doctor, "no LR above 0");
     if (lr->count - zero < 2 || zero == 0) return STATUS_OK;
     const struct series_point *first = &lr->points[zero];
-    if (first->quantum > 1e-3 * peak)
+    if (series_coarser(first->quantum, 1e-3 * peak))
         return doctor_untestable(doctor, "LR is printed too coarsely to tell 0 from small");
     if (drops_there(lr, zero)) return STATUS_OK;
     /* A 0 in the last fifth is how schedules end that were made a little too short (chosen). */

@@ -154,7 +154,7 @@ static enum status loss_is_mean(struct doctor *doctor) {
 /* ---- rows without a label ---- */
 
 /* A log-probability is a sum over labelled tokens. It is 0 to the last digit only over none of
- * them. */
+ * them. Three decimals must say so: with two, an answer of probability 0.995 prints as 0, too. */
 static enum status labelled_tokens(struct doctor *doctor) {
     static const enum log_name names[] = {LOG_LOGP_CHOSEN, LOG_LOGP_REJECTED};
     for (size_t n = 0; n < COUNT_OF(names); n++) {
@@ -163,12 +163,13 @@ static enum status labelled_tokens(struct doctor *doctor) {
         size_t zeros = 0;
         for (size_t i = 0; i < logp->count; i++) {
             const struct series_point *point = &logp->points[i];
-            if (point->value < 0.0 || point->value > 0.0 || point->quantum > 1e-3) continue;
+            if (point->value < 0.0 || point->value > 0.0) continue;
+            if (series_coarser(point->quantum, 1e-3)) continue;
             if (zeros++ == 0) first = point;
         }
         if (zeros == 0) continue;
         TRY(doctor_found(doctor, "no_labelled_token", DOCTOR_LIKELY, first->row,
-                         "The log-probability of the %s answers is exactly 0 in %zu of %zu rows: "
+                         "The log-probability of the %s answers is 0 in %zu of %zu rows: "
                          "no token of them was labelled.",
                          n == 0 ? "chosen" : "rejected", zeros, logp->count));
         TRY(doctor_evidence_column(doctor, names[n], first));

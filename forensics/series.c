@@ -29,3 +29,7 @@ size_t series_row(const struct series *series, size_t row) {
     }
     return low;
 }
+
+int series_coarser(double quantum, double limit) {
+    return quantum > limit * (1.0 + 0x1p-22);
+}

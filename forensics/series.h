@@ -30,4 +30,8 @@ TWINSTEP_MUST_USE enum status series_of(const struct log *log, const struct log_
  * series. */
 size_t series_row(const struct series *series, size_t row);
 
+/* Tells whether a quantum is coarser than a decimal limit. Quanta are binary32, rounded up, so that
+ * of three decimals lies a little above 0.001 and is not coarser than that. */
+int series_coarser(double quantum, double limit);
+
 #endif

@@ -78,6 +78,12 @@ static void first_loss_summed(struct patient *p) {
 static void no_label(struct patient *p) {
     scene_put(p, LOG_LOGP_REJECTED, 9, 0.0);
 }
+static void no_label_in_decimals(struct patient *p) { /* as TRL prints it, to three */
+    helper_put(&p->arena, p->log, LOG_LOGP_REJECTED, 9, 0.0, 3);
+}
+static void likely_answer(struct patient *p) { /* of probability 0.997, printed to two */
+    helper_put(&p->arena, p->log, LOG_LOGP_REJECTED, 9, -0.003, 2);
+}
 static void reference_differs(struct patient *p) {
     const double chosen = helper_value(p->log, LOG_LOGP_CHOSEN, 0);
     const double rejected = helper_value(p->log, LOG_LOGP_REJECTED, 0);
@@ -201,6 +207,8 @@ const struct scene scenes_of_runs[] = {FOUND(interleaved, "interleaved_writers",
                                        LINE(evaluation_drifts, "loss_not_divided", QUIET),
                                        FOUND(first_loss_summed, "loss_not_divided", LIKELY),
                                        FOUND(no_label, "no_labelled_token", LIKELY),
+                                       FOUND(no_label_in_decimals, "no_labelled_token", LIKELY),
+                                       LINE(likely_answer, "no_labelled_token", QUIET),
                                        FOUND(reference_differs, "other_reference", LIKELY),
                                        FOUND(warmup_never_ends, "warmup_never_ends", LIKELY),
                                        LINE(warmup_cut_off, "warmup_never_ends", QUIET),
