@@ -208,15 +208,24 @@ static enum status data_at_resume(struct doctor *doctor) {
 
 /* ---- counters ---- */
 
+/* A resume that repeats no update cannot be seen in the numbers of the updates. */
 static enum status report_counter(struct doctor *doctor, const struct log_column *column,
                                   const struct series_point *point, int resume) {
-    TRY(doctor_found(doctor, resume ? "counter_not_restored" : "counter_falls", DOCTOR_CERTAIN,
-                     point->row, "The running counter %s falls%s.", column->source,
-                     resume ? " at the resume although updates go on" : " in mid-run"));
+    if (resume)
+        TRY(doctor_found(doctor, "counter_not_restored", DOCTOR_CERTAIN, point->row,
+                         "The running counter %s falls at the resume although updates go on.",
+                         column->source));
+    else
+        TRY(doctor_found(doctor, "counter_falls", DOCTOR_CERTAIN, point->row,
+                         "The running counter %s falls between update %llu and update %llu. If the "
+                         "run was resumed there, which the update numbers do not show, the counter "
+                         "was not restored; else it was set back.",
+                         column->source, (unsigned long long)point[-1].update,
+                         (unsigned long long)point->update));
     TRY(doctor_evidence_point(doctor, column->source, point - 1));
     TRY(doctor_evidence_point(doctor, column->source, point));
     return doctor_explain(
-        doctor, "a running total cannot fall",
+        doctor, "both numbers stand in the log, and a running total cannot fall by itself",
         "A schedule or a data loader that works from this counter starts anew with it. "
         "See which of them does.");
 }
