@@ -363,6 +363,9 @@ static enum status peak_first(struct doctor *doctor) {
     if (lr->count < 3 || points[0].update != 1 || points[1].update != 2 || points[2].update != 3)
         return doctor_untestable(doctor, "needs the LRs of updates 1, 2 and 3");
     if (doctor_plain_fit(doctor) != NULL || doctor_has(doctor, "step_then_set")) return STATUS_OK;
+    /* DeepSpeed's cosine applies a ten-thousandth of its peak in update 1, and then 0: no large LR.
+     */
+    if (points[0].value < 0.01 * series_largest(lr)) return STATUS_OK;
     if (!(points[0].value > 2.0 * points[1].value) || !(points[2].value > points[1].value) ||
         !point_differs(&points[1], &points[2]))
         return STATUS_OK;

@@ -164,6 +164,10 @@ static void first_above_second(struct patient *p, double x) {
     for (size_t i = 0; i < 60; i++)
         scene_put(p, LOG_LR_LOGGED, i, i == 0 ? x : i < 10 ? (double)i : (60.0 - (double)i) / 5.0);
 }
+static void first_of_peak(struct patient *p, double x) { /* as DeepSpeed's cosine begins */
+    for (size_t i = 0; i < 60; i++)
+        scene_put(p, LOG_LR_LOGGED, i, i == 0 ? 10.0 * x : i <= 10 ? (double)i - 1.0 : 10.0);
+}
 /* ---- LR: an explanation that is a bug ---- */
 
 static void changes_of_a_bug(struct patient *p, double x) {
@@ -514,6 +518,7 @@ static const struct edge {
     EDGE(rise_held_up, 10, 12, "warmup_never_ends"),
     EDGE(rise_unevenly, 0.0199, 0.0201, "warmup_never_ends"),
     EDGE(first_above_second, 2.1, 2.0, "step_then_set"),
+    EDGE(first_of_peak, 0.011, 0.009, "step_then_set"),
     EDGE(changes_of_a_bug, 12, 11, "double_counter"),
     EDGE(rows_behind_a_bug, 8, 7, "double_counter"),
     EDGE(jump_from_level, 1.5, 1.0, "lr_jump_at_resume"),

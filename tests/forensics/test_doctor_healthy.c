@@ -3,7 +3,11 @@
  * The doctor must find nothing in healthy logs: random trainings under every shipped contract and
  * schedule, language models and preferences, several printers, logs of every n-th update, and
  * resumes that go well. False alarms of fits of the LR column are tested in test_fit_healthy; here
- * are a few of them. */
+ * are a few of them.
+ *
+ * `test_doctor_healthy --table N` counts, for each check, the healthy logs in which it could look
+ * and those in which it has a finding: N logs of each contract without fits, a tenth as many with
+ * them, and as many with skipped updates. docs/measurements/forensics.md has the table. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -11,6 +15,8 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "forensics/compare.h"
@@ -30,8 +36,14 @@ static uint64_t draw(uint64_t *state, uint64_t end) {
     return (z ^ (z >> 31)) % end;
 }
 
+#define CHECKS 64
+
 struct tally {
     size_t logs, checked, accused;
+    struct {
+        const char *id;
+        size_t looked, accused;
+    } checks[CHECKS];
 };
 
 static const char *draw_schedule(uint64_t *state, const struct contract *contract) {
@@ -108,6 +120,43 @@ static void repeat(struct log *log, size_t from, size_t stop) {
         }
 }
 
+/* Adds what many logs have beside these columns, from a stream of its own: losses of evaluations,
+ * which follow the training loss at a distance that drifts, samples, a loss scale, and the LR that
+ * was applied. */
+static void put_more(struct arena *arena, struct log *log, double batch, const double *applied,
+                     uint64_t seed) {
+    uint64_t state = seed ^ 0x5bd1e995u;
+    const uint64_t what = draw(&state, 16);
+    const double from = 0.6 + 0.001 * (double)draw(&state, 1000);
+    const double to = 0.6 + 0.001 * (double)draw(&state, 1000);
+    const size_t every = 4 + (size_t)draw(&state, 20);
+    for (size_t i = 0; i < log->rows; i++) {
+        const double at = (double)i / (double)log->rows;
+        const double noise = 0.98 + 0.0004 * (double)draw(&state, 101);
+        if ((what & 1u) != 0 && i % every == every - 1)
+            helper_put(arena, log, LOG_EVAL_LOSS, i,
+                       noise * helper_value(log, LOG_LOSS, i) / (from + at * (to - from)), 4);
+        if ((what & 2u) != 0) {
+            helper_put(arena, log, LOG_SAMPLES, i, batch * (double)(i + 1), 0);
+            helper_put(arena, log, LOG_GLOBAL_BATCH, i, batch, 0);
+        }
+        if ((what & 4u) != 0) helper_put(arena, log, LOG_LOSS_SCALE, i, 65536.0, 0);
+        if ((what & 8u) != 0) helper_put(arena, log, LOG_LR_APPLIED, i, applied[i], PRINT_EXACT);
+    }
+    if ((what & 2u) != 0) ((struct log_column *)log_column_of(log, LOG_SAMPLES))->cumulative = 1;
+}
+
+/* Adds up which checks looked, and which of them found something. */
+static void count_checks(struct tally *tally, const struct doctor_report *report) {
+    assert_true(report->line_count <= CHECKS);
+    for (size_t l = 0; l < report->line_count; l++) {
+        const struct doctor_line *line = &report->lines[l];
+        tally->checks[l].id = line->id;
+        tally->checks[l].looked += line->result == DOCTOR_QUIET || line->result == DOCTOR_FOUND;
+        tally->checks[l].accused += line->result == DOCTOR_FOUND;
+    }
+}
+
 /* The same log twice: nothing may differ, and no pair of explanations may be called different. */
 static void verify_equal_to_itself(const struct log *log, const struct fit_set *fits,
                                    struct arena *arena) {
@@ -127,6 +176,7 @@ static void judge(const struct log *log, const struct contract_request *request,
     struct fit_known known;
     struct fit_set fits;
     doctor_options_init(&options);
+    options.vocab = 32000;
     fit_known_init(&known);
     known.run_steps = plan->steps;
     known.request.processes = request->processes; /* what --processes and --accumulate say */
@@ -139,6 +189,7 @@ static void judge(const struct log *log, const struct contract_request *request,
     assert_int_equal(doctor_examine(log, &options, fit ? &fits : NULL, arena, &report), STATUS_OK);
     tally->logs++;
     tally->checked += report.checked;
+    count_checks(tally, &report);
     for (size_t i = 0; i < report.finding_count; i++) {
         const struct doctor_finding *finding = &report.findings[i];
         print_message("%s %s, %zu rows, T %llu, W %g: %s: %s\n", plan->contract->name,
@@ -178,6 +229,8 @@ static void try_training(uint64_t *state, const struct contract *contract, int f
                                              .logged = columns[1],
                                              .applied = columns[0]};
     struct log *log = helper_trained(&arena, &training);
+    put_more(&arena, log, training.preference ? training.pairs : (double)request.global_batch,
+             columns[0], training.seed);
     if (draw(state, 2) == 0) log->max_steps = steps;
     const uint64_t shape = draw(state, 4);
     if (shape == 0) thin(log, 1 + (size_t)draw(state, 10));
@@ -205,7 +258,7 @@ static void verify_nobody_accused(const struct tally *tally) {
 
 static void verify_no_finding(void **state) {
     (void)state;
-    struct tally tally = {0, 0, 0};
+    struct tally tally = {.logs = 0};
     verify_quiet(0, 0, CASES, &tally);
     print_message("%zu healthy logs, %zu checks\n", tally.logs, tally.checked);
     verify_nobody_accused(&tally);
@@ -215,7 +268,7 @@ static void verify_no_finding(void **state) {
 
 static void verify_no_finding_of_fits(void **state) {
     (void)state;
-    struct tally tally = {0, 0, 0};
+    struct tally tally = {.logs = 0};
     verify_quiet(1, 0, FITTED, &tally);
     verify_nobody_accused(&tally);
     assert_true(tally.logs >= 10);
@@ -223,22 +276,22 @@ static void verify_no_finding_of_fits(void **state) {
 
 static void verify_no_finding_where_updates_were_skipped(void **state) {
     (void)state;
-    struct tally tally = {0, 0, 0};
+    struct tally tally = {.logs = 0};
     verify_quiet(1, 1, helper_size(6, 1, SKIPPED), &tally);
     print_message("%zu healthy logs with skipped updates\n", tally.logs);
     verify_nobody_accused(&tally);
     assert_true(tally.logs >= helper_size(10, 10, 3000));
 }
 
-/* Draws of the nightly run in which something was once found: what an early skip prints, a known bug
- * prints too, under a contract or a schedule that is searched late. */
+/* Draws of the nightly run in which something was once found: what an early skip prints, a known
+ * bug prints too, under a contract or a schedule that is searched late. */
 static void verify_no_finding_where_there_was_one(void **state) {
     (void)state;
     static const struct {
         const char *contract;
         uint64_t draw;
-    } rows[] = {{"accelerate-split-batches", 2122404162977368101u}, /* zero_lr_first_step */
-                {"megatron-bridge", 7651882402216176421u},          /* the same, a warm-up of 1 */
+    } rows[] = {{"accelerate-split-batches", 2122404162977368101u},  /* zero_lr_first_step */
+                {"megatron-bridge", 7651882402216176421u},           /* the same, a warm-up of 1 */
                 {"open-instruct-tune-cache", 16008410108989279585u}, /* xP_scheduler */
                 {"megatron", 11940921098713928725u},                 /* floor_vs_ceil_steps */
                 {"megatron-bridge", 14975242587206573837u},          /* xP_scheduler, no scale */
@@ -246,7 +299,7 @@ static void verify_no_finding_where_there_was_one(void **state) {
                 {"deepspeed-warmup", 15460599205382902952u},         /* step_then_set */
                 {"deepspeed-cosine", 13127264646854518269u},         /* other_stride */
                 {"deepspeed-cosine", 2373440762895113735u}};         /* zero_init_patch */
-    struct tally tally = {0, 0, 0};
+    struct tally tally = {.logs = 0};
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         uint64_t draws = rows[i].draw;
         try_training(&draws, contract_find(rows[i].contract), 1, 1, &tally);
@@ -255,7 +308,22 @@ static void verify_no_finding_where_there_was_one(void **state) {
     assert_int_equal(tally.logs, COUNT_OF(rows));
 }
 
-int main(void) {
+/* The table of docs/measurements/forensics.md. */
+static int print_table(size_t cases) {
+    struct tally tally = {.logs = 0};
+    verify_quiet(0, 0, cases, &tally);
+    verify_quiet(1, 0, 1 + cases / 10, &tally);
+    verify_quiet(1, 1, 1 + cases / 10, &tally);
+    printf("%zu logs, a finding in %zu\n", tally.logs, tally.accused);
+    for (size_t c = 0; c < CHECKS && tally.checks[c].id != NULL; c++)
+        printf("%-24s %6zu %6zu\n", tally.checks[c].id, tally.checks[c].looked,
+               tally.checks[c].accused);
+    return tally.accused > 0;
+}
+
+int main(int argc, char **argv) {
+    if (argc == 3 && strcmp(argv[1], "--table") == 0)
+        return print_table((size_t)strtoul(argv[2], NULL, 10));
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_no_finding), cmocka_unit_test(verify_no_finding_of_fits),
         cmocka_unit_test(verify_no_finding_where_updates_were_skipped),
