@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/json.h"
+#include "cli/lr_report.h"
 #include "evidence/rng_json.h"
 #include "forensics/compare_floor.h"
 #include "forensics/words.h"
@@ -286,12 +287,15 @@ static json_t *lr_json(const struct compare_lr *lr) {
                                json_string(lr->words));
     if (lr->fit[0] != NULL)
         json_join(object,
-                  json_pack("{ss ss so* so*}", "contract_a", lr->fit[0]->contract->name,
+                  json_pack("{ss ss so* so* so so}", "contract_a", lr->fit[0]->contract->name,
                             "contract_b", lr->fit[1]->contract->name, "fit_a",
-                            json_string(lr->fit[0]->text), "fit_b", json_string(lr->fit[1]->text)));
+                            json_string(lr->fit[0]->text), "fit_b", json_string(lr->fit[1]->text),
+                            "skipped_a", lr_report_skips_json(lr->fit[0]), "skipped_b",
+                            lr_report_skips_json(lr->fit[1])));
     json_join(object,
-              json_pack("{sb sI sI sI}", "stated", lr->stated, "pairs_agree", (json_int_t)lr->agree,
-                        "pairs_differ", (json_int_t)lr->differ, "shift", (json_int_t)lr->shift));
+              json_pack("{sb sb sI sI sI}", "only_skips_differ", lr->skips_part > 0, "stated",
+                        lr->stated, "pairs_agree", (json_int_t)lr->agree, "pairs_differ",
+                        (json_int_t)lr->differ, "shift", (json_int_t)lr->shift));
     if (lr->first_update == 0) return object;
     return json_join(object, json_pack("{sI so so}", "first_update", (json_int_t)lr->first_update,
                                        "applied_a", json_finite(lr->first[0]), "applied_b",

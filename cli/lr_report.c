@@ -115,8 +115,7 @@ static json_t *segment_json(const struct fit_segment *segment) {
                      segment->scale);
 }
 
-/* Where updates were skipped: null where the fit needs none. */
-static json_t *skips_json(const struct fit *fit) {
+json_t *lr_report_skips_json(const struct fit *fit) {
     if (fit->skip_count == 0) return json_null();
     json_t *list = json_array();
     for (size_t i = 0; i < fit->skip_count; i++)
@@ -140,7 +139,7 @@ json_t *lr_report_fit_json(const struct fit *fit) {
     return json_join(object,
                      json_pack("{so so so so so so so sI sI sb sb so*}", "reached",
                                fit->reached > 0.0 ? json_real(fit->reached) : json_null(),
-                               "skipped", skips_json(fit), "first_value",
+                               "skipped", lr_report_skips_json(fit), "first_value",
                                fit->first_differs ? json_finite(fit->first_value) : json_null(),
                                "segments", segments, "max_error", json_finite(fit->max_error),
                                "rms_error", json_finite(fit->rms_error), "simplicity",

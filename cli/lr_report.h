@@ -36,6 +36,8 @@ void lr_report_print_head(const struct lr_report *report);
 TWINSTEP_MUST_USE enum status lr_report_print_fits(const struct fit_set *set, struct arena *arena);
 /* Returns how the rows were numbered, or null if the log numbers them. */
 json_t *lr_report_rows_json(const struct lr_report *report);
+/* Returns where updates were skipped, or null where the fit needs none. */
+json_t *lr_report_skips_json(const struct fit *fit);
 json_t *lr_report_fit_json(const struct fit *fit);
 json_t *lr_report_fits_json(const struct fit_set *set);
 /* Returns the reasons by name: ["few", "constant", ...]. */

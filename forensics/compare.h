@@ -98,6 +98,14 @@ struct compare_lr {
     uint64_t first_update; /* the first update at which the example differs */
     double first[2];
     int stated; /* 1: both contracts were given and not only fitted */
+    /* One schedule explains both columns, and other updates were skipped: the example is such a
+     * pair, `skips_part` the update by which the numbers of skipped updates differ for certain.
+     * NULL or "" and 0: no pair of explanations says so. skips_simplest is 1 where the pair is the
+     * simplest explanation of either column: without it another contract explains one of them, too.
+     */
+    const char *skips_words;
+    uint64_t skips_part;
+    int skips_simplest;
     const char *words;
 };
 

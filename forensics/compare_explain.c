@@ -313,6 +313,61 @@ static void explain_lr_only(struct compare_report *report) {
             "twinstep lr fit on each log names contract and numbers.");
 }
 
+/* ---- skipped updates ---- */
+
+/* Tells whether the logs count other skipped updates. */
+static int count_skips(const struct compare_report *report) {
+    const struct compare_column *skipped = compare_column_of(report, LOG_SKIPPED);
+    return skipped != NULL && skipped->class_of == COMPARE_DIFFERENT;
+}
+
+/* Returns the update from which on other updates were skipped, or UINT64_MAX. The logs' own count
+ * comes before what the LRs say, and these say it only by their simplest explanation: an LR that
+ * comes one update late is an early skip as well as another contract. */
+static uint64_t skips_from(const struct compare_report *report) {
+    if (count_skips(report)) return compare_column_of(report, LOG_SKIPPED)->first_update;
+    return report->lr.skips_simplest ? report->lr.skips_part : UINT64_MAX;
+}
+
+/* Returns the row of one side before `update`, or 0. */
+static uint64_t row_before(const struct compare_side *side, uint64_t update) {
+    uint64_t before = 0;
+    for (size_t i = 0; i < side->count && side->points[i].update < update; i++)
+        before = side->points[i].update;
+    return before;
+}
+
+/* Tells whether other updates were skipped before anything else differs. What an update computes
+ * before its step is equal there, but for the gradient that overflowed; rows further apart show the
+ * weights behind the skip in the row that counts it. */
+static int skips_part(const struct compare_report *report) {
+    const struct compare_column *lr = first_of(report, lr_names);
+    const struct compare_column *forward = first_of(report, forward_names);
+    const struct compare_column *gradient = first_of(report, gradient_names);
+    const uint64_t from = skips_from(report);
+    if (from == UINT64_MAX || lr == NULL || lr->first_update < from) return 0;
+    if (gradient != NULL && gradient->first_update < from) return 0;
+    return forward == NULL || forward->first_update > from ||
+           (forward->first_update == from && row_before(&forward->side[0], from) + 1 < from);
+}
+
+static void explain_skips(struct compare_report *report) {
+    const int counted = count_skips(report), fitted = report->lr.skips_part > 0;
+    say(report, -1,
+        counted && fitted
+            ? "The schedules agree, and the updates that were skipped do not: a gradient "
+              "overflowed in one of the runs. From there on the LRs are apart because the "
+              "scheduler holds on a skip, and the weights because one run has stepped more often."
+        : fitted ? "By the simplest explanation of both LR columns the schedules agree, and one of "
+                   "the runs skipped updates at which the scheduler held, as a loss scaler makes "
+                   "it. The LRs alone cannot tell this from a scheduler that was not stepped."
+                 : "Other updates were skipped, and nothing differs before: a gradient overflowed "
+                   "in one of the runs. Where the scheduler holds on a skip, the LRs are apart "
+                   "from there on without another schedule.",
+        "Look at the loss scale and the gradient norm of the first update that only one run "
+        "skipped: another initial scale, another dtype, or another batch makes it overflow.");
+}
+
 static void explain_middle(struct compare_report *report) {
     say(report, -1,
         "The logs have no early update in common, so what differed first cannot be told.",
@@ -383,6 +438,8 @@ static void explain(struct compare_report *report) {
     if (explain_draws(report) || report->order_count == 0) return;
     if (data != NULL && (first == NULL || data->first_update <= first->first_update))
         explain_data(report);
+    else if (skips_part(report))
+        explain_skips(report);
     else if (first == NULL && first_of(report, lr_names) != NULL)
         explain_lr_only(report);
     else if (first == NULL)

@@ -104,6 +104,7 @@ static enum status put_words(struct compare_lr *lr, struct arena *arena) {
                          "cannot say which contracts ran: state them with --contract-a and "
                          "--contract-b.",
                          example));
+    if (lr->skips_words[0] != 0) TRY(arena_format(arena, &text, "%s %s", text, lr->skips_words));
     lr->words = text;
     return STATUS_OK;
 }
@@ -153,6 +154,18 @@ static void judge_simplest(const struct compare_input *input, const struct compa
     lr->shift = lr->first_update == 0 ? 0 : find_shift(pairing);
 }
 
+/* Takes a pair of explanations as the example that differs in nothing but the skipped updates. */
+static enum status take_skips(const struct compare_input *input,
+                              const struct compare_column *column, struct arena *arena,
+                              struct compare_lr *lr) {
+    TRY(compare_skips(input, arena, lr));
+    if (lr->skips_part == 0) return STATUS_OK;
+    struct pairing pairing = {.column = column, .input = input, .fit = {lr->fit[0], lr->fit[1]}};
+    lr->first_update = first_apart(&pairing, lr->first);
+    lr->shift = lr->first_update == 0 ? 0 : find_shift(pairing);
+    return STATUS_OK;
+}
+
 static enum status unfitted(const struct compare_input *input, struct compare_lr *lr,
                             struct arena *arena) {
     const int side = lr->fits[0] > 0;
@@ -173,7 +186,7 @@ static enum status unfitted(const struct compare_input *input, struct compare_lr
 
 enum status compare_applied(const struct compare_input *input, const struct compare_column *logged,
                             struct arena *arena, struct compare_lr *out) {
-    *out = (struct compare_lr){.logged = COMPARE_ABSENT};
+    *out = (struct compare_lr){.logged = COMPARE_ABSENT, .skips_words = ""};
     if (logged == NULL || logged->pairs == 0) {
         out->words = "There is no LR column in both logs.";
         return STATUS_OK;
@@ -190,5 +203,6 @@ enum status compare_applied(const struct compare_input *input, const struct comp
         out->state = out->differ == 0  ? COMPARE_LR_SAME
                      : out->agree == 0 ? COMPARE_LR_DIFFERENT
                                        : COMPARE_LR_UNTESTABLE;
+    TRY(take_skips(input, logged, arena, out));
     return put_words(out, arena);
 }

@@ -22,6 +22,10 @@ TWINSTEP_MUST_USE enum status compare_find_ratio(const struct compare_column *co
 TWINSTEP_MUST_USE enum status compare_applied(const struct compare_input *input,
                                               const struct compare_column *logged,
                                               struct arena *arena, struct compare_lr *out);
+/* Looks for explanations of the two LR columns that differ in nothing but the skipped updates, and
+ * fills skips_words, skips_part and fit; skips_words is "" where there are none. */
+TWINSTEP_MUST_USE enum status compare_skips(const struct compare_input *input, struct arena *arena,
+                                            struct compare_lr *lr);
 /* Fills meaning, cause and next: what the order of first differences says. */
 TWINSTEP_MUST_USE enum status compare_explain(struct compare_report *report, struct arena *arena);
 

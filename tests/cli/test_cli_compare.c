@@ -103,6 +103,36 @@ static void validate_json(void **state) {
     helper_free(&said);
 }
 
+/* The skipped updates of both explanations must be data, as lr fit prints them. */
+static void validate_json_skips(void **state) {
+    (void)state;
+    json_error_t error;
+    for (size_t s = 0; s < 2; s++) {
+        FILE *file = fopen(s == 0 ? "a.jsonl" : "b.jsonl", "w");
+        assert_non_null(file);
+        for (int k = 1; k <= 60; k++)
+            fprintf(file, "{\"step\": %d, \"lr\": %.17g}\n", k,
+                    5e-7 * (61.0 - k + (s == 1 && k > 20 ? 1.0 : 0.0)) / 60.0);
+        fclose(file);
+    }
+    struct said said = helper_run(1, "compare a.jsonl b.jsonl --contract-a hf --contract-b hf "
+                                     "--json");
+    json_t *object = json_loads(said.out, JSON_REJECT_DUPLICATES, &error);
+    if (object == NULL) fail_msg("%s\n%s", error.text, said.out);
+    const json_t *lr = json_object_get(object, "lr");
+    assert_true(json_is_true(json_object_get(lr, "only_skips_differ")));
+    assert_true(json_is_null(json_object_get(lr, "skipped_a")));
+    const json_t *skipped = json_object_get(lr, "skipped_b");
+    assert_int_equal(json_array_size(skipped), 1);
+    const json_t *range = json_array_get(skipped, 0);
+    assert_int_equal(json_integer_value(json_object_get(range, "first")), 20);
+    assert_int_equal(json_integer_value(json_object_get(range, "last")), 20);
+    assert_int_equal(json_integer_value(json_object_get(range, "updates")), 1);
+    assert_true(json_is_null(json_object_get(object, "cause")));
+    json_decref(object);
+    helper_free(&said);
+}
+
 static void validate_untestable(void **state) {
     (void)state;
     helper_write("a.jsonl", "{\"step\": 1, \"loss\": 2.5}\n{\"step\": 2, \"loss\": 2.4}\n");
@@ -183,7 +213,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_equal),      cmocka_unit_test(validate_trap),
         cmocka_unit_test(validate_markdown),   cmocka_unit_test(validate_json),
-        cmocka_unit_test(validate_untestable), cmocka_unit_test(validate_ledger),
-        cmocka_unit_test(validate_place),      cmocka_unit_test(validate_refusals)};
+        cmocka_unit_test(validate_json_skips), cmocka_unit_test(validate_untestable),
+        cmocka_unit_test(validate_ledger),     cmocka_unit_test(validate_place),
+        cmocka_unit_test(validate_refusals)};
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }

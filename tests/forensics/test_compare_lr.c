@@ -254,6 +254,103 @@ static void validate_unfitted(void **state) {
     arena_close(&p.arena);
 }
 
+/* ---- skipped updates ---- */
+
+/* B is A, but for updates that a loss scaler skipped, where its schedule held: update k applies
+ * what A applies `lag` updates before. The losses part behind the first skip. */
+static void make_skips(struct pair *p, size_t first, size_t count, double peak) {
+    pair_open(p);
+    for (size_t row = 0; row < 60; row++) {
+        const size_t k = row + 1;
+        const size_t lag = k <= first ? 0 : k - first < count ? k - first : count;
+        pair_put(p, 0, LOG_LR_LOGGED, row, 5e-7 * (60.0 - (double)row) / 60.0);
+        pair_put(p, 1, LOG_LR_LOGGED, row, peak * (60.0 - (double)(row - lag)) / 60.0);
+    }
+    pair_scale(p, 1, LOG_LOSS, first, 0.999);
+}
+
+static void record_skips(struct pair *p, size_t first, size_t count) {
+    for (size_t s = 0; s < 2; s++)
+        for (size_t row = 0; row < 60; row++)
+            pair_put(p, s, LOG_SKIPPED, row,
+                     s == 1 && row + 1 >= first && row + 1 < first + count ? 1.0 : 0.0);
+}
+
+/* One schedule and other skipped updates are no other schedule, with the contract stated, with
+ * every contract tried, and where nothing was fitted but the log counts its skips. */
+static void validate_skips(void **state) {
+    (void)state;
+    static const struct {
+        const char *contract;
+        int fitted, recorded;
+        size_t first, count;
+    } cases[] = {{"hf", 1, 0, 1, 3},
+                 {"hf", 1, 0, 20, 1},
+                 {NULL, 1, 0, 20, 2},
+                 {NULL, 1, 1, 20, 2},
+                 {NULL, 0, 1, 20, 2}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct pair p;
+        make_skips(&p, cases[i].first, cases[i].count, 5e-7);
+        if (cases[i].recorded) record_skips(&p, cases[i].first, cases[i].count);
+        for (size_t s = 0; s < 2 && cases[i].fitted; s++)
+            pair_fit(&p, s, cases[i].contract);
+        const struct compare_report *report = pair_compare(&p);
+        if (report->cause != -1) fail_msg("case %zu: %s", i, report->meaning);
+        assert_non_null(strstr(report->meaning, !cases[i].fitted    ? "Other updates were"
+                                                : cases[i].recorded ? "The schedules agree"
+                                                                    : "By the simplest"));
+        assert_int_equal(report->lr.skips_part > 0, cases[i].fitted);
+        if (cases[i].fitted &&
+            strstr(report->lr.words, "only the skipped updates differ: none in A, update") == NULL)
+            fail_msg("case %zu: %s", i, report->lr.words);
+        pin("skips", i, &p.report);
+        arena_close(&p.arena);
+    }
+}
+
+/* An LR that comes one update late, as if update 1 had been skipped, is what another contract of 61
+ * updates prints. Where that is simpler, and nothing counts skips, nobody says that the schedules
+ * agree. */
+static void validate_skip_or_contract(void **state) {
+    (void)state;
+    struct pair p;
+    struct fit_known known;
+    make_skips(&p, 1, 1, 5e-7);
+    for (size_t s = 0; s < 2; s++)
+        pair_fit(&p, s, NULL);
+    fit_known_init(&known);
+    known.run_steps = 61;
+    assert_int_equal(fit_series(&p.series[1], &known, &p.arena, &p.fits[1]), STATUS_OK);
+    const struct compare_report *report = pair_compare(&p);
+    assert_false(report->lr.skips_simplest);
+    assert_int_equal(report->cause, CAUSE_SCHEDULE);
+    pin("skip or contract", 0, &p.report);
+    arena_close(&p.arena);
+}
+
+/* Another peak is another schedule, whatever was skipped, and so is an LR that parts before the
+ * first skip. */
+static void validate_skips_and_schedule(void **state) {
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct pair p;
+        make_skips(&p, 20, 2, i == 0 ? 6e-7 : 5e-7);
+        if (i == 0)
+            pair_scale(&p, 1, LOG_LOSS, 1, 0.999);
+        else
+            pair_put(&p, 1, LOG_LR_LOGGED, 4, 4e-7);
+        record_skips(&p, 20, 2);
+        if (i == 0)
+            for (size_t s = 0; s < 2; s++)
+                pair_fit(&p, s, "hf");
+        const struct compare_report *report = pair_compare(&p);
+        if (report->cause != CAUSE_SCHEDULE) fail_msg("case %zu: %s", i, report->meaning);
+        assert_int_equal(report->lr.skips_part, 0);
+        arena_close(&p.arena);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(validate_ratios),
                                        cmocka_unit_test(validate_ratio_of_tokens),
@@ -265,6 +362,9 @@ int main(void) {
                                        cmocka_unit_test(validate_lr_alone),
                                        cmocka_unit_test(validate_log_next),
                                        cmocka_unit_test(validate_sure_difference),
-                                       cmocka_unit_test(validate_unfitted)};
+                                       cmocka_unit_test(validate_unfitted),
+                                       cmocka_unit_test(validate_skips),
+                                       cmocka_unit_test(validate_skip_or_contract),
+                                       cmocka_unit_test(validate_skips_and_schedule)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
