@@ -99,6 +99,48 @@ static enum status tell(const struct measuring *m, const struct noise_report *re
     return STATUS_OK;
 }
 
+/* Tells a CI system of one stratum; those that are meant to differ are no case. */
+static enum status add_row(struct cli *cli, const struct noise_case *one,
+                           const struct noise_row *row) {
+    const char *const stratum = noise_stratum_name(row->stratum);
+    const int untestable = row->untestable[0] != '\0', apart = row->figures.first != 0;
+    char *name, *message;
+    if (row->stratum == NOISE_ONE_ULP || row->stratum == NOISE_F64) return STATUS_OK;
+    TRY(arena_format(&cli->arena, &name, "%s, %s: %s%s%s", one->mode, one->dtype, stratum,
+                     row->variant[0] != '\0' ? ", " : "", row->variant));
+    if (untestable)
+        TRY(arena_format(&cli->arena, &message, "%s", row->untestable));
+    else if (apart)
+        TRY(arena_format(&cli->arena, &message, "not bit-equal from update %ju on, first in %s",
+                         (uintmax_t)row->figures.first, row->figures.first_place));
+    else
+        TRY(arena_format(&cli->arena, &message, "%s", "bit-equal"));
+    return ci_add(cli, &(struct ci_case){.name = name,
+                                         .outcome = untestable ? EXIT_UNTESTABLE
+                                                    : apart    ? EXIT_DIFFERS
+                                                               : EXIT_AS_EXPECTED,
+                                         .title = "twinstep noise",
+                                         .message = message,
+                                         .seconds = -1.0});
+}
+
+static enum status add_cases(struct cli *cli, const struct noise_report *report) {
+    for (uint32_t c = 0; c < report->count; c++) {
+        const struct noise_case *one = &report->cases[c];
+        char *name;
+        for (uint32_t i = 0; i < one->table.count; i++)
+            TRY(add_row(cli, one, &one->table.rows[i]));
+        if (one->untestable[0] == '\0') continue;
+        TRY(arena_format(&cli->arena, &name, "%s, %s", one->mode, one->dtype));
+        TRY(ci_add(cli, &(struct ci_case){.name = name,
+                                          .outcome = EXIT_UNTESTABLE,
+                                          .title = "twinstep noise",
+                                          .message = one->untestable,
+                                          .seconds = -1.0}));
+    }
+    return STATUS_OK;
+}
+
 static enum status run_strata(struct noise_asking *asking, int *out_exit) {
     const struct options *options = asking->options;
     struct measuring m = {.asking = asking};
@@ -117,6 +159,7 @@ static enum status run_strata(struct noise_asking *asking, int *out_exit) {
     if (status != STATUS_OK && !(cut && report.count > 0)) return status;
     if (m.pairs > 0) TRY(write_floor(&m, &report));
     TRY(tell(&m, &report, cut));
+    TRY(add_cases(asking->cli, &report));
     const struct noise_counts counts = noise_count(&report);
     *out_exit = cut ? EXIT_INTERRUPTED : noise_exit(counts.equal, counts.apart);
     return STATUS_OK;

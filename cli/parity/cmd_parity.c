@@ -160,6 +160,77 @@ static enum status print_all(const struct parity_asking *asking) {
     return write_json(asking, asking->options->output);
 }
 
+/* ---- a CI system ---- */
+
+static enum status add_part(const struct parity_asking *asking, const char *part,
+                            enum parity_finding finding, const char *why) {
+    static const int exits[] = {EXIT_AS_EXPECTED, EXIT_DIFFERS, EXIT_UNTESTABLE};
+    struct cli *const cli = asking->cli;
+    char *title, *message;
+    TRY(arena_format(&cli->arena, &title, "parity of %s", part));
+    TRY(arena_format(&cli->arena, &message, "%s of %s against %s: %s%s%s", part,
+                     asking->words.side[1].name, asking->words.side[0].name,
+                     parity_finding_name(finding), why[0] != '\0' ? ": " : "", why));
+    return ci_add(cli, &(struct ci_case){.name = part,
+                                         .outcome = exits[finding],
+                                         .title = title,
+                                         .message = message,
+                                         .seconds = -1.0});
+}
+
+/* Names the component whose R is largest among those outside, with its layer. */
+static enum status words_of_components(const struct parity_components *components,
+                                       struct arena *arena, char **out) {
+    const struct parity_component_row *worst = NULL;
+    if (components->untestable != NULL)
+        return arena_format(arena, out, "%s", components->untestable);
+    for (uint32_t i = 0; i < components->count; i++) {
+        const struct parity_component_row *row = &components->rows[i];
+        if (row->finding != PARITY_OUTSIDE) continue;
+        if (worst == NULL || row->median > worst->median) worst = row;
+    }
+    if (worst == NULL) return arena_format(arena, out, "%s", "");
+    return arena_format(arena, out, "%s of %s (%s) has R %.3g: %s", parity_side_names[worst->side],
+                        parity_component_names[worst->component],
+                        worst->tensor != NULL ? worst->tensor : worst->op, worst->median,
+                        parity_row_words(worst));
+}
+
+/* Names the row of the grid that is furthest apart among those outside. */
+static enum status words_of_logprobs(const struct parity_logprob *logprob, struct arena *arena,
+                                     char **out) {
+    const struct parity_row *worst = NULL;
+    for (uint32_t i = 0; i < logprob->count; i++) {
+        const struct parity_row *row = &logprob->rows[i];
+        if (row->finding != PARITY_OUTSIDE) continue;
+        if (worst == NULL || row->apart > worst->apart) worst = row;
+    }
+    if (worst == NULL) return arena_format(arena, out, "%s", "");
+    return arena_format(arena, out,
+                        "mean |d| %.3g where A's own is at most %.3g (%s, length %u, batch %u%s)",
+                        worst->apart, worst->own, worst->sampled ? "sampled" : "forced",
+                        worst->length, worst->batch, worst->refit ? ", after the refit" : "");
+}
+
+static enum status add_cases(const struct parity_asking *asking) {
+    const struct parity_report *report = &asking->report;
+    struct arena *const arena = &asking->cli->arena;
+    char *why;
+    if (report->components != NULL) {
+        TRY(words_of_components(report->components, arena, &why));
+        TRY(add_part(asking, "components", report->components->finding, why));
+    }
+    if (report->logits != NULL)
+        TRY(add_part(asking, "logits", report->logits->finding, report->logits->why));
+    if (report->logprob != NULL) {
+        TRY(words_of_logprobs(report->logprob, arena, &why));
+        TRY(add_part(asking, "log-probs", report->logprob->finding, why));
+    }
+    if (report->training == NULL) return STATUS_OK;
+    return add_part(asking, "training", parity_training_finding(report->training),
+                    report->training->row_count > 0 ? report->training->rows[0].text : "");
+}
+
 static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
     static const int exits[] = {EXIT_AS_EXPECTED, EXIT_DIFFERS, EXIT_UNTESTABLE};
     struct parity_asking *asking;
@@ -178,6 +249,7 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     asking->report.parity = &asking->parity;
     enum status status = measure_all(asking);
     if (status == STATUS_OK) status = print_all(asking);
+    if (status == STATUS_OK) status = add_cases(asking);
     if (status == STATUS_OK) *out_exit = exits[parity_overall(&asking->report)];
     parity_close(&asking->parity);
     return status;

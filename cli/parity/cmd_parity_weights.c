@@ -219,6 +219,27 @@ static void tell(void *context, uint64_t done, uint64_t total) {
                   (double)total * 1e-9, 100.0 * (double)done / (double)total);
 }
 
+/* Tells a CI system how many tensors differ, and which one most. */
+static enum status add_case(struct cli *cli, const struct options *options,
+                            const struct weights_report *report) {
+    char *name, *message;
+    TRY(arena_format(&cli->arena, &name, "%s against %s", options->arguments[0],
+                     options->arguments[1]));
+    TRY(arena_format(&cli->arena, &message, "%s", "equal"));
+    if (!weights_equal(report)) {
+        const struct weights_row *worst = report->worst_count > 0 ? report->worst[0] : NULL;
+        TRY(arena_format(&cli->arena, &message, "%zu of %zu tensors differ, %s most (%s)",
+                         report->worst_count, report->count, worst != NULL ? worst->name : "none",
+                         worst != NULL ? weights_state_name(worst->state) : ""));
+    }
+    return ci_add(
+        cli, &(struct ci_case){.name = name,
+                               .outcome = weights_equal(report) ? EXIT_AS_EXPECTED : EXIT_DIFFERS,
+                               .title = "the weights differ",
+                               .message = message,
+                               .seconds = -1.0});
+}
+
 static enum status compare(struct cli *cli, const struct options *options,
                            const struct checkpoint *a, const struct checkpoint *b, int *out_exit) {
     struct weights_report report;
@@ -231,6 +252,7 @@ static enum status compare(struct cli *cli, const struct options *options,
     progress_close(&line);
     TRY(status);
     *out_exit = weights_equal(&report) ? EXIT_AS_EXPECTED : EXIT_DIFFERS;
+    TRY(add_case(cli, options, &report));
     if (options->json) return print_json(a, b, &report);
     print_text(a, b, &report);
     return STATUS_OK;

@@ -86,6 +86,31 @@ static enum status check_output(const struct options *options) {
     return output_try(options->output, options->overwrite);
 }
 
+/* Tells a CI system the verdict, and the causes that were named with it. */
+static enum status add_case(struct cli *cli, const struct options *options,
+                            const struct rollout_judgement *judgement, int code) {
+    char *name, *message;
+    TRY(arena_format(&cli->arena, &name, "%s%s%s", options->arguments[0],
+                     options->argument_count > 1 ? " and " : "",
+                     options->argument_count > 1 ? options->arguments[1] : ""));
+    TRY(arena_format(&cli->arena, &message, "%s: %s", rollout_verdict_names[judgement->verdict],
+                     judgement->why));
+    for (size_t i = 0; i < ROLLOUT_CAUSES; i++)
+        if (judgement->claim[i].state == ROLLOUT_NAMED)
+            TRY(arena_format(&cli->arena, &message, "%s. %s: %s", message, rollout_cause_names[i],
+                             judgement->claim[i].text));
+    if (judgement->named == 0 && judgement->verdict == ROLLOUT_OUTSIDE)
+        TRY(arena_format(&cli->arena, &message, "%s. None of the causes has its signature in it",
+                         message));
+    return ci_add(cli, &(struct ci_case){.name = name,
+                                         .outcome = code,
+                                         .title = code == EXIT_DIFFERS ? "the log-probs are apart"
+                                                                       : "the log-probs cannot say",
+                                         .message = message,
+                                         .file = options->arguments[0],
+                                         .seconds = -1.0});
+}
+
 static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
     static const int exits[] = {EXIT_AS_EXPECTED, EXIT_AS_EXPECTED, EXIT_DIFFERS, EXIT_UNTESTABLE};
     const struct rollout_shown shown = {.metrics = options_given(options, KEY_METRICS),
@@ -104,6 +129,7 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     TRY(arena_take(&cli->arena, 1, sizeof *judgement, "judgement", &judgement));
     rollout_judge(measure, floors, floor_count, judgement);
     *out_exit = exits[judgement->verdict];
+    TRY(add_case(cli, options, judgement, *out_exit));
     if (options->json)
         TRY(json_print(rollout_json(judgement)));
     else

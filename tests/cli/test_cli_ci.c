@@ -105,6 +105,110 @@ static void validate_run_and_replay(void **state) {
     free(junit_of("r.xml", "tests=\"2\" failures=\"1\" errors=\"1\""));
 }
 
+/* Returns the one annotation that a verb printed, which must name `cause`. */
+static void require_annotation(const struct said *said, const char *head, const char *cause) {
+    const char *at = strstr(said->out, head);
+    if (at == NULL) fail_msg("no %s in %s", head, said->out);
+    const char *const end = at == NULL ? NULL : strchr(at + 1, '\n');
+    const char *const named = at == NULL ? NULL : strstr(at, cause);
+    if (named == NULL || end == NULL || named > end)
+        fail_msg("%s: expected %s in one line of\n%s", head, cause, said->out);
+}
+
+static void write_sequences(const char *path, double apart, int masked) {
+    FILE *out = fopen(path, "w");
+    assert_non_null(out);
+    for (unsigned s = 0; s < 40; s++)
+        for (int side = 0; side < 2; side++) {
+            fprintf(out, side == 0 ? "{\"rollout_logprobs\": [" : "], \"trainer_logprobs\": [");
+            for (unsigned t = 0; t < 24; t++) {
+                const double p = -0.2 - 0.1 * ((s * 7 + t * 13) % 29);
+                const double d = side == 0 ? apart * ((s * 11 + t * 5) % 17 - 8.0) : 0.0;
+                fprintf(out, "%s%.9g", t == 0 ? "" : ", ",
+                        masked && side == 0 && t < 5 ? 0.0 : p + d);
+            }
+            if (side == 1) fputs("]}\n", out);
+        }
+    assert_int_equal(fclose(out), 0);
+}
+
+/* The one line must say the verdict and the cause that was named; without one, that none was. */
+static void validate_rollout(void **state) {
+    (void)state;
+    write_sequences("floor.jsonl", 0.001, 0);
+    write_sequences("masked.jsonl", 0.001, 1);
+    write_sequences("apart.jsonl", 0.01, 0);
+    struct said said =
+        helper_run(1, "rollout masked.jsonl --floor floor.jsonl --junit o.xml --github");
+    require_annotation(&said,
+                       "\n::error file=masked.jsonl,title=the log-probs are apart::outside: ",
+                       "masked-prompt: 200 tokens at the beginning");
+    helper_free(&said);
+    char *text =
+        junit_of("o.xml", "<testsuite name=\"twinstep rollout\" tests=\"1\" failures=\"1\"");
+    assert_non_null(strstr(text, "name=\"masked.jsonl\""));
+    assert_non_null(strstr(text, "masked-prompt: 200 tokens"));
+    free(text);
+    said = helper_run(3, "rollout apart.jsonl --github");
+    require_annotation(&said,
+                       "\n::warning file=apart.jsonl,title=the log-probs cannot say::undecided",
+                       "no floor");
+    helper_free(&said);
+    helper_accept(0, "rollout floor.jsonl --floor floor.jsonl --junit o.xml");
+    free(junit_of("o.xml", "tests=\"1\" failures=\"0\" errors=\"0\" skipped=\"0\""));
+}
+
+/* Each part that was measured is a case, and a part outside says which component or condition. */
+static void validate_parity(void **state) {
+    (void)state;
+    helper_scenario("pair.yaml", "", "", "");
+    struct said said = helper_run(1, "parity pair.yaml:baseline --set model.norm_eps=1e-3 "
+                                     "--components --logits --batches 2 --replicas 3 "
+                                     "--junit q.xml --github");
+    require_annotation(&said, "\n::error title=parity of components::components of ", "has R ");
+    require_annotation(&said, "\n::error title=parity of components::components of ", "norm");
+    helper_free(&said);
+    char *text = junit_of("q.xml", "<testsuite name=\"twinstep parity\" tests=\"2\"");
+    assert_non_null(strstr(text, "name=\"components\""));
+    assert_non_null(strstr(text, "name=\"logits\""));
+    free(text);
+    helper_accept(0, "parity pair.yaml --logits --quiet --batches 2 --replicas 3 --junit q.xml");
+    free(junit_of("q.xml", "tests=\"1\" failures=\"0\""));
+}
+
+#define RUNS TWINSTEP_SOURCE_DIR "/tests/golden/foreign/runs/"
+
+static void validate_parity_weights(void **state) {
+    (void)state;
+    struct said said = helper_run(1, "parity weights " RUNS "ok-lr-dpo/step-1 " RUNS
+                                     "ok-lr-dpo/step-2 --junit w.xml --github");
+    require_annotation(&said, "\n::error title=the weights differ::", " tensors differ, ");
+    helper_free(&said);
+    char *text = junit_of("w.xml", "<testsuite name=\"twinstep parity weights\" tests=\"1\" "
+                                   "failures=\"1\"");
+    assert_non_null(strstr(text, "most (values)"));
+    free(text);
+    helper_accept(0, "parity weights " RUNS "ok-lr-dpo/step-1 " RUNS "ok-lr-dpo/step-1 "
+                     "--junit w.xml");
+    free(junit_of("w.xml", "tests=\"1\" failures=\"0\""));
+}
+
+/* Each stratum is a case; one that is apart says from which update on, and where first. */
+static void validate_noise(void **state) {
+    (void)state;
+    helper_scenario("pair.yaml", "", "", "");
+    struct said said = helper_run(1, "noise pair.yaml --modes shuffled --dtypes f32 --steps 2 "
+                                     "--repeat 1 --junit n.xml --github");
+    require_annotation(&said, "\n::error title=twinstep noise::not bit-equal from update 1 on",
+                       ", first in ");
+    helper_free(&said);
+    char *text = junit_of("n.xml", "<testsuite name=\"twinstep noise\"");
+    assert_true(number_behind(text, " tests=\"") > 3);
+    assert_true(number_behind(text, " failures=\"") > 0);
+    assert_non_null(strstr(text, "name=\"shuffled, f32: instance"));
+    free(text);
+}
+
 /* A verb that names no case of its own still has one. */
 static void validate_plain_outcome(void **state) {
     (void)state;
@@ -137,7 +241,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_doctor),         cmocka_unit_test(validate_compare),
         cmocka_unit_test(validate_run_and_replay), cmocka_unit_test(validate_plain_outcome),
-        cmocka_unit_test(verify_inputs_are_kept),
+        cmocka_unit_test(verify_inputs_are_kept),  cmocka_unit_test(validate_rollout),
+        cmocka_unit_test(validate_parity),         cmocka_unit_test(validate_parity_weights),
+        cmocka_unit_test(validate_noise),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }
