@@ -177,8 +177,8 @@ static enum status show_bars(const struct log_source *source, char *text, size_t
         pairs_read(line.span, pairs);
         if (pairs->bar.name.length > 0 && pairs->count > 0)
             snprintf(text, size,
-                     "; line %" PRIu32 " is a progress bar with values (--format key-value --map "
-                     "step=bar takes its count as the update)",
+                     "; line %" PRIu32 " is a progress bar with values (--map step=bar takes its "
+                     "count as the update)",
                      line.number);
     }
     arena_close(&arena);
@@ -209,6 +209,15 @@ static enum status refuse(const struct log_source *source) {
          source->name, start, source->length >= sizeof start ? "..." : "", json, near, bars);
 }
 
+/* Tells whether the user says that the count of a progress bar is the update. */
+static int takes_bars(const struct log_options *options) {
+    for (size_t i = 0; i < options->map_count; i++)
+        if (strcmp(options->map[i].ours, "step") == 0 &&
+            strcmp(options->map[i].theirs, PAIRS_BAR) == 0)
+            return 1;
+    return 0;
+}
+
 enum status log_choose_reader(const struct log_source *source, const struct log_options *options,
                               const struct log_reader_row **out) {
     struct choice best = {NULL, 0};
@@ -216,6 +225,8 @@ enum status log_choose_reader(const struct log_source *source, const struct log_
     if (source->length > 0) ask(source, 0, &best);
     if (best.claim < 3 && (best.row == NULL || reads_lines(best.row->reader)))
         look_further(source, &best);
+    if (best.row == NULL && source->length > 0 && takes_bars(options))
+        return reader_named("key-value", out);
     *out = best.row;
     return best.row == NULL ? refuse(source) : STATUS_OK;
 }

@@ -410,13 +410,27 @@ static void read_mark(struct walk *w) {
     begin_field(w, w->at + 1, 0);
 }
 
+/* Reads the count that tqdm_loggable prints, by tqdm's format_sizeof: three digits of any number,
+ * so "1.00it", "47.0it" and "640it" are whole and "1.25kit" is rounded. Returns 0 when it is none.
+ */
+static int read_sized(struct log_span *rest, int64_t *count, int *rounded) {
+    if (!log_span_integer(rest, count)) return 0;
+    if (log_span_take(rest, "."))
+        while (rest->length > 0 && is_digit(rest->text[0]))
+            *rounded |= rest->text[0] != '0', rest->text++, rest->length--;
+    if (rest->length > 0 && rest->text[0] != 'i') *rounded = 1; /* k, M, G */
+    return 1;
+}
+
 /* Reads the count of a progress bar: tqdm's " 12%|#2   | 12/100 [", and the line that
- * tqdm_loggable prints instead, "Progress on:train 12.0it/100.0it rate:..". */
-static void read_bar(struct log_span line, struct step_pair *out) {
+ * tqdm_loggable prints instead, "Progress on:train 12.0it/100.0it rate:..". A count that is rounded
+ * counts nothing: *rounded is 1 then. */
+static void read_bar(struct log_span line, struct step_pair *out, int *rounded) {
     static const struct log_span name = {PAIRS_BAR, sizeof PAIRS_BAR - 1};
     struct log_span rest = log_span_after(line, "%|");
     int64_t step, total;
     *out = (struct step_pair){{NULL, 0}, 0, 0, 0};
+    *rounded = 0;
     if (rest.text != NULL) {
         log_span_until(&rest, '|');
         log_span_blanks(&rest);
@@ -427,12 +441,11 @@ static void read_bar(struct log_span line, struct step_pair *out) {
     }
     rest = log_span_after(line, "Progress on:");
     if (rest.text == NULL) return;
+    int rounded_total = 0;
     log_span_word(&rest);
     log_span_blanks(&rest);
-    if (!log_span_integer(&rest, &step)) return;
-    log_span_take(&rest, ".0");
-    if (!log_span_take(&rest, "it/")) return;
-    if (!log_span_integer(&rest, &total)) total = 0;
+    if (!read_sized(&rest, &step, rounded) || *rounded || !log_span_take(&rest, "it/")) return;
+    if (!read_sized(&rest, &total, &rounded_total) || rounded_total) total = 0;
     *out = (struct step_pair){name, step, (uint64_t)total, 0};
 }
 
@@ -451,7 +464,7 @@ void pairs_read(struct log_span line, struct pairs *out) {
     struct walk w = {.end = line.text + line.length, .out = out};
     out->count = out->step_count = out->used = 0;
     out->cut = 0;
-    read_bar(line, &out->bar);
+    read_bar(line, &out->bar, &out->bar_rounded);
     begin_field(&w, line.text, 0);
     while (w.at < w.end) {
         if (is_quote(*w.at) && w.blank) {

@@ -35,7 +35,8 @@ struct pairs {
     int cut;                             /* 1: the line holds more than fits here */
     struct step_pair steps[PAIRS_STEPS]; /* what counts updates by its name; bars are not here */
     size_t step_count;
-    struct step_pair bar; /* name.length 0: the line holds no progress bar */
+    struct step_pair bar; /* name.length 0: the line holds no progress bar with a whole count */
+    int bar_rounded;      /* 1: it holds one whose count is rounded ("1.25kit") */
     char names[PAIRS_NAMES];
     size_t used;
 };

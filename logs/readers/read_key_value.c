@@ -35,7 +35,7 @@ struct state {
     uint32_t line;
     struct cell cells[PAIRS_MAX]; /* of the row at hand */
     size_t cell_count;
-    size_t rows, falls, bars, others, strangers, again, too_long, cut;
+    size_t rows, falls, bars, rounded, others, strangers, again, too_long, cut;
 };
 
 /* ---- which count ---- */
@@ -104,6 +104,7 @@ static enum status step_of_line(struct state *s, uint32_t line, struct step_pair
     if (p->count == 0) return STATUS_OK;
     if (s->wanted != NULL) {
         if (!wanted_step(s, out)) s->others += p->step_count > 0;
+        s->rounded += out->name.length == 0 && p->bar_rounded != 0;
         return STATUS_OK;
     }
     TRY(choose_step(s, line, &chosen));
@@ -206,6 +207,11 @@ static enum status note_rest(const struct state *s) {
                            "progress bars with values that were left out: %zu (--map step=bar "
                            "takes their count as the update)",
                            s->bars));
+    if (s->rounded > 0)
+        TRY(log_build_note(s->build,
+                           "progress bars whose count is rounded (as 1.25kit) that were left out: "
+                           "%zu",
+                           s->rounded));
     if (s->cut > 0)
         TRY(log_build_note(s->build,
                            "lines with more than %d values, or longer names than %d bytes, whose "

@@ -92,7 +92,7 @@ static void validate_refusals_name_what_is_close(void **state) {
         {"{\"step\" 1}\n", {"read as JSON: test:1:9: expected ':'", "--format NAME", "\"step\" 1"}},
         {"{\"runs\": [1, 2]}\n", {"no object with numbers", "--format NAME", "runs"}},
         {"a\n 12%|#2   | 3/9 [00:10<01:30, 1.0it/s, loss=2.5]\n",
-         {"line 2 is a progress bar with values (--format key-value --map step=bar",
+         {"line 2 is a progress bar with values (--map step=bar",
           "takes its count as the update)", "--format NAME"}},
         {"[12:00:01] hello\n", {"got \"[12:00:01] hello?\"; --format", "expected", "known format"}},
     };

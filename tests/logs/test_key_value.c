@@ -98,6 +98,9 @@ static void validate_pairs_of_a_line(void **state) {
         {" 12%|#2   | 3/9 [00:10<01:30, 1.0it/s, loss=2.5]", "loss=2.5 bar:3/9"},
         {"Progress on:train 10.0it/100it rate:1.0it/s elapsed:00:10 postfix:loss=5.7",
          "loss=5.7 bar:10/100"},
+        {"Progress on:train 1.00it/10.0kit rate:1.1it/s remaining:2:52:33 postfix:loss=9.91",
+         "loss=9.91 bar:1/0"},
+        {"Progress on:train 640it/999it rate:1.1it/s postfix:loss=9.91", "loss=9.91 bar:640/999"},
         {"Progress on:train 1.2kit/100kit rate:1.0it/s postfix:loss=5.7", "loss=5.7"},
         /* ends */
         {"step=3 loss=", "step:3/0"},
@@ -200,6 +203,59 @@ static void validate_what_would_be_a_guess(void **state) {
     }
 }
 
+/* The same without a format: --map step=bar tells it, where nobody else knows the file. */
+static enum status read_by_content(struct arena *arena, const char *text, const char *step,
+                                   struct log **out) {
+    struct log_options options;
+    log_options_init(&options);
+    options.map[0].ours = "step";
+    options.map[0].theirs = step;
+    options.map_count = 1;
+    return log_import_bytes("test", text, strlen(text), &options, arena, out);
+}
+
+/* The console of Levanter: a bar of tqdm_loggable, or of tqdm on a terminal, and nothing else that
+ * counts. The shape is from its callbacks (pbar_logger) and tqdm_loggable's; the numbers are ours.
+ * The count is the update for whoever says so, and where tqdm rounds it there is no row. */
+static void validate_levanter(void **state) {
+    static const char logger[] =
+        "2024-01-19T19:34:09 - 0 - levanter.trainer - trainer.py:503 - INFO :: Tracing "
+        "train_step.\n"
+#define LINE "2024-01-19T19:34:20 - 0 - tqdm_loggable.tqdm_logging - tqdm_logging.py:145 - INFO :: "
+        LINE "Progress on:train 1.00it/10.0kit rate:0.1it/s remaining:2:52:33 elapsed:00:18 "
+        "postfix:loss=10.0\n" LINE
+        "Progress on:train 47.0it/10.0kit rate:1.1it/s remaining:2:22:33 elapsed:00:58 "
+        "postfix:loss=9.91\n" LINE
+        "Progress on:eval 3.00it/8.00it rate:1.1it/s remaining:00:04 elapsed:00:58 "
+        "postfix:\n" LINE
+        "Progress on:train 640it/10.0kit rate:1.1it/s remaining:2:02:33 elapsed:10:58 "
+        "postfix:loss=7.5\n" LINE
+        "Progress on:train 1.25kit/10.0kit rate:1.1it/s remaining:2:02:33 elapsed:20:58 "
+        "postfix:loss=7.1\n";
+#undef LINE
+    static const char terminal[] =
+        "\x1b[32mtrain:   0%|          | 12/10000 [00:10<2:22:11,  1.21it/s, loss=9.9]\r"
+        "train:   0%|          | 47/10000 [00:38<2:22:11,  1.21it/s, loss=9.1]\n";
+    struct arena arena = ARENA_EMPTY;
+    struct log *log;
+    (void)state;
+    assert_int_equal(read_by_content(&arena, logger, "bar", &log), STATUS_OK);
+    assert_string_equal(log->format, "key-value");
+    assert_int_equal(log->rows, 3);
+    assert_int_equal(log->step[2], 640);
+    assert_true(log_column_of(log, LOG_LOSS)->value[2] == 7.5);
+    assert_non_null(
+        strstr(log->notes[0], "whose count is rounded (as 1.25kit) that were left out: 1"));
+    assert_int_equal(read_by_content(&arena, terminal, "bar", &log), STATUS_OK);
+    assert_int_equal(log->rows, 2);
+    assert_int_equal(log->step[1], 47);
+    assert_int_equal(log->max_steps, 10000);
+    /* Nobody said that bars count updates. */
+    assert_int_equal(read_by_content(&arena, logger, "iteration", &log), STATUS_INPUT);
+    assert_non_null(strstr(status_text(), "(--map step=bar takes its count as the update)"));
+    arena_close(&arena);
+}
+
 /* --map step=NAME decides, also between a count and a bar; what it leaves out is said. */
 static void validate_the_step_that_the_user_names(void **state) {
     static const char text[] = "iter 128 step 1 | loss: 2.5\n 12%|# | 5/9 [00:10<0, acc=0.5]\n"
@@ -298,6 +354,7 @@ static void validate_claims(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_levanter),
         cmocka_unit_test(validate_pairs_of_a_line),
         cmocka_unit_test(validate_quanta),
         cmocka_unit_test(verify_hostile_lines_take_no_time),
