@@ -123,6 +123,7 @@ static int next_pair(struct log_span *rest, struct item *out) {
 struct dict {
     struct log_span pairs; /* what stands behind the opening brace */
     int has_loss, has_rate, has_epoch, is_other, quoted_loss, raw;
+    int own_step;     /* 1: it says its step, as the Trainer's dicts do only beside an epoch */
     int behind_count; /* 1: "3: " stands in front of it, as behind the step that others print */
     int64_t step;
     uint64_t max_steps; /* 0: the dict does not say */
@@ -154,6 +155,7 @@ static void look_at(const struct item *pair, struct dict *dict) {
     } else if (log_span_starts(pair->key, "eval_") || log_span_is(pair->key, "train_runtime")) {
         dict->is_other = 1;
     } else if (log_span_is(pair->key, "step") || log_span_is(pair->key, "global_step")) {
+        dict->own_step = 1;
         if (!log_span_integer(&value, &dict->step) || value.length > 0) dict->step = INT64_MIN;
     } else if (log_span_is(pair->key, "global_step/max_steps")) {
         look_at_progress(value, dict);
@@ -203,9 +205,15 @@ static int is_row(const struct dict *dict) {
     return !dict->is_other && (dict->has_loss || dict->has_rate);
 }
 
-/* The Trainer's rows say an epoch; a row behind "step 3: " is another program's. */
+/* Tells whether another program printed the dict: behind "step 3: ", or with a step and no epoch.
+ * Its loss is no mean of the Trainer's. */
+static int is_of_others(const struct dict *dict) {
+    return dict->behind_count || (dict->own_step && !dict->has_epoch);
+}
+
+/* The Trainer's rows say an epoch. */
 static int claim_dict(const struct dict *dict) {
-    if (!is_row(dict) || dict->behind_count) return 0;
+    if (!is_row(dict) || is_of_others(dict)) return 0;
     return dict->has_epoch || dict->has_rate ? 3 : 2;
 }
 
@@ -225,7 +233,7 @@ static int claim(const struct log_source *source) {
     while (log_lines_next(&lines, &line))
         while (next_dict(&line.span, &dict) > 0) {
             if (claim_dict(&dict) == 3) return 3;
-            others |= dict.is_other || claim_dict(&dict) > 0;
+            others |= (dict.is_other && !is_of_others(&dict)) || claim_dict(&dict) > 0;
         }
     return others ? 2 : 0;
 }

@@ -92,8 +92,8 @@ static void validate_refusals_name_what_is_close(void **state) {
         {"{\"step\" 1}\n", {"read as JSON: test:1:9: expected ':'", "--format NAME", "\"step\" 1"}},
         {"{\"runs\": [1, 2]}\n", {"no object with numbers", "--format NAME", "runs"}},
         {"a\n 12%|#2   | 3/9 [00:10<01:30, 1.0it/s, loss=2.5]\n",
-         {"line 2 is a progress bar with values (--map step=bar",
-          "takes its count as the update)", "--format NAME"}},
+         {"line 2 is a progress bar with values (--map step=bar", "takes its count as the update)",
+          "--format NAME"}},
         {"[12:00:01] hello\n", {"got \"[12:00:01] hello?\"; --format", "expected", "known format"}},
     };
     (void)state;
@@ -132,6 +132,36 @@ static void validate_rows_of_another_format_are_said(void **state) {
 }
 
 /* ms-swift's dicts say the step and the total. */
+/* Dicts of somebody's own loop, which say their step and no epoch, are no rows of the Trainer:
+ * their step counts, and their loss is no mean. The Trainer's own with a step (its log history
+ * printed) say an epoch. */
+static void validate_dicts_of_others(void **state) {
+    static const struct {
+        const char *text, *format;
+        int windowed;
+    } cases[] = {
+        {"INFO:train:{'step': 10, 'loss': 2.99, 'lr': 0.0001}\n"
+         "INFO:train:{'step': 20, 'loss': 2.98, 'lr': 9.9e-05}\n",
+         "key-value", 0},
+        {"{'step': 10, 'loss': 2.99, 'learning_rate': 0.0001}\n"
+         "{'step': 20, 'eval_loss': 3.0}\n"
+         "{'step': 20, 'loss': 2.98, 'learning_rate': 9.9e-05}\n",
+         "key-value", 0},
+        {"{'loss': 2.99, 'learning_rate': 0.0001, 'epoch': 0.1, 'step': 10}\n"
+         "{'loss': 2.98, 'learning_rate': 9.9e-05, 'epoch': 0.2, 'step': 20}\n",
+         "hf-console", 1},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct arena arena = ARENA_EMPTY;
+        const struct log *log = logs_read(&arena, cases[i].text, NULL);
+        assert_string_equal(log->format, cases[i].format);
+        assert_int_equal(log->step[log->rows - 1], 20);
+        assert_int_equal(log_column_of(log, LOG_LOSS)->windowed, cases[i].windowed);
+        arena_close(&arena);
+    }
+}
+
 static void validate_the_step_of_a_dict(void **state) {
     struct arena arena = ARENA_EMPTY;
     (void)state;
@@ -154,6 +184,7 @@ int main(void) {
         cmocka_unit_test(validate_refusals_name_what_is_close),
         cmocka_unit_test(validate_rows_of_another_format_are_said),
         cmocka_unit_test(validate_the_step_of_a_dict),
+        cmocka_unit_test(validate_dicts_of_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
