@@ -199,10 +199,12 @@ static enum status refuse_aim(const char *folder, struct arena *arena) {
     char *aim;
     TRY(arena_format(arena, &aim, "%s/.aim", folder));
     if (!is_folder(aim)) return STATUS_OK;
-    FAIL(STATUS_INPUT,
-         "%s: expected a log, got an Aim repository, whose metrics lie in RocksDB; write them as "
-         "CSV or JSONL with Aim itself, or read the log that the trainer wrote",
-         folder);
+    FAIL(
+        STATUS_INPUT,
+        "%s: expected a log, got an Aim repository, whose metrics lie in RocksDB; write one as "
+        "CSV with Aim itself (metric.dataframe().to_csv(FILE), then --map loss=value), or read the "
+        "log that the trainer wrote",
+        folder);
 }
 
 static enum status pick(const char *folder, struct arena *arena, struct log_files *out) {

@@ -23,6 +23,7 @@ static struct log_csv open_head(const struct log_source *source) {
 
 struct header_signs {
     int epoch, step, first_step, dash, minimum, w_step, w_time, known_step, most;
+    int index, value; /* of a table that names no metric: Aim's, one metric a file */
 };
 
 static const char *const usual_steps[] = {"step",
@@ -45,6 +46,8 @@ static void see(void *self, struct log_span name, size_t index) {
     struct header_signs *signs = (struct header_signs *)self;
     signs->first_step |= index == 0 && log_span_is(name, "step");
     signs->epoch |= log_span_is(name, "epoch");
+    signs->index |= log_span_is(name, "idx");
+    signs->value |= log_span_is(name, "value");
     signs->step |= log_span_is(name, "step");
     signs->dash |= log_span_after(name, " - ").text != NULL;
     signs->minimum |= log_span_ends(name, "__MIN") || log_span_ends(name, "__MAX");
@@ -65,10 +68,11 @@ static int look(const struct log_source *source, struct header_signs *signs) {
 /* ---- Lightning ---- */
 
 /* Lightning's header is sorted, or has step last. A table that begins with step is another tool's
- * (our own export of a run has an epoch column, too) and does not count from 0. */
+ * (our own export of a run has an epoch column, too) and does not count from 0; nor does Aim's
+ * Metric.dataframe(): "idx, step, value, epoch, time". */
 static int is_lightning(const struct header_signs *signs) {
     return signs->epoch && signs->step && !signs->first_step && !signs->dash && !signs->minimum &&
-           !signs->w_step;
+           !signs->w_step && !(signs->index && signs->value);
 }
 
 static int lightning_claim(const struct log_source *source) {

@@ -169,6 +169,30 @@ static void validate_any_table(void **state) {
     arena_close(&arena);
 }
 
+/* What Aim's Metric.dataframe() gives to_csv (aim/sdk/sequences/metric.py; the numbers are ours): a
+ * metric without a name of its own beside its step, which counts as the program did. It has a step
+ * and an epoch, and is no table of Lightning, whose steps count from 0. */
+static void validate_aim(void **state) {
+    static const char text[] = ",idx,step,value,epoch,time\n"
+                               "0,0,10,2.5,1,2024-01-19 19:34:20.123456\n"
+                               "1,1,20,2.4499999999999997,1,2024-01-19 19:34:21.123456\n"
+                               "2,2,30,2.4,,2024-01-19 19:34:22.123456\n";
+    struct arena arena = ARENA_EMPTY;
+    struct log_options options;
+    (void)state;
+    log_options_init(&options);
+    options.map[0].ours = "loss";
+    options.map[0].theirs = "value";
+    options.map_count = 1;
+    const struct log *log = read_with(&arena, text, &options);
+    assert_string_equal(log->format, "csv");
+    assert_int_equal(log->rows, 3);
+    assert_int_equal(log->step[0], 10);
+    assert_int_equal(log->step[2], 30);
+    assert_true(log_column_of(log, LOG_LOSS)->value[1] == 2.4499999999999997);
+    arena_close(&arena);
+}
+
 static void validate_refusals(void **state) {
     static const struct {
         const char *text, *format, *words;
@@ -210,10 +234,10 @@ static void verify_cut_end_is_said(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_rfc_4180),      cmocka_unit_test(validate_lightning),
-        cmocka_unit_test(validate_wandb_chart),   cmocka_unit_test(validate_wandb_history),
-        cmocka_unit_test(validate_any_table),     cmocka_unit_test(validate_refusals),
-        cmocka_unit_test(verify_cut_end_is_said),
+        cmocka_unit_test(validate_rfc_4180),    cmocka_unit_test(validate_lightning),
+        cmocka_unit_test(validate_wandb_chart), cmocka_unit_test(validate_wandb_history),
+        cmocka_unit_test(validate_any_table),   cmocka_unit_test(validate_aim),
+        cmocka_unit_test(validate_refusals),    cmocka_unit_test(verify_cut_end_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
