@@ -89,6 +89,58 @@ static enum status unpack_gzip(struct unpack *u) {
     return status;
 }
 
+/* ---- deflate, in memory ---- */
+
+static uInt piece(uint64_t left) {
+    return left < ((uint64_t)1 << 30) ? (uInt)left : (uInt)1 << 30;
+}
+
+static const char *run_deflate(z_stream *z, const unsigned char *packed, uint64_t packed_size,
+                               unsigned char *out, uint64_t size) {
+    uint64_t given = 0, room = 0;
+    unsigned char beyond;
+    for (;;) {
+        if (z->avail_in == 0 && given < packed_size) {
+            z->next_in = (z_const Bytef *)(size_t)(packed + given);
+            z->avail_in = piece(packed_size - given);
+            given += z->avail_in;
+        }
+        if (z->avail_out == 0 && room < size) {
+            z->next_out = out + room;
+            z->avail_out = piece(size - room);
+            room += z->avail_out;
+        } else if (z->avail_out == 0) { /* the end of the stream needs no room */
+            z->next_out = &beyond;
+            z->avail_out = 1;
+        }
+        const int got = inflate(z, Z_NO_FLUSH);
+        if (z->next_out == &beyond + 1) return "it unpacks to more than its directory says";
+        if (got == Z_STREAM_END)
+            return z->next_out == &beyond || z->next_out == out + size
+                       ? NULL
+                       : "it unpacks to less than its directory says";
+        if (got == Z_BUF_ERROR && z->avail_in == 0 && given == packed_size)
+            return "it is cut short";
+        if (got != Z_OK && got != Z_BUF_ERROR) return "its packed bytes are damaged";
+    }
+}
+
+const char *unpack_deflate(const unsigned char *packed, uint64_t packed_size, unsigned char *out,
+                           uint64_t size, uint32_t crc) {
+    z_stream z;
+    memset(&z, 0, sizeof z);
+    if (inflateInit2(&z, -15) != Z_OK) return "zlib has no memory"; /* no head */
+    const char *wrong = run_deflate(&z, packed, packed_size, out, size);
+    inflateEnd(&z);
+    uLong sum = crc32(0, NULL, 0);
+    for (uint64_t at = 0; wrong == NULL && at < size;) {
+        const uInt length = piece(size - at);
+        sum = crc32(sum, out + at, length);
+        at += length;
+    }
+    return wrong == NULL && sum != crc ? "its checksum is another one" : wrong;
+}
+
 /* ---- xz ---- */
 
 static enum status run_xz(struct unpack *u, lzma_stream *z) {

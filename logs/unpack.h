@@ -22,5 +22,11 @@ const char *log_packed(const struct log_source *source);
 /* Unpacks into *out. *cut: 1 when the packed bytes end early. */
 TWINSTEP_MUST_USE enum status log_unpack(const struct log_source *source, struct log_mapping *out,
                                          int *cut);
+/* Unpacks raw deflate (RFC 1951), as a member of a ZIP archive holds it, into exactly `size` bytes
+ * whose CRC-32 is `crc`. Returns NULL, or what is wrong. */
+const char *unpack_deflate(const unsigned char *packed, uint64_t packed_size, unsigned char *out,
+                           uint64_t size, uint32_t crc);
+/* What `packed` bytes of deflate unpack to at the most: 1032 times as many. */
+#define UNPACK_DEFLATE_MOST(packed) (1032 * (uint64_t)(packed) + 1032)
 
 #endif

@@ -54,9 +54,6 @@ const struct rollout_name rollout_names[] = {
     NAMES(ROLLOUT_BATCH, "batch", "twinstep"),
     NAMES(ROLLOUT_BATCH, "step", "verl, TRL"),
     NAMES(ROLLOUT_BATCH, "rollout_id", "slime"),
-    NAMES(ROLLOUT_REWARD, "reward", "twinstep, slime"),
-    NAMES(ROLLOUT_REWARD, "rewards", "NeMo-RL, AReaL"),
-    NAMES(ROLLOUT_REWARD, "score", "verl"),
     NAMES(ROLLOUT_ID, "id", "twinstep, OpenAI"),
     NAMES(ROLLOUT_ID, "sequence_id", "twinstep"),
     NAMES(ROLLOUT_ID, "uid", "verl"),
@@ -71,8 +68,7 @@ const char *const rollout_field_words[ROLLOUT_FIELDS] = {
     [ROLLOUT_MASK] = "mask",       [ROLLOUT_POSITION] = "position",
     [ROLLOUT_VERSION] = "version", [ROLLOUT_NOW] = "trainer-version",
     [ROLLOUT_EXPERTS] = "experts", [ROLLOUT_EXPERTS_HERE] = "trainer-experts",
-    [ROLLOUT_BATCH] = "batch",     [ROLLOUT_REWARD] = "reward",
-    [ROLLOUT_ID] = "id",
+    [ROLLOUT_BATCH] = "batch",     [ROLLOUT_ID] = "id",
 };
 
 enum status rollout_naming_add(struct rollout_naming *naming, const char *text) {
@@ -88,7 +84,7 @@ enum status rollout_naming_add(struct rollout_naming *naming, const char *text) 
         }
     FAIL(STATUS_INPUT,
          "--field: expected one of rollout, trainer, tokens, trainer-tokens, mask, position, "
-         "version, trainer-version, experts, trainer-experts, batch, reward, id, got \"%.*s\"",
+         "version, trainer-version, experts, trainer-experts, batch, id, got \"%.*s\"",
          (int)length, text);
 }
 

@@ -49,8 +49,8 @@ static enum status scalar(struct reading *r, size_t element, double *out) {
         return STATUS_OK;
     }
     /* A version may be a word ("default"), and a batch a path; then there is no number. */
-    const int may_be_word = r->field == ROLLOUT_VERSION || r->field == ROLLOUT_NOW ||
-                            r->field == ROLLOUT_BATCH || r->field == ROLLOUT_REWARD;
+    const int may_be_word =
+        r->field == ROLLOUT_VERSION || r->field == ROLLOUT_NOW || r->field == ROLLOUT_BATCH;
     if (scan->token != SCAN_STRING || !may_be_word) return fail_value(r, element, "a number");
     *out = real_nan_f64();
     return STATUS_OK;

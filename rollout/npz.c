@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * .npz as numpy.savez writes it: a ZIP archive (APPNOTE.TXT 6.3) of .npy members (NEP 1) that are
- * stored without compression. Reads the mapped bytes in place; nothing is unpacked. */
+ * .npz as numpy.savez and savez_compressed write it: a ZIP archive (APPNOTE.TXT 6.3) of .npy
+ * members (NEP 1), stored or deflated. Stored members are read in place, deflated ones are unpacked
+ * into the arena. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/real.h"
+#include "logs/unpack.h"
 #include "rollout/arrays.h"
 
 struct npy {
@@ -164,7 +166,7 @@ static void widen(const unsigned char *extra, uint64_t length, uint64_t *size, u
 
 struct member {
     const unsigned char *name;
-    uint64_t name_length, size, packed, offset, method;
+    uint64_t name_length, size, packed, offset, method, crc;
 };
 
 static enum status next_member(struct zip *zip, struct member *out) {
@@ -179,7 +181,8 @@ static enum status next_member(struct zip *zip, struct member *out) {
                            .size = little(p + 24, 4),
                            .packed = little(p + 20, 4),
                            .offset = little(p + 42, 4),
-                           .method = little(p + 10, 2)};
+                           .method = little(p + 10, 2),
+                           .crc = little(p + 16, 4)};
     widen(p + 46 + name, extra, &out->size, &out->packed, &out->offset);
     zip->directory += 46 + name + extra + note;
     return STATUS_OK;
@@ -199,9 +202,28 @@ static enum status place_member(const struct zip *zip, const struct member *memb
     return STATUS_OK;
 }
 
+#define STORED 0
+#define DEFLATED 8
+
+/* Unpacks a deflated member, which place_member has placed. A directory that says more than deflate
+ * can hold gets no memory. */
+static enum status unpack_member(const struct zip *zip, const struct member *member,
+                                 const char *name, struct arena *arena, struct npy *npy) {
+    unsigned char *bytes;
+    if (member->size > UNPACK_DEFLATE_MOST(member->packed))
+        return broken(zip, "a member says that it unpacks to more than it can");
+    TRY(arena_take(arena, member->size, 1, "an unpacked array", &bytes));
+    const char *const wrong =
+        unpack_deflate(npy->data, npy->bytes, bytes, member->size, (uint32_t)member->crc);
+    if (wrong != NULL) FAIL(STATUS_INPUT, "%s: %s: cannot be unpacked: %s", zip->path, name, wrong);
+    npy->data = bytes;
+    npy->bytes = member->size;
+    return STATUS_OK;
+}
+
 static enum status take_member(const struct zip *zip, const struct member *member,
-                               const struct rollout_naming *naming, struct npy *npy,
-                               struct rollout_array *array, size_t *count) {
+                               const struct rollout_naming *naming, struct arena *arena,
+                               struct npy *npy, struct rollout_array *array, size_t *count) {
     uint64_t length = member->name_length;
     int rank, pairs;
     if (length > 4 && memcmp(member->name + length - 4, ".npy", 4) == 0) length -= 4;
@@ -213,11 +235,13 @@ static enum status take_member(const struct zip *zip, const struct member *membe
                      rollout_field_of(naming, array->name, (size_t)length, ROLLOUT_FIELDS, &rank,
                                       &pairs) != ROLLOUT_FIELDS;
     if (!ours) return STATUS_OK;
-    if (member->method != 0)
+    if (member->method != STORED && member->method != DEFLATED)
         FAIL(STATUS_UNSUPPORTED,
-             "%s: %s is compressed; write the file with numpy.savez, not savez_compressed",
-             zip->path, array->name);
+             "%s: %s: expected a member that is stored or deflated, as numpy.savez and "
+             "savez_compressed write it, got ZIP method %u",
+             zip->path, array->name, (unsigned)member->method);
     TRY(place_member(zip, member, npy));
+    if (member->method == DEFLATED) TRY(unpack_member(zip, member, array->name, arena, npy));
     npy->path = zip->path;
     if (!read_npy(npy, array))
         FAIL(STATUS_INPUT,
@@ -243,7 +267,7 @@ enum status rollout_npz_open(const char *path, const unsigned char *bytes, size_
     for (uint64_t i = 0; i < zip.entries; i++) {
         struct member member = {0};
         TRY(next_member(&zip, &member));
-        TRY(take_member(&zip, &member, naming, &npy[count], &list[count], &count));
+        TRY(take_member(&zip, &member, naming, arena, &npy[count], &list[count], &count));
     }
     return rollout_arrays_set(path, naming, list, count, arena, out);
 }

@@ -23,7 +23,6 @@ enum rollout_field {
     ROLLOUT_EXPERTS,      /* which experts the engine chose; one number for each list of them */
     ROLLOUT_EXPERTS_HERE, /* which the trainer chose */
     ROLLOUT_BATCH,
-    ROLLOUT_REWARD,
     ROLLOUT_ID,
     ROLLOUT_FIELDS
 };

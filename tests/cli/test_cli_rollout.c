@@ -58,6 +58,8 @@ static const struct {
     {"{\"a\": [-1], \"b\": [-1]}\n", " --field rollout=a", "expected log-probs of the trainer"},
     {"{\"a\": [-1], \"b\": [-1]}\n", " --field rollouts=a",
      "--field: expected one of rollout, trainer, tokens"},
+    {"{\"a\": [-1], \"b\": [-1]}\n", " --field reward=a",
+     "--field: expected one of rollout, trainer, tokens"},
     {"{\"a\": [-1], \"b\": [-1]}\n", " --field a",
      "--field: expected ROLE=NAME, for instance trainer=my_logps, got \"a\""},
     {"{\"a\": [-1], \"b\": [-1]}\n", " --floor none.jsonl", "rows.jsonl:1: expected log-probs of"},
