@@ -12,9 +12,11 @@
 #include <dirent.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/macro.h"
+#include "logs/readers.h"
 #include "tests/logs/helper_fixture.h"
 
 struct rebuilt {
@@ -184,7 +186,68 @@ static void validate_rebuilt_logs(void **state) {
     assert_int_equal(files, COUNT_OF(table)); /* a file without a row proves nothing */
 }
 
+/* ---- what docs/LOGS.md says of each reader ---- */
+
+/* Counts the files below tests/golden/logs/<library>/<run>/ that each reader takes. The run folders
+ * hold logs beside notes of ours. */
+static void count_golden(size_t *counts, const char *path, int depth) {
+    DIR *folder = opendir(path);
+    assert_non_null(folder);
+    for (struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
+        char below[1024];
+        if (entry->d_name[0] == '.' || strstr(entry->d_name, "truth") != NULL) continue;
+        snprintf(below, sizeof below, "%.700s/%.300s", path, entry->d_name);
+        if (depth > 0) {
+            DIR *is_folder = opendir(below);
+            if (is_folder == NULL) continue;
+            closedir(is_folder);
+            count_golden(counts, below, depth - 1);
+            continue;
+        }
+        struct arena arena = ARENA_EMPTY;
+        struct log_options options;
+        struct log *log;
+        log_options_init(&options);
+        if (log_import(below, &options, &arena, &log) != STATUS_OK)
+            fail_msg("%s: %s", below, status_text());
+        for (size_t i = 0; log_readers()[i].name != NULL; i++)
+            counts[i] += strcmp(log->format, log_readers()[i].name) == 0;
+        arena_close(&arena);
+    }
+    closedir(folder);
+}
+
+/* The row of each reader must say how many logs the table above has, and how many the real
+ * libraries wrote; of run files and databases, which stand among the fixtures, there is one each.
+ */
+static void validate_the_table_of_the_page(void **state) {
+    static const char *const fixtures[] = {"wandb-run", "swanlab", "mlflow", "mlflow-db",
+                                           "trackio"};
+    size_t golden[64] = {0};
+    char *page = NULL;
+    size_t room = 0;
+    (void)state;
+    FILE *file = fopen(TWINSTEP_SOURCE_DIR "/docs/LOGS.md", "r");
+    assert_non_null(file);
+    assert_true(getdelim(&page, &room, '\0', file) > 0);
+    fclose(file);
+    count_golden(golden, TWINSTEP_SOURCE_DIR "/tests/golden/logs", 2);
+    for (size_t i = 0; log_readers()[i].name != NULL; i++) {
+        const char *const name = log_readers()[i].name;
+        size_t pasted = 0;
+        char row[128];
+        for (size_t r = 0; r < COUNT_OF(table); r++)
+            pasted += strcmp(table[r].format, name) == 0;
+        for (size_t f = 0; f < COUNT_OF(fixtures); f++)
+            golden[i] += strcmp(fixtures[f], name) == 0;
+        snprintf(row, sizeof row, "\n| `%s` | %zu | %zu |\n", name, pasted, golden[i]);
+        if (strstr(page, row) == NULL) fail_msg("docs/LOGS.md: expected the row%s", row);
+    }
+    free(page);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(validate_rebuilt_logs)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(validate_rebuilt_logs),
+                                       cmocka_unit_test(validate_the_table_of_the_page)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
