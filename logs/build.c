@@ -260,6 +260,12 @@ struct build_row *log_build_row_at(const struct log_build *build, size_t row) {
     return &build->row_blocks[row / BUILD_BLOCK]->rows[row % BUILD_BLOCK];
 }
 
+int log_build_has_steps(const struct log_build *build) {
+    for (size_t i = 0; i < build->row_count; i++)
+        if (log_build_row_at(build, i)->step != INT64_MIN) return 1;
+    return 0;
+}
+
 static enum status check_step(const struct log_build *build, int64_t step, uint32_t line) {
     if (step == INT64_MIN || (step >= -STEP_MAX && step <= STEP_MAX)) return STATUS_OK;
     FAIL(STATUS_INPUT, "%s:%" PRIu32 ": expected a step within 2^62, got %" PRId64, build->path,

@@ -103,6 +103,8 @@ TWINSTEP_MUST_USE enum status log_build_digits(struct log_build *build, size_t c
 /* Puts a number that the reader knows to the bit, with its quantum. */
 TWINSTEP_MUST_USE enum status log_build_value(struct log_build *build, size_t column, double value,
                                               double quantum);
+/* Tells whether a row so far says its step. */
+int log_build_has_steps(const struct log_build *build);
 TWINSTEP_MUST_USE enum status log_build_note(struct log_build *build, const char *format, ...)
     TWINSTEP_PRINTF(2, 3);
 /* Records the total of updates as the source says it; 0 is ignored. */

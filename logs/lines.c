@@ -222,6 +222,17 @@ int log_lines_take(struct log_lines *lines, const struct log_line *line) {
     return 1;
 }
 
+/* Says what was left out of a file of two formats. Rows of a grammar say their update; where the
+ * rows that were read do not, the others may serve better. */
+static enum status note_foreign(const struct log_lines *lines, struct log_build *build, size_t i) {
+    const struct log_reader_row *const row = &log_readers()[i];
+    const int better = row->reader->grammar != NULL && !log_build_has_steps(build);
+    return log_build_note(build, "rows of %s were left out: %" PRIu32 "%s (--format %s reads them)",
+                          row->name, lines->foreign[i],
+                          better ? ", which say their update as the rows read here do not" : "",
+                          row->name);
+}
+
 enum status log_lines_close(const struct log_lines *lines, struct log_build *build) {
     if (lines->too_long > 0)
         TRY(log_build_note(build, "%zu lines with colours are longer than %d bytes: left out",
@@ -230,10 +241,7 @@ enum status log_lines_close(const struct log_lines *lines, struct log_build *bui
         TRY(log_build_note(build, "%zu rows of other ranks than %" PRId32 " were left out",
                            lines->other_ranks, lines->kept_rank));
     for (size_t i = 0; i < LOG_READERS_MAX; i++)
-        if (lines->foreign[i] > 0)
-            TRY(log_build_note(build,
-                               "rows of %s were left out: %" PRIu32 " (--format %s reads them)",
-                               log_readers()[i].name, lines->foreign[i], log_readers()[i].name));
+        if (lines->foreign[i] > 0) TRY(note_foreign(lines, build, i));
     if (lines->open_row > 0)
         TRY(log_build_note(build,
                            "line %" PRIu32 ", the last, has no line end: its last value may be cut",

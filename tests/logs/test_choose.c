@@ -57,7 +57,7 @@ static void validate_a_surer_claim_later(void **state) {
     add("{'loss': 2.5, 'learning_rate': 1e-05, 'epoch': 0.5}\n");
     const struct log *log = logs_read(&arena, text, NULL);
     assert_string_equal(log->format, "hf-console");
-    assert_true(logs_has_note(log, "rows of deepspeed were left out: 1 "));
+    assert_true(logs_has_note(log, "rows of deepspeed were left out: 1"));
     assert_true(logs_has_note(log, "(--format deepspeed reads them)"));
     arena_close(&arena);
 }
@@ -128,6 +128,18 @@ static void validate_rows_of_another_format_are_said(void **state) {
                     NULL);
     assert_int_equal(log->rows, 1);
     assert_true(logs_has_note(log, "left out as no rows: 2 of an evaluation or a summary"));
+    /* The Trainer's dicts have the losses, DeepSpeed's lines the updates and the skips. */
+    log = logs_read(&arena,
+                    "[2025-01-01 00:00:00,000] [INFO] [logging.py:96:log_dist] [Rank 0] step=10, "
+                    "skipped=1, lr=[1.5e-05], mom=[[0.9, 0.999]]\n"
+                    "{'loss': 2.5, 'learning_rate': 1.5e-05, 'epoch': 0.5}\n"
+                    "[2025-01-01 00:00:00,000] [INFO] [logging.py:96:log_dist] [Rank 0] step=20, "
+                    "skipped=1, lr=[1.4e-05], mom=[[0.9, 0.999]]\n"
+                    "{'loss': 2.4, 'learning_rate': 1.4e-05, 'epoch': 1.0}\n",
+                    "hf-console");
+    assert_int_equal(log->rows, 2);
+    assert_true(logs_has_note(log, "rows of deepspeed were left out: 2, which say their update as "
+                                   "the rows read here do not (--format deepspeed reads them)"));
     arena_close(&arena);
 }
 
