@@ -71,37 +71,15 @@ static void each_block(const struct step_group *group, const struct step_tensor 
     }
 }
 
-/* ---- the norm ---- */
-
-static void add_norm(const struct step_tensor *tensor, uint64_t first,
-                     struct direction_block *block, void *context) {
-    struct sum_blocks_f64 *const sums = (struct sum_blocks_f64 *)context;
-    (void)tensor, (void)first;
-    sum_blocks_push_f64(&sums[0], products_block(block->u, block->u, block->count));
-    sum_blocks_push_f64(&sums[1], products_block(block->error, block->error, block->count));
+/* Puts the start of an empty state in the place of what the file before the update holds. */
+static void forget(struct step_tensor *tensor) {
+    tensor->first_before.bytes = tensor->second_before.bytes = NULL;
+    tensor->has_before = 1;
 }
 
-/* torch clips the gradient before the decay enters it, so the decay is taken out. */
-void taken_norm_read(const struct step *step, struct rate_room *room, struct taken_norm *out) {
-    struct sum_blocks_f64 sums[2] = {{.count = 0}};
-    *out = (struct taken_norm){.why = "no tensor has a first moment"};
-    for (uint32_t i = 0; i < step->tensor_count; i++) {
-        const struct step_tensor *const tensor = &step->tensors[i];
-        if (tensor->group == STEP_NO_GROUP || tensor->is_left_out) continue;
-        const struct step_group *const group = &step->groups[tensor->group];
-        if (tensor->first.bytes == NULL && tensor->first_before.bytes == NULL) continue;
-        if (!is_told(group, tensor)) {
-            *out = (struct taken_norm){.why = "the optimizer's state before the update is needed"};
-            return;
-        }
-        each_block(group, tensor, group->beta1, group->decoupled ? 0.0 : group->decay, &room->block,
-                   add_norm, sums);
-        out->is_known = 1;
-    }
-    if (!out->is_known) return;
-    out->why = NULL;
-    out->norm = real_sqrt_f64(sum_blocks_close_f64(&sums[0]));
-    out->error = real_sqrt_f64(sum_blocks_close_f64(&sums[1]));
+/* Whether the count did not go on from that of the file before. */
+static int has_fallen(const struct step_tensor *tensor) {
+    return tensor->updates <= tensor->updates_before && !tensor->is_left_out;
 }
 
 /* ---- betas ---- */
@@ -151,15 +129,18 @@ struct betas_answer {
     uint64_t elements;
 };
 
+/* With `is_anew` the moments before the update are taken for 0, whatever the file before it holds.
+ */
 static struct betas_answer try_betas(const struct step *step, uint32_t group, double beta1,
-                                     double beta2, struct rate_room *room) {
+                                     double beta2, int is_anew, struct rate_room *room) {
     struct betas_fit fit = {.x = room->terms.u, .z = room->terms.p, .beta2 = beta2};
     for (uint32_t i = 0; i < step->tensor_count; i++) {
-        const struct step_tensor *const tensor = &step->tensors[i];
-        if (tensor->group != group || tensor->second.bytes == NULL || !tensor->has_before ||
-            tensor->is_left_out)
+        struct step_tensor tensor = step->tensors[i];
+        if (is_anew) forget(&tensor);
+        if (tensor.group != group || tensor.second.bytes == NULL || !tensor.has_before ||
+            tensor.is_left_out)
             continue;
-        each_block(&step->groups[group], tensor, beta1, 0.0, &room->block, add_betas, &fit);
+        each_block(&step->groups[group], &tensor, beta1, 0.0, &room->block, add_betas, &fit);
     }
     const double xx = sum_blocks_close_f64(&fit.sums[0]), xz = sum_blocks_close_f64(&fit.sums[1]);
     const double zz = sum_blocks_close_f64(&fit.sums[2]);
@@ -184,7 +165,7 @@ static void try_first_beta(const struct step *step, uint32_t group, double beta1
     struct betas_answer answer = {.better = step->groups[group].beta2};
     for (int i = 0; i < 3; i++) {
         const double beta2 = answer.better;
-        answer = try_betas(step, group, beta1, beta2, room);
+        answer = try_betas(step, group, beta1, beta2, 0, room);
         if (answer.elements < BETAS_LEAST || !(answer.better > 0.0 && answer.better < 1.0)) return;
         if (!(answer.scatter <= 1.0)) continue;
         out->state = TAKEN_BETAS_OTHER;
@@ -192,6 +173,24 @@ static void try_first_beta(const struct step *step, uint32_t group, double beta1
         out->beta2 = beta2;
         return;
     }
+}
+
+/* Whether a restart took the count of one of the group's tensors back. */
+static int is_counted_anew(const struct step *step, uint32_t group) {
+    for (uint32_t i = 0; i < step->tensor_count; i++)
+        if (step->tensors[i].group == group && has_fallen(&step->tensors[i])) return 1;
+    return 0;
+}
+
+/* Moments that began from 0 have v = (1 - beta2) g^2 in every element, so all of them tell, in bf16
+ * as well. It is asked only where the moments before do not lead to those after, or where the count
+ * says that they need not. */
+static void try_anew(const struct step *step, uint32_t group, struct rate_room *room,
+                     struct taken_betas *out) {
+    const struct betas_answer anew = try_betas(step, group, out->beta1, out->beta2, 1, room);
+    if (anew.elements < BETAS_LEAST || !(anew.scatter <= 1.0)) return;
+    out->state = TAKEN_BETAS_ANEW;
+    out->elements = anew.elements;
 }
 
 /* After the first update v is a multiple of m^2, whichever betas made it, so they are not looked
@@ -202,14 +201,71 @@ void taken_betas_read(const struct step *step, uint32_t group, struct rate_room 
     *out = (struct taken_betas){.beta1 = settings->beta1, .beta2 = settings->beta2};
     if (settings->rule != STEP_RULE_ADAM) return;
     const struct betas_answer given =
-        try_betas(step, group, settings->beta1, settings->beta2, room);
-    if (given.elements < BETAS_LEAST) return;
-    out->elements = given.elements;
-    out->state = given.scatter <= 1.0 ? TAKEN_BETAS_AGREE : TAKEN_BETAS_NONE;
+        try_betas(step, group, settings->beta1, settings->beta2, 0, room);
+    if (given.elements >= BETAS_LEAST) {
+        out->elements = given.elements;
+        out->state = given.scatter <= 1.0 ? TAKEN_BETAS_AGREE : TAKEN_BETAS_NONE;
+    }
     if (out->state == TAKEN_BETAS_AGREE || is_first(step, group)) return;
+    if (out->state == TAKEN_BETAS_NONE || is_counted_anew(step, group))
+        try_anew(step, group, room, out);
+    if (out->state != TAKEN_BETAS_NONE) return;
     try_first_beta(step, group, settings->beta1, room, out);
     for (size_t i = 0; i < COUNT_OF(tried) && out->state == TAKEN_BETAS_NONE; i++)
         try_first_beta(step, group, tried[i], room, out);
+}
+
+/* ---- the norm ---- */
+
+static void add_norm(const struct step_tensor *tensor, uint64_t first,
+                     struct direction_block *block, void *context) {
+    struct sum_blocks_f64 *const sums = (struct sum_blocks_f64 *)context;
+    (void)tensor, (void)first;
+    sum_blocks_push_f64(&sums[0], products_block(block->u, block->u, block->count));
+    sum_blocks_push_f64(&sums[1], products_block(block->error, block->error, block->count));
+}
+
+/* What keeps the moments before the update from telling the gradient; NULL: nothing does. A rule
+ * without a second moment has nothing to test its first one with. */
+static const char *why_untold(const struct step_group *group, const struct step_tensor *tensor,
+                              const struct taken_betas *betas) {
+    if (!is_told(group, tensor)) return "the optimizer's state before the update is needed";
+    if (betas->state == TAKEN_BETAS_NONE)
+        return "the moments follow neither from those before the update nor from none, so it began "
+               "from others, which no file holds";
+    if (betas->state == TAKEN_BETAS_UNKNOWN && has_fallen(tensor))
+        return "the optimizer's count began anew, and its moments are too few or too narrow to "
+               "show whether they did";
+    return NULL;
+}
+
+/* torch clips the gradient before the decay enters it, so the decay is taken out. */
+void taken_norm_read(const struct step *step, const struct taken_betas *betas,
+                     struct rate_room *room, struct taken_norm *out) {
+    struct sum_blocks_f64 sums[2] = {{.count = 0}};
+    *out = (struct taken_norm){.why = "no tensor has a first moment"};
+    for (uint32_t i = 0; i < step->tensor_count; i++) {
+        struct step_tensor tensor = step->tensors[i];
+        if (tensor.group == STEP_NO_GROUP) continue;
+        if (tensor.is_left_out && !out->is_known) out->why = "the update left all tensors out";
+        if (tensor.is_left_out) continue;
+        const struct step_group *const group = &step->groups[tensor.group];
+        const struct taken_betas *const found = &betas[tensor.group];
+        if (tensor.first.bytes == NULL && tensor.first_before.bytes == NULL) continue;
+        if (found->state == TAKEN_BETAS_ANEW) forget(&tensor);
+        const char *const why = why_untold(group, &tensor, found);
+        if (why != NULL) {
+            *out = (struct taken_norm){.why = why};
+            return;
+        }
+        each_block(group, &tensor, found->beta1, group->decoupled ? 0.0 : group->decay,
+                   &room->block, add_norm, sums);
+        out->is_known = 1;
+    }
+    if (!out->is_known) return;
+    out->why = NULL;
+    out->norm = real_sqrt_f64(sum_blocks_close_f64(&sums[0]));
+    out->error = real_sqrt_f64(sum_blocks_close_f64(&sums[1]));
 }
 
 /* ---- a decay in the gradient ---- */

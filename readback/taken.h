@@ -8,19 +8,11 @@
 
 #include "readback/rate.h"
 
-/* The norm over the tensors of all groups. The bound is that of the triangle inequality: the norm
- * of the elements' bounds. */
-struct taken_norm {
-    int is_known;
-    const char *why; /* not known: what is missing */
-    double norm, error;
-};
-void taken_norm_read(const struct step *step, struct rate_room *room, struct taken_norm *out);
-
 enum taken_betas_state {
     TAKEN_BETAS_UNKNOWN = 0, /* not Adam, or the states are too narrow or too few */
     TAKEN_BETAS_AGREE,       /* v = beta2 v' + (1 - beta2) g^2 with the file's betas */
     TAKEN_BETAS_OTHER,       /* it does with others, which were found */
+    TAKEN_BETAS_ANEW,        /* v = (1 - beta2) g^2 with m' = 0: both moments began from 0 */
     TAKEN_BETAS_NONE         /* it does with none that were tried */
 };
 struct taken_betas {
@@ -30,6 +22,18 @@ struct taken_betas {
 };
 void taken_betas_read(const struct step *step, uint32_t group, struct rate_room *room,
                       struct taken_betas *out);
+
+/* The norm over the tensors of all groups. `betas` [group_count] say for each group from which
+ * moments it began, and with which beta1: a state that was lost has m' = 0, whatever the file
+ * before the update holds. The bound is that of the triangle inequality: the norm of the elements'
+ * bounds. */
+struct taken_norm {
+    int is_known;
+    const char *why; /* not known: what is missing */
+    double norm, error;
+};
+void taken_norm_read(const struct step *step, const struct taken_betas *betas,
+                     struct rate_room *room, struct taken_norm *out);
 
 /* Elements whose gradient is `decay` times the weight and nothing else: those that no sample
  * touched, if the decay goes through the gradient. Without such a decay they have a gradient of 0.

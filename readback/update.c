@@ -204,7 +204,6 @@ static enum status judge_group(struct judging *in, uint32_t g) {
     count_updates(in->step, g, group);
     group->logged = logged_for(in, g);
     TRY(read_rate(in, g));
-    taken_betas_read(in->step, g, in->room, &group->betas);
     read_with_betas(in, g);
     if (settings->decay > 0.0)
         taken_coupled_read(in->step, g, settings->decay, in->room, &group->coupled);
@@ -290,6 +289,20 @@ static void find_logged_norm(const struct judging *in, struct update_reading *ou
     out->logged_norm = row != NULL ? row->norm : (double)NAN;
 }
 
+/* From which moments each group began, and with which betas, comes first: the gradient hangs on
+ * both. */
+static enum status read_taken(struct judging *in) {
+    const uint32_t count = in->step->group_count;
+    struct taken_betas *betas;
+    TRY(arena_take(in->arena, count, sizeof *betas, "betas", &betas));
+    for (uint32_t g = 0; g < count; g++) {
+        taken_betas_read(in->step, g, in->room, &betas[g]);
+        in->out->groups[g].betas = betas[g];
+    }
+    taken_norm_read(in->step, betas, in->room, &in->out->norm);
+    return STATUS_OK;
+}
+
 enum status update_read(const struct step *given, const struct update_said *said,
                         struct rate_room *room, struct arena *arena, struct update_reading *out) {
     struct step settled = *given;
@@ -303,7 +316,7 @@ enum status update_read(const struct step *given, const struct update_said *said
         in.settings[g] = step->groups[g];
     settled.groups = out->settings = in.settings;
     update_settle(&in);
-    taken_norm_read(step, room, &out->norm);
+    TRY(read_taken(&in));
     number_by_log(&in, out);
     find_logged_norm(&in, out);
     for (uint32_t g = 0; g < step->group_count; g++)

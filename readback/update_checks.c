@@ -46,6 +46,17 @@ static enum status find_unlike(struct judging *in, uint32_t g) {
         most, scheduler);
 }
 
+/* What the moments add to a count that began anew. */
+static const char *moments_of(const struct taken_betas *betas) {
+    if (betas->state == TAKEN_BETAS_ANEW)
+        return "its state began anew in between, and the moments were lost";
+    if (betas->state == TAKEN_BETAS_NONE)
+        return "its state is another one, and the moments follow neither from those before nor "
+               "from none";
+    return "its state began anew in between; the moments, which would show whether they were lost, "
+           "are too few or too narrow";
+}
+
 /* The count began anew. Whether the moments did as well is another question, which their own
  * relation answers (taken_betas_read). */
 static enum status find_anew(struct judging *in, uint32_t g, double before) {
@@ -61,10 +72,8 @@ static enum status find_anew(struct judging *in, uint32_t g, double before) {
                                direction_size(settings, before + 1.0));
     if (before >= 1.0)
         return update_find(
-            in, UPDATE_RESTART, 0, g,
-            "the optimizer's count was %.0f in %s and is %.0f in %s: its state began "
-            "anew in between, and the moments were lost",
-            before, in->said->before, group->most, in->said->after);
+            in, UPDATE_RESTART, 0, g, "the optimizer's count was %.0f in %s and is %.0f in %s: %s",
+            before, in->said->before, group->most, in->said->after, moments_of(&group->betas));
     return update_find(in, UPDATE_RESTART, 0, g,
                        "the optimizer's count is %.0f after update %.0f: its state began anew, and "
                        "the moments were lost",
@@ -81,22 +90,34 @@ static int is_left_out(const struct step *step, uint32_t g) {
     return tensors > 0 && out == tensors;
 }
 
+/* The largest count of the group's tensors before the update; NaN: none is stored. */
+static double counted_before(const struct step *step, uint32_t g) {
+    double before = (double)NAN;
+    for (uint32_t i = 0; i < step->tensor_count; i++)
+        if (step->tensors[i].group == g && step->tensors[i].updates_before >= 0.0)
+            before = fmax(before, step->tensors[i].updates_before);
+    return before;
+}
+
+/* Whether the count says that the state is not that of the checkpoint before. */
+static int is_counted_anew(const struct judging *in, uint32_t g) {
+    const double most = in->out->groups[g].most;
+    return most < counted_before(in->step, g) || (most == 1.0 && in->out->update > 1.0);
+}
+
 /* A count below the trainer's is common: a loss scaler's skipped updates are counted by the trainer
  * alone. One that fell is not. */
 enum status update_judge_count(struct judging *in, uint32_t g) {
     const struct update_group *const group = &in->out->groups[g];
     const double update = in->out->update, most = group->most;
-    double before = (double)NAN;
-    for (uint32_t i = 0; i < in->step->tensor_count; i++)
-        if (in->step->tensors[i].group == g && in->step->tensors[i].updates_before >= 0.0)
-            before = fmax(before, in->step->tensors[i].updates_before);
+    const double before = counted_before(in->step, g);
     if (is_left_out(in->step, g)) return STATUS_OK;
     if (most == 1.0 && update > 1.0 && !(before >= 0.0) && in->step->groups[g].promised >= 0.0)
         return update_find(in, UPDATE_COUNT, 1, g,
                            "its state begins with update %.0f: a group that was frozen or added, "
                            "or updates that a loss scaler skipped",
                            update);
-    if (most < before || (most == 1.0 && update > 1.0)) return find_anew(in, g, before);
+    if (is_counted_anew(in, g)) return find_anew(in, g, before);
     if (in->out->numbered_by == STEP_BY_NOBODY && most >= 1.0 &&
         in->said->scheduler_counted >= 1.0 &&
         in->said->scheduler_counted - in->said->scheduler_before == 1.0)
@@ -149,6 +170,13 @@ enum status update_judge_betas(struct judging *in, uint32_t g) {
             "the moments were made with betas (%s, %s), and the file says (%s, %s)",
             number_text_f64(betas->beta1).text, update_number(betas->beta2, 1e-4).text,
             number_text_f64(settings->beta1).text, number_text_f64(settings->beta2).text);
+    /* Where the count began anew it has been said, with what the moments show (find_anew). */
+    if (is_counted_anew(in, g) && counted_before(in->step, g) >= 1.0) return STATUS_OK;
+    if (betas->state == TAKEN_BETAS_ANEW)
+        return update_find(in, UPDATE_RESTART, 0, g,
+                           "the moments of %s are those of one gradient alone, although the "
+                           "optimizer's count went on: those of %s were lost",
+                           in->said->after, in->said->before);
     if (betas->state == TAKEN_BETAS_NONE && may_lie_apart(in))
         return update_find(in, UPDATE_RESTART, 1, g,
                            "the moments of %s do not follow from those of %s, whatever the betas, "

@@ -22,7 +22,7 @@ static json_t *group_json(const struct readback_update *update, uint32_t g) {
     const struct update_group *const group = &update->reading.groups[g];
     const struct rate_reading *const reading = &group->reading;
     const struct step_group *const settings = &update->reading.settings[g];
-    static const char *const betas[] = {"unknown", "agree", "other", "none"};
+    static const char *const betas[] = {"unknown", "agree", "other", "anew", "none"};
     json_t *const object = json_pack(
         "{s:s,s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "verdict", update_verdict_names[group->verdict],
         "tensors", (int)group->tensors, "lr", rate_json(&reading->lr), "promised",
@@ -53,7 +53,7 @@ json_t *readback_json(const struct readback_update *update) {
         json_array_append_new(groups, group_json(update, g));
     for (size_t i = 0; i < update->reading.finding_count; i++)
         json_array_append_new(findings, finding_json(&update->reading.findings[i]));
-    return json_pack("{s:s,s:s,s:o,s:s,s:s,s:s,s:s,s:o,s:o,s:o,s:o,s:o}", "before",
+    return json_pack("{s:s,s:s,s:o,s:s,s:s,s:s,s:s,s:o,s:o,s:s?,s:o,s:o,s:o}", "before",
                      update->before->path, "after", update->after->path, "update",
                      json_finite(update->reading.update), "verdict",
                      update_verdict_names[update->reading.verdict], "kind",
@@ -61,9 +61,9 @@ json_t *readback_json(const struct readback_update *update) {
                      training_rule_name(update->after->rule), "names",
                      training_names_name(update->after->names_from), "gradient_norm",
                      norm->is_known ? json_finite(norm->norm) : json_null(), "gradient_norm_error",
-                     norm->is_known ? json_finite(norm->error) : json_null(), "groups", groups,
-                     "findings", findings, "contract",
-                     readback_contract_json(&update->reading));
+                     norm->is_known ? json_finite(norm->error) : json_null(), "gradient_norm_why",
+                     norm->is_known ? NULL : norm->why, "groups", groups, "findings", findings,
+                     "contract", readback_contract_json(&update->reading));
 }
 
 /* ---- two runs ---- */
@@ -97,7 +97,8 @@ json_t *readback_pair_json(const struct readback_pair *pair) {
     }
     return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "first_start",
                      name_json(against->first_start), "first_step", name_json(against->first_step),
-                     "lr_ratio", ratios, "same_logged", readback_logged_json(pair), "all", row_json(&against->all), "layers",
+                     "lr_ratio", ratios, "same_logged", readback_logged_json(pair), "all",
+                     row_json(&against->all), "layers",
                      rows_json(against->layers, against->layer_count), "tensors",
                      rows_json(against->tensors, against->tensor_count), "unmatched",
                      json_integer((json_int_t)against->only_a + against->only_b));

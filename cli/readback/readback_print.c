@@ -93,7 +93,10 @@ static void print_group(const struct readback_update *update, uint32_t g, FILE *
 
 static void print_norm(const struct readback_update *update, FILE *out) {
     const struct taken_norm *const norm = &update->reading.norm;
-    if (!norm->is_known) return;
+    if (!norm->is_known) {
+        fprintf(out, "  gradient norm cannot be read: %s\n", norm->why);
+        return;
+    }
     fprintf(out, "  gradient norm %s +- %s taken in", update_number(norm->norm, norm->error).text,
             update_bar(norm->error).text);
     print_number("; logged", update->reading.logged_norm, out);

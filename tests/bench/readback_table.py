@@ -12,8 +12,8 @@ update applied. For every update of every case the program is asked for the two 
 
 Two folders with another between them must be refused, or left undecided.
 
-A reading fails if an LR's bar does not hold the LR that was applied, if a healthy case has a
-finding, if two folders in the wrong order are judged, if a planted slip that the folders can show
+A reading fails if an LR's bar does not hold the LR that was applied, if the gradient norm's does
+not hold the norm that was taken in, if a healthy case has a finding, if two folders in the wrong order are judged, if a planted slip that the folders can show
 (`sees` in truth.json, written before any program read them) is not named by the right kind of
 finding, or if the value of the schedule that the update is said to have applied or logged is not
 the one that it did."""
@@ -114,6 +114,15 @@ def bars(answer, applied):
             yield words[lr["state"]] if inside else "OUTSIDE", width
 
 
+def norm(answer, applied):
+    """Whether the bar of the gradient norm holds the norm that the hook saw."""
+    said = answer["gradient_norm"]
+    if said is None:
+        return "unknown"
+    return ("inside" if abs(said - applied["norm_taken"]) <= answer["gradient_norm_error"]
+            else "OUTSIDE")
+
+
 def is_near(a, b):
     return abs(a - b) <= 1e-6 * max(abs(a), abs(b))
 
@@ -159,7 +168,7 @@ def main():
     parser.add_argument("folders", nargs="+", metavar="FOLDER")
     arguments = parser.parse_args()
     outcomes, readings, wrong = collections.Counter(), collections.Counter(), []
-    restarts, exchanged, placed, apart = (collections.Counter() for _ in range(4))
+    restarts, exchanged, placed, apart, norms = (collections.Counter() for _ in range(5))
     for root in arguments.folders:
         for name in sorted(os.listdir(root)):
             folder = os.path.join(root, name)
@@ -178,6 +187,11 @@ def main():
                 faults |= {f["kind"] for f in answer["findings"] if not f["remark"]}
                 remarks |= {f["kind"] for f in answer["findings"] if f["remark"]}
                 applied = truth["updates"][update - 1]
+                measured = norm(answer, applied)
+                norms[measured] += 1
+                if measured == "OUTSIDE":
+                    wrong.append(f"{name} update {update}: gradient norm "
+                                 f"{answer['gradient_norm']}, {applied['norm_taken']} was taken in")
                 place = contract(answer, applied, truth)
                 placed[place] += 1
                 if place == "WRONG":
@@ -224,6 +238,7 @@ def main():
                 print(f"{name}: {outcome}{' (' + refused + ')' if refused else ''}")
     print("cases:", ", ".join(f"{count} {what}" for what, count in sorted(outcomes.items())))
     print("learning rates:", ", ".join(f"{n} {what}" for what, n in sorted(readings.items())))
+    print("gradient norms:", ", ".join(f"{n} {what}" for what, n in sorted(norms.items())))
     print("updates ahead of hf:", ", ".join(f"{n} {what}" for what, n in sorted(placed.items())))
     print("restarts:", ", ".join(f"{n} {what}" for what, n in sorted(restarts.items())))
     print("folders in the wrong order:", f"{exchanged[2]} refused, {exchanged[3]} undecided")

@@ -21,6 +21,7 @@ struct scene_asked {
     double count_ahead; /* the count that the arithmetic uses is so much larger */
     double true_beta2;  /* what makes v, if not 0 */
     int rounds_start;   /* the update begins from weights rounded to bf16 */
+    int is_lost;        /* Adam begins from moments of 0, and the file before holds others */
     double scale;       /* of the weights */
     double gradient;    /* the gradients are so many times the usual ones, if not 0 */
 };

@@ -342,6 +342,96 @@ static void verify_other_slips(void **unused) {
     assert_text(find(&reading, UPDATE_SCHEDULER, 0), "stepped 2 times");
 }
 
+static void assert_norm(const struct update_reading *reading) {
+    assert_true(reading->norm.is_known);
+    if (!(fabs(reading->norm.norm - scene->norm) <= reading->norm.error))
+        fail_msg("%.9g +- %.2g is not %.9g", reading->norm.norm, reading->norm.error, scene->norm);
+}
+
+/* Moments that a restart lost began from 0, whatever the file before holds, so the gradient is m /
+ * (1 - beta1): no clipping may be accused with the moments of that file taken off. In bf16 the
+ * count says it first, and the moments agree. */
+static void verify_lost_moments(void **unused) {
+    (void)unused;
+    for (int narrow = 0; narrow < 2; narrow++) {
+        struct update_said said = nothing_said();
+        struct scene_asked asked = scene_usual();
+        struct update_reading reading;
+        asked.is_lost = 1;
+        asked.updates = 1;
+        if (narrow) asked.weights = asked.state = DTYPE_BF16;
+        scene_make(&asked, scene);
+        const struct update_logged logged = {5.0, asked.lr, scene->norm};
+        scene->step.update = 5.0;
+        for (int t = 0; t < SCENE_TENSORS; t++)
+            scene->tensor[t].updates_before = 4.0;
+        said.expected.max_norm = 1.01 * scene->norm;
+        said.log = &logged;
+        said.log_count = 1;
+        assert_int_equal(update_read(&scene->step, &said, room, &arena, &reading), STATUS_OK);
+        assert_int_equal(reading.groups[0].betas.state, TAKEN_BETAS_ANEW);
+        assert_text(find(&reading, UPDATE_RESTART, 0), "was 4 in checkpoint-2 and is 1");
+        assert_text(find(&reading, UPDATE_RESTART, 0), "the moments were lost");
+        assert_null(find(&reading, UPDATE_CLIP, 0));
+        assert_null(find(&reading, UPDATE_CLIP, 1));
+        assert_int_equal(reading.finding_count - (size_t)narrow, 1);
+        assert_norm(&reading);
+        if (narrow) continue;
+        asked.updates = 3; /* the count went on */
+        reading = read_scene(&asked, &said);
+        assert_text(find(&reading, UPDATE_RESTART, 0), "those of one gradient alone");
+        assert_norm(&reading);
+    }
+}
+
+/* Where the moments follow neither from those before nor from none, or where too few tell, the
+ * gradient is not known, and that is said. */
+static void verify_norm_of_other_moments(void **unused) {
+    (void)unused;
+    struct update_said said = nothing_said();
+    struct scene_asked asked = scene_usual();
+    struct update_reading reading;
+    scene_make(&asked, scene);
+    said.expected.max_norm = 1e-3;
+    for (int t = 0; t < SCENE_TENSORS; t++)
+        scene->tensor[t].first_before = scene->tensor[(t + 1) % SCENE_TENSORS].first_before;
+    assert_int_equal(update_read(&scene->step, &said, room, &arena, &reading), STATUS_OK);
+    assert_false(reading.norm.is_known);
+    assert_non_null(strstr(reading.norm.why, "from others, which no file holds"));
+    assert_null(find(&reading, UPDATE_CLIP, 0));
+    asked.is_lost = 1;
+    asked.updates = 1;
+    scene_make(&asked, scene);
+    for (int t = 0; t < SCENE_TENSORS; t++) {
+        scene->tensor[t].count = 5; /* 15 elements */
+        scene->tensor[t].updates_before = 4.0;
+    }
+    assert_int_equal(update_read(&scene->step, &said, room, &arena, &reading), STATUS_OK);
+    assert_false(reading.norm.is_known);
+    assert_non_null(strstr(reading.norm.why, "too few or too narrow"));
+    assert_text(find(&reading, UPDATE_RESTART, 0), "too few or too narrow");
+    assert_null(find(&reading, UPDATE_CLIP, 0));
+    scene_make(&asked, scene);
+    for (int t = 0; t < SCENE_TENSORS; t++)
+        scene->tensor[t].is_left_out = 1;
+    assert_int_equal(update_read(&scene->step, &said, room, &arena, &reading), STATUS_OK);
+    assert_non_null(strstr(reading.norm.why, "left all tensors out"));
+}
+
+/* The gradient follows from the betas that the moments show, not from those of the file. */
+static void verify_norm_with_hidden_betas(void **unused) {
+    (void)unused;
+    const struct update_said said = nothing_said();
+    struct scene_asked asked = scene_usual();
+    struct update_reading reading;
+    asked.beta1 = 0.95;
+    scene_make(&asked, scene);
+    scene->group.beta1 = 0.9;
+    assert_int_equal(update_read(&scene->step, &said, room, &arena, &reading), STATUS_OK);
+    assert_text(find(&reading, UPDATE_BETAS, 0), "betas (0.95, 9.99");
+    assert_norm(&reading);
+}
+
 /* Another eps in one tensor: no LR explains it, and that is said, not an LR. */
 static void verify_unexplained_is_said(void **unused) {
     (void)unused;
@@ -683,6 +773,9 @@ int main(void) {
         cmocka_unit_test(verify_other_slips),
         cmocka_unit_test(verify_decay_that_cannot_act),
         cmocka_unit_test(verify_apart),
+        cmocka_unit_test(verify_lost_moments),
+        cmocka_unit_test(verify_norm_of_other_moments),
+        cmocka_unit_test(verify_norm_with_hidden_betas),
         cmocka_unit_test(verify_unexplained_is_said),
         cmocka_unit_test(verify_against),
         cmocka_unit_test(verify_scheduled_numbers),

@@ -236,6 +236,7 @@ class UpdateReading:
     names: str
     gradient_norm: float | None
     gradient_norm_error: float | None
+    gradient_norm_why: str | None
     groups: tuple[GroupReading, ...]
     findings: tuple[Finding, ...]
     raw: Mapping[str, Any] = field(default_factory=dict, repr=False)
