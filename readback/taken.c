@@ -4,6 +4,7 @@
 #include "readback/taken.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/macro.h"
 #include "base/real.h"
@@ -266,6 +267,75 @@ void taken_norm_read(const struct step *step, const struct taken_betas *betas,
     out->why = NULL;
     out->norm = real_sqrt_f64(sum_blocks_close_f64(&sums[0]));
     out->error = real_sqrt_f64(sum_blocks_close_f64(&sums[1]));
+}
+
+/* ---- two gradients ---- */
+
+/* The tensor as its update found it; NULL in `*out_why`: its gradient is told. */
+static struct step_tensor found_by(const struct taken_side *side, uint32_t i,
+                                   const char **out_why) {
+    struct step_tensor out = side->step->tensors[i];
+    *out_why = "the optimizer does not know it, or left it out";
+    if (out.group == STEP_NO_GROUP || out.is_left_out || out.first.bytes == NULL) return out;
+    const struct taken_betas *const betas = &side->betas[out.group];
+    if (betas->state == TAKEN_BETAS_ANEW) forget(&out);
+    *out_why = why_untold(&side->step->groups[out.group], &out, betas);
+    return out;
+}
+
+static void fill_side(const struct taken_side *side, const struct step_tensor *tensor,
+                      uint64_t first, struct direction_block *out) {
+    const struct step_group *const group = &side->step->groups[tensor->group];
+    const uint64_t left = tensor->count - first;
+    fill_taken(group, tensor, side->betas[tensor->group].beta1,
+               group->decoupled ? 0.0 : group->decay, first,
+               left < READBACK_BLOCK ? (size_t)left : READBACK_BLOCK, out);
+    direction_passed(out);
+}
+
+enum { SUM_APART = 0, SUM_ERROR, SUM_A, SUM_B, SUMS };
+
+static void add_apart(const struct taken_side *a, const struct step_tensor *in_a,
+                      const struct taken_side *b, const struct step_tensor *in_b,
+                      struct rate_room *room, struct sum_blocks_f64 sums[SUMS]) {
+    struct direction_block *const x = &room->block, *const y = &room->other;
+    for (uint64_t first = 0; first < in_a->count; first += READBACK_BLOCK) {
+        fill_side(a, in_a, first, x);
+        fill_side(b, in_b, first, y);
+        const size_t n = x->count;
+        sum_blocks_push_f64(&sums[SUM_A], products_block(x->u, x->u, n));
+        sum_blocks_push_f64(&sums[SUM_B], products_block(y->u, y->u, n));
+        for (size_t i = 0; i < n; i++) {
+            x->u[i] -= y->u[i];
+            x->error[i] += y->error[i];
+        }
+        sum_blocks_push_f64(&sums[SUM_APART], products_block(x->u, x->u, n));
+        sum_blocks_push_f64(&sums[SUM_ERROR], products_block(x->error, x->error, n));
+    }
+}
+
+void taken_apart_read(const struct taken_side *a, const struct taken_side *b,
+                      struct rate_room *room, struct taken_apart *out) {
+    struct sum_blocks_f64 sums[SUMS] = {{.count = 0}};
+    *out = (struct taken_apart){.is_known = 0};
+    for (uint32_t i = 0; i < a->step->tensor_count; i++) {
+        const char *why_a, *why_b;
+        const struct step_tensor in_a = found_by(a, i, &why_a);
+        for (uint32_t k = 0; k < b->step->tensor_count && why_a == NULL; k++) {
+            const struct step_tensor in_b = found_by(b, k, &why_b);
+            if (why_b != NULL || in_a.count != in_b.count || strcmp(in_a.name, in_b.name) != 0)
+                continue;
+            add_apart(a, &in_a, b, &in_b, room, sums);
+            out->is_known = 1;
+            break;
+        }
+    }
+    if (!out->is_known) return;
+    out->apart = real_sqrt_f64(sum_blocks_close_f64(&sums[SUM_APART]));
+    out->error = real_sqrt_f64(sum_blocks_close_f64(&sums[SUM_ERROR]));
+    const double of_a = real_sqrt_f64(sum_blocks_close_f64(&sums[SUM_A]));
+    const double of_b = real_sqrt_f64(sum_blocks_close_f64(&sums[SUM_B]));
+    out->norm = of_a > of_b ? of_a : of_b;
 }
 
 /* ---- a decay in the gradient ---- */

@@ -35,6 +35,21 @@ struct taken_norm {
 void taken_norm_read(const struct step *step, const struct taken_betas *betas,
                      struct rate_room *room, struct taken_norm *out);
 
+/* How far the gradients that two updates took in are apart: the norm of their difference over the
+ * tensors that both have by one name, with the bar of both. Norms alone say little, because two
+ * gradients that were clipped have one norm. */
+struct taken_apart {
+    int is_known;
+    double apart, error;
+    double norm; /* the larger of the two norms, over the same tensors */
+};
+struct taken_side {
+    const struct step *step;
+    const struct taken_betas *betas; /* [group_count] */
+};
+void taken_apart_read(const struct taken_side *a, const struct taken_side *b,
+                      struct rate_room *room, struct taken_apart *out);
+
 /* Elements whose gradient is `decay` times the weight and nothing else: those that no sample
  * touched, if the decay goes through the gradient. Without such a decay they have a gradient of 0.
  */

@@ -24,6 +24,7 @@ struct scene_asked {
     int is_lost;        /* Adam begins from moments of 0, and the file before holds others */
     double scale;       /* of the weights */
     double gradient;    /* the gradients are so many times the usual ones, if not 0 */
+    double fresh;       /* this update's gradient alone is so many times the usual one, if not 0 */
 };
 
 struct scene {
