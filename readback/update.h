@@ -31,7 +31,7 @@ struct update_said {
     const char *before, *after; /* what the checkpoints are called: "checkpoint-1" */
     double scheduler_counted;   /* the scheduler's: last_epoch after this update */
     double scheduler_before;
-    int has_scaler; /* a loss scaler may have skipped updates, which only a log counts */
+    int has_scaler;   /* a loss scaler may have skipped updates, which only a log counts */
     double processes; /* Accelerate's, as far as it saved their generators */
     struct update_expected expected;
     const struct update_logged *log; /* [log_count] */
@@ -58,6 +58,11 @@ struct update_group {
     int is_assumed;      /* no file holds them */
     uint32_t tensors, frozen;         /* known to the optimizer; of these without any movement */
     const char *lr_text, *decay_text; /* a sentence about each; never NULL */
+    /* What the configured decay acts as: 1 - lr * decay is rounded to f32 before it meets a weight
+     * of f32 or narrower, so at small rates this is another number than the configured one, and it
+     * is what the reading of the decay is held against. NaN: none acts on weights, or no LR is
+     * known. */
+    double decay_rounded;
     /* Where the bar holds the promised LR and the next update's, which of them the update was made
      * with (replayed_which): 1, 2, or 0 for neither. */
     int replayed;

@@ -24,11 +24,13 @@ static json_t *group_json(const struct readback_update *update, uint32_t g) {
     const struct step_group *const settings = &update->reading.settings[g];
     static const char *const betas[] = {"unknown", "agree", "other", "anew", "none"};
     json_t *const object = json_pack(
-        "{s:s,s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "verdict", update_verdict_names[group->verdict],
-        "tensors", (int)group->tensors, "lr", rate_json(&reading->lr), "promised",
+        "{s:s,s:i,s:o,s:s,s:o,s:o,s:o,s:o,s:s,s:o,s:o,s:o}", "verdict",
+        update_verdict_names[group->verdict], "tensors", (int)group->tensors, "lr",
+        rate_json(&reading->lr), "lr_text", group->lr_text, "promised",
         json_finite(settings->promised), "next", json_finite(settings->next), "logged",
-        json_finite(group->logged), "decay", rate_json(&reading->decay), "weight_decay",
-        json_finite(settings->decay), "shrink", rate_json(&reading->shrink));
+        json_finite(group->logged), "decay", rate_json(&reading->decay), "decay_text",
+        group->decay_text, "weight_decay", json_finite(settings->decay), "weight_decay_rounded",
+        json_finite(group->decay_rounded), "shrink", rate_json(&reading->shrink));
     json_t *const rest =
         json_pack("{s:o,s:o,s:I,s:I,s:I,s:I,s:o,s:s}", "residual", json_finite(reading->residual),
                   "agreeing", json_finite(reading->agreeing), "weights",

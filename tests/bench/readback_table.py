@@ -13,15 +13,17 @@ update applied. For every update of every case the program is asked for the two 
 Two folders with another between them must be refused, or left undecided.
 
 A reading fails if an LR's bar does not hold the LR that was applied, if the gradient norm's does
-not hold the norm that was taken in, if a healthy case has a finding, if two folders in the wrong order are judged, if a planted slip that the folders can show
-(`sees` in truth.json, written before any program read them) is not named by the right kind of
-finding, or if the value of the schedule that the update is said to have applied or logged is not
+not hold the norm that was taken in, if a decay's does not hold the decay that acted, if a healthy
+case has a finding, if two folders in the wrong order are judged, if a planted slip that the folders
+can show (`sees` in truth.json, written before any program read them) is not named by the right kind
+of finding, or if the value of the schedule that the update is said to have applied or logged is not
 the one that it did."""
 
 import argparse
 import collections
 import json
 import os
+import struct
 import subprocess
 import sys
 
@@ -123,6 +125,28 @@ def norm(answer, applied):
             else "OUTSIDE")
 
 
+def f32(value):
+    return struct.unpack("<f", struct.pack("<f", value))[0]
+
+
+def decays(answer, applied, truth):
+    """For each group with a bar: whether it holds what the decay did. f32 rounds the factor 1 - lr *
+    decay (torch 2.15, torch/optim/adam.py: param.mul_), and the program must have said so."""
+    for group, true in zip(answer["groups"], applied.get("groups", [])):
+        decay, asked, rate = group["decay"], true.get("weight_decay"), true["lr"]
+        if not asked or not truth["decay_is_decoupled"] or decay["low"] is None:
+            continue
+        acted = (1.0 - f32(1.0 - rate * asked)) / rate
+        inside = decay["low"] <= acted <= decay["high"] or decay["low"] <= asked <= decay["high"]
+        if not inside and decay["state"] == "read":
+            yield "OUTSIDE"
+        elif group["weight_decay"] == asked and group["verdict"] == "kept" and not is_near(
+                group["weight_decay_rounded"], acted):
+            yield "OUTSIDE"
+        else:
+            yield "inside" if decay["state"] == "read" else "a bound"
+
+
 def is_near(a, b):
     return abs(a - b) <= 1e-6 * max(abs(a), abs(b))
 
@@ -168,7 +192,7 @@ def main():
     parser.add_argument("folders", nargs="+", metavar="FOLDER")
     arguments = parser.parse_args()
     outcomes, readings, wrong = collections.Counter(), collections.Counter(), []
-    restarts, exchanged, placed, apart, norms = (collections.Counter() for _ in range(5))
+    restarts, exchanged, placed, apart, norms, acted = (collections.Counter() for _ in range(6))
     for root in arguments.folders:
         for name in sorted(os.listdir(root)):
             folder = os.path.join(root, name)
@@ -192,6 +216,11 @@ def main():
                 if measured == "OUTSIDE":
                     wrong.append(f"{name} update {update}: gradient norm "
                                  f"{answer['gradient_norm']}, {applied['norm_taken']} was taken in")
+                for state in decays(answer, applied, truth):
+                    acted[state] += 1
+                    if state == "OUTSIDE":
+                        wrong.append(f"{name} update {update}: a decay's bar misses what acted: "
+                                     f"{[group['decay'] for group in answer['groups']]}")
                 place = contract(answer, applied, truth)
                 placed[place] += 1
                 if place == "WRONG":
@@ -238,6 +267,7 @@ def main():
                 print(f"{name}: {outcome}{' (' + refused + ')' if refused else ''}")
     print("cases:", ", ".join(f"{count} {what}" for what, count in sorted(outcomes.items())))
     print("learning rates:", ", ".join(f"{n} {what}" for what, n in sorted(readings.items())))
+    print("decays:", ", ".join(f"{n} {what}" for what, n in sorted(acted.items())))
     print("gradient norms:", ", ".join(f"{n} {what}" for what, n in sorted(norms.items())))
     print("updates ahead of hf:", ", ".join(f"{n} {what}" for what, n in sorted(placed.items())))
     print("restarts:", ", ".join(f"{n} {what}" for what, n in sorted(restarts.items())))

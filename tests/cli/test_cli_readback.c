@@ -63,6 +63,20 @@ static void validate_text(void **state) {
                          "and 4.5000000e-04 was applied");
     require_in(said.out, "\n  FINDING (group 1): step-1 promised 0.000475");
     helper_free(&said);
+    said = helper_run(0, "readback " ADAMW " --json");
+    json_t *const value = json_loads(said.out, 0, NULL);
+    assert_non_null(value);
+    const json_t *const update = json_array_get(json_object_get(value, "updates"), 0);
+    const json_t *const group = json_array_get(json_object_get(update, "groups"), 0);
+    const double rounded = json_number_value(json_object_get(group, "weight_decay_rounded"));
+    const double low = json_number_value(json_object_get(json_object_get(group, "decay"), "low"));
+    /* The bar is that of what acted, which f32 makes of 0.1, and not of 0.1. */
+    assert_true(low > 0.1 && low < rounded);
+    assert_true(rounded == (1.0 - (double)(float)(1.0 - 4.75e-4 * 0.1)) / 4.75e-4);
+    require_in(json_string_value(json_object_get(group, "decay_text")), ", as f32 rounds 0.1");
+    require_in(json_string_value(json_object_get(group, "lr_text")), "4.7499999e-04 +- ");
+    json_decref(value);
+    helper_free(&said);
     tell(3, "readback runs/plain-adafactor/step-1 runs/plain-adafactor/step-2",
          "  gradient norm cannot be read: no tensor has a first moment\n");
     helper_refuse(2, "readback runs/plain-adamw/step-2 runs/plain-adamw/step-1",

@@ -95,9 +95,11 @@ static void validate_rules_in_f32(void **unused) {
             assert_int_equal(reading.groups[0].verdict, UPDATE_KEPT);
             for (size_t f = 0; f < reading.finding_count; f++)
                 if (!reading.findings[f].is_remark) fail_msg("%s", reading.findings[f].text);
-            /* As f32 rounds it: 1 - 5e-5 lies on a grid of 2^-24. */
-            if (rule == 0 && i < 2)
-                assert_true(fabs(reading.groups[0].reading.decay.value - 0.1) < 1e-4);
+            /* As f32 rounds it: 1 - lr * 0.1 lies on a grid of 2^-24. */
+            const double acted = (1.0 - (double)(float)(1.0 - asked.lr * 0.1)) / asked.lr;
+            if (rule != 0) continue;
+            assert_true(fabs(reading.groups[0].decay_rounded - acted) <= 1e-12);
+            if (i < 2) assert_inside(&reading.groups[0].reading.decay, acted, 1e-4);
         }
     }
 }
@@ -231,9 +233,19 @@ static void verify_count_slips(void **unused) {
     reading = read_usual(&asked);
     assert_text(find(&reading, UPDATE_LR, 0), "0.744 of the promised one");
     assert_text(find(&reading, UPDATE_LR, 0), "count one ahead");
+    assert_true(isfinite(reading.groups[0].reading.decay.low));
+    const struct update_said said = nothing_said();
+    for (int t = 0; t < SCENE_TENSORS; t++)
+        scene->tensor[t].is_assumed = 1; /* no file holds the count, so the LR is not known, */
+    assert_int_equal(update_read(&scene->step, &said, room, &arena, &reading), STATUS_OK);
+    assert_text(find(&reading, UPDATE_COUNT, 0), "Adam's count at 1, which no file holds");
+    assert_int_equal(reading.groups[0].reading.lr.state, RATE_UNKNOWN);
+    assert_int_equal(reading.groups[0].reading.decay.state, RATE_UNKNOWN); /* nor c / LR, */
+    assert_string_equal(reading.groups[0].decay_text,                      /* but c is */
+                        "0.1 acted: 4500 of 4500 elements without a gradient moved as it moves "
+                        "them");
     for (int t = 0; t < SCENE_TENSORS; t++)
         scene->tensor[t].updates = 2.0;
-    const struct update_said said = nothing_said();
     assert_int_equal(update_read(&scene->step, &said, room, &arena, &reading), STATUS_OK);
     assert_null(find(&reading, UPDATE_LR, 0));
     assert_text(find(&reading, UPDATE_COUNT, 0), "1 ahead: it sizes this update by 0.744");

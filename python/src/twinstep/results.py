@@ -199,11 +199,14 @@ class GroupReading:
     verdict: str
     tensors: int
     lr: Rate
+    lr_text: str
     promised: float | None
     next: float | None
     logged: float | None
     decay: Rate
+    decay_text: str
     weight_decay: float | None
+    weight_decay_rounded: float | None
     shrink: Rate
     residual: float | None
     agreeing: float | None
