@@ -12,6 +12,7 @@
 #include "checkpoints/training_folder.h"
 #include "cli/json.h"
 #include "cli/verb.h"
+#include "determinism/foreign.h"
 #include "determinism/keyed_digest.h"
 #include "determinism/trace.h"
 
@@ -82,6 +83,30 @@ static void tell(const struct weights *w, const char *name, const char *what) {
         printf("  %s: %s\n", name, what);
 }
 
+/* Whether the run recorded the tensor with this dtype and this shape. */
+static int is_of_kind(const struct trace_foreign *foreign, uint32_t index,
+                      const struct safetensors_tensor *tensor) {
+    const char *const dtype = keyed_name(tensor->dtype);
+    uint64_t shape[DIGEST_MAX_RANK];
+    uint32_t rank;
+    if (dtype == NULL || strcmp(dtype, foreign->dtypes[index]) != 0) return 0;
+    if (!foreign_shape(foreign->shapes[index], shape, DIGEST_MAX_RANK, &rank)) return 0;
+    return rank == tensor->rank && memcmp(shape, tensor->shape, rank * sizeof *shape) == 0;
+}
+
+/* What is said of a tensor with another digest: dtype and shape only where they are others. Own
+ * traces hold none. */
+static void say_why(const struct weights *w, uint32_t index,
+                    const struct safetensors_tensor *tensor, char *out, size_t room) {
+    const struct trace_foreign *const foreign = w->side->run->plan.foreign;
+    char shape[SAFETENSORS_SHAPE_TEXT];
+    snprintf(out, room, "differs");
+    if (foreign == NULL || is_of_kind(foreign, index, tensor)) return;
+    safetensors_shape_text(tensor, shape);
+    snprintf(out, room, "differs; it is %s there and was %.40s [%.80s] in the run", shape,
+             foreign->dtypes[index], foreign->shapes[index]);
+}
+
 /* Compares one tensor of the run with that of the folder. */
 static enum status hold(struct weights *w, uint32_t index) {
     static const uint8_t none[DIGEST_BYTES] = {0};
@@ -107,13 +132,7 @@ static enum status hold(struct weights *w, uint32_t index) {
         return STATUS_OK;
     }
     w->differ++;
-    snprintf(why, sizeof why, "differs");
-    if (plan->foreign != NULL) {
-        char shape[SAFETENSORS_SHAPE_TEXT];
-        safetensors_shape_text(tensor, shape);
-        snprintf(why, sizeof why, "differs; it is %s there and was %.40s [%.80s] in the run", shape,
-                 plan->foreign->dtypes[index], plan->foreign->shapes[index]);
-    }
+    say_why(w, index, tensor, why, sizeof why);
     tell(w, name, why);
     return STATUS_OK;
 }
