@@ -90,10 +90,10 @@ enum update_finding_kind {
     UPDATE_SETTINGS,      /* the optimizer's file has another number than the user configured */
     UPDATE_SCHEDULER,     /* the scheduler counted more or less than once */
     UPDATE_MASTERS,       /* the update began from rounded weights */
-    UPDATE_FROZEN,        /* remark: tensors that did not move */
-    UPDATE_OUTSIDE,       /* tensors that the optimizer does not know, but that moved */
-    UPDATE_UNNAMED,       /* remark: parameters whose weights are not known */
-    UPDATE_UNEXPLAINED,   /* the optimizer's rule does not explain the movement */
+    UPDATE_FROZEN,  /* tensors that did not move; a remark, unless their gradients are missing */
+    UPDATE_OUTSIDE, /* tensors that the optimizer does not know, but that moved */
+    UPDATE_UNNAMED, /* remark: parameters whose weights are not known */
+    UPDATE_UNEXPLAINED, /* the optimizer's rule does not explain the movement */
     UPDATE_FINDINGS
 };
 
@@ -114,6 +114,7 @@ struct update_reading {
     /* [group_count]: the step's, with the numbers that the update used (update_settle) */
     const struct step_group *settings;
     struct taken_norm norm;
+    uint32_t stateless; /* tensors that did not move and have no state: frozen, or forgotten */
     struct update_schedule schedule;
     struct update_finding *findings;
     size_t finding_count, room;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/real.h"
 #include "readback/update_private.h"
 
 /* ---- the optimizer's count ---- */
@@ -212,11 +213,70 @@ enum status update_judge_settings(struct judging *in, uint32_t g) {
     return expect(in, g, "eps", group->eps, expected->eps);
 }
 
+/* ---- tensors that stay ---- */
+
+static int has_moved(const struct step_tensor *tensor) {
+    const size_t width = dtype_width(tensor->now.dtype);
+    return memcmp(tensor->old.bytes, tensor->now.bytes, (size_t)tensor->count * width) != 0;
+}
+
+/* Some names of a list, with how many there are. */
+struct names {
+    uint32_t count;
+    size_t length;
+    char text[400];
+};
+
+static void add_name(struct names *names, const char *name) {
+    names->count++;
+    const size_t room = sizeof names->text - names->length;
+    if (names->count > 3) return;
+    const int printed =
+        snprintf(names->text + names->length, room, "%s%s", names->count > 1 ? ", " : "", name);
+    names->length += printed > 0 && (size_t)printed < room ? (size_t)printed : 0;
+}
+
+static const char *more(const struct names *names) {
+    return names->count > 3 ? ", ..." : "";
+}
+
+static int is_frozen(const struct step_tensor *tensor) {
+    const int has_state = tensor->group != STEP_NO_GROUP && tensor->first.bytes != NULL;
+    return !has_state && !has_moved(tensor);
+}
+
 /* ---- the norm ---- */
 
 /* Norm and coefficient are computed in the gradients' dtype. Where these are bf16, as beside
  * masters in f32, each has a rounding of 2^-8. */
 #define UPDATE_NORM_SHARE 0x1p-7
+
+/* Fewer gradients reached the optimizer than were clipped. Where tensors have no state in it,
+ * theirs are what is missing; a tensor that was frozen on purpose has none, and would not be
+ * missed. */
+static enum status find_less(struct judging *in, double expected, double slack) {
+    const double taken = in->out->norm.norm, logged = in->out->logged_norm;
+    const double most = in->said->expected.max_norm;
+    struct names forgotten = {.count = 0};
+    for (uint32_t i = 0; i < in->step->tensor_count; i++)
+        if (is_frozen(&in->step->tensors[i])) add_name(&forgotten, in->step->tensors[i].name);
+    if (forgotten.count == 0 || taken > expected)
+        return update_find(in, UPDATE_CLIP, 0, STEP_NO_GROUP,
+                           "the optimizer took in a gradient of norm %s; the log has %s, clipped "
+                           "to %s that is %s",
+                           update_number(taken, slack).text, number_text_f64(logged).text,
+                           number_text_f64(most).text, number_text_f64(expected).text);
+    const double missing = real_sqrt_f64(expected * expected - taken * taken);
+    return update_find(
+        in, UPDATE_FROZEN, 0, STEP_NO_GROUP,
+        "%" PRIu32 " %s no state in the optimizer and did not move although %s "
+        "gradients (%s%s): the log's norm of %s, clipped to %s, holds %s that the "
+        "optimizer did not take in. It was never given them, or the log has an average",
+        forgotten.count, forgotten.count == 1 ? "tensor has" : "tensors have",
+        forgotten.count == 1 ? "it had" : "they had", forgotten.text, more(&forgotten),
+        number_text_f64(logged).text, number_text_f64(most).text,
+        update_number(missing, slack * expected / missing).text);
+}
 
 enum status update_judge_norm(struct judging *in) {
     const struct taken_norm *const norm = &in->out->norm;
@@ -235,12 +295,7 @@ enum status update_judge_norm(struct judging *in) {
     if (!(logged >= 0.0)) return STATUS_OK;
     const double expected = most > 0.0 && logged > most ? most : logged;
     if (most > 0.0 && fabs(norm->norm - expected) > slack + printed)
-        return update_find(
-            in, UPDATE_CLIP, 0, STEP_NO_GROUP,
-            "the optimizer took in a gradient of norm %s; the log has %s, clipped to "
-            "%s that is %s",
-            update_number(norm->norm, slack).text, number_text_f64(logged).text,
-            number_text_f64(most).text, number_text_f64(expected).text);
+        return find_less(in, expected, slack);
     if (norm->norm - slack > logged + printed)
         return update_find(
             in, UPDATE_CLIP, 1, STEP_NO_GROUP,
@@ -291,31 +346,10 @@ enum status update_judge_scheduler(struct judging *in) {
         in->said->scheduler_before, in->said->scheduler_counted, counted);
 }
 
-/* ---- tensors that stay ---- */
-
-static int has_moved(const struct step_tensor *tensor) {
-    const size_t width = dtype_width(tensor->now.dtype);
-    return memcmp(tensor->old.bytes, tensor->now.bytes, (size_t)tensor->count * width) != 0;
-}
-
-/* Some names of a list, with how many there are. */
-struct names {
-    uint32_t count;
-    size_t length;
-    char text[400];
-};
-
-static void add_name(struct names *names, const char *name) {
-    names->count++;
-    const size_t room = sizeof names->text - names->length;
-    if (names->count > 3) return;
-    const int printed =
-        snprintf(names->text + names->length, room, "%s%s", names->count > 1 ? ", " : "", name);
-    names->length += printed > 0 && (size_t)printed < room ? (size_t)printed : 0;
-}
-
-static const char *more(const struct names *names) {
-    return names->count > 3 ? ", ..." : "";
+static int is_forgetting_found(const struct judging *in) {
+    for (size_t i = 0; i < in->out->finding_count; i++)
+        if (in->out->findings[i].kind == UPDATE_FROZEN && !in->out->findings[i].is_remark) return 1;
+    return 0;
 }
 
 enum status update_judge_tensors(struct judging *in) {
@@ -327,7 +361,8 @@ enum status update_judge_tensors(struct judging *in) {
         const int has_state = tensor->group != STEP_NO_GROUP && tensor->first.bytes != NULL;
         if (moved && (tensor->group == STEP_NO_GROUP || tensor->is_left_out))
             add_name(&outside, tensor->name);
-        if (!moved && !has_state) add_name(&frozen, tensor->name);
+        if (is_frozen(tensor)) add_name(&frozen, tensor->name);
+        in->out->stateless += (uint32_t)is_frozen(tensor);
         if (tensor->is_left_out) add_name(&left_out, tensor->name);
         if (!moved && has_state && !tensor->is_left_out) add_name(&stuck, tensor->name);
         if (!moved && tensor->group != STEP_NO_GROUP) in->out->groups[tensor->group].frozen++;
@@ -337,7 +372,7 @@ enum status update_judge_tensors(struct judging *in) {
                         "%" PRIu32 " of the optimizer's parameters fit no weight, or several: "
                         "nothing was read of them; give their names with --names FILE",
                         in->said->unnamed));
-    if (frozen.count > 0)
+    if (frozen.count > 0 && !is_forgetting_found(in))
         TRY(update_find(in, UPDATE_FROZEN, 1, STEP_NO_GROUP,
                         "%" PRIu32 " %s did not move and %s no state in the optimizer: frozen, or "
                         "never given to it (%s%s)",

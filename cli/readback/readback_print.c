@@ -34,6 +34,15 @@ void readback_watch(struct rate_room *room, struct progress *progress) {
     room->block.context = progress;
 }
 
+/* A promise that was kept may not have been the one that the user meant, so the first line says
+ * that there is more to read. */
+static void print_remarks(const struct update_reading *reading, FILE *out) {
+    size_t remarks = 0;
+    for (size_t i = 0; i < reading->finding_count; i++)
+        remarks += reading->findings[i].is_remark != 0;
+    if (remarks > 0) fprintf(out, ", with %zu remark%s", remarks, remarks == 1 ? "" : "s");
+}
+
 static void print_head(const char *label, const struct readback_update *update, FILE *out) {
     static const char *const verdicts[UPDATE_VERDICTS] = {
         [UPDATE_KEPT] = "as promised",
@@ -51,6 +60,8 @@ static void print_head(const char *label, const struct readback_update *update, 
     if (first != NULL) {
         fputs(": ", out);
         readback_print_text(first->text, out);
+    } else {
+        print_remarks(&update->reading, out);
     }
     fputc('\n', out);
 }
@@ -100,8 +111,9 @@ static void print_norm(const struct readback_update *update, FILE *out) {
     fprintf(out, "  gradient norm %s +- %s taken in", update_number(norm->norm, norm->error).text,
             update_bar(norm->error).text);
     print_number("; logged", update->reading.logged_norm, out);
+    const uint32_t stateless = update->reading.stateless;
     if (update->reading.logged_norm > 0.0 && norm->norm + norm->error < update->reading.logged_norm)
-        fprintf(out, "; coefficient %s",
+        fprintf(out, "; coefficient %s%s", stateless > 0 ? "at least " : "",
                 update_number(norm->norm / update->reading.logged_norm,
                               norm->error / update->reading.logged_norm)
                     .text);

@@ -16,7 +16,7 @@ A reading fails if an LR's bar does not hold the LR that was applied, if the gra
 not hold the norm that was taken in, if a decay's does not hold the decay that acted, if a healthy
 case has a finding, if two folders in the wrong order are judged, if a planted slip that the folders
 can show (`sees` in truth.json, written before any program read them) is not named by the right kind
-of finding, or if the value of the schedule that the update is said to have applied or logged is not
+of finding or of remark, if a finding of a planted case is about something else than its slip, or if the value of the schedule that the update is said to have applied or logged is not
 the one that it did."""
 
 import argparse
@@ -39,6 +39,12 @@ NAMED_BY = {
     "moments-lost": {"restart"}, "count-lost": {"restart", "count"}, "masters-lost": {"masters"},
     "scheduler-not-restored": {"lr", "count", "scheduler"}, "peak-overwritten": {"lr"},
 }
+# Findings that are right beside those that name the slip. A scheduler that ran ahead counts ahead. An
+# `lr` is right wherever the applied LR is not the promised one (extras).
+ALSO_RIGHT = {"lr-ahead": {"scheduler"}}
+# What the files state as it was done accuses nobody: a remark has to do, and the first line says
+# that there is one.
+REMARKS = {"frozen", "coupled_decay", "decay"}
 # What was meant where the files state honestly what was done (the notes of the cases).
 MEANT = {"bug-betas-configured": {"betas": [0.9, 0.999]}, "bug-eps-configured": {"eps": 1e-8}}
 # What resume-check must call lost.
@@ -171,6 +177,18 @@ def contract(answer, applied, truth):
     return f"{by:+.0f}" + ("" if said["logged"] is None else " with the log")
 
 
+def extras(truth, update, answer):
+    """The findings of one update of a planted case that are about something else than the slip."""
+    applied, planted = truth["updates"][update - 1], truth.get("planted")
+    if not planted:
+        return set()
+    faults = {finding["kind"] for finding in answer["findings"] if not finding["remark"]}
+    right = NAMED_BY.get(planted, set()) | ALSO_RIGHT.get(planted, set())
+    if any(not is_near(group["lr"], applied["lr_promised"]) for group in applied.get("groups", [])):
+        right |= {"lr"}
+    return faults - right
+
+
 def judge(truth, found):
     """The outcome of one case, from all its findings that are no remarks and all its remarks."""
     planted, sees = truth.get("planted"), truth["sees"]
@@ -179,8 +197,10 @@ def judge(truth, found):
         return "false" if faults else "silent"
     if planted in OF_RESTARTS:
         return "restart"
-    if NAMED_BY[planted] & (faults | (remarks & {"frozen", "coupled_decay", "decay"})):
-        return "named"
+    if NAMED_BY[planted] & faults:
+        return "named by a finding"
+    if NAMED_BY[planted] & remarks & REMARKS:
+        return "named by a remark alone"
     return "undecided" if sees in ("undecided", "bound", "refused") else "MISSED"
 
 
@@ -193,6 +213,7 @@ def main():
     arguments = parser.parse_args()
     outcomes, readings, wrong = collections.Counter(), collections.Counter(), []
     restarts, exchanged, placed, apart, norms, acted = (collections.Counter() for _ in range(6))
+    beside = 0
     for root in arguments.folders:
         for name in sorted(os.listdir(root)):
             folder = os.path.join(root, name)
@@ -211,6 +232,11 @@ def main():
                 faults |= {f["kind"] for f in answer["findings"] if not f["remark"]}
                 remarks |= {f["kind"] for f in answer["findings"] if f["remark"]}
                 applied = truth["updates"][update - 1]
+                extra = extras(truth, update, answer)
+                beside += len(extra)
+                if extra:
+                    wrong.append(f"{name} update {update}: findings about something else than "
+                                 f"{truth['planted']}: {sorted(extra)}")
                 measured = norm(answer, applied)
                 norms[measured] += 1
                 if measured == "OUTSIDE":
@@ -266,6 +292,7 @@ def main():
             if arguments.show:
                 print(f"{name}: {outcome}{' (' + refused + ')' if refused else ''}")
     print("cases:", ", ".join(f"{count} {what}" for what, count in sorted(outcomes.items())))
+    print("findings about something else in planted cases:", beside)
     print("learning rates:", ", ".join(f"{n} {what}" for what, n in sorted(readings.items())))
     print("decays:", ", ".join(f"{n} {what}" for what, n in sorted(acted.items())))
     print("gradient norms:", ", ".join(f"{n} {what}" for what, n in sorted(norms.items())))

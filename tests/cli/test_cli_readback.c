@@ -201,6 +201,19 @@ static void verify_expectations(void **state) {
     helper_refuse(2, "readback " ADAMW " --expect max_grad_norm=one", "--expect");
 }
 
+/* Biases and a norm that the optimizer was never given: with the log, the first line says so.
+ * Without one nothing tells them from frozen ones, and the first line points at the remark. */
+static void validate_forgotten_group(void **state) {
+    (void)state;
+#define FORGOTTEN "readback runs/bug-group-forgotten/step-1 runs/bug-group-forgotten/step-2"
+    tell(1, FORGOTTEN " --log runs/bug-group-forgotten/log.jsonl --expect max_grad_norm=1.0",
+         "NOT AS PROMISED: 3 tensors have no state in the optimizer and did not move although they "
+         "had gradients (3.bias, 3.weight, 5.bias): ");
+    tell(1, FORGOTTEN " --log runs/bug-group-forgotten/log.jsonl --expect max_grad_norm=1.0",
+         "; coefficient at least 7.97");
+    tell(0, FORGOTTEN, "): as promised, with 1 remark\n");
+}
+
 /* Moments that were lost began from 0: the norm is the clipped one that the hook saw, 1.0. */
 static void validate_norm_after_lost_moments(void **state) {
     (void)state;
@@ -292,6 +305,7 @@ int main(void) {
         cmocka_unit_test(validate_against),
         cmocka_unit_test(verify_logs),
         cmocka_unit_test(verify_expectations),
+        cmocka_unit_test(validate_forgotten_group),
         cmocka_unit_test(validate_norm_after_lost_moments),
         cmocka_unit_test(validate_restart_text),
         cmocka_unit_test(verify_restart_log),

@@ -430,6 +430,45 @@ static void verify_norm_of_other_moments(void **unused) {
     assert_non_null(strstr(reading.norm.why, "left all tensors out"));
 }
 
+/* A tensor without a state that had a gradient: the log's norm has it and the optimizer has not.
+ * One that was frozen on purpose is missing in neither. */
+static void verify_forgotten_tensors(void **unused) {
+    (void)unused;
+    struct update_said said = nothing_said();
+    struct scene_asked asked = scene_usual();
+    struct update_logged logged = {3.0, asked.lr, 0.0};
+    scene_make(&asked, scene);
+    struct step_tensor *const last = &scene->tensor[SCENE_TENSORS - 1];
+    const double all = scene->norm;
+    *last = (struct step_tensor){.name = last->name,
+                                 .group = STEP_NO_GROUP,
+                                 .count = last->count,
+                                 .old = last->old,
+                                 .now = last->old,
+                                 .updates = (double)NAN,
+                                 .updates_before = (double)NAN};
+    said.log = &logged;
+    said.log_count = 1;
+    said.expected.max_norm = 10.0 * all;
+    logged.norm = all;
+    struct update_reading reading;
+    assert_int_equal(update_read(&scene->step, &said, room, &arena, &reading), STATUS_OK);
+    assert_text(find(&reading, UPDATE_FROZEN, 0),
+                "1 tensor has no state in the optimizer and did "
+                "not move although it had gradients (norm.weight)");
+    assert_null(find(&reading, UPDATE_CLIP, 0));
+    assert_null(find(&reading, UPDATE_FROZEN, 1));
+    assert_int_equal(reading.stateless, 1);
+    logged.norm = reading.norm.norm;
+    assert_int_equal(update_read(&scene->step, &said, room, &arena, &reading), STATUS_OK);
+    assert_null(find(&reading, UPDATE_FROZEN, 0));
+    assert_non_null(find(&reading, UPDATE_FROZEN, 1));
+    logged.norm = 0.4 * reading.norm.norm; /* more than the log has is no such case */
+    assert_int_equal(update_read(&scene->step, &said, room, &arena, &reading), STATUS_OK);
+    assert_null(find(&reading, UPDATE_FROZEN, 0));
+    assert_non_null(find(&reading, UPDATE_CLIP, 0));
+}
+
 /* The gradient follows from the betas that the moments show, not from those of the file. */
 static void verify_norm_with_hidden_betas(void **unused) {
     (void)unused;
@@ -788,6 +827,7 @@ int main(void) {
         cmocka_unit_test(verify_lost_moments),
         cmocka_unit_test(verify_norm_of_other_moments),
         cmocka_unit_test(verify_norm_with_hidden_betas),
+        cmocka_unit_test(verify_forgotten_tensors),
         cmocka_unit_test(verify_unexplained_is_said),
         cmocka_unit_test(verify_against),
         cmocka_unit_test(verify_scheduled_numbers),
