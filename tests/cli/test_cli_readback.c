@@ -246,6 +246,8 @@ static void validate_restart_text(void **state) {
     tell(0, "resume-check " RESUMED("restart-ok-plain", "step"),
          "restored: weights, moments, count, scheduler, generators, position\n");
     tell(1, "resume-check " RESUMED("restart-scaler-lost", "step"), "NOT RESTORED: scaler");
+    tell(0, "resume-check " RESUMED("restart-ok-scaler", "step"),
+         "\n  scaler      restored  scale 2048 and growth tracker 1 became 2048 and 2\n");
     said = helper_run(1, "resume-check " RESUMED("restart-scheduler-lost", "step") " --json");
     json_t *const value = json_loads(said.out, 0, NULL);
     assert_non_null(value);
