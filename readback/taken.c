@@ -38,11 +38,19 @@ static int is_told(const struct step_group *group, const struct step_tensor *ten
     return tensor->first.bytes != NULL && tensor->has_before && group->rule != STEP_RULE_ADAFACTOR;
 }
 
+/* The largest relative error of a weight before the update: weights that are narrower than their
+ * moments may be copies of wider ones, which the optimizer read. */
+static double error_of_copies(const struct step_tensor *tensor) {
+    const int is_copied = dtype_width(tensor->old.dtype) < dtype_width(tensor->first.dtype);
+    return is_copied ? dtype_epsilon(tensor->old.dtype) / 2 : 0.0;
+}
+
 /* One block's gradients and their errors, in u and error of the block. */
 static void fill_taken(const struct step_group *group, const struct step_tensor *tensor,
                        double beta1, double decay, uint64_t first, size_t count,
                        struct direction_block *out) {
     struct rule_taken rule = rule_of(group, tensor, beta1);
+    const double copied = fabs(decay) * error_of_copies(tensor);
     rule.decay = decay;
     out->count = count;
     stored_get(&tensor->old, first, count, out->old);
@@ -52,7 +60,7 @@ static void fill_taken(const struct step_group *group, const struct step_tensor 
         const struct rule_taken_value value =
             rule_taken_value(&rule, out->state[0][i], out->state[1][i], out->old[i]);
         out->u[i] = value.gradient;
-        out->error[i] = value.error;
+        out->error[i] = value.error + copied * fabs(out->old[i]);
     }
 }
 
@@ -348,12 +356,14 @@ struct coupled {
 static void add_coupled(const struct step_tensor *tensor, uint64_t first,
                         struct direction_block *block, void *context) {
     const struct coupled *const asked = (const struct coupled *)context;
-    (void)tensor, (void)first;
+    const double copied = error_of_copies(tensor);
+    (void)first;
     for (size_t i = 0; i < block->count; i++) {
         const double inside = asked->decay * block->old[i];
-        if (!(fabs(inside) > 8.0 * block->error[i])) continue; /* it cannot tell */
+        const double error = block->error[i] + copied * fabs(inside);
+        if (!(fabs(inside) > 8.0 * error)) continue; /* it cannot tell */
         asked->out->elements++;
-        asked->out->coupled += (uint64_t)(fabs(block->u[i] - inside) <= block->error[i]);
+        asked->out->coupled += (uint64_t)(fabs(block->u[i] - inside) <= error);
     }
 }
 

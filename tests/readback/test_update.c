@@ -430,6 +430,20 @@ static void verify_norm_of_other_moments(void **unused) {
     assert_non_null(strstr(reading.norm.why, "left all tensors out"));
 }
 
+/* A decay that enters the gradient is that of the masters, and the file holds copies of them: their
+ * rounding is part of the bar. The elements without another gradient show the decay all the same.
+ */
+static void verify_norm_beside_copies(void **unused) {
+    (void)unused;
+    struct scene_asked asked = scene_usual();
+    asked.weights = DTYPE_BF16;
+    asked.has_masters = asked.coupled = 1;
+    asked.scale = 1.0;
+    const struct update_reading reading = read_usual(&asked);
+    assert_norm(&reading);
+    assert_true(reading.groups[0].coupled.coupled >= (uint64_t)(SCENE_TENSORS * SCENE_IDLE));
+}
+
 /* A tensor without a state that had a gradient: the log's norm has it and the optimizer has not.
  * One that was frozen on purpose is missing in neither. */
 static void verify_forgotten_tensors(void **unused) {
@@ -827,6 +841,7 @@ int main(void) {
         cmocka_unit_test(verify_lost_moments),
         cmocka_unit_test(verify_norm_of_other_moments),
         cmocka_unit_test(verify_norm_with_hidden_betas),
+        cmocka_unit_test(verify_norm_beside_copies),
         cmocka_unit_test(verify_forgotten_tensors),
         cmocka_unit_test(verify_unexplained_is_said),
         cmocka_unit_test(verify_against),
