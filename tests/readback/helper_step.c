@@ -103,11 +103,12 @@ static void fill_element(const struct scene_asked *a, uint64_t tensor, uint64_t 
     const double held = is_idle ? 0.0 : 1.0, late = has_earlier(a) ? held : 0.0;
     const double width = 0.02 * (1.0 + (double)tensor) * (a->gradient > 0.0 ? a->gradient : 1.0);
     memset(e, 0, sizeof *e);
-    e->old = r(a, a->scale * drawn(1, tensor, i));
-    e->g = held * r(a, (a->fresh > 0.0 ? a->fresh : 1.0) * width * drawn(2, tensor, i));
-    e->m_before = late * r(a, width * 0.3 * drawn(3, tensor, i));
-    e->v_before = late * r(a, width * width * 2e-3 * (1.0 + drawn(4, tensor, i)));
-    e->most = late * r(a, width * width * 2e-3 * (1.0 + drawn(5, tensor, i)));
+    const uint64_t at = tensor + a->drawn;
+    e->old = r(a, a->scale * drawn(1, at, i));
+    e->g = held * r(a, (a->fresh > 0.0 ? a->fresh : 1.0) * width * drawn(2, at, i));
+    e->m_before = late * r(a, width * 0.3 * drawn(3, at, i));
+    e->v_before = late * r(a, width * width * 2e-3 * (1.0 + drawn(4, at, i)));
+    e->most = late * r(a, width * width * 2e-3 * (1.0 + drawn(5, at, i)));
 }
 
 static void keep(struct scene *out, int t, size_t i, const struct scene_asked *a,

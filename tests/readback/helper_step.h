@@ -23,6 +23,7 @@ struct scene_asked {
     int rounds_start;   /* the update begins from weights rounded to bf16 */
     int is_lost;        /* Adam begins from moments of 0, and the file before holds others */
     double scale;       /* of the weights */
+    uint64_t drawn;     /* tensors that were drawn for other scenes: their numbers are other ones */
     double gradient;    /* the gradients are so many times the usual ones, if not 0 */
     double fresh;       /* this update's gradient alone is so many times the usual one, if not 0 */
 };

@@ -145,6 +145,56 @@ static void validate_narrow_storage(void **unused) {
     }
 }
 
+/* A bf16 update of about `count` weights, dealt to tensors of unlike numbers. */
+static struct rate read_narrow(double lr, int count) {
+    const int scenes = (count + 3 * SCENE_COUNT - 1) / (3 * SCENE_COUNT);
+    const struct update_said said = nothing_said();
+    struct scene_asked asked = scene_usual();
+    struct arena own = ARENA_EMPTY;
+    struct update_reading reading;
+    struct step_tensor *tensors;
+    struct scene *many;
+    asked.lr = lr;
+    asked.weights = asked.state = DTYPE_BF16;
+    assert_int_equal(arena_take(&own, (size_t)scenes, sizeof *many, "scenes", &many), STATUS_OK);
+    assert_int_equal(arena_take(&own, 3 * (size_t)scenes, sizeof *tensors, "tensors", &tensors),
+                     STATUS_OK);
+    for (int i = 0; i < 3 * scenes; i++) {
+        asked.drawn = (uint64_t)(i - i % 3);
+        if (i % 3 == 0) scene_make(&asked, &many[i / 3]);
+        tensors[i] = many[i / 3].tensor[i % 3];
+        tensors[i].count = (uint64_t)(count / scenes / 3);
+    }
+    struct step step = many[0].step;
+    step.tensors = tensors;
+    step.tensor_count = 3 * (uint32_t)scenes;
+    assert_int_equal(update_read(&step, &said, room, &arena, &reading), STATUS_OK);
+    arena_close(&own);
+    assert_int_equal(reading.groups[0].reading.lr.method, RATE_VOTES);
+    return reading.groups[0].reading.lr;
+}
+
+/* How the bar of votes falls with the number of weights (docs/READBACK.md has these numbers): as
+ * one over it up to some 2,000, where one in 2,000 may disagree and the roundings of the factors in
+ * f32 take over. What is left is in proportion to the size of a step against the ulp of a weight.
+ */
+static void validate_bars_by_count(void **unused) {
+    (void)unused;
+    static const struct {
+        double lr;
+        int count;
+        double least, most; /* the bar's half as a share of the LR */
+    } cases[] = {
+        {5e-4, 60, 5e-4, 3e-3},       {5e-4, 600, 1e-4, 4e-4},  {5e-4, 2000, 1e-4, 2e-4},
+        {5e-4, 108000, 1e-4, 1.5e-4}, {5e-5, 60, 3e-3, 2e-2},   {5e-5, 2000, 3e-4, 1e-3},
+        {5e-5, 108000, 3e-4, 6e-4},   {5e-6, 2000, 2e-3, 1e-2}, {5e-6, 108000, 2e-3, 6e-3}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const struct rate lr = read_narrow(cases[i].lr, cases[i].count);
+        assert_inside(&lr, cases[i].lr, cases[i].most);
+        assert_true((lr.high - lr.low) / 2 >= cases[i].least * cases[i].lr);
+    }
+}
+
 /* Large weights and a small rate: nothing moves, and no number is given. */
 static void verify_unreadable_is_said(void **unused) {
     (void)unused;
@@ -830,6 +880,7 @@ int main(void) {
         cmocka_unit_test(validate_rules_in_f32),
         cmocka_unit_test(validate_small_weights_in_f64),
         cmocka_unit_test(validate_narrow_storage),
+        cmocka_unit_test(validate_bars_by_count),
         cmocka_unit_test(verify_unreadable_is_said),
         cmocka_unit_test(verify_replay_tells_apart),
         cmocka_unit_test(verify_lr_slips),
