@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "checkpoints/layers.h"
 #include "checkpoints/training_folder.h"
 #include "cli/json.h"
 #include "cli/verb.h"
@@ -46,8 +47,9 @@ static enum status fail_dtype(const struct weights *w, const struct safetensors_
          safetensors_dtype_name(tensor->dtype));
 }
 
-static enum status leaf_of(const struct weights *w, const struct safetensors_tensor *tensor,
-                           struct arena *arena, struct digest *out) {
+static enum status leaf_of(const struct weights *w, const char *name,
+                           const struct safetensors_tensor *tensor, struct arena *arena,
+                           struct digest *out) {
     size_t shape[DIGEST_MAX_RANK];
     enum dtype dtype;
     void *carriers;
@@ -57,21 +59,22 @@ static enum status leaf_of(const struct weights *w, const struct safetensors_ten
         shape[i] = (size_t)tensor->shape[i];
     TRY(arena_take(arena, (size_t)tensor->count, dtype_carrier(dtype), "tensor", &carriers));
     TRY(safetensors_numbers(tensor, 0, (size_t)tensor->count, carriers));
-    return digest_tensor(tensor->name, dtype, tensor->rank, shape, carriers, out);
+    return digest_tensor(name, dtype, tensor->rank, shape, carriers, out);
 }
 
-static enum status digest_of(const struct weights *w, const struct safetensors_tensor *tensor,
-                             struct digest *out) {
-    const char *const name = keyed_name(tensor->dtype);
+/* A digest covers the name, which is the run's. */
+static enum status digest_of(const struct weights *w, const char *name,
+                             const struct safetensors_tensor *tensor, struct digest *out) {
+    const char *const dtype = keyed_name(tensor->dtype);
     struct arena arena = ARENA_EMPTY;
     if (!w->keyed) {
-        const enum status status = leaf_of(w, tensor, &arena, out);
+        const enum status status = leaf_of(w, name, tensor, &arena, out);
         arena_close(&arena);
         return status;
     }
-    if (name == NULL) return fail_dtype(w, tensor);
-    const uint64_t sum = keyed_sum(tensor->data, keyed_width(name), 0, tensor->count);
-    digest_keyed(tensor->name, name, tensor->rank, tensor->shape, sum, out);
+    if (dtype == NULL) return fail_dtype(w, tensor);
+    const uint64_t sum = keyed_sum(tensor->data, keyed_width(dtype), 0, tensor->count);
+    digest_keyed(name, dtype, tensor->rank, tensor->shape, sum, out);
     return STATUS_OK;
 }
 
@@ -107,26 +110,38 @@ static void say_why(const struct weights *w, uint32_t index,
              foreign->dtypes[index], foreign->shapes[index]);
 }
 
+/* The folder's tensor of that name, or of the same name without what wrappers put before either;
+ * NULL: it has none. */
+static const struct safetensors_tensor *find(const struct weights *w, const char *name) {
+    const size_t place = safetensors_place(w->tensors, w->count, name);
+    const char *const bare = name + layer_wrapper_length(name);
+    if (place < w->count) return w->tensors[place];
+    for (size_t i = 0; i < w->count; i++) {
+        const char *const other = w->tensors[i]->name;
+        if (strcmp(other + layer_wrapper_length(other), bare) == 0) return w->tensors[i];
+    }
+    return NULL;
+}
+
 /* Compares one tensor of the run with that of the folder. */
 static enum status hold(struct weights *w, uint32_t index) {
     static const uint8_t none[DIGEST_BYTES] = {0};
     const struct trace_run_plan *plan = &w->side->run->plan;
     const char *name = plan->tensors[index];
     const uint8_t *recorded = w->record->tensor_digests[index][TENSOR_DIGEST_PARAMETER];
-    const size_t place = safetensors_place(w->tensors, w->count, name);
+    const struct safetensors_tensor *const tensor = find(w, name);
     struct digest digest;
     char why[320];
     if (memcmp(recorded, none, DIGEST_BYTES) == 0) {
         w->unrecorded++;
         return STATUS_OK;
     }
-    if (place == w->count) {
+    if (tensor == NULL) {
         w->missing++;
         tell(w, name, "not there");
         return STATUS_OK;
     }
-    const struct safetensors_tensor *tensor = w->tensors[place];
-    TRY(digest_of(w, tensor, &digest));
+    TRY(digest_of(w, name, tensor, &digest));
     if (memcmp(digest.byte, recorded, DIGEST_BYTES) == 0) {
         w->equal++;
         return STATUS_OK;

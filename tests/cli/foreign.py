@@ -312,6 +312,10 @@ def look_at_weights(bench):
     bench.expect(1, "0 tensors equal, 2 differ", *words[:3], "8", *words[4:])
     bench.expect(2, "expected an update from 1 to 20, got 21", *words[:3], "21", *words[4:])
     bench.expect(2, "--weights: expected --at K", *words[:2], *words[4:])
+    safetensors(bench.path("w.safetensors"), {"module._orig_mod." + n: w for n, w in weights.items()})
+    bench.expect(0, "2 tensors equal, 0 differ, 0 not there", *words)
+    safetensors(bench.path("w.safetensors"), {"own." + n: w for n, w in weights.items()})
+    bench.expect(3, "0 tensors equal, 0 differ, 2 not there", *words)
     changed = weights["bias"][1].copy()
     changed.view("u4")[1] ^= 1
     safetensors(bench.path("w.safetensors"), {**weights, "bias": ("F32", changed)})
