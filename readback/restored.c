@@ -76,7 +76,7 @@ static enum status judge_moments(const struct restarting *in, struct restart_ite
     uint32_t agree = 0;
     if (anew != NULL) return say(in, out, RESTART_LOST, "%s", anew->text);
     for (uint32_t g = 0; g < in->step->group_count; g++)
-        agree += in->reading->groups[g].betas.state == TAKEN_BETAS_AGREE;
+        agree += in->reading->groups[g].betas.state == INPUT_BETAS_AGREE;
     if (agree > 0)
         return say(in, out, RESTART_RESTORED,
                    "first and second moments after the update follow from those of the checkpoint "
@@ -262,29 +262,29 @@ static enum status judge_sampler(const struct restarting *in, struct restart_ite
 #define RESTART_LOSS 1e-3
 
 static enum status side_of(const struct step *step, const struct update_reading *reading,
-                           struct arena *arena, struct step *room, struct taken_side *out) {
-    struct taken_betas *betas;
+                           struct arena *arena, struct step *room, struct input_side *out) {
+    struct input_betas *betas;
     TRY(arena_take(arena, step->group_count, sizeof *betas, "betas", &betas));
     for (uint32_t g = 0; g < step->group_count; g++)
         betas[g] = reading->groups[g].betas;
     *room = *step;
     room->groups = reading->settings;
-    *out = (struct taken_side){room, betas};
+    *out = (struct input_side){room, betas};
     return STATUS_OK;
 }
 
 enum status restart_compare(const struct step *step, const struct update_reading *reading,
                             const struct step *whole, const struct update_reading *whole_reading,
-                            struct rate_room *room, struct arena *arena, struct taken_apart *out) {
+                            struct rate_room *room, struct arena *arena, struct input_apart *out) {
     struct step steps[2];
-    struct taken_side a, b;
+    struct input_side a, b;
     TRY(side_of(step, reading, arena, &steps[0], &a));
     TRY(side_of(whole, whole_reading, arena, &steps[1], &b));
-    taken_apart_read(&a, &b, room, out);
+    input_apart_read(&a, &b, room, out);
     return STATUS_OK;
 }
 
-/* What else than another batch may have made another gradient; NULL: nothing. */
+/* Says what else than another batch may have made another gradient; NULL: nothing. */
 static const char *other_cause(const struct restart_item *items) {
     if (items[RESTART_WEIGHTS].state != RESTART_RESTORED) return "other weights at its start";
     if (items[RESTART_GENERATORS].state == RESTART_LOST)
@@ -298,7 +298,7 @@ static const char *other_cause(const struct restart_item *items) {
  * gradients that were clipped have one. */
 static enum status judge_gradient(const struct restarting *in, const struct restart_item *items,
                                   struct restart_item *out) {
-    const struct taken_apart *const whole = &in->more->whole;
+    const struct input_apart *const whole = &in->more->whole;
     const double share = whole->apart / whole->norm, bar = whole->error / whole->norm;
     const char *const cause = other_cause(items);
     if (!(bar <= RESTART_BATCH))

@@ -11,7 +11,7 @@
 
 #include "base/number.h"
 #include "readback/rate.h"
-#include "readback/taken.h"
+#include "readback/input_gradient.h"
 
 /* What the user configured, by the user's word. NaN: nothing was said. */
 struct update_expected {
@@ -50,8 +50,8 @@ enum update_verdict {
 
 struct update_group {
     struct rate_reading reading;
-    struct taken_betas betas;
-    struct taken_coupled coupled;
+    struct input_betas betas;
+    struct input_coupled coupled;
     enum update_verdict verdict;
     double logged;       /* the log's LR for this update; NaN: none, or it is of another group */
     double fewest, most; /* the optimizer's counts over the group's tensors; NaN: none */
@@ -113,7 +113,7 @@ struct update_reading {
     uint32_t group_count;
     /* [group_count]: the step's, with the numbers that the update used (update_settle) */
     const struct step_group *settings;
-    struct taken_norm norm;
+    struct input_norm norm;
     uint32_t stateless; /* tensors that did not move and have no state: frozen, or forgotten */
     struct update_schedule schedule;
     struct update_finding *findings;

@@ -48,10 +48,10 @@ static enum status find_unlike(struct judging *in, uint32_t g) {
 }
 
 /* What the moments add to a count that began anew. */
-static const char *moments_of(const struct taken_betas *betas) {
-    if (betas->state == TAKEN_BETAS_ANEW)
+static const char *moments_of(const struct input_betas *betas) {
+    if (betas->state == INPUT_BETAS_ANEW)
         return "its state began anew in between, and the moments were lost";
-    if (betas->state == TAKEN_BETAS_NONE)
+    if (betas->state == INPUT_BETAS_NONE)
         return "its state is another one, and the moments follow neither from those before nor "
                "from none";
     return "its state began anew in between; the moments, which would show whether they were lost, "
@@ -59,11 +59,11 @@ static const char *moments_of(const struct taken_betas *betas) {
 }
 
 /* The count began anew. Whether the moments did as well is another question, which their own
- * relation answers (taken_betas_read). */
+ * relation answers (input_betas_read). */
 static enum status find_anew(struct judging *in, uint32_t g, double before) {
     const struct update_group *const group = &in->out->groups[g];
     const struct step_group *const settings = &in->step->groups[g];
-    if (group->betas.state == TAKEN_BETAS_AGREE && before >= 1.0)
+    if (group->betas.state == INPUT_BETAS_AGREE && before >= 1.0)
         return update_find(in, UPDATE_COUNT, 0, g,
                            "the optimizer's count was %.0f in %s and is %.0f in %s, although the "
                            "moments went on: it sizes this update by %.3f of what the right count "
@@ -157,15 +157,15 @@ static int may_lie_apart(const struct judging *in) {
 
 static int has_other_state(const struct judging *in) { /* once all groups are judged */
     for (uint32_t g = 0; g < in->step->group_count; g++)
-        if (in->out->groups[g].betas.state == TAKEN_BETAS_NONE) return 1;
+        if (in->out->groups[g].betas.state == INPUT_BETAS_NONE) return 1;
     return 0;
 }
 
 /* Yogi and ADOPT keep the moments of Adam's names and make them in another way. */
 enum status update_judge_betas(struct judging *in, uint32_t g) {
-    const struct taken_betas *const betas = &in->out->groups[g].betas;
+    const struct input_betas *const betas = &in->out->groups[g].betas;
     const struct step_group *const settings = &in->step->groups[g];
-    if (betas->state == TAKEN_BETAS_OTHER)
+    if (betas->state == INPUT_BETAS_OTHER)
         return update_find(
             in, UPDATE_BETAS, settings->is_other_class, g,
             "the moments were made with betas (%s, %s), and the file says (%s, %s)",
@@ -173,18 +173,18 @@ enum status update_judge_betas(struct judging *in, uint32_t g) {
             number_text_f64(settings->beta1).text, number_text_f64(settings->beta2).text);
     /* Where the count began anew it has been said, with what the moments show (find_anew). */
     if (is_counted_anew(in, g) && counted_before(in->step, g) >= 1.0) return STATUS_OK;
-    if (betas->state == TAKEN_BETAS_ANEW)
+    if (betas->state == INPUT_BETAS_ANEW)
         return update_find(in, UPDATE_RESTART, 0, g,
                            "the moments of %s are those of one gradient alone, although the "
                            "optimizer's count went on: those of %s were lost",
                            in->said->after, in->said->before);
-    if (betas->state == TAKEN_BETAS_NONE && may_lie_apart(in))
+    if (betas->state == INPUT_BETAS_NONE && may_lie_apart(in))
         return update_find(in, UPDATE_RESTART, 1, g,
                            "the moments of %s do not follow from those of %s, whatever the betas, "
                            "and no file counts updates: as the scheduler does, others may lie "
                            "between them (docs/READBACK.md says how consecutive ones are saved)",
                            in->said->after, in->said->before);
-    if (betas->state == TAKEN_BETAS_NONE)
+    if (betas->state == INPUT_BETAS_NONE)
         return update_find(in, UPDATE_RESTART, settings->is_other_class, g,
                            "the moments of %s do not follow from those of %s, whatever the betas: "
                            "the update began from another state",
@@ -255,18 +255,18 @@ static int is_frozen(const struct step_tensor *tensor) {
  * theirs are what is missing; a tensor that was frozen on purpose has none, and would not be
  * missed. */
 static enum status find_less(struct judging *in, double expected, double slack) {
-    const double taken = in->out->norm.norm, logged = in->out->logged_norm;
+    const double received = in->out->norm.norm, logged = in->out->logged_norm;
     const double most = in->said->expected.max_norm;
     struct names forgotten = {.count = 0};
     for (uint32_t i = 0; i < in->step->tensor_count; i++)
         if (is_frozen(&in->step->tensors[i])) add_name(&forgotten, in->step->tensors[i].name);
-    if (forgotten.count == 0 || taken > expected)
+    if (forgotten.count == 0 || received > expected)
         return update_find(in, UPDATE_CLIP, 0, STEP_NO_GROUP,
                            "the optimizer took in a gradient of norm %s; the log has %s, clipped "
                            "to %s that is %s",
-                           update_number(taken, slack).text, number_text_f64(logged).text,
+                           update_number(received, slack).text, number_text_f64(logged).text,
                            number_text_f64(most).text, number_text_f64(expected).text);
-    const double missing = real_sqrt_f64(expected * expected - taken * taken);
+    const double missing = real_sqrt_f64(expected * expected - received * received);
     return update_find(
         in, UPDATE_FROZEN, 0, STEP_NO_GROUP,
         "%" PRIu32 " %s no state in the optimizer and did not move although %s "
@@ -279,7 +279,7 @@ static enum status find_less(struct judging *in, double expected, double slack) 
 }
 
 enum status update_judge_norm(struct judging *in) {
-    const struct taken_norm *const norm = &in->out->norm;
+    const struct input_norm *const norm = &in->out->norm;
     const double logged = in->out->logged_norm, most = in->said->expected.max_norm;
     if (!norm->is_known || !(norm->norm >= 0.0)) return STATUS_OK;
     for (uint32_t g = 0; g < in->step->group_count; g++) /* the decay may be inside the gradient */

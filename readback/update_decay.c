@@ -98,7 +98,7 @@ static enum status judge_inert(struct decay *d) {
 }
 
 static enum status find_coupled(struct decay *d) {
-    const struct taken_coupled *const coupled = &d->group->coupled;
+    const struct input_coupled *const coupled = &d->group->coupled;
     TRY(arena_format(d->in->arena, &d->text, "%s went through the gradient",
                      number_text_f64(d->asked).text));
     return update_find(d->in, UPDATE_COUPLED, 0, d->g,
@@ -128,7 +128,7 @@ static enum status judge_fit(struct decay *d) {
                            update_number(read->high, bar_of(read)).text);
     }
     if (!holds(read, d->asked) && !holds(read, decay_rounded(d))) {
-        if (taken_is_coupled(&d->group->coupled)) return find_coupled(d);
+        if (input_is_coupled(&d->group->coupled)) return find_coupled(d);
         TRY(arena_format(d->in->arena, &d->text, "%s +- %s, %s configured",
                          update_number(read->value, bar_of(read)).text,
                          update_bar(bar_of(read)).text, number_text_f64(d->asked).text));
@@ -164,7 +164,7 @@ static enum status judge_none(struct decay *d) {
 /* torch.optim.Adam and SGD do this by design, so it is no fault; but who meant AdamW wants to know.
  */
 static enum status judge_gradient_decay(struct decay *d) {
-    const struct taken_coupled *const coupled = &d->group->coupled;
+    const struct input_coupled *const coupled = &d->group->coupled;
     if (d->in->step->groups[d->g].rule == STEP_RULE_ADAM)
         TRY(update_find(d->in, UPDATE_COUPLED, 1, d->g,
                         "the decay of %s goes through the gradient and Adam's moments: this is "

@@ -28,7 +28,7 @@ static double bar_of(const struct rate *rate) {
  * size) shifts an LR by no more than this; a slip of a schedule that is as small is one update of a
  * slow schedule, which is looked for. */
 #define FORM 1e-3
-/* ... of narrow weights, where stochastic rounding shifts the votes as well. */
+/* The same of narrow weights, where stochastic rounding shifts the votes as well. */
 #define FORM_NARROW 0.05
 
 static int holds(const struct rate *rate, double value) {

@@ -46,8 +46,8 @@ static enum status read_between(struct cli *cli, struct restarting *in, int afte
     return update_read(&out->step, &out->said, room, &cli->arena, &out->reading);
 }
 
-/* The losses that a log has for one update: of a resumed run the one before the restart, and the
- * one after it. Only exact values, or ones of equal digits, are compared. */
+/* Reads the losses that a log has for one update: of a run that was resumed the first is that of
+ * before the restart, and the last that of after it. */
 static enum status read_losses(struct cli *cli, const struct options *options, const char *path,
                                double update, struct restart_more *more) {
     struct log_options how;

@@ -50,7 +50,7 @@ static json_t *finding_json(const struct update_finding *finding) {
 
 json_t *readback_json(const struct readback_update *update) {
     json_t *const groups = json_array(), *const findings = json_array();
-    const struct taken_norm *const norm = &update->reading.norm;
+    const struct input_norm *const norm = &update->reading.norm;
     for (uint32_t g = 0; g < update->step.group_count; g++)
         json_array_append_new(groups, group_json(update, g));
     for (size_t i = 0; i < update->reading.finding_count; i++)

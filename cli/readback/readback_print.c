@@ -96,14 +96,14 @@ static void print_group(const struct readback_update *update, uint32_t g, FILE *
     print_number("; logged", group->logged, out);
     fprintf(out, "\n    decay   %s\n", group->decay_text);
     if (group->most >= 0.0) fprintf(out, "    count   %.0f\n", group->most);
-    if (group->betas.state == TAKEN_BETAS_AGREE)
+    if (group->betas.state == INPUT_BETAS_AGREE)
         fprintf(out, "    betas   (%s, %s), as the moments show over %" PRIu64 " weights\n",
                 number_text_f64(group->betas.beta1).text, number_text_f64(group->betas.beta2).text,
                 group->betas.elements);
 }
 
 static void print_norm(const struct readback_update *update, FILE *out) {
-    const struct taken_norm *const norm = &update->reading.norm;
+    const struct input_norm *const norm = &update->reading.norm;
     if (!norm->is_known) {
         fprintf(out, "  gradient norm cannot be read: %s\n", norm->why);
         return;

@@ -5,7 +5,7 @@
 #ifndef TWINSTEP_TESTS_READBACK_HELPER_STEP_H
 #define TWINSTEP_TESTS_READBACK_HELPER_STEP_H
 
-#include "readback/taken_step.h"
+#include "readback/observed_step.h"
 
 #define SCENE_TENSORS 3
 #define SCENE_COUNT 6000 /* elements of a tensor: more than one block */

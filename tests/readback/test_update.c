@@ -431,7 +431,7 @@ static void verify_lost_moments(void **unused) {
         said.log = &logged;
         said.log_count = 1;
         assert_int_equal(update_read(&scene->step, &said, room, &arena, &reading), STATUS_OK);
-        assert_int_equal(reading.groups[0].betas.state, TAKEN_BETAS_ANEW);
+        assert_int_equal(reading.groups[0].betas.state, INPUT_BETAS_ANEW);
         assert_text(find(&reading, UPDATE_RESTART, 0), "was 4 in checkpoint-2 and is 1");
         assert_text(find(&reading, UPDATE_RESTART, 0), "the moments were lost");
         assert_null(find(&reading, UPDATE_CLIP, 0));

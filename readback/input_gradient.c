@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The arithmetic of an element is rule_taken_value's, which the read-back of our own trainings
  * uses, too. */
-#include "readback/taken.h"
+#include "readback/input_gradient.h"
 
 #include <math.h>
 #include <string.h>
@@ -12,16 +12,16 @@
 #include "base/sum.h"
 #include "kernels/products.h"
 
-/* As in trainer/optimizer_input.h: a generous bound of the roundings between a gradient and the
- * stored moment, in half units of the moment's dtype. */
-#define TAKEN_ROUNDINGS 8
+/* Bounds the roundings between a gradient and the stored moment, in half units of the moment's
+ * dtype, as generously as trainer/optimizer_input.h does. */
+#define INPUT_ROUNDINGS 8
 
-/* keep and take of a tensor's first moment. torch's SGD starts its buffer with the gradient itself
- * (torch/optim/sgd.py:_single_tensor_sgd). */
+/* Returns `keep` and `take` of m = keep m' + take g, a tensor's first moment. torch's SGD starts
+ * its buffer with the gradient itself (torch/optim/sgd.py:_single_tensor_sgd). */
 static struct rule_taken rule_of(const struct step_group *group, const struct step_tensor *tensor,
                                  double beta1) {
     const double unit = dtype_epsilon(tensor->first.dtype) / 2;
-    struct rule_taken out = {.unit = TAKEN_ROUNDINGS * unit,
+    struct rule_taken out = {.unit = INPUT_ROUNDINGS * unit,
                              .least = dtype_spacing(0.0, tensor->first.dtype)};
     if (group->rule == STEP_RULE_SGD) {
         const int is_first = tensor->first_before.bytes == NULL;
@@ -46,9 +46,9 @@ static double error_of_copies(const struct step_tensor *tensor) {
 }
 
 /* One block's gradients and their errors, in u and error of the block. */
-static void fill_taken(const struct step_group *group, const struct step_tensor *tensor,
-                       double beta1, double decay, uint64_t first, size_t count,
-                       struct direction_block *out) {
+static void fill_gradients(const struct step_group *group, const struct step_tensor *tensor,
+                           double beta1, double decay, uint64_t first, size_t count,
+                           struct direction_block *out) {
     struct rule_taken rule = rule_of(group, tensor, beta1);
     const double copied = fabs(decay) * error_of_copies(tensor);
     rule.decay = decay;
@@ -64,17 +64,17 @@ static void fill_taken(const struct step_group *group, const struct step_tensor 
     }
 }
 
-typedef void taken_visit(const struct step_tensor *tensor, uint64_t first,
+typedef void input_visit(const struct step_tensor *tensor, uint64_t first,
                          struct direction_block *block, void *context);
 
 /* All blocks of a tensor, with the gradient that the decay inside it is taken out of. */
 static void each_block(const struct step_group *group, const struct step_tensor *tensor,
                        double beta1, double decay, struct direction_block *block,
-                       taken_visit *visit, void *context) {
+                       input_visit *visit, void *context) {
     for (uint64_t first = 0; first < tensor->count; first += READBACK_BLOCK) {
         const uint64_t left = tensor->count - first;
         const size_t count = left < READBACK_BLOCK ? (size_t)left : READBACK_BLOCK;
-        fill_taken(group, tensor, beta1, decay, first, count, block);
+        fill_gradients(group, tensor, beta1, decay, first, count, block);
         visit(tensor, first, block, context);
         direction_passed(block);
     }
@@ -157,7 +157,7 @@ static struct betas_answer try_betas(const struct step *step, uint32_t group, do
                                  fit.elements};
 }
 
-/* Other first betas that trainings use. */
+/* Trainings use these first betas. */
 static const double tried[] = {0.9, 0.95, 0.8, 0.99, 0.98, 0.85, 0.5, 0.0};
 
 static int is_first(const struct step *step, uint32_t group) {
@@ -170,14 +170,14 @@ static int is_first(const struct step *step, uint32_t group) {
 /* Looks for the beta2 that goes with a beta1: two steps of least squares, since the first one's
  * errors are those of the beta2 it began with. */
 static void try_first_beta(const struct step *step, uint32_t group, double beta1,
-                           struct rate_room *room, struct taken_betas *out) {
+                           struct rate_room *room, struct input_betas *out) {
     struct betas_answer answer = {.better = step->groups[group].beta2};
     for (int i = 0; i < 3; i++) {
         const double beta2 = answer.better;
         answer = try_betas(step, group, beta1, beta2, 0, room);
         if (answer.elements < BETAS_LEAST || !(answer.better > 0.0 && answer.better < 1.0)) return;
         if (!(answer.scatter <= 1.0)) continue;
-        out->state = TAKEN_BETAS_OTHER;
+        out->state = INPUT_BETAS_OTHER;
         out->beta1 = beta1;
         out->beta2 = beta2;
         return;
@@ -195,32 +195,32 @@ static int is_counted_anew(const struct step *step, uint32_t group) {
  * as well. It is asked only where the moments before do not lead to those after, or where the count
  * says that they need not. */
 static void try_anew(const struct step *step, uint32_t group, struct rate_room *room,
-                     struct taken_betas *out) {
+                     struct input_betas *out) {
     const struct betas_answer anew = try_betas(step, group, out->beta1, out->beta2, 1, room);
     if (anew.elements < BETAS_LEAST || !(anew.scatter <= 1.0)) return;
-    out->state = TAKEN_BETAS_ANEW;
+    out->state = INPUT_BETAS_ANEW;
     out->elements = anew.elements;
 }
 
 /* After the first update v is a multiple of m^2, whichever betas made it, so they are not looked
  * for: only their one relation is tested. */
-void taken_betas_read(const struct step *step, uint32_t group, struct rate_room *room,
-                      struct taken_betas *out) {
+void input_betas_read(const struct step *step, uint32_t group, struct rate_room *room,
+                      struct input_betas *out) {
     const struct step_group *const settings = &step->groups[group];
-    *out = (struct taken_betas){.beta1 = settings->beta1, .beta2 = settings->beta2};
+    *out = (struct input_betas){.beta1 = settings->beta1, .beta2 = settings->beta2};
     if (settings->rule != STEP_RULE_ADAM) return;
     const struct betas_answer given =
         try_betas(step, group, settings->beta1, settings->beta2, 0, room);
     if (given.elements >= BETAS_LEAST) {
         out->elements = given.elements;
-        out->state = given.scatter <= 1.0 ? TAKEN_BETAS_AGREE : TAKEN_BETAS_NONE;
+        out->state = given.scatter <= 1.0 ? INPUT_BETAS_AGREE : INPUT_BETAS_NONE;
     }
-    if (out->state == TAKEN_BETAS_AGREE || is_first(step, group)) return;
-    if (out->state == TAKEN_BETAS_NONE || is_counted_anew(step, group))
+    if (out->state == INPUT_BETAS_AGREE || is_first(step, group)) return;
+    if (out->state == INPUT_BETAS_NONE || is_counted_anew(step, group))
         try_anew(step, group, room, out);
-    if (out->state != TAKEN_BETAS_NONE) return;
+    if (out->state != INPUT_BETAS_NONE) return;
     try_first_beta(step, group, settings->beta1, room, out);
-    for (size_t i = 0; i < COUNT_OF(tried) && out->state == TAKEN_BETAS_NONE; i++)
+    for (size_t i = 0; i < COUNT_OF(tried) && out->state == INPUT_BETAS_NONE; i++)
         try_first_beta(step, group, tried[i], room, out);
 }
 
@@ -237,34 +237,34 @@ static void add_norm(const struct step_tensor *tensor, uint64_t first,
 /* What keeps the moments before the update from telling the gradient; NULL: nothing does. A rule
  * without a second moment has nothing to test its first one with. */
 static const char *why_untold(const struct step_group *group, const struct step_tensor *tensor,
-                              const struct taken_betas *betas) {
+                              const struct input_betas *betas) {
     if (!is_told(group, tensor)) return "the optimizer's state before the update is needed";
-    if (betas->state == TAKEN_BETAS_NONE)
+    if (betas->state == INPUT_BETAS_NONE)
         return "the moments follow neither from those before the update nor from none, so it began "
                "from others, which no file holds";
-    if (betas->state == TAKEN_BETAS_UNKNOWN && has_fallen(tensor))
+    if (betas->state == INPUT_BETAS_UNKNOWN && has_fallen(tensor))
         return "the optimizer's count began anew, and its moments are too few or too narrow to "
                "show whether they did";
     return NULL;
 }
 
 /* torch clips the gradient before the decay enters it, so the decay is taken out. */
-void taken_norm_read(const struct step *step, const struct taken_betas *betas,
-                     struct rate_room *room, struct taken_norm *out) {
+void input_norm_read(const struct step *step, const struct input_betas *betas,
+                     struct rate_room *room, struct input_norm *out) {
     struct sum_blocks_f64 sums[2] = {{.count = 0}};
-    *out = (struct taken_norm){.why = "no tensor has a first moment"};
+    *out = (struct input_norm){.why = "no tensor has a first moment"};
     for (uint32_t i = 0; i < step->tensor_count; i++) {
         struct step_tensor tensor = step->tensors[i];
         if (tensor.group == STEP_NO_GROUP) continue;
         if (tensor.is_left_out && !out->is_known) out->why = "the update left all tensors out";
         if (tensor.is_left_out) continue;
         const struct step_group *const group = &step->groups[tensor.group];
-        const struct taken_betas *const found = &betas[tensor.group];
+        const struct input_betas *const found = &betas[tensor.group];
         if (tensor.first.bytes == NULL && tensor.first_before.bytes == NULL) continue;
-        if (found->state == TAKEN_BETAS_ANEW) forget(&tensor);
+        if (found->state == INPUT_BETAS_ANEW) forget(&tensor);
         const char *const why = why_untold(group, &tensor, found);
         if (why != NULL) {
-            *out = (struct taken_norm){.why = why};
+            *out = (struct input_norm){.why = why};
             return;
         }
         each_block(group, &tensor, found->beta1, group->decoupled ? 0.0 : group->decay,
@@ -280,31 +280,31 @@ void taken_norm_read(const struct step *step, const struct taken_betas *betas,
 /* ---- two gradients ---- */
 
 /* The tensor as its update found it; NULL in `*out_why`: its gradient is told. */
-static struct step_tensor found_by(const struct taken_side *side, uint32_t i,
+static struct step_tensor found_by(const struct input_side *side, uint32_t i,
                                    const char **out_why) {
     struct step_tensor out = side->step->tensors[i];
     *out_why = "the optimizer does not know it, or left it out";
     if (out.group == STEP_NO_GROUP || out.is_left_out || out.first.bytes == NULL) return out;
-    const struct taken_betas *const betas = &side->betas[out.group];
-    if (betas->state == TAKEN_BETAS_ANEW) forget(&out);
+    const struct input_betas *const betas = &side->betas[out.group];
+    if (betas->state == INPUT_BETAS_ANEW) forget(&out);
     *out_why = why_untold(&side->step->groups[out.group], &out, betas);
     return out;
 }
 
-static void fill_side(const struct taken_side *side, const struct step_tensor *tensor,
+static void fill_side(const struct input_side *side, const struct step_tensor *tensor,
                       uint64_t first, struct direction_block *out) {
     const struct step_group *const group = &side->step->groups[tensor->group];
     const uint64_t left = tensor->count - first;
-    fill_taken(group, tensor, side->betas[tensor->group].beta1,
-               group->decoupled ? 0.0 : group->decay, first,
-               left < READBACK_BLOCK ? (size_t)left : READBACK_BLOCK, out);
+    fill_gradients(group, tensor, side->betas[tensor->group].beta1,
+                   group->decoupled ? 0.0 : group->decay, first,
+                   left < READBACK_BLOCK ? (size_t)left : READBACK_BLOCK, out);
     direction_passed(out);
 }
 
 enum { SUM_APART = 0, SUM_ERROR, SUM_A, SUM_B, SUMS };
 
-static void add_apart(const struct taken_side *a, const struct step_tensor *in_a,
-                      const struct taken_side *b, const struct step_tensor *in_b,
+static void add_apart(const struct input_side *a, const struct step_tensor *in_a,
+                      const struct input_side *b, const struct step_tensor *in_b,
                       struct rate_room *room, struct sum_blocks_f64 sums[SUMS]) {
     struct direction_block *const x = &room->block, *const y = &room->other;
     for (uint64_t first = 0; first < in_a->count; first += READBACK_BLOCK) {
@@ -322,10 +322,10 @@ static void add_apart(const struct taken_side *a, const struct step_tensor *in_a
     }
 }
 
-void taken_apart_read(const struct taken_side *a, const struct taken_side *b,
-                      struct rate_room *room, struct taken_apart *out) {
+void input_apart_read(const struct input_side *a, const struct input_side *b,
+                      struct rate_room *room, struct input_apart *out) {
     struct sum_blocks_f64 sums[SUMS] = {{.count = 0}};
-    *out = (struct taken_apart){.is_known = 0};
+    *out = (struct input_apart){.is_known = 0};
     for (uint32_t i = 0; i < a->step->tensor_count; i++) {
         const char *why_a, *why_b;
         const struct step_tensor in_a = found_by(a, i, &why_a);
@@ -350,7 +350,7 @@ void taken_apart_read(const struct taken_side *a, const struct taken_side *b,
 
 struct coupled {
     double decay;
-    struct taken_coupled *out;
+    struct input_coupled *out;
 };
 
 static void add_coupled(const struct step_tensor *tensor, uint64_t first,
@@ -367,11 +367,11 @@ static void add_coupled(const struct step_tensor *tensor, uint64_t first,
     }
 }
 
-void taken_coupled_read(const struct step *step, uint32_t group, double decay,
-                        struct rate_room *room, struct taken_coupled *out) {
+void input_coupled_read(const struct step *step, uint32_t group, double decay,
+                        struct rate_room *room, struct input_coupled *out) {
     struct coupled asked = {decay, out};
     const struct step_group *const settings = &step->groups[group];
-    *out = (struct taken_coupled){0, 0};
+    *out = (struct input_coupled){0, 0};
     for (uint32_t i = 0; i < step->tensor_count; i++) {
         const struct step_tensor *const tensor = &step->tensors[i];
         if (tensor->group != group || !is_told(settings, tensor)) continue;
@@ -379,6 +379,6 @@ void taken_coupled_read(const struct step *step, uint32_t group, double decay,
     }
 }
 
-int taken_is_coupled(const struct taken_coupled *coupled) {
+int input_is_coupled(const struct input_coupled *coupled) {
     return coupled->coupled >= 16 && coupled->coupled * 100 >= coupled->elements;
 }
