@@ -574,7 +574,7 @@ enum status folders_join(const struct training_folder *before, struct training_f
                                      .scheduler_before = nan,
                                      .has_scaler = after->scaler.is_there,
                                      .processes = processes(after),
-                                     .expected = {nan, nan, nan, nan, nan}};
+                                     .expected = {nan, nan, nan, nan, nan, nan}};
     TRY(fill_groups(before, after, arena, out_step));
     TRY(match_all(before, after, out_step, room, arena, &out_said->matched, &out_said->unnamed));
     TRY(rename_wrong(before, after, out_step, room, arena, &out_said->matched));

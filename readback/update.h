@@ -18,6 +18,7 @@ struct update_expected {
     double max_norm; /* gradients are clipped to it; 0: they are not */
     double decay;    /* of the groups that decay */
     double beta1, beta2, eps;
+    double decoupled; /* 1: Adam's decay acts on weights, as AdamW's does; 0: on gradients */
 };
 
 /* A row of the log. */

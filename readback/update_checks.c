@@ -202,12 +202,31 @@ static enum status expect(struct judging *in, uint32_t g, const char *name, doub
                        number_text_f64(there).text, number_text_f64(expected).text);
 }
 
+/* torch's Adam and AdamW are one class but for this flag, so an Adam where AdamW was meant is known
+ * only to who meant it. */
+static enum status expect_coupling(struct judging *in, uint32_t g) {
+    const struct step_group *const group = &in->step->groups[g];
+    const double expected = in->said->expected.decoupled;
+    if (!(expected >= 0.0) || !(group->decay > 0.0) || group->is_unsaid ||
+        (expected != 0.0) == (group->decoupled != 0))
+        return STATUS_OK;
+    return update_find(in, UPDATE_COUPLED, 0, g,
+                       group->decoupled
+                           ? "the decay of %s acts on the weights, as AdamW's does, and "
+                             "decoupled_weight_decay=0 was to be expected"
+                           : "the decay of %s goes through the gradient and Adam's moments, as "
+                             "torch.optim.Adam's does, and decoupled_weight_decay=1 was to be "
+                             "expected",
+                       number_text_f64(group->decay).text);
+}
+
 /* A group whose decay is 0 holds biases and norms as a rule. */
 enum status update_judge_settings(struct judging *in, uint32_t g) {
     const struct step_group *const group = &in->step->groups[g];
     const struct update_expected *const expected = &in->said->expected;
     if (group->decay != 0.0) TRY(expect(in, g, "weight_decay", group->decay, expected->decay));
     if (group->rule != STEP_RULE_ADAM && group->rule != STEP_RULE_LION) return STATUS_OK;
+    if (group->rule == STEP_RULE_ADAM) TRY(expect_coupling(in, g));
     TRY(expect(in, g, "betas[0]", group->beta1, expected->beta1));
     TRY(expect(in, g, "betas[1]", group->beta2, expected->beta2));
     return expect(in, g, "eps", group->eps, expected->eps);

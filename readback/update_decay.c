@@ -165,7 +165,7 @@ static enum status judge_none(struct decay *d) {
  */
 static enum status judge_gradient_decay(struct decay *d) {
     const struct input_coupled *const coupled = &d->group->coupled;
-    if (d->in->step->groups[d->g].rule == STEP_RULE_ADAM)
+    if (d->in->step->groups[d->g].rule == STEP_RULE_ADAM && isnan(d->in->said->expected.decoupled))
         TRY(update_find(d->in, UPDATE_COUPLED, 1, d->g,
                         "the decay of %s goes through the gradient and Adam's moments: this is "
                         "torch.optim.Adam (or decoupled_weight_decay=False), not AdamW",

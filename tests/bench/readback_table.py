@@ -78,6 +78,9 @@ def words_of(folder, truth):
     for key, name in named.items():
         if configured.get(key) is not None:
             words += ["--expect", f"{name}={configured[key]!r}"]
+    if "Adam" in truth["optimizer"]: # what was meant: AdamW, unless Adam was no slip
+        decoupled = "AdamW" in truth["optimizer"] or truth.get("planted") == "decay-coupled"
+        words += ["--expect", f"decoupled_weight_decay={int(decoupled)}"]
     for at, beta in enumerate(configured.get("betas", [])):
         words += ["--expect", f"adam_beta{at + 1}={beta!r}"]
     return words

@@ -195,6 +195,13 @@ static void verify_expectations(void **state) {
     tell(0, "readback " ADAMW " --expect max_grad_norm=1.0 --expect weight_decay=0.1",
          "as promised");
     tell(1, "readback " ADAMW " --expect max_grad_norm=0.5", "clipping ran after the step");
+    tell(0, "readback " ADAMW " --expect decoupled_weight_decay=1", "as promised\n");
+    tell(1, "readback " ADAMW " --expect decoupled_weight_decay=0",
+         "acts on the weights, as AdamW's does, and decoupled_weight_decay=0 was to be expected");
+#define COUPLED "readback runs/bug-decay-coupled/step-1 runs/bug-decay-coupled/step-2"
+    tell(0, COUPLED, "as promised, with 1 remark\n");
+    tell(1, COUPLED " --expect decoupled_weight_decay=1",
+         "NOT AS PROMISED: the decay of 0.1 goes through the gradient and Adam's moments");
     tell(1, "readback " ADAMW " --expect adam_beta2=0.95", "betas[1] 0.999, and 0.95");
     helper_refuse(2, "readback " ADAMW " --expect beta=1", "expected NAME=NUMBER");
     helper_refuse(2, "readback " ADAMW " --expect max_grad_norm=-1", "0 or above");

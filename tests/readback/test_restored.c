@@ -50,7 +50,7 @@ static struct update_reading read(const struct scene *from) {
                                      .after = "checkpoint-3",
                                      .scheduler_counted = nan,
                                      .scheduler_before = nan,
-                                     .expected = {nan, nan, nan, nan, nan}};
+                                     .expected = {nan, nan, nan, nan, nan, nan}};
     struct update_reading out;
     assert_int_equal(update_read(&from->step, &said, room, &arena, &out), STATUS_OK);
     return out;

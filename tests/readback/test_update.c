@@ -39,7 +39,7 @@ static struct update_said nothing_said(void) {
                                 .after = "checkpoint-3",
                                 .scheduler_counted = nan,
                                 .scheduler_before = nan,
-                                .expected = {nan, nan, nan, nan, nan}};
+                                .expected = {nan, nan, nan, nan, nan, nan}};
 }
 
 static struct update_reading read_scene(const struct scene_asked *asked,
