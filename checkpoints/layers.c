@@ -2,6 +2,8 @@
  * Names are those of PyTorch's modules: parts between points, numbers for the members of a list. */
 #include "checkpoints/layers.h"
 
+#include "base/macro.h"
+
 #include <ctype.h>
 #include <string.h>
 
@@ -17,4 +19,18 @@ size_t layer_length(const char *name) {
         last = i;
     }
     return last;
+}
+
+static size_t wrapper_at(const char *name) {
+    static const char *const wrappers[] = {"module.", "_orig_mod."};
+    for (size_t i = 0; i < COUNT_OF(wrappers); i++)
+        if (strncmp(name, wrappers[i], strlen(wrappers[i])) == 0) return strlen(wrappers[i]);
+    return 0;
+}
+
+size_t layer_wrapper_length(const char *name) {
+    size_t length = 0;
+    for (size_t more = wrapper_at(name); more > 0; more = wrapper_at(name + length))
+        length += more;
+    return length;
 }

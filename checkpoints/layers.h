@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Which layer a tensor belongs to, told by its name alone. */
+ * What a tensor's name tells alone: its layer, and what a wrapper of the model put before it. */
 #ifndef TWINSTEP_CHECKPOINTS_LAYERS_H
 #define TWINSTEP_CHECKPOINTS_LAYERS_H
 
@@ -9,5 +9,9 @@
  * number, "model.layers.3" of "model.layers.3.mlp.up_proj.weight"; without one, up to the last
  * point. */
 size_t layer_length(const char *name);
+
+/* The length of what DistributedDataParallel ("module.") and torch.compile ("_orig_mod.") put
+ * before the name that the model itself gives, however often. */
+size_t layer_wrapper_length(const char *name);
 
 #endif

@@ -22,6 +22,7 @@
 
 struct compare {
     const struct checkpoint *side[2];
+    size_t skip[2]; /* characters before every name of a side, which a wrapper put there */
     const struct weights_progress *progress;
     struct arena *arena;
     struct weights_row *rows;
@@ -61,11 +62,30 @@ static void settle(struct weights_row *row) {
         row->state = WEIGHTS_DTYPE;
 }
 
+/* A wrapper stands before all names of a checkpoint, or it is a name that the model gives. So names
+ * without it keep their order. */
+static size_t wrapper_of(const struct checkpoint *side) {
+    const size_t length = side->count > 0 ? layer_wrapper_length(side->tensors[0]->name) : 0;
+    for (size_t i = 1; i < side->count; i++)
+        if (layer_wrapper_length(side->tensors[i]->name) != length ||
+            strncmp(side->tensors[i]->name, side->tensors[0]->name, length) != 0)
+            return 0;
+    return length;
+}
+
+static const struct safetensors_tensor *find_bare(const struct compare *compare, int side,
+                                                  const char *name) {
+    const struct checkpoint *const in = compare->side[side];
+    for (size_t i = 0; i < in->count; i++)
+        if (strcmp(in->tensors[i]->name + compare->skip[side], name) == 0) return in->tensors[i];
+    return NULL;
+}
+
 /* If only one side has an lm_head, the other's embedding stands for it. */
 static void tie(struct compare *compare, struct weights_row *row) {
     if (strcmp(row->name, HEAD) != 0 || (row->a != NULL && row->b != NULL)) return;
     const int absent = row->a == NULL ? 0 : 1;
-    const struct safetensors_tensor *embedding = checkpoint_find(compare->side[absent], EMBEDDING);
+    const struct safetensors_tensor *embedding = find_bare(compare, absent, EMBEDDING);
     if (embedding == NULL) return;
     row->stands_for_head = absent + 1;
     if (absent == 0)
@@ -81,12 +101,12 @@ static enum status pair_names(struct compare *compare) {
                    &compare->rows));
     while (i < a->count || k < b->count) {
         struct weights_row *row = &compare->rows[compare->count++];
-        const int side = i == a->count   ? 1
-                         : k == b->count ? -1
-                                         : strcmp(a->tensors[i]->name, b->tensors[k]->name);
+        const char *const of_a = i < a->count ? a->tensors[i]->name + compare->skip[0] : NULL;
+        const char *const of_b = k < b->count ? b->tensors[k]->name + compare->skip[1] : NULL;
+        const int side = of_a == NULL ? 1 : of_b == NULL ? -1 : strcmp(of_a, of_b);
         if (side <= 0) row->a = a->tensors[i++];
         if (side >= 0) row->b = b->tensors[k++];
-        row->name = row->a != NULL ? row->a->name : row->b->name;
+        row->name = row->a != NULL ? of_a : of_b;
         tie(compare, row);
         settle(row);
         if (row->a != NULL && row->b != NULL && row->state != WEIGHTS_SHAPE)
@@ -364,6 +384,13 @@ enum status weights_compare(const struct checkpoint *a, const struct checkpoint 
                             struct weights_report *out) {
     struct compare compare = {.side = {a, b}, .progress = progress, .arena = arena};
     memset(out, 0, sizeof *out);
+    for (size_t i = 0; i < 2; i++) {
+        char *wrapper;
+        compare.skip[i] = wrapper_of(compare.side[i]);
+        TRY(arena_text(arena, compare.skip[i] > 0 ? compare.side[i]->tensors[0]->name : "",
+                       compare.skip[i], &wrapper));
+        out->wrapper[i] = wrapper;
+    }
     TRY(pair_names(&compare));
     for (size_t i = 0; i < 2; i++) {
         TRY(arena_take(arena, BLOCK, sizeof(double), "block", &compare.value[i]));

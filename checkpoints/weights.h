@@ -60,6 +60,9 @@ struct weights_row {
 };
 
 struct weights_report {
+    /* What a wrapper of the model put before every name of A and of B: "module.", "_orig_mod.", or
+     * "". Names of rows are without it. */
+    const char *wrapper[2];
     const struct weights_row *rows; /* sorted by name */
     size_t count;
     const struct weights_row **worst; /* those that are neither equal nor tied, worst first */

@@ -9,9 +9,11 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "checkpoints/layers.h"
 #include "checkpoints/training_folder.h"
 #include "cli/json.h"
 #include "cli/verb.h"
+#include "determinism/foreign.h"
 #include "determinism/keyed_digest.h"
 #include "determinism/trace.h"
 
@@ -45,8 +47,9 @@ static enum status fail_dtype(const struct weights *w, const struct safetensors_
          safetensors_dtype_name(tensor->dtype));
 }
 
-static enum status leaf_of(const struct weights *w, const struct safetensors_tensor *tensor,
-                           struct arena *arena, struct digest *out) {
+static enum status leaf_of(const struct weights *w, const char *name,
+                           const struct safetensors_tensor *tensor, struct arena *arena,
+                           struct digest *out) {
     size_t shape[DIGEST_MAX_RANK];
     enum dtype dtype;
     void *carriers;
@@ -56,21 +59,22 @@ static enum status leaf_of(const struct weights *w, const struct safetensors_ten
         shape[i] = (size_t)tensor->shape[i];
     TRY(arena_take(arena, (size_t)tensor->count, dtype_carrier(dtype), "tensor", &carriers));
     TRY(safetensors_numbers(tensor, 0, (size_t)tensor->count, carriers));
-    return digest_tensor(tensor->name, dtype, tensor->rank, shape, carriers, out);
+    return digest_tensor(name, dtype, tensor->rank, shape, carriers, out);
 }
 
-static enum status digest_of(const struct weights *w, const struct safetensors_tensor *tensor,
-                             struct digest *out) {
-    const char *const name = keyed_name(tensor->dtype);
+/* A digest covers the name, which is the run's. */
+static enum status digest_of(const struct weights *w, const char *name,
+                             const struct safetensors_tensor *tensor, struct digest *out) {
+    const char *const dtype = keyed_name(tensor->dtype);
     struct arena arena = ARENA_EMPTY;
     if (!w->keyed) {
-        const enum status status = leaf_of(w, tensor, &arena, out);
+        const enum status status = leaf_of(w, name, tensor, &arena, out);
         arena_close(&arena);
         return status;
     }
-    if (name == NULL) return fail_dtype(w, tensor);
-    const uint64_t sum = keyed_sum(tensor->data, keyed_width(name), 0, tensor->count);
-    digest_keyed(tensor->name, name, tensor->rank, tensor->shape, sum, out);
+    if (dtype == NULL) return fail_dtype(w, tensor);
+    const uint64_t sum = keyed_sum(tensor->data, keyed_width(dtype), 0, tensor->count);
+    digest_keyed(name, dtype, tensor->rank, tensor->shape, sum, out);
     return STATUS_OK;
 }
 
@@ -82,38 +86,68 @@ static void tell(const struct weights *w, const char *name, const char *what) {
         printf("  %s: %s\n", name, what);
 }
 
+/* Whether the run recorded the tensor with this dtype and this shape. */
+static int is_of_kind(const struct trace_foreign *foreign, uint32_t index,
+                      const struct safetensors_tensor *tensor) {
+    const char *const dtype = keyed_name(tensor->dtype);
+    uint64_t shape[DIGEST_MAX_RANK];
+    uint32_t rank;
+    if (dtype == NULL || strcmp(dtype, foreign->dtypes[index]) != 0) return 0;
+    if (!foreign_shape(foreign->shapes[index], shape, DIGEST_MAX_RANK, &rank)) return 0;
+    return rank == tensor->rank && memcmp(shape, tensor->shape, rank * sizeof *shape) == 0;
+}
+
+/* What is said of a tensor with another digest: dtype and shape only where they are others. Own
+ * traces hold none. */
+static void say_why(const struct weights *w, uint32_t index,
+                    const struct safetensors_tensor *tensor, char *out, size_t room) {
+    const struct trace_foreign *const foreign = w->side->run->plan.foreign;
+    char shape[SAFETENSORS_SHAPE_TEXT];
+    snprintf(out, room, "differs");
+    if (foreign == NULL || is_of_kind(foreign, index, tensor)) return;
+    safetensors_shape_text(tensor, shape);
+    snprintf(out, room, "differs; it is %s there and was %.40s [%.80s] in the run", shape,
+             foreign->dtypes[index], foreign->shapes[index]);
+}
+
+/* The folder's tensor of that name, or of the same name without what wrappers put before either;
+ * NULL: it has none. */
+static const struct safetensors_tensor *find(const struct weights *w, const char *name) {
+    const size_t place = safetensors_place(w->tensors, w->count, name);
+    const char *const bare = name + layer_wrapper_length(name);
+    if (place < w->count) return w->tensors[place];
+    for (size_t i = 0; i < w->count; i++) {
+        const char *const other = w->tensors[i]->name;
+        if (strcmp(other + layer_wrapper_length(other), bare) == 0) return w->tensors[i];
+    }
+    return NULL;
+}
+
 /* Compares one tensor of the run with that of the folder. */
 static enum status hold(struct weights *w, uint32_t index) {
     static const uint8_t none[DIGEST_BYTES] = {0};
     const struct trace_run_plan *plan = &w->side->run->plan;
     const char *name = plan->tensors[index];
     const uint8_t *recorded = w->record->tensor_digests[index][TENSOR_DIGEST_PARAMETER];
-    const size_t place = safetensors_place(w->tensors, w->count, name);
+    const struct safetensors_tensor *const tensor = find(w, name);
     struct digest digest;
     char why[320];
     if (memcmp(recorded, none, DIGEST_BYTES) == 0) {
         w->unrecorded++;
         return STATUS_OK;
     }
-    if (place == w->count) {
+    if (tensor == NULL) {
         w->missing++;
         tell(w, name, "not there");
         return STATUS_OK;
     }
-    const struct safetensors_tensor *tensor = w->tensors[place];
-    TRY(digest_of(w, tensor, &digest));
+    TRY(digest_of(w, name, tensor, &digest));
     if (memcmp(digest.byte, recorded, DIGEST_BYTES) == 0) {
         w->equal++;
         return STATUS_OK;
     }
     w->differ++;
-    snprintf(why, sizeof why, "differs");
-    if (plan->foreign != NULL) {
-        char shape[SAFETENSORS_SHAPE_TEXT];
-        safetensors_shape_text(tensor, shape);
-        snprintf(why, sizeof why, "differs; it is %s there and was %.40s [%.80s] in the run", shape,
-                 plan->foreign->dtypes[index], plan->foreign->shapes[index]);
-    }
+    say_why(w, index, tensor, why, sizeof why);
     tell(w, name, why);
     return STATUS_OK;
 }

@@ -24,10 +24,11 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     struct trace_image *image, held;
     struct judgement judgement;
     TRY(trace_open(path, &cli->arena, &image));
-    TRY(foreign_refuse(image, path,
-                       "no mixtures of two configurations were trained, so nothing can be "
-                       "attributed; twinstep compare A B says what differs first and what that "
-                       "points to"));
+    TRY(foreign_refuse(
+        image, path,
+        "no mixtures of two configurations were trained, so nothing can be "
+        "attributed; twinstep ablate trains them, by your own commands, and twinstep "
+        "compare A B says what differs first and what that points to"));
     enum status status = with_floor(cli, options, image, &held);
     if (status == STATUS_OK) status = judge(&held, &cli->arena, &judgement);
     if (status != STATUS_OK) return status_prefix(status, "%s", path);

@@ -120,7 +120,9 @@ static enum status ask_traces(struct bisecting *b, const struct options *options
     for (size_t s = 0; s < options->argument_count; s++)
         TRY(foreign_refuse(images[s], options->arguments[s],
                            "no configuration of ours can train it again to look at elements; "
-                           "twinstep certify A B names the first update, phase and tensor"));
+                           "twinstep certify A B names the first update, phase and tensor, and "
+                           "twinstep ablate runs your two commands to find which of their "
+                           "differences makes it"));
     for (int s = 0; s < 2; s++)
         TRY(ask_run(b, options, s, images[s]));
     const uint64_t counts[2] = {b->request.sides[0].recorded->updates,

@@ -307,7 +307,8 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     TRY(trace_open(path, &cli->arena, &image));
     TRY(foreign_refuse(image, path,
                        "no configuration of ours can train it again; twinstep certify A B holds it "
-                       "against another recording"));
+                       "against another recording, and twinstep ablate starts the command that "
+                       "trained it again"));
     struct replay_request request = {.image = image,
                                      .schema = cli->schema,
                                      .path = path,

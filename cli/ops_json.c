@@ -21,15 +21,16 @@ static json_t *event_json(const struct dump_judgement *j, const struct dump_even
                         event->kind == DUMP_OUTSIDE ? json_integer(event->input + 1) : json_null());
     json_object_set_new(object, "both_sides", json_boolean(event->site));
     json_object_set_new(object, "like_it",
-                        event->twin == UINT32_MAX ? json_null()
-                                                  : op_json(j, &there->ops[event->twin]));
+                        event->counterpart == UINT32_MAX
+                            ? json_null()
+                            : op_json(j, &there->ops[event->counterpart]));
     json_object_set_new(object, "relative_difference",
                         relative < 0 ? json_null() : json_real(relative));
     struct dump_change change = {{"", ""}, {0, 0}};
-    if (event->kind == DUMP_BIRTH && event->twin != UINT32_MAX &&
-        there->ops[event->twin].literals != op->literals)
-        dump_changed(ops_word(j, op->literals), ops_word(j, there->ops[event->twin].literals),
-                     &change);
+    if (event->kind == DUMP_BIRTH && event->counterpart != UINT32_MAX &&
+        there->ops[event->counterpart].literals != op->literals)
+        dump_changed(ops_word(j, op->literals),
+                     ops_word(j, there->ops[event->counterpart].literals), &change);
     json_object_set_new(object, "literals",
                         change.length[0] + change.length[1] == 0
                             ? json_null()

@@ -46,14 +46,14 @@ static int first_hash(const char *value, double *out) {
 
 double ops_relative(const struct dump_judgement *judgement, const struct dump_event *event) {
     double hash[2], most = -1;
-    if (event->twin == UINT32_MAX || event->kind != DUMP_BIRTH) return -1;
+    if (event->counterpart == UINT32_MAX || event->kind != DUMP_BIRTH) return -1;
     const struct dump *here = judgement->dump[event->side], *there = judgement->dump[!event->side];
-    const struct dump_op *op = op_of(judgement, event), *twin = &there->ops[event->twin];
-    if (here->hashes == 0 || here->kind[0] != DUMP_HASH_REAL || op->outputs != twin->outputs)
+    const struct dump_op *op = op_of(judgement, event), *like = &there->ops[event->counterpart];
+    if (here->hashes == 0 || here->kind[0] != DUMP_HASH_REAL || op->outputs != like->outputs)
         return -1;
     for (uint32_t i = 0; i < op->outputs; i++) {
         const uint32_t a = here->values[op->first + op->inputs + i],
-                       b = there->values[twin->first + twin->inputs + i];
+                       b = there->values[like->first + like->inputs + i];
         if (!first_hash(ops_word(judgement, a), &hash[0]) ||
             !first_hash(ops_word(judgement, b), &hash[1]))
             return -1;
@@ -159,16 +159,16 @@ static void print_first(const struct dump_judgement *j) {
     if (event->kind == DUMP_OUTSIDE) return;
     printf("  birth      each of its inputs is a value of %s; what it made of them is not\n",
            there->path);
-    if (event->twin == UINT32_MAX) {
+    if (event->counterpart == UINT32_MAX) {
         printf("  like it    no op of %s stands at its place\n", there->path);
         return;
     }
-    const struct dump_op *twin = &there->ops[event->twin];
+    const struct dump_op *like = &there->ops[event->counterpart];
     const double relative = ops_relative(j, event);
-    printf("  like it    entry %" PRIu32 " of %s\n", twin->place, there->path);
-    if (twin->literals != op->literals) {
+    printf("  like it    entry %" PRIu32 " of %s\n", like->place, there->path);
+    if (like->literals != op->literals) {
         struct dump_change change;
-        dump_changed(ops_word(j, op->literals), ops_word(j, twin->literals), &change);
+        dump_changed(ops_word(j, op->literals), ops_word(j, like->literals), &change);
         printf("  literal    %.*s, there %.*s\n", (int)change.length[0], change.text[0],
                (int)change.length[1], change.text[1]);
     } else {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Forward search of the shortest edit; the furthest points of each round are kept, and the way is
- * walked back through them. Equal ends are cut off first, and so are ops whose like the other side
- * has not. */
+ * walked back through them. Equal ends are cut off first, and so are ops of which the other side
+ * has none. */
 #include "dumps/align.h"
 
 #include <string.h>

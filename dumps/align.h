@@ -8,12 +8,12 @@
 #include "dumps/dump.h"
 
 /* What stands on one side only beyond this many ops is not aligned: the time is the product of it
- * and the length, the memory its square. Ops whose like the other dump has not at all do not
- * count. */
+ * and the length, the memory its square. Ops of which the other dump has none do not count.
+ */
 #define DUMP_APART_MOST 4096
 
-/* Stores for each op of a the index of its like in b, or UINT32_MAX, and the same for b. Returns
- * through *aligned 0 when the dumps are too far apart; then no op has its like. */
+/* Stores for each op of a the index of its counterpart in b, or UINT32_MAX, and the same for b.
+ * Returns through *aligned 0 when the dumps are too far apart; then no op has a counterpart. */
 TWINSTEP_MUST_USE enum status dump_align(const struct dump *a, const struct dump *b,
                                          struct words *words, uint32_t **of_a, uint32_t **of_b,
                                          int *aligned);

@@ -10,11 +10,11 @@
 #include "dumps/align.h"
 
 enum {
-    KNOWN = 1,  /* the other dump has it, or it was moved from such values */
-    MADE = 2,   /* an op of this dump made it before */
-    TOLD = 4,   /* an event names it already */
+    KNOWN = 1,   /* the other dump has it, or it was moved from such values */
+    MADE = 2,    /* an op of this dump made it before */
+    TOLD = 4,    /* an event names it already */
     CARRIED = 8, /* it was moved from values from outside, and nothing was computed of it yet */
-    NAMED = 16  /* the event of it is there */
+    NAMED = 16   /* the event of it is there */
 };
 
 /* Where a value from outside came in. */
@@ -37,7 +37,7 @@ static enum status add_event(struct walk *walk, enum dump_event_kind kind, uint3
     TRY(arena_grow(walk->words->arena, out->event_count + 1, &out->event_room, sizeof *out->events,
                    "births", &out->events));
     out->events[out->event_count++] = (struct dump_event){
-        .kind = kind, .side = walk->side, .op = op, .input = input, .twin = UINT32_MAX};
+        .kind = kind, .side = walk->side, .op = op, .input = input, .counterpart = UINT32_MAX};
     return STATUS_OK;
 }
 
@@ -118,9 +118,10 @@ static enum status walk_dump(const struct dump *dump, const struct dump *other, 
 
 /* ---- noise ---- */
 
-/* What a birth of one dump and one of another have in common that are the same noise. */
-static enum status key_of(struct words *words, int by_scope, const struct dump *dump,
-                          const struct dump_event *event, uint32_t *out) {
+/* Stores a number that two events share if they are one noise that two dumps show: an op of one
+ * name and one shape in one module, of one kind and at one input. */
+static enum status noise_number(struct words *words, int by_scope, const struct dump *dump,
+                                const struct dump_event *event, uint32_t *out) {
     const struct dump_op *op = &dump->ops[event->op];
     const uint32_t key[5] = {by_scope ? op->scope : op->module, op->op, op->shapes,
                              (uint32_t)event->kind, event->input};
@@ -137,8 +138,8 @@ static enum status floor_keys(const struct dump *a, const struct dump *floor, st
     for (size_t i = 0; i < scratch->event_count; i++) {
         const struct dump_event *event = &scratch->events[i];
         TRY(arena_grow(words->arena, *count + 1, room, sizeof **keys, "noise", keys));
-        TRY(key_of(words, scratch->by_scope, event->side == 0 ? a : floor, event,
-                   &(*keys)[(*count)++]));
+        TRY(noise_number(words, scratch->by_scope, event->side == 0 ? a : floor, event,
+                         &(*keys)[(*count)++]));
     }
     return STATUS_OK;
 }
@@ -153,7 +154,8 @@ static enum status mark_noise(const struct dump *a, const struct dump *const *fl
         TRY(floor_keys(a, floors[i], words, &scratch, &keys, &count, &room));
     TRY(arena_take(words->arena, out->event_count, sizeof *own, "noise", &own));
     for (size_t i = 0; i < out->event_count; i++)
-        TRY(key_of(words, out->by_scope, out->dump[out->events[i].side], &out->events[i], &own[i]));
+        TRY(noise_number(words, out->by_scope, out->dump[out->events[i].side], &out->events[i],
+                         &own[i]));
     TRY(arena_take(words->arena, words->count, 1, "noise", &is_noise));
     for (size_t k = 0; k < count; k++)
         is_noise[keys[k]] = 1;
@@ -166,19 +168,19 @@ static enum status mark_noise(const struct dump *a, const struct dump *const *fl
 
 /* Places an event of A behind the op of B that the ops before it are aligned with. */
 static void place_events(struct dump_judgement *out) {
-    const uint32_t *twin = out->twin[0];
+    const uint32_t *counterpart = out->counterpart[0];
     int64_t behind = -1;
     size_t op = 0;
     for (size_t i = 0; i < out->event_count; i++) { /* those of A come last, in A's order */
         struct dump_event *event = &out->events[i];
-        event->twin = out->twin[event->side][event->op];
+        event->counterpart = out->counterpart[event->side][event->op];
         if (event->side == 1) {
             event->place = 4 * (int64_t)event->op;
             continue;
         }
         for (; op <= event->op; op++)
-            if (twin[op] != UINT32_MAX) behind = twin[op];
-        event->place = out->is_aligned ? 4 * behind + (event->twin == UINT32_MAX ? 2 : 1)
+            if (counterpart[op] != UINT32_MAX) behind = counterpart[op];
+        event->place = out->is_aligned ? 4 * behind + (event->counterpart == UINT32_MAX ? 2 : 1)
                                        : 4 * (int64_t)event->op + 1;
     }
 }
@@ -221,7 +223,7 @@ static enum status sort_events(struct dump_judgement *out, struct arena *arena) 
 
 static int pair_differs(const struct dump_judgement *out, uint32_t i) {
     const struct dump *a = out->dump[0], *b = out->dump[1];
-    const struct dump_op *x = &a->ops[i], *y = &b->ops[out->twin[0][i]];
+    const struct dump_op *x = &a->ops[i], *y = &b->ops[out->counterpart[0][i]];
     if (x->inputs != y->inputs || x->outputs != y->outputs) return 1;
     const size_t from = x->ignored, count = x->inputs + x->outputs - from;
     return count > 0 && memcmp(a->values + x->first + from, b->values + y->first + from,
@@ -233,12 +235,12 @@ static enum status count_pairs(struct dump_judgement *out, struct arena *arena) 
     TRY(arena_take(arena, out->dump[0]->count, 1, "ops", &born));
     for (size_t i = 0; i < out->event_count; i++) {
         const struct dump_event *event = &out->events[i];
-        const uint32_t op = event->side == 0 ? event->op : event->twin;
+        const uint32_t op = event->side == 0 ? event->op : event->counterpart;
         if (event->kind == DUMP_BIRTH && op != UINT32_MAX) born[op] = 1;
     }
     out->first_differing = UINT32_MAX;
     for (uint32_t i = 0; i < out->dump[0]->count; i++) {
-        if (out->twin[0][i] == UINT32_MAX) continue;
+        if (out->counterpart[0][i] == UINT32_MAX) continue;
         out->aligned++;
         if (!pair_differs(out, i)) continue;
         if (out->differing++ == 0) out->first_differing = i;
@@ -296,7 +298,7 @@ enum status dump_judge(const struct dump *a, const struct dump *b, const struct 
     out->by_scope = a->is_wrapped || b->is_wrapped;
     for (size_t i = 0; i < floor_count; i++)
         out->by_scope |= floors[i]->is_wrapped;
-    TRY(dump_align(a, b, words, &out->twin[0], &out->twin[1], &out->is_aligned));
+    TRY(dump_align(a, b, words, &out->counterpart[0], &out->counterpart[1], &out->is_aligned));
     TRY(walk_dump(b, a, 1, words, out));
     TRY(walk_dump(a, b, 0, words, out));
     TRY(mark_noise(a, floors, floor_count, words, out));

@@ -6,9 +6,10 @@
  * slices, casts without rounding) from such values. A clean op that is no move and whose output is
  * not in V is a birth: from values that both have, it made one that the other has not. What comes
  * behind only inherits. An input that no op of the dump made and that the other side has not comes
- * from outside; where it is only moved (the flat parameter of FSDP, a bucket of DDP), nothing is said
- * until something is computed of what was moved. The same is done with A and B swapped, since a fused op has no counterpart.
- * Births that also occur between A and a further dump of it are noise.
+ * from outside; where it is only moved (the flat parameter of FSDP, a bucket of DDP), nothing is
+ * said until something is computed of what was moved. The same is done with A and B swapped,
+ * because a fused op has no counterpart. Births that also occur between A and a further dump of it
+ * are noise.
  *
  * A hash is no proof: values with equal hashes count as equal. */
 #ifndef TWINSTEP_DUMPS_BIRTHS_H
@@ -23,13 +24,13 @@ enum dump_event_kind {
 
 struct dump_event {
     enum dump_event_kind kind;
-    int side;       /* 0: in A, 1: in B */
-    uint32_t op;    /* its index in that dump */
-    uint32_t input; /* of DUMP_OUTSIDE: which tensor, counted from 0 */
-    uint32_t twin;  /* the op that is aligned with it; UINT32_MAX: none */
-    int noise;      /* 1: a floor shows it, too */
-    int site;       /* 1: a birth, and the other side has one in the same module */
-    int64_t place;  /* order among the events of both sides */
+    int side;             /* 0: in A, 1: in B */
+    uint32_t op;          /* its index in that dump */
+    uint32_t input;       /* of DUMP_OUTSIDE: which tensor, counted from 0 */
+    uint32_t counterpart; /* the op that is aligned with it; UINT32_MAX: none */
+    int noise;            /* 1: a floor shows it, too */
+    int site;             /* 1: a birth, and the other side has one in the same module */
+    int64_t place;        /* order among the events of both sides */
 };
 
 enum dump_verdict { DUMP_EQUAL, DUMP_DIFFERS, DUMP_ONLY_NOISE, DUMP_UNDECIDED };
@@ -40,12 +41,12 @@ struct dump_judgement {
     struct dump_event *events; /* sorted by place */
     size_t event_count, event_room;
     uint64_t births[2], noise, outside[2]; /* births without noise; noise of both kinds and sides */
-    uint32_t *twin[2];                     /* of each op; UINT32_MAX: none */
+    uint32_t *counterpart[2]; /* the op that is aligned with each op; UINT32_MAX: none */
     int is_aligned;
-    int by_scope; /* a model is wrapped: modules are held together without its class */
-    uint64_t aligned;         /* pairs of ops */
-    uint64_t differing;       /* pairs with unlike values */
-    uint64_t inherited;       /* those of them of which neither op is a birth */
+    int by_scope;       /* 1: a model is in a wrapper, so modules are compared without its class */
+    uint64_t aligned;   /* pairs of ops */
+    uint64_t differing; /* pairs with unlike values */
+    uint64_t inherited; /* those of them of which neither op is a birth */
     uint32_t first_differing; /* the first such pair, in A; UINT32_MAX: none */
     size_t floors;
     const struct dump_event *first; /* the one that the first line names; NULL: none */

@@ -87,8 +87,10 @@ enum status dump_add_op(struct dump_reader *reader, uint32_t module, struct dump
         FAIL(STATUS_UNSUPPORTED, "%s: more than 2^31 ops or values", dump->path);
     TRY(arena_grow(arena, dump->count + 1, &dump->room, sizeof *dump->ops, "ops", &dump->ops));
     *out = &dump->ops[dump->count++];
-    **out = (struct dump_op){
-        .module = module, .scope = module, .place = reader->entry.place, .first = (uint32_t)dump->value_count};
+    **out = (struct dump_op){.module = module,
+                             .scope = module,
+                             .place = reader->entry.place,
+                             .first = (uint32_t)dump->value_count};
     return STATUS_OK;
 }
 

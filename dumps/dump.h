@@ -46,7 +46,7 @@ struct dump {
     enum dump_hash kind[DUMP_HASHES_MOST];
     uint64_t without; /* ops of which no hash was taken (aten::empty), and collectives */
     uint64_t nan;     /* hashes that are NaN: they are equal whatever the values are */
-    int is_wrapped; /* 1: the model is inside a wrapper (DDP, FSDP, torch.compile) */
+    int is_wrapped;   /* 1: the model is inside a wrapper (DDP, FSDP, torch.compile) */
     int shapeless;    /* 1: the format gives no shape of an input, so a value is its hash alone */
 };
 

@@ -71,13 +71,9 @@ static struct against_row close_row(const char *name, uint64_t elements,
     return out;
 }
 
-/* The name without what DistributedDataParallel and torch.compile put before it. */
+/* The name that the model itself gives, without those of wrappers. */
 static const char *bare(const char *name) {
-    static const char *const wrappers[] = {"module.", "_orig_mod."};
-    for (size_t i = 0; i < COUNT_OF(wrappers); i++)
-        if (strncmp(name, wrappers[i], strlen(wrappers[i])) == 0)
-            return bare(name + strlen(wrappers[i]));
-    return name;
+    return name + layer_wrapper_length(name);
 }
 
 static const struct step_tensor *find(const struct step *step, const char *name, uint32_t near) {

@@ -415,9 +415,9 @@ static void number_update(const struct training_folder *before, const struct tra
 #define MATCH_ELEMENTS ((uint64_t)1 << 16)
 #define MATCH_LEAST 4 /* fewer would fit anything */
 
-/* A wrong weight leaves this many ulp at least; the right one rate_residual_line at most. Measured
- * with two layers' projections swapped: 1.9e6 in f32 at LR 5e-4, 4.8e4 at 5e-7; 29 in bf16 at 5e-4,
- * but 0.7 at 5e-7, where so nothing is decided. */
+/* A wrong weight leaves this many ulp at least; the right one rate_residual_line at most. Two
+ * layers' projections that were exchanged left 1.9e6 in f32 at LR 5e-4 and 4.8e4 at 5e-7; in bf16
+ * they left 29 at 5e-4, but 0.7 at 5e-7, where so nothing is decided. */
 #define MATCH_WRONG 5.0 /* times RATE_RESIDUAL_LINE, or its like of f64 */
 
 static int is_zero(const struct stored *numbers, uint64_t count) {
@@ -435,7 +435,9 @@ static int is_stuck(const struct step_tensor *tensor) {
            !is_zero(&tensor->first, tensor->count);
 }
 
-/* In units of rate_residual_line. */
+/* What the parameter's state leaves of the weight's changes, as a multiple of what roundings alone
+ * may leave (rate_residual_line): at most 1 where the two belong together. NaN where it cannot be
+ * measured. */
 static double residual_with(const struct training_folder *before, const struct step *step,
                             const struct training_parameter *parameter,
                             const struct safetensors_tensor *weight, struct rate_room *room) {
@@ -465,7 +467,7 @@ static int has_shape(const struct training_parameter *parameter,
     return weight->count >= MATCH_LEAST;
 }
 
-static int is_taken(const struct training_folder *after, const struct safetensors_tensor *weight) {
+static int is_named(const struct training_folder *after, const struct safetensors_tensor *weight) {
     for (size_t i = 0; i < after->parameter_count; i++)
         if (after->parameters[i].weight == weight) return 1;
     return 0;
@@ -487,7 +489,7 @@ static const struct safetensors_tensor *match(const struct training_folder *befo
     const struct safetensors_tensor *best = NULL;
     for (size_t i = 0; i < after->weight_count; i++) {
         const struct safetensors_tensor *const weight = after->weights[i];
-        if (!has_shape(parameter, weight) || is_taken(after, weight)) continue;
+        if (!has_shape(parameter, weight) || is_named(after, weight)) continue;
         const double residual = residual_with(before, step, parameter, weight, room);
         if (residual > MATCH_WRONG || (best != NULL && is_tied(best, weight))) continue;
         if (best != NULL || !(residual <= 1.0)) return NULL;
@@ -572,7 +574,7 @@ enum status folders_join(const struct training_folder *before, struct training_f
                                      .scheduler_before = nan,
                                      .has_scaler = after->scaler.is_there,
                                      .processes = processes(after),
-                                     .expected = {nan, nan, nan, nan, nan}};
+                                     .expected = {nan, nan, nan, nan, nan, nan}};
     TRY(fill_groups(before, after, arena, out_step));
     TRY(match_all(before, after, out_step, room, arena, &out_said->matched, &out_said->unnamed));
     TRY(rename_wrong(before, after, out_step, room, arena, &out_said->matched));

@@ -9,7 +9,7 @@
 #include "kernels/products.h"
 #include "optim/read_rate.h"
 
-/* Intervals that are kept; of more, the narrower half stays. 24 bytes of room each, twice. */
+/* So many intervals are kept; of more, the narrower half stays. Each takes 24 bytes, twice. */
 #define VOTES_ROOM ((size_t)1 << 19)
 
 /* Elements that may disagree at the edge of the most voted interval: one in 2000. A thin interval
@@ -163,8 +163,7 @@ static void read_squares(const struct step *step, struct rate_scope scope, enum 
     const double half = method == RATE_COPIES ? 1.0 : 0.5;
     const double unit = 6.0 * dtype_epsilon(out->state) / 2;
     /* Weights of 0, as LoRA's second matrix is at its first update, have nothing to decay. */
-    int decayed =
-        group->decoupled && group->decay != 0.0 && sums->sum[READBACK_BLOCKS_PP] > 0.0;
+    int decayed = group->decoupled && group->decay != 0.0 && sums->sum[READBACK_BLOCKS_PP] > 0.0;
     const double line = rate_residual_line(out->weights);
     struct read_rate answer;
     for (;;) {
@@ -228,7 +227,8 @@ static void count_moved(const struct step_tensor *tensor, const struct direction
     }
 }
 
-/* Twice: the share that the decay takes off is f32(1 - lr * decay), which needs the rate. */
+/* With a decay the votes are counted twice: the share that it takes off is 1 - f32(1 - lr * decay),
+ * which needs the rate. */
 static void vote(const struct step *step, struct rate_scope scope, struct rate_room *room,
                  struct ballot *ballot) {
     for (int pass = 0; pass < (ballot->decay != 0.0 ? 2 : 1); pass++) {
@@ -294,9 +294,8 @@ static void add_inert(const struct step_tensor *tensor, const struct direction_b
         const double old = block->old[i];
         if (block->u[i] != 0.0 || old == 0.0) continue;
         const struct stored_interval at = stored_interval(tensor->now.dtype, block->now[i]);
-        const struct stored_interval was = to->is_copied
-                                               ? stored_interval(tensor->now.dtype, old)
-                                               : (struct stored_interval){old, old};
+        const struct stored_interval was = to->is_copied ? stored_interval(tensor->now.dtype, old)
+                                                         : (struct stored_interval){old, old};
         const double a = 1.0 - at.high / was.low, b = 1.0 - at.low / was.high;
         votes_add(to->votes, a < b ? a : b, a < b ? b : a);
     }
@@ -369,9 +368,9 @@ static void read_bound(const struct step *step, struct rate_scope scope, struct 
         const double n = (double)tensor->count, rms = real_sqrt_f64(old / n);
         const double scale = !group->is_scaled ? 1.0 : group->eps2 > rms ? group->eps2 : rms;
         const double rounded = dtype_epsilon(tensor->now.dtype) * rms;
-        const double bound = (real_sqrt_f64(moved / n) - rounded) /
-                             (scale * group->largest_step +
-                              (group->decay > 0.0 ? group->decay * rms : 0.0));
+        const double bound =
+            (real_sqrt_f64(moved / n) - rounded) /
+            (scale * group->largest_step + (group->decay > 0.0 ? group->decay * rms : 0.0));
         if (bound > low) low = bound;
     }
     if (!(low > 0.0)) return;
@@ -457,9 +456,9 @@ void rate_read(const struct step *step, struct rate_scope scope, struct rate_roo
         read_squares(step, scope, is_narrow ? RATE_COPIES : RATE_LEAST_SQUARES, &sums, room, out);
     widen_by_count(step, scope, &out->lr);
     if (out->lr.state == RATE_UNKNOWN && out->lr.why == NULL)
-        out->lr.why = out->decay.why = sums.sum[READBACK_BLOCKS_UD] - sums.sum[READBACK_BLOCKS_UD] ==
-                                               0.0
-                                           ? "its elements do not tell LR and decay apart"
-                                           : "its weights or moments hold NaN or infinity";
+        out->lr.why = out->decay.why =
+            sums.sum[READBACK_BLOCKS_UD] - sums.sum[READBACK_BLOCKS_UD] == 0.0
+                ? "its elements do not tell LR and decay apart"
+                : "its weights or moments hold NaN or infinity";
     read_inert(step, scope, room, out);
 }

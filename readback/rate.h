@@ -83,8 +83,8 @@ double rate_residual(const struct step *step, struct rate_scope scope, struct ra
  * with decay, by half an ulp at most, and what the optimizer computes in f32 adds a little. */
 #define RATE_RESIDUAL_LINE 1.0
 /* The same of weights in f64, in which this program computes, too: where a weight is no larger than
- * its update, the direction, the LR and their product are off by a unit each. Measured: up to 2. What
- * is wrong leaves 1e9 and more. */
+ * its update, the direction, the LR and their product are off by a unit each. Measured: up to 2.
+ * What is wrong leaves 1e9 and more. */
 #define RATE_RESIDUAL_LINE_F64 8.0
 /* Which of the two lines belongs to weights of that dtype. */
 double rate_residual_line(enum dtype weights);

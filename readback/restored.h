@@ -31,8 +31,17 @@ extern const char *const restart_state_names[4];
 /* What a log, or the same update of a run that was not interrupted, adds. NaN: nothing. */
 struct restart_more {
     double loss_before, loss_after; /* the loss of this update, before the restart and after it */
-    double norm_whole, norm_whole_error; /* the gradient norm of the run that was not interrupted */
+    struct input_apart whole;       /* this gradient and that of the run without interruption */
 };
+
+/* Holds the gradient that the update after the restart took in against that of the same update in a
+ * run that was not interrupted. */
+TWINSTEP_MUST_USE enum status restart_compare(const struct step *step,
+                                              const struct update_reading *reading,
+                                              const struct step *whole,
+                                              const struct update_reading *whole_reading,
+                                              struct rate_room *room, struct arena *arena,
+                                              struct input_apart *out);
 
 struct restart_item {
     enum restart_state state;

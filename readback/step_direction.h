@@ -8,7 +8,7 @@
 #ifndef TWINSTEP_READBACK_STEP_DIRECTION_H
 #define TWINSTEP_READBACK_STEP_DIRECTION_H
 
-#include "readback/taken_step.h"
+#include "readback/observed_step.h"
 
 /* How the optimizer's kernel computed, which shows where states are narrow. */
 enum direction_arithmetic {
@@ -31,9 +31,8 @@ struct direction_block {
 };
 
 /* Reads elements first ... first + count - 1 and computes their direction, with Adam's count at
- * `updates`. Where the direction is
- * not known, u and error are NaN: SGD without momentum, Adafactor, and rules that need the state
- * before where it was not saved. */
+ * `updates`. Where the direction is not known, u and error are NaN: SGD without momentum,
+ * Adafactor, and rules that need the state before where it was not saved. */
 void direction_fill(const struct step_group *group, const struct step_tensor *tensor,
                     enum direction_arithmetic arithmetic, double updates, uint64_t first,
                     size_t count, struct direction_block *out);

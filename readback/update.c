@@ -38,9 +38,9 @@ struct number_text update_bar(double bar) {
     return out;
 }
 
-/* Digits: one for each power of ten between the value and its bar, and one more. 9 without a bar
- * would print binary dust of f32, so a number without one is printed as the shortest that reads
- * back to 9 digits. */
+/* There is a digit for each power of ten between the value and its bar, and one more. A number
+ * without a bar gets the shortest text that reads back to 9 digits: more would show the rounding of
+ * f32. */
 struct number_text update_number(double value, double bar) {
     struct number_text out;
     double size = fabs(value);
@@ -176,7 +176,7 @@ static enum status try_eps(struct judging *in, uint32_t g) {
 static void read_with_betas(struct judging *in, uint32_t g) {
     struct update_group *const group = &in->out->groups[g];
     struct step_group other = in->step->groups[g];
-    if (group->betas.state != TAKEN_BETAS_OTHER) return;
+    if (group->betas.state != INPUT_BETAS_OTHER) return;
     other.beta1 = group->betas.beta1;
     other.beta2 = group->betas.beta2;
     (void)explains(in, (struct rate_scope){.group = g, .only = STEP_NO_GROUP, .instead = &other},
@@ -204,10 +204,9 @@ static enum status judge_group(struct judging *in, uint32_t g) {
     count_updates(in->step, g, group);
     group->logged = logged_for(in, g);
     TRY(read_rate(in, g));
-    taken_betas_read(in->step, g, in->room, &group->betas);
     read_with_betas(in, g);
     if (settings->decay > 0.0)
-        taken_coupled_read(in->step, g, settings->decay, in->room, &group->coupled);
+        input_coupled_read(in->step, g, settings->decay, in->room, &group->coupled);
     TRY(update_judge_rate(in, g));
     TRY(update_judge_count(in, g));
     TRY(update_judge_decay(in, g));
@@ -290,6 +289,20 @@ static void find_logged_norm(const struct judging *in, struct update_reading *ou
     out->logged_norm = row != NULL ? row->norm : (double)NAN;
 }
 
+/* From which moments each group began, and with which betas, comes first: the gradient hangs on
+ * both. */
+static enum status read_input(struct judging *in) {
+    const uint32_t count = in->step->group_count;
+    struct input_betas *betas;
+    TRY(arena_take(in->arena, count, sizeof *betas, "betas", &betas));
+    for (uint32_t g = 0; g < count; g++) {
+        input_betas_read(in->step, g, in->room, &betas[g]);
+        in->out->groups[g].betas = betas[g];
+    }
+    input_norm_read(in->step, betas, in->room, &in->out->norm);
+    return STATUS_OK;
+}
+
 enum status update_read(const struct step *given, const struct update_said *said,
                         struct rate_room *room, struct arena *arena, struct update_reading *out) {
     struct step settled = *given;
@@ -303,7 +316,7 @@ enum status update_read(const struct step *given, const struct update_said *said
         in.settings[g] = step->groups[g];
     settled.groups = out->settings = in.settings;
     update_settle(&in);
-    taken_norm_read(step, room, &out->norm);
+    TRY(read_input(&in));
     number_by_log(&in, out);
     find_logged_norm(&in, out);
     for (uint32_t g = 0; g < step->group_count; g++)

@@ -11,13 +11,14 @@
 
 #include "base/number.h"
 #include "readback/rate.h"
-#include "readback/taken.h"
+#include "readback/input_gradient.h"
 
 /* What the user configured, by the user's word. NaN: nothing was said. */
 struct update_expected {
     double max_norm; /* gradients are clipped to it; 0: they are not */
     double decay;    /* of the groups that decay */
     double beta1, beta2, eps;
+    double decoupled; /* 1: Adam's decay acts on weights, as AdamW's does; 0: on gradients */
 };
 
 /* A row of the log. */
@@ -31,7 +32,7 @@ struct update_said {
     const char *before, *after; /* what the checkpoints are called: "checkpoint-1" */
     double scheduler_counted;   /* the scheduler's: last_epoch after this update */
     double scheduler_before;
-    int has_scaler; /* a loss scaler may have skipped updates, which only a log counts */
+    int has_scaler;   /* a loss scaler may have skipped updates, which only a log counts */
     double processes; /* Accelerate's, as far as it saved their generators */
     struct update_expected expected;
     const struct update_logged *log; /* [log_count] */
@@ -50,14 +51,19 @@ enum update_verdict {
 
 struct update_group {
     struct rate_reading reading;
-    struct taken_betas betas;
-    struct taken_coupled coupled;
+    struct input_betas betas;
+    struct input_coupled coupled;
     enum update_verdict verdict;
     double logged;       /* the log's LR for this update; NaN: none, or it is of another group */
     double fewest, most; /* the optimizer's counts over the group's tensors; NaN: none */
     int is_assumed;      /* no file holds them */
     uint32_t tensors, frozen;         /* known to the optimizer; of these without any movement */
     const char *lr_text, *decay_text; /* a sentence about each; never NULL */
+    /* What the configured decay acts as: 1 - lr * decay is rounded to f32 before it meets a weight
+     * of f32 or narrower, so at small rates this is another number than the configured one, and it
+     * is what the reading of the decay is held against. NaN: none acts on weights, or no LR is
+     * known. */
+    double decay_rounded;
     /* Where the bar holds the promised LR and the next update's, which of them the update was made
      * with (replayed_which): 1, 2, or 0 for neither. */
     int replayed;
@@ -85,10 +91,10 @@ enum update_finding_kind {
     UPDATE_SETTINGS,      /* the optimizer's file has another number than the user configured */
     UPDATE_SCHEDULER,     /* the scheduler counted more or less than once */
     UPDATE_MASTERS,       /* the update began from rounded weights */
-    UPDATE_FROZEN,        /* remark: tensors that did not move */
-    UPDATE_OUTSIDE,       /* tensors that the optimizer does not know, but that moved */
-    UPDATE_UNNAMED,       /* remark: parameters whose weights are not known */
-    UPDATE_UNEXPLAINED,   /* the optimizer's rule does not explain the movement */
+    UPDATE_FROZEN,  /* tensors that did not move; a remark, unless their gradients are missing */
+    UPDATE_OUTSIDE, /* tensors that the optimizer does not know, but that moved */
+    UPDATE_UNNAMED, /* remark: parameters whose weights are not known */
+    UPDATE_UNEXPLAINED, /* the optimizer's rule does not explain the movement */
     UPDATE_FINDINGS
 };
 
@@ -108,7 +114,8 @@ struct update_reading {
     uint32_t group_count;
     /* [group_count]: the step's, with the numbers that the update used (update_settle) */
     const struct step_group *settings;
-    struct taken_norm norm;
+    struct input_norm norm;
+    uint32_t stateless; /* tensors that did not move and have no state: frozen, or forgotten */
     struct update_schedule schedule;
     struct update_finding *findings;
     size_t finding_count, room;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/real.h"
 #include "readback/update_private.h"
 
 /* ---- the optimizer's count ---- */
@@ -46,12 +47,23 @@ static enum status find_unlike(struct judging *in, uint32_t g) {
         most, scheduler);
 }
 
+/* What the moments add to a count that began anew. */
+static const char *moments_of(const struct input_betas *betas) {
+    if (betas->state == INPUT_BETAS_ANEW)
+        return "its state began anew in between, and the moments were lost";
+    if (betas->state == INPUT_BETAS_NONE)
+        return "its state is another one, and the moments follow neither from those before nor "
+               "from none";
+    return "its state began anew in between; the moments, which would show whether they were lost, "
+           "are too few or too narrow";
+}
+
 /* The count began anew. Whether the moments did as well is another question, which their own
- * relation answers (taken_betas_read). */
+ * relation answers (input_betas_read). */
 static enum status find_anew(struct judging *in, uint32_t g, double before) {
     const struct update_group *const group = &in->out->groups[g];
     const struct step_group *const settings = &in->step->groups[g];
-    if (group->betas.state == TAKEN_BETAS_AGREE && before >= 1.0)
+    if (group->betas.state == INPUT_BETAS_AGREE && before >= 1.0)
         return update_find(in, UPDATE_COUNT, 0, g,
                            "the optimizer's count was %.0f in %s and is %.0f in %s, although the "
                            "moments went on: it sizes this update by %.3f of what the right count "
@@ -61,10 +73,8 @@ static enum status find_anew(struct judging *in, uint32_t g, double before) {
                                direction_size(settings, before + 1.0));
     if (before >= 1.0)
         return update_find(
-            in, UPDATE_RESTART, 0, g,
-            "the optimizer's count was %.0f in %s and is %.0f in %s: its state began "
-            "anew in between, and the moments were lost",
-            before, in->said->before, group->most, in->said->after);
+            in, UPDATE_RESTART, 0, g, "the optimizer's count was %.0f in %s and is %.0f in %s: %s",
+            before, in->said->before, group->most, in->said->after, moments_of(&group->betas));
     return update_find(in, UPDATE_RESTART, 0, g,
                        "the optimizer's count is %.0f after update %.0f: its state began anew, and "
                        "the moments were lost",
@@ -81,22 +91,34 @@ static int is_left_out(const struct step *step, uint32_t g) {
     return tensors > 0 && out == tensors;
 }
 
+/* The largest count of the group's tensors before the update; NaN: none is stored. */
+static double counted_before(const struct step *step, uint32_t g) {
+    double before = (double)NAN;
+    for (uint32_t i = 0; i < step->tensor_count; i++)
+        if (step->tensors[i].group == g && step->tensors[i].updates_before >= 0.0)
+            before = fmax(before, step->tensors[i].updates_before);
+    return before;
+}
+
+/* Whether the count says that the state is not that of the checkpoint before. */
+static int is_counted_anew(const struct judging *in, uint32_t g) {
+    const double most = in->out->groups[g].most;
+    return most < counted_before(in->step, g) || (most == 1.0 && in->out->update > 1.0);
+}
+
 /* A count below the trainer's is common: a loss scaler's skipped updates are counted by the trainer
  * alone. One that fell is not. */
 enum status update_judge_count(struct judging *in, uint32_t g) {
     const struct update_group *const group = &in->out->groups[g];
     const double update = in->out->update, most = group->most;
-    double before = (double)NAN;
-    for (uint32_t i = 0; i < in->step->tensor_count; i++)
-        if (in->step->tensors[i].group == g && in->step->tensors[i].updates_before >= 0.0)
-            before = fmax(before, in->step->tensors[i].updates_before);
+    const double before = counted_before(in->step, g);
     if (is_left_out(in->step, g)) return STATUS_OK;
     if (most == 1.0 && update > 1.0 && !(before >= 0.0) && in->step->groups[g].promised >= 0.0)
         return update_find(in, UPDATE_COUNT, 1, g,
                            "its state begins with update %.0f: a group that was frozen or added, "
                            "or updates that a loss scaler skipped",
                            update);
-    if (most < before || (most == 1.0 && update > 1.0)) return find_anew(in, g, before);
+    if (is_counted_anew(in, g)) return find_anew(in, g, before);
     if (in->out->numbered_by == STEP_BY_NOBODY && most >= 1.0 &&
         in->said->scheduler_counted >= 1.0 &&
         in->said->scheduler_counted - in->said->scheduler_before == 1.0)
@@ -135,27 +157,34 @@ static int may_lie_apart(const struct judging *in) {
 
 static int has_other_state(const struct judging *in) { /* once all groups are judged */
     for (uint32_t g = 0; g < in->step->group_count; g++)
-        if (in->out->groups[g].betas.state == TAKEN_BETAS_NONE) return 1;
+        if (in->out->groups[g].betas.state == INPUT_BETAS_NONE) return 1;
     return 0;
 }
 
 /* Yogi and ADOPT keep the moments of Adam's names and make them in another way. */
 enum status update_judge_betas(struct judging *in, uint32_t g) {
-    const struct taken_betas *const betas = &in->out->groups[g].betas;
+    const struct input_betas *const betas = &in->out->groups[g].betas;
     const struct step_group *const settings = &in->step->groups[g];
-    if (betas->state == TAKEN_BETAS_OTHER)
+    if (betas->state == INPUT_BETAS_OTHER)
         return update_find(
             in, UPDATE_BETAS, settings->is_other_class, g,
             "the moments were made with betas (%s, %s), and the file says (%s, %s)",
             number_text_f64(betas->beta1).text, update_number(betas->beta2, 1e-4).text,
             number_text_f64(settings->beta1).text, number_text_f64(settings->beta2).text);
-    if (betas->state == TAKEN_BETAS_NONE && may_lie_apart(in))
+    /* Where the count began anew it has been said, with what the moments show (find_anew). */
+    if (is_counted_anew(in, g) && counted_before(in->step, g) >= 1.0) return STATUS_OK;
+    if (betas->state == INPUT_BETAS_ANEW)
+        return update_find(in, UPDATE_RESTART, 0, g,
+                           "the moments of %s are those of one gradient alone, although the "
+                           "optimizer's count went on: those of %s were lost",
+                           in->said->after, in->said->before);
+    if (betas->state == INPUT_BETAS_NONE && may_lie_apart(in))
         return update_find(in, UPDATE_RESTART, 1, g,
                            "the moments of %s do not follow from those of %s, whatever the betas, "
                            "and no file counts updates: as the scheduler does, others may lie "
                            "between them (docs/READBACK.md says how consecutive ones are saved)",
                            in->said->after, in->said->before);
-    if (betas->state == TAKEN_BETAS_NONE)
+    if (betas->state == INPUT_BETAS_NONE)
         return update_find(in, UPDATE_RESTART, settings->is_other_class, g,
                            "the moments of %s do not follow from those of %s, whatever the betas: "
                            "the update began from another state",
@@ -173,15 +202,66 @@ static enum status expect(struct judging *in, uint32_t g, const char *name, doub
                        number_text_f64(there).text, number_text_f64(expected).text);
 }
 
+/* torch's Adam and AdamW are one class but for this flag, so an Adam where AdamW was meant is known
+ * only to who meant it. */
+static enum status expect_coupling(struct judging *in, uint32_t g) {
+    const struct step_group *const group = &in->step->groups[g];
+    const double expected = in->said->expected.decoupled;
+    if (!(expected >= 0.0) || !(group->decay > 0.0) || group->is_unsaid ||
+        (expected != 0.0) == (group->decoupled != 0))
+        return STATUS_OK;
+    return update_find(in, UPDATE_COUPLED, 0, g,
+                       group->decoupled
+                           ? "the decay of %s acts on the weights, as AdamW's does, and "
+                             "decoupled_weight_decay=0 was to be expected"
+                           : "the decay of %s goes through the gradient and Adam's moments, as "
+                             "torch.optim.Adam's does, and decoupled_weight_decay=1 was to be "
+                             "expected",
+                       number_text_f64(group->decay).text);
+}
+
 /* A group whose decay is 0 holds biases and norms as a rule. */
 enum status update_judge_settings(struct judging *in, uint32_t g) {
     const struct step_group *const group = &in->step->groups[g];
     const struct update_expected *const expected = &in->said->expected;
     if (group->decay != 0.0) TRY(expect(in, g, "weight_decay", group->decay, expected->decay));
     if (group->rule != STEP_RULE_ADAM && group->rule != STEP_RULE_LION) return STATUS_OK;
+    if (group->rule == STEP_RULE_ADAM) TRY(expect_coupling(in, g));
     TRY(expect(in, g, "betas[0]", group->beta1, expected->beta1));
     TRY(expect(in, g, "betas[1]", group->beta2, expected->beta2));
     return expect(in, g, "eps", group->eps, expected->eps);
+}
+
+/* ---- tensors that stay ---- */
+
+static int has_moved(const struct step_tensor *tensor) {
+    const size_t width = dtype_width(tensor->now.dtype);
+    return memcmp(tensor->old.bytes, tensor->now.bytes, (size_t)tensor->count * width) != 0;
+}
+
+/* Some names of a list, with how many there are. */
+struct names {
+    uint32_t count;
+    size_t length;
+    char text[400];
+};
+
+static void add_name(struct names *names, const char *name) {
+    names->count++;
+    const size_t room = sizeof names->text - names->length;
+    if (names->count > 3) return;
+    const int printed =
+        snprintf(names->text + names->length, room, "%s%s", names->count > 1 ? ", " : "", name);
+    names->length += printed > 0 && (size_t)printed < room ? (size_t)printed : 0;
+}
+
+static const char *more(const struct names *names) {
+    return names->count > 3 ? ", ..." : "";
+}
+
+static int is_frozen(const struct step_tensor *tensor) {
+    const int has_state = tensor->group != STEP_NO_GROUP && tensor->first.bytes != NULL;
+    return !has_state && !has_moved(tensor);
 }
 
 /* ---- the norm ---- */
@@ -190,8 +270,35 @@ enum status update_judge_settings(struct judging *in, uint32_t g) {
  * masters in f32, each has a rounding of 2^-8. */
 #define UPDATE_NORM_SHARE 0x1p-7
 
+/* Fewer gradients reached the optimizer than were clipped. Where tensors have no state in it,
+ * theirs are what is missing; a tensor that was frozen on purpose has none, and would not be
+ * missed. */
+static enum status find_less(struct judging *in, double expected, double slack) {
+    const double received = in->out->norm.norm, logged = in->out->logged_norm;
+    const double most = in->said->expected.max_norm;
+    struct names forgotten = {.count = 0};
+    for (uint32_t i = 0; i < in->step->tensor_count; i++)
+        if (is_frozen(&in->step->tensors[i])) add_name(&forgotten, in->step->tensors[i].name);
+    if (forgotten.count == 0 || received > expected)
+        return update_find(in, UPDATE_CLIP, 0, STEP_NO_GROUP,
+                           "the optimizer took in a gradient of norm %s; the log has %s, clipped "
+                           "to %s that is %s",
+                           update_number(received, slack).text, number_text_f64(logged).text,
+                           number_text_f64(most).text, number_text_f64(expected).text);
+    const double missing = real_sqrt_f64(expected * expected - received * received);
+    return update_find(
+        in, UPDATE_FROZEN, 0, STEP_NO_GROUP,
+        "%" PRIu32 " %s no state in the optimizer and did not move although %s "
+        "gradients (%s%s): the log's norm of %s, clipped to %s, holds %s that the "
+        "optimizer did not take in. It was never given them, or the log has an average",
+        forgotten.count, forgotten.count == 1 ? "tensor has" : "tensors have",
+        forgotten.count == 1 ? "it had" : "they had", forgotten.text, more(&forgotten),
+        number_text_f64(logged).text, number_text_f64(most).text,
+        update_number(missing, slack * expected / missing).text);
+}
+
 enum status update_judge_norm(struct judging *in) {
-    const struct taken_norm *const norm = &in->out->norm;
+    const struct input_norm *const norm = &in->out->norm;
     const double logged = in->out->logged_norm, most = in->said->expected.max_norm;
     if (!norm->is_known || !(norm->norm >= 0.0)) return STATUS_OK;
     for (uint32_t g = 0; g < in->step->group_count; g++) /* the decay may be inside the gradient */
@@ -207,12 +314,7 @@ enum status update_judge_norm(struct judging *in) {
     if (!(logged >= 0.0)) return STATUS_OK;
     const double expected = most > 0.0 && logged > most ? most : logged;
     if (most > 0.0 && fabs(norm->norm - expected) > slack + printed)
-        return update_find(
-            in, UPDATE_CLIP, 0, STEP_NO_GROUP,
-            "the optimizer took in a gradient of norm %s; the log has %s, clipped to "
-            "%s that is %s",
-            update_number(norm->norm, slack).text, number_text_f64(logged).text,
-            number_text_f64(most).text, number_text_f64(expected).text);
+        return find_less(in, expected, slack);
     if (norm->norm - slack > logged + printed)
         return update_find(
             in, UPDATE_CLIP, 1, STEP_NO_GROUP,
@@ -263,31 +365,10 @@ enum status update_judge_scheduler(struct judging *in) {
         in->said->scheduler_before, in->said->scheduler_counted, counted);
 }
 
-/* ---- tensors that stay ---- */
-
-static int has_moved(const struct step_tensor *tensor) {
-    const size_t width = dtype_width(tensor->now.dtype);
-    return memcmp(tensor->old.bytes, tensor->now.bytes, (size_t)tensor->count * width) != 0;
-}
-
-/* Some names of a list, with how many there are. */
-struct names {
-    uint32_t count;
-    size_t length;
-    char text[400];
-};
-
-static void add_name(struct names *names, const char *name) {
-    names->count++;
-    const size_t room = sizeof names->text - names->length;
-    if (names->count > 3) return;
-    const int printed =
-        snprintf(names->text + names->length, room, "%s%s", names->count > 1 ? ", " : "", name);
-    names->length += printed > 0 && (size_t)printed < room ? (size_t)printed : 0;
-}
-
-static const char *more(const struct names *names) {
-    return names->count > 3 ? ", ..." : "";
+static int is_forgetting_found(const struct judging *in) {
+    for (size_t i = 0; i < in->out->finding_count; i++)
+        if (in->out->findings[i].kind == UPDATE_FROZEN && !in->out->findings[i].is_remark) return 1;
+    return 0;
 }
 
 enum status update_judge_tensors(struct judging *in) {
@@ -299,7 +380,8 @@ enum status update_judge_tensors(struct judging *in) {
         const int has_state = tensor->group != STEP_NO_GROUP && tensor->first.bytes != NULL;
         if (moved && (tensor->group == STEP_NO_GROUP || tensor->is_left_out))
             add_name(&outside, tensor->name);
-        if (!moved && !has_state) add_name(&frozen, tensor->name);
+        if (is_frozen(tensor)) add_name(&frozen, tensor->name);
+        in->out->stateless += (uint32_t)is_frozen(tensor);
         if (tensor->is_left_out) add_name(&left_out, tensor->name);
         if (!moved && has_state && !tensor->is_left_out) add_name(&stuck, tensor->name);
         if (!moved && tensor->group != STEP_NO_GROUP) in->out->groups[tensor->group].frozen++;
@@ -309,7 +391,7 @@ enum status update_judge_tensors(struct judging *in) {
                         "%" PRIu32 " of the optimizer's parameters fit no weight, or several: "
                         "nothing was read of them; give their names with --names FILE",
                         in->said->unnamed));
-    if (frozen.count > 0)
+    if (frozen.count > 0 && !is_forgetting_found(in))
         TRY(update_find(in, UPDATE_FROZEN, 1, STEP_NO_GROUP,
                         "%" PRIu32 " %s did not move and %s no state in the optimizer: frozen, or "
                         "never given to it (%s%s)",

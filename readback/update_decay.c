@@ -40,8 +40,10 @@ static double rate_asked(const struct decay *d) {
     return lr->state == RATE_READ && !holds(lr, promised) ? lr->value : promised;
 }
 
+/* Weights of f64 have a factor of f64. */
 static double shrink_asked(const struct decay *d) {
-    return 1.0 - (double)(float)(1.0 - rate_asked(d) * d->asked);
+    const double exact = rate_asked(d) * d->asked;
+    return d->group->reading.weights == DTYPE_F64 ? exact : 1.0 - (double)(float)(1.0 - exact);
 }
 
 /* Kernels of devices subtract lr * decay * weight instead, whose factor is not rounded to a
@@ -53,10 +55,9 @@ static int is_asked(const struct decay *d) {
            (shrink->state == RATE_READ && fabs(shrink->value - exact) <= EXACT_SHARE * exact);
 }
 
-/* What a decay does whose factor f32 rounds; the weights must be in f32, or their masters. */
+/* What the configured decay acts as. */
 static double decay_rounded(const struct decay *d) {
-    const int is_wide = d->group->reading.weights == DTYPE_F32;
-    return is_wide && rate_asked(d) > 0.0 ? shrink_asked(d) / rate_asked(d) : d->asked;
+    return rate_asked(d) > 0.0 ? shrink_asked(d) / rate_asked(d) : d->asked;
 }
 
 /* Elements without a direction, which only the decay can move. */
@@ -65,7 +66,9 @@ static enum status judge_inert(struct decay *d) {
     const double asked = shrink_asked(d);
     if (is_asked(d) && reading->inert_moved > 0) {
         if (d->read->state == RATE_READ)
-            return arena_format(d->in->arena, &d->text, "%s +- %s, as f32 rounds %s",
+            return arena_format(d->in->arena, &d->text,
+                                reading->weights == DTYPE_F64 ? "%s +- %s, %s configured"
+                                                              : "%s +- %s, as f32 rounds %s",
                                 update_number(d->read->value, bar_of(d->read)).text,
                                 update_bar(bar_of(d->read)).text, number_text_f64(d->asked).text);
         return arena_format(d->in->arena, &d->text,
@@ -95,7 +98,7 @@ static enum status judge_inert(struct decay *d) {
 }
 
 static enum status find_coupled(struct decay *d) {
-    const struct taken_coupled *const coupled = &d->group->coupled;
+    const struct input_coupled *const coupled = &d->group->coupled;
     TRY(arena_format(d->in->arena, &d->text, "%s went through the gradient",
                      number_text_f64(d->asked).text));
     return update_find(d->in, UPDATE_COUPLED, 0, d->g,
@@ -125,7 +128,7 @@ static enum status judge_fit(struct decay *d) {
                            update_number(read->high, bar_of(read)).text);
     }
     if (!holds(read, d->asked) && !holds(read, decay_rounded(d))) {
-        if (taken_is_coupled(&d->group->coupled)) return find_coupled(d);
+        if (input_is_coupled(&d->group->coupled)) return find_coupled(d);
         TRY(arena_format(d->in->arena, &d->text, "%s +- %s, %s configured",
                          update_number(read->value, bar_of(read)).text,
                          update_bar(bar_of(read)).text, number_text_f64(d->asked).text));
@@ -161,8 +164,8 @@ static enum status judge_none(struct decay *d) {
 /* torch.optim.Adam and SGD do this by design, so it is no fault; but who meant AdamW wants to know.
  */
 static enum status judge_gradient_decay(struct decay *d) {
-    const struct taken_coupled *const coupled = &d->group->coupled;
-    if (d->in->step->groups[d->g].rule == STEP_RULE_ADAM)
+    const struct input_coupled *const coupled = &d->group->coupled;
+    if (d->in->step->groups[d->g].rule == STEP_RULE_ADAM && isnan(d->in->said->expected.decoupled))
         TRY(update_find(d->in, UPDATE_COUPLED, 1, d->g,
                         "the decay of %s goes through the gradient and Adam's moments: this is "
                         "torch.optim.Adam (or decoupled_weight_decay=False), not AdamW",
@@ -215,5 +218,9 @@ enum status update_judge_decay(struct judging *in, uint32_t g) {
                       .read = &group->reading.decay};
     TRY(judge(&d));
     group->decay_text = d.text;
+    group->decay_rounded = (double)NAN;
+    if (d.asked > 0.0 && in->step->groups[g].decoupled && rate_asked(&d) > 0.0 &&
+        group->reading.elements > 0)
+        group->decay_rounded = decay_rounded(&d);
     return d.asked > 0.0 && group->reading.elements > 0 ? remark_vectors(&d) : STATUS_OK;
 }

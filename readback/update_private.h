@@ -19,8 +19,8 @@ struct judging {
     struct update_reading *out;
 };
 
-/* Half a unit of the last digit that the log's column of LRs, or of norms, shows; 0 where it has all
- * digits of a number. Many loops print two or three. */
+/* Half a unit of the last digit that the log's column of LRs, or of norms, shows; 0 where it has
+ * all digits of a number. Many loops print two or three. */
 double update_log_slack(const struct update_said *said, int is_norm);
 
 /* Adds a finding, or a remark. */

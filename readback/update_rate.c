@@ -19,15 +19,16 @@ static double bar_of(const struct rate *rate) {
     return (rate->high - rate->low) / 2;
 }
 
-/* Two learning rates that are nearer than this to each other, relatively, train alike for all that a
- * schedule is meant to do; which of them was applied is remarked on, but leaves nothing undecided. */
+/* Two learning rates that are nearer than this to each other, relatively, train alike for all that
+ * a schedule is meant to do; which of them was applied is remarked on, but leaves nothing
+ * undecided. */
 #define IMMATERIAL 1e-5
 
 /* Another form of the same rule (a decay after the step takes off 1 - lr * decay, an eps of another
  * size) shifts an LR by no more than this; a slip of a schedule that is as small is one update of a
  * slow schedule, which is looked for. */
 #define FORM 1e-3
-/* ... of narrow weights, where stochastic rounding shifts the votes as well. */
+/* The same of narrow weights, where stochastic rounding shifts the votes as well. */
 #define FORM_NARROW 0.05
 
 static int holds(const struct rate *rate, double value) {
@@ -148,6 +149,12 @@ static enum status say_rate(struct judging *in, struct update_group *group) {
     return STATUS_OK;
 }
 
+/* The decay was divided by this LR, so it goes with it; what the weights shrank by stays. */
+static enum status forget_rate(struct judging *in, struct update_group *group, const char *why) {
+    group->reading.lr = group->reading.decay = (struct rate){.why = why};
+    return say_rate(in, group);
+}
+
 /* `who` promised another LR than was applied. */
 static enum status find_broken(struct judging *in, uint32_t g, const char *who, double promised) {
     const struct update_group *const group = &in->out->groups[g];
@@ -211,8 +218,7 @@ static enum status find_assumed(struct judging *in, uint32_t g, int *out_found) 
         in->said->before, update_number(settings->promised, 0.0).text, group->most,
         update_number(group->reading.lr.value, bar_of(&group->reading.lr)).text,
         others.held[0].words));
-    group->reading.lr = (struct rate){.why = "its size hangs on Adam's count, which no file holds"};
-    return say_rate(in, group);
+    return forget_rate(in, group, "its size hangs on Adam's count, which no file holds");
 }
 
 /* ---- what is no evidence ---- */
@@ -250,18 +256,17 @@ static enum status weigh(struct judging *in, uint32_t g) {
     const char *const why = doubt_of(in, g);
     if (why != NULL) {
         group->verdict = UPDATE_UNDECIDED;
-        group->reading.lr = (struct rate){.why = why};
-        return say_rate(in, group);
+        return forget_rate(in, group, why);
     }
     if (!is_form(in, g)) return STATUS_OK;
     group->verdict = UPDATE_UNDECIDED;
-    return update_find(in, UPDATE_LR, 1, g,
-                       "%s promised %s; the LR that explains the movement is beside it by %s of "
-                       "it: another form of the rule does so (a decay after the step, another "
-                       "place of eps; stochastic rounding)",
-                       in->said->before, update_number(in->step->groups[g].promised, 0.0).text,
-                       update_bar(fabs(group->reading.lr.value / in->step->groups[g].promised - 1.0))
-                           .text);
+    return update_find(
+        in, UPDATE_LR, 1, g,
+        "%s promised %s; the LR that explains the movement is beside it by %s of "
+        "it: another form of the rule does so (a decay after the step, another "
+        "place of eps; stochastic rounding)",
+        in->said->before, update_number(in->step->groups[g].promised, 0.0).text,
+        update_bar(fabs(group->reading.lr.value / in->step->groups[g].promised - 1.0)).text);
 }
 
 static enum update_verdict verdict_of(const struct rate *lr, double promised) {

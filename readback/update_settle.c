@@ -42,8 +42,8 @@ static void settle_group(const struct judging *in, uint32_t g) {
         }
     }
     const double read = reading.decay.value;
-    const int is_later = reading.decay.state == RATE_READ &&
-                         fabs(read - later.decay) < fabs(read - earlier.decay);
+    const int is_later =
+        reading.decay.state == RATE_READ && fabs(read - later.decay) < fabs(read - earlier.decay);
     group->decay = is_later ? later.decay : earlier.decay;
 }
 
@@ -54,17 +54,18 @@ static void settle_group(const struct judging *in, uint32_t g) {
  * file. In wide moments elements without another gradient than the decay's tell it. */
 static void settle_coupling(const struct judging *in, uint32_t g) {
     struct step_group *const group = &in->settings[g];
-    struct taken_coupled found;
+    struct input_coupled found;
     if (!group->is_unsaid || !(group->decay > 0.0)) return;
     const struct rate_reading reading = read_with(in, g, NULL);
-    if (reading.inert >= INERT_LEAST) group->is_unsaid = 0; /* a decay inside would have moved them */
+    if (reading.inert >= INERT_LEAST)
+        group->is_unsaid = 0; /* a decay inside would have moved them */
     if (!group->is_unsaid || (reading.state != DTYPE_F32 && reading.state != DTYPE_F64)) return;
     if (holds(&reading.decay, group->decay)) {
         group->is_unsaid = 0;
         return;
     }
-    taken_coupled_read(in->step, g, group->decay, in->room, &found);
-    if (!taken_is_coupled(&found)) return;
+    input_coupled_read(in->step, g, group->decay, in->room, &found);
+    if (!input_is_coupled(&found)) return;
     group->decoupled = group->is_unsaid = 0;
 }
 

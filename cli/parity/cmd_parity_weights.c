@@ -32,10 +32,12 @@ static void print_name(const char *name, int width) {
     printf("%*s", printed < width ? width - printed : 0, "");
 }
 
-static void print_side(const char *label, const struct checkpoint *checkpoint) {
+static void print_side(const char *label, const struct checkpoint *checkpoint,
+                       const char *wrapper) {
     printf("%s  %s: %zu tensors, %" PRIu64 " bytes", label, checkpoint->path, checkpoint->count,
            checkpoint->bytes);
     if (checkpoint->file_count > 1) printf(" in %zu files", checkpoint->file_count);
+    if (wrapper[0] != '\0') printf(", names without \"%s\"", wrapper);
     putchar('\n');
 }
 
@@ -134,8 +136,8 @@ static void print_row(const struct weights_row *row) {
 static void print_text(const struct checkpoint *a, const struct checkpoint *b,
                        const struct weights_report *report) {
     print_summary(report);
-    print_side("A", a);
-    print_side("B", b);
+    print_side("A", a, report->wrapper[0]);
+    print_side("B", b, report->wrapper[1]);
     print_tied(report);
     if (weights_equal(report)) return;
     print_elements(report);
@@ -184,10 +186,10 @@ static json_t *json_row(const struct weights_row *row) {
     return object;
 }
 
-static json_t *json_side(const struct checkpoint *checkpoint) {
-    return json_pack("{s:s,s:I,s:I,s:I}", "path", checkpoint->path, "files",
+static json_t *json_side(const struct checkpoint *checkpoint, const char *wrapper) {
+    return json_pack("{s:s,s:I,s:I,s:I,s:s}", "path", checkpoint->path, "files",
                      (json_int_t)checkpoint->file_count, "tensors", (json_int_t)checkpoint->count,
-                     "bytes", (json_int_t)checkpoint->bytes);
+                     "bytes", (json_int_t)checkpoint->bytes, "wrapper", wrapper);
 }
 
 static enum status print_json(const struct checkpoint *a, const struct checkpoint *b,
@@ -207,10 +209,11 @@ static enum status print_json(const struct checkpoint *a, const struct checkpoin
                               json_finite(weights_relative(&report->layers[i].vectors)), "cosine",
                               json_finite(weights_cosine(&report->layers[i].vectors))));
     return json_print(json_pack(
-        "{s:o,s:o,s:b,s:o,s:I,s:o,s:o,s:o,s:o,s:b,s:o}", "a", json_side(a), "b", json_side(b),
-        "equal", weights_equal(report), "counts", counts, "differing",
-        (json_int_t)report->differing, "relative", json_finite(weights_relative(&report->all)),
-        "cosine", json_finite(weights_cosine(&report->all)), "layers", layers, "max_abs",
+        "{s:o,s:o,s:b,s:o,s:I,s:o,s:o,s:o,s:o,s:b,s:o}", "a", json_side(a, report->wrapper[0]), "b",
+        json_side(b, report->wrapper[1]), "equal", weights_equal(report), "counts", counts,
+        "differing", (json_int_t)report->differing, "relative",
+        json_finite(weights_relative(&report->all)), "cosine",
+        json_finite(weights_cosine(&report->all)), "layers", layers, "max_abs",
         json_finite(report->max_abs), "infinite", isinf(report->max_abs) != 0, "tensors", rows));
 }
 
@@ -317,7 +320,9 @@ const struct verb verb_parity_weights = {
         "in "
         "units in the last place of the coarser dtype. An lm_head that is in one only is compared "
         "with the "
-        "other's embedding, to which it is tied. In JSON a number that is not finite is null, as "
+        "other's embedding, to which it is tied. What DistributedDataParallel (module.) and "
+        "torch.compile (_orig_mod.) put before all names of one side is left out. In JSON a number "
+        "that is not finite is null, as "
         "everywhere in twinstep; "
         "\"infinite\" is true where max_abs is infinity.\v"
         "Exit status: 0 equal, 1 differs, 2 error.\n"

@@ -46,6 +46,7 @@ static const struct {
     {"adam_beta1", offsetof(struct update_expected, beta1)},
     {"adam_beta2", offsetof(struct update_expected, beta2)},
     {"adam_epsilon", offsetof(struct update_expected, eps)},
+    {"decoupled_weight_decay", offsetof(struct update_expected, decoupled)},
 };
 
 static enum status read_expectation(const char *text, struct update_expected *out) {
@@ -63,7 +64,7 @@ static enum status read_expectation(const char *text, struct update_expected *ou
     }
     FAIL(STATUS_INPUT,
          "--expect: expected NAME=NUMBER with max_grad_norm, weight_decay, "
-         "adam_beta1, adam_beta2 or adam_epsilon, got \"%s\"",
+         "adam_beta1, adam_beta2, adam_epsilon or decoupled_weight_decay, got \"%s\"",
          text);
 }
 
@@ -90,7 +91,7 @@ static enum status read_asked(struct cli *cli, const struct options *options, st
     const double nan = (double)NAN;
     const char *const names = options_value(options, KEY_NAMES);
     const size_t most = options_given(options, KEY_AGAINST) ? 2 : 1;
-    *out = (struct asked){.expected = {nan, nan, nan, nan, nan}};
+    *out = (struct asked){.expected = {nan, nan, nan, nan, nan, nan}};
     for (size_t i = 0; i < options->given_count; i++)
         if (options->given[i].key == KEY_EXPECT)
             TRY(read_expectation(options->given[i].value, &out->expected));
@@ -305,8 +306,8 @@ static const struct argp_option option_rows[] = {
            "that of "
            "the run behind --against. Default: trainer_state.json of the checkpoint"),
     OPTION("expect", KEY_EXPECT, "NAME=NUMBER",
-           "What you configured: max_grad_norm, weight_decay, adam_beta1, adam_beta2 or "
-           "adam_epsilon (repeatable)"),
+           "What you configured: max_grad_norm, weight_decay, adam_beta1, adam_beta2, "
+           "adam_epsilon, or decoupled_weight_decay=1 for AdamW (repeatable)"),
     OPTION("against", KEY_AGAINST, "CHECKPOINT...",
            "Checkpoints of another run, as many as before it: the same updates of both are held "
            "against each other"),

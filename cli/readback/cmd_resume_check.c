@@ -46,8 +46,8 @@ static enum status read_between(struct cli *cli, struct restarting *in, int afte
     return update_read(&out->step, &out->said, room, &cli->arena, &out->reading);
 }
 
-/* The losses that a log has for one update: of a resumed run the one before the restart, and the
- * one after it. Only exact values, or ones of equal digits, are compared. */
+/* Reads the losses that a log has for one update: of a run that was resumed the first is that of
+ * before the restart, and the last that of after it. */
 static enum status read_losses(struct cli *cli, const struct options *options, const char *path,
                                double update, struct restart_more *more) {
     struct log_options how;
@@ -76,10 +76,8 @@ static enum status read_all(struct cli *cli, const struct options *options, stru
     if (whole != NULL) {
         TRY(open_folder(cli, in, WHOLE, whole));
         TRY(read_between(cli, in, WHOLE, room, &in->whole));
-        if (in->whole.reading.norm.is_known) {
-            in->more.norm_whole = in->whole.reading.norm.norm;
-            in->more.norm_whole_error = in->whole.reading.norm.error;
-        }
+        TRY(restart_compare(&in->update.step, &in->update.reading, &in->whole.step,
+                            &in->whole.reading, room, &cli->arena, &in->more.whole));
     }
     if (options->argument_count > 2)
         TRY(read_losses(cli, options, options->arguments[2], in->update.reading.update, &in->more));
@@ -177,7 +175,7 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     const char *const names = options_value(options, KEY_NAMES);
     struct restarting *in;
     TRY(arena_take(&cli->arena, 1, sizeof *in, "folders", &in));
-    in->more = (struct restart_more){nan, nan, nan, nan};
+    in->more = (struct restart_more){.loss_before = nan, .loss_after = nan};
     if (names != NULL) TRY(training_names_read(names, &cli->arena, &in->names));
     progress_open(&in->progress, "resume-check", progress_wanted(options));
     enum status status = read_all(cli, options, in);

@@ -59,13 +59,13 @@ static double ahead(const struct update_reading *reading) {
     return (reading->schedule.applied - before) / stride;
 }
 
-/* The catalogue's name of it (docs/LR.md), as lr check gives it. */
+/* Returns the name that the catalogue gives to such a slip (docs/LR.md), as lr check prints it. */
 static const char *bug_of(const struct update_reading *reading) {
     const double by = ahead(reading);
     return by == 1.0 ? "lr_ahead_by_one" : by == -1.0 ? "lag1" : NULL;
 }
 
-/* --json lists them all. */
+/* The text names so many contracts; --json lists them all. */
 #define PRINTED 5
 
 static void print_names(const struct update_reading *reading, FILE *out) {
@@ -100,7 +100,8 @@ void readback_print_contract(const struct update_reading *reading, FILE *out) {
         fputs("; no log says what it prints\n", out);
 }
 
-/* 1: both logs have one LR for the update; 0: they have not; -1: not known. */
+/* Returns 1 where both logs have one LR for the update, 0 where they have two, and -1 where one
+ * has none. */
 static int is_logged_alike(const struct readback_pair *pair) {
     const double a = pair->a->reading.groups[0].logged, b = pair->b->reading.groups[0].logged;
     if (pair->a->reading.update != pair->b->reading.update || !(fabs(a) >= 0.0) ||

@@ -22,13 +22,15 @@ static json_t *group_json(const struct readback_update *update, uint32_t g) {
     const struct update_group *const group = &update->reading.groups[g];
     const struct rate_reading *const reading = &group->reading;
     const struct step_group *const settings = &update->reading.settings[g];
-    static const char *const betas[] = {"unknown", "agree", "other", "none"};
+    static const char *const betas[] = {"unknown", "agree", "other", "anew", "none"};
     json_t *const object = json_pack(
-        "{s:s,s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "verdict", update_verdict_names[group->verdict],
-        "tensors", (int)group->tensors, "lr", rate_json(&reading->lr), "promised",
+        "{s:s,s:i,s:o,s:s,s:o,s:o,s:o,s:o,s:s,s:o,s:o,s:o}", "verdict",
+        update_verdict_names[group->verdict], "tensors", (int)group->tensors, "lr",
+        rate_json(&reading->lr), "lr_text", group->lr_text, "promised",
         json_finite(settings->promised), "next", json_finite(settings->next), "logged",
-        json_finite(group->logged), "decay", rate_json(&reading->decay), "weight_decay",
-        json_finite(settings->decay), "shrink", rate_json(&reading->shrink));
+        json_finite(group->logged), "decay", rate_json(&reading->decay), "decay_text",
+        group->decay_text, "weight_decay", json_finite(settings->decay), "weight_decay_rounded",
+        json_finite(group->decay_rounded), "shrink", rate_json(&reading->shrink));
     json_t *const rest =
         json_pack("{s:o,s:o,s:I,s:I,s:I,s:I,s:o,s:s}", "residual", json_finite(reading->residual),
                   "agreeing", json_finite(reading->agreeing), "weights",
@@ -48,12 +50,12 @@ static json_t *finding_json(const struct update_finding *finding) {
 
 json_t *readback_json(const struct readback_update *update) {
     json_t *const groups = json_array(), *const findings = json_array();
-    const struct taken_norm *const norm = &update->reading.norm;
+    const struct input_norm *const norm = &update->reading.norm;
     for (uint32_t g = 0; g < update->step.group_count; g++)
         json_array_append_new(groups, group_json(update, g));
     for (size_t i = 0; i < update->reading.finding_count; i++)
         json_array_append_new(findings, finding_json(&update->reading.findings[i]));
-    return json_pack("{s:s,s:s,s:o,s:s,s:s,s:s,s:s,s:o,s:o,s:o,s:o,s:o}", "before",
+    return json_pack("{s:s,s:s,s:o,s:s,s:s,s:s,s:s,s:o,s:o,s:s?,s:o,s:o,s:o}", "before",
                      update->before->path, "after", update->after->path, "update",
                      json_finite(update->reading.update), "verdict",
                      update_verdict_names[update->reading.verdict], "kind",
@@ -61,9 +63,9 @@ json_t *readback_json(const struct readback_update *update) {
                      training_rule_name(update->after->rule), "names",
                      training_names_name(update->after->names_from), "gradient_norm",
                      norm->is_known ? json_finite(norm->norm) : json_null(), "gradient_norm_error",
-                     norm->is_known ? json_finite(norm->error) : json_null(), "groups", groups,
-                     "findings", findings, "contract",
-                     readback_contract_json(&update->reading));
+                     norm->is_known ? json_finite(norm->error) : json_null(), "gradient_norm_why",
+                     norm->is_known ? NULL : norm->why, "groups", groups, "findings", findings,
+                     "contract", readback_contract_json(&update->reading));
 }
 
 /* ---- two runs ---- */
@@ -97,7 +99,8 @@ json_t *readback_pair_json(const struct readback_pair *pair) {
     }
     return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "first_start",
                      name_json(against->first_start), "first_step", name_json(against->first_step),
-                     "lr_ratio", ratios, "same_logged", readback_logged_json(pair), "all", row_json(&against->all), "layers",
+                     "lr_ratio", ratios, "same_logged", readback_logged_json(pair), "all",
+                     row_json(&against->all), "layers",
                      rows_json(against->layers, against->layer_count), "tensors",
                      rows_json(against->tensors, against->tensor_count), "unmatched",
                      json_integer((json_int_t)against->only_a + against->only_b));

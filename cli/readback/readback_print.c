@@ -34,6 +34,15 @@ void readback_watch(struct rate_room *room, struct progress *progress) {
     room->block.context = progress;
 }
 
+/* A promise that was kept may not have been the one that the user meant, so the first line says
+ * that there is more to read. */
+static void print_remarks(const struct update_reading *reading, FILE *out) {
+    size_t remarks = 0;
+    for (size_t i = 0; i < reading->finding_count; i++)
+        remarks += reading->findings[i].is_remark != 0;
+    if (remarks > 0) fprintf(out, ", with %zu remark%s", remarks, remarks == 1 ? "" : "s");
+}
+
 static void print_head(const char *label, const struct readback_update *update, FILE *out) {
     static const char *const verdicts[UPDATE_VERDICTS] = {
         [UPDATE_KEPT] = "as promised",
@@ -51,6 +60,8 @@ static void print_head(const char *label, const struct readback_update *update, 
     if (first != NULL) {
         fputs(": ", out);
         readback_print_text(first->text, out);
+    } else {
+        print_remarks(&update->reading, out);
     }
     fputc('\n', out);
 }
@@ -85,20 +96,24 @@ static void print_group(const struct readback_update *update, uint32_t g, FILE *
     print_number("; logged", group->logged, out);
     fprintf(out, "\n    decay   %s\n", group->decay_text);
     if (group->most >= 0.0) fprintf(out, "    count   %.0f\n", group->most);
-    if (group->betas.state == TAKEN_BETAS_AGREE)
+    if (group->betas.state == INPUT_BETAS_AGREE)
         fprintf(out, "    betas   (%s, %s), as the moments show over %" PRIu64 " weights\n",
                 number_text_f64(group->betas.beta1).text, number_text_f64(group->betas.beta2).text,
                 group->betas.elements);
 }
 
 static void print_norm(const struct readback_update *update, FILE *out) {
-    const struct taken_norm *const norm = &update->reading.norm;
-    if (!norm->is_known) return;
+    const struct input_norm *const norm = &update->reading.norm;
+    if (!norm->is_known) {
+        fprintf(out, "  gradient norm cannot be read: %s\n", norm->why);
+        return;
+    }
     fprintf(out, "  gradient norm %s +- %s taken in", update_number(norm->norm, norm->error).text,
             update_bar(norm->error).text);
     print_number("; logged", update->reading.logged_norm, out);
+    const uint32_t stateless = update->reading.stateless;
     if (update->reading.logged_norm > 0.0 && norm->norm + norm->error < update->reading.logged_norm)
-        fprintf(out, "; coefficient %s",
+        fprintf(out, "; coefficient %s%s", stateless > 0 ? "at least " : "",
                 update_number(norm->norm / update->reading.logged_norm,
                               norm->error / update->reading.logged_norm)
                     .text);

@@ -38,13 +38,13 @@ json_t *readback_pair_json(const struct readback_pair *pair);
 
 #define READBACK_CONTRACTS 64 /* more than are shipped */
 
-/* Stores the names of the shipped contracts that the update fits; those that are bugs only where no
- * other fits. Returns how many; 0 where the files leave it open or none fits. */
+/* Stores the names of the shipped contracts that the update fits; those that are bugs are stored
+ * only where no other fits. Returns how many, 0 where the files leave it open or none fits. */
 size_t readback_contracts(const struct update_reading *reading, const char *names[], size_t room);
 void readback_print_contract(const struct update_reading *reading, FILE *out);
 void readback_print_contracts(const struct readback_pair *pair, FILE *out);
 json_t *readback_contract_json(const struct update_reading *reading);
-/* true: both logs have one LR for the update; null: a log has none. */
+/* Returns true where both logs have one LR for the update, and null where a log has none. */
 json_t *readback_logged_json(const struct readback_pair *pair);
 
 /* Draws on a terminal how many weights were read so far; a weight counts as often as it is looked

@@ -22,7 +22,7 @@ LARGE = {
     "restart-scheduler-file-lost-hf", "restart-new-decay-hf", "restart-new-lr-hf",
     "restart-count-lost-bf16",
     "hf-llama-single", "dpo-qwen2-bf16", "bug-clip-after-hf", "restart-ok-masters",
-    "restart-ok-scaler", "hf-qwen2-sgd-momentum", "hf-llama-adafactor",
+    "hf-qwen2-sgd-momentum", "hf-llama-adafactor",
     "bug-count-ahead-adam"}
 
 

@@ -43,8 +43,9 @@ def versions(kind):
 
 def clean(target, case):
     """Takes out what no reader of weights looks at, and sees that no machine's place is named."""
-    for folder, _, files in os.walk(target):
-        for name in files:
+    arguments = set()
+    for folder, _, files in sorted(os.walk(target)):
+        for name in sorted(files):
             path = os.path.join(folder, name)
             if name in DROPPED and not case["whole"] and not (
                     "rng" in case["name"] and name in ("rng_state.pth", "rng.pt")):
@@ -52,6 +53,11 @@ def clean(target, case):
                 continue
             with open(path, "rb") as file:
                 held = file.read()
+            if name == "training_args.bin" and held in arguments: # one training has one of them
+                os.remove(path)
+                continue
+            if name == "training_args.bin":
+                arguments.add(held)
             for word in (tempfile.gettempdir(), os.path.expanduser("~"), HERE):
                 if word.encode() in held:
                     raise SystemExit(f"{path} names {word}")

@@ -12,16 +12,18 @@ update applied. For every update of every case the program is asked for the two 
 
 Two folders with another between them must be refused, or left undecided.
 
-A reading fails if an LR's bar does not hold the LR that was applied, if a healthy case has a
-finding, if two folders in the wrong order are judged, if a planted slip that the folders can show
-(`sees` in truth.json, written before any program read them) is not named by the right kind of
-finding, or if the value of the schedule that the update is said to have applied or logged is not
+A reading fails if an LR's bar does not hold the LR that was applied, if the gradient norm's does
+not hold the norm that was taken in, if a decay's does not hold the decay that acted, if a healthy
+case has a finding, if two folders in the wrong order are judged, if a planted slip that the folders
+can show (`sees` in truth.json, written before any program read them) is not named by the right kind
+of finding or of remark, if a finding of a planted case is about something else than its slip, or if the value of the schedule that the update is said to have applied or logged is not
 the one that it did."""
 
 import argparse
 import collections
 import json
 import os
+import struct
 import subprocess
 import sys
 
@@ -37,6 +39,12 @@ NAMED_BY = {
     "moments-lost": {"restart"}, "count-lost": {"restart", "count"}, "masters-lost": {"masters"},
     "scheduler-not-restored": {"lr", "count", "scheduler"}, "peak-overwritten": {"lr"},
 }
+# Findings that are right beside those that name the slip. A scheduler that ran ahead counts ahead. An
+# `lr` is right wherever the applied LR is not the promised one (extras).
+ALSO_RIGHT = {"lr-ahead": {"scheduler"}}
+# What the files state as it was done accuses nobody: a remark has to do, and the first line says
+# that there is one.
+REMARKS = {"frozen", "coupled_decay", "decay"}
 # What was meant where the files state honestly what was done (the notes of the cases).
 MEANT = {"bug-betas-configured": {"betas": [0.9, 0.999]}, "bug-eps-configured": {"eps": 1e-8}}
 # What resume-check must call lost.
@@ -70,6 +78,9 @@ def words_of(folder, truth):
     for key, name in named.items():
         if configured.get(key) is not None:
             words += ["--expect", f"{name}={configured[key]!r}"]
+    if "Adam" in truth["optimizer"]: # what was meant: AdamW, unless Adam was no slip
+        decoupled = "AdamW" in truth["optimizer"] or truth.get("planted") == "decay-coupled"
+        words += ["--expect", f"decoupled_weight_decay={int(decoupled)}"]
     for at, beta in enumerate(configured.get("betas", [])):
         words += ["--expect", f"adam_beta{at + 1}={beta!r}"]
     return words
@@ -114,6 +125,37 @@ def bars(answer, applied):
             yield words[lr["state"]] if inside else "OUTSIDE", width
 
 
+def norm(answer, applied):
+    """Whether the bar of the gradient norm holds the norm that the hook saw."""
+    said = answer["gradient_norm"]
+    if said is None:
+        return "unknown"
+    return ("inside" if abs(said - applied["norm_taken"]) <= answer["gradient_norm_error"]
+            else "OUTSIDE")
+
+
+def f32(value):
+    return struct.unpack("<f", struct.pack("<f", value))[0]
+
+
+def decays(answer, applied, truth):
+    """For each group with a bar: whether it holds what the decay did. f32 rounds the factor 1 - lr *
+    decay (torch 2.15, torch/optim/adam.py: param.mul_), and the program must have said so."""
+    for group, true in zip(answer["groups"], applied.get("groups", [])):
+        decay, asked, rate = group["decay"], true.get("weight_decay"), true["lr"]
+        if not asked or not truth["decay_is_decoupled"] or decay["low"] is None:
+            continue
+        acted = (1.0 - f32(1.0 - rate * asked)) / rate
+        inside = decay["low"] <= acted <= decay["high"] or decay["low"] <= asked <= decay["high"]
+        if not inside and decay["state"] == "read":
+            yield "OUTSIDE"
+        elif group["weight_decay"] == asked and group["verdict"] == "kept" and not is_near(
+                group["weight_decay_rounded"], acted):
+            yield "OUTSIDE"
+        else:
+            yield "inside" if decay["state"] == "read" else "a bound"
+
+
 def is_near(a, b):
     return abs(a - b) <= 1e-6 * max(abs(a), abs(b))
 
@@ -138,6 +180,18 @@ def contract(answer, applied, truth):
     return f"{by:+.0f}" + ("" if said["logged"] is None else " with the log")
 
 
+def extras(truth, update, answer):
+    """The findings of one update of a planted case that are about something else than the slip."""
+    applied, planted = truth["updates"][update - 1], truth.get("planted")
+    if not planted:
+        return set()
+    faults = {finding["kind"] for finding in answer["findings"] if not finding["remark"]}
+    right = NAMED_BY.get(planted, set()) | ALSO_RIGHT.get(planted, set())
+    if any(not is_near(group["lr"], applied["lr_promised"]) for group in applied.get("groups", [])):
+        right |= {"lr"}
+    return faults - right
+
+
 def judge(truth, found):
     """The outcome of one case, from all its findings that are no remarks and all its remarks."""
     planted, sees = truth.get("planted"), truth["sees"]
@@ -146,8 +200,10 @@ def judge(truth, found):
         return "false" if faults else "silent"
     if planted in OF_RESTARTS:
         return "restart"
-    if NAMED_BY[planted] & (faults | (remarks & {"frozen", "coupled_decay", "decay"})):
-        return "named"
+    if NAMED_BY[planted] & faults:
+        return "named by a finding"
+    if NAMED_BY[planted] & remarks & REMARKS:
+        return "named by a remark alone"
     return "undecided" if sees in ("undecided", "bound", "refused") else "MISSED"
 
 
@@ -159,7 +215,8 @@ def main():
     parser.add_argument("folders", nargs="+", metavar="FOLDER")
     arguments = parser.parse_args()
     outcomes, readings, wrong = collections.Counter(), collections.Counter(), []
-    restarts, exchanged, placed, apart = (collections.Counter() for _ in range(4))
+    restarts, exchanged, placed, apart, norms, acted = (collections.Counter() for _ in range(6))
+    beside = 0
     for root in arguments.folders:
         for name in sorted(os.listdir(root)):
             folder = os.path.join(root, name)
@@ -178,6 +235,21 @@ def main():
                 faults |= {f["kind"] for f in answer["findings"] if not f["remark"]}
                 remarks |= {f["kind"] for f in answer["findings"] if f["remark"]}
                 applied = truth["updates"][update - 1]
+                extra = extras(truth, update, answer)
+                beside += len(extra)
+                if extra:
+                    wrong.append(f"{name} update {update}: findings about something else than "
+                                 f"{truth['planted']}: {sorted(extra)}")
+                measured = norm(answer, applied)
+                norms[measured] += 1
+                if measured == "OUTSIDE":
+                    wrong.append(f"{name} update {update}: gradient norm "
+                                 f"{answer['gradient_norm']}, {applied['norm_taken']} was taken in")
+                for state in decays(answer, applied, truth):
+                    acted[state] += 1
+                    if state == "OUTSIDE":
+                        wrong.append(f"{name} update {update}: a decay's bar misses what acted: "
+                                     f"{[group['decay'] for group in answer['groups']]}")
                 place = contract(answer, applied, truth)
                 placed[place] += 1
                 if place == "WRONG":
@@ -223,7 +295,10 @@ def main():
             if arguments.show:
                 print(f"{name}: {outcome}{' (' + refused + ')' if refused else ''}")
     print("cases:", ", ".join(f"{count} {what}" for what, count in sorted(outcomes.items())))
+    print("findings about something else in planted cases:", beside)
     print("learning rates:", ", ".join(f"{n} {what}" for what, n in sorted(readings.items())))
+    print("decays:", ", ".join(f"{n} {what}" for what, n in sorted(acted.items())))
+    print("gradient norms:", ", ".join(f"{n} {what}" for what, n in sorted(norms.items())))
     print("updates ahead of hf:", ", ".join(f"{n} {what}" for what, n in sorted(placed.items())))
     print("restarts:", ", ".join(f"{n} {what}" for what, n in sorted(restarts.items())))
     print("folders in the wrong order:", f"{exchanged[2]} refused, {exchanged[3]} undecided")

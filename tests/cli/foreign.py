@@ -312,10 +312,16 @@ def look_at_weights(bench):
     bench.expect(1, "0 tensors equal, 2 differ", *words[:3], "8", *words[4:])
     bench.expect(2, "expected an update from 1 to 20, got 21", *words[:3], "21", *words[4:])
     bench.expect(2, "--weights: expected --at K", *words[:2], *words[4:])
+    safetensors(bench.path("w.safetensors"), {"module._orig_mod." + n: w for n, w in weights.items()})
+    bench.expect(0, "2 tensors equal, 0 differ, 0 not there", *words)
+    safetensors(bench.path("w.safetensors"), {"own." + n: w for n, w in weights.items()})
+    bench.expect(3, "0 tensors equal, 0 differ, 2 not there", *words)
     changed = weights["bias"][1].copy()
     changed.view("u4")[1] ^= 1
     safetensors(bench.path("w.safetensors"), {**weights, "bias": ("F32", changed)})
-    bench.expect(1, "  bias: differs", *words)
+    bench.expect(1, "  bias: differs\n", *words) # neither dtype nor shape is to blame
+    safetensors(bench.path("w.safetensors"), {**weights, "bias": ("F32", changed[None])})
+    bench.expect(1, "it is F32 [1, 2] there and was f32 [2] in the run", *words)
     safetensors(bench.path("w.safetensors"), {"weight": weights["weight"]})
     bench.expect(3, "  bias: not there", *words)
     safetensors(bench.path("w.safetensors"),
@@ -344,6 +350,8 @@ def look_at_refusals(bench):
     bench.expect(2, recorded + "no configuration of ours can train it again to look at elements",
                  "bisect", "a.h5", "b.h5")
     bench.expect(2, recorded + "no mixtures of two configurations were trained", "attribute", "a.h5")
+    for words in (("replay", "a.h5"), ("bisect", "a.h5", "b.h5"), ("attribute", "a.h5")):
+        bench.expect(2, "twinstep ablate", *words) # what would do instead
     for change, text in (
             (leaf(1), 'A has digests of kind "keyed 1" and B of kind "leaf 1"'),
             (renamed, 'tensor 1 is "bias" in A and "offset" in B'),

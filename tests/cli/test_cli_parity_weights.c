@@ -39,6 +39,46 @@ static void make_checkpoints(void) {
     assert_int_equal(checkpoint_write("b", 1, b, 3, NULL, 0, 0), STATUS_OK);
     assert_int_equal(checkpoint_write("t", 1, a + 1, 3, NULL, 0, 0), STATUS_OK);
     assert_int_equal(checkpoint_write("s", 1, a, 4, NULL, 0, 50), STATUS_OK);
+    struct safetensors_source wrapped[4] = {a[0], a[1], a[2], a[3]};
+    wrapped[0].name = "_orig_mod.module.lm_head.weight";
+    wrapped[1].name = "_orig_mod.module.model.embed_tokens.weight";
+    wrapped[2].name = "_orig_mod.module.norm\x1b[2J";
+    wrapped[3].name = "_orig_mod.module.x";
+    assert_int_equal(checkpoint_write("w", 1, wrapped, 4, NULL, 0, 0), STATUS_OK);
+    assert_int_equal(checkpoint_write("v", 1, wrapped + 1, 3, NULL, 0, 0), STATUS_OK);
+    wrapped[3].name = "x"; /* one name without it: it is the model's own */
+    assert_int_equal(checkpoint_write("m", 1, wrapped, 4, NULL, 0, 0), STATUS_OK);
+    wrapped[0].name = "module.a";
+    wrapped[1].name = "module.module.y"; /* a part of the model has the wrapper's name */
+    assert_int_equal(checkpoint_write("u", 1, wrapped, 2, NULL, 0, 0), STATUS_OK);
+}
+
+/* Names of a model inside torch.compile and DistributedDataParallel. */
+static void validate_wrapped(void **state) {
+    (void)state;
+    make_checkpoints();
+    struct said said = helper_run(0, "parity weights a w");
+    assert_string_equal(said.out, "equal: every byte of 4 tensors\n"
+                                  "A  a: 4 tensors, 112 bytes\n"
+                                  "B  w: 4 tensors, 112 bytes, names without "
+                                  "\"_orig_mod.module.\"\n");
+    helper_free(&said);
+    said = helper_run(1, "parity weights w b");
+    require_in(said.out, "only in A");
+    require_in(said.out, "\nx                  ");
+    helper_free(&said);
+    said = helper_run(0, "parity weights v a"); /* the head of v is its embedding */
+    require_in(said.out, "lm_head.weight is not in A: the embedding of A stands for it (tied)");
+    helper_free(&said);
+    said = helper_run(0, "parity weights w a --json");
+    require_in(said.out, "\"wrapper\": \"_orig_mod.module.\"");
+    helper_free(&said);
+    said = helper_run(0, "parity weights u u");
+    if (strstr(said.out, "without") != NULL) fail_msg("a name of the model's own: %s", said.out);
+    helper_free(&said);
+    said = helper_run(1, "parity weights a m");
+    require_in(said.out, "3 only in A");
+    helper_free(&said);
 }
 
 static void validate_equal(void **state) {
@@ -185,6 +225,7 @@ int main(void) {
         cmocka_unit_test(validate_table),         cmocka_unit_test(validate_json),
         cmocka_unit_test(validate_terminal),      cmocka_unit_test(validate_refusals),
         cmocka_unit_test(validate_json_infinite), cmocka_unit_test(corroborate_torch),
+        cmocka_unit_test(validate_wrapped),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }

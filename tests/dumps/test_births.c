@@ -76,7 +76,7 @@ static void verify_another_literal_is_one_birth_on_both_sides(void **state) {
     assert_int_equal(j.inherited, 1);
     expect_first(&j, 1, "aten::mul.Tensor", "m.down");
     assert_true(j.first->site);
-    assert_int_equal(j.first->twin, 2);
+    assert_int_equal(j.first->counterpart, 2);
     dump_changed(word(&j, j.dump[1]->ops[2].literals), word(&j, j.dump[0]->ops[2].literals),
                  &change);
     assert_int_equal(change.length[0], 4);
@@ -158,7 +158,7 @@ static void verify_a_fused_op_is_found_from_both_sides(void **state) {
     assert_int_equal(j.births[0], 1);
     assert_int_equal(j.births[1], 1);
     expect_first(&j, 1, "aten::addmm", "m.a");
-    assert_int_equal(j.first->twin, UINT32_MAX);
+    assert_int_equal(j.first->counterpart, UINT32_MAX);
     arena_close(&arena);
 }
 

@@ -64,13 +64,14 @@ static void adam(const struct scene_asked *a, struct element *e) {
     const double t = a->updates + a->count_ahead;
     const double root = sqrt(1.0 - pow(a->beta2, t)), correction = 1.0 - pow(a->beta1, t);
     const double beta2 = a->true_beta2 > 0.0 ? a->true_beta2 : a->beta2;
+    const double m = a->is_lost ? 0.0 : e->m_before, v = a->is_lost ? 0.0 : e->v_before;
     double p = e->old, g = e->g;
     if (a->coupled)
         g = r(a, g + a->decay * p);
     else if (a->decay > 0.0)
         p = r(a, p * scalar(a, 1.0 - a->lr * a->decay));
-    e->m = r(a, e->m_before + (1.0 - a->beta1) * (g - e->m_before));
-    e->v = r(a, r(a, beta2 * e->v_before) + (1.0 - beta2) * g * g);
+    e->m = r(a, m + (1.0 - a->beta1) * (g - m));
+    e->v = r(a, r(a, beta2 * v) + (1.0 - beta2) * g * g);
     e->most = fmax(e->most, e->v);
     const double bottom =
         r(a, r(a, r(a, sqrt(a->amsgrad ? e->most : e->v)) / scalar(a, root)) + scalar(a, a->eps));
@@ -92,17 +93,22 @@ static void lion(const struct scene_asked *a, struct element *e) {
     e->m = r(a, a->beta2 * e->m_before + (1.0 - a->beta2) * e->g);
 }
 
+static int has_earlier(const struct scene_asked *a) {
+    return a->updates > 1.0 || a->is_lost;
+}
+
 static void fill_element(const struct scene_asked *a, uint64_t tensor, uint64_t i,
                          struct element *e) {
     const int is_idle = i >= SCENE_COUNT - SCENE_IDLE;
-    const double held = is_idle ? 0.0 : 1.0, late = a->updates > 1.0 ? held : 0.0;
+    const double held = is_idle ? 0.0 : 1.0, late = has_earlier(a) ? held : 0.0;
     const double width = 0.02 * (1.0 + (double)tensor) * (a->gradient > 0.0 ? a->gradient : 1.0);
     memset(e, 0, sizeof *e);
-    e->old = r(a, a->scale * drawn(1, tensor, i));
-    e->g = held * r(a, width * drawn(2, tensor, i));
-    e->m_before = late * r(a, width * 0.3 * drawn(3, tensor, i));
-    e->v_before = late * r(a, width * width * 2e-3 * (1.0 + drawn(4, tensor, i)));
-    e->most = late * r(a, width * width * 2e-3 * (1.0 + drawn(5, tensor, i)));
+    const uint64_t at = tensor + a->drawn;
+    e->old = r(a, a->scale * drawn(1, at, i));
+    e->g = held * r(a, (a->fresh > 0.0 ? a->fresh : 1.0) * width * drawn(2, at, i));
+    e->m_before = late * r(a, width * 0.3 * drawn(3, at, i));
+    e->v_before = late * r(a, width * width * 2e-3 * (1.0 + drawn(4, at, i)));
+    e->most = late * r(a, width * width * 2e-3 * (1.0 + drawn(5, at, i)));
 }
 
 static void keep(struct scene *out, int t, size_t i, const struct scene_asked *a,
@@ -134,7 +140,7 @@ static void make_tensor(const struct scene_asked *a, int t, struct scene *out) {
             lion(a, &e);
         keep(out, t, i, a, &e, start);
     }
-    const int has_before = a->updates > 1.0, has_v = a->rule == STEP_RULE_ADAM;
+    const int has_before = has_earlier(a), has_v = a->rule == STEP_RULE_ADAM;
     unsigned char(*const b)[SCENE_COUNT * sizeof(double)] = out->bytes[t];
     out->tensor[t] =
         (struct step_tensor){.name = names[t],

@@ -5,7 +5,7 @@
 #ifndef TWINSTEP_TESTS_READBACK_HELPER_STEP_H
 #define TWINSTEP_TESTS_READBACK_HELPER_STEP_H
 
-#include "readback/taken_step.h"
+#include "readback/observed_step.h"
 
 #define SCENE_TENSORS 3
 #define SCENE_COUNT 6000 /* elements of a tensor: more than one block */
@@ -21,8 +21,11 @@ struct scene_asked {
     double count_ahead; /* the count that the arithmetic uses is so much larger */
     double true_beta2;  /* what makes v, if not 0 */
     int rounds_start;   /* the update begins from weights rounded to bf16 */
+    int is_lost;        /* Adam begins from moments of 0, and the file before holds others */
     double scale;       /* of the weights */
+    uint64_t drawn;     /* tensors that were drawn for other scenes: their numbers are other ones */
     double gradient;    /* the gradients are so many times the usual ones, if not 0 */
+    double fresh;       /* this update's gradient alone is so many times the usual one, if not 0 */
 };
 
 struct scene {

@@ -199,11 +199,14 @@ class GroupReading:
     verdict: str
     tensors: int
     lr: Rate
+    lr_text: str
     promised: float | None
     next: float | None
     logged: float | None
     decay: Rate
+    decay_text: str
     weight_decay: float | None
+    weight_decay_rounded: float | None
     shrink: Rate
     residual: float | None
     agreeing: float | None
@@ -236,6 +239,7 @@ class UpdateReading:
     names: str
     gradient_norm: float | None
     gradient_norm_error: float | None
+    gradient_norm_why: str | None
     groups: tuple[GroupReading, ...]
     findings: tuple[Finding, ...]
     raw: Mapping[str, Any] = field(default_factory=dict, repr=False)

@@ -4,8 +4,8 @@
  * reads.
  *
  * It says nothing about files; readback/folders.c fills it from what a trainer left on disk. */
-#ifndef TWINSTEP_READBACK_TAKEN_STEP_H
-#define TWINSTEP_READBACK_TAKEN_STEP_H
+#ifndef TWINSTEP_READBACK_OBSERVED_STEP_H
+#define TWINSTEP_READBACK_OBSERVED_STEP_H
 
 #include "readback/stored.h"
 
@@ -27,10 +27,10 @@ struct step_group {
     double beta1, beta2, eps;   /* Adam, Lion */
     double momentum, dampening; /* SGD */
     double eps2;                /* Adafactor: steps are scaled by max(eps2, rms of the weights) */
-    int is_scaled;              /* ... unless scale_parameter is off */
+    int is_scaled;              /* 1, unless scale_parameter is off */
     int nesterov, amsgrad;
     int decoupled; /* the decay shrinks weights directly and does not enter the gradient */
-    int is_unsaid; /* ... which no file says: torch wrote it from 2.6 on */
+    int is_unsaid; /* no file says whether; torch writes it from 2.6 on */
     /* The group lacks a key that torch's class writes, so another class made the step, and it may
      * size steps in its own way (RAdam, LAMB and BertAdam keep the same moments). */
     int is_other_class;

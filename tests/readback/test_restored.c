@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * What a restart restored, part by part, from numbers that were made here. Restarts of real
+ * trainers are judged in tests/cli/test_cli_readback.c and tests/bench/readback_table.py. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/macro.h"
+#include "tests/readback/helper_step.h"
+#include "readback/restored.h"
+
+static struct arena arena = ARENA_EMPTY;
+static struct rate_room *room;
+static struct scene *scene, *other;
+static struct training_folder before, after;
+static struct restart_more more;
+static struct restart_item items[RESTART_PARTS];
+
+static int open_room(void **unused) {
+    (void)unused;
+    if (rate_room_open(&arena, &room) != STATUS_OK) return -1;
+    if (arena_take(&arena, 1, sizeof *other, "scene", &other) != STATUS_OK) return -1;
+    return arena_take(&arena, 1, sizeof *scene, "scene", &scene) == STATUS_OK ? 0 : -1;
+}
+
+static int close_room(void **unused) {
+    (void)unused;
+    arena_close(&arena);
+    return 0;
+}
+
+static int begin(void **unused) {
+    (void)unused;
+    memset(&before, 0, sizeof before);
+    memset(&after, 0, sizeof after);
+    more = (struct restart_more){.loss_before = (double)NAN, .loss_after = (double)NAN};
+    return 0;
+}
+
+static struct update_reading read(const struct scene *from) {
+    const double nan = (double)NAN;
+    const struct update_said said = {.before = "checkpoint-2",
+                                     .after = "checkpoint-3",
+                                     .scheduler_counted = nan,
+                                     .scheduler_before = nan,
+                                     .expected = {nan, nan, nan, nan, nan, nan}};
+    struct update_reading out;
+    assert_int_equal(update_read(&from->step, &said, room, &arena, &out), STATUS_OK);
+    return out;
+}
+
+static void judge(void) {
+    const struct update_reading reading = read(scene);
+    assert_int_equal(restart_read(&before, &after, &scene->step, &reading, &more, &arena, items),
+                     STATUS_OK);
+}
+
+static void assert_part(enum restart_part part, enum restart_state state, const char *text) {
+    if (items[part].state != state || strstr(items[part].text, text) == NULL)
+        fail_msg("%s is %s, \"%s\": expected %s, \"%s\"", restart_part_names[part],
+                 restart_state_names[items[part].state], items[part].text,
+                 restart_state_names[state], text);
+}
+
+/* The same update with nothing lost, with weights that were rounded, from another start, with
+ * moments that began anew, and with a count that did. */
+static void verify_weights_moments_count(void **unused) {
+    (void)unused;
+    struct scene_asked asked = scene_usual();
+    scene_make(&asked, scene);
+    judge();
+    assert_part(RESTART_WEIGHTS, RESTART_RESTORED, "its own direction explains");
+    assert_part(RESTART_MOMENTS, RESTART_RESTORED, "with one gradient");
+    assert_part(RESTART_COUNT, RESTART_RESTORED, "went from 2 to 3");
+    assert_part(RESTART_SCHEDULER, RESTART_ABSENT, "");
+    assert_part(RESTART_SCALER, RESTART_ABSENT, "");
+    assert_part(RESTART_GENERATORS, RESTART_UNTOLD, "no generator's state");
+    assert_part(RESTART_POSITION, RESTART_UNTOLD, "no checkpoint says");
+    asked.rounds_start = 1;
+    scene_make(&asked, scene);
+    judge();
+    assert_part(RESTART_WEIGHTS, RESTART_LOST, "rounded to bf16");
+    asked = scene_usual();
+    scene_make(&asked, scene);
+    scene->tensor[0].old = scene->tensor[1].old;
+    judge();
+    assert_part(RESTART_WEIGHTS, RESTART_UNTOLD, "began from other weights");
+    asked.is_lost = 1;
+    asked.updates = 1;
+    scene_make(&asked, scene);
+    for (int t = 0; t < SCENE_TENSORS; t++)
+        scene->tensor[t].updates_before = 4.0;
+    judge();
+    assert_part(RESTART_WEIGHTS, RESTART_RESTORED, "");
+    assert_part(RESTART_MOMENTS, RESTART_LOST, "the moments were lost");
+    assert_part(RESTART_COUNT, RESTART_LOST, "was 4 and is 1 after one update");
+    asked = scene_usual();
+    asked.count_ahead = -2.0; /* update 3 is made with a count of 1, and its moments go on */
+    scene_make(&asked, scene);
+    for (int t = 0; t < SCENE_TENSORS; t++)
+        scene->tensor[t].updates = 1.0;
+    judge();
+    assert_part(RESTART_MOMENTS, RESTART_RESTORED, "");
+    assert_part(RESTART_COUNT, RESTART_LOST, "was 2 and is 1 after one update");
+    asked = scene_usual();
+    asked.rule = STEP_RULE_SGD;
+    scene_make(&asked, scene);
+    for (int t = 0; t < SCENE_TENSORS; t++)
+        scene->tensor[t].updates_before = (double)NAN;
+    judge();
+    assert_part(RESTART_MOMENTS, RESTART_UNTOLD, "of a rule");
+    assert_part(RESTART_COUNT, RESTART_ABSENT, "stores no count");
+    for (int t = 0; t < SCENE_TENSORS; t++) {
+        scene->tensor[t].is_left_out = 1;
+        scene->tensor[t].updates_before = scene->tensor[t].updates;
+    }
+    judge();
+    assert_part(RESTART_COUNT, RESTART_UNTOLD, "it made no update");
+}
+
+static struct training_scheduler scheduler(int64_t count, const double *peak) {
+    return (struct training_scheduler){
+        .is_there = 1, .has_last_epoch = 1, .last_epoch = count, .base_count = 1, .base_lrs = peak};
+}
+
+static void verify_scheduler(void **unused) {
+    (void)unused;
+    static const double peak = 5e-4, high = 1e-3;
+    struct scene_asked asked = scene_usual();
+    scene_make(&asked, scene);
+    before.scheduler = scheduler(2, &peak);
+    judge();
+    assert_part(RESTART_SCHEDULER, RESTART_ABSENT, "in both checkpoints");
+    after.scheduler = scheduler(3, &peak);
+    judge();
+    assert_part(RESTART_SCHEDULER, RESTART_RESTORED,
+                "went from 2 to 3, and the LR that was promised was applied");
+    after.scheduler = scheduler(1, &peak);
+    judge();
+    assert_part(RESTART_SCHEDULER, RESTART_LOST,
+                "its count (last_epoch) was 2 and is 1; the first");
+    after.scheduler = scheduler(3, &high);
+    judge();
+    assert_part(RESTART_SCHEDULER, RESTART_LOST, "its peak (base_lrs) was 0.0005 and is 0.001; ");
+    after.scheduler = scheduler(3, &peak);
+    after.scheduler.has_last_epoch = 0;
+    judge();
+    assert_part(RESTART_SCHEDULER, RESTART_UNTOLD, "stores no count");
+    after.scheduler.has_last_epoch = 1;
+    scene->group.promised = 2.0 * asked.lr;
+    judge();
+    assert_part(RESTART_SCHEDULER, RESTART_LOST, "checkpoint-2 promised 0.001, and ");
+}
+
+/* torch's GradScaler doubles its scale after `growth_interval` updates without an overflow, and
+ * halves it after one (torch 2.15, torch/amp/grad_scaler.py). */
+static void verify_scaler(void **unused) {
+    (void)unused;
+    static const struct {
+        struct training_scaler then, now;
+        enum restart_state state;
+    } cases[] = {
+        {{1, 1024.0, 1, 3}, {1, 1024.0, 2, 3}, RESTART_RESTORED},
+        {{1, 1024.0, 2, 3}, {1, 2048.0, 0, 3}, RESTART_RESTORED},
+        {{1, 1024.0, 1, 3}, {1, 2048.0, 0, 3}, RESTART_LOST}, /* too early to grow */
+        {{1, 1024.0, 1, 0}, {1, 2048.0, 0, 0}, RESTART_RESTORED},
+        {{1, 1024.0, 1, 3}, {1, 512.0, 0, 3}, RESTART_UNTOLD},
+        {{1, 1024.0, 2, 3}, {1, 1024.0, 1, 3}, RESTART_LOST},
+        {{1, 1024.0, 2, 3}, {1, 65536.0, 1, 3}, RESTART_LOST},
+        {{1, 1024.0, 2, 3}, {0, 0.0, 0, 0}, RESTART_LOST},
+        {{0, 0.0, 0, 0}, {0, 0.0, 0, 0}, RESTART_ABSENT},
+    };
+    struct scene_asked asked = scene_usual();
+    scene_make(&asked, scene);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        before.scaler = cases[i].then;
+        after.scaler = cases[i].now;
+        judge();
+        assert_part(RESTART_SCALER, cases[i].state, "");
+    }
+}
+
+static void verify_sampler(void **unused) {
+    (void)unused;
+    static const struct training_number then[] = {{"epoch", 1.0}, {"position", 40.0}};
+    static const struct training_number on[] = {{"epoch", 1.0}, {"position", 48.0}};
+    static const struct training_number anew[] = {{"epoch", 1.0}, {"position", 8.0}};
+    struct scene_asked asked = scene_usual();
+    scene_make(&asked, scene);
+    before.sampler = then;
+    before.sampler_count = after.sampler_count = 2;
+    after.sampler = on;
+    judge();
+    assert_part(RESTART_POSITION, RESTART_RESTORED, "position went from 40 to 48");
+    after.sampler = anew;
+    judge();
+    assert_part(RESTART_POSITION, RESTART_LOST, "position was 40 and is 8");
+    after.sampler = then;
+    judge();
+    assert_part(RESTART_POSITION, RESTART_UNTOLD, "no checkpoint says");
+}
+
+static void verify_losses(void **unused) {
+    (void)unused;
+    static const struct {
+        double before, after;
+        enum restart_state state;
+    } cases[] = {{2.5, 2.5, RESTART_RESTORED},
+                 {2.5, 2.5001, RESTART_UNTOLD},
+                 {2.5, 2.25, RESTART_LOST},
+                 {(double)NAN, 2.5, RESTART_UNTOLD}};
+    struct scene_asked asked = scene_usual();
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        scene_make(&asked, scene);
+        more.loss_before = cases[i].before;
+        more.loss_after = cases[i].after;
+        judge();
+        assert_part(RESTART_POSITION, cases[i].state, "");
+        if (cases[i].state != RESTART_LOST) continue;
+        scene->tensor[0].old = scene->tensor[1].old; /* other weights have another loss, too */
+        judge();
+        assert_part(RESTART_POSITION, RESTART_UNTOLD, "has the loss 2.5");
+    }
+}
+
+static void compare(const struct scene_asked *whole) {
+    const struct update_reading reading = read(scene);
+    scene_make(whole, other);
+    const struct update_reading of_whole = read(other);
+    assert_int_equal(
+        restart_compare(&scene->step, &reading, &other->step, &of_whole, room, &arena, &more.whole),
+        STATUS_OK);
+    assert_int_equal(restart_read(&before, &after, &scene->step, &reading, &more, &arena, items),
+                     STATUS_OK);
+}
+
+/* The gradients of a scene times x are apart by |1 - 1/x| of the larger one's norm. */
+static void verify_gradients(void **unused) {
+    (void)unused;
+    static const struct {
+        double times;
+        enum restart_state state;
+        const char *text;
+    } cases[] = {{1.0, RESTART_RESTORED, "is that of the run that was not interrupted, to "},
+                 {1.01, RESTART_RESTORED, "by 9.9e-03 of its norm, as sums in another order do"},
+                 {1.1, RESTART_UNTOLD, "by 9.1e-02 of its norm: more than sums"},
+                 {1.5, RESTART_LOST, "by 3.3e-01 of its norm: another batch"}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct scene_asked asked = scene_usual();
+        scene_make(&asked, scene);
+        asked.fresh = cases[i].times;
+        compare(&asked);
+        assert_part(RESTART_POSITION, cases[i].state, cases[i].text);
+    }
+    /* With moments that were lost the gradient is known all the same. */
+    struct scene_asked asked = scene_usual(), whole = scene_usual();
+    asked.is_lost = 1;
+    scene_make(&asked, scene);
+    compare(&whole);
+    assert_part(RESTART_MOMENTS, RESTART_LOST, "");
+    assert_part(RESTART_POSITION, RESTART_RESTORED, "");
+    /* Without a second moment nothing says that the first one was restored. */
+    asked = scene_usual();
+    asked.rule = STEP_RULE_SGD;
+    asked.coupled = 1;
+    scene_make(&asked, scene);
+    whole = asked;
+    whole.fresh = 1.5;
+    compare(&whole);
+    assert_part(RESTART_POSITION, RESTART_UNTOLD, "another batch, or other moments before it");
+    /* Too narrow to tell two batches apart. */
+    asked = scene_usual();
+    asked.weights = asked.state = DTYPE_BF16;
+    asked.beta1 = 0.99;
+    scene_make(&asked, scene);
+    compare(&asked);
+    assert_part(RESTART_POSITION, RESTART_UNTOLD, "of its norm only");
+    /* A gradient that is not known leaves the question open. */
+    asked = scene_usual();
+    scene_make(&asked, scene);
+    for (int t = 0; t < SCENE_TENSORS; t++)
+        scene->tensor[t].first_before = scene->tensor[(t + 1) % SCENE_TENSORS].first_before;
+    compare(&asked);
+    assert_part(RESTART_POSITION, RESTART_UNTOLD, "no checkpoint says");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(verify_weights_moments_count, begin),
+        cmocka_unit_test_setup(verify_scheduler, begin),
+        cmocka_unit_test_setup(verify_scaler, begin),
+        cmocka_unit_test_setup(verify_sampler, begin),
+        cmocka_unit_test_setup(verify_losses, begin),
+        cmocka_unit_test_setup(verify_gradients, begin),
+    };
+    return cmocka_run_group_tests(tests, open_room, close_room);
+}
