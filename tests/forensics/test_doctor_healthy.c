@@ -230,15 +230,15 @@ static void verify_no_finding_where_updates_were_skipped(void **state) {
     assert_true(tally.logs >= helper_size(10, 10, 3000));
 }
 
-/* Draws of the nightly run in which something was once found: what an early skip prints, a known bug
- * prints too, under a contract or a schedule that is searched late. */
+/* Draws of the nightly run in which something was once found: what an early skip prints, a known
+ * bug prints too, under a contract or a schedule that is searched late. */
 static void verify_no_finding_where_there_was_one(void **state) {
     (void)state;
     static const struct {
         const char *contract;
         uint64_t draw;
-    } rows[] = {{"accelerate-split-batches", 2122404162977368101u}, /* zero_lr_first_step */
-                {"megatron-bridge", 7651882402216176421u},          /* the same, a warm-up of 1 */
+    } rows[] = {{"accelerate-split-batches", 2122404162977368101u},  /* zero_lr_first_step */
+                {"megatron-bridge", 7651882402216176421u},           /* the same, a warm-up of 1 */
                 {"open-instruct-tune-cache", 16008410108989279585u}, /* xP_scheduler */
                 {"megatron", 11940921098713928725u},                 /* floor_vs_ceil_steps */
                 {"megatron-bridge", 14975242587206573837u},          /* xP_scheduler, no scale */

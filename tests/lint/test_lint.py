@@ -111,6 +111,7 @@ BREAKS = [
     ("typed", "python/src/a.py", PY + "class Some:\n    pass\n", "Some has no docstring"),
     ("prose", "docs/A.md", "word " * 20 + "over\n", "104 columns of prose"),
     ("prose", "docs/A.md", "```\nblock\n```\n* " + "word " * 20 + "\n", "102 columns of prose"),
+    ("columns", "base/wide.c", c("/* " + "x" * 98 + " */\n"), "104 columns"),
     ("prose", "README.md", "```\n" + "x" * 121 + "\n```\n", "121 columns"),
     ("notebooks", "notebooks/read.ipynb", notebook(execution_count=None), "number None"),
     ("notebooks", "notebooks/read.ipynb", notebook(execution_count=3), "number 3"),
