@@ -77,7 +77,7 @@ static json_t *interactions_json(const struct judgement *judgement) {
 static json_t *sample_json(const struct judgement *judgement) {
     const struct judged_sample *sample = &judgement->sample;
     return json_pack("{sI sI sI sI sf ss}", "orders", (json_int_t)sample->orders, "pairs",
-                     (json_int_t)sample->orders / 2, "mixtures", (json_int_t)sample->hybrids,
+                     (json_int_t)sample->orders / 2, "hybrids", (json_int_t)sample->hybrids,
                      "shared", (json_int_t)sample->shared, "alpha", sample->alpha, "error",
                      "sampling of orders only");
 }

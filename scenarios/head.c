@@ -67,9 +67,9 @@ static const struct key_row rows[] = {
     UINT(attribution.orders, "orders", "auto", NO_CAUSE, .low = ORDERS_LEAST, .high = ORDERS_MOST,
          .word = "auto",
          .help = "Sampled orders in which more than 5 factors enter, half of them reverses of the "
-                 "others; even. auto trains about 40 mixtures, more from 8 factors on"),
+                 "others; even. auto trains about 40 hybrids, more from 8 factors on"),
     UINT(attribution.replicates, "runs", "auto", NO_CAUSE, .high = 10, .word = "auto",
-         .help = "Repeats of each mixture of noisy arms, which give its shares their intervals: 3 "
+         .help = "Repeats of each hybrid of noisy arms, which give its shares their intervals: 3 "
                  "to 10, or 0 for none. auto is as many as the floor has of each arm, 4 of 5 "
                  "factors; more factors have none"),
     BOOL(attribution.twin, "true", NO_CAUSE,

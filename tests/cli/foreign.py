@@ -343,7 +343,7 @@ def look_at_refusals(bench):
     bench.expect(2, recorded + "no configuration of ours can train it again", "replay", "a.h5")
     bench.expect(2, recorded + "no configuration of ours can train it again to look at elements",
                  "bisect", "a.h5", "b.h5")
-    bench.expect(2, recorded + "no mixtures of two configurations were trained", "attribute", "a.h5")
+    bench.expect(2, recorded + "no hybrids of two configurations were trained", "attribute", "a.h5")
     for change, text in (
             (leaf(1), 'A has digests of kind "keyed 1" and B of kind "leaf 1"'),
             (renamed, 'tensor 1 is "bias" in A and "offset" in B'),
