@@ -51,6 +51,8 @@ LAYERS = {
 ROOMS = {"experiment": ["locate", "noise", "parity"], "determinism": ["trace"], "logs": ["readers"],
          "cli": ["ablate", "noise", "pages", "parity", "readback", "rollout"]}
 CELLARS = ["experiment/locate"]
+# Rooms that their folder keeps to itself, with those headers that others may include.
+INNER = {"determinism/trace": ["determinism/trace/hdf5_columns.h"], "logs/readers": []}
 NUMERIC = ["base", "determinism", "kernels", "optim", "sched", "logs", "forensics", "rollout", "dumps", "data", "model",
            "evidence", "trainer", "experiment", "report", "checkpoints", "readback", "ablate"]
 OTHER = ["tests", "cmake", "docs", "notebooks", "python", ".ci"]
@@ -86,6 +88,16 @@ TOKENS = [
      ["base/input.c", "base/publish.c", "determinism/trace/trace_path.c", "checkpoints/safetensors_write.c",
       "cli/output.c", "cli/environment.c", "ablate/ablate_claims.c", "*.cu", "*.h"],
      "what is not written here may be a pipe: base/input.h opens it"),
+    ("process", r"(?<![.>])\b(v?fork|posix_spawnp?|exec[vl]p?e?|fexecve|wait(pid|id|3|4)|popen|pclose|system|"
+                r"pipe2?|set(sid|pgid|pgrp)|prctl|ptrace)\s*\(", list(LAYERS),
+     ["cli/main.c", "cli/second.c", "cli/ablate/ablate_guard.c"],
+     "processes are started by cli/second.c, and commands of users by cli/ablate/ablate_guard.c"),
+    ("signal", r"(?<![.>])\b(signal|sigaction|raise|kill|killpg|sigprocmask|pthread_sigmask|alarm|"
+               r"setitimer|sigwait\w*)\s*\(", list(LAYERS),
+     ["cli/main.c", "cli/second.c", "cli/ablate/ablate_guard.c"],
+     "signals are main's, and of those who wait for another process"),
+    ("socket", r"(?<![.>])\b(socket(pair)?|connect|bind|listen|accept4?|getaddrinfo|gethostbyname)\s*\(",
+     list(LAYERS), ["cli/ablate/ablate_runner.c"], "nothing here talks to a network"),
     ("locale", r"\bsetlocale\s*\(", list(LAYERS), [], "numbers read and print alike everywhere"),
     ("exit", r"\b(exit|_exit|_Exit|quick_exit|abort|at_quick_exit|atexit)\s*\(", list(LAYERS),
      ["cli/main.c"], "only cli/main.c ends the process"),
@@ -217,6 +229,11 @@ def room(name):
 
 def rule_rooms(tree):
     for name, code in tree.code.items():
+        for match in INCLUDE.finditer(code) if folder(name) in LAYERS else ():
+            other = room(match.group(1))
+            if (other in INNER and folder(other) != folder(name)
+                    and match.group(1) not in INNER[other]):
+                yield name, line_of(code, match.start(1)), f"{match.group(1)} is inside {folder(other)}/"
         if folder(name) not in ROOMS:
             continue
         for match in INCLUDE.finditer(code):
