@@ -115,7 +115,7 @@ static enum status copy_key(struct making *making, const char *name) {
     return text == NULL ? STATUS_OK : set_key(making, key, text, name);
 }
 
-/* A word as ours has it: - for _. */
+/* Copies a word and spells it as our values are: with - where TRL writes _. */
 static enum status dashed(struct making *making, const char *text, char **out) {
     TRY(arena_text(&making->cli->arena, text, strlen(text), out));
     for (char *c = *out; *c != '\0'; c++)
@@ -145,7 +145,8 @@ static enum status make_steps(struct making *making) {
     return note(making, why);
 }
 
-/* The schedule's own parameters; transformers calls one of them otherwise than its schedules do. */
+/* Sets the schedule's own parameters. What is min_lr_rate in lr_scheduler_kwargs is min_lr_ratio
+ * here. */
 static enum status make_schedule_own(struct making *making) {
     const struct yaml_node *own = look(making, "lr_scheduler_kwargs");
     char *key, *from;
@@ -220,7 +221,8 @@ static enum status make_dpo(struct making *making) {
                                        "f_alpha_divergence_coef"};
     static const char *const words[] = {"loss_type", "f_divergence_type"};
     char *text;
-    for (size_t i = 0; i < COUNT_OF(same); i++) /* before the loss: exo-pair needs smoothing */
+    /* These come before the loss, because exo-pair is refused as long as its smoothing is 0. */
+    for (size_t i = 0; i < COUNT_OF(same); i++)
         TRY(copy_key(making, same[i]));
     for (size_t i = 0; i < COUNT_OF(words); i++) {
         const struct yaml_node *node = look(making, words[i]);
@@ -238,7 +240,7 @@ static enum status make_dpo(struct making *making) {
         TRY(set_key(making, "dpo.reference",
                     is_true(making, "precompute_ref_log_probs") ? "cached" : "live",
                     "precompute_ref_log_probs"));
-    (void)look(making, "average_tokens_across_devices"); /* of losses over tokens */
+    (void)look(making, "average_tokens_across_devices"); /* it moves losses over tokens only */
     return set_key(making, "loss.divisor", "mean-of-means", "TRL's DPO");
 }
 
@@ -359,7 +361,7 @@ static enum status note_none(struct making *making, const struct yaml_node *node
 }
 
 static enum status note_rest(struct making *making) {
-    const char *noted[NOTES_MAX]; /* reasons; a comment is about each once */
+    const char *noted[NOTES_MAX]; /* the reasons that have had their comment */
     size_t count = 0;
     for (const struct yaml_node *node = making->config->first; node != NULL; node = node->next) {
         char shown[YAML_TEXT_SIZE], hint[SYNONYM_HINT_SIZE], *text;

@@ -272,8 +272,9 @@ static void settle_threads(char **argv) {
     if (changed) execv("/proc/self/exe", argv);
 }
 
-/* A stack that ends is a signal without a text. The trainings of the tests need less than 224 KiB
- * and more than 192; threads get the same limit. */
+/* Refuses a limit on the stack that a training would run into: the system ends such a process by a
+ * signal, and nobody reads why. The trainings of the tests need more than 192 KiB and less than
+ * 224, and each thread has the same limit. */
 static enum status check_stack(void) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
