@@ -313,9 +313,3 @@ size_t safetensors_place(const struct safetensors_tensor *const *tensors, size_t
     }
     return count;
 }
-
-const struct safetensors_tensor *safetensors_find(const struct safetensors_file *file,
-                                                  const char *name) {
-    const size_t place = safetensors_place(file->tensors, file->count, name);
-    return place == file->count ? NULL : file->tensors[place];
-}

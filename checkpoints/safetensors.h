@@ -87,9 +87,6 @@ void safetensors_close(struct safetensors_file *file);
  * name. */
 size_t safetensors_place(const struct safetensors_tensor *const *tensors, size_t count,
                          const char *name);
-/* The tensor of that name, or NULL. */
-const struct safetensors_tensor *safetensors_find(const struct safetensors_file *file,
-                                                  const char *name);
 
 /* The name as headers spell it, "BF16"; and back: SAFETENSORS_DTYPES for a name that is none. */
 const char *safetensors_dtype_name(enum safetensors_dtype dtype);

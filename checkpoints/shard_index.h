@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The index of a model in shards (model.safetensors.index.json, pytorch_model.bin.index.json): which
- * file holds which tensor. Private to checkpoints/. */
+ * The index of a model in shards (model.safetensors.index.json, pytorch_model.bin.index.json):
+ * which file holds which tensor. Private to checkpoints/. */
 #ifndef TWINSTEP_CHECKPOINTS_SHARD_INDEX_H
 #define TWINSTEP_CHECKPOINTS_SHARD_INDEX_H
 

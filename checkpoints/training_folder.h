@@ -187,11 +187,10 @@ void training_folder_close(struct training_folder *folder);
 /* Stores a number of a group. Returns 0 if it has none of that key. */
 int training_group_number(const struct training_group *group, const char *key, double *out);
 
-/* The words of tables and JSON: "huggingface", "accelerate", ...; "adam", "sgd", ...; "exp_avg",
- * ...; "modules", "given", ... */
+/* The words of tables and JSON: "huggingface", "accelerate", ...; "adam", "sgd", ...; "modules",
+ * "given", ... */
 const char *training_kind_name(enum training_kind kind);
 const char *training_rule_name(enum training_rule rule);
-const char *training_moment_name(enum training_moment moment);
 const char *training_names_name(enum training_names names);
 
 #endif

@@ -64,13 +64,6 @@ const char *training_rule_name(enum training_rule rule) {
     return names[rule];
 }
 
-const char *training_moment_name(enum training_moment moment) {
-    static const char *const names[TRAINING_MOMENTS] = {"exp_avg",        "exp_avg_sq",
-                                                        "max_exp_avg_sq", "momentum_buffer",
-                                                        "exp_avg_sq_row", "exp_avg_sq_col"};
-    return names[moment];
-}
-
 const char *training_names_name(enum training_names names) {
     static const char *const all[TRAINING_NAMES_KINDS] = {"none",    "given",      "stored",
                                                           "modules", "state dict", "shapes"};

@@ -89,12 +89,12 @@ static void print_orders(const struct experiment_plan *plan, FILE *out) {
         fprintf(out,
                 "  shares   estimated from %" PRIu32
                 " sampled orders of entry (attribution.orders): "
-                "at most %" PRIu32 " mixtures, %" PRIu32 " distinct\n",
+                "at most %" PRIu32 " hybrids, %" PRIu32 " distinct\n",
                 plan->orders.count, orders_bound(plan->orders.factors, plan->orders.count),
                 plan->hybrid_count - 2);
     if (plan->shared > 0)
         fprintf(out,
-                "           %" PRIu32 " mixtures are determined like another run: not trained\n",
+                "           %" PRIu32 " hybrids are determined like another run: not trained\n",
                 plan->shared);
 }
 
@@ -246,8 +246,8 @@ json_t *check_json(const struct check *check) {
     if (object != NULL && plan->orders.count > 0)
         json_object_set_new(
             object, "orders",
-            json_pack("{so so so so}", "count", whole(plan->orders.count), "mixtures_at_most",
-                      whole(orders_bound(plan->orders.factors, plan->orders.count)), "mixtures",
+            json_pack("{so so so so}", "count", whole(plan->orders.count), "hybrids_at_most",
+                      whole(orders_bound(plan->orders.factors, plan->orders.count)), "hybrids",
                       whole(plan->hybrid_count - 2), "shared", whole(plan->shared)));
     return object;
 }

@@ -26,7 +26,7 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     TRY(trace_open(path, &cli->arena, &image));
     TRY(foreign_refuse(
         image, path,
-        "no mixtures of two configurations were trained, so nothing can be "
+        "no hybrids of two configurations were trained, so nothing can be "
         "attributed; twinstep ablate trains them, by your own commands, and twinstep "
         "compare A B says what differs first and what that points to"));
     enum status status = with_floor(cli, options, image, &held);

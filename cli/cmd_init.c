@@ -115,7 +115,7 @@ static enum status copy_key(struct making *making, const char *name) {
     return text == NULL ? STATUS_OK : set_key(making, key, text, name);
 }
 
-/* A word as ours has it: - for _. */
+/* Copies a word and spells it as our values are: with - where TRL writes _. */
 static enum status dashed(struct making *making, const char *text, char **out) {
     TRY(arena_text(&making->cli->arena, text, strlen(text), out));
     for (char *c = *out; *c != '\0'; c++)
@@ -145,7 +145,8 @@ static enum status make_steps(struct making *making) {
     return note(making, why);
 }
 
-/* The schedule's own parameters; transformers calls one of them otherwise than its schedules do. */
+/* Sets the schedule's own parameters. What is min_lr_rate in lr_scheduler_kwargs is min_lr_ratio
+ * here. */
 static enum status make_schedule_own(struct making *making) {
     const struct yaml_node *own = look(making, "lr_scheduler_kwargs");
     char *key, *from;
@@ -220,7 +221,8 @@ static enum status make_dpo(struct making *making) {
                                        "f_alpha_divergence_coef"};
     static const char *const words[] = {"loss_type", "f_divergence_type"};
     char *text;
-    for (size_t i = 0; i < COUNT_OF(same); i++) /* before the loss: exo-pair needs smoothing */
+    /* These come before the loss, because exo-pair is refused as long as its smoothing is 0. */
+    for (size_t i = 0; i < COUNT_OF(same); i++)
         TRY(copy_key(making, same[i]));
     for (size_t i = 0; i < COUNT_OF(words); i++) {
         const struct yaml_node *node = look(making, words[i]);
@@ -238,7 +240,7 @@ static enum status make_dpo(struct making *making) {
         TRY(set_key(making, "dpo.reference",
                     is_true(making, "precompute_ref_log_probs") ? "cached" : "live",
                     "precompute_ref_log_probs"));
-    (void)look(making, "average_tokens_across_devices"); /* of losses over tokens */
+    (void)look(making, "average_tokens_across_devices"); /* it moves losses over tokens only */
     return set_key(making, "loss.divisor", "mean-of-means", "TRL's DPO");
 }
 
@@ -322,38 +324,64 @@ static int is_off(const struct yaml_node *node) {
     return 0;
 }
 
-/* Whether a name says where things are written or how much is printed, which changes no training.
- */
+/* Whether a name says where things are written or how much is printed, which changes no training:
+ * those of the table, and those that other versions of the trainers have. */
 static int is_elsewhere(const char *name) {
-    static const char *const starts[] = {"output_dir", "log_",    "logging_",    "report_to",
-                                         "run_name",   "project", "trackio",     "hub_",
-                                         "push_to",    "save_",   "disable_tqdm"};
+    static const char *const starts[] = {"log_",    "logging_", "report_to", "run_name",
+                                         "trackio", "hub_",     "push_to",   "save_"};
+    const struct synonym *synonym = synonym_of_key(name);
+    if (synonym != NULL && synonym_is_elsewhere(synonym)) return 1;
     for (size_t i = 0; i < COUNT_OF(starts); i++)
         if (strncmp(name, starts[i], strlen(starts[i])) == 0) return 1;
     return 0;
 }
 
+static int is_left(const struct making *making, const struct yaml_node *node) {
+    return !was_used(making, node->key) && !is_off(node) && !is_elsewhere(node->key);
+}
+
+/* Why a name has no key: the table's words, "" where the name is in no table, NULL where it has. */
+static const char *why_none(const struct yaml_node *node) {
+    const struct synonym *synonym = synonym_of_key(node->key);
+    return synonym == NULL ? "" : synonym->key == NULL ? synonym->how : NULL;
+}
+
+/* Notes all names from `node` on that have no key for the same reason as `node`, in one comment. */
+static enum status note_none(struct making *making, const struct yaml_node *node) {
+    const char *const why = why_none(node);
+    char *text;
+    TRY(arena_format(&making->cli->arena, &text, "no counterpart here: %s", node->key));
+    for (const struct yaml_node *next = node->next; next != NULL; next = next->next) {
+        const char *const other = is_left(making, next) ? why_none(next) : NULL;
+        if (other != NULL && strcmp(other, why) == 0)
+            TRY(arena_format(&making->cli->arena, &text, "%s, %s", text, next->key));
+    }
+    if (why[0] != '\0') TRY(arena_format(&making->cli->arena, &text, "%s (%s)", text, why));
+    return note(making, text);
+}
+
 static enum status note_rest(struct making *making) {
-    struct arena *arena = &making->cli->arena;
-    char *others, *text;
-    TRY(arena_format(arena, &others, "%s", ""));
+    const char *noted[NOTES_MAX]; /* the reasons that have had their comment */
+    size_t count = 0;
     for (const struct yaml_node *node = making->config->first; node != NULL; node = node->next) {
-        const struct synonym *synonym = synonym_of_key(node->key);
-        char shown[YAML_TEXT_SIZE], hint[SYNONYM_HINT_SIZE];
-        if (was_used(making, node->key) || is_off(node) || is_elsewhere(node->key)) continue;
-        if (synonym == NULL) {
-            TRY(arena_format(arena, &others, "%s%s%s", others, others[0] == '\0' ? "" : ", ",
-                             node->key));
+        char shown[YAML_TEXT_SIZE], hint[SYNONYM_HINT_SIZE], *text;
+        if (!is_left(making, node)) continue;
+        const char *const why = why_none(node);
+        if (why != NULL) {
+            size_t i = 0;
+            while (i < count && strcmp(noted[i], why) != 0)
+                i++;
+            if (i < count) continue;
+            TRY(note_none(making, node)); /* which fails where there are NOTES_MAX comments */
+            noted[count++] = why;
             continue;
         }
-        TRY(arena_format(arena, &text, "%s: %s%s", node->key,
+        TRY(arena_format(&making->cli->arena, &text, "%s: %s%s", node->key,
                          node->text != NULL ? node->text : yaml_describe(node, shown),
-                         synonym_hint(synonym, hint)));
+                         synonym_hint(synonym_of_key(node->key), hint)));
         TRY(note(making, text));
     }
-    if (others[0] == '\0') return STATUS_OK;
-    TRY(arena_format(arena, &text, "no counterpart here: %s", others));
-    return note(making, text);
+    return STATUS_OK;
 }
 
 /* ---- the file ---- */

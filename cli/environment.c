@@ -72,7 +72,7 @@ static enum status add_libraries(struct facts *facts) {
     return add(facts, "jansson", jansson_version_str());
 }
 
-/* These facts may decide a bit. */
+/* Adds what two builds of one source may differ in, each of which may decide a bit. */
 static enum status add_build(struct facts *facts) {
     char control[128];
     fpenv_describe(control, sizeof control);

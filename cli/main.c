@@ -121,8 +121,19 @@ static void print_usage(FILE *out) {
             usage_exit);
 }
 
+/* Verbs of the Python package, which needs its libraries for them. Its command `twinstep` does them
+ * itself and hands all others to this program. */
+static const char *const package_verbs[] = {"merge", "tokenize"};
+
 static enum status find_verb(const char *word, const struct verb **out) {
     struct suggestion nearest = {.word = word};
+    for (size_t i = 0; i < COUNT_OF(package_verbs); i++)
+        if (strcmp(package_verbs[i], word) == 0)
+            FAIL(
+                STATUS_INPUT,
+                "%s is a verb of the Python package (pip install ./python), whose command twinstep "
+                "has it; see docs/PYTHON.md",
+                word);
     for (size_t i = 0; i < COUNT_OF(verbs); i++) {
         *out = verbs[i];
         if (strcmp(verbs[i]->name, word) == 0) return STATUS_OK;
@@ -261,8 +272,9 @@ static void settle_threads(char **argv) {
     if (changed) execv("/proc/self/exe", argv);
 }
 
-/* A stack that ends is a signal without a text. The trainings of the tests need less than 224 KiB
- * and more than 192; threads get the same limit. */
+/* Refuses a limit on the stack that a training would run into: the system ends such a process by a
+ * signal, and nobody reads why. The trainings of the tests need more than 192 KiB and less than
+ * 224, and each thread has the same limit. */
 static enum status check_stack(void) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||

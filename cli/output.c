@@ -18,8 +18,9 @@ static enum status refuse(const char *path, const char *action, int reason) {
     return status_fail(STATUS_IO, "%s: cannot %s: %s", path, action, strerror(reason));
 }
 
-/* What is there is a device, a pipe or a link. Opening a pipe that nobody reads would wait until
- * somebody does; with O_NONBLOCK it fails. What is written blocks again. */
+/* Opens what stands at the path and is no file: a device, a pipe or a link. Opening a pipe waits
+ * for a reader, who may never come; with O_NONBLOCK it fails at once where there is none. Writing
+ * may wait again, because a reader that is slow is no error. */
 static enum status open_in_place(struct output *out) {
     const int handle =
         open(out->path, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);

@@ -35,8 +35,7 @@ static double expected_hybrids(uint32_t factors, uint32_t pairs) {
 
 uint32_t orders_auto(uint32_t factors) {
     uint32_t pairs = PAIRS_LEAST_AUTO;
-    while (2 * (pairs + 1) <= ORDERS_MOST &&
-           expected_hybrids(factors, pairs + 1) <= ORDERS_MIXTURES)
+    while (2 * (pairs + 1) <= ORDERS_MOST && expected_hybrids(factors, pairs + 1) <= ORDERS_HYBRIDS)
         pairs++;
     return 2 * pairs;
 }
@@ -83,7 +82,7 @@ enum status orders_masks(const struct orders *orders, struct arena *arena, uint3
     const uint32_t full = full_mask(orders->factors);
     uint8_t *visited;
     uint32_t *masks, count = 0;
-    TRY(arena_take(arena, (size_t)full + 1, sizeof *visited, "mixtures", &visited));
+    TRY(arena_take(arena, (size_t)full + 1, sizeof *visited, "hybrids", &visited));
     memset(visited, 0, (size_t)full + 1);
     for (uint32_t i = 0; i < orders->count; i++) {
         uint32_t mask = 0;
@@ -96,7 +95,7 @@ enum status orders_masks(const struct orders *orders, struct arena *arena, uint3
     for (uint32_t factor = 0; factor < orders->factors; factor++)
         visited[1u << factor] = visited[full & ~(1u << factor)] = 1;
     TRY(arena_take(arena, (size_t)orders_bound(orders->factors, orders->count) + 2, sizeof *masks,
-                   "mixtures", &masks));
+                   "hybrids", &masks));
     for (uint32_t mask = 0; mask <= full; mask++)
         if (visited[mask]) masks[count++] = mask;
     *out_masks = masks;
@@ -122,7 +121,7 @@ static enum status value_of(const struct game *game, uint32_t mask, double *out)
             high = middle;
     }
     if (low == game->count || game->masks[low] != mask)
-        FAIL(STATUS_INPUT, "attribution: an order needs mixture %u, which has no value", mask);
+        FAIL(STATUS_INPUT, "attribution: an order needs hybrid %u, which has no value", mask);
     *out = game->v[low];
     return STATUS_OK;
 }
@@ -131,11 +130,11 @@ static enum status check_game(const struct game *game, uint32_t factors) {
     for (size_t i = 0; i < game->count; i++) {
         if (game->masks[i] > full_mask(factors) || (i > 0 && game->masks[i] <= game->masks[i - 1]))
             FAIL(STATUS_INPUT,
-                 "attribution: mixture %zu is %u, expected masks of %u factors in "
+                 "attribution: hybrid %zu is %u, expected masks of %u factors in "
                  "ascending order",
                  i, game->masks[i], factors);
         if (!real_finite_f64(game->v[i]))
-            FAIL(STATUS_UNTESTABLE, "attribution: the value of mixture %u is %g, expected a number",
+            FAIL(STATUS_UNTESTABLE, "attribution: the value of hybrid %u is %g, expected a number",
                  game->masks[i], game->v[i]);
     }
     return STATUS_OK;

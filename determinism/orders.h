@@ -21,7 +21,7 @@ struct arena;
 #define ORDERS_FACTORS 16 /* most factors */
 #define ORDERS_LEAST 4    /* two pairs: one pair has no interval */
 #define ORDERS_MOST 256
-#define ORDERS_MIXTURES 40 /* what orders_auto aims at: chosen near the 30 of five factors */
+#define ORDERS_HYBRIDS 40 /* what orders_auto aims at: chosen near the 30 of five factors */
 
 struct orders {
     uint32_t factors;
@@ -30,7 +30,7 @@ struct orders {
 };
 
 /* The largest even number of orders, but at least 8, whose expected number of distinct hybrids is
- * at most ORDERS_MIXTURES; the empty and the full set are not counted. A pair visits two of the C =
+ * at most ORDERS_HYBRIDS; the empty and the full set are not counted. A pair visits two of the C =
  * C(k, s) sets of s factors, so the expectation is the sum over 0 < s < k of C (1 - (1 - 2 /
  * C)^pairs). The number depends on no draw: stopping by what was drawn would bias the estimate. */
 uint32_t orders_auto(uint32_t factors);

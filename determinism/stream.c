@@ -111,10 +111,3 @@ void stream_permute(uint64_t seed, struct stream_site site, uint64_t first, size
     for (size_t i = 0; i < count; i++)
         out_order[i] = sorted[i].index;
 }
-
-uint64_t stream_ledger_total(const struct stream_ledger *ledger, enum stream stream) {
-    uint64_t total = 0;
-    for (size_t op = 0; op < STREAM_OPS; op++)
-        total += ledger->words[stream][op];
-    return total;
-}

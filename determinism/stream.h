@@ -151,6 +151,4 @@ static inline void stream_ledger_add(struct stream_ledger *ledger, enum stream s
     ledger->words[stream][op & (STREAM_OPS - 1)] += words;
 }
 
-uint64_t stream_ledger_total(const struct stream_ledger *ledger, enum stream stream);
-
 #endif

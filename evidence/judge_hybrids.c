@@ -28,7 +28,7 @@ static enum status read_whole(const char *path, double value, uint32_t end, uint
 static enum status read_masks(const struct trace_array *array, uint32_t factors,
                               struct arena *arena, uint32_t **out) {
     const size_t count = (size_t)rows_of(array);
-    TRY(arena_take(arena, count, sizeof **out, "mixtures", out));
+    TRY(arena_take(arena, count, sizeof **out, "hybrids", out));
     for (size_t i = 0; i < count; i++)
         TRY(read_whole("attribution/mask", array->values[i], 1u << factors, &(*out)[i]));
     return STATUS_OK;
@@ -63,7 +63,7 @@ static enum status check_shapes(const struct trace_array *masks, const struct tr
         return STATUS_OK;
     FAIL(STATUS_INPUT,
          "trace: /attribution/mask and /attribution/value: expected a value of each of at most "
-         "%llu mixtures, got %llu x %llu and %llu x %llu values",
+         "%llu hybrids, got %llu x %llu and %llu x %llu values",
          1ull << factors, (unsigned long long)rows, (unsigned long long)columns_of(masks),
          (unsigned long long)rows_of(values), (unsigned long long)columns_of(values));
 }

@@ -77,7 +77,7 @@ static json_t *interactions_json(const struct judgement *judgement) {
 static json_t *sample_json(const struct judgement *judgement) {
     const struct judged_sample *sample = &judgement->sample;
     return json_pack("{sI sI sI sI sf ss}", "orders", (json_int_t)sample->orders, "pairs",
-                     (json_int_t)sample->orders / 2, "mixtures", (json_int_t)sample->hybrids,
+                     (json_int_t)sample->orders / 2, "hybrids", (json_int_t)sample->hybrids,
                      "shared", (json_int_t)sample->shared, "alpha", sample->alpha, "error",
                      "sampling of orders only");
 }
@@ -210,14 +210,21 @@ static json_t *closure_name_json(enum closure closure) {
     return closure == CLOSURE_ABSENT ? json_null() : json_string(closure_name(closure));
 }
 
+/* The game of the shares; null where there are none: nothing was trained for them, or the arms end
+ * in the same weights. */
+static json_t *game_json(const struct judgement *judgement) {
+    if (!judgement->attributed || !(judgement->total > 0.0)) return json_null();
+    return json_string(judgement->by_distance ? "distance" : "way");
+}
+
 json_t *judgement_json(const struct judgement *judgement) {
     json_t *object = json_pack(
-        "{ss ss ss sI so so so ss ss so so so sb so so so so so ss ss}", "name", judgement->name,
+        "{ss ss ss sI so so so ss so so so so sb so so so so so ss ss}", "name", judgement->name,
         "verdict", verdict_name(judgement->verdict), "reason", judgement->reason, "updates",
         (json_int_t)judgement->updates, "first", first_json(judgement), "rng",
         rng_json(&judgement->rng, judgement->rng_words), "differs", differs_json(judgement), "word",
-        attribution_words[judgement->word], "game", judgement->by_distance ? "distance" : "way",
-        "ranked_at", ranked_json(judgement), "causes", causes_json(judgement), "interactions",
+        attribution_words[judgement->word], "game", game_json(judgement), "ranked_at",
+        ranked_json(judgement), "causes", causes_json(judgement), "interactions",
         interactions_json(judgement), "coupled", is_coupled(judgement->word), "diverged",
         diverged_json(judgement), "distance", real_json(judgement->total), "travel",
         real_json(judgement->travel), "closure", closure_name_json(judgement->closure), "floor",

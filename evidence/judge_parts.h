@@ -64,8 +64,7 @@ double hybrid_value(const struct hybrid_table *table, const double *values, uint
 
 /* The causes by other measures, and shares at earlier updates; order[i] is the factor of causes[i].
  * Every hybrid was trained. judge_measures.c. */
-TWINSTEP_MUST_USE enum status judge_measures(struct judging *judging,
-                                             const uint32_t *order);
+TWINSTEP_MUST_USE enum status judge_measures(struct judging *judging, const uint32_t *order);
 
 /* Whether the causes are all of the difference: judge_closure.c. */
 TWINSTEP_MUST_USE enum status judge_closure(struct judging *judging);

@@ -26,7 +26,7 @@ static void put_sample(const struct judgement *judgement, struct row_pen *pen) {
     const struct judged_sample *sample = &judgement->sample;
     row_put(pen,
             "\nestimated from %u sampled orders of entry, %u of them reverses of the "
-            "others: %u mixtures",
+            "others: %u hybrids",
             sample->orders, sample->orders / 2, sample->hybrids);
     if (sample->shared > 0)
         row_put(pen, ", %u of them determined like another run and not trained again",
@@ -94,12 +94,12 @@ static void put_table(const struct judgement *judgement, struct row_pen *pen) {
 static void put_intervals(const struct judgement *judgement, struct row_pen *pen) {
     if (judgement->projection.runs > 0)
         row_put(pen,
-                "\n%u runs of each mixture, each with its own order of sums; intervals at %g %%: "
+                "\n%u runs of each hybrid, each with its own order of sums; intervals at %g %%: "
                 "jackknife over runs, Student's t",
                 judgement->projection.runs, 100.0 * judgement->projection.confidence);
     else if (judgement->floor != FLOOR_EXACT && judgement->cause_count > 1)
         row_put(pen,
-                "\none run of each mixture; intervals hold what repeats differ by, %.3g at most, "
+                "\none run of each hybrid; intervals hold what repeats differ by, %.3g at most, "
                 "over |a-b|",
                 judgement->floor_largest);
     if (judgement->sample.orders > 0) put_sample(judgement, pen);
@@ -112,9 +112,8 @@ void judge_row_shares(const struct judgement *judgement, struct row_pen *pen) {
             judgement->arms[1], judgement->total,
             judgement->projection.runs > 0 ? " with the noise of runs taken out" : "");
     if (judgement->by_distance)
-        row_put(pen,
-                "; the trace holds no projections:\nshares are of the distance, which has "
-                "no sign, so causes that oppose each other do not show");
+        row_put(pen, "; the trace holds no projections:\nshares are of the distance, which has "
+                     "no sign, so causes that oppose each other do not show");
     put_table(judgement, pen);
     put_intervals(judgement, pen);
     if (!judgement_is_estimated(judgement)) put_interactions(judgement, pen);

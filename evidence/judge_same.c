@@ -39,9 +39,18 @@ static int equal_gradients(const struct judging *judging, const struct record *a
 }
 
 /* Whether the optimizer's state holds the gradients that it took in, as moments and momentum do: a
- * gradient that differs then shows in a digest. SGD without momentum has no state. */
+ * gradient that differs then shows in a digest. A trace says of an optimizer its name and its keys,
+ * and classes are not known here, so it is the name that is asked: of those built in, SGD without
+ * momentum has no state, and Adafactor without a mean keeps sums of squares over rows and columns,
+ * which are the same for many gradients. A module may keep what it likes, or nothing. */
 static int remembers_gradients(const struct judging *judging) {
     const char *const text = judging->run[0]->plan.configuration;
+    size_t length;
+    if (config_text_value(text, "optimizer.module_sha256", &length) != NULL &&
+        !config_text_says(text, "optimizer.module_sha256", CONFIG_NO_MODULE))
+        return 0;
+    if (config_text_says(text, "optimizer.name", "adafactor"))
+        return !config_text_says(text, "optimizer.beta1", "none");
     return !config_text_says(text, "optimizer.name", "sgd") ||
            !config_text_says(text, "optimizer.momentum", "0");
 }

@@ -245,7 +245,7 @@ static void choose_word(struct judging *judging, const struct hybrid_table *tabl
         of.alone[i] = out->causes[i].alone;
     }
     out->word = attribution_word(&of);
-    out->by_distance = table->way == NULL && out->projection.runs == 0;
+    out->by_distance = figures->distance > 0.0 && table->way == NULL && out->projection.runs == 0;
 }
 
 /* The last mark at which rounding's answer was small enough to rank causes. */

@@ -77,9 +77,10 @@ static int needs_weights(const struct experiment *e, const struct alone *alone, 
                                           branches_wants(&e->branches, alone->hybrid, step));
 }
 
-/* The record of the next update: that of the interrupted experiment, or of training it. The last
- * update is always trained, so that the run ends as one that was never left. How many products a
- * library computed is counted per process, so where that is recorded everything is trained. */
+/* Finds the record of the next update: the interrupted experiment left one, or the update is
+ * trained now. The last update is always trained, so that the run ends in the state that it would
+ * have had without the interruption. How many products a library computed is counted by each
+ * process for itself, so a run whose trace holds that number is trained as a whole. */
 static enum status next_record(struct experiment *e, const struct alone *alone, struct run *run,
                                uint64_t step, uint64_t *position, const struct record **out) {
     const int whole = step == e->plan.scenario->steps || e->output.products != NULL;

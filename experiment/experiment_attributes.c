@@ -98,8 +98,7 @@ static enum status add_eval(struct experiment_attributes *to, const struct exper
     TRY(add_number(to, arena, "eval", "held_out", plan->eval.held_out));
     TRY(add_number(to, arena, "eval", "training", plan->eval.trained));
     if (plan->eval.seen != NULL) add_text(to, "eval", "seen", plan->eval.seen);
-    if (plan->eval.as_baseline != NULL)
-        add_text(to, "eval", "as_baseline", plan->eval.as_baseline);
+    if (plan->eval.as_baseline != NULL) add_text(to, "eval", "as_baseline", plan->eval.as_baseline);
     return STATUS_OK;
 }
 

@@ -103,7 +103,7 @@ static enum status keep_orders(struct experiment *e) {
     if (orders->count == 0) return STATUS_OK;
     const size_t places = (size_t)orders->count * orders->factors;
     double *masks, *entering;
-    TRY(arena_take(e->arena, e->plan.hybrid_count, sizeof *masks, "mixtures", &masks));
+    TRY(arena_take(e->arena, e->plan.hybrid_count, sizeof *masks, "hybrids", &masks));
     TRY(arena_take(e->arena, places, sizeof *entering, "orders of entry", &entering));
     for (uint32_t i = 0; i < e->plan.hybrid_count; i++)
         masks[i] = e->plan.hybrids[i].mask;
@@ -123,7 +123,7 @@ enum status experiment_hybrids(struct experiment *e) {
     if (!e->plan.attributable || e->elements == 0) return STATUS_OK;
     double closure[3] = {(double)NAN, (double)NAN, (double)NAN}, *values;
     const struct hybrid_values *hybrids = &e->hybrids;
-    TRY(arena_take(e->arena, hybrids->count, sizeof *values, "values of mixtures", &values));
+    TRY(arena_take(e->arena, hybrids->count, sizeof *values, "values of hybrids", &values));
     memset(values, 0, hybrids->count * sizeof *values);
     if (has_question(e)) {
         TRY(train_hybrids(e, closure));
@@ -138,7 +138,7 @@ enum status experiment_hybrids(struct experiment *e) {
 
 static enum status projection_points(struct experiment *e) {
     const uint32_t count = ((1u << e->plan.factor_count) - 2) * e->plan.projection_runs;
-    TRY(arena_take(e->arena, count, sizeof *e->projection, "end points of mixtures",
+    TRY(arena_take(e->arena, count, sizeof *e->projection, "end points of hybrids",
                    &e->projection));
     for (uint32_t i = 0; i < count; i++) {
         const struct alone alone = {.stage = STAGE_HYBRIDS,
@@ -146,7 +146,7 @@ static enum status projection_points(struct experiment *e) {
                                     .first = 1,
                                     .hybrid = NO_HYBRID};
         struct run *run;
-        TRY(arena_take(e->arena, e->elements, sizeof **e->projection, "end points of mixtures",
+        TRY(arena_take(e->arena, e->elements, sizeof **e->projection, "end points of hybrids",
                        &e->projection[i]));
         TRY(experiment_open_planned(e, alone.index, &run));
         enum status status = experiment_step_alone(e, &alone, run, NULL);

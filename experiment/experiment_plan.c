@@ -242,7 +242,7 @@ static enum status plan_hybrids_to_train(struct experiment_plan *plan, uint64_t 
         TRY(orders_draw(seed, factors, count, arena, &plan->orders));
         TRY(orders_masks(&plan->orders, arena, &masks, &plan->hybrid_count));
     }
-    TRY(arena_take(arena, plan->hybrid_count, sizeof *plan->hybrids, "mixtures", &plan->hybrids));
+    TRY(arena_take(arena, plan->hybrid_count, sizeof *plan->hybrids, "hybrids", &plan->hybrids));
     for (uint32_t i = 0; i < plan->hybrid_count; i++)
         plan->hybrids[i] = (struct planned_hybrid){.mask = masks == NULL ? i : masks[i]};
     return STATUS_OK;
@@ -281,7 +281,7 @@ static enum status plan_projection(struct experiment_plan *plan, struct arena *a
     if (((size_t)runs << plan->factor_count) * table.elements * sizeof(double) >
         PROJECTION_BYTES_MAX)
         return arena_format(arena, &plan->merged,
-                            "%sno intervals: the end points of %u runs of every mixture need more "
+                            "%sno intervals: the end points of %u runs of every hybrid need more "
                             "than 2 GiB\n",
                             plan->merged, runs);
     plan->projection_runs = runs >= PROJECTION_RUNS_LEAST ? runs : 0;

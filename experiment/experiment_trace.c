@@ -79,7 +79,7 @@ static enum status plan_arrays(const struct experiment_plan *plan, struct arena 
         hybrid_values_plan(plan, list, &count);
         if (plan->projection_runs > 0)
             list[count++] = experiment_array("attribution/gram", ends, ends, "1",
-                                             "inner products of end points, by mixture and run");
+                                             "inner products of end points, by hybrid and run");
     }
     list[count++] = experiment_array(STEPS_MEANT_PATH, 2, plan->scenario->steps, "1",
                                      "by arm and update: elements whose step was not 0");

@@ -37,7 +37,7 @@ static void choose_marks(struct hybrid_values *hybrids, uint64_t steps, size_t r
 }
 
 static enum status take(struct arena *arena, size_t count, double fill, double **out) {
-    TRY(arena_take(arena, count, sizeof **out, "values of mixtures", out));
+    TRY(arena_take(arena, count, sizeof **out, "values of hybrids", out));
     for (size_t i = 0; i < count; i++)
         (*out)[i] = fill;
     return STATUS_OK;
@@ -166,15 +166,15 @@ enum { ARRAY_KL = HYBRID_GAMES, ARRAY_FIRST, ARRAY_MOVED, ARRAY_MARK };
 
 static const char *const paths[][3] = {
     [HYBRID_DISTANCE] = {"attribution/distance_at", "1",
-                         "|theta_S - theta_baseline| by mark and mixture"},
+                         "|theta_S - theta_baseline| by mark and hybrid"},
     [HYBRID_WAY] = {"attribution/way_at", "1",
                     "(theta_S - theta_baseline) along theta_test - theta_baseline, by mark"},
     [HYBRID_LOSS] = {"attribution/loss_at", "nat",
-                     "loss of the mixture - loss of the baseline, by mark"},
+                     "loss of the hybrid - loss of the baseline, by mark"},
     [HYBRID_MARGIN] = {"attribution/margin_at", "1",
-                       "reward margin of the mixture - that of the baseline, by mark"},
+                       "reward margin of the hybrid - that of the baseline, by mark"},
     [ARRAY_KL] = {"attribution/probe_kl", "nat",
-                  "KL(baseline || mixture) on the probe batch, at the end"},
+                  "KL(baseline || hybrid) on the probe batch, at the end"},
     [ARRAY_FIRST] = {"attribution/first_update", "updates",
                      "first update whose root differs; 0 none"},
     [ARRAY_MOVED] = {"attribution/first_weights", "updates",

@@ -9,7 +9,6 @@
 
 #include "base/real.h"
 #include "base/sum.h"
-#include "kernels/backend_abi.h"
 #include "model/backends.h"
 #include "trainer/distance.h"
 
@@ -65,7 +64,7 @@ enum status pair_open(const struct run *a, const struct run *b, struct pair_room
     size_t blocks = 0;
     *out = (struct pair_room){.backend = run_backend(a) == run_backend(b) ? run_backend(a) : NULL};
     if (!pair_comparable(a, b)) return STATUS_OK;
-    if (out->backend != NULL) out->arena.source = &out->backend->memory;
+    backends_memory(out->backend, &out->arena);
     for (uint32_t i = 0; i < run_owner_count(a); i++)
         blocks += run_distances_blocks(run_table(a)->rows[run_owners(a)[i]].count);
     enum status status =

@@ -148,8 +148,9 @@ struct compare_report {
      * update whose phases came in another order; "": none, or these are no such runs. */
     const char *configurations, *orders;
     uint64_t from, to; /* the first and the last update that both logs have in some column */
-    uint64_t start;    /* the first update that can have moved a weight, as its LR is not 0; what is
-                          computed up to there shows the initial weights. UINT64_MAX: there is none */
+    /* The first update that can have moved a weight, as its LR is not 0; what is computed up to
+     * there shows the initial weights. UINT64_MAX: there is none. */
+    uint64_t start;
     size_t repeated[2];                /* how many rows of A and of B later rows replaced */
     const char *meaning;               /* what the order of first differences means */
     int32_t cause;                     /* the enum cause that it points to; -1: none */

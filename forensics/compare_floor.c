@@ -28,7 +28,7 @@ const char *compare_floor_name(enum compare_floor_verdict verdict) {
     return names[verdict];
 }
 
-/* Returns a gap in medians of its cell. */
+/* Returns how many medians of its cell a gap is long. */
 static double ratio_of(double gap, double median) {
     if (gap == 0.0) return 0.0;
     return median == 0.0 ? (double)INFINITY : gap / median;

@@ -4,8 +4,9 @@
  *
  * One test covers all columns and updates together. Each gap is divided by the median of its own
  * cell over the floor's pairs and the two logs (where that is 0, by the median of all gaps of the
- * column that are not); the largest such ratio of the logs is ranked among those of the pairs. The runs are the unit of the test, so nothing is assumed about how gaps of
- * neighbouring updates depend on each other, nor about their distribution (docs/NOISE.md).
+ * column that are not); the largest such ratio of the logs is ranked among those of the pairs. The
+ * runs are the unit of the test, so nothing is assumed about how gaps of neighbouring updates
+ * depend on each other, nor about their distribution (docs/NOISE.md).
  *
  * Invariant: a gap that the printed precision cannot tell from another is judged both ways, and
  * decides nothing where the two disagree. */
@@ -40,7 +41,7 @@ struct compare_floor_column {
 struct compare_floor {
     int32_t verdict;
     const char *words; /* why the verdict is what it is, in one sentence */
-    int exact; /* the runs of the floor are equal to the last bit; no p is computed */
+    int exact;         /* the runs of the floor are equal to the last bit; no p is computed */
     uint64_t pairs, updates;
     double alpha, smallest_p;
     double p[2];    /* p with the gaps as small, and as large, as the printed digits allow */

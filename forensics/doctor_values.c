@@ -240,7 +240,7 @@ static struct skips count_skips(const struct doctor *doctor, const struct log_co
     struct skips skips = {0, 0, 0, 0, NULL};
     for (size_t i = 0; i < series->count; i++) {
         if (!is_skip(doctor, column, series, i)) {
-            /* Of the last update no log can tell whether the LR held. */
+            /* Whether the LR held shows in the next row, which the last update does not have. */
             if (column->name != LOG_GRAD_NORM || real_finite_f64(series->points[i].value))
                 skips.tail = 0;
             continue;

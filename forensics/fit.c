@@ -323,7 +323,7 @@ enum status fit_series(const struct series *series, const struct fit_known *know
     if ((out->why & (FIT_WHY_NO_COLUMN | FIT_WHY_NOT_FINITE)) != 0) return STATUS_OK;
     TRY(arena_take(arena, FIT_FOUND, sizeof *search.found, "fit", &search.found));
     struct contract_request request = known->request;
-    /* The floor may be what departs from the expectation. */
+    /* What departs from the expectation may be the smallest LR, so it is fitted, not taken. */
     if (known->expected != NULL) request.min_lr_ratio = real_nan_f64();
     struct fit_decays decays;
     find_decays(series, known, search.scale, out->last, &decays);

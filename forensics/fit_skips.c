@@ -371,7 +371,8 @@ static enum status solve_all(struct skips *skips) {
             if (!can_hold(search, other) || !fit_models_alike(model, other) ||
                 logs_next(model) != logs_next(other))
                 continue;
-            /* The first update may be what did not fit. */
+            /* Where nothing was found yet, the first update may be what did not fit, and a contract
+             * that starts otherwise explains it. */
             if (other->contract->start != model->contract->start && best.count == 0) continue;
             done[n] = 1;
             adopt(skips, n, &best);

@@ -191,8 +191,8 @@ static const char *bug_of_cycle(const struct fit_search *search, const struct fi
     return plan->increment > 0.0 && (double)search->last > stop ? "onecycle_overrun" : NULL;
 }
 
-/* Whether updates 1 and 2 print the same LR, and update 3 another one. That is what a skipped update
- * leaves where the schedule holds, so a first update apart accuses nobody there. */
+/* Whether updates 1 and 2 print the same LR, and update 3 another one. That is what a skipped
+ * update leaves where the schedule holds, so a first update apart accuses nobody there. */
 static int stands_still(const struct fit_search *search) {
     const struct series *series = search->series;
     const struct series_point *const points = series->points;

@@ -39,9 +39,9 @@ static enum status check(const char *path, const struct backend *backend) {
     if (backend->name == NULL || backend->open == NULL || backend->describe == NULL ||
         backend->memory.take == NULL || backend->memory.give == NULL || backend->wait == NULL ||
         backend->refuses == NULL || backend->ops == NULL || backend->scratch == NULL ||
-        backend->leaf_hashes == NULL || backend->update_sizes == NULL || backend->readback_blocks == NULL ||
-        backend->squares == NULL || backend->run_distances == NULL || backend->steps[0] == NULL ||
-        backend->steps[1] == NULL)
+        backend->leaf_hashes == NULL || backend->update_sizes == NULL ||
+        backend->readback_blocks == NULL || backend->squares == NULL ||
+        backend->run_distances == NULL || backend->steps[0] == NULL || backend->steps[1] == NULL)
         FAIL(STATUS_INPUT, "%s: its backend is not filled in", path);
     for (size_t wide = 0; wide < COUNT_OF(backend->steps); wide++) {
         const char *const lacks = step_table_lacks(backend->steps[wide]);

@@ -13,6 +13,10 @@ enum status backends_open(const struct config *config, const struct backend **ou
     return status == STATUS_OK ? STATUS_OK : status_prefix(status, "numerics.backend");
 }
 
+void backends_memory(const struct backend *backend, struct arena *arena) {
+    if (backend != NULL) arena->source = &backend->memory;
+}
+
 enum status backends_scratch(const struct backend *backend, const struct op_limits *limits,
                              size_t *out_bytes) {
     return backend == NULL ? backend_scratch(limits, out_bytes)

@@ -21,7 +21,13 @@ struct run_distances_args;
 TWINSTEP_MUST_USE enum status backends_open(const struct config *config,
                                             const struct backend **out);
 
-/* What follows asks the backend, or this program where it is NULL: callers have one path. */
+/* What follows asks the backend, or this program where it is NULL: callers have one path. Whoever
+ * asks for NULL himself does what one side alone has or is: a backend refuses modes and counts its
+ * library's scratch by itself (model.c), sums squares ahead for clipping and steps whole tensors
+ * (trainer/phases_update.c), and has modes and threads of its own to probe (noise_ops.c). */
+
+/* Takes the arena's memory from where the ops can read it. Nothing may have been taken before. */
+void backends_memory(const struct backend *backend, struct arena *arena);
 
 /* Bytes of scratch that every op is content with, for any pair of dtypes. */
 TWINSTEP_MUST_USE enum status backends_scratch(const struct backend *backend,

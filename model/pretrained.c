@@ -179,12 +179,12 @@ static int same_tensors(const struct config *a, const struct config *b) {
     return a->model.family == b->model.family PRETRAINED_SIZES(IS_SAME) PRETRAINED_FLAGS(IS_SAME);
 }
 
-enum status pretrained_fits(const struct config *mixture, const struct config *a,
+enum status pretrained_fits(const struct config *hybrid, const struct config *a,
                             const struct config *b) {
-    const struct config *const of = strcmp(mixture->model.from, a->model.from) == 0 ? a : b;
-    if (!pretrained_is_named(mixture) || same_tensors(mixture, of)) return STATUS_OK;
+    const struct config *const of = strcmp(hybrid->model.from, a->model.from) == 0 ? a : b;
+    if (!pretrained_is_named(hybrid) || same_tensors(hybrid, of)) return STATUS_OK;
     FAIL(STATUS_INPUT, "model.from: the weights of %s are those of another family or size",
-         mixture->model.from);
+         hybrid->model.from);
 }
 
 static enum status check_digest(const struct config *config, struct pretrained *pretrained) {

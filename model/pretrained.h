@@ -44,7 +44,7 @@ int pretrained_is_named(const struct config *config);
 
 /* Checks a hybrid of two arms, each of which fits its own checkpoint. STATUS_INPUT: it has the
  * weights of one arm and the sizes of the other. */
-TWINSTEP_MUST_USE enum status pretrained_fits(const struct config *mixture, const struct config *a,
+TWINSTEP_MUST_USE enum status pretrained_fits(const struct config *hybrid, const struct config *a,
                                               const struct config *b);
 
 /* Writes a sentence where tensors have another dtype than config.json says: how many, which is the

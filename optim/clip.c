@@ -34,10 +34,6 @@ static const squares_loop append_f32[ISA_COUNT] = LOOPS(f32_f32);
 static const squares_loop append_f32_f64[ISA_COUNT] = LOOPS(f32_f64);
 static const squares_loop append_f64[ISA_COUNT] = LOOPS(f64_f64);
 
-struct clip_rule clip_rule_torch(double max_norm) {
-    return (struct clip_rule){.max_norm = max_norm, .eps = 1e-6, .replicas = 1};
-}
-
 /* The dtype that norms are rounded to under this rule. Where it is f64, their sums are in f64. */
 static enum dtype norm_dtype(const struct clip_rule *rule, enum dtype storage) {
     if (rule->dtype == CLIP_F64) return DTYPE_F64;

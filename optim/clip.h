@@ -58,9 +58,6 @@ struct clip_rule {
     enum clip_apply apply;
 };
 
-/* The rule of law 7 (see above) for this max_norm. */
-struct clip_rule clip_rule_torch(double max_norm);
-
 struct clip_tensor {
     void *gradient; /* (count) carriers of `storage`, closed (law 4); scaled in place */
     size_t count;

@@ -9,7 +9,7 @@
 #include "determinism/digest.h"
 #include "report/page.h"
 
-#define RUNS_NAMED 20u /* of the others */
+#define RUNS_NAMED 20u /* so many runs that are not shown have their names listed */
 #define CHARTS_MOST 24
 #define COLUMNS_MOST 14 /* of the table of rows: more do not fit a page */
 

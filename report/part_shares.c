@@ -103,7 +103,7 @@ static void put_sample(struct page *page) {
     const struct judged_sample *sample = &judgement->sample;
     html_format(html,
                 "<p>Shares are estimated from %u sampled orders of entry, %u of them reverses of "
-                "the others, through %u mixtures of the arms. All intervals hold together at alpha "
+                "the others, through %u hybrids of the arms. All intervals hold together at alpha "
                 "= %g (Student's t over %u pairs of orders, nominal): the error of sampling "
                 "orders%s.</p>\n",
                 sample->orders, sample->orders / 2, sample->hybrids, sample->alpha,
@@ -115,7 +115,7 @@ static void put_projection(struct page *page) {
     const struct judged_projection *projection = &page->judgement.projection;
     html_format(
         &page->html,
-        "<p>Every mixture was trained %u times, each time with its own order of sums. Shares "
+        "<p>Every hybrid was trained %u times, each time with its own order of sums. Shares "
         "are of the way from one arm to the other, with the noise of runs taken out; each "
         "interval holds by itself at %g %% (jackknife over runs, Student&#39;s t): the error "
         "from the noise of runs.</p>\n",
@@ -228,7 +228,7 @@ static const char *without_shares(const struct judgement *judgement) {
         return "Untestable: without a verdict no cause is named. What is missing stands above.";
     }
     if (judgement->cause_count == 0) return "None: the configurations are equal.";
-    if (!judgement->attributed) return "Not computed: no distance of the mixtures was measured.";
+    if (!judgement->attributed) return "Not computed: no distance of the hybrids was measured.";
     return judgement->total == 0.0
                ? "None: the weights are equal at the end, so there is no distance to share out."
                : NULL;
@@ -297,7 +297,7 @@ static void put_measured(struct html *html, const struct judgement *judgement) {
 static void put_closure(struct html *html, const struct judgement *judgement) {
     html_raw(html, "<dt>closure</dt><dd>");
     if (judgement->closure == CLOSURE_ABSENT) {
-        html_raw(html, "absent: no mixture of the arms was trained that could close anything");
+        html_raw(html, "absent: no hybrid of the arms was trained that could close anything");
     } else if (judgement->closure == CLOSURE_WITHIN_FLOOR) {
         html_format(html,
                     "within-floor: the baseline with every difference of the test arm is as near "

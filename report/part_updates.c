@@ -128,7 +128,7 @@ void page_updates(struct page *page) {
 static const char *role_of(const struct page *page, const struct trace_run *run) {
     if (strcmp(run->plan.id, page->judgement.arms[0]) == 0) return "baseline arm";
     if (strcmp(run->plan.id, page->judgement.arms[1]) == 0) return "test arm";
-    if (run->plan.mask != 0) return "mixture of the arms";
+    if (run->plan.mask != 0) return "hybrid of the arms";
     return "repeat of an arm";
 }
 

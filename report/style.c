@@ -38,7 +38,8 @@ static const char *const rules[] = {
     "margin:0 0 .3rem}\n",
     ".badge{display:inline-block;margin:0 0 .8rem;padding:.15rem .7rem;border:1.5px solid;",
     "border-radius:1rem;font-weight:600;font-size:.9rem}\n",
-    ".v0,.v4{color:var(--warn)}.v1{color:var(--good)}.v2,.v5{color:var(--a)}.v3,.v6{color:var(--b)}\n",
+    ".v0,.v4{color:var(--warn)}.v1{color:var(--good)}.v2,.v5{color:var(--a)}.v3,.v6{color:var(--b)}"
+    "\n",
     ".note{font-size:.84rem;color:var(--soft);margin:.35rem 0}\n",
     ".none{color:var(--soft);font-size:.92rem}\n",
     ".warning{border-left:4px solid var(--warn);background:var(--panel);padding:.6rem .9rem;",

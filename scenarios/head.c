@@ -26,12 +26,16 @@ static const char *const word_names[] = {"equal",
                                          "first-place-open",
                                          NULL};
 
-/* The names of cause_name(); a test holds them equal. */
-static const char *const cause_words[] = {
-    "schedule",    "optimizer",  "dtype",       "nondeterminism",
-    "batch-shape", "data-order", "rng",         "normalisation",
-    "reference",   "model",      "parallelism", "resume",
-    "init",        "objective",  "backward",    NULL};
+/* The causes that two arms can differ in, as words and as causes: all but CAUSE_PARALLELISM, whose
+ * keys have one value each in this version. A test holds both lists equal. */
+static const char *const cause_words[] = {"schedule",    "optimizer",  "dtype",  "nondeterminism",
+                                          "batch-shape", "data-order", "rng",    "normalisation",
+                                          "reference",   "model",      "resume", "init",
+                                          "objective",   "backward",   NULL};
+static const enum cause expectable[] = {
+    CAUSE_SCHEDULE,   CAUSE_OPTIMIZER, CAUSE_DTYPE,         CAUSE_NONDETERMINISM, CAUSE_BATCH_SHAPE,
+    CAUSE_DATA_ORDER, CAUSE_RNG,       CAUSE_NORMALISATION, CAUSE_REFERENCE,      CAUSE_MODEL,
+    CAUSE_RESUME,     CAUSE_INIT,      CAUSE_OBJECTIVE,     CAUSE_BACKWARD};
 
 static const struct key_row rows[] = {
     UINT_AT("twinstep", version, "", "1", NO_CAUSE, .low = 1, .high = 0x1p53,
@@ -63,9 +67,9 @@ static const struct key_row rows[] = {
     UINT(attribution.orders, "orders", "auto", NO_CAUSE, .low = ORDERS_LEAST, .high = ORDERS_MOST,
          .word = "auto",
          .help = "Sampled orders in which more than 5 factors enter, half of them reverses of the "
-                 "others; even. auto trains about 40 mixtures, more from 8 factors on"),
+                 "others; even. auto trains about 40 hybrids, more from 8 factors on"),
     UINT(attribution.replicates, "runs", "auto", NO_CAUSE, .high = 10, .word = "auto",
-         .help = "Repeats of each mixture of noisy arms, which give its shares their intervals: 3 "
+         .help = "Repeats of each hybrid of noisy arms, which give its shares their intervals: 3 "
                  "to 10, or 0 for none. auto is as many as the floor has of each arm, 4 of 5 "
                  "factors; more factors have none"),
     BOOL(attribution.twin, "true", NO_CAUSE,
@@ -105,6 +109,16 @@ static const struct key_row rows[] = {
 const struct key_row *head_rows(size_t *out_count) {
     *out_count = COUNT_OF(rows);
     return rows;
+}
+
+enum cause head_cause(int32_t word) {
+    return expectable[word];
+}
+
+int head_can_expect(enum cause cause) {
+    for (size_t i = 0; i < COUNT_OF(expectable); i++)
+        if (expectable[i] == cause) return 1;
+    return 0;
 }
 
 const char *head_word(int32_t word) {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a scenario says about itself, outside its arms: name, steps, record, floor,
- * eval, expect. Its rows
- * are like those of the schema, over a struct that only the parser holds. */
+ * What a scenario says about itself, outside its arms: name, steps, record, floor, eval, expect.
+ * Its rows are like those of the schema, over a struct that only the parser holds. */
 #ifndef TWINSTEP_SCENARIOS_HEAD_H
 #define TWINSTEP_SCENARIOS_HEAD_H
 
@@ -18,18 +17,26 @@ struct head {
     struct scenario_floor floor; /* but for the file */
     struct scenario_attribution attribution;
     struct scenario_eval eval;
-    int32_t verdict, cause, word;
+    int32_t verdict, word;
+    int32_t cause; /* an index of head_cause(), or KEY_WORD_ENUM for any */
     int64_t first_step;
     int32_t first_phase;
     char first_tensor[256];
-    char shares[512]; /* expect_shares.h */
-    struct key_list order;
+    char shares[512];      /* expect_shares.h */
+    struct key_list order; /* of indices of head_cause() */
 };
 
 /* The names of enum phase, NULL-terminated (schema.c). */
 extern const char *const schema_phase_names[PHASE_TOTAL + 1];
 /* The stages of an update in the order of stage_name(), as a key's value; NULL-terminated. */
 extern const char *const schema_stage_names[PHASE_TOTAL + 4];
+
+/* The cause at an index of expect.cause and expect.order, which offer those that can be expected.
+ */
+enum cause head_cause(int32_t word);
+
+/* Whether two arms can differ in `cause`, so that a scenario may expect it. */
+int head_can_expect(enum cause cause);
 
 /* The text of expect.word; NULL: any. */
 const char *head_word(int32_t word);

@@ -180,7 +180,6 @@ struct scenario_attribution {
     uint8_t twin;        /* 1: train the baseline perturbed, too, where its floor is exact */
 };
 
-
 /* Rows on which the arms' last weights are measured, for both arms alike. */
 #define EVAL_NOTHING "none" /* eval.from where nothing is measured */
 #define EVAL_REST "rest"    /* rows of the arms' own data behind the first data.samples */

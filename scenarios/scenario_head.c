@@ -157,9 +157,16 @@ const struct yaml_node *scenario_head_node(const struct parsing *parsing, const 
 static enum status check_shares(const struct parsing *parsing) {
     struct expected_share shares[CAUSE_COUNT];
     uint32_t count;
-    if (expect_shares_read(parsing->head->shares, shares, &count) == STATUS_OK) return STATUS_OK;
-    return yaml_fail(scenario_head_node(parsing, "expect", "shares"), "expect.shares: %s",
-                     status_text());
+    const struct yaml_node *node = scenario_head_node(parsing, "expect", "shares");
+    if (expect_shares_read(parsing->head->shares, shares, &count) != STATUS_OK)
+        return yaml_fail(node, "expect.shares: %s", status_text());
+    for (uint32_t i = 0; i < count; i++)
+        if (!head_can_expect(shares[i].cause))
+            return yaml_fail(node,
+                             "expect.shares: expected causes that two arms can differ in, got "
+                             "%s, whose keys have one value each in this version",
+                             cause_name(shares[i].cause));
+    return STATUS_OK;
 }
 
 enum status scenario_check_head(const struct parsing *parsing) {
@@ -169,11 +176,6 @@ enum status scenario_check_head(const struct parsing *parsing) {
         const struct yaml_node *node = scenario_head_node(parsing, NULL, "name");
         return yaml_fail(node, "name: expected letters, digits, - and _, got %s",
                          yaml_describe(node, got));
-    }
-    if (head->cause == CAUSE_PARALLELISM) {
-        const struct yaml_node *node = scenario_head_node(parsing, "expect", "cause");
-        return yaml_fail(node, "expect.cause: expected a cause that two arms can differ in; the "
-                               "keys of parallelism have one value each in this version");
     }
     TRY(check_shares(parsing));
     static const char *const firsts[] = {"cause",      "shares",      "order",
@@ -220,7 +222,7 @@ enum status scenario_keep_head(const struct parsing *parsing) {
     scenario->attribution = head->attribution;
     scenario->eval = head->eval;
     scenario->expect.verdict = head->verdict;
-    scenario->expect.cause = head->cause;
+    scenario->expect.cause = head->cause < 0 ? -1 : (int32_t)head_cause(head->cause);
     scenario->expect.word = head_word(head->word);
     scenario->expect.first_step = head->first_step;
     if (head->shares[0] != '\0')
@@ -229,7 +231,7 @@ enum status scenario_keep_head(const struct parsing *parsing) {
         const char *const before = scenario->expect.order;
         char *order;
         TRY(arena_format(parsing->arena, &order, "%s%s%s", before == NULL ? "" : before,
-                         before == NULL ? "" : ", ", cause_name((enum cause)head->order.item[i])));
+                         before == NULL ? "" : ", ", cause_name(head_cause(head->order.item[i]))));
         scenario->expect.order = order;
     }
     if (head->first_phase >= 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The table of other programs' names. Every target must be a key of the schema, of the head or of a
- * class, and every value one that the key takes (tests/trainer/test_synonyms.c walks the table). */
+ * class, and every value one that the key takes; every field of TrainingArguments, DPOConfig and
+ * SFTConfig has a row (tests/trainer/test_synonyms.c walks the table). */
 #include "scenarios/synonyms.h"
 
 #include <stdio.h>
@@ -13,6 +14,21 @@
 #define SAMPLES "samples of one update: per device x accumulation x processes"
 #define AT_HEAD "at the head of the file, for both arms alike"
 #define CUT "only the whole sequence is cut, at its end"
+#define REDRAWN "recomputing moves no bit but those of dropout masks"
+
+/* A name without a key here, and why: the second half of ": no counterpart: WHY". */
+#define NO_KEY(name, why)                                                                          \
+    { (name), NULL, NULL, (why) }
+static const char elsewhere[] = "it says what is written, printed or uploaded, which moves no bit";
+#define BATCHES "batches are made in the process that trains, so nothing is loaded beside it"
+#define DURING "nothing is evaluated during a training; eval measures the last weights once"
+#define PRECISE "eval measures in f64, whatever the arms train in (docs/EVAL.md)"
+#define RANKS "a training here has one rank"
+#define COMPILED "no compiler rewrites the operations; docs/DETERMINISM.md says how each one rounds"
+#define COLUMNS "the columns of a row have the names of docs/DATA.md"
+#define MEMORY "it saves memory and moves no bit"
+#define FIXED "the reference stays the initial model"
+#define RECORDED "every update is recorded"
 
 static const struct synonym table[] = {
     /* transformers.TrainingArguments and Trainer */
@@ -43,14 +59,110 @@ static const struct synonym table[] = {
     {"data_seed", "data.seed", NULL, ""},
     {"dataloader_drop_last", "batch.tail", NULL,
      "batch.tail is about an update, not a batch: drop or keep"},
-    {"gradient_checkpointing", "dropout.recompute", NULL,
-     "recomputing moves no bit but those of dropout masks"},
+    {"gradient_checkpointing", "dropout.recompute", NULL, REDRAWN},
     {"full_determinism", "numerics.mode", NULL, "true is mode: deterministic"},
     {"average_tokens_across_devices", "loss.divisor", NULL,
      "true is divisor: update, false is mean-of-ranks with loss.ranks"},
     {"label_smoothing_factor", "dpo.label_smoothing", NULL,
      "of preferences; cross-entropy has no smoothing here"},
     {"save_steps", "record.snapshots", NULL, ""},
+    {"activation_checkpointing", "dropout.recompute", NULL, REDRAWN},
+    {"gradient_checkpointing_kwargs", "dropout.recompute", NULL,
+     "preserve_rng_state: false is recompute: redraw"},
+    {"activation_checkpointing_kwargs", "dropout.recompute", NULL,
+     "preserve_rng_state: false is recompute: redraw"},
+    {"resume_from_checkpoint", "resume.after", NULL,
+     "the update after which the job stops and restarts"},
+    {"ignore_data_skip", "resume.restores", NULL, "true is a list without data"},
+    {"train_sampling_strategy", "data.shuffle", NULL,
+     "random is true, sequential is false; nothing groups by length"},
+    {"optim_args", "optimizer.name", NULL,
+     "what they hold stands beside it, such as optimizer.eps"},
+    {"deepspeed", "schedule.contract", NULL,
+     "what it does to a schedule, such as deepspeed-warmup; its ZeRO has no counterpart"},
+    {"use_liger_kernel", "numerics.backward.cross_entropy", NULL,
+     "fused is the formula of its loss; its other kernels have no counterpart"},
+    {"use_cpu", "numerics.backend", NULL, "true is backend: cpu"},
+    NO_KEY("accelerator_config",
+           "samples are not dealt to processes; batch.size counts those of an update"),
+    NO_KEY("auto_find_batch_size", "batch.size and batch.micro are fixed before the training"),
+    NO_KEY("do_train", "the verb says what is done; run trains"),
+    NO_KEY("do_predict", "the verb says what is done, and none predicts"),
+    NO_KEY("label_names", COLUMNS),
+    NO_KEY("remove_unused_columns", COLUMNS),
+    NO_KEY("length_column_name", "nothing groups rows by length"),
+    NO_KEY("liger_kernel_config",
+           "of Liger's kernels the loss alone has a key, numerics.backward.cross_entropy"),
+    NO_KEY("neftune_noise_alpha", "no noise is added to embeddings"),
+    NO_KEY("optim_target_modules", "one optimizer trains every parameter"),
+    NO_KEY("restore_callback_states_from_checkpoint", "there are no callbacks"),
+    NO_KEY("use_cache", "no keys and values are kept from one forward to the next"),
+    NO_KEY("torch_empty_cache_steps", MEMORY),
+    NO_KEY("torch_compile", COMPILED),
+    NO_KEY("torch_compile_backend", COMPILED),
+    NO_KEY("torch_compile_mode", COMPILED),
+    NO_KEY("dataloader_in_order", BATCHES),
+    NO_KEY("dataloader_multiprocessing_context", BATCHES),
+    NO_KEY("dataloader_num_workers", BATCHES),
+    NO_KEY("dataloader_persistent_workers", BATCHES),
+    NO_KEY("dataloader_pin_memory", BATCHES),
+    NO_KEY("dataloader_prefetch_factor", BATCHES),
+    NO_KEY("dataset_num_proc", BATCHES),
+    NO_KEY("local_rank", RANKS),
+    NO_KEY("ddp_backend", RANKS),
+    NO_KEY("ddp_broadcast_buffers", RANKS),
+    NO_KEY("ddp_bucket_cap_mb", RANKS),
+    NO_KEY("ddp_find_unused_parameters", RANKS),
+    NO_KEY("ddp_static_graph", RANKS),
+    NO_KEY("ddp_timeout", RANKS),
+    NO_KEY("fsdp", RANKS),
+    NO_KEY("fsdp_config", RANKS),
+    NO_KEY("parallelism_config", RANKS),
+    NO_KEY("batch_eval_metrics", DURING),
+    NO_KEY("eval_accumulation_steps", DURING),
+    NO_KEY("eval_delay", DURING),
+    NO_KEY("eval_do_concat_batches", DURING),
+    NO_KEY("eval_on_start", DURING),
+    NO_KEY("eval_steps", DURING),
+    NO_KEY("eval_use_gather_object", DURING),
+    NO_KEY("include_for_metrics", DURING),
+    NO_KEY("prediction_loss_only", DURING),
+    NO_KEY("load_best_model_at_end", DURING),
+    NO_KEY("metric_for_best_model", DURING),
+    NO_KEY("greater_is_better", DURING),
+    NO_KEY("eval_packing", DURING),
+    NO_KEY("bf16_full_eval", PRECISE),
+    NO_KEY("fp16_full_eval", PRECISE),
+    NO_KEY("logging_steps", RECORDED),
+    NO_KEY("logging_strategy", RECORDED),
+    NO_KEY("logging_first_step", RECORDED),
+    NO_KEY("include_num_input_tokens_seen", RECORDED),
+    NO_KEY("logging_nan_inf_filter", "a logged loss that is not finite stays what it is"),
+    NO_KEY("output_dir", elsewhere),
+    NO_KEY("run_name", elsewhere),
+    NO_KEY("project", elsewhere),
+    NO_KEY("report_to", elsewhere),
+    NO_KEY("debug", elsewhere),
+    NO_KEY("disable_tqdm", elsewhere),
+    NO_KEY("log_level", elsewhere),
+    NO_KEY("log_level_replica", elsewhere),
+    NO_KEY("log_on_each_node", elsewhere),
+    NO_KEY("skip_memory_metrics", elsewhere),
+    NO_KEY("save_strategy", elsewhere),
+    NO_KEY("save_total_limit", elsewhere),
+    NO_KEY("save_only_model", elsewhere),
+    NO_KEY("save_on_each_node", elsewhere),
+    NO_KEY("enable_jit_checkpoint", elsewhere),
+    NO_KEY("push_to_hub", elsewhere),
+    NO_KEY("hub_model_id", elsewhere),
+    NO_KEY("hub_token", elsewhere),
+    NO_KEY("hub_private_repo", elsewhere),
+    NO_KEY("hub_strategy", elsewhere),
+    NO_KEY("hub_always_push", elsewhere),
+    NO_KEY("hub_revision", elsewhere),
+    NO_KEY("trackio_space_id", elsewhere),
+    NO_KEY("trackio_bucket_id", elsewhere),
+    NO_KEY("trackio_static_space_id", elsewhere),
     {"num_processes", "schedule.processes", NULL, "they act on the schedule alone"},
     {"world_size", "loss.ranks", NULL, "of the loss's mean; the schedule's are schedule.processes"},
     /* TRL: DPOConfig, SFTConfig, CPOConfig */
@@ -71,6 +183,30 @@ static const struct synonym table[] = {
     {"precompute_ref_log_probs", "dpo.reference", NULL, "true is cached, false is live"},
     {"precompute_ref_batch_size", "dpo.reference_batch", NULL, ""},
     {"chat_template", "data.template", NULL, "one of those that are built in"},
+    {"model_init_kwargs", "numerics.param", NULL, "their dtype; the others have no counterpart"},
+    {"disable_dropout", "dropout.residual", NULL,
+     "true is 0 for this and the others of dropout, which is the default"},
+    {"pad_to_multiple_of", "batch.pad", NULL, "positions that are added, whatever the length is"},
+    {"chat_template_path", "data.template", NULL, "one of those that are built in"},
+    {"dataset_text_field", "data.text", NULL, "a row's column is called text"},
+    {"completion_only_loss", "data.text", NULL,
+     "of rows with prompt and completion the completion alone has a loss"},
+    {"assistant_only_loss", "data.text", NULL,
+     "of rows with messages the turns of the assistant alone have a loss"},
+    {"shuffle_dataset", "data.shuffle", NULL, "an order is drawn for each epoch"},
+    {"packing_strategy", "batch.padding", NULL, "packed puts whole samples one behind the other"},
+    NO_KEY("trust_remote_code", "no code of a model's folder is run"),
+    NO_KEY("router_aux_loss_coef", "no model here has experts"),
+    NO_KEY("loss_weights", "one loss is trained, no sum of several"),
+    NO_KEY("ld_alpha", "every token of a response weighs the same"),
+    NO_KEY("use_weighting", "every pair weighs the same"),
+    NO_KEY("sync_ref_model", FIXED),
+    NO_KEY("ref_model_mixup_alpha", FIXED),
+    NO_KEY("ref_model_sync_steps", FIXED),
+    NO_KEY("activation_offloading", MEMORY),
+    NO_KEY("pad_token", "positions that are padded are masked, whatever token they hold"),
+    NO_KEY("eos_token", "the end of a text is the tokenizer's (docs/DATA.md)"),
+    NO_KEY("dataset_kwargs", "rows are read as docs/DATA.md says, with no preparation before"),
     {"ref_model", "dpo.reference", NULL, "the reference is the initial model"},
     {"dataset", "data.pairs", NULL, "data.text in task sft"},
     {"train_dataset", "data.pairs", NULL, "data.text in task sft"},
@@ -195,9 +331,17 @@ const struct synonym *synonym_of_value(const char *key, const char *name) {
     return NULL;
 }
 
+int synonym_is_elsewhere(const struct synonym *synonym) {
+    return synonym->how == elsewhere;
+}
+
 const char *synonym_hint(const struct synonym *synonym, char out[SYNONYM_HINT_SIZE]) {
     if (synonym == NULL) return "";
     const int has_how = synonym->how[0] != '\0';
+    if (synonym->key == NULL) {
+        snprintf(out, SYNONYM_HINT_SIZE, ": no counterpart: %s", synonym->how);
+        return out;
+    }
     snprintf(out, SYNONYM_HINT_SIZE, ": here it is %s%s%s%s",
              synonym->value == NULL ? synonym->key : synonym->value, has_how ? " (" : "",
              synonym->how, has_how ? ")" : "");

@@ -183,7 +183,7 @@ static enum status phase_backward(struct run *run) {
     return STATUS_OK;
 }
 
-/* Does what a backend does with `args`: writes the blocks of law 2, one by one. */
+/* Does what a backend does with one of its `args`: writes the blocks of law 2, one by one. */
 static void host_squares(const struct squares_args *args) {
     const unsigned char *values = (const unsigned char *)args->values;
     const struct span none = {NULL, args->storage};
@@ -206,9 +206,13 @@ void phase_ask_squares(struct run *run) {
                                          .values = run_at(run, run->layout.tensor[row].gradient),
                                          .blocks = blocks};
         blocks += squares_blocks(asked[i].count);
-        if (run->backend == NULL) host_squares(&asked[i]);
     }
-    if (run->backend != NULL) run->backend->squares(asked, run->owner_count);
+    if (run->backend != NULL) {
+        run->backend->squares(asked, run->owner_count);
+        return;
+    }
+    for (uint32_t i = 0; i < run->owner_count; i++)
+        host_squares(&asked[i]);
 }
 
 double phase_squares(const struct run *run, uint32_t index, const double **blocks) {

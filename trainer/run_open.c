@@ -234,7 +234,7 @@ static enum status open_backend(struct run *run) {
     TRY(backend_ops((enum isa)config->numerics.isa, (enum dtype)config->numerics.compute,
                     (enum dtype)config->numerics.accumulate, &run->host));
     TRY(backends_open(config, &run->backend));
-    if (run->backend != NULL) run->arena.source = &run->backend->memory;
+    backends_memory(run->backend, &run->arena);
     return STATUS_OK;
 }
 

@@ -54,9 +54,9 @@ struct run {
     unsigned char *moment;  /* first slots before it, packed likewise; NULL where the class has no
                                linear moment */
     struct run_steps steps; /* of the update */
-    struct readback_blocks_block *reads; /* with read-back: sums of each owner, and behind them the
-                                  blocks that a backend fills */
-    struct readback_blocks_tensor *readback_blocks_asked; /* (owners) where the direction is a rule */
+    /* With read-back: sums of each owner, and behind them the blocks that a backend fills. */
+    struct readback_blocks_block *reads;
+    struct readback_blocks_tensor *readback_blocks_asked; /* (owners) if the direction is a rule */
     size_t *packed; /* (rows + 1) element offset of each row in packed copies: these and wide */
     float *wide; /* f32 copies of parameters during a step that rounds once (trainer/rounding.h) */
     double *coefficient, *sequence_logp, *terms;

@@ -261,8 +261,8 @@ static enum status compare(struct cli *cli, const struct options *options,
     return STATUS_OK;
 }
 
-/* One side: safetensors as they are, or what a trainer saved otherwise, with its weights as a
- * checkpoint that has no file of its own. */
+/* One of the two models. Safetensors are read as they are; what a trainer saved in another way is
+ * opened as a training, whose weights then stand in `checkpoint` without a file of their own. */
 struct side {
     struct checkpoint checkpoint;
     struct training_folder *folder; /* NULL: safetensors */

@@ -126,12 +126,6 @@ static enum status open_ops(struct probing *p) {
     return backend->ops(bench->dtype, DTYPE_F32, &bench->ops);
 }
 
-static enum status scratch_bytes(const struct probing *p, const struct op_limits *limits,
-                                 size_t *out) {
-    const struct backend *const backend = p->request->backend;
-    return backend == NULL ? backend_scratch(limits, out) : backend->scratch(limits, out);
-}
-
 static enum status open_bench(struct probing *p) {
     struct ops_bench *bench = &p->bench;
     struct op_limits limits = {.rows = OPS_ROWS * 2,
@@ -155,12 +149,12 @@ static enum status open_bench(struct probing *p) {
     limits.width = 1024; /* of products; a row of log-probs is wider, but needs less scratch */
     if (bench->call.blas != NULL || bench->call.library != NULL)
         limits.library = (size_t)limits.width * limits.width;
-    TRY(scratch_bytes(p, &limits, &bytes));
+    TRY(backends_scratch(p->request->backend, &limits, &bytes));
     size_t rows = 0;
     limits.rows = 64;
     limits.width = OPS_WIDEST;
     limits.library = 0;
-    TRY(scratch_bytes(p, &limits, &rows));
+    TRY(backends_scratch(p->request->backend, &limits, &rows));
     TRY(arena_take(p->arena, bytes > rows ? bytes : rows, 1, "scratch", &bench->call.scratch));
     return open_buffers(p);
 }
@@ -315,10 +309,10 @@ enum status noise_ops_measure(const struct noise_ops_request *request, struct ar
     TRY(arena_take(arena, ops_probe_count, sizeof *rows, "ops", &rows));
     p->request = request;
     p->arena = &seen;
-    if (request->backend != NULL) seen.source = &request->backend->memory;
+    backends_memory(request->backend, &seen);
     enum status status = open_bench(p);
     if (status == STATUS_OK) status = measure(p, rows, out_count);
-    if (status == STATUS_OK && request->backend != NULL) status = request->backend->wait();
+    if (status == STATUS_OK) status = backends_wait(request->backend);
     arena_close(&seen);
     TRY(status);
     *out = rows;

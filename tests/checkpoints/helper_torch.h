@@ -37,8 +37,8 @@ void helper_zip_put(struct helper_zip *zip, size_t at, size_t width, uint64_t va
  * hold 0, 1, 2, ... */
 void helper_torch_make(struct helper_zip *zip, const void *pickle, size_t length, size_t count);
 
-/* Changes some bytes of a file that torch wrote: anywhere, or in the pickle under a checksum that is
- * right again. `number` says which change it is. */
+/* Changes some bytes of a file that torch wrote: anywhere, or in the pickle under a checksum that
+ * is right again. `number` says which change it is. */
 void helper_torch_mutate(unsigned char *bytes, size_t length, uint64_t number);
 
 #endif

@@ -17,6 +17,7 @@
 #include "base/macro.h"
 #include "checkpoints/safetensors.h"
 #include "tests/checkpoints/helper_checkpoint.h"
+#include "tests/checkpoints/helper_find.h"
 
 #define ONE(name, shape, offsets)                                                                  \
     "\"" name "\":{\"dtype\":\"U8\",\"shape\":" shape ",\"data_offsets\":" offsets "}"
@@ -43,7 +44,7 @@ static void validate_contents(void **state) {
     assert_int_equal(safetensors_open("a", &arena, &file), STATUS_OK);
     assert_int_equal(file.count, 4);
     assert_string_equal(file.tensors[0]->name, "a");
-    const struct safetensors_tensor *b = safetensors_find(&file, "b");
+    const struct safetensors_tensor *b = helper_find(&file, "b");
     assert_non_null(b);
     assert_int_equal(b->dtype, SAFETENSORS_F32);
     assert_int_equal(b->rank, 2);
@@ -51,10 +52,10 @@ static void validate_contents(void **state) {
     assert_int_equal(b->count, 6);
     assert_int_equal(b->data[0], 6);
     assert_int_equal(b->data[23], 29);
-    assert_int_equal(safetensors_find(&file, "scalar")->count, 1);
-    assert_int_equal(safetensors_find(&file, "scalar")->data[0], 30);
-    assert_int_equal(safetensors_find(&file, "none")->count, 0);
-    assert_null(safetensors_find(&file, "bb"));
+    assert_int_equal(helper_find(&file, "scalar")->count, 1);
+    assert_int_equal(helper_find(&file, "scalar")->data[0], 30);
+    assert_int_equal(helper_find(&file, "none")->count, 0);
+    assert_null(helper_find(&file, "bb"));
     assert_int_equal(file.metadata_count, 2);
     assert_string_equal(helper_metadata(&file, "format"), "pt");
     assert_null(helper_metadata(&file, "x"));
@@ -262,14 +263,14 @@ static void validate_numbers(void **state) {
             memcpy(bytes + 9 + used + k * width, &cases[i].stored[k], width);
         helper_write_bytes("n", bytes, 9 + (size_t)used + 5 * width);
         assert_int_equal(safetensors_open("n", &arena, &file), STATUS_OK);
-        const struct safetensors_tensor *x = safetensors_find(&file, "x");
+        const struct safetensors_tensor *x = helper_find(&file, "x");
         assert_int_equal(safetensors_numbers(x, 1, 4, out), STATUS_OK);
         for (size_t k = 0; k < 4; k++)
             assert_memory_equal(out + k * carrier, &cases[i].carried[k + 1], carrier);
         assert_int_equal(safetensors_numbers(x, 0, 1, out), STATUS_OK);
         assert_memory_equal(out, &cases[i].carried[0], carrier);
         helper_require(safetensors_numbers(x, 2, 4, out), STATUS_INTERNAL, "tensor \"x\"");
-        helper_require(safetensors_numbers(safetensors_find(&file, "o"), 0, 1, out), STATUS_INPUT,
+        helper_require(safetensors_numbers(helper_find(&file, "o"), 0, 1, out), STATUS_INPUT,
                        "expected numbers of F32, BF16, F16, F64, F8_E4M3 or F8_E5M2, got U8");
         safetensors_close(&file);
         arena_close(&arena);

@@ -19,6 +19,7 @@
 #include "base/macro.h"
 #include "checkpoints/safetensors.h"
 #include "tests/checkpoints/helper_checkpoint.h"
+#include "tests/checkpoints/helper_find.h"
 
 static const uint64_t shape_2x3[] = {2, 3}, shape_5[] = {5}, shape_0[] = {0, 4};
 static const unsigned char bytes[48] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 0xFF, 0xFF, 0xFF};
@@ -69,11 +70,11 @@ static void validate_order(void **state) {
     assert_int_equal(safetensors_open("o", &arena, &file), STATUS_OK);
     assert_int_equal((size_t)(file.tensors[0]->data - file.mapped.bytes) % 2, 0);
     for (size_t i = 0; i < COUNT_OF(expected); i++)
-        assert_int_equal(safetensors_find(&file, expected[i].name)->begin, expected[i].begin);
+        assert_int_equal(helper_find(&file, expected[i].name)->begin, expected[i].begin);
     const size_t header = file.mapped.bytes[0] + 256u * file.mapped.bytes[1];
     assert_int_equal(header % 8, 0);
-    assert_memory_equal(safetensors_find(&file, "x")->data, bytes + 2, 24);
-    assert_memory_equal(safetensors_find(&file, "a")->data, bytes + 1, 5);
+    assert_memory_equal(helper_find(&file, "x")->data, bytes + 2, 24);
+    assert_memory_equal(helper_find(&file, "a")->data, bytes + 1, 5);
     safetensors_close(&file);
     arena_close(&arena);
 }

@@ -349,7 +349,7 @@ def look_at_refusals(bench):
     bench.expect(2, recorded + "no configuration of ours can train it again", "replay", "a.h5")
     bench.expect(2, recorded + "no configuration of ours can train it again to look at elements",
                  "bisect", "a.h5", "b.h5")
-    bench.expect(2, recorded + "no mixtures of two configurations were trained", "attribute", "a.h5")
+    bench.expect(2, recorded + "no hybrids of two configurations were trained", "attribute", "a.h5")
     for words in (("replay", "a.h5"), ("bisect", "a.h5", "b.h5"), ("attribute", "a.h5")):
         bench.expect(2, "twinstep ablate", *words) # what would do instead
     for change, text in (

@@ -80,6 +80,8 @@ static const struct {
     {"--json", "expected a verb, got option --json"},
     {"rnu", "unknown verb \"rnu\"; did you mean run?"},
     {"frobnicate", "unknown verb \"frobnicate\""},
+    {"merge a.h5 b.h5", "merge is a verb of the Python package (pip install ./python)"},
+    {"tokenize --help", "tokenize is a verb of the Python package"},
     {"run", "run: expected SCENARIO..., got nothing"},
     {"check", "check: expected SCENARIO, got nothing"},
     {"check a b", "got one too many: \"b\""},

@@ -142,8 +142,9 @@ static void validate_files(void **state) {
     assert_int_equal(vocabulary_open("/", &arena, &vocabulary), STATUS_IO);
     assert_non_null(strstr(status_text(), "/tokenizer.json: cannot open"));
     assert_int_equal(vocabulary_open("/dev/null", &arena, &vocabulary), STATUS_INPUT);
-    assert_string_equal(status_text(),
-                        "/dev/null: expected a tokenizer.json or the folder that holds one, got a device");
+    assert_string_equal(
+        status_text(),
+        "/dev/null: expected a tokenizer.json or the folder that holds one, got a device");
     arena_close(&arena);
 }
 

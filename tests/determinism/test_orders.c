@@ -177,7 +177,7 @@ static void validate_default(void **state) {
             assert_int_equal(masks[mask_count - 1], (1u << factors) - 1u);
             sum += mask_count - 2;
         }
-        print_message("%2u factors: %u orders, %.1f mixtures in the mean, at most %u\n", factors,
+        print_message("%2u factors: %u orders, %.1f hybrids in the mean, at most %u\n", factors,
                       count, sum / 200.0, orders_bound(factors, count));
         assert_int_equal(count, counts[factors - 6]);
         assert_true(count == 8 || (sum / 200.0 > 30.0 && sum / 200.0 < 41.0));

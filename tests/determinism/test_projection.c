@@ -241,7 +241,7 @@ static void verify_coverage_of_sizes(void **state) {
         assert_true(trials >= 0.99 * wanted);
         for (uint32_t mask = 1; mask < full; mask++) {
             const double share = (double)covered[mask] / (double)trials;
-            print_message("world %zu mixture %u: %.1f %% covered\n", w, mask, 100.0 * share);
+            print_message("world %zu hybrid %u: %.1f %% covered\n", w, mask, 100.0 * share);
             const double slack = 4.0 * sqrt(0.95 * 0.05 / trials);
             assert_true(share > 0.95 - slack);
             if (true_size(&worlds[w], mask) > 0.5) assert_true(share < 0.95 + slack);

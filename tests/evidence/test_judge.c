@@ -37,6 +37,12 @@
          "{name: sgd, lr: 1e-3}}, test: {optimizer: {name: sgd, lr: 3.3333e-4}, loss: {divisor: "  \
          "sum-of-means}}}\n"
 
+/* bf16 loses every update of so small an LR, and SGD without momentum forgets its gradient. */
+#define FORGETS                                                                                    \
+    HEAD "  clip: {max_norm: 0}\n  numerics: {param: bf16, master: none}\narms: {baseline: "       \
+         "{optimizer: {name: sgd, lr: 1e-12}}, test: {optimizer: {name: sgd, lr: 1e-12}, loss: "   \
+         "{divisor: sum-of-means}}}\n"
+
 struct trial {
     struct arena arena;
     struct judgement judgement;
@@ -198,12 +204,7 @@ static const struct {
      "sum-of-means}}}\n",
      VERDICT_SAME_WEIGHTS,
      {"The causes cancel exactly", "of the way trained: schedule 0.", "!Cause:", "!nan"}},
-    /* bf16 loses every update of so small an LR, and SGD without momentum forgets its gradient */
-    {HEAD "  clip: {max_norm: 0}\n  numerics: {param: bf16, master: none}\narms: {baseline: "
-          "{optimizer: {name: sgd, lr: 1e-12}}, test: {optimizer: {name: sgd, lr: 1e-12}, loss: "
-          "{divisor: sum-of-means}}}\n",
-     VERDICT_SAME_WEIGHTS,
-     {"Cause: normalisation."}},
+    {FORGETS, VERDICT_SAME_WEIGHTS, {"Cause: normalisation."}},
     {OPPOSING,
      VERDICT_OUTSIDE_FLOOR,
      {"Causes oppose each other", "schedule +", "normalisation -", "!Cause:"}},
@@ -231,6 +232,49 @@ static void validate_words(void **state) {
         assert_null(strstr(trial->words, "-nan"));
         if (!shared) trial_close(&own);
     }
+}
+
+/* Puts `by` in the place of `what` in a run's configuration. */
+static void rewrite(struct trace_run *run, const char *what, const char *by, struct arena *arena) {
+    const char *const text = run->plan.configuration, *const at = strstr(text, what);
+    char *to;
+    if (at == NULL) fail_msg("no %s in\n%s", what, text);
+    assert_int_equal(
+        arena_format(arena, &to, "%.*s%s%s", (int)(at - text), text, by, at + strlen(what)),
+        STATUS_OK);
+    run->plan.configuration = to;
+}
+
+/* An optimizer of a module may keep no state, and Adafactor's without a mean is the same for many
+ * gradients: those that differ are forgiven neither. Adafactor with a mean keeps the sum. */
+static void verify_who_remembers_gradients(void **state) {
+    (void)state;
+    static const struct {
+        const char *name, *key, *value;
+        enum verdict verdict;
+    } rows[] = {{"optimizer.name: mine", "optimizer.module_sha256: none",
+                 "optimizer.module_sha256: 0123", VERDICT_SAME_WEIGHTS},
+                {"optimizer.name: adafactor", "optimizer.momentum: 0", "optimizer.beta1: none",
+                 VERDICT_SAME_WEIGHTS},
+                {"optimizer.name: adafactor", "optimizer.momentum: 0", "optimizer.beta1: 0.9",
+                 VERDICT_SAME_TRAINING}};
+    struct trial trial;
+    trial_open(&trial, FORGETS);
+    assert_int_equal(trial.judgement.verdict, VERDICT_SAME_WEIGHTS);
+    for (size_t k = 0; k < COUNT_OF(rows); k++) {
+        struct arena arena = ARENA_EMPTY;
+        struct trace_image *image;
+        struct judgement judgement;
+        assert_int_equal(trace_open(trial.path, &arena, &image), STATUS_OK);
+        for (uint32_t i = 0; i < image->run_count; i++) {
+            rewrite(&image->runs[i], "optimizer.name: sgd", rows[k].name, &arena);
+            rewrite(&image->runs[i], rows[k].key, rows[k].value, &arena);
+        }
+        assert_int_equal(judge(image, &arena, &judgement), STATUS_OK);
+        assert_int_equal(judgement.verdict, rows[k].verdict);
+        arena_close(&arena);
+    }
+    trial_close(&trial);
 }
 
 static void verify_expected_word(void **state) {
@@ -581,6 +625,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_words),
         cmocka_unit_test(verify_text_is_the_rows),
+        cmocka_unit_test(verify_who_remembers_gradients),
         cmocka_unit_test(verify_expected_word),
         cmocka_unit_test(verify_older_traces),
         cmocka_unit_test(verify_older_traces_leave_coarseness_open),

@@ -18,7 +18,7 @@
 
 #define STEPS 7
 #define MARKS 4 /* 1, 2, 4, 7 */
-#define MIXTURES 64
+#define HYBRIDS 64
 
 #define COMMON                                                                                     \
     "common: {task: sft, batch: {size: 4, micro: 2}, model: {layers: 1, hidden: 16, heads: 2, "    \
@@ -132,7 +132,7 @@ static void check_values(const struct trace_image *image, uint32_t hybrid, uint3
 }
 
 /* Counts the updates that the hybrids between none and all were trained for. */
-static uint64_t check_mixtures(struct bench *bench, const struct experiment_plan *plan) {
+static uint64_t check_hybrids(struct bench *bench, const struct experiment_plan *plan) {
     struct training baseline, hybrid;
     struct trace_image *image;
     uint64_t trained = 0;
@@ -157,10 +157,10 @@ static uint32_t count_trained(const struct experiment_plan *plan) {
 
 static void check_plan(const struct experiment_case *c, const struct experiment_plan *plan,
                        struct arena *arena) {
-    uint64_t samples[MIXTURES];
+    uint64_t samples[HYBRIDS];
     struct branches branches;
-    assert_true(plan->hybrid_count <= MIXTURES);
-    for (uint32_t i = 0; i < MIXTURES; i++)
+    assert_true(plan->hybrid_count <= HYBRIDS);
+    for (uint32_t i = 0; i < HYBRIDS; i++)
         samples[i] = 24;
     assert_int_equal(branches_open(plan, samples, 8, arena, &branches), STATUS_OK);
     assert_int_equal(branches.ordered, count_trained(plan));
@@ -180,14 +180,14 @@ static void corroborate_from_step_0(void **state) {
         assert_int_equal(
             experiment_plan_open(bench.options.schema, bench.scenario, &bench.arena, &plan),
             STATUS_OK);
-        print_message("%-22s %u factors, %u of %u mixtures trained, %llu updates saved\n", c->name,
+        print_message("%-22s %u factors, %u of %u hybrids trained, %llu updates saved\n", c->name,
                       plan.factor_count, count_trained(&plan), plan.hybrid_count - 2,
                       (unsigned long long)c->saved);
         check_plan(c, &plan, &bench.arena);
         const int small = (int)helper_size(i % 4 == 1, i % 2 == 1, 1);
         if (small && strcmp(c->name, "races") != 0) {
             helper_bench_run(&bench);
-            assert_int_equal(check_mixtures(&bench, &plan),
+            assert_int_equal(check_hybrids(&bench, &plan),
                              (uint64_t)STEPS * count_trained(&plan) - c->saved);
         }
         assert_int_equal(plan.factor_count, c->factors);
@@ -212,7 +212,7 @@ static void corroborate_reference(void **state) {
         experiment_plan_open(bench.options.schema, bench.scenario, &bench.arena, &plan), STATUS_OK);
     assert_int_equal(plan.factor_count, 2);
     helper_bench_run(&bench);
-    assert_int_equal(check_mixtures(&bench, &plan), (uint64_t)STEPS * 2);
+    assert_int_equal(check_hybrids(&bench, &plan), (uint64_t)STEPS * 2);
     helper_bench_close(&bench);
 }
 
@@ -224,7 +224,7 @@ static void verify_stand_ins(void **state) {
     struct bench bench;
     struct experiment_plan plan;
     struct branches branches;
-    uint64_t samples[MIXTURES] = {0};
+    uint64_t samples[HYBRIDS] = {0};
     char text[2048];
     snprintf(text, sizeof text, COMMON "%s", cases[4].text);
     helper_bench_open(&bench, STEPS, text);

@@ -29,7 +29,7 @@
 #include "tests/trainer/helper_train.h"
 #include "trainer/distance.h"
 
-enum { UPDATES = 2, RUNS = 8, MIXTURES = 4, EXPERIMENTS = 2000 };
+enum { UPDATES = 2, RUNS = 8, HYBRIDS = 4, EXPERIMENTS = 2000 };
 
 #define SEED 20261121u
 #define ALPHA 0.01
@@ -78,7 +78,7 @@ static void train(struct subject *subject, double factor, double *out_end) {
     run_close(&run);
 }
 
-enum { ELEMENTS_MAX = 4096, ALL_RUNS = MIXTURES * RUNS };
+enum { ELEMENTS_MAX = 4096, ALL_RUNS = HYBRIDS * RUNS };
 static double end[ALL_RUNS][ELEMENTS_MAX];
 
 static uint32_t experiments(void) {

@@ -14,6 +14,7 @@
 #include "checkpoints/hf_tensors.h"
 #include "checkpoints/torch_file.h"
 #include "determinism/digest.h"
+#include "tests/checkpoints/helper_find.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -33,7 +34,7 @@ static void look_at(const struct safetensors_file *file, const uint8_t *data, si
         char text[SAFETENSORS_SHAPE_TEXT];
         require(tensor->data >= data && tensor->data + (tensor->end - tensor->begin) <= data + size,
                 "tensors lie in the file");
-        require(safetensors_find(file, tensor->name) == tensor, "tensors are found by name");
+        require(helper_find(file, tensor->name) == tensor, "tensors are found by name");
         total += tensor->end - tensor->begin;
         safetensors_shape_text(tensor, text);
         require(safetensors_numbers(tensor, tensor->count - few, few, carriers) == STATUS_OK ||

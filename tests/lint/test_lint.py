@@ -84,6 +84,9 @@ BREAKS = [
     ("includes", "trainer/up.c", c('#include "experiment/noise/table.h"\n'), "may not know"),
     ("rooms", "experiment/up.c", c('#include "experiment/noise/table.h"\n'),
      "experiment/up.c may not know experiment/noise/"),
+    ("rooms", "rollout/in.c", c('#include "determinism/trace/hdf5_columns.h"\n'
+                                '#include "determinism/trace/trace_private.h"\n'),
+     "trace_private.h is inside determinism/"),
     ("rooms", "experiment/parity/up.c", c('#include "experiment/noise/table.h"\n'), "may not know"),
     ("rooms", "experiment/locate/up.c", c('#include "experiment/pair.h"\n'),
      "experiment/locate/ may not know experiment/"),
@@ -111,6 +114,7 @@ BREAKS = [
     ("typed", "python/src/a.py", PY + "class Some:\n    pass\n", "Some has no docstring"),
     ("prose", "docs/A.md", "word " * 20 + "over\n", "104 columns of prose"),
     ("prose", "docs/A.md", "```\nblock\n```\n* " + "word " * 20 + "\n", "102 columns of prose"),
+    ("columns", "base/wide.c", c("/* " + "x" * 98 + " */\n"), "104 columns"),
     ("prose", "README.md", "```\n" + "x" * 121 + "\n```\n", "121 columns"),
     ("notebooks", "notebooks/read.ipynb", notebook(execution_count=None), "number None"),
     ("notebooks", "notebooks/read.ipynb", notebook(execution_count=3), "number 3"),
@@ -150,6 +154,11 @@ WORDS = [
     ("openmp", "sched/w.c", "x;\n#pragma omp parallel\n"), ("cuda", "kernels/cpu/w.c", "cudaMalloc(p)"),
     ("flag", "data/w.c", "bool x"), ("flag", "tests/base/w.c", "_Bool x"),
     ("increment", "optim/w.c", "for (int i = 0; i < 2; ++i)"),
+    ("process", "ablate/w.c", "posix_spawnp(p, f, a, b, v, e)"), ("process", "cli/w.c", "execv(p, a)"),
+    ("process", "cli/w.c", "waitpid(p, h, 0)"), ("process", "logs/w.c", 'popen("zcat", "r")'),
+    ("process", "experiment/w.c", "pipe(p)"), ("signal", "cli/w.c", "sigaction(s, a, b)"),
+    ("signal", "ablate/w.c", "kill(p, 9)"), ("socket", "cli/w.c", "socket(a, b, 0)"),
+    ("socket", "logs/w.c", "connect(s, a, n)"),
 ]
 for rule, file, line in WORDS:
     BREAKS.append(("tokens", file, c(f"void w(void) {{\n    {line};\n}}\n"), f"{rule}: "))

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "tests/model/helper_hf.h"
+#include "tests/checkpoints/helper_find.h"
 #include "trainer/schema_classes.h"
 
 #include <math.h>
@@ -115,7 +116,7 @@ void helper_hf_tensor(const struct hf_golden *golden, const char *label,
                       const struct param_row *row, double *out) {
     char name[512];
     snprintf(name, sizeof name, "%s/%s", label, row->name);
-    const struct safetensors_tensor *tensor = safetensors_find(&golden->tensors, name);
+    const struct safetensors_tensor *tensor = helper_find(&golden->tensors, name);
     if (tensor == NULL) fail_msg("%s: the golden has no %s", golden->model, name);
     assert_int_equal(tensor->count, row->count);
     float *carriers = (float *)calloc(row->count, sizeof *carriers);

@@ -293,7 +293,7 @@ static void validate_changed_weights(void **state) {
 /* The weights of one arm with the sizes of the other make no hybrid. */
 static void validate_fits(void **state) {
     struct trained runs[2];
-    struct config a, b, mixture;
+    struct config a, b, hybrid;
     (void)state;
     make(&subjects[0], "first", &runs[0]);
     make(&subjects[2], "second", &runs[1]);
@@ -301,10 +301,10 @@ static void validate_fits(void **state) {
     helper_config(3, &b, REST ", model: {from: second}");
     assert_int_equal(pretrained_fits(&a, &a, &b), STATUS_OK);
     assert_int_equal(pretrained_fits(&b, &a, &b), STATUS_OK);
-    mixture = a;
-    memcpy(mixture.model.from, b.model.from, sizeof b.model.from);
-    memcpy(mixture.model.from_digest, b.model.from_digest, sizeof b.model.from_digest);
-    assert_int_equal(pretrained_fits(&mixture, &a, &b), STATUS_INPUT);
+    hybrid = a;
+    memcpy(hybrid.model.from, b.model.from, sizeof b.model.from);
+    memcpy(hybrid.model.from_digest, b.model.from_digest, sizeof b.model.from_digest);
+    assert_int_equal(pretrained_fits(&hybrid, &a, &b), STATUS_INPUT);
     for (int i = 0; i < 2; i++)
         close_run(&runs[i]);
 }

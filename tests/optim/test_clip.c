@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "tests/base/helper_isa.h"
+#include "tests/optim/helper_clip.h"
 #include "tests/optim/helper_optim.h"
 
 enum { TENSORS = 3, SCRATCH = 1 << 20 };
@@ -44,7 +45,7 @@ static struct clip_result run(enum isa isa, enum dtype compute, enum dtype accum
                                    .call = &call,
                                    .tensors = tensors,
                                    .tensor_count = count,
-                                   .rule = clip_rule_torch(max_norm),
+                                   .rule = helper_clip_rule(max_norm),
                                    .isa = (int)isa,
                                    .out_tensor_norm = tensor_norm};
     struct clip_result result;
@@ -246,7 +247,7 @@ static void verify_free_orders_are_not_asked(void **state) {
             struct clip_call clip = {.call = &call,
                                      .tensors = tensors,
                                      .tensor_count = TENSORS,
-                                     .rule = clip_rule_torch(1.0)};
+                                     .rule = helper_clip_rule(1.0)};
             clip.rule.norm = (enum clip_norm)norm;
             asked = 0;
             clip_ask(&clip, tensors, count_asked, &room);

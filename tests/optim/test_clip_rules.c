@@ -15,6 +15,7 @@
 #include "base/macro.h"
 #include "tests/base/helper_isa.h"
 #include "tests/base/helper_size.h"
+#include "tests/optim/helper_clip.h"
 #include "tests/optim/helper_optim.h"
 
 enum { TENSORS = 3, SCRATCH = 1 << 20 };
@@ -134,7 +135,7 @@ static void corroborate_norms(void **state) {
         for (int norm = CLIP_SQUARES; norm <= CLIP_FLAT; norm++)
             for (int dtype = CLIP_F64; dtype <= CLIP_GRADIENT; dtype++) {
                 const enum dtype storage = storages[s % COUNT_OF(storages)];
-                struct clip_rule rule = clip_rule_torch(0.0);
+                struct clip_rule rule = helper_clip_rule(0.0);
                 seed = 81 + 7 * s;
                 rule.norm = (enum clip_norm)norm;
                 rule.dtype = (enum clip_dtype)dtype;
@@ -159,7 +160,7 @@ static void verify_norms_differ(void **state) {
     double norms[2][3];
     for (int narrow = 0; narrow < 2; narrow++)
         for (int norm = CLIP_SQUARES; norm <= CLIP_FLAT; norm++) {
-            struct clip_rule rule = clip_rule_torch(0.0);
+            struct clip_rule rule = helper_clip_rule(0.0);
             rule.norm = (enum clip_norm)norm;
             rule.dtype = narrow ? CLIP_GRADIENT : CLIP_F64;
             fill(DTYPE_BF16);
@@ -255,7 +256,7 @@ static void validate_when_it_is_applied(void **state) {
     for (int form = CLIP_QUOTIENT; form <= CLIP_RECIPROCAL; form++)
         for (size_t i = 0; i < COUNT_OF(applied_cases); i++) {
             const struct applied_case *c = &applied_cases[i];
-            struct clip_rule rule = clip_rule_torch(1.0);
+            struct clip_rule rule = helper_clip_rule(1.0);
             rule.apply = c->apply;
             rule.form = (enum clip_form)form;
             three_four(DTYPE_F32);

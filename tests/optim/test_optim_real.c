@@ -16,6 +16,7 @@
 
 #include "base/macro.h"
 #include "optim/clip.h"
+#include "tests/optim/helper_clip.h"
 #include "tests/optim/helper_optim.h"
 
 enum { COUNT = 32, STEPS = 6, WORDS = 32, LINE = 8192 };
@@ -207,7 +208,7 @@ static int run_clip(const struct line *line) {
                              .call = &call,
                              .tensors = tensors,
                              .tensor_count = 3,
-                             .rule = clip_rule_torch(number_of(line, "max_norm", 0))};
+                             .rule = helper_clip_rule(number_of(line, "max_norm", 0))};
     clip.rule.norm = CLIP_NORMS;
     clip.rule.dtype = CLIP_GRADIENT;
     struct clip_result result;

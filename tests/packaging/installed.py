@@ -85,6 +85,16 @@ def check_binary(binary, built):
     return f"binary {sizes[0]:.1f} MB built, {sizes[1]:.1f} MB installed"
 
 
+def check_notices(prefix):
+    """The notices of each library that the program holds, not only loads, lie beside it."""
+    loads = run("readelf", "-dW", prefix / "bin/twinstep")
+    notices = (prefix / "share/doc/twinstep/copyright").read_text(encoding="utf-8")
+    for library, name, holder in (("libhdf5", "HDF5", "The HDF Group"),
+                                  ("libsz", "libaec", "Mathis Rosenhauer")):
+        if library not in loads and (f"\nLicense: {name}\n" not in notices or holder not in notices):
+            sys.exit(f"copyright: expected the licence of {name}, which the program holds")
+
+
 def check_module(prefix, compiler, folder):
     environment = {**os.environ, "PKG_CONFIG_PATH": str(prefix / "share/pkgconfig")}
     flags = shlex.split(run("pkg-config", "--cflags", "twinstep", env=environment))
@@ -148,6 +158,7 @@ def check_prefix(build, compiler, folder):
         "share/zsh/site-functions/_twinstep", "share/doc/twinstep/LICENSE"]))
     print(f"{count} files")
     print(check_binary(prefix / "bin/twinstep", build / "bin/twinstep"))
+    check_notices(prefix)
     print(check_module(prefix, compiler, folder))
     print(check_trace_library(prefix, compiler, folder))
 
@@ -232,6 +243,7 @@ def check_deb(build, folder, keep):
     print(f"{symbols.name}: {symbols.stat().st_size / 1e6:.1f} MB")
     print(f"Depends: {fields['Depends']}")
     print(check_binary(unpacked / "usr/bin/twinstep", build / "bin/twinstep"))
+    check_notices(unpacked / "usr")
     if keep:
         for file in (package, symbols):
             shutil.copy(file, keep)

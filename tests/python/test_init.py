@@ -71,6 +71,8 @@ class Init(unittest.TestCase):
         self.assertIn("# - num_train_epochs: 3.0: write schedule.total", dpo)
         self.assertIn("disable_dropout", dpo)
         self.assertNotIn("logging_steps", dpo)
+        self.assertIn("ref_model_mixup_alpha, ref_model_sync_steps (the reference stays the", dpo)
+        self.assertNotIn("here: output_dir", dpo)
         self.assertNotIn("HUB_TOKEN", dpo)
         sft = self.say(CONFIGS / "trl_sft.json")
         self.resolved(sft)
@@ -111,7 +113,7 @@ class Init(unittest.TestCase):
         for words in ('optim: optimizer.name: expected one of', "loss_type: a sum of several losses",
                       "learning_rate: optimizer.lr: expected", "lr_scheduler_type: schedule.name",
                       "model_name_or_path: a/b: here it is model.from", "weight_decay: optimizer.w",
-                      "no counterpart here: neftune_noise_alpha\n"):
+                      "no counterpart here: neftune_noise_alpha (no noise is added to embeddings)\n"):
             self.assertIn(f"# - {words}", made)
         self.assertNotIn("hf_secret", made)
         self.assertIsNone(self.key(made, "optimizer", "lr"))

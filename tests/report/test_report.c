@@ -270,7 +270,7 @@ static void validate_floor(void **state) {
     require_text(page, "floor: runs of one arm from each other, at each update");
     require_text(page, "baseline, 8 runs: least to largest");
     require_text(page, "<dt>runs</dt><dd>8 + 8</dd>");
-    /* one run of each mixture: the interval of a share is what repeats differ by */
+    /* one run of each hybrid: the interval of a share is what repeats differ by */
     require_text(page, "<td class=\"n\">66.6 % to 66.73 %</td>");
     free(page);
 }

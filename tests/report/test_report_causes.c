@@ -71,7 +71,7 @@ static void validate_measures(void **state) {
  * order them. */
 static void validate_way(void **state) {
     static const struct saying small[] = {
-        {"Every mixture was trained 4 times", 1},
+        {"Every hybrid was trained 4 times", 1},
         {"interval: noise of runs", 1},
         {"<td class=\"n\">&#177; ", 1},
         {"<li>dtype: place 1</li>", 1},

@@ -122,6 +122,21 @@ static void verify_rows_cover_the_struct(void **state) {
         if (seen[i] == 0) fail_msg("byte %zu of struct config belongs to no row", i);
 }
 
+/* expect.cause and expect.order must offer every cause in the enum's order, but for parallelism,
+ * whose keys are refused unless they are 1, so that no two arms differ in it. */
+static void validate_causes(const char *const *names) {
+    int32_t at = 0;
+    for (int c = 0; c < CAUSE_COUNT; c++) {
+        const enum cause cause = (enum cause)c;
+        assert_int_equal(head_can_expect(cause), cause != CAUSE_PARALLELISM);
+        if (cause == CAUSE_PARALLELISM) continue;
+        assert_non_null(names[at]);
+        assert_string_equal(names[at], cause_name(cause));
+        assert_int_equal(head_cause(at++), cause);
+    }
+    assert_null(names[at]);
+}
+
 /* Names that other folders index by an enum must stay in the enum's order. */
 static void validate_names(void **state) {
     (void)state;
@@ -136,13 +151,8 @@ static void validate_names(void **state) {
     size_t count = 0;
     const struct key_row *rows = head_rows(&count);
     for (size_t i = 0; i < count; i++) {
-        if (strcmp(rows[i].path, "expect.cause") == 0)
-            for (int c = 0; c <= CAUSE_COUNT; c++) {
-                if (c == CAUSE_COUNT)
-                    assert_null(rows[i].names[c]);
-                else
-                    assert_string_equal(rows[i].names[c], cause_name((enum cause)c));
-            }
+        if (strcmp(rows[i].path, "expect.cause") == 0 || strcmp(rows[i].path, "expect.order") == 0)
+            validate_causes(rows[i].names);
         if (strcmp(rows[i].path, "expect.first_phase") == 0)
             for (uint32_t stage = 0; rows[i].names[stage] != NULL; stage++) {
                 char words[64]; /* the names of the key, with spaces as they are printed */

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "determinism/ledger.h"
+#include "tests/determinism/helper_ledger.h"
 #include "tests/trainer/helper_train.h"
 #include "trainer/consumers.h"
 
@@ -59,7 +60,7 @@ static int64_t words_of(const struct trained *t, const struct record *record, co
 static uint64_t total(const struct stream_ledger *ledger) {
     uint64_t words = 0;
     for (int stream = 0; stream < STREAM_COUNT; stream++)
-        words += stream_ledger_total(ledger, (enum stream)stream);
+        words += helper_ledger_total(ledger, (enum stream)stream);
     return words;
 }
 

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "tests/determinism/helper_ledger.h"
 #include "tests/trainer/helper_train.h"
 #include "trainer/run_private.h"
 
@@ -52,7 +53,7 @@ static struct outcome train_with(enum task task, const char *common, const char 
     helper_run_open(&config, &dataset, &(struct run_options){.steps = UPDATES, .poison = 1}, &run);
     for (size_t k = 0; k < UPDATES; k++) {
         out.loss[k] = helper_step(&run)->reals[REAL_LOSS];
-        out.words += stream_ledger_total(&run.ledger, STREAM_DROPOUT);
+        out.words += helper_ledger_total(&run.ledger, STREAM_DROPOUT);
     }
     out.offset = run_head(&run)->rng_offset;
     params_digest(&run, &out.params);

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "tests/determinism/helper_ledger.h"
 #include "tests/trainer/helper_train.h"
 #include "trainer/distance.h"
 #include "trainer/rounding.h"
@@ -80,7 +81,7 @@ static struct outcome train(const char *words) {
         out.lr = record->groups[0][GROUP_LR_READBACK];
         out.lr_error = record->groups[0][GROUP_LR_ERROR];
         if (k == 0) out.first_error = out.lr_error;
-        out.words += stream_ledger_total(&run.ledger, STREAM_ROUNDING);
+        out.words += helper_ledger_total(&run.ledger, STREAM_ROUNDING);
         memcpy(out.root.byte, record->digests[DIGEST_ROOT], DIGEST_BYTES);
     }
     run_close(&run);

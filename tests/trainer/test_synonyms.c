@@ -77,7 +77,9 @@ static void verify_keys(void **state) {
     const struct synonym *list = synonyms(&count);
     for (size_t i = 0; i < count; i++) {
         char hint[SYNONYM_HINT_SIZE], text[512];
-        if (row_of(list[i].key) == NULL && !class_has(bench->schema, list[i].key))
+        if (list[i].key == NULL)
+            assert_true(list[i].value == NULL && list[i].how[0] != '\0');
+        else if (row_of(list[i].key) == NULL && !class_has(bench->schema, list[i].key))
             fail_msg("%s: the schema has no key %s", list[i].name, list[i].key);
         synonym_hint(&list[i], hint);
         assert_true(strlen(hint) < sizeof hint - 1 && hint[0] == ':');
@@ -98,6 +100,9 @@ static void verify_keys(void **state) {
                    "schedule.warmup (in updates, unless schedule.increment is not 1)");
     expect_refusal(bench, "twinstep: 1\ncommon: {optimizer: {learning_rate: 1e-5}}\n",
                    "optimizer: unknown key \"learning_rate\": here it is optimizer.lr");
+    expect_refusal(bench, "twinstep: 1\ncommon: {ld_alpha: 0.5}\n",
+                   "f.yaml:2:10: error: unknown key \"ld_alpha\": no counterpart: every token of a "
+                   "response weighs the same");
 }
 
 static void verify_values(void **state) {
@@ -155,6 +160,22 @@ static void validate_usual_names(void **state) {
     assert_null(synonym_of_value("optimizer.name", "huggingface"));
 }
 
+/* Every argument of the trainers of transformers and TRL must have an answer: a key of the same
+ * name, another one, or why there is none. */
+static void validate_fields_of_trainers(void **state) {
+    static const char *const fields[] = {
+#include "tests/trainer/trainer_fields.inc"
+    };
+    (void)state;
+    assert_true(COUNT_OF(fields) > 150);
+    for (size_t i = 0; i < COUNT_OF(fields); i++)
+        if (synonym_of_key(fields[i]) == NULL && row_of(fields[i]) == NULL)
+            fail_msg("no answer to %s", fields[i]);
+    assert_true(synonym_is_elsewhere(synonym_of_key("hub_token")));
+    assert_false(synonym_is_elsewhere(synonym_of_key("ld_alpha")));
+    assert_false(synonym_is_elsewhere(synonym_of_key("learning_rate")));
+}
+
 static void verify_names_are_told_apart(void **state) {
     (void)state;
     size_t count;
@@ -171,6 +192,7 @@ int main(void) {
         cmocka_unit_test(verify_keys),
         cmocka_unit_test(verify_values),
         cmocka_unit_test(validate_usual_names),
+        cmocka_unit_test(validate_fields_of_trainers),
         cmocka_unit_test(verify_names_are_told_apart),
     };
     return cmocka_run_group_tests(tests, open_bench, close_bench);
