@@ -3,6 +3,7 @@
 #include "ablate/ablate_judge.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "ablate/ablate_private.h"
@@ -52,20 +53,51 @@ void ablate_results_close(const struct ablate_plan *plan, struct ablate_result *
         ablate_left_close(&results[i].left);
 }
 
-const struct ablate_left *ablate_left_of(const struct judging *judging, int arm, uint32_t mask,
-                                         uint32_t replicate) {
+const struct ablate_run *ablate_run_of(const struct judging *judging, int arm, uint32_t mask,
+                                       uint32_t replicate) {
     if (arm == ABLATE_NO_ARM && mask == 0) arm = 0;
     for (uint32_t i = 0; i < judging->plan->run_count; i++) {
         const struct ablate_run *run = &judging->plan->runs[i];
         if (run->arm == arm && (arm != ABLATE_NO_ARM || run->mask == mask) &&
             run->replicate == replicate)
-            return judging->results[i].state == ABLATE_DONE ? &judging->results[i].left : NULL;
+            return run;
     }
     return NULL;
 }
 
+const struct ablate_result *ablate_result_of(const struct judging *judging,
+                                             const struct ablate_run *run) {
+    return &judging->results[run - judging->plan->runs];
+}
+
+const struct ablate_left *ablate_left_of(const struct judging *judging, int arm, uint32_t mask,
+                                         uint32_t replicate) {
+    const struct ablate_run *run = ablate_run_of(judging, arm, mask, replicate);
+    if (run == NULL) return NULL;
+    const struct ablate_result *result = ablate_result_of(judging, run);
+    return result->state == ABLATE_DONE ? &result->left : NULL;
+}
+
 const struct ablate_left *ablate_mixture_of(const struct judging *judging, uint32_t mask) {
     return ablate_left_of(judging, ABLATE_NO_ARM, mask, 1);
+}
+
+unsigned ablate_differ(const struct judging *judging, const struct ablate_left *a,
+                       const struct ablate_left *b) {
+    return ablate_left_differ(a, b, judging->out->reads);
+}
+
+const char *ablate_kinds_text(unsigned kinds, char out[ABLATE_KINDS_TEXT]) {
+    size_t used = 0;
+    out[0] = '\0';
+    for (int kind = 0; kind < READ_KINDS; kind++) {
+        const unsigned rest = kinds >> kind;
+        if ((rest & 1u) == 0) continue;
+        const char *const between = used == 0 ? "" : rest == 1u ? " and " : ", ";
+        used += (size_t)snprintf(out + used, ABLATE_KINDS_TEXT - used, "%s%s", between,
+                                 ablate_read_names[kind]);
+    }
+    return out;
 }
 
 /* ---- floor ---- */
@@ -77,13 +109,14 @@ static uint32_t done_of(const struct judging *judging, int arm, uint64_t most) {
     return count;
 }
 
-static int repeats_equal(const struct judging *judging, uint32_t runs) {
+/* The kinds in which a run of an arm differs from its first one. */
+static unsigned noise_of(const struct judging *judging, uint32_t runs) {
+    unsigned noise = 0;
     for (int arm = 0; arm < 2; arm++)
         for (uint32_t i = 2; i <= runs; i++)
-            if (!ablate_left_equal(ablate_left_of(judging, arm, 0, 1),
-                                   ablate_left_of(judging, arm, 0, i), judging->out->measure))
-                return 0;
-    return 1;
+            noise |= ablate_differ(judging, ablate_left_of(judging, arm, 0, 1),
+                                   ablate_left_of(judging, arm, 0, i));
+    return noise;
 }
 
 enum status ablate_measure(struct judging *judging, const struct ablate_left *const *runs,
@@ -107,24 +140,28 @@ enum status ablate_measure(struct judging *judging, const struct ablate_left *co
     return STATUS_OK;
 }
 
-/* Chooses what end points are, from the runs of both arms. */
-static void choose_measure(struct judging *judging) {
+/* Chooses what end points are. Losses are those of the last update that all runs of the arms have,
+ * so that what is run later moves no verdict about the arms. */
+static enum status choose_measure(struct judging *judging) {
     struct ablate_verdict *out = judging->out;
     const struct ablate_file *file = judging->plan->file;
     const struct ablate_left **runs;
     uint32_t count = 0;
     static const enum ablate_read order[] = {READ_WEIGHTS, READ_TRACE, READ_BYTES, READ_LOG};
-    for (size_t i = COUNT_OF(order); i > 0; i--)
-        if (file->read[order[i - 1]] != NULL) out->measure = order[i - 1];
+    for (size_t i = COUNT_OF(order); i > 0; i--) {
+        if (file->read[order[i - 1]] == NULL) continue;
+        out->measure = order[i - 1];
+        out->reads |= 1u << order[i - 1];
+    }
     out->has_distance = file->read[READ_WEIGHTS] != NULL;
-    if (file->read[READ_LOG] == NULL && file->read[READ_TRACE] == NULL) return;
-    const enum status status =
-        arena_take(judging->arena, judging->plan->run_count, sizeof *runs, "runs", &runs);
-    if (status != STATUS_OK) return;
+    if (file->read[READ_LOG] == NULL && file->read[READ_TRACE] == NULL) return STATUS_OK;
+    TRY(arena_take(judging->arena, judging->plan->run_count, sizeof *runs, "runs", &runs));
     for (uint32_t i = 0; i < judging->plan->run_count; i++)
-        if (judging->results[i].state == ABLATE_DONE) runs[count++] = &judging->results[i].left;
+        if (judging->results[i].state == ABLATE_DONE && judging->plan->runs[i].arm != ABLATE_NO_ARM)
+            runs[count++] = &judging->results[i].left;
     out->step = ablate_common_step(runs, count);
     if (out->step > 0 && !out->has_distance) out->has_distance = out->by_loss = 1;
+    return STATUS_OK;
 }
 
 static enum status untestable(struct judging *judging, const char *format, const char *what) {
@@ -186,17 +223,19 @@ static enum status judge_noisy(struct judging *judging) {
     const uint64_t wanted = judging->plan->file->noisy_runs;
     out->floor = ABLATE_FLOOR_NOISY;
     out->wants[ABLATE_ARMS_NOISE] = 1;
+    char kinds[ABLATE_KINDS_TEXT];
     if (!out->has_distance)
         return untestable(judging,
-                          "runs differ from their repeats, and of %s only equality is "
-                          "known",
-                          ablate_read_names[out->measure]);
+                          "runs differ from their repeats in %s, and only equality is known: give "
+                          "weights or a log in read",
+                          ablate_kinds_text(out->noise, kinds));
     const uint32_t a = done_of(judging, 0, wanted), b = done_of(judging, 1, wanted);
     const uint32_t runs = a < b ? a : b;
     if (runs < wanted)
         return untestable(judging, "runs differ from their repeats, and more of them are %s",
                           "missing");
     out->floor_runs = runs;
+    out->noise = noise_of(judging, runs);
     out->least = statistics_labels_least(runs, runs);
     TRY(test_labels(judging, runs));
     if (out->kind == ABLATE_UNTESTABLE && out->reason[0] != '\0') return STATUS_OK;
@@ -205,11 +244,41 @@ static enum status judge_noisy(struct judging *judging) {
                           "runs differ from their repeats, and so few of them cannot decide: "
                           "raise floor.noisy%s",
                           "");
-    out->kind = out->p <= out->alpha ? ABLATE_OUTSIDE : ABLATE_INSIDE;
+    /* what differs between the arms and never between repeats needs no distance */
+    const unsigned steady = out->differ & ~out->noise;
+    out->kind = out->p <= out->alpha || steady != 0 ? ABLATE_OUTSIDE : ABLATE_INSIDE;
     return STATUS_OK;
 }
 
-/* The distance of the arms, where their floor is exact and they differ. */
+enum status ablate_explain_zero(struct judging *judging, unsigned differ, const char *who,
+                                const char **out) {
+    const struct ablate_verdict *verdict = judging->out;
+    char kinds[ABLATE_KINDS_TEXT], *text;
+    ablate_kinds_text(differ, kinds);
+    if (verdict->by_loss)
+        TRY(arena_format(judging->arena, &text,
+                         "%s differ in %s, and the loss of update %lld, the last that both arms "
+                         "have, is equal, so it has no parts",
+                         who, kinds, (long long)verdict->step));
+    else if ((differ >> READ_WEIGHTS & 1u) == 0)
+        TRY(arena_format(judging->arena, &text,
+                         "%s differ in %s and left equal weights, so there is no distance that "
+                         "could have parts",
+                         who, kinds));
+    else
+        TRY(arena_format(judging->arena, &text,
+                         "the weights of %s differ and have distance 0: they differ %sin signs of "
+                         "zeros, or by so little that its square is 0 in f64",
+                         who,
+                         verdict->shape.others > 0
+                             ? "in tensors of integers, of which only equality counts, or "
+                             : ""));
+    *out = text;
+    return STATUS_OK;
+}
+
+/* The distance of the arms, where their floor is exact and they differ. Where there is none, or it
+ * is 0 although they differ, only equality is judged. */
 static enum status measure_arms(struct judging *judging) {
     struct ablate_verdict *out = judging->out;
     const struct ablate_left *const runs[2] = {ablate_left_of(judging, 0, 0, 1),
@@ -221,15 +290,22 @@ static enum status measure_arms(struct judging *judging) {
     const enum status status = ablate_measure(judging, runs, names, 2, &pair, 1, &out->shape);
     if (status != STATUS_OK && status != STATUS_UNTESTABLE) return status;
     out->distance = real_sqrt_f64(pair.value);
-    if (status == STATUS_OK && out->shape.broken == 2) return STATUS_OK;
+    if (status == STATUS_OK && out->shape.broken == 2 && isfinite(out->distance)) {
+        if (out->distance > 0.0) return STATUS_OK;
+        out->has_distance = 0;
+        return ablate_explain_zero(judging, out->differ, "baseline and test", &out->no_shares);
+    }
     out->has_distance = 0;
     out->distance = ABLATE_UNKNOWN;
     if (status == STATUS_UNTESTABLE)
         TRY(arena_format(judging->arena, &text, "end points have no distance: %s", status_text()));
-    else
+    else if (out->shape.broken < 2)
         TRY(arena_format(judging->arena, &text,
                          "end points have no distance: %s of %s is not finite",
                          out->shape.broken_tensor, names[out->shape.broken]));
+    else
+        TRY(arena_format(judging->arena, &text,
+                         "end points have no distance: its square is beyond the range of f64"));
     out->no_shares = text;
     return STATUS_OK;
 }
@@ -287,12 +363,12 @@ static enum status judge_floor(struct judging *judging) {
         return untestable(judging, "runs of the %s are missing",
                           a < wanted ? "baseline" : "test arm");
     }
-    if (!repeats_equal(judging, (uint32_t)wanted)) return judge_noisy(judging);
+    out->differ =
+        ablate_differ(judging, ablate_left_of(judging, 0, 0, 1), ablate_left_of(judging, 1, 0, 1));
+    out->noise = noise_of(judging, (uint32_t)wanted);
+    if (out->noise != 0) return judge_noisy(judging);
     out->floor = ABLATE_FLOOR_EXACT;
-    out->kind = ablate_left_equal(ablate_left_of(judging, 0, 0, 1),
-                                  ablate_left_of(judging, 1, 0, 1), out->measure)
-                    ? ABLATE_INSIDE
-                    : ABLATE_OUTSIDE;
+    out->kind = out->differ == 0 ? ABLATE_INSIDE : ABLATE_OUTSIDE;
     if (out->kind == ABLATE_INSIDE) {
         out->distance = out->has_distance ? 0.0 : ABLATE_UNKNOWN;
         return STATUS_OK;
@@ -321,7 +397,7 @@ static enum status judge_closure(struct judging *judging) {
         lefts[i + 1] = ablate_left_of(judging, 1, 0, i + 1);
         names[i + 1] = "test";
         pairs[i] = (struct ablate_pair){0, i + 1, 1, 0.0};
-        equal |= ablate_left_equal(all, lefts[i + 1], out->measure);
+        equal |= ablate_differ(judging, all, lefts[i + 1]) == 0;
     }
     out->open = equal ? 0.0 : ABLATE_UNKNOWN;
     if (!equal && out->has_distance) {
@@ -368,7 +444,7 @@ enum status ablate_judge(const struct ablate_plan *plan, const struct ablate_res
                                    .residual = ABLATE_UNKNOWN,
                                    .confidence = ABLATE_UNKNOWN,
                                    .first = {0, "", ""}};
-    choose_measure(&judging);
+    TRY(choose_measure(&judging));
     TRY(judge_floor(&judging));
     if (out->kind == ABLATE_UNTESTABLE && out->floor == ABLATE_FLOOR_OPEN) return STATUS_OK;
     ablate_find_first(ablate_left_of(&judging, 0, 0, 1), ablate_left_of(&judging, 1, 0, 1),

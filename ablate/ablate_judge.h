@@ -47,9 +47,12 @@ struct ablate_result {
 struct ablate_judged {
     uint32_t factor; /* index in the file */
     struct attributed share, left, alone;
-    /* In how many of the mixtures S that were run with and without it the two are equal. All of
-     * them: there is no evidence that it acted. Only where the floor is exact. */
+    /* The pairs of mixtures that differ in this factor alone and were both run, and those of them
+     * that are equal in everything that is read. Where all of the plan's are, and the floor is
+     * exact, there is no evidence that it acted. A mixture that failed is evidence. */
     uint32_t pairs, equal;
+    uint32_t planned;          /* pairs that the plan has; fewer are there where a run failed */
+    uint32_t same[READ_KINDS]; /* pairs that are equal in what this kind shows */
     int inert;
     int alone_equal, left_equal;  /* to the baseline, by digest; -1: not run */
     double loss_alone, loss_left; /* less the baseline's loss; NaN: unknown */
@@ -63,11 +66,14 @@ struct ablate_verdict {
     uint32_t floor_runs;      /* of each arm */
     double p, least, alpha;   /* of the relabelings; NaN where the floor is exact */
     double repeats;           /* the largest distance of two repeats of an arm; NaN: unknown */
-    enum ablate_read measure; /* by which equality is told */
-    int has_distance;         /* end points are known, and `distance` is that of the arms */
-    int by_loss;              /* they are losses */
-    int64_t step;             /* of the losses */
-    double distance, full;    /* |B - A|, and |d_N| of which the shares are */
+    enum ablate_read measure; /* what is read first: weights, a trace, bytes or a log */
+    /* Sets of kinds (enum ablate_read), bit by bit: what is read, in what the arms differ, and in
+     * what repeats of an arm differ. Runs are equal that are equal in everything that is read. */
+    unsigned reads, differ, noise;
+    int has_distance;      /* end points are known, and `distance` is that of the arms */
+    int by_loss;           /* they are losses */
+    int64_t step;          /* of the losses */
+    double distance, full; /* |B - A|, and |d_N| of which the shares are */
     struct ablate_shape shape;
     const char *no_shares; /* why there are none; "": there are, or none are to be */
     enum ablate_closure closure;
@@ -82,6 +88,10 @@ struct ablate_verdict {
     struct ablate_first first; /* where the arms part */
     int wants[ABLATE_STAGES];  /* stages whose runs the verdict needs */
 };
+
+/* The names of a set of kinds as words of a sentence: "weights, trace and log". */
+#define ABLATE_KINDS_TEXT 40
+const char *ablate_kinds_text(unsigned kinds, char out[ABLATE_KINDS_TEXT]);
 
 /* Reads what every finished run left, and holds its digests against `done`. STATUS_INPUT: what a
  * run left was changed afterwards. */

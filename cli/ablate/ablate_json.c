@@ -57,13 +57,14 @@ static json_t *leaves_json(const struct ablate_plan *plan, const struct ablate_f
 
 static json_t *factor_json(const struct ablate_plan *plan, const struct ablate_judged *of) {
     const struct ablate_factor *factor = &plan->file->factors[of->factor];
-    return json_pack("{ss so so so so so so so so sb sI sI so so so}", "name", factor->name,
+    return json_pack("{ss so so so so so so so so sb sI sI sI so so so}", "name", factor->name,
                      "levels", levels_json(factor), "leaves", leaves_json(plan, factor), "share",
                      attributed_json(&of->share), "left", attributed_json(&of->left), "alone",
                      attributed_json(&of->alone), "left_equal", equal_json(of->left_equal),
                      "alone_equal", equal_json(of->alone_equal), "first", first_json(&of->first),
                      "inert", of->inert, "neighbours", (json_int_t)of->pairs, "neighbours_equal",
-                     (json_int_t)of->equal, "loss_left", json_finite(of->loss_left), "loss_alone",
+                     (json_int_t)of->equal, "neighbours_planned", (json_int_t)of->planned,
+                     "loss_left", json_finite(of->loss_left), "loss_alone",
                      json_finite(of->loss_alone), "index", json_integer((json_int_t)of->factor));
 }
 
@@ -80,12 +81,20 @@ static json_t *runs_json(const struct ablate_plan *plan, const struct ablate_res
     return list;
 }
 
+static json_t *kinds_json(unsigned kinds) {
+    json_t *list = json_array();
+    for (int kind = 0; kind < READ_KINDS; kind++)
+        if ((kinds >> kind & 1u) != 0)
+            json_array_append_new(list, json_string(ablate_read_names[kind]));
+    return list;
+}
+
 static json_t *floor_json(const struct ablate_verdict *verdict) {
     static const char *const kinds[] = {"open", "exact", "noisy"};
-    return json_pack("{ss sI so so so so}", "kind", kinds[verdict->floor], "runs",
-                     (json_int_t)verdict->floor_runs, "p", json_finite(verdict->p), "least_p",
-                     json_finite(verdict->least), "alpha", json_finite(verdict->alpha), "repeats",
-                     json_finite(verdict->repeats));
+    return json_pack("{ss so sI so so so so}", "kind", kinds[verdict->floor], "differ",
+                     kinds_json(verdict->noise), "runs", (json_int_t)verdict->floor_runs, "p",
+                     json_finite(verdict->p), "least_p", json_finite(verdict->least), "alpha",
+                     json_finite(verdict->alpha), "repeats", json_finite(verdict->repeats));
 }
 
 enum status ablate_json(const struct ablate_folder *folder, const struct ablate_result *results,
@@ -110,6 +119,8 @@ enum status ablate_json(const struct ablate_folder *folder, const struct ablate_
                   json_finite(verdict->loss_gap), "residual", json_finite(verdict->residual),
                   "orders", (json_int_t)verdict->orders, "confidence",
                   json_finite(verdict->confidence), "first", first_json(&verdict->first)));
+    json_object_set_new(object, "reads", kinds_json(verdict->reads));
+    json_object_set_new(object, "differ", kinds_json(verdict->differ));
     json_object_set_new(object, "factors", factors);
     json_object_set_new(object, "runs", runs_json(plan, results));
     json_object_set_new(object, "folder", json_string(folder->path));

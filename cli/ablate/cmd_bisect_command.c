@@ -27,6 +27,7 @@ static const char *word_of(enum ablate_verdict_kind kind) {
 
 static void print_probe(const struct ablate_file *file, const struct bisect_probe *probe) {
     const struct ablate_verdict *verdict = &probe->verdict;
+    char kinds[ABLATE_KINDS_TEXT];
     printf("  %4zu     %-10s %s", probe->version + 1, word_of(verdict->kind),
            file->versions[probe->version]);
     if (verdict->kind == ABLATE_UNTESTABLE)
@@ -34,7 +35,7 @@ static void print_probe(const struct ablate_file *file, const struct bisect_prob
     else if (verdict->floor == ABLATE_FLOOR_NOISY)
         printf(": p = %.4g, repeats up to %.4g apart", verdict->p, verdict->repeats);
     else if (verdict->kind == ABLATE_INSIDE)
-        printf(": equal %s", ablate_read_names[verdict->measure]);
+        printf(": equal %s", ablate_kinds_text(verdict->reads, kinds));
     if (verdict->kind == ABLATE_OUTSIDE && !isnan(verdict->distance))
         printf(": |a-b| = %.6g%s", verdict->distance, verdict->by_loss ? " (loss)" : "");
     putchar('\n');

@@ -114,7 +114,7 @@ class Paper(Case):
     def test_equal_arms_run_no_mixture(self):
         self.write(command=["--inert", "{no}"], factors={"no": ["a", "b"]})
         got = self.verdict(code=0)
-        self.assertEqual((got["verdict"], got["floor"]["kind"]), ("inside-floor", "exact"))
+        self.assertEqual((got["verdict"], got["floor"]["kind"]), ("identical", "exact"))
         self.assertEqual(sorted(self.began()), ["baseline-1", "baseline-2", "test-1", "test-2"])
 
 
@@ -134,7 +134,8 @@ class Closure(Case):
         self.assertEqual((got["closure"], got["open"]), ("open", 4.0))
         self.assertEqual((got["distance"], got["full"]), (5.0, 3.0))
         text = self.run_program("x.yaml", "--quiet", code=1).stdout
-        self.assertIn("The factors are not all: something else differs between the commands.\n", text)
+        self.assertIn("Something that is in no factor differs, too: baseline with every factor of test is not test, "
+                      "but 80 % of |a-b| away from it, and 60 % away from baseline.", text)
         self.assertIn("  closure  OPEN: ", text)
 
     def test_a_rerun_that_comes_out_otherwise_breaks_the_floor(self):
