@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The judgement in its steps: floor, arms, closure; ablate_shares.c has the mixtures. */
+ * The judgement of the floor and of the arms; ablate_shares.c has the mixtures, ablate_closure.c
+ * what all factors together prove. */
 #include "ablate/ablate_judge.h"
 
 #include <math.h>
@@ -9,12 +10,12 @@
 #include "ablate/ablate_private.h"
 #include "base/real.h"
 #include "determinism/projection.h"
-#include "determinism/statistics.h"
 
 const char *const ablate_closure_names[] = {
-    [ABLATE_CLOSURE_ABSENT] = "absent",     [ABLATE_CLOSURE_EXACT] = "exact",
-    [ABLATE_CLOSURE_WITHIN] = "within",     [ABLATE_CLOSURE_OPEN] = "open",
-    [ABLATE_CLOSURE_RERUN] = "rerun-equal", [ABLATE_CLOSURE_RERUN_DIFFERS] = "rerun-differs",
+    [ABLATE_CLOSURE_ABSENT] = "absent",         [ABLATE_CLOSURE_EXACT] = "exact",
+    [ABLATE_CLOSURE_WITHIN] = "within",         [ABLATE_CLOSURE_OPEN] = "open",
+    [ABLATE_CLOSURE_RERUN] = "rerun-equal",     [ABLATE_CLOSURE_RERUN_DIFFERS] = "rerun-differs",
+    [ABLATE_CLOSURE_UNTESTABLE] = "untestable",
 };
 
 /* ---- results ---- */
@@ -164,57 +165,69 @@ static enum status choose_measure(struct judging *judging) {
     return STATUS_OK;
 }
 
-static enum status untestable(struct judging *judging, const char *format, const char *what) {
+enum status ablate_refuse(struct judging *judging, const char *reason, const char *what) {
     char *text;
-    TRY(arena_format(judging->arena, &text, format, what));
+    TRY(arena_format(judging->arena, &text, reason, what));
     judging->out->kind = ABLATE_UNTESTABLE;
     judging->out->reason = text;
     return STATUS_OK;
 }
 
-/* Puts the largest distance of two repeats, and p over all relabelings, into the verdict. */
-static enum status test_labels(struct judging *judging, uint32_t runs) {
-    struct ablate_verdict *out = judging->out;
-    const uint32_t count = 2 * runs;
+void ablate_groups_add(const struct judging *judging, int arm, uint32_t mask, uint64_t runs,
+                       struct ablate_groups *out) {
+    for (uint32_t i = 1; i <= runs && out->count < STATISTICS_MAX_RUNS; i++) {
+        const struct ablate_left *left = ablate_left_of(judging, arm, mask, i);
+        if (left == NULL) continue;
+        out->names[out->count] = ablate_run_of(judging, arm, mask, i)->id;
+        out->runs[out->count++] = left;
+    }
+}
+
+/* Fills in what the distances say beside p. The shift: a shift moves no distance within a group,
+ * and none between them by more than its length. Once every distance between the groups exceeds
+ * every one within them, no other relabeling of two groups of equal size has as large a statistic,
+ * because it exchanges distances of the one kind for as many of the other. */
+static void describe_groups(const double *distances, struct ablate_groups *groups) {
+    double widest = 0.0;
+    groups->repeats = 0.0;
+    groups->nearest = ABLATE_UNKNOWN;
+    for (uint32_t i = 0; i < groups->count; i++)
+        for (uint32_t j = i + 1; j < groups->count; j++) {
+            const double distance = distances[statistics_pair(groups->count, i, j)];
+            const int within = (i < groups->first) == (j < groups->first);
+            if (within && distance > groups->repeats) groups->repeats = distance;
+            if (!within && distance > widest) widest = distance;
+            if (!within && !(groups->nearest <= distance)) groups->nearest = distance;
+        }
+    groups->heads = distances[statistics_pair(groups->count, 0, groups->first)];
+    groups->shift = 2 * groups->first == groups->count ? groups->repeats + widest : ABLATE_UNKNOWN;
+}
+
+enum status ablate_groups_compare(struct judging *judging, struct ablate_groups *groups) {
+    const uint32_t count = groups->count;
     const size_t pair_count = statistics_pair_count(count);
-    const struct ablate_left *lefts[2 * STATISTICS_MAX_RUNS];
-    const char *names[2 * STATISTICS_MAX_RUNS];
     struct ablate_pair *pairs;
+    struct statistics_p p;
     double *distances;
     TRY(arena_take(judging->arena, pair_count, sizeof *pairs, "distances", &pairs));
     TRY(arena_take(judging->arena, pair_count, sizeof *distances, "distances", &distances));
-    for (uint32_t r = 0; r < count; r++) {
-        lefts[r] = ablate_left_of(judging, r >= runs, 0, r % runs + 1);
-        names[r] = r >= runs ? "test" : "baseline";
-    }
     for (uint32_t i = 0; i < count; i++)
         for (uint32_t j = i + 1; j < count; j++)
             pairs[statistics_pair(count, i, j)] = (struct ablate_pair){i, j, 1, 0.0};
-    const enum status status =
-        ablate_measure(judging, lefts, names, count, pairs, pair_count, &out->shape);
-    if (status == STATUS_UNTESTABLE) {
-        out->has_distance = 0;
-        return untestable(judging, "runs differ from their repeats, and have no distance: %s",
-                          status_text());
+    TRY(ablate_measure(judging, groups->runs, groups->names, count, pairs, pair_count,
+                       &groups->shape));
+    if (groups->shape.broken < count)
+        FAIL(STATUS_UNTESTABLE, "%s of %s is not finite", groups->shape.broken_tensor,
+             groups->names[groups->shape.broken]);
+    for (size_t i = 0; i < pair_count; i++) {
+        distances[i] = real_sqrt_f64(pairs[i].value);
+        if (!isfinite(distances[i]))
+            FAIL(STATUS_UNTESTABLE, "a distance of them is beyond the range of f64");
     }
-    if (status != STATUS_OK) return status;
-    if (out->shape.broken < count) {
-        out->has_distance = 0;
-        return untestable(judging, "runs differ from their repeats, and %s is not finite in some",
-                          out->shape.broken_tensor);
-    }
-    out->repeats = 0.0;
-    for (uint32_t i = 0; i < count; i++)
-        for (uint32_t j = i + 1; j < count; j++) {
-            const size_t at = statistics_pair(count, i, j);
-            distances[at] = real_sqrt_f64(pairs[at].value);
-            if ((i < runs) == (j < runs) && distances[at] > out->repeats)
-                out->repeats = distances[at];
-        }
-    out->distance = distances[statistics_pair(count, 0, runs)];
-    struct statistics_p p;
-    TRY(statistics_test_labels(distances, count, runs, &p));
-    out->p = p.p;
+    describe_groups(distances, groups);
+    groups->least = statistics_labels_least(groups->first, count - groups->first);
+    TRY(statistics_test_labels(distances, count, groups->first, &p));
+    groups->p = p.p;
     return STATUS_OK;
 }
 
@@ -225,25 +238,40 @@ static enum status judge_noisy(struct judging *judging) {
     out->wants[ABLATE_ARMS_NOISE] = 1;
     char kinds[ABLATE_KINDS_TEXT];
     if (!out->has_distance)
-        return untestable(judging,
-                          "runs differ from their repeats in %s, and only equality is known: give "
-                          "weights or a log in read",
-                          ablate_kinds_text(out->noise, kinds));
+        return ablate_refuse(
+            judging,
+            "runs differ from their repeats in %s, and only equality is known: give "
+            "weights or a log in read",
+            ablate_kinds_text(out->noise, kinds));
     const uint32_t a = done_of(judging, 0, wanted), b = done_of(judging, 1, wanted);
     const uint32_t runs = a < b ? a : b;
     if (runs < wanted)
-        return untestable(judging, "runs differ from their repeats, and more of them are %s",
-                          "missing");
+        return ablate_refuse(judging, "runs differ from their repeats, and more of them are %s",
+                             "missing");
+    struct ablate_groups groups = {.count = 0};
+    ablate_groups_add(judging, 0, 0, runs, &groups);
+    groups.first = groups.count;
+    ablate_groups_add(judging, 1, 0, runs, &groups);
     out->floor_runs = runs;
     out->noise = noise_of(judging, runs);
-    out->least = statistics_labels_least(runs, runs);
-    TRY(test_labels(judging, runs));
-    if (out->kind == ABLATE_UNTESTABLE && out->reason[0] != '\0') return STATUS_OK;
+    const enum status status = ablate_groups_compare(judging, &groups);
+    if (status == STATUS_UNTESTABLE) {
+        out->has_distance = 0;
+        return ablate_refuse(judging, "runs differ from their repeats, and have no distance: %s",
+                             status_text());
+    }
+    if (status != STATUS_OK) return status;
+    out->shape = groups.shape;
+    out->p = groups.p;
+    out->least = groups.least;
+    out->repeats = groups.repeats;
+    out->distance = groups.heads;
+    out->shift = groups.shift;
     if (out->p > out->alpha && out->least > out->alpha)
-        return untestable(judging,
-                          "runs differ from their repeats, and so few of them cannot decide: "
-                          "raise floor.noisy%s",
-                          "");
+        return ablate_refuse(judging,
+                             "runs differ from their repeats, and so few of them cannot decide: "
+                             "raise floor.noisy%s",
+                             "");
     /* what differs between the arms and never between repeats needs no distance */
     const unsigned steady = out->differ & ~out->noise;
     out->kind = out->p <= out->alpha || steady != 0 ? ABLATE_OUTSIDE : ABLATE_INSIDE;
@@ -359,9 +387,9 @@ static enum status judge_floor(struct judging *judging) {
         for (uint32_t i = 0; i < judging->plan->run_count; i++)
             if (judging->plan->runs[i].arm != ABLATE_NO_ARM &&
                 judging->results[i].state == ABLATE_FAILED)
-                return untestable(judging, "%s failed", judging->plan->runs[i].id);
-        return untestable(judging, "runs of the %s are missing",
-                          a < wanted ? "baseline" : "test arm");
+                return ablate_refuse(judging, "%s failed", judging->plan->runs[i].id);
+        return ablate_refuse(judging, "runs of the %s are missing",
+                             a < wanted ? "baseline" : "test arm");
     }
     out->differ =
         ablate_differ(judging, ablate_left_of(judging, 0, 0, 1), ablate_left_of(judging, 1, 0, 1));
@@ -376,53 +404,7 @@ static enum status judge_floor(struct judging *judging) {
     return measure_arms(judging);
 }
 
-/* ---- closure ---- */
-
-/* Compares the mixture of all factors with the test arm. What that proves depends on where the test
- * arm comes from. */
-static enum status judge_closure(struct judging *judging) {
-    struct ablate_verdict *out = judging->out;
-    const int own = judging->plan->file->has_test;
-    const struct ablate_left *all = ablate_mixture_of(judging, judging->full);
-    if (all == NULL) return STATUS_OK;
-    uint32_t runs = out->floor_runs;
-    const struct ablate_left *lefts[STATISTICS_MAX_RUNS + 1];
-    const char *names[STATISTICS_MAX_RUNS + 1];
-    struct ablate_pair pairs[STATISTICS_MAX_RUNS];
-    struct ablate_shape shape;
-    int equal = 0;
-    lefts[0] = all;
-    names[0] = "the mixture of all factors";
-    for (uint32_t i = 0; i < runs; i++) {
-        lefts[i + 1] = ablate_left_of(judging, 1, 0, i + 1);
-        names[i + 1] = "test";
-        pairs[i] = (struct ablate_pair){0, i + 1, 1, 0.0};
-        equal |= ablate_differ(judging, all, lefts[i + 1]) == 0;
-    }
-    out->open = equal ? 0.0 : ABLATE_UNKNOWN;
-    if (!equal && out->has_distance) {
-        const enum status status =
-            ablate_measure(judging, lefts, names, runs + 1, pairs, runs, &shape);
-        if (status != STATUS_OK && status != STATUS_UNTESTABLE) return status;
-        for (uint32_t i = 0; status == STATUS_OK && i < runs; i++) {
-            const double distance = real_sqrt_f64(pairs[i].value);
-            if (isnan(out->open) || distance < out->open) out->open = distance;
-        }
-    }
-    if (!equal && out->floor == ABLATE_FLOOR_NOISY && out->open <= out->repeats) {
-        out->closure = own ? ABLATE_CLOSURE_WITHIN : ABLATE_CLOSURE_RERUN;
-        return STATUS_OK;
-    }
-    out->closure = own     ? equal ? ABLATE_CLOSURE_EXACT : ABLATE_CLOSURE_OPEN
-                   : equal ? ABLATE_CLOSURE_RERUN
-                           : ABLATE_CLOSURE_RERUN_DIFFERS;
-    if (out->closure == ABLATE_CLOSURE_RERUN_DIFFERS && out->floor == ABLATE_FLOOR_EXACT)
-        return untestable(judging,
-                          "the rerun of test came out otherwise than its repeats, so the floor is "
-                          "not exact: raise floor.runs%s",
-                          "");
-    return STATUS_OK;
-}
+/* ---- all of it ---- */
 
 enum status ablate_judge(const struct ablate_plan *plan, const struct ablate_result *results,
                          struct arena *arena, struct ablate_verdict *out) {
@@ -436,10 +418,15 @@ enum status ablate_judge(const struct ablate_plan *plan, const struct ablate_res
                                    .least = ABLATE_UNKNOWN,
                                    .alpha = plan->file->alpha,
                                    .repeats = ABLATE_UNKNOWN,
+                                   .shift = ABLATE_UNKNOWN,
                                    .distance = ABLATE_UNKNOWN,
                                    .full = ABLATE_UNKNOWN,
                                    .no_shares = "",
+                                   .closure_reason = "",
                                    .open = ABLATE_UNKNOWN,
+                                   .closure_p = ABLATE_UNKNOWN,
+                                   .closure_least = ABLATE_UNKNOWN,
+                                   .closure_shift = ABLATE_UNKNOWN,
                                    .loss_gap = ABLATE_UNKNOWN,
                                    .residual = ABLATE_UNKNOWN,
                                    .confidence = ABLATE_UNKNOWN,
@@ -457,5 +444,5 @@ enum status ablate_judge(const struct ablate_plan *plan, const struct ablate_res
     out->wants[ABLATE_MIXTURES] = !noisy || sharing;
     out->wants[ABLATE_MIXTURES_NOISE] = noisy && sharing;
     TRY(ablate_judge_mixtures(&judging));
-    return judge_closure(&judging);
+    return ablate_judge_closure(&judging);
 }

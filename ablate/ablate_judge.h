@@ -28,11 +28,12 @@ enum ablate_floor {
 
 enum ablate_closure {
     ABLATE_CLOSURE_ABSENT = 0,
-    ABLATE_CLOSURE_EXACT,        /* the full mixture equals the user's own second command */
-    ABLATE_CLOSURE_WITHIN,       /* noisy: no further from it than its repeats are */
-    ABLATE_CLOSURE_OPEN,         /* it does not: something differs that is no factor */
-    ABLATE_CLOSURE_RERUN,        /* both come from one template, so it is a rerun, and equal */
-    ABLATE_CLOSURE_RERUN_DIFFERS /* a rerun that came out otherwise */
+    ABLATE_CLOSURE_EXACT,         /* the full mixture equals the user's own second command */
+    ABLATE_CLOSURE_WITHIN,        /* noisy: its runs are not told apart from those of test */
+    ABLATE_CLOSURE_OPEN,          /* it does not: something differs that is no factor */
+    ABLATE_CLOSURE_RERUN,         /* both have one command, so it is a rerun; equal, or within */
+    ABLATE_CLOSURE_RERUN_DIFFERS, /* a rerun that came out otherwise */
+    ABLATE_CLOSURE_UNTESTABLE     /* closure_reason says why */
 };
 extern const char *const ablate_closure_names[];
 
@@ -63,9 +64,12 @@ struct ablate_verdict {
     enum ablate_verdict_kind kind;
     const char *reason; /* of ABLATE_UNTESTABLE, else "" */
     enum ablate_floor floor;
-    uint32_t floor_runs;      /* of each arm */
-    double p, least, alpha;   /* of the relabelings; NaN where the floor is exact */
-    double repeats;           /* the largest distance of two repeats of an arm; NaN: unknown */
+    uint32_t floor_runs;    /* of each arm */
+    double p, least, alpha; /* of the relabelings; NaN where the floor is exact */
+    double repeats;         /* the largest distance of two repeats of an arm; NaN: unknown */
+    /* Had the runs of one arm been shifted by more than this, in any direction, p would be `least`:
+     * what "not told apart" leaves room for. NaN where the floor is exact. */
+    double shift;
     enum ablate_read measure; /* what is read first: weights, a trace, bytes or a log */
     /* Sets of kinds (enum ablate_read), bit by bit: what is read, in what the arms differ, and in
      * what repeats of an arm differ. Runs are equal that are equal in everything that is read. */
@@ -77,7 +81,12 @@ struct ablate_verdict {
     struct ablate_shape shape;
     const char *no_shares; /* why there are none; "": there are, or none are to be */
     enum ablate_closure closure;
-    double open; /* |N - B|, NaN: unknown */
+    const char *closure_reason; /* of ABLATE_CLOSURE_UNTESTABLE, else "" */
+    double open; /* |N - B|; under noise that of the two runs that are nearest; NaN: unknown */
+    /* Noisy: the same test as of the arms, of so many runs of the full mixture and those of test;
+     * NaN and 0 elsewhere. The shift is known where the two have equally many runs. */
+    double closure_p, closure_least, closure_shift;
+    uint32_t closure_runs;
     enum attribution_word word;
     uint32_t factor_count;                            /* 0: mixtures were not judged */
     struct ablate_judged factors[ABLATE_FACTORS_MAX]; /* by falling |share| */

@@ -109,14 +109,18 @@ static void add_mixtures(struct ablate_plan *plan, uint64_t from, uint64_t to) {
 static enum status list_runs(struct ablate_plan *plan, struct arena *arena) {
     const struct ablate_file *file = plan->file;
     const uint64_t most =
-        2 * file->noisy_runs + (uint64_t)plan->mask_count * file->noisy_mixtures + 1;
+        3 * file->noisy_runs + (uint64_t)plan->mask_count * file->noisy_mixtures + 1;
     TRY(arena_take(arena, most, sizeof *plan->runs, "runs", &plan->runs));
     add_arms(plan, ABLATE_ARMS, 1, file->floor_runs);
     add_arms(plan, ABLATE_ARMS_NOISE, file->floor_runs + 1, file->noisy_runs);
     add_mixtures(plan, 1, 1);
-    /* shares of noisy runs need every mixture */
-    if (!file->single && file->factor_count <= SHAPLEY_MAX)
+    /* Shares of noisy runs need every mixture; closure compares as many runs of all factors as test
+     * has. */
+    if (!file->single && file->factor_count <= SHAPLEY_MAX) {
         add_mixtures(plan, 2, file->noisy_mixtures);
+        for (uint64_t i = file->noisy_mixtures + 1; i <= file->noisy_runs; i++)
+            add_mixture(plan, full_of(file), i);
+    }
     for (uint32_t i = 0; i < plan->run_count; i++)
         plan->stage_runs[plan->runs[i].stage]++;
     return STATUS_OK;

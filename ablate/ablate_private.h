@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "ablate/ablate_judge.h"
+#include "determinism/statistics.h"
 
 #define ABLATE_UNKNOWN ((double)NAN)
 
@@ -40,6 +41,36 @@ TWINSTEP_MUST_USE enum status ablate_measure(struct judging *judging,
                                              const char *const *names, uint32_t count,
                                              struct ablate_pair *pairs, size_t pair_count,
                                              struct ablate_shape *shape);
+
+/* Two groups of runs, compared by all relabelings: the first `first` of `count` runs and the rest.
+ * The comparison fills in what stands below them. */
+struct ablate_groups {
+    const struct ablate_left *runs[STATISTICS_MAX_RUNS];
+    const char *names[STATISTICS_MAX_RUNS];
+    uint32_t count, first;
+    double p, least;       /* p, and the smallest that so many runs can give */
+    double heads, nearest; /* the distance of the groups' first runs, and the smallest of any two */
+    double repeats;        /* the largest within a group */
+    double shift;          /* as of struct ablate_verdict; NaN where the groups differ in size */
+    struct ablate_shape shape;
+};
+
+/* Adds the runs of an arm, or of a mixture, with the numbers 1 to `runs` that are done. */
+void ablate_groups_add(const struct judging *judging, int arm, uint32_t mask, uint64_t runs,
+                       struct ablate_groups *out);
+/* STATUS_UNTESTABLE: two runs have no distance; the text says why. */
+TWINSTEP_MUST_USE enum status ablate_groups_compare(struct judging *judging,
+                                                    struct ablate_groups *groups);
+
+/* Makes the verdict untestable; `reason` has one %s, which `what` fills. */
+TWINSTEP_MUST_USE enum status ablate_refuse(struct judging *judging, const char *reason,
+                                            const char *what);
+
+/* Takes all figures back, because `reason` leaves nothing of them. */
+void ablate_take_shares(struct judging *judging, const char *reason);
+
+/* ablate_closure.c: holds the mixture of all factors against the test arm. */
+TWINSTEP_MUST_USE enum status ablate_judge_closure(struct judging *judging);
 
 /* Why nothing is known of two end points that differ and have distance 0: the kinds in which they
  * differ are `differ`. `who` names the two. */

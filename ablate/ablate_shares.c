@@ -145,7 +145,8 @@ static enum status share_exact(struct judging *judging, const double *way) {
     struct ablate_verdict *out = judging->out;
     const struct ablate_plan *plan = judging->plan;
     uint32_t holes = 0, hole = 0;
-    if (plan->file->single) return refuse_shares(judging, "mixtures: single does not ask for them%s", "");
+    if (plan->file->single)
+        return refuse_shares(judging, "mixtures: single does not ask for them%s", "");
     for (uint32_t i = plan->mask_count; i > 0; i--)
         if (isnan(way[i - 1])) {
             hole = plan->masks[i - 1];
@@ -264,6 +265,17 @@ static enum status figures_noisy(struct judging *judging, double *largest) {
         if (projection.size_low[mask] * out->full > *largest)
             *largest = projection.size_low[mask] * out->full;
     return STATUS_OK;
+}
+
+void ablate_take_shares(struct judging *judging, const char *reason) {
+    struct ablate_verdict *out = judging->out;
+    for (uint32_t i = 0; i < out->factor_count; i++)
+        out->factors[i].share = out->factors[i].left = out->factors[i].alone =
+            exactly(ABLATE_UNKNOWN);
+    out->full = out->residual = out->confidence = ABLATE_UNKNOWN;
+    out->orders = 0;
+    out->word = WORD_NONE;
+    out->no_shares = reason;
 }
 
 static void sort_factors(struct ablate_verdict *out) {

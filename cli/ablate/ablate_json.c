@@ -91,10 +91,11 @@ static json_t *kinds_json(unsigned kinds) {
 
 static json_t *floor_json(const struct ablate_verdict *verdict) {
     static const char *const kinds[] = {"open", "exact", "noisy"};
-    return json_pack("{ss so sI so so so so}", "kind", kinds[verdict->floor], "differ",
+    return json_pack("{ss so sI so so so so so}", "kind", kinds[verdict->floor], "differ",
                      kinds_json(verdict->noise), "runs", (json_int_t)verdict->floor_runs, "p",
                      json_finite(verdict->p), "least_p", json_finite(verdict->least), "alpha",
-                     json_finite(verdict->alpha), "repeats", json_finite(verdict->repeats));
+                     json_finite(verdict->alpha), "repeats", json_finite(verdict->repeats), "shift",
+                     json_finite(verdict->shift));
 }
 
 enum status ablate_json(const struct ablate_folder *folder, const struct ablate_result *results,
@@ -119,6 +120,14 @@ enum status ablate_json(const struct ablate_folder *folder, const struct ablate_
                   json_finite(verdict->loss_gap), "residual", json_finite(verdict->residual),
                   "orders", (json_int_t)verdict->orders, "confidence",
                   json_finite(verdict->confidence), "first", first_json(&verdict->first)));
+    json_object_set_new(object, "closure_test",
+                        isnan(verdict->closure_p)
+                            ? json_null()
+                            : json_pack("{so so sI so}", "p", json_finite(verdict->closure_p),
+                                        "least_p", json_finite(verdict->closure_least), "runs",
+                                        (json_int_t)verdict->closure_runs, "shift",
+                                        json_finite(verdict->closure_shift)));
+    json_object_set_new(object, "closure_reason", json_text(verdict->closure_reason));
     json_object_set_new(object, "reads", kinds_json(verdict->reads));
     json_object_set_new(object, "differ", kinds_json(verdict->differ));
     json_object_set_new(object, "factors", factors);

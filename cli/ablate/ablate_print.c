@@ -223,6 +223,9 @@ static void print_word(const struct ablate_plan *plan, const struct ablate_verdi
 
 /* Comes before the word where the factors are not all that differs. */
 static void print_open(const struct ablate_verdict *verdict) {
+    if (verdict->closure == ABLATE_CLOSURE_UNTESTABLE)
+        printf(" Whether the factors are all that differs is untestable: %s.",
+               verdict->closure_reason);
     if (verdict->closure != ABLATE_CLOSURE_OPEN) return;
     printf(" Something that is in no factor differs, too: baseline with every factor of test is "
            "not test");
@@ -260,7 +263,10 @@ static void print_headline(const struct ablate_plan *plan, const struct ablate_v
             printf("IDENTICAL: baseline and test left equal %s%s.",
                    ablate_kinds_text(verdict->reads, kinds), as_printed(verdict->reads));
         else
-            printf("INSIDE THE FLOOR: the arms are no further apart than repeats of one arm.");
+            printf(
+                "INSIDE THE FLOOR: the arms are not told apart from repeats (p = %.4g, alpha %g; a "
+                "shift of more than %.4g in any direction would be).",
+                verdict->p, verdict->alpha, verdict->shift);
         break;
     default:
         printf("OUTSIDE THE FLOOR.");
@@ -315,18 +321,29 @@ static void print_closure(const struct ablate_verdict *verdict) {
         [ABLATE_CLOSURE_ABSENT] = "",
         [ABLATE_CLOSURE_EXACT] = "exact: baseline with every factor of test equals test, your own "
                                  "second command, bit for bit",
-        [ABLATE_CLOSURE_WITHIN] = "within the noise: baseline with every factor of test is no "
-                                  "further from test, your own second command, than repeats are",
+        [ABLATE_CLOSURE_WITHIN] =
+            "within the noise: baseline with every factor of test is not told "
+            "apart from test, your own second command",
         [ABLATE_CLOSURE_OPEN] = "OPEN: baseline with every factor of test is not test, your own "
                                 "second command: something differs that is no factor",
         [ABLATE_CLOSURE_RERUN] = "none: both arms come from one command, so what no factor holds "
                                  "cannot show; the rerun of test agrees",
-        [ABLATE_CLOSURE_RERUN_DIFFERS] = "none: both arms come from one command, and its rerun of "
-                                         "test came out otherwise",
+        [ABLATE_CLOSURE_RERUN_DIFFERS] = "none: baseline with every factor of test has the command "
+                                         "of test, and came out otherwise",
+        [ABLATE_CLOSURE_UNTESTABLE] = "untestable: ",
     };
     if (verdict->closure == ABLATE_CLOSURE_ABSENT) return;
-    printf("  closure  %s", words[verdict->closure]);
-    if (verdict->open > 0.0) {
+    printf("  closure  %s%s", words[verdict->closure], verdict->closure_reason);
+    if (!isnan(verdict->closure_p)) {
+        printf(" (p = %.4g over all relabelings of %u and %u runs, least %.3g, alpha %g; the "
+               "nearest are %.4g apart",
+               verdict->closure_p, verdict->closure_runs, verdict->floor_runs,
+               verdict->closure_least, verdict->alpha, verdict->open);
+        if (!isnan(verdict->closure_shift) && verdict->closure_p > verdict->alpha)
+            printf("; a shift of more than %.4g in any direction would be told",
+                   verdict->closure_shift);
+        putchar(')');
+    } else if (verdict->open > 0.0) {
         printf(" (%.4g apart", verdict->open);
         if (verdict->distance > 0.0) printf(", %.3g of |a-b|", verdict->open / verdict->distance);
         putchar(')');

@@ -445,6 +445,138 @@ static void verify_a_short_log_of_a_mixture_is_its_own_hole(void **state) {
     assert_string_equal(got->no_shares, "mixture-10 has no finite loss of that update");
 }
 
+/* ---- noise ---- */
+
+static void leave_at(const char *format, uint32_t number, double value) {
+    char id[ABLATE_ID];
+    const vector at = {value};
+    snprintf(id, sizeof id, format, number);
+    leave(index_of(id), at);
+}
+
+/* Arms of five runs each on one line, and five runs of all factors from `all` on. */
+static void leave_noise(double test, double all) {
+    for (uint32_t i = 1; i <= 5; i++) {
+        leave_at("baseline-%u", i, 0.1 * i);
+        leave_at("test-%u", i, test + 0.1 * i);
+        leave_at(i == 1 ? "mixture-1" : "mixture-1-%u", i, all + 0.1 * i);
+    }
+}
+
+/* 5 and 5 runs have 252 relabelings, of which two, each other's exchange, keep arms apart that do
+ * not overlap: p = 2/252. Groups that are interleaved are not told apart. */
+static void validate_noisy_closure_has_the_p_of_all_relabelings(void **state) {
+    (void)state;
+    plan(1, 1, WEIGHTS);
+    leave_noise(8, 8.05);
+    const struct ablate_verdict *got = judge();
+    assert_int_equal(got->kind, ABLATE_OUTSIDE);
+    assert_int_equal(got->floor, ABLATE_FLOOR_NOISY);
+    assert_near(got->p, 2.0 / 252);
+    assert_int_equal(got->closure, ABLATE_CLOSURE_WITHIN);
+    assert_true(got->closure_p > 0.1);
+    assert_int_equal(got->closure_runs, 5);
+    assert_near(got->open, 0.05);
+    /* within a group 0.4 at most; between them 8.05 + 0.5 - 8.1 = 0.45 */
+    assert_near(got->closure_shift, 0.85);
+    assert_int_equal(got->word, WORD_CAUSE);
+    leave_noise(8, 8.5); /* no run overlaps one of test, which no run need be far for */
+    assert_near(judge()->closure_p, 2.0 / 252);
+    assert_int_equal(bench.verdict.closure, ABLATE_CLOSURE_OPEN);
+    assert_int_equal(bench.verdict.kind, ABLATE_OUTSIDE);
+    /* 2 and 5 runs have 21 relabelings, so p is 1/21 at least */
+    fail_run("mixture-1-3");
+    fail_run("mixture-1-4");
+    fail_run("mixture-1-5");
+    assert_int_equal(judge()->closure, ABLATE_CLOSURE_UNTESTABLE);
+    assert_near(bench.verdict.closure_least, 1.0 / 21);
+    bench.results[index_of("mixture-1-5")].state = ABLATE_ABSENT;
+    assert_int_equal(judge()->closure, ABLATE_CLOSURE_ABSENT);
+}
+
+/* Of one command, the same figures say that the floor does not hold. */
+static void verify_a_noisy_rerun_that_differs_refutes_the_floor(void **state) {
+    (void)state;
+    plan(1, 0, WEIGHTS);
+    leave_noise(8, 8.05);
+    assert_int_equal(judge()->closure, ABLATE_CLOSURE_RERUN);
+    leave_noise(8, 8.5);
+    assert_int_equal(judge()->closure, ABLATE_CLOSURE_RERUN_DIFFERS);
+    assert_int_equal(bench.verdict.kind, ABLATE_UNTESTABLE);
+    assert_int_equal(bench.verdict.word, WORD_NONE);
+    assert_true(isnan(bench.verdict.factors[0].share.value));
+}
+
+/* "Not told apart" says what would have been: repeats are 5.5 apart at most, the arms 8. */
+static void validate_the_shift_that_would_be_told(void **state) {
+    (void)state;
+    static const double test[5] = {8, 7, 6, 5, 2.5};
+    static const vector ways[] = {{1}, {-1}, {0, 1}, {0.6, 0, -0.8}, {-0.8, 0.6}};
+    plan(1, 0, WEIGHTS);
+    for (uint32_t i = 1; i <= 5; i++) {
+        leave_at("baseline-%u", i, i - 1.0);
+        leave_at("test-%u", i, test[i - 1]);
+    }
+    const struct ablate_verdict *got = judge();
+    assert_int_equal(got->kind, ABLATE_INSIDE);
+    assert_near(got->p, 6.0 / 252);
+    assert_near(got->shift, 5.5 + 8);
+    for (size_t w = 0; w < COUNT_OF(ways); w++) {
+        for (uint32_t i = 1; i <= 5; i++) {
+            char id[ABLATE_ID];
+            const vector at = {test[i - 1] + 13.51 * ways[w][0], 13.51 * ways[w][1],
+                               13.51 * ways[w][2]};
+            snprintf(id, sizeof id, "test-%u", i);
+            leave(index_of(id), at);
+        }
+        assert_near(judge()->p, 2.0 / 252);
+    }
+}
+
+/* Weights that vary, and bytes that never do but between the arms. */
+static void verify_what_only_the_arms_differ_in_is_outside_a_noisy_floor(void **state) {
+    (void)state;
+    plan(1, 0, "read: {weights: \"{dir}/w\", bytes: \"{dir}/b\"}\n");
+    for (uint32_t i = 1; i <= 5; i++) {
+        leave_at("baseline-%u", i, 0.1 * i);
+        leave_at("test-%u", i, 0.1 * i + 0.01);
+    }
+    for (uint32_t i = 0; i < bench.plan.run_count; i++)
+        bench.results[i].left.digest[READ_BYTES] = "same";
+    assert_int_equal(judge()->kind, ABLATE_INSIDE);
+    for (uint32_t i = 0; i < bench.plan.run_count; i++)
+        if (bench.plan.runs[i].arm == 1) bench.results[i].left.digest[READ_BYTES] = "other";
+    assert_int_equal(judge()->kind, ABLATE_OUTSIDE);
+    assert_int_equal(bench.verdict.noise, 1u << READ_WEIGHTS);
+}
+
+/* ---- whose command it is ---- */
+
+/* The mixture came out otherwise than test, exactly. That is in the commands only where these
+ * differ. */
+static void verify_equal_commands_are_not_blamed(void **state) {
+    (void)state;
+    static const struct {
+        const char *test;
+        enum ablate_verdict_kind kind;
+        enum ablate_closure closure;
+    } cases[] = {
+        {"[train, \"{dir}\", y, y]", ABLATE_UNTESTABLE, ABLATE_CLOSURE_RERUN_DIFFERS},
+        {"[train, \"{dir}\", y, y, more]", ABLATE_OUTSIDE, ABLATE_CLOSURE_OPEN},
+        {"[train, \"{dir}\", y, z]", ABLATE_OUTSIDE, ABLATE_CLOSURE_OPEN},
+        {"[train, \"{dir}\", y, y]\n  environment: {A: b}", ABLATE_OUTSIDE, ABLATE_CLOSURE_OPEN},
+    };
+    const vector other = {10, 1, 5};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char rest[256];
+        snprintf(rest, sizeof rest, "test:\n  command: %s\n" WEIGHTS, cases[i].test);
+        plan(2, 0, rest);
+        leave_all(ten, other);
+        assert_int_equal(judge()->kind, cases[i].kind);
+        assert_int_equal(bench.verdict.closure, cases[i].closure);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_words),
@@ -456,6 +588,11 @@ int main(void) {
         cmocka_unit_test(verify_logs_count_beside_weights),
         cmocka_unit_test(verify_losses_are_compared_at_the_last_update_of_both),
         cmocka_unit_test(verify_a_short_log_of_a_mixture_is_its_own_hole),
+        cmocka_unit_test(validate_noisy_closure_has_the_p_of_all_relabelings),
+        cmocka_unit_test(verify_a_noisy_rerun_that_differs_refutes_the_floor),
+        cmocka_unit_test(validate_the_shift_that_would_be_told),
+        cmocka_unit_test(verify_what_only_the_arms_differ_in_is_outside_a_noisy_floor),
+        cmocka_unit_test(verify_equal_commands_are_not_blamed),
     };
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     arena_close(&bench.arena);

@@ -243,7 +243,7 @@ class Noise(Case):
         got = self.verdict(code=1)
         self.assertEqual((got["floor"]["kind"], got["floor"]["runs"]), ("noisy", 5))
         self.assertEqual(got["floor"]["p"], 2 / 252)  # of C(10, 5), the arms and their exchange
-        self.assertEqual(len(self.began()), 10 + 3 * 3)
+        self.assertEqual(len(self.began()), 10 + 3 * 3 + 2)  # of all factors as many as of test
         share = {f["name"]: f["share"] for f in got["factors"]}
         self.assertAlmostEqual(share["t1"]["value"], 16 / 25, delta=0.2)
         self.assertLess(share["t1"]["low"], share["t1"]["value"])
@@ -415,7 +415,7 @@ class Folder(Slow):
         text = self.run_program("x.yaml", "--dry-run", code=0).stdout
         self.assertIn("x: 7 runs, 2 at a time", text)
         got = self.verdict("--dry-run", code=0)
-        self.assertEqual((got["runs_planned"], got["runs_if_noisy"]), (7, 6 + 6))
+        self.assertEqual((got["runs_planned"], got["runs_if_noisy"]), (7, 6 + 6 + 2))
         self.assertEqual([r["id"] for r in got["runs"] if r["stage"] == "mixtures"],
                          ["mixture-10", "mixture-01", "mixture-11"])
         self.assertEqual(self.began(), [])
