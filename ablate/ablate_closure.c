@@ -67,6 +67,13 @@ static enum status compare_commands(struct judging *judging, enum likeness *out)
     return STATUS_OK;
 }
 
+enum status ablate_is_rerun(struct judging *judging, int *out) {
+    enum likeness likeness;
+    TRY(compare_commands(judging, &likeness));
+    *out = likeness != COMMANDS_DIFFER;
+    return STATUS_OK;
+}
+
 /* ---- closure ---- */
 
 static enum status open_closure(struct judging *judging) {
@@ -118,7 +125,7 @@ static enum status close_exact(struct judging *judging, const struct ablate_left
     return open_closure(judging);
 }
 
-static enum status doubt(struct judging *judging, const char *reason, const char *what) {
+enum status ablate_doubt_closure(struct judging *judging, const char *reason, const char *what) {
     char *text;
     TRY(arena_format(judging->arena, &text, reason, what));
     judging->out->closure = ABLATE_CLOSURE_UNTESTABLE;
@@ -143,7 +150,7 @@ static enum status close_noisy(struct judging *judging) {
     ablate_groups_add(judging, 1, 0, out->floor_runs, &groups);
     const enum status status = ablate_groups_compare(judging, &groups);
     if (status == STATUS_UNTESTABLE)
-        return doubt(judging, "its runs have no distance: %s", status_text());
+        return ablate_doubt_closure(judging, "its runs have no distance: %s", status_text());
     if (status != STATUS_OK) return status;
     out->closure_p = groups.p;
     out->closure_least = groups.least;
@@ -151,7 +158,8 @@ static enum status close_noisy(struct judging *judging) {
     out->open = groups.nearest;
     if (groups.p <= out->alpha) return open_closure(judging);
     if (groups.least > out->alpha)
-        return doubt(judging, "so few runs of all factors cannot decide: raise floor.noisy%s", "");
+        return ablate_doubt_closure(
+            judging, "so few runs of all factors cannot decide: raise floor.noisy%s", "");
     return closed(judging, ABLATE_CLOSURE_WITHIN);
 }
 

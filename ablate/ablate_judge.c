@@ -412,7 +412,8 @@ enum status ablate_judge(const struct ablate_plan *plan, const struct ablate_res
                               .results = results,
                               .arena = arena,
                               .out = out,
-                              .full = (1u << plan->file->factor_count) - 1};
+                              .full = (1u << plan->file->factor_count) - 1,
+                              .farthest = (1u << plan->file->factor_count) - 1};
     *out = (struct ablate_verdict){.reason = "",
                                    .p = ABLATE_UNKNOWN,
                                    .least = ABLATE_UNKNOWN,
@@ -444,5 +445,14 @@ enum status ablate_judge(const struct ablate_plan *plan, const struct ablate_res
     out->wants[ABLATE_MIXTURES] = !noisy || sharing;
     out->wants[ABLATE_MIXTURES_NOISE] = noisy && sharing;
     TRY(ablate_judge_mixtures(&judging));
-    return ablate_judge_closure(&judging);
+    TRY(ablate_judge_closure(&judging));
+    return ablate_judge_again(&judging);
+}
+
+int ablate_wants(const struct ablate_verdict *verdict, const struct ablate_run *run) {
+    int again = 0;
+    for (uint32_t i = 0; i < verdict->again_count; i++)
+        again |= verdict->again[i] == run->mask;
+    return verdict->wants[run->stage] ||
+           (again && run->arm == ABLATE_NO_ARM && run->replicate == 2);
 }

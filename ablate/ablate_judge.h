@@ -96,6 +96,10 @@ struct ablate_verdict {
     double confidence;         /* of intervals; NaN: there are none */
     struct ablate_first first; /* where the arms part */
     int wants[ABLATE_STAGES];  /* stages whose runs the verdict needs */
+    /* Over an exact floor: the mixtures that the answer hangs on, which are run once more, and how
+     * many mixtures have no second run that is equal to the first. */
+    uint32_t again[ABLATE_AGAIN_MOST], again_count;
+    uint32_t once;
 };
 
 /* The names of a set of kinds as words of a sentence: "weights, trace and log". */
@@ -108,9 +112,10 @@ TWINSTEP_MUST_USE enum status ablate_results_open(const struct ablate_folder *fo
                                                   struct arena *arena, struct ablate_result **out);
 void ablate_results_close(const struct ablate_plan *plan, struct ablate_result *results);
 
-/* Judges what is there; out->wants says which stages it needs, so it also says what to run next. */
+/* Judges what is there, and so says what to run next: the runs that ablate_wants names. */
 TWINSTEP_MUST_USE enum status ablate_judge(const struct ablate_plan *plan,
                                            const struct ablate_result *results, struct arena *arena,
                                            struct ablate_verdict *out);
+int ablate_wants(const struct ablate_verdict *verdict, const struct ablate_run *run);
 
 #endif

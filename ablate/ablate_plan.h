@@ -11,14 +11,18 @@
 
 #define ABLATE_ID 48
 
-/* In this order. A stage of noise is run only where repeats of an arm differ. */
+/* In this order. A stage of noise is run only where repeats of an arm differ; where they are equal,
+ * the judge picks up to ABLATE_AGAIN_MOST mixtures that its answer hangs on, and their second runs
+ * are made, of whatever stage these are. */
 enum ablate_stage {
     ABLATE_ARMS = 0,
     ABLATE_ARMS_NOISE,
     ABLATE_MIXTURES, /* each factor alone, all but each, those between, and all of them last */
     ABLATE_MIXTURES_NOISE,
+    ABLATE_MIXTURES_AGAIN, /* second runs of mixtures that noise needs none of */
     ABLATE_STAGES
 };
+#define ABLATE_AGAIN_MOST 4
 
 #define ABLATE_NO_ARM (-1)
 
@@ -52,6 +56,9 @@ TWINSTEP_MUST_USE enum status ablate_plan_open(const struct ablate_file *file, s
 /* Does the same for bisect-command: each version may be run, and `mask` is its index. */
 TWINSTEP_MUST_USE enum status bisect_plan_open(const struct ablate_file *file, struct arena *arena,
                                                struct ablate_plan *out);
+
+/* The most runs of mixtures that may be made once more over an exact floor. */
+uint32_t ablate_plan_again(const struct ablate_plan *plan);
 
 /* "mask" as digits, factor 0 first. */
 void ablate_mask_text(const struct ablate_plan *plan, uint32_t mask,

@@ -16,6 +16,8 @@ struct judging {
     struct arena *arena;
     struct ablate_verdict *out;
     uint32_t full; /* the mask of all factors */
+    /* The mixture whose end point is farthest from the baseline; `full` if none is farther. */
+    uint32_t farthest;
 };
 
 /* The run of an arm, or (arm ABLATE_NO_ARM) of a mixture; NULL if the plan has none. The mixture
@@ -71,6 +73,15 @@ void ablate_take_shares(struct judging *judging, const char *reason);
 
 /* ablate_closure.c: holds the mixture of all factors against the test arm. */
 TWINSTEP_MUST_USE enum status ablate_judge_closure(struct judging *judging);
+
+/* Says that closure is untestable; `reason` has one %s, which `what` fills. */
+TWINSTEP_MUST_USE enum status ablate_doubt_closure(struct judging *judging, const char *reason,
+                                                   const char *what);
+/* *out: test's command is that of all factors, or is it but for the place of a mixed file. */
+TWINSTEP_MUST_USE enum status ablate_is_rerun(struct judging *judging, int *out);
+
+/* ablate_again.c: picks the mixtures that are run once more, and compares what they left. */
+TWINSTEP_MUST_USE enum status ablate_judge_again(struct judging *judging);
 
 /* Why nothing is known of two end points that differ and have distance 0: the kinds in which they
  * differ are `differ`. `who` names the two. */

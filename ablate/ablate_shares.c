@@ -194,8 +194,12 @@ static enum status figures_exact(struct judging *judging, double *largest) {
         return ablate_explain_zero(judging, differ, "baseline and the mixture of all factors",
                                    &out->no_shares);
     }
+    *largest = out->full;
     for (uint32_t i = 0; i < judging->plan->mask_count; i++)
-        if (size[i] > *largest) *largest = size[i];
+        if (size[i] > *largest) {
+            *largest = size[i];
+            judging->farthest = judging->plan->masks[i];
+        }
     if (out->full == 0.0) return STATUS_OK;
     for (uint32_t i = 0; i < judging->plan->file->factor_count; i++) {
         const uint32_t self = 1u << i;

@@ -128,6 +128,7 @@ enum status ablate_json(const struct ablate_folder *folder, const struct ablate_
                                         (json_int_t)verdict->closure_runs, "shift",
                                         json_finite(verdict->closure_shift)));
     json_object_set_new(object, "closure_reason", json_text(verdict->closure_reason));
+    json_object_set_new(object, "run_once", json_integer((json_int_t)verdict->once));
     json_object_set_new(object, "reads", kinds_json(verdict->reads));
     json_object_set_new(object, "differ", kinds_json(verdict->differ));
     json_object_set_new(object, "factors", factors);
@@ -138,7 +139,8 @@ enum status ablate_json(const struct ablate_folder *folder, const struct ablate_
 
 enum status ablate_json_plan(const struct ablate_plan *plan, const char *folder,
                              struct arena *arena) {
-    static const char *const stages[] = {"arms", "arms-noise", "mixtures", "mixtures-noise"};
+    static const char *const stages[] = {"arms", "arms-noise", "mixtures", "mixtures-noise",
+                                         "mixtures-again"};
     const char *const *files;
     TRY(ablate_file_names(plan->file, arena, &files));
     json_t *runs = json_array();
@@ -163,7 +165,8 @@ enum status ablate_json_plan(const struct ablate_plan *plan, const char *folder,
     }
     digest_hex(&plan->digest, hex);
     return json_print(json_pack(
-        "{ss sI sI ss ss so}", "name", plan->file->name, "runs_planned",
+        "{ss sI sI sI ss ss so}", "name", plan->file->name, "runs_again",
+        (json_int_t)ablate_plan_again(plan), "runs_planned",
         (json_int_t)(plan->stage_runs[ABLATE_ARMS] + plan->stage_runs[ABLATE_MIXTURES]),
         "runs_if_noisy",
         (json_int_t)(plan->stage_runs[ABLATE_ARMS_NOISE] + plan->stage_runs[ABLATE_MIXTURES_NOISE]),

@@ -142,11 +142,16 @@ static void print_nearly(const struct ablate_plan *plan, const struct ablate_ver
     printf("; percentages of so small a rest would mean nothing.");
 }
 
+static void print_unknown(const struct ablate_verdict *verdict) {
+    printf(" Which factor makes how much of it is not known%s%s.",
+           verdict->no_shares[0] == '\0' ? "" : ": ", verdict->no_shares);
+}
+
 /* Where end points have no parts, equality is all that can be told. */
 static void print_equalities(const struct ablate_plan *plan, const struct ablate_verdict *verdict) {
     uint32_t repairs = 0, known = 0;
     if (verdict->floor != ABLATE_FLOOR_EXACT) {
-        printf(" Which factor makes how much of it is not known.");
+        print_unknown(verdict);
         return;
     }
     for (uint32_t i = 0; i < verdict->factor_count; i++) {
@@ -165,7 +170,7 @@ static void print_equalities(const struct ablate_plan *plan, const struct ablate
     else if (known == verdict->factor_count && verdict->factor_count > 0)
         printf(" No repair of one factor alone makes the arms equal.");
     else
-        printf(" Which factor makes how much of it is not known.");
+        print_unknown(verdict);
 }
 
 /* Without shares and without a word that needs none, what each factor does alone and what its
@@ -498,8 +503,13 @@ void ablate_print(const struct ablate_folder *folder, const struct ablate_result
     print_failed(folder, results);
     if (verdict->kind == ABLATE_INSIDE)
         puts("  untested causes that cancel exactly: mixtures are run where the arms differ");
-    else
-        puts("  untested other seeds and data (seed), other machines");
+    else {
+        printf("  untested other seeds and data (seed), other machines");
+        if (verdict->once > 0)
+            printf("; whether %u of %u mixtures, which were run once, repeat", verdict->once,
+                   folder->plan->mask_count - 1);
+        putchar('\n');
+    }
     for (uint32_t i = 0; i < folder->plan->run_count; i++)
         done += results[i].state == ABLATE_DONE;
     printf("  runs     %u done, in %s\n", done, folder->path);
@@ -512,14 +522,18 @@ enum status ablate_print_plan(const struct ablate_plan *plan, const char *folder
     const struct ablate_file *file = plan->file;
     const char *const *files;
     TRY(ablate_file_names(file, arena, &files));
-    const uint32_t certain = plan->stage_runs[ABLATE_ARMS] + plan->stage_runs[ABLATE_MIXTURES];
-    printf("%s: %u runs, %llu at a time", file->name, certain, (unsigned long long)file->slots);
+    const uint32_t again = ablate_plan_again(plan);
+    const uint32_t certain =
+        plan->stage_runs[ABLATE_ARMS] + plan->stage_runs[ABLATE_MIXTURES] + again;
+    printf("%s: up to %u runs, %llu at a time", file->name, certain,
+           (unsigned long long)file->slots);
     if (isfinite(file->timeout))
         printf(", each %g s at most: %g s at most", file->timeout,
                file->timeout * ceil((double)certain / (double)file->slots));
     printf("\n  %u of the arms; if they are equal, no more\n", plan->stage_runs[ABLATE_ARMS]);
     printf("  %u mixtures of %u factors%s\n", plan->stage_runs[ABLATE_MIXTURES], file->factor_count,
            plan->orders.count > 0 ? ", for shares from sampled orders of entry" : "");
+    printf("  up to %u mixtures once more, those that the answer hangs on\n", again);
     if (plan->stage_runs[ABLATE_ARMS_NOISE] + plan->stage_runs[ABLATE_MIXTURES_NOISE] > 0)
         printf("  only if repeats of an arm differ: %u more of the arms, %u more of mixtures\n",
                plan->stage_runs[ABLATE_ARMS_NOISE], plan->stage_runs[ABLATE_MIXTURES_NOISE]);

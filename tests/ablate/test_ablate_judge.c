@@ -341,6 +341,7 @@ static void verify_not_finite_is_named(void **state) {
     plan(2, 0, WEIGHTS);
     leave_all(ten, ten[3]);
     const vector broken = {0, NOT_A_NUMBER}, huge = {0, 1e200};
+    fail_run("mixture-10-2"); /* what is not there is not compared */
     leave(index_of("mixture-10"), broken);
     assert_string_equal(judge()->no_shares,
                         "mixture-10 has weights that are not finite or too large");
@@ -439,6 +440,7 @@ static void verify_a_short_log_of_a_mixture_is_its_own_hole(void **state) {
     for (uint32_t i = 0; i < bench.plan.run_count; i++)
         leave_log(i, bench.plan.runs[i].mask == 0 ? base : test, 2);
     leave_log(index_of("mixture-10"), base, 1);
+    leave_log(index_of("mixture-10-2"), base, 1);
     const struct ablate_verdict *got = judge();
     assert_int_equal(got->step, 2);
     assert_near(got->distance, 2.0);
@@ -577,6 +579,91 @@ static void verify_equal_commands_are_not_blamed(void **state) {
     }
 }
 
+/* ---- second runs ---- */
+
+static int is_wanted(const char *id) {
+    return ablate_wants(&bench.verdict, &bench.plan.runs[index_of(id)]);
+}
+
+static void forget(const char *id) {
+    bench.results[index_of(id)].state = ABLATE_ABSENT;
+}
+
+/* Of `ten`, a is the first factor: all factors, all but a, and a alone are run once more. */
+static void verify_what_the_answer_hangs_on_is_run_again(void **state) {
+    (void)state;
+    plan(2, 0, WEIGHTS);
+    leave_all(ten, ten[3]);
+    for (uint32_t i = 0; i < bench.plan.run_count; i++)
+        if (bench.plan.runs[i].replicate > 1 && bench.plan.runs[i].arm == ABLATE_NO_ARM)
+            bench.results[i].state = ABLATE_ABSENT;
+    forget("mixture-11");
+    judge();
+    assert_true(is_wanted("mixture-11") && is_wanted("mixture-10"));
+    assert_false(is_wanted("mixture-10-2")); /* what to repeat is not known yet */
+    const vector all = {10, 1};
+    leave(index_of("mixture-11"), all);
+    assert_int_equal(judge()->again_count, 3);
+    assert_int_equal(bench.verdict.once, 3);
+    assert_true(is_wanted("mixture-11-2") && is_wanted("mixture-01-2") &&
+                is_wanted("mixture-10-2"));
+    assert_false(is_wanted("mixture-10-3") || is_wanted("test-3"));
+    /* shares 12/19, 8/19 and -1/19: a is the first, and a with b goes farther than all */
+    const vector at[8] = {{0}, {12}, {8}, {20}, {-1}, {11}, {7}, {19}};
+    plan(3, 0, "mixtures: all\nfloor: {mixtures: 1}\n" WEIGHTS);
+    leave_all(at, at[7]);
+    for (uint32_t i = 0; i < bench.plan.run_count; i++)
+        if (bench.plan.runs[i].replicate > 1 && bench.plan.runs[i].arm == ABLATE_NO_ARM)
+            bench.results[i].state = ABLATE_ABSENT;
+    assert_int_equal(judge()->again_count, 4);
+    assert_int_equal(bench.verdict.once, 7);
+    assert_true(is_wanted("mixture-111-2") && is_wanted("mixture-011-2") &&
+                is_wanted("mixture-100-2") && is_wanted("mixture-110-2"));
+    assert_false(is_wanted("mixture-010-2"));
+    leave(index_of("mixture-111-2"), at[7]);
+    assert_int_equal(judge()->once, 6);
+    assert_int_equal(bench.verdict.kind, ABLATE_OUTSIDE);
+    assert_near(bench.verdict.factors[0].share.value, 12.0 / 19);
+}
+
+static void verify_a_mixture_that_does_not_repeat_takes_the_shares(void **state) {
+    (void)state;
+    const vector noise = {59213};
+    plan(2, 0, WEIGHTS);
+    leave_all(ten, ten[3]);
+    leave(index_of("mixture-10-2"), noise);
+    const struct ablate_verdict *got = judge();
+    assert_int_equal(got->kind, ABLATE_OUTSIDE);
+    assert_int_equal(got->word, WORD_NONE);
+    assert_string_equal(got->no_shares, "mixture-10-2 differs from mixture-10 in weights, although "
+                                        "the same command was run");
+    for (uint32_t f = 0; f < 2; f++) {
+        const struct ablate_judged *of = &got->factors[f];
+        assert_true(isnan(of->share.value) && isnan(of->left.value) && isnan(of->alone.value));
+        assert_int_equal(of->alone_equal, of->factor == 0 ? -1 : 0);
+        assert_int_equal(of->left_equal, of->factor == 1 ? -1 : 0);
+    }
+}
+
+/* All factors are the test arm's own command, so the floor of that does not hold; or they are
+ * another command, and then only closure goes with the shares. */
+static void verify_all_factors_that_do_not_repeat_leave_no_closure(void **state) {
+    (void)state;
+    const vector noise = {59213};
+    for (int own = 0; own < 2; own++) {
+        plan(2, own, WEIGHTS);
+        leave_all(ten, ten[3]);
+        leave(index_of("mixture-11-2"), noise);
+        const struct ablate_verdict *got = judge();
+        assert_int_equal(got->kind, own ? ABLATE_OUTSIDE : ABLATE_UNTESTABLE);
+        assert_int_equal(got->closure,
+                         own ? ABLATE_CLOSURE_UNTESTABLE : ABLATE_CLOSURE_RERUN_DIFFERS);
+        assert_int_equal(got->word, WORD_NONE);
+        assert_non_null(strstr(own ? got->closure_reason : got->reason,
+                               "mixture-11-2 differs from mixture-11"));
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_words),
@@ -593,6 +680,9 @@ int main(void) {
         cmocka_unit_test(validate_the_shift_that_would_be_told),
         cmocka_unit_test(verify_what_only_the_arms_differ_in_is_outside_a_noisy_floor),
         cmocka_unit_test(verify_equal_commands_are_not_blamed),
+        cmocka_unit_test(verify_what_the_answer_hangs_on_is_run_again),
+        cmocka_unit_test(verify_a_mixture_that_does_not_repeat_takes_the_shares),
+        cmocka_unit_test(verify_all_factors_that_do_not_repeat_leave_no_closure),
     };
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     arena_close(&bench.arena);

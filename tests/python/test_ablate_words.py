@@ -153,6 +153,24 @@ class Words(Case):
         self.assertIn("loss at update 1: all factors +3.625\n", said)
 
 
+    def test_a_hybrid_that_does_not_repeat_takes_the_shares_and_is_named(self):
+        # with a and without b every run is another one, as with a kernel that only this combination takes
+        self.write(factors={"a": ["0", "1"], "b": ["0", "1"]})
+        plan = json.loads((self.root / "x.yaml").read_text())
+        plan["command"] = ["sh", "-c", "case {a}{b} in 10) v=$(od -An -N4 -tu4 /dev/urandom);; *) v={a}{b};; esac; exec "
+                           + " ".join(TRAIN[:-1]) + " {dir} --t0 $v"]
+        (self.root / "x.yaml").write_text(json.dumps(plan))
+        head, said = self.text()
+        self.assertRegex(head, r"^OUTSIDE THE FLOOR\. Which factor makes how much of it is not known: "
+                               r"(\w+-10)-2 differs from \1 in weights, although the same command was run\.$")
+        self.assertNotIn("repeat", said.splitlines()[-2])
+
+    def test_what_was_run_once_is_untested(self):
+        self.write(command=["--t0", "{t0}", "--t1", "{t1}", "--t2", "{t2}"],
+                   factors={"t0": [0, 1], "t1": [0, 2], "t2": [0, 10]})
+        self.assertRegex(self.text()[1], r"\n  untested .*; whether 4 of 7 \w+, which were run once, repeat\n")
+
+
 class Noise(Case):
     def write_values(self, test, hybrid=()):
         """Arms whose runs leave the numbers of a table, one weight each."""
