@@ -44,11 +44,16 @@ static int depends_on(const struct judging *judging, uint32_t factor, uint32_t m
 static enum status withdraw(struct judging *judging, uint32_t mask, unsigned differ) {
     struct ablate_verdict *out = judging->out;
     const struct ablate_run *run = ablate_run_of(judging, ABLATE_NO_ARM, mask, 1);
+    const struct ablate_run *second = ablate_run_of(judging, ABLATE_NO_ARM, mask, 2);
+    const char *const places[2] = {ablate_result_of(judging, run)->place,
+                                   ablate_result_of(judging, second)->place};
     char kinds[ABLATE_KINDS_TEXT], *text;
     int rerun;
     TRY(arena_format(judging->arena, &text,
-                     "%s-2 differs from %s in %s, although the same command was run", run->id,
+                     "%s differs from %s in %s, although the same command was run", second->id,
                      run->id, ablate_kinds_text(differ, kinds)));
+    if (strcmp(places[0], places[1]) != 0)
+        TRY(arena_format(judging->arena, &text, "%s, on %s and on %s", text, places[1], places[0]));
     ablate_take_shares(judging, text);
     for (uint32_t i = 0; i < out->factor_count; i++) {
         struct ablate_judged *of = &out->factors[i];

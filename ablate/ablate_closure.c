@@ -76,9 +76,23 @@ enum status ablate_is_rerun(struct judging *judging, int *out) {
 
 /* ---- closure ---- */
 
+enum status ablate_doubt_closure(struct judging *judging, const char *reason, const char *what) {
+    char *text;
+    TRY(arena_format(judging->arena, &text, reason, what));
+    judging->out->closure = ABLATE_CLOSURE_UNTESTABLE;
+    judging->out->closure_reason = text;
+    return STATUS_OK;
+}
+
 static enum status open_closure(struct judging *judging) {
     struct ablate_verdict *out = judging->out;
     enum likeness likeness;
+    if (judging->full_elsewhere) {
+        static const char *const reason = "all factors were run where no arm was, so that a "
+                                          "difference of machines or devices would look the same";
+        ablate_take_shares(judging, reason);
+        return ablate_doubt_closure(judging, "%s", reason);
+    }
     TRY(compare_commands(judging, &likeness));
     if (likeness == COMMANDS_DIFFER) {
         out->closure = ABLATE_CLOSURE_OPEN;
@@ -123,14 +137,6 @@ static enum status close_exact(struct judging *judging, const struct ablate_left
         if (status == STATUS_OK && isfinite(pair.value)) out->open = real_sqrt_f64(pair.value);
     }
     return open_closure(judging);
-}
-
-enum status ablate_doubt_closure(struct judging *judging, const char *reason, const char *what) {
-    char *text;
-    TRY(arena_format(judging->arena, &text, reason, what));
-    judging->out->closure = ABLATE_CLOSURE_UNTESTABLE;
-    judging->out->closure_reason = text;
-    return STATUS_OK;
 }
 
 /* Compares the runs of the full mixture with those of test as the arms were compared, with the same

@@ -338,45 +338,6 @@ static enum status measure_arms(struct judging *judging) {
     return STATUS_OK;
 }
 
-/* Whether an arm's finished runs were all at one place; *out_first is the first of them. */
-static int is_one_place(const struct judging *judging, int arm, const char **out_first) {
-    *out_first = NULL;
-    for (uint32_t i = 0; i < judging->plan->run_count; i++) {
-        const struct ablate_result *result = &judging->results[i];
-        if (judging->plan->runs[i].arm != arm || result->state != ABLATE_DONE) continue;
-        if (*out_first == NULL) *out_first = result->place;
-        if (strcmp(*out_first, result->place) != 0) return 0;
-    }
-    return 1;
-}
-
-static int ran_at(const struct judging *judging, int arm, const char *place) {
-    for (uint32_t i = 0; i < judging->plan->run_count; i++)
-        if (judging->plan->runs[i].arm == arm && judging->results[i].state == ABLATE_DONE &&
-            strcmp(judging->results[i].place, place) == 0)
-            return 1;
-    return 0;
-}
-
-/* Where all runs of one arm were on a device, or a machine, that no run of the other arm was on, a
- * difference of these would look like one of the arms. */
-static enum status check_places(struct judging *judging) {
-    for (int arm = 0; arm < 2; arm++) {
-        const char *place;
-        if (!is_one_place(judging, arm, &place) || ran_at(judging, !arm, place)) continue;
-        char *text;
-        TRY(arena_format(judging->arena, &text,
-                         "the arms differ, but %s was run on %s only, and %s never: a difference "
-                         "of machines or devices would look the same (--slots 1, or more "
-                         "floor.runs)",
-                         arm == 0 ? "baseline" : "test", place, arm == 0 ? "test" : "baseline"));
-        judging->out->kind = ABLATE_UNTESTABLE;
-        judging->out->reason = text;
-        return STATUS_OK;
-    }
-    return STATUS_OK;
-}
-
 static enum status judge_floor(struct judging *judging) {
     struct ablate_verdict *out = judging->out;
     const uint64_t wanted = judging->plan->file->floor_runs;
@@ -424,6 +385,7 @@ enum status ablate_judge(const struct ablate_plan *plan, const struct ablate_res
                                    .full = ABLATE_UNKNOWN,
                                    .no_shares = "",
                                    .closure_reason = "",
+                                   .elsewhere_first = "",
                                    .open = ABLATE_UNKNOWN,
                                    .closure_p = ABLATE_UNKNOWN,
                                    .closure_least = ABLATE_UNKNOWN,
@@ -437,7 +399,7 @@ enum status ablate_judge(const struct ablate_plan *plan, const struct ablate_res
     if (out->kind == ABLATE_UNTESTABLE && out->floor == ABLATE_FLOOR_OPEN) return STATUS_OK;
     ablate_find_first(ablate_left_of(&judging, 0, 0, 1), ablate_left_of(&judging, 1, 0, 1),
                       &out->first);
-    if (out->kind == ABLATE_OUTSIDE) TRY(check_places(&judging));
+    if (out->kind == ABLATE_OUTSIDE) TRY(ablate_check_arms_places(&judging));
     if (out->kind != ABLATE_OUTSIDE || plan->file->version_count > 0) return STATUS_OK;
     const int noisy = out->floor == ABLATE_FLOOR_NOISY;
     /* without shares to come, noisy mixtures would cost and tell nothing */
@@ -445,6 +407,7 @@ enum status ablate_judge(const struct ablate_plan *plan, const struct ablate_res
     out->wants[ABLATE_MIXTURES] = !noisy || sharing;
     out->wants[ABLATE_MIXTURES_NOISE] = noisy && sharing;
     TRY(ablate_judge_mixtures(&judging));
+    TRY(ablate_check_places(&judging));
     TRY(ablate_judge_closure(&judging));
     return ablate_judge_again(&judging);
 }

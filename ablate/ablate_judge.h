@@ -100,6 +100,9 @@ struct ablate_verdict {
      * many mixtures have no second run that is equal to the first. */
     uint32_t again[ABLATE_AGAIN_MOST], again_count;
     uint32_t once;
+    /* Mixtures that were run where no arm was, and the first of them with its place; "": none. */
+    uint32_t elsewhere;
+    const char *elsewhere_first;
 };
 
 /* The names of a set of kinds as words of a sentence: "weights, trace and log". */

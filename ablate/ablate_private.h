@@ -18,6 +18,7 @@ struct judging {
     uint32_t full; /* the mask of all factors */
     /* The mixture whose end point is farthest from the baseline; `full` if none is farther. */
     uint32_t farthest;
+    int full_elsewhere; /* the mixture of all factors was run where no arm was */
 };
 
 /* The run of an arm, or (arm ABLATE_NO_ARM) of a mixture; NULL if the plan has none. The mixture
@@ -79,6 +80,10 @@ TWINSTEP_MUST_USE enum status ablate_doubt_closure(struct judging *judging, cons
                                                    const char *what);
 /* *out: test's command is that of all factors, or is it but for the place of a mixed file. */
 TWINSTEP_MUST_USE enum status ablate_is_rerun(struct judging *judging, int *out);
+
+/* ablate_machines.c: looks where the arms were run, and then where the mixtures were. */
+TWINSTEP_MUST_USE enum status ablate_check_arms_places(struct judging *judging);
+TWINSTEP_MUST_USE enum status ablate_check_places(struct judging *judging);
 
 /* ablate_again.c: picks the mixtures that are run once more, and compares what they left. */
 TWINSTEP_MUST_USE enum status ablate_judge_again(struct judging *judging);

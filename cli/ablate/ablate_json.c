@@ -129,6 +129,9 @@ enum status ablate_json(const struct ablate_folder *folder, const struct ablate_
                                         json_finite(verdict->closure_shift)));
     json_object_set_new(object, "closure_reason", json_text(verdict->closure_reason));
     json_object_set_new(object, "run_once", json_integer((json_int_t)verdict->once));
+    json_object_set_new(object, "elsewhere",
+                        json_pack("{sI so}", "runs", (json_int_t)verdict->elsewhere, "first",
+                                  json_text(verdict->elsewhere_first)));
     json_object_set_new(object, "reads", kinds_json(verdict->reads));
     json_object_set_new(object, "differ", kinds_json(verdict->differ));
     json_object_set_new(object, "factors", factors);

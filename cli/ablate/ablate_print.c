@@ -256,6 +256,13 @@ static void print_differ(const struct ablate_verdict *verdict) {
     printf("%s%s.", ablate_kinds_text(verdict->differ, kinds), as_printed(verdict->differ));
 }
 
+static void print_elsewhere(const struct ablate_verdict *verdict) {
+    if (verdict->elsewhere == 0) return;
+    printf(" Of the mixtures, %u were run where no arm was (%s%s): a difference of machines or "
+           "devices would look like a factor.",
+           verdict->elsewhere, verdict->elsewhere_first, verdict->elsewhere > 1 ? ", ..." : "");
+}
+
 static void print_headline(const struct ablate_plan *plan, const struct ablate_verdict *verdict) {
     char kinds[ABLATE_KINDS_TEXT];
     printf("%s: ", plan->file->name);
@@ -278,6 +285,7 @@ static void print_headline(const struct ablate_plan *plan, const struct ablate_v
         print_differ(verdict);
         print_open(verdict);
         if (verdict->factor_count > 0) print_word(plan, verdict);
+        print_elsewhere(verdict);
     }
     putchar('\n');
 }

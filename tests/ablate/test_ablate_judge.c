@@ -664,6 +664,77 @@ static void verify_all_factors_that_do_not_repeat_leave_no_closure(void **state)
     }
 }
 
+/* ---- places ---- */
+
+static void move(const char *id) {
+    bench.results[index_of(id)].place = "there";
+}
+
+/* Where mixtures were run counts as where arms were. A place where a run left what another run of
+ * its factors left elsewhere makes no difference. */
+static void verify_places_of_mixtures_are_looked_at(void **state) {
+    (void)state;
+    plan(2, 1, WEIGHTS);
+    leave_all(ten, ten[3]);
+    for (uint32_t i = 0; i < bench.plan.run_count; i++)
+        if (bench.plan.runs[i].replicate > 1 && bench.plan.runs[i].arm == ABLATE_NO_ARM)
+            bench.results[i].state = ABLATE_ABSENT;
+    assert_int_equal(judge()->elsewhere, 0);
+    move("mixture-10");
+    move("mixture-01");
+    assert_int_equal(judge()->elsewhere, 2);
+    assert_string_equal(bench.verdict.elsewhere_first, "mixture-10 on there");
+    assert_int_equal(bench.verdict.word, WORD_CAUSE);
+    leave(index_of("mixture-10-2"), ten[1]); /* here, and equal to what came out there */
+    assert_int_equal(judge()->elsewhere, 0);
+    forget("mixture-10-2");
+    move("mixture-11"); /* equal to test, which was run here */
+    assert_int_equal(judge()->elsewhere, 0);
+    assert_int_equal(bench.verdict.closure, ABLATE_CLOSURE_EXACT);
+    /* equal to the baseline, but with other factors: the place could have undone what b does */
+    const vector inert[4] = {{0}, {10}, {0}, {10}};
+    leave_all(inert, inert[3]);
+    for (uint32_t i = 0; i < bench.plan.run_count; i++)
+        bench.results[i].place = "here";
+    move("mixture-01");
+    forget("mixture-01-2");
+    forget("mixture-01-3");
+    assert_int_equal(judge()->elsewhere, 1);
+}
+
+static void verify_a_place_is_no_hidden_difference(void **state) {
+    (void)state;
+    const vector other = {10, 1, 7};
+    for (int own = 0; own < 2; own++) {
+        plan(2, own, WEIGHTS);
+        leave_all(ten, other);
+        move("mixture-11");
+        for (uint32_t i = 2; i <= 5; i++) {
+            char id[ABLATE_ID];
+            snprintf(id, sizeof id, "mixture-11-%u", i);
+            move(id);
+        }
+        const struct ablate_verdict *got = judge();
+        assert_int_equal(got->kind, ABLATE_OUTSIDE);
+        assert_int_equal(got->closure, ABLATE_CLOSURE_UNTESTABLE);
+        assert_non_null(strstr(got->closure_reason, "where no arm was"));
+        assert_true(isnan(got->factors[0].share.value));
+        assert_int_equal(got->word, WORD_NONE);
+    }
+}
+
+static void verify_arms_that_never_shared_a_place_are_not_told_apart(void **state) {
+    (void)state;
+    plan(2, 0, WEIGHTS);
+    leave_all(ten, ten[3]);
+    for (uint32_t i = 0; i < bench.plan.run_count; i++)
+        if (bench.plan.runs[i].arm == 1) bench.results[i].place = "there";
+    assert_int_equal(judge()->kind, ABLATE_UNTESTABLE);
+    assert_non_null(strstr(bench.verdict.reason, "baseline was run on here only, and test never"));
+    bench.results[index_of("test-2")].place = "here";
+    assert_int_equal(judge()->kind, ABLATE_OUTSIDE);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_words),
@@ -683,6 +754,9 @@ int main(void) {
         cmocka_unit_test(verify_what_the_answer_hangs_on_is_run_again),
         cmocka_unit_test(verify_a_mixture_that_does_not_repeat_takes_the_shares),
         cmocka_unit_test(verify_all_factors_that_do_not_repeat_leave_no_closure),
+        cmocka_unit_test(verify_places_of_mixtures_are_looked_at),
+        cmocka_unit_test(verify_a_place_is_no_hidden_difference),
+        cmocka_unit_test(verify_arms_that_never_shared_a_place_are_not_told_apart),
     };
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     arena_close(&bench.arena);

@@ -165,6 +165,17 @@ class Words(Case):
                                r"(\w+-10)-2 differs from \1 in weights, although the same command was run\.$")
         self.assertNotIn("repeat", said.splitlines()[-2])
 
+    def test_hybrids_that_were_run_where_no_arm_was_are_named(self):
+        self.write(command=["--t0", "{t0}", "--t1", "{t1}"], factors={"t0": [0, 3], "t1": [0, 4]})
+        self.assertNotIn("where no arm was", self.text()[1])
+        runs = self.root / "x.ablate/runs"
+        for name in runs.glob("*-10*"):
+            place = re.search("place (.*)", (name / "done").read_text())[1]
+            (name / "done").write_text((name / "done").read_text().replace(f"place {place}", "place other"))
+        head, _ = self.text()
+        self.assertRegex(head, r" Of the \w+, 2 were run where no arm was \(\w+-10 on other, \.\.\.\): a difference of "
+                               r"machines or devices would look like a factor\.$")
+
     def test_what_was_run_once_is_untested(self):
         self.write(command=["--t0", "{t0}", "--t1", "{t1}", "--t2", "{t2}"],
                    factors={"t0": [0, 1], "t1": [0, 2], "t2": [0, 10]})
