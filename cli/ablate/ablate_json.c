@@ -89,7 +89,7 @@ static json_t *kinds_json(unsigned kinds) {
     return list;
 }
 
-static json_t *floor_json(const struct ablate_verdict *verdict) {
+json_t *ablate_json_floor(const struct ablate_verdict *verdict) {
     static const char *const kinds[] = {"open", "exact", "noisy"};
     return json_pack("{ss so sI so so so so so}", "kind", kinds[verdict->floor], "differ",
                      kinds_json(verdict->noise), "runs", (json_int_t)verdict->floor_runs, "p",
@@ -106,7 +106,7 @@ enum status ablate_json(const struct ablate_folder *folder, const struct ablate_
         json_array_append_new(factors, factor_json(plan, &verdict->factors[i]));
     json_t *object = json_pack("{ss ss so so ss so so so}", "name", plan->file->name, "verdict",
                                ablate_verdict_name(verdict), "reason", json_text(verdict->reason),
-                               "floor", floor_json(verdict), "measure",
+                               "floor", ablate_json_floor(verdict), "measure",
                                !verdict->has_distance ? ablate_read_names[verdict->measure]
                                : verdict->by_loss     ? "loss"
                                                       : "weights",
