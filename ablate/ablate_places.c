@@ -14,6 +14,8 @@ struct checking {
     const struct yaml_node *node; /* whose place errors name */
     const char *key;
     int factors;    /* factors may stand here */
+    int is_word;    /* it is a word of the command, which a list of words can take the place of */
+    int is_read;    /* it is read when the run has ended, by whoever judges */
     uint32_t used;  /* bit i: factor i stands somewhere */
     uint32_t files; /* the same of composed files */
     int has_dir, has_version;
@@ -32,6 +34,26 @@ static enum status fail_unknown(const struct checking *checking, const char *nam
                      checking->key, word, suggest_hint(&nearest, hint));
 }
 
+static int is_called(const char *name, size_t length, const char *word) {
+    return strlen(word) == length && memcmp(word, name, length) == 0;
+}
+
+/* The slot is not known any more when a run is read, here or by a worker that continues; and
+ * without devices {gpu} would be an empty text. */
+static enum status check_built_in(struct checking *checking, const char *name, size_t length) {
+    const int gpu = is_called(name, length, "gpu");
+    checking->has_dir |= is_called(name, length, "dir");
+    if (checking->is_read && (gpu || is_called(name, length, "port")))
+        return yaml_fail(checking->node,
+                         "%s: {%.*s} is not known when a run is read: expected a path that one run "
+                         "has in any slot, of {dir}, {run} and {seed}",
+                         checking->key, (int)length, name);
+    if (gpu && checking->file->device_count == 0)
+        return yaml_fail(checking->node, "%s: {gpu} needs run.devices, which is not there",
+                         checking->key);
+    return STATUS_OK;
+}
+
 static enum status check_text(struct checking *checking, const char *text) {
     const struct ablate_file *const file = checking->file;
     const char *const whole = text;
@@ -46,7 +68,7 @@ static enum status check_text(struct checking *checking, const char *text) {
                              checking->key, whole);
         if (place == PLACE_TEXT) continue;
         if (ablate_is_built_in(piece, length)) {
-            checking->has_dir |= length == 3 && memcmp(piece, "dir", 3) == 0;
+            TRY(check_built_in(checking, piece, length));
             continue;
         }
         const uint32_t factor = ablate_factor_of(file, piece, length);
@@ -66,7 +88,7 @@ static enum status check_text(struct checking *checking, const char *text) {
             return yaml_fail(checking->node, "%s: {%s} has no words, only variables", checking->key,
                              of->name);
         if ((of->level[0].count != 1 || of->level[1].count != 1) &&
-            (piece != whole + 1 || *text != '\0' || strcmp(checking->key, "command") != 0))
+            (piece != whole + 1 || *text != '\0' || !checking->is_word))
             return yaml_fail(checking->node,
                              "%s: {%s} has a list of words, so it must be a word of its own in "
                              "the command",
@@ -78,10 +100,12 @@ static enum status check_text(struct checking *checking, const char *text) {
 static enum status check_words(struct checking *checking, const struct yaml_node *list,
                                const char *key) {
     checking->key = key;
+    checking->is_word = 1;
     for (const struct yaml_node *item = list->first; item != NULL; item = item->next) {
         checking->node = item;
         TRY(check_text(checking, item->text));
     }
+    checking->is_word = 0;
     return STATUS_OK;
 }
 
@@ -112,11 +136,57 @@ static enum status check_levels(struct checking *checking, const struct yaml_nod
     return STATUS_OK;
 }
 
+#define VISIBLE "CUDA_VISIBLE_DEVICES" /* which run.devices sets for each slot */
+
+static int has_variable(const struct ablate_variable *variables, size_t count, const char *name) {
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(variables[i].name, name) == 0) return 1;
+    return 0;
+}
+
+static enum status check_factor_variables(const struct yaml_node *node,
+                                          const struct ablate_file *file, uint32_t index) {
+    const struct ablate_factor *const factor = &file->factors[index];
+    if (file->device_count > 0 && has_variable(factor->variables, factor->variable_count, VISIBLE))
+        return yaml_fail_key(node,
+                             "%s: run.devices sets " VISIBLE " for each slot, so the factor would "
+                             "never act; expected one of the two",
+                             factor->name);
+    for (uint32_t i = 0; i < index; i++)
+        for (size_t v = 0; v < factor->variable_count; v++)
+            if (has_variable(file->factors[i].variables, file->factors[i].variable_count,
+                             factor->variables[v].name))
+                return yaml_fail_key(node,
+                                     "%s: factor %s sets %s, too, so one of them would never act; "
+                                     "make them one factor",
+                                     factor->name, file->factors[i].name,
+                                     factor->variables[v].name);
+    return STATUS_OK;
+}
+
+/* Refuses a variable that two places set, of which one would win and the other never act. That a
+ * factor takes the place of a variable of `environment` is meant. */
+static enum status check_variables(const struct yaml_node *root, const struct ablate_file *file) {
+    const struct ablate_command *const commands[] = {&file->command, &file->test};
+    const struct yaml_node *node = yaml_child(root, "factors");
+    node = node == NULL ? NULL : node->first;
+    for (uint32_t i = 0; i < file->factor_count; i++, node = node->next)
+        TRY(check_factor_variables(node, file, i));
+    for (int i = 0; i < 2; i++)
+        if (file->device_count > 0 &&
+            has_variable(commands[i]->variables, commands[i]->variable_count, VISIBLE))
+            return yaml_fail_key(yaml_child(root, i == 0 ? "environment" : "test"),
+                                 "environment: run.devices sets " VISIBLE " for each slot, too; "
+                                 "expected one of the two");
+    return STATUS_OK;
+}
+
 /* Checks every text with placeholders, and that the words of each factor stand somewhere. */
 enum status ablate_places_check(const struct yaml_node *root, const struct ablate_file *file) {
     const struct yaml_node *const factors = yaml_child(root, "factors");
     const struct yaml_node *const test = yaml_child(root, "test");
     struct checking checking = {.file = file, .factors = 1};
+    TRY(check_variables(root, file));
     TRY(check_words(&checking, yaml_child(root, "command"), "command"));
     TRY(check_values(&checking, yaml_child(root, "environment")));
     const uint32_t used = checking.used, files = checking.files;
@@ -129,6 +199,7 @@ enum status ablate_places_check(const struct yaml_node *root, const struct ablat
         TRY(check_words(&checking, yaml_child(test, "command"), "test.command"));
         TRY(check_values(&checking, yaml_child(test, "environment")));
     }
+    checking.is_read = 1;
     TRY(check_values(&checking, yaml_child(root, "read")));
     const struct yaml_node *node = factors == NULL ? NULL : factors->first;
     for (uint32_t i = 0; i < file->factor_count; i++, node = node->next)

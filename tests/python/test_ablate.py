@@ -480,6 +480,16 @@ class Refused(Case):
                 ("ablate: 1", "ablate: 1\nname: a/b", r"name: expected a name without /"),
                 ("ablate: 1", "ablate: 1\ntest: {environment: {A: b}}", r"test: expected command"),
                 ("ablate: 1", "ablate: 1\ntest: {command: [a, \"{f}\"]}", r"no factor is called \{f\}"),
+                ("{dir}/w", "{dir}/{port}", r"x.yaml:4:17: error: weights: \{port\} is not known when a run"),
+                ("{dir}/w", "{dir}/{gpu}", r"weights: \{gpu\} is not known when a run is read"),
+                ("\"{dir}\"]", "\"{dir}{gpu}\"]", r"x.yaml:2:21: error: command: \{gpu\} needs run.devices"),
+                ("[x, y]}", "[x, y], g: {env: {CUDA_VISIBLE_DEVICES: [a, b]}}}\nrun: {devices: [1]}",
+                 r"x.yaml:3:22: error: g: run.devices sets CUDA_VISIBLE_DEVICES"),
+                ("[x, y]}", "[x, y]}\nenvironment: {CUDA_VISIBLE_DEVICES: a}\nrun: {devices: [1]}",
+                 r"x.yaml:4:1: error: environment: run.devices sets CUDA_VISIBLE_DEVICES"),
+                ("[x, y]}", "[x, y], g: {env: {A: [a, b]}}, h: {env: {B: [a, b], A: [c, d]}}}",
+                 r"x.yaml:3:\d+: error: h: factor g sets A, too"),
+                ("[x, y]}", "[x, y], g: {env: {A: [a, b]}}}\nenvironment: {A: c}", None),
                 ("[x, y]", "[[x, y], z]", None)):
             with self.subTest(new):
                 self.assertIn(old, good)
@@ -489,6 +499,10 @@ class Refused(Case):
                     continue
                 said = self.run_program("x.yaml", "--dry-run", code=2)
                 self.assertTrue(re.search(expected, said.stderr), said.stderr)
+        for old, new in (("{f: [x, y]}", "{f: [[], [x]]}\nenvironment: {command: \"{f}\"}"),
+                         ("{f: [x, y]}", "{f: [[], [x]]}\nenvironment: {f: \"{f}\"}")):
+            (self.root / "x.yaml").write_text(good.replace(old, new))
+            self.assertIn("it must be a word of its own", self.run_program("x.yaml", code=2).stderr)
         (self.root / "x.yaml").write_text(good.replace("\"{f}\"", "\"a{f}\"").replace("[x, y]", "[[], z]"))
         self.assertIn("it must be a word of its own", self.run_program("x.yaml", code=2).stderr)
 
