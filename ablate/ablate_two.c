@@ -38,6 +38,10 @@ enum status ablate_split(const char *label, const char *line, struct arena *aren
             if (*at == '\0') break;
             continue;
         }
+        if (*at == '\\' && at[1] == '\n' && quote != '\'') {
+            at++; /* the line goes on, within a word, too */
+            continue;
+        }
         open = 1;
         if (quote == '\0' && (*at == '\'' || *at == '"')) {
             quote = *at;
@@ -197,6 +201,12 @@ static enum status quote_words(const char *const *words, size_t count, struct ar
     return arena_format(arena, out, "%s]", *out);
 }
 
+/* Whether it is "file" and a number, as composed files are called here. */
+static int is_file_name(const char *name) {
+    return strncmp(name, "file", 4) == 0 && name[4] != '\0' &&
+           name[4 + strspn(name + 4, "0123456789")] == '\0';
+}
+
 /* A name of letters, digits and _-. that no factor has yet. */
 static enum status name_factor(struct making *making, const char *from, char **out) {
     static const char letters[] =
@@ -211,7 +221,7 @@ static enum status name_factor(struct making *making, const char *from, char **o
         if (strchr(letters, *c) == NULL) *c = '_';
     snprintf(tried, sizeof tried, "%s", name);
     for (int n = 2;; n++) {
-        int taken = ablate_is_built_in(tried, strlen(tried)) || strncmp(tried, "file", 4) == 0;
+        int taken = ablate_is_built_in(tried, strlen(tried)) || is_file_name(tried);
         for (uint32_t i = 0; i < making->factor_count; i++)
             taken |= strcmp(making->names[i], tried) == 0;
         if (!taken) break;

@@ -8,6 +8,7 @@ import os
 import pathlib
 import re
 import signal
+import subprocess
 import sys
 import time
 import unittest
@@ -203,6 +204,27 @@ class Two(Case):
         self.write(command=["--config", "{c}"], files={"c": ["a.json", "b.json"]},
                    factors={"t": {"leaves": {"c": ["t", "lr", 'o."x.y"', "o.n"]}}})
         self.assertIn("leaf o.n of c does not differ", self.run_program("x.yaml", "--dry-run", code=2).stderr)
+
+    def test_lines_that_go_on_are_joined_as_a_shell_joins_them(self):
+        line = 'printf \\\n  "a\\\nb" \'c\\\nd\' {dir} %s\\\n'
+        text = self.run_program("--good", line % "x", "--bad", line % "y", "--bytes", "{dir}/x",
+                                "--dry-run", code=0).stdout
+        words = json.loads(re.search("^command: (.*)$", text, re.M)[1])
+        self.assertEqual(words, ["printf", "ab", "c\\\nd", "{dir}", "{word}"])
+        # what sh makes of the line
+        said = subprocess.run(["sh", "-c", "printf '%s|' " + line.split(" ", 1)[1] % "x"], text=True,
+                              capture_output=True, check=True).stdout
+        self.assertEqual(said.split("|")[:4], words[1:4] + ["x"])
+
+    def test_names_that_begin_as_those_of_files_do(self):
+        self.write_files()
+        text = self.run_program("--good", "FILE=1 file --file 1 --file1 2 --config a.json {dir}",
+                                "--bad", "FILE=2 file2 --file 2 --file1 3 --config b.json {dir}",
+                                "--bytes", "{dir}/x", "--dry-run", code=0).stdout
+        for line in ('FILE: {env: {FILE: ["1", "2"]}}', 'program: ["file", "file2"]', 'file: ["1", "2"]',
+                     'file1-2: ["2", "3"]', 't: {leaves: {file1: ["t"]}}'):
+            self.assertIn(f"  {line}\n", text)
+        self.assertNotIn("to be mended", text)
 
     def test_lines_that_need_a_shell_are_refused(self):
         for line, expected in (("a $HOME", r"\$ at character 3: no shell"), ("a > b", "> at character 3"),
