@@ -237,6 +237,16 @@ static enum status read_request(struct arena *arena, struct request *out) {
     return STATUS_OK;
 }
 
+/* Makes the command's PATH this process's, by which posix_spawnp looks for the program: the guard's
+ * own is that of the planner, where another program may have the name. Returns an errno. */
+static int take_path(char *const *variables) {
+    const char *path = NULL;
+    for (; *variables != NULL; variables++)
+        if (strncmp(*variables, "PATH=", 5) == 0) path = *variables + 5;
+    const int failed = path == NULL ? unsetenv("PATH") : setenv("PATH", path, 1);
+    return failed == 0 ? 0 : errno;
+}
+
 /* Starts the command in a session of its own, with signals as a shell gives them, with nothing open
  * but its three streams. Returns an errno. */
 static int spawn_command(const struct request *request, pid_t *out) {
@@ -265,6 +275,7 @@ static int spawn_command(const struct request *request, pid_t *out) {
             (short)(POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK));
     if (failed == 0) failed = posix_spawnattr_setsigdefault(&attributes, &all);
     if (failed == 0) failed = posix_spawnattr_setsigmask(&attributes, &none);
+    if (failed == 0) failed = take_path(request->variables);
     if (failed == 0)
         failed = posix_spawnp(out, request->words[0], &actions, &attributes, request->words,
                               request->variables);

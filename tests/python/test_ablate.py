@@ -112,6 +112,23 @@ class Paper(Case):
         self.assertAlmostEqual(self.figures(got, "share")["flags"], 16 / 25, delta=1e-15)
         self.assertEqual(got["factors"][1]["levels"][0]["environment"], {"SHIFT": None})
 
+    def test_the_program_is_looked_for_in_the_path_of_the_run(self):
+        # two environments with a program of one name each, as two of venv are
+        for name, text in (("A", "1"), ("B", "2"), ("C", "0")):
+            (self.root / name).mkdir()
+            (self.root / name / "prog").write_text(f"#!/bin/sh\necho {text} > $1\n")
+            (self.root / name / "prog").chmod(0o755)
+        path = self.env["PATH"]
+        self.env["PATH"] = f"{self.root}/C:{path}"
+        self.write(factors={"venv": {"env": {"PATH": [f"{self.root}/{name}:{path}" for name in "AB"]}}},
+                   read={"bytes": "{dir}/x"})
+        plan = json.loads((self.root / "x.yaml").read_text())
+        plan["command"] = ["prog", "{dir}/x"]
+        (self.root / "x.yaml").write_text(json.dumps(plan))
+        self.assertEqual(self.verdict(code=1)["verdict"], "outside-floor")
+        for run, text in (("baseline-1", "1"), ("test-1", "2")):
+            self.assertEqual((self.root / f"x.ablate/runs/{run}/out/x").read_text(), text + "\n")
+
     def test_equal_arms_run_no_mixture(self):
         self.write(command=["--inert", "{no}"], factors={"no": ["a", "b"]})
         got = self.verdict(code=0)
