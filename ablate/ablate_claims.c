@@ -189,7 +189,7 @@ enum status ablate_claim_pass(const struct ablate_folder *folder, const char *na
     snprintf(out_holder, ABLATE_HOLDER, "%s %s %s %ld %s", host, boot, space, process, start);
     TRY(claim_path(folder, name, arena, &path));
     TRY(ablate_live_name(folder, "claims/.pass", arena, &live));
-    return publish_bytes(live, path, 1, out_holder, strlen(out_holder));
+    return publish_own_bytes(live, path, 1, out_holder, strlen(out_holder));
 }
 
 enum status ablate_claim_leave(const struct ablate_folder *folder, const char *name,

@@ -10,6 +10,7 @@
 #include "ablate/ablate_factors.h"
 #include "ablate/ablate_nodes.h"
 #include "ablate/ablate_places.h"
+#include "ablate/ablate_rights.h"
 #include "base/number.h"
 #include "scenarios/textfile.h"
 #include "scenarios/yaml.h"
@@ -192,11 +193,14 @@ static enum status read_version_lines(const struct yaml_node *node, struct arena
                                       const char **versions, size_t *count) {
     char *text;
     size_t length;
+    /* a version stands in the command, so who writes it writes that */
+    TRY(ablate_rights_check(node->text, "so others could run commands as you"));
     TRY(textfile_read(arena, node->text, ABLATE_BYTES_MAX, &text, &length));
     for (char *line = text; *line != '\0';) {
         char *const end = line + strcspn(line, "\n");
         const int last = *end == '\0';
         *end = '\0';
+        if (end > line && end[-1] == '\r') end[-1] = '\0';
         if (line[0] != '\0' && line[0] != '#') {
             if (*count == ABLATE_VERSIONS_MAX)
                 return yaml_fail(node, "versions: more than %d in %s", ABLATE_VERSIONS_MAX,

@@ -10,12 +10,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "ablate/ablate_rights.h"
 #include "base/publish.h"
 #include "scenarios/textfile.h"
 
 #define STATE_BYTES_MAX ((size_t)1 << 20)
 #define ATTEMPTS_MOST 10000
 #define PLACE "place "
+#define HARM "so they could change what runs left"
 #define DONE_HEAD "twinstep ablate done 1\n"
 
 static enum status refuse(const char *path, const char *action) {
@@ -34,14 +36,14 @@ static enum status check_rights(const char *path) {
     struct stat info;
     if (stat(path, &info) != 0) return refuse(path, "look at");
     if (!S_ISDIR(info.st_mode)) FAIL(STATUS_INPUT, "%s: expected a folder", path);
-    if (info.st_uid != geteuid())
-        FAIL(STATUS_INPUT, "%s: belongs to another user, who could change what runs left", path);
-    if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0)
-        FAIL(STATUS_INPUT,
-             "%s: others can write to it (mode %03o), so they could change what runs left; chmod "
-             "go-w it if that is not meant",
-             path, (unsigned)(info.st_mode & 0777));
-    return STATUS_OK;
+    return ablate_rights_check_own(path, HARM);
+}
+
+/* Reads a file that this program made. */
+static enum status read_own(const char *path, size_t limit, struct arena *arena, char **out_text,
+                            size_t *out_length) {
+    TRY(ablate_rights_check_own(path, HARM));
+    return textfile_read(arena, path, limit, out_text, out_length);
 }
 
 /* ---- the plan ---- */
@@ -88,12 +90,12 @@ static enum status settle_plan(const struct ablate_folder *folder, struct arena 
                  folder->path);
         TRY(ablate_live_name(folder, "plan", arena, &live));
         const enum status status =
-            publish_bytes(live, path, 0, folder->plan->text, strlen(folder->plan->text));
+            publish_own_bytes(live, path, 0, folder->plan->text, strlen(folder->plan->text));
         /* another worker may have been first: its plan counts, and must be ours */
         if (status != STATUS_OK && access(path, F_OK) != 0) return status;
         if (status != STATUS_OK) (void)unlink(live);
     }
-    TRY(textfile_read(arena, path, (size_t)16 << 20, &old, &length));
+    TRY(read_own(path, (size_t)16 << 20, arena, &old, &length));
     return compare_plans(folder->path, old, folder->plan->text);
 }
 
@@ -138,7 +140,7 @@ static enum status read_done(const struct ablate_folder *folder, const struct ab
     *out_rest = NULL;
     TRY(ablate_folder_path(folder, run, "done", arena, out_path));
     if (access(*out_path, F_OK) != 0) return STATUS_OK;
-    TRY(textfile_read(arena, *out_path, STATE_BYTES_MAX, &text, &length));
+    TRY(read_own(*out_path, STATE_BYTES_MAX, arena, &text, &length));
     TRY(done_head(folder, run, arena, &head));
     if (strncmp(text, head, strlen(head)) != 0 || length == 0 || text[length - 1] != '\n')
         FAIL(STATUS_INPUT, "%s: expected the record of this run of this plan, got something else",
@@ -206,7 +208,7 @@ static enum status write_state(const struct ablate_folder *folder, const struct 
     TRY(arena_format(arena, &part, "%s.part", name));
     TRY(ablate_folder_path(folder, run, part, arena, &live));
     TRY(ablate_folder_path(folder, run, name, arena, &path));
-    return publish_bytes(live, path, 1, text, strlen(text));
+    return publish_own_bytes(live, path, 1, text, strlen(text));
 }
 
 enum status ablate_folder_done(const struct ablate_folder *folder, const struct ablate_run *run,
@@ -235,5 +237,5 @@ enum status ablate_folder_reason(const struct ablate_folder *folder, const struc
     size_t length;
     TRY(ablate_folder_path(folder, run, "failed", arena, &path));
     if (access(path, F_OK) != 0) return arena_format(arena, out, "%s", "");
-    return textfile_read(arena, path, STATE_BYTES_MAX, out, &length);
+    return read_own(path, STATE_BYTES_MAX, arena, out, &length);
 }

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "ablate/ablate_rights.h"
 #include "base/number.h"
 #include "determinism/shapley.h"
 
@@ -205,6 +206,9 @@ static enum status open_files(struct ablate_plan *plan, struct arena *arena) {
     TRY(arena_take(arena, count, sizeof *plan->owner, "files", &plan->owner));
     for (uint32_t i = 0; i < count; i++) {
         struct leaves *leaves = &plan->leaves[i];
+        for (int arm = 0; arm < 2; arm++) /* they are settings of what is run */
+            TRY(ablate_rights_check(file->files[i].paths[arm],
+                                    "so others could change what is run as you"));
         TRY(leaves_read(file->files[i].paths[0], file->files[i].paths[1], arena, leaves));
         TRY(arena_take(arena, leaves->count, sizeof **plan->owner, "leaves", &plan->owner[i]));
         TRY(own_leaves(plan, i));

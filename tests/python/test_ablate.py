@@ -270,6 +270,9 @@ class Executor(Case):
         line = (self.root / "there/runs/test-1/command").read_text()
         self.assertIn("SHIFT=3 ", line)
         self.assertEqual((self.root / "there/runs/test-1/host").read_text().strip(), os.uname().nodename)
+        (self.root / "ssh").write_text("#!/bin/sh\nexit 0\n")  # says that it ran what it did not
+        got = self.verdict("-o", "nowhere", "--executor", f"{self.root}/ssh node {{command}}", code=3)
+        self.assertRegex(got["runs"][0]["reason"], "host is empty: the executor did not run {command}")
         said = self.run_program("x.yaml", "--executor", "ssh node", code=2)
         self.assertIn("--executor: expected a command with {command} in it", said.stderr)
 
@@ -447,6 +450,56 @@ class Folder(Slow):
         (self.root / "x.yaml").chmod(0o666)
         self.assertIn("everybody can write to it", self.run_program("x.yaml", code=2).stderr)
         self.assertEqual(self.began(), [])
+
+    def test_nobody_else_can_write_what_is_kept_whatever_the_umask_is(self):
+        (self.root / "a.json").write_text('{"lr": 1}')
+        (self.root / "b.json").write_text('{"lr": 2}')
+        self.write(command=["--config", "{c}", "--do", "{do}"], files={"c": ["a.json", "b.json"]},
+                   factors={"lr": {"leaves": {"c": ["lr"]}}, "do": ["train", "crash"]}, run={"slots": 1})
+        kept = os.umask(0)
+        self.addCleanup(os.umask, kept)
+        self.run_program("x.yaml", code=3)
+        own = [path for path in (self.root / "x.ablate").rglob("*") if path.parent.name != "out"]
+        self.assertEqual({"plan", "done", "failed", "command", "a.json", "stdout"} -
+                         {path.name for path in own}, set())
+        for path in own:
+            self.assertEqual(path.stat().st_mode & 0o022, 0, path)
+
+    def test_what_others_could_have_written_is_not_read(self):
+        self.write(command=["--do", "{do}"], factors={"do": ["train", "crash"]}, run={"slots": 1})
+        self.run_program("x.yaml", code=3)
+        for name in ("plan", "runs/baseline-1/done", "runs/test-1/failed"):
+            path = self.root / "x.ablate" / name
+            path.chmod(0o664)
+            self.assertIn(f"{path}: others can write to it (mode 664)",
+                          self.run_program("x.yaml", code=2).stderr)
+            path.chmod(0o644)
+
+    def test_files_that_others_can_write_are_refused(self):
+        for name in ("a.json", "b.json"):
+            (self.root / name).write_text(json.dumps({"lr": name}))
+        self.write(command=["--config", "{c}"], files={"c": ["a.json", "b.json"]},
+                   factors={"lr": {"leaves": {"c": ["lr"]}}})
+        (self.root / "b.json").chmod(0o646)
+        self.assertIn("b.json: error: everybody can write to it (mode 646), so others could change what is",
+                      self.run_program("x.yaml", "--dry-run", code=2).stderr)
+        (self.root / "b.json").chmod(0o644)
+        self.run_program("x.yaml", "--dry-run", code=0)
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root, to give a file away")
+    def test_files_of_others_and_of_their_groups_are_refused(self):
+        self.write(factors={"a": ["x", "y"]}, command=["{a}"])
+        path = self.root / "x.yaml"
+        nobody = 54321  # neither a user nor a group of this system
+        path.chmod(0o664)
+        os.chown(path, -1, nobody)
+        self.assertIn("x.yaml: error: its group, which has other members, can write to it (mode 664)",
+                      self.run_program("x.yaml", "--dry-run", code=2).stderr)
+        path.chmod(0o644)
+        self.run_program("x.yaml", "--dry-run", code=0)
+        os.chown(path, nobody, -1)
+        self.assertIn("x.yaml: error: belongs to another user, so others could run commands as you",
+                      self.run_program("x.yaml", "--dry-run", code=2).stderr)
 
     def test_a_dry_run_runs_nothing_and_says_the_price(self):
         self.write(command=["--t0", "{t0}", "--t1", "{t1}"], factors={"t0": [0, 3], "t1": [0, 4]})

@@ -64,6 +64,16 @@ class Bisect(Case):
         self.assertEqual(got["probes"][0]["number"], 4)
         self.assertEqual(got["probes"][0]["p"], 2 / 252)
 
+    def test_versions_of_a_file_that_others_can_write_are_refused(self):
+        (self.root / "versions").write_bytes(b"1\r\n2\r\n")  # as an editor of Windows leaves it
+        self.plan("--t0 {version}", versions="versions")
+        (self.root / "versions").chmod(0o646)
+        self.assertIn("versions: error: everybody can write to it (mode 646), so others could run commands",
+                      self.run_program("x.yaml", code=2).stderr)
+        self.assertEqual(self.began(), [])
+        (self.root / "versions").chmod(0o644)
+        self.assertEqual(self.verdict(code=1)["first_outside"], "2")
+
     def test_errors(self):
         self.plan("--t0 {version}", versions=1)
         self.assertIn("versions: expected two at least, the good one first, got 1",
