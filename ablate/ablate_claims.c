@@ -33,13 +33,15 @@ static void read_line(const char *path, char *out, size_t size) {
 }
 
 /* When a process started, in ticks since the boot: its number may serve another one later. The
- * name, which may hold blanks and brackets, ends at the last ")". "-": there is none. */
+ * name, which may hold blanks and brackets, ends at the last ")". "-": there is none, or it has
+ * ended and its parent has not asked how, as the first process of a container never may. */
 static void read_start(long process, char out[32]) {
     char path[64], line[1024];
     snprintf(path, sizeof path, "/proc/%ld/stat", process);
     read_line(path, line, sizeof line);
     const char *at = strrchr(line, ')');
     snprintf(out, 32, "-");
+    if (at != NULL && at[1] == ' ' && (at[2] == 'Z' || at[2] == 'X')) return;
     for (int field = 2; at != NULL && field < 22; field++)
         at = strchr(at + 1, ' ');
     if (at != NULL) snprintf(out, 32, "%.*s", (int)strcspn(at + 1, " "), at + 1);

@@ -7,10 +7,12 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "ablate/ablate_rights.h"
+#include "base/input.h"
 #include "base/publish.h"
 #include "scenarios/textfile.h"
 
@@ -184,6 +186,22 @@ enum status ablate_folder_digests(const struct ablate_folder *folder, const stru
             TRY(arena_text(arena, line + name + 1, length - name - 1, &value));
             out[i] = value;
         }
+    }
+    return STATUS_OK;
+}
+
+enum status ablate_folder_is_used(const struct ablate_folder *folder, const struct ablate_run *run,
+                                  struct arena *arena, int *out) {
+    static const char *const streams[] = {"stdout", "stderr"};
+    *out = 0;
+    for (size_t i = 0; i < COUNT_OF(streams); i++) {
+        struct input input;
+        char *path;
+        TRY(ablate_folder_path(folder, run, streams[i], arena, &path));
+        if (input_open(path, INPUT_FILE, path, "what a run printed", &input) != STATUS_OK)
+            continue; /* no attempt came so far */
+        *out |= flock(input.descriptor, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+        close(input.descriptor); /* gives the lock back */
     }
     return STATUS_OK;
 }

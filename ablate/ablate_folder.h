@@ -38,6 +38,12 @@ TWINSTEP_MUST_USE enum status ablate_folder_path(const struct ablate_folder *fol
                                                  const struct ablate_run *run, const char *name,
                                                  struct arena *arena, char **out);
 
+/* Whether a process of an earlier attempt still has the run's stdout or stderr open, which its
+ * guard locked. 0 where the file system has no locks. */
+TWINSTEP_MUST_USE enum status ablate_folder_is_used(const struct ablate_folder *folder,
+                                                    const struct ablate_run *run,
+                                                    struct arena *arena, int *out);
+
 /* Makes the run's folder with an empty out/; what an earlier attempt left moves to runs/ID.N. */
 TWINSTEP_MUST_USE enum status ablate_folder_begin(const struct ablate_folder *folder,
                                                   const struct ablate_run *run,

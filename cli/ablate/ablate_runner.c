@@ -417,7 +417,8 @@ static enum status describe_end(const struct loop *loop, const struct guard_answ
     case GUARD_NOT_STARTED:
         return arena_format(arena, out, "cannot be started: %s", strerror(answer->value));
     default:
-        return arena_format(arena, out, "the process that guarded it is lost");
+        return arena_format(arena, out, "the process that guarded it is lost, so it was ended%s",
+                            answer->survivors > 0 ? "; a process of it cannot be killed" : "");
     }
 }
 
@@ -505,6 +506,20 @@ static enum status try_claim(struct loop *loop, uint32_t run, enum ablate_claim 
     return status;
 }
 
+/* Whether nothing of an earlier attempt is left: planner and guard may have been killed at once. */
+static enum status look_for_rest(struct loop *loop, uint32_t run, int *out_free) {
+    struct arena arena = ARENA_EMPTY;
+    int used = 0;
+    const enum status status =
+        ablate_folder_is_used(loop->of->folder, run_at(loop, run), &arena, &used);
+    arena_close(&arena);
+    *out_free = !used;
+    if (used)
+        snprintf(loop->waits_for, sizeof loop->waits_for,
+                 "processes of an earlier attempt of %s, which still run", run_at(loop, run)->id);
+    return status;
+}
+
 /* Claims the first run that is open; *out is run_count when there is none. */
 static enum status claim_run(struct loop *loop, uint32_t *out) {
     const uint32_t count = loop->of->plan->run_count;
@@ -519,6 +534,7 @@ static enum status claim_run(struct loop *loop, uint32_t *out) {
             continue;
         }
         TRY(is_open(loop, *out, &open)); /* another worker may have ended it meanwhile */
+        if (open) TRY(look_for_rest(loop, *out, &open));
         if (open) return STATUS_OK;
         TRY(leave_claim(loop, run_at(loop, *out)->id, loop->of->folder->worker));
     }
@@ -571,12 +587,21 @@ static enum status fill(struct loop *loop) {
     return STATUS_OK;
 }
 
+/* Ends what a guard that was killed could not. */
+static int end_orphans(const struct loop *loop) {
+    const struct guard *guards[SLOTS_MOST];
+    for (uint32_t at = 0; at < loop->of->file->slots; at++)
+        guards[at] = &loop->slots[at].guard;
+    return guard_end_orphans(guards, loop->of->file->slots);
+}
+
 static enum status take_end(struct loop *loop, uint32_t at) {
     struct slot *slot = &loop->slots[at];
     struct guard_answer answer;
     struct arena arena = ARENA_EMPTY;
     if (!guard_take(&slot->guard, &answer)) return STATUS_OK;
     loop->active--;
+    if (answer.end == GUARD_LOST) answer.survivors = end_orphans(loop);
     loop->of->made += answer.end != GUARD_STOPPED;
     const enum status status = settle(loop, at, &answer, &arena);
     arena_close(&arena);
@@ -667,6 +692,7 @@ enum status ablate_run_all(struct ablate_running *running, struct arena *arena) 
     TRY(arena_take(arena, running->plan->run_count, 1, "runs", &loop->again));
     TRY(arena_take(arena, running->plan->run_count, 1, "runs", &loop->wanted));
     TRY(note_failed(loop));
+    TRY(guard_adopt());
     progress_open(&loop->progress, running->file->name, !running->quiet);
     enum status status = work(loop);
     char text[2048];
