@@ -66,8 +66,11 @@ static enum status compare_plans(const char *path, const char *old, const char *
     } while (la == lb && memcmp(a, b, la) == 0 && (la > 0 || *old != '\0' || *now != '\0'));
     FAIL(STATUS_INPUT,
          "%s: holds runs of another plan, so it cannot be continued: it has \"%.*s\", now it would "
-         "be \"%.*s\" (another folder: --output)",
-         path, (int)(la < 300 ? la : 300), a, (int)(lb < 300 ? lb : 300), b);
+         "be \"%.*s\" (another folder: --output)%s",
+         path, (int)(la < 300 ? la : 300), a, (int)(lb < 300 ? lb : 300), b,
+         la > 6 && strncmp(a, "input ", 6) == 0
+             ? "; if runs write to it, they are not alike: let it lie in {dir}"
+             : "");
 }
 
 /* Whether nothing is in the folder but the plan that another worker is about to name. */
@@ -82,8 +85,9 @@ static int is_empty(const char *path) {
     return others == 0;
 }
 
-static enum status settle_plan(const struct ablate_folder *folder, struct arena *arena) {
+static enum status settle_plan(struct ablate_folder *folder, struct arena *arena) {
     char *path, *live, *old;
+    const char *now;
     size_t length;
     TRY(arena_format(arena, &path, "%s/plan", folder->path));
     if (access(path, F_OK) != 0) {
@@ -98,7 +102,9 @@ static enum status settle_plan(const struct ablate_folder *folder, struct arena 
         if (status != STATUS_OK) (void)unlink(live);
     }
     TRY(read_own(path, (size_t)16 << 20, arena, &old, &length));
-    return compare_plans(folder->path, old, folder->plan->text);
+    TRY(ablate_plan_without_outputs(folder->plan, old, arena, &now));
+    digest_sha256(old, length, &folder->digest);
+    return compare_plans(folder->path, old, now);
 }
 
 enum status ablate_folder_open(const char *path, const struct ablate_plan *plan,
@@ -131,7 +137,7 @@ enum status ablate_folder_path(const struct ablate_folder *folder, const struct 
 static enum status done_head(const struct ablate_folder *folder, const struct ablate_run *run,
                              struct arena *arena, char **out) {
     char hex[DIGEST_HEX];
-    digest_hex(&folder->plan->digest, hex);
+    digest_hex(&folder->digest, hex);
     return arena_format(arena, out, DONE_HEAD "run %s\nplan %s\n", run->id, hex);
 }
 

@@ -17,6 +17,7 @@
 struct ablate_folder {
     char *path; /* absolute */
     const struct ablate_plan *plan;
+    struct digest digest;   /* of the plan that is kept, which knows the inputs of its beginning */
     char *worker;           /* who this process is: host, boot, name space, process, its start */
     const char *taken_over; /* a host whose claims count as left; NULL: none */
 };

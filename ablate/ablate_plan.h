@@ -41,7 +41,9 @@ struct ablate_plan {
     struct ablate_run *runs;
     uint32_t run_count;
     uint32_t stage_runs[ABLATE_STAGES];
-    char *text; /* every line that decides what is run, input files by their digests */
+    char *text;          /* every line that decides what is run, input files by their digests */
+    const char **inputs; /* the files that are there and that the commands name, as in the text */
+    size_t input_count;
     struct digest digest;
 };
 
@@ -52,6 +54,12 @@ TWINSTEP_MUST_USE enum status ablate_plan_open(const struct ablate_file *file, s
 /* Does the same for bisect-command: each version may be run, and `mask` is its index. */
 TWINSTEP_MUST_USE enum status bisect_plan_open(const struct ablate_file *file, struct arena *arena,
                                                struct ablate_plan *out);
+
+/* The plan's text without the inputs that `kept`, the text of the same plan at an earlier time, has
+ * not: files that were not there when it was made are written by runs, whoever names them. */
+TWINSTEP_MUST_USE enum status ablate_plan_without_outputs(const struct ablate_plan *plan,
+                                                          const char *kept, struct arena *arena,
+                                                          const char **out);
 
 /* "mask" as digits, factor 0 first. */
 void ablate_mask_text(const struct ablate_plan *plan, uint32_t mask,

@@ -14,7 +14,7 @@ import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).with_name("ablate")))
-from case import TRAIN, Case, Slow, alive  # noqa: E402
+from case import PROGRAM, TRAIN, Case, Slow, alive  # noqa: E402
 
 
 class Paper(Case):
@@ -429,6 +429,30 @@ class Folder(Slow):
         (self.root / "x.yaml").write_text(json.dumps(plan))
         said = self.run_program("x.yaml", code=2)
         self.assertIn('it has "factor t0 test 3", now it would be "factor t0 test 5"', said.stderr)
+
+    def test_a_file_that_runs_make_is_no_input(self):
+        # named by the command, and not there when the plan is made
+        self.write(factors={"a": ["x", "y"]}, read={"bytes": "{dir}/x"}, run={"slots": 1})
+        plan = json.loads((self.root / "x.yaml").read_text())
+        plan["command"] = ["sh", "-c", "echo {run} >> \"$1\"; echo {a} > {dir}/x; if [ -e pid ]; then kill -9 $(cat pid); fi",
+                           "sh", "rows.csv", "x.yaml"]
+        (self.root / "x.yaml").write_text(json.dumps(plan))
+        # its planner is killed in the first run
+        first = subprocess.Popen(["sh", "-c", 'echo $$ > pid; exec "$0" ablate x.yaml', PROGRAM],
+                                 cwd=self.root, env=self.env, stderr=subprocess.DEVNULL)
+        self.assertEqual(first.wait(60), -signal.SIGKILL)
+        (self.root / "pid").unlink()
+        self.assertTrue((self.root / "rows.csv").exists())
+        kept = (self.root / "x.ablate/plan").read_text()
+        self.assertIn("input x.yaml ", kept)
+        self.assertNotIn("input rows.csv", kept)
+        self.assertEqual(self.verdict(code=1)["verdict"], "outside-floor")
+        self.assertEqual(self.verdict(code=1)["verdict"], "outside-floor")
+        # one that was there is an input, and runs that change it are not alike
+        self.run_program("x.yaml", "-o", "other", code=1)
+        self.assertIn("input rows.csv ", (self.root / "other/plan").read_text())
+        said = self.run_program("x.yaml", "-o", "other", code=2)
+        self.assertIn("if runs write to it, they are not alike", said.stderr)
 
     def test_what_was_changed_after_a_run_is_seen(self):
         self.write(command=["--t0", "{t0}"], factors={"t0": [0, 3]})
