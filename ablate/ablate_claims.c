@@ -33,13 +33,15 @@ static void read_line(const char *path, char *out, size_t size) {
 }
 
 /* When a process started, in ticks since the boot: its number may serve another one later. The
- * name, which may hold blanks and brackets, ends at the last ")". "-": there is none. */
+ * name, which may hold blanks and brackets, ends at the last ")". "-": there is none, or it has
+ * ended and its parent has not asked how, as the first process of a container never may. */
 static void read_start(long process, char out[32]) {
     char path[64], line[1024];
     snprintf(path, sizeof path, "/proc/%ld/stat", process);
     read_line(path, line, sizeof line);
     const char *at = strrchr(line, ')');
     snprintf(out, 32, "-");
+    if (at != NULL && at[1] == ' ' && (at[2] == 'Z' || at[2] == 'X')) return;
     for (int field = 2; at != NULL && field < 22; field++)
         at = strchr(at + 1, ' ');
     if (at != NULL) snprintf(out, 32, "%.*s", (int)strcspn(at + 1, " "), at + 1);
@@ -189,7 +191,7 @@ enum status ablate_claim_pass(const struct ablate_folder *folder, const char *na
     snprintf(out_holder, ABLATE_HOLDER, "%s %s %s %ld %s", host, boot, space, process, start);
     TRY(claim_path(folder, name, arena, &path));
     TRY(ablate_live_name(folder, "claims/.pass", arena, &live));
-    return publish_bytes(live, path, 1, out_holder, strlen(out_holder));
+    return publish_own_bytes(live, path, 1, out_holder, strlen(out_holder));
 }
 
 enum status ablate_claim_leave(const struct ablate_folder *folder, const char *name,

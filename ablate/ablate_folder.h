@@ -17,6 +17,7 @@
 struct ablate_folder {
     char *path; /* absolute */
     const struct ablate_plan *plan;
+    struct digest digest;   /* of the plan that is kept, which knows the inputs of its beginning */
     char *worker;           /* who this process is: host, boot, name space, process, its start */
     const char *taken_over; /* a host whose claims count as left; NULL: none */
 };
@@ -37,6 +38,12 @@ TWINSTEP_MUST_USE enum status ablate_folder_state(const struct ablate_folder *fo
 TWINSTEP_MUST_USE enum status ablate_folder_path(const struct ablate_folder *folder,
                                                  const struct ablate_run *run, const char *name,
                                                  struct arena *arena, char **out);
+
+/* Whether a process of an earlier attempt still has the run's stdout or stderr open, which its
+ * guard locked. 0 where the file system has no locks. */
+TWINSTEP_MUST_USE enum status ablate_folder_is_used(const struct ablate_folder *folder,
+                                                    const struct ablate_run *run,
+                                                    struct arena *arena, int *out);
 
 /* Makes the run's folder with an empty out/; what an earlier attempt left moves to runs/ID.N. */
 TWINSTEP_MUST_USE enum status ablate_folder_begin(const struct ablate_folder *folder,

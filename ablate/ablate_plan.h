@@ -45,7 +45,9 @@ struct ablate_plan {
     struct ablate_run *runs;
     uint32_t run_count;
     uint32_t stage_runs[ABLATE_STAGES];
-    char *text; /* every line that decides what is run, input files by their digests */
+    char *text;          /* every line that decides what is run, input files by their digests */
+    const char **inputs; /* the files that are there and that the commands name, as in the text */
+    size_t input_count;
     struct digest digest;
 };
 
@@ -59,6 +61,12 @@ TWINSTEP_MUST_USE enum status bisect_plan_open(const struct ablate_file *file, s
 
 /* The most runs of mixtures that may be made once more over an exact floor. */
 uint32_t ablate_plan_again(const struct ablate_plan *plan);
+
+/* The plan's text without the inputs that `kept`, the text of the same plan at an earlier time, has
+ * not: files that were not there when it was made are written by runs, whoever names them. */
+TWINSTEP_MUST_USE enum status ablate_plan_without_outputs(const struct ablate_plan *plan,
+                                                          const char *kept, struct arena *arena,
+                                                          const char **out);
 
 /* "mask" as digits, factor 0 first. */
 void ablate_mask_text(const struct ablate_plan *plan, uint32_t mask,

@@ -266,11 +266,10 @@ static enum status execute_elsewhere(const struct loop *loop, const char *line, 
     return STATUS_OK;
 }
 
-static enum status write_line(const char *path, const char *line, struct arena *arena) {
-    char *live, *text;
+static enum status write_text(const char *path, const char *text, struct arena *arena) {
+    char *live;
     TRY(arena_format(arena, &live, "%s.part", path));
-    TRY(arena_format(arena, &text, "%s\n", line));
-    return publish_bytes(live, path, 0, text, strlen(text));
+    return publish_own_bytes(live, path, 0, text, strlen(text));
 }
 
 /* Writes the run's own configuration files beside its output: file-NAME/ and the first
@@ -289,7 +288,7 @@ static enum status write_files(const struct loop *loop, const struct ablate_run 
         TRY(arena_format(arena, &path, "%s/%s", folder, slash == NULL ? from : slash + 1));
         TRY(arena_format(arena, &live, "%s.part", path));
         TRY(ablate_compose(loop->of->plan, i, run->mask, arena, &text, &length));
-        TRY(publish_bytes(live, path, 0, text, length));
+        TRY(publish_own_bytes(live, path, 0, text, length));
         out[i] = path;
     }
     return STATUS_OK;
@@ -298,7 +297,7 @@ static enum status write_files(const struct loop *loop, const struct ablate_run 
 static enum status begin(struct loop *loop, uint32_t index, uint32_t at, struct arena *arena) {
     const struct ablate_running *of = loop->of;
     const struct ablate_run *run = run_at(loop, index);
-    char *dir, *out, *err, *path, *line, port[16], seed[24];
+    char *dir, *out, *err, *path, *line, *text, port[16], seed[24];
     struct ablate_command command;
     const char *device = of->file->device_count > 0 ? of->file->devices[at] : "";
     TRY(ablate_folder_begin(of->folder, run, arena));
@@ -314,8 +313,14 @@ static enum status begin(struct loop *loop, uint32_t index, uint32_t at, struct 
     TRY(ablate_command_of(of->plan, run, &values, arena, &command));
     if (device[0] != '\0') TRY(add_device(&command, device, arena));
     TRY(command_line(loop, run, &command, arena, &line));
-    TRY(write_line(path, line, arena));
-    if (of->executor.count > 0) TRY(execute_elsewhere(loop, line, arena, &command));
+    TRY(arena_format(arena, &text, "%s\n", line));
+    TRY(write_text(path, text, arena));
+    if (of->executor.count > 0) {
+        char *host; /* made here, so that the umask of the other side does not count */
+        TRY(ablate_folder_path(of->folder, run, "host", arena, &host));
+        TRY(write_text(host, "", arena));
+        TRY(execute_elsewhere(loop, line, arena, &command));
+    }
     struct guard_asked asked = {.word_count = command.words.count,
                                 .words = command.words.words,
                                 .out = out,
@@ -371,6 +376,11 @@ static enum status read_host(struct loop *loop, const struct ablate_run *run, st
     TRY(ablate_folder_path(loop->of->folder, run, "host", arena, &path));
     TRY(textfile_read(arena, path, 4096, out, &length));
     (*out)[strcspn(*out, "\n")] = '\0';
+    if ((*out)[0] == '\0')
+        FAIL(STATUS_INPUT,
+             "%s is empty: the executor did not run {command}, or where it was run this folder is "
+             "not seen",
+             path);
     return STATUS_OK;
 }
 
@@ -407,7 +417,8 @@ static enum status describe_end(const struct loop *loop, const struct guard_answ
     case GUARD_NOT_STARTED:
         return arena_format(arena, out, "cannot be started: %s", strerror(answer->value));
     default:
-        return arena_format(arena, out, "the process that guarded it is lost");
+        return arena_format(arena, out, "the process that guarded it is lost, so it was ended%s",
+                            answer->survivors > 0 ? "; a process of it cannot be killed" : "");
     }
 }
 
@@ -428,13 +439,13 @@ static enum status settle(struct loop *loop, uint32_t at, const struct guard_ans
     TRY(describe_end(loop, answer, arena, &how));
     TRY(ablate_folder_path(of->folder, run, "out", arena, &dir));
     if (how[0] == '\0') {
-        const enum status status = ablate_left_open(of->file, run, dir, arena, &left);
+        char *host;
+        enum status status = read_host(loop, run, arena, &host);
+        if (status == STATUS_OK) status = ablate_left_open(of->file, run, dir, arena, &left);
         if (status == STATUS_MEMORY || status == STATUS_INTERNAL) return status;
         if (status == STATUS_OK) {
-            char *host;
-            enum status written = read_host(loop, run, arena, &host);
-            if (written == STATUS_OK)
-                written = ablate_folder_done(of->folder, run, left.digest, host, device, arena);
+            const enum status written =
+                ablate_folder_done(of->folder, run, left.digest, host, device, arena);
             ablate_left_close(&left);
             if (written != STATUS_OK) return written;
             if (answer->left_behind > 0) {
@@ -495,6 +506,20 @@ static enum status try_claim(struct loop *loop, uint32_t run, enum ablate_claim 
     return status;
 }
 
+/* Whether nothing of an earlier attempt is left: planner and guard may have been killed at once. */
+static enum status look_for_rest(struct loop *loop, uint32_t run, int *out_free) {
+    struct arena arena = ARENA_EMPTY;
+    int used = 0;
+    const enum status status =
+        ablate_folder_is_used(loop->of->folder, run_at(loop, run), &arena, &used);
+    arena_close(&arena);
+    *out_free = !used;
+    if (used)
+        snprintf(loop->waits_for, sizeof loop->waits_for,
+                 "processes of an earlier attempt of %s, which still run", run_at(loop, run)->id);
+    return status;
+}
+
 /* Claims the first run that is open; *out is run_count when there is none. */
 static enum status claim_run(struct loop *loop, uint32_t *out) {
     const uint32_t count = loop->of->plan->run_count;
@@ -509,6 +534,7 @@ static enum status claim_run(struct loop *loop, uint32_t *out) {
             continue;
         }
         TRY(is_open(loop, *out, &open)); /* another worker may have ended it meanwhile */
+        if (open) TRY(look_for_rest(loop, *out, &open));
         if (open) return STATUS_OK;
         TRY(leave_claim(loop, run_at(loop, *out)->id, loop->of->folder->worker));
     }
@@ -561,12 +587,21 @@ static enum status fill(struct loop *loop) {
     return STATUS_OK;
 }
 
+/* Ends what a guard that was killed could not. */
+static int end_orphans(const struct loop *loop) {
+    const struct guard *guards[SLOTS_MOST];
+    for (uint32_t at = 0; at < loop->of->file->slots; at++)
+        guards[at] = &loop->slots[at].guard;
+    return guard_end_orphans(guards, loop->of->file->slots);
+}
+
 static enum status take_end(struct loop *loop, uint32_t at) {
     struct slot *slot = &loop->slots[at];
     struct guard_answer answer;
     struct arena arena = ARENA_EMPTY;
     if (!guard_take(&slot->guard, &answer)) return STATUS_OK;
     loop->active--;
+    if (answer.end == GUARD_LOST) answer.survivors = end_orphans(loop);
     loop->of->made += answer.end != GUARD_STOPPED;
     const enum status status = settle(loop, at, &answer, &arena);
     arena_close(&arena);
@@ -657,6 +692,7 @@ enum status ablate_run_all(struct ablate_running *running, struct arena *arena) 
     TRY(arena_take(arena, running->plan->run_count, 1, "runs", &loop->again));
     TRY(arena_take(arena, running->plan->run_count, 1, "runs", &loop->wanted));
     TRY(note_failed(loop));
+    TRY(guard_adopt());
     progress_open(&loop->progress, running->file->name, !running->quiet);
     enum status status = work(loop);
     char text[2048];

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * twinstep ablate: which of the differences between two of a user's own trainings makes how much of
  * the gap, by running them. Only this verb and bisect-command run commands. */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
+#include "ablate/ablate_rights.h"
 #include "ablate/ablate_two.h"
 #include "base/number.h"
 #include "cli/ablate/ablate_print.h"
@@ -23,16 +22,9 @@ enum {
 };
 
 enum status ablate_check_rights(const char *path) {
-    struct stat info;
     if (strcmp(path, "-") == 0)
         FAIL(STATUS_INPUT, "expected a file, got -: it is read again when continued");
-    if (stat(path, &info) != 0) FAIL(STATUS_IO, "%s: error: %s", path, strerror(errno));
-    if ((info.st_mode & S_IWOTH) != 0)
-        FAIL(STATUS_INPUT,
-             "%s: error: everybody can write to it (mode %03o), so everybody could run commands as "
-             "you; chmod o-w it",
-             path, (unsigned)(info.st_mode & 0777));
-    return STATUS_OK;
+    return ablate_rights_check(path, "so others could run commands as you");
 }
 
 static enum status read_slots(const struct options *options, struct ablate_file *file) {

@@ -4,12 +4,14 @@
 twinstep bisect-command on a training that changes at a planted version: what it finds, what it runs,
 and versions that fail or are noisy."""
 import json
+import os
 import pathlib
+import subprocess
 import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).with_name("ablate")))
-from case import TRAIN, Case  # noqa: E402
+from case import PROGRAM, TRAIN, Case  # noqa: E402
 
 
 class Bisect(Case):
@@ -67,6 +69,26 @@ class Bisect(Case):
         # each of three verdicts is wrong by chance in one of a hundred, so only the end is certain
         self.assertEqual(got["probes"][0]["number"], 4)
         self.assertEqual(got["probes"][0]["p"], 2 / 252)
+
+    def test_versions_of_a_file_that_others_can_write_are_refused(self):
+        (self.root / "versions").write_bytes(b"1\r\n2\r\n")  # as an editor of Windows leaves it
+        self.plan("--t0 {version}", versions="versions")
+        (self.root / "versions").chmod(0o646)
+        self.assertIn("versions: error: everybody can write to it (mode 646), so others could run commands",
+                      self.run_program("x.yaml", code=2).stderr)
+        self.assertEqual(self.began(), [])
+        (self.root / "versions").chmod(0o644)
+        self.assertEqual(self.verdict(code=1)["first_outside"], "2")
+
+    def test_a_plan_of_many_versions_needs_memory_for_its_text_alone(self):
+        self.plan("--t0 1 --inert {version}", versions=[f"v{v:080}" for v in range(9999)])
+        child = subprocess.Popen([PROGRAM, self.VERB, "x.yaml", "--dry-run"], cwd=self.root, env=self.env,
+                                 stdout=subprocess.DEVNULL)
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        self.assertEqual(child.returncode, 0)
+        # the text has 0.9 MB; with each line made from all before it this was 4.5 GB
+        self.assertLess(usage.ru_maxrss, 400 << 10)
 
     def test_errors(self):
         self.plan("--t0 {version}", versions=1)
