@@ -24,8 +24,8 @@ static void pick(struct judging *judging, uint32_t mask) {
     out->again[out->again_count++] = mask;
 }
 
-/* The factor of which the headline speaks first: where only equality is known, one whose repair
- * makes the arms equal. */
+/* Returns the factor of which the headline speaks first: where only equality is known, one whose
+ * repair makes the arms equal. */
 static uint32_t first_factor(const struct ablate_verdict *verdict) {
     uint32_t i = 0;
     if (!(verdict->full > 0.0))

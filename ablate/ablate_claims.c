@@ -19,7 +19,7 @@ static enum status refuse(const char *path, const char *action) {
 
 /* ---- who we are ---- */
 
-/* One line of a small file of /proc; "-" if it cannot be read. */
+/* Reads one line of a small file of /proc; "-" if it cannot be read. */
 static void read_line(const char *path, char *out, size_t size) {
     struct input input;
     FILE *file;
@@ -32,7 +32,7 @@ static void read_line(const char *path, char *out, size_t size) {
     if (out[0] == '\0') snprintf(out, size, "-");
 }
 
-/* When a process started, in ticks since the boot: its number may serve another one later. The
+/* Says when a process started, in ticks since the boot: its number may serve another one later. The
  * name, which may hold blanks and brackets, ends at the last ")". "-": there is none, or it has
  * ended and its parent has not asked how, as the first process of a container never may. */
 static void read_start(long process, char out[32]) {
@@ -59,7 +59,7 @@ enum status ablate_name_worker(struct arena *arena, char **out) {
     return arena_format(arena, out, "%s %s %s %ld %s", host, boot, space, (long)getpid(), start);
 }
 
-/* A name for a file in the making that no other worker has, on this machine or another. */
+/* Makes a name for a file in the making that no other worker has, on this machine or another. */
 enum status ablate_live_name(const struct ablate_folder *folder, const char *name,
                              struct arena *arena, char **out) {
     char host[256];
@@ -74,7 +74,7 @@ static enum status claim_path(const struct ablate_folder *folder, const char *na
     return arena_format(arena, out, "%s/claims/%s", folder->path, name);
 }
 
-/* A claim's text; "" when there is none (any more). */
+/* Reads a claim's text, which is "" where there is none, or none any more. */
 static enum status read_claim(const char *path, struct arena *arena, char **out) {
     char text[1024];
     struct input input;
@@ -89,8 +89,8 @@ static enum status read_claim(const char *path, struct arena *arena, char **out)
     return arena_text(arena, text, (size_t)length, out);
 }
 
-/* Whether the process that a claim names has ended for certain: it was one of this boot and this
- * name space of processes, and none of that number started then. */
+/* Says whether the process that a claim names has ended for certain: it was one of this boot and
+ * this name space of processes, and none of that number started then. */
 static int has_ended(const struct ablate_folder *folder, const char *claim) {
     char host[256], boot[64], space[64], start[32], now[32];
     char our_boot[64], our_space[64];

@@ -110,7 +110,7 @@ static uint32_t done_of(const struct judging *judging, int arm, uint64_t most) {
     return count;
 }
 
-/* The kinds in which a run of an arm differs from its first one. */
+/* Returns the kinds in which a run of an arm differs from its first one. */
 static unsigned noise_of(const struct judging *judging, uint32_t runs) {
     unsigned noise = 0;
     for (int arm = 0; arm < 2; arm++)
@@ -305,8 +305,8 @@ enum status ablate_explain_zero(struct judging *judging, unsigned differ, const 
     return STATUS_OK;
 }
 
-/* The distance of the arms, where their floor is exact and they differ. Where there is none, or it
- * is 0 although they differ, only equality is judged. */
+/* Measures the distance of the arms, where their floor is exact and they differ. Where there is
+ * none, or it is 0 although they differ, only equality is judged. */
 static enum status measure_arms(struct judging *judging) {
     struct ablate_verdict *out = judging->out;
     const struct ablate_left *const runs[2] = {ablate_left_of(judging, 0, 0, 1),

@@ -15,7 +15,7 @@
 #include "evidence/attribution.h"
 
 enum ablate_verdict_kind {
-    ABLATE_INSIDE = 0, /* equal, or no further apart than repeats are */
+    ABLATE_INSIDE = 0, /* equal, or not told apart from repeats */
     ABLATE_OUTSIDE,
     ABLATE_UNTESTABLE
 };
@@ -105,7 +105,7 @@ struct ablate_verdict {
     const char *elsewhere_first;
 };
 
-/* The names of a set of kinds as words of a sentence: "weights, trace and log". */
+/* Writes the names of a set of kinds as words of a sentence: "weights, trace and log". */
 #define ABLATE_KINDS_TEXT 40
 const char *ablate_kinds_text(unsigned kinds, char out[ABLATE_KINDS_TEXT]);
 

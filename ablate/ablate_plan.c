@@ -34,7 +34,8 @@ static uint32_t full_of(const struct ablate_file *file) {
     return (1u << file->factor_count) - 1;
 }
 
-/* Each alone, and all but each, in ascending order; and none and all. */
+/* Lists the masks of each factor alone and of all but each, with none and all, in ascending order.
+ */
 static enum status single_masks(struct ablate_plan *plan, struct arena *arena) {
     const uint32_t factors = plan->file->factor_count, full = full_of(plan->file);
     TRY(arena_take(arena, 2 * (size_t)factors + 2, sizeof *plan->masks, "mixtures", &plan->masks));
@@ -91,8 +92,8 @@ static void add_mixture(struct ablate_plan *plan, enum ablate_stage stage, uint3
         snprintf(run->id, sizeof run->id, "mixture-%s-%llu", bits, (unsigned long long)replicate);
 }
 
-/* 0 each factor alone, 1 all but each, 2 those between, 3 all of them: the cheapest answers come
- * first, and what proves that nothing was forgotten comes last. */
+/* Returns 0 for each factor alone, 1 for all but each, 2 for those between and 3 for all of them:
+ * the cheapest answers come first, and what proves that nothing was forgotten comes last. */
 static int turn_of(uint32_t mask, uint32_t full) {
     const uint32_t rest = full & ~mask;
     if (mask == full) return 3;
@@ -417,8 +418,8 @@ static enum status write_text(struct ablate_plan *plan, struct arena *arena) {
     return STATUS_OK;
 }
 
-/* Whether the line is that of an input with this path. Behind the path stands its digest, or its
- * size and time. */
+/* Says whether the line is that of an input with this path. Behind the path stands its digest, or
+ * its size and time. */
 static int is_line_of(const char *line, size_t length, const char *path) {
     const size_t head = strlen(INPUT " "), name = strlen(path);
     if (length < head + name + 1 || strncmp(line, INPUT " ", head) != 0 ||

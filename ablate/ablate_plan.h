@@ -59,7 +59,7 @@ TWINSTEP_MUST_USE enum status ablate_plan_open(const struct ablate_file *file, s
 TWINSTEP_MUST_USE enum status bisect_plan_open(const struct ablate_file *file, struct arena *arena,
                                                struct ablate_plan *out);
 
-/* The most runs of mixtures that may be made once more over an exact floor. */
+/* Counts the mixtures that may, at most, be run once more over an exact floor. */
 uint32_t ablate_plan_again(const struct ablate_plan *plan);
 
 /* The plan's text without the inputs that `kept`, the text of the same plan at an earlier time, has
@@ -68,11 +68,11 @@ TWINSTEP_MUST_USE enum status ablate_plan_without_outputs(const struct ablate_pl
                                                           const char *kept, struct arena *arena,
                                                           const char **out);
 
-/* "mask" as digits, factor 0 first. */
+/* Writes the mask as digits, factor 0 first. */
 void ablate_mask_text(const struct ablate_plan *plan, uint32_t mask,
                       char out[ABLATE_FACTORS_MAX + 1]);
 
-/* What a composed file holds for the factors of `mask`. */
+/* Writes what a composed file holds for the factors of `mask`. */
 TWINSTEP_MUST_USE enum status ablate_compose(const struct ablate_plan *plan, uint32_t file,
                                              uint32_t mask, struct arena *arena,
                                              const char **out_text, size_t *out_length);
@@ -81,7 +81,7 @@ TWINSTEP_MUST_USE enum status ablate_compose(const struct ablate_plan *plan, uin
 TWINSTEP_MUST_USE enum status ablate_file_names(const struct ablate_file *file, struct arena *arena,
                                                 const char *const **out);
 
-/* The command and the variables of one run with its placeholders filled. */
+/* Makes the command and the variables of one run with its placeholders filled. */
 TWINSTEP_MUST_USE enum status ablate_command_of(const struct ablate_plan *plan,
                                                 const struct ablate_run *run,
                                                 const struct ablate_values *values,

@@ -351,7 +351,8 @@ enum status ablate_products(const struct ablate_left *const *runs, const char *c
 
 /* ---- first place ---- */
 
-/* The first update after which two logs hold another loss, or only one of them holds one. */
+/* Returns the first update after which two logs hold another loss, or only one of them holds one.
+ */
 static int64_t first_loss(const struct ablate_left *a, const struct ablate_left *b) {
     for (size_t i = 0; i < a->rows || i < b->rows; i++) {
         if (i >= a->rows) return b->step[i];

@@ -32,7 +32,8 @@ TWINSTEP_MUST_USE enum status ablate_left_open(const struct ablate_file *file,
                                                struct arena *arena, struct ablate_left *out);
 void ablate_left_close(struct ablate_left *left);
 
-/* The kinds of `reads` (bits of enum ablate_read) in which two runs are not known to be equal. */
+/* Returns the kinds of `reads` (bits of enum ablate_read) in which two runs are not known to be
+ * equal. */
 unsigned ablate_left_differ(const struct ablate_left *a, const struct ablate_left *b,
                             unsigned reads);
 

@@ -21,24 +21,25 @@ struct judging {
     int full_elsewhere; /* the mixture of all factors was run where no arm was */
 };
 
-/* The run of an arm, or (arm ABLATE_NO_ARM) of a mixture; NULL if the plan has none. The mixture
- * without any factor is the baseline. */
+/* Finds the run of an arm, or (arm ABLATE_NO_ARM) of a mixture; NULL if the plan has none. The
+ * mixture without any factor is the baseline. */
 const struct ablate_run *ablate_run_of(const struct judging *judging, int arm, uint32_t mask,
                                        uint32_t replicate);
 const struct ablate_result *ablate_result_of(const struct judging *judging,
                                              const struct ablate_run *run);
 
-/* What such a run left; NULL if it is not done. */
+/* Finds what such a run left; NULL if it is not done. */
 const struct ablate_left *ablate_left_of(const struct judging *judging, int arm, uint32_t mask,
                                          uint32_t replicate);
 const struct ablate_left *ablate_mixture_of(const struct judging *judging, uint32_t mask);
 
-/* The kinds of what is read in which two runs differ; 0: they are equal as far as anybody looks. */
+/* Returns the kinds of what is read in which two runs differ; 0: they are equal as far as anybody
+ * looks. */
 unsigned ablate_differ(const struct judging *judging, const struct ablate_left *a,
                        const struct ablate_left *b);
 
-/* The end points of some runs as numbers: products around the first, or squared distances. The
- * errors are those of ablate_products. */
+/* Computes the end points of some runs as numbers: products around the first, or squared distances.
+ * The errors are those of ablate_products. */
 TWINSTEP_MUST_USE enum status ablate_measure(struct judging *judging,
                                              const struct ablate_left *const *runs,
                                              const char *const *names, uint32_t count,
@@ -61,7 +62,7 @@ struct ablate_groups {
 /* Adds the runs of an arm, or of a mixture, with the numbers 1 to `runs` that are done. */
 void ablate_groups_add(const struct judging *judging, int arm, uint32_t mask, uint64_t runs,
                        struct ablate_groups *out);
-/* STATUS_UNTESTABLE: two runs have no distance; the text says why. */
+/* Compares them. STATUS_UNTESTABLE: two runs have no distance; the text says why. */
 TWINSTEP_MUST_USE enum status ablate_groups_compare(struct judging *judging,
                                                     struct ablate_groups *groups);
 
@@ -88,8 +89,8 @@ TWINSTEP_MUST_USE enum status ablate_check_places(struct judging *judging);
 /* ablate_again.c: picks the mixtures that are run once more, and compares what they left. */
 TWINSTEP_MUST_USE enum status ablate_judge_again(struct judging *judging);
 
-/* Why nothing is known of two end points that differ and have distance 0: the kinds in which they
- * differ are `differ`. `who` names the two. */
+/* Explains two end points that differ, in the kinds `differ`, and have distance 0. `who` names the
+ * two. */
 TWINSTEP_MUST_USE enum status ablate_explain_zero(struct judging *judging, unsigned differ,
                                                   const char *who, const char **out);
 

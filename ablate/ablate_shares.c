@@ -209,7 +209,7 @@ static enum status figures_exact(struct judging *judging, double *largest) {
     return share_exact(judging, way);
 }
 
-/* Shares of noisy runs, where each mixture was run several times. */
+/* Computes shares of noisy runs, where each mixture was run several times. */
 static enum status figures_noisy(struct judging *judging, double *largest) {
     struct ablate_verdict *out = judging->out;
     const struct ablate_plan *plan = judging->plan;

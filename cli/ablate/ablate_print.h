@@ -7,7 +7,7 @@
 #include "ablate/ablate_judge.h"
 #include "cli/json.h"
 
-/* What would be run, and how many runs that are. */
+/* Say what would be run, and how many runs that are. */
 TWINSTEP_MUST_USE enum status ablate_print_plan(const struct ablate_plan *plan, const char *folder,
                                                 struct arena *arena);
 TWINSTEP_MUST_USE enum status ablate_json_plan(const struct ablate_plan *plan, const char *folder,
