@@ -397,8 +397,9 @@ enum status ablate_judge(const struct ablate_plan *plan, const struct ablate_res
     TRY(choose_measure(&judging));
     TRY(judge_floor(&judging));
     if (out->kind == ABLATE_UNTESTABLE && out->floor == ABLATE_FLOOR_OPEN) return STATUS_OK;
-    ablate_find_first(ablate_left_of(&judging, 0, 0, 1), ablate_left_of(&judging, 1, 0, 1),
-                      &out->first);
+    if (out->floor == ABLATE_FLOOR_EXACT) /* over a noisy one, repeats part as well */
+        ablate_find_first(ablate_left_of(&judging, 0, 0, 1), ablate_left_of(&judging, 1, 0, 1),
+                          &out->first);
     if (out->kind == ABLATE_OUTSIDE) TRY(ablate_check_arms_places(&judging));
     if (out->kind != ABLATE_OUTSIDE || plan->file->version_count > 0) return STATUS_OK;
     const int noisy = out->floor == ABLATE_FLOOR_NOISY;

@@ -30,6 +30,7 @@ static void judge_equality(struct judging *judging, uint32_t factor, struct abla
     out->alone_equal = out->left_equal = -1;
     const struct ablate_left *alone = ablate_mixture_of(judging, self);
     const struct ablate_left *rest = ablate_mixture_of(judging, judging->full & ~self);
+    if (judging->out->floor != ABLATE_FLOOR_EXACT) return; /* noise differs without a factor */
     if (alone != NULL) {
         out->alone_equal = ablate_differ(judging, alone, base) == 0;
         ablate_find_first(base, alone, &out->first);
@@ -49,8 +50,7 @@ static void judge_equality(struct judging *judging, uint32_t factor, struct abla
         for (int kind = 0; kind < READ_KINDS; kind++)
             out->same[kind] += (differ >> kind & 1u) == 0;
     }
-    out->inert =
-        judging->out->floor == ABLATE_FLOOR_EXACT && out->planned > 0 && out->equal == out->planned;
+    out->inert = out->planned > 0 && out->equal == out->planned;
 }
 
 static void judge_losses(struct judging *judging, uint32_t factor, struct ablate_judged *out) {

@@ -250,7 +250,10 @@ static const char *as_printed(unsigned kinds) {
 /* Arms that are equal in some of what is read differ in the rest. */
 static void print_differ(const struct ablate_verdict *verdict) {
     const unsigned equal = verdict->reads & ~verdict->differ & ~verdict->noise;
+    const unsigned steady = verdict->noise == 0 ? 0 : verdict->differ & ~verdict->noise;
     char kinds[ABLATE_KINDS_TEXT];
+    if (steady != 0)
+        printf(" The arms differ in %s, and repeats never do.", ablate_kinds_text(steady, kinds));
     if (equal == 0 || verdict->differ == 0) return;
     printf(" The arms left equal %s and differ in ", ablate_kinds_text(equal, kinds));
     printf("%s%s.", ablate_kinds_text(verdict->differ, kinds), as_printed(verdict->differ));
@@ -419,8 +422,9 @@ static void print_table(const struct ablate_plan *plan, const struct ablate_verd
         putchar('\n');
     }
     if (losses)
-        printf("           loss at update %" PRId64 ": all factors %+.4g\n", verdict->step,
-               verdict->loss_gap);
+        printf("           loss at update %" PRId64 ": all factors %+.4g%s\n", verdict->step,
+               verdict->loss_gap,
+               verdict->floor == ABLATE_FLOOR_NOISY ? "; of single runs, with their noise" : "");
     if (verdict->orders > 0)
         printf("           estimated from %u sampled orders of entry; intervals %g %% together\n",
                verdict->orders, 100.0 * verdict->confidence);

@@ -432,6 +432,22 @@ static void verify_losses_are_compared_at_the_last_update_of_both(void **state) 
     }
 }
 
+/* Over a noisy floor logs part at update 1 whatever the factors do. */
+static void verify_noise_has_no_first_update(void **state) {
+    (void)state;
+    plan(1, 0, LOG);
+    for (uint32_t i = 0; i < bench.plan.run_count; i++) {
+        const struct ablate_run *run = &bench.plan.runs[i];
+        const double loss[2] = {1.0 + i, 10.0 * run->mask + 0.1 * run->replicate};
+        leave_log(i, loss, 2);
+    }
+    const struct ablate_verdict *got = judge();
+    assert_int_equal(got->floor, ABLATE_FLOOR_NOISY);
+    assert_int_equal(got->kind, ABLATE_OUTSIDE);
+    assert_int_equal(got->first.update, 0);
+    assert_int_equal(got->factors[0].first.update, 0);
+}
+
 /* A mixture's shorter log moves nothing of the arms. */
 static void verify_a_short_log_of_a_mixture_is_its_own_hole(void **state) {
     (void)state;
@@ -482,6 +498,7 @@ static void validate_noisy_closure_has_the_p_of_all_relabelings(void **state) {
     /* within a group 0.4 at most; between them 8.05 + 0.5 - 8.1 = 0.45 */
     assert_near(got->closure_shift, 0.85);
     assert_int_equal(got->word, WORD_CAUSE);
+    assert_int_equal(got->factors[0].alone_equal, -1); /* repeats are not equal either */
     leave_noise(8, 8.5); /* no run overlaps one of test, which no run need be far for */
     assert_near(judge()->closure_p, 2.0 / 252);
     assert_int_equal(bench.verdict.closure, ABLATE_CLOSURE_OPEN);
@@ -745,6 +762,7 @@ int main(void) {
         cmocka_unit_test(verify_distance_zero_is_held_against_digests),
         cmocka_unit_test(verify_logs_count_beside_weights),
         cmocka_unit_test(verify_losses_are_compared_at_the_last_update_of_both),
+        cmocka_unit_test(verify_noise_has_no_first_update),
         cmocka_unit_test(verify_a_short_log_of_a_mixture_is_its_own_hole),
         cmocka_unit_test(validate_noisy_closure_has_the_p_of_all_relabelings),
         cmocka_unit_test(verify_a_noisy_rerun_that_differs_refutes_the_floor),
