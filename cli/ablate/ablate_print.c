@@ -545,7 +545,7 @@ enum status ablate_print_plan(const struct ablate_plan *plan, const char *folder
     printf("\n  %u of the arms; if they are equal, no more\n", plan->stage_runs[ABLATE_ARMS]);
     printf("  %u mixtures of %u factors%s\n", plan->stage_runs[ABLATE_MIXTURES], file->factor_count,
            plan->orders.count > 0 ? ", for shares from sampled orders of entry" : "");
-    printf("  up to %u mixtures once more, those that the answer hangs on\n", again);
+    printf("  up to %u of them once more, those that the answer hangs on\n", again);
     if (plan->stage_runs[ABLATE_ARMS_NOISE] + plan->stage_runs[ABLATE_MIXTURES_NOISE] > 0)
         printf("  only if repeats of an arm differ: %u more of the arms, %u more of mixtures\n",
                plan->stage_runs[ABLATE_ARMS_NOISE], plan->stage_runs[ABLATE_MIXTURES_NOISE]);
