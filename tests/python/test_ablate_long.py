@@ -93,14 +93,6 @@ class Workers(Slow):
         self.assertEqual(self.verdict(code=1)["verdict"], "outside-floor")
         self.assertEqual(log.read_text().split(), ["begin", "end"] * 6)
 
-    def script(self, text):
-        """An ablation of one slot whose command is a script; each run notes its begin and its end."""
-        self.log = self.root / "log"
-        self.write(factors={"a": ["x", "y"]}, read={"bytes": "{dir}/x"}, run={"slots": 1})
-        plan = json.loads((self.root / "x.yaml").read_text())
-        plan["command"] = ["sh", "-c", text.replace("LOG", str(self.log))]
-        (self.root / "x.yaml").write_text(json.dumps(plan))
-
     def guards(self, planner):
         """The processes that guard runs of this planner."""
         return [int(path.parent.name) for path in pathlib.Path("/proc").glob("[0-9]*/stat")

@@ -86,6 +86,22 @@ class Bisect(Case):
         # the text has 0.9 MB; with each line made from all before it this was 4.5 GB
         self.assertLess(usage.ru_maxrss, 400 << 10)
 
+    def test_slots_executor_and_take_over_are_those_of_ablate(self):
+        (self.root / "ssh").write_text("#!/bin/sh\necho node >> hops\nshift\nexec sh -c \"$*\"\n")
+        (self.root / "ssh").chmod(0o755)
+        self.plan("--t0 {version}", versions=2, run={"slots": 1})
+        words = ("--executor", f"{self.root}/ssh node {{command}}", "--slots", "2")
+        self.assertEqual(self.verdict(*words, code=1)["first_outside"], "2")
+        self.assertEqual(len((self.root / "hops").read_text().split()), 4)
+        runs = self.root / "x.bisect/runs"
+        for done in runs.glob("*/done"):
+            done.unlink()
+        (self.root / "x.bisect/claims/version-0001-1").write_text(
+            "gone 11111111-2222-3333-4444-555555555555 pid:[4026531836] 7 99")
+        self.assertEqual(self.verdict("--take-over", "gone", code=1)["first_outside"], "2")
+        self.assertIn("--slots: expected a whole number from 1 to 64",
+                      self.run_program("x.yaml", "--slots", "0", code=2).stderr)
+
     def test_errors(self):
         self.plan("--t0 {version}", versions=1)
         self.assertIn("versions: expected two at least, the good one first, got 1",
