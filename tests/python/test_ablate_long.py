@@ -141,6 +141,18 @@ class Workers(Slow):
                          "the process that guarded it is lost, so it was ended")
         self.assertFalse(alive(int(left.read_text())))
 
+    def test_a_run_that_does_not_obey_is_killed_after_ten_seconds(self):
+        self.script("trap '' TERM; echo begin >> LOG; while :; do sleep 1; done; echo {a}")
+        plan = json.loads((self.root / "x.yaml").read_text())
+        plan["run"]["timeout"] = 1
+        (self.root / "x.yaml").write_text(json.dumps(plan))
+        start = time.monotonic()
+        got = self.verdict(code=3)
+        spent = time.monotonic() - start
+        self.assertGreater(spent, 11)
+        self.assertLess(spent, 16)
+        self.assertEqual(got["runs"][0]["reason"], "not done after 1 s (run.timeout), so ended")
+
     def test_several_workers_share_the_runs(self):
         self.slow()
         workers = [self.start() for _ in range(4)]

@@ -102,6 +102,25 @@ class Bisect(Case):
         self.assertIn("--slots: expected a whole number from 1 to 64",
                       self.run_program("x.yaml", "--slots", "0", code=2).stderr)
 
+    def test_nothing_is_run_without_consent(self):
+        self.plan("--t0 {version}", versions=4)
+        self.assertIn("4 versions", self.run_program("x.yaml", "--dry-run", code=0).stdout)
+        (self.root / "x.yaml").chmod(0o646)
+        self.assertIn("so others could run commands as you", self.run_program("x.yaml", code=2).stderr)
+        (self.root / "x.yaml").chmod(0o644)
+        (self.root / "x.bisect").mkdir()
+        (self.root / "x.bisect").chmod(0o777)
+        self.assertIn("others can write to it (mode 777)", self.run_program("x.yaml", code=2).stderr)
+        (self.root / "x.bisect").chmod(0o755)
+        self.run_program("x.yaml", "--quiet", code=1)
+        # a command in the folder is what was run, and is never run
+        (self.root / "x.bisect/runs/version-0001-1/command").write_text("touch bad\n")
+        (self.root / "x.bisect/runs/version-0001-1/done").unlink()
+        before = len(self.began())
+        self.run_program("x.yaml", "--quiet", code=1)
+        self.assertEqual(len(self.began()), before + 1)
+        self.assertFalse((self.root / "bad").exists())
+
     def test_errors(self):
         self.plan("--t0 {version}", versions=1)
         self.assertIn("versions: expected two at least, the good one first, got 1",
