@@ -112,7 +112,8 @@ enum status ablate_folder_open(const char *path, const struct ablate_plan *plan,
     char *sub;
     TRY(make_folder(path));
     out->plan = plan;
-    out->taken_over = NULL;
+    out->left = NULL;
+    out->left_count = 0;
     TRY(check_rights(path));
     TRY(path[0] == '/' ? arena_format(arena, &out->path, "%s", path)
                        : arena_format(arena, &out->path, "%s/%s", plan->folder, path));

@@ -17,9 +17,10 @@
 struct ablate_folder {
     char *path; /* absolute */
     const struct ablate_plan *plan;
-    struct digest digest;   /* of the plan that is kept, which knows the inputs of its beginning */
-    char *worker;           /* who this process is: host, boot, name space, process, its start */
-    const char *taken_over; /* a host whose claims count as left; NULL: none */
+    struct digest digest; /* of the plan that is kept, which knows the inputs of its beginning */
+    char *worker;         /* who this process is: host, boot, name space, process, its start */
+    const char **left;    /* claims that count as left, though their end cannot be seen */
+    size_t left_count;
 };
 
 enum ablate_state { ABLATE_ABSENT = 0, ABLATE_DONE, ABLATE_FAILED };
@@ -84,8 +85,13 @@ enum ablate_claim {
     CLAIM_ELSEWHERE  /* another machine has it, and whether that works on it cannot be seen here */
 };
 
+/* Counts the claims of that machine that stand now as left: a person said that it is gone.
+ * STATUS_INPUT: one of them is of a process that lives on this machine. */
+TWINSTEP_MUST_USE enum status ablate_claims_take_over(struct ablate_folder *folder,
+                                                      const char *host, struct arena *arena);
+
 /* Takes the claim of that name, which no two processes have at one time; one whose process of this
- * machine has ended is taken from it. *out_who: who has it, if not we. */
+ * machine has ended is taken from it. *out_who: who has it, if not we; NULL or "": not known. */
 TWINSTEP_MUST_USE enum status ablate_claim_take(const struct ablate_folder *folder,
                                                 const char *name, struct arena *arena,
                                                 enum ablate_claim *out, char **out_who);

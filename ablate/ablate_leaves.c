@@ -12,17 +12,37 @@
 
 #define FILE_BYTES_MAX ((size_t)4 << 20)
 
+/* How many bytes a character has that some reader takes for the end of a line, or refuses in a
+ * text: DEL, C1 (with NEL), the separators of lines and paragraphs, the byte order mark. 0: another
+ * one. */
+static size_t odd_character(const char *text, unsigned *out) {
+    const unsigned char *const at = (const unsigned char *)text;
+    *out = at[0];
+    if (at[0] == 0x7f) return 1;
+    *out = at[1];
+    if (at[0] == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0) return 2;
+    *out = 0x2000u | (at[1] == 0 ? 0u : at[2] & 0x3fu);
+    if (at[0] == 0xe2 && at[1] == 0x80 && (at[2] == 0xa8 || at[2] == 0xa9)) return 3;
+    *out = 0xfeff;
+    return at[0] == 0xef && at[1] == 0xbb && at[2] == 0xbf ? 3 : 0;
+}
+
 static enum status put_quoted(struct ablate_pen *pen, const char *text) {
     TRY(ablate_put(pen, "\"", 1));
     for (; *text != '\0'; text++) {
         char escaped[8];
-        if (*text == '"' || *text == '\\')
+        unsigned code;
+        const size_t odd = odd_character(text, &code);
+        if (odd > 0)
+            snprintf(escaped, sizeof escaped, "\\u%04x", code & 0xffff);
+        else if (*text == '"' || *text == '\\')
             snprintf(escaped, sizeof escaped, "\\%c", *text);
         else if ((unsigned char)*text < 0x20)
             snprintf(escaped, sizeof escaped, "\\u%04x", (unsigned)(unsigned char)*text);
         else
             snprintf(escaped, sizeof escaped, "%c", *text);
         TRY(ablate_put_text(pen, escaped));
+        if (odd > 0) text += odd - 1;
     }
     return ablate_put(pen, "\"", 1);
 }

@@ -25,6 +25,7 @@
 #define TAIL_BYTES 2000
 #define TAIL_LINES 8
 #define SLOTS_MOST 64
+#define VISIBLE "CUDA_VISIBLE_DEVICES"
 #define KEPT "TWINSTEP_KEPT_" /* what main took away for its own threads begins so */
 
 struct slot {
@@ -38,11 +39,13 @@ struct loop {
     struct ablate_running *of;
     struct slot slots[SLOTS_MOST];
     uint32_t active;
+    uint32_t begun[2];     /* runs of each arm that this process began */
     unsigned char *wanted; /* (runs) */
     unsigned char *tried;  /* (runs) this process began it */
     unsigned char *again;  /* (runs) it had failed before this process began */
     struct progress progress;
     char waits_for[256]; /* who has a run that this process waits for; "": nobody */
+    char told[256];      /* the last one that was printed */
     int elsewhere;
 };
 
@@ -147,6 +150,26 @@ static unsigned port_of(const struct loop *loop, uint32_t slot) {
     return port;
 }
 
+static int sets_devices(const struct ablate_variable *variables, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(variables[i].name, VISIBLE) == 0) return 1;
+    return 0;
+}
+
+/* The devices that runs of a slot see, where that is no matter of the arms: those of the file, or
+ * those that this process sees, as one of several workers does. "" is not known. */
+static const char *device_of(const struct loop *loop, uint32_t at) {
+    const struct ablate_file *file = loop->of->file;
+    const char *visible = getenv(VISIBLE);
+    if (file->device_count > 0) return file->devices[at];
+    if (visible == NULL || strchr(visible, '\n') != NULL || loop->of->executor.count > 0) return "";
+    int set = sets_devices(file->command.variables, file->command.variable_count) ||
+              sets_devices(file->test.variables, file->test.variable_count);
+    for (uint32_t i = 0; i < file->factor_count; i++)
+        set |= sets_devices(file->factors[i].variables, file->factors[i].variable_count);
+    return set ? "" : visible;
+}
+
 static int is_variable(const char *entry, const char *name) {
     const size_t length = strlen(name);
     return strncmp(entry, name, length) == 0 && entry[length] == '=';
@@ -204,8 +227,7 @@ static enum status add_device(struct ablate_command *command, const char *device
     TRY(arena_take(arena, command->variable_count + 1, sizeof *list, "environment", &list));
     for (size_t i = 0; i < command->variable_count; i++)
         list[i] = command->variables[i];
-    list[command->variable_count++] =
-        (struct ablate_variable){"CUDA_VISIBLE_DEVICES", {device, NULL}};
+    list[command->variable_count++] = (struct ablate_variable){VISIBLE, {device, NULL}};
     command->variables = list;
     return STATUS_OK;
 }
@@ -435,7 +457,7 @@ static enum status settle(struct loop *loop, uint32_t at, const struct guard_ans
                           struct arena *arena) {
     const struct ablate_running *of = loop->of;
     const struct ablate_run *run = run_at(loop, loop->slots[at].run);
-    const char *device = of->file->device_count > 0 ? of->file->devices[at] : "";
+    const char *device = device_of(loop, at);
     struct ablate_left left;
     char *how, *dir, *tail, *text;
     TRY(describe_end(loop, answer, arena, &how));
@@ -475,13 +497,29 @@ static enum status settle(struct loop *loop, uint32_t at, const struct guard_ans
 
 /* ---- slots ---- */
 
+/* The part of the machine that this worker was given, "" for all of it. Workers of one part share
+ * its slots: those of one job of Slurm, or those that see the same devices. Where the file lists
+ * devices, the slots are these. */
+static void name_room(const struct ablate_file *file, char out[64]) {
+    const char *job = getenv("SLURM_JOB_ID"), *visible = getenv(VISIBLE);
+    out[0] = '\0';
+    if (file->device_count > 0) return;
+    if (job != NULL)
+        snprintf(out, 64, "-job-%s", job);
+    else if (visible != NULL)
+        snprintf(out, 64, "-gpu-%s", visible);
+    for (char *c = out; *c != '\0'; c++)
+        if (strchr("/. \n", *c) != NULL) *c = '_';
+}
+
 static enum status claim_slot(struct loop *loop, uint32_t at, int *out) {
     struct arena arena = ARENA_EMPTY;
     struct slot *slot = &loop->slots[at];
     enum ablate_claim claim = CLAIM_BUSY;
-    char host[200], *who;
-    if (sscanf(loop->of->folder->worker, "%199s", host) != 1) snprintf(host, sizeof host, "host");
-    snprintf(slot->claim, sizeof slot->claim, "slot-%s-%u", host, at);
+    char host[100], room[64], *who;
+    if (sscanf(loop->of->folder->worker, "%99s", host) != 1) snprintf(host, sizeof host, "host");
+    name_room(loop->of->file, room);
+    snprintf(slot->claim, sizeof slot->claim, "slot-%s%s-%u", host, room, at);
     const enum status status =
         ablate_claim_take(loop->of->folder, slot->claim, &arena, &claim, &who);
     arena_close(&arena);
@@ -496,14 +534,23 @@ static enum status leave_claim(struct loop *loop, const char *name, const char *
     return status;
 }
 
+/* Keeps who has a run that is wanted: the first of several. */
+static void note_holder(struct loop *loop, const char *who) {
+    char host[200];
+    long process;
+    if (loop->waits_for[0] != '\0') return;
+    if (who != NULL && sscanf(who, "%199s %*s %*s %ld", host, &process) == 2)
+        snprintf(loop->waits_for, sizeof loop->waits_for, "process %ld of %s", process, host);
+    else
+        snprintf(loop->waits_for, sizeof loop->waits_for, "another worker");
+}
+
 static enum status try_claim(struct loop *loop, uint32_t run, enum ablate_claim *out) {
     struct arena arena = ARENA_EMPTY;
     char *who = NULL;
     const enum status status =
         ablate_claim_take(loop->of->folder, run_at(loop, run)->id, &arena, out, &who);
-    if (status == STATUS_OK && *out != CLAIM_TAKEN)
-        snprintf(loop->waits_for, sizeof loop->waits_for, "%s",
-                 who == NULL || who[0] == '\0' ? "another worker" : who);
+    if (status == STATUS_OK && *out != CLAIM_TAKEN) note_holder(loop, who);
     arena_close(&arena);
     return status;
 }
@@ -523,12 +570,20 @@ static enum status look_for_rest(struct loop *loop, uint32_t run, int *out_free)
     return status;
 }
 
-/* Claims the first run that is open; *out is run_count when there is none. */
-static enum status claim_run(struct loop *loop, uint32_t *out) {
+/* Says whether this process has made more runs of the run's arm than of the other one. */
+static int is_ahead(const struct loop *loop, uint32_t run) {
+    const int arm = run_at(loop, run)->arm;
+    return arm != ABLATE_NO_ARM && loop->begun[arm] > loop->begun[1 - arm];
+}
+
+/* Claims the first run that is open, of those that `ahead` allows; *out is run_count when there is
+ * none. */
+static enum status claim_first(struct loop *loop, int ahead, uint32_t *out) {
     const uint32_t count = loop->of->plan->run_count;
     for (*out = 0; *out < count; (*out)++) {
         enum ablate_claim claim;
         int open;
+        if (!ahead && is_ahead(loop, *out)) continue;
         TRY(is_open(loop, *out, &open));
         if (!open) continue;
         TRY(try_claim(loop, *out, &claim));
@@ -542,6 +597,14 @@ static enum status claim_run(struct loop *loop, uint32_t *out) {
         TRY(leave_claim(loop, run_at(loop, *out)->id, loop->of->folder->worker));
     }
     return STATUS_OK;
+}
+
+/* Claims a run, of an arm that was not run here more often where there is one: then workers with a
+ * machine or device each do not have an arm each, of which nothing could be told. */
+static enum status claim_run(struct loop *loop, uint32_t *out) {
+    TRY(claim_first(loop, 0, out));
+    if (*out < loop->of->plan->run_count) return STATUS_OK;
+    return claim_first(loop, 1, out);
 }
 
 /* Another worker of this machine has the slot: waits for it where there is something to run. */
@@ -575,6 +638,7 @@ static enum status fill(struct loop *loop) {
         struct arena arena = ARENA_EMPTY;
         loop->slots[at].run = run;
         loop->tried[run] = 1;
+        if (run_at(loop, run)->arm != ABLATE_NO_ARM) loop->begun[run_at(loop, run)->arm]++;
         const enum status status = begin(loop, run, at, &arena);
         arena_close(&arena);
         loop->active += loop->slots[at].guard.pid != 0;
@@ -662,6 +726,15 @@ static enum status stop_all(struct loop *loop) {
 
 /* ---- the loop ---- */
 
+/* Says what it waits for: on a terminal all the time, into a file once. */
+static void tell_wait(struct loop *loop) {
+    const char *hint = loop->elsewhere ? " (--take-over, if it is gone)" : "";
+    progress_text(&loop->progress, "waits for %.80s%s", loop->waits_for, hint);
+    if (loop->of->quiet || loop->progress.shown || strcmp(loop->told, loop->waits_for) == 0) return;
+    fprintf(stderr, "%s: waits for %s%s\n", loop->of->file->name, loop->waits_for, hint);
+    memcpy(loop->told, loop->waits_for, sizeof loop->told);
+}
+
 static enum status work(struct loop *loop) {
     int failed = 0;
     TRY(look(loop, &failed));
@@ -676,8 +749,7 @@ static enum status work(struct loop *loop) {
         }
         if (failed) return STATUS_OK;
         if (loop->waits_for[0] != '\0') {
-            progress_text(&loop->progress, "waits for %.40s%s", loop->waits_for,
-                          loop->elsewhere ? " (--take-over, if it is gone)" : "");
+            tell_wait(loop);
             (void)poll(NULL, 0, 500);
             continue;
         }

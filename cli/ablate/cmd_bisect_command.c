@@ -8,11 +8,10 @@
 #include <sys/stat.h>
 
 #include "ablate/ablate_bisect.h"
+#include "cli/ablate/ablate_asked.h"
 #include "cli/ablate/ablate_print.h"
 #include "cli/ablate/ablate_runner.h"
 #include "cli/json.h"
-
-enum { KEY_DRY_RUN = KEY_OWN };
 
 static enum status want(const struct ablate_running *running, const struct ablate_result *results,
                         struct arena *arena, unsigned char *wanted) {
@@ -146,18 +145,22 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     TRY(arena_take(&cli->arena, 1, sizeof *file, "bisection", &file));
     TRY(ablate_check_rights(path));
     TRY(bisect_file_read(path, &cli->arena, file));
+    TRY(ablate_asked_slots(options, file));
     TRY(bisect_plan_open(file, &cli->arena, &plan));
     *out_exit = EXIT_AS_EXPECTED;
     TRY(options->output != NULL ? arena_format(&cli->arena, &output, "%s", options->output)
                                 : arena_format(&cli->arena, &output, "%s.bisect", file->name));
-    if (options_given(options, KEY_DRY_RUN)) return print_price(&plan, output, options->json);
+    if (options_given(options, ABLATE_KEY_DRY_RUN))
+        return print_price(&plan, output, options->json);
     TRY(ablate_folder_open(output, &plan, &cli->arena, &folder));
+    TRY(ablate_asked_take_over(options, &folder, &cli->arena));
     struct ablate_running running = {.want = want,
                                      .file = file,
                                      .plan = &plan,
                                      .folder = &folder,
                                      .interrupted = cli->interrupted,
                                      .quiet = options->quiet};
+    TRY(ablate_asked_executor(options, &cli->arena, &running.executor));
     const enum status status = ablate_run_all(&running, &cli->arena);
     if (status == STATUS_INTERRUPTED) return ablate_fail_interrupted(cli, &cli->arena);
     if (status != STATUS_OK) return status;
@@ -167,8 +170,11 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
 static const struct argp_option option_rows[] = {
     OPTION("output", KEY_OUTPUT, "DIR",
            "Folder of the runs; default NAME.bisect. One that is there is continued"),
-    OPTION("dry-run", KEY_DRY_RUN, NULL, "Say how much would be run, and run nothing"), OPTION_JSON,
-    OPTION_QUIET, OPTIONS_END};
+    OPTION("dry-run", ABLATE_KEY_DRY_RUN, NULL, "Say how much would be run, and run nothing"),
+    ABLATE_OPTIONS,
+    OPTION_JSON,
+    OPTION_QUIET,
+    OPTIONS_END};
 
 const struct verb verb_bisect_command = {
     .name = "bisect-command",

@@ -93,14 +93,6 @@ class Workers(Slow):
         self.assertEqual(self.verdict(code=1)["verdict"], "outside-floor")
         self.assertEqual(log.read_text().split(), ["begin", "end"] * 7)
 
-    def script(self, text):
-        """An ablation of one slot whose command is a script; each run notes its begin and its end."""
-        self.log = self.root / "log"
-        self.write(factors={"a": ["x", "y"]}, read={"bytes": "{dir}/x"}, run={"slots": 1})
-        plan = json.loads((self.root / "x.yaml").read_text())
-        plan["command"] = ["sh", "-c", text.replace("LOG", str(self.log))]
-        (self.root / "x.yaml").write_text(json.dumps(plan))
-
     def guards(self, planner):
         """The processes that guard runs of this planner."""
         return [int(path.parent.name) for path in pathlib.Path("/proc").glob("[0-9]*/stat")
@@ -148,6 +140,18 @@ class Workers(Slow):
         self.assertEqual(json.loads(out)["runs"][0]["reason"],
                          "the process that guarded it is lost, so it was ended")
         self.assertFalse(alive(int(left.read_text())))
+
+    def test_a_run_that_does_not_obey_is_killed_after_ten_seconds(self):
+        self.script("trap '' TERM; echo begin >> LOG; while :; do sleep 1; done; echo {a}")
+        plan = json.loads((self.root / "x.yaml").read_text())
+        plan["run"]["timeout"] = 1
+        (self.root / "x.yaml").write_text(json.dumps(plan))
+        start = time.monotonic()
+        got = self.verdict(code=3)
+        spent = time.monotonic() - start
+        self.assertGreater(spent, 11)
+        self.assertLess(spent, 16)
+        self.assertEqual(got["runs"][0]["reason"], "not done after 1 s (run.timeout), so ended")
 
     def test_several_workers_share_the_runs(self):
         self.slow()

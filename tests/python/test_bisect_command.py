@@ -90,6 +90,41 @@ class Bisect(Case):
         # the text has 0.9 MB; with each line made from all before it this was 4.5 GB
         self.assertLess(usage.ru_maxrss, 400 << 10)
 
+    def test_slots_executor_and_take_over_are_those_of_ablate(self):
+        (self.root / "ssh").write_text("#!/bin/sh\necho node >> hops\nshift\nexec sh -c \"$*\"\n")
+        (self.root / "ssh").chmod(0o755)
+        self.plan("--t0 {version}", versions=2, run={"slots": 1})
+        words = ("--executor", f"{self.root}/ssh node {{command}}", "--slots", "2")
+        self.assertEqual(self.verdict(*words, code=1)["first_outside"], "2")
+        self.assertEqual(len((self.root / "hops").read_text().split()), 4)
+        runs = self.root / "x.bisect/runs"
+        for done in runs.glob("*/done"):
+            done.unlink()
+        (self.root / "x.bisect/claims/version-0001-1").write_text(
+            "gone 11111111-2222-3333-4444-555555555555 pid:[4026531836] 7 99")
+        self.assertEqual(self.verdict("--take-over", "gone", code=1)["first_outside"], "2")
+        self.assertIn("--slots: expected a whole number from 1 to 64",
+                      self.run_program("x.yaml", "--slots", "0", code=2).stderr)
+
+    def test_nothing_is_run_without_consent(self):
+        self.plan("--t0 {version}", versions=4)
+        self.assertIn("4 versions", self.run_program("x.yaml", "--dry-run", code=0).stdout)
+        (self.root / "x.yaml").chmod(0o646)
+        self.assertIn("so others could run commands as you", self.run_program("x.yaml", code=2).stderr)
+        (self.root / "x.yaml").chmod(0o644)
+        (self.root / "x.bisect").mkdir()
+        (self.root / "x.bisect").chmod(0o777)
+        self.assertIn("others can write to it (mode 777)", self.run_program("x.yaml", code=2).stderr)
+        (self.root / "x.bisect").chmod(0o755)
+        self.run_program("x.yaml", "--quiet", code=1)
+        # a command in the folder is what was run, and is never run
+        (self.root / "x.bisect/runs/version-0001-1/command").write_text("touch bad\n")
+        (self.root / "x.bisect/runs/version-0001-1/done").unlink()
+        before = len(self.began())
+        self.run_program("x.yaml", "--quiet", code=1)
+        self.assertEqual(len(self.began()), before + 1)
+        self.assertFalse((self.root / "bad").exists())
+
     def test_errors(self):
         self.plan("--t0 {version}", versions=1)
         self.assertIn("versions: expected two at least, the good one first, got 1",
