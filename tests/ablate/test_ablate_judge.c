@@ -5,6 +5,8 @@
  * planned, and each is given a vector in memory, a log, or a failure. What is expected was worked
  * out from the vectors on paper before the code was run, and stands beside each case. */
 #include "ablate/ablate_judge.h"
+#include "determinism/normal.h"
+#include "determinism/stream.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -513,6 +515,35 @@ static void validate_noisy_closure_has_the_p_of_all_relabelings(void **state) {
     assert_int_equal(judge()->closure, ABLATE_CLOSURE_ABSENT);
 }
 
+/* Closures that hold, of runs whose noise has heavy tails (the cube of a normal number): p <= 0.01
+ * is p = 2/252, which 1 in 126 reaches. Of 1000, more than 20 do with a chance of 1e-4 (Poisson).
+ */
+static void verify_closure_raises_false_alarms_at_its_rate(void **state) {
+    (void)state;
+    const struct stream_address address = {.stream = STREAM_DATA, .last_element = 20000};
+    struct stream_site site;
+    uint32_t open = 0, at = 0;
+    assert_int_equal(stream_pack(&address, &site), STATUS_OK);
+    for (uint32_t trial = 0; trial < 1000; trial++) {
+        plan(1, 1, WEIGHTS);
+        for (uint32_t i = 1; i <= 15; i++) {
+            const double draw = normal_from_word(stream_word(21, site, at++));
+            const char *const format = i <= 5    ? "baseline-%u"
+                                       : i <= 10 ? "test-%u"
+                                       : i == 11 ? "mixture-1"
+                                                 : "mixture-1-%u";
+            leave_at(format,
+                     i <= 5    ? i
+                     : i <= 10 ? i - 5
+                               : i - 10,
+                     (i <= 5 ? 0 : 1000) + draw * draw * draw);
+        }
+        assert_int_equal(judge()->kind, ABLATE_OUTSIDE);
+        open += bench.verdict.closure == ABLATE_CLOSURE_OPEN;
+    }
+    assert_in_range(open, 1, 20);
+}
+
 /* Of one command, the same figures say that the floor does not hold. */
 static void verify_a_noisy_rerun_that_differs_refutes_the_floor(void **state) {
     (void)state;
@@ -765,6 +796,7 @@ int main(void) {
         cmocka_unit_test(verify_noise_has_no_first_update),
         cmocka_unit_test(verify_a_short_log_of_a_mixture_is_its_own_hole),
         cmocka_unit_test(validate_noisy_closure_has_the_p_of_all_relabelings),
+        cmocka_unit_test(verify_closure_raises_false_alarms_at_its_rate),
         cmocka_unit_test(verify_a_noisy_rerun_that_differs_refutes_the_floor),
         cmocka_unit_test(validate_the_shift_that_would_be_told),
         cmocka_unit_test(verify_what_only_the_arms_differ_in_is_outside_a_noisy_floor),
