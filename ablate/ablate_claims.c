@@ -21,7 +21,7 @@ static enum status refuse(const char *path, const char *action) {
 
 /* ---- who we are ---- */
 
-/* One line of a small file of /proc; "-" if it cannot be read. */
+/* Reads one line of a small file of /proc; "-" if it cannot be read. */
 static void read_line(const char *path, char *out, size_t size) {
     struct input input;
     FILE *file;
@@ -34,7 +34,7 @@ static void read_line(const char *path, char *out, size_t size) {
     if (out[0] == '\0') snprintf(out, size, "-");
 }
 
-/* When a process started, in ticks since the boot: its number may serve another one later. The
+/* Says when a process started, in ticks since the boot: its number may serve another one later. The
  * name, which may hold blanks and brackets, ends at the last ")". "-": there is none, or it has
  * ended and its parent has not asked how, as the first process of a container never may. */
 static void read_start(long process, char out[32]) {
@@ -61,7 +61,7 @@ enum status ablate_name_worker(struct arena *arena, char **out) {
     return arena_format(arena, out, "%s %s %s %ld %s", host, boot, space, (long)getpid(), start);
 }
 
-/* A worker as a claim's text names it. */
+/* Names a worker as a claim's text does. */
 struct holder {
     char host[256], boot[64], space[64], start[32];
     long process;
@@ -77,8 +77,8 @@ static enum status our_name(const struct ablate_folder *folder, struct holder *o
     FAIL(STATUS_INTERNAL, "a worker without a name: %s", folder->worker);
 }
 
-/* A name for a file in the making that no other worker has, on this machine, in a container of it
- * that has its name, or on another. */
+/* Makes a name for a file in the making that no other worker has, on this machine, in a container
+ * of it that has its name, or on another. */
 enum status ablate_live_name(const struct ablate_folder *folder, const char *name,
                              struct arena *arena, char **out) {
     struct holder us;
@@ -95,8 +95,8 @@ static enum status claim_path(const struct ablate_folder *folder, const char *na
     return arena_format(arena, out, "%s/claims/%s", folder->path, name);
 }
 
-/* A claim's text; NULL when there is none (any more), "" when it is empty. Claims get their name
- * when they are whole, so an empty one is what a machine left that lost its power. */
+/* Reads a claim's text: NULL when there is none (any more), "" when it is empty. Claims get their
+ * name when they are whole, so an empty one is what a machine left that lost its power. */
 static enum status read_claim(const char *path, struct arena *arena, char **out) {
     char text[1024];
     struct input input;
@@ -118,7 +118,8 @@ static enum status read_claim(const char *path, struct arena *arena, char **out)
     return STATUS_OK;
 }
 
-/* Whether the holder is of this boot and of this name space of processes, where its end shows. */
+/* Says whether the holder is of this boot and of this name space of processes, where its end shows.
+ */
 static int is_here(const struct ablate_folder *folder, const struct holder *holder) {
     struct holder us;
     return parse_holder(folder->worker, &us) && strcmp(holder->boot, us.boot) == 0 &&
@@ -132,7 +133,7 @@ static int lives(const struct holder *holder) {
     return strcmp(now, holder->start) == 0;
 }
 
-/* Whether nobody has the claim any more: for certain, or because a person said so. */
+/* Says whether nobody has the claim any more: for certain, or because a person said so. */
 static int has_ended(const struct ablate_folder *folder, const char *claim) {
     struct holder holder;
     if (!parse_holder(claim, &holder)) return 1; /* read_claim: it is empty */
@@ -206,7 +207,7 @@ static enum status break_lock(const struct ablate_folder *folder, const char *lo
     return unlink(aside) == 0 || errno == ENOENT ? STATUS_OK : refuse(aside, "remove");
 }
 
-/* Whether the claim still says what we wrote, a while after we did: two workers that broke one
+/* Says whether the claim still holds our text a while after we did: two workers that broke one
  * lock could both have replaced it, and then the last one has it. */
 static enum status look_again(const struct ablate_folder *folder, const char *path,
                               struct arena *arena, int *out_ours) {

@@ -188,7 +188,7 @@ static enum status read_root(const struct yaml_node *root, struct arena *arena,
     return ablate_places_check(root, out);
 }
 
-/* One version a line; empty lines and those that begin with # do not count. */
+/* Reads one version a line; empty lines and those that begin with # do not count. */
 static enum status read_version_lines(const struct yaml_node *node, struct arena *arena,
                                       const char **versions, size_t *count) {
     char *text;

@@ -73,7 +73,7 @@ static enum status compare_plans(const char *path, const char *old, const char *
              : "");
 }
 
-/* Whether nothing is in the folder but the plan that another worker is about to name. */
+/* Says whether nothing is in the folder but the plan that another worker is about to name. */
 static int is_empty(const char *path) {
     DIR *folder = opendir(path);
     int others = 0;

@@ -30,7 +30,8 @@ enum ablate_state { ABLATE_ABSENT = 0, ABLATE_DONE, ABLATE_FAILED };
 TWINSTEP_MUST_USE enum status ablate_folder_open(const char *path, const struct ablate_plan *plan,
                                                  struct arena *arena, struct ablate_folder *out);
 
-/* Whether the run is done or failed. STATUS_INPUT: its `done` is of another plan or is damaged. */
+/* Says whether the run is done or failed. STATUS_INPUT: its `done` is of another plan or is
+ * damaged. */
 TWINSTEP_MUST_USE enum status ablate_folder_state(const struct ablate_folder *folder,
                                                   const struct ablate_run *run, struct arena *arena,
                                                   enum ablate_state *out);
@@ -40,7 +41,7 @@ TWINSTEP_MUST_USE enum status ablate_folder_path(const struct ablate_folder *fol
                                                  const struct ablate_run *run, const char *name,
                                                  struct arena *arena, char **out);
 
-/* Whether a process of an earlier attempt still has the run's stdout or stderr open, which its
+/* Says whether a process of an earlier attempt still has the run's stdout or stderr open, which its
  * guard locked. 0 where the file system has no locks. */
 TWINSTEP_MUST_USE enum status ablate_folder_is_used(const struct ablate_folder *folder,
                                                     const struct ablate_run *run,
@@ -61,7 +62,7 @@ TWINSTEP_MUST_USE enum status ablate_folder_done(const struct ablate_folder *fol
 TWINSTEP_MUST_USE enum status ablate_folder_fail(const struct ablate_folder *folder,
                                                  const struct ablate_run *run, const char *reason,
                                                  struct arena *arena);
-/* Why it failed; "" if it did not. */
+/* Reads why it failed; "" if it did not. */
 TWINSTEP_MUST_USE enum status ablate_folder_reason(const struct ablate_folder *folder,
                                                    const struct ablate_run *run,
                                                    struct arena *arena, char **out);

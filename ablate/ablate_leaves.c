@@ -56,8 +56,8 @@ enum status leaves_quote(const char *text, struct arena *arena, char **out) {
 
 /* ---- reading ---- */
 
-/* Whether a key is a word that no reader of YAML takes for a number, a truth value or nothing. Its
- * quotes, if it had any, are not known. */
+/* Says whether a key is a word that no reader of YAML takes for a number, a truth value or nothing.
+ * Its quotes, if it had any, are not known. */
 static int is_word(const char *key) {
     static const char letters[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";

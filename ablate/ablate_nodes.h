@@ -21,10 +21,11 @@ TWINSTEP_MUST_USE enum status node_check_pair(const struct yaml_node *list, cons
 
 TWINSTEP_MUST_USE enum status node_read_words(const struct yaml_node *list, const char *key,
                                               struct arena *arena, struct ablate_words *out);
-/* Whether a variable of the environment can have the name. */
+/* Says whether a variable of the environment can have the name. */
 int node_is_variable(const char *name);
 
-/* The number at `key`, in [least, most] or strictly between; *out stays where there is none. */
+/* Reads the number at `key`, in [least, most] or strictly between; *out stays where there is none.
+ */
 TWINSTEP_MUST_USE enum status node_read_uint(const struct yaml_node *map, const char *key,
                                              uint64_t least, uint64_t most, uint64_t *out);
 TWINSTEP_MUST_USE enum status node_read_real(const struct yaml_node *map, const char *key,

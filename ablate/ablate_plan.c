@@ -34,7 +34,8 @@ static uint32_t full_of(const struct ablate_file *file) {
     return (1u << file->factor_count) - 1;
 }
 
-/* Each alone, and all but each, in ascending order; and none and all. */
+/* Lists the masks of each factor alone and of all but each, with none and all, in ascending order.
+ */
 static enum status single_masks(struct ablate_plan *plan, struct arena *arena) {
     const uint32_t factors = plan->file->factor_count, full = full_of(plan->file);
     TRY(arena_take(arena, 2 * (size_t)factors + 2, sizeof *plan->masks, "mixtures", &plan->masks));
@@ -78,13 +79,12 @@ static void add_arms(struct ablate_plan *plan, enum ablate_stage stage, uint64_t
         }
 }
 
-static void add_mixture(struct ablate_plan *plan, uint32_t mask, uint64_t replicate) {
+static void add_mixture(struct ablate_plan *plan, enum ablate_stage stage, uint32_t mask,
+                        uint64_t replicate) {
     struct ablate_run *run = &plan->runs[plan->run_count++];
     char bits[ABLATE_FACTORS_MAX + 1];
-    *run = (struct ablate_run){.stage = replicate == 1 ? ABLATE_MIXTURES : ABLATE_MIXTURES_NOISE,
-                               .arm = ABLATE_NO_ARM,
-                               .mask = mask,
-                               .replicate = (uint32_t)replicate};
+    *run = (struct ablate_run){
+        .stage = stage, .arm = ABLATE_NO_ARM, .mask = mask, .replicate = (uint32_t)replicate};
     ablate_mask_text(plan, mask, bits);
     if (replicate == 1)
         snprintf(run->id, sizeof run->id, "mixture-%s", bits);
@@ -92,8 +92,8 @@ static void add_mixture(struct ablate_plan *plan, uint32_t mask, uint64_t replic
         snprintf(run->id, sizeof run->id, "mixture-%s-%llu", bits, (unsigned long long)replicate);
 }
 
-/* 0 each factor alone, 1 all but each, 2 those between, 3 all of them: the cheapest answers come
- * first, and what proves that nothing was forgotten comes last. */
+/* Returns 0 for each factor alone, 1 for all but each, 2 for those between and 3 for all of them:
+ * the cheapest answers come first, and what proves that nothing was forgotten comes last. */
 static int turn_of(uint32_t mask, uint32_t full) {
     const uint32_t rest = full & ~mask;
     if (mask == full) return 3;
@@ -101,25 +101,48 @@ static int turn_of(uint32_t mask, uint32_t full) {
     return (rest & (rest - 1)) == 0 ? 1 : 2;
 }
 
-static void add_mixtures(struct ablate_plan *plan, uint64_t from, uint64_t to) {
+static void add_mixtures(struct ablate_plan *plan, enum ablate_stage stage, uint64_t from,
+                         uint64_t to) {
     for (uint64_t replicate = from; replicate <= to; replicate++)
         for (int turn = 0; turn <= 3; turn++)
             for (uint32_t i = 1; i < plan->mask_count; i++)
                 if (turn_of(plan->masks[i], full_of(plan->file)) == turn)
-                    add_mixture(plan, plan->masks[i], replicate);
+                    add_mixture(plan, stage, plan->masks[i], replicate);
+}
+
+/* Every mixture has a second run: which of them are made is known when all have a first one. */
+static void add_again(struct ablate_plan *plan) {
+    const uint32_t before = plan->run_count;
+    for (uint32_t m = 1; m < plan->mask_count; m++) {
+        uint32_t i = 0;
+        while (i < before && !(plan->runs[i].arm == ABLATE_NO_ARM && plan->runs[i].replicate == 2 &&
+                               plan->runs[i].mask == plan->masks[m]))
+            i++;
+        if (i == before) add_mixture(plan, ABLATE_MIXTURES_AGAIN, plan->masks[m], 2);
+    }
+}
+
+uint32_t ablate_plan_again(const struct ablate_plan *plan) {
+    const uint32_t mixtures = plan->mask_count > 0 ? plan->mask_count - 1 : 0;
+    return mixtures < ABLATE_AGAIN_MOST ? mixtures : ABLATE_AGAIN_MOST;
 }
 
 static enum status list_runs(struct ablate_plan *plan, struct arena *arena) {
     const struct ablate_file *file = plan->file;
     const uint64_t most =
-        2 * file->noisy_runs + (uint64_t)plan->mask_count * file->noisy_mixtures + 1;
+        3 * file->noisy_runs + (uint64_t)plan->mask_count * (file->noisy_mixtures + 1) + 1;
     TRY(arena_take(arena, most, sizeof *plan->runs, "runs", &plan->runs));
     add_arms(plan, ABLATE_ARMS, 1, file->floor_runs);
     add_arms(plan, ABLATE_ARMS_NOISE, file->floor_runs + 1, file->noisy_runs);
-    add_mixtures(plan, 1, 1);
-    /* shares of noisy runs need every mixture */
-    if (!file->single && file->factor_count <= SHAPLEY_MAX)
-        add_mixtures(plan, 2, file->noisy_mixtures);
+    add_mixtures(plan, ABLATE_MIXTURES, 1, 1);
+    /* Shares of noisy runs need every mixture; closure compares as many runs of all factors as test
+     * has. */
+    if (!file->single && file->factor_count <= SHAPLEY_MAX) {
+        add_mixtures(plan, ABLATE_MIXTURES_NOISE, 2, file->noisy_mixtures);
+        for (uint64_t i = file->noisy_mixtures + 1; i <= file->noisy_runs; i++)
+            add_mixture(plan, ABLATE_MIXTURES_NOISE, full_of(file), i);
+    }
+    add_again(plan);
     for (uint32_t i = 0; i < plan->run_count; i++)
         plan->stage_runs[plan->runs[i].stage]++;
     return STATUS_OK;
@@ -395,8 +418,8 @@ static enum status write_text(struct ablate_plan *plan, struct arena *arena) {
     return STATUS_OK;
 }
 
-/* Whether the line is that of an input with this path. Behind the path stands its digest, or its
- * size and time. */
+/* Says whether the line is that of an input with this path. Behind the path stands its digest, or
+ * its size and time. */
 static int is_line_of(const char *line, size_t length, const char *path) {
     const size_t head = strlen(INPUT " "), name = strlen(path);
     if (length < head + name + 1 || strncmp(line, INPUT " ", head) != 0 ||

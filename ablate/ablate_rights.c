@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Whether the group has this user as its only member. One that nobody has is not his. */
+/* Says whether the group has this user as its only member. One that nobody has is not his. */
 static int is_private_group(gid_t group) {
     const struct group *const entry = getgrgid(group);
     int has_us = 0, has_others = 0;

@@ -193,13 +193,13 @@ static enum status quote_words(const char *const *words, size_t count, struct ar
     return arena_format(arena, out, "%s]", *out);
 }
 
-/* Whether it is "file" and a number, as composed files are called here. */
+/* Says whether it is "file" and a number, as composed files are called here. */
 static int is_file_name(const char *name) {
     return strncmp(name, "file", 4) == 0 && name[4] != '\0' &&
            name[4 + strspn(name + 4, "0123456789")] == '\0';
 }
 
-/* A name of letters, digits and _-. that no factor has yet. */
+/* Makes a name of letters, digits and _-. that no factor has yet. */
 static enum status name_factor(struct making *making, const char *from, char **out) {
     static const char letters[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
@@ -260,7 +260,7 @@ static enum status add_files(struct making *making, const char *a, const char *b
     const enum status status = leaves_read(a, b, making->arena, &leaves);
     if (status == STATUS_MEMORY) return status;
     if (status != STATUS_OK || leaves.count == 0 || making->file_count == ABLATE_FILES_MAX) {
-        /* words that name no files are no files that could not be read */
+        /* a word need not name a file, and of one that does not there is nothing to say */
         char *text;
         size_t length;
         char *why;
@@ -291,7 +291,8 @@ static enum status add_files(struct making *making, const char *a, const char *b
 
 /* ---- units against units ---- */
 
-/* Two words of which each line has one: "--lr=1" keeps its head, files may be taken by leaves. */
+/* Compares two words of which each line has one: "--lr=1" keeps its head, files may be taken by
+ * leaves. */
 static enum status add_pair(struct making *making, const char *option, const char *a,
                             const char *b) {
     char *head, *qa, *qb, *levels, *name, *word, *quoted;

@@ -111,7 +111,8 @@ enum status ablate_expand(const struct ablate_file *file, const char *text,
     return STATUS_OK;
 }
 
-/* The factor that a word consists of, whose level may have any number of words; else factor_count.
+/* Finds the factor that a word consists of, whose level may have any number of words; else
+ * factor_count.
  */
 static uint32_t whole_factor(const struct ablate_file *file, const char *word) {
     const char *piece, *rest = word;

@@ -104,7 +104,7 @@ static size_t put_text(char *to, size_t at, const char *text) {
     return at + length;
 }
 
-/* The texts of a request, one behind the other; with `to` NULL only their size. */
+/* Writes the texts of a request, one behind the other; with `to` NULL only their size. */
 static size_t put_texts(const struct guard_asked *asked, char *to) {
     size_t at = put_text(to, 0, asked->out);
     at = put_text(to, at, asked->err);
@@ -308,7 +308,8 @@ static int spawn_command(const struct request *request, pid_t *out) {
     return failed;
 }
 
-/* Whether the command itself has ended; it stays a zombie, so that its group keeps its number. */
+/* Says whether the command itself has ended; it stays a zombie, so that its group keeps its number.
+ */
 static int has_ended(pid_t command) {
     siginfo_t info;
     memset(&info, 0, sizeof info);

@@ -90,7 +90,7 @@ enum status ablate_want_stages(const struct ablate_running *running,
     TRY(arena_take(arena, 1, sizeof *verdict, "verdict", &verdict));
     TRY(ablate_judge(running->plan, results, arena, verdict));
     for (uint32_t i = 0; i < running->plan->run_count; i++)
-        wanted[i] |= (unsigned char)verdict->wants[running->plan->runs[i].stage];
+        wanted[i] |= (unsigned char)ablate_wants(verdict, &running->plan->runs[i]);
     return STATUS_OK;
 }
 
@@ -126,7 +126,8 @@ static enum status arm_has_failed(struct loop *loop, int *out) {
 
 /* ---- one run ---- */
 
-/* Whether nobody listens at the port now. Another program may take it before the command does. */
+/* Says whether nobody listens at the port now. Another program may take it before the command does.
+ */
 static int is_free_port(unsigned port) {
     struct sockaddr_in address;
     const int handle = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -140,7 +141,8 @@ static int is_free_port(unsigned port) {
     return is_free;
 }
 
-/* The slot's own ports: the first, and if somebody has that, those a whole number of slots on. */
+/* Takes one of the slot's own ports: the first, and if somebody has that, those a whole number of
+ * slots on. */
 static unsigned port_of(const struct loop *loop, uint32_t slot) {
     unsigned port = (unsigned)loop->of->file->port + slot;
     for (int i = 0; i < 64 && port + SLOTS_MOST < 65536 && !is_free_port(port); i++)
@@ -180,15 +182,15 @@ static int is_ours(const char *entry) {
            (ours != NULL && is_variable(entry, "OMP_WAIT_POLICY"));
 }
 
-/* Whether a later variable of the command has the same name, and so its place. */
+/* Says whether a later variable of the command has the same name, and so its place. */
 static int is_replaced(const struct ablate_command *command, size_t index) {
     for (size_t v = index + 1; v < command->variable_count; v++)
         if (strcmp(command->variables[v].name, command->variables[index].name) == 0) return 1;
     return 0;
 }
 
-/* This process's environment with the command's variables put in or taken away; the last of two of
- * one name counts. */
+/* Makes this process's environment with the command's variables put in or taken away; the last of
+ * two of one name counts. */
 static enum status make_environment(const struct ablate_command *command, struct arena *arena,
                                     const char ***out, size_t *out_count) {
     extern char **environ;
@@ -230,7 +232,7 @@ static enum status add_device(struct ablate_command *command, const char *device
     return STATUS_OK;
 }
 
-/* The command as a line for a shell, which is kept beside what it printed. */
+/* Writes the command as a line for a shell, which is kept beside what it printed. */
 static enum status command_line(const struct loop *loop, const struct ablate_run *run,
                                 const struct ablate_command *command, struct arena *arena,
                                 char **out) {
@@ -363,7 +365,7 @@ static enum status begin(struct loop *loop, uint32_t index, uint32_t at, struct 
     return guard_send(&slot->guard, &asked, arena);
 }
 
-/* The last lines of a run's stderr, or "" */
+/* Reads the last lines of a run's stderr; "" where it wrote none. */
 static enum status read_tail(struct loop *loop, const struct ablate_run *run, struct arena *arena,
                              char **out) {
     char bytes[TAIL_BYTES + 1], *path;
@@ -388,7 +390,7 @@ static enum status read_tail(struct loop *loop, const struct ablate_run *run, st
     return arena_format(arena, out, "%s", at);
 }
 
-/* The machine that a run's line named; "" where it ran here. */
+/* Reads the machine that a run's line named; "" where it ran here. */
 static enum status read_host(struct loop *loop, const struct ablate_run *run, struct arena *arena,
                              char **out) {
     char *path;
@@ -420,7 +422,7 @@ static void keep_text(char *text) {
     }
 }
 
-/* How a command ended, where that is no success; "" where it is. */
+/* Describes how a command ended, where that is no success; "" where it is. */
 static enum status describe_end(const struct loop *loop, const struct guard_answer *answer,
                                 struct arena *arena, char **out) {
     switch (answer->end) {
@@ -553,7 +555,8 @@ static enum status try_claim(struct loop *loop, uint32_t run, enum ablate_claim 
     return status;
 }
 
-/* Whether nothing of an earlier attempt is left: planner and guard may have been killed at once. */
+/* Says whether nothing of an earlier attempt is left: planner and guard may have been killed at
+ * once. */
 static enum status look_for_rest(struct loop *loop, uint32_t run, int *out_free) {
     struct arena arena = ARENA_EMPTY;
     int used = 0;

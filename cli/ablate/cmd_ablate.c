@@ -92,8 +92,9 @@ static enum status print_two(const char *text, struct arena *arena) {
         printf("# to be mended before it is run: %s\n", status_text());
         return STATUS_OK;
     }
-    printf("# %u runs, %u more if repeats of an arm differ; nothing has been run\n",
-           plan.stage_runs[ABLATE_ARMS] + plan.stage_runs[ABLATE_MIXTURES],
+    printf("# up to %u runs, %u more if repeats of an arm differ; nothing has been run\n",
+           plan.stage_runs[ABLATE_ARMS] + plan.stage_runs[ABLATE_MIXTURES] +
+               ablate_plan_again(&plan),
            plan.stage_runs[ABLATE_ARMS_NOISE] + plan.stage_runs[ABLATE_MIXTURES_NOISE]);
     return STATUS_OK;
 }

@@ -33,7 +33,7 @@ class Long(Case):
         self.assertIn("single", got["no_shares"])
         self.assertEqual(self.figures(got, "share")["a"], None)
         self.assertAlmostEqual(self.figures(got, "alone")["c"], 4 / 21 ** 0.5, delta=1e-15)
-        self.assertEqual(len(self.began()), 4 + 4 + 4 + 1)
+        self.assertEqual(len(self.began()), 4 + 4 + 4 + 1 + 3)
 
     def test_noise_alone_is_inside(self):
         # alpha far below 1 %, so that this test fails by chance in one of 10,000 runs
@@ -91,7 +91,7 @@ class Workers(Slow):
         first.stdout.close()
         first.stderr.close()
         self.assertEqual(self.verdict(code=1)["verdict"], "outside-floor")
-        self.assertEqual(log.read_text().split(), ["begin", "end"] * 6)
+        self.assertEqual(log.read_text().split(), ["begin", "end"] * 7)
 
     def guards(self, planner):
         """The processes that guard runs of this planner."""
@@ -125,7 +125,7 @@ class Workers(Slow):
             run, word = line.split()
             said.setdefault(run, []).append(word)
         self.assertEqual(said.pop("baseline-1"), ["begin", "end", "begin", "whole", "end"])
-        self.assertEqual(list(said.values()), [["begin", "whole", "end"]] * 4)
+        self.assertEqual(list(said.values()), [["begin", "whole", "end"]] * 5)
 
     def test_what_a_killed_guard_left_is_ended_by_the_planner(self):
         self.script("echo begin >> LOG; (setsid sh -c 'echo $$ > {dir}/left; exec sleep 600' &); "
@@ -159,8 +159,8 @@ class Workers(Slow):
         said = [worker.communicate(timeout=60)[0] for worker in workers]
         self.assertEqual([worker.returncode for worker in workers], [1] * 4)
         self.assertEqual(len(set(said)), 1)
-        self.assertEqual(len(self.began()), 7, self.began())
-        self.assertEqual(len(set(self.began())), 7)
+        self.assertEqual(len(self.began()), 7 + 3, self.began())
+        self.assertEqual(len(set(self.began())), 7 + 3)
         self.assertEqual(list((self.root / "x.ablate/claims").iterdir()), [])
 
 

@@ -32,6 +32,8 @@ class Bisect(Case):
         # 12 differs; then 6, 9, 7, 8, each twice, and the first version twice
         self.assertEqual([probe["number"] for probe in got["probes"]], [12, 6, 9, 7, 8])
         self.assertEqual([probe["distance"] for probe in got["probes"]], [3.0, 0.0, 3.0, 0.0, 3.0])
+        self.assertEqual({(probe["floor"]["kind"], probe["floor"]["runs"]) for probe in got["probes"]}, {("exact", 2)})
+        self.assertTrue(got["folder"].endswith("/x.bisect"))
         self.assertEqual(len(self.began()), 12)
         self.count.unlink()
         text = self.run_program("x.yaml", "--quiet", code=1).stdout
@@ -43,6 +45,8 @@ class Bisect(Case):
         got = self.verdict(code=0)
         self.assertEqual((got["verdict"], got["first_outside"]), ("inside", None))
         self.assertEqual(len(self.began()), 4)
+        self.assertIn("x: INSIDE THE FLOOR: 12, the last of 12 versions, left what was left by 1.\n",
+                      self.run_program("x.yaml", "--quiet", code=0).stdout)
 
     def test_versions_that_crash_are_passed_by_and_named(self):
         self.plan("--do $( [ {version} -ge 6 ] && [ {version} -le 8 ] && echo crash || echo train ) "
@@ -137,6 +141,10 @@ class Bisect(Case):
         self.plan("--t0 {version}", versions=100)
         self.assertIn("100 versions; at most 8 of them are run besides the first",
                       self.run_program("x.yaml", "--dry-run", code=0).stdout)
+        plan = self.verdict("--dry-run", code=0)
+        self.assertEqual((len(plan["versions"]), plan["versions_run_at_most"], plan["runs_of_each"],
+                          plan["runs_of_each_if_noisy"], plan["folder"]), (100, 9, 2, 5, "x.bisect"))
+        self.assertFalse((self.root / "x.bisect").exists())
         self.assertEqual(self.began(), [])
 
 
