@@ -61,7 +61,7 @@ enum status ablate_name_worker(struct arena *arena, char **out) {
     return arena_format(arena, out, "%s %s %s %ld %s", host, boot, space, (long)getpid(), start);
 }
 
-/* A worker as a claim's text names it. */
+/* Names a worker as a claim's text does. */
 struct holder {
     char host[256], boot[64], space[64], start[32];
     long process;
@@ -95,7 +95,7 @@ static enum status claim_path(const struct ablate_folder *folder, const char *na
     return arena_format(arena, out, "%s/claims/%s", folder->path, name);
 }
 
-/* Reads a claim's text; NULL when there is none (any more), "" when it is empty. Claims get their
+/* Reads a claim's text: NULL when there is none (any more), "" when it is empty. Claims get their
  * name when they are whole, so an empty one is what a machine left that lost its power. */
 static enum status read_claim(const char *path, struct arena *arena, char **out) {
     char text[1024];
@@ -207,7 +207,7 @@ static enum status break_lock(const struct ablate_folder *folder, const char *lo
     return unlink(aside) == 0 || errno == ENOENT ? STATUS_OK : refuse(aside, "remove");
 }
 
-/* Says whether the claim still says what we wrote, a while after we did: two workers that broke one
+/* Says whether the claim still holds our text a while after we did: two workers that broke one
  * lock could both have replaced it, and then the last one has it. */
 static enum status look_again(const struct ablate_folder *folder, const char *path,
                               struct arena *arena, int *out_ours) {

@@ -47,7 +47,7 @@ class Left(Case):
                            (f"slot-{HOST}-0", ENDED), (f"slot-{HOST}-0.lock", "")):
             (self.claims / name).write_text(text)
         self.assertEqual(self.verdict(code=1)["verdict"], "outside-floor")
-        self.assertEqual(len(self.logged()), 5)
+        self.assertEqual(len(self.logged()), 6)
         self.assertEqual(list(self.claims.iterdir()), [])
 
     def test_what_is_no_claim_is_an_error_with_its_name(self):
@@ -98,7 +98,7 @@ class Machine(Slow):
         said = [worker.communicate(timeout=60)[0] for worker in started]
         self.assertEqual([worker.returncode for worker in started], [1] * len(started))
         self.assertEqual(len(set(said)), 1)
-        self.assertEqual(len(self.logged()), 10)
+        self.assertEqual(len(self.logged()), 12)
         return most(self.logged())
 
     def test_workers_share_the_slots_of_a_machine(self):

@@ -125,7 +125,7 @@ class Workers(Slow):
             run, word = line.split()
             said.setdefault(run, []).append(word)
         self.assertEqual(said.pop("baseline-1"), ["begin", "end", "begin", "whole", "end"])
-        self.assertEqual(list(said.values()), [["begin", "whole", "end"]] * 4)
+        self.assertEqual(list(said.values()), [["begin", "whole", "end"]] * 5)
 
     def test_what_a_killed_guard_left_is_ended_by_the_planner(self):
         self.script("echo begin >> LOG; (setsid sh -c 'echo $$ > {dir}/left; exec sleep 600' &); "
