@@ -47,7 +47,8 @@ static enum status probe(struct searching *s, size_t version, enum ablate_verdic
     return STATUS_OK;
 }
 
-/* The version nearest to the middle of (low, high) that can be judged; `high` if there is none. */
+/* Returns the version nearest to the middle of (low, high) that can be judged; `high` if there is
+ * none. */
 static size_t choose(const struct searching *s, size_t low, size_t high) {
     const size_t middle = low + (high - low) / 2;
     for (size_t off = 0; off < high - low; off++) {

@@ -128,7 +128,7 @@ TWINSTEP_MUST_USE enum status ablate_expand_words(const struct ablate_file *file
                                                   const struct ablate_values *values,
                                                   struct arena *arena, struct ablate_words *out);
 
-/* The words as a POSIX shell reads them back: each that needs it in single quotes. */
+/* Writes the words as a POSIX shell reads them back: each that needs it in single quotes. */
 TWINSTEP_MUST_USE enum status ablate_quote(const struct ablate_words *words, struct arena *arena,
                                            char **out);
 

@@ -7,15 +7,19 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "ablate/ablate_rights.h"
+#include "base/input.h"
 #include "base/publish.h"
 #include "scenarios/textfile.h"
 
 #define STATE_BYTES_MAX ((size_t)1 << 20)
 #define ATTEMPTS_MOST 10000
 #define PLACE "place "
+#define HARM "so they could change what runs left"
 #define DONE_HEAD "twinstep ablate done 1\n"
 
 static enum status refuse(const char *path, const char *action) {
@@ -34,14 +38,14 @@ static enum status check_rights(const char *path) {
     struct stat info;
     if (stat(path, &info) != 0) return refuse(path, "look at");
     if (!S_ISDIR(info.st_mode)) FAIL(STATUS_INPUT, "%s: expected a folder", path);
-    if (info.st_uid != geteuid())
-        FAIL(STATUS_INPUT, "%s: belongs to another user, who could change what runs left", path);
-    if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0)
-        FAIL(STATUS_INPUT,
-             "%s: others can write to it (mode %03o), so they could change what runs left; chmod "
-             "go-w it if that is not meant",
-             path, (unsigned)(info.st_mode & 0777));
-    return STATUS_OK;
+    return ablate_rights_check_own(path, HARM);
+}
+
+/* Reads a file that this program made. */
+static enum status read_own(const char *path, size_t limit, struct arena *arena, char **out_text,
+                            size_t *out_length) {
+    TRY(ablate_rights_check_own(path, HARM));
+    return textfile_read(arena, path, limit, out_text, out_length);
 }
 
 /* ---- the plan ---- */
@@ -62,11 +66,14 @@ static enum status compare_plans(const char *path, const char *old, const char *
     } while (la == lb && memcmp(a, b, la) == 0 && (la > 0 || *old != '\0' || *now != '\0'));
     FAIL(STATUS_INPUT,
          "%s: holds runs of another plan, so it cannot be continued: it has \"%.*s\", now it would "
-         "be \"%.*s\" (another folder: --output)",
-         path, (int)(la < 300 ? la : 300), a, (int)(lb < 300 ? lb : 300), b);
+         "be \"%.*s\" (another folder: --output)%s",
+         path, (int)(la < 300 ? la : 300), a, (int)(lb < 300 ? lb : 300), b,
+         la > 6 && strncmp(a, "input ", 6) == 0
+             ? "; if runs write to it, they are not alike: let it lie in {dir}"
+             : "");
 }
 
-/* Whether nothing is in the folder but the plan that another worker is about to name. */
+/* Says whether nothing is in the folder but the plan that another worker is about to name. */
 static int is_empty(const char *path) {
     DIR *folder = opendir(path);
     int others = 0;
@@ -78,8 +85,9 @@ static int is_empty(const char *path) {
     return others == 0;
 }
 
-static enum status settle_plan(const struct ablate_folder *folder, struct arena *arena) {
+static enum status settle_plan(struct ablate_folder *folder, struct arena *arena) {
     char *path, *live, *old;
+    const char *now;
     size_t length;
     TRY(arena_format(arena, &path, "%s/plan", folder->path));
     if (access(path, F_OK) != 0) {
@@ -88,13 +96,15 @@ static enum status settle_plan(const struct ablate_folder *folder, struct arena 
                  folder->path);
         TRY(ablate_live_name(folder, "plan", arena, &live));
         const enum status status =
-            publish_bytes(live, path, 0, folder->plan->text, strlen(folder->plan->text));
+            publish_own_bytes(live, path, 0, folder->plan->text, strlen(folder->plan->text));
         /* another worker may have been first: its plan counts, and must be ours */
         if (status != STATUS_OK && access(path, F_OK) != 0) return status;
         if (status != STATUS_OK) (void)unlink(live);
     }
-    TRY(textfile_read(arena, path, (size_t)16 << 20, &old, &length));
-    return compare_plans(folder->path, old, folder->plan->text);
+    TRY(read_own(path, (size_t)16 << 20, arena, &old, &length));
+    TRY(ablate_plan_without_outputs(folder->plan, old, arena, &now));
+    digest_sha256(old, length, &folder->digest);
+    return compare_plans(folder->path, old, now);
 }
 
 enum status ablate_folder_open(const char *path, const struct ablate_plan *plan,
@@ -102,7 +112,8 @@ enum status ablate_folder_open(const char *path, const struct ablate_plan *plan,
     char *sub;
     TRY(make_folder(path));
     out->plan = plan;
-    out->taken_over = NULL;
+    out->left = NULL;
+    out->left_count = 0;
     TRY(check_rights(path));
     TRY(path[0] == '/' ? arena_format(arena, &out->path, "%s", path)
                        : arena_format(arena, &out->path, "%s/%s", plan->folder, path));
@@ -127,7 +138,7 @@ enum status ablate_folder_path(const struct ablate_folder *folder, const struct 
 static enum status done_head(const struct ablate_folder *folder, const struct ablate_run *run,
                              struct arena *arena, char **out) {
     char hex[DIGEST_HEX];
-    digest_hex(&folder->plan->digest, hex);
+    digest_hex(&folder->digest, hex);
     return arena_format(arena, out, DONE_HEAD "run %s\nplan %s\n", run->id, hex);
 }
 
@@ -138,7 +149,7 @@ static enum status read_done(const struct ablate_folder *folder, const struct ab
     *out_rest = NULL;
     TRY(ablate_folder_path(folder, run, "done", arena, out_path));
     if (access(*out_path, F_OK) != 0) return STATUS_OK;
-    TRY(textfile_read(arena, *out_path, STATE_BYTES_MAX, &text, &length));
+    TRY(read_own(*out_path, STATE_BYTES_MAX, arena, &text, &length));
     TRY(done_head(folder, run, arena, &head));
     if (strncmp(text, head, strlen(head)) != 0 || length == 0 || text[length - 1] != '\n')
         FAIL(STATUS_INPUT, "%s: expected the record of this run of this plan, got something else",
@@ -186,6 +197,22 @@ enum status ablate_folder_digests(const struct ablate_folder *folder, const stru
     return STATUS_OK;
 }
 
+enum status ablate_folder_is_used(const struct ablate_folder *folder, const struct ablate_run *run,
+                                  struct arena *arena, int *out) {
+    static const char *const streams[] = {"stdout", "stderr"};
+    *out = 0;
+    for (size_t i = 0; i < COUNT_OF(streams); i++) {
+        struct input input;
+        char *path;
+        TRY(ablate_folder_path(folder, run, streams[i], arena, &path));
+        if (input_open(path, INPUT_FILE, path, "what a run printed", &input) != STATUS_OK)
+            continue; /* no attempt came so far */
+        *out |= flock(input.descriptor, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+        close(input.descriptor); /* gives the lock back */
+    }
+    return STATUS_OK;
+}
+
 enum status ablate_folder_begin(const struct ablate_folder *folder, const struct ablate_run *run,
                                 struct arena *arena) {
     char *path, *out, *aside;
@@ -206,7 +233,7 @@ static enum status write_state(const struct ablate_folder *folder, const struct 
     TRY(arena_format(arena, &part, "%s.part", name));
     TRY(ablate_folder_path(folder, run, part, arena, &live));
     TRY(ablate_folder_path(folder, run, name, arena, &path));
-    return publish_bytes(live, path, 1, text, strlen(text));
+    return publish_own_bytes(live, path, 1, text, strlen(text));
 }
 
 enum status ablate_folder_done(const struct ablate_folder *folder, const struct ablate_run *run,
@@ -235,5 +262,5 @@ enum status ablate_folder_reason(const struct ablate_folder *folder, const struc
     size_t length;
     TRY(ablate_folder_path(folder, run, "failed", arena, &path));
     if (access(path, F_OK) != 0) return arena_format(arena, out, "%s", "");
-    return textfile_read(arena, path, STATE_BYTES_MAX, out, &length);
+    return read_own(path, STATE_BYTES_MAX, arena, out, &length);
 }

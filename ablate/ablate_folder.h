@@ -17,8 +17,10 @@
 struct ablate_folder {
     char *path; /* absolute */
     const struct ablate_plan *plan;
-    char *worker;           /* who this process is: host, boot, name space, process, its start */
-    const char *taken_over; /* a host whose claims count as left; NULL: none */
+    struct digest digest; /* of the plan that is kept, which knows the inputs of its beginning */
+    char *worker;         /* who this process is: host, boot, name space, process, its start */
+    const char **left;    /* claims that count as left, though their end cannot be seen */
+    size_t left_count;
 };
 
 enum ablate_state { ABLATE_ABSENT = 0, ABLATE_DONE, ABLATE_FAILED };
@@ -28,7 +30,8 @@ enum ablate_state { ABLATE_ABSENT = 0, ABLATE_DONE, ABLATE_FAILED };
 TWINSTEP_MUST_USE enum status ablate_folder_open(const char *path, const struct ablate_plan *plan,
                                                  struct arena *arena, struct ablate_folder *out);
 
-/* Whether the run is done or failed. STATUS_INPUT: its `done` is of another plan or is damaged. */
+/* Says whether the run is done or failed. STATUS_INPUT: its `done` is of another plan or is
+ * damaged. */
 TWINSTEP_MUST_USE enum status ablate_folder_state(const struct ablate_folder *folder,
                                                   const struct ablate_run *run, struct arena *arena,
                                                   enum ablate_state *out);
@@ -37,6 +40,12 @@ TWINSTEP_MUST_USE enum status ablate_folder_state(const struct ablate_folder *fo
 TWINSTEP_MUST_USE enum status ablate_folder_path(const struct ablate_folder *folder,
                                                  const struct ablate_run *run, const char *name,
                                                  struct arena *arena, char **out);
+
+/* Says whether a process of an earlier attempt still has the run's stdout or stderr open, which its
+ * guard locked. 0 where the file system has no locks. */
+TWINSTEP_MUST_USE enum status ablate_folder_is_used(const struct ablate_folder *folder,
+                                                    const struct ablate_run *run,
+                                                    struct arena *arena, int *out);
 
 /* Makes the run's folder with an empty out/; what an earlier attempt left moves to runs/ID.N. */
 TWINSTEP_MUST_USE enum status ablate_folder_begin(const struct ablate_folder *folder,
@@ -53,7 +62,7 @@ TWINSTEP_MUST_USE enum status ablate_folder_done(const struct ablate_folder *fol
 TWINSTEP_MUST_USE enum status ablate_folder_fail(const struct ablate_folder *folder,
                                                  const struct ablate_run *run, const char *reason,
                                                  struct arena *arena);
-/* Why it failed; "" if it did not. */
+/* Reads why it failed; "" if it did not. */
 TWINSTEP_MUST_USE enum status ablate_folder_reason(const struct ablate_folder *folder,
                                                    const struct ablate_run *run,
                                                    struct arena *arena, char **out);
@@ -76,8 +85,13 @@ enum ablate_claim {
     CLAIM_ELSEWHERE  /* another machine has it, and whether that works on it cannot be seen here */
 };
 
+/* Counts the claims of that machine that stand now as left: a person said that it is gone.
+ * STATUS_INPUT: one of them is of a process that lives on this machine. */
+TWINSTEP_MUST_USE enum status ablate_claims_take_over(struct ablate_folder *folder,
+                                                      const char *host, struct arena *arena);
+
 /* Takes the claim of that name, which no two processes have at one time; one whose process of this
- * machine has ended is taken from it. *out_who: who has it, if not we. */
+ * machine has ended is taken from it. *out_who: who has it, if not we; NULL or "": not known. */
 TWINSTEP_MUST_USE enum status ablate_claim_take(const struct ablate_folder *folder,
                                                 const char *name, struct arena *arena,
                                                 enum ablate_claim *out, char **out_who);

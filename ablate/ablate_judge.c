@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The judgement in its steps: floor, arms, closure; ablate_shares.c has the mixtures. */
+ * The judgement of the floor and of the arms; ablate_shares.c has the mixtures, ablate_closure.c
+ * what all factors together prove. */
 #include "ablate/ablate_judge.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "ablate/ablate_private.h"
 #include "base/real.h"
 #include "determinism/projection.h"
-#include "determinism/statistics.h"
 
 const char *const ablate_closure_names[] = {
-    [ABLATE_CLOSURE_ABSENT] = "absent",     [ABLATE_CLOSURE_EXACT] = "exact",
-    [ABLATE_CLOSURE_WITHIN] = "within",     [ABLATE_CLOSURE_OPEN] = "open",
-    [ABLATE_CLOSURE_RERUN] = "rerun-equal", [ABLATE_CLOSURE_RERUN_DIFFERS] = "rerun-differs",
+    [ABLATE_CLOSURE_ABSENT] = "absent",         [ABLATE_CLOSURE_EXACT] = "exact",
+    [ABLATE_CLOSURE_WITHIN] = "within",         [ABLATE_CLOSURE_OPEN] = "open",
+    [ABLATE_CLOSURE_RERUN] = "rerun-equal",     [ABLATE_CLOSURE_RERUN_DIFFERS] = "rerun-differs",
+    [ABLATE_CLOSURE_UNTESTABLE] = "untestable",
 };
 
 /* ---- results ---- */
@@ -52,20 +54,51 @@ void ablate_results_close(const struct ablate_plan *plan, struct ablate_result *
         ablate_left_close(&results[i].left);
 }
 
-const struct ablate_left *ablate_left_of(const struct judging *judging, int arm, uint32_t mask,
-                                         uint32_t replicate) {
+const struct ablate_run *ablate_run_of(const struct judging *judging, int arm, uint32_t mask,
+                                       uint32_t replicate) {
     if (arm == ABLATE_NO_ARM && mask == 0) arm = 0;
     for (uint32_t i = 0; i < judging->plan->run_count; i++) {
         const struct ablate_run *run = &judging->plan->runs[i];
         if (run->arm == arm && (arm != ABLATE_NO_ARM || run->mask == mask) &&
             run->replicate == replicate)
-            return judging->results[i].state == ABLATE_DONE ? &judging->results[i].left : NULL;
+            return run;
     }
     return NULL;
 }
 
+const struct ablate_result *ablate_result_of(const struct judging *judging,
+                                             const struct ablate_run *run) {
+    return &judging->results[run - judging->plan->runs];
+}
+
+const struct ablate_left *ablate_left_of(const struct judging *judging, int arm, uint32_t mask,
+                                         uint32_t replicate) {
+    const struct ablate_run *run = ablate_run_of(judging, arm, mask, replicate);
+    if (run == NULL) return NULL;
+    const struct ablate_result *result = ablate_result_of(judging, run);
+    return result->state == ABLATE_DONE ? &result->left : NULL;
+}
+
 const struct ablate_left *ablate_mixture_of(const struct judging *judging, uint32_t mask) {
     return ablate_left_of(judging, ABLATE_NO_ARM, mask, 1);
+}
+
+unsigned ablate_differ(const struct judging *judging, const struct ablate_left *a,
+                       const struct ablate_left *b) {
+    return ablate_left_differ(a, b, judging->out->reads);
+}
+
+const char *ablate_kinds_text(unsigned kinds, char out[ABLATE_KINDS_TEXT]) {
+    size_t used = 0;
+    out[0] = '\0';
+    for (int kind = 0; kind < READ_KINDS; kind++) {
+        const unsigned rest = kinds >> kind;
+        if ((rest & 1u) == 0) continue;
+        const char *const between = used == 0 ? "" : rest == 1u ? " and " : ", ";
+        used += (size_t)snprintf(out + used, ABLATE_KINDS_TEXT - used, "%s%s", between,
+                                 ablate_read_names[kind]);
+    }
+    return out;
 }
 
 /* ---- floor ---- */
@@ -77,13 +110,14 @@ static uint32_t done_of(const struct judging *judging, int arm, uint64_t most) {
     return count;
 }
 
-static int repeats_equal(const struct judging *judging, uint32_t runs) {
+/* Returns the kinds in which a run of an arm differs from its first one. */
+static unsigned noise_of(const struct judging *judging, uint32_t runs) {
+    unsigned noise = 0;
     for (int arm = 0; arm < 2; arm++)
         for (uint32_t i = 2; i <= runs; i++)
-            if (!ablate_left_equal(ablate_left_of(judging, arm, 0, 1),
-                                   ablate_left_of(judging, arm, 0, i), judging->out->measure))
-                return 0;
-    return 1;
+            noise |= ablate_differ(judging, ablate_left_of(judging, arm, 0, 1),
+                                   ablate_left_of(judging, arm, 0, i));
+    return noise;
 }
 
 enum status ablate_measure(struct judging *judging, const struct ablate_left *const *runs,
@@ -107,77 +141,93 @@ enum status ablate_measure(struct judging *judging, const struct ablate_left *co
     return STATUS_OK;
 }
 
-/* Chooses what end points are, from the runs of both arms. */
-static void choose_measure(struct judging *judging) {
+/* Chooses what end points are. Losses are those of the last update that all runs of the arms have,
+ * so that what is run later moves no verdict about the arms. */
+static enum status choose_measure(struct judging *judging) {
     struct ablate_verdict *out = judging->out;
     const struct ablate_file *file = judging->plan->file;
     const struct ablate_left **runs;
     uint32_t count = 0;
     static const enum ablate_read order[] = {READ_WEIGHTS, READ_TRACE, READ_BYTES, READ_LOG};
-    for (size_t i = COUNT_OF(order); i > 0; i--)
-        if (file->read[order[i - 1]] != NULL) out->measure = order[i - 1];
+    for (size_t i = COUNT_OF(order); i > 0; i--) {
+        if (file->read[order[i - 1]] == NULL) continue;
+        out->measure = order[i - 1];
+        out->reads |= 1u << order[i - 1];
+    }
     out->has_distance = file->read[READ_WEIGHTS] != NULL;
-    if (file->read[READ_LOG] == NULL && file->read[READ_TRACE] == NULL) return;
-    const enum status status =
-        arena_take(judging->arena, judging->plan->run_count, sizeof *runs, "runs", &runs);
-    if (status != STATUS_OK) return;
+    if (file->read[READ_LOG] == NULL && file->read[READ_TRACE] == NULL) return STATUS_OK;
+    TRY(arena_take(judging->arena, judging->plan->run_count, sizeof *runs, "runs", &runs));
     for (uint32_t i = 0; i < judging->plan->run_count; i++)
-        if (judging->results[i].state == ABLATE_DONE) runs[count++] = &judging->results[i].left;
+        if (judging->results[i].state == ABLATE_DONE && judging->plan->runs[i].arm != ABLATE_NO_ARM)
+            runs[count++] = &judging->results[i].left;
     out->step = ablate_common_step(runs, count);
     if (out->step > 0 && !out->has_distance) out->has_distance = out->by_loss = 1;
+    return STATUS_OK;
 }
 
-static enum status untestable(struct judging *judging, const char *format, const char *what) {
+enum status ablate_refuse(struct judging *judging, const char *reason, const char *what) {
     char *text;
-    TRY(arena_format(judging->arena, &text, format, what));
+    TRY(arena_format(judging->arena, &text, reason, what));
     judging->out->kind = ABLATE_UNTESTABLE;
     judging->out->reason = text;
     return STATUS_OK;
 }
 
-/* Puts the largest distance of two repeats, and p over all relabelings, into the verdict. */
-static enum status test_labels(struct judging *judging, uint32_t runs) {
-    struct ablate_verdict *out = judging->out;
-    const uint32_t count = 2 * runs;
+void ablate_groups_add(const struct judging *judging, int arm, uint32_t mask, uint64_t runs,
+                       struct ablate_groups *out) {
+    for (uint32_t i = 1; i <= runs && out->count < STATISTICS_MAX_RUNS; i++) {
+        const struct ablate_left *left = ablate_left_of(judging, arm, mask, i);
+        if (left == NULL) continue;
+        out->names[out->count] = ablate_run_of(judging, arm, mask, i)->id;
+        out->runs[out->count++] = left;
+    }
+}
+
+/* Fills in what the distances say beside p. The shift: a shift moves no distance within a group,
+ * and none between them by more than its length. Once every distance between the groups exceeds
+ * every one within them, no other relabeling of two groups of equal size has as large a statistic,
+ * because it exchanges distances of the one kind for as many of the other. */
+static void describe_groups(const double *distances, struct ablate_groups *groups) {
+    double widest = 0.0;
+    groups->repeats = 0.0;
+    groups->nearest = ABLATE_UNKNOWN;
+    for (uint32_t i = 0; i < groups->count; i++)
+        for (uint32_t j = i + 1; j < groups->count; j++) {
+            const double distance = distances[statistics_pair(groups->count, i, j)];
+            const int within = (i < groups->first) == (j < groups->first);
+            if (within && distance > groups->repeats) groups->repeats = distance;
+            if (!within && distance > widest) widest = distance;
+            if (!within && !(groups->nearest <= distance)) groups->nearest = distance;
+        }
+    groups->heads = distances[statistics_pair(groups->count, 0, groups->first)];
+    groups->shift = 2 * groups->first == groups->count ? groups->repeats + widest : ABLATE_UNKNOWN;
+}
+
+enum status ablate_groups_compare(struct judging *judging, struct ablate_groups *groups) {
+    const uint32_t count = groups->count;
     const size_t pair_count = statistics_pair_count(count);
-    const struct ablate_left *lefts[2 * STATISTICS_MAX_RUNS];
-    const char *names[2 * STATISTICS_MAX_RUNS];
     struct ablate_pair *pairs;
+    struct statistics_p p;
     double *distances;
     TRY(arena_take(judging->arena, pair_count, sizeof *pairs, "distances", &pairs));
     TRY(arena_take(judging->arena, pair_count, sizeof *distances, "distances", &distances));
-    for (uint32_t r = 0; r < count; r++) {
-        lefts[r] = ablate_left_of(judging, r >= runs, 0, r % runs + 1);
-        names[r] = r >= runs ? "test" : "baseline";
-    }
     for (uint32_t i = 0; i < count; i++)
         for (uint32_t j = i + 1; j < count; j++)
             pairs[statistics_pair(count, i, j)] = (struct ablate_pair){i, j, 1, 0.0};
-    const enum status status =
-        ablate_measure(judging, lefts, names, count, pairs, pair_count, &out->shape);
-    if (status == STATUS_UNTESTABLE) {
-        out->has_distance = 0;
-        return untestable(judging, "runs differ from their repeats, and have no distance: %s",
-                          status_text());
+    TRY(ablate_measure(judging, groups->runs, groups->names, count, pairs, pair_count,
+                       &groups->shape));
+    if (groups->shape.broken < count)
+        FAIL(STATUS_UNTESTABLE, "%s of %s is not finite", groups->shape.broken_tensor,
+             groups->names[groups->shape.broken]);
+    for (size_t i = 0; i < pair_count; i++) {
+        distances[i] = real_sqrt_f64(pairs[i].value);
+        if (!isfinite(distances[i]))
+            FAIL(STATUS_UNTESTABLE, "a distance of them is beyond the range of f64");
     }
-    if (status != STATUS_OK) return status;
-    if (out->shape.broken < count) {
-        out->has_distance = 0;
-        return untestable(judging, "runs differ from their repeats, and %s is not finite in some",
-                          out->shape.broken_tensor);
-    }
-    out->repeats = 0.0;
-    for (uint32_t i = 0; i < count; i++)
-        for (uint32_t j = i + 1; j < count; j++) {
-            const size_t at = statistics_pair(count, i, j);
-            distances[at] = real_sqrt_f64(pairs[at].value);
-            if ((i < runs) == (j < runs) && distances[at] > out->repeats)
-                out->repeats = distances[at];
-        }
-    out->distance = distances[statistics_pair(count, 0, runs)];
-    struct statistics_p p;
-    TRY(statistics_test_labels(distances, count, runs, &p));
-    out->p = p.p;
+    describe_groups(distances, groups);
+    groups->least = statistics_labels_least(groups->first, count - groups->first);
+    TRY(statistics_test_labels(distances, count, groups->first, &p));
+    groups->p = p.p;
     return STATUS_OK;
 }
 
@@ -186,30 +236,77 @@ static enum status judge_noisy(struct judging *judging) {
     const uint64_t wanted = judging->plan->file->noisy_runs;
     out->floor = ABLATE_FLOOR_NOISY;
     out->wants[ABLATE_ARMS_NOISE] = 1;
+    char kinds[ABLATE_KINDS_TEXT];
     if (!out->has_distance)
-        return untestable(judging,
-                          "runs differ from their repeats, and of %s only equality is "
-                          "known",
-                          ablate_read_names[out->measure]);
+        return ablate_refuse(
+            judging,
+            "runs differ from their repeats in %s, and only equality is known: give "
+            "weights or a log in read",
+            ablate_kinds_text(out->noise, kinds));
     const uint32_t a = done_of(judging, 0, wanted), b = done_of(judging, 1, wanted);
     const uint32_t runs = a < b ? a : b;
     if (runs < wanted)
-        return untestable(judging, "runs differ from their repeats, and more of them are %s",
-                          "missing");
+        return ablate_refuse(judging, "runs differ from their repeats, and more of them are %s",
+                             "missing");
+    struct ablate_groups groups = {.count = 0};
+    ablate_groups_add(judging, 0, 0, runs, &groups);
+    groups.first = groups.count;
+    ablate_groups_add(judging, 1, 0, runs, &groups);
     out->floor_runs = runs;
-    out->least = statistics_labels_least(runs, runs);
-    TRY(test_labels(judging, runs));
-    if (out->kind == ABLATE_UNTESTABLE && out->reason[0] != '\0') return STATUS_OK;
+    out->noise = noise_of(judging, runs);
+    const enum status status = ablate_groups_compare(judging, &groups);
+    if (status == STATUS_UNTESTABLE) {
+        out->has_distance = 0;
+        return ablate_refuse(judging, "runs differ from their repeats, and have no distance: %s",
+                             status_text());
+    }
+    if (status != STATUS_OK) return status;
+    out->shape = groups.shape;
+    out->p = groups.p;
+    out->least = groups.least;
+    out->repeats = groups.repeats;
+    out->distance = groups.heads;
+    out->shift = groups.shift;
     if (out->p > out->alpha && out->least > out->alpha)
-        return untestable(judging,
-                          "runs differ from their repeats, and so few of them cannot decide: "
-                          "raise floor.noisy%s",
-                          "");
-    out->kind = out->p <= out->alpha ? ABLATE_OUTSIDE : ABLATE_INSIDE;
+        return ablate_refuse(judging,
+                             "runs differ from their repeats, and so few of them cannot decide: "
+                             "raise floor.noisy%s",
+                             "");
+    /* what differs between the arms and never between repeats needs no distance */
+    const unsigned steady = out->differ & ~out->noise;
+    out->kind = out->p <= out->alpha || steady != 0 ? ABLATE_OUTSIDE : ABLATE_INSIDE;
     return STATUS_OK;
 }
 
-/* The distance of the arms, where their floor is exact and they differ. */
+enum status ablate_explain_zero(struct judging *judging, unsigned differ, const char *who,
+                                const char **out) {
+    const struct ablate_verdict *verdict = judging->out;
+    char kinds[ABLATE_KINDS_TEXT], *text;
+    ablate_kinds_text(differ, kinds);
+    if (verdict->by_loss)
+        TRY(arena_format(judging->arena, &text,
+                         "%s differ in %s, and the loss of update %lld, the last that both arms "
+                         "have, is equal, so it has no parts",
+                         who, kinds, (long long)verdict->step));
+    else if ((differ >> READ_WEIGHTS & 1u) == 0)
+        TRY(arena_format(judging->arena, &text,
+                         "%s differ in %s and left equal weights, so there is no distance that "
+                         "could have parts",
+                         who, kinds));
+    else
+        TRY(arena_format(judging->arena, &text,
+                         "the weights of %s differ and have distance 0: they differ %sin signs of "
+                         "zeros, or by so little that its square is 0 in f64",
+                         who,
+                         verdict->shape.others > 0
+                             ? "in tensors of integers, of which only equality counts, or "
+                             : ""));
+    *out = text;
+    return STATUS_OK;
+}
+
+/* Measures the distance of the arms, where their floor is exact and they differ. Where there is
+ * none, or it is 0 although they differ, only equality is judged. */
 static enum status measure_arms(struct judging *judging) {
     struct ablate_verdict *out = judging->out;
     const struct ablate_left *const runs[2] = {ablate_left_of(judging, 0, 0, 1),
@@ -221,55 +318,23 @@ static enum status measure_arms(struct judging *judging) {
     const enum status status = ablate_measure(judging, runs, names, 2, &pair, 1, &out->shape);
     if (status != STATUS_OK && status != STATUS_UNTESTABLE) return status;
     out->distance = real_sqrt_f64(pair.value);
-    if (status == STATUS_OK && out->shape.broken == 2) return STATUS_OK;
+    if (status == STATUS_OK && out->shape.broken == 2 && isfinite(out->distance)) {
+        if (out->distance > 0.0) return STATUS_OK;
+        out->has_distance = 0;
+        return ablate_explain_zero(judging, out->differ, "baseline and test", &out->no_shares);
+    }
     out->has_distance = 0;
     out->distance = ABLATE_UNKNOWN;
     if (status == STATUS_UNTESTABLE)
         TRY(arena_format(judging->arena, &text, "end points have no distance: %s", status_text()));
-    else
+    else if (out->shape.broken < 2)
         TRY(arena_format(judging->arena, &text,
                          "end points have no distance: %s of %s is not finite",
                          out->shape.broken_tensor, names[out->shape.broken]));
-    out->no_shares = text;
-    return STATUS_OK;
-}
-
-/* Whether an arm's finished runs were all at one place; *out_first is the first of them. */
-static int is_one_place(const struct judging *judging, int arm, const char **out_first) {
-    *out_first = NULL;
-    for (uint32_t i = 0; i < judging->plan->run_count; i++) {
-        const struct ablate_result *result = &judging->results[i];
-        if (judging->plan->runs[i].arm != arm || result->state != ABLATE_DONE) continue;
-        if (*out_first == NULL) *out_first = result->place;
-        if (strcmp(*out_first, result->place) != 0) return 0;
-    }
-    return 1;
-}
-
-static int ran_at(const struct judging *judging, int arm, const char *place) {
-    for (uint32_t i = 0; i < judging->plan->run_count; i++)
-        if (judging->plan->runs[i].arm == arm && judging->results[i].state == ABLATE_DONE &&
-            strcmp(judging->results[i].place, place) == 0)
-            return 1;
-    return 0;
-}
-
-/* Where all runs of one arm were on a device, or a machine, that no run of the other arm was on, a
- * difference of these would look like one of the arms. */
-static enum status check_places(struct judging *judging) {
-    for (int arm = 0; arm < 2; arm++) {
-        const char *place;
-        if (!is_one_place(judging, arm, &place) || ran_at(judging, !arm, place)) continue;
-        char *text;
+    else
         TRY(arena_format(judging->arena, &text,
-                         "the arms differ, but %s was run on %s only, and %s never: a difference "
-                         "of machines or devices would look the same (--slots 1, or more "
-                         "floor.runs)",
-                         arm == 0 ? "baseline" : "test", place, arm == 0 ? "test" : "baseline"));
-        judging->out->kind = ABLATE_UNTESTABLE;
-        judging->out->reason = text;
-        return STATUS_OK;
-    }
+                         "end points have no distance: its square is beyond the range of f64"));
+    out->no_shares = text;
     return STATUS_OK;
 }
 
@@ -283,16 +348,16 @@ static enum status judge_floor(struct judging *judging) {
         for (uint32_t i = 0; i < judging->plan->run_count; i++)
             if (judging->plan->runs[i].arm != ABLATE_NO_ARM &&
                 judging->results[i].state == ABLATE_FAILED)
-                return untestable(judging, "%s failed", judging->plan->runs[i].id);
-        return untestable(judging, "runs of the %s are missing",
-                          a < wanted ? "baseline" : "test arm");
+                return ablate_refuse(judging, "%s failed", judging->plan->runs[i].id);
+        return ablate_refuse(judging, "runs of the %s are missing",
+                             a < wanted ? "baseline" : "test arm");
     }
-    if (!repeats_equal(judging, (uint32_t)wanted)) return judge_noisy(judging);
+    out->differ =
+        ablate_differ(judging, ablate_left_of(judging, 0, 0, 1), ablate_left_of(judging, 1, 0, 1));
+    out->noise = noise_of(judging, (uint32_t)wanted);
+    if (out->noise != 0) return judge_noisy(judging);
     out->floor = ABLATE_FLOOR_EXACT;
-    out->kind = ablate_left_equal(ablate_left_of(judging, 0, 0, 1),
-                                  ablate_left_of(judging, 1, 0, 1), out->measure)
-                    ? ABLATE_INSIDE
-                    : ABLATE_OUTSIDE;
+    out->kind = out->differ == 0 ? ABLATE_INSIDE : ABLATE_OUTSIDE;
     if (out->kind == ABLATE_INSIDE) {
         out->distance = out->has_distance ? 0.0 : ABLATE_UNKNOWN;
         return STATUS_OK;
@@ -300,53 +365,7 @@ static enum status judge_floor(struct judging *judging) {
     return measure_arms(judging);
 }
 
-/* ---- closure ---- */
-
-/* Compares the mixture of all factors with the test arm. What that proves depends on where the test
- * arm comes from. */
-static enum status judge_closure(struct judging *judging) {
-    struct ablate_verdict *out = judging->out;
-    const int own = judging->plan->file->has_test;
-    const struct ablate_left *all = ablate_mixture_of(judging, judging->full);
-    if (all == NULL) return STATUS_OK;
-    uint32_t runs = out->floor_runs;
-    const struct ablate_left *lefts[STATISTICS_MAX_RUNS + 1];
-    const char *names[STATISTICS_MAX_RUNS + 1];
-    struct ablate_pair pairs[STATISTICS_MAX_RUNS];
-    struct ablate_shape shape;
-    int equal = 0;
-    lefts[0] = all;
-    names[0] = "the mixture of all factors";
-    for (uint32_t i = 0; i < runs; i++) {
-        lefts[i + 1] = ablate_left_of(judging, 1, 0, i + 1);
-        names[i + 1] = "test";
-        pairs[i] = (struct ablate_pair){0, i + 1, 1, 0.0};
-        equal |= ablate_left_equal(all, lefts[i + 1], out->measure);
-    }
-    out->open = equal ? 0.0 : ABLATE_UNKNOWN;
-    if (!equal && out->has_distance) {
-        const enum status status =
-            ablate_measure(judging, lefts, names, runs + 1, pairs, runs, &shape);
-        if (status != STATUS_OK && status != STATUS_UNTESTABLE) return status;
-        for (uint32_t i = 0; status == STATUS_OK && i < runs; i++) {
-            const double distance = real_sqrt_f64(pairs[i].value);
-            if (isnan(out->open) || distance < out->open) out->open = distance;
-        }
-    }
-    if (!equal && out->floor == ABLATE_FLOOR_NOISY && out->open <= out->repeats) {
-        out->closure = own ? ABLATE_CLOSURE_WITHIN : ABLATE_CLOSURE_RERUN;
-        return STATUS_OK;
-    }
-    out->closure = own     ? equal ? ABLATE_CLOSURE_EXACT : ABLATE_CLOSURE_OPEN
-                   : equal ? ABLATE_CLOSURE_RERUN
-                           : ABLATE_CLOSURE_RERUN_DIFFERS;
-    if (out->closure == ABLATE_CLOSURE_RERUN_DIFFERS && out->floor == ABLATE_FLOOR_EXACT)
-        return untestable(judging,
-                          "the rerun of test came out otherwise than its repeats, so the floor is "
-                          "not exact: raise floor.runs%s",
-                          "");
-    return STATUS_OK;
-}
+/* ---- all of it ---- */
 
 enum status ablate_judge(const struct ablate_plan *plan, const struct ablate_result *results,
                          struct arena *arena, struct ablate_verdict *out) {
@@ -354,26 +373,34 @@ enum status ablate_judge(const struct ablate_plan *plan, const struct ablate_res
                               .results = results,
                               .arena = arena,
                               .out = out,
-                              .full = (1u << plan->file->factor_count) - 1};
+                              .full = (1u << plan->file->factor_count) - 1,
+                              .farthest = (1u << plan->file->factor_count) - 1};
     *out = (struct ablate_verdict){.reason = "",
                                    .p = ABLATE_UNKNOWN,
                                    .least = ABLATE_UNKNOWN,
                                    .alpha = plan->file->alpha,
                                    .repeats = ABLATE_UNKNOWN,
+                                   .shift = ABLATE_UNKNOWN,
                                    .distance = ABLATE_UNKNOWN,
                                    .full = ABLATE_UNKNOWN,
                                    .no_shares = "",
+                                   .closure_reason = "",
+                                   .elsewhere_first = "",
                                    .open = ABLATE_UNKNOWN,
+                                   .closure_p = ABLATE_UNKNOWN,
+                                   .closure_least = ABLATE_UNKNOWN,
+                                   .closure_shift = ABLATE_UNKNOWN,
                                    .loss_gap = ABLATE_UNKNOWN,
                                    .residual = ABLATE_UNKNOWN,
                                    .confidence = ABLATE_UNKNOWN,
                                    .first = {0, "", ""}};
-    choose_measure(&judging);
+    TRY(choose_measure(&judging));
     TRY(judge_floor(&judging));
     if (out->kind == ABLATE_UNTESTABLE && out->floor == ABLATE_FLOOR_OPEN) return STATUS_OK;
-    ablate_find_first(ablate_left_of(&judging, 0, 0, 1), ablate_left_of(&judging, 1, 0, 1),
-                      &out->first);
-    if (out->kind == ABLATE_OUTSIDE) TRY(check_places(&judging));
+    if (out->floor == ABLATE_FLOOR_EXACT) /* over a noisy one, repeats part as well */
+        ablate_find_first(ablate_left_of(&judging, 0, 0, 1), ablate_left_of(&judging, 1, 0, 1),
+                          &out->first);
+    if (out->kind == ABLATE_OUTSIDE) TRY(ablate_check_arms_places(&judging));
     if (out->kind != ABLATE_OUTSIDE || plan->file->version_count > 0) return STATUS_OK;
     const int noisy = out->floor == ABLATE_FLOOR_NOISY;
     /* without shares to come, noisy mixtures would cost and tell nothing */
@@ -381,5 +408,15 @@ enum status ablate_judge(const struct ablate_plan *plan, const struct ablate_res
     out->wants[ABLATE_MIXTURES] = !noisy || sharing;
     out->wants[ABLATE_MIXTURES_NOISE] = noisy && sharing;
     TRY(ablate_judge_mixtures(&judging));
-    return judge_closure(&judging);
+    TRY(ablate_check_places(&judging));
+    TRY(ablate_judge_closure(&judging));
+    return ablate_judge_again(&judging);
+}
+
+int ablate_wants(const struct ablate_verdict *verdict, const struct ablate_run *run) {
+    int again = 0;
+    for (uint32_t i = 0; i < verdict->again_count; i++)
+        again |= verdict->again[i] == run->mask;
+    return verdict->wants[run->stage] ||
+           (again && run->arm == ABLATE_NO_ARM && run->replicate == 2);
 }

@@ -15,7 +15,7 @@
 #include "evidence/attribution.h"
 
 enum ablate_verdict_kind {
-    ABLATE_INSIDE = 0, /* equal, or no further apart than repeats are */
+    ABLATE_INSIDE = 0, /* equal, or not told apart from repeats */
     ABLATE_OUTSIDE,
     ABLATE_UNTESTABLE
 };
@@ -28,11 +28,12 @@ enum ablate_floor {
 
 enum ablate_closure {
     ABLATE_CLOSURE_ABSENT = 0,
-    ABLATE_CLOSURE_EXACT,        /* the full mixture equals the user's own second command */
-    ABLATE_CLOSURE_WITHIN,       /* noisy: no further from it than its repeats are */
-    ABLATE_CLOSURE_OPEN,         /* it does not: something differs that is no factor */
-    ABLATE_CLOSURE_RERUN,        /* both come from one template, so it is a rerun, and equal */
-    ABLATE_CLOSURE_RERUN_DIFFERS /* a rerun that came out otherwise */
+    ABLATE_CLOSURE_EXACT,         /* the full mixture equals the user's own second command */
+    ABLATE_CLOSURE_WITHIN,        /* noisy: its runs are not told apart from those of test */
+    ABLATE_CLOSURE_OPEN,          /* it does not: something differs that is no factor */
+    ABLATE_CLOSURE_RERUN,         /* both have one command, so it is a rerun; equal, or within */
+    ABLATE_CLOSURE_RERUN_DIFFERS, /* a rerun that came out otherwise */
+    ABLATE_CLOSURE_UNTESTABLE     /* closure_reason says why */
 };
 extern const char *const ablate_closure_names[];
 
@@ -47,11 +48,14 @@ struct ablate_result {
 struct ablate_judged {
     uint32_t factor; /* index in the file */
     struct attributed share, left, alone;
-    /* In how many of the mixtures S that were run with and without it the two are equal. All of
-     * them: there is no evidence that it acted. Only where the floor is exact. */
+    /* The pairs of mixtures that differ in this factor alone and were both run, and those of them
+     * that are equal in everything that is read. Where all of the plan's are, and the floor is
+     * exact, there is no evidence that it acted. A mixture that failed is evidence. */
     uint32_t pairs, equal;
+    uint32_t planned;          /* pairs that the plan has; fewer are there where a run failed */
+    uint32_t same[READ_KINDS]; /* pairs that are equal in what this kind shows */
     int inert;
-    int alone_equal, left_equal;  /* to the baseline, by digest; -1: not run */
+    int alone_equal, left_equal;  /* to the baseline; -1: not run, or noisy */
     double loss_alone, loss_left; /* less the baseline's loss; NaN: unknown */
     struct ablate_first first;    /* where the factor alone parts from the baseline */
 };
@@ -60,18 +64,29 @@ struct ablate_verdict {
     enum ablate_verdict_kind kind;
     const char *reason; /* of ABLATE_UNTESTABLE, else "" */
     enum ablate_floor floor;
-    uint32_t floor_runs;      /* of each arm */
-    double p, least, alpha;   /* of the relabelings; NaN where the floor is exact */
-    double repeats;           /* the largest distance of two repeats of an arm; NaN: unknown */
-    enum ablate_read measure; /* by which equality is told */
-    int has_distance;         /* end points are known, and `distance` is that of the arms */
-    int by_loss;              /* they are losses */
-    int64_t step;             /* of the losses */
-    double distance, full;    /* |B - A|, and |d_N| of which the shares are */
+    uint32_t floor_runs;    /* of each arm */
+    double p, least, alpha; /* of the relabelings; NaN where the floor is exact */
+    double repeats;         /* the largest distance of two repeats of an arm; NaN: unknown */
+    /* Had the runs of one arm been shifted by more than this, in any direction, p would be `least`:
+     * what "not told apart" leaves room for. NaN where the floor is exact. */
+    double shift;
+    enum ablate_read measure; /* what is read first: weights, a trace, bytes or a log */
+    /* Sets of kinds (enum ablate_read), bit by bit: what is read, in what the arms differ, and in
+     * what repeats of an arm differ. Runs are equal that are equal in everything that is read. */
+    unsigned reads, differ, noise;
+    int has_distance;      /* end points are known, and `distance` is that of the arms */
+    int by_loss;           /* they are losses */
+    int64_t step;          /* of the losses */
+    double distance, full; /* |B - A|, and |d_N| of which the shares are */
     struct ablate_shape shape;
     const char *no_shares; /* why there are none; "": there are, or none are to be */
     enum ablate_closure closure;
-    double open; /* |N - B|, NaN: unknown */
+    const char *closure_reason; /* of ABLATE_CLOSURE_UNTESTABLE, else "" */
+    double open; /* |N - B|; under noise that of the two runs that are nearest; NaN: unknown */
+    /* Noisy: the same test as of the arms, of so many runs of the full mixture and those of test;
+     * NaN and 0 elsewhere. The shift is known where the two have equally many runs. */
+    double closure_p, closure_least, closure_shift;
+    uint32_t closure_runs;
     enum attribution_word word;
     uint32_t factor_count;                            /* 0: mixtures were not judged */
     struct ablate_judged factors[ABLATE_FACTORS_MAX]; /* by falling |share| */
@@ -81,7 +96,18 @@ struct ablate_verdict {
     double confidence;         /* of intervals; NaN: there are none */
     struct ablate_first first; /* where the arms part */
     int wants[ABLATE_STAGES];  /* stages whose runs the verdict needs */
+    /* Over an exact floor: the mixtures that the answer hangs on, which are run once more, and how
+     * many mixtures have no second run that is equal to the first. */
+    uint32_t again[ABLATE_AGAIN_MOST], again_count;
+    uint32_t once;
+    /* Mixtures that were run where no arm was, and the first of them with its place; "": none. */
+    uint32_t elsewhere;
+    const char *elsewhere_first;
 };
+
+/* Writes the names of a set of kinds as words of a sentence: "weights, trace and log". */
+#define ABLATE_KINDS_TEXT 40
+const char *ablate_kinds_text(unsigned kinds, char out[ABLATE_KINDS_TEXT]);
 
 /* Reads what every finished run left, and holds its digests against `done`. STATUS_INPUT: what a
  * run left was changed afterwards. */
@@ -89,9 +115,10 @@ TWINSTEP_MUST_USE enum status ablate_results_open(const struct ablate_folder *fo
                                                   struct arena *arena, struct ablate_result **out);
 void ablate_results_close(const struct ablate_plan *plan, struct ablate_result *results);
 
-/* Judges what is there; out->wants says which stages it needs, so it also says what to run next. */
+/* Judges what is there, and so says what to run next: the runs that ablate_wants names. */
 TWINSTEP_MUST_USE enum status ablate_judge(const struct ablate_plan *plan,
                                            const struct ablate_result *results, struct arena *arena,
                                            struct ablate_verdict *out);
+int ablate_wants(const struct ablate_verdict *verdict, const struct ablate_run *run);
 
 #endif

@@ -6,46 +6,49 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ablate/ablate_pen.h"
 #include "scenarios/textfile.h"
 #include "scenarios/yaml.h"
 
 #define FILE_BYTES_MAX ((size_t)4 << 20)
 
-struct pen {
-    struct arena *arena;
-    char *text;
-    size_t used, room;
-};
-
-static enum status put(struct pen *pen, const char *bytes, size_t length) {
-    TRY(arena_grow(pen->arena, pen->used + length + 1, &pen->room, 1, "a file", &pen->text));
-    memcpy(pen->text + pen->used, bytes, length);
-    pen->used += length;
-    pen->text[pen->used] = '\0';
-    return STATUS_OK;
+/* How many bytes a character has that some reader takes for the end of a line, or refuses in a
+ * text: DEL, C1 (with NEL), the separators of lines and paragraphs, the byte order mark. 0: another
+ * one. */
+static size_t odd_character(const char *text, unsigned *out) {
+    const unsigned char *const at = (const unsigned char *)text;
+    *out = at[0];
+    if (at[0] == 0x7f) return 1;
+    *out = at[1];
+    if (at[0] == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0) return 2;
+    *out = 0x2000u | (at[1] == 0 ? 0u : at[2] & 0x3fu);
+    if (at[0] == 0xe2 && at[1] == 0x80 && (at[2] == 0xa8 || at[2] == 0xa9)) return 3;
+    *out = 0xfeff;
+    return at[0] == 0xef && at[1] == 0xbb && at[2] == 0xbf ? 3 : 0;
 }
 
-static enum status put_text(struct pen *pen, const char *text) {
-    return put(pen, text, strlen(text));
-}
-
-static enum status put_quoted(struct pen *pen, const char *text) {
-    TRY(put(pen, "\"", 1));
+static enum status put_quoted(struct ablate_pen *pen, const char *text) {
+    TRY(ablate_put(pen, "\"", 1));
     for (; *text != '\0'; text++) {
         char escaped[8];
-        if (*text == '"' || *text == '\\')
+        unsigned code;
+        const size_t odd = odd_character(text, &code);
+        if (odd > 0)
+            snprintf(escaped, sizeof escaped, "\\u%04x", code & 0xffff);
+        else if (*text == '"' || *text == '\\')
             snprintf(escaped, sizeof escaped, "\\%c", *text);
         else if ((unsigned char)*text < 0x20)
             snprintf(escaped, sizeof escaped, "\\u%04x", (unsigned)(unsigned char)*text);
         else
             snprintf(escaped, sizeof escaped, "%c", *text);
-        TRY(put_text(pen, escaped));
+        TRY(ablate_put_text(pen, escaped));
+        if (odd > 0) text += odd - 1;
     }
-    return put(pen, "\"", 1);
+    return ablate_put(pen, "\"", 1);
 }
 
 enum status leaves_quote(const char *text, struct arena *arena, char **out) {
-    struct pen pen = {.arena = arena};
+    struct ablate_pen pen = {.arena = arena};
     TRY(put_quoted(&pen, text));
     *out = pen.text;
     return STATUS_OK;
@@ -53,8 +56,8 @@ enum status leaves_quote(const char *text, struct arena *arena, char **out) {
 
 /* ---- reading ---- */
 
-/* Whether a key is a word that no reader of YAML takes for a number, a truth value or nothing. Its
- * quotes, if it had any, are not known. */
+/* Says whether a key is a word that no reader of YAML takes for a number, a truth value or nothing.
+ * Its quotes, if it had any, are not known. */
 static int is_word(const char *key) {
     static const char letters[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
@@ -162,26 +165,26 @@ enum status leaves_read(const char *first, const char *second, struct arena *are
 struct writing {
     const struct leaves *leaves;
     const unsigned char *taken;
-    struct pen pen;
+    struct ablate_pen pen;
 };
 
 static enum status indent(struct writing *w, int depth) {
     for (int i = 0; i < depth; i++)
-        TRY(put(&w->pen, "  ", 2));
+        TRY(ablate_put(&w->pen, "  ", 2));
     return STATUS_OK;
 }
 
 static enum status write_scalar(struct writing *w, const struct yaml_node *node) {
-    if (node->kind == YAML_NULL) return put_text(&w->pen, "null");
+    if (node->kind == YAML_NULL) return ablate_put_text(&w->pen, "null");
     /* a plain text of several lines is a text, and would not be plain on one */
     if (node->kind == YAML_QUOTED || strchr(node->text, '\n') != NULL)
         return put_quoted(&w->pen, node->text);
-    return put_text(&w->pen, node->text);
+    return ablate_put_text(&w->pen, node->text);
 }
 
 static enum status write_key(struct writing *w, const char *key) {
-    TRY(w->leaves->is_json ? put_quoted(&w->pen, key) : put_text(&w->pen, key));
-    return put(&w->pen, ":", 1);
+    TRY(w->leaves->is_json ? put_quoted(&w->pen, key) : ablate_put_text(&w->pen, key));
+    return ablate_put(&w->pen, ":", 1);
 }
 
 static enum status write_node(struct writing *w, const struct yaml_node *node, int depth);
@@ -189,26 +192,26 @@ static enum status write_node(struct writing *w, const struct yaml_node *node, i
 /* JSON's brackets, and YAML's for what is empty. */
 static enum status write_flow(struct writing *w, const struct yaml_node *node, int depth) {
     const int is_map = node->kind == YAML_MAP;
-    TRY(put_text(&w->pen, is_map ? "{" : "["));
+    TRY(ablate_put_text(&w->pen, is_map ? "{" : "["));
     for (const struct yaml_node *child = node->first; child != NULL; child = child->next) {
-        if (child != node->first) TRY(put(&w->pen, ", ", 2));
+        if (child != node->first) TRY(ablate_put(&w->pen, ", ", 2));
         if (is_map) {
             TRY(write_key(w, child->key));
-            TRY(put(&w->pen, " ", 1));
+            TRY(ablate_put(&w->pen, " ", 1));
         }
         TRY(write_node(w, child, depth + 1));
     }
-    return put_text(&w->pen, is_map ? "}" : "]");
+    return ablate_put_text(&w->pen, is_map ? "}" : "]");
 }
 
 static enum status write_node(struct writing *w, const struct yaml_node *node, int depth) {
     if (node->kind != YAML_MAP && node->kind != YAML_LIST) return write_scalar(w, node);
     if (w->leaves->is_json || node->count == 0) return write_flow(w, node, depth);
     for (const struct yaml_node *child = node->first; child != NULL; child = child->next) {
-        TRY(put(&w->pen, "\n", 1));
+        TRY(ablate_put(&w->pen, "\n", 1));
         TRY(indent(w, depth));
-        TRY(node->kind == YAML_MAP ? write_key(w, child->key) : put(&w->pen, "-", 1));
-        TRY(put(&w->pen, " ", 1));
+        TRY(node->kind == YAML_MAP ? write_key(w, child->key) : ablate_put(&w->pen, "-", 1));
+        TRY(ablate_put(&w->pen, " ", 1));
         TRY(write_node(w, child, depth + 1));
     }
     return STATUS_OK;
@@ -230,14 +233,14 @@ static enum status write_entry(struct writing *w, const struct yaml_node *a,
     const struct yaml_node *from = inside ? a : is_taken(w, path) ? b : a;
     if (from == NULL) return STATUS_OK;
     if (w->leaves->is_json) {
-        TRY(put_text(&w->pen, *written ? ", " : ""));
+        TRY(ablate_put_text(&w->pen, *written ? ", " : ""));
     } else {
-        TRY(put(&w->pen, "\n", 1));
+        TRY(ablate_put(&w->pen, "\n", 1));
         TRY(indent(w, depth));
     }
     *written = 1;
     TRY(write_key(w, key));
-    TRY(put(&w->pen, " ", 1));
+    TRY(ablate_put(&w->pen, " ", 1));
     return inside ? write_mixed(w, a, b, path, depth + 1) : write_node(w, from, depth + 1);
 }
 
@@ -245,7 +248,7 @@ static enum status write_mixed(struct writing *w, const struct yaml_node *a,
                                const struct yaml_node *b, const char *above, int depth) {
     int written = 0;
     char *path;
-    if (w->leaves->is_json) TRY(put_text(&w->pen, "{"));
+    if (w->leaves->is_json) TRY(ablate_put_text(&w->pen, "{"));
     for (const struct yaml_node *x = a->first; x != NULL; x = x->next) {
         TRY(path_of(above, x->key, w->pen.arena, &path));
         TRY(write_entry(w, x, yaml_child(b, x->key), x->key, path, depth, &written));
@@ -255,8 +258,8 @@ static enum status write_mixed(struct writing *w, const struct yaml_node *a,
         TRY(path_of(above, y->key, w->pen.arena, &path));
         TRY(write_entry(w, NULL, y, y->key, path, depth, &written));
     }
-    if (w->leaves->is_json) return put_text(&w->pen, "}");
-    return written ? STATUS_OK : put_text(&w->pen, "{}");
+    if (w->leaves->is_json) return ablate_put_text(&w->pen, "}");
+    return written ? STATUS_OK : ablate_put_text(&w->pen, "{}");
 }
 
 enum status leaves_compose(const struct leaves *leaves, const unsigned char *taken,
@@ -269,7 +272,7 @@ enum status leaves_compose(const struct leaves *leaves, const unsigned char *tak
     *out_length = leaves->length;
     if (!any) return STATUS_OK;
     TRY(write_mixed(&writing, leaves->roots[0], leaves->roots[1], "", 0));
-    TRY(put(&writing.pen, "\n", 1));
+    TRY(ablate_put(&writing.pen, "\n", 1));
     *out_text = writing.pen.text;
     *out_length = writing.pen.used;
     return STATUS_OK;

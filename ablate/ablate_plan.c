@@ -10,11 +10,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "ablate/ablate_pen.h"
+#include "ablate/ablate_rights.h"
 #include "base/number.h"
 #include "determinism/shapley.h"
 
 #define ORDERS_SEED 20 /* any number does: it makes plans of one file equal */
 #define INPUT_BYTES_MAX ((off_t)256 << 20)
+#define INPUT "input"
 #define HOLE "\001" /* stands for what differs from run to run */
 
 /* ---- runs ---- */
@@ -31,7 +34,8 @@ static uint32_t full_of(const struct ablate_file *file) {
     return (1u << file->factor_count) - 1;
 }
 
-/* Each alone, and all but each, in ascending order; and none and all. */
+/* Lists the masks of each factor alone and of all but each, with none and all, in ascending order.
+ */
 static enum status single_masks(struct ablate_plan *plan, struct arena *arena) {
     const uint32_t factors = plan->file->factor_count, full = full_of(plan->file);
     TRY(arena_take(arena, 2 * (size_t)factors + 2, sizeof *plan->masks, "mixtures", &plan->masks));
@@ -75,13 +79,12 @@ static void add_arms(struct ablate_plan *plan, enum ablate_stage stage, uint64_t
         }
 }
 
-static void add_mixture(struct ablate_plan *plan, uint32_t mask, uint64_t replicate) {
+static void add_mixture(struct ablate_plan *plan, enum ablate_stage stage, uint32_t mask,
+                        uint64_t replicate) {
     struct ablate_run *run = &plan->runs[plan->run_count++];
     char bits[ABLATE_FACTORS_MAX + 1];
-    *run = (struct ablate_run){.stage = replicate == 1 ? ABLATE_MIXTURES : ABLATE_MIXTURES_NOISE,
-                               .arm = ABLATE_NO_ARM,
-                               .mask = mask,
-                               .replicate = (uint32_t)replicate};
+    *run = (struct ablate_run){
+        .stage = stage, .arm = ABLATE_NO_ARM, .mask = mask, .replicate = (uint32_t)replicate};
     ablate_mask_text(plan, mask, bits);
     if (replicate == 1)
         snprintf(run->id, sizeof run->id, "mixture-%s", bits);
@@ -89,8 +92,8 @@ static void add_mixture(struct ablate_plan *plan, uint32_t mask, uint64_t replic
         snprintf(run->id, sizeof run->id, "mixture-%s-%llu", bits, (unsigned long long)replicate);
 }
 
-/* 0 each factor alone, 1 all but each, 2 those between, 3 all of them: the cheapest answers come
- * first, and what proves that nothing was forgotten comes last. */
+/* Returns 0 for each factor alone, 1 for all but each, 2 for those between and 3 for all of them:
+ * the cheapest answers come first, and what proves that nothing was forgotten comes last. */
 static int turn_of(uint32_t mask, uint32_t full) {
     const uint32_t rest = full & ~mask;
     if (mask == full) return 3;
@@ -98,25 +101,48 @@ static int turn_of(uint32_t mask, uint32_t full) {
     return (rest & (rest - 1)) == 0 ? 1 : 2;
 }
 
-static void add_mixtures(struct ablate_plan *plan, uint64_t from, uint64_t to) {
+static void add_mixtures(struct ablate_plan *plan, enum ablate_stage stage, uint64_t from,
+                         uint64_t to) {
     for (uint64_t replicate = from; replicate <= to; replicate++)
         for (int turn = 0; turn <= 3; turn++)
             for (uint32_t i = 1; i < plan->mask_count; i++)
                 if (turn_of(plan->masks[i], full_of(plan->file)) == turn)
-                    add_mixture(plan, plan->masks[i], replicate);
+                    add_mixture(plan, stage, plan->masks[i], replicate);
+}
+
+/* Every mixture has a second run: which of them are made is known when all have a first one. */
+static void add_again(struct ablate_plan *plan) {
+    const uint32_t before = plan->run_count;
+    for (uint32_t m = 1; m < plan->mask_count; m++) {
+        uint32_t i = 0;
+        while (i < before && !(plan->runs[i].arm == ABLATE_NO_ARM && plan->runs[i].replicate == 2 &&
+                               plan->runs[i].mask == plan->masks[m]))
+            i++;
+        if (i == before) add_mixture(plan, ABLATE_MIXTURES_AGAIN, plan->masks[m], 2);
+    }
+}
+
+uint32_t ablate_plan_again(const struct ablate_plan *plan) {
+    const uint32_t mixtures = plan->mask_count > 0 ? plan->mask_count - 1 : 0;
+    return mixtures < ABLATE_AGAIN_MOST ? mixtures : ABLATE_AGAIN_MOST;
 }
 
 static enum status list_runs(struct ablate_plan *plan, struct arena *arena) {
     const struct ablate_file *file = plan->file;
     const uint64_t most =
-        2 * file->noisy_runs + (uint64_t)plan->mask_count * file->noisy_mixtures + 1;
+        3 * file->noisy_runs + (uint64_t)plan->mask_count * (file->noisy_mixtures + 1) + 1;
     TRY(arena_take(arena, most, sizeof *plan->runs, "runs", &plan->runs));
     add_arms(plan, ABLATE_ARMS, 1, file->floor_runs);
     add_arms(plan, ABLATE_ARMS_NOISE, file->floor_runs + 1, file->noisy_runs);
-    add_mixtures(plan, 1, 1);
-    /* shares of noisy runs need every mixture */
-    if (!file->single && file->factor_count <= SHAPLEY_MAX)
-        add_mixtures(plan, 2, file->noisy_mixtures);
+    add_mixtures(plan, ABLATE_MIXTURES, 1, 1);
+    /* Shares of noisy runs need every mixture; closure compares as many runs of all factors as test
+     * has. */
+    if (!file->single && file->factor_count <= SHAPLEY_MAX) {
+        add_mixtures(plan, ABLATE_MIXTURES_NOISE, 2, file->noisy_mixtures);
+        for (uint64_t i = file->noisy_mixtures + 1; i <= file->noisy_runs; i++)
+            add_mixture(plan, ABLATE_MIXTURES_NOISE, full_of(file), i);
+    }
+    add_again(plan);
     for (uint32_t i = 0; i < plan->run_count; i++)
         plan->stage_runs[plan->runs[i].stage]++;
     return STATUS_OK;
@@ -205,6 +231,9 @@ static enum status open_files(struct ablate_plan *plan, struct arena *arena) {
     TRY(arena_take(arena, count, sizeof *plan->owner, "files", &plan->owner));
     for (uint32_t i = 0; i < count; i++) {
         struct leaves *leaves = &plan->leaves[i];
+        for (int arm = 0; arm < 2; arm++) /* they are settings of what is run */
+            TRY(ablate_rights_check(file->files[i].paths[arm],
+                                    "so others could change what is run as you"));
         TRY(leaves_read(file->files[i].paths[0], file->files[i].paths[1], arena, leaves));
         TRY(arena_take(arena, leaves->count, sizeof **plan->owner, "leaves", &plan->owner[i]));
         TRY(own_leaves(plan, i));
@@ -237,140 +266,194 @@ enum status ablate_file_names(const struct ablate_file *file, struct arena *aren
 
 /* ---- the text ---- */
 
-struct pen {
-    struct arena *arena;
-    char *text;
+/* The text in the making, with the files that it names. */
+struct planning {
+    struct ablate_plan *plan;
+    struct ablate_pen pen;
+    size_t room; /* of plan->inputs */
 };
 
-static enum status add_line(struct pen *pen, const char *head, const char *rest) {
-    return arena_format(pen->arena, &pen->text, "%s%s %s\n", pen->text, head, rest);
+static enum status add_line(struct planning *to, const char *head, const char *rest) {
+    TRY(ablate_put_text(&to->pen, head));
+    TRY(ablate_put(&to->pen, " ", 1));
+    TRY(ablate_put_text(&to->pen, rest));
+    return ablate_put(&to->pen, "\n", 1);
 }
 
-static enum status add_words(struct pen *pen, const char *head, const struct ablate_words *words) {
+static enum status add_words(struct planning *to, const char *head,
+                             const struct ablate_words *words) {
     char *quoted;
-    TRY(ablate_quote(words, pen->arena, &quoted));
-    return add_line(pen, head, quoted);
+    TRY(ablate_quote(words, to->pen.arena, &quoted));
+    return add_line(to, head, quoted);
 }
 
-static enum status add_variable(struct pen *pen, const char *head,
+static enum status add_variable(struct planning *to, const char *head,
                                 const struct ablate_variable *variable, int level) {
     char *line;
     if (variable->value[level] == NULL)
-        TRY(arena_format(pen->arena, &line, "%s (taken away)", variable->name));
+        TRY(arena_format(to->pen.arena, &line, "%s (taken away)", variable->name));
     else
-        TRY(arena_format(pen->arena, &line, "%s=%s", variable->name, variable->value[level]));
-    return add_line(pen, head, line);
+        TRY(arena_format(to->pen.arena, &line, "%s=%s", variable->name, variable->value[level]));
+    return add_line(to, head, line);
 }
 
-static enum status add_command(struct pen *pen, const char *head,
+static enum status add_command(struct planning *to, const char *head,
                                const struct ablate_command *command) {
     char *name;
-    TRY(add_words(pen, head, &command->words));
-    TRY(arena_format(pen->arena, &name, "%s environment", head));
+    TRY(add_words(to, head, &command->words));
+    TRY(arena_format(to->pen.arena, &name, "%s environment", head));
     for (size_t i = 0; i < command->variable_count; i++)
-        TRY(add_variable(pen, name, &command->variables[i], 0));
+        TRY(add_variable(to, name, &command->variables[i], 0));
     return STATUS_OK;
 }
 
-static enum status add_factor(struct pen *pen, const struct ablate_factor *factor) {
+static enum status add_factor(struct planning *to, const struct ablate_factor *factor) {
     char *name;
     for (int level = 0; level < 2; level++) {
-        TRY(arena_format(pen->arena, &name, "factor %s %s", factor->name,
+        TRY(arena_format(to->pen.arena, &name, "factor %s %s", factor->name,
                          level == 0 ? "baseline" : "test"));
-        if (factor->has_words) TRY(add_words(pen, name, &factor->level[level]));
+        if (factor->has_words) TRY(add_words(to, name, &factor->level[level]));
         for (size_t v = 0; v < factor->variable_count; v++)
-            TRY(add_variable(pen, name, &factor->variables[v], level));
+            TRY(add_variable(to, name, &factor->variables[v], level));
     }
     for (size_t l = 0; l < factor->leaf_count; l++) {
-        TRY(arena_format(pen->arena, &name, "factor %s leaf of file %u", factor->name,
+        TRY(arena_format(to->pen.arena, &name, "factor %s leaf of file %u", factor->name,
                          factor->leaves[l].file));
-        TRY(add_line(pen, name, factor->leaves[l].path));
+        TRY(add_line(to, name, factor->leaves[l].path));
     }
     return STATUS_OK;
 }
 
-/* Adds a file that the text names, if there is one: alone, or behind the "=" of an option. */
-static enum status add_input(struct pen *pen, const char *text) {
+static int is_input(const struct ablate_plan *plan, const char *path) {
+    for (size_t i = 0; i < plan->input_count; i++)
+        if (strcmp(plan->inputs[i], path) == 0) return 1;
+    return 0;
+}
+
+/* Adds a file that the text names, if there is one: alone, or behind the "=" of an option. One line
+ * for each file, whatever number of words name it. */
+static enum status add_input(struct planning *to, const char *text) {
     const char *equals = strchr(text, '=');
     const char *const paths[2] = {text, equals == NULL ? NULL : equals + 1};
-    char hex[DIGEST_HEX], *line;
+    struct ablate_plan *const plan = to->plan;
+    char hex[DIGEST_HEX], *line, *path;
     struct stat info;
-    if (strstr(text, HOLE) != NULL) return STATUS_OK;
+    if (strstr(text, HOLE) != NULL || strchr(text, '\n') != NULL) return STATUS_OK;
     for (int i = 0; i < 2; i++) {
         if (paths[i] == NULL || paths[i][0] == '\0' || stat(paths[i], &info) != 0 ||
-            !S_ISREG(info.st_mode))
+            !S_ISREG(info.st_mode) || is_input(plan, paths[i]))
             continue;
         if (info.st_size > INPUT_BYTES_MAX) {
-            TRY(arena_format(pen->arena, &line, "%s %lld bytes of %lld", paths[i],
+            TRY(arena_format(to->pen.arena, &line, "%s %lld bytes of %lld", paths[i],
                              (long long)info.st_size, (long long)info.st_mtime));
         } else {
             TRY(digest_file(paths[i], hex));
-            TRY(arena_format(pen->arena, &line, "%s %s", paths[i], hex));
+            TRY(arena_format(to->pen.arena, &line, "%s %s", paths[i], hex));
         }
-        /* one line for each file, whatever number of words name it */
-        char *whole;
-        TRY(arena_format(pen->arena, &whole, "\ninput %s\n", line));
-        if (strstr(pen->text, whole) == NULL) TRY(add_line(pen, "input", line));
+        TRY(add_line(to, INPUT, line));
+        TRY(arena_format(to->pen.arena, &path, "%s", paths[i]));
+        TRY(arena_grow(to->pen.arena, plan->input_count + 1, &to->room, sizeof *plan->inputs,
+                       "inputs", &plan->inputs));
+        plan->inputs[plan->input_count++] = path;
     }
     return STATUS_OK;
 }
 
-static enum status add_inputs(struct pen *pen, const struct ablate_plan *plan, uint32_t mask,
+static enum status add_inputs(struct planning *to, const struct ablate_plan *plan, uint32_t mask,
                               int arm) {
     const struct ablate_run run = {.arm = arm, .mask = mask};
     static const char *const holes[ABLATE_FILES_MAX] = {HOLE, HOLE, HOLE, HOLE,
                                                         HOLE, HOLE, HOLE, HOLE};
     const struct ablate_values values = {mask, HOLE, HOLE, HOLE, HOLE, HOLE, holes};
     struct ablate_command command;
-    TRY(ablate_command_of(plan, &run, &values, pen->arena, &command));
+    TRY(ablate_command_of(plan, &run, &values, to->pen.arena, &command));
     for (size_t i = 0; i < command.words.count; i++)
-        TRY(add_input(pen, command.words.words[i]));
+        TRY(add_input(to, command.words.words[i]));
     for (size_t i = 0; i < command.variable_count; i++)
         if (command.variables[i].value[0] != NULL)
-            TRY(add_input(pen, command.variables[i].value[0]));
+            TRY(add_input(to, command.variables[i].value[0]));
     return STATUS_OK;
 }
 
-static enum status add_rest(struct pen *pen, const struct ablate_plan *plan) {
+static enum status add_rest(struct planning *to, const struct ablate_plan *plan) {
     const struct ablate_file *file = plan->file;
     char *line;
     for (int i = 0; i < READ_KINDS; i++) {
         if (file->read[i] == NULL) continue;
-        TRY(arena_format(pen->arena, &line, "read %s", ablate_read_names[i]));
-        TRY(add_line(pen, line, file->read[i]));
+        TRY(arena_format(to->pen.arena, &line, "read %s", ablate_read_names[i]));
+        TRY(add_line(to, line, file->read[i]));
     }
-    TRY(arena_format(pen->arena, &line, "%llu runs, noisy %llu, mixtures %llu, alpha %s",
+    TRY(arena_format(to->pen.arena, &line, "%llu runs, noisy %llu, mixtures %llu, alpha %s",
                      (unsigned long long)file->floor_runs, (unsigned long long)file->noisy_runs,
                      (unsigned long long)file->noisy_mixtures, number_text_f64(file->alpha).text));
-    TRY(add_line(pen, "floor", line));
-    TRY(add_line(pen, "mixtures", file->single ? "single" : "all"));
-    TRY(arena_format(pen->arena, &line, "%llu", (unsigned long long)file->seed));
-    return add_line(pen, "seed", line);
+    TRY(add_line(to, "floor", line));
+    TRY(add_line(to, "mixtures", file->single ? "single" : "all"));
+    TRY(arena_format(to->pen.arena, &line, "%llu", (unsigned long long)file->seed));
+    return add_line(to, "seed", line);
 }
 
 static enum status write_text(struct ablate_plan *plan, struct arena *arena) {
     const struct ablate_file *file = plan->file;
-    struct pen pen = {arena, NULL};
-    TRY(arena_format(arena, &pen.text, "twinstep ablate plan 1\n"));
-    TRY(add_line(&pen, "folder", plan->folder));
-    TRY(add_command(&pen, "command", &file->command));
+    struct planning to = {.plan = plan, .pen = {.arena = arena}};
+    TRY(ablate_put_text(&to.pen, "twinstep ablate plan 1\n"));
+    TRY(add_line(&to, "folder", plan->folder));
+    TRY(add_command(&to, "command", &file->command));
     for (uint32_t i = 0; i < file->factor_count; i++)
-        TRY(add_factor(&pen, &file->factors[i]));
+        TRY(add_factor(&to, &file->factors[i]));
     for (uint32_t i = 0; i < file->composed_count; i++) {
         const struct ablate_words paths = {2, file->files[i].paths};
         char *head;
         TRY(arena_format(arena, &head, "file %s", file->files[i].name));
-        TRY(add_words(&pen, head, &paths));
-        TRY(add_input(&pen, file->files[i].paths[0]));
-        TRY(add_input(&pen, file->files[i].paths[1]));
+        TRY(add_words(&to, head, &paths));
+        TRY(add_input(&to, file->files[i].paths[0]));
+        TRY(add_input(&to, file->files[i].paths[1]));
     }
-    if (file->has_test) TRY(add_command(&pen, "test", &file->test));
-    TRY(add_rest(&pen, plan));
-    TRY(add_inputs(&pen, plan, 0, 0));
-    TRY(add_inputs(&pen, plan, full_of(file), ABLATE_NO_ARM));
-    if (file->has_test) TRY(add_inputs(&pen, plan, full_of(file), 1));
-    plan->text = pen.text;
-    digest_sha256(pen.text, strlen(pen.text), &plan->digest);
+    if (file->has_test) TRY(add_command(&to, "test", &file->test));
+    TRY(add_rest(&to, plan));
+    TRY(add_inputs(&to, plan, 0, 0));
+    TRY(add_inputs(&to, plan, full_of(file), ABLATE_NO_ARM));
+    if (file->has_test) TRY(add_inputs(&to, plan, full_of(file), 1));
+    plan->text = to.pen.text;
+    digest_sha256(plan->text, to.pen.used, &plan->digest);
+    return STATUS_OK;
+}
+
+/* Says whether the line is that of an input with this path. Behind the path stands its digest, or
+ * its size and time. */
+static int is_line_of(const char *line, size_t length, const char *path) {
+    const size_t head = strlen(INPUT " "), name = strlen(path);
+    if (length < head + name + 1 || strncmp(line, INPUT " ", head) != 0 ||
+        strncmp(line + head, path, name) != 0 || line[head + name] != ' ')
+        return 0;
+    const char *const rest = line + head + name + 1;
+    const size_t left = length - head - name - 1;
+    return strcspn(rest, " \n") == left ||
+           strncmp(rest + strcspn(rest, " \n"), " bytes of ", 10) == 0;
+}
+
+static int has_input(const char *text, const char *path) {
+    for (const char *line = text; *line != '\0';) {
+        const size_t length = strcspn(line, "\n");
+        if (is_line_of(line, length, path)) return 1;
+        line += length + (line[length] == '\n');
+    }
+    return 0;
+}
+
+enum status ablate_plan_without_outputs(const struct ablate_plan *plan, const char *kept,
+                                        struct arena *arena, const char **out) {
+    struct ablate_pen pen = {.arena = arena};
+    size_t input = 0;
+    TRY(ablate_put_text(&pen, ""));
+    for (const char *line = plan->text; *line != '\0';) {
+        const size_t length = strcspn(line, "\n") + 1; /* every line has its end */
+        const int is_it =
+            input < plan->input_count && is_line_of(line, length - 1, plan->inputs[input]);
+        if (!is_it || has_input(kept, plan->inputs[input])) TRY(ablate_put(&pen, line, length));
+        input += is_it ? 1 : 0;
+        line += length;
+    }
+    *out = pen.text;
     return STATUS_OK;
 }
 
@@ -385,17 +468,17 @@ static enum status find_folder(struct ablate_plan *out, struct arena *arena) {
 
 static enum status write_versions(struct ablate_plan *plan, struct arena *arena) {
     const struct ablate_file *file = plan->file;
-    struct pen pen = {arena, NULL};
-    TRY(arena_format(arena, &pen.text, "twinstep bisect plan 1\n"));
-    TRY(add_line(&pen, "folder", plan->folder));
-    TRY(add_command(&pen, "command", &file->command));
+    struct planning to = {.plan = plan, .pen = {.arena = arena}};
+    TRY(ablate_put_text(&to.pen, "twinstep bisect plan 1\n"));
+    TRY(add_line(&to, "folder", plan->folder));
+    TRY(add_command(&to, "command", &file->command));
     for (size_t i = 0; i < file->version_count; i++)
-        TRY(add_line(&pen, "version", file->versions[i]));
-    TRY(add_rest(&pen, plan));
+        TRY(add_line(&to, "version", file->versions[i]));
+    TRY(add_rest(&to, plan));
     for (size_t i = 0; i < file->version_count; i++)
-        TRY(add_inputs(&pen, plan, (uint32_t)i, ABLATE_NO_ARM));
-    plan->text = pen.text;
-    digest_sha256(pen.text, strlen(pen.text), &plan->digest);
+        TRY(add_inputs(&to, plan, (uint32_t)i, ABLATE_NO_ARM));
+    plan->text = to.pen.text;
+    digest_sha256(plan->text, to.pen.used, &plan->digest);
     return STATUS_OK;
 }
 

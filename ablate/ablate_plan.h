@@ -11,14 +11,18 @@
 
 #define ABLATE_ID 48
 
-/* In this order. A stage of noise is run only where repeats of an arm differ. */
+/* In this order. A stage of noise is run only where repeats of an arm differ; where they are equal,
+ * the judge picks up to ABLATE_AGAIN_MOST mixtures that its answer hangs on, and their second runs
+ * are made, of whatever stage these are. */
 enum ablate_stage {
     ABLATE_ARMS = 0,
     ABLATE_ARMS_NOISE,
     ABLATE_MIXTURES, /* each factor alone, all but each, those between, and all of them last */
     ABLATE_MIXTURES_NOISE,
+    ABLATE_MIXTURES_AGAIN, /* second runs of mixtures that noise needs none of */
     ABLATE_STAGES
 };
+#define ABLATE_AGAIN_MOST 4
 
 #define ABLATE_NO_ARM (-1)
 
@@ -41,7 +45,9 @@ struct ablate_plan {
     struct ablate_run *runs;
     uint32_t run_count;
     uint32_t stage_runs[ABLATE_STAGES];
-    char *text; /* every line that decides what is run, input files by their digests */
+    char *text;          /* every line that decides what is run, input files by their digests */
+    const char **inputs; /* the files that are there and that the commands name, as in the text */
+    size_t input_count;
     struct digest digest;
 };
 
@@ -53,11 +59,20 @@ TWINSTEP_MUST_USE enum status ablate_plan_open(const struct ablate_file *file, s
 TWINSTEP_MUST_USE enum status bisect_plan_open(const struct ablate_file *file, struct arena *arena,
                                                struct ablate_plan *out);
 
-/* "mask" as digits, factor 0 first. */
+/* Counts the mixtures that may, at most, be run once more over an exact floor. */
+uint32_t ablate_plan_again(const struct ablate_plan *plan);
+
+/* The plan's text without the inputs that `kept`, the text of the same plan at an earlier time, has
+ * not: files that were not there when it was made are written by runs, whoever names them. */
+TWINSTEP_MUST_USE enum status ablate_plan_without_outputs(const struct ablate_plan *plan,
+                                                          const char *kept, struct arena *arena,
+                                                          const char **out);
+
+/* Writes the mask as digits, factor 0 first. */
 void ablate_mask_text(const struct ablate_plan *plan, uint32_t mask,
                       char out[ABLATE_FACTORS_MAX + 1]);
 
-/* What a composed file holds for the factors of `mask`. */
+/* Writes what a composed file holds for the factors of `mask`. */
 TWINSTEP_MUST_USE enum status ablate_compose(const struct ablate_plan *plan, uint32_t file,
                                              uint32_t mask, struct arena *arena,
                                              const char **out_text, size_t *out_length);
@@ -66,7 +81,7 @@ TWINSTEP_MUST_USE enum status ablate_compose(const struct ablate_plan *plan, uin
 TWINSTEP_MUST_USE enum status ablate_file_names(const struct ablate_file *file, struct arena *arena,
                                                 const char *const **out);
 
-/* The command and the variables of one run with its placeholders filled. */
+/* Makes the command and the variables of one run with its placeholders filled. */
 TWINSTEP_MUST_USE enum status ablate_command_of(const struct ablate_plan *plan,
                                                 const struct ablate_run *run,
                                                 const struct ablate_values *values,

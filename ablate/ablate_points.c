@@ -62,12 +62,12 @@ static enum status keep_losses(const struct log *log, const char *path, struct a
     return STATUS_OK;
 }
 
-static enum status digest_losses(const struct ablate_left *left, const char *name,
-                                 struct arena *arena, const char **out) {
+static enum status digest_losses(const struct ablate_left *left, struct arena *arena,
+                                 const char **out) {
     struct digest digest, parts[2];
     digest_bytes("steps", left->step, left->rows * sizeof *left->step, &parts[0]);
     digest_bytes("losses", left->loss, left->rows * sizeof *left->loss, &parts[1]);
-    digest_root(name, parts, COUNT_OF(parts), &digest);
+    digest_root("log", parts, COUNT_OF(parts), &digest);
     return keep_hex(&digest, arena, out);
 }
 
@@ -77,12 +77,30 @@ static enum status read_log(const char *path, struct arena *arena, struct ablate
     log_options_init(&options);
     TRY(log_import(path, &options, arena, &log));
     TRY(keep_losses(log, path, arena, out));
-    return digest_losses(out, "log", arena, &out->digest[READ_LOG]);
+    return digest_losses(out, arena, &out->digest[READ_LOG]);
 }
 
 static int has_root(const struct record *record) {
     static const uint8_t none[DIGEST_BYTES] = {0};
     return memcmp(record->digests[DIGEST_ROOT], none, sizeof none) != 0;
+}
+
+/* Two traces are equal if the roots and losses of all their updates are. The last root alone would
+ * pass over what came back before the end. */
+static enum status digest_trace(const struct trace_run *run, struct arena *arena,
+                                const char **out) {
+    struct digest *roots, digest, parts[2];
+    double *losses;
+    TRY(arena_take(arena, run->updates, sizeof *roots, "digests", &roots));
+    TRY(arena_take(arena, run->updates, sizeof *losses, "losses", &losses));
+    for (uint64_t i = 0; i < run->updates; i++) {
+        memcpy(roots[i].byte, run->records[i].digests[DIGEST_ROOT], DIGEST_BYTES);
+        losses[i] = run->records[i].reals[REAL_LOSS];
+    }
+    digest_bytes("roots", roots, run->updates * sizeof *roots, &parts[0]);
+    digest_bytes("losses", losses, run->updates * sizeof *losses, &parts[1]);
+    digest_root("trace", parts, COUNT_OF(parts), &digest);
+    return keep_hex(&digest, arena, out);
 }
 
 static enum status read_trace(const char *path, int losses, struct arena *arena,
@@ -93,7 +111,6 @@ static enum status read_trace(const char *path, int losses, struct arena *arena,
         FAIL(STATUS_INPUT, "%s: expected a trace of one run with updates, got %u runs", path,
              image->run_count);
     const struct trace_run *run = &image->runs[0];
-    const struct record *last = &run->records[run->updates - 1];
     out->trace = image;
     if (losses) {
         int64_t *step;
@@ -108,13 +125,11 @@ static enum status read_trace(const char *path, int losses, struct arena *arena,
         out->step = step;
         out->loss = value;
     }
-    if (!has_root(last)) {
-        if (out->rows == 0) FAIL(STATUS_INPUT, "%s: expected roots or losses, got neither", path);
-        return digest_losses(out, "trace", arena, &out->digest[READ_TRACE]);
-    }
-    struct digest root;
-    memcpy(root.byte, last->digests[DIGEST_ROOT], DIGEST_BYTES);
-    return keep_hex(&root, arena, &out->digest[READ_TRACE]);
+    int known = 0;
+    for (uint64_t i = 0; i < run->updates; i++)
+        known |= has_root(&run->records[i]) || !isnan(run->records[i].reals[REAL_LOSS]);
+    if (!known) FAIL(STATUS_INPUT, "%s: expected roots or losses, got neither", path);
+    return digest_trace(run, arena, &out->digest[READ_TRACE]);
 }
 
 static enum status read_bytes(const char *path, struct arena *arena, struct ablate_left *out) {
@@ -165,10 +180,14 @@ void ablate_left_close(struct ablate_left *left) {
     left->has_weights = 0;
 }
 
-int ablate_left_equal(const struct ablate_left *a, const struct ablate_left *b,
-                      enum ablate_read kind) {
-    return a->digest[kind] != NULL && b->digest[kind] != NULL &&
-           strcmp(a->digest[kind], b->digest[kind]) == 0;
+unsigned ablate_left_differ(const struct ablate_left *a, const struct ablate_left *b,
+                            unsigned reads) {
+    unsigned differ = 0;
+    for (int kind = 0; kind < READ_KINDS; kind++)
+        if ((reads >> kind & 1u) != 0 && (a->digest[kind] == NULL || b->digest[kind] == NULL ||
+                                          strcmp(a->digest[kind], b->digest[kind]) != 0))
+            differ |= 1u << kind;
+    return differ;
 }
 
 /* ---- losses ---- */
@@ -332,10 +351,26 @@ enum status ablate_products(const struct ablate_left *const *runs, const char *c
 
 /* ---- first place ---- */
 
+/* Returns the first update after which two logs hold another loss, or only one of them holds one.
+ */
+static int64_t first_loss(const struct ablate_left *a, const struct ablate_left *b) {
+    for (size_t i = 0; i < a->rows || i < b->rows; i++) {
+        if (i >= a->rows) return b->step[i];
+        if (i >= b->rows) return a->step[i];
+        if (a->step[i] != b->step[i]) return a->step[i] < b->step[i] ? a->step[i] : b->step[i];
+        if (memcmp(&a->loss[i], &b->loss[i], sizeof a->loss[i]) != 0) return a->step[i];
+    }
+    return 0;
+}
+
 void ablate_find_first(const struct ablate_left *a, const struct ablate_left *b,
                        struct ablate_first *out) {
     *out = (struct ablate_first){0, "", ""};
-    if (a->trace == NULL || b->trace == NULL) return;
+    if (a->trace == NULL || b->trace == NULL) {
+        out->update = first_loss(a, b);
+        if (out->update > 0) out->phase = "loss";
+        return;
+    }
     const struct trace_run *x = &a->trace->runs[0], *y = &b->trace->runs[0];
     for (uint64_t i = 0; i < x->updates && i < y->updates; i++) {
         const struct record *p = &x->records[i], *q = &y->records[i];

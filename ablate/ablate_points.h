@@ -32,9 +32,10 @@ TWINSTEP_MUST_USE enum status ablate_left_open(const struct ablate_file *file,
                                                struct arena *arena, struct ablate_left *out);
 void ablate_left_close(struct ablate_left *left);
 
-/* Whether two runs are equal as far as `kind` shows it. */
-int ablate_left_equal(const struct ablate_left *a, const struct ablate_left *b,
-                      enum ablate_read kind);
+/* Returns the kinds of `reads` (bits of enum ablate_read) in which two runs are not known to be
+ * equal. */
+unsigned ablate_left_differ(const struct ablate_left *a, const struct ablate_left *b,
+                            unsigned reads);
 
 /* The loss after the last update that every one of `count` runs has; 0 if there is none. */
 int64_t ablate_common_step(const struct ablate_left *const *runs, uint32_t count);
@@ -65,10 +66,11 @@ TWINSTEP_MUST_USE enum status ablate_products(const struct ablate_left *const *r
                                               size_t pair_count, struct arena *arena,
                                               struct ablate_shape *out);
 
-/* Where two traces part first. update 0: nowhere, or it was not recorded. */
+/* Where two traces part first, or, without traces, two logs of losses. update 0: nowhere, or it was
+ * not recorded. */
 struct ablate_first {
     int64_t update;
-    const char *phase, *tensor; /* "" where not recorded */
+    const char *phase, *tensor; /* "" where not recorded; "loss" of logs */
 };
 void ablate_find_first(const struct ablate_left *a, const struct ablate_left *b,
                        struct ablate_first *out);

@@ -27,27 +27,30 @@ static uint32_t place_of(const struct judging *judging, uint32_t mask) {
 static void judge_equality(struct judging *judging, uint32_t factor, struct ablate_judged *out) {
     const struct ablate_left *base = ablate_left_of(judging, 0, 0, 1);
     const uint32_t self = 1u << factor;
-    const enum ablate_read kind = judging->out->measure;
     out->alone_equal = out->left_equal = -1;
     const struct ablate_left *alone = ablate_mixture_of(judging, self);
     const struct ablate_left *rest = ablate_mixture_of(judging, judging->full & ~self);
+    if (judging->out->floor != ABLATE_FLOOR_EXACT) return; /* noise differs without a factor */
     if (alone != NULL) {
-        out->alone_equal = ablate_left_equal(alone, base, kind);
+        out->alone_equal = ablate_differ(judging, alone, base) == 0;
         ablate_find_first(base, alone, &out->first);
     }
-    if (rest != NULL) out->left_equal = ablate_left_equal(rest, base, kind);
+    if (rest != NULL) out->left_equal = ablate_differ(judging, rest, base) == 0;
     for (uint32_t i = 0; i < judging->plan->mask_count; i++) {
         const uint32_t mask = judging->plan->masks[i];
         if ((mask & self) != 0 || place_of(judging, mask | self) == judging->plan->mask_count)
             continue;
         const struct ablate_left *a = ablate_mixture_of(judging, mask);
         const struct ablate_left *b = ablate_mixture_of(judging, mask | self);
+        out->planned++;
         if (a == NULL || b == NULL) continue;
+        const unsigned differ = ablate_differ(judging, a, b);
         out->pairs++;
-        out->equal += (uint32_t)ablate_left_equal(a, b, kind);
+        out->equal += differ == 0;
+        for (int kind = 0; kind < READ_KINDS; kind++)
+            out->same[kind] += (differ >> kind & 1u) == 0;
     }
-    out->inert =
-        judging->out->floor == ABLATE_FLOOR_EXACT && out->pairs > 0 && out->equal == out->pairs;
+    out->inert = out->planned > 0 && out->equal == out->planned;
 }
 
 static void judge_losses(struct judging *judging, uint32_t factor, struct ablate_judged *out) {
@@ -78,12 +81,10 @@ static enum status list_present(struct judging *judging, struct present *out) {
     TRY(arena_take(judging->arena, plan->mask_count, sizeof *out->place, "runs", &out->place));
     for (uint32_t i = 0; i < plan->mask_count; i++) {
         const struct ablate_left *left = ablate_mixture_of(judging, plan->masks[i]);
-        char bits[ABLATE_FACTORS_MAX + 1], *name;
         if (left == NULL) continue;
-        ablate_mask_text(plan, plan->masks[i], bits);
-        TRY(arena_format(judging->arena, &name, i == 0 ? "baseline" : "mixture-%s", bits));
         out->runs[out->count] = left;
-        out->names[out->count] = name;
+        out->names[out->count] =
+            i == 0 ? "baseline" : ablate_run_of(judging, ABLATE_NO_ARM, plan->masks[i], 1)->id;
         out->place[out->count++] = i;
     }
     out->full = out->count;
@@ -123,18 +124,39 @@ static enum status refuse_shares(struct judging *judging, const char *format, co
     return STATUS_OK;
 }
 
+/* Says that a mixture has no end point, and that so many others have none. */
+static enum status refuse_hole(struct judging *judging, uint32_t mask, uint32_t others) {
+    const struct ablate_run *run = ablate_run_of(judging, ABLATE_NO_ARM, mask, 1);
+    const enum ablate_state state = ablate_result_of(judging, run)->state;
+    char *text;
+    TRY(arena_format(judging->arena, &text, "%s %s", run->id,
+                     state == ABLATE_FAILED   ? "failed"
+                     : state == ABLATE_ABSENT ? "was not run"
+                     : judging->out->by_loss  ? "has no finite loss of that update"
+                                              : "has weights that are not finite or too large"));
+    if (others > 0)
+        TRY(arena_format(judging->arena, &text, "%s, and %u more of %u mixtures have no end point",
+                         text, others, judging->plan->mask_count - 1));
+    judging->out->no_shares = text;
+    return STATUS_OK;
+}
+
 static enum status share_exact(struct judging *judging, const double *way) {
     struct ablate_verdict *out = judging->out;
     const struct ablate_plan *plan = judging->plan;
+    uint32_t holes = 0, hole = 0;
     if (plan->file->single)
-        return refuse_shares(judging, "mixtures: single runs too few of them for shares%s", "");
+        return refuse_shares(judging, "mixtures: single does not ask for them%s", "");
+    for (uint32_t i = plan->mask_count; i > 0; i--)
+        if (isnan(way[i - 1])) {
+            hole = plan->masks[i - 1];
+            holes++;
+        }
+    if (holes > 0) return refuse_hole(judging, hole, holes - 1);
     if (plan->orders.count > 0) {
         struct orders_shares shares;
-        const enum status status = orders_estimate(&plan->orders, plan->masks, way,
-                                                   plan->mask_count, SHARE_ALPHA, &shares);
-        if (status == STATUS_UNTESTABLE)
-            return refuse_shares(judging, "a mixture is missing: %s", status_text());
-        if (status != STATUS_OK) return status;
+        TRY(orders_estimate(&plan->orders, plan->masks, way, plan->mask_count, SHARE_ALPHA,
+                            &shares));
         for (uint32_t i = 0; i < plan->file->factor_count; i++)
             out->factors[i].share =
                 (struct attributed){shares.value[i] / shares.whole, shares.low[i] / shares.whole,
@@ -145,10 +167,7 @@ static enum status share_exact(struct judging *judging, const double *way) {
         return STATUS_OK;
     }
     struct shapley shapley;
-    const enum status status = shapley_attribute(plan->file->factor_count, way, &shapley);
-    if (status == STATUS_UNTESTABLE)
-        return refuse_shares(judging, "a mixture is missing or not finite: %s", status_text());
-    if (status != STATUS_OK) return status;
+    TRY(shapley_attribute(plan->file->factor_count, way, &shapley));
     for (uint32_t i = 0; i < plan->file->factor_count; i++)
         out->factors[i].share = exactly(shapley.share[i]);
     out->residual = shapley.residual / shapley.whole;
@@ -160,8 +179,7 @@ static enum status figures_exact(struct judging *judging, double *largest) {
     struct present present;
     double *way, *size;
     TRY(list_present(judging, &present));
-    if (present.full == present.count)
-        return refuse_shares(judging, "the mixture of all factors is %s", "missing");
+    if (present.full == present.count) return refuse_hole(judging, judging->full, 0);
     TRY(arena_take(judging->arena, judging->plan->mask_count, sizeof *way, "values", &way));
     TRY(arena_take(judging->arena, judging->plan->mask_count, sizeof *size, "values", &size));
     const enum status status = measure_mixtures(judging, &present, way, size);
@@ -169,10 +187,19 @@ static enum status figures_exact(struct judging *judging, double *largest) {
         return refuse_shares(judging, "mixtures have no distance: %s", status_text());
     if (status != STATUS_OK) return status;
     out->full = size[judging->plan->mask_count - 1];
-    if (!isfinite(out->full))
-        return refuse_shares(judging, "the mixture of all factors is not finite%s", "");
+    if (!isfinite(out->full)) return refuse_hole(judging, judging->full, 0);
+    const unsigned differ = ablate_differ(judging, present.runs[0], present.runs[present.full]);
+    if (out->full == 0.0 && differ != 0) {
+        out->full = ABLATE_UNKNOWN;
+        return ablate_explain_zero(judging, differ, "baseline and the mixture of all factors",
+                                   &out->no_shares);
+    }
+    *largest = out->full;
     for (uint32_t i = 0; i < judging->plan->mask_count; i++)
-        if (size[i] > *largest) *largest = size[i];
+        if (size[i] > *largest) {
+            *largest = size[i];
+            judging->farthest = judging->plan->masks[i];
+        }
     if (out->full == 0.0) return STATUS_OK;
     for (uint32_t i = 0; i < judging->plan->file->factor_count; i++) {
         const uint32_t self = 1u << i;
@@ -182,7 +209,7 @@ static enum status figures_exact(struct judging *judging, double *largest) {
     return share_exact(judging, way);
 }
 
-/* Shares of noisy runs, where each mixture was run several times. */
+/* Computes shares of noisy runs, where each mixture was run several times. */
 static enum status figures_noisy(struct judging *judging, double *largest) {
     struct ablate_verdict *out = judging->out;
     const struct ablate_plan *plan = judging->plan;
@@ -242,6 +269,17 @@ static enum status figures_noisy(struct judging *judging, double *largest) {
         if (projection.size_low[mask] * out->full > *largest)
             *largest = projection.size_low[mask] * out->full;
     return STATUS_OK;
+}
+
+void ablate_take_shares(struct judging *judging, const char *reason) {
+    struct ablate_verdict *out = judging->out;
+    for (uint32_t i = 0; i < out->factor_count; i++)
+        out->factors[i].share = out->factors[i].left = out->factors[i].alone =
+            exactly(ABLATE_UNKNOWN);
+    out->full = out->residual = out->confidence = ABLATE_UNKNOWN;
+    out->orders = 0;
+    out->word = WORD_NONE;
+    out->no_shares = reason;
 }
 
 static void sort_factors(struct ablate_verdict *out) {

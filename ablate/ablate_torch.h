@@ -7,7 +7,7 @@
 #include "checkpoints/checkpoint.h"
 #include "checkpoints/torch_file.h"
 
-/* Whether the file begins as torch.save's zip does. What cannot be read does not. */
+/* Says whether the file begins as torch.save's zip does. What cannot be read does not. */
 int ablate_torch_is(const char *path);
 
 /* Opens the file and lists the tensors in its dicts, by the way to them: "model.embed.weight",

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "ablate/ablate_leaves.h"
+#include "ablate/ablate_pen.h"
 #include "ablate/ablate_words.h"
 #include "scenarios/textfile.h"
 
@@ -36,6 +37,10 @@ enum status ablate_split(const char *label, const char *line, struct arena *aren
             used = 0;
             open = 0;
             if (*at == '\0') break;
+            continue;
+        }
+        if (*at == '\\' && at[1] == '\n' && quote != '\'') {
+            at++; /* the line goes on, within a word, too */
             continue;
         }
         open = 1;
@@ -141,22 +146,13 @@ static struct unit *partner_of(struct line *line, const struct unit *unit) {
 
 /* ---- the text ---- */
 
-struct pen {
-    struct arena *arena;
-    char *text;
-};
-
 struct making {
     struct arena *arena;
     struct line lines[2];
-    struct pen command, factors, files, notes;
+    struct ablate_pen command, factors, files, notes;
     const char *names[FACTORS_MOST];
     uint32_t factor_count, file_count;
 };
-
-static enum status add(struct pen *pen, const char *text) {
-    return arena_format(pen->arena, &pen->text, "%s%s", pen->text, text);
-}
 
 /* Doubles the braces of a user's word that are no placeholder of ours. */
 static enum status escape(const char *word, struct arena *arena, char **out) {
@@ -197,7 +193,13 @@ static enum status quote_words(const char *const *words, size_t count, struct ar
     return arena_format(arena, out, "%s]", *out);
 }
 
-/* A name of letters, digits and _-. that no factor has yet. */
+/* Says whether it is "file" and a number, as composed files are called here. */
+static int is_file_name(const char *name) {
+    return strncmp(name, "file", 4) == 0 && name[4] != '\0' &&
+           name[4 + strspn(name + 4, "0123456789")] == '\0';
+}
+
+/* Makes a name of letters, digits and _-. that no factor has yet. */
 static enum status name_factor(struct making *making, const char *from, char **out) {
     static const char letters[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
@@ -211,7 +213,7 @@ static enum status name_factor(struct making *making, const char *from, char **o
         if (strchr(letters, *c) == NULL) *c = '_';
     snprintf(tried, sizeof tried, "%s", name);
     for (int n = 2;; n++) {
-        int taken = ablate_is_built_in(tried, strlen(tried)) || strncmp(tried, "file", 4) == 0;
+        int taken = ablate_is_built_in(tried, strlen(tried)) || is_file_name(tried);
         for (uint32_t i = 0; i < making->factor_count; i++)
             taken |= strcmp(making->names[i], tried) == 0;
         if (!taken) break;
@@ -229,13 +231,13 @@ static enum status add_factor(struct making *making, const char *from, const cha
     char *line;
     TRY(name_factor(making, from, out_name));
     TRY(arena_format(making->arena, &line, "  %s: %s\n", *out_name, levels));
-    return add(&making->factors, line);
+    return ablate_put_text(&making->factors, line);
 }
 
 /* Puts a word of the template behind those before it. */
 static enum status add_word(struct making *making, const char *quoted) {
-    if (making->command.text[0] != '\0') TRY(add(&making->command, ", "));
-    return add(&making->command, quoted);
+    if (making->command.text[0] != '\0') TRY(ablate_put_text(&making->command, ", "));
+    return ablate_put_text(&making->command, quoted);
 }
 
 /* ---- files ---- */
@@ -258,7 +260,7 @@ static enum status add_files(struct making *making, const char *a, const char *b
     const enum status status = leaves_read(a, b, making->arena, &leaves);
     if (status == STATUS_MEMORY) return status;
     if (status != STATUS_OK || leaves.count == 0 || making->file_count == ABLATE_FILES_MAX) {
-        /* words that name no files are no files that could not be read */
+        /* a word need not name a file, and of one that does not there is nothing to say */
         char *text;
         size_t length;
         char *why;
@@ -269,7 +271,7 @@ static enum status add_files(struct making *making, const char *a, const char *b
             if (*c == '\n') *c = ' ';
         TRY(arena_format(making->arena, &line, "# %s and %s are one factor: %s\n", a, b,
                          why[0] == '\0' ? "their leaves do not differ" : why));
-        return add(&making->notes, line);
+        return ablate_put_text(&making->notes, line);
     }
     making->file_count++;
     TRY(arena_format(making->arena, out_name, "file%u", making->file_count));
@@ -277,7 +279,7 @@ static enum status add_files(struct making *making, const char *a, const char *b
     TRY(leaves_quote(b, making->arena, &qb));
     TRY(arena_format(making->arena, &line, "%s%s: [%s, %s]",
                      making->files.text[0] == '\0' ? "" : ", ", *out_name, qa, qb));
-    TRY(add(&making->files, line));
+    TRY(ablate_put_text(&making->files, line));
     for (size_t l = 0; l < leaves.count; l++) {
         char *levels, *leaf, *name;
         TRY(leaves_quote(leaves.differ[l], making->arena, &leaf));
@@ -289,7 +291,8 @@ static enum status add_files(struct making *making, const char *a, const char *b
 
 /* ---- units against units ---- */
 
-/* Two words of which each line has one: "--lr=1" keeps its head, files may be taken by leaves. */
+/* Compares two words of which each line has one: "--lr=1" keeps its head, files may be taken by
+ * leaves. */
 static enum status add_pair(struct making *making, const char *option, const char *a,
                             const char *b) {
     char *head, *qa, *qb, *levels, *name, *word, *quoted;
@@ -390,7 +393,7 @@ static enum status quote_value(const char *value, struct arena *arena, char **ou
 }
 
 /* Adds what both lines set alike to *environment, and factors of the rest. */
-static enum status compare_variables(struct making *making, struct pen *environment) {
+static enum status compare_variables(struct making *making, struct ablate_pen *environment) {
     for (int side = 0; side < 2; side++) {
         const struct ablate_words *mine = &making->lines[side].variables;
         for (size_t i = 0; i < mine->count; i++) {
@@ -408,7 +411,7 @@ static enum status compare_variables(struct making *making, struct pen *environm
             if (a != NULL && b != NULL && strcmp(a, b) == 0) {
                 TRY(arena_format(making->arena, &text, "%s%s: %s",
                                  environment->text[0] == '\0' ? "" : ", ", name, qa));
-                TRY(add(environment, text));
+                TRY(ablate_put_text(environment, text));
                 continue;
             }
             TRY(arena_format(making->arena, &text, "{env: {%s: [%s, %s]}}", name, qa, qb));
@@ -420,12 +423,12 @@ static enum status compare_variables(struct making *making, struct pen *environm
 
 /* ---- the file ---- */
 
-static enum status add_test(struct making *making, struct pen *out) {
+static enum status add_test(struct making *making, struct ablate_pen *out) {
     const struct line *bad = &making->lines[1];
     char *words, *line;
     TRY(quote_words(bad->words.words, bad->words.count, making->arena, &words));
     TRY(arena_format(making->arena, &line, "test:\n  command: %s\n", words));
-    TRY(add(out, line));
+    TRY(ablate_put_text(out, line));
     for (size_t i = 0; i < bad->variables.count; i++) {
         const char *entry = bad->variables.words[i];
         char *quoted;
@@ -433,44 +436,45 @@ static enum status add_test(struct making *making, struct pen *out) {
         TRY(quote_word(entry + strcspn(entry, "=") + 1, making->arena, &quoted));
         TRY(arena_format(making->arena, &line, "%s%.*s: %s", i == 0 ? "  environment: {" : ", ",
                          (int)strcspn(entry, "="), entry, quoted));
-        TRY(add(out, line));
+        TRY(ablate_put_text(out, line));
     }
-    return bad->variables.count > 0 ? add(out, "}\n") : STATUS_OK;
+    return bad->variables.count > 0 ? ablate_put_text(out, "}\n") : STATUS_OK;
 }
 
-static enum status add_read(const struct ablate_two *two, struct pen *out) {
+static enum status add_read(const struct ablate_two *two, struct ablate_pen *out) {
     int first = 1;
-    TRY(add(out, "read: {"));
+    TRY(ablate_put_text(out, "read: {"));
     for (int i = 0; i < READ_KINDS; i++) {
         char *quoted, *line;
         if (two->read[i] == NULL) continue;
         TRY(leaves_quote(two->read[i], out->arena, &quoted));
         TRY(arena_format(out->arena, &line, "%s%s: %s", first ? "" : ", ", ablate_read_names[i],
                          quoted));
-        TRY(add(out, line));
+        TRY(ablate_put_text(out, line));
         first = 0;
     }
-    return add(out, "}\n");
+    return ablate_put_text(out, "}\n");
 }
 
 static enum status write_all(struct making *making, const struct ablate_two *two,
-                             const struct pen *environment, char **out) {
-    struct pen pen = {making->arena, making->notes.text};
+                             const struct ablate_pen *environment, char **out) {
+    struct ablate_pen pen = {.arena = making->arena};
     char *name, *line;
+    TRY(ablate_put_text(&pen, making->notes.text));
     TRY(leaves_quote(two->name, making->arena, &name));
     TRY(arena_format(making->arena, &line, "ablate: 1\nname: %s\ncommand: [%s]\n", name,
                      making->command.text));
-    TRY(add(&pen, line));
+    TRY(ablate_put_text(&pen, line));
     if (environment->text[0] != '\0') {
         TRY(arena_format(making->arena, &line, "environment: {%s}\n", environment->text));
-        TRY(add(&pen, line));
+        TRY(ablate_put_text(&pen, line));
     }
     if (making->files.text[0] != '\0') {
         TRY(arena_format(making->arena, &line, "files: {%s}\n", making->files.text));
-        TRY(add(&pen, line));
+        TRY(ablate_put_text(&pen, line));
     }
     TRY(arena_format(making->arena, &line, "factors:\n%s", making->factors.text));
-    TRY(add(&pen, line));
+    TRY(ablate_put_text(&pen, line));
     TRY(add_test(making, &pen));
     TRY(add_read(two, &pen));
     *out = pen.text;
@@ -479,14 +483,14 @@ static enum status write_all(struct making *making, const struct ablate_two *two
 
 enum status ablate_two_write(const struct ablate_two *two, struct arena *arena, char **out_text) {
     struct making *making;
-    struct pen environment = {arena, NULL};
+    struct ablate_pen environment = {.arena = arena};
     TRY(arena_take(arena, 1, sizeof *making, "an ablation", &making));
     making->arena = arena;
-    struct pen *const pens[] = {&making->command, &making->factors, &making->files, &making->notes,
-                                &environment};
+    struct ablate_pen *const pens[] = {&making->command, &making->factors, &making->files,
+                                       &making->notes, &environment};
     for (size_t i = 0; i < COUNT_OF(pens); i++) {
         pens[i]->arena = arena;
-        TRY(arena_format(arena, &pens[i]->text, "%s", ""));
+        TRY(ablate_put_text(pens[i], ""));
     }
     TRY(read_line("--good", two->good, arena, &making->lines[0]));
     TRY(read_line("--bad", two->bad, arena, &making->lines[1]));

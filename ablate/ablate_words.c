@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "ablate/ablate_pen.h"
+
 static const char *const built_in[] = {"dir", "seed", "gpu", "port", "run"};
 
 enum ablate_place ablate_place_next(const char **text, const char **piece, size_t *length) {
@@ -71,23 +73,8 @@ static const char *built_in_value(const struct ablate_values *values, const char
     }
 }
 
-/* A text that grows. */
-struct pen {
-    struct arena *arena;
-    char *text;
-    size_t used, room;
-};
-
-static enum status put(struct pen *pen, const char *bytes, size_t length) {
-    TRY(arena_grow(pen->arena, pen->used + length + 1, &pen->room, 1, "a word", &pen->text));
-    memcpy(pen->text + pen->used, bytes, length);
-    pen->used += length;
-    pen->text[pen->used] = '\0';
-    return STATUS_OK;
-}
-
 static enum status expand(const struct ablate_file *file, const char *text,
-                          const struct ablate_values *values, int depth, struct pen *pen) {
+                          const struct ablate_values *values, int depth, struct ablate_pen *pen) {
     const char *piece;
     size_t length;
     for (;;) {
@@ -96,18 +83,18 @@ static enum status expand(const struct ablate_file *file, const char *text,
         if (place == PLACE_BROKEN)
             FAIL(STATUS_INTERNAL, "a placeholder that was not checked: %s", text);
         if (place == PLACE_TEXT) {
-            TRY(put(pen, piece, length));
+            TRY(ablate_put(pen, piece, length));
             continue;
         }
         const uint32_t factor = ablate_factor_of(file, piece, length);
         if (ablate_is_version(file, piece, length)) {
             const char *version = file->versions[values->mask];
-            TRY(put(pen, version, strlen(version)));
+            TRY(ablate_put(pen, version, strlen(version)));
         } else if (factor == file->factor_count) {
             const uint32_t composed = ablate_composed_of(file, piece, length);
             const char *value = composed < file->composed_count ? values->files[composed]
                                                                 : built_in_value(values, piece);
-            TRY(put(pen, value, strlen(value)));
+            TRY(ablate_put(pen, value, strlen(value)));
         } else if (depth == 0) {
             const int level = (int)(values->mask >> factor & 1u);
             TRY(expand(file, file->factors[factor].level[level].words[0], values, 1, pen));
@@ -117,14 +104,15 @@ static enum status expand(const struct ablate_file *file, const char *text,
 
 enum status ablate_expand(const struct ablate_file *file, const char *text,
                           const struct ablate_values *values, struct arena *arena, char **out) {
-    struct pen pen = {.arena = arena};
-    TRY(put(&pen, "", 0));
+    struct ablate_pen pen = {.arena = arena};
+    TRY(ablate_put(&pen, "", 0));
     TRY(expand(file, text, values, 0, &pen));
     *out = pen.text;
     return STATUS_OK;
 }
 
-/* The factor that a word consists of, whose level may have any number of words; else factor_count.
+/* Finds the factor that a word consists of, whose level may have any number of words; else
+ * factor_count.
  */
 static uint32_t whole_factor(const struct ablate_file *file, const char *word) {
     const char *piece, *rest = word;
@@ -162,23 +150,23 @@ static int is_plain(const char *word) {
 }
 
 enum status ablate_quote(const struct ablate_words *words, struct arena *arena, char **out) {
-    struct pen pen = {.arena = arena};
-    TRY(put(&pen, "", 0));
+    struct ablate_pen pen = {.arena = arena};
+    TRY(ablate_put(&pen, "", 0));
     for (size_t i = 0; i < words->count; i++) {
         const char *word = words->words[i];
-        if (i > 0) TRY(put(&pen, " ", 1));
+        if (i > 0) TRY(ablate_put(&pen, " ", 1));
         if (is_plain(word)) {
-            TRY(put(&pen, word, strlen(word)));
+            TRY(ablate_put(&pen, word, strlen(word)));
             continue;
         }
-        TRY(put(&pen, "'", 1));
+        TRY(ablate_put(&pen, "'", 1));
         for (; *word != '\0'; word++) {
             if (*word == '\'')
-                TRY(put(&pen, "'\\''", 4));
+                TRY(ablate_put(&pen, "'\\''", 4));
             else
-                TRY(put(&pen, word, 1));
+                TRY(ablate_put(&pen, word, 1));
         }
-        TRY(put(&pen, "'", 1));
+        TRY(ablate_put(&pen, "'", 1));
     }
     *out = pen.text;
     return STATUS_OK;

@@ -21,9 +21,9 @@ enum ablate_place ablate_place_next(const char **text, const char **piece, size_
 uint32_t ablate_factor_of(const struct ablate_file *file, const char *name, size_t length);
 /* The composed file of that name, or composed_count. */
 uint32_t ablate_composed_of(const struct ablate_file *file, const char *name, size_t length);
-/* Whether it is {version}, of bisect-command. */
+/* Says whether it is {version}, of bisect-command. */
 int ablate_is_version(const struct ablate_file *file, const char *name, size_t length);
-/* Whether it is one of {dir}, {seed}, {gpu}, {port}, {run}. */
+/* Says whether it is one of {dir}, {seed}, {gpu}, {port}, {run}. */
 int ablate_is_built_in(const char *name, size_t length);
 
 #endif

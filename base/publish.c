@@ -48,9 +48,9 @@ enum status publish_name(const char *live, const char *target, int overwrite) {
          live);
 }
 
-enum status publish_bytes(const char *live, const char *target, int overwrite, const void *bytes,
-                          size_t length) {
-    const int handle = open(live, O_CREAT | O_TRUNC | O_NOFOLLOW | O_WRONLY | O_CLOEXEC, 0666);
+static enum status publish(const char *live, const char *target, int overwrite, mode_t mode,
+                           const void *bytes, size_t length) {
+    const int handle = open(live, O_CREAT | O_TRUNC | O_NOFOLLOW | O_WRONLY | O_CLOEXEC, mode);
     if (handle < 0) return refuse(live, "create");
     const ssize_t written = write(handle, bytes, length);
     const int reason = errno;
@@ -61,4 +61,14 @@ enum status publish_bytes(const char *live, const char *target, int overwrite, c
     }
     TRY(publish_settle(live));
     return publish_name(live, target, overwrite);
+}
+
+enum status publish_bytes(const char *live, const char *target, int overwrite, const void *bytes,
+                          size_t length) {
+    return publish(live, target, overwrite, 0666, bytes, length);
+}
+
+enum status publish_own_bytes(const char *live, const char *target, int overwrite,
+                              const void *bytes, size_t length) {
+    return publish(live, target, overwrite, 0644, bytes, length);
 }

@@ -24,4 +24,8 @@ TWINSTEP_MUST_USE enum status publish_name(const char *live, const char *target,
 TWINSTEP_MUST_USE enum status publish_bytes(const char *live, const char *target, int overwrite,
                                             const void *bytes, size_t length);
 
+/* Does the same for a file that nobody but its owner may write, whatever the umask is. */
+TWINSTEP_MUST_USE enum status publish_own_bytes(const char *live, const char *target, int overwrite,
+                                                const void *bytes, size_t length);
+
 #endif

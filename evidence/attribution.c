@@ -3,6 +3,7 @@
  * figure that was not trained, is false, so that no word rests on what nobody measured. */
 #include "evidence/attribution.h"
 
+#include <math.h>
 #include <stddef.h>
 
 const char *const attribution_words[WORD_COUNT] = {
@@ -64,8 +65,15 @@ static int one_cause(const struct attribution *of) {
     return 1;
 }
 
-/* Whether the first share does not stand above all others for certain, or another repair leaves
- * less. */
+/* The words that come after this one put causes in an order, which needs every share. */
+static int share_is_missing(const struct attribution *of) {
+    for (uint32_t i = 0; i < of->causes; i++)
+        if (isnan(of->share[i].value)) return 1;
+    return 0;
+}
+
+/* The first place is open where the first share does not stand above all others for certain, or
+ * another repair leaves less. The negation is true of NaN, so shares have to be known here. */
 static int first_is_open(const struct attribution *of) {
     for (uint32_t i = 1; i < of->causes; i++)
         if (!(of->share[i].high < of->share[0].low - PLACE_TIE) ||
@@ -80,7 +88,8 @@ enum attribution_word attribution_word(const struct attribution *of) {
         int (*holds)(const struct attribution *of);
     } rules[] = {
         {WORD_NEARLY, nearly_cancel}, {WORD_OPPOSE, oppose},   {WORD_TOGETHER, only_together},
-        {WORD_EACH, each_enough},     {WORD_CAUSE, one_cause}, {WORD_OPEN, first_is_open},
+        {WORD_EACH, each_enough},     {WORD_CAUSE, one_cause}, {WORD_NONE, share_is_missing},
+        {WORD_OPEN, first_is_open},
     };
     if (of->causes == 0 || !(of->distance >= 0.0)) return WORD_NONE;
     if (of->distance == 0.0) return of->moved ? WORD_CANCEL : WORD_EQUAL;

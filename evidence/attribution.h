@@ -41,7 +41,7 @@ struct attribution {
 /* The sentences about causes, in the order in which they are tried: the first that is true is told.
  * Thresholds: docs/decisions/words.md. */
 enum attribution_word {
-    WORD_NONE = 0, /* nothing was attributed */
+    WORD_NONE = 0, /* nothing was attributed, or a share that an order needs is unknown */
     WORD_EQUAL,    /* D = 0, and no hybrid ever moved */
     WORD_CANCEL,   /* cancel exactly: D = 0, but a hybrid moved */
     WORD_ROUNDING, /* no larger than rounding: the perturbed run went at least half as far */

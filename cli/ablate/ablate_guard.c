@@ -2,7 +2,7 @@
  * Both sides of a guard: starting one over two pipes, and being one. The request's pipe stays open
  * for as long as the command may run: its end, by whatever cause, is the order to stop. So a kill
  * -9 of this program leaves no training behind. */
-#define _GNU_SOURCE /* pipe2, POSIX_SPAWN_SETSID, posix_spawn_file_actions_addclosefrom_np */
+#define _GNU_SOURCE /* pipe2, execvpe, close_range, POSIX_SPAWN_SETSID, addclosefrom_np */
 #include "cli/ablate/ablate_guard.h"
 
 #include <dirent.h>
@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -103,7 +104,7 @@ static size_t put_text(char *to, size_t at, const char *text) {
     return at + length;
 }
 
-/* The texts of a request, one behind the other; with `to` NULL only their size. */
+/* Writes the texts of a request, one behind the other; with `to` NULL only their size. */
 static size_t put_texts(const struct guard_asked *asked, char *to) {
     size_t at = put_text(to, 0, asked->out);
     at = put_text(to, at, asked->err);
@@ -237,43 +238,78 @@ static enum status read_request(struct arena *arena, struct request *out) {
     return STATUS_OK;
 }
 
-/* Starts the command in a session of its own, with signals as a shell gives them, with nothing open
- * but its three streams. Returns an errno. */
-static int spawn_command(const struct request *request, pid_t *out) {
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    sigset_t none, all;
+/* Makes the command's PATH this process's, by which posix_spawnp looks for the program: the guard's
+ * own is that of the planner, where another program may have the name. Returns an errno. */
+static int take_path(char *const *variables) {
+    const char *path = NULL;
+    for (; *variables != NULL; variables++)
+        if (strncmp(*variables, "PATH=", 5) == 0) path = *variables + 5;
+    const int failed = path == NULL ? unsetenv("PATH") : setenv("PATH", path, 1);
+    return failed == 0 ? 0 : errno;
+}
+
+/* Opens a file of the run as this stream. It is locked for as long as a process has it open, which
+ * tells a later planner that something of this run is left where no guard could end it
+ * (ablate_folder_is_used). Where the file system has no locks, nothing is told. */
+static int open_stream(int stream, const char *path) {
+    const int handle = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+    if (handle < 0 || dup2(handle, stream) < 0) return errno;
+    (void)flock(stream, LOCK_EX | LOCK_NB);
+    return 0;
+}
+
+/* Makes this process, a child of the guard, the command: in a session of its own, with signals as a
+ * shell gives them, with nothing open but its three streams. Returns an errno if that fails. */
+static int become_command(const struct request *request, pid_t guard) {
+    struct sigaction plain;
+    sigset_t none;
     sigemptyset(&none);
-    sigfillset(&all);
-    int failed = posix_spawn_file_actions_init(&actions);
+    memset(&plain, 0, sizeof plain);
+    plain.sa_handler = SIG_DFL;
+    for (int number = 1; number < NSIG; number++)
+        (void)sigaction(number, &plain, NULL); /* KILL and STOP cannot be set, and need not */
+    if (setsid() < 0 || sigprocmask(SIG_SETMASK, &none, NULL) != 0) return errno;
+    /* If the guard itself is killed, nobody is left to end the command but the kernel. */
+    if (prctl(PR_SET_PDEATHSIG, (unsigned long)SIGKILL, 0L, 0L, 0L) != 0) return errno;
+    if (getppid() != guard) _exit(EXIT_FAILURE);
+    const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (nothing < 0 || dup2(nothing, STDIN_FILENO) < 0) return errno;
+    int failed = open_stream(STDOUT_FILENO, request->out);
+    if (failed == 0) failed = open_stream(STDERR_FILENO, request->err);
+    if (failed == 0) failed = take_path(request->variables);
     if (failed != 0) return failed;
-    failed = posix_spawnattr_init(&attributes);
-    if (failed != 0) {
-        posix_spawn_file_actions_destroy(&actions);
-        return failed;
+    /* all that the guard opens is closed by exec; this is for what a library left open */
+    (void)close_range(3, ~0u, CLOSE_RANGE_CLOEXEC);
+    (void)execvpe(request->words[0], request->words, request->variables);
+    return errno;
+}
+
+/* Starts the command. Returns an errno: that of exec comes through a pipe that exec closes. */
+static int spawn_command(const struct request *request, pid_t *out) {
+    const pid_t guard = getpid();
+    int report[2], failed = 0;
+    if (pipe2(report, O_CLOEXEC) != 0) return errno;
+    *out = fork();
+    if (*out == 0) {
+        failed = become_command(request, guard);
+        (void)!write(report[1], &failed, sizeof failed);
+        _exit(EXIT_FAILURE);
     }
-    const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW;
-    failed = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-    if (failed == 0)
-        failed = posix_spawn_file_actions_addopen(&actions, 1, request->out, flags, 0644);
-    if (failed == 0)
-        failed = posix_spawn_file_actions_addopen(&actions, 2, request->err, flags, 0644);
-    if (failed == 0) failed = posix_spawn_file_actions_addclosefrom_np(&actions, 3);
-    if (failed == 0)
-        failed = posix_spawnattr_setflags(
-            &attributes,
-            (short)(POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK));
-    if (failed == 0) failed = posix_spawnattr_setsigdefault(&attributes, &all);
-    if (failed == 0) failed = posix_spawnattr_setsigmask(&attributes, &none);
-    if (failed == 0)
-        failed = posix_spawnp(out, request->words[0], &actions, &attributes, request->words,
-                              request->variables);
-    posix_spawnattr_destroy(&attributes);
-    posix_spawn_file_actions_destroy(&actions);
+    if (*out < 0) failed = errno;
+    close(report[1]);
+    while (*out > 0) {
+        const ssize_t got = read(report[0], &failed, sizeof failed);
+        if (got < 0 && errno == EINTR) continue;
+        if (got != (ssize_t)sizeof failed) failed = 0; /* closed by exec */
+        break;
+    }
+    close(report[0]);
+    if (failed != 0 && *out > 0) (void)waitpid(*out, NULL, 0);
     return failed;
 }
 
-/* Whether the command itself has ended; it stays a zombie, so that its group keeps its number. */
+/* Says whether the command itself has ended; it stays a zombie, so that its group keeps its number.
+ */
 static int has_ended(pid_t command) {
     siginfo_t info;
     memset(&info, 0, sizeof info);
@@ -387,7 +423,7 @@ static int watch_signals(void) {
 
 static enum status guard_command(struct arena *arena, struct guard_answer *out) {
     struct request request;
-    pid_t command;
+    pid_t command = 0;
     int how = 0;
     TRY(read_request(arena, &request));
     const int signals = watch_signals();
@@ -416,6 +452,49 @@ static enum status guard_command(struct arena *arena, struct guard_answer *out) 
     out->value = WIFSIGNALED(how) ? WTERMSIG(how) : WEXITSTATUS(how);
     return STATUS_OK;
 }
+
+/* ---- what lost guards leave ---- */
+
+enum status guard_adopt(void) {
+    return prctl(PR_SET_CHILD_SUBREAPER, 1L, 0L, 0L, 0L) == 0
+               ? STATUS_OK
+               : fail_errno("become the parent of what a guard leaves behind", errno);
+}
+
+static int is_guard(const struct guard *const *guards, size_t count, pid_t process) {
+    for (size_t i = 0; i < count; i++)
+        if (guards[i]->pid == process) return 1;
+    return 0;
+}
+
+/* Kills each child that is no guard, takes away those that ended, and returns how many live. */
+static int kill_orphans(const struct guard *const *guards, size_t count) {
+    int living = 0;
+    DIR *folder = opendir("/proc");
+    if (folder == NULL) return 0;
+    for (const struct dirent *entry; (entry = readdir(folder)) != NULL;) {
+        uint64_t process;
+        char state = 'Z';
+        if (number_parse_uint(entry->d_name, &process) != STATUS_OK || process > INT32_MAX ||
+            parent_of((long)process, &state) != (long)getpid() ||
+            is_guard(guards, count, (pid_t)process) || waitpid((pid_t)process, NULL, WNOHANG) != 0)
+            continue;
+        living++;
+        kill((pid_t)process, SIGKILL);
+    }
+    closedir(folder);
+    return living;
+}
+
+int guard_end_orphans(const struct guard *const *guards, size_t count) {
+    const double start = progress_clock();
+    int living;
+    while ((living = kill_orphans(guards, count)) > 0 && progress_clock() - start < KILL_PATIENCE)
+        rest_briefly();
+    return living;
+}
+
+/* ---- the verb ---- */
 
 static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
     struct guard_answer answer = {.end = GUARD_LOST};

@@ -4,7 +4,8 @@
  * is no more.
  *
  * The guard is this program again (verb ablate-guard), the parent of everything that the command
- * leaves behind (prctl's subreaper), so no process escapes it by leaving its group or session.
+ * leaves behind (prctl's subreaper), so no process escapes it by leaving its group or session. If
+ * the guard is killed, the kernel kills the command itself, and this program what that had started.
  * Invariant: where guard_take() said that it is over, no process of the command is left but what
  * the answer counts. */
 #ifndef TWINSTEP_CLI_ABLATE_ABLATE_GUARD_H
@@ -57,5 +58,11 @@ void guard_stop(struct guard *guard);
 /* Reads what a guard whose `from` is readable says. Returns 1 when it is over; then nothing is left
  * to close or to wait for. */
 int guard_take(struct guard *guard, struct guard_answer *out);
+
+/* Makes this process the parent of what a guard leaves behind that is killed. STATUS_IO. */
+TWINSTEP_MUST_USE enum status guard_adopt(void);
+/* Kills what guards that were lost left to this process: every child of it, and of these, but the
+ * guards. Returns how many cannot be killed. */
+int guard_end_orphans(const struct guard *const *guards, size_t count);
 
 #endif

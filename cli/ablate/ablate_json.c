@@ -57,13 +57,14 @@ static json_t *leaves_json(const struct ablate_plan *plan, const struct ablate_f
 
 static json_t *factor_json(const struct ablate_plan *plan, const struct ablate_judged *of) {
     const struct ablate_factor *factor = &plan->file->factors[of->factor];
-    return json_pack("{ss so so so so so so so so sb sI sI so so so}", "name", factor->name,
+    return json_pack("{ss so so so so so so so so sb sI sI sI so so so}", "name", factor->name,
                      "levels", levels_json(factor), "leaves", leaves_json(plan, factor), "share",
                      attributed_json(&of->share), "left", attributed_json(&of->left), "alone",
                      attributed_json(&of->alone), "left_equal", equal_json(of->left_equal),
                      "alone_equal", equal_json(of->alone_equal), "first", first_json(&of->first),
                      "inert", of->inert, "neighbours", (json_int_t)of->pairs, "neighbours_equal",
-                     (json_int_t)of->equal, "loss_left", json_finite(of->loss_left), "loss_alone",
+                     (json_int_t)of->equal, "neighbours_planned", (json_int_t)of->planned,
+                     "loss_left", json_finite(of->loss_left), "loss_alone",
                      json_finite(of->loss_alone), "index", json_integer((json_int_t)of->factor));
 }
 
@@ -80,12 +81,21 @@ static json_t *runs_json(const struct ablate_plan *plan, const struct ablate_res
     return list;
 }
 
-static json_t *floor_json(const struct ablate_verdict *verdict) {
+static json_t *kinds_json(unsigned kinds) {
+    json_t *list = json_array();
+    for (int kind = 0; kind < READ_KINDS; kind++)
+        if ((kinds >> kind & 1u) != 0)
+            json_array_append_new(list, json_string(ablate_read_names[kind]));
+    return list;
+}
+
+json_t *ablate_json_floor(const struct ablate_verdict *verdict) {
     static const char *const kinds[] = {"open", "exact", "noisy"};
-    return json_pack("{ss sI so so so so}", "kind", kinds[verdict->floor], "runs",
-                     (json_int_t)verdict->floor_runs, "p", json_finite(verdict->p), "least_p",
-                     json_finite(verdict->least), "alpha", json_finite(verdict->alpha), "repeats",
-                     json_finite(verdict->repeats));
+    return json_pack("{ss so sI so so so so so}", "kind", kinds[verdict->floor], "differ",
+                     kinds_json(verdict->noise), "runs", (json_int_t)verdict->floor_runs, "p",
+                     json_finite(verdict->p), "least_p", json_finite(verdict->least), "alpha",
+                     json_finite(verdict->alpha), "repeats", json_finite(verdict->repeats), "shift",
+                     json_finite(verdict->shift));
 }
 
 enum status ablate_json(const struct ablate_folder *folder, const struct ablate_result *results,
@@ -96,7 +106,7 @@ enum status ablate_json(const struct ablate_folder *folder, const struct ablate_
         json_array_append_new(factors, factor_json(plan, &verdict->factors[i]));
     json_t *object = json_pack("{ss ss so so ss so so so}", "name", plan->file->name, "verdict",
                                ablate_verdict_name(verdict), "reason", json_text(verdict->reason),
-                               "floor", floor_json(verdict), "measure",
+                               "floor", ablate_json_floor(verdict), "measure",
                                !verdict->has_distance ? ablate_read_names[verdict->measure]
                                : verdict->by_loss     ? "loss"
                                                       : "weights",
@@ -110,6 +120,20 @@ enum status ablate_json(const struct ablate_folder *folder, const struct ablate_
                   json_finite(verdict->loss_gap), "residual", json_finite(verdict->residual),
                   "orders", (json_int_t)verdict->orders, "confidence",
                   json_finite(verdict->confidence), "first", first_json(&verdict->first)));
+    json_object_set_new(object, "closure_test",
+                        isnan(verdict->closure_p)
+                            ? json_null()
+                            : json_pack("{so so sI so}", "p", json_finite(verdict->closure_p),
+                                        "least_p", json_finite(verdict->closure_least), "runs",
+                                        (json_int_t)verdict->closure_runs, "shift",
+                                        json_finite(verdict->closure_shift)));
+    json_object_set_new(object, "closure_reason", json_text(verdict->closure_reason));
+    json_object_set_new(object, "run_once", json_integer((json_int_t)verdict->once));
+    json_object_set_new(object, "elsewhere",
+                        json_pack("{sI so}", "runs", (json_int_t)verdict->elsewhere, "first",
+                                  json_text(verdict->elsewhere_first)));
+    json_object_set_new(object, "reads", kinds_json(verdict->reads));
+    json_object_set_new(object, "differ", kinds_json(verdict->differ));
     json_object_set_new(object, "factors", factors);
     json_object_set_new(object, "runs", runs_json(plan, results));
     json_object_set_new(object, "folder", json_string(folder->path));
@@ -118,7 +142,8 @@ enum status ablate_json(const struct ablate_folder *folder, const struct ablate_
 
 enum status ablate_json_plan(const struct ablate_plan *plan, const char *folder,
                              struct arena *arena) {
-    static const char *const stages[] = {"arms", "arms-noise", "mixtures", "mixtures-noise"};
+    static const char *const stages[] = {"arms", "arms-noise", "mixtures", "mixtures-noise",
+                                         "mixtures-again"};
     const char *const *files;
     TRY(ablate_file_names(plan->file, arena, &files));
     json_t *runs = json_array();
@@ -143,7 +168,8 @@ enum status ablate_json_plan(const struct ablate_plan *plan, const char *folder,
     }
     digest_hex(&plan->digest, hex);
     return json_print(json_pack(
-        "{ss sI sI ss ss so}", "name", plan->file->name, "runs_planned",
+        "{ss sI sI sI ss ss so}", "name", plan->file->name, "runs_again",
+        (json_int_t)ablate_plan_again(plan), "runs_planned",
         (json_int_t)(plan->stage_runs[ABLATE_ARMS] + plan->stage_runs[ABLATE_MIXTURES]),
         "runs_if_noisy",
         (json_int_t)(plan->stage_runs[ABLATE_ARMS_NOISE] + plan->stage_runs[ABLATE_MIXTURES_NOISE]),

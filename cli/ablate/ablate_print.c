@@ -15,6 +15,7 @@ static const char *name_of(const struct ablate_plan *plan, const struct ablate_j
 
 const char *ablate_verdict_name(const struct ablate_verdict *verdict) {
     static const char *const names[] = {"inside-floor", "outside-floor", "untestable"};
+    if (verdict->kind == ABLATE_INSIDE && verdict->floor == ABLATE_FLOOR_EXACT) return "identical";
     return names[verdict->kind];
 }
 
@@ -31,58 +32,167 @@ static void print_percent(const struct attributed *of) {
 
 enum figure { FIGURE_SHARE, FIGURE_LEFT, FIGURE_ALONE };
 
+static const struct attributed *figure_of(const struct ablate_judged *of, enum figure figure) {
+    return figure == FIGURE_SHARE ? &of->share : figure == FIGURE_LEFT ? &of->left : &of->alone;
+}
+
+/* A figure whose mixture failed is "unknown", and never a number. */
 static void print_figures(const struct ablate_plan *plan, const struct ablate_verdict *verdict,
                           uint32_t from, enum figure figure) {
     for (uint32_t i = from; i < in_words(verdict); i++) {
         const struct ablate_judged *of = &verdict->factors[i];
         printf("%s%s ", i == from ? "" : ", ", name_of(plan, of));
-        print_percent(figure == FIGURE_SHARE  ? &of->share
-                      : figure == FIGURE_LEFT ? &of->left
-                                              : &of->alone);
+        if (isnan(figure_of(of, figure)->value))
+            printf("unknown");
+        else
+            print_percent(figure_of(of, figure));
     }
     if (verdict->factor_count > IN_WORDS) printf(", %u more", verdict->factor_count - IN_WORDS);
 }
 
+static int has_shares(const struct ablate_verdict *verdict) {
+    return verdict->factor_count > 0 && !isnan(verdict->factors[0].share.value);
+}
+
+/* Sentences speak of the way to the test arm only where all factors together are known to be it. */
+static int is_closed(const struct ablate_verdict *verdict) {
+    return verdict->closure == ABLATE_CLOSURE_EXACT || verdict->closure == ABLATE_CLOSURE_WITHIN ||
+           verdict->closure == ABLATE_CLOSURE_RERUN;
+}
+
+/* Of one factor nothing is left to be shared out: it is all of the difference, or a part. */
+static void print_only(const struct ablate_plan *plan, const struct ablate_verdict *verdict) {
+    const struct ablate_judged *only = &verdict->factors[0];
+    printf(is_closed(verdict) ? " Cause: %s, the only factor."
+           : only->inert      ? " The only factor, %s, moved nothing."
+           : only->alone_equal != -1
+               ? " The only factor, %s, is a part of it."
+               : " Whether %s, the only factor, is a part of it is not known.",
+           name_of(plan, only));
+}
+
 static void print_one(const struct ablate_plan *plan, const struct ablate_verdict *verdict) {
     const struct ablate_judged *first = &verdict->factors[0];
-    printf(" Cause: %s", name_of(plan, first));
+    const int closed = is_closed(verdict);
     if (verdict->factor_count == 1) {
-        printf(", the only factor.");
+        print_only(plan, verdict);
         return;
     }
-    printf(" makes ");
+    printf(closed ? " Cause: %s makes " : " Of the factors, %s makes ", name_of(plan, first));
     print_percent(&first->share);
-    printf(" of the way from baseline to test; with it alone repaired, ");
+    printf(closed ? " of the way from baseline to test; with it alone repaired, "
+                  : " of the way to all factors; with it alone left out, ");
     print_percent(&first->left);
-    printf(" of the gap is left. Besides: ");
+    printf(" of %s is left. Besides: ", closed ? "the gap" : "that way");
     print_figures(plan, verdict, 1, FIGURE_SHARE);
     putchar('.');
 }
 
 static void print_several(const struct ablate_plan *plan, const struct ablate_verdict *verdict) {
-    printf(verdict->word == WORD_OPEN ? " Several causes, and which of them is the first is open: "
-                                      : " Several causes, in this order: ");
+    const int closed = is_closed(verdict);
+    printf(closed ? " Several causes, " : " Several of the factors act, ");
+    printf(verdict->word == WORD_OPEN ? "and which of them is the first is open: "
+                                      : "in this order: ");
     print_figures(plan, verdict, 0, FIGURE_SHARE);
-    printf(" of the way from baseline to test. With one alone repaired, this much of the gap is "
-           "left: ");
+    printf(closed
+               ? " of the way from baseline to test. With one alone repaired, this much of the "
+                 "gap is left: "
+               : " of the way to all factors. With one left out, this much of that way is left: ");
     print_figures(plan, verdict, 0, FIGURE_LEFT);
     putchar('.');
 }
 
-/* Without shares the word rests on what each factor does alone and what its repair leaves, or on
- * equality only. */
+static void print_oppose(const struct ablate_plan *plan, const struct ablate_verdict *verdict) {
+    const int closed = is_closed(verdict);
+    printf(closed ? " Causes oppose each other" : " The factors oppose each other");
+    if (has_shares(verdict)) {
+        printf(closed ? ": of the way from baseline to test " : ": of the way to all factors ");
+        print_figures(plan, verdict, 0, FIGURE_SHARE);
+    }
+    printf(closed ? ". Repairing one alone leaves " : ". Leaving one out leaves ");
+    print_figures(plan, verdict, 0, FIGURE_LEFT);
+    printf(closed ? " of the gap." : " of it.");
+}
+
+static void print_joint(const struct ablate_plan *plan, const struct ablate_verdict *verdict) {
+    const int closed = is_closed(verdict), each = verdict->word == WORD_EACH;
+    if (closed)
+        printf(each ? " Each of several causes is enough by itself; alone they open: "
+                    : " Only together do these causes open the gap; alone each opens: ");
+    else
+        printf(each ? " Each of several factors goes the way to all of them by itself; alone they "
+                      "go: "
+                    : " Only together do the factors act; alone each goes: ");
+    print_figures(plan, verdict, 0, FIGURE_ALONE);
+    printf(" of it. %s one alone leaves ", closed ? "Repairing" : "Leaving out");
+    print_figures(plan, verdict, 0, FIGURE_LEFT);
+    printf(each && closed ? ": repair all." : ".");
+}
+
+static void print_nearly(const struct ablate_plan *plan, const struct ablate_verdict *verdict) {
+    printf(" The causes nearly cancel: alone they go this many times %s: ",
+           is_closed(verdict) ? "the arms' distance" : "the way to all factors");
+    for (uint32_t i = 0; i < in_words(verdict); i++) {
+        printf("%s%s ", i == 0 ? "" : ", ", name_of(plan, &verdict->factors[i]));
+        if (isnan(verdict->factors[i].alone.value))
+            printf("unknown");
+        else
+            printf("%.4g", verdict->factors[i].alone.value);
+    }
+    printf("; percentages of so small a rest would mean nothing.");
+}
+
+static void print_unknown(const struct ablate_verdict *verdict) {
+    printf(" Which factor makes how much of it is not known%s%s.",
+           verdict->no_shares[0] == '\0' ? "" : ": ", verdict->no_shares);
+}
+
+/* Where end points have no parts, equality is all that can be told. */
+static void print_equalities(const struct ablate_plan *plan, const struct ablate_verdict *verdict) {
+    uint32_t repairs = 0, known = 0;
+    if (verdict->floor != ABLATE_FLOOR_EXACT) {
+        print_unknown(verdict);
+        return;
+    }
+    for (uint32_t i = 0; i < verdict->factor_count; i++) {
+        known += verdict->factors[i].left_equal >= 0;
+        if (verdict->factors[i].left_equal != 1) continue;
+        if (repairs++ == 0)
+            printf(is_closed(verdict)
+                       ? " With one factor repaired, the test arm equals the baseline: "
+                       : " With one factor left out of all, the baseline stays what it is: ");
+        else
+            printf(", ");
+        printf("%s", name_of(plan, &verdict->factors[i]));
+    }
+    if (repairs > 0)
+        putchar('.');
+    else if (known == verdict->factor_count && verdict->factor_count > 0)
+        printf(" No repair of one factor alone makes the arms equal.");
+    else
+        print_unknown(verdict);
+}
+
+/* Without shares and without a word that needs none, what each factor does alone and what its
+ * repair leaves is still known. */
 static void print_without_shares(const struct ablate_plan *plan,
                                  const struct ablate_verdict *verdict) {
-    uint32_t repairs = 0;
-    for (uint32_t i = 0; i < verdict->factor_count; i++) {
-        if (verdict->factors[i].left_equal != 1 || verdict->floor != ABLATE_FLOOR_EXACT) continue;
-        printf("%s%s",
-               repairs == 0 ? " With one factor repaired, the test arm equals the baseline: "
-                            : ", ",
-               name_of(plan, &verdict->factors[i]));
-        repairs++;
+    const int closed = is_closed(verdict);
+    if (verdict->factor_count == 1) {
+        print_only(plan, verdict);
+        return;
     }
-    printf("%s", repairs > 0 ? "." : " Which factor makes how much of it is not known.");
+    if (!(verdict->has_distance && verdict->full > 0.0)) {
+        print_equalities(plan, verdict);
+        return;
+    }
+    printf(closed ? " With one factor repaired, this much of the gap is left: "
+                  : " With one factor left out, this much of the way to all factors is left: ");
+    print_figures(plan, verdict, 0, FIGURE_LEFT);
+    printf(closed ? ". Alone, each opens this much of it: "
+                  : ". Alone, each goes this much of it: ");
+    print_figures(plan, verdict, 0, FIGURE_ALONE);
+    putchar('.');
 }
 
 static void print_word(const struct ablate_plan *plan, const struct ablate_verdict *verdict) {
@@ -95,42 +205,69 @@ static void print_word(const struct ablate_plan *plan, const struct ablate_verdi
         print_several(plan, verdict);
         break;
     case WORD_OPPOSE:
-        printf(" Causes oppose each other: of the way from baseline to test ");
-        print_figures(plan, verdict, 0, FIGURE_SHARE);
-        printf(". Repairing one alone leaves ");
-        print_figures(plan, verdict, 0, FIGURE_LEFT);
-        printf(" of the gap.");
+        print_oppose(plan, verdict);
         break;
     case WORD_TOGETHER:
     case WORD_EACH:
-        printf(verdict->word == WORD_TOGETHER
-                   ? " Only together do these causes open the gap; alone each opens: "
-                   : " Each of several causes is enough by itself; alone they open: ");
-        print_figures(plan, verdict, 0, FIGURE_ALONE);
-        printf(" of it. Repairing one alone leaves ");
-        print_figures(plan, verdict, 0, FIGURE_LEFT);
-        printf(verdict->word == WORD_EACH ? ": repair all." : ".");
+        print_joint(plan, verdict);
         break;
     case WORD_NEARLY:
-        printf(" The causes nearly cancel: alone they go this many times the arms' distance: ");
-        for (uint32_t i = 0; i < in_words(verdict); i++)
-            printf("%s%s %.4g", i == 0 ? "" : ", ", name_of(plan, &verdict->factors[i]),
-                   verdict->factors[i].alone.value);
-        printf("; percentages of so small a rest would mean nothing.");
+        print_nearly(plan, verdict);
         break;
-    case WORD_CANCEL:
-        printf(" The causes cancel exactly: all together they lead to the baseline's end point, "
-               "and alone some lead elsewhere.");
+    case WORD_CANCEL: /* what remains is in no factor: the arms differ, and all factors end at A */
+        printf(" The factors cancel exactly: all together they lead to the baseline's end point, "
+               "and some of them lead elsewhere.");
         break;
     case WORD_EQUAL:
-        printf(" No factor moved anything: the difference of the arms is in none of them.");
+        printf(" No factor moved anything.");
         break;
     default:
         print_without_shares(plan, verdict);
     }
 }
 
+/* Comes before the word where the factors are not all that differs. */
+static void print_open(const struct ablate_verdict *verdict) {
+    if (verdict->closure == ABLATE_CLOSURE_UNTESTABLE)
+        printf(" Whether the factors are all that differs is untestable: %s.",
+               verdict->closure_reason);
+    if (verdict->closure != ABLATE_CLOSURE_OPEN) return;
+    printf(" Something that is in no factor differs, too: baseline with every factor of test is "
+           "not test");
+    if (verdict->has_distance && verdict->distance > 0.0 && isfinite(verdict->full) &&
+        isfinite(verdict->open))
+        printf(", but %.4g %% of |a-b| away from it, and %.4g %% away from baseline",
+               100.0 * verdict->open / verdict->distance,
+               100.0 * verdict->full / verdict->distance);
+    putchar('.');
+}
+
+/* What logs hold is what the training printed, which may be rounded. */
+static const char *as_printed(unsigned kinds) {
+    return (kinds >> READ_LOG & 1u) != 0 ? " (losses, as printed)" : "";
+}
+
+/* Arms that are equal in some of what is read differ in the rest. */
+static void print_differ(const struct ablate_verdict *verdict) {
+    const unsigned equal = verdict->reads & ~verdict->differ & ~verdict->noise;
+    const unsigned steady = verdict->noise == 0 ? 0 : verdict->differ & ~verdict->noise;
+    char kinds[ABLATE_KINDS_TEXT];
+    if (steady != 0)
+        printf(" The arms differ in %s, and repeats never do.", ablate_kinds_text(steady, kinds));
+    if (equal == 0 || verdict->differ == 0) return;
+    printf(" The arms left equal %s and differ in ", ablate_kinds_text(equal, kinds));
+    printf("%s%s.", ablate_kinds_text(verdict->differ, kinds), as_printed(verdict->differ));
+}
+
+static void print_elsewhere(const struct ablate_verdict *verdict) {
+    if (verdict->elsewhere == 0) return;
+    printf(" Of the mixtures, %u were run where no arm was (%s%s): a difference of machines or "
+           "devices would look like a factor.",
+           verdict->elsewhere, verdict->elsewhere_first, verdict->elsewhere > 1 ? ", ..." : "");
+}
+
 static void print_headline(const struct ablate_plan *plan, const struct ablate_verdict *verdict) {
+    char kinds[ABLATE_KINDS_TEXT];
     printf("%s: ", plan->file->name);
     switch (verdict->kind) {
     case ABLATE_UNTESTABLE:
@@ -139,16 +276,19 @@ static void print_headline(const struct ablate_plan *plan, const struct ablate_v
     case ABLATE_INSIDE:
         if (verdict->floor == ABLATE_FLOOR_EXACT)
             printf("IDENTICAL: baseline and test left equal %s%s.",
-                   ablate_read_names[verdict->measure],
-                   verdict->measure == READ_LOG ? " (losses, as printed)" : "");
+                   ablate_kinds_text(verdict->reads, kinds), as_printed(verdict->reads));
         else
-            printf("INSIDE THE FLOOR: the arms are no further apart than repeats of one arm.");
+            printf(
+                "INSIDE THE FLOOR: the arms are not told apart from repeats (p = %.4g, alpha %g; a "
+                "shift of more than %.4g in any direction would be).",
+                verdict->p, verdict->alpha, verdict->shift);
         break;
     default:
         printf("OUTSIDE THE FLOOR.");
-        print_word(plan, verdict);
-        if (verdict->closure == ABLATE_CLOSURE_OPEN)
-            printf(" The factors are not all: something else differs between the commands.");
+        print_differ(verdict);
+        print_open(verdict);
+        if (verdict->factor_count > 0) print_word(plan, verdict);
+        print_elsewhere(verdict);
     }
     putchar('\n');
 }
@@ -156,14 +296,15 @@ static void print_headline(const struct ablate_plan *plan, const struct ablate_v
 /* ---- rows ---- */
 
 static void print_floor(const struct ablate_verdict *verdict) {
+    char kinds[ABLATE_KINDS_TEXT];
     if (verdict->floor == ABLATE_FLOOR_OPEN) return;
     printf("  floor    ");
     if (verdict->floor == ABLATE_FLOOR_EXACT) {
         printf("exact: %u runs of each arm, each in a process of its own, left equal %s\n",
-               verdict->floor_runs, ablate_read_names[verdict->measure]);
+               verdict->floor_runs, ablate_kinds_text(verdict->reads, kinds));
         return;
     }
-    printf("noisy: runs of one arm differ");
+    printf("noisy: runs of one arm differ in %s", ablate_kinds_text(verdict->noise, kinds));
     if (!isnan(verdict->repeats)) printf(", by %.4g at most", verdict->repeats);
     if (!isnan(verdict->p))
         printf("; p = %.4g over all relabelings of %u and %u runs (least %.3g, alpha %g)",
@@ -173,9 +314,8 @@ static void print_floor(const struct ablate_verdict *verdict) {
 }
 
 static void print_measure(const struct ablate_verdict *verdict) {
-    if (!verdict->has_distance || isnan(verdict->distance)) {
-        if (verdict->kind == ABLATE_OUTSIDE && !verdict->has_distance &&
-            verdict->no_shares[0] == '\0')
+    if (isnan(verdict->distance)) {
+        if (verdict->kind == ABLATE_OUTSIDE && verdict->no_shares[0] == '\0')
             printf("  measure  %s: equal or not; nothing that a distance could be of\n",
                    ablate_read_names[verdict->measure]);
         return;
@@ -197,18 +337,29 @@ static void print_closure(const struct ablate_verdict *verdict) {
         [ABLATE_CLOSURE_ABSENT] = "",
         [ABLATE_CLOSURE_EXACT] = "exact: baseline with every factor of test equals test, your own "
                                  "second command, bit for bit",
-        [ABLATE_CLOSURE_WITHIN] = "within the noise: baseline with every factor of test is no "
-                                  "further from test, your own second command, than repeats are",
+        [ABLATE_CLOSURE_WITHIN] =
+            "within the noise: baseline with every factor of test is not told "
+            "apart from test, your own second command",
         [ABLATE_CLOSURE_OPEN] = "OPEN: baseline with every factor of test is not test, your own "
                                 "second command: something differs that is no factor",
         [ABLATE_CLOSURE_RERUN] = "none: both arms come from one command, so what no factor holds "
                                  "cannot show; the rerun of test agrees",
-        [ABLATE_CLOSURE_RERUN_DIFFERS] = "none: both arms come from one command, and its rerun of "
-                                         "test came out otherwise",
+        [ABLATE_CLOSURE_RERUN_DIFFERS] = "none: baseline with every factor of test has the command "
+                                         "of test, and came out otherwise",
+        [ABLATE_CLOSURE_UNTESTABLE] = "untestable: ",
     };
     if (verdict->closure == ABLATE_CLOSURE_ABSENT) return;
-    printf("  closure  %s", words[verdict->closure]);
-    if (verdict->open > 0.0) {
+    printf("  closure  %s%s", words[verdict->closure], verdict->closure_reason);
+    if (!isnan(verdict->closure_p)) {
+        printf(" (p = %.4g over all relabelings of %u and %u runs, least %.3g, alpha %g; the "
+               "nearest are %.4g apart",
+               verdict->closure_p, verdict->closure_runs, verdict->floor_runs,
+               verdict->closure_least, verdict->alpha, verdict->open);
+        if (!isnan(verdict->closure_shift) && verdict->closure_p > verdict->alpha)
+            printf("; a shift of more than %.4g in any direction would be told",
+                   verdict->closure_shift);
+        putchar(')');
+    } else if (verdict->open > 0.0) {
         printf(" (%.4g apart", verdict->open);
         if (verdict->distance > 0.0) printf(", %.3g of |a-b|", verdict->open / verdict->distance);
         putchar(')');
@@ -223,44 +374,57 @@ static void print_column(double value) {
         printf(" %9.3f %%", 100.0 * value);
 }
 
+static void print_loss(double value) {
+    if (isnan(value))
+        printf(" %12s", "-");
+    else
+        printf(" %+12.4g", value);
+}
+
 static void print_equality(int equal) {
     printf(" %11s", equal < 0 ? "-" : equal ? "equal" : "differs");
 }
 
 static void print_table(const struct ablate_plan *plan, const struct ablate_verdict *verdict) {
     const int figures = verdict->has_distance && isfinite(verdict->full) && verdict->full > 0.0;
-    const int losses = verdict->step > 0 && !verdict->by_loss && isfinite(verdict->loss_gap);
+    const int losses = verdict->step > 0 && isfinite(verdict->loss_gap);
+    const int shares = figures && has_shares(verdict);
     if (verdict->factor_count == 0) return;
     if (figures)
-        printf("  shares   of the way from baseline to all factors, %.6g%s\n", verdict->full,
+        printf("  %s  of the way from baseline to all factors, %.6g%s\n",
+               shares ? "shares " : "figures", verdict->full,
                verdict->floor == ABLATE_FLOOR_NOISY ? " with the noise of runs taken out" : "");
     else
         printf("  factors  against the baseline\n");
     printf("           %-20s", "");
-    if (figures) printf(" %11s", "share");
+    if (shares) printf(" %11s", "share");
     printf(" %11s %11s", "left", "alone");
     if (losses) printf(" %12s %12s", "loss left", "loss alone");
     putchar('\n');
     for (uint32_t i = 0; i < verdict->factor_count; i++) {
         const struct ablate_judged *of = &verdict->factors[i];
         printf("           %-20s", name_of(plan, of));
+        if (shares) print_column(of->share.value);
         if (figures) {
-            print_column(of->share.value);
             print_column(of->left.value);
             print_column(of->alone.value);
         } else {
             print_equality(of->left_equal);
             print_equality(of->alone_equal);
         }
-        if (losses) printf(" %+12.4g %+12.4g", of->loss_left, of->loss_alone);
+        if (losses) {
+            print_loss(of->loss_left);
+            print_loss(of->loss_alone);
+        }
         if (figures && of->share.high > of->share.low)
             printf("   +- %.2g, +- %.2g, +- %.2g", 50.0 * (of->share.high - of->share.low),
                    50.0 * (of->left.high - of->left.low), 50.0 * (of->alone.high - of->alone.low));
         putchar('\n');
     }
     if (losses)
-        printf("           loss at update %" PRId64 ": all factors %+.4g\n", verdict->step,
-               verdict->loss_gap);
+        printf("           loss at update %" PRId64 ": all factors %+.4g%s\n", verdict->step,
+               verdict->loss_gap,
+               verdict->floor == ABLATE_FLOOR_NOISY ? "; of single runs, with their noise" : "");
     if (verdict->orders > 0)
         printf("           estimated from %u sampled orders of entry; intervals %g %% together\n",
                verdict->orders, 100.0 * verdict->confidence);
@@ -269,13 +433,28 @@ static void print_table(const struct ablate_plan *plan, const struct ablate_verd
                (unsigned long long)plan->file->noisy_mixtures, 100.0 * verdict->confidence);
 }
 
+static unsigned never_moved(const struct ablate_verdict *verdict, const struct ablate_judged *of) {
+    unsigned kinds = 0;
+    for (int kind = 0; kind < READ_KINDS; kind++)
+        if ((verdict->reads >> kind & 1u) != 0 && of->same[kind] == of->pairs) kinds |= 1u << kind;
+    return kinds;
+}
+
 static void print_inert(const struct ablate_plan *plan, const struct ablate_verdict *verdict) {
+    char still[ABLATE_KINDS_TEXT], moved[ABLATE_KINDS_TEXT];
+    if (verdict->floor != ABLATE_FLOOR_EXACT) return;
     for (uint32_t i = 0; i < verdict->factor_count; i++) {
         const struct ablate_judged *of = &verdict->factors[i];
+        const unsigned kinds = never_moved(verdict, of);
         if (of->inert)
             printf("  inert    %s: no evidence that it acted: with and without it %u of %u "
                    "mixtures are equal, bit for bit\n",
-                   name_of(plan, of), of->equal, of->pairs);
+                   name_of(plan, of), of->equal, of->planned);
+        else if (kinds != 0 && of->pairs > 0 && of->equal < of->pairs)
+            printf("  partly   %s: with and without it, %u of %u mixtures are equal in %s; it "
+                   "changes %s\n",
+                   name_of(plan, of), of->pairs, of->planned, ablate_kinds_text(kinds, still),
+                   ablate_kinds_text(verdict->reads & ~kinds, moved));
     }
 }
 
@@ -329,13 +508,20 @@ void ablate_print(const struct ablate_folder *folder, const struct ablate_result
     print_measure(verdict);
     print_closure(verdict);
     print_table(folder->plan, verdict);
-    if (verdict->no_shares[0] != '\0') printf("  shares   untestable: %s\n", verdict->no_shares);
+    if (verdict->no_shares[0] != '\0')
+        printf("  shares   %s: %s\n", folder->plan->file->single ? "none" : "untestable",
+               verdict->no_shares);
     print_inert(folder->plan, verdict);
     print_failed(folder, results);
     if (verdict->kind == ABLATE_INSIDE)
         puts("  untested causes that cancel exactly: mixtures are run where the arms differ");
-    else
-        puts("  untested other seeds and data (seed), other machines");
+    else {
+        printf("  untested other seeds and data (seed), other machines");
+        if (verdict->once > 0)
+            printf("; whether %u of %u mixtures, which were run once, repeat", verdict->once,
+                   folder->plan->mask_count - 1);
+        putchar('\n');
+    }
     for (uint32_t i = 0; i < folder->plan->run_count; i++)
         done += results[i].state == ABLATE_DONE;
     printf("  runs     %u done, in %s\n", done, folder->path);
@@ -348,14 +534,18 @@ enum status ablate_print_plan(const struct ablate_plan *plan, const char *folder
     const struct ablate_file *file = plan->file;
     const char *const *files;
     TRY(ablate_file_names(file, arena, &files));
-    const uint32_t certain = plan->stage_runs[ABLATE_ARMS] + plan->stage_runs[ABLATE_MIXTURES];
-    printf("%s: %u runs, %llu at a time", file->name, certain, (unsigned long long)file->slots);
+    const uint32_t again = ablate_plan_again(plan);
+    const uint32_t certain =
+        plan->stage_runs[ABLATE_ARMS] + plan->stage_runs[ABLATE_MIXTURES] + again;
+    printf("%s: up to %u runs, %llu at a time", file->name, certain,
+           (unsigned long long)file->slots);
     if (isfinite(file->timeout))
         printf(", each %g s at most: %g s at most", file->timeout,
                file->timeout * ceil((double)certain / (double)file->slots));
     printf("\n  %u of the arms; if they are equal, no more\n", plan->stage_runs[ABLATE_ARMS]);
     printf("  %u mixtures of %u factors%s\n", plan->stage_runs[ABLATE_MIXTURES], file->factor_count,
            plan->orders.count > 0 ? ", for shares from sampled orders of entry" : "");
+    printf("  up to %u of them once more, those that the answer hangs on\n", again);
     if (plan->stage_runs[ABLATE_ARMS_NOISE] + plan->stage_runs[ABLATE_MIXTURES_NOISE] > 0)
         printf("  only if repeats of an arm differ: %u more of the arms, %u more of mixtures\n",
                plan->stage_runs[ABLATE_ARMS_NOISE], plan->stage_runs[ABLATE_MIXTURES_NOISE]);

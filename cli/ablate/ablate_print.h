@@ -5,8 +5,9 @@
 #define TWINSTEP_CLI_ABLATE_ABLATE_PRINT_H
 
 #include "ablate/ablate_judge.h"
+#include "cli/json.h"
 
-/* What would be run, and how many runs that are. */
+/* Say what would be run, and how many runs that are. */
 TWINSTEP_MUST_USE enum status ablate_print_plan(const struct ablate_plan *plan, const char *folder,
                                                 struct arena *arena);
 TWINSTEP_MUST_USE enum status ablate_json_plan(const struct ablate_plan *plan, const char *folder,
@@ -18,7 +19,10 @@ TWINSTEP_MUST_USE enum status ablate_json(const struct ablate_folder *folder,
                                           const struct ablate_result *results,
                                           const struct ablate_verdict *verdict);
 
-/* "inside-floor", "outside-floor", "untestable" */
+/* The floor of a verdict as an object of JSON; the caller owns it. */
+json_t *ablate_json_floor(const struct ablate_verdict *verdict);
+
+/* "identical", "inside-floor", "outside-floor", "untestable" */
 const char *ablate_verdict_name(const struct ablate_verdict *verdict);
 
 #endif

@@ -25,6 +25,7 @@
 #define TAIL_BYTES 2000
 #define TAIL_LINES 8
 #define SLOTS_MOST 64
+#define VISIBLE "CUDA_VISIBLE_DEVICES"
 #define KEPT "TWINSTEP_KEPT_" /* what main took away for its own threads begins so */
 
 struct slot {
@@ -38,11 +39,13 @@ struct loop {
     struct ablate_running *of;
     struct slot slots[SLOTS_MOST];
     uint32_t active;
+    uint32_t begun[2];     /* runs of each arm that this process began */
     unsigned char *wanted; /* (runs) */
     unsigned char *tried;  /* (runs) this process began it */
     unsigned char *again;  /* (runs) it had failed before this process began */
     struct progress progress;
     char waits_for[256]; /* who has a run that this process waits for; "": nobody */
+    char told[256];      /* the last one that was printed */
     int elsewhere;
 };
 
@@ -87,7 +90,7 @@ enum status ablate_want_stages(const struct ablate_running *running,
     TRY(arena_take(arena, 1, sizeof *verdict, "verdict", &verdict));
     TRY(ablate_judge(running->plan, results, arena, verdict));
     for (uint32_t i = 0; i < running->plan->run_count; i++)
-        wanted[i] |= (unsigned char)verdict->wants[running->plan->runs[i].stage];
+        wanted[i] |= (unsigned char)ablate_wants(verdict, &running->plan->runs[i]);
     return STATUS_OK;
 }
 
@@ -123,7 +126,8 @@ static enum status arm_has_failed(struct loop *loop, int *out) {
 
 /* ---- one run ---- */
 
-/* Whether nobody listens at the port now. Another program may take it before the command does. */
+/* Says whether nobody listens at the port now. Another program may take it before the command does.
+ */
 static int is_free_port(unsigned port) {
     struct sockaddr_in address;
     const int handle = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -137,12 +141,33 @@ static int is_free_port(unsigned port) {
     return is_free;
 }
 
-/* The slot's own ports: the first, and if somebody has that, those a whole number of slots on. */
+/* Takes one of the slot's own ports: the first, and if somebody has that, those a whole number of
+ * slots on. */
 static unsigned port_of(const struct loop *loop, uint32_t slot) {
     unsigned port = (unsigned)loop->of->file->port + slot;
     for (int i = 0; i < 64 && port + SLOTS_MOST < 65536 && !is_free_port(port); i++)
         port += SLOTS_MOST;
     return port;
+}
+
+static int sets_devices(const struct ablate_variable *variables, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(variables[i].name, VISIBLE) == 0) return 1;
+    return 0;
+}
+
+/* The devices that runs of a slot see, where that is no matter of the arms: those of the file, or
+ * those that this process sees, as one of several workers does. "" is not known. */
+static const char *device_of(const struct loop *loop, uint32_t at) {
+    const struct ablate_file *file = loop->of->file;
+    const char *visible = getenv(VISIBLE);
+    if (file->device_count > 0) return file->devices[at];
+    if (visible == NULL || strchr(visible, '\n') != NULL || loop->of->executor.count > 0) return "";
+    int set = sets_devices(file->command.variables, file->command.variable_count) ||
+              sets_devices(file->test.variables, file->test.variable_count);
+    for (uint32_t i = 0; i < file->factor_count; i++)
+        set |= sets_devices(file->factors[i].variables, file->factors[i].variable_count);
+    return set ? "" : visible;
 }
 
 static int is_variable(const char *entry, const char *name) {
@@ -157,15 +182,15 @@ static int is_ours(const char *entry) {
            (ours != NULL && is_variable(entry, "OMP_WAIT_POLICY"));
 }
 
-/* Whether a later variable of the command has the same name, and so its place. */
+/* Says whether a later variable of the command has the same name, and so its place. */
 static int is_replaced(const struct ablate_command *command, size_t index) {
     for (size_t v = index + 1; v < command->variable_count; v++)
         if (strcmp(command->variables[v].name, command->variables[index].name) == 0) return 1;
     return 0;
 }
 
-/* This process's environment with the command's variables put in or taken away; the last of two of
- * one name counts. */
+/* Makes this process's environment with the command's variables put in or taken away; the last of
+ * two of one name counts. */
 static enum status make_environment(const struct ablate_command *command, struct arena *arena,
                                     const char ***out, size_t *out_count) {
     extern char **environ;
@@ -202,13 +227,12 @@ static enum status add_device(struct ablate_command *command, const char *device
     TRY(arena_take(arena, command->variable_count + 1, sizeof *list, "environment", &list));
     for (size_t i = 0; i < command->variable_count; i++)
         list[i] = command->variables[i];
-    list[command->variable_count++] =
-        (struct ablate_variable){"CUDA_VISIBLE_DEVICES", {device, NULL}};
+    list[command->variable_count++] = (struct ablate_variable){VISIBLE, {device, NULL}};
     command->variables = list;
     return STATUS_OK;
 }
 
-/* The command as a line for a shell, which is kept beside what it printed. */
+/* Writes the command as a line for a shell, which is kept beside what it printed. */
 static enum status command_line(const struct loop *loop, const struct ablate_run *run,
                                 const struct ablate_command *command, struct arena *arena,
                                 char **out) {
@@ -266,11 +290,10 @@ static enum status execute_elsewhere(const struct loop *loop, const char *line, 
     return STATUS_OK;
 }
 
-static enum status write_line(const char *path, const char *line, struct arena *arena) {
-    char *live, *text;
+static enum status write_text(const char *path, const char *text, struct arena *arena) {
+    char *live;
     TRY(arena_format(arena, &live, "%s.part", path));
-    TRY(arena_format(arena, &text, "%s\n", line));
-    return publish_bytes(live, path, 0, text, strlen(text));
+    return publish_own_bytes(live, path, 0, text, strlen(text));
 }
 
 /* Writes the run's own configuration files beside its output: file-NAME/ and the first
@@ -289,7 +312,7 @@ static enum status write_files(const struct loop *loop, const struct ablate_run 
         TRY(arena_format(arena, &path, "%s/%s", folder, slash == NULL ? from : slash + 1));
         TRY(arena_format(arena, &live, "%s.part", path));
         TRY(ablate_compose(loop->of->plan, i, run->mask, arena, &text, &length));
-        TRY(publish_bytes(live, path, 0, text, length));
+        TRY(publish_own_bytes(live, path, 0, text, length));
         out[i] = path;
     }
     return STATUS_OK;
@@ -298,7 +321,7 @@ static enum status write_files(const struct loop *loop, const struct ablate_run 
 static enum status begin(struct loop *loop, uint32_t index, uint32_t at, struct arena *arena) {
     const struct ablate_running *of = loop->of;
     const struct ablate_run *run = run_at(loop, index);
-    char *dir, *out, *err, *path, *line, port[16], seed[24];
+    char *dir, *out, *err, *path, *line, *text, port[16], seed[24];
     struct ablate_command command;
     const char *device = of->file->device_count > 0 ? of->file->devices[at] : "";
     TRY(ablate_folder_begin(of->folder, run, arena));
@@ -314,8 +337,14 @@ static enum status begin(struct loop *loop, uint32_t index, uint32_t at, struct 
     TRY(ablate_command_of(of->plan, run, &values, arena, &command));
     if (device[0] != '\0') TRY(add_device(&command, device, arena));
     TRY(command_line(loop, run, &command, arena, &line));
-    TRY(write_line(path, line, arena));
-    if (of->executor.count > 0) TRY(execute_elsewhere(loop, line, arena, &command));
+    TRY(arena_format(arena, &text, "%s\n", line));
+    TRY(write_text(path, text, arena));
+    if (of->executor.count > 0) {
+        char *host; /* made here, so that the umask of the other side does not count */
+        TRY(ablate_folder_path(of->folder, run, "host", arena, &host));
+        TRY(write_text(host, "", arena));
+        TRY(execute_elsewhere(loop, line, arena, &command));
+    }
     struct guard_asked asked = {.word_count = command.words.count,
                                 .words = command.words.words,
                                 .out = out,
@@ -336,7 +365,7 @@ static enum status begin(struct loop *loop, uint32_t index, uint32_t at, struct 
     return guard_send(&slot->guard, &asked, arena);
 }
 
-/* The last lines of a run's stderr, or "" */
+/* Reads the last lines of a run's stderr; "" where it wrote none. */
 static enum status read_tail(struct loop *loop, const struct ablate_run *run, struct arena *arena,
                              char **out) {
     char bytes[TAIL_BYTES + 1], *path;
@@ -361,7 +390,7 @@ static enum status read_tail(struct loop *loop, const struct ablate_run *run, st
     return arena_format(arena, out, "%s", at);
 }
 
-/* The machine that a run's line named; "" where it ran here. */
+/* Reads the machine that a run's line named; "" where it ran here. */
 static enum status read_host(struct loop *loop, const struct ablate_run *run, struct arena *arena,
                              char **out) {
     char *path;
@@ -371,6 +400,11 @@ static enum status read_host(struct loop *loop, const struct ablate_run *run, st
     TRY(ablate_folder_path(loop->of->folder, run, "host", arena, &path));
     TRY(textfile_read(arena, path, 4096, out, &length));
     (*out)[strcspn(*out, "\n")] = '\0';
+    if ((*out)[0] == '\0')
+        FAIL(STATUS_INPUT,
+             "%s is empty: the executor did not run {command}, or where it was run this folder is "
+             "not seen",
+             path);
     return STATUS_OK;
 }
 
@@ -388,7 +422,7 @@ static void keep_text(char *text) {
     }
 }
 
-/* How a command ended, where that is no success; "" where it is. */
+/* Describes how a command ended, where that is no success; "" where it is. */
 static enum status describe_end(const struct loop *loop, const struct guard_answer *answer,
                                 struct arena *arena, char **out) {
     switch (answer->end) {
@@ -407,7 +441,8 @@ static enum status describe_end(const struct loop *loop, const struct guard_answ
     case GUARD_NOT_STARTED:
         return arena_format(arena, out, "cannot be started: %s", strerror(answer->value));
     default:
-        return arena_format(arena, out, "the process that guarded it is lost");
+        return arena_format(arena, out, "the process that guarded it is lost, so it was ended%s",
+                            answer->survivors > 0 ? "; a process of it cannot be killed" : "");
     }
 }
 
@@ -422,19 +457,19 @@ static enum status settle(struct loop *loop, uint32_t at, const struct guard_ans
                           struct arena *arena) {
     const struct ablate_running *of = loop->of;
     const struct ablate_run *run = run_at(loop, loop->slots[at].run);
-    const char *device = of->file->device_count > 0 ? of->file->devices[at] : "";
+    const char *device = device_of(loop, at);
     struct ablate_left left;
     char *how, *dir, *tail, *text;
     TRY(describe_end(loop, answer, arena, &how));
     TRY(ablate_folder_path(of->folder, run, "out", arena, &dir));
     if (how[0] == '\0') {
-        const enum status status = ablate_left_open(of->file, run, dir, arena, &left);
+        char *host;
+        enum status status = read_host(loop, run, arena, &host);
+        if (status == STATUS_OK) status = ablate_left_open(of->file, run, dir, arena, &left);
         if (status == STATUS_MEMORY || status == STATUS_INTERNAL) return status;
         if (status == STATUS_OK) {
-            char *host;
-            enum status written = read_host(loop, run, arena, &host);
-            if (written == STATUS_OK)
-                written = ablate_folder_done(of->folder, run, left.digest, host, device, arena);
+            const enum status written =
+                ablate_folder_done(of->folder, run, left.digest, host, device, arena);
             ablate_left_close(&left);
             if (written != STATUS_OK) return written;
             if (answer->left_behind > 0) {
@@ -462,13 +497,29 @@ static enum status settle(struct loop *loop, uint32_t at, const struct guard_ans
 
 /* ---- slots ---- */
 
+/* The part of the machine that this worker was given, "" for all of it. Workers of one part share
+ * its slots: those of one job of Slurm, or those that see the same devices. Where the file lists
+ * devices, the slots are these. */
+static void name_room(const struct ablate_file *file, char out[64]) {
+    const char *job = getenv("SLURM_JOB_ID"), *visible = getenv(VISIBLE);
+    out[0] = '\0';
+    if (file->device_count > 0) return;
+    if (job != NULL)
+        snprintf(out, 64, "-job-%s", job);
+    else if (visible != NULL)
+        snprintf(out, 64, "-gpu-%s", visible);
+    for (char *c = out; *c != '\0'; c++)
+        if (strchr("/. \n", *c) != NULL) *c = '_';
+}
+
 static enum status claim_slot(struct loop *loop, uint32_t at, int *out) {
     struct arena arena = ARENA_EMPTY;
     struct slot *slot = &loop->slots[at];
     enum ablate_claim claim = CLAIM_BUSY;
-    char host[200], *who;
-    if (sscanf(loop->of->folder->worker, "%199s", host) != 1) snprintf(host, sizeof host, "host");
-    snprintf(slot->claim, sizeof slot->claim, "slot-%s-%u", host, at);
+    char host[100], room[64], *who;
+    if (sscanf(loop->of->folder->worker, "%99s", host) != 1) snprintf(host, sizeof host, "host");
+    name_room(loop->of->file, room);
+    snprintf(slot->claim, sizeof slot->claim, "slot-%s%s-%u", host, room, at);
     const enum status status =
         ablate_claim_take(loop->of->folder, slot->claim, &arena, &claim, &who);
     arena_close(&arena);
@@ -483,24 +534,56 @@ static enum status leave_claim(struct loop *loop, const char *name, const char *
     return status;
 }
 
+/* Keeps who has a run that is wanted: the first of several. */
+static void note_holder(struct loop *loop, const char *who) {
+    char host[200];
+    long process;
+    if (loop->waits_for[0] != '\0') return;
+    if (who != NULL && sscanf(who, "%199s %*s %*s %ld", host, &process) == 2)
+        snprintf(loop->waits_for, sizeof loop->waits_for, "process %ld of %s", process, host);
+    else
+        snprintf(loop->waits_for, sizeof loop->waits_for, "another worker");
+}
+
 static enum status try_claim(struct loop *loop, uint32_t run, enum ablate_claim *out) {
     struct arena arena = ARENA_EMPTY;
     char *who = NULL;
     const enum status status =
         ablate_claim_take(loop->of->folder, run_at(loop, run)->id, &arena, out, &who);
-    if (status == STATUS_OK && *out != CLAIM_TAKEN)
-        snprintf(loop->waits_for, sizeof loop->waits_for, "%s",
-                 who == NULL || who[0] == '\0' ? "another worker" : who);
+    if (status == STATUS_OK && *out != CLAIM_TAKEN) note_holder(loop, who);
     arena_close(&arena);
     return status;
 }
 
-/* Claims the first run that is open; *out is run_count when there is none. */
-static enum status claim_run(struct loop *loop, uint32_t *out) {
+/* Says whether nothing of an earlier attempt is left: planner and guard may have been killed at
+ * once. */
+static enum status look_for_rest(struct loop *loop, uint32_t run, int *out_free) {
+    struct arena arena = ARENA_EMPTY;
+    int used = 0;
+    const enum status status =
+        ablate_folder_is_used(loop->of->folder, run_at(loop, run), &arena, &used);
+    arena_close(&arena);
+    *out_free = !used;
+    if (used)
+        snprintf(loop->waits_for, sizeof loop->waits_for,
+                 "processes of an earlier attempt of %s, which still run", run_at(loop, run)->id);
+    return status;
+}
+
+/* Says whether this process has made more runs of the run's arm than of the other one. */
+static int is_ahead(const struct loop *loop, uint32_t run) {
+    const int arm = run_at(loop, run)->arm;
+    return arm != ABLATE_NO_ARM && loop->begun[arm] > loop->begun[1 - arm];
+}
+
+/* Claims the first run that is open, of those that `ahead` allows; *out is run_count when there is
+ * none. */
+static enum status claim_first(struct loop *loop, int ahead, uint32_t *out) {
     const uint32_t count = loop->of->plan->run_count;
     for (*out = 0; *out < count; (*out)++) {
         enum ablate_claim claim;
         int open;
+        if (!ahead && is_ahead(loop, *out)) continue;
         TRY(is_open(loop, *out, &open));
         if (!open) continue;
         TRY(try_claim(loop, *out, &claim));
@@ -509,10 +592,19 @@ static enum status claim_run(struct loop *loop, uint32_t *out) {
             continue;
         }
         TRY(is_open(loop, *out, &open)); /* another worker may have ended it meanwhile */
+        if (open) TRY(look_for_rest(loop, *out, &open));
         if (open) return STATUS_OK;
         TRY(leave_claim(loop, run_at(loop, *out)->id, loop->of->folder->worker));
     }
     return STATUS_OK;
+}
+
+/* Claims a run, of an arm that was not run here more often where there is one: then workers with a
+ * machine or device each do not have an arm each, of which nothing could be told. */
+static enum status claim_run(struct loop *loop, uint32_t *out) {
+    TRY(claim_first(loop, 0, out));
+    if (*out < loop->of->plan->run_count) return STATUS_OK;
+    return claim_first(loop, 1, out);
 }
 
 /* Another worker of this machine has the slot: waits for it where there is something to run. */
@@ -546,6 +638,7 @@ static enum status fill(struct loop *loop) {
         struct arena arena = ARENA_EMPTY;
         loop->slots[at].run = run;
         loop->tried[run] = 1;
+        if (run_at(loop, run)->arm != ABLATE_NO_ARM) loop->begun[run_at(loop, run)->arm]++;
         const enum status status = begin(loop, run, at, &arena);
         arena_close(&arena);
         loop->active += loop->slots[at].guard.pid != 0;
@@ -561,12 +654,21 @@ static enum status fill(struct loop *loop) {
     return STATUS_OK;
 }
 
+/* Ends what a guard that was killed could not. */
+static int end_orphans(const struct loop *loop) {
+    const struct guard *guards[SLOTS_MOST];
+    for (uint32_t at = 0; at < loop->of->file->slots; at++)
+        guards[at] = &loop->slots[at].guard;
+    return guard_end_orphans(guards, loop->of->file->slots);
+}
+
 static enum status take_end(struct loop *loop, uint32_t at) {
     struct slot *slot = &loop->slots[at];
     struct guard_answer answer;
     struct arena arena = ARENA_EMPTY;
     if (!guard_take(&slot->guard, &answer)) return STATUS_OK;
     loop->active--;
+    if (answer.end == GUARD_LOST) answer.survivors = end_orphans(loop);
     loop->of->made += answer.end != GUARD_STOPPED;
     const enum status status = settle(loop, at, &answer, &arena);
     arena_close(&arena);
@@ -624,6 +726,15 @@ static enum status stop_all(struct loop *loop) {
 
 /* ---- the loop ---- */
 
+/* Says what it waits for: on a terminal all the time, into a file once. */
+static void tell_wait(struct loop *loop) {
+    const char *hint = loop->elsewhere ? " (--take-over, if it is gone)" : "";
+    progress_text(&loop->progress, "waits for %.80s%s", loop->waits_for, hint);
+    if (loop->of->quiet || loop->progress.shown || strcmp(loop->told, loop->waits_for) == 0) return;
+    fprintf(stderr, "%s: waits for %s%s\n", loop->of->file->name, loop->waits_for, hint);
+    memcpy(loop->told, loop->waits_for, sizeof loop->told);
+}
+
 static enum status work(struct loop *loop) {
     int failed = 0;
     TRY(look(loop, &failed));
@@ -638,8 +749,7 @@ static enum status work(struct loop *loop) {
         }
         if (failed) return STATUS_OK;
         if (loop->waits_for[0] != '\0') {
-            progress_text(&loop->progress, "waits for %.40s%s", loop->waits_for,
-                          loop->elsewhere ? " (--take-over, if it is gone)" : "");
+            tell_wait(loop);
             (void)poll(NULL, 0, 500);
             continue;
         }
@@ -657,6 +767,7 @@ enum status ablate_run_all(struct ablate_running *running, struct arena *arena) 
     TRY(arena_take(arena, running->plan->run_count, 1, "runs", &loop->again));
     TRY(arena_take(arena, running->plan->run_count, 1, "runs", &loop->wanted));
     TRY(note_failed(loop));
+    TRY(guard_adopt());
     progress_open(&loop->progress, running->file->name, !running->quiet);
     enum status status = work(loop);
     char text[2048];

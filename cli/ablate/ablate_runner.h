@@ -35,7 +35,7 @@ struct ablate_running {
  * because runs failed; STATUS_INTERRUPTED after a signal, with no command left behind. */
 TWINSTEP_MUST_USE enum status ablate_run_all(struct ablate_running *running, struct arena *arena);
 
-/* cmd_ablate.c. The first refuses a FILE that everybody may write, for who may write it may run any
+/* cmd_ablate.c. The first refuses a FILE that others may write, for who may write it may run any
  * command as us. The second fails with the command that goes on. */
 TWINSTEP_MUST_USE enum status ablate_check_rights(const char *path);
 TWINSTEP_MUST_USE enum status ablate_fail_interrupted(const struct cli *cli, struct arena *arena);

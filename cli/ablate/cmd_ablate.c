@@ -1,67 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
  * twinstep ablate: which of the differences between two of a user's own trainings makes how much of
  * the gap, by running them. Only this verb and bisect-command run commands. */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
+#include "ablate/ablate_rights.h"
 #include "ablate/ablate_two.h"
-#include "base/number.h"
+#include "cli/ablate/ablate_asked.h"
 #include "cli/ablate/ablate_print.h"
 #include "cli/ablate/ablate_runner.h"
 
 enum {
-    KEY_DRY_RUN = KEY_OWN,
-    KEY_SLOTS,
-    KEY_TAKE_OVER,
-    KEY_GOOD,
+    KEY_GOOD = ABLATE_KEY_OWN,
     KEY_BAD,
     KEY_NAME,
-    KEY_EXECUTOR,
     KEY_READ /* and one for each kind */
 };
 
 enum status ablate_check_rights(const char *path) {
-    struct stat info;
     if (strcmp(path, "-") == 0)
         FAIL(STATUS_INPUT, "expected a file, got -: it is read again when continued");
-    if (stat(path, &info) != 0) FAIL(STATUS_IO, "%s: error: %s", path, strerror(errno));
-    if ((info.st_mode & S_IWOTH) != 0)
-        FAIL(STATUS_INPUT,
-             "%s: error: everybody can write to it (mode %03o), so everybody could run commands as "
-             "you; chmod o-w it",
-             path, (unsigned)(info.st_mode & 0777));
-    return STATUS_OK;
-}
-
-static enum status read_slots(const struct options *options, struct ablate_file *file) {
-    const char *text = options_value(options, KEY_SLOTS);
-    const uint64_t most = file->device_count > 0 ? file->device_count : 64;
-    uint64_t slots;
-    if (text == NULL) return STATUS_OK;
-    if (number_parse_uint(text, &slots) != STATUS_OK || slots < 1 || slots > most)
-        FAIL(STATUS_INPUT, "ablate: --slots: expected a whole number from 1 to %llu%s, got \"%s\"",
-             (unsigned long long)most, file->device_count > 0 ? " (the devices)" : "", text);
-    file->slots = slots;
-    return STATUS_OK;
-}
-
-static enum status read_executor(const struct options *options, struct arena *arena,
-                                 struct ablate_words *out) {
-    const char *text = options_value(options, KEY_EXECUTOR);
-    int holds = 0;
-    *out = (struct ablate_words){0, NULL};
-    if (text == NULL) return STATUS_OK;
-    TRY(ablate_split("--executor", text, arena, out));
-    for (size_t i = 0; i < out->count; i++)
-        holds |= strstr(out->words[i], ABLATE_COMMAND) != NULL;
-    if (!holds)
-        FAIL(STATUS_INPUT,
-             "ablate: --executor: expected a command with {command} in it, as in 'srun -N1 sh -c "
-             "{command}', got \"%s\"",
-             text);
-    return STATUS_OK;
+    return ablate_rights_check(path, "so others could run commands as you");
 }
 
 static enum status folder_name(const struct options *options, const struct ablate_file *file,
@@ -133,8 +92,9 @@ static enum status print_two(const char *text, struct arena *arena) {
         printf("# to be mended before it is run: %s\n", status_text());
         return STATUS_OK;
     }
-    printf("# %u runs, %u more if repeats of an arm differ; nothing has been run\n",
-           plan.stage_runs[ABLATE_ARMS] + plan.stage_runs[ABLATE_MIXTURES],
+    printf("# up to %u runs, %u more if repeats of an arm differ; nothing has been run\n",
+           plan.stage_runs[ABLATE_ARMS] + plan.stage_runs[ABLATE_MIXTURES] +
+               ablate_plan_again(&plan),
            plan.stage_runs[ABLATE_ARMS_NOISE] + plan.stage_runs[ABLATE_MIXTURES_NOISE]);
     return STATUS_OK;
 }
@@ -155,7 +115,7 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     TRY(arena_take(&cli->arena, 1, sizeof *file, "ablation", &file));
     TRY(read_two(options, &cli->arena, &text));
     *out_exit = EXIT_AS_EXPECTED;
-    if (text != NULL && options_given(options, KEY_DRY_RUN) && !options->json)
+    if (text != NULL && options_given(options, ABLATE_KEY_DRY_RUN) && !options->json)
         return print_two(text, &cli->arena);
     if (text != NULL) {
         TRY(ablate_file_parse("--good and --bad", text, strlen(text), &cli->arena, file));
@@ -163,21 +123,21 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
         TRY(ablate_check_rights(options->arguments[0]));
         TRY(ablate_file_read(options->arguments[0], &cli->arena, file));
     }
-    TRY(read_slots(options, file));
+    TRY(ablate_asked_slots(options, file));
     TRY(ablate_plan_open(file, &cli->arena, &plan));
     TRY(folder_name(options, file, &cli->arena, &output));
-    if (options_given(options, KEY_DRY_RUN))
+    if (options_given(options, ABLATE_KEY_DRY_RUN))
         return options->json ? ablate_json_plan(&plan, output, &cli->arena)
                              : ablate_print_plan(&plan, output, &cli->arena);
     TRY(ablate_folder_open(output, &plan, &cli->arena, &folder));
-    folder.taken_over = options_value(options, KEY_TAKE_OVER);
+    TRY(ablate_asked_take_over(options, &folder, &cli->arena));
     struct ablate_running running = {.want = ablate_want_stages,
                                      .file = file,
                                      .plan = &plan,
                                      .folder = &folder,
                                      .interrupted = cli->interrupted,
                                      .quiet = options->quiet};
-    TRY(read_executor(options, &cli->arena, &running.executor));
+    TRY(ablate_asked_executor(options, &cli->arena, &running.executor));
     const enum status status = ablate_run_all(&running, &cli->arena);
     if (status == STATUS_INTERRUPTED) return ablate_fail_interrupted(cli, &cli->arena);
     if (status != STATUS_OK) return status;
@@ -187,7 +147,7 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
 static const struct argp_option option_rows[] = {
     OPTION("output", KEY_OUTPUT, "DIR",
            "Folder of the runs; default NAME.ablate. One that is there is continued"),
-    OPTION("dry-run", KEY_DRY_RUN, NULL, "Say what would be run, and run nothing"),
+    OPTION("dry-run", ABLATE_KEY_DRY_RUN, NULL, "Say what would be run, and run nothing"),
     OPTION("good", KEY_GOOD, "COMMAND",
            "The baseline's command line, instead of FILE; split into words, with no shell"),
     OPTION(
@@ -200,12 +160,7 @@ static const struct argp_option option_rows[] = {
     OPTION("trace", KEY_READ + READ_TRACE, "PATH", "The same, a trace of the recorder"),
     OPTION("bytes", KEY_READ + READ_BYTES, "PATH", "The same, any file: equality alone"),
     OPTION("name", KEY_NAME, "NAME", "The name of an ablation of --good and --bad"),
-    OPTION("slots", KEY_SLOTS, "N", "Runs at a time, instead of the file's run.slots"),
-    OPTION("executor", KEY_EXECUTOR, "COMMAND",
-           "Start runs by this command; {command} in it is the run as a line that one shell reads: "
-           "'ssh node {command}', 'srun -N1 --gpus=1 sh -c {command}'"),
-    OPTION("take-over", KEY_TAKE_OVER, "HOST",
-           "Run what workers of that machine began: say so only when they are gone"),
+    ABLATE_OPTIONS,
     OPTION_JSON,
     OPTION_QUIET,
     OPTIONS_END};

@@ -8,11 +8,10 @@
 #include <sys/stat.h>
 
 #include "ablate/ablate_bisect.h"
+#include "cli/ablate/ablate_asked.h"
 #include "cli/ablate/ablate_print.h"
 #include "cli/ablate/ablate_runner.h"
 #include "cli/json.h"
-
-enum { KEY_DRY_RUN = KEY_OWN };
 
 static enum status want(const struct ablate_running *running, const struct ablate_result *results,
                         struct arena *arena, unsigned char *wanted) {
@@ -27,14 +26,17 @@ static const char *word_of(enum ablate_verdict_kind kind) {
 
 static void print_probe(const struct ablate_file *file, const struct bisect_probe *probe) {
     const struct ablate_verdict *verdict = &probe->verdict;
+    char kinds[ABLATE_KINDS_TEXT];
     printf("  %4zu     %-10s %s", probe->version + 1, word_of(verdict->kind),
            file->versions[probe->version]);
     if (verdict->kind == ABLATE_UNTESTABLE)
         printf(": %s", verdict->reason);
     else if (verdict->floor == ABLATE_FLOOR_NOISY)
         printf(": p = %.4g, repeats up to %.4g apart", verdict->p, verdict->repeats);
-    else if (verdict->kind == ABLATE_INSIDE)
-        printf(": equal %s", ablate_read_names[verdict->measure]);
+    if (verdict->kind == ABLATE_INSIDE && verdict->floor == ABLATE_FLOOR_NOISY)
+        printf(", a shift of more than %.4g would be told", verdict->shift);
+    if (verdict->kind == ABLATE_INSIDE && verdict->floor == ABLATE_FLOOR_EXACT)
+        printf(": equal %s", ablate_kinds_text(verdict->reads, kinds));
     if (verdict->kind == ABLATE_OUTSIDE && !isnan(verdict->distance))
         printf(": |a-b| = %.6g%s", verdict->distance, verdict->by_loss ? " (loss)" : "");
     putchar('\n');
@@ -47,9 +49,12 @@ static void print_verdict(const struct ablate_folder *folder, const struct bisec
     if (out->kind == ABLATE_UNTESTABLE)
         printf("UNTESTABLE: %s.\n", out->reason);
     else if (out->kind == ABLATE_INSIDE)
-        printf("INSIDE THE FLOOR: %s, the last of %zu versions, is no further from %s than repeats "
-               "are.\n",
-               file->versions[last], file->version_count, file->versions[0]);
+        printf("INSIDE THE FLOOR: %s, the last of %zu versions, %s %s.\n", file->versions[last],
+               file->version_count,
+               out->probes[0].verdict.floor == ABLATE_FLOOR_EXACT
+                   ? "left what was left by"
+                   : "is not told apart, over the noise of repeats, from",
+               file->versions[0]);
     else if (out->open == 0)
         printf("FIRST OUTSIDE THE FLOOR: %s, number %zu of %zu; %s before it is inside.\n",
                file->versions[out->outside], out->outside + 1, file->version_count,
@@ -66,10 +71,11 @@ static void print_verdict(const struct ablate_folder *folder, const struct bisec
 
 static json_t *probe_json(const struct ablate_file *file, const struct bisect_probe *probe) {
     const struct ablate_verdict *verdict = &probe->verdict;
-    return json_pack("{sI ss ss so so so so}", "number", (json_int_t)probe->version + 1, "version",
-                     file->versions[probe->version], "verdict", word_of(verdict->kind), "reason",
-                     json_text(verdict->reason), "distance", json_finite(verdict->distance), "p",
-                     json_finite(verdict->p), "repeats", json_finite(verdict->repeats));
+    return json_pack("{sI ss ss so so so so so}", "number", (json_int_t)probe->version + 1,
+                     "version", file->versions[probe->version], "verdict", word_of(verdict->kind),
+                     "reason", json_text(verdict->reason), "distance",
+                     json_finite(verdict->distance), "p", json_finite(verdict->p), "repeats",
+                     json_finite(verdict->repeats), "floor", ablate_json_floor(verdict));
 }
 
 static enum status print_json(const struct ablate_folder *folder,
@@ -80,11 +86,36 @@ static enum status print_json(const struct ablate_folder *folder,
     for (size_t i = 0; i < out->probe_count; i++)
         json_array_append_new(probes, probe_json(file, &out->probes[i]));
     return json_print(
-        json_pack("{ss ss so so so sI so}", "name", file->name, "verdict", word_of(out->kind),
+        json_pack("{ss ss so so so sI so ss}", "name", file->name, "verdict", word_of(out->kind),
                   "reason", json_text(out->reason), "first_outside",
                   found ? json_string(file->versions[out->outside]) : json_null(), "last_inside",
                   found ? json_string(file->versions[out->inside]) : json_null(), "open",
-                  (json_int_t)out->open, "probes", probes));
+                  (json_int_t)out->open, "probes", probes, "folder", folder->path));
+}
+
+/* Says how much would be run: a search by halving, in which every version has its repeats. */
+static enum status print_price(const struct ablate_plan *plan, const char *folder, int json) {
+    const struct ablate_file *file = plan->file;
+    char hex[DIGEST_HEX];
+    size_t steps = 1;
+    for (size_t left = file->version_count - 1; left > 1; left = (left + 1) / 2)
+        steps++;
+    if (json) {
+        json_t *versions = json_array();
+        for (size_t i = 0; i < file->version_count; i++)
+            json_array_append_new(versions, json_string(file->versions[i]));
+        digest_hex(&plan->digest, hex);
+        return json_print(json_pack("{ss so sI sI sI ss ss}", "name", file->name, "versions",
+                                    versions, "versions_run_at_most", (json_int_t)(steps + 1),
+                                    "runs_of_each", (json_int_t)file->floor_runs,
+                                    "runs_of_each_if_noisy", (json_int_t)file->noisy_runs, "plan",
+                                    hex, "folder", folder));
+    }
+    printf("%s: %zu versions; at most %zu of them are run besides the first, each %llu times, "
+           "%llu if repeats differ; nothing has been run\n",
+           file->name, file->version_count, steps, (unsigned long long)file->floor_runs,
+           (unsigned long long)file->noisy_runs);
+    return STATUS_OK;
 }
 
 static enum status finish(const struct ablate_running *running, const struct options *options,
@@ -114,27 +145,22 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     TRY(arena_take(&cli->arena, 1, sizeof *file, "bisection", &file));
     TRY(ablate_check_rights(path));
     TRY(bisect_file_read(path, &cli->arena, file));
+    TRY(ablate_asked_slots(options, file));
     TRY(bisect_plan_open(file, &cli->arena, &plan));
     *out_exit = EXIT_AS_EXPECTED;
-    if (options_given(options, KEY_DRY_RUN)) {
-        size_t steps = 1;
-        for (size_t left = file->version_count - 1; left > 1; left = (left + 1) / 2)
-            steps++;
-        printf("%s: %zu versions; at most %zu of them are run besides the first, each %llu times, "
-               "%llu if repeats differ; nothing has been run\n",
-               file->name, file->version_count, steps, (unsigned long long)file->floor_runs,
-               (unsigned long long)file->noisy_runs);
-        return STATUS_OK;
-    }
     TRY(options->output != NULL ? arena_format(&cli->arena, &output, "%s", options->output)
                                 : arena_format(&cli->arena, &output, "%s.bisect", file->name));
+    if (options_given(options, ABLATE_KEY_DRY_RUN))
+        return print_price(&plan, output, options->json);
     TRY(ablate_folder_open(output, &plan, &cli->arena, &folder));
+    TRY(ablate_asked_take_over(options, &folder, &cli->arena));
     struct ablate_running running = {.want = want,
                                      .file = file,
                                      .plan = &plan,
                                      .folder = &folder,
                                      .interrupted = cli->interrupted,
                                      .quiet = options->quiet};
+    TRY(ablate_asked_executor(options, &cli->arena, &running.executor));
     const enum status status = ablate_run_all(&running, &cli->arena);
     if (status == STATUS_INTERRUPTED) return ablate_fail_interrupted(cli, &cli->arena);
     if (status != STATUS_OK) return status;
@@ -144,8 +170,11 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
 static const struct argp_option option_rows[] = {
     OPTION("output", KEY_OUTPUT, "DIR",
            "Folder of the runs; default NAME.bisect. One that is there is continued"),
-    OPTION("dry-run", KEY_DRY_RUN, NULL, "Say how much would be run, and run nothing"), OPTION_JSON,
-    OPTION_QUIET, OPTIONS_END};
+    OPTION("dry-run", ABLATE_KEY_DRY_RUN, NULL, "Say how much would be run, and run nothing"),
+    ABLATE_OPTIONS,
+    OPTION_JSON,
+    OPTION_QUIET,
+    OPTIONS_END};
 
 const struct verb verb_bisect_command = {
     .name = "bisect-command",

@@ -267,6 +267,20 @@ static void verify_intervals(void **state) {
     assert_int_equal(attribution_word(&figures), WORD_NONE);
 }
 
+/* Without a share nothing is put in an order; words that need none are still told. */
+static void verify_missing_shares(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct attribution figures;
+        figures_of(&cases[i], &figures);
+        figures.share[cases[i].causes - 1] = (struct attributed){NONE, NONE, NONE};
+        const enum attribution_word word = attribution_word(&figures);
+        assert_true(word != WORD_OPEN && word != WORD_SEVERAL && word != WORD_CAUSE);
+        if (cases[i].word == WORD_TOGETHER || cases[i].word == WORD_EACH)
+            assert_int_equal(word, cases[i].word);
+    }
+}
+
 /* expect.word of a scenario takes these words, in this order, without the first, which says that
  * nothing was attributed. */
 static void verify_scenarios_know_the_words(void **state) {
@@ -288,6 +302,7 @@ int main(void) {
         cmocka_unit_test(validate_words),
         cmocka_unit_test(verify_exchange),
         cmocka_unit_test(verify_intervals),
+        cmocka_unit_test(verify_missing_shares),
         cmocka_unit_test(verify_scenarios_know_the_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

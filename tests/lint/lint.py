@@ -86,7 +86,7 @@ TOKENS = [
      ["kernels/cpu/race.h", "kernels/cuda/port.h"], "no sum takes its order from threads, but in mode atomic"),
     ("open", r"(?<![.>])\b(f?open|openat|freopen|creat)\s*\(", list(LAYERS),
      ["base/input.c", "base/publish.c", "determinism/trace/trace_path.c", "checkpoints/safetensors_write.c",
-      "cli/output.c", "cli/environment.c", "ablate/ablate_claims.c", "*.cu", "*.h"],
+      "cli/output.c", "cli/environment.c", "ablate/ablate_claims.c", "cli/ablate/ablate_guard.c", "*.cu", "*.h"],
      "what is not written here may be a pipe: base/input.h opens it"),
     ("process", r"(?<![.>])\b(v?fork|posix_spawnp?|exec[vl]p?e?|fexecve|wait(pid|id|3|4)|popen|pclose|system|"
                 r"pipe2?|set(sid|pgid|pgrp)|prctl|ptrace)\s*\(", list(LAYERS),
@@ -100,7 +100,8 @@ TOKENS = [
      list(LAYERS), ["cli/ablate/ablate_runner.c"], "nothing here talks to a network"),
     ("locale", r"\bsetlocale\s*\(", list(LAYERS), [], "numbers read and print alike everywhere"),
     ("exit", r"\b(exit|_exit|_Exit|quick_exit|abort|at_quick_exit|atexit)\s*\(", list(LAYERS),
-     ["cli/main.c"], "only cli/main.c ends the process"),
+     ["cli/main.c", "cli/ablate/ablate_guard.c"],  # a child of fork() that cannot become a command
+     "only cli/main.c ends the process"),
     ("environment", r"\b(getenv|secure_getenv|putenv|setenv)\s*\(", NUMERIC + ["scenarios"],
      ["kernels/blas.c", "kernels/cuda/library_variables.h"],
      "a setting is a value of the scenario; what a library reads is refused"),

@@ -8,12 +8,13 @@ import os
 import pathlib
 import re
 import signal
+import subprocess
 import sys
 import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).with_name("ablate")))
-from case import TRAIN, Case, Slow, alive  # noqa: E402
+from case import PROGRAM, TRAIN, Case, Slow, alive  # noqa: E402
 
 
 class Paper(Case):
@@ -37,8 +38,11 @@ class Paper(Case):
         self.assertEqual((got["update"], got["loss_gap"]), (1, 12.5))
         self.assertEqual([f["loss_alone"] for f in got["factors"]], [8.0, 4.5, 0.0])
         self.assertEqual(got["closure"], "rerun-equal")
-        self.assertEqual(len(self.began()), 11)
+        self.assertEqual(len(self.began()), 11 + 3)
         self.assertEqual(self.began().count("mixture-111"), 1)
+        # t1 comes first: all factors, all but t1, and t1 alone are run once more
+        self.assertEqual(sorted(self.began()[11:]), ["mixture-010-2", "mixture-101-2", "mixture-111-2"])
+        self.assertEqual(got["run_once"], 4)
 
     def test_opposing_causes_have_signed_shares(self):
         # w = lr t: 1 x 2 -> 1/2 x 8. d_lr = -1, d_t = 6, d_N = 2, so shares are -5/4 and 9/4
@@ -111,10 +115,27 @@ class Paper(Case):
         self.assertAlmostEqual(self.figures(got, "share")["flags"], 16 / 25, delta=1e-15)
         self.assertEqual(got["factors"][1]["levels"][0]["environment"], {"SHIFT": None})
 
+    def test_the_program_is_looked_for_in_the_path_of_the_run(self):
+        # two environments with a program of one name each, as two of venv are
+        for name, text in (("A", "1"), ("B", "2"), ("C", "0")):
+            (self.root / name).mkdir()
+            (self.root / name / "prog").write_text(f"#!/bin/sh\necho {text} > $1\n")
+            (self.root / name / "prog").chmod(0o755)
+        path = self.env["PATH"]
+        self.env["PATH"] = f"{self.root}/C:{path}"
+        self.write(factors={"venv": {"env": {"PATH": [f"{self.root}/{name}:{path}" for name in "AB"]}}},
+                   read={"bytes": "{dir}/x"})
+        plan = json.loads((self.root / "x.yaml").read_text())
+        plan["command"] = ["prog", "{dir}/x"]
+        (self.root / "x.yaml").write_text(json.dumps(plan))
+        self.assertEqual(self.verdict(code=1)["verdict"], "outside-floor")
+        for run, text in (("baseline-1", "1"), ("test-1", "2")):
+            self.assertEqual((self.root / f"x.ablate/runs/{run}/out/x").read_text(), text + "\n")
+
     def test_equal_arms_run_no_mixture(self):
         self.write(command=["--inert", "{no}"], factors={"no": ["a", "b"]})
         got = self.verdict(code=0)
-        self.assertEqual((got["verdict"], got["floor"]["kind"]), ("inside-floor", "exact"))
+        self.assertEqual((got["verdict"], got["floor"]["kind"]), ("identical", "exact"))
         self.assertEqual(sorted(self.began()), ["baseline-1", "baseline-2", "test-1", "test-2"])
 
 
@@ -134,7 +155,8 @@ class Closure(Case):
         self.assertEqual((got["closure"], got["open"]), ("open", 4.0))
         self.assertEqual((got["distance"], got["full"]), (5.0, 3.0))
         text = self.run_program("x.yaml", "--quiet", code=1).stdout
-        self.assertIn("The factors are not all: something else differs between the commands.\n", text)
+        self.assertIn("Something that is in no factor differs, too: baseline with every factor of test is not test, "
+                      "but 80 % of |a-b| away from it, and 60 % away from baseline.", text)
         self.assertIn("  closure  OPEN: ", text)
 
     def test_a_rerun_that_comes_out_otherwise_breaks_the_floor(self):
@@ -204,6 +226,27 @@ class Two(Case):
                    factors={"t": {"leaves": {"c": ["t", "lr", 'o."x.y"', "o.n"]}}})
         self.assertIn("leaf o.n of c does not differ", self.run_program("x.yaml", "--dry-run", code=2).stderr)
 
+    def test_lines_that_go_on_are_joined_as_a_shell_joins_them(self):
+        line = 'printf \\\n  "a\\\nb" \'c\\\nd\' {dir} %s\\\n'
+        text = self.run_program("--good", line % "x", "--bad", line % "y", "--bytes", "{dir}/x",
+                                "--dry-run", code=0).stdout
+        words = json.loads(re.search("^command: (.*)$", text, re.M)[1])
+        self.assertEqual(words, ["printf", "ab", "c\\\nd", "{dir}", "{word}"])
+        # what sh makes of the line
+        said = subprocess.run(["sh", "-c", "printf '%s|' " + line.split(" ", 1)[1] % "x"], text=True,
+                              capture_output=True, check=True).stdout
+        self.assertEqual(said.split("|")[:4], words[1:4] + ["x"])
+
+    def test_names_that_begin_as_those_of_files_do(self):
+        self.write_files()
+        text = self.run_program("--good", "FILE=1 file --file 1 --file1 2 --config a.json {dir}",
+                                "--bad", "FILE=2 file2 --file 2 --file1 3 --config b.json {dir}",
+                                "--bytes", "{dir}/x", "--dry-run", code=0).stdout
+        for line in ('FILE: {env: {FILE: ["1", "2"]}}', 'program: ["file", "file2"]', 'file: ["1", "2"]',
+                     'file1-2: ["2", "3"]', 't: {leaves: {file1: ["t"]}}'):
+            self.assertIn(f"  {line}\n", text)
+        self.assertNotIn("to be mended", text)
+
     def test_lines_that_need_a_shell_are_refused(self):
         for line, expected in (("a $HOME", r"\$ at character 3: no shell"), ("a > b", "> at character 3"),
                                ("a 'b", "a quote ' that nothing closes"), ("A=b", "expected a command"),
@@ -231,6 +274,9 @@ class Executor(Case):
         line = (self.root / "there/runs/test-1/command").read_text()
         self.assertIn("SHIFT=3 ", line)
         self.assertEqual((self.root / "there/runs/test-1/host").read_text().strip(), os.uname().nodename)
+        (self.root / "ssh").write_text("#!/bin/sh\nexit 0\n")  # says that it ran what it did not
+        got = self.verdict("-o", "nowhere", "--executor", f"{self.root}/ssh node {{command}}", code=3)
+        self.assertRegex(got["runs"][0]["reason"], "host is empty: the executor did not run {command}")
         said = self.run_program("x.yaml", "--executor", "ssh node", code=2)
         self.assertIn("--executor: expected a command with {command} in it", said.stderr)
 
@@ -242,7 +288,7 @@ class Noise(Case):
         got = self.verdict(code=1)
         self.assertEqual((got["floor"]["kind"], got["floor"]["runs"]), ("noisy", 5))
         self.assertEqual(got["floor"]["p"], 2 / 252)  # of C(10, 5), the arms and their exchange
-        self.assertEqual(len(self.began()), 10 + 3 * 3)
+        self.assertEqual(len(self.began()), 10 + 3 * 3 + 2)  # of all factors as many as of test
         share = {f["name"]: f["share"] for f in got["factors"]}
         self.assertAlmostEqual(share["t1"]["value"], 16 / 25, delta=0.2)
         self.assertLess(share["t1"]["low"], share["t1"]["value"])
@@ -365,7 +411,7 @@ class Folder(Slow):
         ran = self.began()
         # each run once, but the two that were running when their planner ended
         self.assertEqual(len(ran), len(set(ran)) + 2, ran)
-        self.assertEqual(len(set(ran)), 7)
+        self.assertEqual(len(set(ran)), 7 + 3)  # with the second runs that the answer hangs on
         self.count.unlink()
         self.assertEqual(self.verdict(code=1), got)
         self.assertEqual(self.began(), [])
@@ -388,6 +434,30 @@ class Folder(Slow):
         said = self.run_program("x.yaml", code=2)
         self.assertIn('it has "factor t0 test 3", now it would be "factor t0 test 5"', said.stderr)
 
+    def test_a_file_that_runs_make_is_no_input(self):
+        # named by the command, and not there when the plan is made
+        self.write(factors={"a": ["x", "y"]}, read={"bytes": "{dir}/x"}, run={"slots": 1})
+        plan = json.loads((self.root / "x.yaml").read_text())
+        plan["command"] = ["sh", "-c", "echo {run} >> \"$1\"; echo {a} > {dir}/x; if [ -e pid ]; then kill -9 $(cat pid); fi",
+                           "sh", "rows.csv", "x.yaml"]
+        (self.root / "x.yaml").write_text(json.dumps(plan))
+        # its planner is killed in the first run
+        first = subprocess.Popen(["sh", "-c", 'echo $$ > pid; exec "$0" ablate x.yaml', PROGRAM],
+                                 cwd=self.root, env=self.env, stderr=subprocess.DEVNULL)
+        self.assertEqual(first.wait(60), -signal.SIGKILL)
+        (self.root / "pid").unlink()
+        self.assertTrue((self.root / "rows.csv").exists())
+        kept = (self.root / "x.ablate/plan").read_text()
+        self.assertIn("input x.yaml ", kept)
+        self.assertNotIn("input rows.csv", kept)
+        self.assertEqual(self.verdict(code=1)["verdict"], "outside-floor")
+        self.assertEqual(self.verdict(code=1)["verdict"], "outside-floor")
+        # one that was there is an input, and runs that change it are not alike
+        self.run_program("x.yaml", "-o", "other", code=1)
+        self.assertIn("input rows.csv ", (self.root / "other/plan").read_text())
+        said = self.run_program("x.yaml", "-o", "other", code=2)
+        self.assertIn("if runs write to it, they are not alike", said.stderr)
+
     def test_what_was_changed_after_a_run_is_seen(self):
         self.write(command=["--t0", "{t0}"], factors={"t0": [0, 3]})
         self.verdict(code=1)
@@ -409,12 +479,62 @@ class Folder(Slow):
         self.assertIn("everybody can write to it", self.run_program("x.yaml", code=2).stderr)
         self.assertEqual(self.began(), [])
 
+    def test_nobody_else_can_write_what_is_kept_whatever_the_umask_is(self):
+        (self.root / "a.json").write_text('{"lr": 1}')
+        (self.root / "b.json").write_text('{"lr": 2}')
+        self.write(command=["--config", "{c}", "--do", "{do}"], files={"c": ["a.json", "b.json"]},
+                   factors={"lr": {"leaves": {"c": ["lr"]}}, "do": ["train", "crash"]}, run={"slots": 1})
+        kept = os.umask(0)
+        self.addCleanup(os.umask, kept)
+        self.run_program("x.yaml", code=3)
+        own = [path for path in (self.root / "x.ablate").rglob("*") if path.parent.name != "out"]
+        self.assertEqual({"plan", "done", "failed", "command", "a.json", "stdout"} -
+                         {path.name for path in own}, set())
+        for path in own:
+            self.assertEqual(path.stat().st_mode & 0o022, 0, path)
+
+    def test_what_others_could_have_written_is_not_read(self):
+        self.write(command=["--do", "{do}"], factors={"do": ["train", "crash"]}, run={"slots": 1})
+        self.run_program("x.yaml", code=3)
+        for name in ("plan", "runs/baseline-1/done", "runs/test-1/failed"):
+            path = self.root / "x.ablate" / name
+            path.chmod(0o664)
+            self.assertIn(f"{path}: others can write to it (mode 664)",
+                          self.run_program("x.yaml", code=2).stderr)
+            path.chmod(0o644)
+
+    def test_files_that_others_can_write_are_refused(self):
+        for name in ("a.json", "b.json"):
+            (self.root / name).write_text(json.dumps({"lr": name}))
+        self.write(command=["--config", "{c}"], files={"c": ["a.json", "b.json"]},
+                   factors={"lr": {"leaves": {"c": ["lr"]}}})
+        (self.root / "b.json").chmod(0o646)
+        self.assertIn("b.json: error: everybody can write to it (mode 646), so others could change what is",
+                      self.run_program("x.yaml", "--dry-run", code=2).stderr)
+        (self.root / "b.json").chmod(0o644)
+        self.run_program("x.yaml", "--dry-run", code=0)
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root, to give a file away")
+    def test_files_of_others_and_of_their_groups_are_refused(self):
+        self.write(factors={"a": ["x", "y"]}, command=["{a}"])
+        path = self.root / "x.yaml"
+        nobody = 54321  # neither a user nor a group of this system
+        path.chmod(0o664)
+        os.chown(path, -1, nobody)
+        self.assertIn("x.yaml: error: its group, which has other members, can write to it (mode 664)",
+                      self.run_program("x.yaml", "--dry-run", code=2).stderr)
+        path.chmod(0o644)
+        self.run_program("x.yaml", "--dry-run", code=0)
+        os.chown(path, nobody, -1)
+        self.assertIn("x.yaml: error: belongs to another user, so others could run commands as you",
+                      self.run_program("x.yaml", "--dry-run", code=2).stderr)
+
     def test_a_dry_run_runs_nothing_and_says_the_price(self):
         self.write(command=["--t0", "{t0}", "--t1", "{t1}"], factors={"t0": [0, 3], "t1": [0, 4]})
         text = self.run_program("x.yaml", "--dry-run", code=0).stdout
-        self.assertIn("x: 7 runs, 2 at a time", text)
+        self.assertIn("x: up to 10 runs, 2 at a time", text)
         got = self.verdict("--dry-run", code=0)
-        self.assertEqual((got["runs_planned"], got["runs_if_noisy"]), (7, 6 + 6))
+        self.assertEqual((got["runs_planned"], got["runs_again"], got["runs_if_noisy"]), (7, 3, 6 + 6 + 2))
         self.assertEqual([r["id"] for r in got["runs"] if r["stage"] == "mixtures"],
                          ["mixture-10", "mixture-01", "mixture-11"])
         self.assertEqual(self.began(), [])
@@ -480,6 +600,16 @@ class Refused(Case):
                 ("ablate: 1", "ablate: 1\nname: a/b", r"name: expected a name without /"),
                 ("ablate: 1", "ablate: 1\ntest: {environment: {A: b}}", r"test: expected command"),
                 ("ablate: 1", "ablate: 1\ntest: {command: [a, \"{f}\"]}", r"no factor is called \{f\}"),
+                ("{dir}/w", "{dir}/{port}", r"x.yaml:4:17: error: weights: \{port\} is not known when a run"),
+                ("{dir}/w", "{dir}/{gpu}", r"weights: \{gpu\} is not known when a run is read"),
+                ("\"{dir}\"]", "\"{dir}{gpu}\"]", r"x.yaml:2:21: error: command: \{gpu\} needs run.devices"),
+                ("[x, y]}", "[x, y], g: {env: {CUDA_VISIBLE_DEVICES: [a, b]}}}\nrun: {devices: [1]}",
+                 r"x.yaml:3:22: error: g: run.devices sets CUDA_VISIBLE_DEVICES"),
+                ("[x, y]}", "[x, y]}\nenvironment: {CUDA_VISIBLE_DEVICES: a}\nrun: {devices: [1]}",
+                 r"x.yaml:4:1: error: environment: run.devices sets CUDA_VISIBLE_DEVICES"),
+                ("[x, y]}", "[x, y], g: {env: {A: [a, b]}}, h: {env: {B: [a, b], A: [c, d]}}}",
+                 r"x.yaml:3:\d+: error: h: factor g sets A, too"),
+                ("[x, y]}", "[x, y], g: {env: {A: [a, b]}}}\nenvironment: {A: c}", None),
                 ("[x, y]", "[[x, y], z]", None)):
             with self.subTest(new):
                 self.assertIn(old, good)
@@ -489,6 +619,10 @@ class Refused(Case):
                     continue
                 said = self.run_program("x.yaml", "--dry-run", code=2)
                 self.assertTrue(re.search(expected, said.stderr), said.stderr)
+        for old, new in (("{f: [x, y]}", "{f: [[], [x]]}\nenvironment: {command: \"{f}\"}"),
+                         ("{f: [x, y]}", "{f: [[], [x]]}\nenvironment: {f: \"{f}\"}")):
+            (self.root / "x.yaml").write_text(good.replace(old, new))
+            self.assertIn("it must be a word of its own", self.run_program("x.yaml", code=2).stderr)
         (self.root / "x.yaml").write_text(good.replace("\"{f}\"", "\"a{f}\"").replace("[x, y]", "[[], z]"))
         self.assertIn("it must be a word of its own", self.run_program("x.yaml", code=2).stderr)
 

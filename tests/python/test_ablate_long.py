@@ -3,14 +3,16 @@
 
 twinstep ablate with many trainings: sampled orders, noise alone, several workers."""
 import json
+import os
 import pathlib
+import signal
 import subprocess
 import sys
 import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).with_name("ablate")))
-from case import PROGRAM, Case, Slow  # noqa: E402
+from case import PROGRAM, Case, Slow, alive  # noqa: E402
 
 
 class Long(Case):
@@ -31,7 +33,7 @@ class Long(Case):
         self.assertIn("single", got["no_shares"])
         self.assertEqual(self.figures(got, "share")["a"], None)
         self.assertAlmostEqual(self.figures(got, "alone")["c"], 4 / 21 ** 0.5, delta=1e-15)
-        self.assertEqual(len(self.began()), 4 + 4 + 4 + 1)
+        self.assertEqual(len(self.began()), 4 + 4 + 4 + 1 + 3)
 
     def test_noise_alone_is_inside(self):
         # alpha far below 1 %, so that this test fails by chance in one of 10,000 runs
@@ -89,7 +91,67 @@ class Workers(Slow):
         first.stdout.close()
         first.stderr.close()
         self.assertEqual(self.verdict(code=1)["verdict"], "outside-floor")
-        self.assertEqual(log.read_text().split(), ["begin", "end"] * 6)
+        self.assertEqual(log.read_text().split(), ["begin", "end"] * 7)
+
+    def guards(self, planner):
+        """The processes that guard runs of this planner."""
+        return [int(path.parent.name) for path in pathlib.Path("/proc").glob("[0-9]*/stat")
+                if path.exists() and path.read_text().rsplit(")", 1)[1].split()[1] == str(planner)]
+
+    def wait_for_log(self):
+        while not self.log.exists():
+            time.sleep(0.02)
+
+    def close(self, worker):
+        worker.wait()
+        worker.stdout.close()
+        worker.stderr.close()
+
+    def test_planner_and_guard_killed_at_once_leave_no_run_that_meets_the_next_attempt(self):
+        # the command itself ends with its guard; what it started does not obey, and goes on for a while
+        self.script("echo {run} begin >> LOG; (setsid sh -c 'sleep 1.5; echo {run} end >> LOG' &); "
+                    "sleep 0.7; echo {a} > {dir}/x; echo {run} whole >> LOG; sleep 1.3")
+        first = self.start()
+        self.wait_for_log()
+        guards = self.guards(first.pid)
+        self.assertEqual(len(guards), 1)
+        first.send_signal(signal.SIGSTOP)  # neither sees the end of the other
+        os.kill(guards[0], signal.SIGKILL)
+        first.kill()
+        self.close(first)
+        self.assertEqual(self.verdict(code=1)["verdict"], "outside-floor")
+        said = {}
+        for line in self.log.read_text().splitlines():
+            run, word = line.split()
+            said.setdefault(run, []).append(word)
+        self.assertEqual(said.pop("baseline-1"), ["begin", "end", "begin", "whole", "end"])
+        self.assertEqual(list(said.values()), [["begin", "whole", "end"]] * 5)
+
+    def test_what_a_killed_guard_left_is_ended_by_the_planner(self):
+        self.script("echo begin >> LOG; (setsid sh -c 'echo $$ > {dir}/left; exec sleep 600' &); "
+                    "sleep 600; echo {a}")
+        first = self.start()
+        left = self.root / "x.ablate/runs/baseline-1/out/left"
+        while not left.exists() or not left.read_text():
+            time.sleep(0.02)
+        for process in self.guards(first.pid):
+            os.kill(process, signal.SIGKILL)
+        out, _ = first.communicate(timeout=60)
+        self.assertEqual(json.loads(out)["runs"][0]["reason"],
+                         "the process that guarded it is lost, so it was ended")
+        self.assertFalse(alive(int(left.read_text())))
+
+    def test_a_run_that_does_not_obey_is_killed_after_ten_seconds(self):
+        self.script("trap '' TERM; echo begin >> LOG; while :; do sleep 1; done; echo {a}")
+        plan = json.loads((self.root / "x.yaml").read_text())
+        plan["run"]["timeout"] = 1
+        (self.root / "x.yaml").write_text(json.dumps(plan))
+        start = time.monotonic()
+        got = self.verdict(code=3)
+        spent = time.monotonic() - start
+        self.assertGreater(spent, 11)
+        self.assertLess(spent, 16)
+        self.assertEqual(got["runs"][0]["reason"], "not done after 1 s (run.timeout), so ended")
 
     def test_several_workers_share_the_runs(self):
         self.slow()
@@ -97,8 +159,8 @@ class Workers(Slow):
         said = [worker.communicate(timeout=60)[0] for worker in workers]
         self.assertEqual([worker.returncode for worker in workers], [1] * 4)
         self.assertEqual(len(set(said)), 1)
-        self.assertEqual(len(self.began()), 7, self.began())
-        self.assertEqual(len(set(self.began())), 7)
+        self.assertEqual(len(self.began()), 7 + 3, self.began())
+        self.assertEqual(len(set(self.began())), 7 + 3)
         self.assertEqual(list((self.root / "x.ablate/claims").iterdir()), [])
 
 

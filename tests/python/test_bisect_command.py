@@ -4,12 +4,14 @@
 twinstep bisect-command on a training that changes at a planted version: what it finds, what it runs,
 and versions that fail or are noisy."""
 import json
+import os
 import pathlib
+import subprocess
 import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).with_name("ablate")))
-from case import TRAIN, Case  # noqa: E402
+from case import PROGRAM, TRAIN, Case  # noqa: E402
 
 
 class Bisect(Case):
@@ -30,6 +32,8 @@ class Bisect(Case):
         # 12 differs; then 6, 9, 7, 8, each twice, and the first version twice
         self.assertEqual([probe["number"] for probe in got["probes"]], [12, 6, 9, 7, 8])
         self.assertEqual([probe["distance"] for probe in got["probes"]], [3.0, 0.0, 3.0, 0.0, 3.0])
+        self.assertEqual({(probe["floor"]["kind"], probe["floor"]["runs"]) for probe in got["probes"]}, {("exact", 2)})
+        self.assertTrue(got["folder"].endswith("/x.bisect"))
         self.assertEqual(len(self.began()), 12)
         self.count.unlink()
         text = self.run_program("x.yaml", "--quiet", code=1).stdout
@@ -41,6 +45,8 @@ class Bisect(Case):
         got = self.verdict(code=0)
         self.assertEqual((got["verdict"], got["first_outside"]), ("inside", None))
         self.assertEqual(len(self.began()), 4)
+        self.assertIn("x: INSIDE THE FLOOR: 12, the last of 12 versions, left what was left by 1.\n",
+                      self.run_program("x.yaml", "--quiet", code=0).stdout)
 
     def test_versions_that_crash_are_passed_by_and_named(self):
         self.plan("--do $( [ {version} -ge 6 ] && [ {version} -le 8 ] && echo crash || echo train ) "
@@ -64,6 +70,61 @@ class Bisect(Case):
         self.assertEqual(got["probes"][0]["number"], 4)
         self.assertEqual(got["probes"][0]["p"], 2 / 252)
 
+    def test_versions_of_a_file_that_others_can_write_are_refused(self):
+        (self.root / "versions").write_bytes(b"1\r\n2\r\n")  # as an editor of Windows leaves it
+        self.plan("--t0 {version}", versions="versions")
+        (self.root / "versions").chmod(0o646)
+        self.assertIn("versions: error: everybody can write to it (mode 646), so others could run commands",
+                      self.run_program("x.yaml", code=2).stderr)
+        self.assertEqual(self.began(), [])
+        (self.root / "versions").chmod(0o644)
+        self.assertEqual(self.verdict(code=1)["first_outside"], "2")
+
+    def test_a_plan_of_many_versions_needs_memory_for_its_text_alone(self):
+        self.plan("--t0 1 --inert {version}", versions=[f"v{v:080}" for v in range(9999)])
+        child = subprocess.Popen([PROGRAM, self.VERB, "x.yaml", "--dry-run"], cwd=self.root, env=self.env,
+                                 stdout=subprocess.DEVNULL)
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        self.assertEqual(child.returncode, 0)
+        # the text has 0.9 MB; with each line made from all before it this was 4.5 GB
+        self.assertLess(usage.ru_maxrss, 400 << 10)
+
+    def test_slots_executor_and_take_over_are_those_of_ablate(self):
+        (self.root / "ssh").write_text("#!/bin/sh\necho node >> hops\nshift\nexec sh -c \"$*\"\n")
+        (self.root / "ssh").chmod(0o755)
+        self.plan("--t0 {version}", versions=2, run={"slots": 1})
+        words = ("--executor", f"{self.root}/ssh node {{command}}", "--slots", "2")
+        self.assertEqual(self.verdict(*words, code=1)["first_outside"], "2")
+        self.assertEqual(len((self.root / "hops").read_text().split()), 4)
+        runs = self.root / "x.bisect/runs"
+        for done in runs.glob("*/done"):
+            done.unlink()
+        (self.root / "x.bisect/claims/version-0001-1").write_text(
+            "gone 11111111-2222-3333-4444-555555555555 pid:[4026531836] 7 99")
+        self.assertEqual(self.verdict("--take-over", "gone", code=1)["first_outside"], "2")
+        self.assertIn("--slots: expected a whole number from 1 to 64",
+                      self.run_program("x.yaml", "--slots", "0", code=2).stderr)
+
+    def test_nothing_is_run_without_consent(self):
+        self.plan("--t0 {version}", versions=4)
+        self.assertIn("4 versions", self.run_program("x.yaml", "--dry-run", code=0).stdout)
+        (self.root / "x.yaml").chmod(0o646)
+        self.assertIn("so others could run commands as you", self.run_program("x.yaml", code=2).stderr)
+        (self.root / "x.yaml").chmod(0o644)
+        (self.root / "x.bisect").mkdir()
+        (self.root / "x.bisect").chmod(0o777)
+        self.assertIn("others can write to it (mode 777)", self.run_program("x.yaml", code=2).stderr)
+        (self.root / "x.bisect").chmod(0o755)
+        self.run_program("x.yaml", "--quiet", code=1)
+        # a command in the folder is what was run, and is never run
+        (self.root / "x.bisect/runs/version-0001-1/command").write_text("touch bad\n")
+        (self.root / "x.bisect/runs/version-0001-1/done").unlink()
+        before = len(self.began())
+        self.run_program("x.yaml", "--quiet", code=1)
+        self.assertEqual(len(self.began()), before + 1)
+        self.assertFalse((self.root / "bad").exists())
+
     def test_errors(self):
         self.plan("--t0 {version}", versions=1)
         self.assertIn("versions: expected two at least, the good one first, got 1",
@@ -80,6 +141,10 @@ class Bisect(Case):
         self.plan("--t0 {version}", versions=100)
         self.assertIn("100 versions; at most 8 of them are run besides the first",
                       self.run_program("x.yaml", "--dry-run", code=0).stdout)
+        plan = self.verdict("--dry-run", code=0)
+        self.assertEqual((len(plan["versions"]), plan["versions_run_at_most"], plan["runs_of_each"],
+                          plan["runs_of_each_if_noisy"], plan["folder"]), (100, 9, 2, 5, "x.bisect"))
+        self.assertFalse((self.root / "x.bisect").exists())
         self.assertEqual(self.began(), [])
 
 

@@ -48,6 +48,17 @@ class Case(unittest.TestCase):
     def verdict(self, *words, code):
         return json.loads(self.run_program("x.yaml", "--json", "--quiet", *words, code=code).stdout)
 
+    def script(self, text, slots=1, **rest):
+        """An ablation of a shell script, which may write to LOG."""
+        self.log = self.root / "log"
+        self.write(factors={"a": ["x", "y"]}, read={"bytes": "{dir}/x"}, run={"slots": slots}, **rest)
+        plan = json.loads((self.root / "x.yaml").read_text())
+        plan["command"] = ["sh", "-c", text.replace("LOG", str(self.log))]
+        (self.root / "x.yaml").write_text(json.dumps(plan))
+
+    def logged(self):
+        return self.log.read_text().splitlines() if self.log.exists() else []
+
     def began(self):
         return self.count.read_text().split() if self.count.exists() else []
 

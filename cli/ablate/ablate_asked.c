@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Reads the options that both verbs share. */
+#include "cli/ablate/ablate_asked.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "ablate/ablate_two.h"
+#include "base/number.h"
+
+enum status ablate_asked_slots(const struct options *options, struct ablate_file *file) {
+    const char *text = options_value(options, ABLATE_KEY_SLOTS);
+    const uint64_t most = file->device_count > 0 ? file->device_count : 64;
+    uint64_t slots;
+    if (text == NULL) return STATUS_OK;
+    if (number_parse_uint(text, &slots) != STATUS_OK || slots < 1 || slots > most)
+        FAIL(STATUS_INPUT, "--slots: expected a whole number from 1 to %llu%s, got \"%s\"",
+             (unsigned long long)most, file->device_count > 0 ? " (the devices)" : "", text);
+    file->slots = slots;
+    return STATUS_OK;
+}
+
+enum status ablate_asked_executor(const struct options *options, struct arena *arena,
+                                  struct ablate_words *out) {
+    const char *text = options_value(options, ABLATE_KEY_EXECUTOR);
+    int holds = 0;
+    *out = (struct ablate_words){0, NULL};
+    if (text == NULL) return STATUS_OK;
+    TRY(ablate_split("--executor", text, arena, out));
+    for (size_t i = 0; i < out->count; i++)
+        holds |= strstr(out->words[i], ABLATE_COMMAND) != NULL;
+    if (!holds)
+        FAIL(STATUS_INPUT,
+             "--executor: expected a command with {command} in it, as in 'srun -N1 sh -c "
+             "{command}', got \"%s\"",
+             text);
+    return STATUS_OK;
+}
+
+enum status ablate_asked_take_over(const struct options *options, struct ablate_folder *folder,
+                                   struct arena *arena) {
+    const char *host = options_value(options, ABLATE_KEY_TAKE_OVER);
+    if (host == NULL) return STATUS_OK;
+    TRY(ablate_claims_take_over(folder, host, arena));
+    if (!options->quiet)
+        fprintf(stderr, "%s: --take-over %s: %zu claims are of that machine\n",
+                folder->plan->file->name, host, folder->left_count);
+    return STATUS_OK;
+}

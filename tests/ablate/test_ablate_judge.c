@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ *
+ * The verdict about end points that were made up: words, shares, what cannot be told, and what
+ * counts as equal. What is expected was worked out from the vectors on paper before the code was
+ * run, and stands beside each case. */
+#include "tests/ablate/helper_made_up.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* ---- words ---- */
+
+static const struct {
+    const char *what;
+    uint32_t factors;
+    vector at[8]; /* by mask: bit 0 is factor a */
+    int own;      /* the test arm is a command of its own, which left `test` */
+    vector test;
+    enum attribution_word word;
+    enum ablate_closure closure;
+    double share[3]; /* in the order in which they are told */
+} words[] = {
+    /* way(S) = <d_S, d_N> / |d_N|^2; additive: the share of c is <d_c, d_N> / |d_N|^2 */
+    {"one factor", 1, {{0}, {0, 2}}, 0, {0}, WORD_CAUSE, ABLATE_CLOSURE_RERUN, {1}},
+    {"bench_ten to one: 100/101 and 1/101",
+     2,
+     {{0}, {10, 0}, {0, 1}, {10, 1}},
+     0,
+     {0},
+     WORD_CAUSE,
+     ABLATE_CLOSURE_RERUN,
+     {100.0 / 101, 1.0 / 101}},
+    {"two to one: 4/5 and 1/5, and 1/sqrt 5 = 0.45 is left",
+     2,
+     {{0}, {2, 0}, {0, 1}, {2, 1}},
+     0,
+     {0},
+     WORD_SEVERAL,
+     ABLATE_CLOSURE_RERUN,
+     {0.8, 0.2}},
+    {"equal ones: none is the first",
+     2,
+     {{0}, {1, 0}, {0, 1}, {1, 1}},
+     0,
+     {0},
+     WORD_OPEN,
+     ABLATE_CLOSURE_RERUN,
+     {0.5, 0.5}},
+    {"three forth and two back",
+     2,
+     {{0}, {3, 0}, {-2, 0}, {1, 0}},
+     0,
+     {0},
+     WORD_OPPOSE,
+     ABLATE_CLOSURE_RERUN,
+     {3, -2}},
+    {"only both",
+     2,
+     {{0}, {0}, {0}, {1, 0}},
+     0,
+     {0},
+     WORD_TOGETHER,
+     ABLATE_CLOSURE_RERUN,
+     {0.5, 0.5}},
+    {"either is enough",
+     2,
+     {{0}, {1, 0}, {1, 0}, {1, 0}},
+     0,
+     {0},
+     WORD_EACH,
+     ABLATE_CLOSURE_RERUN,
+     {0.5, 0.5}},
+    /* ways 0, 0, 1e-4 and 1e-4: shares 0 of a, 1 of b; each goes a hundred times the way */
+    {"a rest of a hundredth",
+     2,
+     {{0}, {1, 0}, {-1, 0.01}, {0, 0.01}},
+     0,
+     {0},
+     WORD_NEARLY,
+     ABLATE_CLOSURE_RERUN,
+     {1, 0}},
+    {"back at the start, and the other command elsewhere",
+     2,
+     {{0}, {1, 0}, {-1, 0}, {0}},
+     1,
+     {0, 1},
+     WORD_CANCEL,
+     ABLATE_CLOSURE_OPEN,
+     {NOT_A_NUMBER, NOT_A_NUMBER}},
+    {"nothing moved, and the other command did",
+     2,
+     {{0}, {0}, {0}, {0}},
+     1,
+     {0, 1},
+     WORD_EQUAL,
+     ABLATE_CLOSURE_OPEN,
+     {NOT_A_NUMBER, NOT_A_NUMBER}},
+    {"the only factor moved nothing",
+     1,
+     {{0}, {0}},
+     1,
+     {0, 1},
+     WORD_EQUAL,
+     ABLATE_CLOSURE_OPEN,
+     {NOT_A_NUMBER}},
+    {"exact with a second command",
+     2,
+     {{0}, {10, 0}, {0, 1}, {10, 1}},
+     1,
+     {10, 1},
+     WORD_CAUSE,
+     ABLATE_CLOSURE_EXACT,
+     {100.0 / 101, 1.0 / 101}},
+    {"a thousand hidden behind three",
+     2,
+     {{0}, {3, 0}, {0, 0.25}, {3, 0.25}},
+     1,
+     {3, 0.25, 1000},
+     WORD_CAUSE,
+     ABLATE_CLOSURE_OPEN,
+     {144.0 / 145, 1.0 / 145}},
+};
+
+static void validate_words(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(words); i++) {
+        const uint32_t full = (1u << words[i].factors) - 1;
+        bench_plan(words[i].factors, words[i].own, WEIGHTS);
+        bench_leave_all(words[i].at, words[i].own ? words[i].test : words[i].at[full]);
+        const struct ablate_verdict *got = bench_judge();
+        if (got->kind != ABLATE_OUTSIDE || got->word != words[i].word ||
+            got->closure != words[i].closure)
+            fail_msg("%s: expected %s, %s, got %s, %s (%s%s)", words[i].what,
+                     attribution_words[words[i].word], ablate_closure_names[words[i].closure],
+                     attribution_words[got->word], ablate_closure_names[got->closure], got->reason,
+                     got->no_shares);
+        for (uint32_t f = 0; f < words[i].factors; f++) {
+            if (isnan(words[i].share[f]))
+                assert_true(isnan(got->factors[f].share.value));
+            else
+                bench_near(got->factors[f].share.value, words[i].share[f]);
+        }
+    }
+}
+
+static void verify_equal_arms_are_inside_and_ask_for_no_mixtures(void **state) {
+    (void)state;
+    bench_plan(2, 0, WEIGHTS);
+    const vector at[4] = {{1, 2}, {1, 2}, {1, 2}, {1, 2}};
+    bench_leave_all(at, at[3]);
+    assert_int_equal(bench_judge()->kind, ABLATE_INSIDE);
+    assert_int_equal(bench.verdict.differ, 0);
+    assert_false(bench.verdict.wants[ABLATE_MIXTURES]);
+}
+
+/* ---- what cannot be told ---- */
+
+static void verify_single_has_left_and_alone_and_neither_shares_nor_a_word(void **state) {
+    (void)state;
+    bench_plan(2, 0, "mixtures: single\n" WEIGHTS);
+    const vector at[4] = {{0}, {3, 0}, {0, 4}, {3, 4}};
+    bench_leave_all(at, at[3]);
+    const struct ablate_verdict *got = bench_judge();
+    assert_int_equal(got->word, WORD_NONE);
+    assert_non_null(strstr(got->no_shares, "single"));
+    for (uint32_t f = 0; f < 2; f++)
+        assert_true(isnan(got->factors[f].share.value));
+    bench_near(got->factors[0].left.value, 0.8);
+    bench_near(got->factors[0].alone.value, 0.6);
+    /* words that need no share are still told: each of these is enough */
+    const vector each[4] = {{0}, {1, 0}, {1, 0}, {1, 0}};
+    bench_leave_all(each, each[3]);
+    assert_int_equal(bench_judge()->word, WORD_EACH);
+}
+
+static void verify_a_failed_mixture_takes_the_shares_and_is_named(void **state) {
+    (void)state;
+    bench_plan(2, 0, WEIGHTS);
+    bench_leave_all(bench_ten, bench_ten[3]);
+    bench_fail("mixture-10");
+    const struct ablate_verdict *got = bench_judge();
+    assert_int_equal(got->kind, ABLATE_OUTSIDE);
+    assert_int_equal(got->word, WORD_NONE);
+    assert_string_equal(got->no_shares, "mixture-10 failed");
+    assert_true(isnan(got->factors[0].share.value) && isnan(got->factors[0].alone.value));
+    bench_near(got->factors[1].alone.value, 1 / sqrt(101));
+    /* a mixture that fails with a factor is evidence that this acted */
+    const vector still[4] = {{0}, {0}, {0, 1}, {0, 1}};
+    bench_leave_all(still, still[3]);
+    assert_true(bench_judge()->factors[1].inert);
+    bench_fail("mixture-10");
+    for (uint32_t f = 0; f < 2; f++)
+        assert_false(bench_judge()->factors[f].inert);
+    bench_fail("mixture-11");
+    assert_string_equal(bench_judge()->no_shares, "mixture-11 failed");
+}
+
+static void verify_not_finite_is_named(void **state) {
+    (void)state;
+    bench_plan(2, 0, WEIGHTS);
+    bench_leave_all(bench_ten, bench_ten[3]);
+    const vector broken = {0, NOT_A_NUMBER}, huge = {0, 1e200};
+    bench_fail("mixture-10-2"); /* what is not there is not compared */
+    bench_leave(bench_run("mixture-10"), broken);
+    assert_string_equal(bench_judge()->no_shares,
+                        "mixture-10 has weights that are not finite or too large");
+    bench_leave(bench_run("mixture-10"), huge);
+    assert_string_equal(bench_judge()->no_shares,
+                        "mixture-10 has weights that are not finite or too large");
+    const vector out[4] = {{0}, {1e200}, {0}, {1e200}};
+    bench_leave_all(out, out[3]);
+    const struct ablate_verdict *got = bench_judge();
+    assert_int_equal(got->kind, ABLATE_OUTSIDE);
+    assert_true(isnan(got->distance));
+    assert_non_null(strstr(got->no_shares, "beyond the range of f64"));
+}
+
+/* Distance 0 is not equality: bits that differ lead to neither "cancel" nor "equal". */
+static void verify_distance_zero_is_held_against_digests(void **state) {
+    (void)state;
+    const vector zero[2] = {{0.0}, {-0.0}}, small[2] = {{0.0}, {1e-170}};
+    for (int i = 0; i < 2; i++) {
+        const vector *const at = i == 0 ? zero : small;
+        bench_plan(1, 0, WEIGHTS);
+        bench_leave_all(at, at[1]);
+        const struct ablate_verdict *got = bench_judge();
+        assert_int_equal(got->kind, ABLATE_OUTSIDE);
+        assert_int_equal(got->word, WORD_NONE);
+        assert_true(got->distance == 0.0);
+        assert_non_null(
+            strstr(got->no_shares, "the weights of baseline and test differ and have distance 0"));
+        assert_int_equal(got->factors[0].alone_equal, 0);
+    }
+    /* all factors lead to a point that only digests tell from the start */
+    const vector all[4] = {{0.0}, {1}, {-1}, {-0.0}}, other = {0, 1};
+    bench_plan(2, 1, WEIGHTS);
+    bench_leave_all(all, other);
+    assert_int_equal(bench_judge()->word, WORD_NONE);
+    assert_non_null(strstr(bench.verdict.no_shares, "differ and have distance 0"));
+}
+
+/* ---- everything that is read ---- */
+
+static void verify_logs_count_beside_weights(void **state) {
+    (void)state;
+    const vector same = {1, 2};
+    const double low[1] = {1.0}, high[1] = {2.0};
+    bench_plan(2, 0, BOTH);
+    for (uint32_t i = 0; i < bench.plan.run_count; i++) {
+        const struct ablate_run *run = &bench.plan.runs[i];
+        bench_leave(i, same);
+        bench_leave_log(i, (run->mask & 1u) != 0 ? high : low, 1);
+    }
+    const struct ablate_verdict *got = bench_judge();
+    assert_int_equal(got->kind, ABLATE_OUTSIDE);
+    assert_int_equal(got->reads, 1u << READ_WEIGHTS | 1u << READ_LOG);
+    assert_int_equal(got->differ, 1u << READ_LOG);
+    assert_int_equal(got->word, WORD_NONE);
+    assert_non_null(strstr(got->no_shares, "left equal weights"));
+    assert_int_equal(got->factors[0].factor, 0);
+    assert_false(got->factors[0].inert);
+    assert_true(got->factors[1].inert);
+    assert_int_equal(got->factors[0].same[READ_WEIGHTS], 2);
+    assert_int_equal(got->factors[0].same[READ_LOG], 0);
+    bench_near(got->factors[0].loss_alone, 1.0);
+}
+
+static void verify_losses_are_compared_at_the_last_update_of_both(void **state) {
+    (void)state;
+    const double three[3] = {3, 2, 1}, five[5] = {3, 2, 1, 1, 1}, other[3] = {3, 4, 1};
+    const struct {
+        const double *test;
+        size_t rows;
+        int64_t first;
+    } cases[] = {{five, 5, 4}, {other, 3, 2}};
+    for (size_t c = 0; c < COUNT_OF(cases); c++) {
+        bench_plan(1, 0, LOG);
+        for (uint32_t i = 0; i < bench.plan.run_count; i++) {
+            if (bench.plan.runs[i].mask == 0)
+                bench_leave_log(i, three, 3);
+            else
+                bench_leave_log(i, cases[c].test, cases[c].rows);
+        }
+        const struct ablate_verdict *got = bench_judge();
+        assert_int_equal(got->kind, ABLATE_OUTSIDE);
+        assert_int_equal(got->word, WORD_NONE);
+        assert_int_equal(got->step, 3);
+        assert_true(got->distance == 0.0);
+        assert_int_equal(got->first.update, cases[c].first);
+        assert_non_null(strstr(got->no_shares, "the loss of update 3"));
+    }
+}
+
+/* A mixture's shorter log moves nothing of the arms. */
+static void verify_a_short_log_of_a_mixture_is_its_own_hole(void **state) {
+    (void)state;
+    const double base[2] = {1, 1}, test[2] = {1, 3};
+    bench_plan(2, 0, LOG);
+    for (uint32_t i = 0; i < bench.plan.run_count; i++)
+        bench_leave_log(i, bench.plan.runs[i].mask == 0 ? base : test, 2);
+    bench_leave_log(bench_run("mixture-10"), base, 1);
+    bench_leave_log(bench_run("mixture-10-2"), base, 1);
+    const struct ablate_verdict *got = bench_judge();
+    assert_int_equal(got->step, 2);
+    bench_near(got->distance, 2.0);
+    assert_string_equal(got->no_shares, "mixture-10 has no finite loss of that update");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_words),
+        cmocka_unit_test(verify_equal_arms_are_inside_and_ask_for_no_mixtures),
+        cmocka_unit_test(verify_single_has_left_and_alone_and_neither_shares_nor_a_word),
+        cmocka_unit_test(verify_a_failed_mixture_takes_the_shares_and_is_named),
+        cmocka_unit_test(verify_not_finite_is_named),
+        cmocka_unit_test(verify_distance_zero_is_held_against_digests),
+        cmocka_unit_test(verify_logs_count_beside_weights),
+        cmocka_unit_test(verify_losses_are_compared_at_the_last_update_of_both),
+        cmocka_unit_test(verify_a_short_log_of_a_mixture_is_its_own_hole),
+    };
+    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    bench_close();
+    return failed;
+}

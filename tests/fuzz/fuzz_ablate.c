@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * libFuzzer target: any bytes as the FILE of an ablation or as its two command lines must give runs
+ * whose commands can be made, or an error with a text, never a crash and never an endless search.
+ *
+ * TWINSTEP_FUZZ_FORMAT is ablate-file or ablate-lines, of which the second is --good, a NUL, and
+ * --bad; without it both are tried. Nothing is run. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ablate/ablate_plan.h"
+#include "ablate/ablate_two.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(int holds, const char *what) {
+    if (holds) return;
+    fprintf(stderr, "fuzz_ablate: broken: %s\n%s\n", what, status_text());
+    abort();
+}
+
+/* Commands, variables and paths of a run with the factors of `mask`. */
+static void make_run(const struct ablate_file *file, uint32_t mask, int arm, struct arena *arena) {
+    static const char *const files[ABLATE_FILES_MAX] = {"f", "f", "f", "f", "f", "f", "f", "f"};
+    const struct ablate_plan plan = {.file = file};
+    const struct ablate_run run = {.mask = mask, .arm = arm};
+    const struct ablate_values values = {mask, "/d", "run", "0", "1", "2", files};
+    struct ablate_command command;
+    char *text;
+    require(ablate_command_of(&plan, &run, &values, arena, &command) == STATUS_OK,
+            "the command of a file that was read can be made");
+    require(command.words.count > 0 || file->command.words.count == 1, "a command has a program");
+    for (size_t i = 0; i < command.words.count; i++)
+        require(command.words.words[i] != NULL, "each word is a text");
+    for (int i = 0; i < READ_KINDS; i++) {
+        if (file->read[i] == NULL) continue;
+        require(ablate_expand(file, file->read[i], &values, arena, &text) == STATUS_OK &&
+                    strstr(text, "/d") != NULL,
+                "what is read lies in the run's folder");
+    }
+}
+
+static void read_file(const char *text, size_t length) {
+    struct arena arena = ARENA_EMPTY;
+    struct ablate_file *file;
+    if (arena_take(&arena, 1, sizeof *file, "a file", &file) != STATUS_OK) return;
+    if (ablate_file_parse("fuzz", text, length, &arena, file) != STATUS_OK) {
+        require(strncmp(status_text(), "fuzz:", 5) == 0, "an error names the source");
+    } else {
+        const uint32_t full = (1u << file->factor_count) - 1;
+        for (uint32_t i = 0; i < file->factor_count; i++)
+            make_run(file, 1u << i, ABLATE_NO_ARM, &arena);
+        make_run(file, 0, 0, &arena);
+        make_run(file, full, 1, &arena);
+    }
+    arena_close(&arena);
+}
+
+/* Quoting the words of a line for a shell and splitting that gives the words. */
+static void split_again(const char *line, struct arena *arena) {
+    struct ablate_words words, again;
+    char *quoted;
+    if (ablate_split("fuzz", line, arena, &words) != STATUS_OK) return;
+    require(ablate_quote(&words, arena, &quoted) == STATUS_OK &&
+                ablate_split("fuzz", quoted, arena, &again) == STATUS_OK &&
+                again.count == words.count,
+            "a quoted line can be split");
+    for (size_t i = 0; i < words.count; i++)
+        require(strcmp(words.words[i], again.words[i]) == 0, "quoting keeps words");
+}
+
+static void read_lines(const char *good, const char *bad) {
+    struct arena arena = ARENA_EMPTY;
+    const struct ablate_two two = {
+        .good = good, .bad = bad, .name = "fuzz", .read = {[READ_BYTES] = "{dir}/x"}};
+    struct ablate_file *file;
+    char *text;
+    split_again(good, &arena);
+    split_again(bad, &arena);
+    if (ablate_two_write(&two, &arena, &text) != STATUS_OK)
+        require(status_text()[0] != '\0', "an error has a text");
+    else if (arena_take(&arena, 1, sizeof *file, "a file", &file) == STATUS_OK &&
+             ablate_file_parse("fuzz", text, strlen(text), &arena, file) != STATUS_OK)
+        require(strncmp(status_text(), "fuzz:", 5) == 0, "what is to be mended has a place");
+    arena_close(&arena);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    const char *format = getenv("TWINSTEP_FUZZ_FORMAT");
+    char *text = (char *)malloc(size + 2);
+    if (text == NULL) return 0;
+    if (size > 0) memcpy(text, data, size);
+    text[size] = text[size + 1] = '\0';
+    if (format == NULL || strcmp(format, "ablate-file") == 0) read_file(text, size);
+    if (format == NULL || strcmp(format, "ablate-lines") == 0)
+        read_lines(text, text + strlen(text) + 1);
+    free(text);
+    return 0;
+}

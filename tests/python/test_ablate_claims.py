@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""labels: unit
+
+Claims of twinstep ablate and bisect-command: what workers that are gone left in the folder, workers
+that share a machine, and what a worker that waits says."""
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).with_name("ablate")))
+from case import PROGRAM, Case, Slow, alive  # noqa: E402
+
+BOOT = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+SPACE = os.readlink("/proc/self/ns/pid")
+HOST = socket.gethostname()
+ENDED = f"{HOST} {BOOT} {SPACE} {os.getpid()} 1"  # this number serves another process now
+GONE = "gone 11111111-2222-3333-4444-555555555555 pid:[4026531836] 7 99"
+TRACE = "echo + {run} >> LOG; sleep 0.5; echo - {run} >> LOG; echo {a} > {dir}/x"
+
+
+def most(lines):
+    """How many runs there were at a time."""
+    now = best = 0
+    for line in lines:
+        now += 1 if line.startswith("+") else -1
+        best = max(best, now)
+    return best
+
+
+class Left(Case):
+    def setUp(self):
+        super().setUp()
+        self.script("echo + {run} >> LOG; echo {a} > {dir}/x")
+        self.run_program("x.yaml", code=1)  # makes the folder
+        for run in (self.root / "x.ablate/runs").iterdir():
+            (run / "done").unlink()
+        self.log.unlink()
+        self.claims = self.root / "x.ablate/claims"
+
+    def test_what_a_crash_left_is_replaced(self):
+        for name, text in (("baseline-1", ""), ("baseline-2", ENDED), ("baseline-2.lock", ENDED),
+                           ("test-1", ENDED), ("test-1.lock", ""), ("test-2", ""), ("test-2.lock", ""),
+                           (f"slot-{HOST}-0", ENDED), (f"slot-{HOST}-0.lock", "")):
+            (self.claims / name).write_text(text)
+        self.assertEqual(self.verdict(code=1)["verdict"], "outside-floor")
+        self.assertEqual(len(self.logged()), 6)
+        self.assertEqual(list(self.claims.iterdir()), [])
+
+    def test_what_is_no_claim_is_an_error_with_its_name(self):
+        (self.claims / "test-1").write_text("mine")
+        self.assertRegex(self.run_program("x.yaml", code=2).stderr,
+                         r'claims/test-1: expected a claim .*, got "mine"; remove it')
+
+    def test_take_over_takes_what_stood_there_and_nothing_later(self):
+        (self.claims / "baseline-1").write_text(GONE)
+        (self.claims / "baseline-1.lock").write_text(GONE)
+        (self.claims / "test-1").write_text(GONE.replace("gone", "other"))
+        worker = subprocess.Popen([PROGRAM, "ablate", "x.yaml", "--take-over", "gone"], cwd=self.root,
+                                  env=self.env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(worker.kill)
+        while len(self.logged()) < 3:  # all but what the other machine has
+            time.sleep(0.02)
+        self.assertNotIn("+ test-1", self.logged())
+        waits = "x: waits for process 7 of other (--take-over, if it is gone)\n"
+        said = [worker.stderr.readline()]
+        while said[-1] != waits:  # it is told where no terminal is, too, and once
+            said.append(worker.stderr.readline())
+        (self.claims / "mixture-1").write_text(GONE.replace(" 7 ", " 8 "))  # it is back, and works
+        (self.claims / "test-1").unlink()
+        while "+ test-1" not in self.logged():
+            time.sleep(0.02)
+        with self.assertRaises(subprocess.TimeoutExpired):
+            worker.wait(1.5)
+        (self.claims / "mixture-1").unlink()
+        said = "".join(said) + worker.communicate(timeout=30)[1]
+        self.assertEqual(worker.returncode, 1)
+        self.assertIn("x: --take-over gone: 2 claims are of that machine\n", said)
+        self.assertEqual(said.count(waits), 1)
+        self.assertEqual(said.count("x: waits for process 8 of gone (--take-over, if it is gone)\n"), 1)
+
+    def test_take_over_of_a_process_that_lives_is_refused(self):
+        start = pathlib.Path(f"/proc/{os.getpid()}/stat").read_text().rsplit(")", 1)[1].split()[19]
+        (self.claims / "test-1").write_text(f"{HOST} {BOOT} {SPACE} {os.getpid()} {start}")
+        said = self.run_program("x.yaml", "--take-over", HOST, code=2).stderr
+        self.assertIn(f"its process {os.getpid()} lives here and has the claim test-1", said)
+        self.assertEqual(self.logged(), [])
+
+
+class Machine(Slow):
+    def workers(self, *environments):
+        started = [subprocess.Popen([PROGRAM, "ablate", "x.yaml", "--quiet"], cwd=self.root, text=True,
+                                    env=dict(self.env, **more), stdout=subprocess.PIPE)
+                   for more in environments]
+        said = [worker.communicate(timeout=60)[0] for worker in started]
+        self.assertEqual([worker.returncode for worker in started], [1] * len(started))
+        self.assertEqual(len(set(said)), 1)
+        self.assertEqual(len(self.logged()), 12)
+        return most(self.logged())
+
+    def test_workers_share_the_slots_of_a_machine(self):
+        self.script(TRACE, slots=2)
+        self.assertEqual(self.workers({}, {}, {}), 2)
+
+    def test_jobs_on_one_machine_have_slots_of_their_own(self):
+        self.script(TRACE)
+        self.assertEqual(self.workers(*({"SLURM_JOB_ID": job, "CUDA_VISIBLE_DEVICES": "0"} for job in "123")),
+                         3)
+
+    def test_workers_that_see_other_devices_have_slots_of_their_own(self):
+        self.script(TRACE)
+        self.assertEqual(self.workers(*({"CUDA_VISIBLE_DEVICES": gpu} for gpu in ("0", "1,2", "0"))), 2)
+        places = {line for done in (self.root / "x.ablate/runs").glob("*/done")
+                  for line in done.read_text().splitlines() if line.startswith("place ")}
+        self.assertEqual(places, {f"place {HOST} device 0", f"place {HOST} device 1,2"})
+
+
+if __name__ == "__main__":
+    unittest.main()

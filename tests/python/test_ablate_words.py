@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""labels: unit
+
+What twinstep ablate says, sentence by sentence: over closures that are open, without shares, over
+noise, and of logs. Judging is tested in tests/ablate/test_ablate_judge.c; here it is the text, which
+must hold no figure that nobody knows and name nothing that was not run."""
+import json
+import pathlib
+import re
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).with_name("ablate")))
+from case import TRAIN, Case  # noqa: E402
+
+
+class Words(Case):
+    def text(self, code=1):
+        """The first line without the name, and all; neither may have a number that is none."""
+        said = self.run_program("x.yaml", "--quiet", code=code).stdout
+        self.assertNotRegex(said, r"\b-?(nan|inf)\b")
+        self.assertNotIn("attribution:", said)
+        return said.splitlines()[0].removeprefix("x: "), said
+
+    def script(self, line, read, factors, **rest):
+        """Writes an ablation of a shell's line."""
+        self.write(factors=factors, read=read, **rest)
+        plan = json.loads((self.root / "x.yaml").read_text())
+        plan["command"] = ["sh", "-c", line]
+        (self.root / "x.yaml").write_text(json.dumps(plan))
+
+    def test_single_says_left_and_alone_and_no_shares(self):
+        self.write(command=["--t0", "{t0}", "--t1", "{t1}"], mixtures="single",
+                   factors={"t0": [0, 3], "t1": [0, 4]})
+        head, said = self.text()
+        self.assertEqual(head, "OUTSIDE THE FLOOR. With one factor repaired, this much of the gap is left: "
+                               "t0 80 %, t1 60 %. Alone, each opens this much of it: t0 60 %, t1 80 %.")
+        self.assertIn("  shares   none: mixtures: single does not ask for them\n", said)
+
+    def test_one_factor_is_the_cause_with_or_without_shares(self):
+        for rest in ({}, {"mixtures": "single"}):
+            self.write(name="x.yaml", command=["--t0", "{t0}"], factors={"t0": [0, 3]}, **rest)
+            head, _ = self.text()
+            self.assertEqual(head, "OUTSIDE THE FLOOR. Cause: t0, the only factor.")
+            self.assertEqual(self.run_program("x.yaml", "--quiet", code=1).stdout.count("100.000 %"),
+                             1 if rest else 2)
+            (self.root / "x.ablate").rename(self.root / f"x{len(rest)}.ablate")
+
+    def test_a_failed_hybrid_is_named_and_its_figures_are_unknown(self):
+        # "crash" only with a and without b
+        self.write(command=["--do", "{a}{b}", "--t0", "{t0}"],
+                   factors={"a": ["c", "crash"], "b": ["", "x"], "t0": [0, 3]})
+        head, said = self.text()
+        self.assertEqual(head, "OUTSIDE THE FLOOR. With one factor repaired, this much of the gap is left: "
+                               "a 100 %, b unknown, t0 0 %. Alone, each opens this much of it: a unknown, "
+                               "b 0 %, t0 100 %.")
+        self.assertRegex(said, r"  shares   untestable: \w+-100 failed, and 1 more of 7 \w+ have no end point\n")
+        self.assertNotIn("  inert    a", said)
+
+    def test_an_open_closure_is_told_first_and_speaks_of_all_factors(self):
+        self.write(command=["--t0", "{t0}", "--t1", "{t1}"], factors={"t0": [0, 3], "t1": [0, 0.25]},
+                   test={"command": [*TRAIN, "--t0", "3", "--t1", "0.25", "--hidden", "1000"]})
+        head, _ = self.text()
+        # d_N = (3, 1/4, 0) and the arms are (3, 1/4, 1000) apart; shares 144/145 and 1/145
+        self.assertEqual(head, "OUTSIDE THE FLOOR. Something that is in no factor differs, too: baseline with every "
+                               "factor of test is not test, but 100 % of |a-b| away from it, and 0.301 % away from "
+                               "baseline. Of the factors, t0 makes 99.31 % of the way to all factors; with it alone "
+                               "left out, 8.305 % of that way is left. Besides: t1 0.6897 %.")
+
+    def test_an_open_closure_of_bytes_equates_nothing_with_test(self):
+        self.write(command=["--t0", "{t0}", "--inert", "{no}"], factors={"t0": [0, 3], "no": ["a", "b"]},
+                   test={"command": [*TRAIN, "--t0", "3", "--inert", "b", "--hidden", "1000"]},
+                   read={"bytes": "{dir}/model.safetensors"})
+        head, _ = self.text()
+        self.assertEqual(head, "OUTSIDE THE FLOOR. Something that is in no factor differs, too: baseline with every "
+                               "factor of test is not test. With one factor left out of all, the baseline stays what "
+                               "it is: t0.")
+
+    def test_every_word_has_an_open_form(self):
+        # what a run leaves is a table of its levels, and the other command leaves one more element
+        words = {
+            "Several of the factors act, in this order: a 80 %, b 20 % of the way to all factors.":
+                {"xx": [0, 0], "yx": [2, 0], "xy": [0, 1], "yy": [2, 1]},
+            "Several of the factors act, and which of them is the first is open: ":
+                {"xx": [0, 0], "yx": [1, 0], "xy": [0, 1], "yy": [1, 1]},
+            "The factors oppose each other: of the way to all factors a 300 %, b -200 %. Leaving one out leaves ":
+                {"xx": [0, 0], "yx": [3, 0], "xy": [-2, 0], "yy": [1, 0]},
+            "Only together do the factors act; alone each goes: ":
+                {"xx": [0, 0], "yx": [0, 0], "xy": [0, 0], "yy": [1, 0]},
+            "Each of several factors goes the way to all of them by itself; alone they go: ":
+                {"xx": [0, 0], "yx": [1, 0], "xy": [1, 0], "yy": [1, 0]},
+            "The causes nearly cancel: alone they go this many times the way to all factors: ":
+                {"xx": [0, 0], "yx": [1, 0], "xy": [-1, 0.01], "yy": [0, 0.01]},
+            "The factors cancel exactly: all together they lead to the baseline's end point, and some of them lead":
+                {"xx": [0, 0], "yx": [1, 0], "xy": [-1, 0], "yy": [0, 0]},
+            "No factor moved anything.": {"xx": [0, 0], "yx": [0, 0], "xy": [0, 0], "yy": [0, 0]},
+        }
+        table = pathlib.Path(self.root / "table.py")
+        for number, (sentence, at) in enumerate(words.items()):
+            table.write_text("import sys, json, struct\n"
+                             f"t = {at!r}[sys.argv[2]] + [float(sys.argv[3])]\n"
+                             "h = json.dumps({'w': {'dtype': 'F64', 'shape': [3], 'data_offsets': [0, 24]}}).encode()\n"
+                             "open(sys.argv[1], 'wb').write(struct.pack('<Q', len(h)) + h + struct.pack('<3d', *t))\n")
+            self.write(factors={"a": ["x", "y"], "b": ["x", "y"]}, read={"weights": "{dir}/w"})
+            plan = json.loads((self.root / "x.yaml").read_text())
+            plan["name"] = f"x{number}"
+            plan["command"] = [sys.executable, "-SE", str(table), "{dir}/w", "{a}{b}", "0"]
+            plan["test"] = {"command": [sys.executable, "-SE", str(table), "{dir}/w", "yy", "8"]}
+            (self.root / "x.yaml").write_text(json.dumps(plan))
+            head, _ = self.text()
+            with self.subTest(sentence):
+                self.assertIn(sentence, head)
+                self.assertTrue(head.split(": ", 1)[1].startswith("OUTSIDE THE FLOOR. Something that is in no factor"),
+                                head)
+                self.assertNotIn("to test", head)
+                self.assertNotIn("the gap", head)
+
+    def test_digests_decide_at_distance_zero(self):
+        for row, code in (("0.5", 1), ("1.0", 0)):
+            self.script("printf '{{\"step\": 1, \"loss\": {a}}}\\n{{\"step\": 2, \"loss\": 2.0}}\\n' > {dir}/l.jsonl",
+                        {"log": "{dir}/l.jsonl"}, {"a": ["1.0", row] if code else ["1.0", "1.00"]}, name="x.yaml")
+            head, said = self.text(code=code)
+            if code == 0:
+                self.assertEqual(head, "IDENTICAL: baseline and test left equal log (losses, as printed).")
+                continue
+            self.assertEqual(head, "OUTSIDE THE FLOOR. Cause: a, the only factor.")
+            self.assertIn("untestable: baseline and test differ in log, and the loss of update 2, the last that both "
+                          "arms have, is equal", said)
+            self.assertIn("  first    update 1, loss\n", said)
+            (self.root / "x.ablate").rename(self.root / "other.ablate")
+
+    def test_a_log_beside_weights_is_compared_too(self):
+        golden = pathlib.Path(__file__).resolve().parents[1] / "golden/ablate"
+        self.script(f"cp {golden}/{{w}}.pt {{dir}}/m.pt; printf '{{{{\"step\": 1, \"loss\": {{a}}}}}}\\n' > {{dir}}/l.jsonl",
+                    {"weights": "{dir}/m.pt", "log": "{dir}/l.jsonl"}, {"a": ["1.0", "2.0"], "w": ["a", "b"]})
+        _, said = self.text()
+        self.assertNotIn("  inert", said)
+        self.assertRegex(said, r"  partly   a: with and without it, 2 of 2 \w+ are equal in weights; it changes log\n")
+        self.script(f"cp {golden}/a.pt {{dir}}/m.pt; printf '{{{{\"step\": 1, \"loss\": {{a}}}}}}\\n' > {{dir}}/l.jsonl",
+                    {"weights": "{dir}/m.pt", "log": "{dir}/l.jsonl"}, {"a": ["1.0", "2.0"]}, name="x.yaml")
+        (self.root / "x.ablate").rename(self.root / "other.ablate")
+        head, _ = self.text()
+        self.assertEqual(head, "OUTSIDE THE FLOOR. The arms left equal weights and differ in log (losses, as printed). "
+                               "Cause: a, the only factor.")
+
+    def test_a_loss_has_its_signed_gaps_in_the_table(self):
+        # loss of update 1: (9 - 1) / 2 more with t0, (1/4 - 1) / 2 with t1
+        self.write(command=["--t0", "{t0}", "--t1", "{t1}"], factors={"t0": [1, 3], "t1": [1, 0.5]},
+                   read={"log": "{dir}/log.jsonl"})
+        _, said = self.text()
+        self.assertRegex(said, r"\n +t0 .* -0\.375 +\+4\n")
+        self.assertRegex(said, r"\n +t1 .* \+4 +-0\.375\n")
+        self.assertIn("loss at update 1: all factors +3.625\n", said)
+
+
+    def test_a_hybrid_that_does_not_repeat_takes_the_shares_and_is_named(self):
+        # with a and without b every run is another one, as with a kernel that only this combination takes
+        self.write(factors={"a": ["0", "1"], "b": ["0", "1"]})
+        plan = json.loads((self.root / "x.yaml").read_text())
+        plan["command"] = ["sh", "-c", "case {a}{b} in 10) v=$(od -An -N4 -tu4 /dev/urandom);; *) v={a}{b};; esac; exec "
+                           + " ".join(TRAIN[:-1]) + " {dir} --t0 $v"]
+        (self.root / "x.yaml").write_text(json.dumps(plan))
+        head, said = self.text()
+        self.assertRegex(head, r"^OUTSIDE THE FLOOR\. Which factor makes how much of it is not known: "
+                               r"(\w+-10)-2 differs from \1 in weights, although the same command was run\.$")
+        self.assertNotIn("repeat", said.splitlines()[-2])
+
+    def test_hybrids_that_were_run_where_no_arm_was_are_named(self):
+        self.write(command=["--t0", "{t0}", "--t1", "{t1}"], factors={"t0": [0, 3], "t1": [0, 4]})
+        self.assertNotIn("where no arm was", self.text()[1])
+        runs = self.root / "x.ablate/runs"
+        for name in runs.glob("*-10*"):
+            place = re.search("place (.*)", (name / "done").read_text())[1]
+            (name / "done").write_text((name / "done").read_text().replace(f"place {place}", "place other"))
+        head, _ = self.text()
+        self.assertRegex(head, r" Of the \w+, 2 were run where no arm was \(\w+-10 on other, \.\.\.\): a difference of "
+                               r"machines or devices would look like a factor\.$")
+
+    def test_what_was_run_once_is_untested(self):
+        self.write(command=["--t0", "{t0}", "--t1", "{t1}", "--t2", "{t2}"],
+                   factors={"t0": [0, 1], "t1": [0, 2], "t2": [0, 10]})
+        self.assertRegex(self.text()[1], r"\n  untested .*; whether 4 of 7 \w+, which were run once, repeat\n")
+
+
+class Noise(Case):
+    def write_values(self, test, hybrid=()):
+        """Arms whose runs leave the numbers of a table, one weight each."""
+        cases = "".join(f"{name}) v={value};; " for name, value in {
+            **{f"baseline-{i + 1}": i for i in range(5)}, **{f"test-{i + 1}": v for i, v in enumerate(test)},
+            **dict(hybrid)}.items())
+        line = (f"case {{run}} in {cases}*) v=3;; esac; exec {' '.join(TRAIN[:-1])} {{dir}} --t0 $v --inert {{a}}")
+        self.write(factors={"a": ["p", "q"]})
+        plan = json.loads((self.root / "x.yaml").read_text())
+        plan["command"] = ["sh", "-c", line]
+        (self.root / "x.yaml").write_text(json.dumps(plan))
+
+    def test_inside_is_not_called_alike(self):
+        self.write_values([8, 7, 6, 5, 2.5])
+        got = self.verdict(code=0)
+        self.assertEqual((got["verdict"], got["floor"]["shift"]), ("inside-floor", 13.5))
+        head = self.run_program("x.yaml", "--quiet", code=0).stdout.splitlines()[0]
+        self.assertEqual(head, "x: INSIDE THE FLOOR: the arms are not told apart from repeats (p = 0.02381, alpha 0.01; "
+                               "a shift of more than 13.5 in any direction would be).")
+
+
+if __name__ == "__main__":
+    unittest.main()
