@@ -243,13 +243,7 @@ static void explain_gradient(struct compare_report *report) {
             "Equal forward passes, and gradient norms in a fixed ratio from update 1 on: the "
             "gradient is divided, summed or counted differently.",
             "See the ratio: compare it with the accumulation count, the processes and the tokens.");
-    else if (judge_gap(compare_column_of(report, LOG_GRAD_NORM), GRADIENT_NOISE) == GAP_ROUNDING)
-        say(report, CAUSE_NONDETERMINISM,
-            "The forward pass of update 1 agrees, its gradient does not: backward kernels, order "
-            "of reductions, or a forward pass that differs below the printed digits of the loss.",
-            "Run one of the two twice: if it does not repeat itself, it is nondeterminism; if it "
-            "does, compare with accumulation 1 and one process.");
-    else
+    else if (judge_gap(compare_column_of(report, LOG_GRAD_NORM), GRADIENT_NOISE) != GAP_ROUNDING)
         say(report, -1,
             "The forward pass of update 1 agrees, and its gradient differs by more than kernels "
             "or the order of sums make it: accumulation that loses or adds micro-batches, a "
@@ -257,6 +251,19 @@ static void explain_gradient(struct compare_report *report) {
             "(before or after clipping, or of scaled gradients).",
             "Compare with accumulation 1, without activation checkpointing and without a loss "
             "scale: the one that closes the gap is the cause.");
+    else if (report->configurations[0] != '\0')
+        say(report, -1,
+            "The forward pass of update 1 agrees as far as it is printed, and its gradient does "
+            "not. The configurations differ (above): what differs there can do this, and so can "
+            "kernels or an order of sums that do not repeat themselves.",
+            "Run one of the two twice. If it repeats itself, make the settings equal one at a "
+            "time; twinstep ablate does that with your two commands (docs/ABLATE.md).");
+    else
+        say(report, CAUSE_NONDETERMINISM,
+            "The forward pass of update 1 agrees, its gradient does not: backward kernels, order "
+            "of reductions, or a forward pass that differs below the printed digits of the loss.",
+            "Run one of the two twice: if it does not repeat itself, it is nondeterminism; if it "
+            "does, compare with accumulation 1 and one process.");
 }
 
 /* Explains a first difference behind update 1, which agrees as far as both logs show it. `column`

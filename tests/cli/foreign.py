@@ -167,6 +167,21 @@ def look_at_first(bench):
     differ(bench, "f.h5", batch, "fetch", "")
 
 
+def look_at_settings(bench):
+    """A gradient that is a rounding apart is no nondeterminism where settings differ."""
+    def gradient(f):
+        f["runs/main/steps/grad_norm"][...] *= 1 + 1e-7
+
+    def both(f):
+        gradient(f)
+        f["runs/main"].attrs["configuration"] += "bf16: True\n"
+    write(bench, "x.h5", change=gradient)
+    bench.expect(1, "Points to: nondeterminism", "compare", "a.h5", "x.h5")
+    write(bench, "x.h5", change=both)
+    said = bench.expect(1, "what differs there can do this", "compare", "a.h5", "x.h5")
+    require("Configurations differ: bf16: not there | True" in said and "Points to" not in said, said)
+
+
 def look_at_many(bench):
     """More groups than ten and more tensors than 2,048."""
     count, updates = 3000, 3
@@ -543,7 +558,7 @@ def look_at_bytes(bench):
 def main():
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(sys.argv[1], pathlib.Path(folder))
-        for look in (look_at_page, look_at_protected, look_at_first, look_at_many,
+        for look in (look_at_page, look_at_protected, look_at_first, look_at_settings, look_at_many,
                      look_at_weights, look_at_lr, look_at_refusals, look_at_page_of_report,
                      look_at_floor, look_at_broken,
                      look_at_all_problems, look_at_bytes):
