@@ -113,12 +113,12 @@ static enum status check(uint32_t factors, size_t n, const double *gram, double 
     if (!(confidence > 0.0 && confidence < 1.0))
         FAIL(STATUS_INPUT, "confidence: expected a number in (0, 1), got %g", confidence);
     if (n < PROJECTION_RUNS_LEAST)
-        FAIL(STATUS_UNTESTABLE, "%zu runs of each mixture give no interval: %d would", n,
+        FAIL(STATUS_UNTESTABLE, "%zu runs of each hybrid give no interval: %d would", n,
              PROJECTION_RUNS_LEAST);
     const size_t runs = n << factors;
     for (size_t i = 0; i < runs * runs; i++)
         if (!real_finite_f64(gram[i]))
-            FAIL(STATUS_UNTESTABLE, "a run of a mixture diverged: its end point is not finite");
+            FAIL(STATUS_UNTESTABLE, "a run of a hybrid diverged: its end point is not finite");
     return STATUS_OK;
 }
 
@@ -176,7 +176,7 @@ enum status projection_shares(uint32_t factors, size_t n, const double *gram, do
     out->whole_high = all.whole + half;
     if (!(out->whole_low > 0.0))
         FAIL(STATUS_UNTESTABLE,
-             "the arms' distance is not above the noise of %zu runs of each mixture", n);
+             "the arms' distance is not above the noise of %zu runs of each hybrid", n);
     for (uint32_t f = 0; f < factors; f++) {
         half = half_width(&walk, left + (1 + f) * walk.runs, confidence, &out->freedom[f]);
         out->share[f] = all.share[f];
