@@ -196,6 +196,7 @@ static enum status read_version_lines(const struct yaml_node *node, struct arena
     /* a version stands in the command, so who writes it writes that */
     TRY(ablate_rights_check(node->text, "so others could run commands as you"));
     TRY(textfile_read(arena, node->text, ABLATE_BYTES_MAX, &text, &length));
+    TRY(plaintext_check(node->text, text, length));
     for (char *line = text; *line != '\0';) {
         char *const end = line + strcspn(line, "\n");
         const int last = *end == '\0';

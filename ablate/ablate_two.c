@@ -230,6 +230,13 @@ static enum status add_factor(struct making *making, const char *from, const cha
                               char **out_name) {
     char *line;
     TRY(name_factor(making, from, out_name));
+    if (strstr(levels, "{dir}") != NULL) {
+        TRY(arena_format(making->arena, &line,
+                         "# %s holds {dir}: the arms write to different places, and a run is read "
+                         "in one; give both the same path\n",
+                         *out_name));
+        TRY(ablate_put_text(&making->notes, line));
+    }
     TRY(arena_format(making->arena, &line, "  %s: %s\n", *out_name, levels));
     return ablate_put_text(&making->factors, line);
 }

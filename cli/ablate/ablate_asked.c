@@ -7,6 +7,7 @@
 
 #include "ablate/ablate_two.h"
 #include "base/number.h"
+#include "scenarios/textfile.h"
 
 enum status ablate_asked_slots(const struct options *options, struct ablate_file *file) {
     const char *text = options_value(options, ABLATE_KEY_SLOTS);
@@ -35,6 +36,13 @@ enum status ablate_asked_executor(const struct options *options, struct arena *a
              "{command}', got \"%s\"",
              text);
     return STATUS_OK;
+}
+
+enum status ablate_asked_json(const struct options *options, const struct ablate_plan *plan,
+                              const char *output) {
+    if (!options->json) return STATUS_OK;
+    TRY(plaintext_check("--json: the working folder", plan->folder, strlen(plan->folder)));
+    return plaintext_check("--json: the folder of runs", output, strlen(output));
 }
 
 enum status ablate_asked_take_over(const struct options *options, struct ablate_folder *folder,

@@ -28,6 +28,9 @@ TWINSTEP_MUST_USE enum status ablate_asked_slots(const struct options *options,
 /* The words of --executor; none without it. STATUS_INPUT: no {command} in it. */
 TWINSTEP_MUST_USE enum status ablate_asked_executor(const struct options *options,
                                                     struct arena *arena, struct ablate_words *out);
+/* Refuses --json where the folder's name could not stand in JSON, before anything is run. */
+TWINSTEP_MUST_USE enum status ablate_asked_json(const struct options *options,
+                                                const struct ablate_plan *plan, const char *output);
 /* Obeys --take-over, and says how many claims that is. */
 TWINSTEP_MUST_USE enum status ablate_asked_take_over(const struct options *options,
                                                      struct ablate_folder *folder,

@@ -28,7 +28,6 @@
 
 #define GUARD_TAG "twinstep ablate-guard " TWINSTEP_VERSION
 #define REQUEST_MAX ((uint64_t)64 << 20)
-#define GRACE 10.0      /* seconds from TERM to KILL for a command that is stopped */
 #define GRACE_AFTER 2.0 /* the same for what an ended command left behind */
 #define KILL_PATIENCE 10.0
 
@@ -439,9 +438,9 @@ static enum status guard_command(struct arena *arena, struct guard_answer *out) 
     reap_others(command);
     if (out->end == GUARD_EXITED) {
         out->left_behind = signal_children(0);
-        if (out->left_behind > 0) end_all(command, GRACE);
+        if (out->left_behind > 0) end_all(command, GUARD_GRACE);
     } else {
-        end_all(command, GRACE);
+        end_all(command, GUARD_GRACE);
     }
     out->survivors = signal_children(0);
     if (!has_ended(command)) return STATUS_OK; /* it cannot be killed; `survivors` says so */

@@ -16,6 +16,8 @@
 
 #include "base/arena.h"
 
+#define GUARD_GRACE 10.0 /* seconds from TERM to KILL for a command that is stopped */
+
 struct guard_asked {
     size_t word_count, variable_count;
     const char *const *words;

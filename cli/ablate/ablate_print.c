@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/ablate/ablate_guard.h"
+
 #define IN_WORDS 4 /* so many factors fit a sentence; the table has all */
 
 static const char *name_of(const struct ablate_plan *plan, const struct ablate_judged *of) {
@@ -529,6 +531,24 @@ void ablate_print(const struct ablate_folder *folder, const struct ablate_result
 
 /* ---- the plan ---- */
 
+/* Returns how long so many runs can take: each its whole time, and then the grace of its guard. */
+static double time_of(const struct ablate_file *file, uint32_t runs) {
+    return (file->timeout + GUARD_GRACE) * ceil((double)runs / (double)file->slots);
+}
+
+/* Prints a variable as a shell reads it before a command. */
+static enum status print_variable(const struct ablate_variable *variable, struct arena *arena) {
+    const struct ablate_words value = {1, variable->value};
+    char *quoted;
+    if (variable->value[0] == NULL) {
+        printf(" %s=(not set)", variable->name);
+        return STATUS_OK;
+    }
+    TRY(ablate_quote(&value, arena, &quoted));
+    printf(" %s=%s", variable->name, quoted);
+    return STATUS_OK;
+}
+
 enum status ablate_print_plan(const struct ablate_plan *plan, const char *folder,
                               struct arena *arena) {
     const struct ablate_file *file = plan->file;
@@ -537,16 +557,20 @@ enum status ablate_print_plan(const struct ablate_plan *plan, const char *folder
     const uint32_t again = ablate_plan_again(plan);
     const uint32_t certain =
         plan->stage_runs[ABLATE_ARMS] + plan->stage_runs[ABLATE_HYBRIDS] + again;
+    const uint32_t noise =
+        plan->stage_runs[ABLATE_ARMS_NOISE] + plan->stage_runs[ABLATE_HYBRIDS_NOISE];
     printf("%s: up to %u runs, %llu at a time", file->name, certain,
            (unsigned long long)file->slots);
-    if (isfinite(file->timeout))
-        printf(", each %g s at most: %g s at most", file->timeout,
-               file->timeout * ceil((double)certain / (double)file->slots));
+    if (isfinite(file->timeout)) {
+        const double sure = time_of(file, certain), noisy = time_of(file, noise);
+        printf(", each %g s and %g s to end: %g s at most", file->timeout, GUARD_GRACE, sure);
+        if (noise > 0) printf(", %g s if repeats differ", sure + noisy);
+    }
     printf("\n  %u of the arms; if they are equal, no more\n", plan->stage_runs[ABLATE_ARMS]);
     printf("  %u hybrids of %u factors%s\n", plan->stage_runs[ABLATE_HYBRIDS], file->factor_count,
            plan->orders.count > 0 ? ", for shares from sampled orders of entry" : "");
     printf("  up to %u of them once more, those that the answer hangs on\n", again);
-    if (plan->stage_runs[ABLATE_ARMS_NOISE] + plan->stage_runs[ABLATE_HYBRIDS_NOISE] > 0)
+    if (noise > 0)
         printf("  only if repeats of an arm differ: %u more of the arms, %u more of hybrids\n",
                plan->stage_runs[ABLATE_ARMS_NOISE], plan->stage_runs[ABLATE_HYBRIDS_NOISE]);
     printf("  closure  %s\n",
@@ -564,9 +588,7 @@ enum status ablate_print_plan(const struct ablate_plan *plan, const char *folder
         TRY(ablate_quote(&command.words, arena, &quoted));
         printf("  %-16s", run->id);
         for (size_t v = 0; v < command.variable_count; v++)
-            printf(" %s=%s", command.variables[v].name,
-                   command.variables[v].value[0] == NULL ? "(not set)"
-                                                         : command.variables[v].value[0]);
+            TRY(print_variable(&command.variables[v], arena));
         printf(" %s\n", quoted);
     }
     return STATUS_OK;

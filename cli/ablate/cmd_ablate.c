@@ -126,6 +126,7 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     TRY(ablate_asked_slots(options, file));
     TRY(ablate_plan_open(file, &cli->arena, &plan));
     TRY(folder_name(options, file, &cli->arena, &output));
+    TRY(ablate_asked_json(options, &plan, output));
     if (options_given(options, ABLATE_KEY_DRY_RUN))
         return options->json ? ablate_json_plan(&plan, output, &cli->arena)
                              : ablate_print_plan(&plan, output, &cli->arena);

@@ -150,6 +150,7 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     *out_exit = EXIT_AS_EXPECTED;
     TRY(options->output != NULL ? arena_format(&cli->arena, &output, "%s", options->output)
                                 : arena_format(&cli->arena, &output, "%s.bisect", file->name));
+    TRY(ablate_asked_json(options, &plan, output));
     if (options_given(options, ABLATE_KEY_DRY_RUN))
         return print_price(&plan, output, options->json);
     TRY(ablate_folder_open(output, &plan, &cli->arena, &folder));

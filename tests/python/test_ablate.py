@@ -226,6 +226,12 @@ class Two(Case):
                    factors={"t": {"leaves": {"c": ["t", "lr", 'o."x.y"', "o.n"]}}})
         self.assertIn("leaf o.n of c does not differ", self.run_program("x.yaml", "--dry-run", code=2).stderr)
 
+    def test_a_factor_with_the_folder_of_the_run_in_it_is_told(self):
+        text = self.run_program("--good", "a --out={dir}/a --log {dir}", "--bad", "a --out={dir}/b --log {dir}",
+                                "--bytes", "{dir}/x", "--dry-run", code=0).stdout
+        self.assertIn("# out holds {dir}: the arms write to different places, and a run is read in one;", text)
+        self.assertNotIn("# log", text)
+
     def test_lines_that_go_on_are_joined_as_a_shell_joins_them(self):
         line = 'printf \\\n  "a\\\nb" \'c\\\nd\' {dir} %s\\\n'
         text = self.run_program("--good", line % "x", "--bad", line % "y", "--bytes", "{dir}/x",
@@ -528,6 +534,26 @@ class Folder(Slow):
         os.chown(path, nobody, -1)
         self.assertIn("x.yaml: error: belongs to another user, so others could run commands as you",
                       self.run_program("x.yaml", "--dry-run", code=2).stderr)
+
+    def test_a_folder_whose_name_is_no_text_is_refused_before_anything_is_run(self):
+        self.write(command=["--t0", "{t0}"], factors={"t0": [0, 3]})
+        said = self.run_program("x.yaml", "--json", "-o", b"o\xff", code=2)
+        self.assertIn("--json: the folder of runs:1:2: error:", said.stderr)
+        self.assertEqual(self.began(), [])
+
+    def test_the_price_counts_noise_and_the_time_to_end_and_its_commands_can_be_pasted(self):
+        self.write(command=["--t0", "{t0}"], factors={"t0": [0, 3]}, run={"slots": 3, "timeout": 100},
+                   environment={"A": "it's a $B", "C": "", "D": None})
+        text = self.run_program("x.yaml", "--dry-run", code=0).stdout
+        runs, noise = (int(re.search(of, text)[1]) for of in (r"up to (\d+) runs", r"differ: (\d+) more"))
+        noise += int(re.search(r"the arms, (\d+) more of mix", text)[1])
+        sure = 110 * -(-runs // 3)
+        self.assertIn(f"each 100 s and 10 s to end: {sure} s at most, {sure + 110 * -(-noise // 3)} s if repeats",
+                      text)
+        line = re.search("^  baseline-1 +(.*) D=.not set. ", text, re.M)[1]
+        said = subprocess.run(["sh", "-c", line + " env"], text=True, capture_output=True, check=True).stdout
+        self.assertIn("A=it's a $B\n", said)
+        self.assertIn("C=\n", said)
 
     def test_a_dry_run_runs_nothing_and_says_the_price(self):
         self.write(command=["--t0", "{t0}", "--t1", "{t1}"], factors={"t0": [0, 3], "t1": [0, 4]})

@@ -96,23 +96,26 @@ class Machine(Slow):
                                     env=dict(self.env, **more), stdout=subprocess.PIPE)
                    for more in environments]
         said = [worker.communicate(timeout=60)[0] for worker in started]
-        self.assertEqual([worker.returncode for worker in started], [1] * len(started))
         self.assertEqual(len(set(said)), 1)
-        self.assertEqual(len(self.logged()), 12)
-        return most(self.logged())
+        self.assertEqual(len(self.logged()), 2 * len(list((self.root / "x.ablate/runs").iterdir())))
+        return [worker.returncode for worker in started], most(self.logged())
 
     def test_workers_share_the_slots_of_a_machine(self):
         self.script(TRACE, slots=2)
-        self.assertEqual(self.workers({}, {}, {}), 2)
+        self.assertEqual(self.workers({}, {}, {}), ([1] * 3, 2))
 
     def test_jobs_on_one_machine_have_slots_of_their_own(self):
         self.script(TRACE)
-        self.assertEqual(self.workers(*({"SLURM_JOB_ID": job, "CUDA_VISIBLE_DEVICES": "0"} for job in "123")),
-                         3)
+        codes, at_once = self.workers(*({"SLURM_JOB_ID": job, "CUDA_VISIBLE_DEVICES": "0"} for job in "123"))
+        self.assertEqual(codes, [1] * 3)
+        self.assertIn(at_once, (2, 3))  # 1 if they shared the one slot; 3 where all begin in time
 
     def test_workers_that_see_other_devices_have_slots_of_their_own(self):
         self.script(TRACE)
-        self.assertEqual(self.workers(*({"CUDA_VISIBLE_DEVICES": gpu} for gpu in ("0", "1,2", "0"))), 2)
+        codes, at_once = self.workers(*({"CUDA_VISIBLE_DEVICES": gpu} for gpu in ("0", "1,2", "0")))
+        self.assertEqual(at_once, 2)
+        # 3 if one of them was so slow that the other got all of an arm, which is seen
+        self.assertIn(codes, ([1] * 3, [3] * 3))
         places = {line for done in (self.root / "x.ablate/runs").glob("*/done")
                   for line in done.read_text().splitlines() if line.startswith("place ")}
         self.assertEqual(places, {f"place {HOST} device 0", f"place {HOST} device 1,2"})

@@ -79,6 +79,8 @@ class Bisect(Case):
         self.assertEqual(self.began(), [])
         (self.root / "versions").chmod(0o644)
         self.assertEqual(self.verdict(code=1)["first_outside"], "2")
+        (self.root / "versions").write_bytes(b"1\n\xff\n")
+        self.assertIn("versions:2:1: error:", self.run_program("x.yaml", code=2).stderr)
 
     def test_a_plan_of_many_versions_needs_memory_for_its_text_alone(self):
         self.plan("--t0 1 --inert {version}", versions=[f"v{v:080}" for v in range(9999)])
