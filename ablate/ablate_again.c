@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Second runs of mixtures over an exact floor. That repeats of the arms are equal says nothing of a
- * kernel that only a mixture chooses, and one run that does not repeat makes any share. So what the
+ * Second runs of hybrids over an exact floor. That repeats of the arms are equal says nothing of a
+ * kernel that only a hybrid chooses, and one run that does not repeat makes any share. So what the
  * answer hangs on is run once more: all factors, the first factor alone and all but it, and what
  * went farthest. */
 #include <string.h>
@@ -9,7 +9,7 @@
 
 static int is_complete(const struct judging *judging) {
     for (uint32_t i = 0; i < judging->plan->run_count; i++)
-        if (judging->plan->runs[i].stage == ABLATE_MIXTURES &&
+        if (judging->plan->runs[i].stage == ABLATE_HYBRIDS &&
             judging->results[i].state == ABLATE_ABSENT)
             return 0;
     return 1;
@@ -18,7 +18,7 @@ static int is_complete(const struct judging *judging) {
 /* What failed is not run again for this. */
 static void pick(struct judging *judging, uint32_t mask) {
     struct ablate_verdict *out = judging->out;
-    if (mask == 0 || ablate_mixture_of(judging, mask) == NULL) return;
+    if (mask == 0 || ablate_hybrid_of(judging, mask) == NULL) return;
     for (uint32_t i = 0; i < out->again_count; i++)
         if (out->again[i] == mask) return;
     out->again[out->again_count++] = mask;
@@ -39,7 +39,7 @@ static int depends_on(const struct judging *judging, uint32_t factor, uint32_t m
     return mask == (alone ? self : judging->full & ~self);
 }
 
-/* Takes back what a mixture that does not repeat has said. If its command is that of test, the
+/* Takes back what a hybrid that does not repeat has said. If its command is that of test, the
  * floor of the arms does not hold either. */
 static enum status withdraw(struct judging *judging, uint32_t mask, unsigned differ) {
     struct ablate_verdict *out = judging->out;
@@ -87,7 +87,7 @@ enum status ablate_judge_again(struct judging *judging) {
     }
     for (uint32_t i = 1; i < judging->plan->mask_count; i++) {
         const uint32_t mask = judging->plan->masks[i];
-        const struct ablate_left *a = ablate_mixture_of(judging, mask);
+        const struct ablate_left *a = ablate_hybrid_of(judging, mask);
         const struct ablate_left *b = ablate_left_of(judging, ABLATE_NO_ARM, mask, 2);
         if (a == NULL) continue;
         const unsigned differ = b == NULL ? 0 : ablate_differ(judging, a, b);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Holds the mixture of all factors against the test arm. What the two prove together depends on
+ * Holds the hybrid of all factors against the test arm. What the two prove together depends on
  * where the test arm's command comes from: if it is the user's own second command, a difference is
  * something that is in no factor; if it is the same command, a difference is a run that does not
  * repeat, and then the floor was wrong. */
@@ -11,7 +11,7 @@
 
 /* ---- whose command it is ---- */
 
-/* How much of the test arm's command the mixture of all factors has. */
+/* How much of the test arm's command the hybrid of all factors has. */
 enum likeness { COMMANDS_DIFFER, COMMANDS_DIFFER_IN_PLACE, COMMANDS_ALIKE };
 
 static enum status command_of(struct judging *judging, int arm, const char *const *files,
@@ -50,17 +50,17 @@ static int same_words(const struct ablate_words *a, const struct ablate_words *b
 /* A composed file with all leaves of the second one holds what that holds, at another place. */
 static enum status compare_commands(struct judging *judging, enum likeness *out) {
     const struct ablate_file *file = judging->plan->file;
-    struct ablate_command mixture, test;
+    struct ablate_command hybrid, test;
     const char **second;
     *out = COMMANDS_ALIKE;
     if (!file->has_test) return STATUS_OK;
     TRY(arena_take(judging->arena, file->composed_count, sizeof *second, "files", &second));
     for (uint32_t i = 0; i < file->composed_count; i++)
         second[i] = file->files[i].paths[1];
-    TRY(command_of(judging, ABLATE_NO_ARM, second, &mixture));
+    TRY(command_of(judging, ABLATE_NO_ARM, second, &hybrid));
     TRY(command_of(judging, 1, second, &test));
-    if (!same_words(&mixture.words, &test.words) || !holds_variables(&mixture, &test) ||
-        !holds_variables(&test, &mixture))
+    if (!same_words(&hybrid.words, &test.words) || !holds_variables(&hybrid, &test) ||
+        !holds_variables(&test, &hybrid))
         *out = COMMANDS_DIFFER;
     else if (file->composed_count > 0)
         *out = COMMANDS_DIFFER_IN_PLACE;
@@ -124,7 +124,7 @@ static enum status closed(struct judging *judging, enum ablate_closure own) {
 static enum status close_exact(struct judging *judging, const struct ablate_left *all) {
     struct ablate_verdict *out = judging->out;
     const struct ablate_left *const runs[2] = {all, ablate_left_of(judging, 1, 0, 1)};
-    static const char *const names[2] = {"the mixture of all factors", "test"};
+    static const char *const names[2] = {"the hybrid of all factors", "test"};
     struct ablate_pair pair = {0, 1, 1, 0.0};
     struct ablate_shape shape;
     if (ablate_differ(judging, runs[0], runs[1]) == 0) {
@@ -139,7 +139,7 @@ static enum status close_exact(struct judging *judging, const struct ablate_left
     return open_closure(judging);
 }
 
-/* Compares the runs of the full mixture with those of test as the arms were compared, with the same
+/* Compares the runs of the full hybrid with those of test as the arms were compared, with the same
  * alpha: a closure that holds is called open in no more than that share of ablations. */
 static enum status close_noisy(struct judging *judging) {
     struct ablate_verdict *out = judging->out;
@@ -170,7 +170,7 @@ static enum status close_noisy(struct judging *judging) {
 }
 
 enum status ablate_judge_closure(struct judging *judging) {
-    const struct ablate_left *all = ablate_mixture_of(judging, judging->full);
+    const struct ablate_left *all = ablate_hybrid_of(judging, judging->full);
     if (judging->out->floor == ABLATE_FLOOR_NOISY) return close_noisy(judging);
     return all == NULL ? STATUS_OK : close_exact(judging, all);
 }

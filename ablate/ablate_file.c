@@ -50,12 +50,12 @@ static enum status read_command(const struct yaml_node *list, const char *key, s
 /* ---- numbers ---- */
 
 static enum status read_floor(const struct yaml_node *map, struct ablate_file *out) {
-    static const char *const keys[] = {"runs", "noisy", "mixtures", "alpha", NULL};
+    static const char *const keys[] = {"runs", "noisy", "hybrids", "alpha", NULL};
     if (map == NULL) return STATUS_OK;
     TRY(node_check_keys(map, "floor", keys));
     TRY(node_read_uint(map, "runs", 2, RUNS_MOST, &out->floor_runs));
     TRY(node_read_uint(map, "noisy", 2, RUNS_MOST, &out->noisy_runs));
-    TRY(node_read_uint(map, "mixtures", 1, RUNS_MOST, &out->noisy_mixtures));
+    TRY(node_read_uint(map, "hybrids", 1, RUNS_MOST, &out->noisy_hybrids));
     TRY(node_read_real(map, "alpha", 0.0, 1.0, "a number between 0 and 1", &out->alpha));
     if (out->noisy_runs < out->floor_runs) {
         const struct yaml_node *noisy = yaml_child(map, "noisy");
@@ -152,21 +152,21 @@ static enum status read_test(const struct yaml_node *map, struct arena *arena,
     return STATUS_OK;
 }
 
-static enum status read_mixtures(const struct yaml_node *node, struct ablate_file *out) {
+static enum status read_hybrids(const struct yaml_node *node, struct ablate_file *out) {
     if (node == NULL) return STATUS_OK;
     const int is_text = node->kind == YAML_PLAIN || node->kind == YAML_QUOTED;
     if (is_text && (strcmp(node->text, "all") == 0 || strcmp(node->text, "single") == 0)) {
         out->single = node->text[0] == 's';
         return STATUS_OK;
     }
-    return node_expect(node, "mixtures", "all or single");
+    return node_expect(node, "hybrids", "all or single");
 }
 
 static enum status read_root(const struct yaml_node *root, struct arena *arena,
                              struct ablate_file *out) {
-    static const char *const keys[] = {"ablate",   "name",  "command", "environment", "test",
-                                       "factors",  "read",  "floor",   "run",         "seed",
-                                       "mixtures", "files", NULL};
+    static const char *const keys[] = {"ablate",  "name",  "command", "environment", "test",
+                                       "factors", "read",  "floor",   "run",         "seed",
+                                       "hybrids", "files", NULL};
     static const char *const needed[] = {"command", "factors", "read"};
     TRY(node_check_keys(root, "", keys));
     TRY(read_head(root, "ablate", arena, out));
@@ -183,7 +183,7 @@ static enum status read_root(const struct yaml_node *root, struct arena *arena,
     TRY(read_reads(yaml_child(root, "read"), out));
     TRY(read_floor(yaml_child(root, "floor"), out));
     TRY(read_run(yaml_child(root, "run"), out));
-    TRY(read_mixtures(yaml_child(root, "mixtures"), out));
+    TRY(read_hybrids(yaml_child(root, "hybrids"), out));
     TRY(node_read_uint(root, "seed", 0, INT64_MAX, &out->seed));
     return ablate_places_check(root, out);
 }
@@ -262,7 +262,7 @@ static void set_defaults(const char *path, struct ablate_file *out) {
     out->path = path;
     out->floor_runs = 2;
     out->noisy_runs = 5; /* the least of which the labels reach 0.01: 2 / C(10, 5) */
-    out->noisy_mixtures = 3;
+    out->noisy_hybrids = 3;
     out->alpha = 0.01;
     out->slots = 1;
     out->port = 29500; /* that of torchrun */

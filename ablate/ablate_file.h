@@ -90,7 +90,7 @@ struct ablate_file {
     const char *read[READ_KINDS]; /* NULL: not left */
     uint64_t floor_runs;          /* runs of each arm, the arm itself included */
     uint64_t noisy_runs;          /* the same where these differ */
-    uint64_t noisy_mixtures;      /* runs of each mixture there */
+    uint64_t noisy_hybrids;       /* runs of each hybrid there */
     double alpha;                 /* of the test of noisy arms */
     int single; /* only each factor alone and all but each one are run, so there are no shares */
     uint64_t seed;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The judgement of the floor and of the arms; ablate_shares.c has the mixtures, ablate_closure.c
+ * The judgement of the floor and of the arms; ablate_shares.c has the hybrids, ablate_closure.c
  * what all factors together prove. */
 #include "ablate/ablate_judge.h"
 
@@ -79,7 +79,7 @@ const struct ablate_left *ablate_left_of(const struct judging *judging, int arm,
     return result->state == ABLATE_DONE ? &result->left : NULL;
 }
 
-const struct ablate_left *ablate_mixture_of(const struct judging *judging, uint32_t mask) {
+const struct ablate_left *ablate_hybrid_of(const struct judging *judging, uint32_t mask) {
     return ablate_left_of(judging, ABLATE_NO_ARM, mask, 1);
 }
 
@@ -403,11 +403,11 @@ enum status ablate_judge(const struct ablate_plan *plan, const struct ablate_res
     if (out->kind == ABLATE_OUTSIDE) TRY(ablate_check_arms_places(&judging));
     if (out->kind != ABLATE_OUTSIDE || plan->file->version_count > 0) return STATUS_OK;
     const int noisy = out->floor == ABLATE_FLOOR_NOISY;
-    /* without shares to come, noisy mixtures would cost and tell nothing */
+    /* without shares to come, noisy hybrids would cost and tell nothing */
     const int sharing = !plan->file->single && plan->file->factor_count <= PROJECTION_FACTORS_MAX;
-    out->wants[ABLATE_MIXTURES] = !noisy || sharing;
-    out->wants[ABLATE_MIXTURES_NOISE] = noisy && sharing;
-    TRY(ablate_judge_mixtures(&judging));
+    out->wants[ABLATE_HYBRIDS] = !noisy || sharing;
+    out->wants[ABLATE_HYBRIDS_NOISE] = noisy && sharing;
+    TRY(ablate_judge_hybrids(&judging));
     TRY(ablate_check_places(&judging));
     TRY(ablate_judge_closure(&judging));
     return ablate_judge_again(&judging);

@@ -3,7 +3,7 @@
  * factor makes how much of it, and whether the factors are all of the difference.
  *
  * The game and the words are those of evidence/attribution.h: shares are Shapley values of
- * <d_S, d_N> / D^2, where d_S is the way from the baseline's end point to that of the mixture S and
+ * <d_S, d_N> / D^2, where d_S is the way from the baseline's end point to that of the hybrid S and
  * N has all factors. An end point is the weights, or, where a run leaves none, its last loss as a
  * vector of one number. Where only digests are known there is equality and nothing else.
  *
@@ -28,7 +28,7 @@ enum ablate_floor {
 
 enum ablate_closure {
     ABLATE_CLOSURE_ABSENT = 0,
-    ABLATE_CLOSURE_EXACT,         /* the full mixture equals the user's own second command */
+    ABLATE_CLOSURE_EXACT,         /* the full hybrid equals the user's own second command */
     ABLATE_CLOSURE_WITHIN,        /* noisy: its runs are not told apart from those of test */
     ABLATE_CLOSURE_OPEN,          /* it does not: something differs that is no factor */
     ABLATE_CLOSURE_RERUN,         /* both have one command, so it is a rerun; equal, or within */
@@ -48,9 +48,9 @@ struct ablate_result {
 struct ablate_judged {
     uint32_t factor; /* index in the file */
     struct attributed share, left, alone;
-    /* The pairs of mixtures that differ in this factor alone and were both run, and those of them
+    /* The pairs of hybrids that differ in this factor alone and were both run, and those of them
      * that are equal in everything that is read. Where all of the plan's are, and the floor is
-     * exact, there is no evidence that it acted. A mixture that failed is evidence. */
+     * exact, there is no evidence that it acted. A hybrid that failed is evidence. */
     uint32_t pairs, equal;
     uint32_t planned;          /* pairs that the plan has; fewer are there where a run failed */
     uint32_t same[READ_KINDS]; /* pairs that are equal in what this kind shows */
@@ -83,24 +83,24 @@ struct ablate_verdict {
     enum ablate_closure closure;
     const char *closure_reason; /* of ABLATE_CLOSURE_UNTESTABLE, else "" */
     double open; /* |N - B|; under noise that of the two runs that are nearest; NaN: unknown */
-    /* Noisy: the same test as of the arms, of so many runs of the full mixture and those of test;
+    /* Noisy: the same test as of the arms, of so many runs of the full hybrid and those of test;
      * NaN and 0 elsewhere. The shift is known where the two have equally many runs. */
     double closure_p, closure_least, closure_shift;
     uint32_t closure_runs;
     enum attribution_word word;
-    uint32_t factor_count;                            /* 0: mixtures were not judged */
+    uint32_t factor_count;                            /* 0: hybrids were not judged */
     struct ablate_judged factors[ABLATE_FACTORS_MAX]; /* by falling |share| */
-    double loss_gap; /* of the full mixture, less the baseline's loss */
+    double loss_gap; /* of the full hybrid, less the baseline's loss */
     double residual;
-    uint32_t orders;           /* sampled orders; 0: all mixtures */
+    uint32_t orders;           /* sampled orders; 0: all hybrids */
     double confidence;         /* of intervals; NaN: there are none */
     struct ablate_first first; /* where the arms part */
     int wants[ABLATE_STAGES];  /* stages whose runs the verdict needs */
-    /* Over an exact floor: the mixtures that the answer hangs on, which are run once more, and how
-     * many mixtures have no second run that is equal to the first. */
+    /* Over an exact floor: the hybrids that the answer hangs on, which are run once more, and how
+     * many hybrids have no second run that is equal to the first. */
     uint32_t again[ABLATE_AGAIN_MOST], again_count;
     uint32_t once;
-    /* Mixtures that were run where no arm was, and the first of them with its place; "": none. */
+    /* Hybrids that were run where no arm was, and the first of them with its place; "": none. */
     uint32_t elsewhere;
     const char *elsewhere_first;
 };

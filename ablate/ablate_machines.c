@@ -46,7 +46,7 @@ enum status ablate_check_arms_places(struct judging *judging) {
     return STATUS_OK;
 }
 
-/* ---- mixtures ---- */
+/* ---- hybrids ---- */
 
 static int is_arm(const struct judging *judging, uint32_t i) {
     return judging->plan->runs[i].arm != ABLATE_NO_ARM;

@@ -38,7 +38,7 @@ static uint32_t full_of(const struct ablate_file *file) {
  */
 static enum status single_masks(struct ablate_plan *plan, struct arena *arena) {
     const uint32_t factors = plan->file->factor_count, full = full_of(plan->file);
-    TRY(arena_take(arena, 2 * (size_t)factors + 2, sizeof *plan->masks, "mixtures", &plan->masks));
+    TRY(arena_take(arena, 2 * (size_t)factors + 2, sizeof *plan->masks, "hybrids", &plan->masks));
     for (uint32_t mask = 0; mask <= full; mask++) {
         const uint32_t rest = full & ~mask;
         if ((mask & (mask - 1)) == 0 || (rest & (rest - 1)) == 0)
@@ -56,7 +56,7 @@ static enum status find_masks(struct ablate_plan *plan, struct arena *arena) {
         return orders_masks(&plan->orders, arena, &plan->masks, &plan->mask_count);
     }
     plan->mask_count = full_of(file) + 1;
-    TRY(arena_take(arena, plan->mask_count, sizeof *plan->masks, "mixtures", &plan->masks));
+    TRY(arena_take(arena, plan->mask_count, sizeof *plan->masks, "hybrids", &plan->masks));
     for (uint32_t mask = 0; mask < plan->mask_count; mask++)
         plan->masks[mask] = mask;
     return STATUS_OK;
@@ -79,17 +79,17 @@ static void add_arms(struct ablate_plan *plan, enum ablate_stage stage, uint64_t
         }
 }
 
-static void add_mixture(struct ablate_plan *plan, enum ablate_stage stage, uint32_t mask,
-                        uint64_t replicate) {
+static void add_hybrid(struct ablate_plan *plan, enum ablate_stage stage, uint32_t mask,
+                       uint64_t replicate) {
     struct ablate_run *run = &plan->runs[plan->run_count++];
     char bits[ABLATE_FACTORS_MAX + 1];
     *run = (struct ablate_run){
         .stage = stage, .arm = ABLATE_NO_ARM, .mask = mask, .replicate = (uint32_t)replicate};
     ablate_mask_text(plan, mask, bits);
     if (replicate == 1)
-        snprintf(run->id, sizeof run->id, "mixture-%s", bits);
+        snprintf(run->id, sizeof run->id, "hybrid-%s", bits);
     else
-        snprintf(run->id, sizeof run->id, "mixture-%s-%llu", bits, (unsigned long long)replicate);
+        snprintf(run->id, sizeof run->id, "hybrid-%s-%llu", bits, (unsigned long long)replicate);
 }
 
 /* Returns 0 for each factor alone, 1 for all but each, 2 for those between and 3 for all of them:
@@ -101,16 +101,16 @@ static int turn_of(uint32_t mask, uint32_t full) {
     return (rest & (rest - 1)) == 0 ? 1 : 2;
 }
 
-static void add_mixtures(struct ablate_plan *plan, enum ablate_stage stage, uint64_t from,
-                         uint64_t to) {
+static void add_hybrids(struct ablate_plan *plan, enum ablate_stage stage, uint64_t from,
+                        uint64_t to) {
     for (uint64_t replicate = from; replicate <= to; replicate++)
         for (int turn = 0; turn <= 3; turn++)
             for (uint32_t i = 1; i < plan->mask_count; i++)
                 if (turn_of(plan->masks[i], full_of(plan->file)) == turn)
-                    add_mixture(plan, stage, plan->masks[i], replicate);
+                    add_hybrid(plan, stage, plan->masks[i], replicate);
 }
 
-/* Every mixture has a second run: which of them are made is known when all have a first one. */
+/* Every hybrid has a second run: which of them are made is known when all have a first one. */
 static void add_again(struct ablate_plan *plan) {
     const uint32_t before = plan->run_count;
     for (uint32_t m = 1; m < plan->mask_count; m++) {
@@ -118,29 +118,29 @@ static void add_again(struct ablate_plan *plan) {
         while (i < before && !(plan->runs[i].arm == ABLATE_NO_ARM && plan->runs[i].replicate == 2 &&
                                plan->runs[i].mask == plan->masks[m]))
             i++;
-        if (i == before) add_mixture(plan, ABLATE_MIXTURES_AGAIN, plan->masks[m], 2);
+        if (i == before) add_hybrid(plan, ABLATE_HYBRIDS_AGAIN, plan->masks[m], 2);
     }
 }
 
 uint32_t ablate_plan_again(const struct ablate_plan *plan) {
-    const uint32_t mixtures = plan->mask_count > 0 ? plan->mask_count - 1 : 0;
-    return mixtures < ABLATE_AGAIN_MOST ? mixtures : ABLATE_AGAIN_MOST;
+    const uint32_t hybrids = plan->mask_count > 0 ? plan->mask_count - 1 : 0;
+    return hybrids < ABLATE_AGAIN_MOST ? hybrids : ABLATE_AGAIN_MOST;
 }
 
 static enum status list_runs(struct ablate_plan *plan, struct arena *arena) {
     const struct ablate_file *file = plan->file;
     const uint64_t most =
-        3 * file->noisy_runs + (uint64_t)plan->mask_count * (file->noisy_mixtures + 1) + 1;
+        3 * file->noisy_runs + (uint64_t)plan->mask_count * (file->noisy_hybrids + 1) + 1;
     TRY(arena_take(arena, most, sizeof *plan->runs, "runs", &plan->runs));
     add_arms(plan, ABLATE_ARMS, 1, file->floor_runs);
     add_arms(plan, ABLATE_ARMS_NOISE, file->floor_runs + 1, file->noisy_runs);
-    add_mixtures(plan, ABLATE_MIXTURES, 1, 1);
-    /* Shares of noisy runs need every mixture; closure compares as many runs of all factors as test
+    add_hybrids(plan, ABLATE_HYBRIDS, 1, 1);
+    /* Shares of noisy runs need every hybrid; closure compares as many runs of all factors as test
      * has. */
     if (!file->single && file->factor_count <= SHAPLEY_MAX) {
-        add_mixtures(plan, ABLATE_MIXTURES_NOISE, 2, file->noisy_mixtures);
-        for (uint64_t i = file->noisy_mixtures + 1; i <= file->noisy_runs; i++)
-            add_mixture(plan, ABLATE_MIXTURES_NOISE, full_of(file), i);
+        add_hybrids(plan, ABLATE_HYBRIDS_NOISE, 2, file->noisy_hybrids);
+        for (uint64_t i = file->noisy_hybrids + 1; i <= file->noisy_runs; i++)
+            add_hybrid(plan, ABLATE_HYBRIDS_NOISE, full_of(file), i);
     }
     add_again(plan);
     for (uint32_t i = 0; i < plan->run_count; i++)
@@ -192,7 +192,7 @@ enum status ablate_command_of(const struct ablate_plan *plan, const struct ablat
 /* ---- composed files ---- */
 
 /* Gives every leaf that differs its factor. A leaf without one would make the test arm's file
- * something that no mixture is. */
+ * something that no hybrid is. */
 static enum status own_leaves(struct ablate_plan *plan, uint32_t index) {
     const struct ablate_file *file = plan->file;
     const struct leaves *leaves = &plan->leaves[index];
@@ -383,11 +383,11 @@ static enum status add_rest(struct planning *to, const struct ablate_plan *plan)
         TRY(arena_format(to->pen.arena, &line, "read %s", ablate_read_names[i]));
         TRY(add_line(to, line, file->read[i]));
     }
-    TRY(arena_format(to->pen.arena, &line, "%llu runs, noisy %llu, mixtures %llu, alpha %s",
+    TRY(arena_format(to->pen.arena, &line, "%llu runs, noisy %llu, hybrids %llu, alpha %s",
                      (unsigned long long)file->floor_runs, (unsigned long long)file->noisy_runs,
-                     (unsigned long long)file->noisy_mixtures, number_text_f64(file->alpha).text));
+                     (unsigned long long)file->noisy_hybrids, number_text_f64(file->alpha).text));
     TRY(add_line(to, "floor", line));
-    TRY(add_line(to, "mixtures", file->single ? "single" : "all"));
+    TRY(add_line(to, "hybrids", file->single ? "single" : "all"));
     TRY(arena_format(to->pen.arena, &line, "%llu", (unsigned long long)file->seed));
     return add_line(to, "seed", line);
 }

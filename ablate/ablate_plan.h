@@ -12,14 +12,14 @@
 #define ABLATE_ID 48
 
 /* In this order. A stage of noise is run only where repeats of an arm differ; where they are equal,
- * the judge picks up to ABLATE_AGAIN_MOST mixtures that its answer hangs on, and their second runs
+ * the judge picks up to ABLATE_AGAIN_MOST hybrids that its answer hangs on, and their second runs
  * are made, of whatever stage these are. */
 enum ablate_stage {
     ABLATE_ARMS = 0,
     ABLATE_ARMS_NOISE,
-    ABLATE_MIXTURES, /* each factor alone, all but each, those between, and all of them last */
-    ABLATE_MIXTURES_NOISE,
-    ABLATE_MIXTURES_AGAIN, /* second runs of mixtures that noise needs none of */
+    ABLATE_HYBRIDS, /* each factor alone, all but each, those between, and all of them last */
+    ABLATE_HYBRIDS_NOISE,
+    ABLATE_HYBRIDS_AGAIN, /* second runs of hybrids that noise needs none of */
     ABLATE_STAGES
 };
 #define ABLATE_AGAIN_MOST 4
@@ -27,9 +27,9 @@ enum ablate_stage {
 #define ABLATE_NO_ARM (-1)
 
 struct ablate_run {
-    char id[ABLATE_ID]; /* "baseline-1", "test-2", "mixture-010", "mixture-010-2" */
+    char id[ABLATE_ID]; /* "baseline-1", "test-2", "hybrid-010", "hybrid-010-2" */
     enum ablate_stage stage;
-    int arm;            /* 0 baseline, 1 test, or ABLATE_NO_ARM for a mixture */
+    int arm;            /* 0 baseline, 1 test, or ABLATE_NO_ARM for a hybrid */
     uint32_t mask;      /* the factors that have the test arm's level */
     uint32_t replicate; /* from 1 */
 };
@@ -39,7 +39,7 @@ struct ablate_plan {
     struct leaves *leaves; /* (composed files) */
     int **owner;           /* (composed files)(leaves that differ) the factor of each */
     const char *folder;    /* in which commands run: the working folder */
-    uint32_t *masks;       /* of the mixtures, ascending: 0 is the baseline, the last one has all */
+    uint32_t *masks;       /* of the hybrids, ascending: 0 is the baseline, the last one has all */
     uint32_t mask_count;
     struct orders orders; /* sampled orders of entry where factors are many; count 0: none */
     struct ablate_run *runs;
@@ -59,7 +59,7 @@ TWINSTEP_MUST_USE enum status ablate_plan_open(const struct ablate_file *file, s
 TWINSTEP_MUST_USE enum status bisect_plan_open(const struct ablate_file *file, struct arena *arena,
                                                struct ablate_plan *out);
 
-/* Counts the mixtures that may, at most, be run once more over an exact floor. */
+/* Counts the hybrids that may, at most, be run once more over an exact floor. */
 uint32_t ablate_plan_again(const struct ablate_plan *plan);
 
 /* The plan's text without the inputs that `kept`, the text of the same plan at an earlier time, has

@@ -16,13 +16,13 @@ struct judging {
     struct arena *arena;
     struct ablate_verdict *out;
     uint32_t full; /* the mask of all factors */
-    /* The mixture whose end point is farthest from the baseline; `full` if none is farther. */
+    /* The hybrid whose end point is farthest from the baseline; `full` if none is farther. */
     uint32_t farthest;
-    int full_elsewhere; /* the mixture of all factors was run where no arm was */
+    int full_elsewhere; /* the hybrid of all factors was run where no arm was */
 };
 
-/* Finds the run of an arm, or (arm ABLATE_NO_ARM) of a mixture; NULL if the plan has none. The
- * mixture without any factor is the baseline. */
+/* Finds the run of an arm, or (arm ABLATE_NO_ARM) of a hybrid; NULL if the plan has none. The
+ * hybrid without any factor is the baseline. */
 const struct ablate_run *ablate_run_of(const struct judging *judging, int arm, uint32_t mask,
                                        uint32_t replicate);
 const struct ablate_result *ablate_result_of(const struct judging *judging,
@@ -31,7 +31,7 @@ const struct ablate_result *ablate_result_of(const struct judging *judging,
 /* Finds what such a run left; NULL if it is not done. */
 const struct ablate_left *ablate_left_of(const struct judging *judging, int arm, uint32_t mask,
                                          uint32_t replicate);
-const struct ablate_left *ablate_mixture_of(const struct judging *judging, uint32_t mask);
+const struct ablate_left *ablate_hybrid_of(const struct judging *judging, uint32_t mask);
 
 /* Returns the kinds of what is read in which two runs differ; 0: they are equal as far as anybody
  * looks. */
@@ -59,7 +59,7 @@ struct ablate_groups {
     struct ablate_shape shape;
 };
 
-/* Adds the runs of an arm, or of a mixture, with the numbers 1 to `runs` that are done. */
+/* Adds the runs of an arm, or of a hybrid, with the numbers 1 to `runs` that are done. */
 void ablate_groups_add(const struct judging *judging, int arm, uint32_t mask, uint64_t runs,
                        struct ablate_groups *out);
 /* Compares them. STATUS_UNTESTABLE: two runs have no distance; the text says why. */
@@ -73,7 +73,7 @@ TWINSTEP_MUST_USE enum status ablate_refuse(struct judging *judging, const char 
 /* Takes all figures back, because `reason` leaves nothing of them. */
 void ablate_take_shares(struct judging *judging, const char *reason);
 
-/* ablate_closure.c: holds the mixture of all factors against the test arm. */
+/* ablate_closure.c: holds the hybrid of all factors against the test arm. */
 TWINSTEP_MUST_USE enum status ablate_judge_closure(struct judging *judging);
 
 /* Says that closure is untestable; `reason` has one %s, which `what` fills. */
@@ -82,11 +82,11 @@ TWINSTEP_MUST_USE enum status ablate_doubt_closure(struct judging *judging, cons
 /* *out: test's command is that of all factors, or is it but for the place of a mixed file. */
 TWINSTEP_MUST_USE enum status ablate_is_rerun(struct judging *judging, int *out);
 
-/* ablate_machines.c: looks where the arms were run, and then where the mixtures were. */
+/* ablate_machines.c: looks where the arms were run, and then where the hybrids were. */
 TWINSTEP_MUST_USE enum status ablate_check_arms_places(struct judging *judging);
 TWINSTEP_MUST_USE enum status ablate_check_places(struct judging *judging);
 
-/* ablate_again.c: picks the mixtures that are run once more, and compares what they left. */
+/* ablate_again.c: picks the hybrids that are run once more, and compares what they left. */
 TWINSTEP_MUST_USE enum status ablate_judge_again(struct judging *judging);
 
 /* Explains two end points that differ, in the kinds `differ`, and have distance 0. `who` names the
@@ -95,6 +95,6 @@ TWINSTEP_MUST_USE enum status ablate_explain_zero(struct judging *judging, unsig
                                                   const char *who, const char **out);
 
 /* ablate_shares.c: fills in the factors, their figures and the word. */
-TWINSTEP_MUST_USE enum status ablate_judge_mixtures(struct judging *judging);
+TWINSTEP_MUST_USE enum status ablate_judge_hybrids(struct judging *judging);
 
 #endif

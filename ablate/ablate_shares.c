@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What mixtures say of factors: equality with their neighbours, losses, and the figures of
+ * What hybrids say of factors: equality with their neighbours, losses, and the figures of
  * evidence/attribution.h where end points have a distance. */
 #include <math.h>
 #include <string.h>
@@ -28,8 +28,8 @@ static void judge_equality(struct judging *judging, uint32_t factor, struct abla
     const struct ablate_left *base = ablate_left_of(judging, 0, 0, 1);
     const uint32_t self = 1u << factor;
     out->alone_equal = out->left_equal = -1;
-    const struct ablate_left *alone = ablate_mixture_of(judging, self);
-    const struct ablate_left *rest = ablate_mixture_of(judging, judging->full & ~self);
+    const struct ablate_left *alone = ablate_hybrid_of(judging, self);
+    const struct ablate_left *rest = ablate_hybrid_of(judging, judging->full & ~self);
     if (judging->out->floor != ABLATE_FLOOR_EXACT) return; /* noise differs without a factor */
     if (alone != NULL) {
         out->alone_equal = ablate_differ(judging, alone, base) == 0;
@@ -40,8 +40,8 @@ static void judge_equality(struct judging *judging, uint32_t factor, struct abla
         const uint32_t mask = judging->plan->masks[i];
         if ((mask & self) != 0 || place_of(judging, mask | self) == judging->plan->mask_count)
             continue;
-        const struct ablate_left *a = ablate_mixture_of(judging, mask);
-        const struct ablate_left *b = ablate_mixture_of(judging, mask | self);
+        const struct ablate_left *a = ablate_hybrid_of(judging, mask);
+        const struct ablate_left *b = ablate_hybrid_of(judging, mask | self);
         out->planned++;
         if (a == NULL || b == NULL) continue;
         const unsigned differ = ablate_differ(judging, a, b);
@@ -58,19 +58,19 @@ static void judge_losses(struct judging *judging, uint32_t factor, struct ablate
     out->loss_alone = out->loss_left = ABLATE_UNKNOWN;
     if (step == 0) return;
     const double base = ablate_loss_at(ablate_left_of(judging, 0, 0, 1), step);
-    const struct ablate_left *alone = ablate_mixture_of(judging, 1u << factor);
-    const struct ablate_left *rest = ablate_mixture_of(judging, judging->full & ~(1u << factor));
+    const struct ablate_left *alone = ablate_hybrid_of(judging, 1u << factor);
+    const struct ablate_left *rest = ablate_hybrid_of(judging, judging->full & ~(1u << factor));
     if (alone != NULL) out->loss_alone = ablate_loss_at(alone, step) - base;
     if (rest != NULL) out->loss_left = ablate_loss_at(rest, step) - base;
 }
 
-/* The runs of all mixtures that are done, the baseline first, with the place of each in the plan's
+/* The runs of all hybrids that are done, the baseline first, with the place of each in the plan's
  * masks. */
 struct present {
     const struct ablate_left **runs;
     const char **names;
     uint32_t *place;
-    uint32_t count, full; /* `full` is the index of the mixture with all; count: it is missing */
+    uint32_t count, full; /* `full` is the index of the hybrid with all; count: it is missing */
 };
 
 static enum status list_present(struct judging *judging, struct present *out) {
@@ -80,7 +80,7 @@ static enum status list_present(struct judging *judging, struct present *out) {
     TRY(arena_take(judging->arena, plan->mask_count, sizeof *out->names, "runs", &out->names));
     TRY(arena_take(judging->arena, plan->mask_count, sizeof *out->place, "runs", &out->place));
     for (uint32_t i = 0; i < plan->mask_count; i++) {
-        const struct ablate_left *left = ablate_mixture_of(judging, plan->masks[i]);
+        const struct ablate_left *left = ablate_hybrid_of(judging, plan->masks[i]);
         if (left == NULL) continue;
         out->runs[out->count] = left;
         out->names[out->count] =
@@ -93,9 +93,9 @@ static enum status list_present(struct judging *judging, struct present *out) {
     return STATUS_OK;
 }
 
-/* Fills way[] and size[] by the plan's masks; NaN where a mixture is missing or not finite. */
-static enum status measure_mixtures(struct judging *judging, const struct present *present,
-                                    double *way, double *size) {
+/* Fills way[] and size[] by the plan's masks; NaN where a hybrid is missing or not finite. */
+static enum status measure_hybrids(struct judging *judging, const struct present *present,
+                                   double *way, double *size) {
     struct ablate_pair *pairs;
     struct ablate_shape shape;
     const uint32_t count = present->count;
@@ -124,7 +124,7 @@ static enum status refuse_shares(struct judging *judging, const char *format, co
     return STATUS_OK;
 }
 
-/* Says that a mixture has no end point, and that so many others have none. */
+/* Says that a hybrid has no end point, and that so many others have none. */
 static enum status refuse_hole(struct judging *judging, uint32_t mask, uint32_t others) {
     const struct ablate_run *run = ablate_run_of(judging, ABLATE_NO_ARM, mask, 1);
     const enum ablate_state state = ablate_result_of(judging, run)->state;
@@ -135,7 +135,7 @@ static enum status refuse_hole(struct judging *judging, uint32_t mask, uint32_t 
                      : judging->out->by_loss  ? "has no finite loss of that update"
                                               : "has weights that are not finite or too large"));
     if (others > 0)
-        TRY(arena_format(judging->arena, &text, "%s, and %u more of %u mixtures have no end point",
+        TRY(arena_format(judging->arena, &text, "%s, and %u more of %u hybrids have no end point",
                          text, others, judging->plan->mask_count - 1));
     judging->out->no_shares = text;
     return STATUS_OK;
@@ -146,7 +146,7 @@ static enum status share_exact(struct judging *judging, const double *way) {
     const struct ablate_plan *plan = judging->plan;
     uint32_t holes = 0, hole = 0;
     if (plan->file->single)
-        return refuse_shares(judging, "mixtures: single does not ask for them%s", "");
+        return refuse_shares(judging, "hybrids: single does not ask for them%s", "");
     for (uint32_t i = plan->mask_count; i > 0; i--)
         if (isnan(way[i - 1])) {
             hole = plan->masks[i - 1];
@@ -182,16 +182,16 @@ static enum status figures_exact(struct judging *judging, double *largest) {
     if (present.full == present.count) return refuse_hole(judging, judging->full, 0);
     TRY(arena_take(judging->arena, judging->plan->mask_count, sizeof *way, "values", &way));
     TRY(arena_take(judging->arena, judging->plan->mask_count, sizeof *size, "values", &size));
-    const enum status status = measure_mixtures(judging, &present, way, size);
+    const enum status status = measure_hybrids(judging, &present, way, size);
     if (status == STATUS_UNTESTABLE)
-        return refuse_shares(judging, "mixtures have no distance: %s", status_text());
+        return refuse_shares(judging, "hybrids have no distance: %s", status_text());
     if (status != STATUS_OK) return status;
     out->full = size[judging->plan->mask_count - 1];
     if (!isfinite(out->full)) return refuse_hole(judging, judging->full, 0);
     const unsigned differ = ablate_differ(judging, present.runs[0], present.runs[present.full]);
     if (out->full == 0.0 && differ != 0) {
         out->full = ABLATE_UNKNOWN;
-        return ablate_explain_zero(judging, differ, "baseline and the mixture of all factors",
+        return ablate_explain_zero(judging, differ, "baseline and the hybrid of all factors",
                                    &out->no_shares);
     }
     *largest = out->full;
@@ -209,15 +209,15 @@ static enum status figures_exact(struct judging *judging, double *largest) {
     return share_exact(judging, way);
 }
 
-/* Computes shares of noisy runs, where each mixture was run several times. */
+/* Computes shares of noisy runs, where each hybrid was run several times. */
 static enum status figures_noisy(struct judging *judging, double *largest) {
     struct ablate_verdict *out = judging->out;
     const struct ablate_plan *plan = judging->plan;
-    const uint32_t factors = plan->file->factor_count, n = (uint32_t)plan->file->noisy_mixtures;
+    const uint32_t factors = plan->file->factor_count, n = (uint32_t)plan->file->noisy_hybrids;
     if (plan->file->single || factors > PROJECTION_FACTORS_MAX)
         return refuse_shares(judging,
-                             "shares of noisy runs need every mixture, so at most 5 factors and "
-                             "mixtures: all%s",
+                             "shares of noisy runs need every hybrid, so at most 5 factors and "
+                             "hybrids: all%s",
                              "");
     const uint32_t count = n << factors;
     const struct ablate_left **runs;
@@ -234,7 +234,7 @@ static enum status figures_noisy(struct judging *judging, double *largest) {
         runs[r] = ablate_left_of(judging, ABLATE_NO_ARM, r / n, r % n + 1);
         char bits[ABLATE_FACTORS_MAX + 1];
         ablate_mask_text(plan, r / n, bits);
-        TRY(arena_format(judging->arena, &name, "mixture-%s-%u", bits, r % n + 1));
+        TRY(arena_format(judging->arena, &name, "hybrid-%s-%u", bits, r % n + 1));
         names[r] = name;
         if (runs[r] == NULL) return refuse_shares(judging, "%s is missing", name);
     }
@@ -245,7 +245,7 @@ static enum status figures_noisy(struct judging *judging, double *largest) {
     struct ablate_shape shape;
     enum status status = ablate_measure(judging, runs, names, count, pairs, pair_count, &shape);
     if (status == STATUS_UNTESTABLE)
-        return refuse_shares(judging, "mixtures have no distance: %s", status_text());
+        return refuse_shares(judging, "hybrids have no distance: %s", status_text());
     if (status != STATUS_OK) return status;
     for (p = 0; p < pair_count; p++)
         gram[(size_t)pairs[p].i * count + pairs[p].j] =
@@ -312,7 +312,7 @@ static void choose_word(struct judging *judging, double largest) {
     out->word = attribution_word(&of);
 }
 
-enum status ablate_judge_mixtures(struct judging *judging) {
+enum status ablate_judge_hybrids(struct judging *judging) {
     struct ablate_verdict *out = judging->out;
     double largest = 0.0;
     const int noisy = out->floor == ABLATE_FLOOR_NOISY;
@@ -325,7 +325,7 @@ enum status ablate_judge_mixtures(struct judging *judging) {
         judge_equality(judging, i, factor);
         judge_losses(judging, i, factor);
     }
-    const struct ablate_left *all = ablate_mixture_of(judging, judging->full);
+    const struct ablate_left *all = ablate_hybrid_of(judging, judging->full);
     if (all != NULL && out->step > 0)
         out->loss_gap = ablate_loss_at(all, out->step) -
                         ablate_loss_at(ablate_left_of(judging, 0, 0, 1), out->step);

@@ -142,8 +142,8 @@ enum status ablate_json(const struct ablate_folder *folder, const struct ablate_
 
 enum status ablate_json_plan(const struct ablate_plan *plan, const char *folder,
                              struct arena *arena) {
-    static const char *const stages[] = {"arms", "arms-noise", "mixtures", "mixtures-noise",
-                                         "mixtures-again"};
+    static const char *const stages[] = {"arms", "arms-noise", "hybrids", "hybrids-noise",
+                                         "hybrids-again"};
     const char *const *files;
     TRY(ablate_file_names(plan->file, arena, &files));
     json_t *runs = json_array();
@@ -170,8 +170,8 @@ enum status ablate_json_plan(const struct ablate_plan *plan, const char *folder,
     return json_print(json_pack(
         "{ss sI sI sI ss ss so}", "name", plan->file->name, "runs_again",
         (json_int_t)ablate_plan_again(plan), "runs_planned",
-        (json_int_t)(plan->stage_runs[ABLATE_ARMS] + plan->stage_runs[ABLATE_MIXTURES]),
+        (json_int_t)(plan->stage_runs[ABLATE_ARMS] + plan->stage_runs[ABLATE_HYBRIDS]),
         "runs_if_noisy",
-        (json_int_t)(plan->stage_runs[ABLATE_ARMS_NOISE] + plan->stage_runs[ABLATE_MIXTURES_NOISE]),
+        (json_int_t)(plan->stage_runs[ABLATE_ARMS_NOISE] + plan->stage_runs[ABLATE_HYBRIDS_NOISE]),
         "plan", hex, "folder", folder, "runs", runs));
 }

@@ -38,7 +38,7 @@ static const struct attributed *figure_of(const struct ablate_judged *of, enum f
     return figure == FIGURE_SHARE ? &of->share : figure == FIGURE_LEFT ? &of->left : &of->alone;
 }
 
-/* A figure whose mixture failed is "unknown", and never a number. */
+/* A figure whose hybrid failed is "unknown", and never a number. */
 static void print_figures(const struct ablate_plan *plan, const struct ablate_verdict *verdict,
                           uint32_t from, enum figure figure) {
     for (uint32_t i = from; i < in_words(verdict); i++) {
@@ -263,7 +263,7 @@ static void print_differ(const struct ablate_verdict *verdict) {
 
 static void print_elsewhere(const struct ablate_verdict *verdict) {
     if (verdict->elsewhere == 0) return;
-    printf(" Of the mixtures, %u were run where no arm was (%s%s): a difference of machines or "
+    printf(" Of the hybrids, %u were run where no arm was (%s%s): a difference of machines or "
            "devices would look like a factor.",
            verdict->elsewhere, verdict->elsewhere_first, verdict->elsewhere > 1 ? ", ..." : "");
 }
@@ -431,8 +431,8 @@ static void print_table(const struct ablate_plan *plan, const struct ablate_verd
         printf("           estimated from %u sampled orders of entry; intervals %g %% together\n",
                verdict->orders, 100.0 * verdict->confidence);
     else if (!isnan(verdict->confidence))
-        printf("           %llu runs of each mixture; intervals at %g %%: jackknife over runs\n",
-               (unsigned long long)plan->file->noisy_mixtures, 100.0 * verdict->confidence);
+        printf("           %llu runs of each hybrid; intervals at %g %%: jackknife over runs\n",
+               (unsigned long long)plan->file->noisy_hybrids, 100.0 * verdict->confidence);
 }
 
 static unsigned never_moved(const struct ablate_verdict *verdict, const struct ablate_judged *of) {
@@ -450,10 +450,10 @@ static void print_inert(const struct ablate_plan *plan, const struct ablate_verd
         const unsigned kinds = never_moved(verdict, of);
         if (of->inert)
             printf("  inert    %s: no evidence that it acted: with and without it %u of %u "
-                   "mixtures are equal, bit for bit\n",
+                   "hybrids are equal, bit for bit\n",
                    name_of(plan, of), of->equal, of->planned);
         else if (kinds != 0 && of->pairs > 0 && of->equal < of->pairs)
-            printf("  partly   %s: with and without it, %u of %u mixtures are equal in %s; it "
+            printf("  partly   %s: with and without it, %u of %u hybrids are equal in %s; it "
                    "changes %s\n",
                    name_of(plan, of), of->pairs, of->planned, ablate_kinds_text(kinds, still),
                    ablate_kinds_text(verdict->reads & ~kinds, moved));
@@ -516,11 +516,11 @@ void ablate_print(const struct ablate_folder *folder, const struct ablate_result
     print_inert(folder->plan, verdict);
     print_failed(folder, results);
     if (verdict->kind == ABLATE_INSIDE)
-        puts("  untested causes that cancel exactly: mixtures are run where the arms differ");
+        puts("  untested causes that cancel exactly: hybrids are run where the arms differ");
     else {
         printf("  untested other seeds and data (seed), other machines");
         if (verdict->once > 0)
-            printf("; whether %u of %u mixtures, which were run once, repeat", verdict->once,
+            printf("; whether %u of %u hybrids, which were run once, repeat", verdict->once,
                    folder->plan->mask_count - 1);
         putchar('\n');
     }
@@ -556,9 +556,9 @@ enum status ablate_print_plan(const struct ablate_plan *plan, const char *folder
     TRY(ablate_file_names(file, arena, &files));
     const uint32_t again = ablate_plan_again(plan);
     const uint32_t certain =
-        plan->stage_runs[ABLATE_ARMS] + plan->stage_runs[ABLATE_MIXTURES] + again;
+        plan->stage_runs[ABLATE_ARMS] + plan->stage_runs[ABLATE_HYBRIDS] + again;
     const uint32_t noise =
-        plan->stage_runs[ABLATE_ARMS_NOISE] + plan->stage_runs[ABLATE_MIXTURES_NOISE];
+        plan->stage_runs[ABLATE_ARMS_NOISE] + plan->stage_runs[ABLATE_HYBRIDS_NOISE];
     printf("%s: up to %u runs, %llu at a time", file->name, certain,
            (unsigned long long)file->slots);
     if (isfinite(file->timeout)) {
@@ -567,12 +567,12 @@ enum status ablate_print_plan(const struct ablate_plan *plan, const char *folder
         if (noise > 0) printf(", %g s if repeats differ", sure + noisy);
     }
     printf("\n  %u of the arms; if they are equal, no more\n", plan->stage_runs[ABLATE_ARMS]);
-    printf("  %u mixtures of %u factors%s\n", plan->stage_runs[ABLATE_MIXTURES], file->factor_count,
+    printf("  %u hybrids of %u factors%s\n", plan->stage_runs[ABLATE_HYBRIDS], file->factor_count,
            plan->orders.count > 0 ? ", for shares from sampled orders of entry" : "");
     printf("  up to %u of them once more, those that the answer hangs on\n", again);
     if (noise > 0)
-        printf("  only if repeats of an arm differ: %u more of the arms, %u more of mixtures\n",
-               plan->stage_runs[ABLATE_ARMS_NOISE], plan->stage_runs[ABLATE_MIXTURES_NOISE]);
+        printf("  only if repeats of an arm differ: %u more of the arms, %u more of hybrids\n",
+               plan->stage_runs[ABLATE_ARMS_NOISE], plan->stage_runs[ABLATE_HYBRIDS_NOISE]);
     printf("  closure  %s\n",
            file->has_test ? "proves that the factors are all: test is your own second command"
                           : "none: both arms come from one command (give test.command for one)");

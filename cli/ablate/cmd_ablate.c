@@ -93,9 +93,9 @@ static enum status print_two(const char *text, struct arena *arena) {
         return STATUS_OK;
     }
     printf("# up to %u runs, %u more if repeats of an arm differ; nothing has been run\n",
-           plan.stage_runs[ABLATE_ARMS] + plan.stage_runs[ABLATE_MIXTURES] +
+           plan.stage_runs[ABLATE_ARMS] + plan.stage_runs[ABLATE_HYBRIDS] +
                ablate_plan_again(&plan),
-           plan.stage_runs[ABLATE_ARMS_NOISE] + plan.stage_runs[ABLATE_MIXTURES_NOISE]);
+           plan.stage_runs[ABLATE_ARMS_NOISE] + plan.stage_runs[ABLATE_HYBRIDS_NOISE]);
     return STATUS_OK;
 }
 
@@ -171,7 +171,7 @@ const struct verb verb_ablate = {
     .brief = "which factor of your own two trainings makes the gap, by running them",
     .arguments = "[FILE]",
     .text =
-        "Runs a command of yours in two arms and in the mixtures between them, and says which of "
+        "Runs a command of yours in two arms and in the hybrids between them, and says which of "
         "the differences makes how much of the gap. FILE names the command, the factors in which "
         "the arms differ, and what each run leaves: weights, a log, a trace (docs/ABLATE.md). "
         "Repeats of both arms in other processes come first; they are the floor. One folder a "

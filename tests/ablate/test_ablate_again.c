@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
  *
- * Which mixtures are run a second time, what their difference takes back, and where runs were made.
+ * Which hybrids are run a second time, what their difference takes back, and where runs were made.
  */
 #include "tests/ablate/helper_made_up.h"
 
@@ -26,45 +26,44 @@ static void verify_what_the_answer_hangs_on_is_run_again(void **state) {
     for (uint32_t i = 0; i < bench.plan.run_count; i++)
         if (bench.plan.runs[i].replicate > 1 && bench.plan.runs[i].arm == ABLATE_NO_ARM)
             bench.results[i].state = ABLATE_ABSENT;
-    bench_forget("mixture-11");
+    bench_forget("hybrid-11");
     bench_judge();
-    assert_true(is_wanted("mixture-11") && is_wanted("mixture-10"));
-    assert_false(is_wanted("mixture-10-2")); /* what to repeat is not known yet */
+    assert_true(is_wanted("hybrid-11") && is_wanted("hybrid-10"));
+    assert_false(is_wanted("hybrid-10-2")); /* what to repeat is not known yet */
     const vector all = {10, 1};
-    bench_leave(bench_run("mixture-11"), all);
+    bench_leave(bench_run("hybrid-11"), all);
     assert_int_equal(bench_judge()->again_count, 3);
     assert_int_equal(bench.verdict.once, 3);
-    assert_true(is_wanted("mixture-11-2") && is_wanted("mixture-01-2") &&
-                is_wanted("mixture-10-2"));
-    assert_false(is_wanted("mixture-10-3") || is_wanted("test-3"));
+    assert_true(is_wanted("hybrid-11-2") && is_wanted("hybrid-01-2") && is_wanted("hybrid-10-2"));
+    assert_false(is_wanted("hybrid-10-3") || is_wanted("test-3"));
     /* shares 12/19, 8/19 and -1/19: a is the first, and a with b goes farther than all */
     const vector at[8] = {{0}, {12}, {8}, {20}, {-1}, {11}, {7}, {19}};
-    bench_plan(3, 0, "mixtures: all\nfloor: {mixtures: 1}\n" WEIGHTS);
+    bench_plan(3, 0, "hybrids: all\nfloor: {hybrids: 1}\n" WEIGHTS);
     bench_leave_all(at, at[7]);
     for (uint32_t i = 0; i < bench.plan.run_count; i++)
         if (bench.plan.runs[i].replicate > 1 && bench.plan.runs[i].arm == ABLATE_NO_ARM)
             bench.results[i].state = ABLATE_ABSENT;
     assert_int_equal(bench_judge()->again_count, 4);
     assert_int_equal(bench.verdict.once, 7);
-    assert_true(is_wanted("mixture-111-2") && is_wanted("mixture-011-2") &&
-                is_wanted("mixture-100-2") && is_wanted("mixture-110-2"));
-    assert_false(is_wanted("mixture-010-2"));
-    bench_leave(bench_run("mixture-111-2"), at[7]);
+    assert_true(is_wanted("hybrid-111-2") && is_wanted("hybrid-011-2") &&
+                is_wanted("hybrid-100-2") && is_wanted("hybrid-110-2"));
+    assert_false(is_wanted("hybrid-010-2"));
+    bench_leave(bench_run("hybrid-111-2"), at[7]);
     assert_int_equal(bench_judge()->once, 6);
     assert_int_equal(bench.verdict.kind, ABLATE_OUTSIDE);
     bench_near(bench.verdict.factors[0].share.value, 12.0 / 19);
 }
 
-static void verify_a_mixture_that_does_not_repeat_takes_the_shares(void **state) {
+static void verify_a_hybrid_that_does_not_repeat_takes_the_shares(void **state) {
     (void)state;
     const vector noise = {59213};
     bench_plan(2, 0, WEIGHTS);
     bench_leave_all(bench_ten, bench_ten[3]);
-    bench_leave(bench_run("mixture-10-2"), noise);
+    bench_leave(bench_run("hybrid-10-2"), noise);
     const struct ablate_verdict *got = bench_judge();
     assert_int_equal(got->kind, ABLATE_OUTSIDE);
     assert_int_equal(got->word, WORD_NONE);
-    assert_string_equal(got->no_shares, "mixture-10-2 differs from mixture-10 in weights, although "
+    assert_string_equal(got->no_shares, "hybrid-10-2 differs from hybrid-10 in weights, although "
                                         "the same command was run");
     for (uint32_t f = 0; f < 2; f++) {
         const struct ablate_judged *of = &got->factors[f];
@@ -82,14 +81,14 @@ static void verify_all_factors_that_do_not_repeat_leave_no_closure(void **state)
     for (int own = 0; own < 2; own++) {
         bench_plan(2, own, WEIGHTS);
         bench_leave_all(bench_ten, bench_ten[3]);
-        bench_leave(bench_run("mixture-11-2"), noise);
+        bench_leave(bench_run("hybrid-11-2"), noise);
         const struct ablate_verdict *got = bench_judge();
         assert_int_equal(got->kind, own ? ABLATE_OUTSIDE : ABLATE_UNTESTABLE);
         assert_int_equal(got->closure,
                          own ? ABLATE_CLOSURE_UNTESTABLE : ABLATE_CLOSURE_RERUN_DIFFERS);
         assert_int_equal(got->word, WORD_NONE);
-        assert_non_null(strstr(own ? got->closure_reason : got->reason,
-                               "mixture-11-2 differs from mixture-11"));
+        assert_non_null(
+            strstr(own ? got->closure_reason : got->reason, "hybrid-11-2 differs from hybrid-11"));
     }
 }
 
@@ -99,9 +98,9 @@ static void move(const char *id) {
     bench.results[bench_run(id)].place = "there";
 }
 
-/* Where mixtures were run counts as where arms were. A place where a run left what another run of
+/* Where hybrids were run counts as where arms were. A place where a run left what another run of
  * its factors left elsewhere makes no difference. */
-static void verify_places_of_mixtures_are_looked_at(void **state) {
+static void verify_places_of_hybrids_are_looked_at(void **state) {
     (void)state;
     bench_plan(2, 1, WEIGHTS);
     bench_leave_all(bench_ten, bench_ten[3]);
@@ -109,16 +108,16 @@ static void verify_places_of_mixtures_are_looked_at(void **state) {
         if (bench.plan.runs[i].replicate > 1 && bench.plan.runs[i].arm == ABLATE_NO_ARM)
             bench.results[i].state = ABLATE_ABSENT;
     assert_int_equal(bench_judge()->elsewhere, 0);
-    move("mixture-10");
-    move("mixture-01");
+    move("hybrid-10");
+    move("hybrid-01");
     assert_int_equal(bench_judge()->elsewhere, 2);
-    assert_string_equal(bench.verdict.elsewhere_first, "mixture-10 on there");
+    assert_string_equal(bench.verdict.elsewhere_first, "hybrid-10 on there");
     assert_int_equal(bench.verdict.word, WORD_CAUSE);
-    bench_leave(bench_run("mixture-10-2"),
+    bench_leave(bench_run("hybrid-10-2"),
                 bench_ten[1]); /* here, and equal to what came out there */
     assert_int_equal(bench_judge()->elsewhere, 0);
-    bench_forget("mixture-10-2");
-    move("mixture-11"); /* equal to test, which was run here */
+    bench_forget("hybrid-10-2");
+    move("hybrid-11"); /* equal to test, which was run here */
     assert_int_equal(bench_judge()->elsewhere, 0);
     assert_int_equal(bench.verdict.closure, ABLATE_CLOSURE_EXACT);
     /* equal to the baseline, but with other factors: the place could have undone what b does */
@@ -126,9 +125,9 @@ static void verify_places_of_mixtures_are_looked_at(void **state) {
     bench_leave_all(inert, inert[3]);
     for (uint32_t i = 0; i < bench.plan.run_count; i++)
         bench.results[i].place = "here";
-    move("mixture-01");
-    bench_forget("mixture-01-2");
-    bench_forget("mixture-01-3");
+    move("hybrid-01");
+    bench_forget("hybrid-01-2");
+    bench_forget("hybrid-01-3");
     assert_int_equal(bench_judge()->elsewhere, 1);
 }
 
@@ -138,10 +137,10 @@ static void verify_a_place_is_no_hidden_difference(void **state) {
     for (int own = 0; own < 2; own++) {
         bench_plan(2, own, WEIGHTS);
         bench_leave_all(bench_ten, other);
-        move("mixture-11");
+        move("hybrid-11");
         for (uint32_t i = 2; i <= 5; i++) {
             char id[ABLATE_ID];
-            snprintf(id, sizeof id, "mixture-11-%u", i);
+            snprintf(id, sizeof id, "hybrid-11-%u", i);
             move(id);
         }
         const struct ablate_verdict *got = bench_judge();
@@ -168,9 +167,9 @@ static void verify_arms_that_never_shared_a_place_are_not_told_apart(void **stat
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_what_the_answer_hangs_on_is_run_again),
-        cmocka_unit_test(verify_a_mixture_that_does_not_repeat_takes_the_shares),
+        cmocka_unit_test(verify_a_hybrid_that_does_not_repeat_takes_the_shares),
         cmocka_unit_test(verify_all_factors_that_do_not_repeat_leave_no_closure),
-        cmocka_unit_test(verify_places_of_mixtures_are_looked_at),
+        cmocka_unit_test(verify_places_of_hybrids_are_looked_at),
         cmocka_unit_test(verify_a_place_is_no_hidden_difference),
         cmocka_unit_test(verify_arms_that_never_shared_a_place_are_not_told_apart),
     };

@@ -148,21 +148,21 @@ static void validate_words(void **state) {
     }
 }
 
-static void verify_equal_arms_are_inside_and_ask_for_no_mixtures(void **state) {
+static void verify_equal_arms_are_inside_and_ask_for_no_hybrids(void **state) {
     (void)state;
     bench_plan(2, 0, WEIGHTS);
     const vector at[4] = {{1, 2}, {1, 2}, {1, 2}, {1, 2}};
     bench_leave_all(at, at[3]);
     assert_int_equal(bench_judge()->kind, ABLATE_INSIDE);
     assert_int_equal(bench.verdict.differ, 0);
-    assert_false(bench.verdict.wants[ABLATE_MIXTURES]);
+    assert_false(bench.verdict.wants[ABLATE_HYBRIDS]);
 }
 
 /* ---- what cannot be told ---- */
 
 static void verify_single_has_left_and_alone_and_neither_shares_nor_a_word(void **state) {
     (void)state;
-    bench_plan(2, 0, "mixtures: single\n" WEIGHTS);
+    bench_plan(2, 0, "hybrids: single\n" WEIGHTS);
     const vector at[4] = {{0}, {3, 0}, {0, 4}, {3, 4}};
     bench_leave_all(at, at[3]);
     const struct ablate_verdict *got = bench_judge();
@@ -178,26 +178,26 @@ static void verify_single_has_left_and_alone_and_neither_shares_nor_a_word(void 
     assert_int_equal(bench_judge()->word, WORD_EACH);
 }
 
-static void verify_a_failed_mixture_takes_the_shares_and_is_named(void **state) {
+static void verify_a_failed_hybrid_takes_the_shares_and_is_named(void **state) {
     (void)state;
     bench_plan(2, 0, WEIGHTS);
     bench_leave_all(bench_ten, bench_ten[3]);
-    bench_fail("mixture-10");
+    bench_fail("hybrid-10");
     const struct ablate_verdict *got = bench_judge();
     assert_int_equal(got->kind, ABLATE_OUTSIDE);
     assert_int_equal(got->word, WORD_NONE);
-    assert_string_equal(got->no_shares, "mixture-10 failed");
+    assert_string_equal(got->no_shares, "hybrid-10 failed");
     assert_true(isnan(got->factors[0].share.value) && isnan(got->factors[0].alone.value));
     bench_near(got->factors[1].alone.value, 1 / sqrt(101));
-    /* a mixture that fails with a factor is evidence that this acted */
+    /* a hybrid that fails with a factor is evidence that this acted */
     const vector still[4] = {{0}, {0}, {0, 1}, {0, 1}};
     bench_leave_all(still, still[3]);
     assert_true(bench_judge()->factors[1].inert);
-    bench_fail("mixture-10");
+    bench_fail("hybrid-10");
     for (uint32_t f = 0; f < 2; f++)
         assert_false(bench_judge()->factors[f].inert);
-    bench_fail("mixture-11");
-    assert_string_equal(bench_judge()->no_shares, "mixture-11 failed");
+    bench_fail("hybrid-11");
+    assert_string_equal(bench_judge()->no_shares, "hybrid-11 failed");
 }
 
 static void verify_not_finite_is_named(void **state) {
@@ -205,13 +205,13 @@ static void verify_not_finite_is_named(void **state) {
     bench_plan(2, 0, WEIGHTS);
     bench_leave_all(bench_ten, bench_ten[3]);
     const vector broken = {0, NOT_A_NUMBER}, huge = {0, 1e200};
-    bench_fail("mixture-10-2"); /* what is not there is not compared */
-    bench_leave(bench_run("mixture-10"), broken);
+    bench_fail("hybrid-10-2"); /* what is not there is not compared */
+    bench_leave(bench_run("hybrid-10"), broken);
     assert_string_equal(bench_judge()->no_shares,
-                        "mixture-10 has weights that are not finite or too large");
-    bench_leave(bench_run("mixture-10"), huge);
+                        "hybrid-10 has weights that are not finite or too large");
+    bench_leave(bench_run("hybrid-10"), huge);
     assert_string_equal(bench_judge()->no_shares,
-                        "mixture-10 has weights that are not finite or too large");
+                        "hybrid-10 has weights that are not finite or too large");
     const vector out[4] = {{0}, {1e200}, {0}, {1e200}};
     bench_leave_all(out, out[3]);
     const struct ablate_verdict *got = bench_judge();
@@ -296,32 +296,32 @@ static void verify_losses_are_compared_at_the_last_update_of_both(void **state) 
     }
 }
 
-/* A mixture's shorter log moves nothing of the arms. */
-static void verify_a_short_log_of_a_mixture_is_its_own_hole(void **state) {
+/* A hybrid's shorter log moves nothing of the arms. */
+static void verify_a_short_log_of_a_hybrid_is_its_own_hole(void **state) {
     (void)state;
     const double base[2] = {1, 1}, test[2] = {1, 3};
     bench_plan(2, 0, LOG);
     for (uint32_t i = 0; i < bench.plan.run_count; i++)
         bench_leave_log(i, bench.plan.runs[i].mask == 0 ? base : test, 2);
-    bench_leave_log(bench_run("mixture-10"), base, 1);
-    bench_leave_log(bench_run("mixture-10-2"), base, 1);
+    bench_leave_log(bench_run("hybrid-10"), base, 1);
+    bench_leave_log(bench_run("hybrid-10-2"), base, 1);
     const struct ablate_verdict *got = bench_judge();
     assert_int_equal(got->step, 2);
     bench_near(got->distance, 2.0);
-    assert_string_equal(got->no_shares, "mixture-10 has no finite loss of that update");
+    assert_string_equal(got->no_shares, "hybrid-10 has no finite loss of that update");
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_words),
-        cmocka_unit_test(verify_equal_arms_are_inside_and_ask_for_no_mixtures),
+        cmocka_unit_test(verify_equal_arms_are_inside_and_ask_for_no_hybrids),
         cmocka_unit_test(verify_single_has_left_and_alone_and_neither_shares_nor_a_word),
-        cmocka_unit_test(verify_a_failed_mixture_takes_the_shares_and_is_named),
+        cmocka_unit_test(verify_a_failed_hybrid_takes_the_shares_and_is_named),
         cmocka_unit_test(verify_not_finite_is_named),
         cmocka_unit_test(verify_distance_zero_is_held_against_digests),
         cmocka_unit_test(verify_logs_count_beside_weights),
         cmocka_unit_test(verify_losses_are_compared_at_the_last_update_of_both),
-        cmocka_unit_test(verify_a_short_log_of_a_mixture_is_its_own_hole),
+        cmocka_unit_test(verify_a_short_log_of_a_hybrid_is_its_own_hole),
     };
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     bench_close();

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
  *
- * Two configuration files as leaves: which differ, and that mixtures of them keep every value's
- * type. The judge of a mixture is the reader: with all leaves taken nothing differs from the second
- * file any more, with none the first file's bytes are there. */
+ * Two configuration files as leaves: which differ, and that mixed files keep every value's
+ * type. The judge of a mixed file is the reader: with all leaves taken nothing differs from the
+ * second file any more, with none the first file's bytes are there. */
 #include "ablate/ablate_leaves.h"
 
 #include <setjmp.h>
@@ -66,7 +66,7 @@ static const struct {
      "{\"a.b\": 2, \"1\": {\"c\": [true, null]}, \"s\": \"\\u001b\"}\n"},
 };
 
-static void validate_leaves_and_mixtures(void **state) {
+static void validate_leaves_and_mixed_files(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct arena arena = ARENA_EMPTY;
@@ -103,7 +103,7 @@ static void validate_leaves_and_mixtures(void **state) {
     }
 }
 
-/* Files of which a mixture could hold another type than they do, or that have no leaves. */
+/* Files of which a mixed one could hold another type than they do, or that have no leaves. */
 static void validate_refusals(void **state) {
     static const struct {
         const char *text, *expected;
@@ -128,7 +128,7 @@ static void validate_refusals(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(validate_leaves_and_mixtures),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(validate_leaves_and_mixed_files),
                                        cmocka_unit_test(validate_refusals)};
     return cmocka_run_group_tests(tests, enter, leave);
 }

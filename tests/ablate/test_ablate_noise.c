@@ -28,7 +28,7 @@ static void leave_noise(double test, double all) {
     for (uint32_t i = 1; i <= 5; i++) {
         leave_at("baseline-%u", i, 0.1 * i);
         leave_at("test-%u", i, test + 0.1 * i);
-        leave_at(i == 1 ? "mixture-1" : "mixture-1-%u", i, all + 0.1 * i);
+        leave_at(i == 1 ? "hybrid-1" : "hybrid-1-%u", i, all + 0.1 * i);
     }
 }
 
@@ -55,12 +55,12 @@ static void validate_noisy_closure_has_the_p_of_all_relabelings(void **state) {
     assert_int_equal(bench.verdict.closure, ABLATE_CLOSURE_OPEN);
     assert_int_equal(bench.verdict.kind, ABLATE_OUTSIDE);
     /* 2 and 5 runs have 21 relabelings, so p is 1/21 at least */
-    bench_fail("mixture-1-3");
-    bench_fail("mixture-1-4");
-    bench_fail("mixture-1-5");
+    bench_fail("hybrid-1-3");
+    bench_fail("hybrid-1-4");
+    bench_fail("hybrid-1-5");
     assert_int_equal(bench_judge()->closure, ABLATE_CLOSURE_UNTESTABLE);
     bench_near(bench.verdict.closure_least, 1.0 / 21);
-    bench.results[bench_run("mixture-1-5")].state = ABLATE_ABSENT;
+    bench.results[bench_run("hybrid-1-5")].state = ABLATE_ABSENT;
     assert_int_equal(bench_judge()->closure, ABLATE_CLOSURE_ABSENT);
 }
 
@@ -79,8 +79,8 @@ static void verify_closure_raises_false_alarms_at_its_rate(void **state) {
             const double draw = normal_from_word(stream_word(21, site, at++));
             const char *const format = i <= 5    ? "baseline-%u"
                                        : i <= 10 ? "test-%u"
-                                       : i == 11 ? "mixture-1"
-                                                 : "mixture-1-%u";
+                                       : i == 11 ? "hybrid-1"
+                                                 : "hybrid-1-%u";
             leave_at(format,
                      i <= 5    ? i
                      : i <= 10 ? i - 5
@@ -167,7 +167,7 @@ static void verify_noise_has_no_first_update(void **state) {
 
 /* ---- whose command it is ---- */
 
-/* The mixture came out otherwise than test, exactly. That is in the commands only where these
+/* The hybrid came out otherwise than test, exactly. That is in the commands only where these
  * differ. */
 static void verify_equal_commands_are_not_blamed(void **state) {
     (void)state;

@@ -39,9 +39,9 @@ class Paper(Case):
         self.assertEqual([f["loss_alone"] for f in got["factors"]], [8.0, 4.5, 0.0])
         self.assertEqual(got["closure"], "rerun-equal")
         self.assertEqual(len(self.began()), 11 + 3)
-        self.assertEqual(self.began().count("mixture-111"), 1)
+        self.assertEqual(self.began().count("hybrid-111"), 1)
         # t1 comes first: all factors, all but t1, and t1 alone are run once more
-        self.assertEqual(sorted(self.began()[11:]), ["mixture-010-2", "mixture-101-2", "mixture-111-2"])
+        self.assertEqual(sorted(self.began()[11:]), ["hybrid-010-2", "hybrid-101-2", "hybrid-111-2"])
         self.assertEqual(got["run_once"], 4)
 
     def test_opposing_causes_have_signed_shares(self):
@@ -132,7 +132,7 @@ class Paper(Case):
         for run, text in (("baseline-1", "1"), ("test-1", "2")):
             self.assertEqual((self.root / f"x.ablate/runs/{run}/out/x").read_text(), text + "\n")
 
-    def test_equal_arms_run_no_mixture(self):
+    def test_equal_arms_run_no_hybrid(self):
         self.write(command=["--inert", "{no}"], factors={"no": ["a", "b"]})
         got = self.verdict(code=0)
         self.assertEqual((got["verdict"], got["floor"]["kind"]), ("identical", "exact"))
@@ -160,10 +160,10 @@ class Closure(Case):
         self.assertIn("  closure  OPEN: ", text)
 
     def test_a_rerun_that_comes_out_otherwise_breaks_the_floor(self):
-        # a training that looks at its own folder: equal in repeats, another one in the mixture
+        # a training that looks at its own folder: equal in repeats, another one in the hybrid
         self.write(factors={"a": ["x", "y"]}, read={"bytes": "{dir}/x"})
         plan = json.loads((self.root / "x.yaml").read_text())
-        plan["command"] = ["sh", "-c", "case {run} in mixture*) echo z;; *) echo {a};; esac > {dir}/x"]
+        plan["command"] = ["sh", "-c", "case {run} in hybrid*) echo z;; *) echo {a};; esac > {dir}/x"]
         (self.root / "x.yaml").write_text(json.dumps(plan))
         self.assertIn("the rerun of test came out otherwise", self.verdict(code=3)["reason"])
 
@@ -190,7 +190,7 @@ class Two(Case):
         for name, share in {"t": 1.5, "lr": -0.5, "SHIFT": 0.0, "o._x.y_": 0.0}.items():
             self.assertAlmostEqual(shares[name], share, delta=1e-15)
         self.assertEqual((got["closure"], got["word"]), ("exact", "oppose"))
-        mixed = self.root / "good-bad.ablate/runs/mixture-0110/file-file1/a.json"
+        mixed = self.root / "good-bad.ablate/runs/hybrid-0110/file-file1/a.json"
         self.assertEqual(json.loads(mixed.read_text()),
                          {"t": [4, 1, 1], "lr": 0.5, "o": {"x.y": 1, "n": 'a"w'}})
 
@@ -335,17 +335,17 @@ class Failures(Case):
         (self.root / "x.yaml").write_text(json.dumps(plan))
         self.assertEqual(self.verdict(code=3)["runs"][0]["reason"], "exit status 3; its stderr ends:\na?b??")
 
-    def test_a_mixture_that_crashes_takes_the_shares_and_nothing_else(self):
+    def test_a_hybrid_that_crashes_takes_the_shares_and_nothing_else(self):
         # "crash" only with a and without b
         self.write(command=["--do", "{a}{b}", "--t0", "{t0}"],
                    factors={"a": ["c", "crash"], "b": ["", "x"], "t0": [0, 3]})
         got = self.verdict(code=1)
-        self.assertIn("mixture", got["no_shares"])
+        self.assertIn("hybrid", got["no_shares"])
         self.assertEqual(self.figures(got, "share"), {"a": None, "b": None, "t0": None})
         self.assertEqual(self.figures(got, "alone"), {"a": None, "b": 0.0, "t0": 1.0})
         self.assertEqual(self.figures(got, "left"), {"a": 1.0, "b": None, "t0": 0.0})
         self.assertEqual(sorted(r["id"] for r in got["runs"] if r["state"] == "failed"),
-                         ["mixture-100", "mixture-101"])
+                         ["hybrid-100", "hybrid-101"])
 
     def test_a_hung_run_is_ended_with_its_children(self):
         self.write(command=["--do", "{do}"], factors={"do": ["train", "hang"]},
@@ -561,8 +561,8 @@ class Folder(Slow):
         self.assertIn("x: up to 10 runs, 2 at a time", text)
         got = self.verdict("--dry-run", code=0)
         self.assertEqual((got["runs_planned"], got["runs_again"], got["runs_if_noisy"]), (7, 3, 6 + 6 + 2))
-        self.assertEqual([r["id"] for r in got["runs"] if r["stage"] == "mixtures"],
-                         ["mixture-10", "mixture-01", "mixture-11"])
+        self.assertEqual([r["id"] for r in got["runs"] if r["stage"] == "hybrids"],
+                         ["hybrid-10", "hybrid-01", "hybrid-11"])
         self.assertEqual(self.began(), [])
         self.assertFalse((self.root / "x.ablate").exists())
 

@@ -69,13 +69,13 @@ class Left(Case):
         said = [worker.stderr.readline()]
         while said[-1] != waits:  # it is told where no terminal is, too, and once
             said.append(worker.stderr.readline())
-        (self.claims / "mixture-1").write_text(GONE.replace(" 7 ", " 8 "))  # it is back, and works
+        (self.claims / "hybrid-1").write_text(GONE.replace(" 7 ", " 8 "))  # it is back, and works
         (self.claims / "test-1").unlink()
         while "+ test-1" not in self.logged():
             time.sleep(0.02)
         with self.assertRaises(subprocess.TimeoutExpired):
             worker.wait(1.5)
-        (self.claims / "mixture-1").unlink()
+        (self.claims / "hybrid-1").unlink()
         said = "".join(said) + worker.communicate(timeout=30)[1]
         self.assertEqual(worker.returncode, 1)
         self.assertIn("x: --take-over gone: 2 claims are of that machine\n", said)

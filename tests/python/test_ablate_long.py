@@ -26,8 +26,8 @@ class Long(Case):
         for name, share in {"a": 1 / 21, "b": 4 / 21, "c": 16 / 21, "d": 0.0, "e": 0.0, "f": 0.0}.items():
             self.assertAlmostEqual(shares[name], share, delta=1e-12)
 
-    def test_single_mixtures_have_no_shares(self):
-        self.write(command=["--t", "{a}", "{b}", "{c}", "--inert", "{d}"], mixtures="single",
+    def test_single_hybrids_have_no_shares(self):
+        self.write(command=["--t", "{a}", "{b}", "{c}", "--inert", "{d}"], hybrids="single",
                    factors={"a": [0, 1], "b": [0, 2], "c": [0, 4], "d": ["", "x"]})
         got = self.verdict(code=1)
         self.assertIn("single", got["no_shares"])
@@ -46,7 +46,7 @@ class Long(Case):
 
 class Ours(Case):
     def test_shares_are_those_of_a_pair_of_ours(self):
-        """Two engines on one question: twinstep run forks mixtures in one process and measures them
+        """Two engines on one question: twinstep run forks hybrids in one process and measures them
         in memory; here each is a process, and weights come from files."""
         settings = {"lr": ("optimizer.lr", "1e-3", "5e-4"), "decay": ("optimizer.weight_decay", "0", "0.1"),
                     "beta": ("dpo.beta", "0.1", "0.3")}

@@ -30,15 +30,15 @@ class Words(Case):
         (self.root / "x.yaml").write_text(json.dumps(plan))
 
     def test_single_says_left_and_alone_and_no_shares(self):
-        self.write(command=["--t0", "{t0}", "--t1", "{t1}"], mixtures="single",
+        self.write(command=["--t0", "{t0}", "--t1", "{t1}"], hybrids="single",
                    factors={"t0": [0, 3], "t1": [0, 4]})
         head, said = self.text()
         self.assertEqual(head, "OUTSIDE THE FLOOR. With one factor repaired, this much of the gap is left: "
                                "t0 80 %, t1 60 %. Alone, each opens this much of it: t0 60 %, t1 80 %.")
-        self.assertIn("  shares   none: mixtures: single does not ask for them\n", said)
+        self.assertIn("  shares   none: hybrids: single does not ask for them\n", said)
 
     def test_one_factor_is_the_cause_with_or_without_shares(self):
-        for rest in ({}, {"mixtures": "single"}):
+        for rest in ({}, {"hybrids": "single"}):
             self.write(name="x.yaml", command=["--t0", "{t0}"], factors={"t0": [0, 3]}, **rest)
             head, _ = self.text()
             self.assertEqual(head, "OUTSIDE THE FLOOR. Cause: t0, the only factor.")

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * From the end of a process to `done` or `failed`: reads what the run left, and says how it ended
+ * with the end of its stderr. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/input.h"
+#include "cli/ablate/ablate_loop.h"
+#include "report/html.h"
+#include "scenarios/textfile.h"
+
+#define TAIL_BYTES 2000
+#define TAIL_LINES 8
+
+/* Reads the last lines of a run's stderr; "" where it wrote none. */
+static enum status read_tail(struct ablate_loop *loop, const struct ablate_run *run,
+                             struct arena *arena, char **out) {
+    char bytes[TAIL_BYTES + 1], *path;
+    struct input input;
+    TRY(ablate_folder_path(loop->of->folder, run, "stderr", arena, &path));
+    TRY(arena_format(arena, out, "%s", ""));
+    if (input_open(path, INPUT_FILE, path, "what a run printed", &input) != STATUS_OK)
+        return STATUS_OK;
+    const uint64_t from = input.length > TAIL_BYTES ? input.length - TAIL_BYTES : 0;
+    ssize_t length = pread(input.descriptor, bytes, TAIL_BYTES, (off_t)from);
+    close(input.descriptor);
+    if (length <= 0) return STATUS_OK;
+    while (length > 0 && bytes[length - 1] == '\n')
+        length--;
+    for (ssize_t i = 0; i < length; i++)
+        if (bytes[i] == '\0') bytes[i] = '?'; /* the text goes on behind it */
+    bytes[length] = '\0';
+    int lines = 1;
+    char *at = bytes + length;
+    while (at > bytes && (at[-1] != '\n' || lines++ < TAIL_LINES))
+        at--;
+    return arena_format(arena, out, "%s", at);
+}
+
+/* Reads the machine that a run's line named; "" where it ran here. */
+static enum status read_host(struct ablate_loop *loop, const struct ablate_run *run,
+                             struct arena *arena, char **out) {
+    char *path;
+    size_t length;
+    TRY(arena_format(arena, out, "%s", ""));
+    if (loop->of->executor.count == 0) return STATUS_OK;
+    TRY(ablate_folder_path(loop->of->folder, run, "host", arena, &path));
+    TRY(textfile_read(arena, path, 4096, out, &length));
+    (*out)[strcspn(*out, "\n")] = '\0';
+    if ((*out)[0] == '\0')
+        FAIL(STATUS_INPUT,
+             "%s is empty: the executor did not run {command}, or where it was run this folder is "
+             "not seen",
+             path);
+    return STATUS_OK;
+}
+
+/* Puts a question mark in place of every byte that is no UTF-8, because JSON has no word for it. */
+static void keep_text(char *text) {
+    for (size_t left = strlen(text); left > 0;) {
+        uint32_t point;
+        size_t length = html_sequence((const unsigned char *)text, left, &point);
+        if (length == 0) {
+            *text = '?';
+            length = 1;
+        }
+        text += length;
+        left -= length;
+    }
+}
+
+/* Describes how a command ended, where that is no success; "" where it is. */
+static enum status describe_end(const struct ablate_loop *loop, const struct guard_answer *answer,
+                                struct arena *arena, char **out) {
+    switch (answer->end) {
+    case GUARD_EXITED:
+        if (answer->value == 0) return arena_format(arena, out, "%s", "");
+        return arena_format(arena, out, "exit status %d", answer->value);
+    case GUARD_SIGNALLED:
+        return arena_format(arena, out, "ended by signal %d (%s)", answer->value,
+                            strsignal(answer->value));
+    case GUARD_TIMEOUT:
+        return arena_format(arena, out, "not done after %g s (run.timeout), so ended%s",
+                            loop->of->file->timeout,
+                            answer->survivors > 0 ? "; a process of it cannot be killed" : "");
+    case GUARD_STOPPED:
+        return arena_format(arena, out, "stopped");
+    case GUARD_NOT_STARTED:
+        return arena_format(arena, out, "cannot be started: %s", strerror(answer->value));
+    default:
+        return arena_format(arena, out, "the process that guarded it is lost, so it was ended%s",
+                            answer->survivors > 0 ? "; a process of it cannot be killed" : "");
+    }
+}
+
+static void tell(struct ablate_loop *loop, const struct ablate_run *run, const char *how,
+                 double seconds) {
+    if (loop->of->quiet) return;
+    progress_close(&loop->progress);
+    fprintf(stderr, "%s: %s: %s (%.1f s)\n", loop->of->file->name, run->id, how, seconds);
+}
+
+/* Keeps what a run left, or why it failed. */
+enum status ablate_run_settle(struct ablate_loop *loop, uint32_t at,
+                              const struct guard_answer *answer, struct arena *arena) {
+    const struct ablate_running *of = loop->of;
+    const struct ablate_run *run = ablate_run_at(loop, loop->slots[at].run);
+    const char *device = ablate_device_of(loop, at);
+    struct ablate_left left;
+    char *how, *dir, *tail, *text;
+    TRY(describe_end(loop, answer, arena, &how));
+    TRY(ablate_folder_path(of->folder, run, "out", arena, &dir));
+    if (how[0] == '\0') {
+        char *host;
+        enum status status = read_host(loop, run, arena, &host);
+        if (status == STATUS_OK) status = ablate_left_open(of->file, run, dir, arena, &left);
+        if (status == STATUS_MEMORY || status == STATUS_INTERNAL) return status;
+        if (status == STATUS_OK) {
+            const enum status written =
+                ablate_folder_done(of->folder, run, left.digest, host, device, arena);
+            ablate_left_close(&left);
+            if (written != STATUS_OK) return written;
+            if (answer->left_behind > 0) {
+                TRY(arena_format(arena, &text, "done; %d processes that it left were ended",
+                                 answer->left_behind));
+                tell(loop, run, text, answer->seconds);
+            } else {
+                tell(loop, run, "done", answer->seconds);
+            }
+            return STATUS_OK;
+        }
+        TRY(arena_format(arena, &how, "exit status 0, but: %s", status_text()));
+    }
+    if (answer->end == GUARD_STOPPED) return STATUS_OK; /* it is neither done nor failed */
+    if (answer->end == GUARD_NOT_STARTED)
+        FAIL(STATUS_INPUT, "%s: command: %s", of->file->path, how);
+    TRY(read_tail(loop, run, arena, &tail));
+    TRY(arena_format(arena, &text, "%s%s%s", how, tail[0] == '\0' ? "" : "; its stderr ends:\n",
+                     tail));
+    keep_text(text);
+    TRY(ablate_folder_fail(of->folder, run, text, arena));
+    tell(loop, run, how, answer->seconds);
+    return STATUS_OK;
+}
