@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what a type checker reads; the test Import compares it with _MODULES
     from twinstep._program import ProgramError, ProgramMissing, program
+    from twinstep.calls import Left, ablate
     from twinstep.ci import assert_same_training
     from twinstep.ranks import Merged, RanksDiffer, merge
     from twinstep.record import Recorder, TwinstepCallback
@@ -21,6 +22,7 @@ __version__ = "0.1.0"
 # module: the names that it gives
 _MODULES = {
     "_program": ("ProgramError", "ProgramMissing", "program"),
+    "calls": ("Left", "ablate"),
     "ci": ("assert_same_training",),
     "ranks": ("Merged", "RanksDiffer", "merge"),
     "record": ("Recorder", "TwinstepCallback"),

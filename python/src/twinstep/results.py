@@ -299,3 +299,43 @@ class Comparison:
     columns: tuple[ComparedColumn, ...]
     status: int = 0
     raw: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A number in [low, high]; without an interval both are the number, or None."""
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class AblatedFactor:
+    """What one factor does (docs/ABLATE.md). `share` is of the way from the baseline to all factors,
+    `left` the gap that is left when it alone is repaired, `alone` the gap that it opens by itself.
+    `inert`: no hybrid shows that it acted. `loss_left`, `loss_alone`: less the baseline's loss."""
+    name: str
+    share: Estimate
+    left: Estimate
+    alone: Estimate
+    inert: bool
+    left_equal: bool | None
+    alone_equal: bool | None
+    loss_left: float | None
+    loss_alone: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ablation:
+    """Which factor makes how much of the gap between two trainings, by falling |share|."""
+    name: str
+    verdict: str
+    reason: str | None
+    word: str
+    measure: str
+    distance: float | None
+    full: float | None
+    closure: str
+    factors: tuple[AblatedFactor, ...]
+    status: int = 0
+    raw: Mapping[str, Any] = field(default_factory=dict, repr=False)

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`twinstep.ablate`: which difference between two ways to call a function makes the gap of what it
+returns (docs/ABLATE.md).
+
+The program plans and judges, as it does for commands. Each of its runs is a small process
+(_caller.py) that asks this one, over a socket, to call the function; so the function is called here,
+in the thread that called `ablate`, with the objects that it was given."""
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import pathlib
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from twinstep import _safetensors
+from twinstep._decode import decode
+from twinstep._program import ProgramError, program
+from twinstep.results import Ablation
+
+CALLER = pathlib.Path(__file__).with_name("_caller.py")
+ARMS = ("baseline-", "test-")  # how the program names runs of the two arms
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Left:
+    """What a run leaves: weights by name (arrays of numpy or torch), the loss of each update."""
+    weights: Mapping[str, Any] | None = None
+    losses: Sequence[float] | None = None
+
+
+def _left(returned: Any) -> Left:
+    """Returns what the function returned as Left. Raises TypeError where nothing can be made of it."""
+    if isinstance(returned, Left):
+        left = returned
+    elif isinstance(returned, Mapping):
+        left = Left(weights=returned)
+    elif hasattr(returned, "state_dict"):
+        left = Left(weights=returned.state_dict())
+    elif isinstance(returned, (list, tuple)):
+        left = Left(losses=returned)
+    elif isinstance(returned, float):
+        left = Left(losses=[returned])
+    else:
+        raise TypeError("run_fn must return weights by name, a module, losses or twinstep.Left, got "
+                        f"{type(returned).__name__}")
+    if left.weights is None and left.losses is None:
+        raise TypeError("run_fn left neither weights nor losses")
+    return left
+
+
+def _write(left: Left, folder: pathlib.Path) -> None:
+    if left.weights is not None:
+        _safetensors.save(left.weights, folder / "weights.safetensors")
+    if left.losses is not None:
+        with (folder / "log.jsonl").open("x", encoding="utf-8") as file:
+            for update, loss in enumerate(left.losses, start=1):
+                file.write(json.dumps({"step": update, "loss": float(loss)}) + "\n")
+
+
+def _kinds(left: Left) -> set[str]:
+    return {kind for kind, value in (("weights", left.weights), ("log", left.losses)) if value is not None}
+
+
+class _Calls:
+    """Answers the program's runs by calling the function."""
+
+    def __init__(self, run_fn: Callable[..., Any], factors: Mapping[str, Sequence[Any]]) -> None:
+        self.run_fn, self.factors = run_fn, factors
+        # The program has to be told what runs leave, so the baseline is called before there is a
+        # plan. What it left is that of the first run of the baseline.
+        self.first: Left | None = self.call([0] * len(factors))
+        self.kinds = _kinds(self.first)
+
+    def call(self, levels: Sequence[int]) -> Left:
+        chosen = {name: values[level] for (name, values), level in zip(self.factors.items(), levels)}
+        return _left(self.run_fn(**chosen))
+
+    def take_first(self) -> Left | None:
+        first, self.first = self.first, None
+        return first
+
+    def answer(self, line: socket.socket) -> None:
+        """Does one run. What goes wrong in an arm is raised, in a hybrid it is the run's failure."""
+        with line, line.makefile("rb") as file:
+            asked = json.loads(file.readline())
+            try:
+                left = (self.take_first() if not any(asked["levels"]) else None) or self.call(asked["levels"])
+                if _kinds(left) != self.kinds:
+                    raise TypeError(f"expected {' and '.join(sorted(self.kinds))} as of the baseline, "
+                                    f"got {' and '.join(sorted(_kinds(left)))}")
+                _write(left, pathlib.Path(asked["dir"]))
+                reason = ""
+            except Exception as error:
+                if asked["run"].startswith(ARMS):
+                    raise
+                reason = f"{type(error).__name__}: {error}"
+            line.sendall(json.dumps(reason).encode())
+
+
+def _plan(name: str, factors: Mapping[str, Sequence[Any]], kinds: set[str], floor: Mapping[str, Any],
+          hybrids: str) -> dict[str, Any]:
+    paths = {"weights": "{dir}/weights.safetensors", "log": "{dir}/log.jsonl"}
+    return {"ablate": 1, "name": name,
+            "command": [sys.executable, "-SE", str(CALLER), "{dir}", "{run}", *(f"{{{n}}}" for n in factors)],
+            "factors": {factor: ["0", "1"] for factor in factors},
+            "read": {kind: paths[kind] for kind in sorted(kinds)},
+            "floor": dict(floor), "hybrids": hybrids, "run": {"shared": True}}
+
+
+def _serve(calls: _Calls, words: Sequence[str], folder: pathlib.Path) -> tuple[int, dict[str, Any]]:
+    """Runs the program in `folder` and answers its runs until it ends."""
+    with (tempfile.TemporaryDirectory() as short, tempfile.TemporaryFile() as said,
+          tempfile.TemporaryFile() as wrong, socket.socket(socket.AF_UNIX) as listener):
+        place = os.path.join(short, "calls")  # a socket's path has at most 107 bytes
+        listener.bind(place)
+        listener.listen()
+        process = subprocess.Popen(words, cwd=folder, stdin=subprocess.DEVNULL, stdout=said,
+                                   stderr=wrong, env={**os.environ, "TWINSTEP_CALLS": place})
+        try:
+            while process.poll() is None:
+                ready = select.poll()
+                ready.register(listener, select.POLLIN)
+                if ready.poll(100):
+                    calls.answer(listener.accept()[0])
+        except BaseException:
+            process.send_signal(signal.SIGTERM)  # it ends its run, and says nothing here
+            process.wait()
+            raise
+        said.seek(0)
+        wrong.seek(0)
+        if process.returncode not in (0, 1, 3):
+            raise ProgramError(words, process.returncode, wrong.read().decode("utf-8", "replace"))
+        return process.returncode, json.loads(said.read())
+
+
+def ablate(run_fn: Callable[..., Any], factors: Mapping[str, Sequence[Any]], *, name: str = "ablate",
+           folder: str | os.PathLike[str] | None = None, runs: int = 2, noisy: int = 5,
+           noisy_hybrids: int = 3, alpha: float = 0.01, hybrids: str = "all") -> Ablation:
+    """Says which factor makes how much of the gap between two ways to call `run_fn`.
+
+    `factors` are the differences: {"lr": (1e-3, 5e-4), "fused": (False, True)}, baseline first, any
+    objects. `run_fn(lr=..., fused=...)` is called for both arms, again for a floor, and for hybrids,
+    2^k + 3 times for up to five factors where repeats agree; it returns weights by name, a module, the losses
+    of its updates, or twinstep.Left. It has to begin each time from the same state: seed generators,
+    make the model anew. All calls share this process, so what one leaves behind, the next one finds,
+    and the verdict says that repeats in other processes were not made.
+
+    `runs` of each arm, `noisy` where these differ, `noisy_hybrids` of each hybrid then, `alpha` of
+    the test; hybrids="single" leaves out those that only shares need. `folder` keeps what the runs
+    left, and must not exist. Raises what `run_fn` raises in an arm, ValueError for factors that the
+    program cannot name, TypeError for what cannot be saved, ProgramMissing, and ProgramError."""
+    for factor, levels in factors.items():
+        if not factor.isidentifier() or not isinstance(levels, (tuple, list)) or len(levels) != 2:
+            raise ValueError(f"factors: expected NAME: (baseline, test), got {factor!r}: {levels!r}")
+    if not factors:
+        raise ValueError("factors: expected at least one, NAME: (baseline, test)")
+    words = [str(program()), "ablate", f"{name}.json", "--json", "--quiet"]
+    calls = _Calls(run_fn, factors)
+    floor = {"runs": runs, "noisy": noisy, "hybrids": noisy_hybrids, "alpha": alpha}
+    with tempfile.TemporaryDirectory() as own:
+        place = pathlib.Path(own)
+        if folder is not None:
+            place = pathlib.Path(folder)
+            place.mkdir(mode=0o700, parents=True)
+        plan = _plan(name, factors, calls.kinds, floor, hybrids)
+        (place / f"{name}.json").write_text(json.dumps(plan, indent=1), encoding="utf-8")
+        status, given = _serve(calls, words, place)
+    return dataclasses.replace(decode(Ablation, given), status=status)

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""labels: unit
+
+twinstep.ablate on functions whose shares can be computed on paper, its refusals, what it lets
+through, and tensors as safetensors. test_calls_torch.py has modules and dtypes of torch."""
+import json
+import os
+import pathlib
+import signal
+import struct
+import tempfile
+import threading
+import unittest
+
+import numpy
+
+import twinstep
+from twinstep import _safetensors
+
+
+def triangle(t0, t1, inert="a"):
+    """Ends t0 along one axis and t1 along another one: a right triangle."""
+    return {"w": numpy.array([t0, t1, 1.0])}
+
+
+class Paper(unittest.TestCase):
+    def test_shares_of_a_right_triangle(self):
+        # d = (3, 0) and (0, 4): shares 9/25 and 16/25, a repair leaves the other leg
+        got = twinstep.ablate(triangle, {"t0": (0.0, 3.0), "t1": (0.0, 4.0), "inert": ("a", object())})
+        self.assertEqual((got.verdict, got.word, got.measure, got.distance, got.status),
+                         ("outside-floor", "several", "weights", 5.0, 1))
+        self.assertEqual([factor.name for factor in got.factors], ["t1", "t0", "inert"])
+        self.assertAlmostEqual(got.factors[0].share.value, 16 / 25, delta=1e-15)
+        self.assertAlmostEqual(got.factors[1].share.value, 9 / 25, delta=1e-15)
+        self.assertEqual([factor.left.value for factor in got.factors], [0.6, 0.8, 1.0])
+        self.assertEqual([factor.inert for factor in got.factors], [False, False, True])
+        self.assertEqual(got.closure, "rerun-equal")
+
+    def test_losses_alone(self):
+        got = twinstep.ablate(lambda lr: [1.0, 1.0 - lr], {"lr": (0.25, 0.5)})
+        self.assertEqual((got.measure, got.distance, got.word), ("loss", 0.25, "cause"))
+        self.assertEqual(got.factors[0].loss_alone, -0.25)
+
+    def test_equal_arms_are_called_no_oftener_than_the_floor_needs(self):
+        calls = []
+
+        def count(flag):
+            calls.append(flag)
+            return {"w": numpy.zeros(2)}
+
+        got = twinstep.ablate(count, {"flag": (1, 2)})
+        self.assertEqual((got.verdict, got.status), ("identical", 0))
+        self.assertEqual(sorted(calls), [1, 1, 2, 2])
+
+    def test_state_that_a_call_leaves_behind_is_a_floor(self):
+        # each call begins where the one before has ended: repeats differ, and more than the arms do
+        kept = [0.0]
+
+        def leaks(lr):
+            kept[0] += 1.0
+            return {"w": numpy.array([kept[0] + lr])}
+
+        got = twinstep.ablate(leaks, {"lr": (0.0, 0.001)})
+        self.assertEqual(got.raw["floor"]["kind"], "noisy")
+        self.assertNotEqual(got.verdict, "outside-floor")
+
+    def test_the_words_say_that_all_runs_shared_a_process(self):
+        with tempfile.TemporaryDirectory() as folder:
+            place = pathlib.Path(folder, "new")
+            twinstep.ablate(triangle, {"t0": (0.0, 3.0), "t1": (0.0, 4.0)}, folder=place)
+            plan = json.loads((place / "ablate.json").read_text())
+            self.assertIs(plan["run"]["shared"], True)
+            with self.assertRaises(FileExistsError):
+                twinstep.ablate(triangle, {"t0": (0.0, 3.0)}, folder=place)
+
+
+class Refusals(unittest.TestCase):
+    def test_factors(self):
+        for factors in ({}, {"a b": (0, 1)}, {"lr": (1,)}, {"lr": "ab"}):
+            with self.assertRaisesRegex(ValueError, "^factors: expected"):
+                twinstep.ablate(triangle, factors)
+
+    def test_what_a_run_leaves(self):
+        for returned in (None, "text", 3, twinstep.Left()):
+            with self.assertRaisesRegex(TypeError, "^run_fn "):
+                twinstep.ablate(lambda lr, returned=returned: returned, {"lr": (0, 1)})
+        with self.assertRaisesRegex(TypeError, "w: expected .*, got complex128"):
+            twinstep.ablate(lambda lr: {"w": numpy.array([1j])}, {"lr": (0, 1)})
+
+    def test_another_kind_than_the_baseline_left(self):
+        with self.assertRaisesRegex(TypeError, "expected weights as of the baseline, got log"):
+            twinstep.ablate(lambda lr: {"w": numpy.zeros(1)} if lr == 0 else [1.0], {"lr": (0, 1)})
+
+    def test_an_exception_in_an_arm_is_raised_and_ends_the_program(self):
+        def fails(lr):
+            if lr:
+                raise ZeroDivisionError("mine")
+            return {"w": numpy.zeros(1)}
+
+        with self.assertRaisesRegex(ZeroDivisionError, "mine"):
+            twinstep.ablate(fails, {"lr": (0, 1)})
+        with self.assertRaises(ChildProcessError):
+            os.waitpid(-1, os.WNOHANG)  # no child is left
+
+    def test_an_exception_in_a_hybrid_is_that_run_s_failure(self):
+        def fails(a, b):
+            if (a, b) == (1.0, 0.0):
+                raise ZeroDivisionError("only there")
+            return {"w": numpy.array([a, b])}
+
+        got = twinstep.ablate(fails, {"a": (0.0, 1.0), "b": (0.0, 1.0)})
+        failed = [run for run in got.raw["runs"] if run["state"] == "failed"]
+        self.assertEqual([(run["factors"], "ZeroDivisionError: only there" in run["reason"])
+                          for run in failed], [("10", True)])
+        self.assertIsNone(next(f for f in got.factors if f.name == "a").alone.value)
+
+    def test_ctrl_c_comes_through(self):
+        def interrupted(lr):
+            if lr:
+                os.kill(os.getpid(), signal.SIGINT)
+            return {"w": numpy.zeros(1)}
+
+        with self.assertRaises(KeyboardInterrupt):
+            twinstep.ablate(interrupted, {"lr": (0, 1)})
+
+    def test_the_function_is_called_in_the_caller_s_thread(self):
+        threads = set()
+
+        def where(lr):
+            threads.add(threading.current_thread())
+            return [1.0]
+
+        twinstep.ablate(where, {"lr": (0, 1)})
+        self.assertEqual(threads, {threading.current_thread()})
+
+
+class Safetensors(unittest.TestCase):
+    def test_bytes_of_a_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "x.safetensors")
+            _safetensors.save({"b": numpy.array([[1.0, 2.0]], dtype=">f4").T, "a": numpy.int64(3),
+                               "none": numpy.zeros((0, 2), bool)}, path)
+            raw = path.read_bytes()
+            length, = struct.unpack("<Q", raw[:8])
+            self.assertEqual(length % 8, 0)
+            self.assertEqual(json.loads(raw[8:8 + length]), {
+                "a": {"dtype": "I64", "shape": [], "data_offsets": [0, 8]},
+                "b": {"dtype": "F32", "shape": [2, 1], "data_offsets": [8, 16]},
+                "none": {"dtype": "BOOL", "shape": [0, 2], "data_offsets": [16, 16]}})
+            self.assertEqual(raw[8 + length:], struct.pack("<qff", 3, 1.0, 2.0))
+            with self.assertRaises(FileExistsError):
+                _safetensors.save({}, path)
+
+
+if __name__ == "__main__":
+    unittest.main()
