@@ -4,9 +4,14 @@
 #
 #   fresh_root.sh package BUILD   installs BUILD's .deb there by apt-get, runs the program, looks up
 #                                 its pages, and removes it again
+#   fresh_root.sh wheel WHEEL     installs the wheel there by pip, and runs program and package in one
+#                                 process with netCDF4, whose HDF5 is another one; then installs
+#                                 python/ from source, which has no program, in an environment of its
+#                                 own
 #   fresh_root.sh dockerfile      runs what the Dockerfile says, stage by stage
 #
-# Needs root, debootstrap and a network; skipped (77) without the first two. Everything happens in
+# Needs root, debootstrap and a network; skipped (77) without the first two. What pip needs is
+# downloaded outside, so that its settings hold, for the Python that runs this. Everything happens in
 # one temporary folder (TMPDIR). Only proc is mounted, because the program starts itself again
 # through it, and it is unmounted whatever happens.
 set -eu
@@ -100,6 +105,44 @@ package() {
         find /usr -name "*twinstep*" | tee left; ! test -s left'
 }
 
+wheel() {
+    made=$(readlink -f -- "$1")
+    new_root debian
+    say 'what stands in the index of packages'
+    mkdir "$folder/debian/tmp/wheels"
+    python3 -m pip --quiet download --only-binary :all: --python-version 3.11 \
+        --dest "$folder/debian/tmp/wheels" h5py numpy netCDF4
+    cp -- "$made" "$folder/debian/tmp/wheels"
+    mkdir "$folder/debian/tmp/checkout"
+    git ls-files -co --exclude-standard | tar -cf - -T - | tar -C "$folder/debian/tmp/checkout" -xf -
+    inside debian 'apt-get -q update >/dev/null'
+    say 'a root without any library of ours: Python, and nothing else'
+    inside debian 'apt-get -q -y install --no-install-recommends python3-venv >/dev/null 2>&1'
+    inside debian '! ldconfig -p | grep -E "hdf5|gsl|jansson|fyaml"' # nettle is apt's
+    inside debian 'python3 -m venv own; own/bin/pip -q install --no-index --find-links wheels \
+        twinstep netCDF4'
+    say 'the program alone'
+    inside debian 'own/bin/twinstep --version; own/bin/twinstep demo --quiet' | tee "$folder/demo.txt"
+    grep -q '^lr-set-before-step: OUTSIDE THE FLOOR' "$folder/demo.txt" || fail 'no demo there'
+    say 'beside netCDF4, before it and after it'
+    for order in 'twinstep, netCDF4' 'netCDF4, twinstep'; do
+        inside debian "own/bin/python -c 'import $order
+trace = twinstep.load(\"lr-set-before-step.h5\")
+data = netCDF4.Dataset(\"x.nc\", \"w\"); data.createDimension(\"a\", 3)
+data.createVariable(\"v\", \"f8\", (\"a\",))[:] = 1.5; data.close()
+print(twinstep.attribute(\"lr-set-before-step.h5\").cause, netCDF4.Dataset(\"x.nc\")[\"v\"][:].sum())
+assert twinstep.attribute(\"lr-set-before-step.h5\").cause == \"schedule\"'"
+    done
+    say 'from source, without a compiler and without the program'
+    inside debian 'python3 -m venv source; source/bin/pip -q install --no-index --find-links wheels \
+        ./checkout/python'
+    inside debian "source/bin/python -c 'import twinstep
+print(twinstep.load(\"lr-set-before-step.h5\"))
+try: twinstep.attribute(\"lr-set-before-step.h5\")
+except twinstep.ProgramMissing as error: print(error)'" | tee "$folder/source.txt"
+    grep -q 'the twinstep program is not there' "$folder/source.txt" || fail 'nobody says so'
+}
+
 # Runs COPY and RUN of each stage. The context is what git knows of this checkout.
 dockerfile() {
     stage=0
@@ -140,9 +183,9 @@ case $0 in
 */*) cd -- "${0%/*}/../.." ;;
 esac
 case "${1-} $#" in
-'package 2' | 'dockerfile 1') ;;
+'package 2' | 'wheel 2' | 'dockerfile 1') ;;
 *)
-    printf 'usage: sh tests/packaging/fresh_root.sh package BUILD | dockerfile\n' >&2
+    printf 'usage: sh tests/packaging/fresh_root.sh package BUILD | wheel WHEEL | dockerfile\n' >&2
     exit 2
     ;;
 esac
