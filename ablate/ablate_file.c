@@ -68,8 +68,19 @@ static enum status read_floor(const struct yaml_node *map, struct ablate_file *o
     return STATUS_OK;
 }
 
+static enum status read_shared(const struct yaml_node *node, struct ablate_file *out) {
+    if (node == NULL) return STATUS_OK;
+    out->shared = node->kind == YAML_PLAIN && strcmp(node->text, "true") == 0;
+    if (!out->shared && (node->kind != YAML_PLAIN || strcmp(node->text, "false") != 0))
+        return node_expect(node, "shared", "true or false");
+    if (out->shared && out->slots > 1)
+        return yaml_fail(node, "shared: one process does one run at a time, and slots is %llu",
+                         (unsigned long long)out->slots);
+    return STATUS_OK;
+}
+
 static enum status read_run(const struct yaml_node *map, struct ablate_file *out) {
-    static const char *const keys[] = {"slots", "devices", "timeout", "port", NULL};
+    static const char *const keys[] = {"slots", "devices", "timeout", "port", "shared", NULL};
     if (map == NULL) return STATUS_OK;
     TRY(node_check_keys(map, "run", keys));
     const struct yaml_node *devices = yaml_child(map, "devices");
@@ -90,6 +101,7 @@ static enum status read_run(const struct yaml_node *map, struct ablate_file *out
                          "one slot",
                          out->device_count, (unsigned long long)out->slots);
     TRY(node_read_uint(map, "port", 1024, 65535 - SLOTS_MOST, &out->port));
+    TRY(read_shared(yaml_child(map, "shared"), out));
     return node_read_real(map, "timeout", 0.0, 1e9, "a number of seconds above 0", &out->timeout);
 }
 

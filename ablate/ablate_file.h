@@ -96,6 +96,7 @@ struct ablate_file {
     uint64_t seed;
     uint64_t slots, port;
     double timeout; /* seconds; infinity: none */
+    int shared;     /* commands hand their runs to one process, so repeats are not in others */
     const char *devices[ABLATE_DEVICES_MAX];
     size_t device_count;
 };

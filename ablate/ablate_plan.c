@@ -388,6 +388,7 @@ static enum status add_rest(struct planning *to, const struct ablate_plan *plan)
                      (unsigned long long)file->noisy_hybrids, number_text_f64(file->alpha).text));
     TRY(add_line(to, "floor", line));
     TRY(add_line(to, "hybrids", file->single ? "single" : "all"));
+    if (file->shared) TRY(add_line(to, "shared", "true"));
     TRY(arena_format(to->pen.arena, &line, "%llu", (unsigned long long)file->seed));
     return add_line(to, "seed", line);
 }

@@ -297,13 +297,14 @@ static void print_headline(const struct ablate_plan *plan, const struct ablate_v
 
 /* ---- rows ---- */
 
-static void print_floor(const struct ablate_verdict *verdict) {
+static void print_floor(const struct ablate_file *file, const struct ablate_verdict *verdict) {
     char kinds[ABLATE_KINDS_TEXT];
     if (verdict->floor == ABLATE_FLOOR_OPEN) return;
     printf("  floor    ");
     if (verdict->floor == ABLATE_FLOOR_EXACT) {
-        printf("exact: %u runs of each arm, each in a process of its own, left equal %s\n",
-               verdict->floor_runs, ablate_kinds_text(verdict->reads, kinds));
+        printf("exact: %u runs of each arm, %s, left equal %s\n", verdict->floor_runs,
+               file->shared ? "all in one process" : "each in a process of its own",
+               ablate_kinds_text(verdict->reads, kinds));
         return;
     }
     printf("noisy: runs of one arm differ in %s", ablate_kinds_text(verdict->noise, kinds));
@@ -506,7 +507,7 @@ void ablate_print(const struct ablate_folder *folder, const struct ablate_result
     print_first("", &verdict->first);
     for (uint32_t i = 0; i < verdict->factor_count; i++)
         print_first(name_of(folder->plan, &verdict->factors[i]), &verdict->factors[i].first);
-    print_floor(verdict);
+    print_floor(folder->plan->file, verdict);
     print_measure(verdict);
     print_closure(verdict);
     print_table(folder->plan, verdict);
@@ -518,7 +519,8 @@ void ablate_print(const struct ablate_folder *folder, const struct ablate_result
     if (verdict->kind == ABLATE_INSIDE)
         puts("  untested causes that cancel exactly: hybrids are run where the arms differ");
     else {
-        printf("  untested other seeds and data (seed), other machines");
+        printf("  untested other seeds and data (seed), %sother machines",
+               folder->plan->file->shared ? "repeats in other processes, " : "");
         if (verdict->once > 0)
             printf("; whether %u of %u hybrids, which were run once, repeat", verdict->once,
                    folder->plan->mask_count - 1);

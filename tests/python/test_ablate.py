@@ -622,6 +622,8 @@ class Refused(Case):
                 ("ablate: 1", "ablate: 1\nrun: {slots: 0}", r"slots: expected a whole number from 1"),
                 ("ablate: 1", "ablate: 1\nrun: {timeout: soon}", r"timeout: expected a number of sec"),
                 ("ablate: 1", "ablate: 1\nrun: {slots: 2, devices: [0]}", r"no more than the 1 devices"),
+                ("ablate: 1", "ablate: 1\nrun: {shared: yes}", r"shared: expected true or false, got \"yes\""),
+                ("ablate: 1", "ablate: 1\nrun: {slots: 2, shared: true}", r"one run at a time, and slots is 2"),
                 ("ablate: 1", "ablate: 1\nfloor: {runs: 1}", r"runs: expected a whole number from 2"),
                 ("ablate: 1", "ablate: 1\nname: a/b", r"name: expected a name without /"),
                 ("ablate: 1", "ablate: 1\ntest: {environment: {A: b}}", r"test: expected command"),

@@ -36,6 +36,11 @@ class Paper(unittest.TestCase):
         self.assertEqual([factor.inert for factor in got.factors], [False, False, True])
         self.assertEqual(got.closure, "rerun-equal")
 
+    def test_levels_of_any_text(self):
+        for levels in (("it's", 'two "words" {x}'), ("", " "), ("--y", ["x" * 50])):
+            got = twinstep.ablate(lambda a, levels=levels: [1.0, 2.0 * (a is levels[1])], {"a": levels})
+            self.assertEqual((got.distance, got.word), (2.0, "cause"), levels)
+
     def test_losses_alone(self):
         got = twinstep.ablate(lambda lr: [1.0, 1.0 - lr], {"lr": (0.25, 0.5)})
         self.assertEqual((got.measure, got.distance, got.word), ("loss", 0.25, "cause"))
@@ -65,13 +70,18 @@ class Paper(unittest.TestCase):
         self.assertNotEqual(got.verdict, "outside-floor")
 
     def test_the_words_say_that_all_runs_shared_a_process(self):
+        both = {"t0": (0.0, 3.0), "t1": (0.0, 4.0)}
         with tempfile.TemporaryDirectory() as folder:
             place = pathlib.Path(folder, "new")
-            twinstep.ablate(triangle, {"t0": (0.0, 3.0), "t1": (0.0, 4.0)}, folder=place)
-            plan = json.loads((place / "ablate.json").read_text())
-            self.assertIs(plan["run"]["shared"], True)
+            got = twinstep.ablate(triangle, both, folder=place)
+            self.assertIn("  floor    exact: 2 runs of each arm, all in one process, left equal weights\n", got.text)
+            self.assertIn("repeats in other processes, other machines", got.text)
+            self.assertIn("  differs  t0: 0.0 -> 3.0\n           t1: 0.0 -> 4.0\n", got.text)
+            self.assertIs(json.loads((place / "ablate.json").read_text())["run"]["shared"], True)
+            called = []
             with self.assertRaises(FileExistsError):
-                twinstep.ablate(triangle, {"t0": (0.0, 3.0)}, folder=place)
+                twinstep.ablate(lambda **_: called.append(1), both, folder=place)
+            self.assertEqual(called, [])
 
 
 class Refusals(unittest.TestCase):

@@ -13,7 +13,7 @@ def main() -> int:
     folder, run, *levels = sys.argv[1:]
     with socket.socket(socket.AF_UNIX) as line:
         line.connect(os.environ["TWINSTEP_CALLS"])
-        asked = {"dir": folder, "run": run, "levels": [int(level) for level in levels]}
+        asked = {"dir": folder, "run": run, "levels": levels}
         line.sendall(json.dumps(asked).encode() + b"\n")
         with line.makefile("rb") as file:
             answer = file.read()

@@ -65,6 +65,13 @@ def _write(left: Left, folder: pathlib.Path) -> None:
                 file.write(json.dumps({"step": update, "loss": float(loss)}) + "\n")
 
 
+def _words(values: Sequence[Any]) -> list[str]:
+    """Returns what the two levels of a factor are called: the objects' own short text, if it tells
+    them apart."""
+    short = [repr(value) for value in values]
+    return short if short[0] != short[1] and max(map(len, short)) <= 40 else ["0", "1"]
+
+
 def _kinds(left: Left) -> set[str]:
     return {kind for kind, value in (("weights", left.weights), ("log", left.losses)) if value is not None}
 
@@ -74,6 +81,7 @@ class _Calls:
 
     def __init__(self, run_fn: Callable[..., Any], factors: Mapping[str, Sequence[Any]]) -> None:
         self.run_fn, self.factors = run_fn, factors
+        self.words = [_words(values) for values in factors.values()]
         # The program has to be told what runs leave, so the baseline is called before there is a
         # plan. What it left is that of the first run of the baseline.
         self.first: Left | None = self.call([0] * len(factors))
@@ -91,8 +99,9 @@ class _Calls:
         """Does one run. What goes wrong in an arm is raised, in a hybrid it is the run's failure."""
         with line, line.makefile("rb") as file:
             asked = json.loads(file.readline())
+            levels = [words.index(word) for words, word in zip(self.words, asked["levels"])]
             try:
-                left = (self.take_first() if not any(asked["levels"]) else None) or self.call(asked["levels"])
+                left = (self.take_first() if not any(levels) else None) or self.call(levels)
                 if _kinds(left) != self.kinds:
                     raise TypeError(f"expected {' and '.join(sorted(self.kinds))} as of the baseline, "
                                     f"got {' and '.join(sorted(_kinds(left)))}")
@@ -110,7 +119,8 @@ def _plan(name: str, factors: Mapping[str, Sequence[Any]], kinds: set[str], floo
     paths = {"weights": "{dir}/weights.safetensors", "log": "{dir}/log.jsonl"}
     return {"ablate": 1, "name": name,
             "command": [sys.executable, "-SE", str(CALLER), "{dir}", "{run}", *(f"{{{n}}}" for n in factors)],
-            "factors": {factor: ["0", "1"] for factor in factors},
+            "factors": {factor: [word.replace("{", "{{").replace("}", "}}") for word in _words(values)]
+                        for factor, values in factors.items()},
             "read": {kind: paths[kind] for kind in sorted(kinds)},
             "floor": dict(floor), "hybrids": hybrids, "run": {"shared": True}}
 
@@ -162,7 +172,9 @@ def ablate(run_fn: Callable[..., Any], factors: Mapping[str, Sequence[Any]], *, 
             raise ValueError(f"factors: expected NAME: (baseline, test), got {factor!r}: {levels!r}")
     if not factors:
         raise ValueError("factors: expected at least one, NAME: (baseline, test)")
-    words = [str(program()), "ablate", f"{name}.json", "--json", "--quiet"]
+    words = [str(program()), "ablate", f"{name}.json", "--quiet"]
+    if folder is not None and os.path.exists(folder):
+        raise FileExistsError(f"{os.fspath(folder)} exists: an ablation of a function cannot go on in it")
     calls = _Calls(run_fn, factors)
     floor = {"runs": runs, "noisy": noisy, "hybrids": noisy_hybrids, "alpha": alpha}
     with tempfile.TemporaryDirectory() as own:
@@ -172,5 +184,8 @@ def ablate(run_fn: Callable[..., Any], factors: Mapping[str, Sequence[Any]], *, 
             place.mkdir(mode=0o700, parents=True)
         plan = _plan(name, factors, calls.kinds, floor, hybrids)
         (place / f"{name}.json").write_text(json.dumps(plan, indent=1), encoding="utf-8")
-        status, given = _serve(calls, words, place)
-    return dataclasses.replace(decode(Ablation, given), status=status)
+        status, given = _serve(calls, [*words, "--json"], place)
+        # Everything is done, so this runs nothing and prints the same verdict in words.
+        told = subprocess.run(words, cwd=place, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    return dataclasses.replace(decode(Ablation, given), status=status,
+                               text=told.stdout.decode("utf-8", "replace"))

@@ -327,7 +327,8 @@ class AblatedFactor:
 
 @dataclass(frozen=True, slots=True)
 class Ablation:
-    """Which factor makes how much of the gap between two trainings, by falling |share|."""
+    """Which factor makes how much of the gap between two trainings, by falling |share|. `text` is
+    what `twinstep ablate` prints."""
     name: str
     verdict: str
     reason: str | None
@@ -337,5 +338,6 @@ class Ablation:
     full: float | None
     closure: str
     factors: tuple[AblatedFactor, ...]
+    text: str = ""
     status: int = 0
     raw: Mapping[str, Any] = field(default_factory=dict, repr=False)
