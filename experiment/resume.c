@@ -70,14 +70,22 @@ static enum status check_environment(const char *path, const struct trace_image 
     return STATUS_OK;
 }
 
-static enum status check_steps(const char *path, const struct trace_image *image,
-                               const struct experiment_plan *plan, struct arena *arena) {
-    const char *const then = trace_attribute_of(image, "", "steps");
-    char *now;
-    TRY(arena_format(arena, &now, "%" PRIu64, plan->scenario->steps));
-    if (then != NULL && strcmp(then, now) == 0) return STATUS_OK;
-    FAIL(STATUS_INPUT, "%s: a trace of %s updates, and now %s", path,
-         then == NULL ? "unknown" : then, now);
+/* Holds what no configuration of a run has: how many updates, and what is recorded of each. Without
+ * record.readback columns are there, but hold nothing. */
+static enum status check_head(const char *path, const struct trace_image *image,
+                              const struct experiment_plan *plan, struct arena *arena) {
+    const char *then = trace_attribute_of(image, "", "steps");
+    const char *now = plan->scenario->record.readback ? "true" : "false";
+    char *steps;
+    TRY(arena_format(arena, &steps, "%" PRIu64, plan->scenario->steps));
+    if (then == NULL || strcmp(then, steps) != 0)
+        FAIL(STATUS_INPUT, "%s: a trace of %s updates, and now %s", path,
+             then == NULL ? "unknown" : then, steps);
+    then = trace_attribute_of(image, "", "readback");
+    if (then == NULL || strcmp(then, now) != 0)
+        FAIL(STATUS_INPUT, "%s: record.readback was %s, and is %s", path,
+             then == NULL ? "not told" : then, now);
+    return STATUS_OK;
 }
 
 enum status resume_open(const char *path, const struct experiment_plan *plan,
@@ -94,12 +102,27 @@ enum status resume_open(const char *path, const struct experiment_plan *plan,
              "them",
              path);
     TRY(check_environment(path, image, environment, environment_count));
-    TRY(check_steps(path, image, plan, arena));
+    TRY(check_head(path, image, plan, arena));
     for (uint32_t i = 0; i < plan->run_count; i++)
         TRY(check_run(path, &plan->runs[i], trace_run_of(image, plan->runs[i].id)));
     if (image->run_count != plan->run_count)
         FAIL(STATUS_INPUT, "%s: the trace of another scenario: %u runs, and now %u", path,
              image->run_count, plan->run_count);
+    return STATUS_OK;
+}
+
+enum status resume_check_data(const struct resume *resume) {
+    if (resume->path == NULL) return STATUS_OK;
+    for (uint32_t i = 0; i < resume->plan->run_count; i++) {
+        const struct planned_run *const planned = &resume->plan->runs[i];
+        const char *const then = trace_attribute_of(resume->image, "data", planned->id);
+        if (then == NULL || strcmp(then, planned->data) != 0)
+            FAIL(STATUS_INPUT,
+                 "%s: run %s was trained on other data: what %s holds had digest %.16s, and has "
+                 "%.16s",
+                 resume->path, planned->id, run_dataset_options(&planned->config).source,
+                 then == NULL ? "unknown" : then, planned->data);
+    }
     return STATUS_OK;
 }
 

@@ -11,6 +11,7 @@ updates, seed, build or output in the input's place must be refused. In mode inv
 threads may be another after the kill."""
 
 import argparse
+import json
 import os
 import random
 import signal
@@ -38,6 +39,12 @@ SCENARIOS = {
     "sft": (HEAD + SMALL + "  task: sft\n  dropout: {attention: 0.1}\n"
             "arms:\n  baseline: {}\n  test: {optimizer: {eps: 1e-6}, schedule: {name: cosine}}\n"),
 }
+
+
+# a.jsonl in order: the arm reads 12 rows, the hybrid with the other arm's batches 24
+DATA = (HEAD % "data" + "common:\n  task: sft\n  model: {layers: 1, hidden: 16, heads: 2, mlp: 32}\n"
+        "  data: {shuffle: false}\narms:\n  baseline: {data: {text: a.jsonl}, batch: {size: 2, micro: 2}}\n"
+        "  test: {data: {text: b.jsonl}, batch: {size: 4, micro: 2}}\n")
 
 
 class Bench:
@@ -138,6 +145,7 @@ def check_refusals(bench, name):
            "common.optimizer.beta1=0.7")
     refuse(bench, "a trace of 6 updates, and now 5", *run, "--set", "steps=5")
     refuse(bench, "another scenario", *run, "--set", "common.seed=4")
+    refuse(bench, "record.readback was true, and is false", *run, "--set", "record.readback=false")
     refuse(bench, "expected an output that is not read", *run[:4], "whole.h5", *run[5:], "--overwrite")
     os.rename(bench.path("whole.h5"), bench.path("r.h5.part"))
     refuse(bench, "is where r.h5 would be written", *run[:6], "r.h5.part", "--overwrite")
@@ -145,6 +153,27 @@ def check_refusals(bench, name):
     refuse(bench, "expected a trace", *run[:6], f"{name}.yaml")
     refuse(bench, "No such file", *run[:6], "nothing.h5")
     refuse(bench, "expected one scenario", "run", "null-pair", *run[1:3], "--resume", "whole.h5")
+
+
+def write_rows(bench, name, changed=None):
+    with open(bench.path(name), "w", encoding="utf-8") as file:
+        for row in range(1, 31):
+            text = "otherwise" if row == changed else f"{7 * row} {name}"
+            file.write(json.dumps({"prompt": f"row {row}", "completion": text}) + "\n")
+
+
+def check_data(bench):
+    """A changed row that only a hybrid read, and no run reads again: nothing else could see it."""
+    with open(bench.path("data.yaml"), "w", encoding="utf-8") as file:
+        file.write(DATA)
+    write_rows(bench, "a.jsonl")
+    write_rows(bench, "b.jsonl")
+    words = ("run", "data.yaml", "--quiet", "--checkpoint-every=2", "-o")
+    status, _, error = bench.say(*words, "d.h5")
+    if status not in (0, 1) or error:
+        sys.exit(f"data: {status}: {error}")
+    write_rows(bench, "a.jsonl", changed=14)
+    refuse(bench, "was trained on other data", *words, "r.h5", "--resume", "d.h5")
 
 
 def check_threads(bench, name):
@@ -182,6 +211,7 @@ def main():
             if name == "hybrids":
                 check_refusals(bench, name)
                 check_threads(bench, name)
+        check_data(bench)
         check_interrupt(bench, "hybrids")
     print(f"{total} kills")
     return 0 if total else 1
