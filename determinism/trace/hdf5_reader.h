@@ -35,6 +35,11 @@ struct reader_form {
 TWINSTEP_MUST_USE enum status reader_open(struct reader *reader, const char *path);
 void reader_close(struct reader *reader);
 
+/* The descriptor of the open file, which stays HDF5's, and the file's length now. A live file loses
+ * its name when its run ends, so its name is not asked again. */
+TWINSTEP_MUST_USE enum status reader_handle(const struct reader *reader, int *out_handle,
+                                            uint64_t *out_length);
+
 /* Takes count * bytes from what the file can hold; asking for more than the file's length in total
  * means damage. */
 TWINSTEP_MUST_USE enum status reader_spend(struct reader *reader, uint64_t count, uint64_t bytes,

@@ -398,18 +398,18 @@ static enum status fail_broken(const struct reader *reader, const char *what) {
          reader->file.name, what);
 }
 
-/* A finished trace has both seals. A live one, and that of a killed run, has the first; its closing
- * one may be there although `complete` is not yet, because it is written before, and rows that came
- * meanwhile are not in the image then. In a file that was closed, a closing seal that fits says
- * that `complete` was 1. */
+/* A finished trace has both seals. A live one, and that of a killed run, has the first. Its closing
+ * one may be there although `complete` was not yet 1 when this reader looked: then it covers
+ * results and rows that came after the reader had begun, and it says nothing about what was read.
+ * In a file that was closed, a closing seal that fits says that `complete` was 1. */
 static enum status judge(const struct reader *reader, const struct digest stored[2],
                          const struct digest made[SEALS], struct trace_image *image) {
     if (!is_zero(&stored[0]) && digest_compare(&stored[0], &made[SEAL_OPENING]) != 0)
         return fail_broken(reader, "names, texts, axes or configurations");
     image->seal = TRACE_SEAL_BEGUN;
+    if (reader->live && !image->complete) return STATUS_OK;
     if (is_zero(&stored[1])) return image->complete ? fail_broken(reader, "results") : STATUS_OK;
     if (digest_compare(&stored[1], &made[SEAL_COMPLETE]) == 0) {
-        if (reader->live && !image->complete) return STATUS_OK;
         image->seal = TRACE_SEAL_WHOLE;
         image->complete = 1;
         return STATUS_OK;
