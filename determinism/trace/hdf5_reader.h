@@ -45,7 +45,7 @@ TWINSTEP_MUST_USE enum status reader_handle(const struct reader *reader, int *ou
 TWINSTEP_MUST_USE enum status reader_spend(struct reader *reader, uint64_t count, uint64_t bytes,
                                            const char *what);
 
-/* Opens a dataset and checks it against `form`. `out_shape` gets its extent; for a text dataset its
+/* Opens a dataset, to which hard links must lead, and checks it against `form`. `out_shape` gets its extent; for a text dataset its
  * element length stands in shape[HDF5_MAX_RANK - 1]. */
 TWINSTEP_MUST_USE enum status reader_dataset(const struct reader *reader, hid_t where,
                                              const char *name, const struct reader_form *form,
@@ -65,6 +65,7 @@ TWINSTEP_MUST_USE enum status reader_check_place(const struct reader *reader, hi
 TWINSTEP_MUST_USE enum status reader_check_plain(const struct reader *reader, hid_t dataset,
                                                  const char *name);
 
+/* Opens a group, to which hard links must lead. */
 TWINSTEP_MUST_USE enum status reader_group(const struct reader *reader, hid_t where,
                                            const char *name, hid_t *out_group);
 
@@ -93,8 +94,9 @@ TWINSTEP_MUST_USE enum status reader_words(struct reader *reader, hid_t where, c
  * need not keep it; then it is that of names. */
 H5_index_t reader_order(const struct reader *reader, hid_t group, int of_attributes);
 
-/* The names of the links of a group in the order of creation. Soft and external links are left
- * out. */
+/* The names of the hard links of a group in the order of creation. A link of another kind is refused
+ * in a trace of ours; in a foreign one it is left out, and refused where a name of the format leads
+ * to it (trace_look.c). */
 struct reader_links {
     char **names;
     uint32_t count;

@@ -86,6 +86,13 @@ TWINSTEP_MUST_USE enum status hdf5_put_names(const struct hdf5_file *file, hid_t
 int hdf5_may_have(hid_t where, const char *path);
 int hdf5_may_have_attribute(hid_t object, const char *name);
 
+/* The kind of the first link on the way of PATH that is not a hard one; H5L_TYPE_HARD where all are
+ * hard, and H5L_TYPE_ERROR where a part is absent or HDF5 cannot tell. HDF5 follows links of other
+ * kinds to wherever they lead, another file or a pipe among them. */
+H5L_type_t hdf5_way(hid_t where, const char *path);
+/* "a soft link", "an external link" or "a user's link". */
+const char *hdf5_link_word(H5L_type_t type);
+
 /* The last part of a path. */
 const char *hdf5_last_part(const char *path);
 

@@ -193,9 +193,22 @@ static int storage_fits(hid_t dataset) {
     return fits;
 }
 
+static enum status fail_link(const struct reader *reader, const char *name, H5L_type_t type) {
+    FAIL(STATUS_INPUT, "%s: \"%s\": expected an object of this file, got %s", reader->file.name,
+         name, hdf5_link_word(type));
+}
+
+/* What HDF5 cannot tell it says when the object is opened. */
+static enum status check_way(const struct reader *reader, hid_t where, const char *name) {
+    const H5L_type_t type = hdf5_way(where, name);
+    return type == H5L_TYPE_HARD || type == H5L_TYPE_ERROR ? STATUS_OK
+                                                           : fail_link(reader, name, type);
+}
+
 enum status reader_dataset(const struct reader *reader, hid_t where, const char *name,
                            const struct reader_form *form, hsize_t out_shape[HDF5_MAX_RANK],
                            hid_t *out_dataset) {
+    TRY(check_way(reader, where, name));
     const hid_t dataset = H5Dopen2(where, name, H5P_DEFAULT);
     if (dataset < 0) return hdf5_fail(STATUS_INPUT, reader->file.name, "read \"%s\"", name);
     if (!dataset_fits(reader, dataset, form, out_shape) || !storage_fits(dataset)) {
@@ -221,6 +234,7 @@ herr_t reader_rows(hid_t dataset, hid_t memory, int rank, uint64_t first, const 
 
 enum status reader_group(const struct reader *reader, hid_t where, const char *name,
                          hid_t *out_group) {
+    TRY(check_way(reader, where, name));
     *out_group = H5Gopen2(where, name, H5P_DEFAULT);
     if (*out_group < 0) return hdf5_fail(STATUS_INPUT, reader->file.name, "read \"%s\"", name);
     return STATUS_OK;
@@ -376,7 +390,8 @@ static enum status keep_link(struct reader *reader, hid_t group, H5_index_t orde
     H5L_info_t info;
     if (H5Lget_info(group, name, &info, H5P_DEFAULT) < 0)
         return hdf5_fail(STATUS_INPUT, reader->file.name, "read link \"%s\"", name);
-    if (info.type != H5L_TYPE_HARD) return STATUS_OK;
+    if (info.type != H5L_TYPE_HARD)
+        return reader->file.foreign ? STATUS_OK : fail_link(reader, name, info.type);
     TRY(reader_spend(reader, LINK_BYTES, 1, "a list of links"));
     TRY(reader_grow(reader, links->count, sizeof *links->names, &links->names));
     TRY(arena_text(reader->arena, name, (size_t)length, &links->names[links->count]));

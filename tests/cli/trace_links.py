@@ -112,12 +112,13 @@ def try_foreign(bench):
     record = {"__name__": "record"}
     exec(compile(block("record.py"), "record.py", "exec"), record)
     record["write"](os.path.join(bench.folder, "f.h5"), list(record["train"](3, False)))
-    verbs = (("certify", "x.h5"), ("import", "--check", "x.h5"))
-    bench.change("f.h5", put("extra", h5py.ExternalLink("pipe", "/")), sealed=False)
-    bench.refused("a foreign trace", "external link", verbs[0])
-    bench.change("f.h5", put("extra", h5py.SoftLink("/runs")), sealed=True)
-    if bench.say(*verbs[1]).returncode != 0:
-        sys.exit("a foreign trace with a soft link where nobody reads was refused")
+    for place in ("runs/main", "runs/main/steps", "runs/main/steps/loss", "complete"):
+        bench.change("f.h5", put(place, h5py.ExternalLink("pipe", "/" + place)), sealed=False)
+        bench.refused(f"a foreign trace, {place}", "", ("certify", "x.h5"))
+    for link, sealed in ((h5py.ExternalLink("pipe", "/"), False), (h5py.SoftLink("/runs"), True)):
+        bench.change("f.h5", put("extra", link), sealed)
+        if bench.say("import", "--check", "x.h5").returncode != 0:
+            sys.exit("a foreign trace with a link where nobody reads was refused")
 
 
 def main():
