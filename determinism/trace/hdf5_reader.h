@@ -4,7 +4,7 @@
  *
  * A function here fails with STATUS_INPUT "FILE: ..." if the file does not hold what a trace holds.
  * Handles that a failure leaves open are closed with the file (hdf5_tools.h).
- * The file is private to determinism/trace*.c. */
+ * The file is private to determinism/trace/. */
 #ifndef TWINSTEP_DETERMINISM_TRACE_HDF5_READER_H
 #define TWINSTEP_DETERMINISM_TRACE_HDF5_READER_H
 

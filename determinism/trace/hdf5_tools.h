@@ -4,7 +4,7 @@
  *
  * Every function here returns STATUS_IO with "FILE: cannot WHAT: REASON" if the library refuses.
  * Files are opened with H5F_CLOSE_STRONG, so closing a file also closes what an error left open in
- * it. The file is private to determinism/trace*.c and hdf5_columns.c. */
+ * it. The file is private to determinism/trace/. */
 #ifndef TWINSTEP_DETERMINISM_TRACE_HDF5_TOOLS_H
 #define TWINSTEP_DETERMINISM_TRACE_HDF5_TOOLS_H
 

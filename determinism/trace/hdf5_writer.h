@@ -2,7 +2,7 @@
  * The open trace, as its creator and its writer share it, and the names and files under which it
  * lives.
  *
- * The file is private to determinism/trace*.c. */
+ * The file is private to determinism/trace/. */
 #ifndef TWINSTEP_DETERMINISM_TRACE_HDF5_WRITER_H
 #define TWINSTEP_DETERMINISM_TRACE_HDF5_WRITER_H
 
