@@ -58,6 +58,16 @@ static enum status check_run(const char *path, const struct planned_run *planned
     return STATUS_OK;
 }
 
+/* A run that still goes on writes what would be trained a second time. */
+static enum status check_writer(const char *path) {
+    long process;
+    if (!trace_is_written(path, &process)) return STATUS_OK;
+    if (process == 0)
+        FAIL(STATUS_INPUT, "%s: its run still writes it: nothing to go on with", path);
+    FAIL(STATUS_INPUT, "%s: its run still writes it (process %ld): nothing to go on with", path,
+         process);
+}
+
 static enum status check_environment(const char *path, const struct trace_image *image,
                                      const struct trace_attribute *list, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
@@ -94,6 +104,7 @@ enum status resume_open(const char *path, const struct experiment_plan *plan,
     struct trace_image *image;
     *out = (struct resume){.path = path, .plan = plan};
     if (path == NULL) return STATUS_OK;
+    TRY(check_writer(path));
     TRY(trace_open(path, arena, &image));
     out->image = image;
     if (image->writer != NULL)

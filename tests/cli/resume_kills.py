@@ -183,15 +183,39 @@ def check_threads(bench, name):
         sys.exit(f"{name}: another number of threads: {error}")
 
 
-def check_interrupt(bench, name):
-    process = bench.start("run", f"{name}.yaml", "--quiet", "-o", "i.h5", "--set", "steps=100000")
-    while not os.path.exists(bench.path("i.h5.part")):
+def interrupt(bench, name, output, bytes_, *more):
+    """Interrupts a long run once its file has so many bytes; returns what it says."""
+    process = bench.start("run", f"{name}.yaml", "--quiet", "-o", output, "--set", "steps=5000", *more)
+    part = bench.path(f"{output}.part")
+    while not os.path.exists(part) or os.path.getsize(part) < bytes_:
+        if process.poll() is not None:
+            sys.exit(f"to be interrupted: {process.returncode}: {process.stderr.read().decode()}")
         time.sleep(0.01)
-    time.sleep(0.3)
+    time.sleep(0.1)
+    if bytes_ > 0:
+        refuse(bench, "its run still writes it (process %d)" % process.pid, "run", f"{name}.yaml", "--quiet", "-o",
+               "r.h5", "--set", "steps=5000", "--resume", f"{output}.part")
     process.send_signal(signal.SIGINT)
     _, error = process.communicate(timeout=60)
-    if process.returncode != 130 or b"with --resume i.h5.part" not in error:
+    if process.returncode != 130:
         sys.exit(f"interrupted: {process.returncode}: {error.decode()}")
+    return error.decode()
+
+
+def check_interrupt(bench, name):
+    """The file that is advised is the one that holds more: of a run that went on and was stopped at once,
+    that which it went on from; and its own once it is further."""
+    begun = interrupt(bench, name, "i.h5", os.path.getsize(bench.path("whole.h5")) + (1 << 20))
+    if "is in i.h5.part: the same command with --resume i.h5.part" not in begun:
+        sys.exit(f"interrupted: {begun}")
+    early = interrupt(bench, name, "j.h5", 0, "--resume", "i.h5.part")
+    if os.path.getsize(bench.path("j.h5.part")) >= os.path.getsize(bench.path("i.h5.part")):
+        sys.exit("the run that went on is further already: nothing is shown")
+    if "i.h5.part holds more than j.h5.part: the same command with --resume i.h5.part" not in early:
+        sys.exit(f"interrupted at once: {early}")
+    late = interrupt(bench, name, "l.h5", os.path.getsize(bench.path("i.h5.part")) + (1 << 18), "--resume", "i.h5.part")
+    if "is in l.h5.part: the same command with --resume l.h5.part" not in late:
+        sys.exit(f"interrupted later: {late}")
 
 
 def main():
