@@ -10,11 +10,11 @@
 #include "dumps/align.h"
 
 enum {
-    KNOWN = 1,  /* the other dump has it, or it was moved from such values */
-    MADE = 2,   /* an op of this dump made it before */
-    TOLD = 4,   /* an event names it already */
+    KNOWN = 1,   /* the other dump has it, or it was moved from such values */
+    MADE = 2,    /* an op of this dump made it before */
+    TOLD = 4,    /* an event names it already */
     CARRIED = 8, /* it was moved from values from outside, and nothing was computed of it yet */
-    NAMED = 16  /* the event of it is there */
+    NAMED = 16   /* the event of it is there */
 };
 
 /* Where a value from outside came in. */
@@ -91,6 +91,7 @@ static int op_before(const void *a, const void *b, const void *context) {
 static enum status order_events(struct dump_judgement *out, size_t begin, struct arena *scratch) {
     const size_t count = out->event_count - begin;
     struct dump_event *spare;
+    if (count == 0) return STATUS_OK; /* there may be no list yet */
     TRY(arena_take(scratch, count, sizeof *spare, "births", &spare));
     const void *const sorted =
         sort_stable(out->events + begin, spare, count, sizeof *spare, op_before, NULL);
