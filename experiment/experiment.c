@@ -345,7 +345,7 @@ static enum status open_output(struct experiment *e) {
     TRY(note_data(e));
     TRY(note_dropped(e));
     TRY(experiment_eval_open(e));
-    return experiment_trace_open(&e->plan, e->options, snapshots, e->arena, &e->output);
+    return experiment_trace_open(&e->plan, &e->resume, e->options, snapshots, e->arena, &e->output);
 }
 
 static enum status run_pair(struct experiment *e) {

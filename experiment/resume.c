@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "evidence/backend_seen.h"
 #include "trainer/snapshot.h"
 
 static const char threads_key[] = "numerics.threads: ";
@@ -78,6 +79,37 @@ static enum status check_environment(const char *path, const struct trace_image 
                  list[i].name, then == NULL ? "not there" : then, list[i].text);
     }
     return STATUS_OK;
+}
+
+static int is_backend(const struct trace_attribute *attribute) {
+    const size_t length = strlen("backend");
+    return strncmp(attribute->path, "backend", length) == 0 &&
+           (attribute->path[length] == '\0' || attribute->path[length] == '/') &&
+           !backends_is_volatile(attribute);
+}
+
+/* One direction: what `list` has of backends, `other` has, too. */
+static enum status check_backends(const struct resume *resume, const struct trace_attribute *list,
+                                  uint32_t count, const struct trace_image *other, int is_now) {
+    for (uint32_t i = 0; i < count; i++) {
+        if (!is_backend(&list[i])) continue;
+        const char *there = trace_attribute_of(other, list[i].path, list[i].name);
+        if (there != NULL && strcmp(there, list[i].text) == 0) continue;
+        if (there == NULL) there = "not there";
+        FAIL(STATUS_INPUT, "%s: its runs ran on another backend: %s of %s was %s, and is %s",
+             resume->path, list[i].name, list[i].path, is_now ? there : list[i].text,
+             is_now ? list[i].text : there);
+    }
+    return STATUS_OK;
+}
+
+enum status resume_check_backends(const struct resume *resume, struct trace_attribute *list,
+                                  uint32_t count) {
+    const struct trace_image *const then = resume->image;
+    const struct trace_image now = {.attributes = list, .attribute_count = count};
+    if (resume->path == NULL) return STATUS_OK;
+    TRY(check_backends(resume, list, count, then, 1));
+    return check_backends(resume, then->attributes, then->attribute_count, &now, 0);
 }
 
 /* Holds what no configuration of a run has: how many updates, and what is recorded of each. Without

@@ -39,6 +39,11 @@ TWINSTEP_MUST_USE enum status resume_open(const char *path, const struct experim
  * names the run. */
 TWINSTEP_MUST_USE enum status resume_check_data(const struct resume *resume);
 
+/* Holds what the plan's runs run on, the attributes of /backend among `list`, against the recorded
+ * ones. STATUS_INPUT says what is another. */
+TWINSTEP_MUST_USE enum status resume_check_backends(const struct resume *resume,
+                                                    struct trace_attribute *list, uint32_t count);
+
 /* The recorded row of an update of a planned run, or NULL. */
 const struct record *resume_row(const struct resume *resume, uint32_t index, uint64_t step);
 

@@ -155,6 +155,23 @@ def check_refusals(bench, name):
     refuse(bench, "expected one scenario", "run", "null-pair", *run[1:3], "--resume", "whole.h5")
 
 
+def check_build(bench, name):
+    """The same program with another build id in its note stands for one of other sources."""
+    with open(bench.binary, "rb") as file:
+        program = bytearray(file.read())
+    note = b"\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0"
+    at = program.find(note)
+    if at < 0:
+        sys.exit("the program has no build id")
+    program[at + len(note)] ^= 1
+    other = Bench(argparse.Namespace(binary=bench.path("other")), bench.folder)
+    with open(other.binary, "wb") as file:
+        file.write(program)
+    os.chmod(other.binary, 0o755)
+    refuse(other, "written by another build: build_id was", "run", f"{name}.yaml", "--quiet", "-o", "r.h5", "--resume",
+           "whole.h5")
+
+
 def write_rows(bench, name, changed=None):
     with open(bench.path(name), "w", encoding="utf-8") as file:
         for row in range(1, 31):
@@ -235,6 +252,7 @@ def main():
             if name == "hybrids":
                 check_refusals(bench, name)
                 check_threads(bench, name)
+                check_build(bench, name)
         check_data(bench)
         check_interrupt(bench, "hybrids")
     print(f"{total} kills")
