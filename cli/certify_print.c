@@ -27,6 +27,20 @@ void certify_hex(const uint8_t *root, char out_text[DIGEST_HEX]) {
     digest_hex(&digest, out_text);
 }
 
+enum status certify_refuse(const struct trace_image *image, const char *path,
+                           const struct trace_run *run) {
+    struct certificate certificate;
+    certify_run(image, run, &certificate);
+    if (certificate.state != CERTIFY_BROKEN) return STATUS_OK;
+    FAIL(
+        STATUS_INPUT,
+        "%s: run %s: the chain is broken at update %" PRIu64
+        ": %s was changed after it was recorded, and nothing is trained after it (twinstep certify "
+        "says more)",
+        path, run->plan.id, certificate.broken,
+        certificate.column[0] == '\0' ? "a column" : certificate.column);
+}
+
 int certify_exit(const struct certify_side *side) {
     if (side->certificate.state == CERTIFY_BROKEN || side->altered) return EXIT_DIFFERS;
     return side->certificate.state == CERTIFY_UNTESTABLE ? EXIT_UNTESTABLE : EXIT_AS_EXPECTED;

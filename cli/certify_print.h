@@ -37,6 +37,10 @@ struct certify_pair {
 const uint8_t *certify_root(const struct certify_side *side, uint64_t update);
 void certify_hex(const uint8_t *root, char out_text[DIGEST_HEX]);
 
+/* Fails where the chain of a run is broken, for verbs that would train what was changed. */
+TWINSTEP_MUST_USE enum status certify_refuse(const struct trace_image *image, const char *path,
+                                             const struct trace_run *run);
+
 /* Returns the exit status for one run: 0, 1 or 3. */
 int certify_exit(const struct certify_side *side);
 

@@ -6,6 +6,7 @@
 
 #include "base/input.h"
 #include "base/number.h"
+#include "cli/certify_print.h"
 #include "cli/consent.h"
 #include "cli/foreign_print.h"
 #include "cli/json.h"
@@ -99,6 +100,7 @@ static enum status ask_run(struct bisecting *b, const struct options *options, i
         FAIL(STATUS_INPUT,
              "%s: run %s forked from an arm and has no record of its first %ju updates", path, name,
              (uintmax_t)run->records[0].step - 1);
+    TRY(certify_refuse(image, path, run));
     TRY(arena_format(b->arena, &label, "configuration of run %s of %s", name, path));
     TRY(config_read(b->cli->schema, label, run->plan.configuration, b->arena, &b->configs[which]));
     if (options->argument_count == 1)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/certify_print.h"
 #include "cli/ci.h"
 #include "cli/consent.h"
 #include "cli/foreign_print.h"
@@ -318,6 +319,9 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
                                      .divisor = range.divisor,
                                      .interrupted = cli->interrupted};
     if (id != NULL) TRY(chosen_run(image, path, id, &only));
+    for (uint32_t i = 0; i < image->run_count; i++)
+        if ((only == NULL || only == &image->runs[i]) && is_replayable(&image->runs[i]))
+            TRY(certify_refuse(image, path, &image->runs[i]));
     json_t *list = options->json ? json_array() : NULL;
     *out_exit = EXIT_AS_EXPECTED;
     for (uint32_t i = 0; i < image->run_count; i++) {

@@ -11,6 +11,7 @@
 #include "cli/load.h"
 #include "cli/output.h"
 #include "cli/perform.h"
+#include "determinism/trace.h"
 #include "experiment/noise/noise_use.h"
 
 enum { KEY_CHECKPOINT = KEY_OWN, KEY_FLOOR, KEY_SAVE, KEY_RESUME };
@@ -114,14 +115,35 @@ static enum status check_resume(const char *path, const char *resume, struct are
          resume, path);
 }
 
-static enum status tell_how_to_go_on(enum status status, const char *path) {
-    char told[1024];
+/* The updates of all runs in a file that was just closed; 0 where it cannot be read. */
+static uint64_t updates_in(const char *path) {
+    struct arena arena = ARENA_EMPTY;
+    struct trace_image *image;
+    uint64_t updates = 0;
+    if (trace_open(path, &arena, &image) == STATUS_OK)
+        for (uint32_t i = 0; i < image->run_count; i++)
+            updates += image->runs[i].updates;
+    arena_close(&arena);
+    return updates;
+}
+
+/* A run that went on from a file and is stopped has not yet written again what that file holds of
+ * later runs, so the file that holds more is the one to go on with. */
+static enum status tell_how_to_go_on(enum status status, const char *path, const char *resume,
+                                     struct arena *arena) {
+    char told[1024], *part;
     if (status != STATUS_INTERRUPTED) return status;
     snprintf(told, sizeof told, "%s", status_text());
+    TRY(arena_format(arena, &part, "%s.part", path));
+    if (resume != NULL && updates_in(resume) > updates_in(part))
+        return status_fail(status,
+                           "%s; %s holds more than %s: the same command with --resume %s and "
+                           "another --output goes on with it",
+                           told, resume, part, resume);
     return status_fail(status,
-                       "%s; what there is is in %s.part: the same command with --resume %s.part "
-                       "and another --output goes on with it",
-                       told, path, path);
+                       "%s; what there is is in %s: the same command with --resume %s and another "
+                       "--output goes on with it",
+                       told, part, part);
 }
 
 static enum status run_scenario(struct cli *cli, const struct options *options, const char *word,
@@ -145,7 +167,7 @@ static enum status run_scenario(struct cli *cli, const struct options *options, 
     for (size_t i = 0; i < options->given_count; i++)
         if (options->given[i].key == KEY_SAVE)
             TRY(add_saving(options->given[i].value, scenario, arena, how.save));
-    TRY(tell_how_to_go_on(perform(cli, scenario, &how, arena, &judgement), path));
+    TRY(tell_how_to_go_on(perform(cli, scenario, &how, arena, &judgement), path, resume, arena));
     TRY(print_judgement(&judgement, path, options->json));
     *out_exit = judgement_exit(&judgement);
     return add_case(cli, &judgement, word, *out_exit);

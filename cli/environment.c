@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/fpenv.h"
+#include "cli/build_id.h"
 #include "cli/json.h"
 #include "determinism/libraries.h"
 #include "experiment/backend_record.h"
@@ -74,9 +75,11 @@ static enum status add_libraries(struct facts *facts) {
 
 /* Adds what two builds of one source may differ in, each of which may decide a bit. */
 static enum status add_build(struct facts *facts) {
-    char control[128];
+    char control[128], id[DIGEST_HEX];
     fpenv_describe(control, sizeof control);
     TRY(add(facts, "version", TWINSTEP_VERSION));
+    build_id(id);
+    TRY(add(facts, "build_id", id));
     TRY(add(facts, "compiler", compiler()));
     TRY(add(facts, "build_type", TWINSTEP_BUILD_TYPE));
     TRY(add(facts, "flags", TWINSTEP_BUILD_FLAGS));

@@ -52,9 +52,23 @@ const struct verb *verb_at(size_t index) {
 
 static volatile int interrupted; /* set by the handler below and read between updates */
 
-static void note_signal(int signal) {
+/* Seconds that an update may go on after SIGTERM: fewer than what schedulers and containers wait
+ * before they kill. */
+#define TERM_SECONDS 8
+
+/* An update that does not end, in a module say, never looks at `interrupted`. What is committed is
+ * in the live file, as after a kill. */
+static void end_in_the_middle(int signal) {
+    static const char text[] = "twinstep: error: ended by SIGTERM in the middle of an update that "
+                               "did not end within 8 seconds; updates before it are kept "
+                               "(NAME.h5.part)\n";
     (void)signal;
+    _exit(write(STDERR_FILENO, text, sizeof text - 1) < 0 ? EXIT_ERROR : EXIT_INTERRUPTED);
+}
+
+static void note_signal(int signal) {
     interrupted = 1;
+    if (signal == SIGTERM) alarm(TERM_SECONDS);
 }
 
 /* nohup ignores SIGHUP for the programs that it starts, and means it. */
@@ -64,13 +78,16 @@ static int signal_is_watched(int signal) {
 }
 
 /* The first signal asks for an orderly end and restores the default action, so that a second one
- * kills. Blocking calls are not resumed, because one that waits for input would wait on. */
+ * kills; SIGTERM waits for the end of an update only so long. Blocking calls are not resumed,
+ * because one that waits for input would wait on. */
 static void watch_signals(void) {
     struct sigaction action;
     memset(&action, 0, sizeof action);
+    sigemptyset(&action.sa_mask);
+    action.sa_handler = end_in_the_middle;
+    sigaction(SIGALRM, &action, NULL);
     action.sa_handler = note_signal;
     action.sa_flags = (int)SA_RESETHAND;
-    sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     if (signal_is_watched(SIGHUP)) sigaction(SIGHUP, &action, NULL);

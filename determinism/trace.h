@@ -172,6 +172,11 @@ enum trace_seal {
 /* "none", "opening", "unfinished" or "whole". */
 const char *trace_seal_word(enum trace_seal seal);
 
+/* Whether a process writes the trace at this moment, and which (0: one that cannot be seen from
+ * here, such as one of another container). Where the file system has no locks the answer is 0. Not
+ * to be asked by the process that writes it. */
+int trace_is_written(const char *path, long *out_process);
+
 struct trace_image {
     int complete; /* 0 for a .part or a killed run */
     enum trace_seal seal;

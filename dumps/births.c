@@ -91,6 +91,7 @@ static int op_before(const void *a, const void *b, const void *context) {
 static enum status order_events(struct dump_judgement *out, size_t begin, struct arena *scratch) {
     const size_t count = out->event_count - begin;
     struct dump_event *spare;
+    if (count == 0) return STATUS_OK; /* there may be no list yet */
     TRY(arena_take(scratch, count, sizeof *spare, "births", &spare));
     const void *const sorted =
         sort_stable(out->events + begin, spare, count, sizeof *spare, op_before, NULL);

@@ -298,6 +298,17 @@ static enum status count_data_draws(struct experiment *e) {
     return STATUS_OK;
 }
 
+/* Notes what data every run reads. Its configuration names files, and these may change. */
+static enum status note_data(struct experiment *e) {
+    for (uint32_t i = 0; i < e->plan.run_count; i++) {
+        struct planned_run *planned = &e->plan.runs[i];
+        const struct dataset *dataset;
+        TRY(experiment_dataset(e, &planned->config, &dataset));
+        digest_hex(&dataset->digest, planned->data);
+    }
+    return resume_check_data(&e->resume);
+}
+
 /* Says which rows data.no_label dropped, one line per arm, or one for both. */
 static enum status note_dropped(struct experiment *e) {
     const struct dataset *datasets[2];
@@ -332,9 +343,10 @@ static enum status open_output(struct experiment *e) {
     struct trace_snapshot_plan *snapshots;
     TRY(plan_snapshots(e, &snapshots));
     TRY(count_data_draws(e));
+    TRY(note_data(e));
     TRY(note_dropped(e));
     TRY(experiment_eval_open(e));
-    return experiment_trace_open(&e->plan, e->options, snapshots, e->arena, &e->output);
+    return experiment_trace_open(&e->plan, &e->resume, e->options, snapshots, e->arena, &e->output);
 }
 
 static enum status run_pair(struct experiment *e) {

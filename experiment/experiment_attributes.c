@@ -74,6 +74,12 @@ static enum status add_inert(struct experiment_attributes *to, const struct scen
     return STATUS_OK;
 }
 
+/* Adds which rows every run read: its configuration names files alone. */
+static void add_data(struct experiment_attributes *to, const struct experiment_plan *plan) {
+    for (uint32_t i = 0; i < plan->run_count; i++)
+        add_text(to, "data", plan->runs[i].id, plan->runs[i].data);
+}
+
 static enum status add_loops(struct experiment_attributes *to, const struct experiment_plan *plan,
                              struct arena *arena) {
     static const char *const names[2][2] = {{"baseline_applied", "baseline_logged"},
@@ -195,8 +201,8 @@ enum status experiment_describe(const struct experiment_plan *plan,
     const struct scenario *scenario = plan->scenario;
     struct backend_record backends;
     TRY(find_backends(plan, arena, &backends));
-    size_t most = 44 + 2 * (size_t)plan->factor_count + options->environment_count +
-                  plan->run_count + backends.attribute_count;
+    size_t most = 45 + 2 * (size_t)plan->factor_count + options->environment_count +
+                  2 * (size_t)plan->run_count + backends.attribute_count;
     TRY(arena_take(arena, most, sizeof *out->list, "attributes", &out->list));
     add_text(out, "", "name", scenario->name);
     add_text(out, "", "about", scenario->about);
@@ -207,12 +213,14 @@ enum status experiment_describe(const struct experiment_plan *plan,
     add_text(out, "", "baseline", plan->runs[0].id);
     add_text(out, "", "test", plan->runs[1].id);
     TRY(add_number(out, arena, "", "steps", (double)scenario->steps));
+    add_text(out, "", "readback", scenario->record.readback ? "true" : "false");
     add_text(out, "floor", "kind", floor_kind_name(plan->floor));
     TRY(add_number(out, arena, "floor", "alpha", scenario->floor.alpha));
     TRY(add_number(out, arena, "floor", "runs_baseline", plan->floor_runs[0]));
     TRY(add_number(out, arena, "floor", "runs_test", plan->floor_runs[1]));
     TRY(add_factors(out, plan, arena));
     TRY(add_inert(out, plan->scenario, arena));
+    add_data(out, plan);
     if (plan->dropped != NULL) add_text(out, "", "dropped", plan->dropped);
     TRY(add_eval(out, plan, arena));
     TRY(add_loops(out, plan, arena));

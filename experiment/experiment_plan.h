@@ -26,6 +26,8 @@ struct planned_run {
     struct config config; /* with its order seed resolved */
     struct run_axes axes;
     char *text; /* canonical text of the configuration */
+    /* digest of the rows that it reads (data/dataset.h); "": the data are not open yet */
+    char data[DIGEST_HEX];
 };
 
 /* A factor as it is swapped: one cause, or several that validate only together. */

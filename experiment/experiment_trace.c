@@ -168,7 +168,7 @@ static enum status open_products(struct experiment_trace *output, struct arena *
     return STATUS_OK;
 }
 
-enum status experiment_trace_open(const struct experiment_plan *plan,
+enum status experiment_trace_open(const struct experiment_plan *plan, const struct resume *resume,
                                   const struct experiment_options *options,
                                   const struct trace_snapshot_plan *snapshots, struct arena *arena,
                                   struct experiment_trace *out) {
@@ -181,6 +181,7 @@ enum status experiment_trace_open(const struct experiment_plan *plan,
     struct trace_pair_plan *pair;
     uint32_t array_count;
     TRY(experiment_describe(plan, options, arena, &attributes));
+    TRY(resume_check_backends(resume, attributes.list, attributes.count));
     TRY(plan_arrays(plan, arena, &arrays, &array_count));
     TRY(arena_take(arena, plan->run_count, sizeof *runs, "trace", &runs));
     TRY(arena_take(arena, 2, sizeof *pair, "trace", &pair));

@@ -7,6 +7,7 @@
 
 #include "experiment/experiment.h"
 #include "experiment/experiment_plan.h"
+#include "experiment/resume.h"
 
 struct experiment_trace {
     struct trace *trace;
@@ -32,8 +33,10 @@ TWINSTEP_MUST_USE enum status experiment_describe(const struct experiment_plan *
                                                   struct experiment_attributes *out);
 
 /* Creates the trace file and its image. `snapshots` says by run which states will be stored, or is
- * NULL. Everything lives in `arena`. */
+ * NULL; what `resume` goes on from must have run on the same devices. Everything lives in `arena`.
+ */
 TWINSTEP_MUST_USE enum status experiment_trace_open(const struct experiment_plan *plan,
+                                                    const struct resume *resume,
                                                     const struct experiment_options *options,
                                                     const struct trace_snapshot_plan *snapshots,
                                                     struct arena *arena,

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "evidence/backend_seen.h"
 #include "trainer/snapshot.h"
 
 static const char threads_key[] = "numerics.threads: ";
@@ -58,6 +59,16 @@ static enum status check_run(const char *path, const struct planned_run *planned
     return STATUS_OK;
 }
 
+/* A run that still goes on writes what would be trained a second time. */
+static enum status check_writer(const char *path) {
+    long process;
+    if (!trace_is_written(path, &process)) return STATUS_OK;
+    if (process == 0)
+        FAIL(STATUS_INPUT, "%s: its run still writes it: nothing to go on with", path);
+    FAIL(STATUS_INPUT, "%s: its run still writes it (process %ld): nothing to go on with", path,
+         process);
+}
+
 static enum status check_environment(const char *path, const struct trace_image *image,
                                      const struct trace_attribute *list, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
@@ -70,14 +81,53 @@ static enum status check_environment(const char *path, const struct trace_image 
     return STATUS_OK;
 }
 
-static enum status check_steps(const char *path, const struct trace_image *image,
-                               const struct experiment_plan *plan, struct arena *arena) {
-    const char *const then = trace_attribute_of(image, "", "steps");
-    char *now;
-    TRY(arena_format(arena, &now, "%" PRIu64, plan->scenario->steps));
-    if (then != NULL && strcmp(then, now) == 0) return STATUS_OK;
-    FAIL(STATUS_INPUT, "%s: a trace of %s updates, and now %s", path,
-         then == NULL ? "unknown" : then, now);
+static int is_backend(const struct trace_attribute *attribute) {
+    const size_t length = strlen("backend");
+    return strncmp(attribute->path, "backend", length) == 0 &&
+           (attribute->path[length] == '\0' || attribute->path[length] == '/') &&
+           !backends_is_volatile(attribute);
+}
+
+/* One direction: what `list` has of backends, `other` has, too. */
+static enum status check_backends(const struct resume *resume, const struct trace_attribute *list,
+                                  uint32_t count, const struct trace_image *other, int is_now) {
+    for (uint32_t i = 0; i < count; i++) {
+        if (!is_backend(&list[i])) continue;
+        const char *there = trace_attribute_of(other, list[i].path, list[i].name);
+        if (there != NULL && strcmp(there, list[i].text) == 0) continue;
+        if (there == NULL) there = "not there";
+        FAIL(STATUS_INPUT, "%s: its runs ran on another backend: %s of %s was %s, and is %s",
+             resume->path, list[i].name, list[i].path, is_now ? there : list[i].text,
+             is_now ? list[i].text : there);
+    }
+    return STATUS_OK;
+}
+
+enum status resume_check_backends(const struct resume *resume, struct trace_attribute *list,
+                                  uint32_t count) {
+    const struct trace_image *const then = resume->image;
+    const struct trace_image now = {.attributes = list, .attribute_count = count};
+    if (resume->path == NULL) return STATUS_OK;
+    TRY(check_backends(resume, list, count, then, 1));
+    return check_backends(resume, then->attributes, then->attribute_count, &now, 0);
+}
+
+/* Holds what no configuration of a run has: how many updates, and what is recorded of each. Without
+ * record.readback columns are there, but hold nothing. */
+static enum status check_head(const char *path, const struct trace_image *image,
+                              const struct experiment_plan *plan, struct arena *arena) {
+    const char *then = trace_attribute_of(image, "", "steps");
+    const char *now = plan->scenario->record.readback ? "true" : "false";
+    char *steps;
+    TRY(arena_format(arena, &steps, "%" PRIu64, plan->scenario->steps));
+    if (then == NULL || strcmp(then, steps) != 0)
+        FAIL(STATUS_INPUT, "%s: a trace of %s updates, and now %s", path,
+             then == NULL ? "unknown" : then, steps);
+    then = trace_attribute_of(image, "", "readback");
+    if (then == NULL || strcmp(then, now) != 0)
+        FAIL(STATUS_INPUT, "%s: record.readback was %s, and is %s", path,
+             then == NULL ? "not told" : then, now);
+    return STATUS_OK;
 }
 
 enum status resume_open(const char *path, const struct experiment_plan *plan,
@@ -86,6 +136,7 @@ enum status resume_open(const char *path, const struct experiment_plan *plan,
     struct trace_image *image;
     *out = (struct resume){.path = path, .plan = plan};
     if (path == NULL) return STATUS_OK;
+    TRY(check_writer(path));
     TRY(trace_open(path, arena, &image));
     out->image = image;
     if (image->writer != NULL)
@@ -94,12 +145,27 @@ enum status resume_open(const char *path, const struct experiment_plan *plan,
              "them",
              path);
     TRY(check_environment(path, image, environment, environment_count));
-    TRY(check_steps(path, image, plan, arena));
+    TRY(check_head(path, image, plan, arena));
     for (uint32_t i = 0; i < plan->run_count; i++)
         TRY(check_run(path, &plan->runs[i], trace_run_of(image, plan->runs[i].id)));
     if (image->run_count != plan->run_count)
         FAIL(STATUS_INPUT, "%s: the trace of another scenario: %u runs, and now %u", path,
              image->run_count, plan->run_count);
+    return STATUS_OK;
+}
+
+enum status resume_check_data(const struct resume *resume) {
+    if (resume->path == NULL) return STATUS_OK;
+    for (uint32_t i = 0; i < resume->plan->run_count; i++) {
+        const struct planned_run *const planned = &resume->plan->runs[i];
+        const char *const then = trace_attribute_of(resume->image, "data", planned->id);
+        if (then == NULL || strcmp(then, planned->data) != 0)
+            FAIL(STATUS_INPUT,
+                 "%s: run %s was trained on other data: what %s holds had digest %.16s, and has "
+                 "%.16s",
+                 resume->path, planned->id, run_dataset_options(&planned->config).source,
+                 then == NULL ? "unknown" : then, planned->data);
+    }
     return STATUS_OK;
 }
 

@@ -34,6 +34,16 @@ TWINSTEP_MUST_USE enum status resume_open(const char *path, const struct experim
                                           uint32_t environment_count, struct arena *arena,
                                           struct resume *out);
 
+/* Holds the data that the plan's runs read, now that they are open, against those that were read:
+ * rows that no run reads again would else be taken from other data than the rest. STATUS_INPUT
+ * names the run. */
+TWINSTEP_MUST_USE enum status resume_check_data(const struct resume *resume);
+
+/* Holds what the plan's runs run on, the attributes of /backend among `list`, against the recorded
+ * ones. STATUS_INPUT says what is another. */
+TWINSTEP_MUST_USE enum status resume_check_backends(const struct resume *resume,
+                                                    struct trace_attribute *list, uint32_t count);
+
 /* The recorded row of an update of a planned run, or NULL. */
 const struct record *resume_row(const struct resume *resume, uint32_t index, uint64_t step);
 

@@ -51,12 +51,14 @@ struct choice {
     int claim;
 };
 
-static void ask(const struct log_source *source, int lines_only, struct choice *best) {
+static enum status ask(const struct log_source *source, int lines_only, struct choice *best) {
     for (const struct log_reader_row *row = log_readers(); row->name != NULL; row++) {
         if (lines_only && !reads_lines(row->reader)) continue;
         const int claim = log_reader_claim(row->reader, source);
+        if (claim == LOG_CLAIM_FAILED) return STATUS_MEMORY;
         if (claim > best->claim) *best = (struct choice){row, claim};
     }
+    return STATUS_OK;
 }
 
 /* Cuts the next piece of at most LOG_CLAIM_BYTES out of the source, behind its last line end; *at
@@ -72,14 +74,15 @@ static struct log_source next_piece(const struct log_source *source, size_t *at)
     return piece;
 }
 
-static void look_further(const struct log_source *source, struct choice *best) {
+static enum status look_further(const struct log_source *source, struct choice *best) {
     size_t at = 0;
     next_piece(source, &at);
     while (at < source->length && best->claim < 3 && (best->claim == 0 || at < LOOK_FURTHER)) {
         const struct log_source piece = next_piece(source, &at);
-        ask(&piece, 1, best);
+        TRY(ask(&piece, 1, best));
         log_source_release(source, at);
     }
+    return STATUS_OK;
 }
 
 /* ---- nobody claims it ---- */
@@ -222,9 +225,9 @@ enum status log_choose_reader(const struct log_source *source, const struct log_
                               const struct log_reader_row **out) {
     struct choice best = {NULL, 0};
     if (options->format != NULL) return reader_named(options->format, out);
-    if (source->length > 0) ask(source, 0, &best);
+    if (source->length > 0) TRY(ask(source, 0, &best));
     if (best.claim < 3 && (best.row == NULL || reads_lines(best.row->reader)))
-        look_further(source, &best);
+        TRY(look_further(source, &best));
     if (best.row == NULL && source->length > 0 && takes_bars(options))
         return reader_named("key-value", out);
     *out = best.row;

@@ -96,7 +96,9 @@ enum status framed_next(struct framed *framed, struct proto_message *out, int *m
         TRY(append(framed, used, &part));
         used += part.length;
         if (part.type != PART_LAST) continue;
-        *out = (struct proto_message){framed->whole, framed->whole + used};
+        /* parts may be empty, and then there is no room yet */
+        *out =
+            (struct proto_message){framed->whole, used == 0 ? framed->whole : framed->whole + used};
         return STATUS_OK;
     }
 }

@@ -55,7 +55,9 @@ struct log_reader {
 
 /* Says how sure the reader is that it knows the format: 0 no, 1 perhaps (generic CSV), 2 likely, 3
  * certain. It looks at the first 64 KiB at most; readers of lines are asked about later pieces,
- * too. */
+ * too. LOG_CLAIM_FAILED: it lacked memory to look, and status_text() says so; whoever took that for
+ * 0 would have another reader read the file. */
+#define LOG_CLAIM_FAILED (-1)
 int log_reader_claim(const struct log_reader *reader, const struct log_source *source);
 
 #endif

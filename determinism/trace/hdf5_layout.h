@@ -4,7 +4,7 @@
  *
  * Writer and reader walk the same layout, so they cannot disagree. A packed row is the step (u64)
  * and then every column in layout order; its digest is the column `check`. The file is private to
- * determinism/trace*.c and makes no HDF5 calls. */
+ * determinism/trace/ and makes no HDF5 calls. */
 #ifndef TWINSTEP_DETERMINISM_TRACE_HDF5_LAYOUT_H
 #define TWINSTEP_DETERMINISM_TRACE_HDF5_LAYOUT_H
 

@@ -4,7 +4,7 @@
  *
  * A function here fails with STATUS_INPUT "FILE: ..." if the file does not hold what a trace holds.
  * Handles that a failure leaves open are closed with the file (hdf5_tools.h).
- * The file is private to determinism/trace*.c. */
+ * The file is private to determinism/trace/. */
 #ifndef TWINSTEP_DETERMINISM_TRACE_HDF5_READER_H
 #define TWINSTEP_DETERMINISM_TRACE_HDF5_READER_H
 
@@ -35,12 +35,17 @@ struct reader_form {
 TWINSTEP_MUST_USE enum status reader_open(struct reader *reader, const char *path);
 void reader_close(struct reader *reader);
 
+/* The descriptor of the open file, which stays HDF5's, and the file's length now. A live file loses
+ * its name when its run ends, so its name is not asked again. */
+TWINSTEP_MUST_USE enum status reader_handle(const struct reader *reader, int *out_handle,
+                                            uint64_t *out_length);
+
 /* Takes count * bytes from what the file can hold; asking for more than the file's length in total
  * means damage. */
 TWINSTEP_MUST_USE enum status reader_spend(struct reader *reader, uint64_t count, uint64_t bytes,
                                            const char *what);
 
-/* Opens a dataset and checks it against `form`. `out_shape` gets its extent; for a text dataset its
+/* Opens a dataset, to which hard links must lead, and checks it against `form`. `out_shape` gets its extent; for a text dataset its
  * element length stands in shape[HDF5_MAX_RANK - 1]. */
 TWINSTEP_MUST_USE enum status reader_dataset(const struct reader *reader, hid_t where,
                                              const char *name, const struct reader_form *form,
@@ -60,6 +65,7 @@ TWINSTEP_MUST_USE enum status reader_check_place(const struct reader *reader, hi
 TWINSTEP_MUST_USE enum status reader_check_plain(const struct reader *reader, hid_t dataset,
                                                  const char *name);
 
+/* Opens a group, to which hard links must lead. */
 TWINSTEP_MUST_USE enum status reader_group(const struct reader *reader, hid_t where,
                                            const char *name, hid_t *out_group);
 
@@ -88,8 +94,9 @@ TWINSTEP_MUST_USE enum status reader_words(struct reader *reader, hid_t where, c
  * need not keep it; then it is that of names. */
 H5_index_t reader_order(const struct reader *reader, hid_t group, int of_attributes);
 
-/* The names of the links of a group in the order of creation. Soft and external links are left
- * out. */
+/* The names of the hard links of a group in the order of creation. A link of another kind is refused
+ * in a trace of ours; in a foreign one it is left out, and refused where a name of the format leads
+ * to it (trace_look.c). */
 struct reader_links {
     char **names;
     uint32_t count;

@@ -4,7 +4,7 @@
  *
  * Every function here returns STATUS_IO with "FILE: cannot WHAT: REASON" if the library refuses.
  * Files are opened with H5F_CLOSE_STRONG, so closing a file also closes what an error left open in
- * it. The file is private to determinism/trace*.c and hdf5_columns.c. */
+ * it. The file is private to determinism/trace/. */
 #ifndef TWINSTEP_DETERMINISM_TRACE_HDF5_TOOLS_H
 #define TWINSTEP_DETERMINISM_TRACE_HDF5_TOOLS_H
 
@@ -85,6 +85,13 @@ TWINSTEP_MUST_USE enum status hdf5_put_names(const struct hdf5_file *file, hid_t
  * leave out what is there. */
 int hdf5_may_have(hid_t where, const char *path);
 int hdf5_may_have_attribute(hid_t object, const char *name);
+
+/* The kind of the first link on the way of PATH that is not a hard one; H5L_TYPE_HARD where all are
+ * hard, and H5L_TYPE_ERROR where a part is absent or HDF5 cannot tell. HDF5 follows links of other
+ * kinds to wherever they lead, another file or a pipe among them. */
+H5L_type_t hdf5_way(hid_t where, const char *path);
+/* "a soft link", "an external link" or "a user's link". */
+const char *hdf5_link_word(H5L_type_t type);
 
 /* The last part of a path. */
 const char *hdf5_last_part(const char *path);

@@ -2,7 +2,7 @@
  * The open trace, as its creator and its writer share it, and the names and files under which it
  * lives.
  *
- * The file is private to determinism/trace*.c. */
+ * The file is private to determinism/trace/. */
 #ifndef TWINSTEP_DETERMINISM_TRACE_HDF5_WRITER_H
 #define TWINSTEP_DETERMINISM_TRACE_HDF5_WRITER_H
 
@@ -124,6 +124,9 @@ TWINSTEP_MUST_USE enum status trace_refuse_broken(const struct trace *trace);
 
 /* Refuses a target or a live file that exists (docs/TRACE.md), then creates the live file. */
 TWINSTEP_MUST_USE enum status trace_claim(struct trace *trace);
+/* Marks the open live file as being written, for trace_is_written; where it cannot, nobody is told.
+ */
+void trace_mark_written(const struct trace *trace);
 /* Removes the live file if it is still the one that was created. */
 void trace_unclaim(const struct trace *trace);
 /* Does the same for a trace without runs: one that is not whole holds no update to save. */

@@ -236,6 +236,7 @@ static enum status start(struct trace *trace, const struct trace_plan *plan) {
     TRY(trace_seal(trace, SEAL_OPENING));
     TRY(trace_flush(trace));
     TRY(start_live(trace));
+    trace_mark_written(trace);
     return open_all(trace);
 }
 

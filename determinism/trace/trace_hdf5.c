@@ -192,17 +192,53 @@ enum status hdf5_attach_scale(const struct hdf5_file *file, hid_t dataset, hid_t
     return STATUS_OK;
 }
 
-/* H5Lexists fails where a folder on the way is absent, so each part of the path is asked for. */
-int hdf5_may_have(hid_t where, const char *path) {
+/* Shows every part of PATH in turn to `look`, until that returns 1. Returns -1 where PATH is no
+ * name that twinstep gives. */
+typedef int (*part_looker)(hid_t where, const char *part, int is_last, void *out);
+
+static int for_parts(hid_t where, const char *path, part_looker look, void *out) {
     char part[512];
     for (const char *slash = strchr(path, '/');; slash = strchr(slash + 1, '/')) {
         const size_t length = slash == NULL ? strlen(path) : (size_t)(slash - path);
-        if (length >= sizeof part) return 0; /* no name that twinstep gives */
+        if (length >= sizeof part) return -1;
         memcpy(part, path, length);
         part[length] = '\0';
-        if (length > 0 && H5Lexists(where, part, H5P_DEFAULT) == 0) return 0;
-        if (slash == NULL) return 1;
+        if (length > 0 && look(where, part, slash == NULL, out)) return 1;
+        if (slash == NULL) return 0;
     }
+}
+
+static int note_kind(hid_t where, const char *part, int is_last, void *out) {
+    H5L_type_t *const kind = (H5L_type_t *)out;
+    H5L_info_t info;
+    (void)is_last;
+    *kind = H5Lget_info(where, part, &info, H5P_DEFAULT) < 0 ? H5L_TYPE_ERROR : info.type;
+    return *kind != H5L_TYPE_HARD;
+}
+
+H5L_type_t hdf5_way(hid_t where, const char *path) {
+    H5L_type_t kind = H5L_TYPE_HARD;
+    (void)for_parts(where, path, note_kind, &kind);
+    return kind;
+}
+
+const char *hdf5_link_word(H5L_type_t type) {
+    if (type == H5L_TYPE_SOFT) return "a soft link";
+    return type == H5L_TYPE_EXTERNAL ? "an external link" : "a user's link";
+}
+
+static int note_presence(hid_t where, const char *part, int is_last, void *out) {
+    H5L_type_t kind;
+    int *const there = (int *)out;
+    *there = H5Lexists(where, part, H5P_DEFAULT) != 0;
+    /* asking for what lies behind a link of another kind would follow it */
+    return !*there || (!is_last && note_kind(where, part, 0, &kind));
+}
+
+/* H5Lexists fails where a folder on the way is absent, so each part of the path is asked for. */
+int hdf5_may_have(hid_t where, const char *path) {
+    int there = 0;
+    return for_parts(where, path, note_presence, &there) >= 0 && there;
 }
 
 int hdf5_may_have_attribute(hid_t object, const char *name) {

@@ -13,8 +13,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/input.h"
-
 /* A reference holds the text's length (4 bytes), the address of its heap (8) and its number there
  * (4). A heap begins with a signature, a version, three zero bytes and its length (8); an object
  * with its number (2), a count (2), four zero bytes and its length (8). Object 0 is the free
@@ -144,12 +142,7 @@ static enum status read_all(struct heap *heap, hid_t object, uint64_t count, con
 enum status reader_variable_texts(struct reader *reader, hid_t object, const char *what,
                                   uint64_t count, const char **out) {
     struct heap heap = {.reader = reader, .what = what};
-    struct input input;
-    TRY(input_open(reader->path, INPUT_FILE, reader->path, "a trace", &input));
-    heap.handle = input.descriptor;
-    heap.file_bytes = input.length;
+    TRY(reader_handle(reader, &heap.handle, &heap.file_bytes));
     heap.looks = 4 * heap.file_bytes + SPARE_LOOKS;
-    const enum status status = read_all(&heap, object, count, out);
-    close(heap.handle);
-    return status;
+    return read_all(&heap, object, count, out);
 }

@@ -143,10 +143,8 @@ static int look_link(struct checker *checker, hid_t where, const char *name, con
     const htri_t there = H5Lexists(where, name, H5P_DEFAULT);
     if (there > 0 && H5Lget_info(where, name, &info, H5P_DEFAULT) >= 0) {
         if (info.type == H5L_TYPE_HARD) return 1;
-        look_problem(checker, name, "expected %s of this file, got a%s link", what,
-                     info.type == H5L_TYPE_SOFT       ? " soft"
-                     : info.type == H5L_TYPE_EXTERNAL ? "n external"
-                                                      : " user's");
+        look_problem(checker, name, "expected %s of this file, got %s", what,
+                     hdf5_link_word(info.type));
         return 0;
     }
     if (required) look_problem(checker, name, "missing: expected %s", what);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * One look at one object of a foreign trace: is it there, of the type and shape that it must have,
  * and stored plainly? What is not so becomes a line of text. The file is private to
- * determinism/trace_check*.c and trace_look.c. */
+ * determinism/trace/trace_check.c and trace_look.c. */
 #ifndef TWINSTEP_DETERMINISM_TRACE_TRACE_LOOK_H
 #define TWINSTEP_DETERMINISM_TRACE_TRACE_LOOK_H
 

@@ -60,6 +60,29 @@ enum status trace_claim(struct trace *trace) {
     return STATUS_OK;
 }
 
+/* The mark of a live writer: a lock on a byte that no file has. HDF5 itself locks by flock, and
+ * lets go of it when live readers may come. A lock dies with its process. */
+static struct flock writer_lock(void) {
+    return (struct flock){
+        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)1 << 62, .l_len = 1};
+}
+
+void trace_mark_written(const struct trace *trace) {
+    struct flock lock = writer_lock();
+    int *handle;
+    if (H5Fget_vfd_handle(trace->file.id, H5P_DEFAULT, (void **)&handle) >= 0)
+        (void)fcntl(*handle, F_SETLK, &lock); /* file systems without locks work, too */
+}
+
+int trace_is_written(const char *path, long *out_process) {
+    struct flock lock = writer_lock();
+    const int handle = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    const int written = handle >= 0 && fcntl(handle, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+    if (handle >= 0) close(handle);
+    *out_process = written && lock.l_pid > 0 ? (long)lock.l_pid : 0;
+    return written;
+}
+
 static int still_ours(const struct trace *trace) {
     struct stat info;
     return lstat(trace->file.name, &info) == 0 && info.st_dev == trace->device &&

@@ -36,13 +36,16 @@ static enum status refuse(const char *path) {
 static enum status peek(const char *path, struct superblock *block) {
     struct input input;
     TRY(input_open(path, INPUT_FILE, path, "a trace", &input));
+    struct stat info = {.st_size = 0};
     const ssize_t got = pread(input.descriptor, block->bytes, SUPERBLOCK_BYTES, 0);
+    /* the length comes after the end that it is compared with: a live file grows in between */
+    const int bad = got < 0 || fstat(input.descriptor, &info) != 0;
     const int reason = errno;
     close(input.descriptor);
     errno = reason;
-    if (got < 0) return refuse(path);
+    if (bad) return refuse(path);
     block->got = (size_t)got;
-    block->length = input.length;
+    block->length = (uint64_t)info.st_size;
     return STATUS_OK;
 }
 
@@ -126,11 +129,23 @@ static enum status damaged(const struct reader *reader, const char *what, const 
                        reader->file.name, what, expected);
 }
 
-enum status reader_spend(struct reader *reader, uint64_t count, uint64_t bytes, const char *what) {
+enum status reader_handle(const struct reader *reader, int *out_handle, uint64_t *out_length) {
     struct stat info;
-    if (stat(reader->path, &info) != 0) return refuse(reader->path);
-    const uint64_t left = (uint64_t)info.st_size - reader->spent;
-    if (reader->spent > (uint64_t)info.st_size || (bytes != 0 && count > left / bytes))
+    int *handle;
+    if (H5Fget_vfd_handle(reader->file.id, H5P_DEFAULT, (void **)&handle) < 0)
+        return hdf5_fail(STATUS_IO, reader->file.name, "find the descriptor");
+    if (fstat(*handle, &info) != 0) return refuse(reader->path);
+    *out_handle = *handle;
+    *out_length = (uint64_t)info.st_size;
+    return STATUS_OK;
+}
+
+enum status reader_spend(struct reader *reader, uint64_t count, uint64_t bytes, const char *what) {
+    uint64_t length;
+    int handle;
+    TRY(reader_handle(reader, &handle, &length));
+    const uint64_t left = length - reader->spent;
+    if (reader->spent > length || (bytes != 0 && count > left / bytes))
         FAIL(STATUS_INPUT, "%s: damaged: %s claims more bytes than the file has", reader->file.name,
              what);
     reader->spent += count * bytes;
@@ -178,9 +193,22 @@ static int storage_fits(hid_t dataset) {
     return fits;
 }
 
+static enum status fail_link(const struct reader *reader, const char *name, H5L_type_t type) {
+    FAIL(STATUS_INPUT, "%s: \"%s\": expected an object of this file, got %s", reader->file.name,
+         name, hdf5_link_word(type));
+}
+
+/* What HDF5 cannot tell it says when the object is opened. */
+static enum status check_way(const struct reader *reader, hid_t where, const char *name) {
+    const H5L_type_t type = hdf5_way(where, name);
+    return type == H5L_TYPE_HARD || type == H5L_TYPE_ERROR ? STATUS_OK
+                                                           : fail_link(reader, name, type);
+}
+
 enum status reader_dataset(const struct reader *reader, hid_t where, const char *name,
                            const struct reader_form *form, hsize_t out_shape[HDF5_MAX_RANK],
                            hid_t *out_dataset) {
+    TRY(check_way(reader, where, name));
     const hid_t dataset = H5Dopen2(where, name, H5P_DEFAULT);
     if (dataset < 0) return hdf5_fail(STATUS_INPUT, reader->file.name, "read \"%s\"", name);
     if (!dataset_fits(reader, dataset, form, out_shape) || !storage_fits(dataset)) {
@@ -206,6 +234,7 @@ herr_t reader_rows(hid_t dataset, hid_t memory, int rank, uint64_t first, const 
 
 enum status reader_group(const struct reader *reader, hid_t where, const char *name,
                          hid_t *out_group) {
+    TRY(check_way(reader, where, name));
     *out_group = H5Gopen2(where, name, H5P_DEFAULT);
     if (*out_group < 0) return hdf5_fail(STATUS_INPUT, reader->file.name, "read \"%s\"", name);
     return STATUS_OK;
@@ -257,12 +286,12 @@ enum status reader_integer(const struct reader *reader, hid_t object, const char
 }
 
 enum status reader_check_place(const struct reader *reader, hid_t dataset, const char *name) {
-    struct stat info;
+    uint64_t length;
+    int handle;
     const haddr_t at = H5Dget_offset(dataset);
     const hsize_t bytes = H5Dget_storage_size(dataset);
     if (at == HADDR_UNDEF) return STATUS_OK;
-    if (stat(reader->path, &info) != 0) return refuse(reader->path);
-    const uint64_t length = (uint64_t)info.st_size;
+    TRY(reader_handle(reader, &handle, &length));
     if (at > length || bytes > length - at)
         FAIL(STATUS_INPUT, "%s: truncated: \"%s\" lies behind the end", reader->file.name, name);
     return STATUS_OK;
@@ -361,7 +390,8 @@ static enum status keep_link(struct reader *reader, hid_t group, H5_index_t orde
     H5L_info_t info;
     if (H5Lget_info(group, name, &info, H5P_DEFAULT) < 0)
         return hdf5_fail(STATUS_INPUT, reader->file.name, "read link \"%s\"", name);
-    if (info.type != H5L_TYPE_HARD) return STATUS_OK;
+    if (info.type != H5L_TYPE_HARD)
+        return reader->file.foreign ? STATUS_OK : fail_link(reader, name, info.type);
     TRY(reader_spend(reader, LINK_BYTES, 1, "a list of links"));
     TRY(reader_grow(reader, links->count, sizeof *links->names, &links->names));
     TRY(arena_text(reader->arena, name, (size_t)length, &links->names[links->count]));

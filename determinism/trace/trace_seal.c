@@ -49,6 +49,12 @@ static enum status put(struct sealing *s, const void *bytes, uint64_t length) {
     return STATUS_OK;
 }
 
+/* What HDF5 cannot tell of an object is no answer: a seal over less would fit, or call a sound file
+ * damaged. */
+static enum status fail_look(const struct sealing *s, const char *path) {
+    return hdf5_fail(STATUS_INPUT, s->reader->file.name, "look at \"%s\"", path);
+}
+
 static enum status put_text(struct sealing *s, const char *text) {
     return put(s, text, strlen(text));
 }
@@ -67,7 +73,7 @@ static enum status add_number(struct sealing *s, hid_t attribute, hid_t type) {
     unsigned char bytes[16];
     const size_t size = H5Tget_size(type);
     if (size > sizeof bytes) return put(s, "", 0);
-    if (H5Aread(attribute, type, bytes) < 0)
+    if (size == 0 || H5Aread(attribute, type, bytes) < 0)
         return hdf5_fail(STATUS_INPUT, s->reader->file.name, "read an attribute");
     return put(s, bytes, size);
 }
@@ -76,8 +82,9 @@ static enum status add_attribute(struct sealing *s, hid_t group, const char *pat
                                  hid_t attribute, hid_t type) {
     const H5T_class_t kind = H5Tget_class(type);
     const char *text;
-    const int is_text =
-        kind == H5T_STRING && (s->reader->file.foreign || H5Tis_variable_str(type) == 0);
+    const htri_t variable = kind == H5T_STRING ? H5Tis_variable_str(type) : 0;
+    if (kind == H5T_NO_CLASS || variable < 0) return fail_look(s, path);
+    const int is_text = kind == H5T_STRING && (s->reader->file.foreign || !variable);
     if (!is_text && kind != H5T_INTEGER && kind != H5T_FLOAT) return STATUS_OK;
     TRY(reader_spend(s->reader, OBJECT_BYTES, 1, "a list of attributes"));
     TRY(put_text(s, "attribute"));
@@ -102,7 +109,9 @@ static herr_t visit_attribute(hid_t group, const char *name, const H5A_info_t *i
     if (attribute < 0) return -1;
     const hid_t type = H5Aget_type(attribute), space = H5Aget_space(attribute);
     if (type < 0 || space < 0) return -1;
-    if (H5Sget_simple_extent_type(space) == H5S_SCALAR)
+    const H5S_class_t extent = H5Sget_simple_extent_type(space);
+    if (extent == H5S_NO_CLASS) return -1;
+    if (extent == H5S_SCALAR)
         visit->status = add_attribute(visit->s, group, visit->path, name, attribute, type);
     if (visit->status != STATUS_OK) return -1;
     H5Sclose(space);
@@ -173,10 +182,11 @@ static enum status add_texts(struct sealing *s, const struct content *c) {
     const char **texts;
     TRY(reader_spend(s->reader, c->count, 1, c->path));
     TRY(arena_take(s->reader->arena, c->count, sizeof *texts, c->path, &texts));
+    const htri_t variable = H5Tis_variable_str(c->type);
+    if (variable < 0) return fail_look(s, c->path);
     if (c->count > 0)
-        TRY(H5Tis_variable_str(c->type) > 0
-                ? reader_variable_texts(s->reader, c->dataset, c->path, c->count, texts)
-                : read_fixed(s, c, texts));
+        TRY(variable ? reader_variable_texts(s->reader, c->dataset, c->path, c->count, texts)
+                     : read_fixed(s, c, texts));
     TRY(put_text(s, "texts"));
     for (uint64_t i = 0; i < c->count; i++)
         TRY(put_text(s, texts[i]));
@@ -185,14 +195,22 @@ static enum status add_texts(struct sealing *s, const struct content *c) {
 }
 
 /* Numbers as numpy writes them ("<f8"), "text", or "other" for what the seal passes over. */
-static void word_of(const struct content *c, char out[16]) {
+static enum status word_of(const struct sealing *s, const struct content *c, char out[16]) {
     const H5T_class_t kind = H5Tget_class(c->type);
-    snprintf(out, 16, "%s", kind == H5T_STRING ? "text" : "other");
-    if (c->rank > HDF5_MAX_RANK) snprintf(out, 16, "other");
-    if (c->rank > HDF5_MAX_RANK || (kind != H5T_INTEGER && kind != H5T_FLOAT)) return;
-    const char order = c->cell == 1 ? '|' : H5Tget_order(c->type) == H5T_ORDER_BE ? '>' : '<';
-    const char letter = kind == H5T_FLOAT ? 'f' : H5Tget_sign(c->type) == H5T_SGN_NONE ? 'u' : 'i';
-    snprintf(out, 16, "%c%c%zu", order, letter, c->cell);
+    const int small = c->rank <= HDF5_MAX_RANK;
+    if (kind == H5T_NO_CLASS || c->cell == 0) return fail_look(s, c->path);
+    snprintf(out, 16, "%s", small && kind == H5T_STRING ? "text" : "other");
+    if (!small || (kind != H5T_INTEGER && kind != H5T_FLOAT)) return STATUS_OK;
+    const H5T_order_t order = H5Tget_order(c->type);
+    const H5T_sign_t sign = kind == H5T_FLOAT ? H5T_SGN_2 : H5Tget_sign(c->type);
+    if (order == H5T_ORDER_ERROR || sign == H5T_SGN_ERROR) return fail_look(s, c->path);
+    const char letter = kind == H5T_FLOAT ? 'f' : sign == H5T_SGN_NONE ? 'u' : 'i';
+    snprintf(out, 16, "%c%c%zu",
+             c->cell == 1            ? '|'
+             : order == H5T_ORDER_BE ? '>'
+                                     : '<',
+             letter, c->cell);
+    return STATUS_OK;
 }
 
 /* What is written before the first update: all that lies below runs, pairs and states and does not
@@ -204,7 +222,7 @@ static int is_early(const struct content *c) {
 
 static enum status add_content(struct sealing *s, struct content *c, enum rows rows) {
     char word[16];
-    word_of(c, word);
+    TRY(word_of(s, c, word));
     TRY(put_text(s, "dataset"));
     TRY(put_text(s, c->path));
     TRY(put_text(s, word));
@@ -262,9 +280,13 @@ struct link_list {
     enum status status;
 };
 
+/* Hard links are walked and soft ones sealed with their target. No reader follows others. */
 static enum status keep_link(struct link_list *list, const char *name, const H5L_info_t *info) {
     struct reader *reader = list->s->reader;
     struct link link = {.type = info->type};
+    if (info->type != H5L_TYPE_HARD && info->type != H5L_TYPE_SOFT)
+        FAIL(STATUS_INPUT, "%s: \"%s\": expected an object of this file, got %s", reader->file.name,
+             name, hdf5_link_word(info->type));
     TRY(reader_spend(reader, OBJECT_BYTES, 1, "a list of links"));
     TRY(arena_text(reader->arena, name, strlen(name), &link.name));
     if (info->type == H5L_TYPE_SOFT) link.bytes = info->u.val_size;
@@ -282,11 +304,11 @@ static herr_t visit_link(hid_t group, const char *name, const H5L_info_t *info, 
 
 static enum status add_link(struct sealing *s, hid_t group, const struct link *link,
                             const char *path) {
-    char target[512] = "";
-    if (link->type == H5L_TYPE_SOFT && link->bytes <= sizeof target &&
-        H5Lget_val(group, link->name, target, sizeof target, H5P_DEFAULT) < 0)
+    char *target;
+    TRY(reader_spend(s->reader, link->bytes, 1, path));
+    TRY(arena_take(s->reader->arena, link->bytes + 1, 1, "a link", &target));
+    if (H5Lget_val(group, link->name, target, link->bytes, H5P_DEFAULT) < 0)
         return hdf5_fail(STATUS_INPUT, s->reader->file.name, "read link \"%s\"", path);
-    target[sizeof target - 1] = '\0';
     TRY(put_text(s, "link"));
     TRY(put_text(s, path));
     TRY(put_text(s, target));
@@ -303,7 +325,7 @@ static enum status add_object(struct sealing *s, hid_t group, const struct link 
     const hid_t object = H5Oopen(group, link->name, H5P_DEFAULT);
     if (object < 0) return hdf5_fail(STATUS_INPUT, s->reader->file.name, "read \"%s\"", path);
     const H5I_type_t kind = H5Iget_type(object);
-    enum status status = STATUS_OK;
+    enum status status = kind == H5I_BADID ? fail_look(s, path) : STATUS_OK;
     if (kind == H5I_GROUP) status = add_group(s, object, path, rows, depth + 1);
     if (kind == H5I_DATASET) status = add_dataset(s, object, path, rows);
     H5Oclose(object);
@@ -311,13 +333,16 @@ static enum status add_object(struct sealing *s, hid_t group, const struct link 
 }
 
 /* Rows that carry a `check`, and stored states, which carry a digest, are not hashed again. */
-static enum rows rows_below(hid_t group, const char *path, enum rows above) {
+static enum status rows_below(const struct sealing *s, hid_t group, const char *path,
+                              enum rows above, enum rows *out) {
     const size_t length = strlen(path);
-    if (above != ROWS_NONE) return above;
-    if (strcmp(path, "snapshots") == 0) return ROWS_STATES;
-    return length > 6 && strcmp(path + length - 6, "/steps") == 0 && hdf5_may_have(group, "check")
-               ? ROWS_CHECKED
-               : ROWS_NONE;
+    *out = above != ROWS_NONE ? above : strcmp(path, "snapshots") == 0 ? ROWS_STATES : ROWS_NONE;
+    if (*out != ROWS_NONE || length <= 6 || strcmp(path + length - 6, "/steps") != 0)
+        return STATUS_OK;
+    const htri_t has_check = H5Lexists(group, "check", H5P_DEFAULT);
+    if (has_check < 0) return fail_look(s, path);
+    if (has_check) *out = ROWS_CHECKED;
+    return STATUS_OK;
 }
 
 static enum status add_group(struct sealing *s, hid_t group, const char *path, enum rows rows,
@@ -334,7 +359,8 @@ static enum status add_group(struct sealing *s, hid_t group, const char *path, e
     const herr_t bad = H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, &next, visit_link, &list);
     TRY(list.status);
     if (bad < 0) return hdf5_fail(STATUS_INPUT, s->reader->file.name, "list \"%s\"", path);
-    const enum rows below = rows_below(group, path, rows);
+    enum rows below;
+    TRY(rows_below(s, group, path, rows, &below));
     for (uint32_t i = 0; i < list.count; i++) {
         const char *const name = list.links[i].name;
         char *child;
@@ -398,18 +424,18 @@ static enum status fail_broken(const struct reader *reader, const char *what) {
          reader->file.name, what);
 }
 
-/* A finished trace has both seals. A live one, and that of a killed run, has the first; its closing
- * one may be there although `complete` is not yet, because it is written before, and rows that came
- * meanwhile are not in the image then. In a file that was closed, a closing seal that fits says
- * that `complete` was 1. */
+/* A finished trace has both seals. A live one, and that of a killed run, has the first. Its closing
+ * one may be there although `complete` was not yet 1 when this reader looked: then it covers
+ * results and rows that came after the reader had begun, and it says nothing about what was read.
+ * In a file that was closed, a closing seal that fits says that `complete` was 1. */
 static enum status judge(const struct reader *reader, const struct digest stored[2],
                          const struct digest made[SEALS], struct trace_image *image) {
     if (!is_zero(&stored[0]) && digest_compare(&stored[0], &made[SEAL_OPENING]) != 0)
         return fail_broken(reader, "names, texts, axes or configurations");
     image->seal = TRACE_SEAL_BEGUN;
+    if (reader->live && !image->complete) return STATUS_OK;
     if (is_zero(&stored[1])) return image->complete ? fail_broken(reader, "results") : STATUS_OK;
     if (digest_compare(&stored[1], &made[SEAL_COMPLETE]) == 0) {
-        if (reader->live && !image->complete) return STATUS_OK;
         image->seal = TRACE_SEAL_WHOLE;
         image->complete = 1;
         return STATUS_OK;

@@ -206,11 +206,14 @@ static int claim(const struct log_source *source, int (*is)(struct database *dat
     struct arena arena = ARENA_EMPTY;
     struct database *database = NULL;
     int found = 0;
-    if (database_is(source) && database_open(source, &arena, &database) == STATUS_OK)
-        found = is(database);
+    if (database_is(source)) {
+        const enum status status = database_open(source, &arena, &database);
+        if (status == STATUS_OK) found = is(database) ? 3 : 0;
+        if (status == STATUS_MEMORY) found = LOG_CLAIM_FAILED;
+    }
     database_close(database);
     arena_close(&arena);
-    return found ? 3 : 0;
+    return found;
 }
 
 static int claim_trackio(const struct log_source *source) {

@@ -100,10 +100,9 @@ int log_dialect_claim(const struct log_source *source, const struct log_dialect 
     struct log_source part = beginning(source);
     struct scan scan;
     struct json_row *row;
-    int claim = 0;
-    if (arena_take(&arena, 1, sizeof *row, "row", &row) == STATUS_OK &&
-        first_row(&part, &scan, row))
-        claim = dialect->judge(row);
+    int claim = LOG_CLAIM_FAILED;
+    if (arena_take(&arena, 1, sizeof *row, "row", &row) == STATUS_OK)
+        claim = first_row(&part, &scan, row) ? dialect->judge(row) : 0;
     arena_close(&arena);
     return claim;
 }

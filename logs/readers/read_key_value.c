@@ -292,7 +292,7 @@ static int looks_like_rows(struct seen *seen) {
 static int claim(const struct log_source *source) {
     struct arena arena = ARENA_EMPTY;
     struct seen *seen;
-    int found = 0;
+    int found = LOG_CLAIM_FAILED;
     if (arena_take(&arena, 1, sizeof *seen, "names", &seen) == STATUS_OK) {
         log_lines_open_head(&seen->lines, source);
         found = looks_like_rows(seen);

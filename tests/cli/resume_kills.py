@@ -2,15 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kills trainings and goes on with them: the trace must be, byte for byte, that of one never killed.
 
-    resume_kills.py BINARY [--kills N] [--only SCENARIO]
+    resume_kills.py BINARY [--kills N] [--only SCENARIO]... [--failing LIBRARY]
 
-Each scenario trains once without an interruption. Then it is killed (SIGKILL) after a random time,
-gone on with (`run --resume`), killed and gone on with again, and at last left to end. A kill before
-the first update leaves nothing to go on with; it is counted for itself. Another scenario, number of
+Each scenario trains once without an interruption. Then it is killed (SIGKILL) after a random time, or
+before a random one of its writes (LIBRARY is tests/faults/failing.c), gone on with (`run --resume`),
+killed and gone on with again, and at last left to end: with the exit status, output and bytes of the
+first. A kill before the first update leaves nothing to go on with; it is counted for itself. Another scenario, number of
 updates, seed, build or output in the input's place must be refused. In mode invariant the number of
 threads may be another after the kill."""
 
 import argparse
+import json
 import os
 import random
 import signal
@@ -35,22 +37,36 @@ SCENARIOS = {
     "scaled": (HEAD + SMALL + "  numerics: {param: f16, master: f32}\n"
                "  scaler: {kind: dynamic, init_scale: 1e9, growth_interval: 2}\n"
                "arms:\n  baseline: {}\n  test: {optimizer: {beta1: 0.8, weight_decay: 0.1}}\n"),
+    # sums whose order is a function of the shape, and sums without an order
+    "shaped": (HEAD + SMALL + "  numerics: {mode: shaped}\n"
+               "arms:\n  baseline: {}\n  test: {batch: {micro: 4}, optimizer: {beta2: 0.95}}\n"),
+    "order-free": (HEAD + SMALL + "  numerics: {mode: order-free, threads: 2}\n"
+                   "arms:\n  baseline: {}\n  test: {optimizer: {lr: 2e-6, beta1: 0.8}}\n"),
     "sft": (HEAD + SMALL + "  task: sft\n  dropout: {attention: 0.1}\n"
             "arms:\n  baseline: {}\n  test: {optimizer: {eps: 1e-6}, schedule: {name: cosine}}\n"),
 }
 
 
+# a.jsonl in order: the arm reads 12 rows, the hybrid with the other arm's batches 24
+DATA = (HEAD % "data" + "common:\n  task: sft\n  model: {layers: 1, hidden: 16, heads: 2, mlp: 32}\n"
+        "  data: {shuffle: false}\narms:\n  baseline: {data: {text: a.jsonl}, batch: {size: 2, micro: 2}}\n"
+        "  test: {data: {text: b.jsonl}, batch: {size: 4, micro: 2}}\n")
+
+
 class Bench:
     def __init__(self, options, folder):
-        self.binary, self.folder = options.binary, folder
+        self.binary, self.folder, self.failing = options.binary, folder, options.failing
         self.environment = {**os.environ, "OMP_WAIT_POLICY": "passive"}
 
-    def start(self, *words):
-        return subprocess.Popen([self.binary, *words], cwd=self.folder, env=self.environment,
+    def start(self, *words, **more):
+        environment = {**self.environment, **more}
+        if more:
+            environment["LD_PRELOAD"] = self.failing
+        return subprocess.Popen([self.binary, *words], cwd=self.folder, env=environment,
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
-    def say(self, *words):
-        process = self.start(*words)
+    def say(self, *words, **more):
+        process = self.start(*words, **more)
         output, error = process.communicate(timeout=300)
         return process.returncode, output, error.decode()
 
@@ -66,21 +82,34 @@ def words_of(name, every, output):
     return ["run", f"{name}.yaml", "--quiet", "--reproducible", f"--checkpoint-every={every}", "-o", output]
 
 
-def try_once(bench, name, every, whole, seconds, rng):
-    """Kills until the training ends; returns how often, or None when nothing was there."""
+def count_writes(bench, name, every):
+    calls = bench.path("calls")
+    bench.say(*words_of(name, every, "calls.h5"), TWINSTEP_FAULT_CALLS=calls)
+    with open(calls, encoding="utf-8") as file:
+        writes = sum(line.startswith("write ") for line in file)
+    os.remove(calls)
+    os.remove(bench.path("calls.h5"))
+    return writes
+
+
+def try_once(bench, name, every, whole, limits, rng):
+    """Kills until the training ends, after a time or before a write; returns how often."""
     given, kills = [], 0
+    seconds, writes = limits
     for number in range(4):
         output = f"k{number}.h5"
-        process = bench.start(*words_of(name, every, output), *given)
-        if number < 3:
+        at_write = writes > 0 and number < 3 and rng.random() < 0.5
+        more = {"TWINSTEP_FAULT": f"write:{rng.randint(1, writes)}!"} if at_write else {}
+        process = bench.start(*words_of(name, every, output), *given, **more)
+        if number < 3 and not at_write:
             try:
                 process.communicate(timeout=rng.uniform(0.0, seconds))
             except subprocess.TimeoutExpired:
                 process.send_signal(signal.SIGKILL)
-        text, error = process.communicate()
+        text, error = process.communicate(timeout=300)
         if process.returncode in (0, 1, 3):
-            if bench.read(output) != whole[1] or text.replace(output.encode(), b"") != whole[0]:
-                sys.exit(f"{name}: after {kills} kills another trace or output than without")
+            if (process.returncode, text.replace(output.encode(), b""), bench.read(output)) != whole:
+                sys.exit(f"{name}: after {kills} kills another trace, output or status than without")
             return kills
         if process.returncode != -signal.SIGKILL:
             sys.exit(f"{name}: status {process.returncode}: {error.decode()}")
@@ -109,18 +138,19 @@ def try_scenario(bench, name, kills, rng):
         seconds = time.monotonic() - began
         if status not in (0, 1, 3):
             sys.exit(f"{name}: {error}")
-        whole = (text.replace(b"whole.h5", b""), bench.read("whole.h5"))
+        whole = (status, text.replace(b"whole.h5", b""), bench.read("whole.h5"))
+        limits = (seconds, count_writes(bench, name, every) if bench.failing else 0)
         share, count = kills // 2, 0
         for _ in range(3 * share):
             if count >= share:
                 break
-            count += try_once(bench, name, every, whole, seconds, rng)
+            count += try_once(bench, name, every, whole, limits, rng)
             clean(bench)
         done += count
         # what ended can be gone on with, too: nothing but the last updates is trained again
         status, text, error = bench.say(*words_of(name, every, "again.h5"), "--resume", "whole.h5")
-        if (status, bench.read("again.h5")) != (status, whole[1]) or error:
-            sys.exit(f"{name}: another trace from a whole one: {error}")
+        if (status, text.replace(b"again.h5", b""), bench.read("again.h5")) != whole or error:
+            sys.exit(f"{name}: another trace, output or status from a whole one: {error}")
         os.remove(bench.path("again.h5"))
     print(f"{name:8s} {done} kills, every trace as without one", flush=True)
     return done
@@ -138,6 +168,7 @@ def check_refusals(bench, name):
            "common.optimizer.beta1=0.7")
     refuse(bench, "a trace of 6 updates, and now 5", *run, "--set", "steps=5")
     refuse(bench, "another scenario", *run, "--set", "common.seed=4")
+    refuse(bench, "record.readback was true, and is false", *run, "--set", "record.readback=false")
     refuse(bench, "expected an output that is not read", *run[:4], "whole.h5", *run[5:], "--overwrite")
     os.rename(bench.path("whole.h5"), bench.path("r.h5.part"))
     refuse(bench, "is where r.h5 would be written", *run[:6], "r.h5.part", "--overwrite")
@@ -147,29 +178,99 @@ def check_refusals(bench, name):
     refuse(bench, "expected one scenario", "run", "null-pair", *run[1:3], "--resume", "whole.h5")
 
 
+def check_build(bench, name):
+    """The same program with another build id in its note stands for one of other sources."""
+    with open(bench.binary, "rb") as file:
+        program = bytearray(file.read())
+    note = b"\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0"
+    at = program.find(note)
+    if at < 0:
+        sys.exit("the program has no build id")
+    program[at + len(note)] ^= 1
+    other = Bench(argparse.Namespace(binary=bench.path("other"), failing=None), bench.folder)
+    with open(other.binary, "wb") as file:
+        file.write(program)
+    os.chmod(other.binary, 0o755)
+    refuse(other, "written by another build: build_id was", "run", f"{name}.yaml", "--quiet", "-o", "r.h5", "--resume",
+           "whole.h5")
+
+
+def write_rows(bench, name, changed=None):
+    with open(bench.path(name), "w", encoding="utf-8") as file:
+        for row in range(1, 31):
+            text = "otherwise" if row == changed else f"{7 * row} {name}"
+            file.write(json.dumps({"prompt": f"row {row}", "completion": text}) + "\n")
+
+
+def check_data(bench):
+    """A changed row that only a hybrid read, and no run reads again: nothing else could see it."""
+    with open(bench.path("data.yaml"), "w", encoding="utf-8") as file:
+        file.write(DATA)
+    write_rows(bench, "a.jsonl")
+    write_rows(bench, "b.jsonl")
+    words = ("run", "data.yaml", "--quiet", "--checkpoint-every=2", "-o")
+    status, _, error = bench.say(*words, "d.h5")
+    if status not in (0, 1) or error:
+        sys.exit(f"data: {status}: {error}")
+    write_rows(bench, "a.jsonl", changed=14)
+    refuse(bench, "was trained on other data", *words, "r.h5", "--resume", "d.h5")
+
+
 def check_threads(bench, name):
-    status, _, error = bench.say("run", f"{name}.yaml", "--quiet", "-o", "t.h5", "--resume", "whole.h5",
-                                 "--set", "common.numerics.threads=3")
-    if status not in (0, 1, 3) or error:
-        sys.exit(f"{name}: another number of threads: {error}")
+    """Mode invariant has the same bits with any number of threads."""
+    words = ("run", f"{name}.yaml", "--quiet", "--reproducible", "--set", "common.numerics.threads=3", "-o")
+    ends = []
+    for more in ((), ("--resume", "whole.h5")):
+        status, text, error = bench.say(*words, "t.h5", *more)
+        if status not in (0, 1, 3) or error:
+            sys.exit(f"{name}: another number of threads: {status}: {error}")
+        ends.append((status, text, bench.read("t.h5")))
+        os.remove(bench.path("t.h5"))
+    if ends[0] != ends[1]:
+        sys.exit(f"{name}: gone on with by another number of threads, another trace, output or status")
+
+
+def interrupt(bench, name, output, bytes_, *more):
+    """Interrupts a long run once its file has so many bytes; returns what it says."""
+    process = bench.start("run", f"{name}.yaml", "--quiet", "-o", output, "--set", "steps=5000", *more)
+    part = bench.path(f"{output}.part")
+    while not os.path.exists(part) or os.path.getsize(part) < bytes_:
+        if process.poll() is not None:
+            sys.exit(f"to be interrupted: {process.returncode}: {process.stderr.read().decode()}")
+        time.sleep(0.01)
+    time.sleep(0.1)
+    if bytes_ > 0:
+        refuse(bench, "its run still writes it (process %d)" % process.pid, "run", f"{name}.yaml", "--quiet", "-o",
+               "r.h5", "--set", "steps=5000", "--resume", f"{output}.part")
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=60)
+    if process.returncode != 130:
+        sys.exit(f"interrupted: {process.returncode}: {error.decode()}")
+    return error.decode()
 
 
 def check_interrupt(bench, name):
-    process = bench.start("run", f"{name}.yaml", "--quiet", "-o", "i.h5", "--set", "steps=100000")
-    while not os.path.exists(bench.path("i.h5.part")):
-        time.sleep(0.01)
-    time.sleep(0.3)
-    process.send_signal(signal.SIGINT)
-    _, error = process.communicate(timeout=60)
-    if process.returncode != 130 or b"with --resume i.h5.part" not in error:
-        sys.exit(f"interrupted: {process.returncode}: {error.decode()}")
+    """The file that is advised is the one that holds more: of a run that went on and was stopped at once,
+    that which it went on from; and its own once it is further."""
+    begun = interrupt(bench, name, "i.h5", os.path.getsize(bench.path("whole.h5")) + (1 << 20))
+    if "is in i.h5.part: the same command with --resume i.h5.part" not in begun:
+        sys.exit(f"interrupted: {begun}")
+    early = interrupt(bench, name, "j.h5", 0, "--resume", "i.h5.part")
+    if os.path.getsize(bench.path("j.h5.part")) >= os.path.getsize(bench.path("i.h5.part")):
+        sys.exit("the run that went on is further already: nothing is shown")
+    if "i.h5.part holds more than j.h5.part: the same command with --resume i.h5.part" not in early:
+        sys.exit(f"interrupted at once: {early}")
+    late = interrupt(bench, name, "l.h5", os.path.getsize(bench.path("i.h5.part")) + (1 << 18), "--resume", "i.h5.part")
+    if "is in l.h5.part: the same command with --resume l.h5.part" not in late:
+        sys.exit(f"interrupted later: {late}")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("binary", type=os.path.abspath)
     parser.add_argument("--kills", type=int, default=8, help="of each scenario")
-    parser.add_argument("--only", choices=tuple(SCENARIOS))
+    parser.add_argument("--only", choices=tuple(SCENARIOS), action="append")
+    parser.add_argument("--failing", type=os.path.abspath)
     options = parser.parse_args()
     rng, total = random.Random(SEED), 0
     with tempfile.TemporaryDirectory(prefix="twinstep-resume-") as folder:
@@ -177,11 +278,13 @@ def main():
         for name, text in SCENARIOS.items():
             with open(bench.path(f"{name}.yaml"), "w", encoding="utf-8") as file:
                 file.write(text % name)
-        for name in [options.only] if options.only else SCENARIOS:
+        for name in options.only or SCENARIOS:
             total += try_scenario(bench, name, options.kills, rng)
             if name == "hybrids":
                 check_refusals(bench, name)
                 check_threads(bench, name)
+                check_build(bench, name)
+        check_data(bench)
         check_interrupt(bench, "hybrids")
     print(f"{total} kills")
     return 0 if total else 1

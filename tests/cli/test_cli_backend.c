@@ -91,6 +91,8 @@ static void validate_two_traces(void **state) {
     run_well("run t.yaml --allow-modules -o a.h5");
     copy_module(1);
     run_well("run t.yaml --allow-modules -o b.h5");
+    helper_refuse(2, "run t.yaml --allow-modules --quiet -o c.h5 --resume a.h5",
+                  "a.h5: its runs ran on another backend: sha256 of backend/shim was");
     struct said said = helper_run(
         0, "replay a.h5 --allow-modules --run baseline"); /* by the module as it is now */
     static const char *const again[] = {"  devices differ: sha256: ", " recorded, ", " now\n",

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "determinism/trace.h"
 #include "tests/cli/helper_cli.h"
 
@@ -176,6 +177,49 @@ static void verify_changed_byte_is_named(void **state) {
     }
 }
 
+static void must(enum status status) {
+    if (status != STATUS_OK) fail_msg("%s", status_text());
+}
+
+/* Writes the runs of a trace anew with another digest of the weights in one row: so `check` and
+ * seals fit, as only a forger makes them, and the chain does not. */
+static void forge(const char *from, const char *to, uint64_t update) {
+    struct arena arena = ARENA_EMPTY;
+    struct trace_image *image;
+    struct trace *trace;
+    struct trace_run_plan *runs;
+    must(trace_open(from, &arena, &image));
+    must(arena_take(&arena, image->run_count, sizeof *runs, "runs", &runs));
+    for (uint32_t i = 0; i < image->run_count; i++)
+        runs[i] = image->runs[i].plan;
+    image->runs[0].records[update - 1].digests[DIGEST_WEIGHTS][0] ^= 1;
+    const struct trace_plan plan = {.runs = runs,
+                                    .run_count = image->run_count,
+                                    .attributes = image->attributes,
+                                    .attribute_count = image->attribute_count,
+                                    .overwrite = 1};
+    must(trace_create(to, &plan, &arena, &trace));
+    for (uint32_t r = 0; r < image->run_count; r++)
+        for (uint64_t i = 0; i < image->runs[r].updates; i++)
+            must(trace_put_record(trace, r, &image->runs[r].records[i]));
+    must(trace_finish(trace));
+    arena_close(&arena);
+}
+
+/* A run whose chain does not hold is refused before its configuration, which names modules, is
+ * read. */
+static void verify_nothing_is_trained_after_a_broken_chain(void **state) {
+    (void)state;
+    forge("a.h5", "forged.h5", 3);
+    struct said said = helper_run(1, "certify forged.h5");
+    helper_free(&said);
+    helper_refuse(2, "replay forged.h5", "run baseline: the chain is broken at update 3");
+    helper_refuse(2, "bisect forged.h5", "run baseline: the chain is broken at update 3");
+    helper_refuse(2, "bisect a.h5 forged.h5", "forged.h5: run baseline: the chain is broken");
+    said = helper_run(0, "replay forged.h5 --run test");
+    helper_free(&said);
+}
+
 static void validate_two_traces(void **state) {
     (void)state;
     char a[HEX], b[HEX];
@@ -305,6 +349,7 @@ int main(void) {
         cmocka_unit_test(validate_print),
         cmocka_unit_test(validate_pin),
         cmocka_unit_test(verify_changed_byte_is_named),
+        cmocka_unit_test(verify_nothing_is_trained_after_a_broken_chain),
         cmocka_unit_test(validate_two_traces),
         cmocka_unit_test(verify_bisection_by_hand),
         cmocka_unit_test(corroborate_document),

@@ -3,6 +3,8 @@
  * A user's module at the command line: found beside the scenario, trained in this process and in a
  * second one, named by path and digest in the trace, listed, and refused with file, line and
  * column. */
+#include "base/arena.h"
+#include "determinism/trace.h"
 #include "tests/cli/helper_cli.h"
 
 #include <stdarg.h>
@@ -10,10 +12,12 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define SIGNUM "name: signum, module: ./signum.so, sign: false, lr: 1e-2"
@@ -213,6 +217,29 @@ static void refuse_consent(const char *line, const char *wanted) {
     if (helper_exists("constructor-ran")) fail_msg("the module ran: %s", line);
 }
 
+/* The third update never ends, and one SIGTERM does end the run; the two before it are kept. */
+static void verify_one_signal_ends_an_endless_step(void **state) {
+    (void)state;
+    struct arena arena = ARENA_EMPTY;
+    struct trace_image *image;
+    uint64_t updates = 0;
+    put_module("optim_step_endless", "endless.so");
+    helper_scenario("endless.yaml", "steps: 5",
+                    "optimizer: {name: broken, module: ./endless.so, lr: 1e-2}", "seed: 4");
+    const pid_t child = helper_start("run --allow-modules --quiet -o endless.h5 endless.yaml");
+    for (int looks = 0; updates < 2 && looks < 60000; looks++) {
+        if (trace_open("endless.h5.part", &arena, &image) == STATUS_OK)
+            updates = trace_run_of(image, "test")->updates;
+        arena_close(&arena);
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+    }
+    assert_int_equal(updates, 2);
+    assert_int_equal(kill(child, SIGTERM), 0);
+    assert_int_equal(helper_wait(child), 130);
+    assert_false(helper_exists("endless.h5"));
+    helper_accept(0, "recover endless.h5.part");
+}
+
 /* No verb may run code that a file names, unless its user agreed to it. */
 static void verify_consent(void **state) {
     (void)state;
@@ -311,11 +338,17 @@ static void validate_lists(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_run),        cmocka_unit_test(validate_folder),
-        cmocka_unit_test(validate_two_builds), cmocka_unit_test(validate_digest),
-        cmocka_unit_test(validate_replay),     cmocka_unit_test(validate_hidden_state),
-        cmocka_unit_test(validate_refusals),   cmocka_unit_test(validate_values),
-        cmocka_unit_test(validate_lists),      cmocka_unit_test(verify_consent),
+        cmocka_unit_test(validate_run),
+        cmocka_unit_test(validate_folder),
+        cmocka_unit_test(validate_two_builds),
+        cmocka_unit_test(validate_digest),
+        cmocka_unit_test(validate_replay),
+        cmocka_unit_test(validate_hidden_state),
+        cmocka_unit_test(validate_refusals),
+        cmocka_unit_test(validate_values),
+        cmocka_unit_test(validate_lists),
+        cmocka_unit_test(verify_consent),
+        cmocka_unit_test(verify_one_signal_ends_an_endless_step),
         cmocka_unit_test(validate_trusted),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);

@@ -253,7 +253,7 @@ static void validate_env(void **state) {
     static const char *const names[] = {"version",       "compiler",       "flags",     "isa",
                                         "isa_available", "HDF5",           "GSL",       "nettle",
                                         "libfyaml",      "jansson",        "cpu_model", "cores",
-                                        "threads",       "floating_point", "cublas"};
+                                        "threads",       "floating_point", "cublas", "build_id"};
     json_t *facts = parse("env --json");
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (json_string_length(json_object_get(facts, names[i])) == 0)

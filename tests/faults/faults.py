@@ -62,9 +62,24 @@ ROWS = "".join('{"step": %d, "loss": %.4f, "learning_rate": %.10g}\n'
 SEED = 22
 
 
+def own_code(binary):
+    """Where the program's own functions lie, "A-B" in hexadecimal. HDF5's lie behind them where it is
+    linked into the program (cmake/dependencies.cmake); else all is the program's."""
+    lines = subprocess.run(["nm", "-n", binary], capture_output=True, text=True, check=True).stdout
+    code = [(name, int(at, 16)) for at, kind, name in (line.rsplit(None, 2) for line in lines.splitlines()
+                                                       if len(line.split()) == 3) if kind in "tT"]
+    begin = dict(code)["main"]
+    end = min((at for name, at in code if at > begin and name.startswith("H5")), default=None)
+    where = dict(code)["arena_take"]
+    if not begin < where < (end or where + 1):
+        sys.exit(f"faults.py: {binary}: its own code does not lie in front of HDF5's")
+    return f"{begin:x}-{end or max(at for _, at in code):x}"
+
+
 class Bench:
     def __init__(self, options):
         self.options = options
+        self.own = own_code(options.binary)
         self.folder = tempfile.mkdtemp(prefix="twinstep-faults-")
         self.environment = {key: value for key, value in os.environ.items()
                             if not key.startswith("TWINSTEP_")}
@@ -74,6 +89,7 @@ class Bench:
     def start(self, folder, command, **more):
         environment = {**self.environment, **more}
         if more:
+            environment["TWINSTEP_FAULT_OWN"] = self.own
             environment["LD_PRELOAD"] = self.options.library
         return subprocess.run([self.options.binary, *command], cwd=folder, env=environment,
                               stdin=subprocess.DEVNULL, capture_output=True, timeout=120)

@@ -4,6 +4,7 @@
 The writer beside a training: what it writes is a foreign trace, and a kill of the writer, a kill of
 the training, a full disk, a writer that hangs and a Python without h5py cost neither the training
 nor an update that was written."""
+import json
 import os
 import pathlib
 import resource
@@ -96,6 +97,22 @@ class Writer(unittest.TestCase):
             self.assertTrue((steps["tensors/digest_parameter"][:n, 0, 0]
                              == np.arange(1, n + 1) % 255 + 1).all())
         return n
+
+    def test_what_it_writes_is_sealed(self):
+        for complete, word in ((True, "whole"), (False, "unfinished")):
+            path = self.folder / f"{word}.h5"
+            self.assertTrue(record(path, 70, complete))
+            done = program("certify", path, "--json")
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertEqual(json.loads(done.stdout)["seal"], word, done.stdout)
+            with h5py.File(path) as file:
+                at = file["runs/main/steps/tensors/tensor"].id.get_offset()
+            changed = bytearray(path.read_bytes())
+            changed[at] ^= 1
+            path.write_bytes(changed)
+            done = program("certify", path)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("are not those that were sealed", done.stderr)
 
     def test_verify_what_is_written_is_a_foreign_trace(self):
         self.assertTrue(record(self.path, 150))

@@ -93,12 +93,32 @@ class Files(unittest.TestCase):
         self.assertGreaterEqual(seen, 3)
         killed = twinstep.load(HERE / "long.h5.part")
         self.assertFalse(killed.complete)
+        self.assertEqual(killed.seal, "opening")
         self.assertIsNone(killed.verdict)
         run = killed.arm("test")
         self.assertGreaterEqual(run.updates, seen)
         np.testing.assert_array_equal(run.step, np.arange(1, run.updates + 1))
         self.assertTrue(np.isfinite(run["loss"].values).all())
         self.assertRaisesRegex(ValueError, "no verdict", killed.plot.shares)
+
+    def test_what_was_changed_after_it_was_sealed_is_refused(self):
+        whole = (HERE / "pair.h5").read_bytes()
+        self.assertEqual(twinstep.load(HERE / "pair.h5").seal, "whole")
+        with h5py.File(HERE / "pair.h5") as file:
+            places = {name: file[name].id.get_offset() for name in ("runs/test/steps/phases/phase", "floor/equal")}
+        for name, words in (("runs/test/steps/phases/phase", "names, texts"), ("floor/equal", "results")):
+            changed = bytearray(whole)
+            changed[places[name]] ^= 1
+            (HERE / "changed.h5").write_bytes(changed)
+            with self.assertRaisesRegex(twinstep.NotATrace, f"damaged: {words}", msg=name):
+                twinstep.load(HERE / "changed.h5")
+        (HERE / "changed.h5").write_bytes(whole)
+        with h5py.File(HERE / "changed.h5", "r+", libver=("v110", "v110")) as file:
+            del file["seal"]
+        self.assertRaisesRegex(twinstep.NotATrace, "its seals are gone", twinstep.load, HERE / "changed.h5")
+        subprocess.run([twinstep.program(), "recover", HERE / "pair.h5", "-o", HERE / "again.h5"], check=True,
+                       capture_output=True)
+        self.assertEqual(twinstep.load(HERE / "again.h5").seal, "unfinished")
 
     def test_other_files_are_refused_by_name(self):
         self.assertRaises(FileNotFoundError, twinstep.load, HERE / "none.h5")

@@ -14,6 +14,7 @@ import h5py
 import numpy as np
 import numpy.typing as npt
 
+from twinstep import _seal
 from twinstep._decode import decode
 from twinstep.results import Judgement
 
@@ -230,8 +231,9 @@ class Run(Mapping[str, Column]):
 class Trace:
     """A trace as twinstep writes it: runs by id, arms by name, and the verdict where there is one."""
 
-    def __init__(self, path: pathlib.Path, file: h5py.File) -> None:
+    def __init__(self, path: pathlib.Path, file: h5py.File, seal: str) -> None:
         self.path = path
+        self.seal = seal        # none, opening, unfinished or whole, as in `certify --json`
         self.attributes = _attributes(file)
         self.complete = bool(file["complete"][()]) if "complete" in file else False
         self.runs = self._runs(file, "runs")
@@ -286,7 +288,8 @@ class Trace:
 
 
 def load(path: str | os.PathLike[str]) -> Trace:
-    """Returns the trace (or floor file) in this file. Raises NotATrace, and FileNotFoundError."""
+    """Returns the trace (or floor file) in this file. Raises NotATrace, also where the file does not
+    agree with its seals, and FileNotFoundError."""
     place = pathlib.Path(path)
     with _open(place) as file:
         version = file.attrs.get("twinstep_trace")
@@ -294,4 +297,8 @@ def load(path: str | os.PathLike[str]) -> Trace:
             raise NotATrace(f"{place}: HDF5, but no trace: the root attribute twinstep_trace is absent")
         if int(version) > 3:
             raise NotATrace(f"{place}: trace version {int(version)}; this package reads 1 to 3")
-        return Trace(place, file)
+        try:
+            seal = _seal.check(file)
+        except _seal.Broken as error:
+            raise NotATrace(f"{place}: damaged: {error} (docs/TRACE.md)") from None
+        return Trace(place, file, seal)

@@ -4,7 +4,8 @@
 It reads frames from its standard input and appends them to a foreign trace (docs/FOREIGN.md) in
 HDF5's SWMR mode: all objects are made first, every update goes to the file before `step` names it,
 so a kill at any moment leaves every update that `step` names readable. It needs h5py and numpy
-alone, and is started by its file name (`record/channel.py`), so it imports nothing of twinstep.
+alone, and is started by its file name (`record/channel.py`), so it imports nothing of twinstep; the
+seals (`_seal.py`) are run by file name, too.
 
 A frame is its length (u64, little-endian) and as many bytes. The first one is JSON: `path`,
 `attributes` of the file, `run` with its attributes, fixed datasets (`texts`, `numbers`) and
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
 import select
 import struct
 import sys
@@ -99,6 +101,9 @@ class Trace:
             self.columns.append(self._column(c))
         self._scales(header)
         self.rows = 0
+        self.seal = runpy.run_path(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "_seal.py"))["write"]
+        f.create_dataset("seal", data=np.zeros(64, "u1"))
+        self.seal(f, b"opening")
         f.swmr_mode = True
 
     def _column(self, c: dict[str, Any]) -> Any:
@@ -139,6 +144,8 @@ class Trace:
 
     def close(self, complete: bool) -> None:
         """Closes the file and gives it its name; raises FileExistsError if that is taken."""
+        self.seal(self.file, b"complete" if complete else b"unfinished")
+        self.file.flush()
         if complete:
             self.file["complete"][()] = 1
         self.file.close()
