@@ -225,6 +225,30 @@ class Writer(unittest.TestCase):
                     break
         self.assertLess(time.monotonic() - start, 10)
 
+    def test_verify_more_open_files_than_select_takes(self):
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if limits[1] < 1100:
+            self.skipTest(f"only {limits[1]} files can be open here")
+        resource.setrlimit(resource.RLIMIT_NOFILE, (1100, limits[1]))
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, limits)
+        held = [os.open("/dev/null", os.O_RDONLY) for _ in range(1040)]
+        try:
+            trace, pipe = plan(self.path), channel.Channel(str(self.path), patience=0.2)
+            self.addCleanup(pipe.process.kill)
+            self.assertGreater(pipe.pipe, 1023)
+            pipe.begin(trace.header())
+            self.wait_for(f"{self.path}.part", 0)       # the writer has begun, so it hears the stop
+            pipe.process.send_signal(signal.SIGSTOP)
+            with self.assertWarnsRegex(RuntimeWarning, "took no row for 0.2 s"):
+                for k in range(1, 20000):
+                    if not pipe.send(trace.pack(row(k))):
+                        break
+            os.unlink(f"{self.path}.part")
+            self.assertTrue(record(self.path, 3))       # and one that is written to its end
+        finally:
+            for descriptor in held:
+                os.close(descriptor)
+
     def test_verify_a_python_without_h5py_is_said(self):
         (self.folder / "h5py.py").write_text("raise ImportError('no h5py here')\n")
         os.environ["PYTHONPATH"], old = f"{self.folder}", os.environ.get("PYTHONPATH", "")
