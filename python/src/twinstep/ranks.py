@@ -213,8 +213,8 @@ def _write(place: pathlib.Path, of: _Rank, columns: dict[str, Array], world: int
         "columns": [{"name": n, "type": columns[n].dtype.str, "shape": columns[n].shape[1:],
                      "axes": of.described[n][0], "units": of.described[n][1],
                      "long_name": of.described[n][2]} for n in names]}
-    trace = writer.Trace(header)
     try:
+        trace = writer.Trace(header)
         for k in range(len(columns["step"])):
             trace.append([b"".join(np.ascontiguousarray(columns[n][k]).tobytes() for n in names)])
         trace.close(complete)
