@@ -4,9 +4,10 @@
     pip install ./python                      the package; the program is found on PATH
     twinstep_build.py OUT [--program FILE]    the wheel, with the program in it (preset `wheel`)
 
-The C files of digest/ are compiled with $CC, cc by default. Without a compiler the wheel has no
-machine code, its tag is py3-none-any, and numpy computes the digests. Otherwise the tag names the
-newest version of glibc that the machine code in it asks for. Equal input makes equal bytes."""
+The C files of digest/ are compiled with $CC, cc by default. Without a compiler, or with one that
+fails, the wheel has no machine code, its tag is py3-none-any, and numpy computes the digests.
+Otherwise the tag names the newest version of glibc that the machine code in it asks for. Equal
+input makes equal bytes."""
 import argparse
 import base64
 import hashlib
@@ -71,16 +72,22 @@ def metadata(holds_program):
 
 
 def compile_digest():
-    """Returns the bytes of the library of digest/*.c; None without sources or without a compiler."""
+    """Returns the bytes of the library of digest/*.c; None without sources or without a compiler
+    that makes a library of them, which is told."""
     sources = sorted((HERE / "digest").glob("*.c"))
     compiler = os.environ.get("CC", "cc").split()
     if not sources or shutil.which(compiler[0]) is None:
         return None
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder, "digest.so")
-        subprocess.run([*compiler, "-std=c11", "-O3", "-ffp-contract=off", "-fPIC", "-shared", "-s", "-pthread",
-                        "-fvisibility=hidden", "-I", str(HERE), "-o", str(out), *map(str, sources)],
-                       check=True)
+        done = subprocess.run([*compiler, "-std=c11", "-O3", "-ffp-contract=off", "-fPIC",
+                               "-shared", "-s", "-pthread", "-fvisibility=hidden", "-I", str(HERE),
+                               "-o", str(out), *map(str, sources)],
+                              check=False, capture_output=True, text=True)
+        if done.returncode != 0 or not out.is_file():
+            print(f"twinstep: {compiler[0]} does not compile python/digest, so numpy computes the "
+                  f"digests, slower:\n{done.stderr}", file=sys.stderr)
+            return None
         return out.read_bytes()
 
 
