@@ -17,7 +17,7 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 from ..record import patches
 from ..record.keyed_torch import is_sharded
 from ..record.recorder import find_tensors, inner_optimizers
-from ..record.tensors import square
+from ..record.tensors import squares
 
 Build = Callable[[], Any]
 Tensors = dict[str, torch.Tensor | None]
@@ -91,8 +91,8 @@ class Watch:
             with torch.no_grad():
                 self.found = {name: host(p.grad) for name, p in self.tensors}
                 if self.norm is None:       # as the recorder measures it where nobody clips
-                    total = square([p.grad for _, p in self.tensors if p.grad is not None])[0]
-                    self.norm = 0.0 if total is None else float(total) ** 0.5
+                    found = squares([p.grad for _, p in self.tensors if p.grad is not None])
+                    self.norm = float(found[()]) ** 0.5 if found else 0.0
         return self.found
 
     def _on_step(self, optimizer: Any) -> None:
