@@ -76,32 +76,34 @@ class Plots:
         axes.legend()
         return axes
 
-    def gap(self, column: str = "loss", *, against: Trace | Run | None = None,
+    def gap(self, column: str = "loss", *,
+            against: Trace | Run | Sequence[Trace | Run] | None = None,
             floor: Trace | None = None, axes: "Axes | None" = None) -> "Axes":
         """Draws |A - B| of a column over a log axis; updates without a difference have no point.
 
-        A and B are the arms, or this recording and `against`, another one or a run of it.
+        A and B are the arms, or this recording and `against`, another one or a run of it, or several.
         `column` may be "distance", that of the weights of arms. `floor` is a loaded floor file
         (twinstep noise -o), whose pairs become a band with their median; it holds loss, distance
         and grad_norm, of which it has |A - B| / |A|: then the gap is drawn so, too."""
         axes = _axes(axes, (7, 3))
-        label = "|A - B|"
-        if column == "distance":
-            pair = self._trace.pairs["baseline-test"]
-            step, gap = pair.step, pair["distance"].values
-        else:
-            step, a, b, names = self._both(column, against)
-            gap = np.abs(a - b)
-            if floor is not None and column == "grad_norm":
+        relative = floor is not None and column == "grad_norm"
+        sign = "|A - B| / |A|" if relative else "|A - B|"
+        others = against if isinstance(against, Sequence) else [against]
+        for i, other in enumerate(others):
+            label = sign
+            if column == "distance":
+                pair = self._trace.pairs["baseline-test"]
+                step, gap = pair.step, pair["distance"].values
+            else:
+                step, a, b, names = self._both(column, other)
                 with np.errstate(divide="ignore", invalid="ignore"):
-                    gap, label = gap / np.abs(a), "|A - B| / |A|"
-            if against is not None:
-                label += f", {names[0]}, {names[1]}"
-        if floor is not None:
-            self._band(axes, floor, column, step)
-        axes.plot(step, _above_zero(gap), "o-", label=label)
+                    gap = np.abs(a - b) / (np.abs(a) if relative else 1)
+                label += "" if other is None else f", {names[0]}, {names[1]}"
+            if floor is not None and i == 0:
+                self._band(axes, floor, column, step)
+            axes.plot(step, _above_zero(gap), "o-", label=label)
         axes.set_yscale("log")
-        axes.set_ylabel(f"{label.split(',')[0]} of {column}")
+        axes.set_ylabel(f"{sign} of {column}")
         axes.set_xlabel("update")
         axes.legend()
         return axes
