@@ -124,6 +124,27 @@ class Noise(unittest.TestCase):
         self.assertIn("put_ does not have a deterministic", found.modes[1].strata[0].untestable)
         self.assertIn("  untestable: RuntimeError: put_", str(found))
 
+    def test_verify_a_floor_for_a_recording(self):
+        path = self.file + ".run.h5"
+        model, optimizer, _, step = racing.clean()
+        with twinstep.Recorder(model, optimizer, path=path, every=1, quiet=True,
+                               config={"args.max_steps": 3, "args.bf16": False}) as recorder:
+            for k in range(3):
+                step(k)
+                recorder.update()
+        few = {"updates": 3, "repeats": 1, "both": False, "output": self.file, "overwrite": True}
+        twinstep.noise(racing.clean, **few)
+        with self.assertRaisesRegex(twinstep.ProgramError, "another configuration than A's"):
+            twinstep.compare(path, path, floor=self.file)
+        twinstep.noise(racing.clean, like=path, **few)
+        self.assertEqual(twinstep.compare(path, path, floor=self.file).status, 0)
+        with self.assertRaisesRegex(ValueError, r"another training than the recording: optimizer"
+                                    r"\.0\.0\.initial_lr: 0\.01 in the recording, 0\.02 here$"):
+            twinstep.noise(racing.other_rate, like=path, **few)
+        with self.assertRaisesRegex(ValueError, "expected a recording of twinstep.Recorder"):
+            twinstep.noise(racing.clean, like=self.file, **few)
+        self.assertRaises(ValueError, twinstep.noise, racing.clean, like=path, config={}, **few)
+
     def test_verify_settings_reach_another_process(self):
         for case in ("old", "new"):     # torch's older and newer names, which it refuses to mix
             done = subprocess.run([sys.executable, str(HERE / "settings.py"), case],
