@@ -114,6 +114,29 @@ def watched(case, folder, world):
             json.dump(truth, file)
 
 
+def replicas(case, folder, world):
+    """DDP on rows of each rank's own, recorded or not (\"ddp_bare\"); rank 0 writes the weights."""
+    model = torch.nn.parallel.DistributedDataParallel(plain_model())
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    recorder = None if case == "ddp_bare" else twinstep.Recorder(
+        model, optimizer, path=f"{folder}/{case}.h5", every=1, quiet=True).start()
+    truth = []
+    for k in range(UPDATES):
+        torch.manual_seed(100 + world * k + dist.get_rank())
+        model(torch.randn(8, 8)).square().mean().backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+        optimizer.step()
+        optimizer.zero_grad()
+        if recorder:
+            recorder.update()
+        truth.append([keyed(n, p) for n, p in model.module.named_parameters()])
+    if recorder:
+        recorder.close()
+    if dist.get_rank() == 0:
+        with open(f"{folder}/{case}.json", "w", encoding="utf-8") as file:
+            json.dump(truth, file)
+
+
 def leaves(case, folder, world):
     """80 updates in which the last rank's recorder ends early, by a full disk, by an error of its
     own, or because its `with` was left; and the weights at the end."""
@@ -176,8 +199,8 @@ def work(rank, world, cases, folder):
     dist.init_process_group("gloo", init_method=f"file://{folder}/meet-{cases}", rank=rank,
                             world_size=world)
     for case in cases.split(","):
-        does = others if case == "others" else watched if case in (
-            "whole", "flat", "mixed", "hsdp", "dp_tp", "tp") else leaves
+        does = {"others": others, "ddp": replicas, "ddp_bare": replicas, **dict.fromkeys(
+            ("whole", "flat", "mixed", "hsdp", "dp_tp", "tp"), watched)}.get(case, leaves)
         does(case, folder, world)
         dist.barrier()
     dist.destroy_process_group()

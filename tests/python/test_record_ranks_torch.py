@@ -14,6 +14,8 @@ import unittest
 import h5py
 import numpy as np
 
+import twinstep
+
 HERE = pathlib.Path(__file__).resolve().parent
 COLUMNS = ("tensors/digest_parameter", "tensors/digest_gradient", "digest_state", "grad_norm",
            "grad_norm_taken", "param_norm")
@@ -60,6 +62,25 @@ class Ranks(unittest.TestCase):
                                              ("param_norm", said["after"])):
                             self.assertAlmostEqual(of[name][k], wanted, delta=1e-6 * wanted,
                                                    msg=f"{case}, rank {rank}, {k}: {name}")
+
+    def test_verify_replicas_of_ddp(self):
+        self.train("ddp_bare,ddp", 2)
+        bare, truth = (json.loads((self.folder / f"{case}.json").read_text(encoding="utf-8"))
+                       for case in ("ddp_bare", "ddp"))
+        self.assertEqual(bare, truth)           # not a bit of the training changes
+        ranks = [self.folder / f"ddp.rank{rank:04d}.h5" for rank in (0, 1)]
+        batches, places = [], []
+        for path in ranks:
+            self.assertEqual([[d.tobytes().hex() for d in row] for row in
+                              self.columns(path)["tensors/digest_parameter"]], truth)
+            with h5py.File(path) as f:
+                batches.append(f["runs/main/steps/digest_batch"][()].tobytes())
+                places.append(f["runs/main/steps/phases/place"][0].tolist())
+        self.assertNotEqual(*batches)
+        self.assertEqual(*places)
+        merged = twinstep.merge(*ranks, output=self.folder / "ddp.h5")
+        self.assertEqual((merged.ranks, merged.updates, merged.complete, merged.notes),
+                         (2, 4, True, ()))
 
     def test_verify_a_rank_that_ends_makes_nobody_wait(self):
         told = {"full": "File too large|write", "error": "TypeError", "left": None, "exit": None}

@@ -7,6 +7,7 @@ nor an update that was written."""
 import os
 import pathlib
 import resource
+import shutil
 import signal
 import struct
 import subprocess
@@ -213,6 +214,35 @@ class Writer(unittest.TestCase):
         part = pathlib.Path(f"{self.path}.part")
         self.assertLessEqual(part.stat().st_size, size)
         self.recovers(self.readable(part, 20))
+
+    def test_verify_a_file_system_without_space_ends_the_recording_alone(self):
+        full = textwrap.dedent("""
+            import sys, time, warnings
+            sys.path[:0] = sys.argv[1:3]
+            from test_record_writer import channel, h5py, plan, row
+            trace, pipe = plan(sys.argv[3]), channel.Channel(sys.argv[3])
+            pipe.begin(trace.header())
+            with warnings.catch_warnings(record=True) as seen:
+                warnings.simplefilter("always")
+                sent = next(k for k in range(1, 100000) if not pipe.send(trace.pack(row(k))))
+            with h5py.File(sys.argv[3] + ".part", "r", libver="latest", swmr=True) as f:
+                steps = f["runs/main/steps"]
+                n = len(steps["step"])
+                assert n <= sent and list(steps["loss"][:n]) == [1 / k for k in range(1, n + 1)]
+            print(len(seen), n, seen[0].message)
+        """)
+        mounted = ["unshare", "-Urm", "sh", "-c",
+                   'mount -t tmpfs -o size=160k none "$1" && shift && exec "$@"', "sh", self.folder]
+        if not shutil.which("unshare") or subprocess.run([*mounted, "true"], check=False,
+                                                         capture_output=True).returncode:
+            self.skipTest("no file system can be mounted here")
+        done = subprocess.run([*mounted, sys.executable, "-c", full, pathlib.Path(__file__).parent,
+                               RECORD, self.path], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        warned, rows, words = done.stdout.split(" ", 2)
+        self.assertEqual(warned, "1")
+        self.assertGreaterEqual(int(rows), 64)
+        self.assertRegex(words, "the training goes on: .*No space left on device")
 
     def test_verify_a_writer_that_hangs_ends_the_recording_alone(self):
         trace, pipe = plan(self.path), channel.Channel(str(self.path), patience=0.2)
