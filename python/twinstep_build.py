@@ -92,7 +92,7 @@ def compile_digest():
 
 
 def platform_tag(binaries):
-    """Returns `any`, or manylinux with the newest glibc that one of the binaries names (PEP 600)."""
+    """Returns `any`, or manylinux with the newest glibc that a binary names (PEP 600)."""
     if not binaries:
         return "any"
     minors = [int(minor) for data in binaries for minor in re.findall(rb"GLIBC_2\.(\d+)", data)]
@@ -119,7 +119,7 @@ def write_wheel(folder, program=None):
     tag = "py3-none-" + platform_tag([data for data, mode in files.values() if mode == 0o755])
     info = f"{p['name']}-{p['version']}.dist-info"
     points = {"console_scripts": p["scripts"], **p["entry-points"]}
-    scripts = "\n".join(f"[{group}]\n" + "".join(f"{name} = {place}\n" for name, place in of.items())
+    scripts = "\n".join(f"[{group}]\n" + "".join(f"{name} = {at}\n" for name, at in of.items())
                         for group, of in points.items())
     own = {"METADATA": metadata(bool(program)), "entry_points.txt": scripts,
            "WHEEL": "Wheel-Version: 1.0\nGenerator: twinstep_build\n"

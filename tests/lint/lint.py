@@ -411,6 +411,16 @@ def rule_prose(tree):
                 yield name, number, f"{len(line)} columns, the first page has no more than 120"
 
 
+def rule_width(tree):
+    """Lines of the Python package end at column 100, as those of C do, for which clang-format sees
+    to it."""
+    for name, text in tree.text.items():
+        if folder(name) == "python" and name.endswith(".py"):
+            for number, line in enumerate(text.split("\n"), 1):
+                if len(line) > 100:
+                    yield name, number, f"{len(line)} columns, no line has more than 100"
+
+
 def rule_notebooks(tree):
     """A notebook must be committed as it ran: every cell of code once, in order, on a fresh kernel."""
     for name, text in tree.text.items():
@@ -496,7 +506,7 @@ def warn_sizes(tree):
 
 RULES = [rule_includes, rule_rooms, rule_private, rule_own_header_first, rule_tokens, rule_exceptions_are_used, rule_mutable,
          rule_unique_names, rule_guard, rule_licence, rule_flags, rule_places, rule_documents, rule_citations,
-         rule_typed, rule_prose, rule_notebooks, rule_catalogue]
+         rule_typed, rule_prose, rule_width, rule_notebooks, rule_catalogue]
 
 
 def run_rules(root):

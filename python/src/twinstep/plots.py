@@ -53,8 +53,9 @@ class Plots:
         if len(runs) == 2:
             a, b = runs.values()
             return a, b, (a.name, b.name)
-        raise ValueError(f"{self._trace.path.name} has no two arms, but {', '.join(runs) or 'none'}:"
-                         " give against=, another trace or one of its runs")
+        raise ValueError(f"{self._trace.path.name} has no two arms, but "
+                         f"{', '.join(runs) or 'none'}: give against=, another trace or one of "
+                         "its runs")
 
     def _both(self, column: str, against: Trace | Run | None
               ) -> tuple[Array, Array, Array, tuple[str, str]]:
@@ -81,7 +82,7 @@ class Plots:
             floor: Trace | None = None, axes: "Axes | None" = None) -> "Axes":
         """Draws |A - B| of a column over a log axis; updates without a difference have no point.
 
-        A and B are the arms, or this recording and `against`, another one or a run of it, or several.
+        A and B are the arms, or this recording and `against`: another one, a run of it, or a list.
         `column` may be "distance", that of the weights of arms. `floor` is a loaded floor file
         (twinstep noise -o), whose pairs become a band with their median; it holds loss, distance
         and grad_norm, of which it has |A - B| / |A|: then the gap is drawn so, too."""
@@ -123,7 +124,7 @@ class Plots:
         axes.plot(shown, np.median(pairs, axis=0), color="0.5")
 
     def shares(self, *, axes: "Axes | None" = None) -> "Axes":
-        """Draws each cause's share of the way between the arms, %, with its interval as a whisker."""
+        """Draws each cause's share of the way between the arms, %, with its interval."""
         causes = [cause for cause in self._verdict().causes if cause.share is not None]
         if not causes:
             raise ValueError(f"{self._trace.path.name}: nothing was shared out between causes")
@@ -156,5 +157,6 @@ class Plots:
     def _verdict(self) -> Any:
         verdict = self._trace.verdict
         if verdict is None:
-            raise ValueError(f"{self._trace.path.name} holds no verdict: twinstep attribute judges it")
+            raise ValueError(f"{self._trace.path.name} holds no verdict: twinstep attribute judges "
+                             "it")
         return verdict

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`TwinstepCallback`: the recorder for transformers' Trainer (so TRL's) and for Lightning. They call
-disjoint methods but for `on_train_end`, so one object serves both, and neither is imported here."""
+"""`TwinstepCallback`: the recorder for transformers' Trainer (so TRL's) and for Lightning. They
+call disjoint methods but for `on_train_end`, so one object serves both. Neither is imported."""
 from __future__ import annotations
 
 import glob

@@ -19,7 +19,7 @@ WRITER = Path(__file__).with_name("writer.py")
 
 
 def warn(words: str) -> None:
-    """Warns, and raises nothing where the program has made errors of warnings (`python -W error`)."""
+    """Warns, and raises nothing where the program made errors of warnings (`python -W error`)."""
     try:
         warnings.warn(words, RuntimeWarning, stacklevel=4)
     except Warning:

@@ -82,7 +82,8 @@ def device_sum(local: torch.Tensor, first: int = 0, kernel: Any = None) -> torch
     return total
 
 
-def _scattered(local: torch.Tensor, shape: tuple[int, ...], offset: tuple[int, ...]) -> torch.Tensor:
+def _scattered(local: torch.Tensor, shape: tuple[int, ...],
+               offset: tuple[int, ...]) -> torch.Tensor:
     """Of a shard that is no contiguous run of its tensor: each element's index is computed."""
     index = torch.zeros((), dtype=torch.int64, device=local.device)
     stride = 1

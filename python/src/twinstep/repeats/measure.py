@@ -182,13 +182,15 @@ def _notes(mode: Mode, how: str, columns: Mapping[str, Any] | None) -> list[str]
     repeat, instance, process = mode.strata
     notes = []
     if not repeat.untestable and repeat.first and instance.equal and process.equal:
-        notes.append("the same object differs from itself, other instances and processes do not: does "
-                     "step keep something (an iterator over data?) that step_fn does not return?")
+        notes.append("the same object differs from itself, other instances and processes do not: "
+                     "does step keep something (an iterator over data?) that step_fn does not "
+                     "return?")
     if how == "instance" and columns is not None and not process.untestable and process.first:
         largest = float(columns["distance"][:, -1].max()) if len(columns["distance"]) else 0.0
         if process.distance[-1] > largest:
             notes.append(f"another process is {process.distance[-1]:.3g} away at the end, farther "
-                         f"than all pairs ({largest:.3g}): pairs=..., across=\"process\" takes that in")
+                         f"than all pairs ({largest:.3g}): pairs=..., across=\"process\" takes "
+                         "that in")
     return notes
 
 
@@ -203,7 +205,7 @@ def noise(step_fn: Build, *, updates: int = 1, repeats: int = 3, both: bool = Tr
         def step_fn():                          # builds everything, from fixed seeds
             torch.manual_seed(0)
             model, optimizer, batches = ...
-            def step(k):                        # update k, from 0; without k it is the same each time
+            def step(k):                        # update k, from 0; without k: the same each time
                 loss = model(**batches[k]).loss
                 loss.backward()
                 optimizer.step()
@@ -216,7 +218,7 @@ def noise(step_fn: Build, *, updates: int = 1, repeats: int = 3, both: bool = Tr
     updates     updates of each run; a floor judges logs up to there
     repeats     comparisons in each stratum: the same object again, a new instance, a new process
     both        repeat all of it with the other setting of torch's deterministic algorithms
-    ops         which ops move (needs a few more instances; no op inside of a compiled graph is seen)
+    ops         which ops move (needs a few more instances; none in a compiled graph is seen)
     output      floor file for `twinstep compare --floor` and `assert_same_training`, with `pairs`
                 A/A pairs: 99 unless all is bit-equal, then 1. `config` is that of the recordings
                 that it is for (`Recorder(config=...)`)
@@ -284,7 +286,8 @@ def _measure(measuring: _Measuring, both: bool, ops: bool, output: Any, pairs: i
         assert lines is not None
         write(output, Contents(name, "main", "twinstep.noise", lines, PROTOCOL[how], exact,
                                measuring.updates, columns,
-                               rows(tuple(modes), dtype, torch.get_num_threads(), measuring.updates),
+                               rows(tuple(modes), dtype, torch.get_num_threads(),
+                                    measuring.updates),
                                parts(tuple(modes), dtype)), overwrite)
     return Noise(name, measuring.updates, tuple(modes), count, PROTOCOL[how], exact,
                  tuple(notes),

@@ -130,7 +130,7 @@ def _optimizers(others: list[Any]) -> list[torch.optim.Optimizer]:
 
 
 def _parts(made: Any) -> tuple[list[Any], list[Any], Callable[..., Any]]:
-    """The models, what else has a state, and the step. Raises TypeError that says what was wrong."""
+    """The models, what else has a state, and the step. Raises TypeError that says what is wrong."""
     wanted = "step_fn: expected it to return (model, optimizer, ..., step)"
     if not isinstance(made, (tuple, list)) or len(made) < 3:
         raise TypeError(f"{wanted}, got {type(made).__name__}")
@@ -202,8 +202,8 @@ class Training:
         if isinstance(loss, torch.Tensor) and loss.numel() == 1:
             loss = loss.item()
         if isinstance(loss, bool) or not isinstance(loss, (int, float)):
-            raise TypeError("step_fn: expected its step to return the loss, a number or a tensor of "
-                            f"one element, got {type(loss).__name__}")
+            raise TypeError("step_fn: expected its step to return the loss, a number or a tensor "
+                            f"of one element, got {type(loss).__name__}")
         assert watch.norm is not None
         return float(loss), watch.norm, gradients
 
