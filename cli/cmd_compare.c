@@ -72,6 +72,23 @@ static enum status read_alpha(const struct options *options, double *out) {
     FAIL(STATUS_INPUT, "compare: --alpha: expected a number between 0 and 1, got \"%s\"", text);
 }
 
+/* The configuration of A, of another program, line by line against the floor's: which line is the
+ * first that differs, because a floor for another machine or setting is asked for most often. */
+static enum status check_lines(const char *path, const char *of_floor, const char *of_a) {
+    while (*of_floor != '\0' || *of_a != '\0') {
+        const size_t floor_length = strcspn(of_floor, "\n"), a_length = strcspn(of_a, "\n");
+        if (floor_length != a_length || memcmp(of_floor, of_a, a_length) != 0)
+            FAIL(STATUS_INPUT,
+                 "%s: this floor was measured for another configuration than A's (B may have "
+                 "another one). The first line that differs: \"%.*s\" in the floor, \"%.*s\" in A",
+                 path, (int)(floor_length < 200 ? floor_length : 200), of_floor,
+                 (int)(a_length < 200 ? a_length : 200), of_a);
+        of_floor += floor_length + (of_floor[floor_length] == '\n');
+        of_a += a_length + (of_a[a_length] == '\n');
+    }
+    return STATUS_OK;
+}
+
 /* If A is a run of a trace, its configuration is known and must be the floor's. */
 static enum status check_floor(const struct cli *cli, const char *path,
                                const struct floor_file *file, const struct compare_input *a,
@@ -83,10 +100,7 @@ static enum status check_floor(const struct cli *cli, const char *path,
              "%s: this floor was measured for a run of twinstep, and A is of another "
              "program: twinstep floor measures one of such runs",
              path);
-    if (foreign != NULL) {
-        if (strcmp(a->run->plan.configuration, file->configuration) == 0) return STATUS_OK;
-        FAIL(STATUS_INPUT, "%s: this floor was measured for another configuration than A's", path);
-    }
+    if (foreign != NULL) return check_lines(path, file->configuration, a->run->plan.configuration);
     if (a->run == NULL || a->run->plan.configuration == NULL ||
         a->run->plan.configuration[0] == '\0')
         return STATUS_OK;

@@ -4,9 +4,10 @@
     pip install ./python                      the package; the program is found on PATH
     twinstep_build.py OUT [--program FILE]    the wheel, with the program in it (preset `wheel`)
 
-The C files of digest/ are compiled with $CC, cc by default. Without a compiler the wheel has no
-machine code, its tag is py3-none-any, and numpy computes the digests. Otherwise the tag names the
-newest version of glibc that the machine code in it asks for. Equal input makes equal bytes."""
+The C files of digest/ are compiled with $CC, cc by default. Without a compiler, or with one that
+fails, the wheel has no machine code, its tag is py3-none-any, and numpy computes the digests.
+Otherwise the tag names the newest version of glibc that the machine code in it asks for. Equal
+input makes equal bytes."""
 import argparse
 import base64
 import hashlib
@@ -71,21 +72,27 @@ def metadata(holds_program):
 
 
 def compile_digest():
-    """Returns the bytes of the library of digest/*.c; None without sources or without a compiler."""
+    """Returns the bytes of the library of digest/*.c; None without sources or without a compiler
+    that makes a library of them, which is told."""
     sources = sorted((HERE / "digest").glob("*.c"))
     compiler = os.environ.get("CC", "cc").split()
     if not sources or shutil.which(compiler[0]) is None:
         return None
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder, "digest.so")
-        subprocess.run([*compiler, "-std=c11", "-O3", "-ffp-contract=off", "-fPIC", "-shared", "-s", "-pthread",
-                        "-fvisibility=hidden", "-I", str(HERE), "-o", str(out), *map(str, sources)],
-                       check=True)
+        done = subprocess.run([*compiler, "-std=c11", "-O3", "-ffp-contract=off", "-fPIC",
+                               "-shared", "-s", "-pthread", "-fvisibility=hidden", "-I", str(HERE),
+                               "-o", str(out), *map(str, sources)],
+                              check=False, capture_output=True, text=True)
+        if done.returncode != 0 or not out.is_file():
+            print(f"twinstep: {compiler[0]} does not compile python/digest, so numpy computes the "
+                  f"digests, slower:\n{done.stderr}", file=sys.stderr)
+            return None
         return out.read_bytes()
 
 
 def platform_tag(binaries):
-    """Returns `any`, or manylinux with the newest glibc that one of the binaries names (PEP 600)."""
+    """Returns `any`, or manylinux with the newest glibc that a binary names (PEP 600)."""
     if not binaries:
         return "any"
     minors = [int(minor) for data in binaries for minor in re.findall(rb"GLIBC_2\.(\d+)", data)]
@@ -112,7 +119,7 @@ def write_wheel(folder, program=None):
     tag = "py3-none-" + platform_tag([data for data, mode in files.values() if mode == 0o755])
     info = f"{p['name']}-{p['version']}.dist-info"
     points = {"console_scripts": p["scripts"], **p["entry-points"]}
-    scripts = "\n".join(f"[{group}]\n" + "".join(f"{name} = {place}\n" for name, place in of.items())
+    scripts = "\n".join(f"[{group}]\n" + "".join(f"{name} = {at}\n" for name, at in of.items())
                         for group, of in points.items())
     own = {"METADATA": metadata(bool(program)), "entry_points.txt": scripts,
            "WHEEL": "Wheel-Version: 1.0\nGenerator: twinstep_build\n"

@@ -195,7 +195,12 @@ void twinstep_keyed_sums(const struct twinstep_piece *pieces, size_t count, uint
     sigset_t all, before;
     int started = 0;
     memset(sums, 0, count * sizeof *sums);
-    if (pthread_mutex_init(&job.lock, NULL) != 0) threads = 1;
+    if (pthread_mutex_init(&job.lock, NULL) != 0) { /* there is no lock to take: no other thread */
+        for (size_t i = 0; i < count; i++)
+            sums[i] = twinstep_keyed_sum(pieces[i].elements, (size_t)pieces[i].width,
+                                         pieces[i].first, pieces[i].count);
+        return;
+    }
     sigfillset(&all);
     if (threads > 1 && pthread_sigmask(SIG_SETMASK, &all, &before) == 0) {
         while (started < threads - 1 && started < MOST_THREADS &&

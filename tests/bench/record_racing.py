@@ -5,8 +5,10 @@
 
 FOLDER gets racing.floor.h5 (99 A/A pairs of ten updates, by twinstep.noise), racing_a.h5 and
 racing_b.h5 (two runs that are meant to be the same, in processes of their own), and
-racing_rate.h5, whose learning rate is 1 % higher, which no configuration says. `gzip -9n` makes the
-files of tests/golden/record, which tests/python/test_record_judged.py and test_ci.py judge."""
+racing_rate.h5, whose learning rate is 1 % higher: its configuration says so (initial_lr), and so
+does `lr_applied`, but a floor holds the configuration of A alone and judges losses and norms, which
+is what is tried here. `gzip -9n` makes the files of tests/golden/record, which
+tests/python/test_record_judged.py and test_ci.py judge."""
 import os
 import pathlib
 import subprocess

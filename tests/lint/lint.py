@@ -430,14 +430,12 @@ def rule_prose(tree):
                 yield name, number, f"{len(line)} columns, the first page has no more than 120"
 
 
-# Folders that still hold longer lines.
-UNWRAPPED = ("readback/", "dumps/", "cli/readback/", "determinism/trace/")
-
-
 def rule_columns(tree):
-    """Lines of C end at column 100; tables that a program made (*.inc) need not."""
-    for name in tree.code:
-        if name.endswith(".inc") or name.startswith(UNWRAPPED):
+    """Lines of C and of the Python package end at column 100; tables that a program made (*.inc) need
+    not."""
+    packaged = [name for name in tree.text if folder(name) == "python" and name.endswith(".py")]
+    for name in [*tree.code, *packaged]:
+        if name.endswith(".inc"):
             continue
         for number, line in enumerate(tree.text[name].split("\n"), 1):
             if len(line) > 100:

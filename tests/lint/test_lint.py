@@ -112,6 +112,7 @@ BREAKS = [
     ("typed", "python/src/a.py", PY + "def f(a, b: int) -> int:\n    'x'\n", "f has no type for a"),
     ("typed", "python/src/a.py", PY + "def _f(*, a):\n    pass\n", "a, what it returns"),
     ("typed", "python/src/a.py", PY + "class Some:\n    pass\n", "Some has no docstring"),
+    ("columns", "python/a.py", PY + "a = '" + "x" * 96 + "'\n", "102 columns"),
     ("prose", "docs/A.md", "word " * 20 + "over\n", "104 columns of prose"),
     ("prose", "docs/A.md", "```\nblock\n```\n* " + "word " * 20 + "\n", "102 columns of prose"),
     ("columns", "base/wide.c", c("/* " + "x" * 98 + " */\n"), "104 columns"),

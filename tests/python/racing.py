@@ -84,6 +84,10 @@ def clean():
     return training(ordered=True)
 
 
+def other_rate():
+    return training(ordered=True, lr=2e-2)
+
+
 def hidden():
     return training(hidden=True)
 

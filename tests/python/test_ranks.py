@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 from hashlib import sha256
 from struct import pack
 
@@ -22,6 +23,7 @@ except ImportError:
     sys.exit(77)
 
 import twinstep
+from twinstep import ranks
 
 GOLDEN = pathlib.Path(__file__).resolve().parents[1] / "golden/record"
 PROGRAM = os.environ["TWINSTEP_PROGRAM"]
@@ -124,6 +126,11 @@ class Ranks(unittest.TestCase):
                              ([a, self.rank(2)], r"expected ranks 0 to 1, each once; got \[0, 2\]")):
             with self.assertRaisesRegex(ValueError, words):
                 twinstep.merge(*files, output=self.out)
+        full = unittest.mock.patch.object(ranks.writer.Trace, "_scales",
+                                          side_effect=OSError(28, "full"))
+        with full, self.assertRaisesRegex(OSError, "full"):
+            twinstep.merge(a, self.rank(1), output=self.out)
+        self.assertEqual(self.left(), ["r0.h5", "r1.h5", "r2.h5", "r3.h5"])
         self.rank(1)
         with h5py.File(b, "r+") as f:
             del f["runs/main/steps/grad_norm"]

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 try:
     import numpy as np
@@ -102,6 +103,26 @@ class Digest(unittest.TestCase):
         for threads in (1, 2, 5, 1000, 0, -1):
             self.assertEqual(many(pieces, threads), wanted, threads)
         self.assertEqual(many([], 4), [])
+
+    @unittest.skipUnless(shutil.which(os.environ.get("CC", "cc").split()[0]), "no compiler")
+    def test_verify_a_mutex_that_cannot_be_made_is_not_locked(self):
+        source = pathlib.Path(self.folder.name) / "lockless.c"
+        source.write_text("#define _POSIX_C_SOURCE 200809L\n#include <pthread.h>\n"
+                          "#include <stdlib.h>\n"
+                          "static int locked(void) { abort(); }\n"
+                          "#define pthread_mutex_init(lock, how) 1\n"
+                          "#define pthread_mutex_lock(lock) locked()\n"
+                          "#define pthread_mutex_unlock(lock) locked()\n"
+                          f'#undef _POSIX_C_SOURCE\n#include "{ROOT}/python/digest/keyed.c"\n',
+                          encoding="utf-8")
+        library = source.with_suffix(".so")
+        subprocess.run([*os.environ.get("CC", "cc").split(), "-std=c11", "-O1", "-fPIC", "-shared",
+                        "-pthread", "-o", library, source], check=True)
+        array = np.arange(600_000, dtype="<u4")
+        pieces = [(array.ctypes.data, 4, 3, array.size), (array.ctypes.data, 2, 0, 17)]
+        wanted = [self.of("numpy", array, 3), self.of("numpy", array.view("<u2")[:17])]
+        with unittest.mock.patch.dict(os.environ, {"TWINSTEP_DIGEST": str(library)}):
+            self.assertEqual(digest.load_many()(pieces, 4), wanted)
 
     def test_verify_small_changes_are_seen(self):
         draw = random.Random(4)

@@ -37,7 +37,7 @@ class Judged(unittest.TestCase):
         done = subprocess.run([PROGRAM, *words], cwd=self.folder.name, capture_output=True,
                               text=True, check=False)
         self.assertEqual(done.returncode, status, done.stdout + done.stderr)
-        return done.stdout
+        return done.stderr if status == 2 else done.stdout
 
     def steps(self, name):
         with h5py.File(pathlib.Path(self.folder.name) / name) as f:
@@ -95,7 +95,12 @@ class Judged(unittest.TestCase):
         self.assertRegex(said, "inside-floor: p = 0.* is above alpha")
         said = self.say(1, "compare", "racing_a.h5", "racing_rate.h5", *floor)
         self.assertIn("outside-floor: p = 0.01 is not above alpha", said)
-        self.say(2, "compare", "trl_dpo.h5", "racing_a.h5", *floor)     # of another configuration
+        self.say(2, "compare", "trl_dpo.h5", "racing_a.h5", *floor)
+        # the rate is in the configuration of racing_rate.h5, too: as A it is refused by that line
+        said = self.say(2, "compare", "racing_rate.h5", "racing_a.h5", *floor)
+        self.assertRegex(said, "for another configuration than A's .B may have another one.*"
+                         '"optimizer.0.0.initial_lr: 0.01" in the floor, '
+                         '"optimizer.0.0.initial_lr: 0.0101" in A')
 
 
 if __name__ == "__main__":

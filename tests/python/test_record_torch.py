@@ -5,6 +5,7 @@ The recorder in real loops: not one bit of a training changes, the order of its 
 was written down by hand, and the traps of other libraries' loops do not mislead it."""
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -70,9 +71,9 @@ class Loops(unittest.TestCase):
     def program(self, *words):
         return subprocess.run([PROGRAM, *words], capture_output=True, text=True, check=False)
 
-    def plain(self, path, compiled=False, **options):
+    def plain(self, path, compiled="", **options):
         model, optimizer, schedule = parts(**options)
-        call = torch.compile(model, backend="aot_eager") if compiled else model
+        call = torch.compile(model, backend=compiled) if compiled else model
         recorder = path and twinstep.Recorder(call, optimizer, schedule, path=path, every=2,
                                               readback=3, quiet=True).start()
         losses = []
@@ -92,8 +93,9 @@ class Loops(unittest.TestCase):
         return state(model, optimizer) + losses
 
     def test_validate_neutral(self):
-        for compiled in (False, True):
-            for name, options in KINDS.items():
+        inductor = shutil.which(os.environ.get("CXX", "c++").split()[0]) is not None
+        for compiled in ("", "aot_eager", *(("inductor",) if inductor else ())):
+            for name, options in KINDS.items() if compiled != "inductor" else [("fused", KINDS["fused"])]:
                 path = os.path.join(self.folder.name, f"{name}{compiled}.h5")
                 bare, held = self.plain(None, compiled, **options), \
                     self.plain(path, compiled, **options)
@@ -218,9 +220,10 @@ class Loops(unittest.TestCase):
             def __init__(self):
                 super().__init__()
                 self.inner, self.made, self.schedule = parts()
-                self.truth = []
+                self.truth, self.seen = [], []
 
             def training_step(self, batch, _):
+                self.seen.append(batch)
                 return (self.inner(batch) - batch.sum(1, keepdim=True)).square().mean()
 
             def on_before_optimizer_step(self, optimizer):
@@ -242,7 +245,13 @@ class Loops(unittest.TestCase):
             return module
         bare, held = train(None), train(self.path)
         self.assertTrue(all(map(torch.equal, bare.parameters(), held.parameters())))
-        norm, rates = read(self.path, "grad_norm", "lr_applied")
+        from twinstep.record import digest
+        norm, rates, batch = read(self.path, "grad_norm", "lr_applied", "digest_batch")
+        for k, rows in enumerate(held.seen):    # what training_step was given
+            total = digest._sum_by_numpy(rows.data_ptr(), 4, 0, rows.numel())
+            self.assertEqual(bytes(batch[k]), digest.listed("batch", [
+                digest.close(".0", "f32", tuple(rows.shape), total)]), k)
+        self.assertEqual(order(self.path), "forward zero backward clip optimize schedule")
         for k in range(5):      # the gradient of this update, not of the last one
             self.assertAlmostEqual(norm[k], held.truth[k], delta=1e-5)
             self.assertEqual(rates[k][0], 1e-2 * (1 - k / 20))
@@ -373,6 +382,34 @@ class Loops(unittest.TestCase):
         self.assertEqual((last.last_epoch, stale.last_epoch), (4, 0))
         # the rate is constant: only the scheduler that train() made shows where it stepped
         self.assertIn("optimize schedule", order(self.path, 1))
+
+    def test_verify_a_training_that_begins_again_has_another_file(self):
+        from types import SimpleNamespace
+        folder = pathlib.Path(self.folder.name)
+        (folder / "a.h5.part").write_bytes(b"of a job that was killed")
+        callback = twinstep.TwinstepCallback(self.path, quiet=True)
+        model, optimizer, _ = parts()
+        state = SimpleNamespace(epoch=0)
+
+        def train(updates, name):
+            """What transformers calls; the end is left out, as where an update raises an error."""
+            with self.assertWarnsRegex(RuntimeWarning, f"a.h5 exists, .* recorded in .*{name}"):
+                callback.on_train_begin(None, state, None, model=model, optimizer=optimizer)
+            for _ in range(updates):
+                callback.on_step_begin(None, state, None)
+                loss_of(model).backward()
+                optimizer.step()
+                callback.on_step_end(None, state, None)
+        train(2, "a-2.h5")
+        train(0, "a-3.h5")              # ends before its first update, so its name stays free
+        (folder / "a-3.rank0001.h5.part").write_bytes(b"of another rank")
+        train(3, "a-4.h5")
+        callback.on_train_end(None, state, None)
+        for name, updates, complete in (("a-2.h5", 2, 0), ("a-4.h5", 3, 1)):
+            with h5py.File(folder / name) as f:
+                self.assertEqual((len(f["runs/main/steps/step"]), f["complete"][()]),
+                                 (updates, complete), name)
+        self.assertFalse(os.path.exists(self.path))
 
     def test_verify_errors_of_its_own_end_the_recording_alone(self):
         model, optimizer, _ = parts()

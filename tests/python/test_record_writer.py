@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import resource
+import shutil
 import signal
 import struct
 import subprocess
@@ -231,6 +232,35 @@ class Writer(unittest.TestCase):
         self.assertLessEqual(part.stat().st_size, size)
         self.recovers(self.readable(part, 20))
 
+    def test_verify_a_file_system_without_space_ends_the_recording_alone(self):
+        full = textwrap.dedent("""
+            import sys, time, warnings
+            sys.path[:0] = sys.argv[1:3]
+            from test_record_writer import channel, h5py, plan, row
+            trace, pipe = plan(sys.argv[3]), channel.Channel(sys.argv[3])
+            pipe.begin(trace.header())
+            with warnings.catch_warnings(record=True) as seen:
+                warnings.simplefilter("always")
+                sent = next(k for k in range(1, 100000) if not pipe.send(trace.pack(row(k))))
+            with h5py.File(sys.argv[3] + ".part", "r", libver="latest", swmr=True) as f:
+                steps = f["runs/main/steps"]
+                n = len(steps["step"])
+                assert n <= sent and list(steps["loss"][:n]) == [1 / k for k in range(1, n + 1)]
+            print(len(seen), n, seen[0].message)
+        """)
+        mounted = ["unshare", "-Urm", "sh", "-c",
+                   'mount -t tmpfs -o size=160k none "$1" && shift && exec "$@"', "sh", self.folder]
+        if not shutil.which("unshare") or subprocess.run([*mounted, "true"], check=False,
+                                                         capture_output=True).returncode:
+            self.skipTest("no file system can be mounted here")
+        done = subprocess.run([*mounted, sys.executable, "-c", full, pathlib.Path(__file__).parent,
+                               RECORD, self.path], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        warned, rows, words = done.stdout.split(" ", 2)
+        self.assertEqual(warned, "1")
+        self.assertGreaterEqual(int(rows), 64)
+        self.assertRegex(words, "the training goes on: .*No space left on device")
+
     def test_verify_a_writer_that_hangs_ends_the_recording_alone(self):
         trace, pipe = plan(self.path), channel.Channel(str(self.path), patience=0.2)
         pipe.begin(trace.header())
@@ -241,6 +271,30 @@ class Writer(unittest.TestCase):
                 if not pipe.send(trace.pack(row(k))):
                     break
         self.assertLess(time.monotonic() - start, 10)
+
+    def test_verify_more_open_files_than_select_takes(self):
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if limits[1] < 1100:
+            self.skipTest(f"only {limits[1]} files can be open here")
+        resource.setrlimit(resource.RLIMIT_NOFILE, (1100, limits[1]))
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, limits)
+        held = [os.open("/dev/null", os.O_RDONLY) for _ in range(1040)]
+        try:
+            trace, pipe = plan(self.path), channel.Channel(str(self.path), patience=0.2)
+            self.addCleanup(pipe.process.kill)
+            self.assertGreater(pipe.pipe, 1023)
+            pipe.begin(trace.header())
+            self.wait_for(f"{self.path}.part", 0)       # the writer has begun, so it hears the stop
+            pipe.process.send_signal(signal.SIGSTOP)
+            with self.assertWarnsRegex(RuntimeWarning, "took no row for 0.2 s"):
+                for k in range(1, 20000):
+                    if not pipe.send(trace.pack(row(k))):
+                        break
+            os.unlink(f"{self.path}.part")
+            self.assertTrue(record(self.path, 3))       # and one that is written to its end
+        finally:
+            for descriptor in held:
+                os.close(descriptor)
 
     def test_verify_a_python_without_h5py_is_said(self):
         (self.folder / "h5py.py").write_text("raise ImportError('no h5py here')\n")

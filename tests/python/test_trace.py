@@ -5,6 +5,7 @@ Traces as `twinstep.load` reads them: against the program's own export, live and
 files, and what the pictures draw."""
 import builtins
 import csv
+import gzip
 import io
 import pathlib
 import subprocess
@@ -20,6 +21,7 @@ import twinstep
 
 FOLDER = tempfile.TemporaryDirectory()
 HERE = pathlib.Path(FOLDER.name)
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def setUpModule():
@@ -177,6 +179,33 @@ class Pictures(unittest.TestCase):
         self.assertEqual((band[:, 1].min(), band[:, 1].max()), (1e-6, 4e-6))
         np.testing.assert_array_equal(axes.lines[0].get_ydata(), [2e-6, 2e-6])
         self.assertRaisesRegex(KeyError, "it has: loss", self.trace.plot.gap, "grad_norm", floor=floor)
+        with h5py.File(HERE / "floor.h5", "a") as file:
+            file["noise/pairs_grad_norm"] = pairs
+        axes = self.trace.plot.gap("grad_norm", floor=twinstep.load(HERE / "floor.h5"))
+        a, b = (self.trace.arm(name)["grad_norm"].values for name in ("baseline", "test"))
+        gap = np.abs(a - b) / a         # as twinstep.noise and twinstep floor have their pairs
+        np.testing.assert_array_equal(axes.lines[1].get_ydata(), np.where(gap > 0, gap, np.nan))
+        self.assertEqual(axes.get_ylabel(), "|A - B| / |A| of grad_norm")
+
+    def test_two_recordings(self):
+        names = ("trl_dpo", "trl_dpo_ahead")
+        for name in names:
+            packed = ROOT / f"tests/golden/record/{name}.h5.gz"
+            (HERE / f"{name}.h5").write_bytes(gzip.decompress(packed.read_bytes()))
+        a, b = (twinstep.load(HERE / f"{name}.h5") for name in names)
+        gap = np.abs(a.runs["main"]["loss"].values - b.runs["main"]["loss"].values)
+        for against in (b, b.runs["main"]):
+            line, = a.plot.gap(against=against).lines
+            np.testing.assert_array_equal(line.get_ydata(), np.where(gap > 0, gap, np.nan))
+            self.assertEqual(line.get_label(), "|A - B|, trl_dpo.h5, trl_dpo_ahead.h5")
+        rates = a.plot.curves("lr_applied", against=b).lines
+        self.assertEqual(len(rates), 4)         # two groups of each
+        self.assertRaisesRegex(ValueError, "no two arms, but main: give against=", a.plot.gap)
+        self.assertRaisesRegex(ValueError, r"pair.h5 has \d+ runs", a.plot.gap, against=self.trace)
+        with h5py.File(HERE / "trl_dpo.h5", "a") as file:
+            file.copy("runs/main", "runs/other")
+        line, = twinstep.load(HERE / "trl_dpo.h5").plot.gap("grad_norm").lines
+        self.assertTrue(np.isnan(line.get_ydata()).all())
 
     def test_shares(self):
         axes = self.trace.plot.shares()

@@ -41,6 +41,16 @@ class Wheel(unittest.TestCase):
         again = run(sys.executable, ROOT / "python/twinstep_build.py", self.folder / "again").strip()
         self.assertEqual(pathlib.Path(again).read_bytes(), self.plain.read_bytes())
 
+    def test_a_compiler_that_fails_leaves_the_digests_to_numpy(self):
+        done = subprocess.run(
+            [sys.executable, ROOT / "python/twinstep_build.py", self.folder / "numpy"], check=True,
+            capture_output=True, text=True, env={**os.environ, "CC": "cc -no-such-option"})
+        wheel = pathlib.Path(done.stdout.strip())
+        self.assertRegex(wheel.name, r"-py3-none-any\.whl$")
+        self.assertRegex(done.stderr, "cc does not compile python/digest, so numpy .*\n.*no-such-option")
+        with zipfile.ZipFile(wheel) as file:
+            self.assertEqual([n for n in file.namelist() if n.endswith(".so")], [])
+
     def test_tag_names_what_machine_code_asks_for(self):
         self.assertRegex(self.whole.name, r"^twinstep-[\d.]+-py3-none-manylinux_2_\d+_\w+\.whl$")
         needed = int(self.whole.name.split("manylinux_2_")[1].split("_")[0])

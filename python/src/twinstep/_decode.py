@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JSON of the program as frozen dataclasses: what is typed is checked, what is not typed is kept."""
+"""JSON of the program as frozen dataclasses: what is typed is checked, the rest is kept."""
 import dataclasses
 import types
 import typing
@@ -52,6 +52,6 @@ def decode(kind: type[T], given: Mapping[str, Any], place: str = "result") -> T:
         elif key in given:
             words[field.name] = _value(hints[field.name], given[key], f"{place}.{key}")
         elif not has_default:
-            raise ResultError(f"{place}: the program printed no {key!r}: package and program are of "
-                              "different versions")
+            raise ResultError(f"{place}: the program printed no {key!r}: package and program are "
+                              "of different versions")
     return kind(**words)

@@ -19,7 +19,7 @@ class ProgramMissing(RuntimeError):
 
 
 class ProgramError(RuntimeError):
-    """The program refused (exit status 2), or died. `status` is its exit status, `text` its error."""
+    """The program refused (exit status 2), or died: its exit `status`, and its error `text`."""
 
     def __init__(self, words: Sequence[str], status: int, text: str) -> None:
         super().__init__(text.strip() or f"{' '.join(words)}: exit status {status}, without a word")
@@ -34,7 +34,7 @@ def _is_program(path: pathlib.Path) -> bool:
 
 
 def program() -> pathlib.Path:
-    """Returns the program's path: $TWINSTEP_PROGRAM, else that of the wheel, else the first on PATH.
+    """Returns the program's path: $TWINSTEP_PROGRAM, else that of the wheel, else that on PATH.
 
     Raises ProgramMissing, which says what to do."""
     named = os.environ.get("TWINSTEP_PROGRAM")
@@ -46,8 +46,8 @@ def program() -> pathlib.Path:
     for path in [BUNDLED, *(pathlib.Path(folder or ".", "twinstep") for folder in folders)]:
         if _is_program(path):
             return path
-    raise ProgramMissing("the twinstep program is not there: install a wheel that holds it, or build "
-                         "it (docs/INSTALL.md) and put it on PATH or into TWINSTEP_PROGRAM")
+    raise ProgramMissing("the twinstep program is not there: install a wheel that holds it, or "
+                         "build it (docs/INSTALL.md) and put it on PATH or into TWINSTEP_PROGRAM")
 
 
 def ask(words: Sequence[str | os.PathLike[str]]) -> tuple[int, Any]:

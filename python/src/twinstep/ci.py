@@ -31,8 +31,8 @@ def _tell(text: str) -> None:
 def assert_same_training(a: Path, b: Path, *, floor: Path | None = None, **options: Any) -> None:
     """Asserts that run `b` is run `a`, a golden one say: logs or traces, as twinstep compare reads.
 
-    With a floor file, loss and gradient norm may differ by as much as repeated runs do. Without one,
-    and without --twinstep-floor, every column must agree to its printed precision. Raises
+    With a floor file, loss and gradient norm may differ by as much as repeated runs do. Without
+    one, and without --twinstep-floor, every column must agree to its printed precision. Raises
     AssertionError with verdict and columns, also where the evidence decides nothing. Options as
     twinstep.compare takes them."""
     found = compare(a, b, floor=default_floor if floor is None else floor, **options)
@@ -40,8 +40,8 @@ def assert_same_training(a: Path, b: Path, *, floor: Path | None = None, **optio
     judged = found.raw.get("floor")
     if judged is not None:
         lines.append(f"floor: {judged['verdict']}: {judged['words']} ({judged['pairs']} A/A pairs)")
-    lines += [f"{column.column}: {column.different} of {column.pairs} updates differ, from update "
-              f"{column.first_update} on" for column in found.columns if column.first_update is not None]
+    lines += [f"{c.column}: {c.different} of {c.pairs} updates differ, from update "
+              f"{c.first_update} on" for c in found.columns if c.first_update is not None]
     text = _printable("\n".join(lines))
     _tell(text)
     if found.status != SAME:

@@ -25,7 +25,7 @@ Words = npt.NDArray[np.uint32]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the table of strata: its eight words, nine figures, and |a-b|/|a-a0| by update."""
+    """One line of the table of strata: eight words, nine figures, and |a-b|/|a-a0| by update."""
     words: tuple[str, ...]
     figures: tuple[float, ...]
     share: tuple[float, ...]
@@ -33,8 +33,8 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What a floor file holds. `columns`: (pairs, updates) of each of COLUMNS; `distance`, or it and
-    `grad_norm`, may be left out."""
+    """What a floor file holds. `columns`: (pairs, updates) of each of COLUMNS; `distance`, or it
+    and `grad_norm`, may be left out."""
     scenario: str
     arm: str
     writer: str
@@ -75,7 +75,8 @@ def digest_bytes(name: str, raw: bytes) -> bytes:
             a[:n] = _turn((a[:n] ^ w) * np.uint32(0x9E3779B1), 13)
             b[:n] = _turn((b[:n] + w) * np.uint32(0x85EBCA77), 18)
         a = _stir(a ^ np.uint32(len(block)))
-        whole.update(pack("<Q", len(block)) + np.stack([a, _stir(b + a)], 1).astype("<u4").tobytes())
+        lanes = np.stack([a, _stir(b + a)], 1).astype("<u4")
+        whole.update(pack("<Q", len(block)) + lanes.tobytes())
     return whole.digest()
 
 

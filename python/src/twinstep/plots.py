@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from twinstep.trace import Array, Trace, _needs
+from twinstep.trace import Array, Run, Trace, _needs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,42 +33,78 @@ class Plots:
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
 
-    def _both(self, column: str) -> tuple[Array, Array, Array]:
-        """Returns the updates that both arms have, and a column of each."""
-        a, b = self._trace.arm("baseline"), self._trace.arm("test")
-        rows = min(a.updates, b.updates)
-        return a.step[:rows], a[column].values[:rows], b[column].values[:rows]
+    def _only(self, trace: Trace) -> Run:
+        """Returns the one run of a trace, as a recording has it."""
+        if len(trace.runs) != 1:
+            raise ValueError(f"{trace.path.name} has {len(trace.runs)} runs "
+                             f"({', '.join(trace.runs) or 'none'}): give one, trace.runs[NAME]")
+        return next(iter(trace.runs.values()))
 
-    def curves(self, column: str = "loss", *, axes: "Axes | None" = None) -> "Axes":
-        """Draws a column [step] of both arms."""
-        step, a, b = self._both(column)
+    def _runs(self, against: Trace | Run | None) -> tuple[Run, Run, tuple[str, str]]:
+        """Returns the two runs that are drawn, and what to call them."""
+        runs = self._trace.runs
+        if against is not None:
+            a = self._only(self._trace)
+            b = self._only(against) if isinstance(against, Trace) else against
+            names = (a.name, b.name) if a.path == b.path else (a.path.name, b.path.name)
+            return a, b, names
+        if "baseline" in runs and "test" in runs:
+            return runs["baseline"], runs["test"], ("baseline", "test")
+        if len(runs) == 2:
+            a, b = runs.values()
+            return a, b, (a.name, b.name)
+        raise ValueError(f"{self._trace.path.name} has no two arms, but "
+                         f"{', '.join(runs) or 'none'}: give against=, another trace or one of "
+                         "its runs")
+
+    def _both(self, column: str, against: Trace | Run | None
+              ) -> tuple[Array, Array, Array, tuple[str, str]]:
+        """Returns the updates that both runs have, a column of each, and what to call them."""
+        a, b, names = self._runs(against)
+        step, of_a, of_b = np.intersect1d(a.step, b.step, return_indices=True)
+        return step, a[column].values[of_a], b[column].values[of_b], names
+
+    def curves(self, column: str = "loss", *, against: Trace | Run | None = None,
+               axes: "Axes | None" = None) -> "Axes":
+        """Draws a column [step] of both arms, or of this recording and of `against`, another
+        recording or a run of it."""
+        step, a, b, names = self._both(column, against)
         axes = _axes(axes, (7, 3))
-        axes.plot(step, a, label="baseline")
-        axes.plot(step, b, "--", label="test")
-        axes.set_ylabel(f"{column}, {self._trace.arm('baseline')[column].units}")
+        axes.plot(step, a, label=names[0])
+        axes.plot(step, b, "--", label=names[1])
+        axes.set_ylabel(f"{column}, {self._runs(against)[0][column].units}")
         axes.set_xlabel("update")
         axes.legend()
         return axes
 
-    def gap(self, column: str = "loss", *, floor: Trace | None = None,
-            axes: "Axes | None" = None) -> "Axes":
+    def gap(self, column: str = "loss", *,
+            against: Trace | Run | Sequence[Trace | Run] | None = None,
+            floor: Trace | None = None, axes: "Axes | None" = None) -> "Axes":
         """Draws |A - B| of a column over a log axis; updates without a difference have no point.
 
-        `column` may be "distance", that of the weights. `floor` is a loaded floor file
-        (twinstep noise -o), whose pairs become a band with their median; it holds loss, grad_norm
-        and distance."""
+        A and B are the arms, or this recording and `against`: another one, a run of it, or a list.
+        `column` may be "distance", that of the weights of arms. `floor` is a loaded floor file
+        (twinstep noise -o), whose pairs become a band with their median; it holds loss, distance
+        and grad_norm, of which it has |A - B| / |A|: then the gap is drawn so, too."""
         axes = _axes(axes, (7, 3))
-        if column == "distance":
-            pair = self._trace.pairs["baseline-test"]
-            step, gap = pair.step, pair["distance"].values
-        else:
-            step, a, b = self._both(column)
-            gap = np.abs(a - b)
-        if floor is not None:
-            self._band(axes, floor, column, step)
-        axes.plot(step, _above_zero(gap), "o-", label="|A - B|")
+        relative = floor is not None and column == "grad_norm"
+        sign = "|A - B| / |A|" if relative else "|A - B|"
+        others = against if isinstance(against, Sequence) else [against]
+        for i, other in enumerate(others):
+            label = sign
+            if column == "distance":
+                pair = self._trace.pairs["baseline-test"]
+                step, gap = pair.step, pair["distance"].values
+            else:
+                step, a, b, names = self._both(column, other)
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    gap = np.abs(a - b) / (np.abs(a) if relative else 1)
+                label += "" if other is None else f", {names[0]}, {names[1]}"
+            if floor is not None and i == 0:
+                self._band(axes, floor, column, step)
+            axes.plot(step, _above_zero(gap), "o-", label=label)
         axes.set_yscale("log")
-        axes.set_ylabel(f"|A - B| of {column}")
+        axes.set_ylabel(f"{sign} of {column}")
         axes.set_xlabel("update")
         axes.legend()
         return axes
@@ -79,15 +115,16 @@ class Plots:
         name = f"noise/pairs_{column}"
         if name not in floor.arrays:
             known = [key.rsplit("pairs_", 1)[1] for key in floor.arrays if "noise/pairs_" in key]
-            raise KeyError(f"{floor.path.name} has no floor of {column}; it has: {', '.join(known) or 'none'}")
-        pairs = floor.arrays[name][:, :len(step)]
-        shown = step[:pairs.shape[1]]
+            raise KeyError(f"{floor.path.name} has no floor of {column}; it has: "
+                           f"{', '.join(known) or 'none'}")
+        shown = step[step <= floor.arrays[name].shape[1]]
+        pairs = floor.arrays[name][:, shown - 1]        # of update 1 and on
         axes.fill_between(shown, pairs.min(axis=0), pairs.max(axis=0), color="0.8",
                           label=f"{len(pairs)} A/A pairs")
         axes.plot(shown, np.median(pairs, axis=0), color="0.5")
 
     def shares(self, *, axes: "Axes | None" = None) -> "Axes":
-        """Draws each cause's share of the way between the arms, %, with its interval as a whisker."""
+        """Draws each cause's share of the way between the arms, %, with its interval."""
         causes = [cause for cause in self._verdict().causes if cause.share is not None]
         if not causes:
             raise ValueError(f"{self._trace.path.name}: nothing was shared out between causes")
@@ -120,5 +157,6 @@ class Plots:
     def _verdict(self) -> Any:
         verdict = self._trace.verdict
         if verdict is None:
-            raise ValueError(f"{self._trace.path.name} holds no verdict: twinstep attribute judges it")
+            raise ValueError(f"{self._trace.path.name} holds no verdict: twinstep attribute judges "
+                             "it")
         return verdict

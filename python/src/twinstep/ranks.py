@@ -3,7 +3,7 @@
 
 What all ranks must have equal (rates, skips, weights) is held against each other update by update:
 replicas that have drifted apart are told, with the first update and tensor, and not joined. Losses
-are averaged, tokens added up, and digests of batches and generators listed in the order of ranks."""
+are averaged, tokens added up, and digests of batches and generators listed by rank."""
 from __future__ import annotations
 
 import argparse
@@ -79,7 +79,8 @@ def _read(path: pathlib.Path) -> _Rank:
 
 def _read_unchecked(path: pathlib.Path) -> _Rank:
     with _open(path) as f:
-        if _word(f.attrs.get("kind", "")) != "foreign" or _word(f.attrs.get("writer", "")) != WRITER:
+        kind, by = (_word(f.attrs.get(name, "")) for name in ("kind", "writer"))
+        if (kind, by) != ("foreign", WRITER):
             raise NotATrace(f"{path}: expected a recording of {WRITER}, got another file")
         if len(f["runs"]) != 1:
             raise NotATrace(f"{path}: expected one run, got {len(f['runs'])}")
@@ -95,10 +96,11 @@ def _read_unchecked(path: pathlib.Path) -> _Rank:
                 axes = [axis[0].name.rsplit("/", 1)[-1] for axis in list(of.dims)[1:]]
                 described[place] = (axes, _word(of.attrs["units"]), _word(of.attrs["long_name"]))
         steps.visititems(take)
+        attributes = {**f.attrs, **{f"run.{k}": v for k, v in run.attrs.items()}}
         return _Rank(path, name, int(run.attrs["rank"]), int(run.attrs["world"]),
                      bool(f["complete"][()]),
                      {k: v.item() if isinstance(v, np.generic) else _word(v)
-                      for k, v in {**f.attrs, **{f"run.{k}": v for k, v in run.attrs.items()}}.items()},
+                      for k, v in attributes.items()},
                      {n: [_word(t) for t in steps[n][:]] for n in TEXTS if n in steps},
                      {n: steps[n][:] for n in NUMBERS if n in steps}, columns, described)
 
@@ -107,7 +109,8 @@ def _check(ranks: Sequence[_Rank]) -> None:
     first = ranks[0]
     for of in ranks:
         if of.world != len(ranks):
-            raise ValueError(f"{of.path}: one of {of.world} ranks, and {len(ranks)} files were given")
+            raise ValueError(f"{of.path}: one of {of.world} ranks, and {len(ranks)} files were "
+                             "given")
         if of.name != first.name:
             raise ValueError(f"{of.path}: run {of.name}; {first.path} has run {first.name}")
         if of.texts != first.texts or not np.array_equal(of.numbers.get("tensors/group", []),
@@ -129,8 +132,8 @@ def _part(name: str, a: Array, b: Array, ranks: Sequence[_Rank], other: int) -> 
     update = int(ranks[0].columns["step"][row])
     if name.startswith("tensors/"):
         place = next(i for i in range(len(a[row])) if a[row][i].tobytes() != b[row][i].tobytes())
-        return f"update {update}, tensor {ranks[0].texts['tensors/tensor'][place]}: {name} differs " \
-               f"between rank 0 and rank {other}"
+        tensor = ranks[0].texts["tensors/tensor"][place]
+        return f"update {update}, tensor {tensor}: {name} differs between rank 0 and rank {other}"
     return f"update {update}: {name} differs between rank 0 ({a[row]}) and rank {other} ({b[row]})"
 
 
@@ -189,8 +192,8 @@ def merge(*recordings: str | os.PathLike[str], output: str | os.PathLike[str],
     columns, notes = _join(ranks, rows)
     longest = max(ranks, key=lambda r: len(r.columns["step"]))
     if len(longest.columns["step"]) > rows:
-        notes.append(f"rank {longest.rank} has {len(longest.columns['step'])} updates; {rows} are of "
-                     "all ranks")
+        notes.append(f"rank {longest.rank} has {len(longest.columns['step'])} updates; {rows} are "
+                     "of all ranks")
     lines = [set(r.attributes.get("run.configuration", "").splitlines()) for r in ranks]
     odd = sorted(set().union(*lines) - lines[0].intersection(*lines))
     notes += [f"configurations differ: {line}" for line in odd[:5]]
@@ -213,8 +216,8 @@ def _write(place: pathlib.Path, of: _Rank, columns: dict[str, Array], world: int
         "columns": [{"name": n, "type": columns[n].dtype.str, "shape": columns[n].shape[1:],
                      "axes": of.described[n][0], "units": of.described[n][1],
                      "long_name": of.described[n][2]} for n in names]}
-    trace = writer.Trace(header)
     try:
+        trace = writer.Trace(header)
         for k in range(len(columns["step"])):
             trace.append([b"".join(np.ascontiguousarray(columns[n][k]).tobytes() for n in names)])
         trace.close(complete)

@@ -112,7 +112,7 @@ class Judgement:
 
     @property
     def cause(self) -> str | None:
-        """The cause with the largest share; None where nothing differs or nothing was shared out."""
+        """The cause with the largest share; None where nothing differs or was shared out."""
         shared = [cause for cause in self.causes if cause.share is not None]
         return max(shared, key=lambda cause: abs(cause.share or 0.0)).cause if shared else None
 
@@ -255,7 +255,7 @@ class Readback:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Whether one cause has its signature in log-probs. `state`: named, no, or open (untestable)."""
+    """Whether one cause has its signature in log-probs: `state` named, no, or open (untestable)."""
     cause: str
     state: str
     floors: float | None

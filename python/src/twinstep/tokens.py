@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`twinstep tokenize`: rows of text or messages become rows of token ids, as TRL makes them, by the
-model's own tokenizer and chat template. The work is that of docs/pretokenise.py (docs/DATA.md), which
+model's own tokenizer and chat template. The work is docs/pretokenise.py's (docs/DATA.md), which
 a wheel carries beside this file; it runs as a process of this Python, which has transformers."""
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ def tokenize(model: str | os.PathLike[str],
     done = subprocess.run([sys.executable, str(script()), os.fspath(model)], input=given,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
     if done.returncode != 0:
-        words = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["it ended without a word"]
+        words = done.stderr.decode("utf-8", "replace").strip().splitlines() or [
+            "it ended without a word"]
         raise NotTokenized(words[-1].removeprefix("pretokenise.py: "))
     if output is not None:
         _write(pathlib.Path(output), done.stdout, overwrite)
@@ -73,9 +74,10 @@ def main(words: Sequence[str]) -> int:
         "tokenizer and chat template. It needs transformers."),
         epilog="Nothing is written unless every row is good. Exit status: 0 written; 2 error.")
     parser.add_argument("model", metavar="MODEL", help="folder with tokenizer.json, or a name")
-    parser.add_argument("rows", metavar="ROWS.jsonl", help="prompt, chosen, rejected; chosen, rejected; "
-                        "prompt, completion; messages; or text")
-    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="JSONL of ids to write")
+    parser.add_argument("rows", metavar="ROWS.jsonl", help="prompt, chosen, rejected; chosen, "
+                        "rejected; prompt, completion; messages; or text")
+    parser.add_argument("-o", "--output", required=True, metavar="FILE",
+                        help="JSONL of ids to write")
     parser.add_argument("--overwrite", action="store_true", help="replace a file that exists")
     asked = parser.parse_args(words)
     try:

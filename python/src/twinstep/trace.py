@@ -57,11 +57,12 @@ def _attributes(of: h5py.HLObject) -> dict[str, Any]:
 
 
 def _needs(library: str, error: ImportError) -> ImportError:
-    return ImportError(f"this needs {library}, which is not installed: pip install {library} ({error})")
+    return ImportError(f"this needs {library}, which is not installed: pip install {library} "
+                       f"({error})")
 
 
 def _dims(stored: h5py.Dataset) -> tuple[str, ...]:
-    """Returns the names of the axes. The scale's own name is asked for last: HDF5 searches for it."""
+    """Returns the names of the axes. The scale's own name is asked for last: HDF5 searches it."""
     found = []
     for i, axis in enumerate(stored.dims):
         word = next(iter(axis.keys()), f"axis{i}")
@@ -72,8 +73,8 @@ def _dims(stored: h5py.Dataset) -> tuple[str, ...]:
 
 
 class Column:
-    """One column of a run. Its values are as stored: NaN (f64), -1 (i64) and zeros (digest) mean not
-    measured."""
+    """One column of a run. Its values are as stored: NaN (f64), -1 (i64) and zeros (digest) mean
+    not measured."""
 
     def __init__(self, run: "Run", name: str, dims: tuple[str, ...], shape: tuple[int, ...],
                  attributes: Mapping[str, Any]) -> None:
@@ -124,7 +125,8 @@ class Column:
         if not self.is_digest:
             raise TypeError(f"column {self.name} holds no digests")
         values = self.values
-        texts = [row.tobytes().hex() if row.any() else "" for row in values.reshape(-1, values.shape[-1])]
+        texts = [row.tobytes().hex() if row.any() else ""
+                 for row in values.reshape(-1, values.shape[-1])]
         return np.array(texts, dtype="U64").reshape(values.shape[:-1])
 
 
@@ -148,7 +150,9 @@ class Run(Mapping[str, Column]):
             if name != "step" and h5py.h5ds.is_scale(stored.id):
                 values = np.asarray(stored[:])
                 is_text = values.dtype.kind == "S"
-                names[name.rsplit("/", 1)[-1]] = np.char.decode(values, "utf-8") if is_text else values
+                if is_text:
+                    values = np.char.decode(values, "utf-8")
+                names[name.rsplit("/", 1)[-1]] = values
             else:
                 dims = ("step",) if name == "step" else _dims(stored)
                 columns[name] = Column(self, name, dims, stored.shape, _attributes(stored))
@@ -168,7 +172,8 @@ class Run(Mapping[str, Column]):
         try:
             return self._read[0][name]
         except KeyError:
-            raise KeyError(f"run {self.name} has no column {name}; it has: {', '.join(self)}") from None
+            raise KeyError(f"run {self.name} has no column {name}; it has: "
+                           f"{', '.join(self)}") from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._read[0])
@@ -194,16 +199,20 @@ class Run(Mapping[str, Column]):
                 digest = column.is_digest
                 variables[name] = (column.dims[:-1] if digest else column.dims,
                                    column.hex if digest else column.values,
-                                   {k: v for k, v in column.attributes.items() if k != "_FillValue"})
+                                   {k: v for k, v in column.attributes.items()
+                                    if k != "_FillValue"})
         used = {dim for dims, _, _ in variables.values() for dim in dims}
-        coordinates: dict[str, Any] = {dim: values for dim, values in self.names.items() if dim in used}
-        coordinates["step"] = ("step", self.step, {"units": "1", "long_name": self["step"].long_name})
+        coordinates: dict[str, Any] = {dim: values for dim, values in self.names.items()
+                                       if dim in used}
+        words = {"units": "1", "long_name": self["step"].long_name}
+        coordinates["step"] = ("step", self.step, words)
         return xarray.Dataset(variables, coordinates, {"run": self.name, **self.attributes})
 
     def to_pandas(self) -> "pandas.DataFrame":
         """Returns a pandas.DataFrame with one row per update, its index, and one column per number:
         lr_applied[0], tensors/grad_norm[lm_head.weight]. Digests are hexadecimal text; an i64 that
-        was not measured is NA; what has no row per update is left out. `attrs["units"]` has the unit of each column."""
+        was not measured is NA; what has no row per update is left out. `attrs["units"]` has the
+        unit of each column."""
         try:
             import pandas
         except ImportError as error:
@@ -229,7 +238,7 @@ class Run(Mapping[str, Column]):
 
 
 class Trace:
-    """A trace as twinstep writes it: runs by id, arms by name, and the verdict where there is one."""
+    """A trace as twinstep writes it: runs by id, arms by name, and the verdict if there is one."""
 
     def __init__(self, path: pathlib.Path, file: h5py.File, seal: str) -> None:
         self.path = path
@@ -253,7 +262,8 @@ class Trace:
     @staticmethod
     def _names_of(group: h5py.Group) -> list[str]:
         return [item.name.lstrip("/") for item in group.values()
-                if isinstance(item, h5py.Dataset) and item.ndim in (1, 2) and item.dtype.kind == "f"]
+                if isinstance(item, h5py.Dataset) and item.ndim in (1, 2)
+                and item.dtype.kind == "f"]
 
     @staticmethod
     def _array(file: h5py.File, name: str) -> Array:
@@ -266,7 +276,8 @@ class Trace:
     def arm(self, name: str) -> Run:
         """Returns the run that is the arm itself: "baseline" or "test"."""
         if name not in self.runs:
-            raise KeyError(f"{self.path.name} has no arm {name}; its runs: {', '.join(self.runs) or 'none'}")
+            raise KeyError(f"{self.path.name} has no arm {name}; its runs: "
+                           f"{', '.join(self.runs) or 'none'}")
         return self.runs[name]
 
     @property
@@ -294,7 +305,8 @@ def load(path: str | os.PathLike[str]) -> Trace:
     with _open(place) as file:
         version = file.attrs.get("twinstep_trace")
         if version is None:
-            raise NotATrace(f"{place}: HDF5, but no trace: the root attribute twinstep_trace is absent")
+            raise NotATrace(f"{place}: HDF5, but no trace: the root attribute twinstep_trace is "
+                            "absent")
         if int(version) > 3:
             raise NotATrace(f"{place}: trace version {int(version)}; this package reads 1 to 3")
         try:

@@ -20,7 +20,7 @@ T = TypeVar("T", Comparison, Judgement, LogCheck, LogFit, Readback, Rollout)
 
 
 def _words(options: Options) -> list[str]:
-    """Returns {"min_lr_ratio": 0.1} as ["--min-lr-ratio=0.1"]; True is the bare option, None none."""
+    """Returns {"min_lr_ratio": 0.1} as ["--min-lr-ratio=0.1"]; True: the bare option; not None."""
     words = []
     for name, value in options.items():
         option = "--" + name.replace("_", "-")
@@ -39,7 +39,8 @@ def _answer(kind: type[T], words: Sequence[str], **known: Any) -> T:
 
 def run(scenario: Path | Mapping[str, Any], *, output: Path | None = None,
         set: Mapping[str, Any] | None = None, floor: Path | None = None,
-        overwrite: bool = False, reproducible: bool = False, backend: str | None = None) -> Judgement:
+        overwrite: bool = False, reproducible: bool = False,
+        backend: str | None = None) -> Judgement:
     """Trains both arms of a scenario and names the cause (twinstep run). Takes as long as it takes.
 
     `scenario` is a YAML file, a name of the catalogue, or the scenario as a dict. `output` is the
@@ -62,8 +63,8 @@ def run(scenario: Path | Mapping[str, Any], *, output: Path | None = None,
 def init(config: Any, output: Path, *, overwrite: bool = False) -> pathlib.Path:
     """Writes a scenario from the arguments of Trainer, SFTTrainer or DPOTrainer (twinstep init).
 
-    `config` is the object itself (TrainingArguments, SFTConfig, DPOConfig), or a file of its JSON or
-    of YAML. What does not translate stands in the scenario as comments. Returns `output`."""
+    `config` is the object itself (TrainingArguments, SFTConfig, DPOConfig), or a file of its JSON
+    or of YAML. What does not translate stands in the scenario as comments. Returns `output`."""
     text = config.to_json_string() if hasattr(config, "to_json_string") else None
     tell(["init", *_words({"output": output, "overwrite": overwrite}),
           f"--from-trl={'-' if text is not None else os.fspath(config)}"], text)

@@ -1,17 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`TwinstepCallback`: the recorder for transformers' Trainer (so TRL's) and for Lightning. They call
-disjoint methods but for `on_train_end`, so one object serves both, and neither is imported here."""
+"""`TwinstepCallback`: the recorder for transformers' Trainer (so TRL's) and for Lightning. They
+call disjoint methods but for `on_train_end`, so one object serves both. Neither is imported."""
 from __future__ import annotations
 
+import glob
 import os
 import sys
 from typing import Any
 
+from .channel import warn
 from .recorder import Recorder
 
 # Of TrainingArguments: where things are written and how much is printed changes no training.
 LEFT_OUT = ("output_dir", "logging_dir", "run_name", "hub_", "push_to_hub", "report_to", "save_",
             "log_", "logging_", "local_rank", "disable_tqdm", "_n_gpu", "project", "trackio")
+
+
+def free_path(path: str) -> str:
+    """`path`, or run-2.h5, run-3.h5, ... for run.h5: the first of which no recording is there, of
+    any rank, so that all ranks of a training that begins again choose the same."""
+    stem, end = os.path.splitext(path)
+    number = 1
+    while True:
+        base = stem if number == 1 else f"{stem}-{number}"
+        ranks = glob.glob(f"{glob.escape(base)}.rank[0-9][0-9][0-9][0-9]{glob.escape(end)}*")
+        if not ranks and not any(os.path.exists(base + end + part) for part in ("", ".part")):
+            return base + end
+        number += 1
 
 
 class _Shared:
@@ -22,9 +37,14 @@ class _Shared:
         self.path, self.options = path, options
         self.recorder: Recorder | None = None
 
-    def _open(self, model: Any, optimizer: Any, scheduler: Any, config: dict[str, Any]) -> None:
-        options = {**self.options, "config": {**config, **self.options.get("config", {})}}
-        self.recorder = Recorder(model, optimizer, scheduler, path=self.path, **options).start()
+    def _open(self, model: Any, optimizer: Any, scheduler: Any, config: dict[str, Any],
+              **more: Any) -> None:
+        options = {**self.options, "config": {**config, **self.options.get("config", {})}, **more}
+        self._close(complete=False)     # of a training that ended by an error, and begins again
+        path = free_path(os.path.abspath(self.path))
+        if path != os.path.abspath(self.path):
+            warn(f"twinstep: {self.path} exists, so this training is recorded in {path}")
+        self.recorder = Recorder(model, optimizer, scheduler, path=path, **options).start()
 
     def _close(self, complete: bool) -> None:
         if self.recorder is not None:
@@ -76,13 +96,17 @@ class _Lightning(_Shared):
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         """Lightning: the loop begins."""
         configs = trainer.lr_scheduler_configs
-        self._open(pl_module, trainer.optimizers, configs[0].scheduler if configs else None, {})
+        self._open(pl_module, trainer.optimizers, configs[0].scheduler if configs else None, {},
+                   hook=False)
         self.steps = trainer.global_step
 
-    def on_train_batch_start(self, trainer: Any, pl_module: Any, *_: Any) -> None:
-        """Lightning: the next batch begins, so the row of the last one is whole."""
+    def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, *_: Any) -> None:
+        """Lightning: the next batch begins, so the row of the last one is whole. `training_step`
+        calls inner modules and not the LightningModule, so the batch is taken from here."""
         if self.recorder is not None:
             self.recorder.send()
+            if self.recorder.forward:
+                self.recorder.on_forward((batch,), {})
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, *_: Any) -> None:
         """Lightning: ends an update if the batch was its last one."""

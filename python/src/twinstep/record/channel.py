@@ -19,11 +19,19 @@ WRITER = Path(__file__).with_name("writer.py")
 
 
 def warn(words: str) -> None:
-    """Warns, and raises nothing where the program has made errors of warnings (`python -W error`)."""
+    """Warns, and raises nothing where the program made errors of warnings (`python -W error`)."""
     try:
         warnings.warn(words, RuntimeWarning, stacklevel=4)
     except Warning:
         print(words, file=sys.stderr)
+
+
+def _ready(descriptor: int, event: int, end: float) -> bool:
+    """Waits until `end` for a descriptor. `select` would refuse one above 1023, which a training
+    with many open files has."""
+    poll = select.poll()
+    poll.register(descriptor, event)
+    return bool(poll.poll(1000 * max(0.0, end - time.monotonic())))
 
 
 class Channel:
@@ -60,7 +68,7 @@ class Channel:
             try:
                 rest = rest[os.write(self.pipe, rest):]
             except BlockingIOError:
-                if not select.select([], [self.pipe], [], max(0.0, end - time.monotonic()))[1]:
+                if not _ready(self.pipe, select.POLLOUT, end):
                     return f"the writer took no row for {patience:g} s"
             except OSError:                 # a broken pipe: its last words say why it died
                 return self._hear(5.0) or "the writer ended"
@@ -71,8 +79,7 @@ class Channel:
         assert self.process.stdout is not None
         line, end = b"", time.monotonic() + patience
         while not line.endswith(b"\n"):
-            wait = max(0.0, end - time.monotonic())
-            if not select.select([self.process.stdout], [], [], wait)[0]:
+            if not _ready(self.process.stdout.fileno(), select.POLLIN, end):
                 return f"the writer said nothing for {patience:g} s"
             piece = os.read(self.process.stdout.fileno(), 4096)
             if not piece:

@@ -4,6 +4,7 @@
 Host, time and paths are left out, so two runs that are meant to be the same have the same lines."""
 from __future__ import annotations
 
+import functools
 import os
 import platform
 import random
@@ -18,25 +19,75 @@ VARIABLES = ("CUBLAS_WORKSPACE_CONFIG", "NVIDIA_TF32_OVERRIDE", "OMP_NUM_THREADS
              "NCCL_ALGO", "NCCL_PROTO", "CUDA_LAUNCH_BLOCKING")
 
 
+# What a program can set in torch that chooses kernels or their arithmetic: where it is read, and
+# the function that sets it where that is none of the same name. The settings of older versions of
+# torch come first, because those of newer ones follow them.
+SWITCHES: Mapping[str, tuple[str, str | None]] = {
+    "deterministic": ("are_deterministic_algorithms_enabled", "use_deterministic_algorithms"),
+    "deterministic_warn": ("is_deterministic_algorithms_warn_only_enabled", ""),
+    "deterministic_fill": ("utils.deterministic.fill_uninitialized_memory", None),
+    "matmul_precision": ("get_float32_matmul_precision", "set_float32_matmul_precision"),
+    "cudnn_benchmark": ("backends.cudnn.benchmark", None),
+    "cudnn_deterministic": ("backends.cudnn.deterministic", None),
+    "cudnn_tf32": ("backends.cudnn.allow_tf32", None),
+    "tf32": ("backends.cuda.matmul.allow_tf32", None),
+    "bf16_reduced": ("backends.cuda.matmul.allow_bf16_reduced_precision_reduction", None),
+    "fp16_reduced": ("backends.cuda.matmul.allow_fp16_reduced_precision_reduction", None),
+    "fp16_accumulation": ("backends.cuda.matmul.allow_fp16_accumulation", None),
+    **{f"fp32_{name or 'all'}": (f"backends.{name + '.' if name else ''}fp32_precision", None)
+       for name in ("", "cuda.matmul", "cudnn", "cudnn.conv", "cudnn.rnn", "mkldnn",
+                    "mkldnn.matmul", "mkldnn.conv", "mkldnn.rnn")},
+    **{f"sdp_{name}": (f"backends.cuda.{name}_sdp_enabled", f"backends.cuda.enable_{name}_sdp")
+       for name in ("flash", "mem_efficient", "math", "cudnn")},
+    "sdp_math_reduced": ("backends.cuda.fp16_bf16_reduction_math_sdp_allowed",
+                         "backends.cuda.allow_fp16_bf16_reduction_math_sdp")}
+
+
+def _at(path: str) -> Any:
+    return functools.reduce(getattr, path.split("."), torch)
+
+
+def switches() -> dict[str, Any]:
+    """Those of SWITCHES that can be read: a version of torch may not have one, and raises for the
+    old name of a setting that was made by the new one."""
+    found = {}
+    for name, (path, _) in SWITCHES.items():
+        try:
+            value = _at(path)
+            found[name] = value() if callable(value) else value
+        except (AttributeError, RuntimeError):
+            pass
+    return found
+
+
+def set_switches(to: Mapping[str, Any]) -> None:
+    """Sets those of SWITCHES that differ from `to`, as `switches` returned it."""
+    torch.use_deterministic_algorithms(to["deterministic"],
+                                       warn_only=to.get("deterministic_warn", False))
+    for name, value in to.items():
+        path, setter = SWITCHES[name]
+        if switches().get(name) == value or setter == "":
+            continue
+        if setter is not None:
+            _at(setter)(value)
+        else:
+            setattr(_at(path.rpartition(".")[0]), path.rpartition(".")[2], value)
+
+
 def environment(devices: Iterable[torch.device]) -> dict[str, str]:
     """Versions, flags of determinism and facts of the devices: `env.torch`, ..."""
-    b = torch.backends
     facts: dict[str, Any] = {
         "torch": torch.__version__, "python": platform.python_version(),
         "cuda": torch.version.cuda, "cudnn": None, "threads": torch.get_num_threads(),
-        "deterministic": torch.are_deterministic_algorithms_enabled(),
-        "matmul_precision": torch.get_float32_matmul_precision(),
-        "cudnn_benchmark": b.cudnn.benchmark, "cudnn_deterministic": b.cudnn.deterministic,
-        "cudnn_tf32": b.cudnn.allow_tf32, "tf32": b.cuda.matmul.allow_tf32,
-        "bf16_reduced": b.cuda.matmul.allow_bf16_reduced_precision_reduction,
-        "cpu": b.cpu.get_cpu_capability(), "machine": platform.machine()}
+        **switches(), "cpu": torch.backends.cpu.get_cpu_capability(),
+        "machine": platform.machine()}
     for name in ("transformers", "trl", "accelerate", "lightning", "deepspeed"):
         if name in sys.modules:
             facts[name] = getattr(sys.modules[name], "__version__", None)
     for i, device in enumerate(sorted({d for d in devices if d.type == "cuda"}, key=str)):
         of = torch.cuda.get_device_properties(device)
         facts[f"device.{i}"] = f"{of.name}, {of.major}.{of.minor}, {of.multi_processor_count} SMs"
-        facts["cudnn"] = b.cudnn.version()
+        facts["cudnn"] = torch.backends.cudnn.version()
     facts.update({name: os.environ[name] for name in VARIABLES if name in os.environ})
     return {f"env.{key}": str(value) for key, value in facts.items() if value is not None}
 

@@ -82,7 +82,8 @@ def device_sum(local: torch.Tensor, first: int = 0, kernel: Any = None) -> torch
     return total
 
 
-def _scattered(local: torch.Tensor, shape: tuple[int, ...], offset: tuple[int, ...]) -> torch.Tensor:
+def _scattered(local: torch.Tensor, shape: tuple[int, ...],
+               offset: tuple[int, ...]) -> torch.Tensor:
     """Of a shard that is no contiguous run of its tensor: each element's index is computed."""
     index = torch.zeros((), dtype=torch.int64, device=local.device)
     stride = 1
@@ -96,23 +97,31 @@ def _scattered(local: torch.Tensor, shape: tuple[int, ...], offset: tuple[int, .
     return _mixed(_flat_words(local), index, MASK[local.element_size()])
 
 
-def _shard(t: Any) -> tuple[torch.Tensor, tuple[int, ...] | None, bool]:
-    """What of a DTensor is local, where it begins, and whether this rank's copy is the one that
-    counts (of replicas the first does)."""
-    from torch.distributed.tensor import Replicate
+def is_sharded(t: Any) -> bool:
+    """Whether this is a DTensor, whose sum needs those of the other ranks of its mesh."""
+    return hasattr(t, "to_local") and hasattr(t, "placements")
+
+
+def is_partial(t: Any) -> bool:
+    """Whether ranks hold terms of this DTensor's elements, so that none has a value of it."""
+    return is_sharded(t) and any(p.is_partial() for p in t.placements)
+
+
+def counts(t: Any) -> bool:
+    """Whether what this rank holds of `t` enters sums over ranks: of replicas the first does."""
+    if not is_sharded(t):
+        return True
+    place = t.device_mesh.get_coordinate() or []
+    return all(c == 0 for c, p in zip(place, t.placements) if p.is_replicate())
+
+
+def _shard(t: Any) -> tuple[torch.Tensor, tuple[int, ...], bool]:
+    """What of a DTensor is local, where it begins, and whether it enters sums over ranks."""
     from torch.distributed.tensor._utils import compute_local_shape_and_global_offset
-    local = t.to_local()
-    if any(p.is_partial() for p in t.placements):
+    if is_partial(t):
         raise ValueError("a DTensor with a partial placement has no value on one rank")
     _, offset = compute_local_shape_and_global_offset(t.shape, t.device_mesh, t.placements)
-    place = t.device_mesh.get_coordinate() or []
-    counts = all(c == 0 for c, p in zip(place, t.placements) if isinstance(p, Replicate))
-    return local, tuple(offset), counts
-
-
-def is_sharded(t: torch.Tensor) -> bool:
-    """Whether the sum of this tensor needs those of other ranks."""
-    return hasattr(t, "to_local") and hasattr(t, "placements")
+    return t.to_local(), tuple(offset), counts(t)
 
 
 def _local(t: torch.Tensor) -> tuple[torch.Tensor, int] | Total:
@@ -122,10 +131,9 @@ def _local(t: torch.Tensor) -> tuple[torch.Tensor, int] | Total:
         raise ValueError(f"{t.dtype} in {t.layout}: keyed 1 does not know it")
     first, shape = 0, tuple(t.shape)
     if is_sharded(t):
-        t, offset, counts = _shard(t)
-        if not counts or t.numel() == 0:
+        t, offset, taken = _shard(t)
+        if not taken or t.numel() == 0:
             return 0
-        assert offset is not None
         if tuple(t.shape[1:]) != shape[1:]:
             return _scattered(t, shape, offset)
         first = offset[0] * (t.numel() // t.shape[0]) if shape else 0

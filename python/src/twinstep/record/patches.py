@@ -12,6 +12,9 @@ from typing import Any, Callable
 import torch
 from torch.nn.utils import clip_grad
 
+if not hasattr(torch.nn.utils, "clip_grads_with_norm_"):
+    raise ImportError(f"recording needs torch 2.6 or later, and this is {torch.__version__}")
+
 _listeners: list[Any] = []
 _replaced: list[tuple[Any, str, Any]] = []
 

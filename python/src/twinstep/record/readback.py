@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The learning rate and the decay that an optimizer really applied, from a copy of the old weights.
 
-A step is n = o - a u - c o with the direction u from the optimizer's state after it, so a (the rate)
-and c = a w (decoupled decay) follow by least squares over a group's elements, each weighed by the
-unit in the last place of its stored dtype. The bound is what half a unit of rounding per element
-can do to the estimate. Known: AdamW, Adam, SGD with momentum. Of others nothing is said (NaN)."""
+A step is n = o - a u - c o with the direction u from the optimizer's state after it, so a (the
+rate) and c = a w (decoupled decay) follow by least squares over a group's elements, each weighed by
+the unit in the last place of its stored dtype. The bound is what half a unit of rounding per
+element can do to the estimate. Known: AdamW, Adam, SGD with momentum. Of others nothing is said
+(NaN)."""
 from __future__ import annotations
 
 from typing import Any

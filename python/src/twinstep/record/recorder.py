@@ -22,7 +22,8 @@ from .channel import Channel, warn
 from .keyed_torch import DTYPES, is_sharded, keyed_sum
 from .layout import COLUMNS, PHASES, READBACK, Layout
 from .readback import Reader
-from .tensors import Row, state_tensors
+from .tensors import Row, local, state_tensors
+from .together import Parts, Ranks, Together, members
 
 WRAPPED = ("_orig_mod.", "_fsdp_wrapped_module.", "_checkpoint_wrapped_module.", "module.")
 
@@ -76,6 +77,20 @@ def inner_optimizers(wrapped: Any) -> list[torch.optim.Optimizer]:
         if isinstance(inside, (list, tuple, torch.optim.Optimizer)):
             return inner_optimizers(inside)
     return [wrapped] if hasattr(wrapped, "param_groups") else []
+
+
+def _holds_back(models: Sequence[Any]) -> bool:
+    """Whether FSDP2 adds up gradients of further micro-batches where no parameter shows them
+    (`set_requires_gradient_sync(False)`). True for an FSDP2 whose insides are not those known."""
+    for module in (m for model in models for m in model.modules()):
+        if not hasattr(module, "_get_fsdp_state"):
+            continue
+        state = module._get_fsdp_state()
+        groups = getattr(state, "_fsdp_param_groups", None) \
+            or [getattr(state, "_fsdp_param_group", None)]
+        if any(not getattr(g, "reduce_grads", False) for g in groups if g is not None):
+            return True
+    return False
 
 
 def rank_path(path: str, rank: int, world: int) -> str:
@@ -141,6 +156,7 @@ class Recorder:
                 copy of the weights (its size in bytes is `readback_bytes`)
     config      what the run was made with, {key: value}; `causes` {key: cause} for `compare`
     forward     False: no hook on the model, so no place of `forward` and no `digest_batch`
+    hook        False: as above, and the caller tells of batches by `on_forward(args, kwargs)`
 
     Raises OSError where the folder of `path` cannot be written to, FileExistsError where `path` or
     its .part exists, ValueError for a model without parameters. Errors after that are warnings."""
@@ -148,7 +164,8 @@ class Recorder:
     def __init__(self, model: Any, optimizer: Any = None, scheduler: Any = None, *,
                  path: str | os.PathLike[str], every: int = 8, readback: int = 0,
                  config: Mapping[str, Any] | None = None, causes: Mapping[str, str] | None = None,
-                 forward: bool = True, run: str = "main", quiet: bool = False) -> None:
+                 forward: bool = True, run: str = "main", quiet: bool = False,
+                 hook: bool = True) -> None:
         if every < 1 or readback < 0:
             raise ValueError("every: expected at least 1, readback: expected at least 0; "
                              f"got {every} and {readback}")
@@ -167,12 +184,15 @@ class Recorder:
         self.optimizers = inner_optimizers(optimizer)
         self.scheduler, self.every, self.readback, self.run = scheduler, every, readback, run
         self.config, self.causes = dict(config or {}), dict(causes or {})
-        self.forward, self.quiet = forward, quiet
+        self.forward, self.hook, self.quiet = forward, forward and hook, quiet
         self.step, self.seconds, self.readback_bytes = 0, 0.0, 0
         self._channel: Channel | None = None
         self._layout: Layout | None = None
         self._handles: list[Any] = []
-        self._inside = self._ended = self._started = False
+        self._inside = self._ended = self._started = self._due = self._met = False
+        groups = {members(p) or () for _, p in self.tensors} - {()}
+        self._together = Together(groups) if groups else None
+        self._called = not forward      # since the last backward pass of ours; unknown: always
         self._known: dict[int, bool] = {}
         self._begun, self._process = time.perf_counter(), os.getpid()
         self._reader = Reader()
@@ -197,7 +217,7 @@ class Recorder:
                           register_optimizer_step_post_hook(lambda o, a, k: self.on_stepped(o))]
         for module in self.models:
             # A hook on a module that compiles its own call would be traced into the graph.
-            if self.forward and getattr(module, "_compiled_call_impl", None) is None:
+            if self.hook and getattr(module, "_compiled_call_impl", None) is None:
                 self._handles.append(module.register_forward_pre_hook(
                     self._forward_hook, with_kwargs=True))
         atexit.register(self._at_exit)
@@ -220,16 +240,22 @@ class Recorder:
 
     def close(self, complete: bool = True) -> None:
         """Ends the recording. `complete`: the training ran to its end."""
+        try:
+            self._close(complete)
+        except Exception as error:      # noqa: B902 nothing of ours may reach the training
+            warn(f"twinstep: the recording could not be closed: {type(error).__name__}: {error}")
+
+    def _close(self, complete: bool) -> None:
+        # A row with shards needs the other ranks, who come only where the training ran to its end.
+        if complete or self._together is None:
+            self.send()
+        if self._together is not None:
+            self._together.leave()
         if self._ended:
             return
-        self.send()
-        self._stop_listening()
-        if self._ended or self._channel is None:
-            self._ended = True
-            return
         self._ended = True
-        written = self._channel.close(complete)
-        if written and not self.quiet:
+        self._stop_listening()
+        if self._channel is not None and self._channel.close(complete) and not self.quiet:
             print(self.cost(), file=sys.stderr)
 
     def cost(self) -> str:
@@ -267,9 +293,10 @@ class Recorder:
     @_guarded
     def on_forward(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         """The model is called in training: digests of the tensors that it is given."""
+        self._called = True
         self._event("forward")
         for name, value in _leaves({**{str(i): v for i, v in enumerate(args)}, **kwargs}, ""):
-            self._row.put_digest("batch", self._batches, name, value.detach())
+            self._row.put_digest("batch", self._batches, name, local(value.detach()))
             self._batches += 1
 
     @_guarded
@@ -278,14 +305,15 @@ class Recorder:
         return self._mark()
 
     def _mark(self) -> Any:
-        return [(id(p.grad), p.grad._version if p.grad is not None else 0)
+        return [None if p.grad is None else (id(p.grad), local(p.grad)._version)
                 for _, p in self.tensors]
 
     @_guarded
     def on_backward(self, tensors: Any, mark: Any) -> None:
         """A backward pass has ended. `mark` was taken before it: it is ours if it moved."""
-        if mark == self._mark() and not any(is_sharded(p) for _, p in self.tensors):
+        if mark == self._mark() and not (self._called and _holds_back(self.models)):
             return
+        self._called = not self.forward
         self._event("backward")
         self._fresh = True
         if isinstance(tensors, (list, tuple)) and len(tensors) == 1:
@@ -312,10 +340,10 @@ class Recorder:
         self._event("clip")
         if not self._fresh:
             return                      # clipped after the step: what it sees, no step takes
-        self._take_gradients(measure=total is None or not ours <= given)
-        if total is not None and ours <= given and "grad_norm" not in self._row.values:
-            self._row.put("grad_norm", total)
+        told = total is not None and ours <= given
+        if told and not self._row.has("grad_norm") and self._row.put("grad_norm", total):
             self._clip = float(max_norm)
+        self._take_gradients(measure=not self._row.has("grad_norm"))
 
     @_guarded
     def on_zero(self, of: Any, *_: Any) -> None:
@@ -369,9 +397,13 @@ class Recorder:
         for (column, g), value in self._reader.read(optimizer).items():
             self._row.put(f"{column}/{first + g}", value)
 
-    @_guarded
     def finish(self) -> None:
         """Ends what is seen of an update; `note` may still add to its row until `send`."""
+        self._due = True
+        self._finish()
+
+    @_guarded
+    def _finish(self) -> None:
         if self._finished:
             return
         self._event(None)
@@ -394,11 +426,23 @@ class Recorder:
                 self._row.put(name, value)
                 self._said.add(name)
 
-    @_guarded
     def send(self) -> None:
         """Sends the row of the update that `finish` ended, if there is one."""
-        if not self._finished:
+        if not self._due:
             return
+        self._due, self._met = False, False
+        self._send()
+        if self._ended and not self._met and self._together is not None:
+            self._together.add_up(self.step, None)      # the other ranks wait for this one
+
+    def _add_up(self, parts: Mapping[Ranks, Parts]) -> Mapping[Ranks, Parts]:
+        if self._together is None:
+            return {}
+        self._met = True
+        return self._together.add_up(self.step, parts)
+
+    @_guarded
+    def _send(self) -> None:
         self.step += 1
         row = self._close_row()
         assert self._channel is not None
@@ -476,7 +520,7 @@ class Recorder:
         clipped = "clip" in self._places
         if not clipped:
             self._take_gradients(measure=True)
-        if self.step % self.every == 0 and "grad_norm_taken" not in self._row.roots:
+        if self.step % self.every == 0 and not self._row.has("grad_norm_taken"):
             self._row.put_norm("grad_norm_taken", self._gradients())
 
     def _gradients(self) -> list[torch.Tensor]:
@@ -519,7 +563,7 @@ class Recorder:
     def _close_row(self) -> dict[str, Any]:
         for i, loss in enumerate(self._losses):
             self._row.put(f"losses/{i}", loss)
-        seen = self._row.close()
+        seen = self._row.close(self._add_up)
         columns = seen.pop("digests")
         scale = seen.get("loss_scale") or 1.0
         row: dict[str, Any] = {k: v for k, v in seen.items() if "/" not in k}
@@ -590,9 +634,11 @@ class Recorder:
     def _give_up(self, problem: str) -> None:
         self._ended = True
         self._stop_listening()
+        sent = 0
         if self._channel is not None:
+            sent = self._channel.sent
             self._channel.close(False)
-        warn(f"twinstep: recording stopped after {self.step} updates, and the training goes on: "
+        warn(f"twinstep: recording stopped after {sent} updates, and the training goes on: "
              f"{problem}")
 
     def _at_exit(self) -> None:

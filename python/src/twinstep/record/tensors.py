@@ -1,21 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sums and norms of many tensors without waiting for a device, and one copy that brings them home.
 
-A `Row` collects values that may still be tensors of a device: it stacks them there, adds up those
-that ranks hold parts of, and copies once per device when the row is closed."""
+A `Row` collects values that may still be tensors of a device: it stacks them there, copies once per
+device when the row is closed, and has those added up that ranks hold parts of."""
 from __future__ import annotations
 
-from typing import Any, Iterable, Sequence
+from typing import Any, Callable, Iterable, Mapping, Sequence
 
 import torch
 
 from . import digest
-from .keyed_torch import DTYPES, Total, is_sharded, keyed_sums
+from .keyed_torch import DTYPES, Total, counts, is_partial, is_sharded, keyed_sums
+from .together import Parts, Ranks, members
 
-
-def whole(value: Any) -> Any:
-    """A plain tensor for a DTensor: a collective, so it runs on every rank or on none."""
-    return value.full_tensor() if is_sharded(value) else value
+AddUp = Callable[[Mapping[Ranks, Parts]], Mapping[Ranks, Parts]]
 
 
 def local(t: torch.Tensor) -> torch.Tensor:
@@ -23,43 +21,70 @@ def local(t: torch.Tensor) -> torch.Tensor:
     return t.to_local() if is_sharded(t) else t     # type: ignore[attr-defined]
 
 
+def _is_norm(t: Any) -> bool:
+    """Whether a DTensor is a Euclidean norm of which each rank has that of its part."""
+    return all(p.is_replicate() or getattr(p, "norm_type", None) == 2 for p in t.placements)
+
+
 @torch.no_grad()
-def square(tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor | None, bool]:
-    """The sum of squares of all elements (f64, on the device of the first tensor), and whether it
-    is a part that other ranks add to. One pass over the memory, no copy to the host."""
+def squares(tensors: Sequence[torch.Tensor]) -> dict[Ranks, torch.Tensor] | None:
+    """The sum of squares of all elements (f64, on the device of the first tensor), by the ranks
+    whose sums make it up; under () what this rank has all of. Of replicas one counts. None where
+    it cannot be told from what the ranks hold. One pass over the memory, no copy to the host."""
+    if any(members(t) is None or is_partial(t) for t in tensors):
+        return None
+    by_ranks: dict[Ranks, list[int]] = {}
+    for i, t in enumerate(tensors):
+        by_ranks.setdefault(members(t) or (), [])
+        if counts(t):
+            by_ranks[members(t) or ()].append(i)
     if not tensors:
-        return None, False
+        return {}
     norms = torch._foreach_norm([local(t.detach()) for t in tensors])
     first = norms[0].device
-    total = torch.stack([n.to(first, torch.float64, non_blocking=True) for n in norms])
-    return total.square().sum(), any(is_sharded(t) for t in tensors)
+    total = torch.stack([n.to(first, torch.float64, non_blocking=True) for n in norms]).square()
+    if list(by_ranks) == [()]:
+        return {(): total.sum()}
+    return {ranks: sum((total[i] for i in some), torch.zeros_like(total[0]))
+            for ranks, some in by_ranks.items()}
 
 
 class Row:
     """The values of one update, by the names of `layout.COLUMNS`.
 
     `put` takes numbers and tensors of no dimension; `put_digest` a tensor whose digest is wanted.
-    `close` returns what `Layout.pack` takes."""
+    `close` returns what `Layout.pack` takes. Nothing but `close` needs another rank."""
 
     def __init__(self) -> None:
         self.values: dict[str, Any] = {}
-        self.sums: dict[tuple[str, Any], tuple[str, str, tuple[int, ...], Total, bool]] = {}
-        self.roots: dict[str, Any] = {}         # squares whose roots are wanted
-        self.shared: set[str] = set()           # squares that ranks hold parts of
+        self.sums: dict[tuple[str, Any], tuple[str, str, tuple[int, ...], Total, Ranks]] = {}
+        self.roots: dict[str, dict[Ranks, torch.Tensor]] = {}   # squares whose roots are wanted
 
-    def put(self, name: str, value: Any) -> None:
-        """Keeps a number, or a copy of a tensor of one element."""
+    def has(self, name: str) -> bool:
+        """Whether there is such a value."""
+        return name in self.values or name in self.roots
+
+    def put(self, name: str, value: Any) -> bool:
+        """Keeps a number, or a copy of a tensor of one element; False where a DTensor is neither
+        replicated nor a norm, so that it is not measured."""
+        if is_sharded(value):
+            if not _is_norm(value) or members(value) is None:
+                return False
+            if is_partial(value):
+                square = value.to_local().detach().to(torch.float64).reshape(()).square()
+                self.roots[name] = {members(value) or (): square * float(counts(value))}
+                return True
+            value = value.to_local()
         if isinstance(value, torch.Tensor):     # the caller may change its tensor afterwards
-            value = whole(value).detach().to(torch.float64, copy=True).reshape(())
+            value = value.detach().to(torch.float64, copy=True).reshape(())
         self.values[name] = value
+        return True
 
     def put_norm(self, name: str, tensors: Sequence[torch.Tensor]) -> None:
         """The norm over all `tensors`; over those of all ranks where they are shards."""
-        total, parts = square(tensors)
-        if total is not None:
-            self.roots[name] = total
-            if parts:
-                self.shared.add(name)
+        found = squares(tensors)
+        if found:
+            self.roots[name] = found
 
     def put_digest(self, column: str, at: Any, name: str, t: torch.Tensor) -> None:
         """The digest of `t` under `name`: entry `at` of `column`. Of no known dtype: none."""
@@ -68,40 +93,49 @@ class Row:
     def put_digests(self, column: str, some: Iterable[tuple[Any, str, torch.Tensor]]) -> None:
         """The same of many tensors, which is faster: (at, name, tensor) each."""
         known = [(at, name, t) for at, name, t in some
-                 if t.dtype in DTYPES and t.layout is torch.strided]
+                 if t.dtype in DTYPES and t.layout is torch.strided
+                 and members(t) is not None and not is_partial(t)]
         for (at, name, t), total in zip(known, keyed_sums([t for _, _, t in known])):
-            self.sums[column, at] = (name, DTYPES[t.dtype], tuple(t.shape), total, is_sharded(t))
+            self.sums[column, at] = (name, DTYPES[t.dtype], tuple(t.shape), total,
+                                     members(t) or ())
 
-    def close(self) -> dict[str, Any]:
-        """Everything as numbers of the host; adds up shards over the ranks first."""
+    def close(self, add_up: AddUp | None = None) -> dict[str, Any]:
+        """Everything as numbers of the host. `add_up` adds up what ranks hold parts of; what it
+        does not return is not measured."""
         places = list(self.sums)
-        totals = self._add_up([self.sums[p][3] for p in places], [self.sums[p][4] for p in places],
-                              torch.int64)
-        names = list(self.roots)
-        squares = self._add_up([self.roots[n] for n in names], [n in self.shared for n in names],
-                               torch.float64)
+        totals = [int(t) % (1 << 64) for t in home([self.sums[p][3] for p in places], torch.int64)]
+        roots = [(name, ranks) for name, found in self.roots.items() for ranks in found]
+        parted = home([self.roots[name][ranks] for name, ranks in roots])
         row = dict(zip(self.values, home(list(self.values.values()))))
-        row.update({n: None if s is None else s ** 0.5 for n, s in zip(names, squares)})
+        parts: dict[Ranks, Parts] = {}
+        whole: dict[Any, Any] = {}
+        for place, total in zip(places, totals):
+            ranks = self.sums[place][4]
+            if ranks:
+                parts.setdefault(ranks, Parts()).names.append(place)
+                parts[ranks].totals.append(total)
+            else:
+                whole[place] = total
+        for (name, ranks), square in zip(roots, parted):
+            if ranks:
+                parts.setdefault(ranks, Parts()).roots.append(name)
+                parts[ranks].squares.append(square)
+            else:
+                whole[name, ranks] = square
+        for ranks, sums in (add_up(parts) if add_up is not None else {}).items():
+            whole.update(zip(sums.names, sums.totals))
+            whole.update(((name, ranks), s) for name, s in zip(sums.roots, sums.squares))
+        for name, found in self.roots.items():
+            if all((name, ranks) in whole for ranks in found):
+                row[name] = sum(whole[name, ranks] for ranks in found) ** 0.5
         columns: dict[str, dict[Any, bytes]] = {}
-        for (column, at), total in zip(places, totals):
-            name, dtype, shape = self.sums[column, at][:3]
-            columns.setdefault(column, {})[at] = digest.close(name, dtype, shape, int(total))
+        for column, at in places:
+            if (column, at) in whole:
+                name, dtype, shape = self.sums[column, at][:3]
+                columns.setdefault(column, {})[at] = digest.close(
+                    name, dtype, shape, whole[column, at])
         row["digests"] = columns
         return row
-
-    @staticmethod
-    def _add_up(values: list[Any], shared: list[bool], dtype: torch.dtype) -> list[Any]:
-        if not any(shared):
-            return home(values, dtype)
-        import torch.distributed as dist
-        device = next(v.device for v, s in zip(values, shared) if isinstance(v, torch.Tensor)) \
-            if any(isinstance(v, torch.Tensor) for v in values) else torch.device("cpu")
-        parts = [v if isinstance(v, torch.Tensor) else torch.tensor(
-            v - (1 << 64) if v >> 63 else v, dtype=dtype) for v in values]
-        vector = torch.stack([p.to(device, dtype) for p in parts])
-        added = vector.clone()
-        dist.all_reduce(added)
-        return torch.where(torch.tensor(shared, device=device), added, vector).tolist()
 
 
 def home(values: Sequence[Any], dtype: torch.dtype = torch.float64) -> list[Any]:

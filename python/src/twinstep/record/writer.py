@@ -27,7 +27,7 @@ OK = b"ok\n"
 
 
 class Frames:
-    """The frames of a pipe; `next` waits for one and `waiting` says whether one is there already."""
+    """The frames of a pipe; `next` waits for one and `waiting` says whether one is there."""
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor, self.buffer, self.ended = descriptor, bytearray(), False

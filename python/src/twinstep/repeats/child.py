@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from ..record import facts
 from .training import Build, Path, Training, set_generators
 
 
@@ -19,22 +20,14 @@ class NoProcess(RuntimeError):
 
 def settings() -> dict[str, Any]:
     """What a program may have set in torch before the step, beside what its code sets again."""
-    b = torch.backends
     return {"threads": torch.get_num_threads(), "dtype": torch.get_default_dtype(),
-            "precision": torch.get_float32_matmul_precision(),
-            "benchmark": b.cudnn.benchmark, "cudnn": b.cudnn.deterministic,
-            "cudnn_tf32": b.cudnn.allow_tf32,
-            "deterministic": torch.are_deterministic_algorithms_enabled()}
+            "switches": facts.switches()}
 
 
 def _set(to: dict[str, Any]) -> None:
     torch.set_num_threads(to["threads"])
     torch.set_default_dtype(to["dtype"])
-    torch.set_float32_matmul_precision(to["precision"])
-    b = torch.backends
-    b.cudnn.benchmark, b.cudnn.deterministic = to["benchmark"], to["cudnn"]
-    b.cudnn.allow_tf32 = to["cudnn_tf32"]
-    torch.use_deterministic_algorithms(to["deterministic"])
+    facts.set_switches(to["switches"])
 
 
 def work(build: Build, states: Any, to: dict[str, Any], updates: int, out: str) -> None:

@@ -58,7 +58,7 @@ def norm(t: torch.Tensor | None) -> float:
 
 
 def distance(a: Tensors, b: Tensors) -> float:
-    """The Euclidean distance over all tensors; infinite where it is no number. Tensors of equal bits
+    """The Euclidean distance over all tensors; infinite where it is none. Tensors of equal bits
     are no distance apart, also where they hold NaN."""
     whole = 0.0
     for name, x in a.items():

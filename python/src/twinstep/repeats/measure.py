@@ -16,6 +16,7 @@ from ..floor_file import COLUMNS, Contents, write
 from ..record import facts
 from ..record.keyed_torch import DTYPES
 from ..record.recorder import configuration
+from ..trace import load
 from . import opmoves
 from .child import NoProcess, path_of_process
 from .figures import Figures, distance, equal, gap, relative
@@ -140,6 +141,33 @@ class _Measuring:
                 [distance(x, y) for x, y in zip(a.weights, b.weights)]]
 
 
+def _configuration_of(recording: str | os.PathLike[str]) -> str:
+    """The lines of a recording's configuration. Raises ValueError where it has none."""
+    runs = list(load(recording).runs.values())
+    text = runs[0].attributes.get("configuration") if len(runs) == 1 else None
+    if not text or runs[0].attributes.get("digest") is None:
+        raise ValueError(f"{os.fspath(recording)}: expected a recording of twinstep.Recorder")
+    return str(text)
+
+
+def _lines(training: Training, config: Mapping[str, Any], recorded: str | None) -> str:
+    """The configuration that the floor is for. Raises ValueError where `recorded` is of another
+    one, as far as this training can tell."""
+    devices = {p.device for _, p in training.tensors}
+    own = facts.lines(configuration(training.models, training.optimizers(), devices, config))
+    if recorded is None:
+        return own
+    there = dict(line.split(": ", 1) for line in recorded.splitlines() if ": " in line)
+    here = dict(line.split(": ", 1) for line in own.splitlines() if ": " in line)
+    known = ("env.", "optimizer.", "frozen")
+    odd = [f"{key}: {there.get(key, 'none')} in the recording, {here.get(key, 'none')} here"
+           for key in sorted(set(here) | {k for k in there if k.startswith(known)})
+           if here.get(key) != there.get(key)]
+    if odd:
+        raise ValueError("like: step_fn is another training than the recording: " + "; ".join(odd))
+    return recorded
+
+
 def _pairs(measuring: _Measuring, how: str, count: int) -> Mapping[str, Any]:
     one = measuring.pair_of_processes if how == "process" else measuring.pair_of_instances
     found = []
@@ -154,28 +182,30 @@ def _notes(mode: Mode, how: str, columns: Mapping[str, Any] | None) -> list[str]
     repeat, instance, process = mode.strata
     notes = []
     if not repeat.untestable and repeat.first and instance.equal and process.equal:
-        notes.append("the same object differs from itself, other instances and processes do not: does "
-                     "step keep something (an iterator over data?) that step_fn does not return?")
+        notes.append("the same object differs from itself, other instances and processes do not: "
+                     "does step keep something (an iterator over data?) that step_fn does not "
+                     "return?")
     if how == "instance" and columns is not None and not process.untestable and process.first:
         largest = float(columns["distance"][:, -1].max()) if len(columns["distance"]) else 0.0
         if process.distance[-1] > largest:
             notes.append(f"another process is {process.distance[-1]:.3g} away at the end, farther "
-                         f"than all pairs ({largest:.3g}): pairs=..., across=\"process\" takes that in")
+                         f"than all pairs ({largest:.3g}): pairs=..., across=\"process\" takes "
+                         "that in")
     return notes
 
 
 def noise(step_fn: Build, *, updates: int = 1, repeats: int = 3, both: bool = True,
           ops: bool = True, output: str | os.PathLike[str] | None = None,
           pairs: int | None = None, across: str | None = None,
-          config: Mapping[str, Any] | None = None, timeout: float = 3600.0,
-          overwrite: bool = False, quiet: bool = False) -> Noise:
+          config: Mapping[str, Any] | None = None, like: str | os.PathLike[str] | None = None,
+          timeout: float = 3600.0, overwrite: bool = False, quiet: bool = False) -> Noise:
     """Repeats one real training step and says what moves: the strata of `twinstep noise` for your
     kernels on your device.
 
         def step_fn():                          # builds everything, from fixed seeds
             torch.manual_seed(0)
             model, optimizer, batches = ...
-            def step(k):                        # update k, from 0; without k it is the same each time
+            def step(k):                        # update k, from 0; without k: the same each time
                 loss = model(**batches[k]).loss
                 loss.backward()
                 optimizer.step()
@@ -188,10 +218,13 @@ def noise(step_fn: Build, *, updates: int = 1, repeats: int = 3, both: bool = Tr
     updates     updates of each run; a floor judges logs up to there
     repeats     comparisons in each stratum: the same object again, a new instance, a new process
     both        repeat all of it with the other setting of torch's deterministic algorithms
-    ops         which ops move (needs a few more instances; no op inside of a compiled graph is seen)
+    ops         which ops move (needs a few more instances; none in a compiled graph is seen)
     output      floor file for `twinstep compare --floor` and `assert_same_training`, with `pairs`
                 A/A pairs: 99 unless all is bit-equal, then 1. `config` is that of the recordings
                 that it is for (`Recorder(config=...)`)
+    like        a recording that the floor is for, instead of `config`: the lines that only it has
+                (`args.*` of TwinstepCallback, its `config`) are taken over; those that this step
+                has, too (torch, flags, the optimizer's settings, frozen weights), must be equal
     across      what the runs of a pair share: "instance" (one process) or "process" (nothing); by
                 default the first, unless only processes differ
     timeout     seconds that another process may take
@@ -205,19 +238,27 @@ def noise(step_fn: Build, *, updates: int = 1, repeats: int = 3, both: bool = Tr
                          f"{pairs}")
     if across not in (None, "instance", "process"):
         raise ValueError(f"across: expected \"instance\" or \"process\", got {across!r}")
+    if like is not None and (config is not None or output is None):
+        raise ValueError("like: expected it with output= and without config=")
+    recorded = None if like is None else _configuration_of(like)
     if output is not None and os.path.exists(output) and not overwrite:
         raise FileExistsError(f"{output} exists: give another name, or overwrite=True")
     if output is not None and not os.access(os.path.dirname(os.path.abspath(output)), os.W_OK):
         raise OSError(f"{output}: its folder is not there, or cannot be written to")
     measuring = _Measuring(step_fn, updates, repeats, timeout, quiet)
     try:
-        return _measure(measuring, both, ops, output, pairs, across, config or {}, overwrite)
+        return _measure(measuring, both, ops, output, pairs, across, config or {}, recorded,
+                        overwrite)
     finally:
         set_generators(measuring.states)
 
 
 def _measure(measuring: _Measuring, both: bool, ops: bool, output: Any, pairs: int | None,
-             across: str | None, config: Mapping[str, Any], overwrite: bool) -> Noise:
+             across: str | None, config: Mapping[str, Any], recorded: str | None,
+             overwrite: bool) -> Noise:
+    lines = None
+    if output is not None:
+        lines = _lines(Training(measuring.build, measuring.states), config, recorded)
     training, first = measuring.mode(ops)
     modes = [first]
     if both:
@@ -242,11 +283,11 @@ def _measure(measuring: _Measuring, both: bool, ops: bool, output: Any, pairs: i
                      "for more repeats")
     if output is not None and columns is not None:
         dtype = DTYPES[training.tensors[0][1].dtype]
-        devices = {p.device for _, p in training.tensors}
-        lines = facts.lines(configuration(training.models, training.optimizers(), devices, config))
+        assert lines is not None
         write(output, Contents(name, "main", "twinstep.noise", lines, PROTOCOL[how], exact,
                                measuring.updates, columns,
-                               rows(tuple(modes), dtype, torch.get_num_threads(), measuring.updates),
+                               rows(tuple(modes), dtype, torch.get_num_threads(),
+                                    measuring.updates),
                                parts(tuple(modes), dtype)), overwrite)
     return Noise(name, measuring.updates, tuple(modes), count, PROTOCOL[how], exact,
                  tuple(notes),

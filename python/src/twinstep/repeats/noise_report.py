@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from ..floor_file import Row
 
-HEAD = (f"  {'stratum':<9}  {'grads =':>7}  {'upd. =':>7}  {'max ulp':>8}  {'tensor':>9}  {'total':>9}"
-        f"  {'|a-b| 1':>9}  {'last':>9}  first difference")
+HEAD = (f"  {'stratum':<9}  {'grads =':>7}  {'upd. =':>7}  {'max ulp':>8}  {'tensor':>9}"
+        f"  {'total':>9}  {'|a-b| 1':>9}  {'last':>9}  first difference")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class MovedOp:
 
     `module` called it, or called the op that this one is the derivative of; `place` counts the ops
     of the update from 0; `times` of `of` comparisons; `apart`: |a - b| / |a| of its output, None
-    where no further repeat showed it. `outside`: what it was given was written by no op of torch."""
+    where no further repeat showed it. `outside`: no op of torch wrote what it was given."""
     op: str
     module: str
     phase: str
@@ -83,7 +83,8 @@ class Stratum:
         return (f"  {self.stratum:<9}  {100 * self.gradients_equal / self.tensors:5.1f} %  "
                 f"{100 * self.updates_equal / self.tensors:5.1f} %  {self.gradient_ulp:8.0f}  "
                 f"{share(self.tensor_relative)}  {share(self.total_relative)}  "
-                f"{share(self.share[0])}  {share(self.share[-1])}  {self.first}: {self.first_place}")
+                f"{share(self.share[0])}  {share(self.share[-1])}  {self.first}: "
+                f"{self.first_place}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +128,8 @@ class Mode:
             return [*out, f"  untestable: {reasons.pop()}"]
         out.append(HEAD)
         out += [s.line() for s in self.strata]
-        worst = max((s for s in self.strata if s.moved), key=lambda s: s.moved[0].apart, default=None)
+        worst = max((s for s in self.strata if s.moved), key=lambda s: s.moved[0].apart,
+                    default=None)
         if worst is not None:
             out.append(f"  tensors that move, of {worst.tensors}, in stratum {worst.stratum} "
                        f"({len(worst.moved)}; farthest first):")
@@ -147,8 +149,8 @@ class Mode:
 def _op_line(op: MovedOp) -> str:
     far = "" if op.apart is None else f", |a-b|/|a| {op.apart:.2e}"
     if op.outside:
-        return (f"    before {op.op} in {op.module or 'the step'} ({op.phase}): its input was written "
-                f"by no op of torch (an own kernel?), in {op.times} of {op.of}")
+        return (f"    before {op.op} in {op.module or 'the step'} ({op.phase}): its input was "
+                f"written by no op of torch (an own kernel?), in {op.times} of {op.of}")
     return f"    {op.op} in {op.module or 'the step'} ({op.phase}): in {op.times} of {op.of}{far}"
 
 
@@ -196,8 +198,8 @@ def parts(modes: tuple[Mode, ...], dtype: str) -> str:
     for mode in modes:
         for op in mode.ops:
             name = f"{op.phase} {op.module} {op.op}" + (" (outside)" if op.outside else "")
-            words = (f"deterministic {'on' if mode.deterministic else 'off'}", dtype, "instance", "op",
-                     " ".join(name.split()), str(op.of), str(op.of - op.times),
+            words = (f"deterministic {'on' if mode.deterministic else 'off'}", dtype, "instance",
+                     "op", " ".join(name.split()), str(op.of), str(op.of - op.times),
                      repr(0.0 if op.apart is None else op.apart), "0")
             out += "\t".join(words) + "\n"
     return out

@@ -17,7 +17,7 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 from ..record import patches
 from ..record.keyed_torch import is_sharded
 from ..record.recorder import find_tensors, inner_optimizers
-from ..record.tensors import square
+from ..record.tensors import squares
 
 Build = Callable[[], Any]
 Tensors = dict[str, torch.Tensor | None]
@@ -91,8 +91,8 @@ class Watch:
             with torch.no_grad():
                 self.found = {name: host(p.grad) for name, p in self.tensors}
                 if self.norm is None:       # as the recorder measures it where nobody clips
-                    total = square([p.grad for _, p in self.tensors if p.grad is not None])[0]
-                    self.norm = 0.0 if total is None else float(total) ** 0.5
+                    found = squares([p.grad for _, p in self.tensors if p.grad is not None])
+                    self.norm = float(found[()]) ** 0.5 if found else 0.0
         return self.found
 
     def _on_step(self, optimizer: Any) -> None:
@@ -130,7 +130,7 @@ def _optimizers(others: list[Any]) -> list[torch.optim.Optimizer]:
 
 
 def _parts(made: Any) -> tuple[list[Any], list[Any], Callable[..., Any]]:
-    """The models, what else has a state, and the step. Raises TypeError that says what was wrong."""
+    """The models, what else has a state, and the step. Raises TypeError that says what is wrong."""
     wanted = "step_fn: expected it to return (model, optimizer, ..., step)"
     if not isinstance(made, (tuple, list)) or len(made) < 3:
         raise TypeError(f"{wanted}, got {type(made).__name__}")
@@ -202,8 +202,8 @@ class Training:
         if isinstance(loss, torch.Tensor) and loss.numel() == 1:
             loss = loss.item()
         if isinstance(loss, bool) or not isinstance(loss, (int, float)):
-            raise TypeError("step_fn: expected its step to return the loss, a number or a tensor of "
-                            f"one element, got {type(loss).__name__}")
+            raise TypeError("step_fn: expected its step to return the loss, a number or a tensor "
+                            f"of one element, got {type(loss).__name__}")
         assert watch.norm is not None
         return float(loss), watch.norm, gradients
 
