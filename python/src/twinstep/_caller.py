@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command of each run of `twinstep.ablate`: it asks the process that called that function for the
-run, waits until it is done, and ends as it ended. It imports nothing of the package, and is started
-by its path, with -SE."""
+"""The command of each run of `twinstep.ablate`: it asks the process that called that function for
+the run, waits until it is done, and ends as it ended. It imports nothing of the package, and is
+started by its path, with -SE."""
 import json
 import os
 import socket

@@ -14,8 +14,8 @@ _DTYPES = {"float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF
 
 
 def _parts(name: str, value: Any) -> tuple[str, list[int], bytes]:
-    """Returns dtype, shape and bytes (row-major, little-endian) of an array of numpy or torch, or of
-    what numpy makes an array of."""
+    """Returns dtype, shape and bytes (row-major, little-endian) of an array of numpy or torch, or
+    of what numpy makes an array of."""
     if hasattr(value, "detach"):  # a tensor of torch: numpy has no bfloat16, so its bytes are taken
         import torch
 
@@ -29,7 +29,8 @@ def _parts(name: str, value: Any) -> tuple[str, list[int], bytes]:
 
         array = numpy.asarray(value)
         dtype, shape = array.dtype.name, list(array.shape)
-        raw = numpy.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
+        little = array.astype(array.dtype.newbyteorder("<"), copy=False)
+        raw = little.tobytes(order="C")
     if dtype not in _DTYPES:
         raise TypeError(f"{name}: expected {', '.join(_DTYPES)}, got {dtype}")
     return _DTYPES[dtype], shape, raw

@@ -3,8 +3,8 @@
 returns (docs/ABLATE.md).
 
 The program plans and judges, as it does for commands. Each of its runs is a small process
-(_caller.py) that asks this one, over a socket, to call the function; so the function is called here,
-in the thread that called `ablate`, with the objects that it was given."""
+(_caller.py) that asks this one, over a socket, to call the function; so the function is called
+here, in the thread that called `ablate`, with the objects that it was given."""
 from __future__ import annotations
 
 import dataclasses
@@ -37,7 +37,7 @@ class Left:
 
 
 def _left(returned: Any) -> Left:
-    """Returns what the function returned as Left. Raises TypeError where nothing can be made of it."""
+    """Returns what the function returned as Left. Raises TypeError where it left nothing known."""
     if isinstance(returned, Left):
         left = returned
     elif isinstance(returned, Mapping):
@@ -49,8 +49,8 @@ def _left(returned: Any) -> Left:
     elif isinstance(returned, float):
         left = Left(losses=[returned])
     else:
-        raise TypeError("run_fn must return weights by name, a module, losses or twinstep.Left, got "
-                        f"{type(returned).__name__}")
+        raise TypeError("run_fn must return weights by name, a module, losses or twinstep.Left, "
+                        f"got {type(returned).__name__}")
     if left.weights is None and left.losses is None:
         raise TypeError("run_fn left neither weights nor losses")
     return left
@@ -73,7 +73,8 @@ def _words(values: Sequence[Any]) -> list[str]:
 
 
 def _kinds(left: Left) -> set[str]:
-    return {kind for kind, value in (("weights", left.weights), ("log", left.losses)) if value is not None}
+    given = {"weights": left.weights, "log": left.losses}
+    return {kind for kind, value in given.items() if value is not None}
 
 
 class _Calls:
@@ -88,23 +89,24 @@ class _Calls:
         self.kinds = _kinds(self.first)
 
     def call(self, levels: Sequence[int]) -> Left:
-        chosen = {name: values[level] for (name, values), level in zip(self.factors.items(), levels)}
-        return _left(self.run_fn(**chosen))
+        values = zip(self.factors, self.factors.values(), levels)
+        return _left(self.run_fn(**{name: of[level] for name, of, level in values}))
 
     def take_first(self) -> Left | None:
         first, self.first = self.first, None
         return first
 
     def answer(self, line: socket.socket) -> None:
-        """Does one run. What goes wrong in an arm is raised, in a hybrid it is the run's failure."""
+        """Does one run. What goes wrong in an arm is raised; in a hybrid that run has failed."""
         with line, line.makefile("rb") as file:
             asked = json.loads(file.readline())
             levels = [words.index(word) for words, word in zip(self.words, asked["levels"])]
             try:
                 left = (self.take_first() if not any(levels) else None) or self.call(levels)
                 if _kinds(left) != self.kinds:
-                    raise TypeError(f"expected {' and '.join(sorted(self.kinds))} as of the baseline, "
-                                    f"got {' and '.join(sorted(_kinds(left)))}")
+                    raise TypeError(
+                        f"expected {' and '.join(sorted(self.kinds))} as of the baseline, got "
+                        f"{' and '.join(sorted(_kinds(left)))}")
                 _write(left, pathlib.Path(asked["dir"]))
                 reason = ""
             except Exception as error:
@@ -114,13 +116,15 @@ class _Calls:
             line.sendall(json.dumps(reason).encode())
 
 
-def _plan(name: str, factors: Mapping[str, Sequence[Any]], kinds: set[str], floor: Mapping[str, Any],
-          hybrids: str) -> dict[str, Any]:
+def _plan(name: str, factors: Mapping[str, Sequence[Any]], kinds: set[str],
+          floor: Mapping[str, Any], hybrids: str) -> dict[str, Any]:
+    levels = {factor: [word.replace("{", "{{").replace("}", "}}") for word in _words(values)]
+              for factor, values in factors.items()}
     paths = {"weights": "{dir}/weights.safetensors", "log": "{dir}/log.jsonl"}
     return {"ablate": 1, "name": name,
-            "command": [sys.executable, "-SE", str(CALLER), "{dir}", "{run}", *(f"{{{n}}}" for n in factors)],
-            "factors": {factor: [word.replace("{", "{{").replace("}", "}}") for word in _words(values)]
-                        for factor, values in factors.items()},
+            "command": [sys.executable, "-SE", str(CALLER), "{dir}", "{run}",
+                        *(f"{{{factor}}}" for factor in factors)],
+            "factors": levels,
             "read": {kind: paths[kind] for kind in sorted(kinds)},
             "floor": dict(floor), "hybrids": hybrids, "run": {"shared": True}}
 
@@ -151,17 +155,18 @@ def _serve(calls: _Calls, words: Sequence[str], folder: pathlib.Path) -> tuple[i
         return process.returncode, json.loads(said.read())
 
 
-def ablate(run_fn: Callable[..., Any], factors: Mapping[str, Sequence[Any]], *, name: str = "ablate",
-           folder: str | os.PathLike[str] | None = None, runs: int = 2, noisy: int = 5,
-           noisy_hybrids: int = 3, alpha: float = 0.01, hybrids: str = "all") -> Ablation:
+def ablate(run_fn: Callable[..., Any], factors: Mapping[str, Sequence[Any]], *,
+           name: str = "ablate", folder: str | os.PathLike[str] | None = None, runs: int = 2,
+           noisy: int = 5, noisy_hybrids: int = 3, alpha: float = 0.01,
+           hybrids: str = "all") -> Ablation:
     """Says which factor makes how much of the gap between two ways to call `run_fn`.
 
-    `factors` are the differences: {"lr": (1e-3, 5e-4), "fused": (False, True)}, baseline first, any
-    objects. `run_fn(lr=..., fused=...)` is called for both arms, again for a floor, and for hybrids,
-    2^k + 3 times for up to five factors where repeats agree; it returns weights by name, a module, the losses
-    of its updates, or twinstep.Left. It has to begin each time from the same state: seed generators,
-    make the model anew. All calls share this process, so what one leaves behind, the next one finds,
-    and the verdict says that repeats in other processes were not made.
+    `factors` are the differences: {"lr": (1e-3, 5e-4), "fused": (False, True)}, baseline first,
+    any objects. `run_fn(lr=..., fused=...)` is called for both arms, again for a floor, and for
+    hybrids, some 2^k + 7 times for k factors, up to five, where repeats agree; it returns weights
+    by name, a module, the losses of its updates, or twinstep.Left. It has to begin each time from
+    the same state: seed generators, make the model anew. All calls share this process, so what one
+    leaves behind, the next one finds, and the verdict says that no repeat was made in another one.
 
     `runs` of each arm, `noisy` where these differ, `noisy_hybrids` of each hybrid then, `alpha` of
     the test; hybrids="single" leaves out those that only shares need. `folder` keeps what the runs
@@ -169,12 +174,14 @@ def ablate(run_fn: Callable[..., Any], factors: Mapping[str, Sequence[Any]], *, 
     program cannot name, TypeError for what cannot be saved, ProgramMissing, and ProgramError."""
     for factor, levels in factors.items():
         if not factor.isidentifier() or not isinstance(levels, (tuple, list)) or len(levels) != 2:
-            raise ValueError(f"factors: expected NAME: (baseline, test), got {factor!r}: {levels!r}")
+            raise ValueError("factors: expected NAME: (baseline, test), got "
+                             f"{factor!r}: {levels!r}")
     if not factors:
         raise ValueError("factors: expected at least one, NAME: (baseline, test)")
     words = [str(program()), "ablate", f"{name}.json", "--quiet"]
     if folder is not None and os.path.exists(folder):
-        raise FileExistsError(f"{os.fspath(folder)} exists: an ablation of a function cannot go on in it")
+        raise FileExistsError(f"{os.fspath(folder)} exists: an ablation of a function cannot go on "
+                              "in it")
     calls = _Calls(run_fn, factors)
     floor = {"runs": runs, "noisy": noisy, "hybrids": noisy_hybrids, "alpha": alpha}
     with tempfile.TemporaryDirectory() as own:
@@ -186,6 +193,7 @@ def ablate(run_fn: Callable[..., Any], factors: Mapping[str, Sequence[Any]], *, 
         (place / f"{name}.json").write_text(json.dumps(plan, indent=1), encoding="utf-8")
         status, given = _serve(calls, [*words, "--json"], place)
         # Everything is done, so this runs nothing and prints the same verdict in words.
-        told = subprocess.run(words, cwd=place, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        told = subprocess.run(words, cwd=place, stdin=subprocess.DEVNULL, capture_output=True,
+                              check=False)
     return dataclasses.replace(decode(Ablation, given), status=status,
                                text=told.stdout.decode("utf-8", "replace"))

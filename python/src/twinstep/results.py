@@ -311,9 +311,10 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class AblatedFactor:
-    """What one factor does (docs/ABLATE.md). `share` is of the way from the baseline to all factors,
-    `left` the gap that is left when it alone is repaired, `alone` the gap that it opens by itself.
-    `inert`: no hybrid shows that it acted. `loss_left`, `loss_alone`: less the baseline's loss."""
+    """What one factor does (docs/ABLATE.md). `share` is of the way from the baseline to all
+    factors, `left` the gap that is left when it alone is repaired, `alone` the gap that it opens
+    by itself. `inert`: no hybrid shows that it acted. `loss_left`, `loss_alone`: less the
+    baseline's loss."""
     name: str
     share: Estimate
     left: Estimate
