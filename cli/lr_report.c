@@ -115,15 +115,16 @@ static json_t *segment_json(const struct fit_segment *segment) {
                      segment->scale);
 }
 
-/* Where updates were skipped: null where the fit needs none. */
+/* Where updates were skipped, and behind how many resumes: null where the fit needs none. */
 static json_t *skips_json(const struct fit *fit) {
     if (fit->skip_count == 0) return json_null();
     json_t *list = json_array();
     for (size_t i = 0; i < fit->skip_count; i++)
-        json_array_append_new(list,
-                              json_pack("{s:I, s:I, s:I}", "first", (json_int_t)fit->skips[i].first,
-                                        "last", (json_int_t)fit->skips[i].last, "updates",
-                                        (json_int_t)fit->skips[i].count));
+        json_array_append_new(list, json_pack("{s:I, s:I, s:I, s:I}", "first",
+                                              (json_int_t)fit->skips[i].first, "last",
+                                              (json_int_t)fit->skips[i].last, "updates",
+                                              (json_int_t)fit->skips[i].count, "resumes",
+                                              (json_int_t)fit->skips[i].part));
     return list;
 }
 

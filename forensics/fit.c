@@ -49,6 +49,22 @@ uint64_t fit_skipped(const struct fit *fit) {
     return count;
 }
 
+int fit_skips_any(const struct fit *fit) {
+    return fit->skip_count > 0 || fit->part_count > 0;
+}
+
+/* Returns the plan with the skipped updates of the part that holds a point. */
+static struct contract_plan plan_at(const struct fit *fit, size_t point) {
+    struct contract_plan plan = fit->plan;
+    size_t p = 0;
+    while (p + 1 < fit->part_count && fit->parts[p + 1].point <= point)
+        p++;
+    if (fit->part_count == 0) return plan;
+    plan.skipped = fit->parts[p].skipped;
+    plan.skipped_count = fit->parts[p].skipped_count;
+    return plan;
+}
+
 static uint64_t moved(uint64_t update, int64_t shift) {
     const int64_t at = (int64_t)update + shift;
     return at < 1 ? 1 : (uint64_t)at;
@@ -57,14 +73,16 @@ static uint64_t moved(uint64_t update, int64_t shift) {
 double fit_logged(const struct fit *fit, size_t point, uint64_t update) {
     const struct fit_segment *segment = segment_of(fit, point);
     if (fit->first_differs && update == 1) return fit->first_value;
-    return segment->scale * contract_logged(&fit->plan, moved(update, segment->shift));
+    const struct contract_plan plan = plan_at(fit, point);
+    return segment->scale * contract_logged(&plan, moved(update, segment->shift));
 }
 
 double fit_applied(const struct fit *fit, size_t point, uint64_t update) {
     const struct fit_segment *segment = segment_of(fit, point);
     if (fit->first_differs && update == 1 && fit->contract->logged == CONTRACT_LOGGED_USED)
         return fit->first_value;
-    return segment->scale * contract_applied(&fit->plan, moved(update, segment->shift));
+    const struct contract_plan plan = plan_at(fit, point);
+    return segment->scale * contract_applied(&plan, moved(update, segment->shift));
 }
 
 /* Lists the skipped updates that the request gave, where the contract's schedule holds at them. */
@@ -80,7 +98,7 @@ static enum status list_given(const struct fit_search *search, struct fit *fit) 
             skips[fit->skip_count - 1].last++;
             skips[fit->skip_count - 1].count++;
         } else {
-            skips[fit->skip_count++] = (struct fit_skip){update, update, 1};
+            skips[fit->skip_count++] = (struct fit_skip){update, update, 1, 0};
         }
     }
     fit->skips = skips;
@@ -116,7 +134,9 @@ static enum status fill(const struct fit_search *search, const struct fit_found 
     out->segment_count = found->segment_count;
     out->skips = found->skips;
     out->skip_count = found->skip_count;
-    if (found->skipped != NULL) {
+    out->parts = found->parts;
+    out->part_count = found->part_count;
+    if (found->skipped != NULL || found->parts != NULL) {
         out->plan.skipped = found->skipped;
         out->plan.skipped_count = found->skipped_count;
     } else {

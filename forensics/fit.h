@@ -47,6 +47,25 @@ struct fit_segment {
 /* `count` of the updates first .. last were skipped, and the schedule held there. */
 struct fit_skip {
     uint64_t first, last, count;
+    size_t part; /* index of the part of a resumed log in which they lie */
+};
+
+enum fit_part_begins { /* the counter with which a part of a resumed log begins */
+                       FIT_PART_GOES_ON = 0, /* as it was saved, skipped updates left out */
+                       FIT_PART_COUNTS_ANEW, /* at the number of updates, those that were skipped
+                                                included */
+                       FIT_PART_OTHER        /* some updates behind, as neither explains */
+};
+
+/* One part of a resumed log, from points[point] on. */
+struct fit_part {
+    size_t point;
+    /* Updates that its counter leaves out, ascending: of its way from the start, not of rows that
+     * were run again. */
+    const uint64_t *skipped;
+    size_t skipped_count;
+    int32_t begins; /* enum fit_part_begins */
+    uint32_t lag;   /* how far its counter is behind at its first row */
 };
 
 struct fit {
@@ -74,6 +93,10 @@ struct fit {
      * list places each of them at one update of its range. */
     const struct fit_skip *skips;
     size_t skip_count;
+    /* The parts of a resumed log, each with its own list of skipped updates; none where the plan's
+     * list holds throughout. That is the list of the last part. */
+    const struct fit_part *parts;
+    size_t part_count;
     uint8_t first_differs; /* 1: the first update logs first_value instead */
     double first_value;
     double max_error; /* largest |printed - fitted| over all points, in quanta for rounded prints
@@ -119,7 +142,8 @@ struct fit_evidence {
     /* (rows of the log) the least and the largest number of skipped updates since the row before;
      * NULL: the log says nothing. */
     const uint32_t *least, *most;
-    uint64_t shown; /* updates of which the log shows that they were skipped */
+    const uint32_t *part; /* (rows) the part of the log (log.part); NULL: it has one */
+    uint64_t shown;       /* updates of which the log shows that they were skipped */
     int quiet; /* 1: it prints a finite gradient norm at every update. A scaler skips where that is
                   infinite, except under DeepSpeed, which then repeats the norm before */
 };
@@ -174,8 +198,12 @@ void fit_keep_native(const struct fit_known *known, struct fit_set *set);
 TWINSTEP_MUST_USE enum status fit_series(const struct series *series, const struct fit_known *known,
                                          struct arena *arena, struct fit_set *out);
 
+/* Returns how many skipped updates are believed of a log with so many updates that shows none. */
+uint32_t fit_skips_most(uint64_t updates);
 /* Returns how many skipped updates the fit needs, or was given. */
 uint64_t fit_skipped(const struct fit *fit);
+/* Tells whether it needs any, or a resume that forgot some. */
+int fit_skips_any(const struct fit *fit);
 /* Tells whether a fit of the set leaves open what was applied, since it explains the column about
  * as simply as the first one and applies something else. No doubt comes from contracts of other
  * frameworks than the one that wrote the log, from more skipped updates, or from another total than

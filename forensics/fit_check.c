@@ -95,7 +95,7 @@ static enum status say_match(const struct fit_known *known, struct arena *arena,
                              struct fit_check *out) {
     char *text;
     const char *name = known->request.contract->name;
-    if (out->verdict != FIT_PASS && out->rival != NULL && out->expected->skip_count > 0)
+    if (out->verdict != FIT_PASS && out->rival != NULL && fit_skips_any(out->expected))
         TRY(arena_format(arena, &text,
                          "every printed LR agrees with %s, and just as well with %s, which skipped "
                          "nothing and applies other LRs",
@@ -154,7 +154,7 @@ static enum status expect(const struct series *series, const struct fit_known *k
     struct contract_request request = known->request;
     struct fit *fit;
     complete(&request, known, &out->found, scale);
-    if (skipping != NULL && skipping->skip_count > 0) {
+    if (skipping != NULL && fit_skips_any(skipping)) {
         request.skipped = skipping->plan.skipped;
         request.skipped_count = skipping->plan.skipped_count;
     }
@@ -174,6 +174,8 @@ static enum status expect(const struct series *series, const struct fit_known *k
     if (skipping != NULL) {
         fit->skips = skipping->skips;
         fit->skip_count = skipping->skip_count;
+        fit->parts = skipping->parts;
+        fit->part_count = skipping->part_count;
         fit->simplicity = skipping->simplicity;
     }
     out->expected = fit;
@@ -390,6 +392,12 @@ static enum status match(const struct series *series, const struct fit_known *kn
     return STATUS_OK;
 }
 
+static int within_total(const struct fit *fit) {
+    for (size_t i = 0; i < fit->skip_count; i++)
+        if (fit->skips[i].last > fit->plan.steps) return 0;
+    return 1;
+}
+
 /* Sets out->expected where the expectation agrees everywhere once updates were skipped. */
 static enum status match_skips(const struct series *series, const struct fit_known *known,
                                struct arena *arena, struct fit_check *out) {
@@ -398,8 +406,8 @@ static enum status match_skips(const struct series *series, const struct fit_kno
     lagging.plain = lagging.with_skips = 1;
     TRY(fit_series(series, &lagging, arena, &own));
     for (size_t i = 0; i < own.count && out->expected == NULL; i++)
-        if (own.fits[i].skip_count > 0 && has_given(&own.fits[i], known, known->request.steps) &&
-            own.fits[i].skips[own.fits[i].skip_count - 1].last <= own.fits[i].plan.steps)
+        if (fit_skips_any(&own.fits[i]) && has_given(&own.fits[i], known, known->request.steps) &&
+            within_total(&own.fits[i]))
             TRY(accept_floor(series, known, &own.fits[i], arena, out));
     return STATUS_OK;
 }

@@ -153,10 +153,18 @@ static double contract_cost(const struct fit_model *model) {
 }
 
 /* Skipped updates cost nearly a contradiction where nothing but the LRs speaks for them, and next
- * to nothing where the log shows some. Each one costs a hundredth, so fewer are simpler. */
+ * to nothing where the log shows some. Each one costs a hundredth, so fewer are simpler; a part of
+ * a resumed log whose counter was not the saved one costs a few of them. */
 static double skip_cost(const struct fit_search *search, const struct fit_found *found) {
-    if (found->skipped_count == 0) return 0.0;
-    return (search->known->skips.shown > 0 ? 0.05 : 0.5) + 0.01 * (double)found->skipped_count;
+    uint64_t count = 0;
+    for (size_t i = 0; i < found->skip_count; i++)
+        count += found->skips[i].count;
+    for (size_t p = 0; p < found->part_count; p++) {
+        if (found->parts[p].begins == FIT_PART_COUNTS_ANEW) count += 3;
+        if (found->parts[p].begins == FIT_PART_OTHER) count += 5 + found->parts[p].lag;
+    }
+    if (count == 0) return 0.0;
+    return (search->known->skips.shown > 0 ? 0.05 : 0.5) + 0.01 * (double)count;
 }
 
 /* A break in the log costs 1 in all for the first, 0.5 for each further one; a first update apart

@@ -42,14 +42,15 @@ void fit_search_template(struct fit_search *search, struct fit_window *out) {
     out->stride_count = 1;
 }
 
-/* Whether two findings say the same. `segments` and `skipped` are compared by address: of findings
- * that have any, no two are the same. The shift follows from the model. */
+/* Whether two findings say the same. `segments`, `skipped` and `parts` are compared by address: of
+ * findings that have any, no two are the same. The shift follows from the model. */
 static int same_found(const struct fit_found *a, const struct fit_found *b) {
     const struct fit_numbers *x = &a->solution.numbers, *y = &b->solution.numbers;
     return a->solution.model == b->solution.model && a->segments == b->segments &&
-           a->skipped == b->skipped && a->first_differs == b->first_differs && x->lr == y->lr &&
-           x->warmup == y->warmup && x->total == y->total && x->floor == y->floor &&
-           x->absolute == y->absolute && x->stride == y->stride && x->epoch == y->epoch;
+           a->skipped == b->skipped && a->parts == b->parts &&
+           a->first_differs == b->first_differs && x->lr == y->lr && x->warmup == y->warmup &&
+           x->total == y->total && x->floor == y->floor && x->absolute == y->absolute &&
+           x->stride == y->stride && x->epoch == y->epoch;
 }
 
 void fit_search_add(struct fit_search *search, const struct fit_found *found) {

@@ -23,6 +23,8 @@ struct fit_found {
     size_t skipped_count;
     const struct fit_skip *skips;
     size_t skip_count;
+    const struct fit_part *parts; /* NULL: there is one */
+    size_t part_count;
 };
 
 struct fit_search {
@@ -45,8 +47,6 @@ struct fit_search {
 TWINSTEP_MUST_USE enum status fit_search_run(struct fit_search *search);
 /* Runs the pass for skipped updates (forensics/fit_skips.c). */
 TWINSTEP_MUST_USE enum status fit_search_skips(struct fit_search *search);
-/* Returns how many skipped updates are believed of a log with so many updates that shows none. */
-uint32_t fit_skips_most(uint64_t updates);
 /* Runs the pass for segments (forensics/fit_segments.c). */
 TWINSTEP_MUST_USE enum status fit_search_segments(struct fit_search *search);
 /* Runs all models on the points [first, end) and adds what fits. */

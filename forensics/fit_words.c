@@ -58,22 +58,46 @@ static void put_segment(struct line *line, const struct fit_segment *segment) {
 /* Ranges of skipped updates that are listed; the rest is counted. */
 #define SKIPS 4
 
+static void put_skip(struct line *line, const struct fit_skip *skip, const char *sign) {
+    const unsigned long long first = skip->first, last = skip->last, count = skip->count;
+    if (first == last)
+        put(line, "%s update %llu", sign, first);
+    else if (last - first + 1 == count)
+        put(line, "%s updates %llu to %llu", sign, first, last);
+    else
+        put(line, "%s %llu of the updates %llu to %llu", sign, count, first, last);
+}
+
+/* Says how a part begins, where that is not with the counter that was saved. */
+static void put_part(struct line *line, const struct fit *fit, size_t p) {
+    const struct fit_part *part = &fit->parts[p];
+    if (part->begins == FIT_PART_COUNTS_ANEW)
+        put(line, "; at resume %zu the counter is the number of updates", p);
+    if (part->begins == FIT_PART_OTHER)
+        put(line, "; at resume %zu the counter is %lu behind", p, (unsigned long)part->lag);
+}
+
 static void put_skips(struct line *line, const struct fit *fit) {
     uint64_t more = 0;
+    size_t part = 0;
     for (size_t i = 0; i < fit->skip_count; i++) {
         const struct fit_skip *skip = &fit->skips[i];
-        const unsigned long long first = skip->first, last = skip->last, count = skip->count;
-        const char *const sign = i == 0 ? "; skipped:" : ",";
-        if (i >= SKIPS)
+        const char *sign = i == 0 ? "; skipped:" : ",";
+        char other[64];
+        if (i >= SKIPS) {
             more += skip->count;
-        else if (first == last)
-            put(line, "%s update %llu", sign, first);
-        else if (last - first + 1 == count)
-            put(line, "%s updates %llu to %llu", sign, first, last);
-        else
-            put(line, "%s %llu of the updates %llu to %llu", sign, count, first, last);
+            continue;
+        }
+        if (skip->part != part) {
+            snprintf(other, sizeof other, "; skipped after resume %zu:", skip->part);
+            sign = other;
+        }
+        part = skip->part;
+        put_skip(line, skip, sign);
     }
     if (more > 0) put(line, " and %llu more", (unsigned long long)more);
+    for (size_t p = 0; p < fit->part_count; p++)
+        put_part(line, fit, p);
 }
 
 static void describe(struct line *line, const struct fit *fit) {
@@ -191,8 +215,8 @@ static const char *bug_of_cycle(const struct fit_search *search, const struct fi
     return plan->increment > 0.0 && (double)search->last > stop ? "onecycle_overrun" : NULL;
 }
 
-/* Whether updates 1 and 2 print the same LR, and update 3 another one. That is what a skipped update
- * leaves where the schedule holds, so a first update apart accuses nobody there. */
+/* Whether updates 1 and 2 print the same LR, and update 3 another one. That is what a skipped
+ * update leaves where the schedule holds, so a first update apart accuses nobody there. */
 static int stands_still(const struct fit_search *search) {
     const struct series *series = search->series;
     const struct series_point *const points = series->points;

@@ -73,6 +73,7 @@ static void expect_skips(const struct fit *fit, const struct fit_skip *skips, si
         assert_int_equal(fit->skips[i].first, skips[i].first);
         assert_int_equal(fit->skips[i].last, skips[i].last);
         assert_int_equal(fit->skips[i].count, skips[i].count);
+        assert_int_equal(fit->skips[i].part, skips[i].part);
     }
 }
 
@@ -89,21 +90,21 @@ static void validate_which_updates_were_skipped(void **state) {
         /* every update is logged: each skip is seen at its own update */
         {{5e-5, 100, 1000, 1, 0, 0, {1, 2, 150, 700}, 4},
          "hf",
-         {{1, 1, 1}, {2, 2, 1}, {150, 150, 1}, {700, 700, 1}},
+         {{1, 1, 1, 0}, {2, 2, 1, 0}, {150, 150, 1, 0}, {700, 700, 1, 0}},
          4},
         /* every tenth: row 10 shows the LR that update 10 used, which update 10 cannot change */
-        {{5e-5, 0, 1000, 10, 0, 0, {3}, 1}, "hf", {{1, 9, 1}}, 1},
+        {{5e-5, 0, 1000, 10, 0, 0, {3}, 1}, "hf", {{1, 9, 1, 0}}, 1},
         {{2e-4, 60, 2000, 25, 1, 0, {1, 2, 3, 900, 1500}, 5},
          "hf",
-         {{1, 24, 3}, {900, 924, 1}, {1500, 1524, 1}},
+         {{1, 24, 3, 0}, {900, 924, 1, 0}, {1500, 1524, 1, 0}},
          3},
         /* in a log of the next LR, row 500 has seen update 500; without early skips nothing else
            would do */
-        {{2e-5, 30, 1000, 10, 1, 1, {500}, 1}, "hf-4.50", {{491, 500, 1}}, 1},
+        {{2e-5, 30, 1000, 10, 1, 1, {500}, 1}, "hf-4.50", {{491, 500, 1, 0}}, 1},
         /* a burst, as at the start of a training whose scale is far too large */
         {{3e-4, 40, 600, 5, 0, 0, {200, 201, 202, 203, 204, 205, 206, 207}, 8},
          "hf",
-         {{200, 204, 5}, {205, 209, 3}},
+         {{200, 204, 5, 0}, {205, 209, 3, 0}},
          2},
     };
     for (size_t i = 0; i < COUNT_OF(scenes); i++) {
@@ -142,7 +143,7 @@ static void validate_which_updates_were_skipped(void **state) {
 static void validate_an_untyped_peak(void **state) {
     (void)state;
     static const struct training training = {0x1.2895033329279p-13, 20, 200, 1, 0, 0, {3, 90}, 2};
-    static const struct fit_skip skips[] = {{3, 3, 1}, {90, 90, 1}};
+    static const struct fit_skip skips[] = {{3, 3, 1, 0}, {90, 90, 1, 0}};
     static struct series_point points[ROWS];
     struct arena arena = ARENA_EMPTY;
     const struct series series = make(&training, points);
@@ -199,6 +200,139 @@ static void verify_only_what_holds_can_skip(void **state) {
     arena_close(&arena);
 }
 
+/* ---- resumed logs ---- */
+
+/* A run of `stop` updates that went on from the checkpoint of `from`; the second part skipped other
+ * updates than the rows that it runs again. `kept` 0: the scheduler was set to the number of
+ * updates. */
+struct resumed {
+    struct training first, second;
+    uint64_t stop, from;
+    int kept;
+    const char *contract;
+    struct fit_skip skips[6];
+    size_t count;
+    int32_t begins;
+};
+
+static struct series make_resumed(const struct resumed *r, struct series_point *points) {
+    uint64_t counter = 0, saved = 0;
+    size_t count = 0;
+    for (int part = 0; part < 2; part++) {
+        const struct training *t = part == 0 ? &r->first : &r->second;
+        if (part == 1) counter = r->kept ? saved : r->from;
+        for (uint64_t k = part == 0 ? 1 : r->from + 1; k <= (part == 0 ? r->stop : t->total); k++) {
+            const uint64_t before = counter;
+            counter += !is_skipped(t, k);
+            if (k == r->from) saved = counter;
+            if (k % t->every != 0) continue;
+            points[count] =
+                (struct series_point){.update = k, .row = count, .part = (uint32_t)part};
+            points[count++].value = rate(t, t->next ? counter : before);
+        }
+    }
+    return (struct series){points, count};
+}
+
+static void validate_resumed_logs(void **state) {
+    (void)state;
+    static const struct resumed runs[] = {
+        /* the scaler began at 65536 again and skipped two updates */
+        {{2e-4, 0, 1000, 10, 0, 0, {1, 2, 3}, 3},
+         {2e-4, 0, 1000, 10, 0, 0, {401, 402}, 2},
+         500,
+         400,
+         1,
+         "hf",
+         {{1, 9, 3, 0}, {400, 409, 2, 1}},
+         2,
+         FIT_PART_GOES_ON},
+        /* nothing was skipped before, every update is logged */
+        {{5e-5, 0, 600, 1, 0, 0, {0}, 0},
+         {5e-5, 0, 600, 1, 0, 0, {401}, 1},
+         450,
+         400,
+         1,
+         "hf",
+         {{401, 401, 1, 1}},
+         1,
+         FIT_PART_GOES_ON},
+        /* update 450 was skipped in the rows that were thrown away, and again behind them */
+        {{2e-4, 100, 1000, 10, 1, 1, {15, 450}, 2},
+         {2e-4, 100, 1000, 10, 1, 1, {450, 700}, 2},
+         500,
+         400,
+         1,
+         "hf-4.50",
+         {{11, 20, 1, 0}, {441, 450, 1, 0}, {441, 450, 1, 1}, {691, 700, 1, 1}},
+         4,
+         FIT_PART_GOES_ON},
+        /* the counter was set to the number of updates */
+        {{2e-4, 0, 1000, 10, 0, 0, {1, 2, 3}, 3},
+         {2e-4, 0, 1000, 10, 0, 0, {700}, 1},
+         500,
+         400,
+         0,
+         "hf",
+         {{1, 9, 3, 0}, {700, 709, 1, 1}},
+         2,
+         FIT_PART_COUNTS_ANEW},
+    };
+    for (size_t i = 0; i < COUNT_OF(runs); i++) {
+        static struct series_point points[ROWS];
+        struct arena arena = ARENA_EMPTY;
+        const struct resumed *run = &runs[i];
+        const struct series series = make_resumed(run, points);
+        struct fit_known known = known_of(&run->first);
+        struct fit_check check;
+        struct fit_set set;
+        assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+        golden_fits(golden_begin("fit_skips.txt", "resumed %zu", i), &set, 3);
+        golden_end();
+        assert_true(set.count > 0);
+        const struct fit *fit = &set.fits[0];
+        assert_string_equal(fit->contract->name, run->contract);
+        assert_true(fit->lr == run->first.peak);
+        assert_true(fit->warmup == (double)run->first.warmup);
+        assert_null(fit->bug);
+        expect_skips(fit, run->skips, run->count);
+        assert_int_equal(fit->part_count, 2);
+        assert_int_equal(fit->parts[1].begins, run->begins);
+        for (size_t p = 0; p < series.count; p++)
+            assert_true(
+                fit_matches(&points[p], fit_logged(fit, p, points[p].update), fit->lr, NULL));
+        known.request.contract = contract_find(run->contract);
+        assert_int_equal(fit_check(&series, &known, 0, &arena, &check), STATUS_OK);
+        assert_int_equal(check.verdict, FIT_PASS);
+        arena_close(&arena);
+    }
+}
+
+/* A counter that is lost at an early resume is a bug, although the lag would be small. */
+static void verify_a_lost_counter_is_no_lag(void **state) {
+    (void)state;
+    static struct series_point points[ROWS];
+    struct arena arena = ARENA_EMPTY;
+    struct resumed run = {{2e-4, 10, 400, 1, 0, 0, {0}, 0},
+                          {2e-4, 10, 400, 1, 0, 0, {0}, 0},
+                          25,
+                          20,
+                          0,
+                          "hf",
+                          {{0, 0, 0, 0}},
+                          0,
+                          0};
+    struct series series = make_resumed(&run, points);
+    for (size_t i = 25; i < series.count; i++)
+        points[i].value = rate(&run.first, points[i].update - 21);
+    const struct fit_known known = known_of(&run.first);
+    struct fit_set set;
+    assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    assert_true(set.count > 0);
+    assert_string_equal(set.fits[0].bug, "scheduler_not_restored");
+    arena_close(&arena);
+}
+
 /* ---- what the log says of skips ---- */
 
 static struct log *log_of(const struct training *t, const struct series *series,
@@ -216,8 +350,8 @@ static struct log *log_of(const struct training *t, const struct series *series,
 static void verify_counts_place_the_skips(void **state) {
     (void)state;
     static struct series_point points[ROWS];
-    static const struct fit_skip used[] = {{1, 9, 1}, {490, 499, 1}},
-                                 next[] = {{1, 10, 2}, {491, 500, 1}};
+    static const struct fit_skip used[] = {{1, 9, 1, 0}, {490, 499, 1, 0}},
+                                 next[] = {{1, 10, 2, 0}, {491, 500, 1, 0}};
     const struct training t = {4e-5, 0, 900, 10, 0, 1, {1, 2, 500}, 3};
     const struct series series = make(&t, points);
     for (int told = 0; told < 3; told++) {
@@ -257,7 +391,7 @@ static void verify_counts_place_the_skips(void **state) {
 static void verify_gradient_norms_decide(void **state) {
     (void)state;
     static struct series_point points[ROWS];
-    static const struct fit_skip first = {1, 1, 1};
+    static const struct fit_skip first = {1, 1, 1, 0};
     const struct training t = {5e-5, 20, 200, 1, 0, 0, {1}, 1};
     const struct series series = make(&t, points);
     for (int told = 0; told < 3; told++) {
@@ -320,6 +454,8 @@ int main(void) {
         cmocka_unit_test(validate_an_untyped_peak),
         cmocka_unit_test(verify_a_frozen_schedule_is_not_explained),
         cmocka_unit_test(verify_only_what_holds_can_skip),
+        cmocka_unit_test(validate_resumed_logs),
+        cmocka_unit_test(verify_a_lost_counter_is_no_lag),
         cmocka_unit_test(verify_counts_place_the_skips),
         cmocka_unit_test(verify_gradient_norms_decide),
         cmocka_unit_test(verify_an_early_skip_is_a_remark),
