@@ -70,7 +70,7 @@ static int exit_of(const struct fit_known *known, const struct fit_set *set,
                    const struct fit_used *used) {
     if (known->steps_guessed || (set->why & (FIT_WHY_NO_COLUMN | FIT_WHY_FEW)) != 0)
         return EXIT_UNTESTABLE;
-    if (set->count == 0) return EXIT_DIFFERS;
+    if (set->count == 0) return (set->why & FIT_WHY_BATCH) != 0 ? EXIT_UNTESTABLE : EXIT_DIFFERS;
     if (used->update != 0) return EXIT_DIFFERS;
     return decided(known, set) ? EXIT_AS_EXPECTED : EXIT_UNTESTABLE;
 }

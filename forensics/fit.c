@@ -11,6 +11,7 @@
 
 #include "base/real.h"
 #include "base/sort.h"
+#include "forensics/fit_samples.h"
 #include "forensics/fit_search.h"
 
 /* Fits that are listed unless the caller says otherwise: chosen so that the list is still read. */
@@ -73,6 +74,8 @@ static uint64_t moved(uint64_t update, int64_t shift) {
 double fit_logged(const struct fit *fit, size_t point, uint64_t update) {
     const struct fit_segment *segment = segment_of(fit, point);
     if (fit->first_differs && update == 1) return fit->first_value;
+    if (fit->samples != NULL)
+        return contract_logged(&fit->plan, fit_samples_before(fit->samples, point, update + 1));
     const struct contract_plan plan = plan_at(fit, point);
     return segment->scale * contract_logged(&plan, moved(update, segment->shift));
 }
@@ -81,6 +84,8 @@ double fit_applied(const struct fit *fit, size_t point, uint64_t update) {
     const struct fit_segment *segment = segment_of(fit, point);
     if (fit->first_differs && update == 1 && fit->contract->logged == CONTRACT_LOGGED_USED)
         return fit->first_value;
+    if (fit->samples != NULL)
+        return contract_applied(&fit->plan, 1 + fit_samples_before(fit->samples, point, update));
     const struct contract_plan plan = plan_at(fit, point);
     return segment->scale * contract_applied(&plan, moved(update, segment->shift));
 }
@@ -122,6 +127,7 @@ static enum status fill(const struct fit_search *search, const struct fit_found 
                         .epoch_updates = solution->numbers.epoch,
                         .parameters = copy.parameters,
                         .takes_warmup = copy.needs_warmup,
+                        .in_samples = search->known->counted != NULL,
                         .first_differs = found->first_differs,
                         .max_error = solution->max_error,
                         .rms_error = solution->rms_error,
@@ -331,8 +337,9 @@ static void find_decays(const struct series *series, const struct fit_known *kno
     }
 }
 
-enum status fit_series(const struct series *series, const struct fit_known *known,
-                       struct arena *arena, struct fit_set *out) {
+/* Searches over updates, or what stands for them. */
+static enum status over_updates(const struct series *series, const struct fit_known *known,
+                                struct arena *arena, struct fit_set *out) {
     struct fit_search search = {.series = series,
                                 .known = known,
                                 .arena = arena,
@@ -353,5 +360,22 @@ enum status fit_series(const struct series *series, const struct fit_known *know
     TRY(fit_plateau(&search, out));
     judge_fits(out, &search);
     if (out->count == 0 && search.partial != NULL) TRY(fit_words_partial(&search, &out->partial));
+    return STATUS_OK;
+}
+
+/* A schedule that counts samples is tried first where the batch grows: in a counter of updates its
+ * column has no sense. */
+enum status fit_series(const struct series *series, const struct fit_known *known,
+                       struct arena *arena, struct fit_set *out) {
+    const struct contract *only = known->request.contract;
+    uint32_t why = 0;
+    if (known->samples != NULL && series->count > 0 && (only == NULL || fit_samples_counts(only))) {
+        TRY(fit_series_by_samples(series, known, arena, out));
+        if (out->count > 0 || only != NULL) return STATUS_OK;
+        why = out->why & FIT_WHY_BATCH;
+    }
+    TRY(over_updates(series, known, arena, out));
+    if (known->growing && known->samples == NULL) why = FIT_WHY_BATCH;
+    if (out->count == 0) out->why |= why;
     return STATUS_OK;
 }

@@ -97,7 +97,9 @@ struct fit {
      * list holds throughout. That is the list of the last part. */
     const struct fit_part *parts;
     size_t part_count;
-    uint8_t first_differs; /* 1: the first update logs first_value instead */
+    uint8_t in_samples;                /* 1: warm-up and total are samples, as the batch grows */
+    const struct fit_samples *samples; /* NULL: what the counter of every update is */
+    uint8_t first_differs;             /* 1: the first update logs first_value instead */
     double first_value;
     double max_error; /* largest |printed - fitted| over all points, in quanta for rounded prints
                          and in ulps for exact doubles; rms_error is its root mean square */
@@ -117,10 +119,15 @@ enum fit_why { /* why a log does not single out one explanation, as bits */
                FIT_WHY_FEW = 2,      /* there are fewer than three points */
                FIT_WHY_CONSTANT = 4, /* all LRs are equal within their precision */
                FIT_WHY_COARSE = 8, /* the quanta are too coarse: several numbers fit one contract */
-               FIT_WHY_APPLIED = 16,   /* fits have equal logged and different applied columns */
-               FIT_WHY_NOTHING = 32,   /* nothing that is shipped fits */
-               FIT_WHY_NOT_FINITE = 64 /* the column has an LR that is NaN or infinite */
+               FIT_WHY_APPLIED = 16,    /* fits have equal logged and different applied columns */
+               FIT_WHY_NOTHING = 32,    /* nothing that is shipped fits */
+               FIT_WHY_NOT_FINITE = 64, /* the column has an LR that is NaN or infinite */
+               /* The batch grows, and the log leaves open how many samples a schedule had counted.
+                */
+               FIT_WHY_BATCH = 128
 };
+
+struct fit_samples; /* forensics/fit_samples.h */
 
 struct fit_set {
     const struct series *series;
@@ -159,10 +166,13 @@ struct fit_known {
     const char *const *possible; /* names of the contracts that the log's format speaks for, ending
                                     with NULL; NULL: any. Their fits come first, and fit_check does
                                     not count others as rivals */
-    int steps_guessed;           /* 1: the log prints no update numbers, so a fit is a guess */
-    int plain;      /* 1: plain use only: no strides, no segments, no first update apart */
-    int own_only;   /* 1: only the contracts in `possible`, and `expected` */
-    int with_skips; /* 1: with `plain`, updates may have been skipped all the same */
+    int growing; /* 1: the batch of the log grows, so a counter of samples has no pace */
+    const struct fit_samples *samples; /* how it counted them, where the log says so */
+    const struct fit_samples *counted; /* set inside of a search over counters of samples */
+    int steps_guessed; /* 1: the log prints no update numbers, so a fit is a guess */
+    int plain;         /* 1: plain use only: no strides, no segments, no first update apart */
+    int own_only;      /* 1: only the contracts in `possible`, and `expected` */
+    int with_skips;    /* 1: with `plain`, updates may have been skipped all the same */
     struct fit_evidence skips;
     uint64_t run_steps; /* the total that the log itself says (log.max_steps); 0: it does not. The
                            run ends there, which need not be the schedule's T */
@@ -172,8 +182,8 @@ struct fit_known {
 };
 
 void fit_known_init(struct fit_known *known);
-/* Fills run_steps (also from a LOG_TOTAL_STEPS column), steps_guessed, possible, and the request's
- * metric where it has none. */
+/* Fills run_steps (also from a LOG_TOTAL_STEPS column), steps_guessed, possible, growing, and the
+ * request's metric where it has none. */
 TWINSTEP_MUST_USE enum status fit_known_from_log(struct fit_known *known, const struct log *log,
                                                  struct arena *arena);
 /* Puts the updates that the log's own column calls skipped into the request, where none are given.

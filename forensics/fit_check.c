@@ -8,6 +8,7 @@
 
 #include "base/number.h"
 #include "base/real.h"
+#include "forensics/fit_samples.h"
 #include "forensics/fit_search.h"
 
 /* Cost (forensics/fit_cost.c) by which another explanation may be dearer than the expectation with
@@ -127,6 +128,9 @@ static void complete(struct contract_request *r, const struct fit_known *known,
                           : r->contract->default_schedule;
     if (r->lr != r->lr) r->lr = best != NULL ? best->lr : scale;
     if (r->steps == 0 && r->epochs == 0.0) r->steps = known->run_steps;
+    if (r->steps == 0 && r->epochs == 0.0 && known->samples != NULL &&
+        fit_samples_counts(r->contract))
+        r->steps = (uint64_t)known->samples->total;
     if (r->steps == 0 && r->epochs == 0.0)
         r->steps = best != NULL && best->steps > 0 ? best->steps : found->last;
     if (r->warmup != r->warmup && r->warmup_ratio != r->warmup_ratio)
@@ -143,6 +147,15 @@ static double scale_of(const struct series *series) {
             real_abs_f64(series->points[i].value) > scale)
             scale = real_abs_f64(series->points[i].value);
     return scale > 0.0 ? scale : 1.0;
+}
+
+/* Where the log leaves the counters of samples open, those that explain it are the fit's. */
+static const struct fit_samples *samples_of(const struct fit_known *known, const struct fit *fit,
+                                            const struct fit_set *found, int in_samples) {
+    if (!in_samples) return NULL;
+    if (fit != NULL && fit->samples != NULL) return fit->samples;
+    if (found->count > 0 && found->fits[0].samples != NULL) return found->fits[0].samples;
+    return known->samples;
 }
 
 /* Makes the expectation and compares it. With `skipping`, a fit of its contract, the updates are
@@ -168,6 +181,8 @@ static enum status expect(const struct series *series, const struct fit_known *k
     fit->steps = fit->plan.steps;
     fit->floor_ratio = request.min_lr_ratio;
     fit->stride = 1.0;
+    fit->in_samples = known->samples != NULL && fit_samples_counts(request.contract);
+    fit->samples = samples_of(known, skipping, &out->found, fit->in_samples);
     fit->parameters = "";
     fit->segments = &plain;
     fit->segment_count = 1;
@@ -441,6 +456,7 @@ enum status fit_check(const struct series *series, const struct fit_known *known
                       struct arena *arena, struct fit_check *out) {
     struct fit_known mine = *known;
     memset(out, 0, sizeof *out);
+    if (mine.samples != NULL && fit_samples_counts(mine.request.contract)) fit_samples_known(&mine);
     settle_feedback(series, &mine);
     say_sources(&mine, out);
     TRY(settle_total(&mine, arena));
@@ -451,6 +467,15 @@ enum status fit_check(const struct series *series, const struct fit_known *known
         out->found = (struct fit_set){.series = series, .why = FIT_WHY_NO_COLUMN};
         out->words = "the log has no learning rate";
         out->needs = "a learning-rate column (--map lr_logged=NAME)";
+        return STATUS_OK;
+    }
+    if (mine.growing && mine.request.contract->unit == CONTRACT_UNIT_SAMPLE &&
+        (mine.samples == NULL || !fit_samples_counts(mine.request.contract))) {
+        out->verdict = FIT_UNDECIDED;
+        out->why = FIT_WHY_BATCH;
+        out->found = bare_set(series);
+        out->words = "the batch grows, and the schedule counts samples";
+        out->needs = "the samples that every update consumed, and a log of the next LR";
         return STATUS_OK;
     }
     if (lacks_metric(&mine)) {

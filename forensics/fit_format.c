@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/real.h"
-#include "forensics/fit.h"
+#include "forensics/fit_samples.h"
 
 /* A contract belongs to a format when its name begins with the prefix. */
 static const struct {
@@ -208,6 +208,7 @@ enum status fit_known_from_log(struct fit_known *known, const struct log *log,
     read_total(known, log);
     TRY(read_skips(known, log, arena));
     known->steps_guessed = log->step_guessed;
+    TRY(fit_samples_from_log(known, log, arena));
     if (known->request.metric_count == 0)
         TRY(fit_metric_from_log(log, NULL, arena, &known->request));
     for (size_t i = 0; i < COUNT_OF(natives); i++)

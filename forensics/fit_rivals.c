@@ -130,8 +130,9 @@ enum status fit_early_skip(const struct fit_set *set, const struct fit_known *kn
     const struct fit *best = set->fits;
     char *names = NULL;
     *out = NULL;
-    if (set->count == 0 || best->segment_count != 1 || best->first_differs ||
-        best->plan.skipped_count > 0 || best->schedule->feedback || best->schedule->state_size > 0)
+    if (set->count == 0 || best->samples != NULL || best->segment_count != 1 ||
+        best->first_differs || best->plan.skipped_count > 0 || best->schedule->feedback ||
+        best->schedule->state_size > 0)
         return STATUS_OK;
     if (known->skips.shown > 0 || known->skips.least != NULL || known->skips.quiet ||
         (set->why & (FIT_WHY_CONSTANT | FIT_WHY_FEW)) != 0)

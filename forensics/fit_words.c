@@ -101,6 +101,7 @@ static void put_skips(struct line *line, const struct fit *fit) {
 }
 
 static void describe(struct line *line, const struct fit *fit) {
+    const char *const unit = fit->in_samples ? " samples" : "";
     line->text[0] = '\0';
     put(line, "%s %s", fit->contract->name, fit->schedule_name);
     if (fit->parameters[0] != '\0') put(line, " (%s)", fit->parameters);
@@ -108,12 +109,12 @@ static void describe(struct line *line, const struct fit *fit) {
     if (fit->reached > 0.0)
         put(line, " (still warming up at the last row: at least %.4g)", fit->reached);
     if (fit->warmup > 0.0)
-        put(line, ", warm-up %s%s", number_text_f64(fit->warmup).text,
+        put(line, ", warm-up %s%s%s", number_text_f64(fit->warmup).text, unit,
             fit->warmup_hidden || fit->reached > 0.0 ? " (not shown)" : "");
     else
         put(line, ", no warm-up");
     if (fit->steps > 0)
-        put(line, ", total %s%s", number_text_f64((double)fit->steps).text,
+        put(line, ", total %s%s%s", number_text_f64((double)fit->steps).text, unit,
             fit->total_hidden ? " (not shown)" : "");
     if (fit->floor_ratio > 0.0) put(line, ", floor %.4g of the peak", fit->floor_ratio);
     if (fit->stride != 1.0)

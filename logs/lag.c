@@ -47,8 +47,8 @@ struct source {
     const struct log_column *samples, *skipped, *batch;
 };
 
-/* Describes the window in front of a row. `before` is the last row of the part that says the
- * samples; SIZE_MAX: there is none, and the part may have begun anywhere. */
+/* Describes the window in front of a row. `before` is the last row of its way from the start that
+ * says the samples; SIZE_MAX: there is none, and the part may have begun anywhere. */
 static struct window window_of(const struct log *log, const struct source *from, size_t row,
                                size_t before) {
     const double nan = real_nan_f64(), batch = cell(from->batch, row);
@@ -68,6 +68,19 @@ static struct window window_of(const struct log *log, const struct source *from,
     return w;
 }
 
+/* Parts whose beginnings are looked up: a log that is out of order has one at every row. */
+#define PARTS 64
+
+/* Returns the row behind which the part that begins with `row` went on, or SIZE_MAX. */
+static size_t checkpoint_of(const struct log *log, const struct source *from, size_t row) {
+    size_t before = row;
+    while (log->part[row] <= PARTS && before-- > 0)
+        if (log->step[before] < log->step[row] && log_has(from->samples, before) &&
+            log_has(from->skipped, before))
+            return before;
+    return SIZE_MAX;
+}
+
 enum status log_lag_of(const struct log *log, struct arena *arena, struct log_lag **out) {
     const struct source from = {log_column_of(log, LOG_SAMPLES), log_column_of(log, LOG_SKIPPED),
                                 log_column_of(log, LOG_GLOBAL_BATCH)};
@@ -79,7 +92,7 @@ enum status log_lag_of(const struct log *log, struct arena *arena, struct log_la
     for (size_t i = 0; i < log->rows; i++) {
         if (i > 0 && log->part[i] != log->part[i - 1]) {
             lag = (struct log_lag){0.0, 0.0};
-            before = SIZE_MAX;
+            before = checkpoint_of(log, &from, i);
         }
         if (log_has(from.samples, i) && log_has(from.skipped, i)) {
             const struct window w = window_of(log, &from, i, before);
