@@ -157,6 +157,33 @@ static void validate_an_untyped_peak(void **state) {
     arena_close(&arena);
 }
 
+/* Rows 500 updates apart leave more warm-ups between them than can be listed; one row before the
+ * knee gives the right one. The first is the file of a stranger. */
+static void validate_a_warmup_between_sparse_rows(void **state) {
+    (void)state;
+    static const struct training trainings[] = {
+        {5e-5, 562, 1689, 500, 0, 1, {0}, 0},  {2e-4, 56, 231, 50, 1, 1, {0}, 0},
+        {5e-5, 124, 308, 100, 1, 1, {0}, 0},   {3e-5, 877, 4689, 500, 0, 0, {0}, 0},
+        {5e-5, 1377, 4689, 500, 1, 0, {0}, 0}, {1e-4, 1733, 9001, 1000, 0, 0, {0}, 0},
+    };
+    for (size_t i = 0; i < COUNT_OF(trainings); i++) {
+        static struct series_point points[ROWS];
+        struct arena arena = ARENA_EMPTY;
+        const struct training *t = &trainings[i];
+        const struct series series = make(t, points);
+        const struct fit_known known = known_of(t);
+        struct fit_set set;
+        assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+        if (set.count == 0) fail_msg("case %zu: nothing fits", i);
+        assert_string_equal(set.fits[0].contract->name, t->next ? "hf-4.50" : "hf");
+        assert_true(set.fits[0].lr == t->peak);
+        assert_true(set.fits[0].warmup == (double)t->warmup);
+        assert_int_equal(set.fits[0].steps, t->total);
+        assert_int_equal(fit_skipped(&set.fits[0]), 0);
+        arena_close(&arena);
+    }
+}
+
 /* A schedule that moves at every second update is a bug: 300 skips are no explanation. */
 static void verify_a_frozen_schedule_is_not_explained(void **state) {
     (void)state;
@@ -452,6 +479,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_which_updates_were_skipped),
         cmocka_unit_test(validate_an_untyped_peak),
+        cmocka_unit_test(validate_a_warmup_between_sparse_rows),
         cmocka_unit_test(verify_a_frozen_schedule_is_not_explained),
         cmocka_unit_test(verify_only_what_holds_can_skip),
         cmocka_unit_test(validate_resumed_logs),
