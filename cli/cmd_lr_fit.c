@@ -59,8 +59,10 @@ static enum status print_text(const struct lr_report *report, const struct fit_s
     return STATUS_OK;
 }
 
-/* Returns whether the fit is decided: nothing that is listed raises a doubt about the first. */
+/* Returns whether the fit is decided: the log's own framework explains it, and nothing that is
+ * listed raises a doubt about the first. */
 static int decided(const struct fit_known *known, const struct fit_set *set) {
+    if (!fit_is_native(known, set->fits[0].contract)) return 0;
     for (size_t i = 1; i < set->count; i++)
         if (fit_raises_doubt(known, set, &set->fits[i])) return 0;
     return 1;

@@ -114,7 +114,9 @@ static double stride_cost(const struct fit_search *search, const struct fit_solu
     return stride == 2.0 || stride == 4.0 || stride == 8.0 ? 1.0 : 1.2;
 }
 
-/* How rare a schedule is in practice. The numbers were chosen by hand to order a list. */
+/* How rare a schedule is in practice. The numbers were chosen by hand to order a list; those up to
+ * USUAL are tried first. */
+#define USUAL 0.1
 static double rarity(const struct sched_class *schedule) {
     static const struct {
         const char *name;
@@ -133,6 +135,10 @@ static double rarity(const struct sched_class *schedule) {
     for (size_t i = 0; i < COUNT_OF(usual); i++)
         if (strcmp(usual[i].name, name) == 0) return usual[i].cost;
     return 0.35;
+}
+
+int fit_is_usual(const struct fit_model *model) {
+    return model->parameters[0] == '\0' && rarity(model->plan.schedule) <= USUAL;
 }
 
 /* Contracts that we ran ourselves come before those that were only read (a hundredth per step of

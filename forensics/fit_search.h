@@ -60,6 +60,8 @@ int fit_models_alike(const struct fit_model *a, const struct fit_model *b);
 /* Returns how far an explanation departs from what is known or usual (forensics/fit_cost.c);
  * smaller is simpler. */
 double fit_cost(const struct fit_search *search, const struct fit_found *found);
+/* Tells whether the model is a schedule that is used much, with its own parameters. */
+int fit_is_usual(const struct fit_model *model);
 /* Tells whether it contradicts no number that is known. */
 int fit_agrees(const struct fit_search *search, const struct fit_found *found);
 

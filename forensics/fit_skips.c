@@ -25,12 +25,17 @@
 #define SHOWN (1 << 30)
 /* Digits of a peak that somebody typed. */
 #define TYPED 3
+/* Digits behind which a peak was computed: the middle of what the row admits is nearer to it than
+ * its shortest decimal, and the other rows have no more room than this one. */
+#define COMPUTED 8
 /* Explanations of one model that are kept, the simplest. */
 #define KEPT 4
 #define TOTALS 16
 /* Skipped updates that are tried of all models before more are tried of any: the budget is for all
  * of them. */
 #define FEW 4
+/* Evaluations for peaks that nobody typed, on top of those of the pass: typed ones come first. */
+#define UNTYPED 1000000
 
 uint32_t fit_skips_most(uint64_t updates) {
     const uint64_t most = BURST + updates / GROWTH;
@@ -43,6 +48,7 @@ struct skips {
     struct fit_lags lags; /* its model is the one that is tried */
     size_t pivot;
     int typed; /* 1: only peaks that somebody may have typed */
+    int usual; /* 1: only schedules that are used much */
 };
 
 struct best {
@@ -103,16 +109,47 @@ static double peak_of(struct skips *skips, const struct fit_numbers *numbers, ui
                                                        : skips->window.scale;
     if (!(slope > 0.0) || !(high > 0.0)) return real_nan_f64();
     if (known >= low && known <= high) return known;
-    return skips->typed ? fit_shortest_of(low, high, TYPED) : fit_shortest(low, high);
+    if (skips->typed) return fit_shortest_of(low, high, TYPED);
+    const double shortest = fit_shortest_of(low, high, COMPUTED);
+    return shortest == shortest ? shortest : 0.5 * (low + high);
 }
 
-/* Tells whether a row at which a wrong peak shows admits any lag. */
+/* Tells whether the row admits a lag, for a schedule that only falls or only rises over so few
+ * updates. Where one does not, a peak that nobody typed may be missed. */
+static int admits_one(struct skips *skips, const struct series_point *point) {
+    const uint64_t before = fit_lags_before(skips->lags.model, point);
+    uint32_t low = 0, high = before < skips->lags.most ? (uint32_t)before : skips->lags.most;
+    const double half = fit_half(point, skips->window.scale);
+    const double first = fit_lagged(&skips->lags, point, low) - point->value;
+    const double last = fit_lagged(&skips->lags, point, high) - point->value;
+    if (real_abs_f64(first) <= half || real_abs_f64(last) <= half) return 1;
+    if ((first > 0.0) == (last > 0.0)) return 0;
+    while (high - low > 1) {
+        const uint32_t middle = low + (high - low) / 2;
+        const double off = fit_lagged(&skips->lags, point, middle) - point->value;
+        if (real_abs_f64(off) <= half) return 1;
+        if ((off > 0.0) == (first > 0.0))
+            low = middle;
+        else
+            high = middle;
+    }
+    return 0;
+}
+
+/* Tells whether the rows at which a wrong peak shows admit any lag. */
 static int probe(struct skips *skips) {
     const struct fit_window *window = &skips->window;
     const size_t rows[] = {window->descent[1], window->count - 1, window->top, 0};
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        const size_t row = rows[COUNT_OF(rows) - 1 - i];
+        const struct series_point *point = &window->points[row];
         struct fit_lag range = {0, skips->lags.most};
-        if (!fit_lags_narrow(&skips->lags, &window->points[rows[i]], &range)) return 0;
+        /* Around the knee a schedule is no line. */
+        if (!skips->typed && row != window->top) {
+            if (!admits_one(skips, point)) return 0;
+        } else if (!fit_lags_narrow(&skips->lags, point, &range)) {
+            return 0;
+        }
     }
     return 1;
 }
@@ -160,7 +197,9 @@ static enum status solve(struct skips *skips, size_t m, struct best *best) {
     skips->lags.model = model;
     const size_t total_count = list_totals(skips, totals);
     fit_list_warmups(model, &skips->window, 1.0, &warmups);
-    const size_t floor_count = fit_list_floors(model, &skips->window, floors);
+    size_t floor_count = fit_list_floors(model, &skips->window, floors);
+    /* With a peak that nobody typed, the schedule's own floor and the known one. */
+    if (!skips->typed && floor_count > 2) floor_count = 2;
     for (size_t w = 0; w < warmups.count; w++)
         for (size_t f = 0; f < floor_count; f++)
             for (size_t t = 0; t < total_count && search->budget > 0; t++) {
@@ -219,6 +258,7 @@ static enum status solve_all(struct skips *skips) {
     for (size_t m = 0; m < search->model_count; m++) {
         const struct fit_model *model = &search->models[m];
         if (done[m] || !can_hold(search, model)) continue;
+        if (skips->usual && !fit_is_usual(model)) continue;
         TRY(solve(skips, m, &best));
         for (size_t n = m + 1; n < search->model_count; n++) {
             const struct fit_model *other = &search->models[n];
@@ -234,8 +274,21 @@ static enum status solve_all(struct skips *skips) {
     return STATUS_OK;
 }
 
+/* Tries few skipped updates of every model before more of any. */
+static enum status with_peaks(struct skips *skips, int typed, int usual, uint32_t most) {
+    const size_t found = skips->search->count;
+    skips->typed = typed;
+    skips->usual = usual;
+    for (int all = most <= FEW; all <= 1 && skips->search->count == found; all++) {
+        skips->lags.most = all ? most : FEW;
+        TRY(solve_all(skips));
+    }
+    return STATUS_OK;
+}
+
 enum status fit_search_skips(struct fit_search *search) {
     const struct series *series = search->series;
+    const size_t found = search->count;
     struct skips skips = {.search = search};
     if (search->budget == 0 || series->count < 3 || search->known->request.skipped_count > 0 ||
         search->known->steps_guessed || refuted(search))
@@ -250,11 +303,10 @@ enum status fit_search_skips(struct fit_search *search) {
     if (skips.lags.part_count == 0) return STATUS_OK;
     skips.window.lag = most;
     skips.pivot = skips.window.descent[0] > 0 ? skips.window.descent[0] : skips.window.top;
-    const size_t found = search->count;
-    for (skips.typed = 1; skips.typed >= 0 && search->count == found; skips.typed--)
-        for (int all = most <= FEW; all <= 1 && search->count == found; all++) {
-            skips.lags.most = all ? most : FEW;
-            TRY(solve_all(&skips));
-        }
-    return STATUS_OK;
+    TRY(with_peaks(&skips, 1, 0, most));
+    if (search->count > found) return STATUS_OK;
+    search->budget = UNTYPED;
+    TRY(with_peaks(&skips, 0, 1, most));
+    if (search->count > found) return STATUS_OK;
+    return with_peaks(&skips, 0, 0, most);
 }

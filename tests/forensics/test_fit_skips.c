@@ -139,22 +139,39 @@ static void validate_which_updates_were_skipped(void **state) {
 }
 
 /* A peak that nobody typed is found beside the skips, too: sqrt(2) 1e-4, as a rule of the batch
- * size gives it. */
-static void validate_an_untyped_peak(void **state) {
+ * size gives it, and numbers of a search. Typed ones are tried first and must leave it the time. */
+static void validate_untyped_peaks(void **state) {
     (void)state;
-    static const struct training training = {0x1.2895033329279p-13, 20, 200, 1, 0, 0, {3, 90}, 2};
-    static const struct fit_skip skips[] = {{3, 3, 1, 0}, {90, 90, 1, 0}};
-    static struct series_point points[ROWS];
-    struct arena arena = ARENA_EMPTY;
-    const struct series series = make(&training, points);
-    const struct fit_known known = known_of(&training);
-    struct fit_set set;
-    assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
-    assert_true(set.count > 0);
-    assert_true(fabs(set.fits[0].lr / training.peak - 1.0) < 1e-12);
-    assert_true(set.fits[0].warmup == 20 && set.fits[0].steps == 200);
-    expect_skips(&set.fits[0], skips, COUNT_OF(skips));
-    arena_close(&arena);
+    static const struct {
+        struct training training;
+        uint64_t skipped; /* as many as the log shows */
+    } cases[] = {
+        {{0x1.2895033329279p-13, 20, 200, 1, 0, 0, {3, 90}, 2}, 2},
+        {{0.0004099805776868454, 240, 2400, 5, 0, 0, {654, 1046}, 2}, 2},
+        {{6.836557762893307e-05, 133, 4431, 50, 1, 0, {1, 2, 482, 2447, 3493}, 5}, 5},
+        {{6.837e-05, 133, 4431, 50, 1, 0, {1, 2, 482, 2447, 3493}, 5}, 5},
+        {{1.391385613208747e-06, 0, 3235, 25, 1, 0, {1, 2, 691, 698, 2058, 2651}, 6}, 6},
+        {{9.452342465006595e-05, 39, 382, 1, 0, 0, {1, 2, 217, 372}, 4}, 4},
+        /* the knee lies between rows 100 updates apart, and typed peaks are many there */
+        {{6.180339887498949e-05, 163, 4431, 100, 1, 0, {1, 2, 482, 2447, 3493}, 5}, 5},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        static struct series_point points[ROWS];
+        struct arena arena = ARENA_EMPTY;
+        const struct training *t = &cases[i].training;
+        const struct series series = make(t, points);
+        const struct fit_known known = known_of(t);
+        struct fit_set set;
+        assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+        if (set.count == 0) fail_msg("case %zu: nothing fits", i);
+        assert_string_equal(set.fits[0].contract->name, "hf");
+        assert_true(fabs(set.fits[0].lr / t->peak - 1.0) < 1e-12);
+        assert_true(set.fits[0].warmup == (double)t->warmup);
+        assert_int_equal(set.fits[0].steps, t->total);
+        assert_int_equal(fit_skipped(&set.fits[0]), cases[i].skipped);
+        assert_null(set.fits[0].bug);
+        arena_close(&arena);
+    }
 }
 
 /* Rows 500 updates apart leave more warm-ups between them than can be listed; one row before the
@@ -478,7 +495,7 @@ static void verify_an_early_skip_is_a_remark(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_which_updates_were_skipped),
-        cmocka_unit_test(validate_an_untyped_peak),
+        cmocka_unit_test(validate_untyped_peaks),
         cmocka_unit_test(validate_a_warmup_between_sparse_rows),
         cmocka_unit_test(verify_a_frozen_schedule_is_not_explained),
         cmocka_unit_test(verify_only_what_holds_can_skip),
