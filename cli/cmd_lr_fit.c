@@ -47,6 +47,10 @@ static enum status print_text(const struct lr_report *report, const struct fit_s
     if (early != NULL)
         printf("remark: with update 1 skipped, as a loss scaler does, this is also printed by %s\n",
                early);
+    if (set->count > 0 && fit_is_half_speed(&set->fits[0]))
+        puts("remark: a decay to 0 whose schedule moves at every second update only prints this, "
+             "too (--min-lr-ratio 0.5 says that it is the floor)");
+    if (set->count > 0) lr_report_print_unseen(report, &set->fits[0]);
     if (report->used.left_out > 0)
         printf("left out: %zu fits that apply other LRs than the log records\n",
                report->used.left_out);
@@ -63,6 +67,7 @@ static enum status print_text(const struct lr_report *report, const struct fit_s
  * listed raises a doubt about the first. */
 static int decided(const struct fit_known *known, const struct fit_set *set) {
     if (!fit_is_native(known, set->fits[0].contract)) return 0;
+    if (fit_is_half_speed(&set->fits[0]) && known->request.min_lr_ratio != 0.5) return 0;
     for (size_t i = 1; i < set->count; i++)
         if (fit_raises_doubt(known, set, &set->fits[i])) return 0;
     return 1;

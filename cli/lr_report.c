@@ -94,6 +94,14 @@ void lr_report_print_why(uint32_t why) {
         if ((why & reasons[i].bit) != 0) printf("because: %s\n", reasons[i].words);
 }
 
+void lr_report_print_unseen(const struct lr_report *report, const struct fit *fit) {
+    const unsigned long long shown = report->known.skips.shown + report->skipped;
+    if (shown == 0 || fit->contract->on_skip != CONTRACT_SKIP_ADVANCE) return;
+    printf("remark: the log shows skipped updates, and the schedule of %s goes on at them: skips "
+           "cannot be seen in the LR\n",
+           fit->contract->name);
+}
+
 json_t *lr_report_rows_json(const struct lr_report *report) {
     const struct fit_rows *rows = &report->rows;
     if (report->numbering == NULL) return json_null();

@@ -110,6 +110,16 @@ static enum status list_given(const struct fit_search *search, struct fit *fit) 
     return STATUS_OK;
 }
 
+/* Tells whether a row lies below the one before it. */
+static int falls(const struct series *series, double scale) {
+    const struct series_point *points = series->points;
+    for (size_t i = 1; i < series->count; i++)
+        if (points[i - 1].value - points[i].value >
+            fit_half(&points[i - 1], scale) + fit_half(&points[i], scale))
+            return 1;
+    return 0;
+}
+
 static enum status fill(const struct fit_search *search, const struct fit_found *found,
                         struct fit *out) {
     const struct fit_solution *solution = &found->solution;
@@ -163,10 +173,12 @@ static enum status fill(const struct fit_search *search, const struct fit_found 
     out->warmup_hidden = copy.needs_warmup && points[0].update > 1 && points[0].value == top &&
                          out->warmup <= (double)points[0].update;
     const struct series_point *last = &points[search->series->count - 1];
-    out->total_hidden = copy.needs_total && last->value == top;
+    /* A cosine that came back to its peak has shown what it is. */
+    const int fell = falls(search->series, search->scale);
+    out->total_hidden = copy.needs_total && last->value == top && !fell;
     /* A stair of the warm-up may end the log, so its last two rows may be equal. */
-    if (copy.needs_warmup && out->warmup > 1.0 && last->value == top && points[0].value < top &&
-        top < out->lr && !fit_near(top, out->lr))
+    if (!fell && copy.needs_warmup && out->warmup > 1.0 && last->value == top &&
+        points[0].value < top && top < out->lr && !fit_near(top, out->lr))
         out->reached = top;
     return STATUS_OK;
 }

@@ -149,6 +149,9 @@ struct fit_evidence {
     /* (rows of the log) the least and the largest number of skipped updates since the row before;
      * NULL: the log says nothing. */
     const uint32_t *least, *most;
+    /* (rows) 1: the loss scale fell since the row before, so an update was skipped by then; NULL:
+     * it never did, or the log counts them. */
+    const uint32_t *fell;
     const uint32_t *part; /* (rows) the part of the log (log.part); NULL: it has one */
     uint64_t shown;       /* updates of which the log shows that they were skipped */
     int quiet; /* 1: it prints a finite gradient norm at every update. A scaler skips where that is
@@ -220,6 +223,9 @@ int fit_skips_any(const struct fit *fit);
  * the one that the log says where that one fits. */
 int fit_raises_doubt(const struct fit_known *known, const struct fit_set *set,
                      const struct fit *other);
+/* Tells whether a schedule that moves at every second update only, a known kind of bug, prints the
+ * best fit's column as well: a line that ends at half of its peak. */
+int fit_is_half_speed(const struct fit *fit);
 /* Names the contracts under which the first update was skipped, and which then print the best fit's
  * column with its numbers: "hf-4.50, accelerate". NULL: there is none, or the log shows whether
  * updates were skipped. */

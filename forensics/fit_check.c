@@ -236,12 +236,11 @@ static int shift_of(const struct fit *fit, const struct fit_check *out) {
 
 /* Says that the column is the expected one, some updates on: either another training, or the same
  * training that logs the LR of another update. */
-static enum status say_shift(const struct fit_known *known, struct arena *arena,
+static enum status say_shift(const struct fit_known *known, int by, struct arena *arena,
                              struct fit_check *out) {
     const struct contract *expected = known->request.contract;
     /* `other` trains differently from the expectation, `alike` trains as expected. */
     const struct fit *other = NULL, *alike = NULL;
-    const int by = shift_of(&out->found.fits[0], out);
     char *text;
     for (size_t i = 0; i < out->found.count; i++) {
         const struct fit *fit = &out->found.fits[i];
@@ -279,6 +278,15 @@ static enum status say_shift(const struct fit_known *known, struct arena *arena,
     return STATUS_OK;
 }
 
+/* Returns the shift of the best fit, or of any other where the best one is no known bug either: a
+ * schedule that is one update late is told better by that than by whatever else prints it. */
+static int any_shift(const struct fit_check *out) {
+    const struct fit_set *found = &out->found;
+    for (size_t i = 0; i < found->count && (i == 0 || found->fits[0].bug == NULL); i++)
+        if (shift_of(&found->fits[i], out) != 0) return shift_of(&found->fits[i], out);
+    return 0;
+}
+
 static enum status say_mismatch(const struct fit_known *known, struct arena *arena,
                                 struct fit_check *out) {
     const struct series_point *first = &out->found.series->points[out->first];
@@ -289,8 +297,8 @@ static enum status say_mismatch(const struct fit_known *known, struct arena *are
                          out->found.first_bad, out->found.partial));
     else if (best == NULL)
         TRY(arena_format(arena, &text, "fits no shipped contract"));
-    else if (shift_of(best, out) != 0)
-        return say_shift(known, arena, out);
+    else if (any_shift(out) != 0)
+        return say_shift(known, any_shift(out), arena, out);
     else
         TRY(arena_format(arena, &text, "fits %s", best->text));
     out->words = text;

@@ -164,17 +164,22 @@ static int is_quiet(const struct log *log) {
     return 1;
 }
 
-static uint64_t falls_of_scale(const struct log *log) {
+/* Marks the rows at which the loss scale fell, and returns how many. Which update was skipped it
+ * does not tell: some print the scale before the update, some behind it. */
+static uint64_t falls_of_scale(const struct log *log, uint32_t *fell) {
     const struct log_column *scale = log_column_of(log, LOG_LOSS_SCALE);
     uint64_t falls = 0;
-    for (size_t row = 1; scale != NULL && row < log->rows; row++)
-        falls += scale->value[row] < scale->value[row - 1];
+    for (size_t row = 1; scale != NULL && row < log->rows; row++) {
+        fell[row] =
+            log->part[row] == log->part[row - 1] && scale->value[row] < scale->value[row - 1];
+        falls += fell[row];
+    }
     return falls;
 }
 
 static enum status read_skips(struct fit_known *known, const struct log *log, struct arena *arena) {
     const struct log_column *column = log_column_of(log, LOG_SKIPPED);
-    uint32_t *least, *most;
+    uint32_t *least, *most, *fell;
     if (log->step_guessed) return STATUS_OK;
     TRY(arena_take(arena, log->rows, sizeof *least, "skipped updates", &least));
     TRY(arena_take(arena, log->rows, sizeof *most, "skipped updates", &most));
@@ -195,7 +200,12 @@ static enum status read_skips(struct fit_known *known, const struct log *log, st
         known->skips.most = most;
         known->skips.part = log->part;
     }
-    if (known->skips.shown == 0 && column == NULL) known->skips.shown = falls_of_scale(log);
+    if (known->skips.shown > 0 || column != NULL) return STATUS_OK;
+    TRY(arena_take(arena, log->rows, sizeof *fell, "skipped updates", &fell));
+    known->skips.shown = falls_of_scale(log, fell);
+    if (known->skips.shown == 0) return STATUS_OK;
+    known->skips.fell = fell;
+    known->skips.part = log->part;
     return STATUS_OK;
 }
 

@@ -105,6 +105,17 @@ static struct fit_lag shown_since(const struct fit_lags *lags, size_t i) {
     return shown;
 }
 
+/* Returns how often the loss scale fell between the point before and this one, in its part. */
+static uint32_t falls_since(const struct fit_lags *lags, size_t i) {
+    const struct fit_evidence *evidence = &lags->search->known->skips;
+    const struct series_point *points = lags->window->points;
+    uint32_t falls = 0;
+    for (size_t row = i > 0 ? points[i - 1].row + 1 : 0;
+         evidence->fell != NULL && row <= points[i].row; row++)
+        falls += evidence->part[row] == points[i].part ? evidence->fell[row] : 0;
+    return falls;
+}
+
 /* ---- forth and back ---- */
 
 /* Carries the interval of lags through one part, which begins with the lags `all`. That counts the
@@ -113,6 +124,7 @@ static int forward(struct fit_lags *lags, const struct fit_lag_part *part, struc
     const struct series_point *points = lags->window->points;
     const uint32_t own = logs_next(lags->model) ? 0 : 1;
     uint64_t update = since(lags, part);
+    uint32_t fallen = all.low; /* the least that the loss scale allows */
     for (size_t i = part->first; i < part->end; i++) {
         const struct fit_lag shown = shown_since(lags, i);
         const uint64_t room = points[i].update - update - own;
@@ -121,7 +133,11 @@ static int forward(struct fit_lags *lags, const struct fit_lag_part *part, struc
         struct fit_lag seen = {least > all.low ? least - own : all.low,
                                plus(all.high, room < shown.high ? room : shown.high, lags->most)};
         if (!fit_lags_narrow(lags, &points[i], &seen)) return 0;
+        fallen = plus(fallen, falls_since(lags, i), lags->most);
         all.low = seen.low > least ? seen.low : least;
+        if (fallen > all.low) all.low = fallen;
+        if (fallen > own && fallen - own > seen.low) seen.low = fallen - own;
+        if (seen.low > seen.high) return 0;
         all.high = seen.high + own < most ? seen.high + own : most;
         if (all.low > all.high) return 0;
         lags->seen[i] = seen;

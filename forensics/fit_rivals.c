@@ -108,6 +108,12 @@ int fit_raises_doubt(const struct fit_known *known, const struct fit_set *set,
            other->simplicity < first->simplicity + margin;
 }
 
+int fit_is_half_speed(const struct fit *fit) {
+    const char *name = sched_bare_name(fit->schedule);
+    const int line = strcmp(name, "linear") == 0 || strcmp(name, "polynomial") == 0;
+    return line && fit->parameters[0] == '\0' && real_abs_f64(fit->floor_ratio - 0.5) < 1e-9;
+}
+
 /* Tells whether the contract, with update 1 skipped, prints the column of the fit. */
 static int prints_same(const struct fit *fit, const struct contract *contract,
                        const struct series *series) {

@@ -47,8 +47,9 @@ struct skips {
     struct fit_window window;
     struct fit_lags lags; /* its model is the one that is tried */
     size_t pivot;
-    int typed; /* 1: only peaks that somebody may have typed */
-    int usual; /* 1: only schedules that are used much */
+    int plateau; /* 1: it is a row of a plateau */
+    int typed;   /* 1: only peaks that somebody may have typed */
+    int usual;   /* 1: only schedules that are used much */
 };
 
 struct best {
@@ -103,10 +104,11 @@ static double peak_of(struct skips *skips, const struct fit_numbers *numbers, ui
     const double low = (point->value - half - offset) / slope;
     const double high = (point->value + half - offset) / slope;
     /* Where a schedule has a peak of its own, nothing follows for L. */
-    if (real_abs_f64(slope) <= 0x1p-60)
-        return real_abs_f64(point->value - one) > half ? real_nan_f64()
-               : known == known                        ? known
-                                                       : skips->window.scale;
+    if (real_abs_f64(slope) <= 0x1p-60) {
+        const double other = known == known ? known : skips->window.scale;
+        if (real_abs_f64(point->value - one) > half) return real_nan_f64();
+        return skips->typed && fit_digits(other) > TYPED ? real_nan_f64() : other;
+    }
     if (!(slope > 0.0) || !(high > 0.0)) return real_nan_f64();
     if (known >= low && known <= high) return known;
     if (skips->typed) return fit_shortest_of(low, high, TYPED);
@@ -139,7 +141,8 @@ static int admits_one(struct skips *skips, const struct series_point *point) {
 /* Tells whether the rows at which a wrong peak shows admit any lag. */
 static int probe(struct skips *skips) {
     const struct fit_window *window = &skips->window;
-    const size_t rows[] = {window->descent[1], window->count - 1, window->top, 0};
+    const size_t rows[] = {window->descent[1], window->descent[0], window->count - 1, window->top,
+                           0};
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         const size_t row = rows[COUNT_OF(rows) - 1 - i];
         const struct series_point *point = &window->points[row];
@@ -154,9 +157,20 @@ static int probe(struct skips *skips) {
     return 1;
 }
 
+/* Tells whether the model is as flat at the pivot as the plateau of the column is. */
+static int is_flat(struct skips *skips, struct fit_numbers *numbers, uint32_t lag) {
+    const struct series_point *point = &skips->window.points[skips->pivot];
+    numbers->lr = skips->window.scale;
+    fit_model_set(skips->lags.model, numbers);
+    return real_abs_f64(fit_lagged(&skips->lags, point, 0) -
+                        fit_lagged(&skips->lags, point, lag)) <=
+           4.0 * fit_half(point, skips->window.scale);
+}
+
 static enum status try_peaks(struct skips *skips, struct fit_numbers *numbers, struct best *best) {
     const uint64_t room = fit_lags_before(skips->lags.model, &skips->window.points[skips->pivot]);
     double last = 0.0;
+    if (skips->plateau && !is_flat(skips, numbers, skips->lags.most)) return STATUS_OK;
     for (uint32_t lag = 0; lag <= skips->lags.most && lag <= room; lag++) {
         if (skips->search->budget == 0) return STATUS_OK;
         const double peak = peak_of(skips, numbers, lag);
@@ -258,7 +272,7 @@ static enum status solve_all(struct skips *skips) {
     for (size_t m = 0; m < search->model_count; m++) {
         const struct fit_model *model = &search->models[m];
         if (done[m] || !can_hold(search, model)) continue;
-        if (skips->usual && !fit_is_usual(model)) continue;
+        if (skips->usual && !skips->plateau && !fit_is_usual(model)) continue;
         TRY(solve(skips, m, &best));
         for (size_t n = m + 1; n < search->model_count; n++) {
             const struct fit_model *other = &search->models[n];
@@ -303,6 +317,12 @@ enum status fit_search_skips(struct fit_search *search) {
     if (skips.lags.part_count == 0) return STATUS_OK;
     skips.window.lag = most;
     skips.pivot = skips.window.descent[0] > 0 ? skips.window.descent[0] : skips.window.top;
+    /* On a plateau no lag and no length changes what the peak is. */
+    const size_t top = skips.window.top, top_last = skips.window.top_last;
+    skips.plateau =
+        top_last > top + 2 &&
+        series->points[top_last].update - series->points[top].update > 2 * (uint64_t)most;
+    if (skips.plateau) skips.pivot = top + (top_last - top) / 2;
     TRY(with_peaks(&skips, 1, 0, most));
     if (search->count > found) return STATUS_OK;
     search->budget = UNTYPED;

@@ -13,7 +13,7 @@
 #include "base/real.h"
 
 /* Digits of a peak that somebody typed. */
-#define TYPED 4
+#define TYPED 3
 
 struct line {
     char text[768];
@@ -185,8 +185,8 @@ static const char *bug_of_numbers(const struct fit_search *search, const struct 
     if (request->lr == request->lr && real_abs_f64(fit->lr - request->lr) > 1e-6 * request->lr)
         return real_abs_f64(fit->lr - 1e-3) < 1e-9 ? "default_lr_overrides" : "other_peak";
     if (steps > 0.0 && total > 0.0 && total != steps) {
-        /* Another total explains nearly anything with a peak that nobody typed. */
-        if (fit_digits(fit->lr) > TYPED) return NULL;
+        /* Another total explains nearly anything with a peak that nobody typed or knows. */
+        if (request->lr != request->lr && fit_digits(fit->lr) > TYPED) return NULL;
         if (real_abs_f64(total - steps) <= 0.05 * steps + 1.0) return "floor_vs_ceil_steps";
         return total > steps ? "max_steps_ignored" : "schedule_too_short";
     }

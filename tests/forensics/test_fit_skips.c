@@ -466,6 +466,97 @@ static void verify_gradient_norms_decide(void **state) {
     }
 }
 
+/* A loss scale that fell says that an update was skipped by then: a lag of none contradicts it. */
+static void verify_a_falling_scale_is_obeyed(void **state) {
+    (void)state;
+    static struct series_point points[ROWS];
+    static const struct fit_skip skips[] = {{150, 150, 1, 0}};
+    const struct training t = {5e-5, 20, 200, 1, 0, 0, {150}, 1};
+    const struct series series = make(&t, points);
+    for (int early = 0; early < 2; early++) {
+        struct arena arena = ARENA_EMPTY;
+        struct log *log = log_of(&t, &series, &arena);
+        struct fit_known known;
+        struct fit_set set;
+        for (size_t i = 0; i < series.count; i++)
+            helper_put(&arena, log, LOG_LOSS_SCALE, i,
+                       points[i].update > (early ? 50 : 150) ? 32768.0 : 65536.0, PRINT_EXACT);
+        fit_known_init(&known);
+        assert_int_equal(fit_known_from_log(&known, log, &arena), STATUS_OK);
+        assert_int_equal(known.skips.shown, 1);
+        assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+        if (!early) expect_skips(&set.fits[0], skips, 1);
+        for (size_t i = 0; early && i < set.count; i++)
+            if (fit_skipped(&set.fits[i]) > 0) assert_true(set.fits[i].skips[0].first <= 50);
+        arena_close(&arena);
+    }
+}
+
+/* One update late, with a finite norm in every row, so that nothing was skipped: a bug, and not
+ * whatever else prints such a column. */
+static void verify_a_late_schedule_keeps_its_name(void **state) {
+    (void)state;
+    static struct series_point points[ROWS];
+    const struct training t = {5e-5, 0, 500, 1, 0, 0, {1}, 1};
+    const struct series series = make(&t, points);
+    struct arena arena = ARENA_EMPTY;
+    struct log *log = log_of(&t, &series, &arena);
+    struct fit_known known;
+    struct fit_check check;
+    for (size_t i = 0; i < series.count; i++)
+        helper_put(&arena, log, LOG_GRAD_NORM, i, 1.5, PRINT_EXACT);
+    fit_known_init(&known);
+    known.request.contract = contract_find("hf");
+    assert_int_equal(fit_known_from_log(&known, log, &arena), STATUS_OK);
+    assert_int_equal(fit_check(&series, &known, 1, &arena, &check), STATUS_OK);
+    assert_int_equal(check.verdict, FIT_FAIL);
+    assert_non_null(check.bug);
+    assert_string_equal(check.bug, "lag1");
+    arena_close(&arena);
+}
+
+/* A cosine that came back to its peak is no warm-up that goes on, and has shown its total. */
+static void verify_what_came_back_was_shown(void **state) {
+    (void)state;
+    static struct series_point points[ROWS];
+    struct training t = {1e-4, 50, 500, 10, 1, 1, {0}, 0};
+    struct series series = make(&t, points);
+    for (size_t i = 0; i < series.count; i++) {
+        const double progress = ((double)points[i].update - 50.0) / 450.0;
+        if (progress > 0.0)
+            points[i].value =
+                1e-4 * (0.5 * (1.0 + cos(3.14159265358979323846 * 1.0 * 2.0 * progress)));
+    }
+    struct arena arena = ARENA_EMPTY;
+    const struct fit_known known = known_of(&t);
+    struct fit_set set;
+    assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    assert_true(set.count > 0);
+    assert_true(set.fits[0].warmup == 50 && set.fits[0].steps == 500);
+    for (size_t i = 0; i < set.count; i++)
+        assert_false(set.fits[i].reached > 0.0 || set.fits[i].total_hidden);
+    arena_close(&arena);
+}
+
+/* Every second update held: a line that ends at half of its peak prints the same. */
+static void verify_half_speed_is_seen(void **state) {
+    (void)state;
+    static struct series_point points[ROWS];
+    const struct training t = {5e-5, 0, 1000, 10, 0, 0, {0}, 0};
+    struct series series = make(&t, points);
+    for (int half = 0; half < 2; half++) {
+        struct arena arena = ARENA_EMPTY;
+        const struct fit_known known = known_of(&t);
+        struct fit_set set;
+        for (size_t i = 0; half && i < series.count; i++)
+            points[i].value = rate(&t, points[i].update / 2);
+        assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+        assert_true(set.count > 0);
+        assert_int_equal(fit_is_half_speed(&set.fits[0]), half);
+        arena_close(&arena);
+    }
+}
+
 /* A clean fit stays the answer; the older era with update 1 skipped is a remark. */
 static void verify_an_early_skip_is_a_remark(void **state) {
     (void)state;
@@ -503,6 +594,10 @@ int main(void) {
         cmocka_unit_test(verify_a_lost_counter_is_no_lag),
         cmocka_unit_test(verify_counts_place_the_skips),
         cmocka_unit_test(verify_gradient_norms_decide),
+        cmocka_unit_test(verify_a_falling_scale_is_obeyed),
+        cmocka_unit_test(verify_what_came_back_was_shown),
+        cmocka_unit_test(verify_half_speed_is_seen),
+        cmocka_unit_test(verify_a_late_schedule_keeps_its_name),
         cmocka_unit_test(verify_an_early_skip_is_a_remark),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
