@@ -31,8 +31,31 @@ static json_t *fit_json(const struct lr_report *report, const struct fit_set *se
                      set->partial != NULL ? json_string(set->partial) : json_null());
 }
 
+/* Returns whether the fit is decided: the log's own framework explains it, and nothing that is
+ * listed raises a doubt about the first. */
+static int decided(const struct fit_known *known, const struct fit_set *set) {
+    if (!fit_is_native(known, set->fits[0].contract)) return 0;
+    if (fit_is_half_speed(&set->fits[0]) && known->request.min_lr_ratio != 0.5) return 0;
+    for (size_t i = 1; i < set->count; i++)
+        if (fit_raises_doubt(known, set, &set->fits[i])) return 0;
+    return 1;
+}
+
+/* The answer in one line, with how many others there are. */
+static void print_answer(const struct lr_report *report, const struct fit_set *set) {
+    size_t same = 0;
+    for (size_t i = 1; i < set->count; i++)
+        same += set->fits[i].same_applied == set->fits[0].same_applied;
+    const size_t others = set->count - 1 - same + set->left_out;
+    printf("%s: %s\n  (%zu more of the list below appl%s the same rates, %zu appl%s "
+           "others)\n",
+           decided(&report->known, set) ? "likeliest" : "likeliest, but undecided",
+           set->fits[0].text, same, same == 1 ? "ies" : "y", others, others == 1 ? "ies" : "y");
+}
+
 static enum status print_text(const struct lr_report *report, const struct fit_set *set,
                               const char *early, struct arena *arena) {
+    if (set->count > 0) print_answer(report, set);
     lr_report_print_head(report);
     if (set->count == 0) {
         puts("Nothing fits.");
@@ -61,16 +84,6 @@ static enum status print_text(const struct lr_report *report, const struct fit_s
                number_text_f64(report->used.expected).text);
     lr_report_print_why(set->why);
     return STATUS_OK;
-}
-
-/* Returns whether the fit is decided: the log's own framework explains it, and nothing that is
- * listed raises a doubt about the first. */
-static int decided(const struct fit_known *known, const struct fit_set *set) {
-    if (!fit_is_native(known, set->fits[0].contract)) return 0;
-    if (fit_is_half_speed(&set->fits[0]) && known->request.min_lr_ratio != 0.5) return 0;
-    for (size_t i = 1; i < set->count; i++)
-        if (fit_raises_doubt(known, set, &set->fits[i])) return 0;
-    return 1;
 }
 
 static int exit_of(const struct fit_known *known, const struct fit_set *set,
