@@ -103,13 +103,19 @@ static enum status report_jump(struct doctor *doctor, size_t at,
     const struct series *lr = &doctor->lr;
     const int same = before->update == lr->points[at].update;
     const uint32_t held = held_updates(doctor, at, before);
-    TRY(doctor_found(doctor, "lr_jump_at_resume",
-                     held > 0 ? DOCTOR_POSSIBLE
-                     : same   ? DOCTOR_CERTAIN
-                              : DOCTOR_LIKELY,
-                     lr->points[at].row, "The LR jumps at the resume, by a factor of %s.",
-                     before->value > 0.0 ? word_about(lr->points[at].value / before->value).text
-                                         : "infinity"));
+    static const char id[] = "lr_jump_at_resume",
+                      words[] = "The LR jumps at the resume, by a factor of %s.";
+    const struct word factor = word_about(lr->points[at].value / before->value);
+    const char *const text = before->value > 0.0 ? factor.text : "infinity";
+    /* What was run twice may have skipped other updates the second time. */
+    if (held > 0 && same)
+        TRY(doctor_remark(doctor, id, lr->points[at].row, words, text));
+    else
+        TRY(doctor_found(doctor, id,
+                         held > 0 ? DOCTOR_POSSIBLE
+                         : same   ? DOCTOR_CERTAIN
+                                  : DOCTOR_LIKELY,
+                         lr->points[at].row, words, text));
     TRY(doctor_evidence_lr(doctor, before));
     TRY(doctor_evidence_lr(doctor, &lr->points[at]));
     if (held > 0)

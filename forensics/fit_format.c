@@ -200,7 +200,8 @@ static enum status read_skips(struct fit_known *known, const struct log *log, st
         known->skips.most = most;
         known->skips.part = log->part;
     }
-    if (known->skips.shown > 0 || column != NULL) return STATUS_OK;
+    if (known->skips.shown > 0 || column != NULL || log_column_of(log, LOG_LOSS_SCALE) == NULL)
+        return STATUS_OK;
     TRY(arena_take(arena, log->rows, sizeof *fell, "skipped updates", &fell));
     known->skips.shown = falls_of_scale(log, fell);
     if (known->skips.shown == 0) return STATUS_OK;

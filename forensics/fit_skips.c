@@ -44,7 +44,8 @@ uint32_t fit_skips_most(uint64_t updates) {
 
 struct skips {
     struct fit_search *search;
-    struct fit_window window;
+    struct fit_window window; /* rows on the way to the last one, without what was run again */
+    struct fit_window all;
     struct fit_lags lags; /* its model is the one that is tried */
     size_t pivot;
     int plateau; /* 1: it is a row of a plateau */
@@ -77,7 +78,7 @@ static enum status try_numbers(struct skips *skips, struct best *best) {
     if (!fit_lags_follow(&skips->lags)) return STATUS_OK;
     /* Where nothing needs to be skipped, these are numbers that the plain search does not try. */
     if (!fit_lags_none(&skips->lags)) TRY(fit_lags_list(&skips->lags, &found));
-    if (!fit_lags_verify(model, &skips->window, &found)) return STATUS_OK;
+    if (!fit_lags_verify(model, &skips->all, &found)) return STATUS_OK;
     found.cost = fit_cost(skips->search, &found);
     keep(best, &found);
     return STATUS_OK;
@@ -236,7 +237,7 @@ static void adopt(struct skips *skips, size_t m, const struct best *best) {
         struct fit_found found = best->at[i];
         found.solution.model = m;
         fit_model_set(model, &found.solution.numbers);
-        if (fit_lags_verify(model, &skips->window, &found)) fit_search_add(search, &found);
+        if (fit_lags_verify(model, &skips->all, &found)) fit_search_add(search, &found);
     }
 }
 
@@ -300,6 +301,32 @@ static enum status with_peaks(struct skips *skips, int typed, int usual, uint32_
     return STATUS_OK;
 }
 
+/* Opens the window of the rows on the way to the last one: behind a resume the rows before it fall
+ * back, and would hide where the column rises and falls. */
+static enum status open_window(struct skips *skips) {
+    const struct series *series = skips->search->series;
+    struct series_point *points;
+    size_t first = series->count;
+    uint64_t update = UINT64_MAX;
+    int resumed = 0;
+    fit_search_template(skips->search, &skips->window);
+    skips->all = skips->window;
+    fit_window_open(&skips->all, series->points, series->count);
+    skips->window = skips->all;
+    for (size_t i = 1; i < series->count; i++)
+        resumed |= series->points[i].update <= series->points[i - 1].update;
+    if (!resumed) return STATUS_OK;
+    TRY(arena_take(skips->search->arena, series->count, sizeof *points, "rows", &points));
+    for (size_t i = series->count; i-- > 0;)
+        if (series->points[i].update < update) {
+            update = series->points[i].update;
+            points[--first] = series->points[i];
+        }
+    if (series->count - first < 3) return STATUS_OK;
+    fit_window_open(&skips->window, points + first, series->count - first);
+    return STATUS_OK;
+}
+
 enum status fit_search_skips(struct fit_search *search) {
     const struct series *series = search->series;
     const size_t found = search->count;
@@ -310,10 +337,9 @@ enum status fit_search_skips(struct fit_search *search) {
     const uint64_t shown = search->known->skips.shown;
     const uint32_t most =
         fit_skips_most(search->last) + (shown < SHOWN ? (uint32_t)shown : (uint32_t)SHOWN);
-    fit_search_template(search, &skips.window);
-    fit_window_open(&skips.window, series->points, series->count);
+    TRY(open_window(&skips));
     if (skips.window.constant || !(skips.window.scale > 0.0)) return STATUS_OK;
-    TRY(fit_lags_open(search, &skips.window, &skips.lags));
+    TRY(fit_lags_open(search, &skips.all, &skips.lags));
     if (skips.lags.part_count == 0) return STATUS_OK;
     skips.window.lag = most;
     skips.pivot = skips.window.descent[0] > 0 ? skips.window.descent[0] : skips.window.top;
@@ -321,7 +347,7 @@ enum status fit_search_skips(struct fit_search *search) {
     const size_t top = skips.window.top, top_last = skips.window.top_last;
     skips.plateau =
         top_last > top + 2 &&
-        series->points[top_last].update - series->points[top].update > 2 * (uint64_t)most;
+        skips.window.points[top_last].update - skips.window.points[top].update > 2 * (uint64_t)most;
     if (skips.plateau) skips.pivot = top + (top_last - top) / 2;
     TRY(with_peaks(&skips, 1, 0, most));
     if (search->count > found) return STATUS_OK;

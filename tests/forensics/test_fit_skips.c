@@ -311,6 +311,16 @@ static void validate_resumed_logs(void **state) {
          {{11, 20, 1, 0}, {441, 450, 1, 0}, {441, 450, 1, 1}, {691, 700, 1, 1}},
          4,
          FIT_PART_GOES_ON},
+        /* the resume is in the warm-up, and the rows before it fall back to it */
+        {{4e-4, 61, 198, 1, 0, 1, {20, 43, 44}, 3},
+         {4e-4, 61, 198, 1, 0, 1, {0}, 0},
+         45,
+         30,
+         1,
+         "hf-4.50",
+         {{20, 20, 1, 0}, {43, 43, 1, 0}, {44, 44, 1, 0}},
+         3,
+         FIT_PART_GOES_ON},
         /* the counter was set to the number of updates */
         {{2e-4, 0, 1000, 10, 0, 0, {1, 2, 3}, 3},
          {2e-4, 0, 1000, 10, 0, 0, {700}, 1},
