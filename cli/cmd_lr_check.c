@@ -91,7 +91,10 @@ static enum status print_text(const struct checked *c, struct arena *arena) {
     if (check->verdict == FIT_FAIL && check->bad_points > 0) print_mismatch(c);
     if (check->bug != NULL) printf("known as: %s (docs/LR.md)\n", check->bug);
     if (check->needs != NULL) printf("what would decide: %s\n", check->needs);
-    if (check->verdict == FIT_PASS) return STATUS_OK;
+    if (check->verdict == FIT_PASS) {
+        lr_report_print_unseen(&c->report, check->expected);
+        return STATUS_OK;
+    }
     lr_report_print_why(check->why);
     if (check->verdict == FIT_FAIL && check->found.count > 0) {
         puts("What the log fits:");

@@ -31,8 +31,31 @@ static json_t *fit_json(const struct lr_report *report, const struct fit_set *se
                      set->partial != NULL ? json_string(set->partial) : json_null());
 }
 
+/* Returns whether the fit is decided: the log's own framework explains it, and nothing that is
+ * listed raises a doubt about the first. */
+static int decided(const struct fit_known *known, const struct fit_set *set) {
+    if (!fit_is_native(known, set->fits[0].contract)) return 0;
+    if (fit_is_half_speed(&set->fits[0]) && known->request.min_lr_ratio != 0.5) return 0;
+    for (size_t i = 1; i < set->count; i++)
+        if (fit_raises_doubt(known, set, &set->fits[i])) return 0;
+    return 1;
+}
+
+/* The answer in one line, with how many others there are. */
+static void print_answer(const struct lr_report *report, const struct fit_set *set) {
+    size_t same = 0;
+    for (size_t i = 1; i < set->count; i++)
+        same += set->fits[i].same_applied == set->fits[0].same_applied;
+    const size_t others = set->count - 1 - same + set->left_out;
+    printf("%s: %s\n  (%zu more of the list below appl%s the same rates, %zu appl%s "
+           "others)\n",
+           decided(&report->known, set) ? "likeliest" : "likeliest, but undecided",
+           set->fits[0].text, same, same == 1 ? "ies" : "y", others, others == 1 ? "ies" : "y");
+}
+
 static enum status print_text(const struct lr_report *report, const struct fit_set *set,
                               const char *early, struct arena *arena) {
+    if (set->count > 0) print_answer(report, set);
     lr_report_print_head(report);
     if (set->count == 0) {
         puts("Nothing fits.");
@@ -47,6 +70,10 @@ static enum status print_text(const struct lr_report *report, const struct fit_s
     if (early != NULL)
         printf("remark: with update 1 skipped, as a loss scaler does, this is also printed by %s\n",
                early);
+    if (set->count > 0 && fit_is_half_speed(&set->fits[0]))
+        puts("remark: a decay to 0 whose schedule moves at every second update only prints this, "
+             "too (--min-lr-ratio 0.5 says that it is the floor)");
+    if (set->count > 0) lr_report_print_unseen(report, &set->fits[0]);
     if (report->used.left_out > 0)
         printf("left out: %zu fits that apply other LRs than the log records\n",
                report->used.left_out);
@@ -59,18 +86,11 @@ static enum status print_text(const struct lr_report *report, const struct fit_s
     return STATUS_OK;
 }
 
-/* Returns whether the fit is decided: nothing that is listed raises a doubt about the first. */
-static int decided(const struct fit_known *known, const struct fit_set *set) {
-    for (size_t i = 1; i < set->count; i++)
-        if (fit_raises_doubt(known, set, &set->fits[i])) return 0;
-    return 1;
-}
-
 static int exit_of(const struct fit_known *known, const struct fit_set *set,
                    const struct fit_used *used) {
     if (known->steps_guessed || (set->why & (FIT_WHY_NO_COLUMN | FIT_WHY_FEW)) != 0)
         return EXIT_UNTESTABLE;
-    if (set->count == 0) return EXIT_DIFFERS;
+    if (set->count == 0) return (set->why & FIT_WHY_BATCH) != 0 ? EXIT_UNTESTABLE : EXIT_DIFFERS;
     if (used->update != 0) return EXIT_DIFFERS;
     return decided(known, set) ? EXIT_AS_EXPECTED : EXIT_UNTESTABLE;
 }

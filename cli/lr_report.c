@@ -78,7 +78,9 @@ static const struct {
     {FIT_WHY_APPLIED, "applied",
      "contracts that apply different learning rates log these same values"},
     {FIT_WHY_NOTHING, "nothing", "no shipped contract and schedule gives these values"},
-    {FIT_WHY_NOT_FINITE, "not-finite", "a learning rate is not a number, or infinite"}};
+    {FIT_WHY_NOT_FINITE, "not-finite", "a learning rate is not a number, or infinite"},
+    {FIT_WHY_BATCH, "batch",
+     "the batch grows, and the log does not say how many samples every update consumed"}};
 
 json_t *lr_report_why_json(uint32_t why) {
     json_t *list = json_array();
@@ -90,6 +92,14 @@ json_t *lr_report_why_json(uint32_t why) {
 void lr_report_print_why(uint32_t why) {
     for (size_t i = 0; i < COUNT_OF(reasons); i++)
         if ((why & reasons[i].bit) != 0) printf("because: %s\n", reasons[i].words);
+}
+
+void lr_report_print_unseen(const struct lr_report *report, const struct fit *fit) {
+    const unsigned long long shown = report->known.skips.shown + report->skipped;
+    if (shown == 0 || fit->contract->on_skip != CONTRACT_SKIP_ADVANCE) return;
+    printf("remark: the log shows skipped updates, and the schedule of %s goes on at them: skips "
+           "cannot be seen in the LR\n",
+           fit->contract->name);
 }
 
 json_t *lr_report_rows_json(const struct lr_report *report) {
@@ -115,14 +125,16 @@ static json_t *segment_json(const struct fit_segment *segment) {
                      segment->scale);
 }
 
+/* Where updates were skipped, and behind how many resumes: null where the fit needs none. */
 json_t *lr_report_skips_json(const struct fit *fit) {
     if (fit->skip_count == 0) return json_null();
     json_t *list = json_array();
     for (size_t i = 0; i < fit->skip_count; i++)
-        json_array_append_new(list,
-                              json_pack("{s:I, s:I, s:I}", "first", (json_int_t)fit->skips[i].first,
-                                        "last", (json_int_t)fit->skips[i].last, "updates",
-                                        (json_int_t)fit->skips[i].count));
+        json_array_append_new(list, json_pack("{s:I, s:I, s:I, s:I}", "first",
+                                              (json_int_t)fit->skips[i].first, "last",
+                                              (json_int_t)fit->skips[i].last, "updates",
+                                              (json_int_t)fit->skips[i].count, "resumes",
+                                              (json_int_t)fit->skips[i].part));
     return list;
 }
 
@@ -136,17 +148,17 @@ json_t *lr_report_fit_json(const struct fit *fit) {
                                "min_lr_ratio", json_finite(fit->floor_ratio), "stride", fit->stride,
                                "parameters", fit->parameters, "updates_per_epoch",
                                json_positive(fit->epoch_updates), "bug", fit->bug);
-    return json_join(object,
-                     json_pack("{so so so so so so so sI sI sb sb so*}", "reached",
-                               fit->reached > 0.0 ? json_real(fit->reached) : json_null(),
-                               "skipped", lr_report_skips_json(fit), "first_value",
-                               fit->first_differs ? json_finite(fit->first_value) : json_null(),
-                               "segments", segments, "max_error", json_finite(fit->max_error),
-                               "rms_error", json_finite(fit->rms_error), "simplicity",
-                               json_finite(fit->simplicity), "same_logged",
-                               (json_int_t)fit->same_logged, "same_applied",
-                               (json_int_t)fit->same_applied, "warmup_hidden", fit->warmup_hidden,
-                               "steps_hidden", fit->total_hidden, "text", json_string(fit->text)));
+    return json_join(
+        object,
+        json_pack("{sb so so so so so so so sI sI sb sb so*}", "in_samples", fit->in_samples,
+                  "reached", fit->reached > 0.0 ? json_real(fit->reached) : json_null(), "skipped",
+                  lr_report_skips_json(fit), "first_value",
+                  fit->first_differs ? json_finite(fit->first_value) : json_null(), "segments",
+                  segments, "max_error", json_finite(fit->max_error), "rms_error",
+                  json_finite(fit->rms_error), "simplicity", json_finite(fit->simplicity),
+                  "same_logged", (json_int_t)fit->same_logged, "same_applied",
+                  (json_int_t)fit->same_applied, "warmup_hidden", fit->warmup_hidden,
+                  "steps_hidden", fit->total_hidden, "text", json_string(fit->text)));
 }
 
 json_t *lr_report_fits_json(const struct fit_set *set) {
@@ -164,6 +176,14 @@ static int twins(const struct fit *a, const struct fit *b) {
            (a->bug == NULL) == (b->bug == NULL);
 }
 
+/* Returns whether the contract of fit j stands in the line of fit i already. */
+static int named_before(const struct fit_set *set, size_t i, size_t j) {
+    for (size_t k = i; k < j; k++)
+        if (set->fits[k].contract == set->fits[j].contract && twins(&set->fits[k], &set->fits[j]))
+            return 1;
+    return 0;
+}
+
 static void print_fit(const struct fit_set *set, size_t i) {
     const struct fit *fit = &set->fits[i];
     const char *unit = set->series->points[0].quantum > 0.0 ? "of a printed step" : "ulp";
@@ -174,7 +194,7 @@ static void print_fit(const struct fit_set *set, size_t i) {
            fit->bug != NULL ? " [" : "", fit->bug != NULL ? fit->bug : "",
            fit->bug != NULL ? "]" : "", (char)('A' + fit->same_applied % 26), fit->max_error, unit);
     for (size_t j = i + 1; j < set->count; j++) {
-        if (!twins(&set->fits[j], fit)) continue;
+        if (!twins(&set->fits[j], fit) || named_before(set, i, j)) continue;
         printf("%s%s", named++ == 0 ? "     the same: " : ", ", set->fits[j].contract->name);
     }
     if (named > 0) putchar('\n');

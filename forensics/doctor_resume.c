@@ -68,6 +68,21 @@ static const struct series_point *jumped_from(const struct series *lr, size_t at
     return real_abs_f64(point->value - before->value) > room ? before : NULL;
 }
 
+/* Returns how many updates the schedule would have to be behind, or ahead, for the jump: where a
+ * loss scaler begins anew at a resume and skips its first updates, or where the counter is set to
+ * the number of updates, it is. 0: more than are believed. */
+static uint32_t held_updates(const struct doctor *doctor, size_t at,
+                             const struct series_point *before) {
+    const struct series *lr = &doctor->lr;
+    const uint64_t most = fit_skips_most(doctor_last_update(doctor));
+    const double change = usual_change(lr, at);
+    const double gap = real_abs_f64(lr->points[at].value - before->value);
+    if (!(change > 0.0) || !(gap <= (double)most * change)) return 0;
+    const uint32_t updates = 1 + (uint32_t)(gap / change * (1.0 - 0x1p-20)); /* rounded up */
+    /* A counter that lost more than half of itself was not restored. */
+    return 2 * (uint64_t)updates <= before->update ? updates : 0;
+}
+
 static enum status report_replay(struct doctor *doctor, size_t at, size_t count) {
     const struct series *lr = &doctor->lr;
     TRY(doctor_found(doctor, "scheduler_not_restored",
@@ -87,12 +102,27 @@ static enum status report_jump(struct doctor *doctor, size_t at,
                                const struct series_point *before) {
     const struct series *lr = &doctor->lr;
     const int same = before->update == lr->points[at].update;
-    TRY(doctor_found(doctor, "lr_jump_at_resume", same ? DOCTOR_CERTAIN : DOCTOR_LIKELY,
-                     lr->points[at].row, "The LR jumps at the resume, by a factor of %s.",
-                     before->value > 0.0 ? word_about(lr->points[at].value / before->value).text
-                                         : "infinity"));
+    const uint32_t held = held_updates(doctor, at, before);
+    static const char id[] = "lr_jump_at_resume",
+                      words[] = "The LR jumps at the resume, by a factor of %s.";
+    const struct word factor = word_about(lr->points[at].value / before->value);
+    const char *const text = before->value > 0.0 ? factor.text : "infinity";
+    /* What was run twice may have skipped other updates the second time. */
+    if (held > 0 && same)
+        TRY(doctor_remark(doctor, id, lr->points[at].row, words, text));
+    else
+        TRY(doctor_found(doctor, id,
+                         held > 0 ? DOCTOR_POSSIBLE
+                         : same   ? DOCTOR_CERTAIN
+                                  : DOCTOR_LIKELY,
+                         lr->points[at].row, words, text));
     TRY(doctor_evidence_lr(doctor, before));
     TRY(doctor_evidence_lr(doctor, &lr->points[at]));
+    if (held > 0)
+        TRY(doctor_evidence(doctor,
+                            "it is that of at most %lu updates: a loss scaler that skipped some "
+                            "would do it",
+                            (unsigned long)held));
     return doctor_explain(
         doctor,
         same ? "one update has two LRs in one log"
@@ -102,14 +132,17 @@ static enum status report_jump(struct doctor *doctor, size_t at,
         "(double_counter). twinstep lr fit LOG tells them apart.");
 }
 
+/* A sound schedule that gives every LR, those of updates that were run twice among them, gives the
+ * jump as well. */
 static enum status lr_at_resume(struct doctor *doctor) {
     if (doctor_has(doctor, "interleaved_writers")) return mixture(doctor);
     const struct series *lr = &doctor->lr;
+    const int explained = !doctor->lr_applied && doctor_plain_fit(doctor) != NULL;
     size_t at = next_resume(lr, 1), seen = 0;
     if (at >= lr->count) return doctor_untestable(doctor, "no resume in the LR column");
     for (; at < lr->count && seen++ < RESUMES; at = next_resume(lr, at + 1)) {
         const struct series_point *before = jumped_from(lr, at);
-        if (before == NULL || lr->points[at].update <= lr->points[0].update) continue;
+        if (before == NULL || explained || lr->points[at].update <= lr->points[0].update) continue;
         const size_t count = replayed(lr, at);
         if (count >= 2)
             TRY(report_replay(doctor, at, count));

@@ -221,14 +221,23 @@ static size_t skips_at(const struct log_column *column, const struct series *ser
     return count >= 1.0 && count < 0x1p31 ? (size_t)count : 1;
 }
 
+/* Tells whether the points from..from+count-1 are those of updates that follow each other. */
+static int is_unbroken(const struct series_point *from, size_t count) {
+    for (size_t i = 1; i < count; i++)
+        if (from[i].update != from[i - 1].update + 1) return 0;
+    return 1;
+}
+
 /* Counts a skip where the LR says what the schedule did: the LR is equal at or beside the skipped
- * row while it moves elsewhere nearby, so the schedule held; or it moves there, too. */
+ * row while it moves elsewhere nearby, so the schedule held; or it moves there, too. Where the log
+ * shows every n-th update, the LR moves from row to row whatever the schedule did at one of them.
+ */
 static void judge_schedule(const struct doctor *doctor, size_t row, struct skips *skips) {
     const struct series *lr = &doctor->lr;
     const struct series_point *at = series_in_row(lr, row);
     if (at == NULL) return;
     const size_t i = (size_t)(at - lr->points);
-    if (i < 2 || i + 2 >= lr->count) return;
+    if (i < 2 || i + 2 >= lr->count || !is_unbroken(at - 2, 5)) return;
     if (!point_differs(at - 2, at - 1) || !point_differs(at + 1, at + 2)) return;
     const int equal = !point_differs(at - 1, at) + !point_differs(at, at + 1);
     skips->held += equal == 1;

@@ -11,6 +11,7 @@
 
 #include "base/real.h"
 #include "base/sort.h"
+#include "forensics/fit_samples.h"
 #include "forensics/fit_search.h"
 
 /* Fits that are listed unless the caller says otherwise: chosen so that the list is still read. */
@@ -49,6 +50,22 @@ uint64_t fit_skipped(const struct fit *fit) {
     return count;
 }
 
+int fit_skips_any(const struct fit *fit) {
+    return fit->skip_count > 0 || fit->part_count > 0;
+}
+
+/* Returns the plan with the skipped updates of the part that holds a point. */
+static struct contract_plan plan_at(const struct fit *fit, size_t point) {
+    struct contract_plan plan = fit->plan;
+    size_t p = 0;
+    while (p + 1 < fit->part_count && fit->parts[p + 1].point <= point)
+        p++;
+    if (fit->part_count == 0) return plan;
+    plan.skipped = fit->parts[p].skipped;
+    plan.skipped_count = fit->parts[p].skipped_count;
+    return plan;
+}
+
 static uint64_t moved(uint64_t update, int64_t shift) {
     const int64_t at = (int64_t)update + shift;
     return at < 1 ? 1 : (uint64_t)at;
@@ -57,14 +74,20 @@ static uint64_t moved(uint64_t update, int64_t shift) {
 double fit_logged(const struct fit *fit, size_t point, uint64_t update) {
     const struct fit_segment *segment = segment_of(fit, point);
     if (fit->first_differs && update == 1) return fit->first_value;
-    return segment->scale * contract_logged(&fit->plan, moved(update, segment->shift));
+    if (fit->samples != NULL)
+        return contract_logged(&fit->plan, fit_samples_before(fit->samples, point, update + 1));
+    const struct contract_plan plan = plan_at(fit, point);
+    return segment->scale * contract_logged(&plan, moved(update, segment->shift));
 }
 
 double fit_applied(const struct fit *fit, size_t point, uint64_t update) {
     const struct fit_segment *segment = segment_of(fit, point);
     if (fit->first_differs && update == 1 && fit->contract->logged == CONTRACT_LOGGED_USED)
         return fit->first_value;
-    return segment->scale * contract_applied(&fit->plan, moved(update, segment->shift));
+    if (fit->samples != NULL)
+        return contract_applied(&fit->plan, 1 + fit_samples_before(fit->samples, point, update));
+    const struct contract_plan plan = plan_at(fit, point);
+    return segment->scale * contract_applied(&plan, moved(update, segment->shift));
 }
 
 /* Lists the skipped updates that the request gave, where the contract's schedule holds at them. */
@@ -80,11 +103,21 @@ static enum status list_given(const struct fit_search *search, struct fit *fit) 
             skips[fit->skip_count - 1].last++;
             skips[fit->skip_count - 1].count++;
         } else {
-            skips[fit->skip_count++] = (struct fit_skip){update, update, 1};
+            skips[fit->skip_count++] = (struct fit_skip){update, update, 1, 0};
         }
     }
     fit->skips = skips;
     return STATUS_OK;
+}
+
+/* Tells whether a row lies below the one before it. */
+static int falls(const struct series *series, double scale) {
+    const struct series_point *points = series->points;
+    for (size_t i = 1; i < series->count; i++)
+        if (points[i - 1].value - points[i].value >
+            fit_half(&points[i - 1], scale) + fit_half(&points[i], scale))
+            return 1;
+    return 0;
 }
 
 static enum status fill(const struct fit_search *search, const struct fit_found *found,
@@ -104,6 +137,7 @@ static enum status fill(const struct fit_search *search, const struct fit_found 
                         .epoch_updates = solution->numbers.epoch,
                         .parameters = copy.parameters,
                         .takes_warmup = copy.needs_warmup,
+                        .in_samples = search->known->counted != NULL,
                         .first_differs = found->first_differs,
                         .max_error = solution->max_error,
                         .rms_error = solution->rms_error,
@@ -116,7 +150,9 @@ static enum status fill(const struct fit_search *search, const struct fit_found 
     out->segment_count = found->segment_count;
     out->skips = found->skips;
     out->skip_count = found->skip_count;
-    if (found->skipped != NULL) {
+    out->parts = found->parts;
+    out->part_count = found->part_count;
+    if (found->skipped != NULL || found->parts != NULL) {
         out->plan.skipped = found->skipped;
         out->plan.skipped_count = found->skipped_count;
     } else {
@@ -137,10 +173,12 @@ static enum status fill(const struct fit_search *search, const struct fit_found 
     out->warmup_hidden = copy.needs_warmup && points[0].update > 1 && points[0].value == top &&
                          out->warmup <= (double)points[0].update;
     const struct series_point *last = &points[search->series->count - 1];
-    out->total_hidden = copy.needs_total && last->value == top;
+    /* A cosine that came back to its peak has shown what it is. */
+    const int fell = falls(search->series, search->scale);
+    out->total_hidden = copy.needs_total && last->value == top && !fell;
     /* A stair of the warm-up may end the log, so its last two rows may be equal. */
-    if (copy.needs_warmup && out->warmup > 1.0 && last->value == top && points[0].value < top &&
-        top < out->lr && !fit_near(top, out->lr))
+    if (!fell && copy.needs_warmup && out->warmup > 1.0 && last->value == top &&
+        points[0].value < top && top < out->lr && !fit_near(top, out->lr))
         out->reached = top;
     return STATUS_OK;
 }
@@ -311,8 +349,9 @@ static void find_decays(const struct series *series, const struct fit_known *kno
     }
 }
 
-enum status fit_series(const struct series *series, const struct fit_known *known,
-                       struct arena *arena, struct fit_set *out) {
+/* Searches over updates, or what stands for them. */
+static enum status over_updates(const struct series *series, const struct fit_known *known,
+                                struct arena *arena, struct fit_set *out) {
     struct fit_search search = {.series = series,
                                 .known = known,
                                 .arena = arena,
@@ -333,5 +372,22 @@ enum status fit_series(const struct series *series, const struct fit_known *know
     TRY(fit_plateau(&search, out));
     judge_fits(out, &search);
     if (out->count == 0 && search.partial != NULL) TRY(fit_words_partial(&search, &out->partial));
+    return STATUS_OK;
+}
+
+/* A schedule that counts samples is tried first where the batch grows: in a counter of updates its
+ * column has no sense. */
+enum status fit_series(const struct series *series, const struct fit_known *known,
+                       struct arena *arena, struct fit_set *out) {
+    const struct contract *only = known->request.contract;
+    uint32_t why = 0;
+    if (known->samples != NULL && series->count > 0 && (only == NULL || fit_samples_counts(only))) {
+        TRY(fit_series_by_samples(series, known, arena, out));
+        if (out->count > 0 || only != NULL) return STATUS_OK;
+        why = out->why & FIT_WHY_BATCH;
+    }
+    TRY(over_updates(series, known, arena, out));
+    if (known->growing && known->samples == NULL) why = FIT_WHY_BATCH;
+    if (out->count == 0) out->why |= why;
     return STATUS_OK;
 }

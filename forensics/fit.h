@@ -47,6 +47,25 @@ struct fit_segment {
 /* `count` of the updates first .. last were skipped, and the schedule held there. */
 struct fit_skip {
     uint64_t first, last, count;
+    size_t part; /* index of the part of a resumed log in which they lie */
+};
+
+enum fit_part_begins { /* the counter with which a part of a resumed log begins */
+                       FIT_PART_GOES_ON = 0, /* as it was saved, skipped updates left out */
+                       FIT_PART_COUNTS_ANEW, /* at the number of updates, those that were skipped
+                                                included */
+                       FIT_PART_OTHER        /* some updates behind, as neither explains */
+};
+
+/* One part of a resumed log, from points[point] on. */
+struct fit_part {
+    size_t point;
+    /* Updates that its counter leaves out, ascending: of its way from the start, not of rows that
+     * were run again. */
+    const uint64_t *skipped;
+    size_t skipped_count;
+    int32_t begins; /* enum fit_part_begins */
+    uint32_t lag;   /* how far its counter is behind at its first row */
 };
 
 struct fit {
@@ -74,7 +93,13 @@ struct fit {
      * list places each of them at one update of its range. */
     const struct fit_skip *skips;
     size_t skip_count;
-    uint8_t first_differs; /* 1: the first update logs first_value instead */
+    /* The parts of a resumed log, each with its own list of skipped updates; none where the plan's
+     * list holds throughout. That is the list of the last part. */
+    const struct fit_part *parts;
+    size_t part_count;
+    uint8_t in_samples;                /* 1: warm-up and total are samples, as the batch grows */
+    const struct fit_samples *samples; /* NULL: what the counter of every update is */
+    uint8_t first_differs;             /* 1: the first update logs first_value instead */
     double first_value;
     double max_error; /* largest |printed - fitted| over all points, in quanta for rounded prints
                          and in ulps for exact doubles; rms_error is its root mean square */
@@ -94,10 +119,15 @@ enum fit_why { /* why a log does not single out one explanation, as bits */
                FIT_WHY_FEW = 2,      /* there are fewer than three points */
                FIT_WHY_CONSTANT = 4, /* all LRs are equal within their precision */
                FIT_WHY_COARSE = 8, /* the quanta are too coarse: several numbers fit one contract */
-               FIT_WHY_APPLIED = 16,   /* fits have equal logged and different applied columns */
-               FIT_WHY_NOTHING = 32,   /* nothing that is shipped fits */
-               FIT_WHY_NOT_FINITE = 64 /* the column has an LR that is NaN or infinite */
+               FIT_WHY_APPLIED = 16,    /* fits have equal logged and different applied columns */
+               FIT_WHY_NOTHING = 32,    /* nothing that is shipped fits */
+               FIT_WHY_NOT_FINITE = 64, /* the column has an LR that is NaN or infinite */
+               /* The batch grows, and the log leaves open how many samples a schedule had counted.
+                */
+               FIT_WHY_BATCH = 128
 };
+
+struct fit_samples; /* forensics/fit_samples.h */
 
 struct fit_set {
     const struct series *series;
@@ -119,7 +149,11 @@ struct fit_evidence {
     /* (rows of the log) the least and the largest number of skipped updates since the row before;
      * NULL: the log says nothing. */
     const uint32_t *least, *most;
-    uint64_t shown; /* updates of which the log shows that they were skipped */
+    /* (rows) 1: the loss scale fell since the row before, so an update was skipped by then; NULL:
+     * it never did, or the log counts them. */
+    const uint32_t *fell;
+    const uint32_t *part; /* (rows) the part of the log (log.part); NULL: it has one */
+    uint64_t shown;       /* updates of which the log shows that they were skipped */
     int quiet; /* 1: it prints a finite gradient norm at every update. A scaler skips where that is
                   infinite, except under DeepSpeed, which then repeats the norm before */
 };
@@ -135,10 +169,13 @@ struct fit_known {
     const char *const *possible; /* names of the contracts that the log's format speaks for, ending
                                     with NULL; NULL: any. Their fits come first, and fit_check does
                                     not count others as rivals */
-    int steps_guessed;           /* 1: the log prints no update numbers, so a fit is a guess */
-    int plain;      /* 1: plain use only: no strides, no segments, no first update apart */
-    int own_only;   /* 1: only the contracts in `possible`, and `expected` */
-    int with_skips; /* 1: with `plain`, updates may have been skipped all the same */
+    int growing; /* 1: the batch of the log grows, so a counter of samples has no pace */
+    const struct fit_samples *samples; /* how it counted them, where the log says so */
+    const struct fit_samples *counted; /* set inside of a search over counters of samples */
+    int steps_guessed; /* 1: the log prints no update numbers, so a fit is a guess */
+    int plain;         /* 1: plain use only: no strides, no segments, no first update apart */
+    int own_only;      /* 1: only the contracts in `possible`, and `expected` */
+    int with_skips;    /* 1: with `plain`, updates may have been skipped all the same */
     struct fit_evidence skips;
     uint64_t run_steps; /* the total that the log itself says (log.max_steps); 0: it does not. The
                            run ends there, which need not be the schedule's T */
@@ -148,8 +185,8 @@ struct fit_known {
 };
 
 void fit_known_init(struct fit_known *known);
-/* Fills run_steps (also from a LOG_TOTAL_STEPS column), steps_guessed, possible, and the request's
- * metric where it has none. */
+/* Fills run_steps (also from a LOG_TOTAL_STEPS column), steps_guessed, possible, growing, and the
+ * request's metric where it has none. */
 TWINSTEP_MUST_USE enum status fit_known_from_log(struct fit_known *known, const struct log *log,
                                                  struct arena *arena);
 /* Puts the updates that the log's own column calls skipped into the request, where none are given.
@@ -174,14 +211,21 @@ void fit_keep_native(const struct fit_known *known, struct fit_set *set);
 TWINSTEP_MUST_USE enum status fit_series(const struct series *series, const struct fit_known *known,
                                          struct arena *arena, struct fit_set *out);
 
+/* Returns how many skipped updates are believed of a log with so many updates that shows none. */
+uint32_t fit_skips_most(uint64_t updates);
 /* Returns how many skipped updates the fit needs, or was given. */
 uint64_t fit_skipped(const struct fit *fit);
+/* Tells whether it needs any, or a resume that forgot some. */
+int fit_skips_any(const struct fit *fit);
 /* Tells whether a fit of the set leaves open what was applied, since it explains the column about
  * as simply as the first one and applies something else. No doubt comes from contracts of other
  * frameworks than the one that wrote the log, from more skipped updates, or from another total than
  * the one that the log says where that one fits. */
 int fit_raises_doubt(const struct fit_known *known, const struct fit_set *set,
                      const struct fit *other);
+/* Tells whether a schedule that moves at every second update only, a known kind of bug, prints the
+ * best fit's column as well: a line that ends at half of its peak. */
+int fit_is_half_speed(const struct fit *fit);
 /* Names the contracts under which the first update was skipped, and which then print the best fit's
  * column with its numbers: "hf-4.50, accelerate". NULL: there is none, or the log shows whether
  * updates were skipped. */

@@ -26,8 +26,8 @@ static double slack_of(const struct fit *a, const struct fit *b) {
 
 static uint64_t end_of(const struct fit *a, const struct fit *b, const struct fit_set *set) {
     uint64_t end = set->last;
-    if (a->steps > end) end = a->steps;
-    if (b->steps > end) end = b->steps;
+    if (!a->in_samples && a->steps > end) end = a->steps;
+    if (!b->in_samples && b->steps > end) end = b->steps;
     return end + 2 < FARTHEST ? end + 2 : FARTHEST;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/number.h"
 #include "base/real.h"
+#include "forensics/fit_samples.h"
 #include "forensics/fit_search.h"
 
 /* Cost (forensics/fit_cost.c) by which another explanation may be dearer than the expectation with
@@ -95,7 +96,7 @@ static enum status say_match(const struct fit_known *known, struct arena *arena,
                              struct fit_check *out) {
     char *text;
     const char *name = known->request.contract->name;
-    if (out->verdict != FIT_PASS && out->rival != NULL && out->expected->skip_count > 0)
+    if (out->verdict != FIT_PASS && out->rival != NULL && fit_skips_any(out->expected))
         TRY(arena_format(arena, &text,
                          "every printed LR agrees with %s, and just as well with %s, which skipped "
                          "nothing and applies other LRs",
@@ -127,6 +128,9 @@ static void complete(struct contract_request *r, const struct fit_known *known,
                           : r->contract->default_schedule;
     if (r->lr != r->lr) r->lr = best != NULL ? best->lr : scale;
     if (r->steps == 0 && r->epochs == 0.0) r->steps = known->run_steps;
+    if (r->steps == 0 && r->epochs == 0.0 && known->samples != NULL &&
+        fit_samples_counts(r->contract))
+        r->steps = (uint64_t)known->samples->total;
     if (r->steps == 0 && r->epochs == 0.0)
         r->steps = best != NULL && best->steps > 0 ? best->steps : found->last;
     if (r->warmup != r->warmup && r->warmup_ratio != r->warmup_ratio)
@@ -145,6 +149,15 @@ static double scale_of(const struct series *series) {
     return scale > 0.0 ? scale : 1.0;
 }
 
+/* Where the log leaves the counters of samples open, those that explain it are the fit's. */
+static const struct fit_samples *samples_of(const struct fit_known *known, const struct fit *fit,
+                                            const struct fit_set *found, int in_samples) {
+    if (!in_samples) return NULL;
+    if (fit != NULL && fit->samples != NULL) return fit->samples;
+    if (found->count > 0 && found->fits[0].samples != NULL) return found->fits[0].samples;
+    return known->samples;
+}
+
 /* Makes the expectation and compares it. With `skipping`, a fit of its contract, the updates are
  * skipped that the fit needs. */
 static enum status expect(const struct series *series, const struct fit_known *known,
@@ -154,7 +167,7 @@ static enum status expect(const struct series *series, const struct fit_known *k
     struct contract_request request = known->request;
     struct fit *fit;
     complete(&request, known, &out->found, scale);
-    if (skipping != NULL && skipping->skip_count > 0) {
+    if (skipping != NULL && fit_skips_any(skipping)) {
         request.skipped = skipping->plan.skipped;
         request.skipped_count = skipping->plan.skipped_count;
     }
@@ -168,12 +181,16 @@ static enum status expect(const struct series *series, const struct fit_known *k
     fit->steps = fit->plan.steps;
     fit->floor_ratio = request.min_lr_ratio;
     fit->stride = 1.0;
+    fit->in_samples = known->samples != NULL && fit_samples_counts(request.contract);
+    fit->samples = samples_of(known, skipping, &out->found, fit->in_samples);
     fit->parameters = "";
     fit->segments = &plain;
     fit->segment_count = 1;
     if (skipping != NULL) {
         fit->skips = skipping->skips;
         fit->skip_count = skipping->skip_count;
+        fit->parts = skipping->parts;
+        fit->part_count = skipping->part_count;
         fit->simplicity = skipping->simplicity;
     }
     out->expected = fit;
@@ -219,12 +236,11 @@ static int shift_of(const struct fit *fit, const struct fit_check *out) {
 
 /* Says that the column is the expected one, some updates on: either another training, or the same
  * training that logs the LR of another update. */
-static enum status say_shift(const struct fit_known *known, struct arena *arena,
+static enum status say_shift(const struct fit_known *known, int by, struct arena *arena,
                              struct fit_check *out) {
     const struct contract *expected = known->request.contract;
     /* `other` trains differently from the expectation, `alike` trains as expected. */
     const struct fit *other = NULL, *alike = NULL;
-    const int by = shift_of(&out->found.fits[0], out);
     char *text;
     for (size_t i = 0; i < out->found.count; i++) {
         const struct fit *fit = &out->found.fits[i];
@@ -262,6 +278,15 @@ static enum status say_shift(const struct fit_known *known, struct arena *arena,
     return STATUS_OK;
 }
 
+/* Returns the shift of the best fit, or of any other where the best one is no known bug either: a
+ * schedule that is one update late is told better by that than by whatever else prints it. */
+static int any_shift(const struct fit_check *out) {
+    const struct fit_set *found = &out->found;
+    for (size_t i = 0; i < found->count && (i == 0 || found->fits[0].bug == NULL); i++)
+        if (shift_of(&found->fits[i], out) != 0) return shift_of(&found->fits[i], out);
+    return 0;
+}
+
 static enum status say_mismatch(const struct fit_known *known, struct arena *arena,
                                 struct fit_check *out) {
     const struct series_point *first = &out->found.series->points[out->first];
@@ -272,8 +297,8 @@ static enum status say_mismatch(const struct fit_known *known, struct arena *are
                          out->found.first_bad, out->found.partial));
     else if (best == NULL)
         TRY(arena_format(arena, &text, "fits no shipped contract"));
-    else if (shift_of(best, out) != 0)
-        return say_shift(known, arena, out);
+    else if (any_shift(out) != 0)
+        return say_shift(known, any_shift(out), arena, out);
     else
         TRY(arena_format(arena, &text, "fits %s", best->text));
     out->words = text;
@@ -390,6 +415,12 @@ static enum status match(const struct series *series, const struct fit_known *kn
     return STATUS_OK;
 }
 
+static int within_total(const struct fit *fit) {
+    for (size_t i = 0; i < fit->skip_count; i++)
+        if (fit->skips[i].last > fit->plan.steps) return 0;
+    return 1;
+}
+
 /* Sets out->expected where the expectation agrees everywhere once updates were skipped. */
 static enum status match_skips(const struct series *series, const struct fit_known *known,
                                struct arena *arena, struct fit_check *out) {
@@ -398,8 +429,8 @@ static enum status match_skips(const struct series *series, const struct fit_kno
     lagging.plain = lagging.with_skips = 1;
     TRY(fit_series(series, &lagging, arena, &own));
     for (size_t i = 0; i < own.count && out->expected == NULL; i++)
-        if (own.fits[i].skip_count > 0 && has_given(&own.fits[i], known, known->request.steps) &&
-            own.fits[i].skips[own.fits[i].skip_count - 1].last <= own.fits[i].plan.steps)
+        if (fit_skips_any(&own.fits[i]) && has_given(&own.fits[i], known, known->request.steps) &&
+            within_total(&own.fits[i]))
             TRY(accept_floor(series, known, &own.fits[i], arena, out));
     return STATUS_OK;
 }
@@ -433,6 +464,7 @@ enum status fit_check(const struct series *series, const struct fit_known *known
                       struct arena *arena, struct fit_check *out) {
     struct fit_known mine = *known;
     memset(out, 0, sizeof *out);
+    if (mine.samples != NULL && fit_samples_counts(mine.request.contract)) fit_samples_known(&mine);
     settle_feedback(series, &mine);
     say_sources(&mine, out);
     TRY(settle_total(&mine, arena));
@@ -443,6 +475,15 @@ enum status fit_check(const struct series *series, const struct fit_known *known
         out->found = (struct fit_set){.series = series, .why = FIT_WHY_NO_COLUMN};
         out->words = "the log has no learning rate";
         out->needs = "a learning-rate column (--map lr_logged=NAME)";
+        return STATUS_OK;
+    }
+    if (mine.growing && mine.request.contract->unit == CONTRACT_UNIT_SAMPLE &&
+        (mine.samples == NULL || !fit_samples_counts(mine.request.contract))) {
+        out->verdict = FIT_UNDECIDED;
+        out->why = FIT_WHY_BATCH;
+        out->found = bare_set(series);
+        out->words = "the batch grows, and the schedule counts samples";
+        out->needs = "the samples that every update consumed, and a log of the next LR";
         return STATUS_OK;
     }
     if (lacks_metric(&mine)) {

@@ -114,7 +114,9 @@ static double stride_cost(const struct fit_search *search, const struct fit_solu
     return stride == 2.0 || stride == 4.0 || stride == 8.0 ? 1.0 : 1.2;
 }
 
-/* How rare a schedule is in practice. The numbers were chosen by hand to order a list. */
+/* How rare a schedule is in practice. The numbers were chosen by hand to order a list; those up to
+ * USUAL are tried first. */
+#define USUAL 0.1
 static double rarity(const struct sched_class *schedule) {
     static const struct {
         const char *name;
@@ -135,6 +137,10 @@ static double rarity(const struct sched_class *schedule) {
     return 0.35;
 }
 
+int fit_is_usual(const struct fit_model *model) {
+    return model->parameters[0] == '\0' && rarity(model->plan.schedule) <= USUAL;
+}
+
 /* Contracts that we ran ourselves come before those that were only read (a hundredth per step of
  * evidence), a known bug costs 0.6, a parameter that is not the default 0.25, one of torch's
  * schedulers without a framework around it 0.2; 1e-4 per row of the table makes ties impossible. */
@@ -153,10 +159,18 @@ static double contract_cost(const struct fit_model *model) {
 }
 
 /* Skipped updates cost nearly a contradiction where nothing but the LRs speaks for them, and next
- * to nothing where the log shows some. Each one costs a hundredth, so fewer are simpler. */
+ * to nothing where the log shows some. Each one costs a hundredth, so fewer are simpler; a part of
+ * a resumed log whose counter was not the saved one costs a few of them. */
 static double skip_cost(const struct fit_search *search, const struct fit_found *found) {
-    if (found->skipped_count == 0) return 0.0;
-    return (search->known->skips.shown > 0 ? 0.05 : 0.5) + 0.01 * (double)found->skipped_count;
+    uint64_t count = 0;
+    for (size_t i = 0; i < found->skip_count; i++)
+        count += found->skips[i].count;
+    for (size_t p = 0; p < found->part_count; p++) {
+        if (found->parts[p].begins == FIT_PART_COUNTS_ANEW) count += 3;
+        if (found->parts[p].begins == FIT_PART_OTHER) count += 5 + found->parts[p].lag;
+    }
+    if (count == 0) return 0.0;
+    return (search->known->skips.shown > 0 ? 0.05 : 0.5) + 0.01 * (double)count;
 }
 
 /* A break in the log costs 1 in all for the first, 0.5 for each further one; a first update apart

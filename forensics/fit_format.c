@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/real.h"
-#include "forensics/fit.h"
+#include "forensics/fit_samples.h"
 
 /* A contract belongs to a format when its name begins with the prefix. */
 static const struct {
@@ -79,12 +79,30 @@ static void read_total(struct fit_known *known, const struct log *log) {
 
 /* ---- skipped updates ---- */
 
-/* Returns how many updates were skipped between the row before and this one. */
-static double skipped_at(const struct log_column *column, size_t row) {
+/* Parts whose beginnings are looked up: a log that is out of order has one at every row. */
+#define PARTS 64
+
+/* Returns the row that comes before this one in the order of updates: where a part begins, the run
+ * went on from a checkpoint behind it. SIZE_MAX: there is none. */
+static size_t row_before(const struct log *log, size_t row) {
+    size_t before = row;
+    if (row == 0 || log->part[row] > PARTS) return SIZE_MAX;
+    if (log->part[row] == log->part[row - 1]) return row - 1;
+    while (before-- > 0)
+        if (log->step[before] < log->step[row]) return before;
+    return SIZE_MAX;
+}
+
+/* Returns how many updates were skipped between the row before and this one; NaN: a running count
+ * that a resume set back does not tell. */
+static double skipped_at(const struct log *log, const struct log_column *column, size_t row) {
     if (!log_has(column, row)) return 0.0;
     if (!column->cumulative) return column->value[row];
-    return row > 0 && log_has(column, row - 1) ? column->value[row] - column->value[row - 1]
-                                               : column->value[row];
+    const size_t before = row_before(log, row);
+    const double count = before != SIZE_MAX && log_has(column, before)
+                             ? column->value[row] - column->value[before]
+                             : column->value[row];
+    return count < 0.0 ? real_nan_f64() : count;
 }
 
 enum status fit_skipped_from_log(struct fit_known *known, const struct log *log,
@@ -102,7 +120,7 @@ enum status fit_skipped_from_log(struct fit_known *known, const struct log *log,
             return STATUS_OK;
         }
         if (last > 0 && (uint64_t)log->step[row] > last) break;
-        if (skipped_at(column, row) == 1.0) updates[(*out_count)++] = (uint64_t)log->step[row];
+        if (skipped_at(log, column, row) == 1.0) updates[(*out_count)++] = (uint64_t)log->step[row];
     }
     known->request.skipped = updates;
     known->request.skipped_count = *out_count;
@@ -115,7 +133,7 @@ static void read_counts(const struct log *log, const struct log_column *column, 
                         uint32_t *most) {
     const int lines = strcmp(column->source, LOG_SKIP_LINES) == 0;
     for (size_t row = 0; row < log->rows; row++) {
-        const double count = skipped_at(column, row);
+        const double count = skipped_at(log, column, row);
         if (!log_has(column, row) || !(count >= 0.0 && count < 0x1p31)) continue;
         least[row] = lines ? count > 0.0 : (uint32_t)count;
         if (!lines) most[row] = (uint32_t)count;
@@ -146,17 +164,22 @@ static int is_quiet(const struct log *log) {
     return 1;
 }
 
-static uint64_t falls_of_scale(const struct log *log) {
+/* Marks the rows at which the loss scale fell, and returns how many. Which update was skipped it
+ * does not tell: some print the scale before the update, some behind it. */
+static uint64_t falls_of_scale(const struct log *log, uint32_t *fell) {
     const struct log_column *scale = log_column_of(log, LOG_LOSS_SCALE);
     uint64_t falls = 0;
-    for (size_t row = 1; scale != NULL && row < log->rows; row++)
-        falls += scale->value[row] < scale->value[row - 1];
+    for (size_t row = 1; scale != NULL && row < log->rows; row++) {
+        fell[row] =
+            log->part[row] == log->part[row - 1] && scale->value[row] < scale->value[row - 1];
+        falls += fell[row];
+    }
     return falls;
 }
 
 static enum status read_skips(struct fit_known *known, const struct log *log, struct arena *arena) {
     const struct log_column *column = log_column_of(log, LOG_SKIPPED);
-    uint32_t *least, *most;
+    uint32_t *least, *most, *fell;
     if (log->step_guessed) return STATUS_OK;
     TRY(arena_take(arena, log->rows, sizeof *least, "skipped updates", &least));
     TRY(arena_take(arena, log->rows, sizeof *most, "skipped updates", &most));
@@ -175,8 +198,15 @@ static enum status read_skips(struct fit_known *known, const struct log *log, st
     if (known->skips.shown > 0 || limited) {
         known->skips.least = least;
         known->skips.most = most;
+        known->skips.part = log->part;
     }
-    if (known->skips.shown == 0 && column == NULL) known->skips.shown = falls_of_scale(log);
+    if (known->skips.shown > 0 || column != NULL || log_column_of(log, LOG_LOSS_SCALE) == NULL)
+        return STATUS_OK;
+    TRY(arena_take(arena, log->rows, sizeof *fell, "skipped updates", &fell));
+    known->skips.shown = falls_of_scale(log, fell);
+    if (known->skips.shown == 0) return STATUS_OK;
+    known->skips.fell = fell;
+    known->skips.part = log->part;
     return STATUS_OK;
 }
 
@@ -189,6 +219,7 @@ enum status fit_known_from_log(struct fit_known *known, const struct log *log,
     read_total(known, log);
     TRY(read_skips(known, log, arena));
     known->steps_guessed = log->step_guessed;
+    TRY(fit_samples_from_log(known, log, arena));
     if (known->request.metric_count == 0)
         TRY(fit_metric_from_log(log, NULL, arena, &known->request));
     for (size_t i = 0; i < COUNT_OF(natives); i++)

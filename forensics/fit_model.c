@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/real.h"
+#include "forensics/fit_samples.h"
 #include "forensics/fit_solve.h"
 
 /* The run at which a model is probed for what it depends on: long enough that warm-up, plateau and
@@ -321,6 +322,9 @@ enum status fit_models(const struct contract_request *request, const struct fit_
         struct contract_request one = *request;
         if (request->contract != NULL && request->contract != &all[i]) continue;
         one.contract = &all[i];
+        if (known->counted != NULL ? !fit_samples_counts(&all[i])
+                                   : known->growing && all[i].unit == CONTRACT_UNIT_SAMPLE)
+            continue;
         one.metric_count = 0; /* feedback schedules are fitted by forensics/fit_plateau.c */
         if (request->contract == NULL && idle(&one)) continue;
         if (known->own_only && !fit_is_native(known, &all[i]) && known->expected != &all[i])

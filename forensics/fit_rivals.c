@@ -108,6 +108,12 @@ int fit_raises_doubt(const struct fit_known *known, const struct fit_set *set,
            other->simplicity < first->simplicity + margin;
 }
 
+int fit_is_half_speed(const struct fit *fit) {
+    const char *name = sched_bare_name(fit->schedule);
+    const int line = strcmp(name, "linear") == 0 || strcmp(name, "polynomial") == 0;
+    return line && fit->parameters[0] == '\0' && real_abs_f64(fit->floor_ratio - 0.5) < 1e-9;
+}
+
 /* Tells whether the contract, with update 1 skipped, prints the column of the fit. */
 static int prints_same(const struct fit *fit, const struct contract *contract,
                        const struct series *series) {
@@ -130,8 +136,9 @@ enum status fit_early_skip(const struct fit_set *set, const struct fit_known *kn
     const struct fit *best = set->fits;
     char *names = NULL;
     *out = NULL;
-    if (set->count == 0 || best->segment_count != 1 || best->first_differs ||
-        best->plan.skipped_count > 0 || best->schedule->feedback || best->schedule->state_size > 0)
+    if (set->count == 0 || best->samples != NULL || best->segment_count != 1 ||
+        best->first_differs || best->plan.skipped_count > 0 || best->schedule->feedback ||
+        best->schedule->state_size > 0)
         return STATUS_OK;
     if (known->skips.shown > 0 || known->skips.least != NULL || known->skips.quiet ||
         (set->why & (FIT_WHY_CONSTANT | FIT_WHY_FEW)) != 0)

@@ -207,6 +207,26 @@ static void keep_alike(struct fit_rows *out) {
         if (out->at[i].cost < out->at[out->best].cost) out->best = i;
 }
 
+/* Distances between rows that are tried with skipped updates. */
+#define SKIPPING 8
+
+/* Where nothing plain fits and the total is known, updates may have been skipped: the distances
+ * with which the last row lies less than one of them before the total are few. */
+static enum status try_skips(struct tries *tries) {
+    const uint64_t total = tries->known.request.steps, rows = last_row(tries);
+    uint64_t list[SKIPPING];
+    size_t count = 0;
+    if (tries->out->count > 0 || total == 0 || rows == 0) return STATUS_OK;
+    for (uint64_t every = total / (rows + 1) + 1; every <= total / rows && count < SKIPPING;
+         every++)
+        list[count++] = every;
+    tries->known.with_skips = 1;
+    tries->known.steps_guessed = 0;
+    TRY(try_list(tries, list, count, 2));
+    keep_alike(tries->out);
+    return STATUS_OK;
+}
+
 static enum status try_all(struct tries *tries) {
     uint64_t every_one[EVERY_ONE];
     for (uint64_t i = 0; i < EVERY_ONE; i++)
@@ -222,7 +242,7 @@ static enum status try_all(struct tries *tries) {
     TRY(try_list(tries, every_one, EVERY_ONE, 1));
     TRY(try_list(tries, rare, COUNT_OF(rare), 1));
     keep_alike(tries->out);
-    return STATUS_OK;
+    return try_skips(tries);
 }
 
 /* Returns the one spacing that the epochs admit, where the updates of an epoch are known; 0 when

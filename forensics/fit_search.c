@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/real.h"
+#include "forensics/fit_samples.h"
 
 /* How many times too fast a counter is found to run: processes and micro-batches are powers of two
  * as a rule, 3, 6 and 12 the other sizes of nodes. Others are tried only where the request or the
@@ -18,7 +19,9 @@ static const double usual_strides[] = {1.0, 2.0, 4.0, 8.0, 3.0, 16.0, 32.0, 64.0
 
 void fit_search_template(struct fit_search *search, struct fit_window *out) {
     const struct contract_request *request = &search->known->request;
-    const uint64_t totals[] = {request->steps, search->known->run_steps, search->last};
+    const struct fit_samples *counted = search->known->counted;
+    const uint64_t totals[] = {request->steps, search->known->run_steps,
+                               counted != NULL ? (uint64_t)counted->total : 0, search->last};
     static const double plain[] = {1.0};
     memset(out, 0, sizeof *out);
     for (size_t i = 0; i < COUNT_OF(totals); i++) {
@@ -42,14 +45,15 @@ void fit_search_template(struct fit_search *search, struct fit_window *out) {
     out->stride_count = 1;
 }
 
-/* Whether two findings say the same. `segments` and `skipped` are compared by address: of findings
- * that have any, no two are the same. The shift follows from the model. */
+/* Whether two findings say the same. `segments`, `skipped` and `parts` are compared by address: of
+ * findings that have any, no two are the same. The shift follows from the model. */
 static int same_found(const struct fit_found *a, const struct fit_found *b) {
     const struct fit_numbers *x = &a->solution.numbers, *y = &b->solution.numbers;
     return a->solution.model == b->solution.model && a->segments == b->segments &&
-           a->skipped == b->skipped && a->first_differs == b->first_differs && x->lr == y->lr &&
-           x->warmup == y->warmup && x->total == y->total && x->floor == y->floor &&
-           x->absolute == y->absolute && x->stride == y->stride && x->epoch == y->epoch;
+           a->skipped == b->skipped && a->parts == b->parts &&
+           a->first_differs == b->first_differs && x->lr == y->lr && x->warmup == y->warmup &&
+           x->total == y->total && x->floor == y->floor && x->absolute == y->absolute &&
+           x->stride == y->stride && x->epoch == y->epoch;
 }
 
 void fit_search_add(struct fit_search *search, const struct fit_found *found) {
@@ -265,6 +269,9 @@ enum status fit_search_run(struct fit_search *search) {
         fit_search_window(search, &window, 0, count, 0);
     }
     if (search->count > 0) search->longest = count;
+    /* Over counters of samples no skipped update is left, and no stride or segment is looked for.
+     */
+    if (search->known->counted != NULL) return STATUS_OK;
     if (!search->known->plain || search->known->with_skips) {
         search->budget = any_typed(search) ? 0 : SKIPS;
         TRY(fit_search_skips(search));

@@ -23,6 +23,8 @@ struct fit_found {
     size_t skipped_count;
     const struct fit_skip *skips;
     size_t skip_count;
+    const struct fit_part *parts; /* NULL: there is one */
+    size_t part_count;
 };
 
 struct fit_search {
@@ -45,8 +47,6 @@ struct fit_search {
 TWINSTEP_MUST_USE enum status fit_search_run(struct fit_search *search);
 /* Runs the pass for skipped updates (forensics/fit_skips.c). */
 TWINSTEP_MUST_USE enum status fit_search_skips(struct fit_search *search);
-/* Returns how many skipped updates are believed of a log with so many updates that shows none. */
-uint32_t fit_skips_most(uint64_t updates);
 /* Runs the pass for segments (forensics/fit_segments.c). */
 TWINSTEP_MUST_USE enum status fit_search_segments(struct fit_search *search);
 /* Runs all models on the points [first, end) and adds what fits. */
@@ -60,6 +60,8 @@ int fit_models_alike(const struct fit_model *a, const struct fit_model *b);
 /* Returns how far an explanation departs from what is known or usual (forensics/fit_cost.c);
  * smaller is simpler. */
 double fit_cost(const struct fit_search *search, const struct fit_found *found);
+/* Tells whether the model is a schedule that is used much, with its own parameters. */
+int fit_is_usual(const struct fit_model *model);
 /* Tells whether it contradicts no number that is known. */
 int fit_agrees(const struct fit_search *search, const struct fit_found *found);
 

@@ -2,12 +2,9 @@
  * Explanations with skipped updates: a loss scaler drops an update, and a schedule that holds there
  * (sched/contract.h: CONTRACT_SKIP_HOLD) stays behind the update number for good.
  *
- * How many updates were skipped before a row is an unknown of its own, called the lag of the row. A
- * printed LR admits some lags; between two rows the lag may grow by as many updates as lie between
- * them, and it never falls. So the lags that are possible at a row are an interval, which is
- * carried from row to row, and the fewest skips are its lower end at the last row. The peak follows
- * from one row (the pivot) for every lag that this row may have, so nothing is searched beside
- * warm-up, total and floor.
+ * How many updates were skipped before a row is an unknown of its own, called the lag of the row
+ * (forensics/fit_lags.c). The peak follows from one row (the pivot) for every lag that this row may
+ * have, so nothing is searched beside warm-up, total and floor.
  *
  * Invariants: no more skips than skips_most are ever claimed without a column that counts them, for
  * a schedule that stands still for long is a bug and no scaler. What is added is verified through
@@ -15,7 +12,7 @@
 #include <string.h>
 
 #include "base/real.h"
-#include "forensics/fit_search.h"
+#include "forensics/fit_lags.h"
 
 /* Skipped updates that are believed without a column that counts them. 24 halvings take a scale
  * from 2^16, where torch.amp.GradScaler starts, to 2^-8, below any that trains in binary16; and as
@@ -24,18 +21,21 @@
 #define BURST 24
 #define GROWTH 500
 #define MOST 1000
+/* And of those that the log counts. */
+#define SHOWN (1 << 30)
 /* Digits of a peak that somebody typed. */
 #define TYPED 3
+/* Digits behind which a peak was computed: the middle of what the row admits is nearer to it than
+ * its shortest decimal, and the other rows have no more room than this one. */
+#define COMPUTED 8
 /* Explanations of one model that are kept, the simplest. */
 #define KEPT 4
 #define TOTALS 16
 /* Skipped updates that are tried of all models before more are tried of any: the budget is for all
  * of them. */
 #define FEW 4
-
-struct lags {
-    uint32_t low, high;
-};
+/* Evaluations for peaks that nobody typed, on top of those of the pass: typed ones come first. */
+#define UNTYPED 1000000
 
 uint32_t fit_skips_most(uint64_t updates) {
     const uint64_t most = BURST + updates / GROWTH;
@@ -44,141 +44,14 @@ uint32_t fit_skips_most(uint64_t updates) {
 
 struct skips {
     struct fit_search *search;
-    struct fit_window window;
-    struct fit_model *model;
-    struct lags *lags; /* (points) */
-    uint32_t most;
+    struct fit_window window; /* rows on the way to the last one, without what was run again */
+    struct fit_window all;
+    struct fit_lags lags; /* its model is the one that is tried */
     size_t pivot;
-    int typed; /* 1: only peaks that somebody may have typed */
+    int plateau; /* 1: it is a row of a plateau */
+    int typed;   /* 1: only peaks that somebody may have typed */
+    int usual;   /* 1: only schedules that are used much */
 };
-
-static int logs_next(const struct fit_model *model) {
-    return model->contract->logged == CONTRACT_LOGGED_NEXT;
-}
-
-/* Returns how many updates can have been skipped before the LR of this row was read. */
-static uint64_t before(const struct fit_model *model, const struct series_point *point) {
-    return point->update - (logs_next(model) ? 0 : 1);
-}
-
-/* Returns the LR that the row prints after `lag` skipped updates, lag <= before(). */
-static double lagged(const struct skips *skips, const struct series_point *point, uint32_t lag) {
-    struct fit_search *search = skips->search;
-    search->budget -= search->budget > 0 ? 1 : 0;
-    return contract_applied(&skips->model->plan, before(skips->model, point) + 1 - lag);
-}
-
-static int admits(const struct skips *skips, const struct series_point *point, uint32_t lag) {
-    return fit_matches(point, lagged(skips, point, lag), skips->window.scale, NULL);
-}
-
-/* Narrows `range` to what lies between the least and the largest lag in it that the point admits.
- * Returns 0 when there is none. Where a schedule comes back (a cosine behind its total), lags
- * between these two may not be admitted; then the interval says too little and never too much, and
- * fit_verify looks at the lags that are taken. */
-static int narrow(const struct skips *skips, const struct series_point *point, struct lags *range) {
-    const uint64_t most = before(skips->model, point);
-    if (range->high > most) range->high = (uint32_t)most;
-    while (range->low <= range->high && !admits(skips, point, range->low))
-        range->low++;
-    if (range->low > range->high) return 0;
-    while (range->high > range->low && !admits(skips, point, range->high))
-        range->high--;
-    return 1;
-}
-
-static uint32_t plus(uint32_t a, uint64_t b, uint32_t most) {
-    return b < most && a < most - b ? a + (uint32_t)b : most;
-}
-
-/* Adds up what the log says of the updates since the point before. */
-static struct lags shown_since(const struct skips *skips, size_t i) {
-    const struct fit_evidence *evidence = &skips->search->known->skips;
-    const struct series_point *points = skips->window.points;
-    struct lags shown = {0, UINT32_MAX};
-    if (evidence->least == NULL) return shown;
-    shown.high = 0;
-    for (size_t row = i > 0 ? points[i - 1].row + 1 : 0; row <= points[i].row; row++) {
-        shown.low = plus(shown.low, evidence->least[row], UINT32_MAX);
-        shown.high = plus(shown.high, evidence->most[row], UINT32_MAX);
-    }
-    return shown;
-}
-
-/* Carries the interval of lags from row to row. `all` counts the row's own update, too, which the
- * row's LR has seen only where the contract logs the next one. */
-static int forward(struct skips *skips) {
-    const struct series_point *points = skips->window.points;
-    const uint32_t own = logs_next(skips->model) ? 0 : 1;
-    struct lags all = {0, 0};
-    uint64_t update = 0;
-    for (size_t i = 0; i < skips->window.count; i++) {
-        if (points[i].update <= update) return 0; /* a resume repeats updates */
-        const struct lags shown = shown_since(skips, i);
-        const uint64_t room = points[i].update - update - own;
-        const uint32_t least = plus(all.low, shown.low, skips->most);
-        const uint32_t most = plus(all.high, shown.high, skips->most);
-        struct lags seen = {least > all.low ? least - own : all.low,
-                            plus(all.high, room < shown.high ? room : shown.high, skips->most)};
-        if (!narrow(skips, &points[i], &seen)) return 0;
-        all.low = seen.low > least ? seen.low : least;
-        all.high = seen.high + own < most ? seen.high + own : most;
-        if (all.low > all.high) return 0;
-        skips->lags[i] = seen;
-        update = points[i].update;
-    }
-    return 1;
-}
-
-/* Carries it back from the fewest skips at the last row. */
-static int follow(struct skips *skips) {
-    const struct series_point *points = skips->window.points;
-    const size_t count = skips->window.count;
-    if (!forward(skips)) return 0;
-    struct lags reach = {skips->lags[count - 1].low, skips->lags[count - 1].low};
-    for (size_t i = count; i-- > 0;) {
-        struct lags *at = &skips->lags[i];
-        const uint64_t room = i + 1 < count ? points[i + 1].update - points[i].update : 0;
-        if (at->high > reach.high) at->high = reach.high;
-        if (reach.low > room && at->low < reach.low - room) at->low = reach.low - (uint32_t)room;
-        reach = *at;
-    }
-    return 1;
-}
-
-/* ---- from lags to skipped updates ---- */
-
-/* Writes the skipped updates, each at the last update where the rows leave it, and the ranges in
- * which they lie. */
-static enum status list_skips(const struct skips *skips, struct fit_found *found) {
-    const struct series_point *points = skips->window.points;
-    const size_t count = skips->window.count, total = skips->lags[count - 1].low;
-    struct fit_skip *ranges;
-    uint64_t *updates;
-    size_t kept = 0, a = 0, b = 0; /* rows: the first after which, and by which it was skipped */
-    TRY(arena_take(skips->search->arena, total, sizeof *updates, "skipped updates", &updates));
-    TRY(arena_take(skips->search->arena, total, sizeof *ranges, "skipped updates", &ranges));
-    for (size_t s = 1; s <= total; s++) {
-        while (skips->lags[b].low < s)
-            b++;
-        while (a < count && skips->lags[a].high < s)
-            a++;
-        const uint64_t first = a > 0 ? before(skips->model, &points[a - 1]) + 1 : 1;
-        const uint64_t last = before(skips->model, &points[b]);
-        if (kept > 0 && ranges[kept - 1].first == first && ranges[kept - 1].last == last)
-            ranges[kept - 1].count++;
-        else
-            ranges[kept++] = (struct fit_skip){first, last, 1};
-        updates[s - 1] = last;
-    }
-    for (size_t s = total - 1; s > 0; s--)
-        if (updates[s - 1] >= updates[s]) updates[s - 1] = updates[s] - 1;
-    found->skipped = updates;
-    found->skipped_count = total;
-    found->skips = ranges;
-    found->skip_count = kept;
-    return STATUS_OK;
-}
 
 struct best {
     struct fit_found at[KEPT];
@@ -199,19 +72,13 @@ static void keep(struct best *best, const struct fit_found *found) {
 
 /* Follows the lags of the model as it is set, and verifies what comes out through the contract. */
 static enum status try_numbers(struct skips *skips, struct best *best) {
-    struct fit_model *model = skips->model;
+    struct fit_model *model = skips->lags.model;
     struct fit_found found = {
         .solution = {.model = (size_t)(model - skips->search->models), .numbers = model->now}};
-    if (!follow(skips)) return STATUS_OK;
+    if (!fit_lags_follow(&skips->lags)) return STATUS_OK;
     /* Where nothing needs to be skipped, these are numbers that the plain search does not try. */
-    if (skips->lags[skips->window.count - 1].low > 0) TRY(list_skips(skips, &found));
-    model->plan.skipped = found.skipped;
-    model->plan.skipped_count = found.skipped_count;
-    const int fits =
-        fit_verify(model, &skips->window, &found.solution.max_error, &found.solution.rms_error);
-    model->plan.skipped = NULL;
-    model->plan.skipped_count = 0;
-    if (!fits) return STATUS_OK;
+    if (!fit_lags_none(&skips->lags)) TRY(fit_lags_list(&skips->lags, &found));
+    if (!fit_lags_verify(model, &skips->all, &found)) return STATUS_OK;
     found.cost = fit_cost(skips->search, &found);
     keep(best, &found);
     return STATUS_OK;
@@ -226,47 +93,91 @@ static double peak_of(struct skips *skips, const struct fit_numbers *numbers, ui
     const double half = fit_half(point, skips->window.scale), known = skips->window.known_lr;
     struct fit_numbers trial = *numbers;
     trial.lr = skips->window.scale;
-    fit_model_set(skips->model, &trial);
-    const double one = lagged(skips, point, lag);
+    fit_model_set(skips->lags.model, &trial);
+    const double one = fit_lagged(&skips->lags, point, lag);
     double slope = one / trial.lr, offset = 0.0;
-    if (!fit_model_proportional(skips->model)) {
+    if (!fit_model_proportional(skips->lags.model)) {
         trial.lr = 0.5 * trial.lr;
-        fit_model_set(skips->model, &trial);
-        slope = (one - lagged(skips, point, lag)) / trial.lr;
+        fit_model_set(skips->lags.model, &trial);
+        slope = (one - fit_lagged(&skips->lags, point, lag)) / trial.lr;
         offset = one - slope * skips->window.scale;
     }
     const double low = (point->value - half - offset) / slope;
     const double high = (point->value + half - offset) / slope;
     /* Where a schedule has a peak of its own, nothing follows for L. */
-    if (real_abs_f64(slope) <= 0x1p-60)
-        return real_abs_f64(point->value - one) > half ? real_nan_f64()
-               : known == known                        ? known
-                                                       : skips->window.scale;
+    if (real_abs_f64(slope) <= 0x1p-60) {
+        const double other = known == known ? known : skips->window.scale;
+        if (real_abs_f64(point->value - one) > half) return real_nan_f64();
+        return skips->typed && fit_digits(other) > TYPED ? real_nan_f64() : other;
+    }
     if (!(slope > 0.0) || !(high > 0.0)) return real_nan_f64();
     if (known >= low && known <= high) return known;
-    return skips->typed ? fit_shortest_of(low, high, TYPED) : fit_shortest(low, high);
+    if (skips->typed) return fit_shortest_of(low, high, TYPED);
+    const double shortest = fit_shortest_of(low, high, COMPUTED);
+    return shortest == shortest ? shortest : 0.5 * (low + high);
 }
 
-/* Tells whether a row at which a wrong peak shows admits any lag. */
-static int probe(const struct skips *skips) {
+/* Tells whether the row admits a lag, for a schedule that only falls or only rises over so few
+ * updates. Where one does not, a peak that nobody typed may be missed. */
+static int admits_one(struct skips *skips, const struct series_point *point) {
+    const uint64_t before = fit_lags_before(skips->lags.model, point);
+    uint32_t low = 0, high = before < skips->lags.most ? (uint32_t)before : skips->lags.most;
+    const double half = fit_half(point, skips->window.scale);
+    const double first = fit_lagged(&skips->lags, point, low) - point->value;
+    const double last = fit_lagged(&skips->lags, point, high) - point->value;
+    if (real_abs_f64(first) <= half || real_abs_f64(last) <= half) return 1;
+    if ((first > 0.0) == (last > 0.0)) return 0;
+    while (high - low > 1) {
+        const uint32_t middle = low + (high - low) / 2;
+        const double off = fit_lagged(&skips->lags, point, middle) - point->value;
+        if (real_abs_f64(off) <= half) return 1;
+        if ((off > 0.0) == (first > 0.0))
+            low = middle;
+        else
+            high = middle;
+    }
+    return 0;
+}
+
+/* Tells whether the rows at which a wrong peak shows admit any lag. */
+static int probe(struct skips *skips) {
     const struct fit_window *window = &skips->window;
-    const size_t rows[] = {window->descent[1], window->count - 1, window->top, 0};
+    const size_t rows[] = {window->descent[1], window->descent[0], window->count - 1, window->top,
+                           0};
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        struct lags range = {0, skips->most};
-        if (!narrow(skips, &window->points[rows[i]], &range)) return 0;
+        const size_t row = rows[COUNT_OF(rows) - 1 - i];
+        const struct series_point *point = &window->points[row];
+        struct fit_lag range = {0, skips->lags.most};
+        /* Around the knee a schedule is no line. */
+        if (!skips->typed && row != window->top) {
+            if (!admits_one(skips, point)) return 0;
+        } else if (!fit_lags_narrow(&skips->lags, point, &range)) {
+            return 0;
+        }
     }
     return 1;
 }
 
+/* Tells whether the model is as flat at the pivot as the plateau of the column is. */
+static int is_flat(struct skips *skips, struct fit_numbers *numbers, uint32_t lag) {
+    const struct series_point *point = &skips->window.points[skips->pivot];
+    numbers->lr = skips->window.scale;
+    fit_model_set(skips->lags.model, numbers);
+    return real_abs_f64(fit_lagged(&skips->lags, point, 0) -
+                        fit_lagged(&skips->lags, point, lag)) <=
+           4.0 * fit_half(point, skips->window.scale);
+}
+
 static enum status try_peaks(struct skips *skips, struct fit_numbers *numbers, struct best *best) {
-    const uint64_t room = before(skips->model, &skips->window.points[skips->pivot]);
+    const uint64_t room = fit_lags_before(skips->lags.model, &skips->window.points[skips->pivot]);
     double last = 0.0;
-    for (uint32_t lag = 0; lag <= skips->most && lag <= room; lag++) {
+    if (skips->plateau && !is_flat(skips, numbers, skips->lags.most)) return STATUS_OK;
+    for (uint32_t lag = 0; lag <= skips->lags.most && lag <= room; lag++) {
         if (skips->search->budget == 0) return STATUS_OK;
         const double peak = peak_of(skips, numbers, lag);
         if (!(peak > 0.0) || peak == last) continue;
         last = numbers->lr = peak;
-        fit_model_set(skips->model, numbers);
+        fit_model_set(skips->lags.model, numbers);
         if (probe(skips)) TRY(try_numbers(skips, best));
     }
     return STATUS_OK;
@@ -278,7 +189,7 @@ static size_t list_totals(const struct skips *skips, double *totals) {
     const struct fit_window *window = &skips->window;
     const struct series_point *last = &window->points[window->count - 1];
     size_t count = 0;
-    if (!skips->model->needs_total) {
+    if (!skips->lags.model->needs_total) {
         totals[count++] = window->known_totals > 0 ? (double)window->known_total[0] : 0.0;
         return count;
     }
@@ -298,10 +209,12 @@ static enum status solve(struct skips *skips, size_t m, struct best *best) {
     struct fit_floor_trial floors[FIT_FLOORS];
     double totals[TOTALS];
     best->count = 0;
-    skips->model = model;
+    skips->lags.model = model;
     const size_t total_count = list_totals(skips, totals);
     fit_list_warmups(model, &skips->window, 1.0, &warmups);
-    const size_t floor_count = fit_list_floors(model, &skips->window, floors);
+    size_t floor_count = fit_list_floors(model, &skips->window, floors);
+    /* With a peak that nobody typed, the schedule's own floor and the known one. */
+    if (!skips->typed && floor_count > 2) floor_count = 2;
     for (size_t w = 0; w < warmups.count; w++)
         for (size_t f = 0; f < floor_count; f++)
             for (size_t t = 0; t < total_count && search->budget > 0; t++) {
@@ -324,12 +237,7 @@ static void adopt(struct skips *skips, size_t m, const struct best *best) {
         struct fit_found found = best->at[i];
         found.solution.model = m;
         fit_model_set(model, &found.solution.numbers);
-        model->plan.skipped = found.skipped;
-        model->plan.skipped_count = found.skipped_count;
-        if (fit_verify(model, &skips->window, &found.solution.max_error, &found.solution.rms_error))
-            fit_search_add(search, &found);
-        model->plan.skipped = NULL;
-        model->plan.skipped_count = 0;
+        if (fit_lags_verify(model, &skips->all, &found)) fit_search_add(search, &found);
     }
 }
 
@@ -365,11 +273,12 @@ static enum status solve_all(struct skips *skips) {
     for (size_t m = 0; m < search->model_count; m++) {
         const struct fit_model *model = &search->models[m];
         if (done[m] || !can_hold(search, model)) continue;
+        if (skips->usual && !skips->plateau && !fit_is_usual(model)) continue;
         TRY(solve(skips, m, &best));
         for (size_t n = m + 1; n < search->model_count; n++) {
             const struct fit_model *other = &search->models[n];
             if (!can_hold(search, other) || !fit_models_alike(model, other) ||
-                logs_next(model) != logs_next(other))
+                model->contract->logged != other->contract->logged)
                 continue;
             /* Where nothing was found yet, the first update may be what did not fit, and a contract
              * that starts otherwise explains it. */
@@ -381,25 +290,70 @@ static enum status solve_all(struct skips *skips) {
     return STATUS_OK;
 }
 
+/* Tries few skipped updates of every model before more of any. */
+static enum status with_peaks(struct skips *skips, int typed, int usual, uint32_t most) {
+    const size_t found = skips->search->count;
+    skips->typed = typed;
+    skips->usual = usual;
+    for (int all = most <= FEW; all <= 1 && skips->search->count == found; all++) {
+        skips->lags.most = all ? most : FEW;
+        TRY(solve_all(skips));
+    }
+    return STATUS_OK;
+}
+
+/* Opens the window of the rows on the way to the last one: behind a resume the rows before it fall
+ * back, and would hide where the column rises and falls. */
+static enum status open_window(struct skips *skips) {
+    const struct series *series = skips->search->series;
+    struct series_point *points;
+    size_t first = series->count;
+    uint64_t update = UINT64_MAX;
+    int resumed = 0;
+    fit_search_template(skips->search, &skips->window);
+    skips->all = skips->window;
+    fit_window_open(&skips->all, series->points, series->count);
+    skips->window = skips->all;
+    for (size_t i = 1; i < series->count; i++)
+        resumed |= series->points[i].update <= series->points[i - 1].update;
+    if (!resumed) return STATUS_OK;
+    TRY(arena_take(skips->search->arena, series->count, sizeof *points, "rows", &points));
+    for (size_t i = series->count; i-- > 0;)
+        if (series->points[i].update < update) {
+            update = series->points[i].update;
+            points[--first] = series->points[i];
+        }
+    if (series->count - first < 3) return STATUS_OK;
+    fit_window_open(&skips->window, points + first, series->count - first);
+    return STATUS_OK;
+}
+
 enum status fit_search_skips(struct fit_search *search) {
     const struct series *series = search->series;
+    const size_t found = search->count;
     struct skips skips = {.search = search};
     if (search->budget == 0 || series->count < 3 || search->known->request.skipped_count > 0 ||
         search->known->steps_guessed || refuted(search))
         return STATUS_OK;
-    skips.most = plus(fit_skips_most(search->last), search->known->skips.shown, INT32_MAX);
-    TRY(arena_take(search->arena, series->count, sizeof *skips.lags, "lags", &skips.lags));
-    fit_search_template(search, &skips.window);
-    fit_window_open(&skips.window, series->points, series->count);
+    const uint64_t shown = search->known->skips.shown;
+    const uint32_t most =
+        fit_skips_most(search->last) + (shown < SHOWN ? (uint32_t)shown : (uint32_t)SHOWN);
+    TRY(open_window(&skips));
     if (skips.window.constant || !(skips.window.scale > 0.0)) return STATUS_OK;
-    skips.window.lag = skips.most;
+    TRY(fit_lags_open(search, &skips.all, &skips.lags));
+    if (skips.lags.part_count == 0) return STATUS_OK;
+    skips.window.lag = most;
     skips.pivot = skips.window.descent[0] > 0 ? skips.window.descent[0] : skips.window.top;
-    const size_t found = search->count;
-    const uint32_t most = skips.most;
-    for (skips.typed = 1; skips.typed >= 0 && search->count == found; skips.typed--)
-        for (int all = most <= FEW; all <= 1 && search->count == found; all++) {
-            skips.most = all ? most : FEW;
-            TRY(solve_all(&skips));
-        }
-    return STATUS_OK;
+    /* On a plateau no lag and no length changes what the peak is. */
+    const size_t top = skips.window.top, top_last = skips.window.top_last;
+    skips.plateau =
+        top_last > top + 2 &&
+        skips.window.points[top_last].update - skips.window.points[top].update > 2 * (uint64_t)most;
+    if (skips.plateau) skips.pivot = top + (top_last - top) / 2;
+    TRY(with_peaks(&skips, 1, 0, most));
+    if (search->count > found) return STATUS_OK;
+    search->budget = UNTYPED;
+    TRY(with_peaks(&skips, 0, 1, most));
+    if (search->count > found) return STATUS_OK;
+    return with_peaks(&skips, 0, 0, most);
 }

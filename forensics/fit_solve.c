@@ -353,6 +353,91 @@ static int rise_fits(struct fit_model *model, const struct fit_window *window,
     return !empty(range) && range.high >= top->value - fit_half(top, window->scale);
 }
 
+/* ---- the warm-up between two rows that lie far apart ---- */
+
+/* Updates between the rows around the knee up to which every warm-up is tried. */
+#define NEAR 100
+/* Floors that are tried with a warm-up that is solved: the schedule's own, the known one, and 0. */
+#define PLAIN_FLOORS 3
+
+/* Returns the ratio of the row `after` the knee and the one before it, or NaN. The peak cancels in
+ * it, so it depends on the warm-up alone. */
+static double knee_ratio(struct fit_model *model, const struct fit_window *window, double warmup,
+                         size_t before, size_t after) {
+    struct fit_numbers numbers = model->now;
+    numbers.warmup = warmup;
+    fit_model_set(model, &numbers);
+    *window->budget -= *window->budget > 2 ? 2 : *window->budget;
+    const double low = model_at(model, window, before);
+    return low > 0.0 ? model_at(model, window, after) / low : real_nan_f64();
+}
+
+/* Finds the warm-up that ends between the row `before` and the next one, for the total and the
+ * floor that are set, and tries the whole numbers around it. */
+static void solve_warmup(struct fit_model *model, const struct fit_window *window, size_t before,
+                         size_t after, struct fit_solutions *out) {
+    const struct series_point *points = window->points;
+    const double pace = model->now.stride * model->unit / model->warmup_scale;
+    const double target = points[after].value / points[before].value;
+    double low = ((double)points[before].update - 1.0) * pace;
+    double high = ((double)points[before + 1].update + 1.0) * pace;
+    const double at_low = knee_ratio(model, window, low, before, after);
+    const double at_high = knee_ratio(model, window, high, before, after);
+    if (!(at_low <= target && target <= at_high)) return;
+    while (high - low > 0.2 && *window->budget > 0) {
+        const double middle = 0.5 * (low + high);
+        if (knee_ratio(model, window, middle, before, after) < target)
+            low = middle;
+        else
+            high = middle;
+    }
+    for (double warmup = fit_round(low) - 1.0; warmup <= fit_round(low) + 1.0; warmup += 1.0) {
+        struct fit_numbers numbers = model->now;
+        if (warmup < 1.0) continue;
+        numbers.warmup = warmup;
+        fit_model_set(model, &numbers);
+        (void)solve_lr(model, window, out);
+    }
+}
+
+static void solve_warmup_of_totals(struct fit_model *model, const struct fit_window *window,
+                                   size_t before, struct fit_solutions *out) {
+    struct fit_floor_trial floors[FIT_FLOORS];
+    const size_t listed = fit_list_floors(model, window, floors);
+    const size_t floor_count = listed < PLAIN_FLOORS ? listed : PLAIN_FLOORS;
+    const size_t end = window->descent[0];
+    const size_t after = end > before ? end : before + 1;
+    const size_t totals = model->needs_total ? window->known_totals : 1;
+    for (size_t t = 0; t < totals; t++)
+        for (size_t f = 0; f<floor_count && * window->budget> 0; f++) {
+            struct fit_numbers numbers = model->now;
+            numbers.floor = floors[f].value;
+            numbers.absolute = floors[f].absolute;
+            numbers.total = window->known_totals > 0 ? (double)window->known_total[t] : 0.0;
+            fit_model_set(model, &numbers);
+            solve_warmup(model, window, before, after, out);
+        }
+}
+
+/* The knee lies behind the row before the top, or behind the top itself. Rows far apart leave more
+ * warm-ups between them than are listed, and one row before the knee gives the right one. */
+static void solve_knee(struct fit_model *model, const struct fit_window *window,
+                       const struct fit_numbers *numbers, struct fit_solutions *out) {
+    const size_t top = window->top;
+    if (!model->needs_warmup || window->constant || numbers->stride != 1.0 || window->only_warmup ||
+        window->known_warmup == window->known_warmup || model->plan.schedule->state_size > 0 ||
+        model->contract->unit == CONTRACT_UNIT_EPOCH)
+        return;
+    for (size_t before = top > 0 ? top - 1 : top; before <= top; before++) {
+        if (before + 1 >= window->count || !(window->points[before].value > 0.0)) continue;
+        if (before == top && window->top_last > top) continue;
+        const uint64_t gap = window->points[before + 1].update - window->points[before].update;
+        if (gap <= NEAR && (before < top || top > 0 || window->points[0].update <= 2)) continue;
+        fit_model_set(model, numbers);
+        solve_warmup_of_totals(model, window, before, out);
+    }
+}
+
 static void solve_stride(struct fit_model *model, const struct fit_window *window, double stride,
                          int known_only, struct fit_solutions *out) {
     struct fit_warmups warmups;
@@ -361,6 +446,7 @@ static void solve_stride(struct fit_model *model, const struct fit_window *windo
         .stride = stride,
         .epoch = model->contract->unit == CONTRACT_UNIT_EPOCH ? window->epoch : 0};
     model->now.epoch = numbers.epoch;
+    if (!known_only) solve_knee(model, window, &numbers, out);
     fit_list_warmups(model, window, stride, &warmups);
     /* Behind the warm-up every W fits with a peak of its own: a dozen stand for all of them. */
     const size_t most = window->top == 0 && window->points[0].update > 2 ? 12 : FIT_SOLUTIONS;

@@ -13,7 +13,7 @@
 #include "base/real.h"
 
 /* Digits of a peak that somebody typed. */
-#define TYPED 4
+#define TYPED 3
 
 struct line {
     char text[768];
@@ -58,25 +58,50 @@ static void put_segment(struct line *line, const struct fit_segment *segment) {
 /* Ranges of skipped updates that are listed; the rest is counted. */
 #define SKIPS 4
 
+static void put_skip(struct line *line, const struct fit_skip *skip, const char *sign) {
+    const unsigned long long first = skip->first, last = skip->last, count = skip->count;
+    if (first == last)
+        put(line, "%s update %llu", sign, first);
+    else if (last - first + 1 == count)
+        put(line, "%s updates %llu to %llu", sign, first, last);
+    else
+        put(line, "%s %llu of the updates %llu to %llu", sign, count, first, last);
+}
+
+/* Says how a part begins, where that is not with the counter that was saved. */
+static void put_part(struct line *line, const struct fit *fit, size_t p) {
+    const struct fit_part *part = &fit->parts[p];
+    if (part->begins == FIT_PART_COUNTS_ANEW)
+        put(line, "; at resume %zu the counter is the number of updates", p);
+    if (part->begins == FIT_PART_OTHER)
+        put(line, "; at resume %zu the counter is %lu behind", p, (unsigned long)part->lag);
+}
+
 static void put_skips(struct line *line, const struct fit *fit) {
     uint64_t more = 0;
+    size_t part = 0;
     for (size_t i = 0; i < fit->skip_count; i++) {
         const struct fit_skip *skip = &fit->skips[i];
-        const unsigned long long first = skip->first, last = skip->last, count = skip->count;
-        const char *const sign = i == 0 ? "; skipped:" : ",";
-        if (i >= SKIPS)
+        const char *sign = i == 0 ? "; skipped:" : ",";
+        char other[64];
+        if (i >= SKIPS) {
             more += skip->count;
-        else if (first == last)
-            put(line, "%s update %llu", sign, first);
-        else if (last - first + 1 == count)
-            put(line, "%s updates %llu to %llu", sign, first, last);
-        else
-            put(line, "%s %llu of the updates %llu to %llu", sign, count, first, last);
+            continue;
+        }
+        if (skip->part != part) {
+            snprintf(other, sizeof other, "; skipped after resume %zu:", skip->part);
+            sign = other;
+        }
+        part = skip->part;
+        put_skip(line, skip, sign);
     }
     if (more > 0) put(line, " and %llu more", (unsigned long long)more);
+    for (size_t p = 0; p < fit->part_count; p++)
+        put_part(line, fit, p);
 }
 
 static void describe(struct line *line, const struct fit *fit) {
+    const char *const unit = fit->in_samples ? " samples" : "";
     line->text[0] = '\0';
     put(line, "%s %s", fit->contract->name, fit->schedule_name);
     if (fit->parameters[0] != '\0') put(line, " (%s)", fit->parameters);
@@ -84,12 +109,12 @@ static void describe(struct line *line, const struct fit *fit) {
     if (fit->reached > 0.0)
         put(line, " (still warming up at the last row: at least %.4g)", fit->reached);
     if (fit->warmup > 0.0)
-        put(line, ", warm-up %s%s", number_text_f64(fit->warmup).text,
+        put(line, ", warm-up %s%s%s", number_text_f64(fit->warmup).text, unit,
             fit->warmup_hidden || fit->reached > 0.0 ? " (not shown)" : "");
     else
         put(line, ", no warm-up");
     if (fit->steps > 0)
-        put(line, ", total %s%s", number_text_f64((double)fit->steps).text,
+        put(line, ", total %s%s%s", number_text_f64((double)fit->steps).text, unit,
             fit->total_hidden ? " (not shown)" : "");
     if (fit->floor_ratio > 0.0) put(line, ", floor %.4g of the peak", fit->floor_ratio);
     if (fit->stride != 1.0)
@@ -160,8 +185,8 @@ static const char *bug_of_numbers(const struct fit_search *search, const struct 
     if (request->lr == request->lr && real_abs_f64(fit->lr - request->lr) > 1e-6 * request->lr)
         return real_abs_f64(fit->lr - 1e-3) < 1e-9 ? "default_lr_overrides" : "other_peak";
     if (steps > 0.0 && total > 0.0 && total != steps) {
-        /* Another total explains nearly anything with a peak that nobody typed. */
-        if (fit_digits(fit->lr) > TYPED) return NULL;
+        /* Another total explains nearly anything with a peak that nobody typed or knows. */
+        if (request->lr != request->lr && fit_digits(fit->lr) > TYPED) return NULL;
         if (real_abs_f64(total - steps) <= 0.05 * steps + 1.0) return "floor_vs_ceil_steps";
         return total > steps ? "max_steps_ignored" : "schedule_too_short";
     }

@@ -105,6 +105,18 @@ static inline int log_has(const struct log_column *column, size_t row) {
     return column->quantum[row] == column->quantum[row];
 }
 
+/* How many samples skipped updates consumed, from the first row of a part to this row: the number
+ * lies in [least, most]. A schedule that counts samples and holds on a skip (Megatron's) has
+ * counted the row's LOG_SAMPLES less this, and less what was skipped before the part. */
+struct log_lag {
+    double least, most;
+};
+/* Sets *out to one lag per row; to NULL when the log has no running total of samples or does not
+ * say what was skipped. A row without either has the lag of the row before. least is below most
+ * only where updates were skipped while the batch grew. */
+TWINSTEP_MUST_USE enum status log_lag_of(const struct log *log, struct arena *arena,
+                                         struct log_lag **out);
+
 enum log_order {
     LOG_EQUAL = 0, /* both are exact (q = 0) and equal, or both are NaN */
     LOG_WITHIN,    /* they differ by no more than half of each quantum, so the printed digits cannot

@@ -239,8 +239,29 @@ static void validate_guessed_updates(void **state) {
                  "3.7500000000000003e-05}, {\"step\": 3, \"learning_rate\": 2.5e-05}, "
                  "{\"step\": 4, \"learning_rate\": 1.25e-05}]}");
     said = helper_run(0, "lr fit state.json");
+    /* The answer comes first, and says how many others there are. */
+    const char *const answer = "likeliest: hf linear, peak 5e-05, no warm-up, total 4\n  (";
+    assert_int_equal(strncmp(said.out, answer, strlen(answer)), 0);
+    assert_non_null(strstr(said.out, " apply others)\n"));
     assert_null(strstr(said.out, "update numbers"));
     assert_non_null(strstr(said.out, "\n  1  hf linear, peak 5e-05, no warm-up, total 4"));
+    helper_free(&said);
+}
+
+/* A line that ends at half of its peak may be a schedule that moves at every second update: the
+ * exit status is 3 until somebody says that it is the floor. */
+static void validate_half_speed(void **state) {
+    (void)state;
+    char text[4096] = "{\"max_steps\": 40, \"log_history\": [";
+    for (int k = 1; k <= 40; k++)
+        snprintf(text + strlen(text), sizeof text - strlen(text),
+                 "%s{\"step\": %d, \"learning_rate\": %.17g}", k > 1 ? ", " : "", k,
+                 5e-5 * (1.0 - k / 80.0));
+    strcat(text, "]}");
+    helper_write("half.json", text);
+    struct said said = helper_run(3, "lr fit half.json");
+    assert_int_equal(strncmp(said.out, "likeliest, but undecided: ", 26), 0);
+    assert_non_null(strstr(said.out, "every second update"));
     helper_free(&said);
 }
 
@@ -356,6 +377,7 @@ int main(void) {
         cmocka_unit_test(validate_annotations),
         cmocka_unit_test(validate_junit),
         cmocka_unit_test(validate_skipped_by_the_log),
+        cmocka_unit_test(validate_half_speed),
         cmocka_unit_test(validate_guessed_updates),
         cmocka_unit_test(validate_log_every),
         cmocka_unit_test(validate_floor_is_not_fitted),

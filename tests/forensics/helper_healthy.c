@@ -16,8 +16,9 @@
 #include "tests/forensics/helper_golden.h"
 #include "tests/forensics/helper_lr.h"
 
-#define ROWS 700
+#define ROWS 1400 /* as many updates, each twice where the run was resumed */
 #define SKIPPED 8
+#define RESUMED 2 /* value of `skips`: with a resume, too */
 
 struct training {
     struct contract_request request;
@@ -108,6 +109,43 @@ static void draw_skips(uint64_t *state, struct training *t) {
     }
 }
 
+/* Makes the log that of a run which stopped and went on from a checkpoint before: updates from
+ * there on stand twice in it, and the scaler, which began anew, skipped other updates the second
+ * time, the first ones as a rule. Returns 0 where the run is too short for it. */
+static int resume(uint64_t *state, struct training *t) {
+    const uint64_t last = t->request.steps;
+    uint64_t again[2 * SKIPPED], before = 0;
+    struct series_point points[ROWS];
+    size_t kept = 0, count = 0;
+    if (last < 60 || t->plan.contract->unit == CONTRACT_UNIT_EPOCH) return 0;
+    const uint64_t from = last / 4 + below(state, last / 4);
+    const uint64_t stop = from + below(state, last / 4), first = 1 + below(state, 3);
+    while (kept < t->request.skipped_count && t->skipped[kept] <= from) {
+        again[kept] = t->skipped[kept];
+        kept++;
+    }
+    before = from;
+    for (uint64_t n = below(state, 4), i = 0; i < n && before < last; i++) {
+        before += i == 0 ? first : 1 + (below(state, 4) == 0 ? below(state, last / 4) : 0);
+        if (before <= last) again[kept++] = before;
+    }
+    while (count < t->series.count && t->points[count].update <= stop)
+        count++;
+    t->plan.skipped = again;
+    t->plan.skipped_count = kept;
+    const size_t all = lr_log_points(&t->log, points);
+    for (size_t i = 0; i < all; i++) {
+        if (points[i].update <= from) continue;
+        points[i].part = 1;
+        points[i].row = count;
+        t->points[count++] = points[i];
+    }
+    t->series.count = count;
+    t->plan.skipped = t->skipped;
+    t->plan.skipped_count = t->request.skipped_count;
+    return t->series.points[0].update <= from;
+}
+
 /* Draws a training; returns 0 where the contract refuses the numbers. */
 static int draw_training(uint64_t *state, const struct contract *contract, int skips,
                          struct arena *arena, struct training *t) {
@@ -118,6 +156,7 @@ static int draw_training(uint64_t *state, const struct contract *contract, int s
     if (skips) draw_skips(state, t);
     if (contract_resolve(&t->request, arena, &t->plan) != STATUS_OK) return 0;
     draw_log(state, t);
+    if (skips == RESUMED && !resume(state, t)) return 0;
     for (size_t i = 0; i < t->series.count; i++)
         if (!isfinite(t->points[i].value) || t->points[i].value < 0.0) return 0;
     return 1;
@@ -171,7 +210,7 @@ static void check_all(size_t cases, uint64_t seed, int applied, int skips, int p
         uint64_t state = seed * 1000 + c;
         size_t i = 0; /* trainings that the contract accepts */
         if (skips && (list[c].on_skip != CONTRACT_SKIP_HOLD || list[c].bug)) continue;
-        for (size_t drawn = 0; i < cases && drawn < 20 * cases; drawn++) {
+        for (size_t drawn = 0; i < cases && drawn < 40 * cases; drawn++) {
             struct arena arena = ARENA_EMPTY;
             struct fit_known known;
             fit_known_init(&known);
@@ -210,6 +249,10 @@ void healthy_check_applied(size_t cases, uint64_t seed, int pinned, struct healt
 
 void healthy_check_skips(size_t cases, uint64_t seed, int pinned, struct healthy_count *out) {
     check_all(cases, seed, 0, 1, pinned, out);
+}
+
+void healthy_check_resumed(size_t cases, uint64_t seed, int pinned, struct healthy_count *out) {
+    check_all(cases, seed, 0, RESUMED, pinned, out);
 }
 
 static int near(double a, double b) {

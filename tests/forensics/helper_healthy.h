@@ -20,6 +20,8 @@ void healthy_check_applied(size_t cases, uint64_t seed, int pinned, struct healt
 /* Does the same where the schedule holds at a skipped update and some updates were skipped, of
  * which nobody tells the check. Logs whose contract never holds are left out. */
 void healthy_check_skips(size_t cases, uint64_t seed, int pinned, struct healthy_count *out);
+/* Does the same for logs of resumed runs, which skipped other updates the second time. */
+void healthy_check_resumed(size_t cases, uint64_t seed, int pinned, struct healthy_count *out);
 /* Fits the logs; out->failed counts those whose contract, schedule and numbers are not among the
  * fits. */
 void healthy_fit(size_t cases, uint64_t seed, int pinned, struct healthy_count *out);

@@ -95,6 +95,20 @@ static void skip_many_held(struct patient *p) {
         updates += !(i >= 5 && i < 55 && (i - 5) % 4 == 0);
     }
 }
+/* A row of every tenth update: the LR moves from row to row although the schedule held. */
+static void skip_many_sparse(struct patient *p) {
+    static const size_t rows[] = {0, 20, 40}, counts[] = {8, 4, 3};
+    size_t skipped = 0;
+    for (size_t i = 0; i < 60; i++) {
+        size_t here = 0;
+        for (size_t n = 0; n < 3; n++)
+            if (rows[n] == i) here = counts[n];
+        skipped += here;
+        p->log->step[i] = 10 * (int64_t)(i + 1);
+        scene_put(p, LOG_SKIPPED, i, (double)here);
+        scene_put(p, LOG_LR_LOGGED, i, 5e-7 * (double)(600 - 10 * (i + 1) + skipped) / 600.0);
+    }
+}
 
 /* ---- start of a preference training ---- */
 
@@ -271,6 +285,7 @@ const struct scene scenes_of_values[] = {
     FOUND(skip_many, "skip_advances_schedule", LIKELY),
     REMARK(skip_several, "skip_advances_schedule"),
     REMARK(skip_many_held, "skipped_updates"),
+    REMARK(skip_many_sparse, "skipped_updates"),
     LINE(healthy, "start_at_ln2", QUIET),
     LINE(start_printed, "start_at_ln2", QUIET),
     LINE(start_bf16, "start_at_ln2", QUIET),

@@ -239,6 +239,53 @@ static void try_training(uint64_t *state, const struct contract *contract, int f
     arena_close(&arena);
 }
 
+/* Draws a run that stopped and went on from a checkpoint before, and skipped the updates behind it
+ * as a scaler does that begins anew. */
+static void try_resumed(uint64_t *state, const struct contract *contract, struct tally *tally) {
+    static const int lr_prints[] = {PRINT_EXACT, PRINT_BINARY32, PRINT_E6};
+    struct arena arena = ARENA_EMPTY;
+    struct contract_request request;
+    struct contract_plan plan;
+    double *columns[2], *again;
+    uint64_t skipped[8];
+    const uint64_t steps = 80 + draw(state, 120);
+    if (contract->unit == CONTRACT_UNIT_EPOCH ||
+        !resolve(state, contract, 1, steps, &arena, &request, &plan)) {
+        arena_close(&arena);
+        return;
+    }
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(arena_take(&arena, steps, sizeof(double), "LRs", &columns[i]), STATUS_OK);
+    assert_int_equal(arena_take(&arena, steps, sizeof(double), "LRs", &again), STATUS_OK);
+    contract_columns(&plan, steps, columns[0], columns[1]);
+    const int print = lr_prints[draw(state, 3)];
+    const struct helper_training training = {.rows = (size_t)steps,
+                                             .seed = draw(state, 1000000),
+                                             .print = PRINT_FLOAT,
+                                             .print_lr = print,
+                                             .epoch = request.updates_per_epoch,
+                                             .logged = columns[1],
+                                             .applied = columns[0]};
+    struct log *log = helper_trained(&arena, &training);
+    log->max_steps = steps;
+    const uint64_t from = steps / 4 + draw(state, steps / 4), stop = from + 1 + draw(state, 20);
+    repeat(log, (size_t)from, (size_t)stop);
+    size_t count = 0;
+    while (count < request.skipped_count && request.skipped[count] <= from) {
+        skipped[count] = request.skipped[count];
+        count++;
+    }
+    for (uint64_t n = draw(state, 4), i = 0; i < n; i++)
+        skipped[count++] = from + 1 + i;
+    plan.skipped = skipped;
+    plan.skipped_count = count;
+    contract_columns(&plan, steps, NULL, again);
+    for (size_t row = (size_t)stop; row < log->rows; row++)
+        helper_put(&arena, log, LOG_LR_LOGGED, row, again[log->step[row] - 1], print);
+    judge(log, &request, &plan, 1, &arena, tally);
+    arena_close(&arena);
+}
+
 static void verify_quiet(int fit, int skips, size_t cases, struct tally *tally) {
     size_t count;
     const struct contract *list = contract_list(&count);
@@ -281,6 +328,22 @@ static void verify_no_finding_where_updates_were_skipped(void **state) {
     print_message("%zu healthy logs with skipped updates\n", tally.logs);
     verify_nobody_accused(&tally);
     assert_true(tally.logs >= helper_size(10, 10, 3000));
+}
+
+static void verify_no_finding_in_resumed_logs(void **state) {
+    (void)state;
+    struct tally tally = {.logs = 0};
+    size_t count;
+    const struct contract *list = contract_list(&count);
+    for (size_t c = 0; c < count; c++) {
+        uint64_t draws = 177 + c;
+        if (list[c].bug || list[c].on_skip != CONTRACT_SKIP_HOLD) continue;
+        for (size_t i = 0; i < helper_size(6, 1, 100); i++)
+            try_resumed(&draws, &list[c], &tally);
+    }
+    print_message("%zu healthy resumed logs with skipped updates\n", tally.logs);
+    verify_nobody_accused(&tally);
+    assert_true(tally.logs >= helper_size(20, 5, 500));
 }
 
 /* Draws of the nightly run in which something was once found: what an early skip prints, a known
@@ -327,6 +390,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_no_finding), cmocka_unit_test(verify_no_finding_of_fits),
         cmocka_unit_test(verify_no_finding_where_updates_were_skipped),
+        cmocka_unit_test(verify_no_finding_in_resumed_logs),
         cmocka_unit_test(verify_no_finding_where_there_was_one)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

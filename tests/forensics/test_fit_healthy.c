@@ -47,6 +47,16 @@ static void verify_check_of_skips_never_fails(void **state) {
     assert_true(count.passed > count.logs / 2);
 }
 
+static void verify_check_of_resumed_logs_never_fails(void **state) {
+    (void)state;
+    struct healthy_count count = {0};
+    healthy_check_resumed(3, 5, 1, &count);
+    print_message("%zu resumed logs with skipped updates: %zu pass, %zu undecided\n", count.logs,
+                  count.passed, count.undecided);
+    assert_int_equal(count.failed, 0);
+    assert_true(count.passed > count.logs / 2);
+}
+
 static void verify_fit_lists_the_truth(void **state) {
     (void)state;
     struct healthy_count count = {0};
@@ -88,6 +98,7 @@ int main(void) {
         cmocka_unit_test(verify_check_never_fails),
         cmocka_unit_test(verify_check_of_the_applied_column_never_fails),
         cmocka_unit_test(verify_check_of_skips_never_fails),
+        cmocka_unit_test(verify_check_of_resumed_logs_never_fails),
         cmocka_unit_test(verify_fit_lists_the_truth),
         cmocka_unit_test(validate_a_plateau_with_an_ulp),
     };

@@ -29,6 +29,16 @@ static void verify_check_of_skips_never_fails(void **state) {
     assert_int_equal(count.failed, 0);
 }
 
+static void verify_check_of_resumed_logs_never_fails(void **state) {
+    (void)state;
+    struct healthy_count count = {0};
+    healthy_check_resumed(100, 15, 0, &count);
+    print_message("%zu resumed logs with skipped updates: %zu pass, %zu undecided\n", count.logs,
+                  count.passed, count.undecided);
+    assert_true(count.logs >= 1000);
+    assert_int_equal(count.failed, 0);
+}
+
 static void verify_fit_lists_the_truth(void **state) {
     (void)state;
     struct healthy_count count = {0};
@@ -40,6 +50,7 @@ static void verify_fit_lists_the_truth(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_check_of_skips_never_fails),
+        cmocka_unit_test(verify_check_of_resumed_logs_never_fails),
         cmocka_unit_test(verify_check_never_fails),
         cmocka_unit_test(verify_fit_lists_the_truth),
     };

@@ -173,11 +173,39 @@ static void validate_made_logs(void **state) {
     arena_close(&arena);
 }
 
+/* A console of a training in float16: updates 1 and 200 were skipped, total 600, warm-up 30, a row
+ * every 10. Only a total that is given leaves the distance between the rows. */
+static void validate_a_console_with_skips(void **state) {
+    (void)state;
+    static struct fit_rows rows;
+    for (int told = 0; told < 2; told++) {
+        struct arena arena = ARENA_EMPTY;
+        struct fit_known known;
+        struct log *log = helper_log(&arena, 60);
+        log->step_guessed = 1;
+        for (size_t row = 0; row < 60; row++) {
+            const double update = 10.0 * (double)(row + 1);
+            const double counter = update - 2.0 - (update > 200.0);
+            helper_put(&arena, log, LOG_LR_LOGGED, row,
+                       5e-5 * (counter < 30.0 ? counter / 30.0 : (600.0 - counter) / 570.0),
+                       PRINT_EXACT);
+        }
+        fit_known_init(&known);
+        if (told) known.request.steps = 600;
+        number_made(log, &known, &rows, &arena);
+        assert_int_equal(rows.count, told);
+        if (told) assert_int_equal(rows.at[0].every, 10);
+        assert_int_equal(rows.decided_by, told ? FIT_ROWS_TOTAL : FIT_ROWS_OPEN);
+        arena_close(&arena);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_real_consoles),
         cmocka_unit_test(validate_a_given_spacing),
         cmocka_unit_test(validate_made_logs),
+        cmocka_unit_test(validate_a_console_with_skips),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

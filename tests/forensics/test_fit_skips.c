@@ -73,6 +73,7 @@ static void expect_skips(const struct fit *fit, const struct fit_skip *skips, si
         assert_int_equal(fit->skips[i].first, skips[i].first);
         assert_int_equal(fit->skips[i].last, skips[i].last);
         assert_int_equal(fit->skips[i].count, skips[i].count);
+        assert_int_equal(fit->skips[i].part, skips[i].part);
     }
 }
 
@@ -89,21 +90,21 @@ static void validate_which_updates_were_skipped(void **state) {
         /* every update is logged: each skip is seen at its own update */
         {{5e-5, 100, 1000, 1, 0, 0, {1, 2, 150, 700}, 4},
          "hf",
-         {{1, 1, 1}, {2, 2, 1}, {150, 150, 1}, {700, 700, 1}},
+         {{1, 1, 1, 0}, {2, 2, 1, 0}, {150, 150, 1, 0}, {700, 700, 1, 0}},
          4},
         /* every tenth: row 10 shows the LR that update 10 used, which update 10 cannot change */
-        {{5e-5, 0, 1000, 10, 0, 0, {3}, 1}, "hf", {{1, 9, 1}}, 1},
+        {{5e-5, 0, 1000, 10, 0, 0, {3}, 1}, "hf", {{1, 9, 1, 0}}, 1},
         {{2e-4, 60, 2000, 25, 1, 0, {1, 2, 3, 900, 1500}, 5},
          "hf",
-         {{1, 24, 3}, {900, 924, 1}, {1500, 1524, 1}},
+         {{1, 24, 3, 0}, {900, 924, 1, 0}, {1500, 1524, 1, 0}},
          3},
         /* in a log of the next LR, row 500 has seen update 500; without early skips nothing else
            would do */
-        {{2e-5, 30, 1000, 10, 1, 1, {500}, 1}, "hf-4.50", {{491, 500, 1}}, 1},
+        {{2e-5, 30, 1000, 10, 1, 1, {500}, 1}, "hf-4.50", {{491, 500, 1, 0}}, 1},
         /* a burst, as at the start of a training whose scale is far too large */
         {{3e-4, 40, 600, 5, 0, 0, {200, 201, 202, 203, 204, 205, 206, 207}, 8},
          "hf",
-         {{200, 204, 5}, {205, 209, 3}},
+         {{200, 204, 5, 0}, {205, 209, 3, 0}},
          2},
     };
     for (size_t i = 0; i < COUNT_OF(scenes); i++) {
@@ -138,22 +139,66 @@ static void validate_which_updates_were_skipped(void **state) {
 }
 
 /* A peak that nobody typed is found beside the skips, too: sqrt(2) 1e-4, as a rule of the batch
- * size gives it. */
-static void validate_an_untyped_peak(void **state) {
+ * size gives it, and numbers of a search. Typed ones are tried first and must leave it the time. */
+static void validate_untyped_peaks(void **state) {
     (void)state;
-    static const struct training training = {0x1.2895033329279p-13, 20, 200, 1, 0, 0, {3, 90}, 2};
-    static const struct fit_skip skips[] = {{3, 3, 1}, {90, 90, 1}};
-    static struct series_point points[ROWS];
-    struct arena arena = ARENA_EMPTY;
-    const struct series series = make(&training, points);
-    const struct fit_known known = known_of(&training);
-    struct fit_set set;
-    assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
-    assert_true(set.count > 0);
-    assert_true(fabs(set.fits[0].lr / training.peak - 1.0) < 1e-12);
-    assert_true(set.fits[0].warmup == 20 && set.fits[0].steps == 200);
-    expect_skips(&set.fits[0], skips, COUNT_OF(skips));
-    arena_close(&arena);
+    static const struct {
+        struct training training;
+        uint64_t skipped; /* as many as the log shows */
+    } cases[] = {
+        {{0x1.2895033329279p-13, 20, 200, 1, 0, 0, {3, 90}, 2}, 2},
+        {{0.0004099805776868454, 240, 2400, 5, 0, 0, {654, 1046}, 2}, 2},
+        {{6.836557762893307e-05, 133, 4431, 50, 1, 0, {1, 2, 482, 2447, 3493}, 5}, 5},
+        {{6.837e-05, 133, 4431, 50, 1, 0, {1, 2, 482, 2447, 3493}, 5}, 5},
+        {{1.391385613208747e-06, 0, 3235, 25, 1, 0, {1, 2, 691, 698, 2058, 2651}, 6}, 6},
+        {{9.452342465006595e-05, 39, 382, 1, 0, 0, {1, 2, 217, 372}, 4}, 4},
+        /* the knee lies between rows 100 updates apart, and typed peaks are many there */
+        {{6.180339887498949e-05, 163, 4431, 100, 1, 0, {1, 2, 482, 2447, 3493}, 5}, 5},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        static struct series_point points[ROWS];
+        struct arena arena = ARENA_EMPTY;
+        const struct training *t = &cases[i].training;
+        const struct series series = make(t, points);
+        const struct fit_known known = known_of(t);
+        struct fit_set set;
+        assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+        if (set.count == 0) fail_msg("case %zu: nothing fits", i);
+        assert_string_equal(set.fits[0].contract->name, "hf");
+        assert_true(fabs(set.fits[0].lr / t->peak - 1.0) < 1e-12);
+        assert_true(set.fits[0].warmup == (double)t->warmup);
+        assert_int_equal(set.fits[0].steps, t->total);
+        assert_int_equal(fit_skipped(&set.fits[0]), cases[i].skipped);
+        assert_null(set.fits[0].bug);
+        arena_close(&arena);
+    }
+}
+
+/* Rows 500 updates apart leave more warm-ups between them than can be listed; one row before the
+ * knee gives the right one. The first is the file of a stranger. */
+static void validate_a_warmup_between_sparse_rows(void **state) {
+    (void)state;
+    static const struct training trainings[] = {
+        {5e-5, 562, 1689, 500, 0, 1, {0}, 0},  {2e-4, 56, 231, 50, 1, 1, {0}, 0},
+        {5e-5, 124, 308, 100, 1, 1, {0}, 0},   {3e-5, 877, 4689, 500, 0, 0, {0}, 0},
+        {5e-5, 1377, 4689, 500, 1, 0, {0}, 0}, {1e-4, 1733, 9001, 1000, 0, 0, {0}, 0},
+    };
+    for (size_t i = 0; i < COUNT_OF(trainings); i++) {
+        static struct series_point points[ROWS];
+        struct arena arena = ARENA_EMPTY;
+        const struct training *t = &trainings[i];
+        const struct series series = make(t, points);
+        const struct fit_known known = known_of(t);
+        struct fit_set set;
+        assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+        if (set.count == 0) fail_msg("case %zu: nothing fits", i);
+        assert_string_equal(set.fits[0].contract->name, t->next ? "hf-4.50" : "hf");
+        assert_true(set.fits[0].lr == t->peak);
+        assert_true(set.fits[0].warmup == (double)t->warmup);
+        assert_int_equal(set.fits[0].steps, t->total);
+        assert_int_equal(fit_skipped(&set.fits[0]), 0);
+        arena_close(&arena);
+    }
 }
 
 /* A schedule that moves at every second update is a bug: 300 skips are no explanation. */
@@ -199,6 +244,149 @@ static void verify_only_what_holds_can_skip(void **state) {
     arena_close(&arena);
 }
 
+/* ---- resumed logs ---- */
+
+/* A run of `stop` updates that went on from the checkpoint of `from`; the second part skipped other
+ * updates than the rows that it runs again. `kept` 0: the scheduler was set to the number of
+ * updates. */
+struct resumed {
+    struct training first, second;
+    uint64_t stop, from;
+    int kept;
+    const char *contract;
+    struct fit_skip skips[6];
+    size_t count;
+    int32_t begins;
+};
+
+static struct series make_resumed(const struct resumed *r, struct series_point *points) {
+    uint64_t counter = 0, saved = 0;
+    size_t count = 0;
+    for (int part = 0; part < 2; part++) {
+        const struct training *t = part == 0 ? &r->first : &r->second;
+        if (part == 1) counter = r->kept ? saved : r->from;
+        for (uint64_t k = part == 0 ? 1 : r->from + 1; k <= (part == 0 ? r->stop : t->total); k++) {
+            const uint64_t before = counter;
+            counter += !is_skipped(t, k);
+            if (k == r->from) saved = counter;
+            if (k % t->every != 0) continue;
+            points[count] =
+                (struct series_point){.update = k, .row = count, .part = (uint32_t)part};
+            points[count++].value = rate(t, t->next ? counter : before);
+        }
+    }
+    return (struct series){points, count};
+}
+
+static void validate_resumed_logs(void **state) {
+    (void)state;
+    static const struct resumed runs[] = {
+        /* the scaler began at 65536 again and skipped two updates */
+        {{2e-4, 0, 1000, 10, 0, 0, {1, 2, 3}, 3},
+         {2e-4, 0, 1000, 10, 0, 0, {401, 402}, 2},
+         500,
+         400,
+         1,
+         "hf",
+         {{1, 9, 3, 0}, {400, 409, 2, 1}},
+         2,
+         FIT_PART_GOES_ON},
+        /* nothing was skipped before, every update is logged */
+        {{5e-5, 0, 600, 1, 0, 0, {0}, 0},
+         {5e-5, 0, 600, 1, 0, 0, {401}, 1},
+         450,
+         400,
+         1,
+         "hf",
+         {{401, 401, 1, 1}},
+         1,
+         FIT_PART_GOES_ON},
+        /* update 450 was skipped in the rows that were thrown away, and again behind them */
+        {{2e-4, 100, 1000, 10, 1, 1, {15, 450}, 2},
+         {2e-4, 100, 1000, 10, 1, 1, {450, 700}, 2},
+         500,
+         400,
+         1,
+         "hf-4.50",
+         {{11, 20, 1, 0}, {441, 450, 1, 0}, {441, 450, 1, 1}, {691, 700, 1, 1}},
+         4,
+         FIT_PART_GOES_ON},
+        /* the resume is in the warm-up, and the rows before it fall back to it */
+        {{4e-4, 61, 198, 1, 0, 1, {20, 43, 44}, 3},
+         {4e-4, 61, 198, 1, 0, 1, {0}, 0},
+         45,
+         30,
+         1,
+         "hf-4.50",
+         {{20, 20, 1, 0}, {43, 43, 1, 0}, {44, 44, 1, 0}},
+         3,
+         FIT_PART_GOES_ON},
+        /* the counter was set to the number of updates */
+        {{2e-4, 0, 1000, 10, 0, 0, {1, 2, 3}, 3},
+         {2e-4, 0, 1000, 10, 0, 0, {700}, 1},
+         500,
+         400,
+         0,
+         "hf",
+         {{1, 9, 3, 0}, {700, 709, 1, 1}},
+         2,
+         FIT_PART_COUNTS_ANEW},
+    };
+    for (size_t i = 0; i < COUNT_OF(runs); i++) {
+        static struct series_point points[ROWS];
+        struct arena arena = ARENA_EMPTY;
+        const struct resumed *run = &runs[i];
+        const struct series series = make_resumed(run, points);
+        struct fit_known known = known_of(&run->first);
+        struct fit_check check;
+        struct fit_set set;
+        assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+        golden_fits(golden_begin("fit_skips.txt", "resumed %zu", i), &set, 3);
+        golden_end();
+        assert_true(set.count > 0);
+        const struct fit *fit = &set.fits[0];
+        assert_string_equal(fit->contract->name, run->contract);
+        assert_true(fit->lr == run->first.peak);
+        assert_true(fit->warmup == (double)run->first.warmup);
+        assert_null(fit->bug);
+        expect_skips(fit, run->skips, run->count);
+        assert_int_equal(fit->part_count, 2);
+        assert_int_equal(fit->parts[1].begins, run->begins);
+        for (size_t p = 0; p < series.count; p++)
+            assert_true(
+                fit_matches(&points[p], fit_logged(fit, p, points[p].update), fit->lr, NULL));
+        known.request.contract = contract_find(run->contract);
+        assert_int_equal(fit_check(&series, &known, 0, &arena, &check), STATUS_OK);
+        assert_int_equal(check.verdict, FIT_PASS);
+        arena_close(&arena);
+    }
+}
+
+/* A counter that is lost at an early resume is a bug, although the lag would be small. */
+static void verify_a_lost_counter_is_no_lag(void **state) {
+    (void)state;
+    static struct series_point points[ROWS];
+    struct arena arena = ARENA_EMPTY;
+    struct resumed run = {{2e-4, 10, 400, 1, 0, 0, {0}, 0},
+                          {2e-4, 10, 400, 1, 0, 0, {0}, 0},
+                          25,
+                          20,
+                          0,
+                          "hf",
+                          {{0, 0, 0, 0}},
+                          0,
+                          0};
+    struct series series = make_resumed(&run, points);
+    for (size_t i = 25; i < series.count; i++)
+        points[i].value = rate(&run.first, points[i].update - 21);
+    const struct fit_known known = known_of(&run.first);
+    struct fit_set set;
+    assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    assert_true(set.count > 0);
+    assert_string_equal(set.fits[0].bug, "scheduler_not_restored");
+    arena_close(&arena);
+}
+
 /* ---- what the log says of skips ---- */
 
 static struct log *log_of(const struct training *t, const struct series *series,
@@ -216,8 +404,8 @@ static struct log *log_of(const struct training *t, const struct series *series,
 static void verify_counts_place_the_skips(void **state) {
     (void)state;
     static struct series_point points[ROWS];
-    static const struct fit_skip used[] = {{1, 9, 1}, {490, 499, 1}},
-                                 next[] = {{1, 10, 2}, {491, 500, 1}};
+    static const struct fit_skip used[] = {{1, 9, 1, 0}, {490, 499, 1, 0}},
+                                 next[] = {{1, 10, 2, 0}, {491, 500, 1, 0}};
     const struct training t = {4e-5, 0, 900, 10, 0, 1, {1, 2, 500}, 3};
     const struct series series = make(&t, points);
     for (int told = 0; told < 3; told++) {
@@ -257,7 +445,7 @@ static void verify_counts_place_the_skips(void **state) {
 static void verify_gradient_norms_decide(void **state) {
     (void)state;
     static struct series_point points[ROWS];
-    static const struct fit_skip first = {1, 1, 1};
+    static const struct fit_skip first = {1, 1, 1, 0};
     const struct training t = {5e-5, 20, 200, 1, 0, 0, {1}, 1};
     const struct series series = make(&t, points);
     for (int told = 0; told < 3; told++) {
@@ -284,6 +472,97 @@ static void verify_gradient_norms_decide(void **state) {
             assert_int_equal(check.verdict, FIT_FAIL);
             assert_string_equal(check.bug, "lag1");
         }
+        arena_close(&arena);
+    }
+}
+
+/* A loss scale that fell says that an update was skipped by then: a lag of none contradicts it. */
+static void verify_a_falling_scale_is_obeyed(void **state) {
+    (void)state;
+    static struct series_point points[ROWS];
+    static const struct fit_skip skips[] = {{150, 150, 1, 0}};
+    const struct training t = {5e-5, 20, 200, 1, 0, 0, {150}, 1};
+    const struct series series = make(&t, points);
+    for (int early = 0; early < 2; early++) {
+        struct arena arena = ARENA_EMPTY;
+        struct log *log = log_of(&t, &series, &arena);
+        struct fit_known known;
+        struct fit_set set;
+        for (size_t i = 0; i < series.count; i++)
+            helper_put(&arena, log, LOG_LOSS_SCALE, i,
+                       points[i].update > (early ? 50 : 150) ? 32768.0 : 65536.0, PRINT_EXACT);
+        fit_known_init(&known);
+        assert_int_equal(fit_known_from_log(&known, log, &arena), STATUS_OK);
+        assert_int_equal(known.skips.shown, 1);
+        assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+        if (!early) expect_skips(&set.fits[0], skips, 1);
+        for (size_t i = 0; early && i < set.count; i++)
+            if (fit_skipped(&set.fits[i]) > 0) assert_true(set.fits[i].skips[0].first <= 50);
+        arena_close(&arena);
+    }
+}
+
+/* One update late, with a finite norm in every row, so that nothing was skipped: a bug, and not
+ * whatever else prints such a column. */
+static void verify_a_late_schedule_keeps_its_name(void **state) {
+    (void)state;
+    static struct series_point points[ROWS];
+    const struct training t = {5e-5, 0, 500, 1, 0, 0, {1}, 1};
+    const struct series series = make(&t, points);
+    struct arena arena = ARENA_EMPTY;
+    struct log *log = log_of(&t, &series, &arena);
+    struct fit_known known;
+    struct fit_check check;
+    for (size_t i = 0; i < series.count; i++)
+        helper_put(&arena, log, LOG_GRAD_NORM, i, 1.5, PRINT_EXACT);
+    fit_known_init(&known);
+    known.request.contract = contract_find("hf");
+    assert_int_equal(fit_known_from_log(&known, log, &arena), STATUS_OK);
+    assert_int_equal(fit_check(&series, &known, 1, &arena, &check), STATUS_OK);
+    assert_int_equal(check.verdict, FIT_FAIL);
+    assert_non_null(check.bug);
+    assert_string_equal(check.bug, "lag1");
+    arena_close(&arena);
+}
+
+/* A cosine that came back to its peak is no warm-up that goes on, and has shown its total. */
+static void verify_what_came_back_was_shown(void **state) {
+    (void)state;
+    static struct series_point points[ROWS];
+    struct training t = {1e-4, 50, 500, 10, 1, 1, {0}, 0};
+    struct series series = make(&t, points);
+    for (size_t i = 0; i < series.count; i++) {
+        const double progress = ((double)points[i].update - 50.0) / 450.0;
+        if (progress > 0.0)
+            points[i].value =
+                1e-4 * (0.5 * (1.0 + cos(3.14159265358979323846 * 1.0 * 2.0 * progress)));
+    }
+    struct arena arena = ARENA_EMPTY;
+    const struct fit_known known = known_of(&t);
+    struct fit_set set;
+    assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    assert_true(set.count > 0);
+    assert_true(set.fits[0].warmup == 50 && set.fits[0].steps == 500);
+    for (size_t i = 0; i < set.count; i++)
+        assert_false(set.fits[i].reached > 0.0 || set.fits[i].total_hidden);
+    arena_close(&arena);
+}
+
+/* Every second update held: a line that ends at half of its peak prints the same. */
+static void verify_half_speed_is_seen(void **state) {
+    (void)state;
+    static struct series_point points[ROWS];
+    const struct training t = {5e-5, 0, 1000, 10, 0, 0, {0}, 0};
+    struct series series = make(&t, points);
+    for (int half = 0; half < 2; half++) {
+        struct arena arena = ARENA_EMPTY;
+        const struct fit_known known = known_of(&t);
+        struct fit_set set;
+        for (size_t i = 0; half && i < series.count; i++)
+            points[i].value = rate(&t, points[i].update / 2);
+        assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+        assert_true(set.count > 0);
+        assert_int_equal(fit_is_half_speed(&set.fits[0]), half);
         arena_close(&arena);
     }
 }
@@ -317,11 +596,18 @@ static void verify_an_early_skip_is_a_remark(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_which_updates_were_skipped),
-        cmocka_unit_test(validate_an_untyped_peak),
+        cmocka_unit_test(validate_untyped_peaks),
+        cmocka_unit_test(validate_a_warmup_between_sparse_rows),
         cmocka_unit_test(verify_a_frozen_schedule_is_not_explained),
         cmocka_unit_test(verify_only_what_holds_can_skip),
+        cmocka_unit_test(validate_resumed_logs),
+        cmocka_unit_test(verify_a_lost_counter_is_no_lag),
         cmocka_unit_test(verify_counts_place_the_skips),
         cmocka_unit_test(verify_gradient_norms_decide),
+        cmocka_unit_test(verify_a_falling_scale_is_obeyed),
+        cmocka_unit_test(verify_what_came_back_was_shown),
+        cmocka_unit_test(verify_half_speed_is_seen),
+        cmocka_unit_test(verify_a_late_schedule_keeps_its_name),
         cmocka_unit_test(verify_an_early_skip_is_a_remark),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * What a log says about skipped updates: lines between its rows, and its own count of them. */
+ * What a log says about skipped updates: lines between its rows, and the samples that a schedule
+ * which holds on a skip has not counted. */
 #include "tests/logs/helper_logs.h"
 
 #include <stdarg.h>
@@ -76,11 +77,97 @@ static void verify_an_empty_row_passes_its_count_on(void **state) {
     arena_close(&arena);
 }
 
+struct iteration {                     /* of a Megatron console */
+    int step, samples, batch, skipped; /* batch 0: not a number in the log */
+    double least, most;
+};
+
+static const struct log *megatron(struct arena *arena, const struct iteration *rows, size_t count) {
+    char text[4096];
+    size_t used = 0;
+    for (size_t i = 0; i < count; i++)
+        used += (size_t)snprintf(
+            text + used, sizeof text - used,
+            " iteration %d/ 99 | consumed samples: %d | learning rate: 1.0E-07 | global batch "
+            "size: %d | number of skipped iterations: %d | number of nan iterations: 0 |\n",
+            rows[i].step, rows[i].samples, rows[i].batch, rows[i].skipped);
+    return logs_read(arena, text, NULL);
+}
+
+static void check_lag(const struct iteration *rows, size_t count) {
+    struct arena arena = ARENA_EMPTY;
+    struct log_lag *lag;
+    const struct log *log = megatron(&arena, rows, count);
+    assert_int_equal(log_lag_of(log, &arena, &lag), STATUS_OK);
+    assert_non_null(lag);
+    for (size_t i = 0; i < count; i++)
+        if (lag[i].least != rows[i].least || lag[i].most != rows[i].most)
+            fail_msg("row %zu: expected [%g, %g], got [%g, %g]", i, rows[i].least, rows[i].most,
+                     lag[i].least, lag[i].most);
+    arena_close(&arena);
+}
+
+/* The truth of every case is counted by hand from the batches of its updates. */
+static void validate_samples_of_skipped_updates(void **state) {
+    /* every update, batch 8: skips in updates 1, 2 and 5 */
+    static const struct iteration every[] = {{1, 8, 8, 1, 8, 8},
+                                             {2, 16, 8, 1, 16, 16},
+                                             {3, 24, 8, 0, 16, 16},
+                                             {4, 32, 8, 0, 16, 16},
+                                             {5, 40, 8, 1, 24, 24}};
+    /* every update under a ramp-up 8, 8, 16, 16, 24: a window of one update is known exactly */
+    static const struct iteration ramp[] = {{1, 8, 8, 1, 8, 8},
+                                            {2, 16, 8, 0, 8, 8},
+                                            {3, 32, 16, 1, 24, 24},
+                                            {4, 48, 16, 0, 24, 24},
+                                            {5, 72, 24, 1, 48, 48}};
+    /* every 5 updates: batches 8*5; then 8, 8, 8, 16, 16 with one skip; then 16*5 with two */
+    static const struct iteration five[] = {{5, 40, 8, 1, 8, 8},
+                                            {10, 96, 16, 1, 16, 24},
+                                            {15, 176, 16, 2, 48, 56},
+                                            {20, 256, 16, 5, 128, 136}};
+    /* windows of 3 and 2: batches 8, 8, 16 with two skips; then 16, 24 with two, which is all */
+    static const struct iteration few[] = {
+        {3, 24, 8, 0, 0, 0}, {6, 56, 16, 2, 16, 24}, {8, 96, 24, 2, 56, 64}};
+    /* no batch: an update consumed one sample at least, and left one for each of the others */
+    static const struct iteration unsaid[] = {{1, 8, 0, 0, 0, 0}, {4, 32, 0, 2, 2, 23}};
+    /* a log that begins in the middle: its first window may have had smaller batches */
+    static const struct iteration middle[] = {{105, 900, 16, 2, 2, 32}, {110, 980, 16, 0, 2, 32}};
+    /* the resumed run starts anew, and what was skipped before it is not in its lag */
+    static const struct iteration resumed[] = {
+        {1, 8, 8, 1, 8, 8}, {2, 16, 8, 1, 16, 16}, {1, 8, 8, 0, 0, 0}, {2, 16, 8, 1, 8, 8}};
+    (void)state;
+    check_lag(every, COUNT_OF(every));
+    check_lag(ramp, COUNT_OF(ramp));
+    check_lag(five, COUNT_OF(five));
+    check_lag(few, COUNT_OF(few));
+    check_lag(unsaid, COUNT_OF(unsaid));
+    check_lag(middle, COUNT_OF(middle));
+    check_lag(resumed, COUNT_OF(resumed));
+}
+
+/* Without a running total of samples, or without a count of skips, nothing is said. */
+static void validate_absent_columns(void **state) {
+    static const char *const texts[] = {
+        "iteration 1/ 9 | consumed samples: 8 | learning rate: 1.0E-07 |\n",
+        "iteration 1/ 9 | learning rate: 1.0E-07 | number of skipped iterations: 1 |\n"};
+    struct arena arena = ARENA_EMPTY;
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(texts); i++) {
+        struct log_lag *lag;
+        assert_int_equal(log_lag_of(logs_read(&arena, texts[i], NULL), &arena, &lag), STATUS_OK);
+        assert_null(lag);
+    }
+    arena_close(&arena);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_lines_between_rows),
         cmocka_unit_test(validate_the_logs_own_count_comes_first),
         cmocka_unit_test(verify_an_empty_row_passes_its_count_on),
+        cmocka_unit_test(validate_samples_of_skipped_updates),
+        cmocka_unit_test(validate_absent_columns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
