@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reads the notes of the program's own file, as ELF has them (System V ABI, program headers and
- * note sections). Invariant: what is not a note that fits is passed over, never read beyond. */
+ * Reads the notes of the program in memory, as ELF has them (System V ABI, program headers and note
+ * sections), so that no file has to be opened. Invariant: what is not a note that fits is passed
+ * over, never read beyond. */
 #include "cli/build_id.h"
 
 #include <elf.h>
 #include <link.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
-
-#include "base/input.h"
-
-#define SELF "/proc/self/exe"
-#define NOTES 4096 /* the linker's notes take some hundred bytes */
 
 static size_t padded(size_t length) {
     return (length + 3) & ~(size_t)3;
@@ -38,28 +33,27 @@ static int find_id(const unsigned char *notes, size_t length, char out[DIGEST_HE
     return 0;
 }
 
-static int read_id(int handle, char out[DIGEST_HEX]) {
-    ElfW(Ehdr) head;
-    ElfW(Phdr) part;
-    unsigned char notes[NOTES];
-    if (pread(handle, &head, sizeof head, 0) != (ssize_t)sizeof head) return 0;
-    if (memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_phentsize != sizeof part) return 0;
-    for (int i = 0; i < head.e_phnum; i++) {
-        const off_t at = (off_t)(head.e_phoff + (size_t)i * sizeof part);
-        if (pread(handle, &part, sizeof part, at) != (ssize_t)sizeof part) return 0;
-        if (part.p_type != PT_NOTE || part.p_filesz > sizeof notes) continue;
-        if (pread(handle, notes, part.p_filesz, (off_t)part.p_offset) != (ssize_t)part.p_filesz)
-            return 0;
-        if (find_id(notes, part.p_filesz, out)) return 1;
+struct search {
+    char *out;
+    int found;
+};
+
+/* The first object of the walk is the program itself, and the walk ends with it. */
+static int look_at_program(struct dl_phdr_info *info, size_t size, void *data) {
+    struct search *const search = (struct search *)data;
+    (void)size;
+    for (int i = 0; i < info->dlpi_phnum && !search->found; i++) {
+        const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+        if (part->p_type == PT_NOTE)
+            search->found = find_id((const unsigned char *)(info->dlpi_addr + part->p_vaddr),
+                                    part->p_memsz, search->out);
     }
-    return 0;
+    return 1;
 }
 
-void build_id(char out[DIGEST_HEX]) {
-    struct input input;
+enum status build_id(char out[DIGEST_HEX]) {
+    struct search search = {out, 0};
     out[0] = '\0';
-    if (input_open(SELF, INPUT_FILE, SELF, "a program", &input) != STATUS_OK) return;
-    const int found = read_id(input.descriptor, out);
-    close(input.descriptor);
-    if (!found && digest_file(SELF, out) != STATUS_OK) out[0] = '\0';
+    dl_iterate_phdr(look_at_program, &search);
+    return search.found ? STATUS_OK : digest_file("/proc/self/exe", out);
 }

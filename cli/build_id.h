@@ -6,8 +6,8 @@
 
 #include "determinism/digest.h"
 
-/* The linker's digest over the program (NT_GNU_BUILD_ID), in hexadecimal; SHA-256 of the program's
- * file where the linker made none; "" where the file cannot be read. */
-void build_id(char out[DIGEST_HEX]);
+/* Writes the linker's digest over the program (NT_GNU_BUILD_ID), in hexadecimal, from memory; the
+ * SHA-256 of the program's file where the linker made none, which fails where it cannot be read. */
+TWINSTEP_MUST_USE enum status build_id(char out[DIGEST_HEX]);
 
 #endif

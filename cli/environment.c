@@ -78,7 +78,7 @@ static enum status add_build(struct facts *facts) {
     char control[128], id[DIGEST_HEX];
     fpenv_describe(control, sizeof control);
     TRY(add(facts, "version", TWINSTEP_VERSION));
-    build_id(id);
+    TRY(build_id(id));
     TRY(add(facts, "build_id", id));
     TRY(add(facts, "compiler", compiler()));
     TRY(add(facts, "build_type", TWINSTEP_BUILD_TYPE));

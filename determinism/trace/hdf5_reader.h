@@ -45,8 +45,8 @@ TWINSTEP_MUST_USE enum status reader_handle(const struct reader *reader, int *ou
 TWINSTEP_MUST_USE enum status reader_spend(struct reader *reader, uint64_t count, uint64_t bytes,
                                            const char *what);
 
-/* Opens a dataset, to which hard links must lead, and checks it against `form`. `out_shape` gets its extent; for a text dataset its
- * element length stands in shape[HDF5_MAX_RANK - 1]. */
+/* Opens a dataset, to which hard links must lead, and checks it against `form`. `out_shape` gets its
+ * extent; for a text dataset its element length stands in shape[HDF5_MAX_RANK - 1]. */
 TWINSTEP_MUST_USE enum status reader_dataset(const struct reader *reader, hid_t where,
                                              const char *name, const struct reader_form *form,
                                              hsize_t out_shape[HDF5_MAX_RANK], hid_t *out_dataset);
@@ -94,7 +94,7 @@ TWINSTEP_MUST_USE enum status reader_words(struct reader *reader, hid_t where, c
  * need not keep it; then it is that of names. */
 H5_index_t reader_order(const struct reader *reader, hid_t group, int of_attributes);
 
-/* The names of the hard links of a group in the order of creation. A link of another kind is refused
+/* Lists the hard links of a group in the order of creation. A link of another kind is refused
  * in a trace of ours; in a foreign one it is left out, and refused where a name of the format leads
  * to it (trace_look.c). */
 struct reader_links {

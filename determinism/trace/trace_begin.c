@@ -201,7 +201,7 @@ static enum status open_locked(struct trace *trace) {
  * front of every object, and walks it whenever an object is made; the rests are too short to be
  * used, and a file that was opened has none in its list. In between, the superblock looks like that
  * of a finished file: a reader that came then would lock it and keep its own writer out. So the
- * lock, which belongs to the open file, stays in a second descriptor until live readers may come. */
+ * lock, which belongs to the open file, stays in a second descriptor until live readers come. */
 static enum status open_again(struct trace *trace, int *out_lock) {
     const char *const name = trace->file.name;
     int *handle;

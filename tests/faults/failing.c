@@ -11,8 +11,9 @@
  *   TWINSTEP_FAULT_OWN=A-B     the program's own code lies there (hexadecimal, as nm tells it)
  *
  * `own` counts only those allocations that the program's own code asked for, not the libraries that
- * are linked into it, and `malloc` all of them. `stdio` are fflush and fclose: the C library writes by itself there, so the file is
- * exchanged for /dev/full first, and what the buffer holds is lost as on a full disk. */
+ * are linked into it, and `malloc` all of them. `stdio` are fflush and fclose: the C library writes
+ * by itself there, so the file is exchanged for /dev/full first, and what the buffer holds is lost as
+ * on a full disk. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

@@ -97,7 +97,7 @@ TOKENS = [
      ["cli/main.c", "cli/second.c", "cli/ablate/ablate_guard.c"],
      "signals are main's, and of those who wait for another process"),
     ("socket", r"(?<![.>])\b(socket(pair)?|connect|bind|listen|accept4?|getaddrinfo|gethostbyname)\s*\(",
-     list(LAYERS), ["cli/ablate/ablate_runner.c"], "nothing here talks to a network"),
+     list(LAYERS), ["cli/ablate/ablate_start.c"], "nothing here talks to a network"),
     ("locale", r"\bsetlocale\s*\(", list(LAYERS), [], "numbers read and print alike everywhere"),
     ("exit", r"\b(exit|_exit|_Exit|quick_exit|abort|at_quick_exit|atexit)\s*\(", list(LAYERS),
      ["cli/main.c", "cli/ablate/ablate_guard.c"],  # a child of fork() that cannot become a command

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The seals of a trace (docs/TRACE.md): digests over what no row's `check` covers. They find damage,
-not forgery. docs/FOREIGN.md has the same, seal by seal; here one walk makes all three.
+"""The seals of a trace (docs/TRACE.md): digests over what no row's `check` covers. They find
+damage, not forgery. docs/FOREIGN.md has the same, seal by seal; here one walk makes all three.
 
 `record/writer.py` runs this file by its name, so it imports nothing of twinstep."""
 from collections.abc import Iterator
@@ -30,7 +30,9 @@ def _item(early: bool, *parts: bytes) -> tuple[bool, bytes]:
 def _dataset(d: h5py.Dataset, path: bytes, rows: bool) -> Iterator[tuple[bool, bytes]]:
     text = h5py.check_string_dtype(d.dtype) is not None
     number = d.dtype.kind in "iuf" and h5py.check_enum_dtype(d.dtype) is None
-    kind = b"other" if d.ndim > 3 else b"text" if text else d.dtype.str.encode() if number else b"other"
+    kind = b"text" if text else d.dtype.str.encode() if number else b"other"
+    if d.ndim > 3:
+        kind = b"other"
     yield _item(True, b"dataset", path, kind)
     if kind == b"other":
         return
@@ -52,8 +54,9 @@ def _group(g: h5py.Group, path: bytes, rows: bool) -> Iterator[tuple[bool, bytes
     for name in sorted(g.attrs, key=str.encode):
         kind, value = g.attrs.get_id(name).dtype.kind, g.attrs[name]
         if np.ndim(value) == 0 and kind in "iufSO":
-            yield _item(True, b"attribute", path, name.encode(), value.encode() if isinstance(value, str)
-                        else bytes(value) if kind == "S" else value.tobytes())
+            raw = (value.encode() if isinstance(value, str) else
+                   bytes(value) if kind == "S" else value.tobytes())
+            yield _item(True, b"attribute", path, name.encode(), raw)
     rows = rows or (path.endswith(b"/steps") and "check" in g)
     for name in sorted(g, key=str.encode):
         below = (path + b"/" if path else b"") + name.encode()
@@ -72,19 +75,21 @@ def _group(g: h5py.Group, path: bytes, rows: bool) -> Iterator[tuple[bool, bytes
 def seals(file: h5py.File) -> dict[bytes, bytes]:
     """The three seals of what is in the file, by their words."""
     words = (OPENING, COMPLETE, UNFINISHED)
-    chains = {word: sha256(_field(b"twinstep stream 1") + _field(b"seal " + word)).digest() for word in words}
+    chains = {word: sha256(_field(b"twinstep stream 1") + _field(b"seal " + word)).digest()
+              for word in words}
     counts = dict.fromkeys(words, 0)
     for early, digest in _group(file, b"", False):
         for word in words if early else words[1:]:
             chains[word] = sha256(chains[word] + digest).digest()
             counts[word] += 1
-    return {word: sha256(_field(b"twinstep stream end 1") + pack("<Q", counts[word]) + chains[word]).digest()
+    ends = {word: _field(b"twinstep stream end 1") + pack("<Q", counts[word]) + chains[word]
             for word in words}
+    return {word: sha256(end).digest() for word, end in ends.items()}
 
 
 def check(file: h5py.File) -> str:
-    """What the seals vouch for: none, opening, unfinished or whole, in the words of `certify --json`.
-    Raises Broken where the file does not agree with them."""
+    """Returns what the seals vouch for: none, opening, unfinished or whole, in the words of
+    `certify --json`. Raises Broken where the file does not agree with them."""
     complete = "complete" in file and int(file["complete"][()]) == 1    # before what it vouches for
     stored = bytes(file["seal"][:]) if "seal" in file else bytes(64)
     opening, closing = stored[:32], stored[32:]
@@ -106,6 +111,6 @@ def check(file: h5py.File) -> str:
 
 
 def write(file: h5py.File, word: bytes) -> None:
-    """Writes the opening seal, or one of the closing ones, into the dataset `seal`, which is there."""
+    """Writes the opening seal, or one of the closing ones, into the dataset `seal` of the file."""
     made: Any = np.frombuffer(seals(file)[word], "u1")
     file["seal"][0 if word == OPENING else 32:32 if word == OPENING else 64] = made

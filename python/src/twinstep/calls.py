@@ -89,10 +89,12 @@ class _Calls:
         self.kinds = _kinds(self.first)
 
     def call(self, levels: Sequence[int]) -> Left:
+        """Calls the function with one level of each factor; raises what it raises."""
         values = zip(self.factors, self.factors.values(), levels)
         return _left(self.run_fn(**{name: of[level] for name, of, level in values}))
 
     def take_first(self) -> Left | None:
+        """Returns what the first call left, once."""
         first, self.first = self.first, None
         return first
 

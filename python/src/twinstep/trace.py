@@ -299,8 +299,8 @@ class Trace:
 
 
 def load(path: str | os.PathLike[str]) -> Trace:
-    """Returns the trace (or floor file) in this file. Raises NotATrace, also where the file does not
-    agree with its seals, and FileNotFoundError."""
+    """Returns the trace (or floor file) in this file. Raises NotATrace, also where the file does
+    not agree with its seals, and FileNotFoundError."""
     place = pathlib.Path(path)
     with _open(place) as file:
         version = file.attrs.get("twinstep_trace")

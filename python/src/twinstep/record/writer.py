@@ -101,7 +101,8 @@ class Trace:
             self.columns.append(self._column(c))
         self._scales(header)
         self.rows = 0
-        self.seal = runpy.run_path(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "_seal.py"))["write"]
+        here = os.path.dirname(os.path.abspath(__file__))
+        self.seal = runpy.run_path(os.path.join(here, "..", "_seal.py"))["write"]
         f.create_dataset("seal", data=np.zeros(64, "u1"))
         self.seal(f, b"opening")
         f.swmr_mode = True

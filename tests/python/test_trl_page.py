@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""labels: torch
+
+docs/TRL.md, typed as it stands: every command of its console blocks runs here, in their order, and
+what they print is what stands under them (`...` stands for any lines)."""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs/TRL.md"
+
+
+def commands(page):
+    """Returns (command, lines that stand under it) of every console block."""
+    found = []
+    for block in re.findall(r"^```console\n(.*?)^```", page, re.S | re.M):
+        for line in block.splitlines():
+            if line.startswith("$ "):
+                found.append((line[2:], []))
+            else:
+                found[-1][1].append(line)
+    return found
+
+
+class Page(unittest.TestCase):
+    def test_every_command_prints_what_stands_there(self):
+        told = commands(PAGE.read_text())
+        self.assertEqual(len(told), 7)
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copy(ROOT / "docs/tutorial/train.py", folder)
+            tools = pathlib.Path(folder, "bin")
+            tools.mkdir()
+            (tools / "twinstep").symlink_to(os.environ["TWINSTEP_PROGRAM"])
+            path = os.pathsep.join([str(tools), os.environ["PATH"]])
+            for command, lines in told:
+                with self.subTest(command=command):
+                    command = re.sub(r"\bpython train", f"{sys.executable} train", command)
+                    done = subprocess.run(command, shell=True, cwd=folder, text=True,
+                                          capture_output=True, env={**os.environ, "PATH": path})
+                    self.assertIn(done.returncode, (0, 1), done.stderr)
+                    if lines:
+                        pattern = "".join("(?:.*\n)*" if line == "..." else re.escape(line) + "\n"
+                                          for line in lines)
+                        self.assertRegex(done.stdout, r"\A" + pattern + r"\Z")
+
+
+if __name__ == "__main__":
+    unittest.main()
