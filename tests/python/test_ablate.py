@@ -546,7 +546,7 @@ class Folder(Slow):
                    environment={"A": "it's a $B", "C": "", "D": None})
         text = self.run_program("x.yaml", "--dry-run", code=0).stdout
         runs, noise = (int(re.search(of, text)[1]) for of in (r"up to (\d+) runs", r"differ: (\d+) more"))
-        noise += int(re.search(r"the arms, (\d+) more of mix", text)[1])
+        noise += int(re.search(r"the arms, (\d+) more of hybrids", text)[1])
         sure = 110 * -(-runs // 3)
         self.assertIn(f"each 100 s and 10 s to end: {sure} s at most, {sure + 110 * -(-noise // 3)} s if repeats",
                       text)
