@@ -2,6 +2,7 @@
  * Reads the notes of the program in memory, as ELF has them (System V ABI, program headers and note
  * sections), so that no file has to be opened. Invariant: what is not a note that fits is passed
  * over, never read beyond. */
+#define _GNU_SOURCE /* dl_iterate_phdr */
 #include "cli/build_id.h"
 
 #include <elf.h>

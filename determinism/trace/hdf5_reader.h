@@ -45,8 +45,8 @@ TWINSTEP_MUST_USE enum status reader_handle(const struct reader *reader, int *ou
 TWINSTEP_MUST_USE enum status reader_spend(struct reader *reader, uint64_t count, uint64_t bytes,
                                            const char *what);
 
-/* Opens a dataset, to which hard links must lead, and checks it against `form`. `out_shape` gets its
- * extent; for a text dataset its element length stands in shape[HDF5_MAX_RANK - 1]. */
+/* Opens a dataset, to which hard links must lead, and checks it against `form`. `out_shape` gets
+ * its extent; for a text dataset its element length stands in shape[HDF5_MAX_RANK - 1]. */
 TWINSTEP_MUST_USE enum status reader_dataset(const struct reader *reader, hid_t where,
                                              const char *name, const struct reader_form *form,
                                              hsize_t out_shape[HDF5_MAX_RANK], hid_t *out_dataset);

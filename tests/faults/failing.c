@@ -12,8 +12,8 @@
  *
  * `own` counts only those allocations that the program's own code asked for, not the libraries that
  * are linked into it, and `malloc` all of them. `stdio` are fflush and fclose: the C library writes
- * by itself there, so the file is exchanged for /dev/full first, and what the buffer holds is lost as
- * on a full disk. */
+ * by itself there, so the file is exchanged for /dev/full first, and what the buffer holds is lost
+ * as on a full disk. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

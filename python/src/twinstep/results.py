@@ -88,7 +88,7 @@ class Judgement:
     first: First | None
     differs: tuple[str, ...]
     word: str
-    game: str
+    game: str | None
     ranked_at: int | None
     causes: tuple[Cause, ...]
     coupled: bool
