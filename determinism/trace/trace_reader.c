@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/input.h"
@@ -56,8 +57,9 @@ static uint64_t little_endian(const uint8_t *bytes) {
     return value;
 }
 
+static const uint8_t signature[8] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
+
 static enum status check_signature(const char *path, const struct superblock *block) {
-    static const uint8_t signature[8] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
     if (block->length == 0) FAIL(STATUS_INPUT, "%s: expected a trace, got an empty file", path);
     const size_t compared = block->got < sizeof signature ? block->got : sizeof signature;
     if (memcmp(block->bytes, signature, compared) != 0)
@@ -108,15 +110,38 @@ static enum status open_file(struct reader *reader, unsigned flags) {
     return STATUS_OK;
 }
 
-enum status reader_open(struct reader *reader, const char *path) {
-    struct superblock block = {.got = 0};
+static enum status open_as_left(struct reader *reader, const char *path,
+                                struct superblock *out_block) {
     unsigned flags;
-    TRY(peek(path, &block));
-    TRY(choose_access(path, &block, &flags));
+    TRY(peek(path, out_block));
+    TRY(choose_access(path, out_block, &flags));
     reader->file.name = reader->path = path;
     reader->spent = 0;
     reader->live = (flags & H5F_ACC_SWMR_READ) != 0;
     return open_file(reader, flags);
+}
+
+/* When a writer closes its file, HDF5 writes a superblock whose end is that of the closed file, and
+ * gives the file that length afterwards; it also takes the mark of a live file away while a reader
+ * is between its look at the mark and its own opening. So a file of HDF5 that could not be read is
+ * looked at again, until two looks in a row have seen the same. */
+#define LOOKS 6
+static const struct timespec between_looks = {0, 10000000}; /* 10 ms */
+
+enum status reader_open(struct reader *reader, const char *path) {
+    struct superblock last, block = {.got = 0};
+    enum status status = open_as_left(reader, path, &block);
+    for (int looks = 1; status == STATUS_INPUT && looks < LOOKS; looks++) {
+        if (block.got < SUPERBLOCK_BYTES || memcmp(block.bytes, signature, sizeof signature) != 0)
+            break;
+        last = block;
+        nanosleep(&between_looks, NULL);
+        status = open_as_left(reader, path, &block);
+        if (last.length == block.length && last.got == block.got &&
+            memcmp(last.bytes, block.bytes, block.got) == 0)
+            break;
+    }
+    return status;
 }
 
 void reader_close(struct reader *reader) {
