@@ -60,7 +60,8 @@ static uint64_t little_endian(const uint8_t *bytes) {
 static const uint8_t signature[8] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
 
 static enum status check_signature(const char *path, const struct superblock *block) {
-    if (block->length == 0) FAIL(STATUS_INPUT, "%s: expected a trace, got an empty file", path);
+    if (block->got == 0) /* also where its writer has begun since */
+        FAIL(STATUS_INPUT, "%s: expected a trace, got an empty file", path);
     const size_t compared = block->got < sizeof signature ? block->got : sizeof signature;
     if (memcmp(block->bytes, signature, compared) != 0)
         FAIL(STATUS_INPUT, "%s: expected a trace, got a file that is not HDF5", path);
@@ -132,7 +133,7 @@ enum status reader_open(struct reader *reader, const char *path) {
     struct superblock last, block = {.got = 0};
     enum status status = open_as_left(reader, path, &block);
     for (int looks = 1; status == STATUS_INPUT && looks < LOOKS; looks++) {
-        if (block.got < SUPERBLOCK_BYTES || memcmp(block.bytes, signature, sizeof signature) != 0)
+        if (block.got < sizeof signature || memcmp(block.bytes, signature, sizeof signature) != 0)
             break;
         last = block;
         nanosleep(&between_looks, NULL);
