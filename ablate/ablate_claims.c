@@ -36,14 +36,20 @@ static void read_line(const char *path, char *out, size_t size) {
 
 /* Says when a process started, in ticks since the boot: its number may serve another one later. The
  * name, which may hold blanks and brackets, ends at the last ")". "-": there is none, or it has
- * ended and its parent has not asked how, as the first process of a container never may. */
+ * ended and nobody will ask how, as the first process of a container never may. A guard that has
+ * ended while its planner lives still has its claim: the planner has yet to keep what the run left,
+ * and a run that another worker began meanwhile would move that away. */
 static void read_start(long process, char out[32]) {
     char path[64], line[1024];
     snprintf(path, sizeof path, "/proc/%ld/stat", process);
     read_line(path, line, sizeof line);
     const char *at = strrchr(line, ')');
     snprintf(out, 32, "-");
-    if (at != NULL && at[1] == ' ' && (at[2] == 'Z' || at[2] == 'X')) return;
+    char state = '-';
+    long parent = 0;
+    if (at != NULL && sscanf(at + 1, " %c %ld", &state, &parent) == 2 &&
+        (state == 'X' || (state == 'Z' && parent <= 1)))
+        return;
     for (int field = 2; at != NULL && field < 22; field++)
         at = strchr(at + 1, ' ');
     if (at != NULL) snprintf(out, 32, "%.*s", (int)strcspn(at + 1, " "), at + 1);

@@ -96,7 +96,7 @@ class Machine(Slow):
                                     env=dict(self.env, **more), stdout=subprocess.PIPE)
                    for more in environments]
         said = [worker.communicate(timeout=60)[0] for worker in started]
-        self.assertEqual(len(set(said)), 1)
+        self.assertEqual(len(set(said)), 1, "\n".join(sorted(set(said))))
         self.assertEqual(len(self.logged()), 2 * len(list((self.root / "x.ablate/runs").iterdir())))
         return [worker.returncode for worker in started], most(self.logged())
 
