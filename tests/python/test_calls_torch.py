@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """labels: torch
 
-twinstep.ablate on real steps of torch, against shares that torch computes; tensors of every dtype,
-read back by the safetensors package."""
+twinstep.ablate on real steps of torch, against shares that torch computes; the example of the page
+and what stands under it; tensors of every dtype, read back by the safetensors package."""
+import contextlib
+import io
 import pathlib
+import re
 import tempfile
 import unittest
 
@@ -51,6 +54,16 @@ class Trained(unittest.TestCase):
                 low = {name: levels[name] for name in subset}
                 share += weight * (value(**low, **{factor.name: levels[factor.name]}) - value(**low))
             self.assertAlmostEqual(factor.share.value, share, delta=1e-10, msg=factor.name)
+
+    def test_the_page_s_example_prints_what_stands_there(self):
+        page = (pathlib.Path(__file__).resolve().parents[2] / "docs/ABLATE.md").read_text()
+        section = page[page.index("## In one process, from Python"):]
+        code, told = re.search(r"```python\n(.*?)```.*?```\n(.*?)\.\.\.\n```", section, re.S).groups()
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            exec(compile(code, "docs/ABLATE.md", "exec"), {})
+        self.assertEqual(said.getvalue()[:len(told)], told)
+        self.assertIn("repeats in other processes", told)
 
     def test_bf16_weights_and_a_factor_that_does_nothing(self):
         got = twinstep.ablate(train, {"dtype": (torch.float32, torch.float32), "lr": (1e-2, 3e-2)})
