@@ -174,30 +174,41 @@ static enum status read_hybrids(const struct yaml_node *node, struct ablate_file
     return node_expect(node, "hybrids", "all or single");
 }
 
-static enum status read_root(const struct yaml_node *root, struct arena *arena,
-                             struct ablate_file *out) {
-    static const char *const keys[] = {"ablate",  "name",  "command", "environment", "test",
-                                       "factors", "read",  "floor",   "run",         "seed",
-                                       "hybrids", "files", NULL};
-    static const char *const needed[] = {"command", "factors", "read"};
+/* Reads what stands first in both kinds of files; `third` is the key that one kind alone needs. */
+static enum status begin_root(const struct yaml_node *root, const char *version,
+                              const char *const *keys, const char *third, struct arena *arena,
+                              struct ablate_file *out) {
+    const char *const needed[] = {"command", third, "read"};
     TRY(node_check_keys(root, "", keys));
-    TRY(read_head(root, "ablate", arena, out));
+    TRY(read_head(root, version, arena, out));
     for (size_t i = 0; i < COUNT_OF(needed); i++)
         if (yaml_child(root, needed[i]) == NULL)
             return yaml_fail(root, "%s: expected, but not there", needed[i]);
     const struct yaml_node *environment = yaml_child(root, "environment");
     TRY(read_command(yaml_child(root, "command"), "command", arena, &out->command));
-    if (environment != NULL)
-        TRY(read_environment(environment, "environment", arena, &out->command));
-    TRY(ablate_composed_read(yaml_child(root, "files"), out));
-    TRY(ablate_factors_read(yaml_child(root, "factors"), arena, out));
-    TRY(read_test(yaml_child(root, "test"), arena, out));
+    return environment == NULL ? STATUS_OK
+                               : read_environment(environment, "environment", arena, &out->command);
+}
+
+static enum status end_root(const struct yaml_node *root, struct ablate_file *out) {
     TRY(read_reads(yaml_child(root, "read"), out));
     TRY(read_floor(yaml_child(root, "floor"), out));
     TRY(read_run(yaml_child(root, "run"), out));
-    TRY(read_hybrids(yaml_child(root, "hybrids"), out));
     TRY(node_read_uint(root, "seed", 0, INT64_MAX, &out->seed));
     return ablate_places_check(root, out);
+}
+
+static enum status read_root(const struct yaml_node *root, struct arena *arena,
+                             struct ablate_file *out) {
+    static const char *const keys[] = {"ablate",  "name",  "command", "environment", "test",
+                                       "factors", "read",  "floor",   "run",         "seed",
+                                       "hybrids", "files", NULL};
+    TRY(begin_root(root, "ablate", keys, "factors", arena, out));
+    TRY(ablate_composed_read(yaml_child(root, "files"), out));
+    TRY(ablate_factors_read(yaml_child(root, "factors"), arena, out));
+    TRY(read_test(yaml_child(root, "test"), arena, out));
+    TRY(read_hybrids(yaml_child(root, "hybrids"), out));
+    return end_root(root, out);
 }
 
 /* Reads one version a line; empty lines and those that begin with # do not count. */
@@ -251,22 +262,9 @@ static enum status read_bisect(const struct yaml_node *root, struct arena *arena
                                struct ablate_file *out) {
     static const char *const keys[] = {"bisect", "name",  "command", "environment", "versions",
                                        "read",   "floor", "run",     "seed",        NULL};
-    static const char *const needed[] = {"command", "versions", "read"};
-    TRY(node_check_keys(root, "", keys));
-    TRY(read_head(root, "bisect", arena, out));
-    for (size_t i = 0; i < COUNT_OF(needed); i++)
-        if (yaml_child(root, needed[i]) == NULL)
-            return yaml_fail(root, "%s: expected, but not there", needed[i]);
-    const struct yaml_node *environment = yaml_child(root, "environment");
-    TRY(read_command(yaml_child(root, "command"), "command", arena, &out->command));
-    if (environment != NULL)
-        TRY(read_environment(environment, "environment", arena, &out->command));
+    TRY(begin_root(root, "bisect", keys, "versions", arena, out));
     TRY(read_versions(yaml_child(root, "versions"), arena, out));
-    TRY(read_reads(yaml_child(root, "read"), out));
-    TRY(read_floor(yaml_child(root, "floor"), out));
-    TRY(read_run(yaml_child(root, "run"), out));
-    TRY(node_read_uint(root, "seed", 0, INT64_MAX, &out->seed));
-    return ablate_places_check(root, out);
+    return end_root(root, out);
 }
 
 static void set_defaults(const char *path, struct ablate_file *out) {

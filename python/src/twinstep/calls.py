@@ -118,16 +118,15 @@ class _Calls:
             line.sendall(json.dumps(reason).encode())
 
 
-def _plan(name: str, factors: Mapping[str, Sequence[Any]], kinds: set[str],
-          floor: Mapping[str, Any], hybrids: str) -> dict[str, Any]:
-    levels = {factor: [word.replace("{", "{{").replace("}", "}}") for word in _words(values)]
-              for factor, values in factors.items()}
+def _plan(name: str, calls: _Calls, floor: Mapping[str, Any], hybrids: str) -> dict[str, Any]:
+    levels = {factor: [word.replace("{", "{{").replace("}", "}}") for word in words]
+              for factor, words in zip(calls.factors, calls.words)}
     paths = {"weights": "{dir}/weights.safetensors", "log": "{dir}/log.jsonl"}
     return {"ablate": 1, "name": name,
             "command": [sys.executable, "-SE", str(CALLER), "{dir}", "{run}",
-                        *(f"{{{factor}}}" for factor in factors)],
+                        *(f"{{{factor}}}" for factor in levels)],
             "factors": levels,
-            "read": {kind: paths[kind] for kind in sorted(kinds)},
+            "read": {kind: paths[kind] for kind in sorted(calls.kinds)},
             "floor": dict(floor), "hybrids": hybrids, "run": {"shared": True}}
 
 
@@ -191,7 +190,7 @@ def ablate(run_fn: Callable[..., Any], factors: Mapping[str, Sequence[Any]], *,
         if folder is not None:
             place = pathlib.Path(folder)
             place.mkdir(mode=0o700, parents=True)
-        plan = _plan(name, factors, calls.kinds, floor, hybrids)
+        plan = _plan(name, calls, floor, hybrids)
         (place / f"{name}.json").write_text(json.dumps(plan, indent=1), encoding="utf-8")
         status, given = _serve(calls, [*words, "--json"], place)
         # Everything is done, so this runs nothing and prints the same verdict in words.
