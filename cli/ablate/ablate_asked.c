@@ -21,8 +21,8 @@ enum status ablate_asked_slots(const struct options *options, struct ablate_file
     return STATUS_OK;
 }
 
-enum status ablate_asked_executor(const struct options *options, struct arena *arena,
-                                  struct ablate_words *out) {
+static enum status read_executor(const struct options *options, struct arena *arena,
+                                 struct ablate_words *out) {
     const char *text = options_value(options, ABLATE_KEY_EXECUTOR);
     int holds = 0;
     *out = (struct ablate_words){0, NULL};
@@ -45,8 +45,8 @@ enum status ablate_asked_json(const struct options *options, const struct ablate
     return plaintext_check("--json: the folder of runs", output, strlen(output));
 }
 
-enum status ablate_asked_take_over(const struct options *options, struct ablate_folder *folder,
-                                   struct arena *arena) {
+static enum status take_over(const struct options *options, struct ablate_folder *folder,
+                             struct arena *arena) {
     const char *host = options_value(options, ABLATE_KEY_TAKE_OVER);
     if (host == NULL) return STATUS_OK;
     TRY(ablate_claims_take_over(folder, host, arena));
@@ -54,4 +54,15 @@ enum status ablate_asked_take_over(const struct options *options, struct ablate_
         fprintf(stderr, "%s: --take-over %s: %zu claims are of that machine\n",
                 folder->plan->file->name, host, folder->left_count);
     return STATUS_OK;
+}
+
+enum status ablate_asked_run(struct cli *cli, const struct options *options,
+                             struct ablate_folder *folder, struct ablate_running *running) {
+    running->folder = folder;
+    running->interrupted = cli->interrupted;
+    running->quiet = options->quiet;
+    TRY(take_over(options, folder, &cli->arena));
+    TRY(read_executor(options, &cli->arena, &running->executor));
+    const enum status status = ablate_run_all(running, &cli->arena);
+    return status == STATUS_INTERRUPTED ? ablate_fail_interrupted(cli, &cli->arena) : status;
 }

@@ -25,15 +25,14 @@ enum {
 /* Puts --slots into the file. STATUS_INPUT: more than its devices. */
 TWINSTEP_MUST_USE enum status ablate_asked_slots(const struct options *options,
                                                  struct ablate_file *file);
-/* The words of --executor; none without it. STATUS_INPUT: no {command} in it. */
-TWINSTEP_MUST_USE enum status ablate_asked_executor(const struct options *options,
-                                                    struct arena *arena, struct ablate_words *out);
 /* Refuses --json where the folder's name could not stand in JSON, before anything is run. */
 TWINSTEP_MUST_USE enum status ablate_asked_json(const struct options *options,
                                                 const struct ablate_plan *plan, const char *output);
-/* Obeys --take-over, and says how many claims that is. */
-TWINSTEP_MUST_USE enum status ablate_asked_take_over(const struct options *options,
-                                                     struct ablate_folder *folder,
-                                                     struct arena *arena);
+/* Runs in `folder` what `running` wants, of which want, file and plan are set: obeys --take-over,
+ * and says how many claims that is, --executor and --quiet. STATUS_INPUT: no {command} in the
+ * executor. */
+TWINSTEP_MUST_USE enum status ablate_asked_run(struct cli *cli, const struct options *options,
+                                               struct ablate_folder *folder,
+                                               struct ablate_running *running);
 
 #endif

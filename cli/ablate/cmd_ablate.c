@@ -131,17 +131,8 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
         return options->json ? ablate_json_plan(&plan, output, &cli->arena)
                              : ablate_print_plan(&plan, output, &cli->arena);
     TRY(ablate_folder_open(output, &plan, &cli->arena, &folder));
-    TRY(ablate_asked_take_over(options, &folder, &cli->arena));
-    struct ablate_running running = {.want = ablate_want_stages,
-                                     .file = file,
-                                     .plan = &plan,
-                                     .folder = &folder,
-                                     .interrupted = cli->interrupted,
-                                     .quiet = options->quiet};
-    TRY(ablate_asked_executor(options, &cli->arena, &running.executor));
-    const enum status status = ablate_run_all(&running, &cli->arena);
-    if (status == STATUS_INTERRUPTED) return ablate_fail_interrupted(cli, &cli->arena);
-    if (status != STATUS_OK) return status;
+    struct ablate_running running = {.want = ablate_want_stages, .file = file, .plan = &plan};
+    TRY(ablate_asked_run(cli, options, &folder, &running));
     return finish(&running, options, &cli->arena, out_exit);
 }
 
