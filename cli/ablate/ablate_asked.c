@@ -17,6 +17,10 @@ enum status ablate_asked_slots(const struct options *options, struct ablate_file
     if (number_parse_uint(text, &slots) != STATUS_OK || slots < 1 || slots > most)
         FAIL(STATUS_INPUT, "--slots: expected a whole number from 1 to %llu%s, got \"%s\"",
              (unsigned long long)most, file->device_count > 0 ? " (the devices)" : "", text);
+    if (file->shared && slots > 1)
+        FAIL(STATUS_INPUT,
+             "--slots: run.shared says that one process does the runs, one at a time, got %llu",
+             (unsigned long long)slots);
     file->slots = slots;
     return STATUS_OK;
 }

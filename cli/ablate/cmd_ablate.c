@@ -144,13 +144,16 @@ static const struct argp_option option_rows[] = {
            "The baseline's command line, instead of FILE; split into words, with no shell"),
     OPTION(
         "bad", KEY_BAD, "COMMAND",
-        "The test arm's: where the two differ in options, in variables before them, in leaves of "
-        "YAML and JSON files, there are factors. --dry-run prints FILE"),
+        "The test arm's command line: where it differs from --good in options, in variables before "
+        "them, in leaves of YAML and JSON files, there are factors. --dry-run prints FILE"),
     OPTION("weights", KEY_READ + READ_WEIGHTS, "PATH",
-           "With --good and --bad: what a run leaves, as {dir}/model.safetensors"),
-    OPTION("log", KEY_READ + READ_LOG, "PATH", "The same, a log"),
-    OPTION("trace", KEY_READ + READ_TRACE, "PATH", "The same, a trace of the recorder"),
-    OPTION("bytes", KEY_READ + READ_BYTES, "PATH", "The same, any file: equality alone"),
+           "With --good and --bad: the weights that a run leaves, as {dir}/model.safetensors"),
+    OPTION("log", KEY_READ + READ_LOG, "PATH",
+           "With --good and --bad: a log that a run leaves, whose loss counts"),
+    OPTION("trace", KEY_READ + READ_TRACE, "PATH",
+           "With --good and --bad: a trace that a run leaves, by the recorder"),
+    OPTION("bytes", KEY_READ + READ_BYTES, "PATH",
+           "With --good and --bad: any file that a run leaves, of which only equality is asked"),
     OPTION("name", KEY_NAME, "NAME", "The name of an ablation of --good and --bad"),
     ABLATE_OPTIONS,
     OPTION_JSON,

@@ -600,6 +600,12 @@ class Folder(Slow):
 
 
 class Refused(Case):
+    def test_slots_of_one_process(self):
+        self.write(command=["--t0", "{t0}"], factors={"t0": [0, 3]}, run={"shared": True})
+        self.assertIn("--slots: run.shared says that one process does the runs",
+                      self.run_program("x.yaml", "--slots", "2", code=2).stderr)
+        self.run_program("x.yaml", "--slots", "1", "--dry-run", code=0)
+
     def test_errors_name_file_line_column_and_key(self):
         good = ("ablate: 1\ncommand: [a, \"{f}\", \"{dir}\"]\nfactors: {f: [x, y]}\n"
                 "read: {weights: \"{dir}/w\"}\n")
