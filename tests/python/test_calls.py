@@ -16,6 +16,7 @@ import numpy
 
 import twinstep
 from twinstep import _safetensors
+from twinstep.calls import _Calls
 
 
 def triangle(t0, t1, inert="a"):
@@ -40,6 +41,26 @@ class Paper(unittest.TestCase):
         for levels in (("it's", 'two "words" {x}'), ("", " "), ("--y", ["x" * 50])):
             got = twinstep.ablate(lambda a, levels=levels: [1.0, 2.0 * (a is levels[1])], {"a": levels})
             self.assertEqual((got.distance, got.word), (2.0, "cause"), levels)
+
+    def test_arrays_that_the_function_keeps(self):
+        # every call trains one array on, from 0: what each call left must not change with later ones
+        kept = numpy.zeros(3)
+
+        def train(lr):
+            kept[:] = 0.0
+            kept[0] = lr
+            return {"w": kept}
+
+        got = twinstep.ablate(train, {"lr": (0.25, 1.0)})
+        self.assertEqual((got.distance, got.raw["floor"]["kind"]), (0.75, "exact"))
+
+        with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as folder:
+            calls = _Calls(train, {"lr": (0.25, 1.0)}, pathlib.Path(first))
+            train(9.0)
+            self.assertTrue(calls.leave_first(pathlib.Path(folder)))
+            self.assertEqual((pathlib.Path(folder) / "weights.safetensors").read_bytes()[-24:],
+                             struct.pack("<3d", 0.25, 0.0, 0.0))
+            self.assertFalse(calls.leave_first(pathlib.Path(folder)))
 
     def test_losses_alone(self):
         got = twinstep.ablate(lambda lr: [1.0, 1.0 - lr], {"lr": (0.25, 0.5)})

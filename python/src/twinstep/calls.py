@@ -12,6 +12,7 @@ import json
 import os
 import pathlib
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -78,38 +79,51 @@ def _kinds(left: Left) -> set[str]:
 
 
 class _Calls:
-    """Answers the program's runs by calling the function."""
+    """Answers the program's runs by calling the function. `kept` is an empty folder of its own."""
 
-    def __init__(self, run_fn: Callable[..., Any], factors: Mapping[str, Sequence[Any]]) -> None:
-        self.run_fn, self.factors = run_fn, factors
+    def __init__(self, run_fn: Callable[..., Any], factors: Mapping[str, Sequence[Any]],
+                 kept: pathlib.Path) -> None:
+        self.run_fn, self.factors, self.kept = run_fn, factors, kept
         self.words = [_words(values) for values in factors.values()]
         # The program has to be told what runs leave, so the baseline is called before there is a
-        # plan. What it left is that of the first run of the baseline.
-        self.first: Left | None = self.call([0] * len(factors))
-        self.kinds = _kinds(self.first)
+        # plan. What it left is that of the first run of the baseline, and is written now, because
+        # a module that the function keeps may hold other weights by then.
+        first = self.call([0] * len(factors))
+        self.kinds = _kinds(first)
+        _write(first, kept)
 
     def call(self, levels: Sequence[int]) -> Left:
         """Calls the function with one level of each factor; raises what it raises."""
         values = zip(self.factors, self.factors.values(), levels)
         return _left(self.run_fn(**{name: of[level] for name, of, level in values}))
 
-    def take_first(self) -> Left | None:
-        """Returns what the first call left, once."""
-        first, self.first = self.first, None
-        return first
+    def leave_first(self, folder: pathlib.Path) -> bool:
+        """Moves there what the first call left; returns whether it still was to be had."""
+        files = list(self.kept.iterdir())
+        for file in files:
+            shutil.move(file, folder / file.name)
+        return bool(files)
+
+    def leave(self, levels: Sequence[int], folder: pathlib.Path) -> None:
+        """Calls the function and writes what it left."""
+        if not any(levels) and self.leave_first(folder):
+            return
+        left = self.call(levels)
+        if _kinds(left) != self.kinds:
+            raise TypeError(f"expected {' and '.join(sorted(self.kinds))} as of the baseline, got "
+                            f"{' and '.join(sorted(_kinds(left)))}")
+        _write(left, folder)
 
     def answer(self, line: socket.socket) -> None:
         """Does one run. What goes wrong in an arm is raised; in a hybrid that run has failed."""
         with line, line.makefile("rb") as file:
-            asked = json.loads(file.readline())
+            words = file.readline()
+            if not words.endswith(b"\n"):
+                return  # it was ended before it could ask
+            asked = json.loads(words)
             levels = [words.index(word) for words, word in zip(self.words, asked["levels"])]
             try:
-                left = (self.take_first() if not any(levels) else None) or self.call(levels)
-                if _kinds(left) != self.kinds:
-                    raise TypeError(
-                        f"expected {' and '.join(sorted(self.kinds))} as of the baseline, got "
-                        f"{' and '.join(sorted(_kinds(left)))}")
-                _write(left, pathlib.Path(asked["dir"]))
+                self.leave(levels, pathlib.Path(asked["dir"]))
                 reason = ""
             except Exception as error:
                 if asked["run"].startswith(ARMS):
@@ -183,9 +197,9 @@ def ablate(run_fn: Callable[..., Any], factors: Mapping[str, Sequence[Any]], *,
     if folder is not None and os.path.exists(folder):
         raise FileExistsError(f"{os.fspath(folder)} exists: an ablation of a function cannot go on "
                               "in it")
-    calls = _Calls(run_fn, factors)
     floor = {"runs": runs, "noisy": noisy, "hybrids": noisy_hybrids, "alpha": alpha}
-    with tempfile.TemporaryDirectory() as own:
+    with tempfile.TemporaryDirectory() as own, tempfile.TemporaryDirectory() as kept:
+        calls = _Calls(run_fn, factors, pathlib.Path(kept))
         place = pathlib.Path(own)
         if folder is not None:
             place = pathlib.Path(folder)
