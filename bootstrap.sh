@@ -114,7 +114,8 @@ test_preset() {
         OMP_TOOL_LIBRARIES=$(dirname "$(readlink -f "$runtime")")/libarcher.so
         export OMP_TOOL_LIBRARIES
     fi
-    $run ctest --preset "$tests" --parallel "$(nproc)"
+    # Some tests wait more than they compute: for processes that are killed, for locks and pipes.
+    $run ctest --preset "$tests" --parallel $(($(nproc) + 1))
 }
 
 # One stage: preset $1, told as "$2", with the tests of preset $3 or of its own. A stage that fails

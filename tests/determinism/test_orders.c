@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short
+ * labels: unit memory
  * Sampled orders of entry against exact Shapley values of synthetic games of 6 to 8 factors: there
  * must be no bias, the intervals must hold the truth as often as they say, games without a sampling
  * error must have none, and forged input must be refused. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short
+ * labels: unit memory
  * The simulated power of the verdicts' tests: where it is known exactly (no effect, infinite
  * effect), and its pinned value at the size that verdicts print. */
 #include <stdarg.h>

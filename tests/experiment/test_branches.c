@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short whole
+ * labels: unit memory whole
  * Hybrids that continue from other hybrids: in whole experiments, every root that a hybrid leaves
  * and every value that is shared out must be that of the hybrid trained here from step 0; and no
  * more updates may be trained than the branches require. */

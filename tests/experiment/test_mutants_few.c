@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: repro short
+ * labels: repro memory
  * A slice of the mutation score (tests/experiment/test_mutants.c): twelve mutants under one exact
  * setting and one under noise, each with what is known about it. */
 #include <stdarg.h>

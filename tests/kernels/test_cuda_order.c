@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short
+ * labels: unit memory
  * The orders that the device's kernel draws must be those of kernels/shuffle.c: for every number of
  * chunks near a power of two, for the largest number there is, in any batch, at any address. */
 #define TWINSTEP_VARIANT f32_f32_order

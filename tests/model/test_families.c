@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: grad short threads
+ * labels: grad memory threads
  * What Qwen2, Qwen3 and biases add, under the promises of the modes: no shape may change a bit of
  * an update in `invariant` and `order-free`; `shuffled` must change the gradients of biases and of
  * head norms, but by rounding only; every other mode must stay near. Their gradients are tested in

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: grad short
+ * labels: grad memory
  * The gradient of the whole model and loss, in f64, must agree with differences of the loss itself:
  * along random directions in each parameter tensor, along random directions in all of them that
  * lean towards the gradient, and for single elements. It is taken after two optimizer steps (so

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short
+ * labels: unit memory
  * Hypothesis 15 of the open-instruct investigation, in numbers: rotary frequencies cast to bf16
  * must change no angle at position 0, must change later ones in proportion to the position, and
  * must change nothing in f32. */

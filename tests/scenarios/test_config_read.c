@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short
+ * labels: unit memory
  * Reads a resolved configuration from its text: every random one must come back byte for byte, and
  * a text of another version (one key too many, one missing, another name, a value outside its
  * bounds) must be refused. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short
+ * labels: unit memory
  * Keys that nothing reads: what they hold, that they are in no factor, and which of the written
  * ones are reported. The laws are tested on random pairs of arms. */
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short threads
+ * labels: unit memory threads
  * Trainings whose threads race (mode atomic): a kind of sum must act alone, one thread must repeat
  * itself, and several threads must differ at least once. Nobody can say which thread comes first,
  * so no single repeat is expected to be equal or to be different. */

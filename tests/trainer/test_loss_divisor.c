@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short
+ * labels: unit memory
  * Every divisor of the loss against another that it must equal to the bit, or be a power of two of;
  * windows that an epoch does not fill, against the updates of which they are made; and the promises
  * of mode invariant, which both must keep. */

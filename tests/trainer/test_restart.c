@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short
+ * labels: unit memory
  * resume.*: a restart that restores everything must change no bit. Where one thing is not restored,
  * the update after the restart must first differ in the phase in which that thing acts, and the run
  * must continue from what the state would be with that thing put back by hand. Whole experiments

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short
+ * labels: unit memory
  * What must hold of DPO by arithmetic alone. With a policy and a reference of equal weights and
  * numerics, the loss of update 1 is ln 2 and every reward is +0 or -0, whatever the source, batch
  * and layout of the reference; and an update with LR 0 leaves it so. Where the numerics differ,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: repro unit short
+ * labels: repro unit memory
  * The loop is data (docs/decisions/the-loop-is-data.md): random legal orders are trained for real,
  * and orders whose dataflow is equal (loop_signature_of) must leave equal bits: the roots of every
  * update (parameters, slots, counters, LR, loss) and the log row. Orders of different dataflow

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short
+ * labels: unit memory
  * The LR that an update applied: what the loops of the frameworks apply at update k must be exact,
  * and the estimate from weights and moments before and after must lie within its printed error of
  * the LR applied. The trainings use AdamW and SGD, with and without momentum and decay, in f32 and

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: repro unit short
+ * labels: repro unit memory
  * The state law (trainer/run.h): a training that was stopped, copied, restored or forked into
  * another run must continue with the bits of one that never stopped, at every update. The state
  * holds no pointer, so two runs at different addresses hold equal bytes. The trainings have

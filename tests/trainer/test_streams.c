@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short
+ * labels: unit memory
  * Events of random streams, by what they do: the batches, masks, roundings and orders of a run with
  * an event must be those that a run without one has at another update, or that another seed gives.
  * No draw is computed here. */
