@@ -58,8 +58,8 @@ static int is_integer(const char *text, size_t length) {
 static double quantum_of(const struct build_column *c, const char *text, size_t length,
                          const struct log_number *number) {
     if (c->print == LOG_PRINT_EXACT) return 0.0;
-    if (is_integer(text, length) &&
-        (c->print == LOG_PRINT_JSON || c->print == LOG_PRINT_TABLE || log_name_counts(c->name)))
+    if (is_integer(text, length) && (c->print == LOG_PRINT_JSON || c->print == LOG_PRINT_TABLE ||
+                                     c->print == LOG_PRINT_FLOAT || log_name_counts(c->name)))
         return 0.0;
     return number->quantum;
 }
@@ -86,6 +86,7 @@ static void see_text(struct build_column *c, const char *text, size_t length,
     if (no_repr_writes(text, length)) c->is_printed = 1;
     if (is_integer(text, length)) return;
     if (number->digits >= 15) c->is_repr = 1;
+    if ((double)(float)number->value != number->value) c->is_double = 1;
     if (number->quantum > 0.0 && number->quantum < c->finest) c->finest = number->quantum;
     if (number->digits > c->most) c->most = number->digits;
     if (number->value != 0.0 && has_power(text, length)) c->has_power = 1;

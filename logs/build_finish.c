@@ -149,6 +149,7 @@ static enum status choose_columns(struct finish *f) {
 
 struct print {
     int keeps;    /* 1: each value keeps the quantum of its own text */
+    int floats;   /* otherwise the spacing of binary32 holds */
     double whole; /* otherwise this quantum holds for the whole column; 0: the column is exact */
     int most;   /* otherwise, where this is not 0, no value has more significant digits than this */
     double low; /* the decade of the value looked at last: low = 10^power <= value < high =
@@ -160,7 +161,7 @@ struct print {
 /* Decides how a column was printed, from all of its texts together. Whole numbers keep their
  * quantum 0 in every case. */
 static struct print print_of(const struct build_column *c) {
-    struct print print = {0, 0.0, 0, 1.0, 10.0, 0};
+    struct print print = {.low = 1.0, .high = 10.0};
     const int power = c->has_power && !c->is_printed;
     print.keeps = c->print == LOG_PRINT_EXACT;
     if (print.keeps) return print;
@@ -170,6 +171,7 @@ static struct print print_of(const struct build_column *c) {
         if (!(c->finest < 0.5 * print.whole)) return print;
         print.whole = 0.0;
     }
+    print.floats = c->is_repr && c->print == LOG_PRINT_FLOAT && !c->is_double;
     if (c->is_repr) return print;
     print.whole = c->finest;
     print.keeps = c->print == LOG_PRINT_TEXT || c->is_printed || !real_finite_f64(c->finest) ||
@@ -201,6 +203,7 @@ static float finished_quantum(float own, double value, struct print *print) {
         return log_build_round_up(print->whole); /* "0.0" shows no significant digit, so it takes
                                                     the column's finest quantum */
     if (print->keeps) return own;
+    if (print->floats) return log_build_round_up(log_float_spacing(value));
     if (print->most == 0) return log_build_round_up(print->whole);
     find_power(print, size);
     const double last = log_power_of_ten(print->power - print->most + 1);
