@@ -311,6 +311,27 @@ static enum status mark_parts(struct finish *f) {
     return STATUS_OK;
 }
 
+/* Where rows were numbered, an epoch that falls back is all that tells of another run in the file.
+ * Whether that is a resumed one, and from where, nothing says, so the numbers go on. */
+static enum status note_other_runs(struct finish *f) {
+    const struct log_column *epoch = NULL;
+    double last = real_nan_f64();
+    size_t falls = 0;
+    uint32_t line = 0;
+    for (size_t c = 0; c < f->log->column_count && f->log->step_guessed; c++)
+        if (f->log->columns[c].name == LOG_EPOCH) epoch = &f->log->columns[c];
+    for (size_t i = 0; epoch != NULL && i < f->log->rows; i++) {
+        if (!real_finite_f64(epoch->value[i])) continue;
+        if (epoch->value[i] < last && falls++ == 0) line = f->log->line[i];
+        last = epoch->value[i];
+    }
+    if (falls == 0) return STATUS_OK;
+    return log_build_note(f->build,
+                          "the epoch falls back %zu times, first in line %" PRIu32
+                          ": it holds several runs, or a resumed one, whose rows were numbered on",
+                          falls, line);
+}
+
 /* ---- all of it ---- */
 
 static void keep_notes(struct log_build *build, struct log *log, char *more) {
@@ -352,6 +373,7 @@ enum status log_build_finish(struct log_build *build, int64_t step_base, struct 
         TRY(fill_column(&f, i));
     TRY(number_rows(&f, step_base));
     TRY(mark_parts(&f));
+    TRY(note_other_runs(&f));
     TRY(arena_format(arena, &more, "and %zu more notes", build->notes_left));
     keep_notes(build, f.log, more);
     *out = f.log;
