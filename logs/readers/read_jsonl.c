@@ -37,6 +37,7 @@ static const char *const common_steps[] = {"step",
                                            "update",
                                            "steps",
                                            "_step",
+                                           "data/step" /* of IBM's FileLoggingCallback */,
                                            NULL};
 static const char *const wandb_steps[] = {"train/global_step",
                                           "trainer/global_step",
