@@ -128,6 +128,8 @@ static const struct rebuilt table[] = {
      "its least step is 0"},
     {"llama-factory-774.jsonl", "llama-factory", 3, 3220, 3235, 3235, "loss", "learning_rate", NAN,
      NAN, NAN, NAN, NULL},
+    {"llama-factory-4350.jsonl", "llama-factory", 3, 43, 45, 82, "loss", "learning_rate", 0.567,
+     1e-4, 6.496815614866791e-06, 0.0, NULL},
     {"llama2c-461.txt", "key-value", 4, 490, 520, 0, "loss", "lr", 5.6863, 1e-4, 4.999756e-05,
      1e-11, NULL},
     {"modded-llama2-10.txt", "key-value", 3, 1, 21, 0, "loss", "lr", 7.5, 1e-4, 3e-4, 1e-10,
