@@ -40,7 +40,8 @@ enum log_print {
     LOG_PRINT_FLOAT,
     /* A shortest repr, binary64 itself, or a value whose quantum the reader gives. Text: 0. */
     LOG_PRINT_EXACT,
-    /* Rounded to `decimals` places before its repr: the quantum is 10^-decimals. */
+    /* Rounded to `decimals` places before it was printed: the quantum is 10^-decimals, unless a
+     * text has other digits than zeros behind them. */
     LOG_PRINT_DECIMALS
 };
 

@@ -211,6 +211,12 @@ static void validate_notebook(void **state) {
     logs_expect(log, "Training Loss", 0, 0.0, NAN);
     logs_expect(log, "Training Loss", 1, 1.310127, 1e-6);
     logs_expect(log, "Validation Loss", 0, 1.412313, 1e-6);
+    /* transformers before 5 rounded the loss to four decimals, and the table prints six */
+    log = logs_read(&arena, "Step\tTraining Loss\n50\t1.310100\n100\t1.280000\n150\t0.000000\n",
+                    NULL);
+    logs_expect(log, "Training Loss", 0, 1.3101, 1e-4);
+    logs_expect(log, "Training Loss", 1, 1.28, 1e-4);
+    logs_expect(log, "Training Loss", 2, 0.0, 1e-4);
     /* detectron2's metrics.json and fairseq2's console */
     log = logs_read(&arena,
                     "{\"iteration\": 19, \"loss_cls\": 0.9, \"lr\": 0.00039962, \"total_loss\": "
