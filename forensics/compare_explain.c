@@ -237,12 +237,31 @@ static void explain_forward(struct compare_report *report, const struct compare_
     }
 }
 
+/* Tells whether pairs are compared whose margins part later: then the loss itself may have another
+ * slope where policy and reference are one, where its value shows nothing of it. */
+static int margins_part(const struct compare_report *report) {
+    const struct compare_column *margin = compare_column_of(report, LOG_REWARD_MARGIN);
+    return margin != NULL && margin->different > 0;
+}
+
 static void explain_gradient(struct compare_report *report) {
     if (has_ratio(report, LOG_GRAD_NORM))
         say(report, CAUSE_NORMALISATION,
             "Equal forward passes, and gradient norms in a fixed ratio from update 1 on: the "
             "gradient is divided, summed or counted differently.",
             "See the ratio: compare it with the accumulation count, the processes and the tokens.");
+    else if (judge_gap(compare_column_of(report, LOG_GRAD_NORM), GRADIENT_NOISE) != GAP_ROUNDING &&
+             margins_part(report))
+        say(report, -1,
+            "The forward pass of update 1 agrees, and its gradient differs by more than kernels "
+            "or the order of sums make it: another loss, whose value is the same while policy and "
+            "reference are one and whose slope is not (another beta, IPO of sums); accumulation "
+            "that loses or adds micro-batches, a recomputed forward pass with other random "
+            "numbers, or a norm that is taken elsewhere (before or after clipping, or of scaled "
+            "gradients).",
+            "Compare the loss type and its parameters; then with accumulation 1, without "
+            "activation checkpointing and without a loss scale: the one that closes the gap is "
+            "the cause.");
     else if (judge_gap(compare_column_of(report, LOG_GRAD_NORM), GRADIENT_NOISE) != GAP_ROUNDING)
         say(report, -1,
             "The forward pass of update 1 agrees, and its gradient differs by more than kernels "

@@ -92,6 +92,10 @@ double series_largest(const struct series *series);
 uint64_t doctor_last_update(const struct doctor *doctor);
 /* Returns where the run was to end: the log's own total, or else its last update. */
 uint64_t doctor_run_length(const struct doctor *doctor);
+/* Returns the step that the LR is printed with where every LR prints as 0 and that says nothing (a
+ * console with three decimals); 0: it is not so. The other one says that a check cannot look. */
+double doctor_lr_is_lost(const struct doctor *doctor);
+TWINSTEP_MUST_USE enum status doctor_lr_lost(struct doctor *doctor);
 /* Returns a fit that is no known bug and has one segment or harmless ones, or NULL. */
 const struct fit *doctor_plain_fit(const struct doctor *doctor);
 /* Tells whether the LR column says that this update was, or may have been, skipped by a loss

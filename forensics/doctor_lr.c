@@ -30,17 +30,33 @@ static enum status negative(struct doctor *doctor) {
     return STATUS_OK;
 }
 
+/* Tells whether every LR prints as 0; *coarsest is the largest step that it is printed with. */
+static int prints_as_zero(const struct series *lr, double *coarsest) {
+    *coarsest = 0.0;
+    for (size_t i = 0; i < lr->count; i++) {
+        if (lr->points[i].value > 0.0 || lr->points[i].value < 0.0) return 0;
+        if (lr->points[i].quantum > *coarsest) *coarsest = lr->points[i].quantum;
+    }
+    return 1;
+}
+
+double doctor_lr_is_lost(const struct doctor *doctor) {
+    double coarsest;
+    if (!prints_as_zero(&doctor->lr, &coarsest)) return 0.0;
+    return series_coarser(coarsest, 1e-9) ? coarsest : 0.0;
+}
+
+enum status doctor_lr_lost(struct doctor *doctor) {
+    return doctor_untestable(doctor, "every LR prints as 0 with steps of %.1g: too few digits",
+                             doctor_lr_is_lost(doctor));
+}
+
 static enum status zero_throughout(struct doctor *doctor) {
     const struct series *lr = &doctor->lr;
-    double coarsest = 0.0;
-    for (size_t i = 0; i < lr->count; i++) {
-        if (lr->points[i].value > 0.0 || lr->points[i].value < 0.0) return STATUS_OK;
-        if (lr->points[i].quantum > coarsest) coarsest = lr->points[i].quantum;
-    }
+    double coarsest;
+    if (!prints_as_zero(lr, &coarsest)) return STATUS_OK;
     if (lr->count < 3) return doctor_untestable(doctor, "fewer than 3 LRs");
-    if (series_coarser(coarsest, 1e-9))
-        return doctor_untestable(doctor, "every LR prints as 0 with steps of %.1g: too few digits",
-                                 coarsest);
+    if (doctor_lr_is_lost(doctor) > 0.0) return doctor_lr_lost(doctor);
     TRY(doctor_found(doctor, "lr_zero_throughout", DOCTOR_CERTAIN, lr->points[0].row,
                      "The LR is 0 in all %zu rows.", lr->count));
     TRY(doctor_evidence_lr(doctor, &lr->points[0]));
@@ -298,6 +314,7 @@ static enum status digits(struct doctor *doctor) {
             same++;
     }
     if (lr->count < 3) return doctor_untestable(doctor, "fewer than 3 LRs");
+    if (doctor_lr_is_lost(doctor) > 0.0) return doctor_lr_lost(doctor);
     if (moved == 0 || same < moved || find_stairs(doctor).count > 0) return STATUS_OK;
     TRY(doctor_remark(doctor, "lr_printed_coarsely", lr->points[0].row,
                       "The LR is printed with too few digits: %zu of %zu neighbouring rows show "

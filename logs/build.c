@@ -73,6 +73,12 @@ enum status log_build_note(struct log_build *build, const char *format, ...) {
     return STATUS_OK;
 }
 
+enum status log_build_note_step(struct log_build *build, const char *step) {
+    if (strcmp(step, "_step") != 0) return STATUS_OK;
+    return log_build_note(build, "_step is W&B's own counter of log calls: it is an update number "
+                                 "only where each update logged once");
+}
+
 const char *log_build_format(const struct log_build *build) {
     return build->format;
 }

@@ -35,9 +35,13 @@ enum log_print {
     /* A cell of CSV: as LOG_PRINT_JSON, but where a text has an exponent each text's own last digit
      * counts, since printf keeps the zeros that a repr drops. */
     LOG_PRINT_TABLE,
+    /* As LOG_PRINT_JSON of numbers that went through binary32: a column that would be exact, and
+     * holds nothing but binary32, has their spacing. */
+    LOG_PRINT_FLOAT,
     /* A shortest repr, binary64 itself, or a value whose quantum the reader gives. Text: 0. */
     LOG_PRINT_EXACT,
-    /* Rounded to `decimals` places before its repr: the quantum is 10^-decimals. */
+    /* Rounded to `decimals` places before it was printed: the quantum is 10^-decimals, unless a
+     * text has other digits than zeros behind them. */
     LOG_PRINT_DECIMALS
 };
 
@@ -107,6 +111,8 @@ TWINSTEP_MUST_USE enum status log_build_value(struct log_build *build, size_t co
 int log_build_has_steps(const struct log_build *build);
 TWINSTEP_MUST_USE enum status log_build_note(struct log_build *build, const char *format, ...)
     TWINSTEP_PRINTF(2, 3);
+/* Notes what the name of the step says about it: `_step` is W&B's own counter. */
+TWINSTEP_MUST_USE enum status log_build_note_step(struct log_build *build, const char *step);
 /* Records the total of updates as the source says it; 0 is ignored. */
 void log_build_max_steps(struct log_build *build, uint64_t steps);
 /* Makes the log: it numbers rows without a step, settles step_base, marks a new part where the step
@@ -124,6 +130,8 @@ struct log_number {
     int digits;
 };
 int log_number_read(const char *text, size_t length, struct log_number *out);
+/* Returns the distance of neighbouring binary32 numbers at a finite value. */
+double log_float_spacing(double value);
 /* Copies the beginning of a text for an error: what is no printable ASCII becomes '?'. */
 void log_show(const char *text, size_t length, char *out, size_t room);
 /* Returns 10^power, correctly rounded; below binary64 its least subnormal, above it infinity. */

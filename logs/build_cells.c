@@ -58,8 +58,8 @@ static int is_integer(const char *text, size_t length) {
 static double quantum_of(const struct build_column *c, const char *text, size_t length,
                          const struct log_number *number) {
     if (c->print == LOG_PRINT_EXACT) return 0.0;
-    if (is_integer(text, length) &&
-        (c->print == LOG_PRINT_JSON || c->print == LOG_PRINT_TABLE || log_name_counts(c->name)))
+    if (is_integer(text, length) && (c->print == LOG_PRINT_JSON || c->print == LOG_PRINT_TABLE ||
+                                     c->print == LOG_PRINT_FLOAT || log_name_counts(c->name)))
         return 0.0;
     return number->quantum;
 }
@@ -79,6 +79,16 @@ static int no_repr_writes(const char *text, size_t length) {
     return end > point + 2 || end < length;
 }
 
+/* Returns the quantum of a text without the zeros at the end of its fraction, which printf adds to
+ * a number that was rounded before: 1e-4 for "1.234500". */
+static double stripped(const char *text, size_t length, double quantum) {
+    const char *point = (const char *)memchr(text, '.', length);
+    if (point == NULL || has_power(text, length)) return quantum;
+    for (; length > 0 && text + length - 1 > point && text[length - 1] == '0'; length--)
+        quantum *= 10.0;
+    return quantum;
+}
+
 /* Collects what a text says about its column. A 0 with an exponent ("0.000E+00") shows no last
  * digit, so it does not count as an exponent. */
 static void see_text(struct build_column *c, const char *text, size_t length,
@@ -86,7 +96,10 @@ static void see_text(struct build_column *c, const char *text, size_t length,
     if (no_repr_writes(text, length)) c->is_printed = 1;
     if (is_integer(text, length)) return;
     if (number->digits >= 15) c->is_repr = 1;
-    if (number->quantum > 0.0 && number->quantum < c->finest) c->finest = number->quantum;
+    if ((double)(float)number->value != number->value) c->is_double = 1;
+    const double quantum =
+        c->print == LOG_PRINT_DECIMALS ? stripped(text, length, number->quantum) : number->quantum;
+    if (quantum > 0.0 && quantum < c->finest) c->finest = quantum;
     if (number->digits > c->most) c->most = number->digits;
     if (number->value != 0.0 && has_power(text, length)) c->has_power = 1;
 }

@@ -149,6 +149,7 @@ static enum status choose_columns(struct finish *f) {
 
 struct print {
     int keeps;    /* 1: each value keeps the quantum of its own text */
+    int floats;   /* otherwise the spacing of binary32 holds */
     double whole; /* otherwise this quantum holds for the whole column; 0: the column is exact */
     int most;   /* otherwise, where this is not 0, no value has more significant digits than this */
     double low; /* the decade of the value looked at last: low = 10^power <= value < high =
@@ -160,7 +161,7 @@ struct print {
 /* Decides how a column was printed, from all of its texts together. Whole numbers keep their
  * quantum 0 in every case. */
 static struct print print_of(const struct build_column *c) {
-    struct print print = {0, 0.0, 0, 1.0, 10.0, 0};
+    struct print print = {.low = 1.0, .high = 10.0};
     const int power = c->has_power && !c->is_printed;
     print.keeps = c->print == LOG_PRINT_EXACT;
     if (print.keeps) return print;
@@ -170,6 +171,7 @@ static struct print print_of(const struct build_column *c) {
         if (!(c->finest < 0.5 * print.whole)) return print;
         print.whole = 0.0;
     }
+    print.floats = c->is_repr && c->print == LOG_PRINT_FLOAT && !c->is_double;
     if (c->is_repr) return print;
     print.whole = c->finest;
     print.keeps = c->print == LOG_PRINT_TEXT || c->is_printed || !real_finite_f64(c->finest) ||
@@ -201,6 +203,7 @@ static float finished_quantum(float own, double value, struct print *print) {
         return log_build_round_up(print->whole); /* "0.0" shows no significant digit, so it takes
                                                     the column's finest quantum */
     if (print->keeps) return own;
+    if (print->floats) return log_build_round_up(log_float_spacing(value));
     if (print->most == 0) return log_build_round_up(print->whole);
     find_power(print, size);
     const double last = log_power_of_ten(print->power - print->most + 1);
@@ -308,6 +311,27 @@ static enum status mark_parts(struct finish *f) {
     return STATUS_OK;
 }
 
+/* Where rows were numbered, an epoch that falls back is all that tells of another run in the file.
+ * Whether that is a resumed one, and from where, nothing says, so the numbers go on. */
+static enum status note_other_runs(struct finish *f) {
+    const struct log_column *epoch = NULL;
+    double last = real_nan_f64();
+    size_t falls = 0;
+    uint32_t line = 0;
+    for (size_t c = 0; c < f->log->column_count && f->log->step_guessed; c++)
+        if (f->log->columns[c].name == LOG_EPOCH) epoch = &f->log->columns[c];
+    for (size_t i = 0; epoch != NULL && i < f->log->rows; i++) {
+        if (!real_finite_f64(epoch->value[i])) continue;
+        if (epoch->value[i] < last && falls++ == 0) line = f->log->line[i];
+        last = epoch->value[i];
+    }
+    if (falls == 0) return STATUS_OK;
+    return log_build_note(f->build,
+                          "the epoch falls back %zu times, first in line %" PRIu32
+                          ": it holds several runs, or a resumed one, whose rows were numbered on",
+                          falls, line);
+}
+
 /* ---- all of it ---- */
 
 static void keep_notes(struct log_build *build, struct log *log, char *more) {
@@ -349,6 +373,7 @@ enum status log_build_finish(struct log_build *build, int64_t step_base, struct 
         TRY(fill_column(&f, i));
     TRY(number_rows(&f, step_base));
     TRY(mark_parts(&f));
+    TRY(note_other_runs(&f));
     TRY(arena_format(arena, &more, "and %zu more notes", build->notes_left));
     keep_notes(build, f.log, more);
     *out = f.log;

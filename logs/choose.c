@@ -212,6 +212,25 @@ static enum status refuse(const struct log_source *source) {
          source->name, start, source->length >= sizeof start ? "..." : "", json, near, bars);
 }
 
+/* Refuses what is a log in a wrapping that is not undone here: read as text it would be garbage, or
+ * the files of an archive one behind the other. */
+static enum status refuse_wrapping(const struct log_source *source) {
+    const unsigned char *const b = source->bytes;
+    const size_t length = source->length;
+    if (length >= 2 && ((b[0] == 0xff && b[1] == 0xfe) || (b[0] == 0xfe && b[1] == 0xff)))
+        FAIL(STATUS_INPUT,
+             "%s: expected a log in UTF-8, got UTF-16, as PowerShell writes it; iconv -f UTF-16 -t "
+             "UTF-8 makes one",
+             source->name);
+    if (length >= 262 && memcmp(b + 257, "ustar", 5) == 0)
+        FAIL(STATUS_INPUT, "%s: expected a log, got a tar archive; unpack it and name a file of it",
+             source->name);
+    if (begins(source, "PK\003\004", 4))
+        FAIL(STATUS_INPUT, "%s: expected a log, got a zip archive; unpack it and name a file of it",
+             source->name);
+    return STATUS_OK;
+}
+
 /* Tells whether the user says that the count of a progress bar is the update. */
 static int takes_bars(const struct log_options *options) {
     for (size_t i = 0; i < options->map_count; i++)
@@ -225,6 +244,7 @@ enum status log_choose_reader(const struct log_source *source, const struct log_
                               const struct log_reader_row **out) {
     struct choice best = {NULL, 0};
     if (options->format != NULL) return reader_named(options->format, out);
+    TRY(refuse_wrapping(source));
     if (source->length > 0) TRY(ask(source, 0, &best));
     if (best.claim < 3 && (best.row == NULL || reads_lines(best.row->reader)))
         TRY(look_further(source, &best));

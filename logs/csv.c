@@ -341,5 +341,6 @@ enum status log_csv_read(const struct log_source *source, struct log_build *buil
         TRY(read_header(t));
         TRY(read_records(t, &last));
     }
+    if (t->step_field != STEP_NONE) TRY(log_build_note_step(build, t->step_name));
     return STATUS_OK;
 }

@@ -140,3 +140,15 @@ int log_number_read(const char *text, size_t length, struct log_number *out) {
     if (is_scientific_zero(plain)) out->quantum = 0.0;
     return 1;
 }
+
+double log_float_spacing(double value) {
+    const float size = (float)(value < 0.0 ? -value : value);
+    uint32_t bits;
+    memcpy(&bits, &size, sizeof bits);
+    if (bits >= 0x7f800000u) return 0.0;
+    if (bits == 0x7f7fffffu) return 0x1p104;
+    bits++;
+    float next;
+    memcpy(&next, &bits, sizeof next);
+    return (double)next - (double)size;
+}

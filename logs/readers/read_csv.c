@@ -13,7 +13,15 @@
 
 /* Python's csv module writes the shortest repr. Lightning rounds nothing before that; other tools
  * may have. */
-static const struct log_rule rules_others[] = {LOG_RULES_END(LOG_PRINT_TABLE)};
+static const struct log_rule rules_others[] = {
+    /* the table of a notebook: "%.6f" of a mean that transformers before 5 had rounded */
+    {.source = "Training Loss",
+     .name = LOG_LOSS,
+     .print = LOG_PRINT_DECIMALS,
+     .decimals = 4,
+     .windowed = 1},
+    LOG_RULES_END(LOG_PRINT_TABLE),
+};
 
 static struct log_csv open_head(const struct log_source *source) {
     struct log_csv csv;

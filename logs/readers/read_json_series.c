@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  * JSON files that hold one series behind the other, or a single row:
  * Megatron golden values {"lm loss": {"start_step", "end_step", "step_interval", "values": {"1": x}
- * or [x]}}; NeMo-RL's dump of TensorBoard {tag: {step: x}}; OLMo-core's metrics.json and
- * metrics_step{N}.json {tag: x}, whose step only the file name says.
+ * or [x]}}, of which older ones end in {"iteration_timing_avg": x}; NeMo-RL's dump of TensorBoard
+ * {tag: {step: x}}; OLMo-core's metrics.json and metrics_step{N}.json {tag: x}, whose step only the
+ * file name says.
  * Invariant: a series may come in any order of steps; rows are sorted by step at the end. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "logs/json_row.h"
 #include "logs/readers.h"
 
-/* NeMo-RL's accuracy is that of the preference pairs. */
-static const struct log_rule rules[] = {
-    {.source = "train/accuracy", .name = LOG_REWARD_ACCURACY, .print = LOG_PRINT_JSON},
-    LOG_RULES_END(LOG_PRINT_JSON),
+/* NeMo-RL's accuracy is that of the preference pairs. TensorBoard keeps binary32, which Python
+ * writes with all the digits of a binary64: exact for what was kept, and not for what was logged.
+ */
+static const struct log_rule nemo_rl_rules[] = {
+    {.source = "train/accuracy", .name = LOG_REWARD_ACCURACY, .print = LOG_PRINT_FLOAT},
+    LOG_RULES_END(LOG_PRINT_FLOAT),
 };
 
 static int64_t step_limit(void) {
@@ -64,42 +68,65 @@ static enum status read_end(struct scan *scan) {
     return scan_expect(scan, SCAN_END);
 }
 
+/* A DataFrame of W&B's history by columns looks the same, but its inner names count rows. */
+static enum status refuse_table(struct scan *scan) {
+    FAIL(STATUS_INPUT,
+         "%s:%" PRIu32
+         ": expected series by step, got a column \"_step\", as W&B's history has it, "
+         "by rows: to_json(FILE, orient=\"records\", lines=True) writes what can be read",
+         scan->source->name, scan->line);
+}
+
 /* Reads one object whose keys are columns; `read_column` reads the value of each from its brace on.
  */
 static enum status read_columns(const struct log_source *source, struct log_build *build,
+                                const struct log_rule *rules,
                                 enum status (*read_column)(struct scan *scan, size_t column,
                                                            struct log_build *build)) {
     struct scan scan;
+    size_t single = 0;
     TRY(open_object(&scan, source));
     for (;;) {
         size_t column;
         TRY(scan_next(&scan));
-        if (scan.token == SCAN_OBJECT_END) return read_end(&scan);
+        if (scan.token == SCAN_OBJECT_END) break;
+        if (scan_is(&scan, "_step")) return refuse_table(&scan);
         TRY(log_build_column(build, scan.text, scan.length, rules, &column));
         TRY(scan_next(&scan));
+        if (scan.token == SCAN_NUMBER) {
+            single++;
+            continue;
+        }
         TRY(scan_expect(&scan, SCAN_OBJECT));
         TRY(read_column(&scan, column, build));
     }
+    if (single > 0)
+        TRY(log_build_note(build, "left out as no series: %zu single numbers of the whole run",
+                           single));
+    return read_end(&scan);
 }
 
 /* ---- NeMo-RL ---- */
 
 static enum status read_nemo_rl(const struct log_source *source, struct log_build *build) {
-    return read_columns(source, build, read_steps);
+    return read_columns(source, build, nemo_rl_rules, read_steps);
 }
 
 /* ---- Megatron golden values ---- */
 
-struct golden { /* one metric */
-    int64_t start, interval;
+struct golden {              /* one metric */
+    int64_t start, interval; /* of a list: places in what TensorBoard held, counted from 0 */
     struct scan values; /* stands at the bracket of the values, which are read when the rest of the
                            metric is known */
     int has_values;
 };
 
+/* Megatron cut the list out of TensorBoard's as values[start::interval], and the first event is
+ * that of iteration 1: the file of its test gpt3_345m mcore_tp1_pp2 has 10.83377 at start_step 0 as
+ * a list, and 10.83373 under "1" as the object that came after it. */
 static enum status read_list(struct scan *scan, const struct golden *golden, size_t column,
                              struct log_build *build) {
-    int64_t step = golden->start;
+    int64_t step = golden->start + 1;
     for (;; step += golden->interval) {
         TRY(scan_next(scan));
         if (scan->token == SCAN_ARRAY_END) return STATUS_OK;
@@ -119,7 +146,7 @@ static enum status read_golden_number(struct scan *scan, int64_t least, int64_t 
 /* Reads one metric from its '{' on. The values are read last, because start_step and step_interval
  * may stand behind them. */
 static enum status read_golden(struct scan *scan, size_t column, struct log_build *build) {
-    struct golden golden = {.start = 1, .interval = 1};
+    struct golden golden = {.start = 0, .interval = 1};
     for (;;) {
         TRY(scan_next(scan));
         if (scan->token == SCAN_OBJECT_END) break;
@@ -145,7 +172,7 @@ static enum status read_golden(struct scan *scan, size_t column, struct log_buil
 }
 
 static enum status read_megatron(const struct log_source *source, struct log_build *build) {
-    return read_columns(source, build, read_golden);
+    return read_columns(source, build, log_rules_json, read_golden);
 }
 
 /* ---- OLMo-core ---- */

@@ -37,6 +37,7 @@ static const char *const common_steps[] = {"step",
                                            "update",
                                            "steps",
                                            "_step",
+                                           "data/step" /* of IBM's FileLoggingCallback */,
                                            NULL};
 static const char *const wandb_steps[] = {"train/global_step",
                                           "trainer/global_step",
@@ -146,9 +147,7 @@ static void note_pace(struct pace *pace, int64_t step) {
 }
 
 static enum status note_wandb(struct log_build *build, const char *step, const struct pace *pace) {
-    if (step != NULL && strcmp(step, "_step") == 0)
-        TRY(log_build_note(build, "_step is W&B's own counter of log calls: it is an update number "
-                                  "only where each update logged once"));
+    if (step != NULL) TRY(log_build_note_step(build, step));
     if (pace->rows >= WANDB_SAMPLED && pace->uneven > pace->rows / 10)
         TRY(log_build_note(build,
                            "%zu rows at uneven steps: run.history() samples; "

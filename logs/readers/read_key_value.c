@@ -36,6 +36,8 @@ struct state {
     struct cell cells[PAIRS_MAX]; /* of the row at hand */
     size_t cell_count;
     size_t rows, falls, bars, rounded, others, strangers, again, too_long, cut;
+    size_t stepless; /* lines of values behind the first row that say no count at all */
+    uint32_t first_stepless;
 };
 
 /* ---- which count ---- */
@@ -109,6 +111,9 @@ static enum status step_of_line(struct state *s, uint32_t line, struct step_pair
     }
     TRY(choose_step(s, line, &chosen));
     if (chosen != NULL) *out = *chosen;
+    if (chosen == NULL && p->step_count == 0 && p->bar.name.length == 0 && s->rows > 0 &&
+        s->stepless++ == 0)
+        s->first_stepless = line;
     s->strangers += chosen == NULL && p->step_count > 0;
     s->bars += chosen == NULL && p->bar.name.length > 0;
     return STATUS_OK;
@@ -202,6 +207,13 @@ static enum status note_rest(const struct state *s) {
                            "lines with another count than the updates' (such as \"val step\") that "
                            "were left out: %zu",
                            s->strangers));
+    /* A few such lines are what a program says besides; as many as there are rows are a part of
+     * each row, and nothing says of which. */
+    if (s->stepless > 0 && 2 * s->stepless >= s->rows)
+        TRY(log_build_note(s->build,
+                           "lines of values that say no step and were left out: %zu, the first is "
+                           "line %" PRIu32,
+                           s->stepless, s->first_stepless));
     if (s->bars > 0)
         TRY(log_build_note(s->build,
                            "progress bars with values that were left out: %zu (--map step=bar "

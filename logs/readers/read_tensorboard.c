@@ -36,19 +36,6 @@ static double float_of(uint64_t bits) {
     return (double)value;
 }
 
-/* Returns the distance of neighbouring binary32 numbers at a finite value. */
-static double float_spacing(double value) {
-    const float size = (float)(value < 0.0 ? -value : value);
-    uint32_t bits;
-    memcpy(&bits, &size, sizeof bits);
-    if (bits >= 0x7f800000u) return 0.0;
-    if (bits == 0x7f7fffffu) return 0x1p104;
-    bits++;
-    float next;
-    memcpy(&next, &bits, sizeof next);
-    return (double)next - (double)size;
-}
-
 /* ---- scalars ---- */
 
 struct scalar {
@@ -85,7 +72,7 @@ static int read_tensor(struct proto_message m, struct scalar *out) {
         out->has = 1;
     }
     if (values != 1 || size == 0) out->has = 0;
-    out->quantum = size == 4 ? float_spacing(out->value) : 0.0;
+    out->quantum = size == 4 ? log_float_spacing(out->value) : 0.0;
     return more;
 }
 
@@ -98,7 +85,7 @@ static int read_value(struct proto_message m, struct scalar *out) {
             out->tag = proto_text(field.inside);
         } else if (field.number == 2 && field.wire == PROTO_32) {
             out->value = float_of(field.integer);
-            out->quantum = float_spacing(out->value);
+            out->quantum = log_float_spacing(out->value);
             out->has = 1;
         } else if (field.number == 8 && field.wire == PROTO_BYTES) {
             if (read_tensor(field.inside, out) < 0) return -1;

@@ -185,9 +185,7 @@ static enum status read(const struct log_source *source, struct log_build *build
         TRY(put_row(row, step, build, source));
         log_source_release(source, framed.at);
     }
-    if (step != NULL && strcmp(step, "_step") == 0)
-        TRY(log_build_note(build, "_step is W&B's own counter of log calls: it is an update number "
-                                  "only where each update logged once"));
+    if (step != NULL) TRY(log_build_note_step(build, step));
     if (framed.cut)
         TRY(log_build_note(build, "%s ends inside a record: it is being written or was cut",
                            source->name));

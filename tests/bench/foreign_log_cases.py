@@ -161,6 +161,7 @@ bug("52", "ref_batch_shape", "dpo-bf16", doctor=("ref_batch_shape",), check="pas
     points=("dtype",))
 bug("52", "other_reference", "dpo", doctor=("other_reference", "ref_batch_shape"),
     check="pass", says=("another reference",))
+bug("55", "ipo_sum_vs_mean", "dpo-ipo", check="pass", says=("another loss", "another average"))
 bug("56", "eos_equals_pad_masked", "sft", check="pass", says=("another loss", "another average"))
 bug("57", "label_double_shift", "lm", check="pass", says=("another loss",))
 bug("59", "weights_reinitialised", "lm-tuned", doctor=("weights_reinitialised",), check="pass",
@@ -196,6 +197,6 @@ UNSEEN = {
     "40": "needs ZeRO-2; a log of it is one of 45", "42": "what Accelerate does: `accelerate-tail`",
     "43": "a log shows another total only", "44": "a log shows another total only",
     "53": "a log of it is one of 52", "54": "both runs are equal",
-    "55": "a loss of another formula; not run", "58": "needs packed documents; not run",
+    "58": "needs packed documents; not run",
     "66": "needs a GPU", "67": "needs two GPUs", "69": "needs several processes; not run",
     "71": "a bit of the master weights, no log prints it", "72": "needs two processes on a GPU"}

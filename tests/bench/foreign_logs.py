@@ -10,6 +10,7 @@ program. Each training runs in a process of its own, on one thread, from a model
 weights, without a network. It needs what foreign_requirements.txt names."""
 
 import argparse
+import inspect
 import json
 import multiprocessing
 import os
@@ -104,6 +105,21 @@ def arguments(cls, o, plant, **more):
             "use_reentrant": True, "preserve_rng_state": False})
     more.pop("dpo-eval", None)
     return cls(**told, **more)
+
+
+def summed(base):
+    """The trainer with IPO's log-probs summed, as TRL had them before its pull request 1265: the
+    lines that divide by the tokens are taken out of the library's own source."""
+    module = sys.modules[base.__module__]
+    source = inspect.getsource(module)
+    for side in ("chosen", "rejected"):
+        divided = f"{side}_scores / {side}_mask.sum(dim=1).clamp(min=1.0)"
+        if divided not in source:
+            raise RuntimeError(f"{module.__file__}: expected \"{divided}\"")
+        source = source.replace(divided, f"{side}_scores")
+    names = dict(vars(module))
+    exec(compile(source, module.__file__, "exec"), names)
+    return names[base.__name__]
 
 
 def planted(base, o, plant):
@@ -326,6 +342,8 @@ def make_hf(o, kind, plant):
         data = tiny.pairs(count)
         if plant == "labels_swapped":
             shape["beta"] = -0.1
+        if plant == "ipo_sum_vs_mean":
+            DPOTrainer = summed(DPOTrainer)
         trainer = planted(DPOTrainer, o, plant)(
             model=made, ref_model=reference, train_dataset=data,
             eval_dataset=tiny.pairs(16, seed=2),

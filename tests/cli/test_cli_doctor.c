@@ -59,6 +59,25 @@ static void validate_healthy(void **state) {
     helper_free(&said);
 }
 
+/* verl's console prints %.3f: an LR of 1e-6 is 0.000, and nothing can be said of its schedule. */
+static void validate_rates_without_digits(void **state) {
+    static char text[4096];
+    size_t used = 0;
+    (void)state;
+    for (int k = 1; k <= 12; k++)
+        used += (size_t)snprintf(text + used, sizeof text - used,
+                                 "step:%d - actor/pg_loss:0.0%02d - actor/grad_norm:0.412 - "
+                                 "actor/lr:0.000 - critic/score/mean:0.120\n",
+                                 k, 40 - k);
+    helper_write("verl.log", text);
+    struct said said = helper_run(0, "doctor verl.log");
+    assert_null(strstr(said.out, "lr_unexplained"));
+    assert_non_null(strstr(said.out, "LR column reads as a sound contract: every LR prints as 0 "
+                                     "with steps of 0.001: too few digits"));
+    assert_non_null(strstr(said.out, "LR has the digits to show a shift: every LR prints as 0"));
+    helper_free(&said);
+}
+
 static void validate_finding(void **state) {
     (void)state;
     write_log("thrice.jsonl", "2.0794");
@@ -126,11 +145,10 @@ static void validate_refusals(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(validate_healthy),
-                                       cmocka_unit_test(validate_finding),
-                                       cmocka_unit_test(validate_json),
-                                       cmocka_unit_test(validate_options),
-                                       cmocka_unit_test(validate_nothing_checkable),
-                                       cmocka_unit_test(validate_refusals)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_healthy), cmocka_unit_test(validate_rates_without_digits),
+        cmocka_unit_test(validate_finding), cmocka_unit_test(validate_json),
+        cmocka_unit_test(validate_options), cmocka_unit_test(validate_nothing_checkable),
+        cmocka_unit_test(validate_refusals)};
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }

@@ -366,6 +366,7 @@ static void decay_large(struct patient *p) {
 const struct scene scenes_of_lr[] = {FOUND(lr_negative, "lr_negative", CERTAIN),
                                      FOUND(lr_zero, "lr_zero_throughout", CERTAIN),
                                      LINE(lr_zero_printed, "lr_zero_throughout", UNTESTABLE),
+                                     LINE(lr_zero_printed, "lr_printed_coarsely", UNTESTABLE),
                                      FOUND(lr_rises, "lr_rises_past_end", LIKELY),
                                      LINE(lr_restarts, "lr_rises_past_end", QUIET),
                                      LINE(lr_restarts_once, "lr_rises_past_end", QUIET),

@@ -263,6 +263,17 @@ static void other_backward(struct pair *p) {
         pair_put(p, 1, LOG_LOSS, row,
                  helper_value(p->log[1], LOG_LOSS, row) * (1.0 + 0.0001 * (double)(row % 5 + 1)));
 }
+/* IPO of sums: the gradient is longer by about the tokens of an answer, and margins part behind. */
+static void other_slope(struct pair *p) {
+    for (size_t row = 0; row < 60; row++)
+        pair_put(p, 1, LOG_GRAD_NORM, row,
+                 helper_value(p->log[1], LOG_GRAD_NORM, row) * (8.0 + (double)(row * 7 % 5)));
+    for (size_t row = 1; row < 60; row++) {
+        pair_scale(p, 1, LOG_LOSS, row, 0.97);
+        pair_put(p, 1, LOG_REWARD_MARGIN, row,
+                 helper_value(p->log[1], LOG_REWARD_MARGIN, row) + 0.01 * (double)row);
+    }
+}
 static void other_means(struct pair *p) {
     for (size_t row = 0; row < 60; row++)
         pair_put(p, 1, LOG_LOGP_CHOSEN, row,
@@ -329,6 +340,7 @@ static const struct scene scenes[] = {
     {"other_means", other_means, LOG_LOGP_CHOSEN, -1, "averaged or gathered"},
     {"other_accuracy", other_accuracy, LOG_REWARD_ACCURACY, -1, "a gap opens later"},
     {"lost_micro_batch", lost_micro_batch, LOG_GRAD_NORM, -1, "more than kernels"},
+    {"other_slope", other_slope, LOG_GRAD_NORM, -1, "another loss, whose value is the same"},
     {"summed", summed, LOG_LOSS, CAUSE_NORMALISATION, "divided by another number"},
     {"other_backward", other_backward, LOG_GRAD_NORM, CAUSE_NONDETERMINISM, "its gradient does"},
     {"divided", divided, LOG_GRAD_NORM, CAUSE_NORMALISATION, "fixed ratio"},

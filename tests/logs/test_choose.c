@@ -188,6 +188,49 @@ static void validate_the_step_of_a_dict(void **state) {
     arena_close(&arena);
 }
 
+/* A log in a wrapping is refused by the name of the wrapping, whatever stands inside. */
+static void validate_wrappings(void **state) {
+    static const char line[] = "step: 1, loss: 0.5\nstep: 2, loss: 0.4\n";
+    static char tar[1024];
+    struct arena arena = ARENA_EMPTY;
+    (void)state;
+    memcpy(tar, "run.log", 7); /* POSIX ustar: a name, at 257 the magic, the file at 512 */
+    memcpy(tar + 257, "ustar", 6);
+    memcpy(tar + 512, line, sizeof line - 1);
+    const struct {
+        const char *bytes;
+        size_t length;
+        const char *error;
+    } cases[] = {
+        {"\xff\xfes\0t\0e\0p\0", 10, "got UTF-16"},
+        {"\xfe\xff\0s\0t\0e\0p", 10, "got UTF-16"},
+        {tar, sizeof tar, "got a tar archive"},
+        {"PK\003\004\024\0\0\0", 8, "got a zip archive"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const char *said = logs_refuse(&arena, cases[i].bytes, cases[i].length, NULL);
+        if (strstr(said, cases[i].error) == NULL)
+            fail_msg("case %zu: expected \"%s\", got \"%s\"", i, cases[i].error, said);
+    }
+    arena_close(&arena);
+}
+
+/* Two runs of a Trainer in one console, which prints no step: the epoch tells. */
+static void validate_two_runs_without_steps(void **state) {
+    struct arena arena = ARENA_EMPTY;
+    (void)state;
+    used = 0;
+    for (int run = 0; run < 2; run++)
+        for (int k = 1; k <= 3; k++)
+            add("{'loss': %d.5, 'grad_norm': 1.0, 'learning_rate': 1e-05, 'epoch': 0.%d}\n", k, k);
+    const struct log *log = logs_read(&arena, text, NULL);
+    assert_int_equal(log->rows, 6);
+    assert_true(logs_has_note(log, "the epoch falls back 1 times, first in line 4"));
+    text[used / 2] = '\0'; /* the first run alone */
+    assert_false(logs_has_note(logs_read(&arena, text, NULL), "falls back"));
+    arena_close(&arena);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_rows_behind_a_long_preamble),
@@ -195,6 +238,8 @@ int main(void) {
         cmocka_unit_test(validate_bars_without_line_ends),
         cmocka_unit_test(validate_refusals_name_what_is_close),
         cmocka_unit_test(validate_rows_of_another_format_are_said),
+        cmocka_unit_test(validate_wrappings),
+        cmocka_unit_test(validate_two_runs_without_steps),
         cmocka_unit_test(validate_the_step_of_a_dict),
         cmocka_unit_test(validate_dicts_of_others),
     };

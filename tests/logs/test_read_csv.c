@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/real.h"
@@ -193,6 +194,43 @@ static void validate_aim(void **state) {
     arena_close(&arena);
 }
 
+/* The table that a notebook shows of a Trainer (transformers utils/notebook.py), copied out of it:
+ * "No log" stands where an evaluation comes before the first row of the training. */
+static void validate_notebook(void **state) {
+    struct arena arena = ARENA_EMPTY;
+    (void)state;
+    const struct log *log = logs_read(&arena,
+                                      "Step\tTraining Loss\tValidation Loss\n"
+                                      "50\tNo log\t1.412313\n"
+                                      "100\t1.310127\t1.300931\n",
+                                      NULL);
+    assert_int_equal(log->rows, 2);
+    assert_int_equal(log->step[1], 100);
+    assert_string_equal(log_column_of(log, LOG_LOSS)->source, "Training Loss");
+    assert_string_equal(log_column_of(log, LOG_EVAL_LOSS)->source, "Validation Loss");
+    logs_expect(log, "Training Loss", 0, 0.0, NAN);
+    logs_expect(log, "Training Loss", 1, 1.310127, 1e-6);
+    logs_expect(log, "Validation Loss", 0, 1.412313, 1e-6);
+    /* transformers before 5 rounded the loss to four decimals, and the table prints six */
+    log = logs_read(&arena, "Step\tTraining Loss\n50\t1.310100\n100\t1.280000\n150\t0.000000\n",
+                    NULL);
+    logs_expect(log, "Training Loss", 0, 1.3101, 1e-4);
+    logs_expect(log, "Training Loss", 1, 1.28, 1e-4);
+    logs_expect(log, "Training Loss", 2, 0.0, 1e-4);
+    /* detectron2's metrics.json and fairseq2's console */
+    log = logs_read(&arena,
+                    "{\"iteration\": 19, \"loss_cls\": 0.9, \"lr\": 0.00039962, \"total_loss\": "
+                    "1.9121}\n",
+                    NULL);
+    assert_string_equal(log_column_of(log, LOG_LOSS)->source, "total_loss");
+    log = logs_read(&arena,
+                    "INFO - Train Metrics (step 10) - Loss: 2.101 | Gradient Norm: 1.201\n"
+                    "INFO - Train Metrics (step 20) - Loss: 2.001 | Gradient Norm: 1.101\n",
+                    NULL);
+    assert_string_equal(log_column_of(log, LOG_GRAD_NORM)->source, "Gradient Norm");
+    arena_close(&arena);
+}
+
 static void validate_refusals(void **state) {
     static const struct {
         const char *text, *format, *words;
@@ -234,10 +272,11 @@ static void verify_cut_end_is_said(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_rfc_4180),    cmocka_unit_test(validate_lightning),
-        cmocka_unit_test(validate_wandb_chart), cmocka_unit_test(validate_wandb_history),
-        cmocka_unit_test(validate_any_table),   cmocka_unit_test(validate_aim),
-        cmocka_unit_test(validate_refusals),    cmocka_unit_test(verify_cut_end_is_said),
+        cmocka_unit_test(validate_rfc_4180),      cmocka_unit_test(validate_lightning),
+        cmocka_unit_test(validate_wandb_chart),   cmocka_unit_test(validate_wandb_history),
+        cmocka_unit_test(validate_any_table),     cmocka_unit_test(validate_aim),
+        cmocka_unit_test(validate_notebook),      cmocka_unit_test(validate_refusals),
+        cmocka_unit_test(verify_cut_end_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -188,8 +188,8 @@ static void validate_megatron_golden(void **state) {
     const struct log *old = logs_read(&arena, megatron_old, NULL);
     assert_string_equal(old->format, "megatron-golden");
     assert_int_equal(old->rows, 3);
-    assert_int_equal(old->step[0], 0); /* before the first update */
-    assert_int_equal(old->step[2], 20);
+    assert_int_equal(old->step[0], 1); /* a list counts what TensorBoard held from 0 */
+    assert_int_equal(old->step[2], 21);
     logs_expect(old, "lm loss", 2, 10.8, 1e-2);
     arena_close(&arena);
 }
@@ -204,12 +204,17 @@ static void validate_nemo_rl(void **state) {
     const struct log *log = logs_read(&arena, nemo_rl, NULL);
     assert_string_equal(log->format, "nemo-rl");
     assert_int_equal(log->rows, 2);
-    assert_int_equal(log->step[0], 1); /* sorted */
-    logs_expect(log, "train/loss", 0, 3.4000000953674316, 0.0);
-    logs_expect(log, "train/loss", 1, 3.5, 0.0);
+    assert_int_equal(log->step[0], 1);                              /* sorted */
+    logs_expect(log, "train/loss", 0, 3.4000000953674316, 0x1p-22); /* binary32 at 2 to 4 */
+    logs_expect(log, "train/loss", 1, 3.5, 0x1p-22);
+    logs_expect(log, "train/accuracy", 0, 0.5, 0.1); /* rounded by somebody, for all that shows */
     logs_expect(log, "train/accuracy", 1, 0.0, ABSENT);
     assert_int_equal(log_column_by_source(log, "train/accuracy")->name, LOG_REWARD_ACCURACY);
     assert_int_equal(log_column_by_source(log, "train/lr")->name, LOG_LR_LOGGED);
+    /* 0.1 + 0.2 is no binary32, so the column did not come out of TensorBoard */
+    const struct log *other =
+        logs_read(&arena, "{\"train/loss\": {\"1\": 0.30000000000000004, \"2\": 0.25}}", "nemo-rl");
+    logs_expect(other, "train/loss", 1, 0.25, 0.0);
     arena_close(&arena);
 }
 
@@ -363,6 +368,7 @@ static void verify_places_of_errors(void **state) {
         {"hf-trainer-state", "{\"log_history\": []}", "expected a log with numbers, got none"},
         {"nemo-rl", "{\"a\": {\"x\": 1}}", "test:1:8: expected a step"},
         {"nemo-rl", "{\"a\": {\"1\": \"x\"}}", "expected a number"},
+        {"nemo-rl", "{\"_step\": {\"0\": 5}, \"loss\": {\"0\": 1.5}}", "a column \"_step\""},
         {"megatron-golden", "{\"a\": {\"step_interval\": 0, \"values\": []}}", "whole number of"},
         {"no-format", "{\"a\": 1}", "expected a format of logs (trace, hf-trainer-state"},
         {NULL, "\x1f\x8b\x08rest", "packed byte 4: the file is damaged"},

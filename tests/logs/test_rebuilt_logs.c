@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Lines of real logs that strangers pasted into public threads (tests/logs/real, whose README says
- * where): which reader takes each, its rows, steps, columns, and how exact they are. */
+ * Lines of real logs that strangers pasted into public threads, or that a project keeps, and logs
+ * put together from a tool's own tests and pages (tests/logs/real, whose README says where): which
+ * reader takes each, its rows, steps, columns, and how exact they are. */
 #include "tests/logs/helper_logs.h"
 
 #include <stdarg.h>
@@ -34,7 +35,8 @@ static const struct rebuilt table[] = {
      0.0001961913563176343, 0.0, "1 of these lines stand behind the last row"},
     {"bionemo-740.txt", "nemo", 3, 121, 126, 150, "reduced_train_loss", "lr", 1.34, 1e-3, 3e-5,
      1e-8, NULL},
-    {"caikit-208.jsonl", "jsonl", 2, 1, 2, 0, NULL, NULL, 0, 0, 0, 0, "rows are numbered from 1"},
+    {"caikit-208.jsonl", "jsonl", 2, 1, 2, 0, NULL, NULL, 0, 0, 0, 0, NULL},
+    {"fms-hf-tuning-22.jsonl", "jsonl", 3, 5, 15, 0, NULL, NULL, 0, 0, 0, 0, NULL},
     {"cpm-11.txt", "key-value", 4, 20, 60, 3402, "lm loss", "learning rate", 6.40855, 1e-5, 3e-6,
      1e-6, NULL},
     {"deepspeed-1825.txt", "deepspeed", 3, 40, 60, 0, NULL, "lr", 0, 0, 5e-05, 0.0, NULL},
@@ -126,6 +128,8 @@ static const struct rebuilt table[] = {
      "its least step is 0"},
     {"llama-factory-774.jsonl", "llama-factory", 3, 3220, 3235, 3235, "loss", "learning_rate", NAN,
      NAN, NAN, NAN, NULL},
+    {"llama-factory-4350.jsonl", "llama-factory", 3, 43, 45, 82, "loss", "learning_rate", 0.567,
+     1e-4, 6.496815614866791e-06, 0.0, NULL},
     {"llama2c-461.txt", "key-value", 4, 490, 520, 0, "loss", "lr", 5.6863, 1e-4, 4.999756e-05,
      1e-11, NULL},
     {"modded-llama2-10.txt", "key-value", 3, 1, 21, 0, "loss", "lr", 7.5, 1e-4, 3e-4, 1e-10,
@@ -134,13 +138,49 @@ static const struct rebuilt table[] = {
      1e-4, 1e-6, 1e-12, NULL},
     {"transformer-xl-69.txt", "key-value", 4, 48000, 48600, 0, "loss", "lr", 4.17, 1e-2, 2.44e-4,
      1e-6, NULL},
-    {"fastfold-138.txt", "key-value", 2, 1, 2, 0, NULL, NULL, 0, 0, 0, 0, NULL},
+    {"fastfold-138.txt", "key-value", 2, 1, 2, 0, NULL, NULL, 0, 0, 0, 0,
+     "say no step and were left out: 2, the first is line 3"},
     {"paddleocr-kie.txt", "key-value", 2, 10, 19, 0, "loss", "lr", 1.461939, 1e-6, 1.8e-05, 1e-6,
      NULL},
     {"transformers-33336.txt", "hf-console", 3, 1, 3, 0, "loss", "learning_rate", 1.4152, 1e-4,
      4.047619047619048e-05, 0.0, NULL},
     {"nemo-platform-943.txt", "nemo-rl-console", 1, 2, 2, 2, "loss", NULL, 0.6931, 1e-4, 0, 0,
      NULL},
+    {"megatron-345m-list.json", "megatron-golden", 10, 1, 46, 0, "lm loss", NULL, 9.81733, 1e-5, 0,
+     0, "1 single numbers"},
+    {"megatron-345m-dict.json", "megatron-golden", 6, 1, 50, 0, "lm loss", NULL, 9.8871, 1e-5, 0, 0,
+     NULL},
+    {"torchtitan-losses-rocm.txt", "torchtitan-golden", 5, 1, 5, 0, "loss", NULL, 5.5301, 1e-4, 0,
+     0, NULL},
+    {"torchtitan-losses-sft.txt", "torchtitan-golden", 4, 1, 4, 0, "loss", NULL, 4.5183095932006836,
+     0.0, 0, 0, NULL},
+    {"torchtitan-losses-grpo.txt", "torchtitan-golden", 4, 1, 10, 0, "loss", NULL,
+     7.689421909162775e-05, 0.0, 0, 0, NULL},
+};
+
+/* Put together from the tests, pages and format strings of the tool itself. */
+static const struct rebuilt of_tools[] = {
+    /* binary32 has 24 bits: its spacing is 2^-14 at 821, 2^-24 at 0.69, 2^-47 at 1e-7 */
+    {"nemo-rl-testing.json", "nemo-rl", 3, 1, 9, 0, "train/loss", NULL, 821.1953735351562, 0x1p-14,
+     0, 0, NULL},
+    {"nemo-rl-dump.json", "nemo-rl", 2, 1, 2, 0, "train/loss", "train/lr", 0.6874094605445862,
+     0x1p-24, 1.0000000116860974e-07, 0x1p-47, NULL},
+    {"torchtune-jsonl-full.jsonl", "torchtune-jsonl", 3, 1, 3, 0, "loss", "lr", 1.4972190856933594,
+     0.0, 2e-05, 1e-5, NULL},
+    {"torchtune-jsonl-dpo.jsonl", "torchtune-jsonl", 2, 1, 2, 0, "loss", "lr", 0.6895127296447754,
+     0.0, 1.0000000000000002e-05, 0.0, NULL},
+    {"open-instruct-sft.txt", "open-instruct", 3, 1, 3, 0, "Loss", "LR", 1.2749108076095581, 0.0,
+     5e-06, 0.0, NULL},
+    {"open-instruct-dpo.txt", "open-instruct", 2, 4, 8, 0, "Loss", "LR", 0.6690027117729187, 0.0,
+     3.6666666666666666e-07, 0.0, NULL},
+    {"wandb-guide-frame.csv", "wandb-csv", 3, 1, 3, 0, "loss", NULL, 0.79, 1e-3, 0, 0,
+     "W&B's own counter"},
+    {"wandb-chart.csv", "wandb-csv", 3, 10, 30, 0, "train/loss", NULL, 1.498, 1e-4, 0, 0,
+     "\"bright-lake-7\" was read"},
+    {"wandb-guide-records.json", "wandb-jsonl", 3, 1, 3, 0, "loss", NULL, NAN, NAN, 0, 0,
+     "W&B's own counter"},
+    {"wandb-scan.jsonl", "wandb-jsonl", 4, 1, 3, 0, "train/loss", "train/learning_rate", 2.3405,
+     1e-4, 8e-06, 1e-6, "1 rows have the step of the row before"},
 };
 
 static void check_column(const struct log *log, enum log_name name, const char *source,
@@ -178,12 +218,15 @@ static void validate_rebuilt_logs(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(table); i++)
         check(&table[i]);
+    for (size_t i = 0; i < COUNT_OF(of_tools); i++)
+        check(&of_tools[i]);
     DIR *folder = opendir(TWINSTEP_SOURCE_DIR "/tests/logs/real");
     assert_non_null(folder);
     for (struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder))
         files += entry->d_name[0] != '.' && strcmp(entry->d_name, "README.md") != 0;
     closedir(folder);
-    assert_int_equal(files, COUNT_OF(table)); /* a file without a row proves nothing */
+    assert_int_equal(files, COUNT_OF(table) +
+                                COUNT_OF(of_tools)); /* a file without a row proves nothing */
 }
 
 /* ---- what docs/LOGS.md says of each reader ---- */
@@ -217,9 +260,9 @@ static void count_golden(size_t *counts, const char *path, int depth) {
     closedir(folder);
 }
 
-/* The row of each reader must say how many logs the table above has, and how many the real
- * libraries wrote; of run files and databases, which stand among the fixtures, there is one each.
- */
+/* The row of each reader must say how many logs the table above has, strangers' and put together
+ * from the tool's own texts, and how many the real libraries wrote; of run files and databases,
+ * which stand among the fixtures, there is one each. */
 static void validate_the_table_of_the_page(void **state) {
     static const char *const fixtures[] = {"wandb-run", "swanlab", "mlflow", "mlflow-db",
                                            "trackio"};
@@ -234,13 +277,16 @@ static void validate_the_table_of_the_page(void **state) {
     count_golden(golden, TWINSTEP_SOURCE_DIR "/tests/golden/logs", 2);
     for (size_t i = 0; log_readers()[i].name != NULL; i++) {
         const char *const name = log_readers()[i].name;
-        size_t pasted = 0;
+        size_t pasted = 0, of_tool = 0;
         char row[128];
         for (size_t r = 0; r < COUNT_OF(table); r++)
             pasted += strcmp(table[r].format, name) == 0;
+        for (size_t r = 0; r < COUNT_OF(of_tools); r++)
+            of_tool += strcmp(of_tools[r].format, name) == 0;
         for (size_t f = 0; f < COUNT_OF(fixtures); f++)
             golden[i] += strcmp(fixtures[f], name) == 0;
-        snprintf(row, sizeof row, "\n| `%s` | %zu | %zu |\n", name, pasted, golden[i]);
+        snprintf(row, sizeof row, "\n| `%s` | %zu | %zu | %zu |\n", name, pasted, of_tool,
+                 golden[i]);
         if (strstr(page, row) == NULL) fail_msg("docs/LOGS.md: expected the row%s", row);
     }
     free(page);
