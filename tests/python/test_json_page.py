@@ -215,8 +215,7 @@ COMMANDS = {
         "noise same.yaml --modes invariant --dtypes f32 --steps 2 --repeat 1",
         "noise deep.yaml --modes shuffled --dtypes f32 --steps 1 --repeat 1",
     ],
-    "noise --ops": ["noise --ops --modes invariant,shuffled --dtypes f32,bf16"],
-    "noise --switches": ["noise same.yaml --switches --steps 2 --repeat 6"],
+    "noise --ops": ["noise --ops --modes shuffled --dtypes f32"],
     "noise --plan": [
         "noise same.yaml --plan --modes shuffled --dtypes f32 --steps 4 --pairs 99",
         "noise same.yaml --plan --modes shuffled --dtypes f32 --steps 4 --pairs 3",
@@ -260,12 +259,14 @@ COMMANDS = {
 # What takes many trainings, and the members that come from it alone.
 WHOLE = {
     "judgement": ["run six.yaml -o other.h5 --overwrite"],
+    "noise --ops": ["noise --ops --modes invariant --dtypes f32"],
+    "noise --switches": ["noise same.yaml --switches --steps 2 --repeat 6"],
     "noise --models": [
         "noise --models --modes invariant --dtypes f32 --steps 1 --repeat 1 --threads 1"],
 }
 ONLY_WHOLE = {
     "judgement": r"sample|causes\[\]\.places",
-    "noise --models": "", "model": "",
+    "noise --models": "", "model": "", "noise --switches": "", "gradients": "", "price": "",
 }
 
 
