@@ -108,11 +108,11 @@ enum status experiment_step_alone(struct experiment *e, const struct alone *alon
         TRY(next_record(e, alone, run, step, &position, &record));
         TRY(experiment_trace_record(&e->output, index, record));
         TRY(experiment_trace_state(&e->output, index, run, step, 0));
-        if (alone->like != NULL && !record_equal_roots(record, &alone->like->records[step - 1]))
+        if (alone->like != NULL && !record_equal_roots(record, trace_row(alone->like, step - 1)))
             equal = 0;
         if (alone->hybrid != NO_HYBRID)
             hybrid_values_note(&e->hybrids, alone->hybrid, run, record,
-                               &e->output.image.runs[0].records[step - 1]);
+                               trace_row(&e->output.image.runs[0], step - 1));
         if (alone->hybrid != NO_HYBRID) branches_keep(&e->branches, alone->hybrid, run, step);
         e->done++;
         experiment_report(e, alone->stage, index, step, experiment_no_loss, (double)NAN);

@@ -102,6 +102,9 @@ static enum status choose_access(const char *path, const struct superblock *bloc
 static enum status open_file(struct reader *reader, unsigned flags) {
     hid_t access;
     TRY(hdf5_access_list(reader->path, &access));
+    /* no chunk cache: rows are read in blocks of whole chunks, each once */
+    if (H5Pset_cache(access, 0, 1, 0, 1.0) < 0)
+        return hdf5_fail(STATUS_IO, reader->path, "set up HDF5");
     if ((flags & H5F_ACC_SWMR_READ) != 0 &&
         H5Pset_metadata_read_attempts(access, READ_ATTEMPTS) < 0)
         return hdf5_fail(STATUS_IO, reader->path, "set up HDF5");
