@@ -111,6 +111,10 @@ struct trace_plan {
 struct trace;        /* an open file that is being written */
 struct trace_window; /* rows that are read when they are asked for */
 
+/* About how many bytes the file will have once every run and pair has `updates` rows, and as many
+ * states as it stores of them. Texts are not counted. */
+uint64_t trace_plan_bytes(const struct trace_plan *plan, uint64_t updates);
+
 /* Creates PATH.part with every object and starts SWMR. STATUS_IO names the path and the reason (it
  * exists, no such folder, no space, not writable). */
 TWINSTEP_MUST_USE enum status trace_create(const char *path, const struct trace_plan *plan,

@@ -170,6 +170,17 @@ static enum status open_products(struct experiment_trace *output, struct arena *
     return STATUS_OK;
 }
 
+static enum status ask_room(const struct experiment_plan *plan,
+                            const struct experiment_options *options,
+                            const struct trace_plan *trace) {
+    const uint64_t steps = plan->scenario->steps;
+    const struct experiment_needs needs = {.path = options->path,
+                                           .disk = trace_plan_bytes(trace, steps),
+                                           .memory = plan->memory,
+                                           .updates = plan->run_count * steps};
+    return options->room == NULL ? STATUS_OK : options->room(options->context, &needs);
+}
+
 enum status experiment_trace_open(const struct experiment_plan *plan, const struct resume *resume,
                                   const struct experiment_options *options,
                                   const struct trace_snapshot_plan *snapshots, struct arena *arena,
@@ -205,6 +216,7 @@ enum status experiment_trace_open(const struct experiment_plan *plan, const stru
                                .attributes = attributes.list,
                                .attribute_count = attributes.count,
                                .overwrite = options->overwrite};
+    TRY(ask_room(plan, options, &trace));
     TRY(open_image(out, &trace, arena));
     if (multiplies_by_library(plan)) TRY(open_products(out, arena));
     TRY(trace_create(options->path, &trace, arena, &out->trace));
