@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/input.h"
+#include "base/network.h"
 
 #define UNKNOWN UINT64_MAX
 
@@ -170,8 +171,24 @@ static enum status check_disk(const struct experiment_needs *needs) {
          size_text(has).text);
 }
 
+static void tell_network(const char *path, FILE *out) {
+    const char *name;
+    const enum network_kind kind = network_of(path, &name);
+    if (kind == NETWORK_LOOSE)
+        fprintf(out,
+                "twinstep: %s: lies on %s, where a trace cannot be read while it is written: wait "
+                "for the end, or name a local disk (--output)\n",
+                path, name);
+    if (kind == NETWORK_COHERENT)
+        fprintf(out,
+                "twinstep: %s: lies on %s: from another machine it can be read while it is written "
+                "only where that is mounted with POSIX locks and coherent caches\n",
+                path, name);
+}
+
 void room_tell(const struct experiment_needs *needs, FILE *out) {
     const uint64_t has = free_at(needs->path);
+    tell_network(needs->path, out);
     if (needs->disk < (uint64_t)1 << 28) return;
     fprintf(out, "twinstep: %s: about %s for %llu updates in all", needs->path,
             size_text(needs->disk).text, (unsigned long long)needs->updates);

@@ -12,7 +12,8 @@
  * known and too little. What cannot be found out refuses nothing. */
 TWINSTEP_MUST_USE enum status room_check(const struct experiment_needs *needs);
 
-/* Prints a line about a trace of 256 MiB or more. */
+/* Prints a line about a trace of 256 MiB or more, and one about a file system on which it cannot be
+ * read while it is written. */
 void room_tell(const struct experiment_needs *needs, FILE *out);
 
 #endif
