@@ -19,19 +19,29 @@ static enum status with_floor(struct cli *cli, const struct options *options,
     return noise_use_image(cli->schema, path, &file, image, &cli->arena, out);
 }
 
-static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
+static enum status attribute(struct cli *cli, const struct options *options,
+                             const struct trace_image *image, struct judgement *out) {
     const char *path = options->arguments[0];
-    struct trace_image *image, held;
-    struct judgement judgement;
-    TRY(trace_open(path, &cli->arena, &image));
+    struct trace_image *held; /* the judgement points to it */
     TRY(foreign_refuse(
         image, path,
         "no hybrids of two configurations were trained, so nothing can be "
         "attributed; twinstep ablate trains them, by your own commands, and twinstep "
         "compare A B says what differs first and what that points to"));
-    enum status status = with_floor(cli, options, image, &held);
-    if (status == STATUS_OK) status = judge(&held, &cli->arena, &judgement);
-    if (status != STATUS_OK) return status_prefix(status, "%s", path);
+    TRY(arena_take(&cli->arena, 1, sizeof *held, "trace", &held));
+    enum status status = with_floor(cli, options, image, held);
+    if (status == STATUS_OK) status = judge(held, &cli->arena, out);
+    return status == STATUS_OK ? status : status_prefix(status, "%s", path);
+}
+
+static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
+    const char *path = options->arguments[0];
+    struct trace_image *image;
+    struct judgement judgement;
+    TRY(trace_open_long(path, &cli->arena, &image));
+    const enum status status = attribute(cli, options, image, &judgement);
+    trace_close(image);
+    TRY(status);
     if (options->json)
         TRY(judgement_print_json(&judgement, stdout));
     else

@@ -46,7 +46,7 @@ static enum status fit_side(struct compare_input *input, const struct contract *
 }
 
 static enum status read_side(struct cli *cli, const struct options *options, size_t side,
-                             struct compare_input *out) {
+                             struct compare_input *out, struct trace_image **out_image) {
     static const char *const names[] = {"--contract-a", "--contract-b"};
     const struct contract *contract;
     struct log_options log_options;
@@ -59,7 +59,8 @@ static enum status read_side(struct cli *cli, const struct options *options, siz
     TRY(log_import(options->arguments[side], &log_options, &cli->arena, &log));
     out->log = log;
     if (strcmp(log->format, "trace") == 0)
-        TRY(log_import_run(options->arguments[side], &log_options, &cli->arena, &out->run));
+        TRY(log_import_run(options->arguments[side], &log_options, &cli->arena, out_image,
+                           &out->run));
     return fit_side(out, contract, &cli->arena);
 }
 
@@ -109,30 +110,26 @@ static enum status check_floor(const struct cli *cli, const char *path,
 }
 
 /* Finds out what a run of a trace ran on. Of any other log this is not known. */
-static enum status seen_of(struct cli *cli, const struct options *options, size_t side,
-                           const struct compare_input *input, struct backend_seen *out) {
-    struct trace_image *image;
-    *out = (struct backend_seen){NULL, 0, NULL};
-    if (input->run == NULL) return STATUS_OK;
-    TRY(trace_open(options->arguments[side], &cli->arena, &image));
-    *out = backends_of_run(image, input->run->plan.id);
-    return STATUS_OK;
+static struct backend_seen seen_of(const struct compare_input *input,
+                                   const struct trace_image *image) {
+    if (input->run == NULL) return (struct backend_seen){NULL, 0, NULL};
+    return backends_of_run(image, input->run->plan.id);
 }
 
-static enum status note_devices(struct cli *cli, const struct options *options,
-                                const struct compare_input *input, struct compare_report *report) {
+static enum status note_devices(struct cli *cli, const struct compare_input *input,
+                                struct trace_image *const *images, struct compare_report *report) {
     static const char *const names[2] = {"in A", "in B"};
-    struct backend_seen seen[2];
+    const struct backend_seen seen[2] = {seen_of(&input[0], images[0]),
+                                         seen_of(&input[1], images[1])};
     char *text;
-    for (size_t side = 0; side < 2; side++)
-        TRY(seen_of(cli, options, side, &input[side], &seen[side]));
     TRY(backends_difference(seen, names, &cli->arena, &text));
     report->devices = text;
     return STATUS_OK;
 }
 
 static enum status hold(struct cli *cli, const struct options *options,
-                        const struct compare_input *input, struct compare_report *report) {
+                        const struct compare_input *input, const struct trace_image *image,
+                        struct compare_report *report) {
     const char *path = options_value(options, KEY_FLOOR);
     struct floor_file file;
     struct compare_floor *held;
@@ -145,8 +142,7 @@ static enum status hold(struct cli *cli, const struct options *options,
     TRY(arena_take(&cli->arena, 1, sizeof *held, "floor", &held));
     TRY(compare_hold(report, &file, alpha, &cli->arena, held));
     report->floor = held;
-    struct backend_seen seen[2] = {backends_of_floor(&file), {NULL, 0, NULL}};
-    TRY(seen_of(cli, options, 0, &input[0], &seen[1]));
+    const struct backend_seen seen[2] = {backends_of_floor(&file), seen_of(&input[0], image)};
     TRY(backends_difference(seen, backends_here, &cli->arena, &elsewhere));
     report->elsewhere = elsewhere;
     return STATUS_OK;
@@ -174,16 +170,29 @@ static enum status add_case(struct cli *cli, const struct options *options,
                                          .seconds = -1.0});
 }
 
+/* Compares while the traces, of which there are none, one or two, are open. */
+static enum status compare(struct cli *cli, const struct options *options,
+                           struct compare_input *input, struct trace_image **images,
+                           struct compare_report *report) {
+    for (size_t side = 0; side < 2; side++)
+        TRY(read_side(cli, options, side, &input[side], &images[side]));
+    TRY(compare_logs(input, &cli->arena, report));
+    for (size_t side = 0; side < 2; side++)
+        if (images[side] != NULL) TRY(trace_rows_status(images[side]));
+    TRY(note_devices(cli, input, images, report));
+    return hold(cli, options, input, images[0], report);
+}
+
 static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
     static const int exits[] = {EXIT_AS_EXPECTED, EXIT_DIFFERS, EXIT_UNTESTABLE};
     struct compare_input input[2];
     struct compare_report report;
+    struct trace_image *images[2] = {NULL, NULL};
     memset(input, 0, sizeof input);
+    const enum status status = compare(cli, options, input, images, &report);
     for (size_t side = 0; side < 2; side++)
-        TRY(read_side(cli, options, side, &input[side]));
-    TRY(compare_logs(input, &cli->arena, &report));
-    TRY(note_devices(cli, options, input, &report));
-    TRY(hold(cli, options, input, &report));
+        trace_close(images[side]);
+    TRY(status);
     *out_exit = exits[report.floor == NULL ? (enum compare_verdict)report.verdict
                                            : compare_floor_verdict_of(&report, report.floor)];
     TRY(add_case(cli, options, &report, *out_exit));

@@ -14,7 +14,7 @@
 #include "determinism/trace.h"
 #include "experiment/noise/noise_use.h"
 
-enum { KEY_CHECKPOINT = KEY_OWN, KEY_FLOOR, KEY_SAVE, KEY_RESUME };
+enum { KEY_CHECKPOINT = KEY_OWN, KEY_FLOOR, KEY_SAVE, KEY_RESUME, KEY_ROOM };
 
 static int is_folder(const char *path) {
     struct stat info;
@@ -163,7 +163,8 @@ static enum status run_scenario(struct cli *cli, const struct options *options, 
                               .resume = resume,
                               .overwrite = options->overwrite,
                               .reproducible = options->reproducible,
-                              .progress = progress_wanted(options)};
+                              .progress = progress_wanted(options),
+                              .unasked_room = options_given(options, KEY_ROOM)};
     for (size_t i = 0; i < options->given_count; i++)
         if (options->given[i].key == KEY_SAVE)
             TRY(add_saving(options->given[i].value, scenario, arena, how.save));
@@ -228,6 +229,10 @@ static const struct argp_option option_rows[] = {
            "ARM=FOLDER: those of one arm (repeatable). Written as soon as both arms are trained, "
            "before the floor and the hybrids, whose memory is theirs: what fails or is "
            "interrupted later leaves them"),
+    OPTION(
+        "no-room-check", KEY_ROOM, NULL,
+        "Train even where the disk or the memory seem too small for it. By default such a run is "
+        "refused before its first update, with what it needs and what there is"),
     OPTION_OVERWRITE("Replace a trace that exists, and saved models"),
     OPTIONS_MODULES,
     OPTIONS_CI,

@@ -9,17 +9,27 @@
 
 #include "cli/environment.h"
 #include "cli/progress.h"
+#include "cli/room.h"
 #include "cli/second.h"
 #include "experiment/experiment.h"
 
 struct performing {
     const struct cli *cli;
     struct progress progress;
+    int wanted; /* words besides the verdict */
 };
 
 static void show(void *context, const struct experiment_progress *now) {
     struct performing *performing = (struct performing *)context;
     progress_show(&performing->progress, now);
+}
+
+/* Says what a long training will take, and refuses one that does not fit. */
+static enum status ask_room(void *context, const struct experiment_needs *needs) {
+    const struct performing *performing = (const struct performing *)context;
+    TRY(room_check(needs));
+    if (performing->wanted) room_tell(needs, stderr);
+    return STATUS_OK;
 }
 
 static enum status rerun_elsewhere(void *context, const struct config *config, uint64_t steps,
@@ -44,7 +54,7 @@ enum status set_backend(const struct options *options, struct arena *arena, stru
 
 enum status perform(const struct cli *cli, const struct scenario *scenario,
                     const struct performance *how, struct arena *arena, struct judgement *out) {
-    struct performing performing = {.cli = cli};
+    struct performing performing = {.cli = cli, .wanted = how->progress};
     struct experiment_options options = {.path = how->path,
                                          .resume = how->resume,
                                          .overwrite = how->overwrite,
@@ -52,6 +62,7 @@ enum status perform(const struct cli *cli, const struct scenario *scenario,
                                          .save = {how->save[0], how->save[1]},
                                          .schema = cli->schema,
                                          .scenario = scenario,
+                                         .room = how->unasked_room ? NULL : ask_room,
                                          .progress = show,
                                          .second_process = rerun_elsewhere,
                                          .interrupted = cli->interrupted,

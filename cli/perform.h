@@ -13,6 +13,7 @@ struct performance {
     int reproducible;
     const char *save[2]; /* folders for the final weights of the arms; NULL: none */
     int progress;        /* wanted; shown only if stderr is a terminal */
+    int unasked_room;    /* trains even where disk or memory seem too small */
 };
 
 /* Returns whether progress is wanted: not with --quiet, and not with --json into a pipe or file. */

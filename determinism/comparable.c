@@ -62,7 +62,7 @@ enum status runs_comparable(const struct trace_run *a, const struct trace_run *b
         TRY(compare_tensors(&a->plan, &b->plan));
     }
     for (uint64_t i = 0, j = 0; i < a->updates && j < b->updates;) {
-        const struct record *one = &a->records[i], *other = &b->records[j];
+        const struct record *one = trace_row(a, i), *other = trace_row(b, j);
         *out += one->step == other->step && has_root(one) && has_root(other);
         i += one->step <= other->step;
         j += other->step <= one->step;

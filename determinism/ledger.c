@@ -68,7 +68,7 @@ static void compare_words(const struct trace_run *a, const struct record *x,
 static int drew(const struct trace_run *run, uint32_t index) {
     if (run->plan.consumers[index].initial > 0) return 1;
     for (uint64_t i = 0; i < run->updates; i++)
-        if (words_of(run, &run->records[i], index) > 0) return 1;
+        if (words_of(run, trace_row(run, i), index) > 0) return 1;
     return 0;
 }
 
@@ -123,7 +123,7 @@ static void compare_places(const struct trace_run *a, const struct record *x,
 static void find_place(const struct trace_run *a, const struct trace_run *b,
                        struct ledger_difference *out) {
     for (uint64_t i = 0, j = 0; i < a->updates && j < b->updates && out->place.stream == NULL;) {
-        const struct record *x = &a->records[i], *y = &b->records[j];
+        const struct record *x = trace_row(a, i), *y = trace_row(b, j);
         if (x->step == y->step) compare_places(a, x, b, y, out);
         i += x->step <= y->step;
         j += y->step <= x->step;
@@ -137,7 +137,7 @@ void ledger_compare(const struct trace_run *a, const struct trace_run *b,
     if (!out->recorded) return;
     compare_words(a, NULL, b, NULL, out);
     for (uint64_t i = 0, j = 0; i < a->updates && j < b->updates && !out->found;) {
-        const struct record *x = &a->records[i], *y = &b->records[j];
+        const struct record *x = trace_row(a, i), *y = trace_row(b, j);
         if (x->step == y->step) compare_words(a, x, b, y, out);
         i += x->step <= y->step;
         j += y->step <= x->step;

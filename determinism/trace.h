@@ -108,7 +108,12 @@ struct trace_plan {
     int overwrite; /* 0 refuses a target that exists */
 };
 
-struct trace; /* an open file that is being written */
+struct trace;        /* an open file that is being written */
+struct trace_window; /* rows that are read when they are asked for */
+
+/* About how many bytes the file will have once every run and pair has `updates` rows, and as many
+ * states as it stores of them. Texts are not counted. */
+uint64_t trace_plan_bytes(const struct trace_plan *plan, uint64_t updates);
 
 /* Creates PATH.part with every object and starts SWMR. STATUS_IO names the path and the reason (it
  * exists, no such folder, no space, not writable). */
@@ -138,9 +143,10 @@ void trace_abandon(struct trace *trace);
 struct trace_run {
     struct trace_run_plan plan; /* with plan.configuration and all names filled in */
     uint64_t updates;           /* number of rows that are committed */
-    struct record *records;     /* (updates) */
-    uint64_t snapshots;         /* number of stored states that are committed */
-    uint64_t *snapshot_steps;   /* (snapshots) the update after which each was taken, increasing */
+    struct record *records; /* (updates); NULL where `window` reads them: trace_row gives both */
+    struct trace_window *window;
+    uint64_t snapshots;       /* number of stored states that are committed */
+    uint64_t *snapshot_steps; /* (snapshots) the update after which each was taken, increasing */
     /* The first update that does not match its `check`; 0 if all do, as always from trace_open. */
     uint64_t damaged;
     /* What a foreign run may leave out: 1 if its rows have no `check`, and if its roots were made
@@ -150,7 +156,8 @@ struct trace_run {
 struct trace_pair {
     struct trace_pair_plan plan;
     uint64_t updates;
-    struct pair_record *records;
+    struct pair_record *records; /* likewise */
+    struct trace_window *window;
 };
 struct trace_array {
     struct trace_array_plan plan;
@@ -177,8 +184,11 @@ const char *trace_seal_word(enum trace_seal seal);
  * to be asked by the process that writes it. */
 int trace_is_written(const char *path, long *out_process);
 
+struct trace_source; /* the open file of an image whose rows are read when they are asked for */
+
 struct trace_image {
-    int complete; /* 0 for a .part or a killed run */
+    struct trace_source *source; /* NULL: all rows are in memory */
+    int complete;                /* 0 for a .part or a killed run */
     enum trace_seal seal;
     const char *writer, *writer_version; /* as in the plan; NULL for a trace of ours */
     struct trace_run *runs;
@@ -201,6 +211,27 @@ TWINSTEP_MUST_USE enum status trace_open(const char *path, struct arena *arena,
  * in `damaged`. This is for finding out what was changed. */
 TWINSTEP_MUST_USE enum status trace_open_damaged(const char *path, struct arena *arena,
                                                  struct trace_image **out);
+/* Reads as trace_open does, but for the rows: each is checked, and read again when trace_row asks
+ * for it, so that memory does not grow with the number of updates. The file is open until
+ * trace_close, and so are its rows. Those of a foreign trace, whose roots may have to be made, are
+ * all read. */
+TWINSTEP_MUST_USE enum status trace_open_long(const char *path, struct arena *arena,
+                                              struct trace_image **out);
+void trace_close(struct trace_image *image); /* `image` may be NULL, or one of trace_open */
+
+/* Row `index`, below `updates`, of a run or a pair of any image. It may be used until two other
+ * rows of that run or pair were asked for. One that cannot be read comes without any measurement,
+ * and trace_rows_status says so: whoever concludes something from rows asks it at the end. */
+const struct record *trace_row(const struct trace_run *run, uint64_t index);
+const struct pair_record *trace_pair_row(const struct trace_pair *pair, uint64_t index);
+/* The first failure to read a row of this image. */
+TWINSTEP_MUST_USE enum status trace_rows_status(const struct trace_image *image);
+/* Let trace_row and trace_pair_row read what was put of a run or a pair, until the trace is closed:
+ * they set `window`. The caller counts `updates`, and gives the shape in plan.shape. */
+TWINSTEP_MUST_USE enum status trace_follow_run(struct trace *trace, uint32_t index,
+                                               struct arena *arena, struct trace_run *run);
+TWINSTEP_MUST_USE enum status trace_follow_pair(struct trace *trace, uint32_t index,
+                                                struct arena *arena, struct trace_pair *pair);
 /* Makes the roots of a foreign run that stores none, and digest_weights and digest_lr where they
  * are missing; sets `derived`. It does nothing where a part of some root was not recorded. */
 void trace_derive_roots(struct trace_run *run);

@@ -97,7 +97,7 @@ const char *judgement_cause(const struct judgement *judgement) {
  * repeated under a watch, else by digests alone. */
 static enum status find_place(struct judging *judging, uint64_t i) {
     struct judgement *out = judging->out;
-    const struct record *a = &judging->run[0]->records[i], *b = &judging->run[1]->records[i];
+    const struct record *a = trace_row(judging->run[0], i), *b = trace_row(judging->run[1], i);
     struct first_difference first;
     char *name;
     TRY(first_place_read(judging->image, judging->arena, &out->place));
@@ -117,7 +117,7 @@ static enum status find_place(struct judging *judging, uint64_t i) {
 static enum status find_first(struct judging *judging) {
     judging->out->place.undecided = "";
     for (uint64_t i = 0; i < judging->out->updates; i++) {
-        const struct record *a = &judging->run[0]->records[i], *b = &judging->run[1]->records[i];
+        const struct record *a = trace_row(judging->run[0], i), *b = trace_row(judging->run[1], i);
         if (record_equal_roots(a, b)) continue;
         judging->out->first_step = (int64_t)a->step;
         return find_place(judging, i);
@@ -140,7 +140,7 @@ static enum status compare_rng(struct judging *judging) {
 static void note_curves(struct judging *judging) {
     struct judgement *out = judging->out;
     for (uint64_t i = 0; i < out->updates; i++) {
-        const struct record *a = &judging->run[0]->records[i], *b = &judging->run[1]->records[i];
+        const struct record *a = trace_row(judging->run[0], i), *b = trace_row(judging->run[1], i);
         const struct record *records[2] = {a, b};
         for (int arm = 0; arm < 2; arm++)
             if (out->diverged[arm] == 0 && !isfinite(records[arm]->reals[REAL_LOSS]))
@@ -220,7 +220,7 @@ static void note_arm(struct judging *judging, int arm) {
     double sum = 0.0;
     uint64_t moving = 0;
     for (uint64_t i = 0; i < out->updates; i++) {
-        const struct record *record = &judging->run[arm]->records[i];
+        const struct record *record = trace_row(judging->run[arm], i);
         const double still = 1.0 - record->reals[REAL_UPDATE_SURVIVAL];
         const enum stood why = reason_to_stand(record, judging->run[arm]->plan.shape.groups);
         if (why == STOOD_COUNT) {
@@ -255,7 +255,8 @@ enum status judge(const struct trace_image *image, struct arena *arena, struct j
     TRY(judge_causes(&judging));
     TRY(judge_eval(&judging));
     TRY(judge_expectation(&judging));
-    return judge_rows(arena, out);
+    TRY(judge_rows(arena, out));
+    return trace_rows_status(image);
 }
 
 int judgement_exit(const struct judgement *judgement) {

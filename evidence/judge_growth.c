@@ -28,7 +28,7 @@ static size_t usable(const struct trace_pair *pair, double least, double *j, dou
                      struct judged_growth *out) {
     size_t count = 0;
     for (uint64_t i = 0; i < pair->updates; i++) {
-        const struct pair_record *record = &pair->records[i];
+        const struct pair_record *record = trace_pair_row(pair, i);
         const double distance = record->reals[PAIR_DISTANCE];
         if (!(distance > least)) continue;
         if (!isfinite(distance) || record->reals[PAIR_DISTANCE_SHARE] >= SATURATED_SHARE) break;
@@ -43,7 +43,7 @@ static size_t usable(const struct trace_pair *pair, double least, double *j, dou
 static enum status fit(struct judging *judging, const struct trace_pair *pair, double least,
                        struct judged_growth *out) {
     double *j, *d;
-    const struct pair_record *last = &pair->records[pair->updates - 1];
+    const struct pair_record *last = trace_pair_row(pair, pair->updates - 1);
     TRY(arena_take(judging->arena, (size_t)pair->updates, sizeof *j, "growth", &j));
     TRY(arena_take(judging->arena, (size_t)pair->updates, sizeof *d, "growth", &d));
     out->end = last->reals[PAIR_DISTANCE];
@@ -79,8 +79,8 @@ enum status judge_growth(struct judging *judging) {
     TRY(fit(judging, perturbed, 0.0, &out->perturbed));
     TRY(read_response(judging, perturbed));
     out->has_perturbed = 1;
-    out->saturated = out->growth.end > 0.0 &&
-                     out->response >= ROUNDING_EXPLAINS * out->growth.end &&
-                     out->perturbed.end >= GROWN * perturbed->records[0].reals[PAIR_DISTANCE];
+    out->saturated =
+        out->growth.end > 0.0 && out->response >= ROUNDING_EXPLAINS * out->growth.end &&
+        out->perturbed.end >= GROWN * trace_pair_row(perturbed, 0)->reals[PAIR_DISTANCE];
     return STATUS_OK;
 }

@@ -137,11 +137,11 @@ static void put_loss(double loss, struct row_pen *pen) {
 
 static void put_update(const struct judgement *judgement, uint64_t i, struct row_pen *pen) {
     const struct trace_image *image = judgement->image;
-    const struct record *a = &trace_run_of(image, judgement->arms[0])->records[i];
-    const struct record *b = &trace_run_of(image, judgement->arms[1])->records[i];
+    const struct record *a = trace_row(trace_run_of(image, judgement->arms[0]), i);
+    const struct record *b = trace_row(trace_run_of(image, judgement->arms[1]), i);
     double share = (double)NAN;
     if (image->pair_count > 0 && i < image->pairs[0].updates)
-        share = image->pairs[0].records[i].reals[PAIR_DISTANCE_SHARE];
+        share = trace_pair_row(&image->pairs[0], i)->reals[PAIR_DISTANCE_SHARE];
     row_put(pen, "\n%6llu   %-10.4g %-10.4g ", (unsigned long long)a->step,
             a->groups[0][GROUP_LR_APPLIED], b->groups[0][GROUP_LR_APPLIED]);
     put_loss(a->reals[REAL_LOSS], pen);

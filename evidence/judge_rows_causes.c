@@ -167,7 +167,7 @@ void judge_row_arm(const struct judgement *judgement, int arm, struct row_pen *p
     const uint64_t step = judgement->unclipped[arm];
     if (step == 0) return;
     const struct trace_run *run = trace_run_of(judgement->image, judgement->arms[arm]);
-    const double *reals = run->records[step - 1].reals;
+    const double *reals = trace_row(run, step - 1)->reals;
     row_add(pen, ROW_NOTE,
             "update %llu of %s: clipping says norm %.4g x %.4g, the moments took in a "
             "gradient of norm %.4g",

@@ -44,7 +44,7 @@ static int read_betas(struct count_case *c) {
 /* The count that the update's bias corrections used: that of the optimizer's state, or 1 where it
  * never counts. */
 static double count_of(const struct count_case *c, int arm) {
-    const int64_t t = c->run[arm]->records[c->index].integers[INTEGER_OPTIMIZER_T];
+    const int64_t t = trace_row(c->run[arm], c->index)->integers[INTEGER_OPTIMIZER_T];
     return t < 1 ? 1.0 : (double)t;
 }
 
@@ -63,10 +63,10 @@ static int find_update(const struct judgement *judgement, struct count_case *c) 
     if (image->pair_count == 0) return 0;
     const struct trace_pair *const pair = &image->pairs[0];
     for (c->index = 0; c->index < judgement->updates && c->index < pair->updates; c->index++) {
-        const double *const a = c->run[0]->records[c->index].groups[0];
-        const double *const b = c->run[1]->records[c->index].groups[0];
+        const double *const a = trace_row(c->run[0], c->index)->groups[0];
+        const double *const b = trace_row(c->run[1], c->index)->groups[0];
         if (!(a[GROUP_LR_APPLIED] == b[GROUP_LR_APPLIED])) return 0;
-        if (pair->records[c->index].reals[PAIR_DISTANCE] > 0.0)
+        if (trace_pair_row(pair, c->index)->reals[PAIR_DISTANCE] > 0.0)
             return count_of(c, 0) != count_of(c, 1);
     }
     return 0;
@@ -90,13 +90,13 @@ static void put_counts(const struct judgement *judgement, const struct count_cas
                        struct row_pen *pen) {
     int64_t ahead = 1;
     for (uint64_t i = 0; i < judgement->updates && ahead == 1; i++)
-        ahead = c->run[1]->records[i].integers[INTEGER_OPTIMIZER_T] -
-                c->run[0]->records[i].integers[INTEGER_OPTIMIZER_T];
+        ahead = trace_row(c->run[1], i)->integers[INTEGER_OPTIMIZER_T] -
+                trace_row(c->run[0], i)->integers[INTEGER_OPTIMIZER_T];
     for (int arm = 0; arm < 2; arm++) {
-        const struct record *const records = c->run[arm]->records;
-        row_put(pen, "%s %lld to %lld in %s", arm == 0 ? "" : ",",
-                (long long)records[0].integers[INTEGER_OPTIMIZER_T],
-                (long long)records[judgement->updates - 1].integers[INTEGER_OPTIMIZER_T],
+        const int64_t first = trace_row(c->run[arm], 0)->integers[INTEGER_OPTIMIZER_T];
+        const uint64_t end = judgement->updates - 1;
+        row_put(pen, "%s %lld to %lld in %s", arm == 0 ? "" : ",", (long long)first,
+                (long long)trace_row(c->run[arm], end)->integers[INTEGER_OPTIMIZER_T],
                 judgement->arms[arm]);
     }
     row_put(pen, ahead == 1 ? ": one ahead." : ".");
@@ -106,7 +106,7 @@ void judge_row_count(const struct judgement *judgement, struct row_pen *pen) {
     struct count_case c = {.run = {trace_run_of(judgement->image, judgement->arms[0]),
                                    trace_run_of(judgement->image, judgement->arms[1])}};
     if (!read_betas(&c) || !find_update(judgement, &c)) return;
-    const double *const pair = judgement->image->pairs[0].records[c.index].reals;
+    const double *const pair = trace_pair_row(&judgement->image->pairs[0], c.index)->reals;
     if (!points_at_count(&c, pair[PAIR_UPDATE_RATIO]) ||
         !(pair[PAIR_UPDATE_COSINE] >= 1.0 - COSINE_LACK))
         return;
@@ -115,7 +115,7 @@ void judge_row_count(const struct judgement *judgement, struct row_pen *pen) {
             "update %llu moved the weights of %s %.4g times as far as those of %s, in the same "
             "direction:\nAdam corrected its moments with count %g in place of %g, which makes a "
             "step %.4g of its size\nwith beta1 %g and beta2 %g, eps aside. The optimizer counts",
-            (unsigned long long)c.run[0]->records[c.index].step, judgement->arms[1],
+            (unsigned long long)trace_row(c.run[0], c.index)->step, judgement->arms[1],
             pair[PAIR_UPDATE_RATIO], judgement->arms[0], t[1], t[0], ratio_of_count(&c, t[1]),
             c.beta[0], c.beta[1]);
     put_counts(judgement, &c, pen);

@@ -252,15 +252,17 @@ static void put_same_training(const struct judgement *judgement, struct row_pen 
             " It trains identically and reports differently: weights, optimizer state and applied "
             "LR are equal after each of %llu updates.",
             (unsigned long long)judgement->updates);
-    for (uint64_t i = 0; i < judgement->updates; i++)
+    for (uint64_t i = 0; i < judgement->updates; i++) {
+        const struct record *const one = trace_row(a, i), *const other = trace_row(b, i);
         for (int real = 0; real < RECORD_REALS; real++) {
-            const double x = a->records[i].reals[real], y = b->records[i].reals[real];
+            const double x = one->reals[real], y = other->reals[real];
             if (same_real(x, y)) continue;
             row_put(pen, " First reported otherwise: %s of update %llu, %.9g in %s, %.9g in %s.",
-                    record_reals[real].name, (unsigned long long)a->records[i].step, x,
-                    judgement->arms[0], y, judgement->arms[1]);
+                    record_reals[real].name, (unsigned long long)one->step, x, judgement->arms[0],
+                    y, judgement->arms[1]);
             return;
         }
+    }
 }
 
 void judge_row_headline(const struct judgement *judgement, struct row_pen *pen) {
@@ -318,8 +320,8 @@ static void put_readback(const double *a, const double *b, struct row_pen *pen) 
 static int logged_equal(const struct judgement *judgement) {
     const struct trace_run *a = arm_run(judgement, 0), *b = arm_run(judgement, 1);
     for (uint64_t i = 0; i < judgement->updates; i++)
-        if (!same_real(a->records[i].groups[0][GROUP_LR_LOGGED],
-                       b->records[i].groups[0][GROUP_LR_LOGGED]))
+        if (!same_real(trace_row(a, i)->groups[0][GROUP_LR_LOGGED],
+                       trace_row(b, i)->groups[0][GROUP_LR_LOGGED]))
             return 0;
     return 1;
 }
@@ -328,14 +330,16 @@ void judge_row_why(const struct judgement *judgement, struct row_pen *pen) {
     const struct trace_run *a = arm_run(judgement, 0), *b = arm_run(judgement, 1);
     const char *const *arms = judgement->arms;
     uint64_t i = 0;
-    while (i < judgement->updates && same_real(a->records[i].groups[0][GROUP_LR_APPLIED],
-                                               b->records[i].groups[0][GROUP_LR_APPLIED]))
+    while (i < judgement->updates && same_real(trace_row(a, i)->groups[0][GROUP_LR_APPLIED],
+                                               trace_row(b, i)->groups[0][GROUP_LR_APPLIED]))
         i++;
     if (i == judgement->updates) return;
-    const double *x = a->records[i].groups[0], *y = b->records[i].groups[0];
+    double x[RECORD_GROUPS], y[RECORD_GROUPS]; /* copies, since other rows are read below */
+    memcpy(x, trace_row(a, i)->groups[0], sizeof x);
+    memcpy(y, trace_row(b, i)->groups[0], sizeof y);
     const char *rule[2] = {note(judgement, "baseline_applied"), note(judgement, "test_applied")};
     row_add(pen, ROW_WHY, "update %llu applied LR %.6g in %s, %.6g in %s",
-            (unsigned long long)a->records[i].step, x[GROUP_LR_APPLIED], arms[0],
+            (unsigned long long)trace_row(a, i)->step, x[GROUP_LR_APPLIED], arms[0],
             y[GROUP_LR_APPLIED], arms[1]);
     if (strcmp(rule[0], rule[1]) != 0)
         row_put(pen, ":\nupdate k uses %s in %s, %s in %s.", rule[0], arms[0], rule[1], arms[1]);

@@ -70,7 +70,7 @@ void judge_same(struct judging *judging) {
     if (out->verdict != VERDICT_OUTSIDE_FLOOR || out->floor != FLOOR_EXACT || out->updates == 0)
         return;
     for (uint64_t i = 0; i < out->updates; i++) {
-        const struct record *a = &judging->run[0]->records[i], *b = &judging->run[1]->records[i];
+        const struct record *a = trace_row(judging->run[0], i), *b = trace_row(judging->run[1], i);
         const int state = equal_digests(a, b, DIGEST_WEIGHTS);
         if (!state && !equal_parameters(judging, a, b)) return;
         if (!state || !equal_digests(a, b, DIGEST_LR) ||

@@ -7,6 +7,7 @@
 #include "experiment/experiment_private.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -108,11 +109,11 @@ enum status experiment_step_alone(struct experiment *e, const struct alone *alon
         TRY(next_record(e, alone, run, step, &position, &record));
         TRY(experiment_trace_record(&e->output, index, record));
         TRY(experiment_trace_state(&e->output, index, run, step, 0));
-        if (alone->like != NULL && !record_equal_roots(record, &alone->like->records[step - 1]))
+        if (alone->like != NULL && !record_equal_roots(record, trace_row(alone->like, step - 1)))
             equal = 0;
         if (alone->hybrid != NO_HYBRID)
             hybrid_values_note(&e->hybrids, alone->hybrid, run, record,
-                               &e->output.image.runs[0].records[step - 1]);
+                               trace_row(&e->output.image.runs[0], step - 1));
         if (alone->hybrid != NO_HYBRID) branches_keep(&e->branches, alone->hybrid, run, step);
         e->done++;
         experiment_report(e, alone->stage, index, step, experiment_no_loss, (double)NAN);
@@ -254,8 +255,9 @@ static enum status step_pair(struct experiment *e, struct run *a, struct run *b)
  * both are open at once. The system hands out more memory than it has and kills whoever uses it, so
  * it is better to refuse before anything is trained. A backend refuses by itself what its device
  * has no room for, and a device may have more memory than the machine. */
-static enum status check_memory(const struct run *run, int arms) {
+static enum status check_memory(struct experiment *e, const struct run *run, int arms) {
     if (run_backend(run) != NULL) return STATUS_OK;
+    e->plan.memory += run_memory(run);
     long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
     if (pages <= 0 || size <= 0) return STATUS_OK;
     double has = (double)pages * (double)size, needs = (double)arms * (double)run_memory(run);
@@ -355,10 +357,10 @@ static enum status run_pair(struct experiment *e) {
         e->plan.runs[0].config.numerics.backend == e->plan.runs[1].config.numerics.backend ? 2 : 1;
     TRY(check_saving(e));
     TRY(experiment_open_planned(e, 0, &a));
-    enum status status = check_memory(a, arms);
+    enum status status = check_memory(e, a, arms);
     if (status == STATUS_OK) status = experiment_open_planned(e, 1, &b);
     if (status == STATUS_OK) {
-        status = check_memory(b, arms);
+        status = check_memory(e, b, arms);
         if (status == STATUS_OK) status = open_output(e);
         if (status == STATUS_OK) status = pair_open(a, b, &e->room);
         if (status == STATUS_OK) status = step_pair(e, a, b);
@@ -387,6 +389,16 @@ static enum status open_experiment(struct experiment *e) {
     return arena_take(e->arena, e->plan.run_count, sizeof *e->datasets, "data sets", &e->datasets);
 }
 
+/* A full disk leaves what was recorded before, and that can be gone on with elsewhere. */
+static enum status tell_what_is_left(const struct experiment *e, enum status status) {
+    char told[1024];
+    snprintf(told, sizeof told, "%s", status_text());
+    return status_fail(status,
+                       "%s; what was recorded before is in %s.part: the same command with --resume "
+                       "%s.part and an --output elsewhere goes on with it",
+                       told, e->options->path, e->options->path);
+}
+
 enum status experiment_run(const struct experiment_options *options, struct arena *arena,
                            struct judgement *out) {
     struct experiment *e; /* in the arena, because the judgement goes on reading its image */
@@ -399,8 +411,9 @@ enum status experiment_run(const struct experiment_options *options, struct aren
     evaluator_close(e->eval.evaluator);
     if (status == STATUS_OK) status = experiment_trace_judge(&e->output, arena, out);
     if (status == STATUS_OK) return trace_finish(e->output.trace);
-    if (e->output.trace != NULL) trace_abandon(e->output.trace);
-    return status;
+    if (e->output.trace == NULL) return status;
+    trace_abandon(e->output.trace);
+    return status == STATUS_IO ? tell_what_is_left(e, status) : status;
 }
 
 enum status experiment_rerun(const struct config *config, uint64_t steps, struct digest *out_root) {

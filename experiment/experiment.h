@@ -28,6 +28,14 @@ struct experiment_progress {
     double distance_share;         /* |a-b| / |a-a0| of the arms in STAGE_PAIR, else NaN */
 };
 
+/* What an experiment is going to take, as far as its plan tells. */
+struct experiment_needs {
+    const char *path; /* of the trace */
+    uint64_t disk;    /* bytes of the trace */
+    uint64_t memory; /* bytes of what is trained at once; 0: on a device, which refuses by itself */
+    uint64_t updates; /* of all runs */
+};
+
 struct experiment_options {
     const char *path;   /* of the trace; never NULL */
     const char *resume; /* the trace of an interrupted experiment (resume.h); NULL: none */
@@ -37,6 +45,8 @@ struct experiment_options {
     const char *save[2]; /* folders for the final weights of the arms (save_model.h); NULL: none */
     const struct schema *schema;
     const struct scenario *scenario;
+    /* Asked once, before anything is written: fails if there is no room. NULL: not asked. */
+    enum status (*room)(void *context, const struct experiment_needs *needs);
     /* Called after every update of every run; may be NULL. */
     void (*progress)(void *context, const struct experiment_progress *progress);
     /* Reruns `config` for `steps` updates in another process and returns its last root. NULL: the

@@ -85,7 +85,7 @@ enum status experiment_first_place(struct experiment *e, struct run *a, struct r
     struct locate_update at = {.runs = {a, b}, .update = update};
     for (int arm = 0; arm < 2; arm++) {
         at.states[arm] = parting->before[arm];
-        at.roots[arm] = e->output.image.runs[arm].records[update - 1].digests[DIGEST_ROOT];
+        at.roots[arm] = trace_row(&e->output.image.runs[arm], update - 1)->digests[DIGEST_ROOT];
     }
     const enum status status = locate_and_put(e, &at, &arena);
     arena_close(&arena);

@@ -37,7 +37,7 @@ static enum status perturbed_update(struct experiment *e, struct run *perturbed,
         e->done++;
         experiment_report(e, STAGE_FLOOR, indices[i], step, experiment_no_loss, (double)NAN);
     }
-    const struct record *like = &e->output.image.runs[0].records[step - 1];
+    const struct record *like = trace_row(&e->output.image.runs[0], step - 1);
     *equal = *equal && record_equal_roots(run_record(e->rerun), like);
     struct pair_record pair;
     TRY(pair_measure(e->rerun, perturbed, &e->room, &pair));
@@ -87,7 +87,7 @@ enum status experiment_exact_floor(struct experiment *e) {
         struct digest root;
         TRY(e->options->second_process(e->options->context, &e->plan.runs[0].config,
                                        e->plan.scenario->steps, &root));
-        const struct record *last = &baseline->records[baseline->updates - 1];
+        const struct record *last = trace_row(baseline, baseline->updates - 1);
         equal[1] = memcmp(root.byte, last->digests[DIGEST_ROOT], DIGEST_BYTES) == 0;
     }
     return experiment_trace_array(&e->output, "floor/equal", equal);
@@ -110,7 +110,7 @@ static enum status floor_point(struct experiment *e, uint32_t index) {
 static enum status keep_arm(struct experiment *e, uint32_t arm, const double *from) {
     const struct trace_run *run = &e->output.image.runs[arm];
     double *end;
-    TRY(add_point(e, run->records[run->updates - 1].reals[REAL_LOSS], &end));
+    TRY(add_point(e, trace_row(run, run->updates - 1)->reals[REAL_LOSS], &end));
     memcpy(end, from, e->elements * sizeof *end);
     return STATUS_OK;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Describes the trace that a plan will fill, then fills it. The image gets a copy of every record
- * that the judge reads; what it does not read (reals of single tensors, micro-batches, runs besides
- * the arms) is only in the file. */
+ * Describes the trace that a plan will fill, then fills it. The image that the judge reads has the
+ * arms' and pairs' rows by a window on the file, so memory does not grow with them. */
 #include "experiment/experiment_trace.h"
 
 #include <math.h>
@@ -127,7 +126,7 @@ static void plan_runs(const struct experiment_plan *plan, struct trace_run_plan 
 
 /* Lays the image out as the plan says, arrays filled with NaN until their values arrive. */
 static enum status open_image(struct experiment_trace *output, const struct trace_plan *plan,
-                              uint64_t steps, struct arena *arena) {
+                              struct arena *arena) {
     struct trace_image *image = &output->image;
     image->complete = 1;
     image->seal = TRACE_SEAL_WHOLE;
@@ -142,13 +141,8 @@ static enum status open_image(struct experiment_trace *output, const struct trac
     image->attribute_count = plan->attribute_count;
     for (uint32_t i = 0; i < plan->run_count; i++)
         image->runs[i].plan = plan->runs[i];
-    for (uint32_t i = 0; i < 2; i++)
-        TRY(arena_take(arena, steps, sizeof(struct record), "image", &image->runs[i].records));
-    for (uint32_t i = 0; i < plan->pair_count; i++) {
+    for (uint32_t i = 0; i < plan->pair_count; i++)
         image->pairs[i].plan = plan->pairs[i];
-        TRY(arena_take(arena, steps, sizeof(struct pair_record), "image",
-                       &image->pairs[i].records));
-    }
     for (uint32_t i = 0; i < plan->array_count; i++) {
         size_t count = (size_t)(plan->arrays[i].shape[0] * plan->arrays[i].shape[1]);
         double *values;
@@ -160,12 +154,31 @@ static enum status open_image(struct experiment_trace *output, const struct trac
     return STATUS_OK;
 }
 
+static enum status follow(struct experiment_trace *output, struct arena *arena) {
+    for (uint32_t i = 0; i < 2; i++)
+        TRY(trace_follow_run(output->trace, i, arena, &output->image.runs[i]));
+    for (uint32_t i = 0; i < output->image.pair_count; i++)
+        TRY(trace_follow_pair(output->trace, i, arena, &output->image.pairs[i]));
+    return STATUS_OK;
+}
+
 static enum status open_products(struct experiment_trace *output, struct arena *arena) {
     const size_t count = (size_t)output->image.run_count * PRODUCTS_COLUMNS;
     TRY(arena_take(arena, count, sizeof *output->products, "products", &output->products));
     for (size_t i = 0; i < count; i++)
         output->products[i] = (double)NAN;
     return STATUS_OK;
+}
+
+static enum status ask_room(const struct experiment_plan *plan,
+                            const struct experiment_options *options,
+                            const struct trace_plan *trace) {
+    const uint64_t steps = plan->scenario->steps;
+    const struct experiment_needs needs = {.path = options->path,
+                                           .disk = trace_plan_bytes(trace, steps),
+                                           .memory = plan->memory,
+                                           .updates = plan->run_count * steps};
+    return options->room == NULL ? STATUS_OK : options->room(options->context, &needs);
 }
 
 enum status experiment_trace_open(const struct experiment_plan *plan, const struct resume *resume,
@@ -203,9 +216,11 @@ enum status experiment_trace_open(const struct experiment_plan *plan, const stru
                                .attributes = attributes.list,
                                .attribute_count = attributes.count,
                                .overwrite = options->overwrite};
-    TRY(open_image(out, &trace, plan->scenario->steps, arena));
+    TRY(ask_room(plan, options, &trace));
+    TRY(open_image(out, &trace, arena));
     if (multiplies_by_library(plan)) TRY(open_products(out, arena));
-    return trace_create(options->path, &trace, arena, &out->trace);
+    TRY(trace_create(options->path, &trace, arena, &out->trace));
+    return follow(out, arena);
 }
 
 static enum status copy_array(struct arena *arena, const void *from, size_t count, size_t size,
@@ -217,29 +232,11 @@ static enum status copy_array(struct arena *arena, const void *from, size_t coun
     return STATUS_OK;
 }
 
-/* Keeps the columns that the judge reads: all but the reals of single tensors and the
- * micro-batches. */
-static enum status keep_record(struct experiment_trace *output, struct trace_run *run,
-                               const struct record *record) {
-    struct record *kept = &run->records[run->updates++];
-    struct record_shape shape = run->plan.shape;
-    struct arena *arena = output->arena;
-    *kept = *record;
-    TRY(copy_array(arena, record->groups, shape.groups, sizeof *record->groups, &kept->groups));
-    TRY(copy_array(arena, record->tensor_digests, shape.tensors, sizeof *record->tensor_digests,
-                   &kept->tensor_digests));
-    TRY(copy_array(arena, record->phases, shape.phases, sizeof *record->phases, &kept->phases));
-    TRY(copy_array(arena, record->ledger, shape.consumers, sizeof *record->ledger, &kept->ledger));
-    TRY(copy_array(arena, record->places, shape.streams, sizeof *record->places, &kept->places));
-    kept->tensors = NULL;
-    kept->micros = NULL;
-    return copy_array(arena, record->sites, shape.sites, sizeof *record->sites, &kept->sites);
-}
-
 enum status experiment_trace_record(struct experiment_trace *output, uint32_t run,
                                     const struct record *record) {
-    if (run < 2) TRY(keep_record(output, &output->image.runs[run], record));
-    return trace_put_record(output->trace, run, record);
+    TRY(trace_put_record(output->trace, run, record));
+    output->image.runs[run].updates += run < 2;
+    return STATUS_OK;
 }
 
 enum status experiment_trace_state(struct experiment_trace *output, uint32_t index,
@@ -252,9 +249,9 @@ enum status experiment_trace_state(struct experiment_trace *output, uint32_t ind
 
 enum status experiment_trace_pair(struct experiment_trace *output, uint32_t index,
                                   const struct pair_record *record) {
-    struct trace_pair *pair = &output->image.pairs[index];
-    pair->records[pair->updates++] = *record;
-    return trace_put_pair(output->trace, index, record);
+    TRY(trace_put_pair(output->trace, index, record));
+    output->image.pairs[index].updates++;
+    return STATUS_OK;
 }
 
 enum status experiment_trace_array(struct experiment_trace *output, const char *path,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Takes an experiment's records and puts each into the trace file and into the image that the judge
- * reads. It computes nothing but the copies. Private to the experiment.
+ * Takes an experiment's records and puts each into the trace file and whatever else the judge
+ * reads into its image. It computes nothing. Private to the experiment.
  * Invariant: image and file hold the same. */
 #ifndef TWINSTEP_EXPERIMENT_EXPERIMENT_TRACE_H
 #define TWINSTEP_EXPERIMENT_EXPERIMENT_TRACE_H
@@ -11,7 +11,7 @@
 
 struct experiment_trace {
     struct trace *trace;
-    struct trace_image image; /* of all runs the plan, of the arms the records as well */
+    struct trace_image image; /* of all runs the plan, of the arms the rows as well (trace_row) */
     struct arena *arena;
     uint64_t every; /* updates between two stored states; 0: none are stored */
     /* (runs, columns) of evidence/products_seen.h; NULL: no run's library multiplies */

@@ -149,9 +149,11 @@ static enum status compare_lrs(const struct compare_input *input, struct arena *
 /* Returns the first update that may have a value above 0, which is 1 where the first row has one;
  * UINT64_MAX: no row has. */
 static uint64_t first_above_zero(const struct compare_side *side) {
-    for (size_t i = 0; i < side->count; i++)
-        if (!(side->points[i].value <= 0.5 * side->points[i].quantum))
-            return i > 0 ? side->points[i - 1].update + 1 : 1;
+    for (size_t i = 0; i < side->count; i++) {
+        const struct series_point point = compare_point(side, i);
+        if (!(point.value <= 0.5 * point.quantum))
+            return i > 0 ? compare_point(side, i - 1).update + 1 : 1;
+    }
     return UINT64_MAX;
 }
 
@@ -231,7 +233,7 @@ static enum status compare_runs(const struct compare_input *input, struct arena 
         TRY(compare_orders(a, b, arena, &report->orders));
     }
     for (uint64_t i = 0, j = 0; i < a->updates && j < b->updates && report->root_update == 0;) {
-        const struct record *x = &a->records[i], *y = &b->records[j];
+        const struct record *x = trace_row(a, i), *y = trace_row(b, j);
         if (report->roots > 0 && x->step == y->step && !record_equal_roots(x, y)) {
             report->root_update = x->step;
             first_find(&a->plan, x, &b->plan, y, &report->where);

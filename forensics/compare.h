@@ -39,6 +39,7 @@ struct compare_side {
     const struct series_point *points;
     size_t count;
     size_t repeated; /* how many rows a later row of the same update replaced */
+    const struct log *log; /* where compare_point reads if `points` is NULL */
 };
 
 struct compare_column {

@@ -29,12 +29,32 @@ static enum status sort(struct series_point **points, size_t count, struct arena
     return STATUS_OK;
 }
 
+/* Whether every row has a value, and its update is above that of the row before. */
+static int is_dense(const struct log *log, const struct log_column *column) {
+    for (size_t row = 0; row < log->rows; row++)
+        if (!log_has(column, row) || log->step[row] < 1 ||
+            (row > 0 && log->step[row] <= log->step[row - 1]))
+            return 0;
+    return 1;
+}
+
+struct series_point compare_point(const struct compare_side *side, size_t i) {
+    if (side->points != NULL) return side->points[i];
+    return (struct series_point){(uint64_t)side->log->step[i], side->column->value[i],
+                                 (double)side->column->quantum[i], i, side->log->part[i]};
+}
+
 enum status compare_align(const struct log *log, int32_t name, struct arena *arena,
                           struct compare_side *side) {
     struct series series;
     struct series_point *points;
     *side = (struct compare_side){.column = log_column_of(log, (enum log_name)name)};
     if (side->column == NULL) return STATUS_OK;
+    if (is_dense(log, side->column)) {
+        side->log = log;
+        side->count = log->rows;
+        return STATUS_OK;
+    }
     TRY(series_of(log, side->column, arena, &series));
     TRY(arena_take(arena, series.count, sizeof *points, "aligning", &points));
     if (series.count > 0) memcpy(points, series.points, series.count * sizeof *points);
@@ -53,8 +73,9 @@ enum status compare_align(const struct log *log, int32_t name, struct arena *are
 int compare_next(const struct compare_column *column, size_t *i, size_t *j) {
     const struct compare_side *a = &column->side[0], *b = &column->side[1];
     while (*i < a->count && *j < b->count) {
-        if (a->points[*i].update == b->points[*j].update) return 1;
-        if (a->points[*i].update < b->points[*j].update)
+        const uint64_t x = compare_point(a, *i).update, y = compare_point(b, *j).update;
+        if (x == y) return 1;
+        if (x < y)
             ++*i;
         else
             ++*j;
@@ -67,8 +88,8 @@ int compare_next(const struct compare_column *column, size_t *i, size_t *j) {
 static int windows_agree(const struct compare_column *column, size_t i, size_t j) {
     const struct compare_side *a = &column->side[0], *b = &column->side[1];
     if (!a->column->windowed && !b->column->windowed) return 1;
-    const uint64_t before_a = i > 0 ? a->points[i - 1].update : 0;
-    const uint64_t before_b = j > 0 ? b->points[j - 1].update : 0;
+    const uint64_t before_a = i > 0 ? compare_point(a, i - 1).update : 0;
+    const uint64_t before_b = j > 0 ? compare_point(b, j - 1).update : 0;
     return before_a == before_b;
 }
 
@@ -110,8 +131,9 @@ void compare_classify(struct compare_column *column) {
     const int comparable =
         a->column != NULL && b->column != NULL && a->column->cumulative == b->column->cumulative;
     for (size_t i = 0, j = 0; comparable && compare_next(column, &i, &j); i++, j++) {
+        const struct series_point x = compare_point(a, i), y = compare_point(b, j);
         if (windows_agree(column, i, j))
-            classify_pair(column, &a->points[i], &b->points[j]);
+            classify_pair(column, &x, &y);
         else
             column->unlike++;
     }

@@ -86,7 +86,8 @@ static double variation_of(const struct compare_side *side) {
     double changes[ROWS];
     size_t count = 0;
     for (size_t i = 1; i < side->count && count < ROWS; i++) {
-        const double change = real_abs_f64(side->points[i].value - side->points[i - 1].value);
+        const double change =
+            real_abs_f64(compare_point(side, i).value - compare_point(side, i - 1).value);
         if (!real_finite_f64(change)) continue;
         size_t at = count++; /* in ascending order */
         for (; at > 0 && changes[at - 1] > change; at--)
@@ -144,8 +145,8 @@ static enum gap judge_start(const struct compare_report *report) {
 static int is_fine(const struct compare_column *column, uint64_t update) {
     if (column == NULL || column->pairs == 0 || column->from >= update) return 0;
     for (size_t s = 0; s < 2; s++) {
-        const struct series_point *point = &column->side[s].points[0];
-        if (!(point->quantum <= FINE * real_abs_f64(point->value))) return 0;
+        const struct series_point point = compare_point(&column->side[s], 0);
+        if (!(point.quantum <= FINE * real_abs_f64(point.value))) return 0;
     }
     return 1;
 }
@@ -358,8 +359,8 @@ static uint64_t skips_from(const struct compare_report *report) {
 /* Returns the row of one side before `update`, or 0. */
 static uint64_t row_before(const struct compare_side *side, uint64_t update) {
     uint64_t before = 0;
-    for (size_t i = 0; i < side->count && side->points[i].update < update; i++)
-        before = side->points[i].update;
+    for (size_t i = 0; i < side->count && compare_point(side, i).update < update; i++)
+        before = compare_point(side, i).update;
     return before;
 }
 

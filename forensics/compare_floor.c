@@ -83,8 +83,8 @@ static void note_worst(struct compare_floor_column *into, uint64_t update, struc
 
 /* Tells whether a row is of one update: a mean over several updates is no value of one. */
 static int is_single(const struct compare_side *side, size_t i) {
-    const uint64_t before = i == 0 ? 0 : side->points[i - 1].update;
-    return !side->column->windowed || side->points[i].update == before + 1;
+    const uint64_t before = i == 0 ? 0 : compare_point(side, i - 1).update;
+    return !side->column->windowed || compare_point(side, i).update == before + 1;
 }
 
 /* One column of the logs, and where a walk over its updates is. */
@@ -102,10 +102,11 @@ static int next_cell(struct holding *holding, struct walk *walk) {
     const struct compare_side *a = &walk->column->side[0], *b = &walk->column->side[1];
     while (compare_next(walk->column, &walk->i, &walk->j)) {
         const size_t i = walk->i++, j = walk->j++;
-        walk->update = a->points[i].update;
+        const struct series_point x = compare_point(a, i), y = compare_point(b, j);
+        walk->update = x.update;
         if (walk->update < 1 || walk->update > holding->file->steps) continue;
         if (!is_single(a, i) || !is_single(b, j)) continue;
-        walk->gap = gap_of(&a->points[i], &b->points[j], (int)walk->floor);
+        walk->gap = gap_of(&x, &y, (int)walk->floor);
         floor_file_at(holding->file, walk->floor, walk->update, holding->cell);
         return 1;
     }

@@ -102,7 +102,7 @@ enum status compare_orders(const struct trace_run *a, const struct trace_run *b,
     *out = "";
     if (a->plan.shape.phases == 0 || b->plan.shape.phases == 0) return STATUS_OK;
     for (uint64_t i = 0, j = 0; i < a->updates && j < b->updates;) {
-        const struct record *x = &a->records[i], *y = &b->records[j];
+        const struct record *x = trace_row(a, i), *y = trace_row(b, j);
         i += x->step <= y->step;
         j += y->step <= x->step;
         if (x->step != y->step) continue;

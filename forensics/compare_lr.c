@@ -44,12 +44,12 @@ static uint64_t first_apart(const struct pairing *pairing, double values[2]) {
         double quantum = 0.0;
         if (at[1] < 1) continue;
         for (size_t s = 0; s < 2; s++) {
-            while (row[s] + 1 < side[s].count && side[s].points[row[s]].update < k)
+            while (row[s] + 1 < side[s].count && compare_point(&side[s], row[s]).update < k)
                 row[s]++;
-            const struct series_point *point = &side[s].points[row[s]];
-            values[s] = fit_applied(pairing->fit[s], index_of(pairing->input[s].fits, point->row),
+            const struct series_point point = compare_point(&side[s], row[s]);
+            values[s] = fit_applied(pairing->fit[s], index_of(pairing->input[s].fits, point.row),
                                     (uint64_t)at[s]);
-            quantum += 0.5 * point->quantum;
+            quantum += 0.5 * point.quantum;
         }
         if (apart(values[0], values[1], quantum)) return k;
     }

@@ -6,6 +6,10 @@
 #include "forensics/compare.h"
 #include "forensics/words.h"
 
+/* Point i of a side. A column whose rows all have a value, in ascending order of their updates, is
+ * read from the log itself: a second copy of every column would be most of what comparing takes. */
+struct series_point compare_point(const struct compare_side *side, size_t i);
+
 /* Finds the next update that both sides have, from *i and *j on. Returns 0 when there is none. */
 int compare_next(const struct compare_column *column, size_t *i, size_t *j);
 

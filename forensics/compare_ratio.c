@@ -79,17 +79,19 @@ static struct candidate candidate_in(struct interval ratios) {
     return found;
 }
 
-static const struct series_point *point_of(const struct compare_side *side, uint64_t update) {
+/* The value of a side at an update; NaN where it has none. */
+static double value_at(const struct compare_side *side, uint64_t update) {
     size_t low = 0, high = side != NULL ? side->count : 0;
     const size_t count = high;
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
-        if (side->points[middle].update < update)
+        if (compare_point(side, middle).update < update)
             low = middle + 1;
         else
             high = middle;
     }
-    return low < count && side->points[low].update == update ? &side->points[low] : NULL;
+    if (low == count || compare_point(side, low).update != update) return real_nan_f64();
+    return compare_point(side, low).value;
 }
 
 /* Counts the pairs that have the ratio. With `tokens`, the factor is that column's value. */
@@ -98,13 +100,14 @@ static void count_held(const struct compare_column *column, const struct compare
     const struct compare_side *a = &column->side[0], *b = &column->side[1];
     ratio->pairs = ratio->held = 0;
     for (size_t i = 0, j = 0; compare_next(column, &i, &j); i++, j++) {
-        const struct interval ratios = ratios_of(&a->points[i], &b->points[j]);
+        const struct series_point x = compare_point(a, i), y = compare_point(b, j);
+        const struct interval ratios = ratios_of(&x, &y);
         double factor = ratio->factor;
         if (ratios.low > ratios.high) continue;
         if (tokens != NULL) {
-            const struct series_point *point = point_of(tokens, a->points[i].update);
-            if (point == NULL || !(point->value > 1.0)) continue;
-            factor = ratio->kind == COMPARE_FACTOR_TOKENS ? point->value : 1.0 / point->value;
+            const double count = value_at(tokens, x.update);
+            if (!(count > 1.0)) continue;
+            factor = ratio->kind == COMPARE_FACTOR_TOKENS ? count : 1.0 / count;
         }
         if (ratio->pairs++ == 0) {
             ratio->first_exact = holds(ratios, factor, FIRST_DRIFT);
@@ -121,7 +124,8 @@ static int convinces(const struct compare_ratio *ratio) {
 static int first_ratios(const struct compare_column *column, struct interval *out) {
     const struct compare_side *a = &column->side[0], *b = &column->side[1];
     for (size_t i = 0, j = 0; compare_next(column, &i, &j); i++, j++) {
-        *out = ratios_of(&a->points[i], &b->points[j]);
+        const struct series_point x = compare_point(a, i), y = compare_point(b, j);
+        *out = ratios_of(&x, &y);
         if (out->low <= out->high) return 1;
     }
     return 0;

@@ -35,10 +35,13 @@ TWINSTEP_MUST_USE enum status log_import_bytes(const char *name, const void *byt
                                                struct arena *arena, struct log **out);
 
 struct trace_run;
-/* Sets *out to the run that log_import would read from the trace `path`, with all of its columns,
- * or to NULL when the trace holds an imported log. Errors are those of log_import. */
+struct trace_image;
+/* Opens the trace `path` (trace_open_long) and sets *out to the run that log_import would read from
+ * it, with all of its columns, or to NULL when the trace holds an imported log. Errors are those of
+ * log_import; the caller closes the image, where there is one, in any case. */
 TWINSTEP_MUST_USE enum status log_import_run(const char *path, const struct log_options *options,
-                                             struct arena *arena, const struct trace_run **out);
+                                             struct arena *arena, struct trace_image **out_image,
+                                             const struct trace_run **out);
 
 struct log_format {
     const char *name, *title;

@@ -57,7 +57,10 @@ static enum status measure_training(struct parity_asking *asking) {
     TRY(arena_format(arena, &live, "%s.part", trace));
     const struct performance how = {
         .path = trace, .reproducible = 1, .progress = progress_wanted(asking->options)};
-    const enum status status = perform(asking->cli, pair, &how, arena, &asking->training);
+    enum status status = perform(asking->cli, pair, &how, arena, &asking->training);
+    /* the judgement's own rows are closed with the file */
+    if (status == STATUS_OK) status = trace_open(trace, arena, &asking->recorded);
+    asking->report.recorded = asking->recorded;
     unlink(trace);
     unlink(live); /* what an interrupted training left */
     rmdir(folder);

@@ -51,6 +51,7 @@ struct parity_report {
     const struct parity_logprob *logprob;
     const struct parity_grid *grid;
     const struct judgement *training;
+    const struct trace_image *recorded; /* what `training` rests on; NULL without it */
 };
 
 const char *parity_finding_name(enum parity_finding finding); /* "within", "outside", ... */
@@ -94,6 +95,7 @@ struct parity_asking {
     struct parity_logits logits;
     struct parity_logprob logprob;
     struct judgement training;
+    struct trace_image *recorded;
     struct parity_report report;
     struct progress progress;
     struct output rollouts; /* of --rollouts, while it is open */

@@ -141,10 +141,11 @@ static json_t *updates_json(const struct trace_image *image) {
 }
 
 /* Returns the judgement as `twinstep run --json` prints it, with the updates that it rests on. */
-static json_t *training_json(const struct judgement *judgement) {
+static json_t *training_json(const struct parity_report *report) {
+    const struct judgement *const judgement = report->training;
     return json_pack("{ss ss so so}", "finding",
                      parity_finding_name(parity_training_finding(judgement)), "verdict",
-                     verdict_name(judgement->verdict), "by_update", updates_json(judgement->image),
+                     verdict_name(judgement->verdict), "by_update", updates_json(report->recorded),
                      "judgement", judgement_json(judgement));
 }
 
@@ -160,7 +161,6 @@ json_t *parity_json(const struct parity_report *report) {
         json_object_set_new(object, "components", components_json(report->components));
     if (report->logits != NULL) json_object_set_new(object, "logits", logits_json(report->logits));
     if (report->logprob != NULL) json_object_set_new(object, "logprobs", logprob_json(report));
-    if (report->training != NULL)
-        json_object_set_new(object, "training", training_json(report->training));
+    if (report->training != NULL) json_object_set_new(object, "training", training_json(report));
     return object;
 }

@@ -21,6 +21,9 @@ struct reader {
     int sealed;     /* its version has seals */
     int live;       /* its writer had not closed it when it was opened */
     int lenient;    /* rows of a run that do not match their check are kept */
+    /* where the file stays open, so that rows are read when they are asked for; NULL: it is closed
+     * once everything is read */
+    const hid_t *open_file;
 };
 
 /* What a dataset must be. Length 0 of an axis admits any length. */

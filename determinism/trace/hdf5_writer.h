@@ -101,6 +101,11 @@ TWINSTEP_MUST_USE enum status trace_create_snapshots(const struct hdf5_file *fil
 TWINSTEP_MUST_USE enum status trace_open_snapshots(const struct trace *trace,
                                                    struct stored *stored);
 
+/* Rows in a chunk of a column whose rows have `row_bytes`, and bytes in a chunk of stored states.
+ */
+hsize_t trace_chunk_rows(size_t row_bytes);
+hsize_t trace_state_piece(uint64_t bytes);
+
 /* The shape of one row: [1], [1, axis], [1, 32] or [1, axis, 32]. Returns the rank. In memory a row
  * has the rank of the file, too, because HDF5 copies equal shapes in one piece and others element
  * by element. */

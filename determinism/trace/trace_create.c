@@ -20,7 +20,7 @@
 
 static const char dimensionless[] = "1";
 
-static hsize_t chunk_rows(size_t row_bytes) {
+hsize_t trace_chunk_rows(size_t row_bytes) {
     hsize_t rows = CHUNK_ROWS;
     while (rows > 1 && rows * row_bytes > CHUNK_BYTES)
         rows /= 2;
@@ -80,7 +80,7 @@ static enum status create_column(const struct hdf5_file *file, hid_t steps,
                              .type = hdf5_file_type(column->kind),
                              .rank = 1,
                              .shape = {0, 1, 1},
-                             .chunk_rows = chunk_rows(column->length * column->cell),
+                             .chunk_rows = trace_chunk_rows(column->length * column->cell),
                              .fill = layout_fill(column->kind),
                              .units = column->text->units,
                              .long_name = long_name,

@@ -198,6 +198,10 @@ static enum status read_root(struct reader *reader, struct trace_image *image) {
     return seal_check(reader, reader->sealed, image);
 }
 
+struct trace_source {
+    struct reader reader;
+};
+
 static enum status open_trace(const char *path, int lenient, struct arena *arena,
                               struct trace_image **out) {
     struct reader reader = {.file = {H5I_INVALID_HID, path, 0}, .arena = arena, .lenient = lenient};
@@ -216,6 +220,29 @@ enum status trace_open(const char *path, struct arena *arena, struct trace_image
 
 enum status trace_open_damaged(const char *path, struct arena *arena, struct trace_image **out) {
     return open_trace(path, 1, arena, out);
+}
+
+enum status trace_open_long(const char *path, struct arena *arena, struct trace_image **out) {
+    struct trace_source *source;
+    struct trace_image *image;
+    char *name;
+    TRY(arena_take(arena, 1, sizeof *image, "trace", &image));
+    TRY(arena_take(arena, 1, sizeof *source, "trace", &source));
+    TRY(arena_text(arena, path, strlen(path), &name));
+    source->reader = (struct reader){.file = {H5I_INVALID_HID, name, 0}, .arena = arena};
+    source->reader.open_file = &source->reader.file.id;
+    TRY(reader_open(&source->reader, name));
+    const enum status status = read_root(&source->reader, image);
+    image->source = source;
+    if (status == STATUS_OK)
+        *out = image;
+    else
+        trace_close(image);
+    return status;
+}
+
+void trace_close(struct trace_image *image) {
+    if (image != NULL && image->source != NULL) reader_close(&image->source->reader);
 }
 
 const char *trace_attribute_of(const struct trace_image *image, const char *path,

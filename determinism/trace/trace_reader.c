@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/input.h"
+#include "base/network.h"
 
 /* The superblock of format 1.10 (HDF5 File Format Specification 3.0, II.A, version 3): offsets of
  * its fields, and two bits of its flags. */
@@ -102,6 +103,9 @@ static enum status choose_access(const char *path, const struct superblock *bloc
 static enum status open_file(struct reader *reader, unsigned flags) {
     hid_t access;
     TRY(hdf5_access_list(reader->path, &access));
+    /* no chunk cache: rows are read in blocks of whole chunks, each once */
+    if (H5Pset_cache(access, 0, 1, 0, 1.0) < 0)
+        return hdf5_fail(STATUS_IO, reader->path, "set up HDF5");
     if ((flags & H5F_ACC_SWMR_READ) != 0 &&
         H5Pset_metadata_read_attempts(access, READ_ATTEMPTS) < 0)
         return hdf5_fail(STATUS_IO, reader->path, "set up HDF5");
@@ -111,11 +115,26 @@ static enum status open_file(struct reader *reader, unsigned flags) {
     return STATUS_OK;
 }
 
+/* A file that a process writes at this moment is read by what HDF5 promises a single writer's
+ * readers, and that rests on write() as POSIX has it. */
+static enum status refuse_loose(const char *path) {
+    const char *name;
+    long process;
+    if (network_of(path, &name) != NETWORK_LOOSE || !trace_is_written(path, &process))
+        return STATUS_OK;
+    FAIL(
+        STATUS_INPUT,
+        "%s: is being written, and lies on %s: what a reader sees there of a file that grows is in "
+        "no order, so HDF5 promises nothing; wait for its run, or let it write to a local disk",
+        path, name);
+}
+
 static enum status open_as_left(struct reader *reader, const char *path,
                                 struct superblock *out_block) {
     unsigned flags;
     TRY(peek(path, out_block));
     TRY(choose_access(path, out_block, &flags));
+    if ((flags & H5F_ACC_SWMR_READ) != 0) TRY(refuse_loose(path));
     reader->file.name = reader->path = path;
     reader->spent = 0;
     reader->live = (flags & H5F_ACC_SWMR_READ) != 0;

@@ -49,13 +49,27 @@ static enum status plan_of(const struct trace_image *image, int overwrite, struc
     return STATUS_OK;
 }
 
+static enum status copy_record(const struct trace_image *image, struct trace *trace, uint32_t run,
+                               uint64_t index) {
+    const struct record *const row = trace_row(&image->runs[run], index);
+    TRY(trace_rows_status(image));
+    return trace_put_record(trace, run, row);
+}
+
+static enum status copy_pair(const struct trace_image *image, struct trace *trace, uint32_t pair,
+                             uint64_t index) {
+    const struct pair_record *const row = trace_pair_row(&image->pairs[pair], index);
+    TRY(trace_rows_status(image));
+    return trace_put_pair(trace, pair, row);
+}
+
 static enum status copy_rows(const struct trace_image *image, struct trace *trace) {
     for (uint32_t r = 0; r < image->run_count; r++)
         for (uint64_t i = 0; i < image->runs[r].updates; i++)
-            TRY(trace_put_record(trace, r, &image->runs[r].records[i]));
+            TRY(copy_record(image, trace, r, i));
     for (uint32_t p = 0; p < image->pair_count; p++)
         for (uint64_t i = 0; i < image->pairs[p].updates; i++)
-            TRY(trace_put_pair(trace, p, &image->pairs[p].records[i]));
+            TRY(copy_pair(image, trace, p, i));
     return STATUS_OK;
 }
 
@@ -83,11 +97,10 @@ static enum status copy_late(const struct trace_image *image, struct trace *trac
     return STATUS_OK;
 }
 
-static enum status rebuild(const char *part, const char *out, int overwrite, struct arena *arena) {
-    struct trace_image *image;
+static enum status rebuild(const char *part, const char *out, int overwrite,
+                           const struct trace_image *image, struct arena *arena) {
     struct trace_plan plan;
     struct trace *trace;
-    TRY(trace_open(part, arena, &image));
     TRY(plan_of(image, overwrite, arena, &plan));
     TRY(trace_create_as(out, TRACE_REBUILD, &plan, arena, &trace));
     enum status status = copy_rows(image, trace);
@@ -105,7 +118,10 @@ static enum status rebuild(const char *part, const char *out, int overwrite, str
 
 enum status trace_recover(const char *part, const char *out, int overwrite) {
     struct arena arena = ARENA_EMPTY;
-    const enum status status = rebuild(part, out, overwrite, &arena);
+    struct trace_image *image = NULL;
+    enum status status = trace_open_long(part, &arena, &image);
+    if (status == STATUS_OK) status = rebuild(part, out, overwrite, image, &arena);
+    trace_close(image);
     arena_close(&arena);
     return status;
 }

@@ -18,7 +18,7 @@ static const uint8_t zero = 0;
 
 /* Cuts a state into pieces of equal length, so that the last one wastes less than a byte per
  * piece. */
-static hsize_t piece_of(uint64_t bytes) {
+hsize_t trace_state_piece(uint64_t bytes) {
     const uint64_t pieces = (bytes + PIECE - 1) / PIECE;
     return (bytes + pieces - 1) / pieces;
 }
@@ -34,7 +34,7 @@ static enum status create_extent(const struct hdf5_file *file, hid_t group, uint
                                    .type = H5T_STD_U8LE,
                                    .rank = 1,
                                    .shape = {bytes, 1, 1},
-                                   .chunk_rows = piece_of(bytes),
+                                   .chunk_rows = trace_state_piece(bytes),
                                    .fill = &zero,
                                    .units = "1",
                                    .long_name = "byte of a state",
@@ -54,7 +54,7 @@ static enum status create_datasets(const struct hdf5_file *file, hid_t group, ui
                                         .rank = 2,
                                         .shape = {0, bytes, 1},
                                         .chunk_rows = 1,
-                                        .chunk_columns = piece_of(bytes),
+                                        .chunk_columns = trace_state_piece(bytes),
                                         .fill = &zero,
                                         .units = "1",
                                         .long_name = "training state",

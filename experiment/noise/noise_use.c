@@ -63,7 +63,7 @@ static double end_distance(const struct trace_image *image, const struct trace_r
     const char *text = baseline->plan.configuration;
     if (pair == NULL || pair->updates == 0 || !config_text_says(text, "numerics.master", "none"))
         return (double)NAN;
-    return pair->records[pair->updates - 1].reals[PAIR_DISTANCE];
+    return trace_pair_row(pair, pair->updates - 1)->reals[PAIR_DISTANCE];
 }
 
 static enum status copy_attributes(const struct trace_image *image, const char *elsewhere,

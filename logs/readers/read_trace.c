@@ -79,7 +79,8 @@ static enum status read_run(const struct log_source *source, struct log_build *b
     if (run->updates == 0)
         FAIL(STATUS_INPUT, "%s: run %s: expected updates, got none", source->name, run->plan.id);
     for (uint64_t i = 0; i < run->updates; i++)
-        TRY(put_record(build, run, &run->records[i]));
+        TRY(put_record(build, run, trace_row(run, i)));
+    TRY(trace_rows_status(image));
     TRY(log_build_note(build, "run %s of %u runs: %s", run->plan.id, (unsigned)image->run_count,
                        image->complete ? "the experiment is complete"
                                        : "the experiment did not run to its end"));
@@ -235,33 +236,39 @@ static int claim(const struct log_source *source) {
     return source->length >= 8 && memcmp(source->bytes, signature, 8) == 0 ? 3 : 0;
 }
 
-static enum status read(const struct log_source *source, struct log_build *build) {
+static enum status read_image(const struct log_source *source, struct log_build *build,
+                              const struct trace_image *image) {
     const struct log_options *options = log_build_options(build);
-    struct trace_image *image;
-    struct imported in = {source, NULL, build->arena, NULL};
-    if (source->path == NULL)
-        FAIL(STATUS_INPUT, "%s: expected a trace as a file, got its bytes", source->name);
-    TRY(trace_open(source->path, log_build_scratch(build), &image));
+    struct imported in = {source, image, build->arena, NULL};
     if (trace_array_of(image, "log/step") == NULL) return read_run(source, build, image);
     if (options->map_count > 0 || options->step_base != INT64_MIN)
         FAIL(STATUS_INPUT,
              "%s: expected --map and --step-base when the log was imported: this "
              "trace holds it as it was understood then",
              source->name);
-    in.image = image;
     TRY(arena_take(in.arena, 1, sizeof *in.log, "log", &in.log));
     TRY(read_imported(&in));
     log_build_adopt(build, in.log);
     return STATUS_OK;
 }
 
-enum status log_import_run(const char *path, const struct log_options *options, struct arena *arena,
-                           const struct trace_run **out) {
+static enum status read(const struct log_source *source, struct log_build *build) {
     struct trace_image *image;
+    if (source->path == NULL)
+        FAIL(STATUS_INPUT, "%s: expected a trace as a file, got its bytes", source->name);
+    TRY(trace_open_long(source->path, log_build_scratch(build), &image));
+    const enum status status = read_image(source, build, image);
+    trace_close(image);
+    return status;
+}
+
+enum status log_import_run(const char *path, const struct log_options *options, struct arena *arena,
+                           struct trace_image **out_image, const struct trace_run **out) {
     *out = NULL;
-    TRY(trace_open(path, arena, &image));
-    if (trace_array_of(image, "log/step") != NULL) return STATUS_OK;
-    return choose_run(path, options->run, arena, image, out);
+    *out_image = NULL;
+    TRY(trace_open_long(path, arena, out_image));
+    if (trace_array_of(*out_image, "log/step") != NULL) return STATUS_OK;
+    return choose_run(path, options->run, arena, *out_image, out);
 }
 
 const struct log_reader log_reader_trace = {.step_base = 1, .claim = claim, .read = read};

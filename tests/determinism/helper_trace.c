@@ -291,7 +291,7 @@ static int run_differences(struct sample *sample, const struct trace_run *run, u
     count += differ(strcmp(run->plan.groups, plan->groups == NULL ? "" : plan->groups) != 0,
                     "groups of tensors", index);
     for (uint64_t i = 0; i < run->updates; i++)
-        count += record_differences(&run->records[i], sample_record(sample, index, 1 + i * stride),
+        count += record_differences(trace_row(run, i), sample_record(sample, index, 1 + i * stride),
                                     &plan->shape);
     return count;
 }
@@ -303,7 +303,7 @@ static int pair_differences(const struct trace_pair *pair, uint64_t updates) {
     for (uint64_t i = 0; i < pair->updates; i++) {
         struct pair_record expected;
         sample_pair(i + 1, &expected);
-        count += differ_bytes(&pair->records[i], &expected, sizeof expected, "pair", i + 1);
+        count += differ_bytes(trace_pair_row(pair, i), &expected, sizeof expected, "pair", i + 1);
     }
     return count;
 }

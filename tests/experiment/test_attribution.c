@@ -161,7 +161,8 @@ static void verify_measures(void **state) {
         assert_true(measure->whole != 0.0);
         assert_true(fabs(rest) <= 1e-12 * fabs(measure->whole));
     }
-    const struct trace_image *image = j->image;
+    struct trace_image *image; /* the judgement's own rows are closed with the file */
+    assert_int_equal(trace_open(bench.path, &bench.arena, &image), STATUS_OK);
     const struct record *a = &image->runs[0].records[8], *b = &image->runs[1].records[8];
     assert_string_equal(j->measures[0].name, "loss_gap");
     assert_true(j->measures[0].whole == b->reals[REAL_LOSS] - a->reals[REAL_LOSS]);

@@ -92,7 +92,7 @@ class Bench:
             environment["TWINSTEP_FAULT_OWN"] = self.own
             environment["LD_PRELOAD"] = self.options.library
         return subprocess.run([self.options.binary, *command], cwd=folder, env=environment,
-                              stdin=subprocess.DEVNULL, capture_output=True, timeout=120)
+                              stdin=subprocess.DEVNULL, capture_output=True, timeout=900)
 
     def prepare(self, name, into):
         os.mkdir(into)

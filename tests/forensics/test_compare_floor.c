@@ -69,7 +69,7 @@ static void stage_zeros(struct scene *scene, uint64_t out, double factor, float 
                     (struct series_point){k + 1, value, (double)quantum, k, 0};
             }
             column->side[side] = (struct compare_side){&scene->log_columns[c][side],
-                                                       scene->points[c][side], STEPS, 0};
+                                                       scene->points[c][side], STEPS, 0, NULL};
         }
     }
     scene->report.columns = scene->compared;

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Whether this machine has room for an experiment: free disk where its trace goes, and memory, by
+ * the system and by the control group that the process is in. */
+#ifndef TWINSTEP_CLI_ROOM_H
+#define TWINSTEP_CLI_ROOM_H
+
+#include <stdio.h>
+
+#include "experiment/experiment.h"
+
+/* STATUS_IO or STATUS_MEMORY with what is needed, what there is and what to do, where that is
+ * known and too little. What cannot be found out refuses nothing. */
+TWINSTEP_MUST_USE enum status room_check(const struct experiment_needs *needs);
+
+/* Prints a line about a trace of 256 MiB or more, and one about a file system on which it cannot be
+ * read while it is written. */
+void room_tell(const struct experiment_needs *needs, FILE *out);
+
+#endif

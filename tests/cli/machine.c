@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Another machine than this one: how much disk is free, on which file system a file lies, what
+ * files below /proc and /sys say, and what time it is. tests/cli/room.py and
+ * tests/cli/circumstances.py load it into the program with LD_PRELOAD.
+ *
+ *   TWINSTEP_MACHINE_FREE=N    every file system has N bytes free
+ *   TWINSTEP_MACHINE_TYPE=N    every regular file lies on a file system of this f_type
+ *   TWINSTEP_MACHINE_ROOT=F    what lies below /proc and /sys is read from folder F
+ *   TWINSTEP_MACHINE_BACK=N    the clocks of the day run backwards: N seconds at each question */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <sys/vfs.h>
+#include <time.h>
+
+static long long number_of(const char *name) {
+    const char *text = getenv(name);
+    return text == NULL ? -1 : atoll(text);
+}
+
+int statvfs(const char *path, struct statvfs *out) {
+    int (*real)(const char *, struct statvfs *) =
+        (int (*)(const char *, struct statvfs *))dlsym(RTLD_NEXT, "statvfs");
+    const int bad = real(path, out);
+    const long long has = number_of("TWINSTEP_MACHINE_FREE");
+    if (bad == 0 && has >= 0) {
+        out->f_frsize = 1;
+        out->f_bavail = (fsblkcnt_t)has;
+    }
+    return bad;
+}
+
+int fstatfs(int file, struct statfs *out) {
+    int (*real)(int, struct statfs *) = (int (*)(int, struct statfs *))dlsym(RTLD_NEXT, "fstatfs");
+    const int bad = real(file, out);
+    const long long type = number_of("TWINSTEP_MACHINE_TYPE");
+    if (bad == 0 && type >= 0 && out->f_type != 0x50495045) out->f_type = (__fsword_t)type;
+    return bad;
+}
+
+int statfs(const char *path, struct statfs *out) {
+    int (*real)(const char *, struct statfs *) =
+        (int (*)(const char *, struct statfs *))dlsym(RTLD_NEXT, "statfs");
+    const int bad = real(path, out);
+    const long long type = number_of("TWINSTEP_MACHINE_TYPE");
+    if (bad == 0 && type >= 0) out->f_type = (__fsword_t)type;
+    return bad;
+}
+
+int open(const char *path, int flags, ...) {
+    int (*real)(const char *, int, ...) = (int (*)(const char *, int, ...))dlsym(RTLD_NEXT, "open");
+    const char *root = getenv("TWINSTEP_MACHINE_ROOT");
+    char other[8192];
+    mode_t mode = 0;
+    if ((flags & (O_CREAT | O_TMPFILE)) != 0) {
+        va_list more;
+        va_start(more, flags);
+        mode = va_arg(more, mode_t);
+        va_end(more);
+    }
+    if (root != NULL && (strncmp(path, "/proc/", 6) == 0 || strncmp(path, "/sys/", 5) == 0)) {
+        snprintf(other, sizeof other, "%s%s", root, path);
+        path = other;
+    }
+    return real(path, flags, mode);
+}
+
+static _Atomic long long asked;
+
+int clock_gettime(clockid_t clock, struct timespec *out) {
+    int (*real)(clockid_t, struct timespec *) =
+        (int (*)(clockid_t, struct timespec *))dlsym(RTLD_NEXT, "clock_gettime");
+    const int bad = real(clock, out);
+    const long long back = number_of("TWINSTEP_MACHINE_BACK");
+    if (bad == 0 && back > 0 && clock == CLOCK_REALTIME) out->tv_sec -= back * ++asked;
+    return bad;
+}
+
+time_t time(time_t *out) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (out != NULL) *out = now.tv_sec;
+    return now.tv_sec;
+}

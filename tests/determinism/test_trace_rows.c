@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * Rows that are read when they are asked for, of a file and of a trace that is being written: they
+ * are those that were put, in any order, and one that cannot be read is told. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/macro.h"
+#include "tests/determinism/helper_trace.h"
+
+/* Two blocks of a run with every column are 128 rows at most: this is more. */
+enum { UPDATES = 330 };
+
+static void require(enum status status) {
+    if (status != STATUS_OK) fail_msg("%s", status_text());
+}
+
+static void corroborate_open_long(void **state) {
+    (void)state;
+    struct sample sample;
+    struct trace_image *whole, *rows;
+    sample_open(&sample, 150);
+    require(sample_write(&sample, sample.path, UPDATES));
+    require(trace_open(sample.path, &sample.arena, &whole));
+    require(trace_open_long(sample.path, &sample.arena, &rows));
+    assert_null(rows->runs[0].records);
+    assert_null(rows->pairs[0].records);
+    assert_int_equal(sample_differences(&sample, whole, UPDATES, 1), 0);
+    assert_int_equal(sample_differences(&sample, rows, UPDATES, 1), 0);
+    /* two rows of a run at once, far from each other, and backwards */
+    for (uint64_t i = UPDATES; i-- > 0;) {
+        const struct record *a = trace_row(&rows->runs[0], i);
+        const struct record *b = trace_row(&rows->runs[0], (i * 7) % UPDATES);
+        assert_int_equal(a->step, i + 1);
+        assert_int_equal(b->step, (i * 7) % UPDATES + 1);
+        assert_memory_equal(a->digests, whole->runs[0].records[i].digests, sizeof a->digests);
+        assert_memory_equal(b->digests, whole->runs[0].records[(i * 7) % UPDATES].digests,
+                            sizeof b->digests);
+    }
+    require(trace_rows_status(rows));
+    trace_close(rows);
+    sample_close(&sample);
+}
+
+static void verify_rows_of_a_live_trace(void **state) {
+    (void)state;
+    struct sample sample;
+    struct trace *trace;
+    struct trace_image image = {.run_count = 1};
+    struct trace_run run = {.updates = 0};
+    sample_open(&sample, 150);
+    require(trace_create(sample.path, &sample.plan, &sample.arena, &trace));
+    run.plan = sample.plan.runs[0];
+    image.runs = &run;
+    require(trace_follow_run(trace, 0, &sample.arena, &run));
+    for (uint64_t step = 1; step <= UPDATES; step++) {
+        require(sample_put(&sample, trace, step, step));
+        /* the last row, and one of an earlier block */
+        const struct record *last = trace_row(&run, step - 1), *first = trace_row(&run, step / 3);
+        assert_int_equal(last->step, step);
+        assert_int_equal(first->step, step / 3 + 1);
+        assert_memory_equal(last->digests, sample_record(&sample, 0, step)->digests,
+                            sizeof last->digests);
+    }
+    require(trace_rows_status(&image));
+    require(sample_put_late(&sample, trace));
+    require(trace_finish(trace));
+    require(trace_rows_status(&image));
+    assert_true(isnan(trace_row(&run, UPDATES / 2)->reals[REAL_LOSS]));
+    assert_int_equal(trace_rows_status(&image), STATUS_INTERNAL);
+    assert_non_null(strstr(status_text(), "once it is closed"));
+    sample_close(&sample);
+}
+
+/* Finds one stored loss in the file, and flips a bit of it there. */
+static void damage(struct sample *sample, uint64_t step) {
+    size_t length;
+    const char *const bytes = sample_bytes(&sample->arena, sample->path, &length);
+    const struct record *const record = sample_record(sample, 0, step);
+    const double loss = record->reals[REAL_PARAM_NORM];
+    for (size_t at = 0; at + sizeof loss <= length; at += 8) {
+        if (memcmp(bytes + at, &loss, sizeof loss) != 0) continue;
+        const char flipped = (char)(bytes[at] ^ 1);
+        const int file = open(sample->path, O_WRONLY | O_CLOEXEC);
+        assert_true(file >= 0);
+        assert_int_equal(pwrite(file, &flipped, 1, (off_t)at), 1);
+        assert_int_equal(close(file), 0);
+        return;
+    }
+    fail_msg("the value is not in the file");
+}
+
+static void verify_damage_is_told(void **state) {
+    (void)state;
+    struct sample sample;
+    struct trace_image *image;
+    sample_open(&sample, 150);
+    require(sample_write(&sample, sample.path, UPDATES));
+    require(trace_open_long(sample.path, &sample.arena, &image));
+    assert_int_equal(trace_row(&image->runs[0], 0)->step, 1);
+    damage(&sample, 200); /* once it was opened and held against its checks */
+    assert_int_equal(trace_row(&image->runs[0], 199)->step, 0);
+    assert_true(isnan(trace_row(&image->runs[0], 199)->reals[REAL_LOSS]));
+    assert_int_equal(trace_rows_status(image), STATUS_INPUT);
+    assert_non_null(strstr(status_text(), "the columns of update 200 do not match its check"));
+    trace_close(image);
+    assert_int_equal(trace_open_long(sample.path, &sample.arena, &image), STATUS_INPUT);
+    assert_non_null(strstr(status_text(), "the columns of update 200 do not match its check"));
+    sample_close(&sample);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(corroborate_open_long),
+                                       cmocka_unit_test(verify_rows_of_a_live_trace),
+                                       cmocka_unit_test(verify_damage_is_told)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
