@@ -174,7 +174,7 @@ struct judged_eval {
 /* What a row of the verdict tells. Writers choose by it, never by the words. */
 enum judged_row_kind {
     ROW_HEADLINE = 0, /* the verdict and its causes in one paragraph */
-    ROW_WHY,          /* the first applied LR that differs, and which rule says so */
+    ROW_WHY,          /* the first applied LR that differs, and why; a bit that flips */
     ROW_DIFFERS,      /* the keys that differ, lines "key: a -> b" */
     ROW_NOTE,         /* what is odd about the configurations or the runs */
     ROW_DROPPED,      /* rows of the data that an arm left out */

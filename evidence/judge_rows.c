@@ -182,6 +182,7 @@ enum status judge_rows(struct arena *arena, struct judgement *out) {
     judge_row_headline(judgement, &pen);
     if (outside) judge_row_why(judgement, &pen);
     if (outside) judge_row_count(judgement, &pen);
+    judge_row_corruption(judgement, &pen);
     add_differences(judgement, &pen);
     add_notes(judgement, &pen);
     add_first(judgement, &pen);

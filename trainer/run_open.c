@@ -12,6 +12,7 @@
 #include "kernels/shuffle.h"
 #include "model/backends.h"
 #include "scenarios/scenario.h"
+#include "trainer/corruption.h"
 #include "trainer/perturbation.h"
 #include "trainer/plugin.h"
 #include "trainer/readback.h"
@@ -309,6 +310,7 @@ static enum status open_all(struct run *run) {
     TRY(batch_open(&run->limits, &run->arena, &run->batch));
     TRY(model_open(config, &run->table, run->backend, &run->limits, &run->arena, &run->model));
     TRY(check_orders(run));
+    TRY(corruption_open(run));
     struct sampler_options options = {
         .seed = config->data.seed,
         .size = config->batch.size,

@@ -42,6 +42,8 @@ struct run {
     struct stream_events *events;    /* (STREAM_COUNT) the events of rng.*, by stream */
     struct run_reference *reference; /* DPO only */
 
+    struct corruption *corruption; /* the bit that flips (trainer/corruption.h); NULL: none does */
+
     uint32_t *owner; /* rows that own storage, in table order: the trace's tensor axis */
     uint32_t owner_count;
     const void **weights; /* by row: the parameter, or its compute copy */

@@ -57,6 +57,18 @@ static void verify_equal(void **state) {
     replays("noisy", "  numerics: {mode: shuffled}\n  shuffle: {chunk: 4}\n", "seed: 3");
 }
 
+/* A record in which a bit flipped: with the flip it comes back, without it the record parts from
+ * the training at that update, and baseline's does not. */
+static void validate_flip(void **state) {
+    (void)state;
+    replays("flipped", "",
+            "fault: {update: 2, phase: optimize, op: lm_head.weight, tensor: parameter, bit: 30}");
+    struct said said = helper_run(1, "replay s.h5 --without-fault");
+    assert_non_null(strstr(said.out, "baseline: 3 updates replayed, bit-equal to the record"));
+    assert_non_null(strstr(said.out, "test: differs from the record at update 2: "));
+    helper_free(&said);
+}
+
 static void write_pairs(const char *word) {
     char text[512];
     snprintf(text, sizeof text,
@@ -167,9 +179,9 @@ static void validate_errors(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(verify_equal),    cmocka_unit_test(validate_difference),
-        cmocka_unit_test(validate_races),  cmocka_unit_test(validate_divisor),
-        cmocka_unit_test(validate_errors),
+        cmocka_unit_test(validate_flip),       cmocka_unit_test(verify_equal),
+        cmocka_unit_test(validate_difference), cmocka_unit_test(validate_races),
+        cmocka_unit_test(validate_divisor),    cmocka_unit_test(validate_errors),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }
