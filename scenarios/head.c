@@ -50,6 +50,10 @@ static const struct key_row rows[] = {
     UINT(record.snapshots, "updates", "0", NO_CAUSE, .high = 1e9,
          .help = "Updates between two stored states of every run, from which replay --from goes "
                  "on; 0 is none"),
+    UINT(record.replay_check, "updates", "0", NO_CAUSE, .high = 1e9,
+         .help = "Updates between two in which forward and backward of both arms run again before "
+                 "the optimizer and must leave the same bits, as torchtitan's sdc_replay asks; 0 "
+                 "is never (docs/CORRUPTION.md)"),
     BOOL(record.readback, "true", NO_CAUSE,
          .help = "Whether the learning rate is read back from the weights"),
     BOOL(record.tensors, "true", NO_CAUSE,

@@ -171,6 +171,8 @@ struct floor_file; /* determinism/floor_file.h */
 struct scenario_record {
     uint64_t probe_every; /* in updates; 0: never */
     uint64_t snapshots;   /* updates between two stored states; 0: none is stored */
+    /* updates between two whose forward and backward run again to be compared; 0: none does */
+    uint64_t replay_check;
     uint8_t readback, tensors, phases;
 };
 struct scenario_floor {

@@ -11,6 +11,7 @@
 #include "model/save_model.h"
 #include "trainer/corruption.h"
 #include "trainer/outlier.h"
+#include "trainer/replay_check.h"
 #include "trainer/restart.h"
 #include "trainer/scaler.h"
 #include "trainer/streams.h"
@@ -112,7 +113,9 @@ static enum status step(struct run *run) {
     measure_begin(run);
     stream_ledger_add(&run->ledger, STREAM_DATA, DATA_OP_PERMUTE, streams_data_words(run));
     run->skipped = 0;
+    replay_check_begin(run);
     TRY(run_micros(run));
+    TRY(replay_check_end(run, run_micros));
     TRY(decide_skip(run));
     TRY(run_list(run, LOOP_UPDATE));
     uint64_t every = run->config.loop.eval_every;

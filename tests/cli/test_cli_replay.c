@@ -69,6 +69,34 @@ static void validate_flip(void **state) {
     helper_free(&said);
 }
 
+/* record.replay_check says of each arm what its updates left when they ran again, in the verdict's
+ * text and in its JSON; where it was not asked for, nothing is said. */
+static void validate_check(void **state) {
+    static const char baseline[] =
+        "baseline: forward and backward of 3 updates ran again with the same bits";
+    static const char test[] =
+        "test: forward and backward of update 2 left other bits when they ran again, in the "
+        "gradient of lm_head.weight; of 3 checked updates 1 did";
+    (void)state;
+    replays("checked", "",
+            "fault: {update: 2, phase: backward, op: lm_head, tensor: weight gradient, bit: 30}");
+    struct said said = helper_run(1, "attribute s.h5");
+    assert_null(strstr(said.out, "ran again"));
+    helper_free(&said);
+    const char *const words[] = {"run", "s.yaml", "--set",  "record.replay_check=1",
+                                 "-o",  "s.h5",   "--json", "--overwrite",
+                                 NULL};
+    said = helper_say(words, NULL);
+    assert_int_equal(said.code, 1);
+    assert_non_null(strstr(said.out, baseline));
+    assert_non_null(strstr(said.out, test));
+    helper_free(&said);
+    said = helper_run(1, "attribute s.h5");
+    assert_non_null(strstr(said.out, baseline));
+    assert_non_null(strstr(said.out, test));
+    helper_free(&said);
+}
+
 static void write_pairs(const char *word) {
     char text[512];
     snprintf(text, sizeof text,
@@ -179,9 +207,10 @@ static void validate_errors(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_flip),       cmocka_unit_test(verify_equal),
-        cmocka_unit_test(validate_difference), cmocka_unit_test(validate_races),
-        cmocka_unit_test(validate_divisor),    cmocka_unit_test(validate_errors),
+        cmocka_unit_test(validate_flip),   cmocka_unit_test(validate_check),
+        cmocka_unit_test(verify_equal),    cmocka_unit_test(validate_difference),
+        cmocka_unit_test(validate_races),  cmocka_unit_test(validate_divisor),
+        cmocka_unit_test(validate_errors),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }
