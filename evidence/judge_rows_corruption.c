@@ -2,7 +2,7 @@
  * The row that says which bit flips in an arm, and what the columns that people watch show of it.
  *
  * The flip is read from the configuration that the trace holds. What columns show is told only
- * where nothing else differs, because otherwise they may show that. */
+ * where nothing else differs and repeats are equal, because otherwise they may show that. */
 #include "evidence/judge_rows.h"
 
 #include <string.h>
@@ -92,21 +92,22 @@ static void put_inert(const struct trace_run *a, const struct trace_run *b, uint
                       struct row_pen *pen) {
     const char *const activation = activation_of(a, b, update);
     if (activation == NULL)
-        row_put(pen,
-                "\nNo loss and no weight of any update shows it: nothing read the number again, "
-                "or a rounding took it back.");
+        row_put(pen, "\nNo loss and no weight of any update shows it:");
     else
         row_put(pen,
-                "\nOnly the digest of activation %s in that update shows it, and no loss and no "
-                "weight of any: nothing that\nthe training goes on from read the number.",
+                "\nOnly the digest of activation %s in that update shows it, no loss and no weight "
+                "of any:",
                 activation);
+    row_put(pen, "\nnothing read the number again, or a rounding took it back.");
 }
 
 /* What the log of the update in which the bit flips shows of it. */
 static void put_seen(const struct judgement *judgement, uint64_t update, struct row_pen *pen) {
     const struct trace_run *a = trace_run_of(judgement->image, judgement->arms[0]);
     const struct trace_run *b = trace_run_of(judgement->image, judgement->arms[1]);
-    if (update > judgement->updates || judgement->cause_count > 1) return;
+    if (update > judgement->updates || judgement->cause_count > 1 ||
+        judgement->floor != FLOOR_EXACT)
+        return;
     if (judgement->verdict == VERDICT_IDENTICAL) {
         put_inert(a, b, update, pen);
         return;

@@ -2,11 +2,11 @@
  * A check against silent data corruption: forward and backward of an update run again from the same
  * state, before anything of list `update` does, and what they leave must have the same bits.
  *
- * This is the deterministic replay of torchtitan (its pull requests 4333 and 4334, SDCReplayer,
- * merged in August 2026), which runs the first forward and backward of an optimizer step again and
- * raises SDCReplayMismatch before the optimizer sees a gradient. Here all micro-batches run again,
- * and nothing is raised: what differs is noted. Invariant: a run with the check has the bits of one
- * without it. */
+ * This is the deterministic replay of torchtitan (SDCReplayer.run_fwd_bwd in
+ * torchtitan/observability/sdc_replayer.py, pull requests 4333 and 4334 of August 2026), which runs
+ * the first forward and backward of an optimizer step again and raises SDCReplayMismatch before the
+ * optimizer sees a gradient. Here all micro-batches run again, and nothing is raised: what differs
+ * is noted. Invariant: a run with the check has the bits of one without it. */
 #ifndef TWINSTEP_TRAINER_REPLAY_CHECK_H
 #define TWINSTEP_TRAINER_REPLAY_CHECK_H
 
