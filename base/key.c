@@ -18,6 +18,7 @@ static const char *const names[CAUSE_COUNT] = {
     [CAUSE_INIT] = "init",
     [CAUSE_OBJECTIVE] = "objective",
     [CAUSE_BACKWARD] = "backward",
+    [CAUSE_CORRUPTION] = "corruption",
 };
 
 const char *cause_name(enum cause cause) {

@@ -31,10 +31,11 @@ enum cause {
     CAUSE_INIT,           /* initial weights */
     CAUSE_OBJECTIVE,      /* task, loss, beta */
     CAUSE_BACKWARD,       /* formulas of the backward pass, where forwards are the same */
+    CAUSE_CORRUPTION,     /* a bit that flips in one tensor of one update */
     CAUSE_COUNT
 };
 
-/* The printed name: "schedule", "optimizer", ..., "backward". */
+/* The printed name: "schedule", "optimizer", ..., "corruption". */
 const char *cause_name(enum cause cause);
 
 enum key_type {

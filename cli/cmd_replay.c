@@ -17,7 +17,7 @@
 #include "experiment/replay.h"
 #include "trainer/divisor.h"
 
-enum { KEY_RUN = KEY_OWN, KEY_FROM, KEY_TO, KEY_DIVISOR };
+enum { KEY_RUN = KEY_OWN, KEY_FROM, KEY_TO, KEY_DIVISOR, KEY_WITHOUT };
 
 struct range {
     int stored;       /* --from was given */
@@ -317,6 +317,7 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
                                      .stored = range.stored,
                                      .from = range.from,
                                      .divisor = range.divisor,
+                                     .without_fault = options_given(options, KEY_WITHOUT),
                                      .interrupted = cli->interrupted};
     if (id != NULL) TRY(chosen_run(image, path, id, &only));
     for (uint32_t i = 0; i < image->run_count; i++)
@@ -365,6 +366,9 @@ static const struct argp_option option_rows[] = {
     {"to", KEY_TO, "UPDATE", 0, "Stop after this update; default as far as it was recorded", 0},
     {"divisor", KEY_DIVISOR, "UPDATE", 0,
      "With --run: read back by what this update divided the loss of each micro-batch, and stop", 0},
+    {"without-fault", KEY_WITHOUT, 0, 0,
+     "Train without the bit flip of section fault: says from which update on the record shows it",
+     0},
     OPTIONS_MODULES,
     OPTIONS_CI,
     OPTION_JSON,
@@ -380,7 +384,10 @@ const struct verb verb_replay = {
         "by bit. Exit status 0: all equal; 1: something differs; 3: a run raced, which no replay "
         "can repeat. Data files and modules are looked for where they were. With --from a run goes "
         "on from a state that run --checkpoint-every stored; without one that early it is trained "
-        "from the start. With --divisor it says by what one update divided its micro-batches: what "
+        "from the start. With --without-fault the bit flip that the record was made with (section "
+        "fault) "
+        "is left out, as on a healthy machine. With --divisor it says by what one update divided "
+        "its micro-batches: what "
         "the optimizer took in, against the gradient of each micro-batch's plain sum.\v"
         "Example: twinstep replay lr-set-before-step.h5 --run baseline --from 3\n"
         "         twinstep replay grad-accum-mean-of-means.h5 --run test --divisor 2",

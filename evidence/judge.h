@@ -171,14 +171,19 @@ struct judged_eval {
     uint32_t set_count;
 };
 
+/* The text of a trace with what the replay checks of each arm have shown, one line each; it is there
+ * where record.replay_check asked for them. */
+#define REPLAY_CHECK_PATH "verdict/replay_check"
+
 /* What a row of the verdict tells. Writers choose by it, never by the words. */
 enum judged_row_kind {
     ROW_HEADLINE = 0, /* the verdict and its causes in one paragraph */
-    ROW_WHY,          /* the first applied LR that differs, and which rule says so */
+    ROW_WHY,          /* the first applied LR that differs, and why; a bit that flips */
     ROW_DIFFERS,      /* the keys that differ, lines "key: a -> b" */
     ROW_NOTE,         /* what is odd about the configurations or the runs */
     ROW_DROPPED,      /* rows of the data that an arm left out */
     ROW_HAZARD,       /* what is risky about an arm's loop, one line each */
+    ROW_REPLAY,       /* what forward and backward left when they ran again, one line an arm */
     ROW_INERT,        /* a note: keys that differ but change no result */
     ROW_FIRST,        /* update, phase and tensor of the first difference */
     ROW_RNG,          /* which arm drew other random words, and where */

@@ -243,6 +243,8 @@ json_t *judgement_json(const struct judgement *judgement) {
     if (judgement->products[0][0] != '\0' || judgement->products[1][0] != '\0')
         json_object_set_new(object, "library",
                             json_pack("[ss]", judgement->products[0], judgement->products[1]));
+    if (trace_text_of(judgement->image, REPLAY_CHECK_PATH) != NULL)
+        json_object_set_new(object, "replay_check", lines_json(judgement, ROW_REPLAY));
     if (judgement->eval.set_count > 0)
         json_object_set_new(object, "eval", judge_eval_json(judgement));
     if (judgement->sample.orders > 0) json_object_set_new(object, "sample", sample_json(judgement));

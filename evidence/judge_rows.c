@@ -24,7 +24,7 @@ static const char *const labels[] = {
     [ROW_WHEN] = "when",       [ROW_GROWTH] = "growth",     [ROW_PERTURBED] = "twin",
     [ROW_CLOSURE] = "closure", [ROW_UNTESTED] = "untested", [ROW_EXPECTED] = "expected",
     [ROW_UPDATES] = "update",  [ROW_HAZARD] = "loop",       [ROW_DROPPED] = "data",
-    [ROW_EVAL] = "eval",       [ROW_EVAL_TABLE] = "",
+    [ROW_EVAL] = "eval",       [ROW_EVAL_TABLE] = "",       [ROW_REPLAY] = "replay",
 };
 
 /* Makes room for `more` bytes and a NUL; the old piece stays behind in the arena. */
@@ -182,9 +182,12 @@ enum status judge_rows(struct arena *arena, struct judgement *out) {
     judge_row_headline(judgement, &pen);
     if (outside) judge_row_why(judgement, &pen);
     if (outside) judge_row_count(judgement, &pen);
+    judge_row_corruption(judgement, &pen);
     add_differences(judgement, &pen);
     add_notes(judgement, &pen);
     add_first(judgement, &pen);
+    const struct trace_text *const checks = trace_text_of(judgement->image, REPLAY_CHECK_PATH);
+    if (checks != NULL) put_lines(&pen, ROW_REPLAY, checks->text);
     if (judgement->rng_words[0] != '\0') row_add(&pen, ROW_RNG, "%s", judgement->rng_words);
     judge_row_devices(judgement, &pen);
     judge_row_products(judgement, &pen);

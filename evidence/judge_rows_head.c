@@ -33,6 +33,7 @@ static const char *const plain_words[CAUSE_COUNT] = {
     [CAUSE_INIT] = "the initial weights",
     [CAUSE_OBJECTIVE] = "the loss that is minimised",
     [CAUSE_BACKWARD] = "the formula of the backward pass",
+    [CAUSE_CORRUPTION] = "a bit flip, as of a defective core or memory",
 };
 
 /* "schedule (the learning-rate schedule)"; several factors that validate only together keep their

@@ -16,6 +16,7 @@
 #include "experiment/probe.h"
 #include "model/pretrained.h"
 #include "model/save_model.h"
+#include "trainer/replay_check.h"
 #include "trainer/snapshot.h"
 
 enum status experiment_dataset(struct experiment *e, const struct config *config,
@@ -42,6 +43,7 @@ enum status experiment_open_planned(struct experiment *e, uint32_t index, struct
     TRY(pretrained_check_text(&planned->config, dataset));
     struct run_options options = e->plan.options;
     options.order_seed = planned->config.numerics.order_seed;
+    if (planned->kind != PLANNED_ARM) options.replay_every = 0;
     enum status status = run_open(&planned->config, dataset, &options, out);
     return status == STATUS_OK ? status : status_prefix(status, "%s", planned->id);
 }
@@ -226,6 +228,38 @@ static enum status check_saving(const struct experiment *e) {
     return STATUS_OK;
 }
 
+/* Says what the replay checks of one arm have shown. An experiment that was resumed knows those of
+ * the updates that it trained itself. */
+static enum status replay_line(struct experiment *e, int arm, const struct run *run, char **out) {
+    const struct replay_seen seen = run_replay_seen(run);
+    const char *const name = e->plan.runs[arm].id;
+    if (seen.differing == 0)
+        return arena_format(e->arena, out,
+                            "%s: forward and backward of %llu updates ran again with "
+                            "the same bits",
+                            name, (unsigned long long)seen.checks);
+    return arena_format(
+        e->arena, out,
+        "%s: forward and backward of update %llu left other bits when they ran again"
+        "%s%s%s; of %llu checked updates %llu did",
+        name, (unsigned long long)seen.first, seen.loss ? ", in the loss" : "",
+        seen.tensor == NULL ? ""
+        : seen.loss         ? " and in the gradient of "
+                            : ", in the gradient of ",
+        seen.tensor == NULL ? "" : seen.tensor, (unsigned long long)seen.checks,
+        (unsigned long long)seen.differing);
+}
+
+static enum status put_replay_checks(struct experiment *e, const struct run *a,
+                                     const struct run *b) {
+    char *lines[2], *text;
+    if (e->plan.scenario->record.replay_check == 0) return STATUS_OK;
+    TRY(replay_line(e, 0, a, &lines[0]));
+    TRY(replay_line(e, 1, b, &lines[1]));
+    TRY(arena_format(e->arena, &text, "%s\n%s", lines[0], lines[1]));
+    return experiment_trace_text(&e->output, REPLAY_CHECK_PATH, text);
+}
+
 static enum status step_pair(struct experiment *e, struct run *a, struct run *b) {
     TRY(open_points(e, a, b));
     TRY(arena_take(e->arena, run_layout(a)->bytes, 1, "snapshot", &e->fork));
@@ -248,6 +282,7 @@ static enum status step_pair(struct experiment *e, struct run *a, struct run *b)
         e->output.distance =
             point_distance(experiment_end(e, 0), experiment_end(e, 1), e->elements);
     }
+    TRY(put_replay_checks(e, a, b));
     return experiment_first_place(e, a, b);
 }
 

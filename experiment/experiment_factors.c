@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "model/pretrained.h"
+#include "trainer/corruption.h"
 
 static enum status describe_keys(const struct factor *factor, struct arena *arena, char **out) {
     size_t length = 1;
@@ -51,6 +52,7 @@ static enum status validate_mask(const struct experiment_plan *plan, const struc
     experiment_swap_mask(plan, &hybrid, b, mask);
     TRY(config_validate(&hybrid, plan->scenario->steps));
     TRY(pretrained_fits(&hybrid, a, b));
+    TRY(corruption_validate(&hybrid));
     return loop_check(&hybrid, NULL);
 }
 

@@ -305,6 +305,7 @@ enum status experiment_plan_open(const struct schema *schema, const struct scena
     out->options = (struct run_options){.readback = scenario->record.readback,
                                         .tensors = scenario->record.tensors,
                                         .phases = scenario->record.phases,
+                                        .replay_every = scenario->record.replay_check,
                                         .steps = scenario->steps};
     TRY(plan_floor(out));
     struct planned_run runs[2];

@@ -16,7 +16,8 @@
 
 #define ARRAYS_MAX 34
 
-static const char *const texts[] = {"verdict/json", "verdict/text", FIRST_PLACE_PATH};
+static const char *const texts[] = {"verdict/json", "verdict/text", FIRST_PLACE_PATH,
+                                    REPLAY_CHECK_PATH}; /* the last one where it was asked for */
 
 struct trace_array_plan experiment_array(const char *path, uint64_t rows, uint64_t columns,
                                          const char *unit, const char *about) {
@@ -205,6 +206,7 @@ enum status experiment_trace_open(const struct experiment_plan *plan, const stru
     pair[0] = (struct trace_pair_plan){plan->runs[0].id, plan->runs[1].id};
     if (plan->perturbed > 0)
         pair[1] = (struct trace_pair_plan){plan->runs[0].id, plan->runs[plan->perturbed].id};
+    const int checks = plan->scenario->record.replay_check != 0;
     struct trace_plan trace = {.runs = runs,
                                .run_count = plan->run_count,
                                .pairs = pair,
@@ -212,7 +214,7 @@ enum status experiment_trace_open(const struct experiment_plan *plan, const stru
                                .arrays = arrays,
                                .array_count = array_count,
                                .texts = texts,
-                               .text_count = COUNT_OF(texts),
+                               .text_count = COUNT_OF(texts) - !checks,
                                .attributes = attributes.list,
                                .attribute_count = attributes.count,
                                .overwrite = options->overwrite};

@@ -37,6 +37,7 @@ static int only_known_differ(const struct config *a, const struct config *b) {
     struct config like = *b;
     like.schedule = a->schedule;
     like.resume = a->resume;
+    like.fault = a->fault;
     like.loop.eval = a->loop.eval;
     like.loop.eval_every = a->loop.eval_every;
     like.loop.epoch = a->loop.epoch;
@@ -145,6 +146,13 @@ static void inert_restart(struct inertness *inertness) {
         if (configs[i]->resume.after != 0) at_most(inertness, configs[i]->resume.after);
 }
 
+static void inert_fault(struct inertness *inertness) {
+    const struct config *const configs[] = {inertness->a, inertness->b};
+    if (memcmp(&inertness->a->fault, &inertness->b->fault, sizeof inertness->a->fault) == 0) return;
+    for (int i = 0; i < 2; i++)
+        if (configs[i]->fault.update != 0) at_most(inertness, configs[i]->fault.update - 1);
+}
+
 static int same_event(const struct stream_event *a, const struct stream_event *b) {
     return a->kind == b->kind && a->slot == b->slot && a->update == b->update &&
            a->number == b->number && a->clock == b->clock && a->placed == b->placed;
@@ -229,6 +237,7 @@ enum status inert_updates(const struct config *a, const struct config *b, uint64
     *out = 0;
     if (!only_known_differ(a, b)) return STATUS_OK;
     inert_restart(&inertness);
+    inert_fault(&inertness);
     for (uint32_t i = 0; i < STREAM_KEYS; i++)
         TRY(inert_stream(&inertness, stream_of_key(i)));
     inert_eval(&inertness);

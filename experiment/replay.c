@@ -80,6 +80,7 @@ static enum status open_run(struct replay *replay, const struct trace_run *recor
     TRY(arena_format(replay->arena, &label, "configuration of run %s", recorded->plan.id));
     TRY(config_read(replay->request->schema, label, recorded->plan.configuration, replay->arena,
                     &config));
+    if (replay->request->without_fault) config.fault.update = 0;
     const int on_device = config.numerics.backend == BACKEND_CUDA;
     if (config_races(&config) && (config.numerics.threads > 1 || on_device))
         FAIL(STATUS_UNTESTABLE,

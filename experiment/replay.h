@@ -22,7 +22,8 @@ struct replay_request {
     uint64_t to;      /* last update; 0: that of `divisor`, or else the last one recorded */
     int stored;       /* continues from the last stored state that is not after `from` */
     uint64_t from;
-    uint64_t divisor; /* update whose divisors are read back; 0: none */
+    uint64_t divisor;  /* update whose divisors are read back; 0: none */
+    int without_fault; /* 1: no bit flips, whatever section `fault` of the configuration says */
     const volatile int *interrupted;
     /* Called after every update that was compared; may be NULL. */
     void (*progress)(void *context, uint64_t step, uint64_t steps);

@@ -94,6 +94,14 @@ enum param_rounding { ROUNDING_NEAREST = 0, ROUNDING_STOCHASTIC };
 enum scaler_kind { SCALER_NONE = 0, SCALER_STATIC, SCALER_DYNAMIC };
 enum resume_item { RESUME_SCHEDULE = 0, RESUME_OPTIMIZER, RESUME_DATA, RESUME_RNG, RESUME_SCALER };
 enum reduce_order { REDUCE_TREE = 0 };
+enum fault_phase {
+    FAULT_AT_START = 0, /* before the first phase */
+    FAULT_AT_FORWARD,
+    FAULT_AT_BACKWARD,
+    FAULT_AT_UNSCALE,
+    FAULT_AT_CLIP,
+    FAULT_AT_OPTIMIZE
+};
 
 /* numerics.master where there are no masters; numerics.product and numerics.softmax where they
  * follow numerics.compute. No other enum of a resolved configuration is negative. */
@@ -107,6 +115,8 @@ enum reduce_order { REDUCE_TREE = 0 };
 #define CONFIG_NO_CHECKPOINT "none"
 /* init.nudge where no weight is perturbed. */
 #define CONFIG_NO_NUDGE "none"
+/* fault.op where none was written. */
+#define CONFIG_NO_OP "none"
 
 /* The phases of the training loop (docs/decisions, "The loop is data"), in the order of their names
  * in the schema. */
@@ -245,6 +255,13 @@ struct config {
         uint64_t after;           /* the update before the restart; 0: there is none */
         struct key_list restores; /* enum resume_item */
     } resume;
+    struct {
+        uint64_t update;       /* in which a bit flips; 0: none does */
+        uint64_t micro, layer; /* layer KEY_WORD_UINT: outside layers */
+        uint64_t element, bit; /* bit 0 is the lowest of the stored dtype */
+        int32_t phase, zero;   /* enum fault_phase */
+        char op[CONFIG_NAME_SIZE], tensor[CONFIG_NAME_SIZE]; /* of a watch (model/watch_label.h) */
+    } fault;
     struct {
         int32_t kind, zero; /* enum scaler_kind */
         double init_scale, growth_factor, backoff_factor, min_scale;

@@ -28,14 +28,15 @@ static const char *const word_names[] = {"equal",
 
 /* The causes that two arms can differ in, as words and as causes: all but CAUSE_PARALLELISM, whose
  * keys have one value each in this version. A test holds both lists equal. */
-static const char *const cause_words[] = {"schedule",    "optimizer",  "dtype",  "nondeterminism",
-                                          "batch-shape", "data-order", "rng",    "normalisation",
-                                          "reference",   "model",      "resume", "init",
-                                          "objective",   "backward",   NULL};
+static const char *const cause_words[] = {
+    "schedule",    "optimizer",  "dtype",      "nondeterminism",
+    "batch-shape", "data-order", "rng",        "normalisation",
+    "reference",   "model",      "resume",     "init",
+    "objective",   "backward",   "corruption", NULL};
 static const enum cause expectable[] = {
     CAUSE_SCHEDULE,   CAUSE_OPTIMIZER, CAUSE_DTYPE,         CAUSE_NONDETERMINISM, CAUSE_BATCH_SHAPE,
     CAUSE_DATA_ORDER, CAUSE_RNG,       CAUSE_NORMALISATION, CAUSE_REFERENCE,      CAUSE_MODEL,
-    CAUSE_RESUME,     CAUSE_INIT,      CAUSE_OBJECTIVE,     CAUSE_BACKWARD};
+    CAUSE_RESUME,     CAUSE_INIT,      CAUSE_OBJECTIVE,     CAUSE_BACKWARD,       CAUSE_CORRUPTION};
 
 static const struct key_row rows[] = {
     UINT_AT("twinstep", version, "", "1", NO_CAUSE, .low = 1, .high = 0x1p53,
@@ -49,6 +50,10 @@ static const struct key_row rows[] = {
     UINT(record.snapshots, "updates", "0", NO_CAUSE, .high = 1e9,
          .help = "Updates between two stored states of every run, from which replay --from goes "
                  "on; 0 is none"),
+    UINT(record.replay_check, "updates", "0", NO_CAUSE, .high = 1e9,
+         .help = "Updates between two in which forward and backward of both arms run again before "
+                 "the optimizer and must leave the same bits, as torchtitan's sdc_replay asks; 0 "
+                 "is never (docs/CORRUPTION.md)"),
     BOOL(record.readback, "true", NO_CAUSE,
          .help = "Whether the learning rate is read back from the weights"),
     BOOL(record.tensors, "true", NO_CAUSE,

@@ -95,6 +95,7 @@ READ_IF_ALSO(torch, dropout, config->rng.kind == RNG_TORCH, "rng.kind is address
 READ_IF(stochastic, config->numerics.rounding == ROUNDING_STOCHASTIC,
         "numerics.rounding is nearest");
 READ_IF(restart, config->resume.after != 0, "resume.after is 0");
+READ_IF(fault, config->fault.update != 0, "fault.update is 0");
 READ_IF(scaler, config->scaler.kind != SCALER_NONE, "scaler.kind is none");
 READ_IF(dynamic, config->scaler.kind == SCALER_DYNAMIC, "scaler.kind is not dynamic");
 READ_IF(shuffled, config->numerics.mode == MODE_SHUFFLED, "numerics.mode is not shuffled");
@@ -187,6 +188,13 @@ static const struct inert_key {
     {"rng.rounding", without_stochastic, NULL},
     {"rng.order", without_shuffled, NULL},
     {"resume.restores", without_restart, NULL},
+    {"fault.phase", without_fault, NULL},
+    {"fault.micro", without_fault, NULL},
+    {"fault.layer", without_fault, NULL},
+    {"fault.op", without_fault, NULL},
+    {"fault.tensor", without_fault, NULL},
+    {"fault.element", without_fault, NULL},
+    {"fault.bit", without_fault, NULL},
     {"scaler.init_scale", without_scaler, NULL},
     {"scaler.growth_factor", without_dynamic, NULL},
     {"scaler.backoff_factor", without_dynamic, NULL},
@@ -213,6 +221,13 @@ const char *inert_reason(const struct config *config, const char *path) {
     return NULL;
 }
 
+/* The keys of section `fault` are reset each in its own arm: the one that makes them inert has
+ * their cause, so they are always swapped together with it. Either configuration may be NULL. */
+static enum status reset_alone(const struct key_row *row, struct config *a, struct config *b) {
+    if (a != NULL) TRY(row_read_standard(row, row->path, a));
+    return b == NULL ? STATUS_OK : row_read_standard(row, row->path, b);
+}
+
 static enum status settle_one(const struct inert_key *key, struct config *a, struct config *b) {
     const struct key_row *found = schema_find(key->path, NULL);
     int inert_a = key->reason(a) != NULL;
@@ -220,6 +235,8 @@ static enum status settle_one(const struct inert_key *key, struct config *a, str
     if (found == NULL) FAIL(STATUS_INTERNAL, "inert key %s is no row", key->path);
     struct key_row row = *found;
     if (!inert_a && !inert_b) return STATUS_OK;
+    if (row.cause == CAUSE_CORRUPTION)
+        return reset_alone(&row, inert_a ? a : NULL, inert_b ? b : NULL);
     if (!inert_a) {
         row_copy(&row, b, a);
         return STATUS_OK;

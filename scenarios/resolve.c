@@ -218,5 +218,7 @@ enum status arm_resolve(const struct arm_keys *keys, const char *label, const ch
     if (config_check(out, steps, &fault) != STATUS_OK) return resolve_report(&resolving, &fault);
     for (int s = 0; s < SELECT_COUNT; s++)
         TRY(check_class(&resolving, (enum selection)s));
-    return STATUS_OK;
+    if (keys->schema->check == NULL) return STATUS_OK;
+    const enum status status = keys->schema->check(out, &fault);
+    return fault.path == NULL ? status : resolve_report(&resolving, &fault);
 }

@@ -15,6 +15,8 @@
 #include "base/arena.h"
 #include "scenarios/config.h"
 
+struct fault; /* scenarios/fault.h */
+
 /* An optimizer or a schedule: its rows hold only while the selecting key (optimizer.name,
  * schedule.name) has its name. */
 struct schema_class {
@@ -82,6 +84,10 @@ struct schema {
      * included; norm_rounding, from and the keys that the checkpoint does not speak of stay as they
      * are. STATUS_INPUT, STATUS_IO. NULL where no checkpoints are read. */
     enum status (*describe)(const char *folder, struct config *config);
+    /* Checks what only the model knows of a complete configuration: that the tensor of section
+     * `fault` is there. An error that has no place in *fault has its text in status_text(). NULL
+     * where no model is known. */
+    enum status (*check)(const struct config *config, struct fault *fault);
 };
 
 /* The value of an implied key as `twinstep keys` and errors print it. */
@@ -165,6 +171,8 @@ struct floor_file; /* determinism/floor_file.h */
 struct scenario_record {
     uint64_t probe_every; /* in updates; 0: never */
     uint64_t snapshots;   /* updates between two stored states; 0: none is stored */
+    /* updates between two whose forward and backward run again to be compared; 0: none does */
+    uint64_t replay_check;
     uint8_t readback, tensors, phases;
 };
 struct scenario_floor {

@@ -458,6 +458,30 @@ static const struct key_row rows[] = {
                  "step 0: counter and learning rate, moments and their step count, place in the "
                  "data, random streams, loss scale"),
 
+    UINT(fault.update, "updates", "0", CAUSE_CORRUPTION, UINT_ALL,
+         .help = "Update in which one bit flips (docs/CORRUPTION.md); 0: none does"),
+    ENUM(fault.phase, "forward", CAUSE_CORRUPTION,
+         NAMES("before-the-update", "forward", "backward", "unscale", "clip", "optimize"),
+         .help = "Where in the update: behind the op of this phase that writes the tensor, or "
+                 "before the first phase"),
+    UINT(fault.micro, "1", "1", CAUSE_CORRUPTION, .low = 1, .high = 4294967294,
+         .help = "Micro-batch of the update, from 1, where the op runs in each"),
+    UINT(fault.layer, "1", "none", CAUSE_CORRUPTION, .high = 509, .word = "none",
+         .help = "Layer of the op, from 0; none for ops outside layers and for tensors that are "
+                 "named in full"),
+    TEXT(fault.op, CONFIG_NO_OP, CAUSE_CORRUPTION,
+         .help = "Op as bisect prints it (q_proj, attention, log_softmax), or the full name of a "
+                 "parameter; a wrong one is answered with those that there are"),
+    TEXT(fault.tensor, "output", CAUSE_CORRUPTION,
+         .help = "What the op wrote, as bisect prints it (output, dQ, weight gradient), or a kind "
+                 "of stored tensor (parameter, master, exp_avg, gradient)"),
+    UINT(fault.element, "1", "0", CAUSE_CORRUPTION, UINT_ALL,
+         .help = "Element of the tensor, from 0, row-major; of an activation without padding, "
+                 "sample after sample of the micro-batch, chosen before rejected"),
+    UINT(fault.bit, "1", "0", CAUSE_CORRUPTION, .high = 63,
+         .help = "Bit of the number as it is stored, from 0, the lowest of the mantissa; the "
+                 "highest (15 of bf16, 31 of f32) is the sign"),
+
     ENUM(scaler.kind, "none", CAUSE_DTYPE, NAMES("none", "static", "dynamic"),
          .help = "Loss scale: none, held at scaler.init_scale, or grown and backed off as "
                  "torch.amp.GradScaler does"),

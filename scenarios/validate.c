@@ -339,6 +339,13 @@ static enum status check_counter(const struct config *config, uint64_t steps, st
     return STATUS_OK;
 }
 
+static enum status check_fault(const struct config *config, uint64_t steps, struct fault *fault) {
+    REFUSE_IF(config->fault.update > steps, "fault.update",
+              "expected 0 (none) or an update up to steps (%ju), got %ju", (uintmax_t)steps,
+              (uintmax_t)config->fault.update);
+    return STATUS_OK;
+}
+
 enum status config_check(const struct config *config, uint64_t steps, struct fault *fault) {
     TRY(check_dtypes(config, fault));
     TRY(check_dtype_pairs(config, fault));
@@ -354,6 +361,7 @@ enum status config_check(const struct config *config, uint64_t steps, struct fau
     TRY(check_kinds(&config->atomic.kinds, "atomic.kinds", fault));
     TRY(check_shaped(config, fault));
     TRY(stream_check(config, steps, fault));
+    TRY(check_fault(config, steps, fault));
     return check_counter(config, steps, fault);
 }
 

@@ -21,7 +21,8 @@
 
 void phase_note(struct run *run, enum phase phase, const struct digest *digest) {
     uint8_t slot = run->axes.phase_slot[phase];
-    if (slot != RUN_NO_SLOT) memcpy(run->record.phases[slot], digest->byte, DIGEST_BYTES);
+    if (slot != RUN_NO_SLOT && !run->replaying)
+        memcpy(run->record.phases[slot], digest->byte, DIGEST_BYTES);
 }
 
 void phase_note_reals(struct run *run, enum phase phase, const double *values, size_t count) {
@@ -55,6 +56,7 @@ static enum status phase_fetch(struct run *run) {
     batch_fill(&run->batch, &run->limits, run->dataset, sample + micro->first, micro->samples,
                micro->first);
     run->micro++;
+    if (run->replaying) return STATUS_OK;
     add_batch_digest(run);
     struct digest digest;
     digest_stream_close(&run->batch_stream, &digest);
@@ -100,7 +102,7 @@ static void start_drawing(struct run *run) {
     run->model.drop_update = streams_address(run, STREAM_DROPOUT);
     run->model.dropping = config_has_dropout(&run->config);
     run->model.rng_offset = run_head(run)->rng_offset;
-    run->model.ledger = &run->ledger;
+    run->model.ledger = run->replaying ? NULL : &run->ledger;
 }
 
 static enum status phase_forward(struct run *run) {
@@ -131,8 +133,10 @@ static enum status phase_forward(struct run *run) {
                              .sums = run_sums(run),
                              .sequence_logp = run->sequence_logp,
                              .terms = run->terms};
-    double *row = run->record.micros[micro];
-    loss_micro(&call, &head->window, run->coefficient, &row[MICRO_LOSS]);
+    double *row = run->record.micros[micro], loss;
+    loss_micro(&call, &head->window, run->coefficient, &loss);
+    if (run->replaying) return STATUS_OK;
+    row[MICRO_LOSS] = loss;
     row[MICRO_TOKENS] = (double)run->batch.label_count;
     return run->shape.sites == 0 ? STATUS_OK : add_site_digests(run);
 }
@@ -265,7 +269,8 @@ enum status phase_close_gradient(struct run *run) {
     head->pending = 0;
     head->stored = 1;
     if (run->model.watch != NULL) watch_gradient_closed(run);
-    return run->shape.phases + run->shape.tensors == 0 ? STATUS_OK : note_gradients(run);
+    const int noted = run->shape.phases + run->shape.tensors > 0 && !run->replaying;
+    return noted ? note_gradients(run) : STATUS_OK;
 }
 
 static enum status phase_schedule(struct run *run) {

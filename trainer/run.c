@@ -9,7 +9,9 @@
 #include "kernels/op.h"
 #include "model/loss.h"
 #include "model/save_model.h"
+#include "trainer/corruption.h"
 #include "trainer/outlier.h"
+#include "trainer/replay_check.h"
 #include "trainer/restart.h"
 #include "trainer/scaler.h"
 #include "trainer/streams.h"
@@ -103,7 +105,7 @@ static enum status run_micros(struct run *run) {
     return STATUS_OK;
 }
 
-enum status run_step(struct run *run, const struct record **out_record) {
+static enum status step(struct run *run) {
     struct state_head *head = run_head(run);
     TRY(restart_begin(run));
     streams_begin(run);
@@ -111,7 +113,9 @@ enum status run_step(struct run *run, const struct record **out_record) {
     measure_begin(run);
     stream_ledger_add(&run->ledger, STREAM_DATA, DATA_OP_PERMUTE, streams_data_words(run));
     run->skipped = 0;
+    replay_check_begin(run);
     TRY(run_micros(run));
+    TRY(replay_check_end(run, run_micros));
     TRY(decide_skip(run));
     TRY(run_list(run, LOOP_UPDATE));
     uint64_t every = run->config.loop.eval_every;
@@ -123,7 +127,12 @@ enum status run_step(struct run *run, const struct record **out_record) {
     scaler_update(&run->config, run->overflow, &head->scaler);
     head->sampler = next;
     head->done++;
-    TRY(measure_end(run));
+    return measure_end(run);
+}
+
+enum status run_step(struct run *run, const struct record **out_record) {
+    corruption_begin(run);
+    TRY(corruption_end(run, step(run)));
     *out_record = &run->record;
     return STATUS_OK;
 }
@@ -135,6 +144,7 @@ void run_snapshot(const struct run *run, unsigned char *snapshot) {
 void run_restore(struct run *run, const unsigned char *snapshot) {
     memcpy(run->state, snapshot, run->layout.bytes);
     run->weights_fresh = 0;
+    corruption_forget(run);
 }
 
 /* Classes are compared by the digest of their module, because two paths may hold the same module.

@@ -14,12 +14,13 @@
 #include "trainer/state.h"
 
 struct run_options {
-    int readback;   /* record.readback */
-    int tensors;    /* record.tensors */
-    int phases;     /* record.phases: phase and activation digests */
-    int poison;     /* fill activations with NaN before every forward (tests) */
-    int undivided;  /* 1: no term of a loss is divided or scaled, so gradients are those of plain
-                       sums */
+    int readback;  /* record.readback */
+    int tensors;   /* record.tensors */
+    int phases;    /* record.phases: phase and activation digests */
+    int poison;    /* fill activations with NaN before every forward (tests) */
+    int undivided; /* 1: no term of a loss is divided or scaled, so gradients are those of plain
+                      sums */
+    uint64_t replay_every; /* record.replay_check: updates between two checks; 0: none is made */
     uint64_t steps; /* updates that will be asked for; bounds the first pass of the reference */
     uint64_t order_seed; /* resolved seed of the order of sums; never "free" */
     /* An open run of the same model in any dtypes. This run starts from its initial parameters,

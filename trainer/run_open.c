@@ -12,9 +12,11 @@
 #include "kernels/shuffle.h"
 #include "model/backends.h"
 #include "scenarios/scenario.h"
+#include "trainer/corruption.h"
 #include "trainer/perturbation.h"
 #include "trainer/plugin.h"
 #include "trainer/readback.h"
+#include "trainer/replay_check.h"
 #include "trainer/rounding.h"
 #include "trainer/scaler.h"
 #include "trainer/streams.h"
@@ -309,6 +311,8 @@ static enum status open_all(struct run *run) {
     TRY(batch_open(&run->limits, &run->arena, &run->batch));
     TRY(model_open(config, &run->table, run->backend, &run->limits, &run->arena, &run->model));
     TRY(check_orders(run));
+    TRY(corruption_open(run));
+    TRY(replay_check_open(run));
     struct sampler_options options = {
         .seed = config->data.seed,
         .size = config->batch.size,

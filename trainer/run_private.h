@@ -42,6 +42,9 @@ struct run {
     struct stream_events *events;    /* (STREAM_COUNT) the events of rng.*, by stream */
     struct run_reference *reference; /* DPO only */
 
+    struct replay_check *replay;   /* trainer/replay_check.h; NULL: no update is checked */
+    struct corruption *corruption; /* the bit that flips (trainer/corruption.h); NULL: none does */
+
     uint32_t *owner; /* rows that own storage, in table order: the trace's tensor axis */
     uint32_t owner_count;
     const void **weights; /* by row: the parameter, or its compute copy */
@@ -73,6 +76,7 @@ struct run {
     /* What follows belongs to the running update; nothing of it survives the update. */
     struct record record;
     uint32_t micro; /* micro-batches that were fetched so far */
+    int replaying;  /* 1 while its micro-batches run again to be checked: nothing is recorded */
     int jumped;     /* 1 when it draws an order that its place in the data does not tell */
     int skipped;    /* 1 when its optimizer step is skipped */
     int overflow;   /* 1 when its gradient is not finite; looked at only where that matters */

@@ -11,6 +11,7 @@
 #include "scenarios/row_value.h"
 #include "scenarios/selection.h"
 #include "sched/sched.h"
+#include "trainer/corruption.h"
 #include "trainer/plugin.h"
 #include "trainer/run_private.h"
 #include "trainer/schema_contracts.h"
@@ -167,6 +168,7 @@ enum status schema_with_classes(struct arena *arena, const struct schema **out) 
     table->schema.load = load;
     table->schema.owner = table;
     table->schema.describe = pretrained_describe;
+    table->schema.check = corruption_check;
     table->arena = arena;
     TRY(schema_contracts_open(arena, &table->schema));
     *out = &table->schema;

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "trainer/corruption.h"
 #include "trainer/run_private.h"
 
 void watch_hang(struct run *run, struct watch *watch) {
@@ -79,6 +80,7 @@ void watch_start(struct run *run) {
     run->model.watch->update = run_head(run)->done + 1;
     run->model.watch->stage = WATCH_START;
     run->model.watch->micro = 0;
+    corruption_start(run);
     for (uint32_t i = 0; i < run->owner_count; i++)
         show_weights(run, run->owner[i]);
     show_table(run, LABEL_COSINE, run->model.cosine);

@@ -11,7 +11,8 @@
 /* Hangs `watch` into a run, or takes it out (NULL). */
 void watch_hang(struct run *run, struct watch *watch);
 
-/* Shows parameters, masters, slots and rotary tables; to be called before run_step. */
+/* Shows parameters, masters, slots and rotary tables, as the update finds them; to be called before
+ * run_step. */
 void watch_start(struct run *run);
 /* Shows the loss and the ledger of random words; to be called after run_step. */
 void watch_end(struct run *run);

@@ -217,6 +217,11 @@ enum status noise_measure(const struct noise_request *request, struct arena *are
         .request = request, .arena = arena, .table = out, .config = *request->config};
     m->config.numerics.order_seed = noise_order_seed(request->config, 0);
     TRY(config_validate(&m->config, resolved_steps(request)));
+    if (m->config.fault.update != 0)
+        FAIL(STATUS_INPUT,
+             "fault.update: expected 0, got %ju: a floor is what runs without a bit "
+             "flip are apart",
+             (uintmax_t)m->config.fault.update);
     struct dataset_options source = run_dataset_options(&m->config);
     struct run_options options = noise_run_options(request->steps, m->config.numerics.order_seed);
     TRY(dataset_open(&source, arena, &m->dataset));

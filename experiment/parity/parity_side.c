@@ -67,6 +67,11 @@ static enum status open_run(struct parity *parity, enum parity_who who) {
                                         .start = own ? NULL : parity->run[PARITY_A]};
     struct run *run;
     TRY(config_validate(&parity->config[who], parity->request->steps));
+    if (parity->config[who].fault.update != 0)
+        FAIL(STATUS_INPUT,
+             "fault.update: expected 0, got %ju: parity compares models in which no "
+             "bit flips",
+             (uintmax_t)parity->config[who].fault.update);
     TRY(run_open(&parity->config[who], &parity->dataset, &options, &run));
     parity->run[who] = run;
     return STATUS_OK;

@@ -57,6 +57,46 @@ static void verify_equal(void **state) {
     replays("noisy", "  numerics: {mode: shuffled}\n  shuffle: {chunk: 4}\n", "seed: 3");
 }
 
+/* A record in which a bit flipped: with the flip it comes back, without it the record parts from
+ * the training at that update, and baseline's does not. */
+static void validate_flip(void **state) {
+    (void)state;
+    replays("flipped", "",
+            "fault: {update: 2, phase: optimize, op: lm_head.weight, tensor: parameter, bit: 30}");
+    struct said said = helper_run(1, "replay s.h5 --without-fault");
+    assert_non_null(strstr(said.out, "baseline: 3 updates replayed, bit-equal to the record"));
+    assert_non_null(strstr(said.out, "test: differs from the record at update 2: "));
+    helper_free(&said);
+}
+
+/* record.replay_check says of each arm what its updates left when they ran again, in the verdict's
+ * text and in its JSON; where it was not asked for, nothing is said. */
+static void validate_check(void **state) {
+    static const char baseline[] =
+        "baseline: forward and backward of 3 updates ran again with the same bits";
+    static const char test[] =
+        "test: forward and backward of update 2 left other bits when they ran again, in the "
+        "gradient of lm_head.weight; of 3 checked updates 1 did";
+    (void)state;
+    replays("checked", "",
+            "fault: {update: 2, phase: backward, op: lm_head, tensor: weight gradient, bit: 30}");
+    struct said said = helper_run(1, "attribute s.h5");
+    assert_null(strstr(said.out, "ran again"));
+    helper_free(&said);
+    const char *const words[] = {"run", "s.yaml", "--set",  "record.replay_check=1",
+                                 "-o",  "s.h5",   "--json", "--overwrite",
+                                 NULL};
+    said = helper_say(words, NULL);
+    assert_int_equal(said.code, 1);
+    assert_non_null(strstr(said.out, baseline));
+    assert_non_null(strstr(said.out, test));
+    helper_free(&said);
+    said = helper_run(1, "attribute s.h5");
+    assert_non_null(strstr(said.out, baseline));
+    assert_non_null(strstr(said.out, test));
+    helper_free(&said);
+}
+
 static void write_pairs(const char *word) {
     char text[512];
     snprintf(text, sizeof text,
@@ -167,6 +207,7 @@ static void validate_errors(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_flip),   cmocka_unit_test(validate_check),
         cmocka_unit_test(verify_equal),    cmocka_unit_test(validate_difference),
         cmocka_unit_test(validate_races),  cmocka_unit_test(validate_divisor),
         cmocka_unit_test(validate_errors),

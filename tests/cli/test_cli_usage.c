@@ -221,13 +221,14 @@ static void validate_lists(void **state) {
                     {"modes", "shuffled"},
                     {"causes", "schedule"},
                     {"causes", "backward"},
+                    {"causes", "corruption"},
                     {"dtypes", "bf16"}};
     json_t *all = parse("list --json");
     for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++)
         if (!lists(json_object_get(all, expected[i].topic), expected[i].member))
             fail_msg("list: %s lacks %s", expected[i].topic, expected[i].member);
     assert_int_equal(json_array_size(json_object_get(all, "modes")), 7);
-    assert_int_equal(json_array_size(json_object_get(all, "causes")), 15);
+    assert_int_equal(json_array_size(json_object_get(all, "causes")), 16);
     json_t *one = parse("list modes --json");
     assert_int_equal(json_object_size(one), 1);
     json_decref(one);

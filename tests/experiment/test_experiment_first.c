@@ -59,6 +59,16 @@ static const struct place_case {
     {"kernel of forwards, no reference",
      "arms: {baseline: {task: sft}, test: {task: sft, shaped: {table: \"forward: 2; *: 1\"}}}\n", 1,
      1, "forward, micro-batch 1, layer 0, q_proj output"},
+    {"bit of a weight",
+     ARMS("fault: {update: 2, phase: before-the-update, op: lm_head.weight, tensor: parameter, "
+          "bit: 20}"),
+     2, 2, "before the update, lm_head.weight parameter"},
+    {"bit of an activation",
+     ARMS("fault: {update: 2, micro: 2, layer: 0, op: swiglu, element: 3, bit: 30}"), 2, 2,
+     "forward, micro-batch 2, layer 0, swiglu output"},
+    {"bit of a moment",
+     ARMS("fault: {update: 1, phase: optimize, op: lm_head.weight, tensor: exp_avg, bit: 30}"), 2,
+     1, "optimize, lm_head.weight exp_avg"},
     {"dropout", ARMS("dropout: {attention: 0.1}"), 1, 1,
      "forward, micro-batch 1, layer 0, attention output"},
 };

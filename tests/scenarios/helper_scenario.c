@@ -124,8 +124,10 @@ static const struct schema_contract contracts[] = {
      .find = find_schedule,
      .resolve = resolve_tens},
 };
-const struct schema helper_schema = {
-    classes, COUNT_OF(classes), contracts, COUNT_OF(contracts), NULL, NULL, NULL};
+const struct schema helper_schema = {.classes = classes,
+                                     .class_count = COUNT_OF(classes),
+                                     .contracts = contracts,
+                                     .contract_count = COUNT_OF(contracts)};
 
 static size_t count_of(const char *const *overrides) {
     size_t count = 0;
@@ -200,6 +202,9 @@ static const struct {
     {"rng.dropout", {"none", "save a at 1,load a at 2", "seed 4 at 2, advance 1 at 1", NULL}},
     {"rng.rounding", {"none", "seed 4 at 2", NULL}},
     {"rng.order", {"none", "seed 4 at 2", "advance 2 at 1", NULL}},
+    {"fault.update", {"0", "1", "2", NULL}},
+    {"fault.op", {"none", "attention", NULL}},
+    {"fault.tensor", {"output", "weight gradient", NULL}},
     {"resume.after", {"0", "1", "2", NULL}},
     {"resume.restores", {"[]", "[rng, data]", "[scaler, schedule]", NULL}},
     {"shaped.table", {"builtin:small-batch", "*: 2", "weight k>=8: 2; *: 1", NULL}},

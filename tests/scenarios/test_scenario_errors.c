@@ -153,11 +153,11 @@ static const struct {
     {"expect: {order: [lr]}", "f.yaml:2:18: error: expect.order: expected one of schedule, "
                               "optimizer, dtype, nondeterminism, batch-shape, data-order, rng, "
                               "normalisation, reference, model, resume, init, objective, "
-                              "backward, got \"lr\""},
+                              "backward, corruption, got \"lr\""},
     {"expect: {order: [parallelism, objective]}",
      "f.yaml:2:18: error: expect.order: expected one of schedule, optimizer, dtype, "
      "nondeterminism, batch-shape, data-order, rng, normalisation, reference, model, resume, init, "
-     "objective, backward, got \"parallelism\""},
+     "objective, backward, corruption, got \"parallelism\""},
     {"expect: {shares: parallelism 0.1 +- 0.5}",
      "f.yaml:2:18: error: expect.shares: expected causes that two arms can differ in, got "
      "parallelism, whose keys have one value each in this version"},
@@ -330,7 +330,7 @@ static const struct {
      "f.yaml:2:41: error: expect.cause: expected one of schedule, optimizer, dtype, "
      "nondeterminism, "
      "batch-shape, data-order, rng, normalisation, reference, model, resume, init, objective, "
-     "backward, any, got \"parallelism\""},
+     "backward, corruption, any, got \"parallelism\""},
     {"expect: {verdict: identical, cause: dtype}",
      "f.yaml:2:30: error: expect.cause: two identical arms have no first difference and no cause "
      "(expect.verdict is identical)"},

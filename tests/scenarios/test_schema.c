@@ -115,6 +115,7 @@ static void verify_rows_cover_the_struct(void **state) {
     MARK(loop.zero);
     MARK(numerics.determinism.zero);
     MARK(numerics.backward.zero);
+    MARK(fault.zero);
     MARK(scaler.zero);
     MARK(rng.zero);
     MARK(parallel.zero);
