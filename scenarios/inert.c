@@ -187,6 +187,7 @@ static const struct inert_key {
     {"rng.rounding", without_stochastic, NULL},
     {"rng.order", without_shuffled, NULL},
     {"resume.restores", without_restart, NULL},
+    {"resume.wrong", without_restart, NULL},
     {"scaler.init_scale", without_scaler, NULL},
     {"scaler.growth_factor", without_dynamic, NULL},
     {"scaler.backoff_factor", without_dynamic, NULL},
