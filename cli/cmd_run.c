@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/number.h"
 #include "cli/ci.h"
 #include "cli/consent.h"
 #include "cli/load.h"
@@ -14,7 +15,17 @@
 #include "determinism/trace.h"
 #include "experiment/noise/noise_use.h"
 
-enum { KEY_CHECKPOINT = KEY_OWN, KEY_FLOOR, KEY_SAVE, KEY_RESUME, KEY_ROOM };
+enum {
+    KEY_CHECKPOINT = KEY_OWN,
+    KEY_FLOOR,
+    KEY_SAVE,
+    KEY_RESUME,
+    KEY_ROOM,
+    KEY_KEEP_EVERY,
+    KEY_VERIFY
+};
+
+#define KEEP_SECONDS 5.0 /* said by --help */
 
 static int is_folder(const char *path) {
     struct stat info;
@@ -45,6 +56,20 @@ static enum status with_options(const struct options *options, struct arena *are
         FAIL(STATUS_INPUT, "run: --checkpoint-every: expected a number of updates, got \"%s\"",
              every);
     return options_with(&with, arena, "record.snapshots", every, out);
+}
+
+/* Reads --keep-every: seconds, or never. */
+static enum status keeping(const struct options *options, struct performance *how) {
+    const char *const given = options_value(options, KEY_KEEP_EVERY);
+    how->keep = 1;
+    how->keep_every = KEEP_SECONDS;
+    if (given == NULL) return STATUS_OK;
+    how->keep = strcmp(given, "never") != 0;
+    if (!how->keep || (number_parse_real(given, NUMBER_FINITE, &how->keep_every) == STATUS_OK &&
+                       how->keep_every >= 0.0))
+        return STATUS_OK;
+    FAIL(STATUS_INPUT, "run: --keep-every: expected a number of seconds, or never, got \"%s\"",
+         given);
 }
 
 /* Opens a floor file, whose pairs take the place of runs for the floor. */
@@ -127,23 +152,86 @@ static uint64_t updates_in(const char *path) {
     return updates;
 }
 
+/* Names a trace that is not there yet: NAME-2.h5 for NAME.h5 and NAME-3.h5 for NAME-2.h5. */
+static enum status next_output(const char *path, struct arena *arena, char **out) {
+    const size_t length = strlen(path);
+    size_t stem = length > 3 && strcmp(path + length - 3, ".h5") == 0 ? length - 3 : length;
+    size_t digits = stem;
+    struct stat info;
+    while (digits > 0 && path[digits - 1] >= '0' && path[digits - 1] <= '9')
+        digits--;
+    if (digits < stem && digits > 1 && path[digits - 1] == '-') stem = digits - 1;
+    for (unsigned number = 2;; number++) {
+        char *live;
+        TRY(arena_format(arena, out, "%.*s-%u.h5", (int)stem, path, number));
+        TRY(arena_format(arena, &live, "%s.part", *out));
+        if (lstat(*out, &info) != 0 && lstat(live, &info) != 0) return STATUS_OK;
+    }
+}
+
+/* A word as a shell reads it. */
+static enum status shell_word(const char *word, struct arena *arena, char **out) {
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                                "0123456789_./=:,@%+-";
+    if (word[0] != '\0' && word[strspn(word, plain)] == '\0')
+        return arena_format(arena, out, "%s", word);
+    TRY(arena_format(arena, out, "'"));
+    while (*word != '\0') {
+        const size_t length = strcspn(word, "'");
+        TRY(arena_format(arena, out, "%s%.*s%s", *out, (int)length, word,
+                         word[length] == '\0' ? "" : "'\\''"));
+        word += length + (word[length] != '\0');
+    }
+    return arena_format(arena, out, "%s'", *out);
+}
+
+/* The command that goes on with `part`: that of this process, whose last --resume and --output
+ * count. */
+static enum status command_from(const struct cli *cli, const char *part, const char *path,
+                                struct arena *arena, char **out) {
+    char *word, *output;
+    TRY(next_output(path, arena, &output));
+    TRY(shell_word(cli->argv[0], arena, out));
+    for (int i = 1; i < cli->argc; i++) {
+        TRY(shell_word(cli->argv[i], arena, &word));
+        TRY(arena_format(arena, out, "%s %s", *out, word));
+    }
+    TRY(shell_word(part, arena, &word));
+    TRY(arena_format(arena, out, "%s --resume %s", *out, word));
+    TRY(shell_word(output, arena, &word));
+    return arena_format(arena, out, "%s -o %s", *out, word);
+}
+
+/* Whether more options may follow the words of the command line, of which one is a scenario that
+ * can be read again. */
+static int can_be_extended(const struct cli *cli, const struct options *options) {
+    for (int i = 1; i < cli->argc; i++)
+        if (strcmp(cli->argv[i], "--") == 0) return 0;
+    return options->argument_count == 1 && strcmp(options->arguments[0], "-") != 0;
+}
+
 /* A run that went on from a file and is stopped has not yet written again what that file holds of
  * later runs, so the file that holds more is the one to go on with. */
-static enum status tell_how_to_go_on(enum status status, const char *path, const char *resume,
-                                     struct arena *arena) {
-    char told[1024], *part;
+static enum status tell_how_to_go_on(const struct cli *cli, const struct options *options,
+                                     enum status status, const char *path, struct arena *arena) {
+    const char *const resume = options_value(options, KEY_RESUME);
+    char told[1024], *part, *from, *command;
     if (status != STATUS_INTERRUPTED) return status;
     snprintf(told, sizeof told, "%s", status_text());
     TRY(arena_format(arena, &part, "%s.part", path));
-    if (resume != NULL && updates_in(resume) > updates_in(part))
-        return status_fail(status,
-                           "%s; %s holds more than %s: the same command with --resume %s and "
-                           "another --output goes on with it",
-                           told, resume, part, resume);
-    return status_fail(status,
-                       "%s; what there is is in %s: the same command with --resume %s and another "
-                       "--output goes on with it",
-                       told, part, part);
+    const int older = resume != NULL && updates_in(resume) > updates_in(part);
+    if (older)
+        TRY(arena_format(arena, &from, "%s holds more than %s", resume, part));
+    else
+        TRY(arena_format(arena, &from, "what there is is in %s", part));
+    const char *const file = older ? resume : part;
+    if (!can_be_extended(cli, options))
+        return status_fail(
+            status,
+            "%s; %s: the same command with --resume %s and another --output goes on with it", told,
+            from, file);
+    TRY(command_from(cli, file, path, arena, &command));
+    return status_fail(status, "%s; %s. This goes on with it: %s", told, from, command);
 }
 
 static enum status run_scenario(struct cli *cli, const struct options *options, const char *word,
@@ -164,11 +252,14 @@ static enum status run_scenario(struct cli *cli, const struct options *options, 
                               .overwrite = options->overwrite,
                               .reproducible = options->reproducible,
                               .progress = progress_wanted(options),
-                              .unasked_room = options_given(options, KEY_ROOM)};
+                              .unasked_room = options_given(options, KEY_ROOM),
+                              .verify = options_given(options, KEY_VERIFY)};
+    TRY(keeping(options, &how));
     for (size_t i = 0; i < options->given_count; i++)
         if (options->given[i].key == KEY_SAVE)
             TRY(add_saving(options->given[i].value, scenario, arena, how.save));
-    TRY(tell_how_to_go_on(perform(cli, scenario, &how, arena, &judgement), path, resume, arena));
+    TRY(tell_how_to_go_on(cli, options, perform(cli, scenario, &how, arena, &judgement), path,
+                          arena));
     TRY(print_judgement(&judgement, path, options->json));
     *out_exit = judgement_exit(&judgement);
     return add_case(cli, &judgement, word, *out_exit);
@@ -182,6 +273,9 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     if (options_given(options, KEY_RESUME) && options->argument_count > 1)
         FAIL(STATUS_INPUT, "run: --resume: expected one scenario, got %zu",
              options->argument_count);
+    if (options_given(options, KEY_VERIFY) && !options_given(options, KEY_RESUME))
+        FAIL(STATUS_INPUT,
+             "run: --verify: expected with --resume FILE, whose runs it trains again");
     if (options_given(options, KEY_SAVE) && options->argument_count > 1)
         FAIL(STATUS_INPUT, "run: --save-model: expected one scenario, got %zu",
              options->argument_count);
@@ -221,9 +315,20 @@ static const struct argp_option option_rows[] = {
            "training runs for the floor"),
     OPTION("resume", KEY_RESUME, "FILE",
            "Go on with an interrupted run of the same scenario, options and build: FILE is what it "
-           "left (NAME.h5.part). What FILE holds of repeats and hybrids is taken over, from the "
-           "last state stored by --checkpoint-every; both arms are trained again and must come out "
-           "as recorded. The trace is that of a run that was never interrupted"),
+           "left (NAME.h5.part). Finished runs are taken over, the interrupted one goes on from "
+           "the last state in FILE.kept-1 or FILE.kept-2. Without these, repeats and hybrids go on "
+           "from the states of --checkpoint-every, and both arms are trained again. The trace is "
+           "that of a run that was never interrupted"),
+    OPTION("keep-every", KEY_KEEP_EVERY, "SECONDS",
+           "How often states are kept for --resume, in two files beside the trace, NAME.h5.part."
+           "kept-1 and -2, that are written in turns and removed at the end. Default 5, but never "
+           "more than a twentieth of the time; 0: after every update; never: not at all. Each "
+           "takes the bytes of the states of the two runs that are trained, of the baseline's "
+           "repeat and of those that hybrids begin with, and 16 bytes per parameter and update "
+           "1, 2, 4, 8 ..."),
+    OPTION("verify", KEY_VERIFY, NULL,
+           "With --resume: believe no kept state. Both arms are trained again from their start, "
+           "other runs from their last stored state, and must come out as recorded"),
     OPTION("save-model", KEY_SAVE, "FOLDER",
            "Write each arm's final weights to FOLDER/ARM, as checkpoints that transformers loads; "
            "ARM=FOLDER: those of one arm (repeatable). Written as soon as both arms are trained, "

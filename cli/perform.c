@@ -13,11 +13,32 @@
 #include "cli/second.h"
 #include "experiment/experiment.h"
 
+/* States take at most this share of the time, but where every update's were asked for. */
+#define KEEPING_SHARE 0.05
+
 struct performing {
     const struct cli *cli;
     struct progress progress;
-    int wanted; /* words besides the verdict */
+    int wanted;              /* words besides the verdict */
+    double keep_every, cost; /* seconds: as asked for, and what the last keeping took */
+    double asked, kept;      /* by the clock: when it began, and when it ended */
 };
+
+/* The clock decides how much an interruption costs; it reaches no result. */
+static int keep_now(void *context) {
+    struct performing *const performing = (struct performing *)context;
+    const double waited = progress_clock() - performing->kept;
+    performing->asked = performing->kept + waited;
+    return waited >= performing->keep_every &&
+           (performing->keep_every == 0.0 ||
+            performing->cost <= KEEPING_SHARE * (waited + performing->cost));
+}
+
+static void kept(void *context) {
+    struct performing *const performing = (struct performing *)context;
+    performing->kept = progress_clock();
+    performing->cost = performing->kept - performing->asked;
+}
 
 static void show(void *context, const struct experiment_progress *now) {
     struct performing *performing = (struct performing *)context;
@@ -54,7 +75,9 @@ enum status set_backend(const struct options *options, struct arena *arena, stru
 
 enum status perform(const struct cli *cli, const struct scenario *scenario,
                     const struct performance *how, struct arena *arena, struct judgement *out) {
-    struct performing performing = {.cli = cli, .wanted = how->progress};
+    struct performing performing = {
+        .cli = cli, .wanted = how->progress, .keep_every = how->keep_every};
+    performing.asked = performing.kept = progress_clock();
     struct experiment_options options = {.path = how->path,
                                          .resume = how->resume,
                                          .overwrite = how->overwrite,
@@ -66,6 +89,9 @@ enum status perform(const struct cli *cli, const struct scenario *scenario,
                                          .progress = show,
                                          .second_process = rerun_elsewhere,
                                          .interrupted = cli->interrupted,
+                                         .keep_now = how->keep ? keep_now : NULL,
+                                         .kept = kept,
+                                         .verify = how->verify,
                                          .context = &performing};
     /* OpenBLAS is opened and named in the trace only if an arm may send linear layers through it.
      */

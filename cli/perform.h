@@ -14,6 +14,9 @@ struct performance {
     const char *save[2]; /* folders for the final weights of the arms; NULL: none */
     int progress;        /* wanted; shown only if stderr is a terminal */
     int unasked_room;    /* trains even where disk or memory seem too small */
+    int keep;            /* keep states for a run that goes on (experiment/experiment_kept.c) */
+    double keep_every;   /* seconds from one to the next at least */
+    int verify;          /* with `resume`: train again whatever can be */
 };
 
 /* Returns whether progress is wanted: not with --quiet, and not with --json into a pipe or file. */

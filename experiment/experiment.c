@@ -99,27 +99,58 @@ static enum status next_record(struct experiment *e, const struct alone *alone, 
     return resume_check(&e->resume, alone->index, *out);
 }
 
+/* Copies the updates of a run that kept states have behind them; what else came of them was kept.
+ */
+static enum status copy_alone(struct experiment *e, const struct alone *alone, uint64_t step,
+                              const struct record **out) {
+    TRY(experiment_check_interrupt(e));
+    TRY(experiment_copy_row(e, alone->index, step, out));
+    return experiment_copy_state(e, alone->index, step, 0);
+}
+
+static enum status alone_update(struct experiment *e, const struct alone *alone, struct run *run,
+                                uint64_t step, uint64_t *position, const struct record **out) {
+    const uint32_t index = alone->index;
+    TRY(experiment_keep(e));
+    TRY(experiment_check_interrupt(e));
+    TRY(next_record(e, alone, run, step, position, out));
+    TRY(experiment_trace_record(&e->output, index, *out));
+    TRY(experiment_trace_state(&e->output, index, run, step, 0));
+    if (alone->hybrid != NO_HYBRID)
+        hybrid_values_note(&e->hybrids, alone->hybrid, run, *out,
+                           trace_row(&e->output.image.runs[0], step - 1));
+    if (alone->hybrid != NO_HYBRID) branches_keep(&e->branches, alone->hybrid, run, step);
+    return STATUS_OK;
+}
+
+/* What is kept is a run's state after its last update. A row that is copied behind it may be of a
+ * later one, at which the run does not stand: such a row is not counted as reached. */
+static void note_reached(struct experiment *e, uint32_t index, uint64_t position,
+                         const struct record *record) {
+    if (position == record->step) experiment_kept_note(e, index, record);
+}
+
 enum status experiment_step_alone(struct experiment *e, const struct alone *alone, struct run *run,
                                   int *out_equal) {
     const uint32_t index = alone->index;
+    const uint64_t behind = e->kept.behind[index];
     int equal = 1;
-    uint64_t position = alone->first - 1;
-    TRY(experiment_trace_state(&e->output, index, run, alone->first - 1, 1));
+    uint64_t position = behind > 0 ? behind : alone->first - 1;
+    experiment_kept_runs(e, index, run, 0, NULL);
+    TRY(run == NULL ? experiment_copy_state(e, index, alone->first - 1, 1)
+                    : experiment_trace_state(&e->output, index, run, alone->first - 1, 1));
+    if (run != NULL) TRY(experiment_kept_state(e, index, run));
     for (uint64_t step = alone->first; step <= e->plan.scenario->steps; step++) {
-        TRY(experiment_check_interrupt(e));
         const struct record *record;
-        TRY(next_record(e, alone, run, step, &position, &record));
-        TRY(experiment_trace_record(&e->output, index, record));
-        TRY(experiment_trace_state(&e->output, index, run, step, 0));
+        TRY(step <= behind ? copy_alone(e, alone, step, &record)
+                           : alone_update(e, alone, run, step, &position, &record));
+        if (step > behind) note_reached(e, index, position, record);
         if (alone->like != NULL && !record_equal_roots(record, trace_row(alone->like, step - 1)))
             equal = 0;
-        if (alone->hybrid != NO_HYBRID)
-            hybrid_values_note(&e->hybrids, alone->hybrid, run, record,
-                               trace_row(&e->output.image.runs[0], step - 1));
-        if (alone->hybrid != NO_HYBRID) branches_keep(&e->branches, alone->hybrid, run, step);
         e->done++;
         experiment_report(e, alone->stage, index, step, experiment_no_loss, (double)NAN);
     }
+    experiment_kept_runs(e, 0, NULL, 0, NULL);
     if (out_equal != NULL) *out_equal = equal;
     return alone->stage == STAGE_FLOOR ? experiment_eval_run(e, index, run) : STATUS_OK;
 }
@@ -159,8 +190,31 @@ static void note_steps(struct experiment *e, uint32_t arm, const struct run *run
     e->steps[1][at] = steps.lost;
 }
 
+static void report_pair(struct experiment *e, const struct record *a, const struct record *b,
+                        const struct pair_record *pair) {
+    const double loss[2] = {a->reals[REAL_LOSS], b->reals[REAL_LOSS]};
+    e->done += 2;
+    experiment_report(e, STAGE_PAIR, 1, a->step, loss, pair->reals[PAIR_DISTANCE_SHARE]);
+}
+
+/* The same rows and states in the same order as pair_update puts them. */
+static enum status copy_pair_update(struct experiment *e, uint64_t step) {
+    const struct record *x, *y;
+    TRY(experiment_check_interrupt(e));
+    TRY(experiment_copy_row(e, 0, step, &x));
+    TRY(experiment_copy_row(e, 1, step, &y));
+    TRY(experiment_copy_state(e, 0, step, 0));
+    TRY(experiment_copy_state(e, 1, step, 0));
+    TRY(experiment_copy_pair(e, 0, step));
+    const struct trace_pair *const pair = &e->output.image.pairs[0];
+    report_pair(e, x, y, trace_pair_row(pair, pair->updates - 1));
+    return STATUS_OK;
+}
+
 static enum status pair_update(struct experiment *e, struct run *a, struct run *b, uint64_t step,
                                int *equal) {
+    TRY(experiment_keep(e));
+    TRY(experiment_check_interrupt(e));
     *equal = *equal && equal_states(a, b);
     if (*equal) {
         run_snapshot(a, e->fork);
@@ -188,9 +242,9 @@ static enum status pair_update(struct experiment *e, struct run *a, struct run *
     hybrid_values_arms(&e->hybrids, a, b, step);
     branches_keep(&e->branches, 0, a, step);
     hybrid_values_note(&e->hybrids, e->hybrids.count - 1, b, y, x);
-    e->done += 2;
-    double loss[2] = {x->reals[REAL_LOSS], y->reals[REAL_LOSS]};
-    experiment_report(e, STAGE_PAIR, 1, step, loss, pair.reals[PAIR_DISTANCE_SHARE]);
+    experiment_kept_note(e, 0, x);
+    experiment_kept_note(e, 1, y);
+    report_pair(e, x, y, &pair);
     return STATUS_OK;
 }
 
@@ -260,30 +314,43 @@ static enum status put_replay_checks(struct experiment *e, const struct run *a,
     return experiment_trace_text(&e->output, REPLAY_CHECK_PATH, text);
 }
 
+/* What is known of the arms once they are trained: their distance, and where they part. */
+static enum status end_pair(struct experiment *e, struct run *a, struct run *b) {
+    const int copied = experiment_is_behind(e, 0);
+    if (e->elements > 0) {
+        if (!copied) hybrid_values_end(&e->hybrids, e->hybrids.count - 1, a, b);
+        e->output.distance =
+            point_distance(experiment_end(e, 0), experiment_end(e, 1), e->elements);
+    }
+    return copied ? experiment_first_copy(e) : experiment_first_place(e, a, b);
+}
+
 static enum status step_pair(struct experiment *e, struct run *a, struct run *b) {
     TRY(open_points(e, a, b));
-    TRY(arena_take(e->arena, run_layout(a)->bytes, 1, "snapshot", &e->fork));
+    e->fork_bytes = run_layout(a)->bytes;
+    TRY(arena_take(e->arena, e->fork_bytes, 1, "snapshot", &e->fork));
     TRY(experiment_branches(e, run_layout(a)->bytes > run_layout(b)->bytes ? run_layout(a)->bytes
                                                                            : run_layout(b)->bytes));
     TRY(experiment_trace_state(&e->output, 0, a, 0, 1));
     TRY(experiment_trace_state(&e->output, 1, b, 0, 1));
     TRY(open_steps(e));
-    int equal = 1;
-    for (uint64_t step = 1; step <= e->plan.scenario->steps; step++) {
-        TRY(experiment_check_interrupt(e));
-        TRY(pair_update(e, a, b, step, &equal));
+    TRY(experiment_kept_take(e, a, b));
+    const uint64_t behind = e->kept.behind[0];
+    if (!experiment_is_behind(e, 0)) {
+        TRY(experiment_kept_state(e, 0, a));
+        TRY(experiment_kept_state(e, 1, b));
     }
+    experiment_kept_runs(e, 0, a, 1, b);
+    int equal = behind == 0 || e->fork_step == behind;
+    for (uint64_t step = 1; step <= e->plan.scenario->steps; step++)
+        TRY(step <= behind ? copy_pair_update(e, step) : pair_update(e, a, b, step, &equal));
+    experiment_kept_runs(e, 0, NULL, 0, NULL);
     TRY(experiment_eval_arms(e, a, b));
     TRY(save_models(e, a, b));
     TRY(experiment_trace_array(&e->output, STEPS_MEANT_PATH, e->steps[0]));
     TRY(experiment_trace_array(&e->output, STEPS_LOST_PATH, e->steps[1]));
-    if (e->elements > 0) {
-        hybrid_values_end(&e->hybrids, e->hybrids.count - 1, a, b);
-        e->output.distance =
-            point_distance(experiment_end(e, 0), experiment_end(e, 1), e->elements);
-    }
     TRY(put_replay_checks(e, a, b));
-    return experiment_first_place(e, a, b);
+    return end_pair(e, a, b);
 }
 
 /* Refuses runs that the machine has no memory for; `arms` says how many are like this one, since
@@ -383,7 +450,8 @@ static enum status open_output(struct experiment *e) {
     TRY(note_data(e));
     TRY(note_dropped(e));
     TRY(experiment_eval_open(e));
-    return experiment_trace_open(&e->plan, &e->resume, e->options, snapshots, e->arena, &e->output);
+    TRY(experiment_trace_open(&e->plan, &e->resume, e->options, snapshots, e->arena, &e->output));
+    return experiment_kept_begin(e);
 }
 
 static enum status run_pair(struct experiment *e) {
@@ -421,6 +489,7 @@ static enum status open_experiment(struct experiment *e) {
     TRY(resume_open(e->options->resume, &e->plan, e->options->environment,
                     e->options->environment_count, e->arena, &e->resume));
     e->resume.interrupted = e->options->interrupted;
+    TRY(experiment_kept_open(e));
     return arena_take(e->arena, e->plan.run_count, sizeof *e->datasets, "data sets", &e->datasets);
 }
 
@@ -445,7 +514,11 @@ enum status experiment_run(const struct experiment_options *options, struct aren
     if (e->rerun_open) run_close(e->rerun);
     evaluator_close(e->eval.evaluator);
     if (status == STATUS_OK) status = experiment_trace_judge(&e->output, arena, out);
-    if (status == STATUS_OK) return trace_finish(e->output.trace);
+    if (e->kept.is_open) kept_close(&e->kept.from);
+    if (status == STATUS_OK) {
+        TRY(trace_finish(e->output.trace));
+        return experiment_kept_end(e);
+    }
     if (e->output.trace == NULL) return status;
     trace_abandon(e->output.trace);
     return status == STATUS_IO ? tell_what_is_left(e, status) : status;

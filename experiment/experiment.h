@@ -55,6 +55,11 @@ struct experiment_options {
                                   struct digest *out_root);
     /* Becomes nonzero when the user asks to stop; looked at between updates. NULL: never. */
     const volatile int *interrupted;
+    /* Asked between updates whether the states are to be kept now, for an experiment that goes on
+     * after an interruption; told when that is done. NULL: nothing is kept. */
+    int (*keep_now)(void *context);
+    void (*kept)(void *context);
+    int verify; /* `resume` alone: 1 trains all that can be trained again, kept states or not */
     void *context;
     /* what the caller found under /env and /env/volatile; may be empty */
     const struct trace_attribute *environment;

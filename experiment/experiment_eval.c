@@ -160,6 +160,7 @@ enum status experiment_eval_arms(struct experiment *e, const struct run *a, cons
         [EVAL_HELD_OUT] = {&eval->held_out.dataset, eval->held_out.index, eval->held_out.count},
         [EVAL_TRAINED] = {run_dataset(a), eval->trained, eval->trained_count}};
     TRY(evaluator_open(a, b, sets, &eval->evaluator));
+    if (experiment_is_behind(e, 0)) return STATUS_OK;
     for (uint32_t arm = 0; arm < 2; arm++) {
         TRY(measure(e, runs[arm], EVALUATED_START, arm, eval->start));
         TRY(measure(e, runs[arm], EVALUATED_NOW, arm, eval->end));
@@ -168,7 +169,7 @@ enum status experiment_eval_arms(struct experiment *e, const struct run *a, cons
 }
 
 enum status experiment_eval_run(struct experiment *e, uint32_t index, const struct run *run) {
-    if (!is_asked(e)) return STATUS_OK;
+    if (!is_asked(e) || experiment_is_behind(e, index)) return STATUS_OK;
     return measure(e, run, EVALUATED_NOW, index, e->eval.end);
 }
 

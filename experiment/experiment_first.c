@@ -91,3 +91,11 @@ enum status experiment_first_place(struct experiment *e, struct run *a, struct r
     arena_close(&arena);
     return status;
 }
+
+enum status experiment_first_copy(struct experiment *e) {
+    const struct trace_text *const recorded = trace_text_of(e->resume.image, FIRST_PLACE_PATH);
+    char *text;
+    if (recorded == NULL || recorded->length == 0) return STATUS_OK;
+    TRY(arena_format(e->arena, &text, "%.*s", (int)recorded->length, recorded->text));
+    return experiment_trace_text(&e->output, FIRST_PLACE_PATH, text);
+}

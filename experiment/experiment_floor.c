@@ -11,6 +11,8 @@
 #include "experiment/pair.h"
 #include "trainer/perturbation.h"
 
+#define FLOOR_EQUAL_PATH "floor/equal"
+
 /* Takes the room of the next run's end point, and keeps its last loss. */
 static enum status add_point(struct experiment *e, double loss, double **out) {
     double **slot = &e->points[e->point_count];
@@ -27,13 +29,15 @@ static enum status perturbed_update(struct experiment *e, struct run *perturbed,
                                     const struct perturbation *target, int *equal) {
     const uint32_t indices[2] = {e->plan.first_floor, e->plan.perturbed};
     struct run *const runs[2] = {e->rerun, perturbed};
+    TRY(experiment_keep(e));
+    TRY(experiment_check_interrupt(e));
     for (int i = 0; i < 2; i++) {
         const struct record *record;
-        TRY(experiment_check_interrupt(e));
         TRY(run_step(runs[i], &record));
         TRY(resume_check(&e->resume, indices[i], record));
         TRY(experiment_trace_record(&e->output, indices[i], record));
         TRY(experiment_trace_state(&e->output, indices[i], runs[i], step, 0));
+        experiment_kept_note(e, indices[i], record);
         e->done++;
         experiment_report(e, STAGE_FLOOR, indices[i], step, experiment_no_loss, (double)NAN);
     }
@@ -46,27 +50,85 @@ static enum status perturbed_update(struct experiment *e, struct run *perturbed,
     return experiment_trace_pair(&e->output, 1, &pair);
 }
 
-static enum status step_perturbed(struct experiment *e, int *out_equal) {
-    struct run *perturbed;
+/* The same rows and states in the same order as perturbed_update puts them. */
+static enum status copy_perturbed(struct experiment *e, uint64_t step, int *equal) {
+    const uint32_t indices[2] = {e->plan.first_floor, e->plan.perturbed};
+    const struct record *record, *rerun = NULL;
+    TRY(experiment_check_interrupt(e));
+    for (int i = 0; i < 2; i++) {
+        TRY(experiment_copy_row(e, indices[i], step, &record));
+        TRY(experiment_copy_state(e, indices[i], step, 0));
+        if (i == 0) rerun = record;
+        e->done++;
+        experiment_report(e, STAGE_FLOOR, indices[i], step, experiment_no_loss, (double)NAN);
+    }
+    *equal = *equal && record_equal_roots(rerun, trace_row(&e->output.image.runs[0], step - 1));
+    return experiment_copy_pair(e, 1, step);
+}
+
+/* Trains the rerun and the perturbed run, from where kept states have them. */
+static enum status train_perturbed(struct experiment *e, struct run *perturbed, int *equal) {
     struct perturbation target;
-    const uint64_t steps = e->plan.scenario->steps;
-    TRY(arena_take(e->arena, (size_t)steps, sizeof *e->response, "response", &e->response));
+    const uint64_t steps = e->plan.scenario->steps, behind = e->kept.behind[e->plan.perturbed];
+    TRY(perturbation_find(perturbed, &target));
+    TRY(experiment_trace_state(&e->output, e->plan.first_floor, e->rerun, 0, 1));
+    TRY(experiment_trace_state(&e->output, e->plan.perturbed, perturbed, 0, 1));
+    TRY(experiment_kept_state(e, e->plan.first_floor, e->rerun));
+    TRY(experiment_kept_state(e, e->plan.perturbed, perturbed));
+    experiment_kept_runs(e, e->plan.first_floor, e->rerun, e->plan.perturbed, perturbed);
+    for (uint64_t step = 1; step <= steps; step++)
+        TRY(step <= behind ? copy_perturbed(e, step, equal)
+                           : perturbed_update(e, perturbed, step, &target, equal));
+    TRY(experiment_eval_run(e, e->plan.first_floor, e->rerun));
+    return experiment_eval_run(e, e->plan.perturbed, perturbed);
+}
+
+static enum status open_perturbed(struct experiment *e, int *equal) {
+    struct run *perturbed;
     TRY(experiment_open_planned(e, e->plan.perturbed, &perturbed));
-    *out_equal = 1;
-    enum status status = perturbation_find(perturbed, &target);
-    if (status == STATUS_OK) status = pair_open(e->rerun, perturbed, &e->room);
-    if (status == STATUS_OK)
-        status = experiment_trace_state(&e->output, e->plan.first_floor, e->rerun, 0, 1);
-    if (status == STATUS_OK)
-        status = experiment_trace_state(&e->output, e->plan.perturbed, perturbed, 0, 1);
-    for (uint64_t step = 1; step <= steps && status == STATUS_OK; step++)
-        status = perturbed_update(e, perturbed, step, &target, out_equal);
-    if (status == STATUS_OK) status = experiment_eval_run(e, e->plan.first_floor, e->rerun);
-    if (status == STATUS_OK) status = experiment_eval_run(e, e->plan.perturbed, perturbed);
+    enum status status = pair_open(e->rerun, perturbed, &e->room);
+    if (status == STATUS_OK) status = train_perturbed(e, perturbed, equal);
+    experiment_kept_runs(e, 0, NULL, 0, NULL);
     pair_close(&e->room);
     run_close(perturbed);
-    if (status != STATUS_OK) return status;
+    return status;
+}
+
+static enum status copy_both(struct experiment *e, int *equal) {
+    TRY(experiment_trace_state(&e->output, e->plan.first_floor, e->rerun, 0, 1));
+    TRY(experiment_copy_state(e, e->plan.perturbed, 0, 1));
+    TRY(experiment_kept_state(e, e->plan.first_floor, e->rerun));
+    for (uint64_t step = 1; step <= e->plan.scenario->steps; step++)
+        TRY(copy_perturbed(e, step, equal));
+    return STATUS_OK;
+}
+
+static enum status step_perturbed(struct experiment *e, int *out_equal) {
+    const size_t steps = (size_t)e->plan.scenario->steps;
+    TRY(arena_take(e->arena, steps, sizeof *e->response, "response", &e->response));
+    if (e->kept.behind[e->plan.perturbed] > 0)
+        TRY(kept_copy(&e->kept.from, "response", e->response, steps * sizeof *e->response));
+    *out_equal = 1;
+    TRY(experiment_is_behind(e, e->plan.perturbed) ? copy_both(e, out_equal)
+                                                   : open_perturbed(e, out_equal));
     return experiment_trace_array(&e->output, RESPONSE_PATH, e->response);
+}
+
+/* Repeats the baseline in another process, once: an interrupted experiment may have asked. */
+static enum status ask_second_process(struct experiment *e, double *equal) {
+    const struct trace_run *const baseline = &e->output.image.runs[0];
+    const double *const copied =
+        e->kept.is_open ? experiment_copied_array(e, FLOOR_EQUAL_PATH) : NULL;
+    struct digest root;
+    if (copied != NULL) *equal = copied[1];
+    if (copied != NULL || e->options->second_process == NULL) return STATUS_OK;
+    const enum status status = e->options->second_process(
+        e->options->context, &e->plan.runs[0].config, e->plan.scenario->steps, &root);
+    if (status == STATUS_INTERRUPTED) TRY(experiment_keep(e));
+    TRY(status);
+    const struct record *last = trace_row(baseline, baseline->updates - 1);
+    *equal = memcmp(root.byte, last->digests[DIGEST_ROOT], DIGEST_BYTES) == 0;
+    return STATUS_OK;
 }
 
 enum status experiment_exact_floor(struct experiment *e) {
@@ -75,7 +137,6 @@ enum status experiment_exact_floor(struct experiment *e) {
                                 .first = 1,
                                 .like = &e->output.image.runs[0],
                                 .hybrid = NO_HYBRID};
-    const struct trace_run *baseline = &e->output.image.runs[0];
     double equal[2] = {(double)NAN, (double)NAN};
     TRY(experiment_open_planned(e, alone.index, &e->rerun));
     e->rerun_open = 1;
@@ -83,14 +144,17 @@ enum status experiment_exact_floor(struct experiment *e) {
     TRY(e->plan.perturbed > 0 ? step_perturbed(e, &same)
                               : experiment_step_alone(e, &alone, e->rerun, &same));
     equal[0] = same;
-    if (e->options->second_process != NULL) {
-        struct digest root;
-        TRY(e->options->second_process(e->options->context, &e->plan.runs[0].config,
-                                       e->plan.scenario->steps, &root));
-        const struct record *last = trace_row(baseline, baseline->updates - 1);
-        equal[1] = memcmp(root.byte, last->digests[DIGEST_ROOT], DIGEST_BYTES) == 0;
-    }
-    return experiment_trace_array(&e->output, "floor/equal", equal);
+    TRY(ask_second_process(e, &equal[1]));
+    return experiment_trace_array(&e->output, FLOOR_EQUAL_PATH, equal);
+}
+
+static enum status copy_point(struct experiment *e, const struct alone *alone) {
+    const struct record *const last = resume_row(&e->resume, alone->index, e->plan.scenario->steps);
+    double *end;
+    TRY(experiment_step_alone(e, alone, NULL, NULL));
+    TRY(add_point(e, last->reals[REAL_LOSS], &end));
+    return experiment_kept_piece(e, "floor point", e->point_count - 1, end,
+                                 e->elements * sizeof *end);
 }
 
 /* Trains planned run `index` and keeps its end point; those of the arms are known already. */
@@ -99,6 +163,7 @@ static enum status floor_point(struct experiment *e, uint32_t index) {
     const struct alone alone = {
         .stage = STAGE_FLOOR, .index = index, .first = 1, .hybrid = NO_HYBRID};
     double *end;
+    if (experiment_is_behind(e, index)) return copy_point(e, &alone);
     TRY(experiment_open_planned(e, index, &run));
     enum status status = experiment_step_alone(e, &alone, run, NULL);
     if (status == STATUS_OK) status = add_point(e, run_record(run)->reals[REAL_LOSS], &end);

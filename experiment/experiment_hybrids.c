@@ -10,6 +10,8 @@
 #include "experiment/pair.h"
 #include "trainer/distance.h"
 
+#define CLOSURE_DISTANCE_PATH "attribution/closure_distance"
+
 /* Before the first update, because the baseline's run leaves states behind for the hybrids that go
  * on from them. `bytes` is the size of the largest state. */
 enum status experiment_branches(struct experiment *e, size_t bytes) {
@@ -37,7 +39,13 @@ static enum status measure_closure(struct experiment *e, const struct run *hybri
     point_copy(hybrid, end);
     for (uint32_t i = 0; i < count; i++)
         distance[i] = point_distance(end, e->points[first + i], e->elements);
-    return experiment_trace_array(&e->output, "attribution/closure_distance", distance);
+    return experiment_trace_array(&e->output, CLOSURE_DISTANCE_PATH, distance);
+}
+
+static enum status copy_closure(struct experiment *e) {
+    const double *const distance = experiment_copied_array(e, CLOSURE_DISTANCE_PATH);
+    return distance == NULL ? STATUS_OK
+                            : experiment_trace_array(&e->output, CLOSURE_DISTANCE_PATH, distance);
 }
 
 /* Trains the hybrid with all factors, which must equal the test arm. It continues from the
@@ -51,10 +59,11 @@ static enum status run_full_hybrid(struct experiment *e, double closure[3]) {
                           .first = 1,
                           .like = &e->output.image.runs[1],
                           .hybrid = NO_HYBRID};
-    struct run *run;
-    TRY(experiment_open_planned(e, alone.index, &run));
+    const int copied = experiment_is_behind(e, alone.index);
+    struct run *run = NULL;
+    if (!copied) TRY(experiment_open_planned(e, alone.index, &run));
     if (e->fork_step > 0) {
-        run_restore(run, e->fork);
+        if (!copied) run_restore(run, e->fork);
         alone.first = e->fork_step;
     }
     int equal = 0;
@@ -62,9 +71,17 @@ static enum status run_full_hybrid(struct experiment *e, double closure[3]) {
     closure[0] = equal;
     closure[1] = (double)e->fork_step;
     closure[2] = (double)e->plan.scenario->steps;
-    if (status == STATUS_OK) status = measure_closure(e, run);
+    if (status == STATUS_OK) status = copied ? copy_closure(e) : measure_closure(e, run);
     run_close(run);
     return status;
+}
+
+/* Its values are among those that were kept. */
+static enum status copy_hybrid(struct experiment *e, const struct alone *alone) {
+    struct alone copied = *alone;
+    copied.first = trace_run_of(e->resume.image, e->plan.runs[alone->index].id)->records[0].step;
+    e->total += e->branches.of[alone->hybrid].shared - (copied.first - 1);
+    return experiment_step_alone(e, &copied, NULL, NULL);
 }
 
 static enum status run_hybrid(struct experiment *e, uint32_t hybrid) {
@@ -72,9 +89,11 @@ static enum status run_hybrid(struct experiment *e, uint32_t hybrid) {
     struct alone alone = {
         .stage = STAGE_HYBRIDS, .index = e->plan.hybrids[hybrid].run, .hybrid = hybrid};
     struct run *run;
+    if (experiment_is_behind(e, alone.index)) return copy_hybrid(e, &alone);
     TRY(experiment_open_planned(e, alone.index, &run));
     const uint64_t behind = branches_take(&e->branches, hybrid, run);
-    if (behind > 0) hybrid_values_share(&e->hybrids, hybrid, branch->from, behind);
+    if (behind > 0 && e->kept.behind[alone.index] == 0)
+        hybrid_values_share(&e->hybrids, hybrid, branch->from, behind);
     e->total += branch->shared - behind;
     alone.first = behind + 1;
     enum status status = experiment_step_alone(e, &alone, run, NULL);
@@ -148,6 +167,12 @@ static enum status projection_points(struct experiment *e) {
         struct run *run;
         TRY(arena_take(e->arena, e->elements, sizeof **e->projection, "end points of hybrids",
                        &e->projection[i]));
+        if (experiment_is_behind(e, alone.index)) {
+            TRY(experiment_step_alone(e, &alone, NULL, NULL));
+            TRY(experiment_kept_piece(e, "projection", i, e->projection[i],
+                                      e->elements * sizeof **e->projection));
+            continue;
+        }
         TRY(experiment_open_planned(e, alone.index, &run));
         enum status status = experiment_step_alone(e, &alone, run, NULL);
         if (status == STATUS_OK) point_copy(run, e->projection[i]);

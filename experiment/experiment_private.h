@@ -12,6 +12,7 @@
 #include "evidence/eval_seen.h"
 #include "experiment/held_out.h"
 #include "experiment/hybrid_values.h"
+#include "experiment/kept_file.h"
 #include "experiment/pair.h"
 #include "experiment/resume.h"
 #include "trainer/evaluator.h"
@@ -41,6 +42,21 @@ struct experiment_eval {
     double *line[EVAL_SETS];     /* (rows) */
 };
 
+/* What is kept for a run that goes on after an interruption (experiment_kept.c). */
+struct experiment_kept {
+    char *path[2];                 /* of the files, beside the live trace; NULL: nothing is kept */
+    uint64_t number;               /* of the file that was written last */
+    uint64_t done;                 /* experiment.done when it was */
+    int hurry;                     /* 1: what was gone on from is copied, and not kept here yet */
+    uint64_t *reached;             /* (runs) the last update of each run so far; 0: none */
+    uint8_t (*root)[DIGEST_BYTES]; /* (runs) the root of that update */
+    const struct run *run[2];      /* those that are stepped now, and their places in the plan */
+    uint32_t index[2], runs;
+    struct kept_file from; /* what is gone on from, where is_open */
+    int is_open;
+    uint64_t *behind; /* (runs) the updates that `from` has behind it; 0 without it */
+};
+
 struct experiment {
     const struct experiment_options *options;
     struct arena *arena;
@@ -51,6 +67,7 @@ struct experiment {
 
     /* the baseline's state before the first update in which the arms may differ */
     unsigned char *fork;
+    size_t fork_bytes;
     uint64_t fork_step; /* that update, counted from 1; 0: the states differ from the start */
     struct parting parting;
     double *steps[2]; /* (2, steps) of STEPS_MEANT_PATH and STEPS_LOST_PATH */
@@ -66,6 +83,7 @@ struct experiment {
     struct pair_room room; /* what measuring two runs in lockstep needs */
     struct experiment_eval eval;
     struct resume resume;
+    struct experiment_kept kept;
     struct run *rerun; /* the baseline trained once more; equal to it in an exact floor */
     int rerun_open;
     uint64_t done, total; /* updates finished, and planned */
@@ -92,7 +110,7 @@ void experiment_report(struct experiment *e, enum experiment_stage stage, uint32
                        uint64_t step, const double loss[2], double share);
 
 /* Trains one run alone from alone->first to the end. *out_equal (may be NULL) says whether all its
- * roots equal those of alone->like. */
+ * roots equal those of alone->like. A run that is behind (below) is copied, and `run` is NULL. */
 TWINSTEP_MUST_USE enum status experiment_step_alone(struct experiment *e, const struct alone *alone,
                                                     struct run *run, int *out_equal);
 
@@ -107,6 +125,8 @@ TWINSTEP_MUST_USE enum status experiment_first_keep(struct experiment *e, const 
 void experiment_first_note(struct experiment *e, const struct record *a, const struct record *b);
 TWINSTEP_MUST_USE enum status experiment_first_place(struct experiment *e, struct run *a,
                                                      struct run *b);
+/* In the place of all of these where the interrupted experiment had named it. */
+TWINSTEP_MUST_USE enum status experiment_first_copy(struct experiment *e);
 
 /* experiment_eval.c. Data are opened before the trace is; every update of both arms is noted; then
  * both arms are measured, each run of the floor when it ends, and the results are put. */
@@ -117,6 +137,44 @@ TWINSTEP_MUST_USE enum status experiment_eval_arms(struct experiment *e, const s
 TWINSTEP_MUST_USE enum status experiment_eval_run(struct experiment *e, uint32_t index,
                                                   const struct run *run);
 TWINSTEP_MUST_USE enum status experiment_eval_put(struct experiment *e);
+
+/* experiment_kept.c. The first finds the file that an interrupted experiment goes on from; the
+ * second removes what an earlier run left beside the trace, which has just been created, and the
+ * third what this one did, whose trace is finished. */
+TWINSTEP_MUST_USE enum status experiment_kept_open(struct experiment *e);
+TWINSTEP_MUST_USE enum status experiment_kept_begin(struct experiment *e);
+TWINSTEP_MUST_USE enum status experiment_kept_end(struct experiment *e);
+
+/* Whether the interrupted experiment had finished this run: nothing of it is trained. */
+int experiment_is_behind(const struct experiment *e, uint32_t index);
+
+/* Put back what was kept: what the experiment carries, once its arrays are open; the state of a run
+ * that stands at its start; one piece, where any is gone on from. */
+TWINSTEP_MUST_USE enum status experiment_kept_take(struct experiment *e, const struct run *a,
+                                                   const struct run *b);
+TWINSTEP_MUST_USE enum status experiment_kept_state(struct experiment *e, uint32_t index,
+                                                    struct run *run);
+TWINSTEP_MUST_USE enum status experiment_kept_piece(struct experiment *e, const char *what,
+                                                    uint32_t number, void *into, size_t length);
+
+/* Names the runs that are stepped from here on (the second may be NULL), and notes an update. */
+void experiment_kept_runs(struct experiment *e, uint32_t first, const struct run *a,
+                          uint32_t second, const struct run *b);
+void experiment_kept_note(struct experiment *e, uint32_t index, const struct record *record);
+
+/* Called between two updates, before an interruption is looked for: keeps the states where it is
+ * time to, or where the user asks to stop. */
+TWINSTEP_MUST_USE enum status experiment_keep(struct experiment *e);
+
+/* Copies the row, or the stored state if one is due, that the interrupted experiment recorded. */
+TWINSTEP_MUST_USE enum status experiment_copy_row(struct experiment *e, uint32_t index,
+                                                  uint64_t step, const struct record **out);
+TWINSTEP_MUST_USE enum status experiment_copy_state(struct experiment *e, uint32_t index,
+                                                    uint64_t step, int start);
+TWINSTEP_MUST_USE enum status experiment_copy_pair(struct experiment *e, uint32_t pair,
+                                                   uint64_t step);
+/* The values of an array that it had written; NULL: it had not. */
+const double *experiment_copied_array(const struct experiment *e, const char *path);
 
 /* experiment_floor.c */
 TWINSTEP_MUST_USE enum status experiment_exact_floor(struct experiment *e);

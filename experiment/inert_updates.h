@@ -16,7 +16,8 @@
  *     scaler.growth_*      the first growth of a dynamic loss scale
  *
  * The earliest of several counts. Any other key may act in the first update. Whatever these keys
- * hold, the layout of the state is the same. Private to the experiment.
+ * hold, the layout of the state is the same, but for the peak of a schedule that resume.wrong
+ * overwrites. Private to the experiment.
  * Invariant: after the updates found, the states of both are equal, byte by byte, and so are all
  * roots. */
 #ifndef TWINSTEP_EXPERIMENT_INERT_UPDATES_H

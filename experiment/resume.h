@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Goes on with an experiment that was interrupted: what its trace holds of runs that are trained
- * alone (repeats for the floor, hybrids) is taken over instead of trained again.
+ * Goes on with an experiment that was interrupted, from what its trace holds: the rows of runs that
+ * are trained alone (repeats for the floor, hybrids) are taken over instead of trained again.
  *
  * A row is taken as it stands. Where the weights themselves are needed (at marks, where another run
  * branches off, at the end), the run is brought there: from the last stored state before that
  * update, or from its start, by training, and every update that is trained again must have the root
- * that was recorded. So what comes out is what an uninterrupted experiment writes; without stored
- * states nothing is gained but that. The arms and the rerun of an exact floor are always trained:
- * the measurements between two runs in lockstep need every update of both. They are held against
- * the record as well. */
+ * that was recorded. So what comes out is what an uninterrupted experiment writes. Rows alone are
+ * not enough for the arms and the rerun of an exact floor: the measurements between two runs in
+ * lockstep need every update of both, or the states that experiment_kept.c keeps beside the trace.
+ * Where these are, nothing before them is trained again. */
 #ifndef TWINSTEP_EXPERIMENT_RESUME_H
 #define TWINSTEP_EXPERIMENT_RESUME_H
 

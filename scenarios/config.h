@@ -93,6 +93,16 @@ enum cross_entropy_backward { CROSS_ENTROPY_FUSED = 0, CROSS_ENTROPY_TWO_STEP };
 enum param_rounding { ROUNDING_NEAREST = 0, ROUNDING_STOCHASTIC };
 enum scaler_kind { SCALER_NONE = 0, SCALER_STATIC, SCALER_DYNAMIC };
 enum resume_item { RESUME_SCHEDULE = 0, RESUME_OPTIMIZER, RESUME_DATA, RESUME_RNG, RESUME_SCALER };
+/* What a restart gets wrong of what it restores. */
+enum resume_error {
+    RESUME_PEAK_OVERWRITTEN = 0,
+    RESUME_COUNTER_DOUBLED,
+    RESUME_MASTERS_BF16,
+    RESUME_BATCH_PEEKED,
+    RESUME_EPOCH_SHIFTED,
+    RESUME_SKIP_EVERY_EPOCH,
+    RESUME_RNG_BEFORE_SKIP
+};
 enum reduce_order { REDUCE_TREE = 0 };
 enum fault_phase {
     FAULT_AT_START = 0, /* before the first phase */
@@ -254,6 +264,7 @@ struct config {
     struct {
         uint64_t after;           /* the update before the restart; 0: there is none */
         struct key_list restores; /* enum resume_item */
+        struct key_list wrong;    /* enum resume_error */
     } resume;
     struct {
         uint64_t update;       /* in which a bit flips; 0: none does */

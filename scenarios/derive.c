@@ -180,6 +180,7 @@ enum status config_derive(struct config *config, uint64_t steps, int warmup_give
     row_sort_list(&config->shuffle.kinds);
     row_sort_list(&config->atomic.kinds);
     row_sort_list(&config->resume.restores);
+    row_sort_list(&config->resume.wrong);
     TRY(stream_derive(config, fault));
     return derive_schedule(config, steps, warmup_given, fault);
 }

@@ -188,6 +188,7 @@ static const struct inert_key {
     {"rng.rounding", without_stochastic, NULL},
     {"rng.order", without_shuffled, NULL},
     {"resume.restores", without_restart, NULL},
+    {"resume.wrong", without_restart, NULL},
     {"fault.phase", without_fault, NULL},
     {"fault.micro", without_fault, NULL},
     {"fault.layer", without_fault, NULL},

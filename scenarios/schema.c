@@ -457,6 +457,14 @@ static const struct key_row rows[] = {
          .help = "What the restart takes from the checkpoint beside the weights; the rest is as at "
                  "step 0: counter and learning rate, moments and their step count, place in the "
                  "data, random streams, loss scale"),
+    LIST(resume.wrong, "[]", CAUSE_RESUME,
+         NAMES("peak-overwritten", "counter-doubled", "masters-bf16", "batch-peeked",
+               "epoch-shifted", "skip-every-epoch", "rng-before-skip"),
+         .help = "What the restart gets wrong of what it restores: takes the checkpoint's learning "
+                 "rate for the peak; adds the counter to itself; holds masters in bf16; reads one "
+                 "batch ahead; counts the epoch on by one; skips the batches that the epoch of the "
+                 "checkpoint had behind it in every later epoch, too; restores the streams of "
+                 "dropout and rounding before it skips these, each of which draws once"),
 
     UINT(fault.update, "updates", "0", CAUSE_CORRUPTION, UINT_ALL,
          .help = "Update in which one bit flips (docs/CORRUPTION.md); 0: none does"),

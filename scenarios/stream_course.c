@@ -56,6 +56,11 @@ int resume_restores(const struct config *config, enum resume_item item, uint64_t
     return memchr(list->item, (int)item, list->count) != NULL;
 }
 
+int resume_errs(const struct config *config, enum resume_error error) {
+    const struct key_list *list = &config->resume.wrong;
+    return config->resume.after != 0 && memchr(list->item, (int)error, list->count) != NULL;
+}
+
 int stream_restarts(const struct config *config, enum stream stream, uint64_t update) {
     return !resume_restores(config, stream == STREAM_DATA ? RESUME_DATA : RESUME_RNG, update);
 }
@@ -115,6 +120,44 @@ enum status stream_derive(struct config *config, struct fault *fault) {
     return STATUS_OK;
 }
 
+/* What is not restored at all cannot be restored wrongly. Where streams jump by events, too, the
+ * place that an epoch has behind it is no longer what resume.after says. */
+static enum status check_wrong(const struct config *config, struct fault *fault) {
+    static const struct {
+        const char *name, *item;
+        enum resume_item of;
+    } rows[] = {[RESUME_PEAK_OVERWRITTEN] = {"peak-overwritten", "schedule", RESUME_SCHEDULE},
+                [RESUME_COUNTER_DOUBLED] = {"counter-doubled", "schedule", RESUME_SCHEDULE},
+                [RESUME_MASTERS_BF16] = {"masters-bf16", "optimizer", RESUME_OPTIMIZER},
+                [RESUME_BATCH_PEEKED] = {"batch-peeked", "data", RESUME_DATA},
+                [RESUME_EPOCH_SHIFTED] = {"epoch-shifted", "data", RESUME_DATA},
+                [RESUME_SKIP_EVERY_EPOCH] = {"skip-every-epoch", "data", RESUME_DATA},
+                [RESUME_RNG_BEFORE_SKIP] = {"rng-before-skip", "rng", RESUME_RNG}};
+    const struct key_list *list = &config->resume.wrong;
+    for (uint8_t i = 0; i < list->count; i++) {
+        const uint8_t error = list->item[i];
+        if (i > 0 && error == list->item[i - 1])
+            return fault_set(fault, STATUS_INPUT, "resume.wrong", "an entry is given twice");
+        if (!resume_restores(config, rows[error].of, config->resume.after + 1))
+            return fault_set(fault, STATUS_INPUT, "resume.wrong",
+                             "%s is wrong of what is restored, and resume.restores has no %s",
+                             rows[error].name, rows[error].item);
+        if (error == RESUME_MASTERS_BF16 && config->numerics.master == CONFIG_MASTER_NONE)
+            return fault_set(fault, STATUS_INPUT, "resume.wrong",
+                             "masters-bf16 needs masters, and numerics.master is none");
+        if (rows[error].of == RESUME_DATA && strcmp(config->rng.data, "none") != 0)
+            return fault_set(fault, STATUS_INPUT, "resume.wrong",
+                             "%s moves the place in the data, and so does rng.data: give one",
+                             rows[error].name);
+        if (rows[error].of == RESUME_RNG &&
+            (strcmp(config->rng.dropout, "none") != 0 || strcmp(config->rng.rounding, "none") != 0))
+            return fault_set(fault, STATUS_INPUT, "resume.wrong",
+                             "%s moves streams, and so do rng.dropout and rng.rounding: give one",
+                             rows[error].name);
+    }
+    return STATUS_OK;
+}
+
 static enum status check_resume(const struct config *config, uint64_t steps, struct fault *fault) {
     const struct key_list *list = &config->resume.restores;
     if (config->resume.after == 0) return STATUS_OK;
@@ -125,7 +168,7 @@ static enum status check_resume(const struct config *config, uint64_t steps, str
     for (uint8_t i = 1; i < list->count; i++)
         if (list->item[i] == list->item[i - 1])
             return fault_set(fault, STATUS_INPUT, "resume.restores", "an entry is given twice");
-    return STATUS_OK;
+    return check_wrong(config, fault);
 }
 
 /* One stream on its way through the updates. */
@@ -271,6 +314,9 @@ static enum status check_take(const struct exchange *exchange, int arm,
     if (idle != NULL) return refuse(exchange, arm, "the other arm has no such stream: %s", idle);
     if (giver->is_torch)
         return refuse(exchange, arm, "the other arm's is PyTorch's generator%s", "");
+    if (giver->config->resume.after != 0 && giver->config->resume.wrong.count > 0)
+        return refuse(exchange, arm, "where the other arm stands is not known beforehand%s",
+                      " (resume.wrong)");
     if (giver->stream == STREAM_ORDER && other.seed == KEY_WORD_UINT)
         return refuse(exchange, arm,
                       "the other arm's numerics.order_seed is free; expected a number%s", "");

@@ -45,6 +45,9 @@ int stream_restarts(const struct config *config, enum stream stream, uint64_t up
  * is no restart then. */
 int resume_restores(const struct config *config, enum resume_item item, uint64_t update);
 
+/* Whether there is a restart that gets this wrong (resume.wrong). */
+int resume_errs(const struct config *config, enum resume_error error);
+
 /* Whether two arms that both draw the order of their sums draw it differently at some update. */
 int stream_orders_differ(const struct config *a, const struct config *b);
 

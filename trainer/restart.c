@@ -4,7 +4,9 @@
 
 #include <string.h>
 
+#include "base/element.h"
 #include "scenarios/stream_course.h"
+#include "trainer/plugin.h"
 #include "trainer/run_private.h"
 #include "trainer/scaler.h"
 
@@ -35,16 +37,52 @@ static void lose_optimizer(struct run *run) {
     }
 }
 
+/* The LR that the counter has now, as a scheduler gives it that is made or loaded anew. */
+static enum status renew_lr(struct run *run) {
+    struct state_head *head = run_head(run);
+    const struct sched_call call = run_sched_call(run);
+    double lr;
+    TRY(plugin_value(&run->config.schedule.which, run->schedule, &call,
+                     loop_schedule_counter(&run->config, head->n), &lr));
+    for (uint32_t g = 0; g < run->table.groups; g++)
+        head->lr[g] = lr;
+    return STATUS_OK;
+}
+
+/* A peak of 0 stays the configuration's: nothing would be left of the schedule. */
+static enum status restore_wrongly(struct run *run) {
+    const struct config *config = &run->config;
+    struct state_head *head = run_head(run);
+    const int doubled = resume_errs(config, RESUME_COUNTER_DOUBLED);
+    if (doubled) head->n *= 2;
+    if (run->layout.peak != 0) memcpy(run_at(run, run->layout.peak), &head->lr[0], sizeof(double));
+    return doubled || run->layout.peak != 0 ? renew_lr(run) : STATUS_OK;
+}
+
+static void round_masters(struct run *run) {
+    const struct state_layout *layout = &run->layout;
+    for (uint32_t i = 0; i < run->owner_count; i++) {
+        const struct param_row *row = &run->table.rows[run->owner[i]];
+        const struct state_tensor *tensor = &layout->tensor[run->owner[i]];
+        void *const master = run_at(run, tensor->master);
+        for (size_t j = 0; j < row->count && row->trainable; j++)
+            element_set(master, layout->master_dtype, j,
+                        dtype_round(element_get(master, layout->master_dtype, j), DTYPE_BF16));
+    }
+}
+
 enum status restart_begin(struct run *run) {
     const struct config *config = &run->config;
     const uint64_t update = run_head(run)->done + 1;
+    const int now = config->resume.after != 0 && update == config->resume.after + 1;
     const size_t numbers = run->layout.outlier_numbers;
     /* OLMo-core's checkpoints do not hold the window (_losses and _grad_norms of
      * SkipStepOptimizer). */
-    if (config->resume.after != 0 && update == config->resume.after + 1 && numbers > 0)
-        memset(run_at(run, run->layout.outliers), 0, numbers * sizeof(double));
+    if (now && numbers > 0) memset(run_at(run, run->layout.outliers), 0, numbers * sizeof(double));
     if (!resume_restores(config, RESUME_OPTIMIZER, update)) lose_optimizer(run);
+    if (now && resume_errs(config, RESUME_MASTERS_BF16)) round_masters(run);
     if (!resume_restores(config, RESUME_SCALER, update))
         scaler_open(config, &run_head(run)->scaler);
-    return resume_restores(config, RESUME_SCHEDULE, update) ? STATUS_OK : lose_schedule(run);
+    if (!resume_restores(config, RESUME_SCHEDULE, update)) return lose_schedule(run);
+    return now ? restore_wrongly(run) : STATUS_OK;
 }

@@ -2,9 +2,9 @@
  * resume.after: the job stops and goes on from a checkpoint that holds the weights and what
  * resume.restores lists. Private to the run.
  *
- * What is not restored is as it was at step 0. Random streams and the place in the data are
- * trainer/streams.h's. Two things stay that no list can lose: the gradient that lies around, and
- * the sums since the last `log`.
+ * What is not restored is as it was at step 0; resume.wrong says what is restored wrongly. Random
+ * streams and the place in the data are trainer/streams.h's. Two things stay that no list can lose:
+ * the gradient that lies around, and the sums since the last `log`.
  *
  * Invariant: a restart that restores everything changes no bit but the window of loop.skip
  * olmo-outlier, which no checkpoint holds. */

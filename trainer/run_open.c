@@ -32,7 +32,12 @@ struct sched_call run_schedule_call(const struct config *config) {
 
 struct sched_call run_sched_call(const struct run *run) {
     struct sched_call call = run_schedule_call(&run->config);
-    if (run->state != NULL) call.state = run->state + run->layout.schedule;
+    if (run->state == NULL) return call;
+    call.state = run->state + run->layout.schedule;
+    if (run->layout.peak == 0) return call;
+    double peak;
+    memcpy(&peak, run->state + run->layout.peak, sizeof peak);
+    if (peak != 0.0) call.base_lr = peak;
     return call;
 }
 

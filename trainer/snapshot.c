@@ -139,6 +139,7 @@ static void layout_digest(const struct plan *plan, struct digest *out) {
     if (layout->outlier_numbers > 0)
         add_words(&stream, "outliers",
                   (const uint64_t[]){layout->outliers, layout->outlier_numbers}, 2);
+    if (layout->peak > 0) add_words(&stream, "peak", (const uint64_t[]){layout->peak}, 1);
     add_dtype(&stream, "master", layout->master_dtype);
     add_dtype(&stream, "gradient", layout->gradient_dtype);
     add_dtype(&stream, "slots", layout->slot_dtype);

@@ -92,6 +92,7 @@ enum status state_layout_open(const struct config *config, const struct param_ta
         out->outlier_numbers = outlier_numbers(config->loop.skip_window);
         out->outliers = place(&walker, out->outlier_numbers, sizeof(double));
     }
+    if (resume_errs(config, RESUME_PEAK_OVERWRITTEN)) out->peak = place(&walker, 1, sizeof(double));
     if (exact) out->sums = place(&walker, 1, sizeof(struct loss_sums));
     if (config_has_reference(config) && config->dpo.reference != REFERENCE_LIVE)
         out->reference = place(&walker, dataset_samples, 2 * sizeof(double));
@@ -213,7 +214,7 @@ void state_digest(const struct state_layout *layout, const unsigned char *state,
                   const struct digest *weights, struct digest *out) {
     const struct state_head *head = (const struct state_head *)(const void *)state;
     uint64_t words[] = {head->done, head->n, head->sampler.epoch, head->sampler.position};
-    struct digest parts[7] = {*weights};
+    struct digest parts[8] = {*weights};
     digest_bytes("counters", words, sizeof words, &parts[1]);
     digest_bytes("lr", head->lr, sizeof head->lr, &parts[2]);
     /* The parts below are left out while they are unused, so that a scenario without them keeps the
@@ -228,5 +229,7 @@ void state_digest(const struct state_layout *layout, const unsigned char *state,
     if (layout->outlier_numbers > 0)
         digest_bytes("outliers", state + layout->outliers, layout->outlier_numbers * sizeof(double),
                      &parts[count++]);
+    if (layout->peak != 0)
+        digest_bytes("peak", state + layout->peak, sizeof(double), &parts[count++]);
     digest_root("state", parts, count, out);
 }

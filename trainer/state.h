@@ -83,6 +83,8 @@ struct state_layout {
     size_t schedule;  /* the schedule's own state */
     size_t outliers;  /* window of loop.skip olmo-outlier; 0 where there is none */
     size_t outlier_numbers;
+    size_t peak; /* the LR that a restart took for the peak (resume.wrong), f64, 0 before; 0 where
+                    none does */
     size_t sums;        /* struct loss_sums of mode order-free; 0 where there are none */
     size_t accumulator; /* bytes of one element of an accumulator */
     int has_master;

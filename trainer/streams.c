@@ -64,9 +64,36 @@ static void write_course(struct run *run, enum stream stream, const struct strea
         held->slot[s] = (struct state_place){course->slot[s].seed, course->slot[s].clock};
 }
 
+/* How many batches of its epoch the restart has behind it, over which a loader skips. */
+static uint64_t skipped(const struct run *run) {
+    return run->config.resume.after % run->sampler.epoch_updates;
+}
+
+/* The words by which one draw moves PyTorch's generator. */
+#define TORCH_DRAW 4
+
+/* How far a restart that errs moves a stream before `update`. */
+static uint64_t astray(const struct run *run, enum stream stream, uint64_t update, uint64_t clock) {
+    const struct config *config = &run->config;
+    const uint64_t after = config->resume.after;
+    uint64_t by = 0;
+    if (after == 0 || update <= after) return 0;
+    if (stream == STREAM_DATA && update == after + 1) {
+        if (resume_errs(config, RESUME_BATCH_PEEKED)) by += 1;
+        if (resume_errs(config, RESUME_EPOCH_SHIFTED)) by += run->sampler.epoch_updates;
+    } else if (stream == STREAM_DATA && clock % run->sampler.epoch_updates == 0) {
+        if (resume_errs(config, RESUME_SKIP_EVERY_EPOCH)) by += skipped(run);
+    } else if ((stream == STREAM_DROPOUT || stream == STREAM_ROUNDING) && update == after + 1) {
+        if (resume_errs(config, RESUME_RNG_BEFORE_SKIP))
+            by += skipped(run) * (stream_is_torch(config, stream) ? TORCH_DRAW : 1);
+    }
+    return by;
+}
+
 static int is_touched(const struct run *run, enum stream stream, uint64_t update) {
     const struct stream_events *events = &run->events[stream];
     if (stream_restarts(&run->config, stream, update)) return 1;
+    if (astray(run, stream, update, streams_at(run, stream).clock) != 0) return 1;
     for (uint32_t i = 0; i < events->count; i++)
         if (events->event[i].update == update) return 1;
     return 0;
@@ -98,6 +125,7 @@ void streams_begin(struct run *run) {
         if (!is_touched(run, stream, update)) continue;
         read_course(run, stream, &course);
         stream_before(&run->config, stream, &run->events[stream], update, &course);
+        course.now.clock += astray(run, stream, update, course.now.clock);
         const struct stream_place before = streams_at(run, stream);
         write_course(run, stream, &course);
         if (stream == STREAM_DATA) move_data(run, before, course.now);
@@ -109,4 +137,5 @@ void streams_data_before(const struct run *run, uint64_t update, struct stream_c
     if (update == 1)
         *course = (struct stream_course){.now = stream_start(&run->config, STREAM_DATA)};
     stream_before(&run->config, STREAM_DATA, &run->events[STREAM_DATA], update, course);
+    course->now.clock += astray(run, STREAM_DATA, update, course->now.clock);
 }

@@ -7,14 +7,18 @@
 Each scenario trains once without an interruption. Then it is killed (SIGKILL) after a random time, or
 before a random one of its writes (LIBRARY is tests/faults/failing.c), gone on with (`run --resume`),
 killed and gone on with again, and at last left to end: with the exit status, output and bytes of the
-first. A kill before the first update leaves nothing to go on with; it is counted for itself. Another scenario, number of
-updates, seed, build or output in the input's place must be refused. In mode invariant the number of
-threads may be another after the kill."""
+first. That is done with states kept after every update, and without, and both with states in the
+trace and without. A kill before the first update leaves nothing to go on with; it is not counted.
+Another scenario, number of updates, seed, build or output in the input's place must be refused. In
+mode invariant the number of threads may be another after the kill. What was finished is not trained
+again, which processor time shows; and the command that an interrupted run tells is run."""
 
 import argparse
 import json
 import os
 import random
+import re
+import resource
 import signal
 import subprocess
 import sys
@@ -42,6 +46,14 @@ SCENARIOS = {
                "arms:\n  baseline: {}\n  test: {batch: {micro: 4}, optimizer: {beta2: 0.95}}\n"),
     "order-free": (HEAD + SMALL + "  numerics: {mode: order-free, threads: 2}\n"
                    "arms:\n  baseline: {}\n  test: {optimizer: {lr: 2e-6, beta1: 0.8}}\n"),
+    # held-out rows, measured when each run ends
+    "held-out": (HEAD + "eval: {from: rest, training_rows: 5}\n" + SMALL
+                 + "  data: {samples: 18}\n  clip: {max_norm: 0.5}\n"
+                 "arms:\n  baseline: {}\n  test: {optimizer: {lr: 2e-6, beta1: 0.8}}\n"),
+    # repeats of hybrids, for the intervals of noisy shares
+    "intervals": (HEAD + "floor: {replicates: 3}\nattribution: {replicates: 3}\n" + SMALL
+                  + "  numerics: {mode: shuffled, order_seed: free}\n"
+                  "arms:\n  baseline: {}\n  test: {optimizer: {lr: 2e-6}, schedule: {name: cosine}}\n"),
     "sft": (HEAD + SMALL + "  task: sft\n  dropout: {attention: 0.1}\n"
             "arms:\n  baseline: {}\n  test: {optimizer: {eps: 1e-6}, schedule: {name: cosine}}\n"),
 }
@@ -78,13 +90,18 @@ class Bench:
             return file.read()
 
 
-def words_of(name, every, output):
-    return ["run", f"{name}.yaml", "--quiet", "--reproducible", f"--checkpoint-every={every}", "-o", output]
+# states in the trace after so many updates, and how often they are kept beside it
+WAYS = ((2, "0"), (0, "0"), (2, "never"), (0, "never"))
 
 
-def count_writes(bench, name, every):
+def words_of(name, way, output):
+    return ["run", f"{name}.yaml", "--quiet", "--reproducible", f"--checkpoint-every={way[0]}",
+            f"--keep-every={way[1]}", "-o", output]
+
+
+def count_writes(bench, name, way):
     calls = bench.path("calls")
-    bench.say(*words_of(name, every, "calls.h5"), TWINSTEP_FAULT_CALLS=calls)
+    bench.say(*words_of(name, way, "calls.h5"), TWINSTEP_FAULT_CALLS=calls)
     with open(calls, encoding="utf-8") as file:
         writes = sum(line.startswith("write ") for line in file)
     os.remove(calls)
@@ -92,7 +109,7 @@ def count_writes(bench, name, every):
     return writes
 
 
-def try_once(bench, name, every, whole, limits, rng):
+def try_once(bench, name, way, whole, limits, rng):
     """Kills until the training ends, after a time or before a write; returns how often."""
     given, kills = [], 0
     seconds, writes = limits
@@ -100,7 +117,7 @@ def try_once(bench, name, every, whole, limits, rng):
         output = f"k{number}.h5"
         at_write = writes > 0 and number < 3 and rng.random() < 0.5
         more = {"TWINSTEP_FAULT": f"write:{rng.randint(1, writes)}!"} if at_write else {}
-        process = bench.start(*words_of(name, every, output), *given, **more)
+        process = bench.start(*words_of(name, way, output), *given, **more)
         if number < 3 and not at_write:
             try:
                 process.communicate(timeout=rng.uniform(0.0, seconds))
@@ -110,6 +127,9 @@ def try_once(bench, name, every, whole, limits, rng):
         if process.returncode in (0, 1, 3):
             if (process.returncode, text.replace(output.encode(), b""), bench.read(output)) != whole:
                 sys.exit(f"{name}: after {kills} kills another trace, output or status than without")
+            left = [file for file in os.listdir(bench.folder) if file.startswith(output) and file != output]
+            if left:
+                sys.exit(f"{name}: a finished run leaves {left}")
             return kills
         if process.returncode != -signal.SIGKILL:
             sys.exit(f"{name}: status {process.returncode}: {error.decode()}")
@@ -130,25 +150,25 @@ def clean(bench):
 
 def try_scenario(bench, name, kills, rng):
     done = 0
-    for every in (2, 0):
+    for number, way in enumerate(WAYS):
         if os.path.exists(bench.path("whole.h5")):
             os.remove(bench.path("whole.h5"))
         began = time.monotonic()
-        status, text, error = bench.say(*words_of(name, every, "whole.h5"))
+        status, text, error = bench.say(*words_of(name, way, "whole.h5"))
         seconds = time.monotonic() - began
         if status not in (0, 1, 3):
             sys.exit(f"{name}: {error}")
         whole = (status, text.replace(b"whole.h5", b""), bench.read("whole.h5"))
-        limits = (seconds, count_writes(bench, name, every) if bench.failing else 0)
-        share, count = kills // 2, 0
+        limits = (seconds, count_writes(bench, name, way) if bench.failing else 0)
+        share, count = (kills + len(WAYS) - 1 - number) // len(WAYS), 0
         for _ in range(3 * share):
             if count >= share:
                 break
-            count += try_once(bench, name, every, whole, limits, rng)
+            count += try_once(bench, name, way, whole, limits, rng)
             clean(bench)
         done += count
         # what ended can be gone on with, too: nothing but the last updates is trained again
-        status, text, error = bench.say(*words_of(name, every, "again.h5"), "--resume", "whole.h5")
+        status, text, error = bench.say(*words_of(name, way, "again.h5"), "--resume", "whole.h5")
         if (status, text.replace(b"again.h5", b""), bench.read("again.h5")) != whole or error:
             sys.exit(f"{name}: another trace, output or status from a whole one: {error}")
         os.remove(bench.path("again.h5"))
@@ -253,16 +273,100 @@ def check_interrupt(bench, name):
     """The file that is advised is the one that holds more: of a run that went on and was stopped at once,
     that which it went on from; and its own once it is further."""
     begun = interrupt(bench, name, "i.h5", os.path.getsize(bench.path("whole.h5")) + (1 << 20))
-    if "is in i.h5.part: the same command with --resume i.h5.part" not in begun:
-        sys.exit(f"interrupted: {begun}")
+    told(begun, "what there is is in i.h5.part", "--resume i.h5.part -o i-2.h5")
     early = interrupt(bench, name, "j.h5", 0, "--resume", "i.h5.part")
     if os.path.getsize(bench.path("j.h5.part")) >= os.path.getsize(bench.path("i.h5.part")):
         sys.exit("the run that went on is further already: nothing is shown")
-    if "i.h5.part holds more than j.h5.part: the same command with --resume i.h5.part" not in early:
-        sys.exit(f"interrupted at once: {early}")
+    told(early, "i.h5.part holds more than j.h5.part", "--resume i.h5.part -o j-2.h5")
     late = interrupt(bench, name, "l.h5", os.path.getsize(bench.path("i.h5.part")) + (1 << 18), "--resume", "i.h5.part")
-    if "is in l.h5.part: the same command with --resume l.h5.part" not in late:
-        sys.exit(f"interrupted later: {late}")
+    told(late, "what there is is in l.h5.part", "--resume l.h5.part -o l-2.h5")
+
+
+def told(error, holder, end):
+    if f"{holder}. This goes on with it: " not in error or not error.endswith(f" {end}\n"):
+        sys.exit(f"interrupted: expected {holder!r} and {end!r}: {error}")
+
+
+def seconds_of_children():
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+
+
+def check_saved(bench, name, share):
+    """Interrupts a run after about a share of it, and runs the command that it tells: the bytes are those
+    of an uninterrupted run, and it takes the processor time of what was left, not of what was done."""
+    words = ("run", f"{name}.yaml", "--quiet", "--reproducible", "--set", "steps=80", "-o")
+    began, clock = seconds_of_children(), time.monotonic()
+    whole = bench.say(*words, "w.h5")
+    spent, seconds = seconds_of_children() - began, time.monotonic() - clock
+    for attempt in range(8):
+        process = bench.start(*words, "s.h5")
+        try:
+            process.communicate(timeout=share * seconds * 0.7**attempt)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGINT)
+        _, error = process.communicate(timeout=60)
+        done = re.search(rb"interrupted after (\d+) of (\d+) updates", error)
+        if process.returncode == 130 and done is not None:
+            break
+        os.remove(bench.path("s.h5" if process.returncode != 130 else "s.h5.part"))
+    else:
+        sys.exit(f"{name}: ends before it is interrupted")
+    left = 1.0 - int(done[1]) / int(done[2])
+    command = error.decode().split("This goes on with it: ")[1].strip()
+    began = seconds_of_children()
+    again = subprocess.run(command, shell=True, cwd=bench.folder, env=bench.environment,
+                           stdin=subprocess.DEVNULL, capture_output=True, timeout=300, check=False)
+    again_spent = seconds_of_children() - began
+    if (again.returncode, again.stdout.replace(b"s-2.h5", b"w.h5")) != whole[:2] \
+            or bench.read("s-2.h5") != bench.read("w.h5"):
+        sys.exit(f"{command}: another trace, output or status: {again.stderr.decode()}")
+    if again_spent > (left + 0.35) * spent:
+        sys.exit(f"{name}: {again_spent:.2f} s of {spent:.2f} s for {left:.0%} of the updates")
+    print(f"{name:8s} interrupted with {left:.0%} left, which took {again_spent / spent:.0%} of the time",
+          flush=True)
+    for file in ("w.h5", "s-2.h5", *(f for f in os.listdir(bench.folder) if f.startswith("s.h5"))):
+        os.remove(bench.path(file))
+
+
+def check_damaged(bench, name):
+    """A kept file of another run, and damaged ones: refused, or the other one is taken."""
+    words = words_of(name, (0, "0"), "d.h5")
+    for attempt in range(20):
+        process = bench.start(*words)
+        kept = [bench.path(f"d.h5.part.kept-{i}") for i in (1, 2)]
+        while process.poll() is None and not all(map(os.path.exists, kept)):
+            time.sleep(0.002)
+        process.kill()
+        process.communicate()
+        if process.returncode == -signal.SIGKILL:
+            break
+        os.remove(bench.path("d.h5"))
+    else:
+        sys.exit(f"{name}: ends before two files are kept")
+    whole = bench.say(*words_of(name, (0, "0"), "u.h5"))
+    first = bench.read("d.h5.part.kept-1")
+    for path in kept:
+        with open(path, "r+b") as file:
+            file.seek(-1, os.SEEK_END)
+            last = file.read(1)
+            file.seek(-1, os.SEEK_END)
+            file.write(bytes([last[0] ^ 1]))
+        if path == kept[0]:
+            status, text, _ = bench.say(*words_of(name, (0, "0"), "e.h5"), "--resume", "d.h5.part")
+            if (status, text.replace(b"e.h5", b"u.h5")) != whole[:2] or bench.read("e.h5") != bench.read("u.h5"):
+                sys.exit(f"{name}: one of two kept files damaged: another trace, output or status")
+            os.remove(bench.path("e.h5"))
+    refuse(bench, "damaged: piece", *words_of(name, (0, "0"), "r.h5"), "--resume", "d.h5.part")
+    status, text, error = bench.say(*words_of(name, (0, "0"), "e.h5"), "--resume", "d.h5.part", "--verify")
+    if (status, text.replace(b"e.h5", b"u.h5")) != whole[:2] or bench.read("e.h5") != bench.read("u.h5"):
+        sys.exit(f"{name}: --verify: another trace, output or status: {error}")
+    os.remove(kept[1])
+    with open(kept[0], "wb") as file:
+        file.write(first)
+    # the same file beside a run with another seed
+    bench.say(*words_of(name, (0, "never"), "o.h5"), "--set", "common.seed=4")
+    os.rename(kept[0], bench.path("o.h5.kept-1"))
+    refuse(bench, "is not of o.h5", *words_of(name, (0, "0"), "r.h5"), "--set", "common.seed=4", "--resume", "o.h5")
 
 
 def main():
@@ -286,6 +390,9 @@ def main():
                 check_build(bench, name)
         check_data(bench)
         check_interrupt(bench, "hybrids")
+        check_damaged(bench, "hybrids")
+        for share in (0.3, 0.6, 0.85):
+            check_saved(bench, "hybrids", share)
     print(f"{total} kills")
     return 0 if total else 1
 

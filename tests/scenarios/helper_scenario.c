@@ -207,6 +207,7 @@ static const struct {
     {"fault.tensor", {"output", "weight gradient", NULL}},
     {"resume.after", {"0", "1", "2", NULL}},
     {"resume.restores", {"[]", "[rng, data]", "[scaler, schedule]", NULL}},
+    {"resume.wrong", {"[]", "[counter-doubled]", "[epoch-shifted, peak-overwritten]", NULL}},
     {"shaped.table", {"builtin:small-batch", "*: 2", "weight k>=8: 2; *: 1", NULL}},
     {"numerics.shards", {NULL}},
     {"parallel.ranks", {NULL}},

@@ -172,6 +172,23 @@ static const struct {
      "f.yaml:3:26: error: resume.after: expected an update before the last of 10, or 0, got 10"},
     {"resume: {after: 3, restores: [rng, data, rng]}", "seed: 17", "seed: 17",
      "f.yaml:3:39: error: resume.restores: an entry is given twice"},
+    {"resume: {after: 3, wrong: [batch-peeked, batch-peeked]}", "seed: 17", "seed: 17",
+     "f.yaml:3:36: error: resume.wrong: an entry is given twice"},
+    {"resume: {after: 3, wrong: [counter-doubled], restores: [data]}", "seed: 17", "seed: 17",
+     "f.yaml:3:36: error: resume.wrong: counter-doubled is wrong of what is restored, and "
+     "resume.restores has no schedule"},
+    {"resume: {after: 3, wrong: [masters-bf16]}", "seed: 17", "seed: 17",
+     "f.yaml:3:36: error: resume.wrong: masters-bf16 needs masters, and numerics.master is none"},
+    {"resume: {after: 3, wrong: [skip-every-epoch]}", "rng: {data: seed 3 at 2}", "seed: 17",
+     "f.yaml:3:36: error: resume.wrong: skip-every-epoch moves the place in the data, and so does "
+     "rng.data: give one"},
+    {"dropout: {residual: 0.1}, resume: {after: 3, wrong: [rng-before-skip]}",
+     "rng: {dropout: seed 3 at 2}", "seed: 17",
+     "f.yaml:3:62: error: resume.wrong: rng-before-skip moves streams, and so do rng.dropout and "
+     "rng.rounding: give one"},
+    {"seed: 17", "rng: {data: take b at 4}", "resume: {after: 3, wrong: [batch-peeked]}",
+     "f.yaml:5:19: error: rng.data: event 1: take: where the other arm stands is not known "
+     "beforehand (resume.wrong)"},
 };
 
 static void validate_refusals(void **state) {

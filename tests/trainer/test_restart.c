@@ -178,20 +178,78 @@ static void lose_offset(struct bench *bench, struct bench *fresh) {
     head_of(bench)->rng_offset = head_of(fresh)->rng_offset;
 }
 
+/* What resume.wrong does. An epoch has 3 updates, so 1 of the epoch of AFTER is behind it. */
+
+static void double_counter(struct bench *bench, struct bench *fresh) {
+    (void)step_to(fresh, 2 * AFTER);
+    lose_schedule(bench, fresh);
+    head_of(bench)->n = 2 * AFTER;
+}
+
+static void round_masters(struct bench *bench, struct bench *fresh) {
+    const struct state_layout *layout = &bench->run.layout;
+    (void)fresh;
+    for (uint32_t i = 0; i < bench->run.owner_count; i++) {
+        const struct state_tensor *tensor = &layout->tensor[bench->run.owner[i]];
+        memcpy(bench->run.state + tensor->master, bench->run.state + tensor->param,
+               bench->run.table.rows[bench->run.owner[i]].count * sizeof(float));
+    }
+}
+
+static void peek(struct bench *bench, struct bench *fresh) {
+    (void)fresh;
+    assert_int_equal(head_of(bench)->sampler.position, 1);
+    head_of(bench)->sampler.position = 2;
+}
+
+static void shift_epoch(struct bench *bench, struct bench *fresh) {
+    (void)fresh;
+    head_of(bench)->sampler.epoch++;
+}
+
+static void skip_again(struct bench *bench, struct bench *fresh) {
+    (void)fresh;
+    assert_int_equal(head_of(bench)->sampler.position, 0);
+    head_of(bench)->sampler.position = 1;
+}
+
+static void draw_once(struct bench *bench, struct bench *fresh) {
+    (void)fresh;
+    head_of(bench)->stream[STREAM_DROPOUT].skew = 1;
+}
+
+static void draw_torch_once(struct bench *bench, struct bench *fresh) {
+    (void)fresh;
+    head_of(bench)->rng_offset += 4;
+}
+
 #define MASTERS                                                                                    \
     "task: dpo, batch: {size: 6, micro: 2}, data: {max_len: 16}, optimizer: {lr: 1e-2}, "          \
     "numerics: {param: bf16, compute: f32, master: f32}"
 
+#define TORCH ", rng: {kind: torch}"
+
 static const struct {
-    const char *words, *restores;
+    const char *words, *resume;
     void (*lose)(struct bench *bench, struct bench *fresh);
+    uint64_t after; /* the update after which the hand acts */
+    int drawn;      /* the restart draws the order of an epoch, which a hand does not: the ledgers
+                       say so, and the roots */
 } by_hand[] = {
-    {SCALED, "[optimizer, data, rng, scaler]", lose_schedule},
-    {SCALED, "[schedule, data, rng, scaler]", lose_optimizer},
-    {MASTERS, "[schedule, data, rng, scaler]", lose_optimizer},
-    {SCALED, "[schedule, optimizer, rng, scaler]", lose_data},
-    {SCALED, "[schedule, optimizer, data, rng]", lose_scaler},
-    {SCALED ", rng: {kind: torch}", "[schedule, optimizer, data, scaler]", lose_offset},
+    {SCALED, "restores: [optimizer, data, rng, scaler]", lose_schedule, AFTER, 0},
+    {SCALED, "restores: [schedule, data, rng, scaler]", lose_optimizer, AFTER, 0},
+    {MASTERS, "restores: [schedule, data, rng, scaler]", lose_optimizer, AFTER, 0},
+    {SCALED, "restores: [schedule, optimizer, rng, scaler]", lose_data, AFTER, 0},
+    {SCALED, "restores: [schedule, optimizer, data, rng]", lose_scaler, AFTER, 0},
+    {SCALED TORCH, "restores: [schedule, optimizer, data, scaler]", lose_offset, AFTER, 0},
+    {SCALED, "wrong: [counter-doubled]", double_counter, AFTER, 0},
+    {MASTERS, "wrong: [masters-bf16]", round_masters, AFTER, 0},
+    {SCALED, "wrong: [batch-peeked]", peek, AFTER, 0},
+    {MASTERS, "wrong: [batch-peeked]", peek, AFTER, 0},
+    {SCALED, "wrong: [epoch-shifted]", shift_epoch, AFTER, 1},
+    {SCALED, "wrong: [skip-every-epoch]", skip_again, 6, 1},
+    {SCALED, "wrong: [rng-before-skip]", draw_once, AFTER, 0},
+    {SCALED TORCH, "wrong: [rng-before-skip]", draw_torch_once, AFTER, 0},
 };
 
 /* Compares states up to the streams' own bytes, which a run without a restart does not have. */
@@ -200,12 +258,11 @@ static void verify_by_hand(void **state) {
     for (size_t i = 0; i < COUNT_OF(by_hand); i++) {
         struct bench plain, restarted, fresh;
         char restart[128];
-        snprintf(restart, sizeof restart, ", resume: {after: %d, restores: %s}", AFTER,
-                 by_hand[i].restores);
+        snprintf(restart, sizeof restart, ", resume: {after: %d, %s}", AFTER, by_hand[i].resume);
         bench_open(&plain, by_hand[i].words, "");
         bench_open(&fresh, by_hand[i].words, "");
         bench_open(&restarted, by_hand[i].words, restart);
-        (void)step_to(&plain, AFTER);
+        (void)step_to(&plain, by_hand[i].after);
         by_hand[i].lose(&plain, &fresh);
         /* what is derived from the state follows it */
         unsigned char *kept;
@@ -216,11 +273,38 @@ static void verify_by_hand(void **state) {
         (void)step_to(&plain, UPDATES);
         (void)step_to(&restarted, UPDATES);
         memset(head_of(&restarted)->stream, 0, sizeof head_of(&restarted)->stream);
+        memset(head_of(&plain)->stream, 0, sizeof head_of(&plain)->stream);
+        if (by_hand[i].drawn) head_of(&restarted)->root = head_of(&plain)->root;
         assert_memory_equal(plain.run.state, restarted.run.state, plain.run.layout.bytes);
         bench_close(&fresh);
         bench_close(&plain);
         bench_close(&restarted);
     }
+}
+
+/* From the restart on the rates are those of a training whose peak is the rate that the checkpoint
+ * held. */
+static void verify_peak(void **state) {
+    (void)state;
+    static const char words[] = "task: sft, batch: {size: 6}, data: {max_len: 16}, "
+                                "schedule: {name: cosine, warmup: 1}, optimizer: {lr: %s}";
+    char plain[256], lower[256], rate[64];
+    struct bench restarted, like;
+    snprintf(plain, sizeof plain, words, "1e-2");
+    bench_open(&restarted, plain, ", resume: {after: 4, wrong: [peak-overwritten]}");
+    (void)step_to(&restarted, AFTER);
+    const double held = head_of(&restarted)->lr[0];
+    snprintf(rate, sizeof rate, "%.17g", held);
+    snprintf(lower, sizeof lower, words, rate);
+    bench_open(&like, lower, "");
+    assert_true(held > 0.0 && held < 1e-2);
+    (void)step_to(&like, AFTER);
+    while (head_of(&like)->done < UPDATES) {
+        const struct record *a = helper_step(&restarted.run), *b = helper_step(&like.run);
+        assert_true(a->groups[0][GROUP_LR_APPLIED] == b->groups[0][GROUP_LR_APPLIED]);
+    }
+    bench_close(&restarted);
+    bench_close(&like);
 }
 
 /* ---- experiments ---- */
@@ -261,6 +345,19 @@ static const struct {
      "optimize",
      3,
      3},
+    {"dropout: {residual: 0.2}",
+     "{a: {}, b: {resume: {after: 2, wrong: [batch-peeked, rng-before-skip]}}}",
+     {"resume", NULL},
+     "fetch",
+     3,
+     3},
+    /* the states of the arms have another layout, so the full hybrid begins at its own start */
+    {"dropout: {residual: 0.2}",
+     "{a: {}, b: {resume: {after: 2, wrong: [peak-overwritten]}}}",
+     {"resume", NULL},
+     "optimize",
+     3,
+     0},
     {"dropout: {residual: 0.2}",
      "{a: {resume: {after: 1}}, b: {rng: {data: seed 3 at 2}, resume: {after: 2, restores: []}}}",
      {"data-order", "resume"},
@@ -366,7 +463,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_all_restored), cmocka_unit_test(verify_omissions),
         cmocka_unit_test(verify_by_hand),      cmocka_unit_test(verify_experiments),
-        cmocka_unit_test(verify_floors),
+        cmocka_unit_test(verify_peak),         cmocka_unit_test(verify_floors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

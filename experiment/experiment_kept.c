@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What an experiment carries besides its rows, kept beside the live trace for a run that goes on
+ * after an interruption: the states of the runs that are stepped, and what finished ones left for
+ * the floor, the hybrids and the verdict. Two files are written in turns, each whole or not at all,
+ * always after the rows that it belongs to; they are removed once the trace is finished.
+ *
+ * A file is taken only where the root of every run that it knows is that of the recorded row: roots
+ * are chains, so it is of these rows and of no others. Its pieces have digests. Invariant: a run
+ * that goes on from a file writes what one that was never interrupted writes. */
+#include "experiment/experiment_private.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { CARRIED_FORK = 0, CARRIED_PARTING, CARRIED_SAME, CARRIED_COUNT };
+
+int experiment_is_behind(const struct experiment *e, uint32_t index) {
+    return e->kept.behind[index] == e->plan.scenario->steps;
+}
+
+static int is_finished(const struct experiment *e, uint32_t index) {
+    return e->kept.reached[index] == e->plan.scenario->steps;
+}
+
+/* ---- the list of pieces ---- */
+
+struct pieces {
+    struct kept_piece *list;
+    size_t count;
+};
+
+static void add(struct pieces *to, const void *bytes, size_t length, const char *format, ...)
+    TWINSTEP_PRINTF(4, 5);
+static void add(struct pieces *to, const void *bytes, size_t length, const char *format, ...) {
+    struct kept_piece *const piece = &to->list[to->count];
+    va_list arguments;
+    if (bytes == NULL || length == 0) return;
+    va_start(arguments, format);
+    vsnprintf(piece->name, sizeof piece->name, format, arguments);
+    va_end(arguments);
+    piece->bytes = bytes;
+    piece->length = length;
+    to->count++;
+}
+
+static void add_arms(struct pieces *to, const struct experiment *e, const uint64_t *carried) {
+    const struct parting *const parting = &e->parting;
+    add(to, carried, CARRIED_COUNT * sizeof *carried, "carried");
+    for (int i = 0; i < 2; i++)
+        add(to, e->steps[i], 2 * (size_t)e->plan.scenario->steps * sizeof(double), "steps %d", i);
+    if (is_finished(e, 0) || parting->update == 0) return;
+    add(to, parting->before[0], run_layout(e->kept.run[0])->bytes, "before %d", 0);
+    if (!carried[CARRIED_SAME])
+        add(to, parting->before[1], run_layout(e->kept.run[1])->bytes, "before %d", 1);
+}
+
+/* The baseline's state from which the full hybrid goes on, until it is trained. */
+static void add_fork(struct pieces *to, const struct experiment *e) {
+    const uint32_t last = e->plan.hybrid_count - 1;
+    if (e->fork_step == 0 || !e->plan.attributable || is_finished(e, e->plan.hybrids[last].run))
+        return;
+    add(to, e->fork, e->fork_bytes, "fork");
+}
+
+static void add_values(struct pieces *to, const struct experiment *e) {
+    const struct hybrid_values *const of = &e->hybrids;
+    const size_t point = of->elements * sizeof(double), row = of->count * sizeof(double);
+    for (uint32_t m = 0; m < of->marks && of->mark[m] <= (double)e->kept.reached[0]; m++) {
+        add(to, of->point[m], point, "point %u", m);
+        add(to, of->test_point[m], point, "test point %u", m);
+    }
+    for (uint32_t game = 0; game < HYBRID_GAMES; game++)
+        add(to, of->at[game], of->marks * row, "game %u", game);
+    add(to, of->kl, row, "kl");
+    add(to, of->first, row, "first");
+    add(to, of->moved, row, "moved");
+}
+
+static void add_eval(struct pieces *to, const struct experiment *e, size_t samples) {
+    const struct experiment_eval *const eval = &e->eval;
+    if (eval->held_out.count == 0) return;
+    for (int i = 0; i < 2; i++)
+        add(to, eval->drawn[i], samples, "drawn %d", i);
+    for (int set = 0; set < EVAL_SETS; set++) {
+        add(to, eval->end[set], (size_t)e->plan.run_count * EVAL_COLUMNS * sizeof(double),
+            "eval end %d", set);
+        add(to, eval->start[set], (size_t)2 * EVAL_COLUMNS * sizeof(double), "eval start %d", set);
+    }
+}
+
+/* Whether a hybrid that is not trained yet goes on from what this slot holds. */
+static int is_held(const struct experiment *e, uint32_t slot) {
+    for (uint32_t i = 0; i < e->branches.count; i++) {
+        const struct branch *const branch = &e->branches.of[i];
+        if (branch->shared > 0 && branch->slot == slot && branch->kept > 0 &&
+            !is_finished(e, e->plan.hybrids[i].run))
+            return 1;
+    }
+    return 0;
+}
+
+static void add_branches(struct pieces *to, const struct experiment *e, const uint64_t *kept) {
+    add(to, kept, e->branches.count * sizeof *kept, "branches");
+    for (uint32_t slot = 0; slot < e->branches.slots; slot++)
+        if (is_held(e, slot))
+            add(to, e->branches.state[slot], e->branches.bytes, "branch %u", slot);
+}
+
+static uint32_t projection_count(const struct experiment *e) {
+    return e->projection == NULL ? 0 : ((1u << e->plan.factor_count) - 2) * e->plan.projection_runs;
+}
+
+static void add_ends(struct pieces *to, const struct experiment *e) {
+    const size_t point = e->elements * sizeof(double);
+    for (uint32_t i = 0; i < e->point_count; i++)
+        add(to, e->points[i], point, "floor point %u", i);
+    for (uint32_t i = 0; i < projection_count(e); i++)
+        if (is_finished(e, e->plan.first_projection + i))
+            add(to, e->projection[i], point, "projection %u", i);
+    add(to, e->response, (size_t)e->plan.scenario->steps * sizeof(double), "response");
+}
+
+static void add_state(struct pieces *to, const struct experiment *e, uint32_t index,
+                      const struct run *run) {
+    add(to, run_state(run), run_layout(run)->bytes, "state %s", e->plan.runs[index].id);
+}
+
+/* A run that has not begun is opened again. The rerun of an exact floor stays open beside others,
+ * which are held against it. */
+static void add_states(struct pieces *to, const struct experiment *e) {
+    const struct experiment_kept *const kept = &e->kept;
+    for (uint32_t i = 0; i < kept->runs; i++)
+        if (kept->reached[kept->index[i]] > 0) add_state(to, e, kept->index[i], kept->run[i]);
+    if (e->rerun_open && (kept->runs == 0 || kept->run[0] != e->rerun) &&
+        is_finished(e, e->plan.first_floor))
+        add_state(to, e, e->plan.first_floor, e->rerun);
+}
+
+static enum status write_file(struct experiment *e, struct arena *arena) {
+    struct experiment_kept *const kept = &e->kept;
+    const size_t runs = e->plan.run_count, samples = e->datasets[0].dataset.samples;
+    const int same = e->parting.before[0] == e->parting.before[1];
+    const uint64_t carried[CARRIED_COUNT] = {[CARRIED_FORK] = e->fork_step,
+                                             [CARRIED_PARTING] = e->parting.update,
+                                             [CARRIED_SAME] = same ? 1 : 0};
+    struct pieces pieces = {NULL, 0};
+    uint64_t *branches;
+    TRY(arena_take(arena,
+                   32 + 2 * HYBRID_MARKS + e->point_count + e->branches.slots + projection_count(e),
+                   sizeof *pieces.list, "kept states", &pieces.list));
+    TRY(arena_take(arena, e->branches.count, sizeof *branches, "kept states", &branches));
+    for (uint32_t i = 0; i < e->branches.count; i++)
+        branches[i] = e->branches.of[i].kept;
+    add(&pieces, kept->reached, runs * sizeof *kept->reached, "reached");
+    add(&pieces, kept->root, runs * sizeof *kept->root, "roots");
+    add_arms(&pieces, e, carried);
+    add_fork(&pieces, e);
+    add_values(&pieces, e);
+    add_eval(&pieces, e, samples);
+    add_branches(&pieces, e, branches);
+    add_ends(&pieces, e);
+    add_states(&pieces, e);
+    kept->number++;
+    return kept_write(kept->path[kept->number % 2], kept->number, pieces.list, pieces.count);
+}
+
+/* ---- when ---- */
+
+enum status experiment_keep(struct experiment *e) {
+    struct experiment_kept *const kept = &e->kept;
+    const int stopping = e->options->interrupted != NULL && *e->options->interrupted;
+    struct arena arena = ARENA_EMPTY;
+    if (kept->path[0] == NULL || kept->done == e->done) return STATUS_OK;
+    if (!stopping && !kept->hurry && !e->options->keep_now(e->options->context)) return STATUS_OK;
+    const enum status status = write_file(e, &arena);
+    arena_close(&arena);
+    kept->hurry = 0;
+    kept->done = e->done;
+    e->options->kept(e->options->context);
+    return status;
+}
+
+void experiment_kept_runs(struct experiment *e, uint32_t first, const struct run *a,
+                          uint32_t second, const struct run *b) {
+    struct experiment_kept *const kept = &e->kept;
+    kept->run[0] = a;
+    kept->run[1] = b;
+    kept->index[0] = first;
+    kept->index[1] = second;
+    kept->runs = a == NULL ? 0 : b == NULL ? 1 : 2;
+}
+
+void experiment_kept_note(struct experiment *e, uint32_t index, const struct record *record) {
+    e->kept.reached[index] = record->step;
+    memcpy(e->kept.root[index], record->digests[DIGEST_ROOT], DIGEST_BYTES);
+}
+
+/* ---- the files ---- */
+
+static enum status name_files(struct experiment *e, const char *path, const char *suffix,
+                              char *out[2]) {
+    for (int i = 0; i < 2; i++)
+        TRY(arena_format(e->arena, &out[i], "%s%s.kept-%d", path, suffix, i + 1));
+    return STATUS_OK;
+}
+
+static enum status remove_file(struct experiment *e, const char *path) {
+    char *live;
+    TRY(arena_format(e->arena, &live, "%s.part", path));
+    if (unlink(path) != 0 && errno != ENOENT)
+        FAIL(STATUS_IO, "%s: cannot remove: %s", path, strerror(errno));
+    if (unlink(live) != 0 && errno != ENOENT)
+        FAIL(STATUS_IO, "%s: cannot remove: %s", live, strerror(errno));
+    return STATUS_OK;
+}
+
+enum status experiment_kept_begin(struct experiment *e) {
+    char *path[2];
+    TRY(name_files(e, e->options->path, ".part", path));
+    for (int i = 0; i < 2; i++)
+        TRY(remove_file(e, path[i]));
+    if (e->options->keep_now == NULL || e->output.products != NULL ||
+        e->plan.scenario->record.replay_check != 0)
+        return STATUS_OK;
+    for (uint32_t i = 0; i < e->plan.run_count; i++)
+        if (config_races(&e->plan.runs[i].config)) return STATUS_OK;
+    memcpy(e->kept.path, path, sizeof path);
+    return STATUS_OK;
+}
+
+enum status experiment_kept_end(struct experiment *e) {
+    for (int i = 0; i < 2 && e->kept.path[i] != NULL; i++)
+        TRY(remove_file(e, e->kept.path[i]));
+    return STATUS_OK;
+}
+
+/* Says whether every run that the file knows is recorded as far, with the same root. Fewer rows are
+ * those of a file that was cut short after it was written. */
+static enum status check_roots(struct experiment *e, const struct kept_file *file) {
+    struct experiment_kept *const kept = &e->kept;
+    const size_t runs = e->plan.run_count;
+    TRY(kept_copy(file, "reached", kept->behind, runs * sizeof *kept->behind));
+    TRY(kept_copy(file, "roots", kept->root, runs * sizeof *kept->root));
+    for (uint32_t i = 0; i < runs; i++) {
+        if (kept->behind[i] == 0) continue;
+        const struct record *const row = resume_row(&e->resume, i, kept->behind[i]);
+        if (row == NULL || memcmp(row->digests[DIGEST_ROOT], kept->root[i], DIGEST_BYTES) != 0)
+            FAIL(STATUS_INPUT, "%s: is not of %s: update %" PRIu64 " of run %s is %s",
+                 file->file.path, e->options->resume, kept->behind[i], e->plan.runs[i].id,
+                 row == NULL ? "not in it" : "another in it");
+    }
+    return STATUS_OK;
+}
+
+/* Takes the later one of two files that fit; one that does not is told if there is no other. */
+static enum status choose(struct experiment *e, char *const path[2]) {
+    struct kept_file files[2];
+    enum status status[2] = {STATUS_OK, STATUS_OK};
+    char why[1024] = "";
+    int there[2], open[2];
+    for (int i = 0; i < 2; i++) {
+        status[i] = kept_open(path[i], e->arena, &files[i], &there[i]);
+        open[i] = there[i] && status[i] == STATUS_OK;
+        if (status[i] != STATUS_OK) snprintf(why, sizeof why, "%s", status_text());
+    }
+    const int later = open[1] && (!open[0] || files[1].number > files[0].number);
+    for (int turn = 0; turn < 2; turn++) {
+        const int i = turn == 0 ? later : !later;
+        if (!open[i]) continue;
+        if (!e->kept.is_open && check_roots(e, &files[i]) == STATUS_OK) {
+            e->kept.from = files[i];
+            e->kept.is_open = 1;
+            continue;
+        }
+        if (!e->kept.is_open) snprintf(why, sizeof why, "%s", status_text());
+        kept_close(&files[i]);
+    }
+    if (e->kept.is_open) e->kept.number = e->kept.from.number;
+    if (e->kept.is_open || (!there[0] && !there[1])) return STATUS_OK;
+    FAIL(STATUS_INPUT, "%s; without %s and %s the arms are trained again", why, path[0], path[1]);
+}
+
+enum status experiment_kept_open(struct experiment *e) {
+    struct experiment_kept *const kept = &e->kept;
+    const size_t runs = e->plan.run_count;
+    char *path[2];
+    TRY(arena_take(e->arena, runs, sizeof *kept->reached, "kept states", &kept->reached));
+    TRY(arena_take(e->arena, runs, sizeof *kept->behind, "kept states", &kept->behind));
+    TRY(arena_take(e->arena, runs, sizeof *kept->root, "kept states", &kept->root));
+    if (e->options->resume == NULL || e->options->verify) return STATUS_OK;
+    TRY(name_files(e, e->options->resume, "", path));
+    TRY(choose(e, path));
+    /* the arms' last states are not kept: what is to be saved of them is trained again */
+    const int saving = e->options->save[0] != NULL || e->options->save[1] != NULL;
+    if (kept->is_open && saving && experiment_is_behind(e, 0)) {
+        kept_close(&kept->from);
+        kept->is_open = 0;
+    }
+    if (!kept->is_open) memset(kept->behind, 0, runs * sizeof *kept->behind);
+    kept->hurry = kept->is_open;
+    return STATUS_OK;
+}
+
+/* ---- taking back ---- */
+
+enum status experiment_kept_piece(struct experiment *e, const char *what, uint32_t number,
+                                  void *into, size_t length) {
+    char name[96];
+    if (!e->kept.is_open) return STATUS_OK;
+    snprintf(name, sizeof name, "%s %u", what, number);
+    return kept_copy(&e->kept.from, name, into, length);
+}
+
+enum status experiment_kept_state(struct experiment *e, uint32_t index, struct run *run) {
+    char name[96];
+    const unsigned char *state;
+    if (e->kept.behind[index] == 0) return STATUS_OK;
+    snprintf(name, sizeof name, "state %s", e->plan.runs[index].id);
+    TRY(kept_find(&e->kept.from, name, run_layout(run)->bytes, &state));
+    run_restore(run, state);
+    if (memcmp(run_state_head(run)->root.byte, e->kept.root[index], DIGEST_BYTES) == 0)
+        return STATUS_OK;
+    FAIL(STATUS_INPUT, "%s: damaged: the state of run %s is not the one that its root names",
+         e->kept.from.file.path, e->plan.runs[index].id);
+}
+
+static enum status take_parting(struct experiment *e, const struct run *a, const struct run *b,
+                                int same) {
+    struct parting *const parting = &e->parting;
+    const struct run *const runs[2] = {a, b};
+    for (uint32_t i = 0; i < 2; i++) {
+        if (i == 1 && same) {
+            parting->before[1] = parting->before[0];
+            break;
+        }
+        const size_t bytes = run_layout(runs[i])->bytes;
+        TRY(arena_take(e->arena, bytes, 1, "state before the update", &parting->room[i]));
+        TRY(experiment_kept_piece(e, "before", i, parting->room[i], bytes));
+        parting->before[i] = parting->room[i];
+    }
+    return STATUS_OK;
+}
+
+static enum status take_values(struct experiment *e) {
+    const struct hybrid_values *const of = &e->hybrids;
+    const struct kept_file *const from = &e->kept.from;
+    const size_t point = of->elements * sizeof(double), row = of->count * sizeof(double);
+    for (uint32_t m = 0;
+         m < of->marks && of->mark[m] <= (double)e->kept.behind[0] && of->elements > 0; m++) {
+        TRY(experiment_kept_piece(e, "point", m, of->point[m], point));
+        TRY(experiment_kept_piece(e, "test point", m, of->test_point[m], point));
+    }
+    for (uint32_t game = 0; game < HYBRID_GAMES; game++)
+        TRY(experiment_kept_piece(e, "game", game, of->at[game], of->marks * row));
+    TRY(kept_copy(from, "kl", of->kl, row));
+    TRY(kept_copy(from, "first", of->first, row));
+    return kept_copy(from, "moved", of->moved, row);
+}
+
+static enum status take_eval(struct experiment *e, size_t samples) {
+    const struct experiment_eval *const eval = &e->eval;
+    if (eval->held_out.count == 0) return STATUS_OK;
+    for (uint32_t i = 0; i < 2; i++)
+        TRY(experiment_kept_piece(e, "drawn", i, eval->drawn[i], samples));
+    for (uint32_t set = 0; set < EVAL_SETS; set++) {
+        TRY(experiment_kept_piece(e, "eval end", set, eval->end[set],
+                                  (size_t)e->plan.run_count * EVAL_COLUMNS * sizeof(double)));
+        TRY(experiment_kept_piece(e, "eval start", set, eval->start[set],
+                                  (size_t)2 * EVAL_COLUMNS * sizeof(double)));
+    }
+    return STATUS_OK;
+}
+
+static enum status take_branches(struct experiment *e) {
+    struct branches *const branches = &e->branches;
+    struct arena arena = ARENA_EMPTY;
+    uint64_t *kept;
+    enum status status = arena_take(&arena, branches->count, sizeof *kept, "kept states", &kept);
+    if (status == STATUS_OK)
+        status = kept_copy(&e->kept.from, "branches", kept, branches->count * sizeof *kept);
+    for (uint32_t i = 0; i < branches->count && status == STATUS_OK; i++)
+        branches->of[i].kept = (size_t)kept[i];
+    arena_close(&arena);
+    TRY(status);
+    for (uint32_t slot = 0; slot < branches->slots; slot++)
+        if (is_held(e, slot))
+            TRY(experiment_kept_piece(e, "branch", slot, branches->state[slot], branches->bytes));
+    return STATUS_OK;
+}
+
+enum status experiment_kept_take(struct experiment *e, const struct run *a, const struct run *b) {
+    const struct kept_file *const from = &e->kept.from;
+    uint64_t carried[CARRIED_COUNT];
+    if (!e->kept.is_open) return STATUS_OK;
+    memcpy(e->kept.reached, e->kept.behind, e->plan.run_count * sizeof *e->kept.reached);
+    TRY(kept_copy(from, "carried", carried, sizeof carried));
+    e->fork_step = carried[CARRIED_FORK];
+    if (kept_has(from, "fork")) TRY(kept_copy(from, "fork", e->fork, e->fork_bytes));
+    for (uint32_t i = 0; i < 2; i++)
+        TRY(experiment_kept_piece(e, "steps", i, e->steps[i],
+                                  2 * (size_t)e->plan.scenario->steps * sizeof(double)));
+    TRY(take_values(e));
+    TRY(take_eval(e, run_dataset(a)->samples));
+    TRY(take_branches(e));
+    if (experiment_is_behind(e, 0)) return STATUS_OK;
+    e->parting.update = carried[CARRIED_PARTING];
+    return e->parting.update == 0 ? STATUS_OK : take_parting(e, a, b, carried[CARRIED_SAME] != 0);
+}
+
+/* ---- copying ---- */
+
+enum status experiment_copy_row(struct experiment *e, uint32_t index, uint64_t step,
+                                const struct record **out) {
+    *out = resume_row(&e->resume, index, step);
+    if (*out == NULL)
+        FAIL(STATUS_INPUT, "%s: damaged: no update %" PRIu64 " of run %s", e->options->resume, step,
+             e->plan.runs[index].id);
+    return experiment_trace_record(&e->output, index, *out);
+}
+
+enum status experiment_copy_state(struct experiment *e, uint32_t index, uint64_t step, int start) {
+    const uint64_t every = e->output.every;
+    struct arena arena = ARENA_EMPTY;
+    unsigned char *state = NULL;
+    uint64_t at = 0;
+    if (every == 0 || (!start && step % every != 0)) return STATUS_OK;
+    const struct trace_run *const recorded = trace_run_of(e->resume.image, e->plan.runs[index].id);
+    if (!trace_snapshot_find(recorded, step, &at) || recorded->snapshot_steps[at] != step)
+        FAIL(STATUS_INPUT, "%s: damaged: no stored state of update %" PRIu64 " of run %s",
+             e->options->resume, step, e->plan.runs[index].id);
+    enum status status = trace_snapshot_read(e->options->resume, recorded, at, &arena, &state);
+    if (status == STATUS_OK) status = trace_put_snapshot(e->output.trace, index, step, state);
+    arena_close(&arena);
+    return status;
+}
+
+enum status experiment_copy_pair(struct experiment *e, uint32_t pair, uint64_t step) {
+    const struct trace_pair *const recorded = &e->resume.image->pairs[pair];
+    if (step > recorded->updates)
+        FAIL(STATUS_INPUT, "%s: damaged: no update %" PRIu64 " of pair %s-%s", e->options->resume,
+             step, recorded->plan.a, recorded->plan.b);
+    return experiment_trace_pair(&e->output, pair, &recorded->records[step - 1]);
+}
+
+const double *experiment_copied_array(const struct experiment *e, const char *path) {
+    const struct trace_array *const array = trace_array_of(e->resume.image, path);
+    return array == NULL || array->values[0] != array->values[0] ? NULL : array->values;
+}
