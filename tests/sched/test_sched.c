@@ -337,6 +337,11 @@ static const struct corner_case {
     {"cosine", 0, 8, 0x1p23 + 8, 0},
     {"cosine", 0, 8, 0x1p23 + 4, 0.5},
     {"cosine", 0, 8, 0x1p500, 1},
+    /* get_wsd_schedule: no branch is left where warm-up and total end together */
+    {"warmup_stable_decay", 3, 3, 3, 0},
+    {"warmup_stable_decay", 3, 3, 1.5, 0.5},
+    {"torchtitan.linear", 5, 3, 0, 1.0 / 3}, /* build_lr_schedulers cuts W to T */
+    {"torchtitan.linear", 5, 3, 2, 1},
 };
 
 static void validate_corners(void **state) {
