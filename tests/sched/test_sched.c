@@ -662,6 +662,20 @@ static void validate_the_end_of_a_warmup(void **state) {
     assert_true(cosine->value(&call, 2) == 0.0003);
 }
 
+/* get_wsd_schedule fills in num_stable_steps where it is None; 0 is a plateau of no length, so the
+ * decay of 4 begins at once and has ended at 4. */
+static void validate_a_plateau_of_no_length(void **state) {
+    (void)state;
+    const struct setting lengths[] = {{"stable", 0}, {"decay", 4}};
+    const struct sched_class *stable = sched_find("warmup_stable_decay");
+    struct sched_call call = call_of(stable, 1.0, 0, 8, lengths, 2);
+    assert_true(real_abs_f64(stable->value(&call, 2) - 0.5) <= 0x1p-50);
+    assert_true(stable->value(&call, 6) == 0.0);
+    call = call_of(stable, 1.0, 0, 8, &lengths[1], 1); /* auto: a plateau of 4 */
+    assert_true(stable->value(&call, 2) == 1.0);
+    assert_true(real_abs_f64(stable->value(&call, 6) - 0.5) <= 0x1p-50);
+}
+
 static void validate_minimum(void **state) {
     (void)state;
     const struct setting floor = {"min_lr_ratio", 0.25};
@@ -722,13 +736,21 @@ static void validate_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_golden_tables), cmocka_unit_test(validate_linear_bits),
-        cmocka_unit_test(validate_cosine_bits),   cmocka_unit_test(validate_corners),
-        cmocka_unit_test(verify_range),           cmocka_unit_test(validate_the_end_of_a_warmup),
-        cmocka_unit_test(validate_minimum),       cmocka_unit_test(validate_past_the_end),
-        cmocka_unit_test(corroborate_recursion),  cmocka_unit_test(verify_state_only_saves_time),
-        cmocka_unit_test(verify_bad_lists),       cmocka_unit_test(verify_lengths_count_units),
-        cmocka_unit_test(validate_registry),      cmocka_unit_test(validate_refusals),
+        cmocka_unit_test(validate_golden_tables),
+        cmocka_unit_test(validate_linear_bits),
+        cmocka_unit_test(validate_cosine_bits),
+        cmocka_unit_test(validate_corners),
+        cmocka_unit_test(verify_range),
+        cmocka_unit_test(validate_the_end_of_a_warmup),
+        cmocka_unit_test(validate_minimum),
+        cmocka_unit_test(validate_a_plateau_of_no_length),
+        cmocka_unit_test(validate_past_the_end),
+        cmocka_unit_test(corroborate_recursion),
+        cmocka_unit_test(verify_state_only_saves_time),
+        cmocka_unit_test(verify_bad_lists),
+        cmocka_unit_test(verify_lengths_count_units),
+        cmocka_unit_test(validate_registry),
+        cmocka_unit_test(validate_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
