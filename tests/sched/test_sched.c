@@ -511,10 +511,11 @@ static void corroborate_recursion(void **state) {
 }
 
 /* What a recursive schedule keeps may only save time: going there and back must give the bits of a
- * call without it. */
+ * call without it, and so must going on with another base rate, total or parameter, at the counter
+ * where the numbers before ended. */
 static void verify_state_only_saves_time(void **state) {
     (void)state;
-    static const double counters[] = {0, 1, 2, 9, 13, 14, 40, 13, 12, 3, 2, 14, 1e6, 5, 0, 13};
+    static const double counters[] = {13, 0, 1, 2, 9, 13, 14, 40, 13, 12, 3, 2, 14, 1e6, 5, 0, 13};
     size_t recursive = 0;
     for (size_t s = 0; sched_classes()[s] != NULL; s++) {
         const struct sched_class *schedule = sched_classes()[s];
@@ -523,12 +524,21 @@ static void verify_state_only_saves_time(void **state) {
         struct sched_call fresh = kept;
         fresh.state = NULL;
         ++recursive;
-        for (size_t i = 0; i < COUNT_OF(counters) * 2; i++) {
-            if (i == COUNT_OF(counters)) kept.base_lr = fresh.base_lr = 3e-4; /* other numbers */
-            const double c = counters[i % COUNT_OF(counters)];
-            const double a = schedule->value(&kept, c), b = schedule->value(&fresh, c);
-            if (real_bits_f64(a) != real_bits_f64(b))
-                fail_msg("%s at %g: %.17g with state, %.17g without", schedule->name, c, a, b);
+        for (int round = 0; round < 4; round++) {
+            if (round == 1) kept.base_lr = fresh.base_lr = 3e-4;
+            if (round == 2) kept.total = fresh.total = 11;
+            if (round == 3 && sched_row(schedule, "min_lr") != NULL)
+                assert_int_equal(sched_values_set(schedule, values, "min_lr", "2e-4"), STATUS_OK);
+            if (round == 3 && sched_row(schedule, "stages") != NULL)
+                assert_int_equal(sched_values_set(schedule, values, "stages", "cosine:t_max=7"),
+                                 STATUS_OK);
+            for (size_t i = 0; i < COUNT_OF(counters); i++) {
+                const double a = schedule->value(&kept, counters[i]);
+                const double b = schedule->value(&fresh, counters[i]);
+                if (real_bits_f64(a) != real_bits_f64(b))
+                    fail_msg("%s, round %d, at %g: %.17g with state, %.17g without", schedule->name,
+                             round, counters[i], a, b);
+            }
         }
     }
     assert_int_equal(recursive, 3);
