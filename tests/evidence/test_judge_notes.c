@@ -231,6 +231,10 @@ static void validate_same_training(void **state) {
     record_of(&of, 1, 2)->tensor_digests[0][TENSOR_DIGEST_PARAMETER][0] = 1;
     helper_image_judge(&of, STATUS_OK);
     assert_int_equal(of.judgement.verdict, VERDICT_OUTSIDE_FLOOR);
+    record_of(&of, 1, 2)->tensor_digests[0][TENSOR_DIGEST_PARAMETER][0] = 0;
+    of.runs[0].plan.shape.tensors = of.runs[1].plan.shape.tensors = 0; /* no digests of weights */
+    helper_image_judge(&of, STATUS_OK);
+    assert_int_equal(of.judgement.verdict, VERDICT_OUTSIDE_FLOOR);
     helper_image_close(&of);
 }
 
@@ -528,6 +532,15 @@ static void validate_eval_of_exact_arms(void **state) {
                             "(0.25 before update 1); A/A runs repeat exactly, and one weight one "
                             "unit in the last place off makes 0.062"),
                      helper_image_row(&of, ROW_EVAL, 0));
+    end[2] = end[12] = end[17] = 0.25; /* all three go one way */
+    end[5] = 2.25;
+    helper_image_judge(&of, STATUS_OK);
+    assert_ptr_equal(
+        strstr(helper_image_row(&of, ROW_EVAL, 0),
+               "on 3 held-out rows (held.jsonl) right is better in loss, reward margin "
+               "and reward accuracy\n"),
+        helper_image_row(&of, ROW_EVAL, 0));
+    end[5] = 3.0;
     end[10] = 2.75; /* A/A runs differ by 0.25 in loss, by half of the gap */
     helper_image_judge(&of, STATUS_OK);
     assert_int_equal(of.judgement.eval.sets[0].measures[0].word, EVAL_BEYOND);

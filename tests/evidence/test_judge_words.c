@@ -121,6 +121,11 @@ static void validate_unfinished_arms(void **state) {
     helper_image_expect(&of, ROW_HEADLINE, 0,
                         "made: UNTESTABLE. only 2 of 3 updates were finished by both arms.");
     assert_int_equal(of.judgement.updates, 2);
+    of.runs[1].updates = 3;
+    of.runs[0].updates = 1;
+    helper_image_judge(&of, STATUS_OK);
+    helper_image_expect(&of, ROW_HEADLINE, 0,
+                        "made: UNTESTABLE. only 1 of 3 updates were finished by both arms.");
     helper_image_close(&of);
 }
 
@@ -197,6 +202,31 @@ static void validate_permutation_floors(void **state) {
     helper_image_expect(&of, ROW_HEADLINE, 0,
                         "made: UNTESTABLE. the arms have different parameter tables: no distance "
                         "between them exists.");
+    helper_image_close(&of);
+}
+
+/* Arms of unequal size have no mirror: 6 + 8 runs can be parted in C(14, 6) = 3,003 ways. */
+static void validate_unequal_designs(void **state) {
+    (void)state;
+    static double matrix[196], losses[14];
+    struct helper_image of;
+    helper_image_open(&of, 2);
+    helper_image_part(&of, 1, 3.0);
+    distances(matrix, 6, 14, 1.0, 3.0);
+    for (int i = 0; i < 14; i++)
+        losses[i] = i < 6 ? 2.0 : 3.0;
+    helper_image_set(&of, "floor", "kind", "permutation");
+    helper_image_set(&of, "floor", "runs_baseline", "6");
+    helper_image_set(&of, "floor", "runs_test", "8");
+    helper_image_put(&of, "floor/distance", 14, 14, matrix);
+    helper_image_put(&of, "floor/loss", 14, 1, losses);
+    helper_image_judge(&of, STATUS_OK);
+    const char *const row = helper_image_row(&of, ROW_FLOOR, 0);
+    assert_ptr_equal(strstr(row, "label permutation of 6 + 8 runs, each with its own order of "
+                                 "sums: d(A,B) 3, largest d inside an arm 1.5\np = 0.000333 (least "
+                                 "possible 0.000333), alpha = 0.01, power "),
+                     row);
+    assert_non_null(strstr(row, "tested alike: p = 0.000333"));
     helper_image_close(&of);
 }
 
@@ -656,19 +686,13 @@ static void validate_growth(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_exact_floors),
-        cmocka_unit_test(validate_equal_arms),
-        cmocka_unit_test(validate_unfinished_arms),
-        cmocka_unit_test(validate_permutation_floors),
-        cmocka_unit_test(validate_small_designs),
-        cmocka_unit_test(validate_rank_floors),
-        cmocka_unit_test(validate_floor_files),
-        cmocka_unit_test(validate_words_of_causes),
-        cmocka_unit_test(validate_many_causes),
-        cmocka_unit_test(validate_table_of_shares),
-        cmocka_unit_test(validate_measures_and_marks),
-        cmocka_unit_test(validate_rounding),
-        cmocka_unit_test(validate_exact_cancelling),
+        cmocka_unit_test(validate_exact_floors),    cmocka_unit_test(validate_equal_arms),
+        cmocka_unit_test(validate_unfinished_arms), cmocka_unit_test(validate_permutation_floors),
+        cmocka_unit_test(validate_unequal_designs), cmocka_unit_test(validate_small_designs),
+        cmocka_unit_test(validate_rank_floors),     cmocka_unit_test(validate_floor_files),
+        cmocka_unit_test(validate_words_of_causes), cmocka_unit_test(validate_many_causes),
+        cmocka_unit_test(validate_table_of_shares), cmocka_unit_test(validate_measures_and_marks),
+        cmocka_unit_test(validate_rounding),        cmocka_unit_test(validate_exact_cancelling),
         cmocka_unit_test(validate_growth),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
