@@ -16,6 +16,7 @@
 #include "base/macro.h"
 #include "base/number.h"
 #include "base/real.h"
+#include "sched/values.h"
 
 #define PI 0x1.921fb54442d18p+1
 
@@ -672,6 +673,19 @@ static void validate_the_end_of_a_warmup(void **state) {
     assert_true(cosine->value(&call, 2) == 0.0003);
 }
 
+/* Powers that a double holds, above 1 as below: polynomial goes above where W > T, exponential with
+ * gamma > 1. */
+static void validate_powers(void **state) {
+    (void)state;
+    static const double powers[][3] = {{2, 10, 1024},      {1.5, 3, 3.375},   {10, 5, 1e5},
+                                       {0.5, 10, 0x1p-10}, {0.75, 2, 0.5625}, {4, 0.5, 2},
+                                       {0.25, 0.5, 0.5},   {3, -1, 1.0 / 3},  {1, 7, 1}};
+    for (size_t i = 0; i < COUNT_OF(powers); i++)
+        if (sched_pow(powers[i][0], powers[i][1]) != powers[i][2])
+            fail_msg("%g^%g: %a", powers[i][0], powers[i][1],
+                     sched_pow(powers[i][0], powers[i][1]));
+}
+
 /* get_wsd_schedule fills in num_stable_steps where it is None; 0 is a plateau of no length, so the
  * decay of 4 begins at once and has ended at 4. */
 static void validate_a_plateau_of_no_length(void **state) {
@@ -746,21 +760,14 @@ static void validate_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_golden_tables),
-        cmocka_unit_test(validate_linear_bits),
-        cmocka_unit_test(validate_cosine_bits),
-        cmocka_unit_test(validate_corners),
-        cmocka_unit_test(verify_range),
-        cmocka_unit_test(validate_the_end_of_a_warmup),
-        cmocka_unit_test(validate_minimum),
-        cmocka_unit_test(validate_a_plateau_of_no_length),
-        cmocka_unit_test(validate_past_the_end),
-        cmocka_unit_test(corroborate_recursion),
-        cmocka_unit_test(verify_state_only_saves_time),
-        cmocka_unit_test(verify_bad_lists),
-        cmocka_unit_test(verify_lengths_count_units),
-        cmocka_unit_test(validate_registry),
-        cmocka_unit_test(validate_refusals),
+        cmocka_unit_test(validate_golden_tables), cmocka_unit_test(validate_linear_bits),
+        cmocka_unit_test(validate_cosine_bits),   cmocka_unit_test(validate_corners),
+        cmocka_unit_test(verify_range),           cmocka_unit_test(validate_the_end_of_a_warmup),
+        cmocka_unit_test(validate_minimum),       cmocka_unit_test(validate_a_plateau_of_no_length),
+        cmocka_unit_test(validate_powers),        cmocka_unit_test(validate_past_the_end),
+        cmocka_unit_test(corroborate_recursion),  cmocka_unit_test(verify_state_only_saves_time),
+        cmocka_unit_test(verify_bad_lists),       cmocka_unit_test(verify_lengths_count_units),
+        cmocka_unit_test(validate_registry),      cmocka_unit_test(validate_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
