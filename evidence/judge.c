@@ -68,6 +68,14 @@ int judgement_is_estimated(const struct judgement *judgement) {
     return judgement->sample.orders > 0 || judgement->projection.runs > 0;
 }
 
+/* Intervals of orders that agree are as wide as the rounding of their sums. */
+#define NO_SPREAD 1e-9
+
+int judgement_lacks_spread(const struct judgement *judgement, uint32_t i) {
+    const struct attributed *share = &judgement->causes[i].share;
+    return judgement->sample.orders > 0 && share->high - share->low <= NO_SPREAD;
+}
+
 /* The cause with the largest share at a mark. */
 static uint32_t largest_at(const struct judgement *judgement, uint32_t mark) {
     const double *const share = judgement->marks[mark].share;

@@ -307,6 +307,10 @@ int judgement_differs(const struct judgement *judgement);
 /* Whether shares are estimates with places (causes[i].place), and not exact. */
 int judgement_is_estimated(const struct judgement *judgement);
 
+/* Whether the share of causes[i] is one of sampled orders that all gave the same: an estimate whose
+ * interval has no width, which does not prove that other orders would agree. */
+int judgement_lacks_spread(const struct judgement *judgement, uint32_t i);
+
 /* The cause that is named first, or the word in its place where none is (attribution_words). It is
  * "" unless the arms differ. */
 const char *judgement_cause(const struct judgement *judgement);

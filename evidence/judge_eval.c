@@ -93,7 +93,7 @@ static enum status pack_gaps(const struct judging *judging, const struct trace_a
             (*packed)[statistics_pair(m, i, j)] = gap;
             if ((i < first) != (j < first)) continue;
             if (out->pairs++ == 0) out->floor = 0.0;
-            if (!(gap <= out->floor)) out->floor = gap; /* NaN stays */
+            if (!isnan(out->floor) && !(gap <= out->floor)) out->floor = gap; /* NaN stays */
         }
     if (!isfinite(out->floor)) out->pairs = 0;
     return STATUS_OK;

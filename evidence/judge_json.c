@@ -76,10 +76,14 @@ static json_t *interactions_json(const struct judgement *judgement) {
 
 static json_t *sample_json(const struct judgement *judgement) {
     const struct judged_sample *sample = &judgement->sample;
-    return json_pack("{sI sI sI sI sf ss}", "orders", (json_int_t)sample->orders, "pairs",
+    json_t *alike = json_array();
+    for (uint32_t i = 0; i < judgement->cause_count; i++)
+        if (judgement_lacks_spread(judgement, i))
+            json_array_append_new(alike, json_string(judgement->causes[i].name));
+    return json_pack("{sI sI sI sI sf ss so}", "orders", (json_int_t)sample->orders, "pairs",
                      (json_int_t)sample->orders / 2, "hybrids", (json_int_t)sample->hybrids,
                      "shared", (json_int_t)sample->shared, "alpha", sample->alpha, "error",
-                     "sampling of orders only");
+                     "sampling of orders only", "no_spread", alike);
 }
 
 static json_t *differs_json(const struct judgement *judgement) {

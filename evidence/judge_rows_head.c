@@ -242,6 +242,22 @@ static void put_causes(const struct judgement *judgement, struct row_pen *pen) {
         row_put(pen, " No distance between the arms could be measured, so there are no shares.");
 }
 
+/* Shares of sampled orders that agree have no interval in the sentence, and are estimates all the
+ * same. */
+static void put_agreement(const struct judgement *judgement, struct row_pen *pen) {
+    const enum attribution_word word = judgement->word;
+    int told = 0;
+    if (word != WORD_CAUSE && word != WORD_SEVERAL && word != WORD_OPEN && word != WORD_OPPOSE)
+        return;
+    for (uint32_t i = 0; i < causes_in_words(judgement); i++)
+        told |= judgement_lacks_spread(judgement, i);
+    if (told)
+        row_put(pen,
+                " A share without an interval is an estimate from %u sampled orders that agree; "
+                "others need not.",
+                judgement->sample.orders);
+}
+
 static int same_real(double a, double b) {
     return a == b || (isnan(a) && isnan(b));
 }
@@ -287,6 +303,7 @@ void judge_row_headline(const struct judgement *judgement, struct row_pen *pen) 
         break;
     case VERDICT_OUTSIDE_FLOOR:
         put_causes(judgement, pen);
+        put_agreement(judgement, pen);
         break;
     case VERDICT_SAME_TRAINING:
         put_same_training(judgement, pen);

@@ -81,6 +81,11 @@ static void put_table(const struct judgement *judgement, struct row_pen *pen) {
         row_put(pen, "\n%-16s", cause->name);
         for (size_t f = 0; f < COUNT_OF(figures); f++)
             put_column(figures[f]->value, pen);
+        if (judgement_lacks_spread(judgement, i)) {
+            row_put(pen, "   no spread seen in %u orders; ", judgement->sample.orders);
+            put_place(cause, pen);
+            continue;
+        }
         if (!(cause->share.high > cause->share.low)) continue;
         row_put(pen, "   +- %.2g, +- %.2g, +- %.2g; ",
                 50.0 * (cause->share.high - cause->share.low),

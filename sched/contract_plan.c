@@ -40,7 +40,7 @@ static enum status check_request(const struct contract_request *r) {
     if (given(r->warmup) && given(r->warmup_ratio))
         FAIL(STATUS_INPUT, "--warmup and --warmup-ratio: expected one of them, got both");
     if (given(r->warmup) && !(r->warmup >= 0.0 && r->warmup <= COUNT_MAX))
-        FAIL(STATUS_INPUT, "--warmup: expected a number of updates >= 0, got %s",
+        FAIL(STATUS_INPUT, "--warmup: expected from 0 to 2^53 updates, got %s",
              number_text_f64(r->warmup).text);
     if (given(r->warmup_ratio) && !(r->warmup_ratio >= 0.0 && r->warmup_ratio <= 1.0))
         FAIL(STATUS_INPUT, "--warmup-ratio: expected a number from 0 to 1, got %s",

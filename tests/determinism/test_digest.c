@@ -7,11 +7,14 @@
 #include <setjmp.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "base/real.h"
 #include "determinism/digest.h"
+#include "determinism/leafhash.h"
 #include "determinism/stream.h"
 
 static void expect_hex(const struct digest *digest, const char *expected) {
@@ -184,12 +187,83 @@ static void verify_stream(void **state) {
     assert_int_not_equal(digest_compare(&out, &all[0]), 0);
 }
 
+/* A tensor of 70,000 bytes whose two leaves somebody else hashed, lane by lane as a device does:
+ * the digest is that of the values. */
+static void corroborate_leaves_of_others(void **state) {
+    (void)state;
+    static float values[17500];
+    static struct leafhash_leaf leaves[2];
+    const size_t shape[] = {175, 100};
+    struct digest expected, got;
+    for (size_t i = 0; i < 17500; i++)
+        values[i] = (float)i - 8000.5f;
+    for (size_t leaf = 0; leaf < 2; leaf++) {
+        const size_t first = leaf * LEAFHASH_BLOCK / 4;
+        const size_t count = leaf == 0 ? LEAFHASH_BLOCK / 4 : 17500 - LEAFHASH_BLOCK / 4;
+        for (uint32_t lane = 0; lane < LEAFHASH_LANES; lane++) {
+            struct leafhash_lane now = leafhash_begin(lane);
+            for (size_t i = lane; i < count; i += LEAFHASH_LANES)
+                now = leafhash_step(now, real_bits_f32(values[first + i]));
+            leaves[leaf].lane[lane] = leafhash_end(now, (uint32_t)(4 * count));
+        }
+    }
+    expected = tensor("w", DTYPE_F32, 2, shape, values);
+    assert_int_equal(digest_tensor_leaves("w", DTYPE_F32, 2, shape, values, leaves, &got),
+                     STATUS_OK);
+    assert_memory_equal(&got, &expected, sizeof got);
+    leaves[1].misfit[LEAFHASH_LANES - 1] = 1; /* a claim that the values do not bear out */
+    assert_int_equal(digest_tensor_leaves("w", DTYPE_F32, 2, shape, values, leaves, &got),
+                     STATUS_INTERNAL);
+    assert_string_equal(status_text(),
+                        "digest of w: its leaves were made of a value outside f32, expected none: "
+                        "all values of the tensor are inside");
+}
+
+/* SHA-256 of files, as hashlib has them (FIPS 180-2 has the first): of "abc", of nothing, and of
+ * 40,000 letters a, which are more than one piece. */
+static void validate_files(void **state) {
+    (void)state;
+    static const struct {
+        size_t length;
+        const char *letters, *digest;
+    } files[] = {
+        {3, "abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
+        {0, "a", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
+        {40000, "a", "72a2f8d2643328a2e03dcb1b66fdc6610b95ba3019d88d8849ce060d0be634ce"},
+    };
+    char path[] = "/tmp/twinstep-digest-XXXXXX", got[DIGEST_HEX];
+    const int file = mkstemp(path);
+    assert_true(file >= 0);
+    FILE *const stream = fdopen(file, "w");
+    assert_non_null(stream);
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        rewind(stream);
+        assert_int_equal(ftruncate(file, 0), 0);
+        for (size_t k = 0; k < files[i].length; k++)
+            fputc(files[i].letters[k % strlen(files[i].letters)], stream);
+        assert_int_equal(fflush(stream), 0);
+        assert_int_equal(digest_file(path, got), STATUS_OK);
+        assert_string_equal(got, files[i].digest);
+    }
+    assert_int_equal(fclose(stream), 0);
+    unlink(path);
+    assert_int_equal(digest_file(path, got), STATUS_INPUT);
+    assert_non_null(strstr(status_text(), path));
+    assert_int_equal(digest_file("/tmp", got), STATUS_INPUT);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_tensors),         cmocka_unit_test(validate_several_leaves),
-        cmocka_unit_test(validate_odd_halves),      cmocka_unit_test(validate_other_kinds),
-        cmocka_unit_test(verify_identity_counts),   cmocka_unit_test(verify_nans_are_one),
-        cmocka_unit_test(validate_misfit_is_named), cmocka_unit_test(verify_stream),
+        cmocka_unit_test(validate_tensors),
+        cmocka_unit_test(validate_several_leaves),
+        cmocka_unit_test(validate_odd_halves),
+        cmocka_unit_test(validate_other_kinds),
+        cmocka_unit_test(verify_identity_counts),
+        cmocka_unit_test(verify_nans_are_one),
+        cmocka_unit_test(validate_misfit_is_named),
+        cmocka_unit_test(verify_stream),
+        cmocka_unit_test(corroborate_leaves_of_others),
+        cmocka_unit_test(validate_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
+#include <math.h>
 #include <stdint.h>
 #include <string.h>
 #include <cmocka.h>
@@ -373,7 +374,7 @@ static void validate_refusals_of_numbers(void **state) {
     r.warmup = 2.5;
     refuse(&r, "--warmup: hf counts whole updates, got 2.5");
     r.warmup = -1;
-    refuse(&r, "--warmup: expected a number of updates >= 0, got -1");
+    refuse(&r, "--warmup: expected from 0 to 2^53 updates, got -1");
     r = request_of("hf", 10);
     r.warmup_ratio = 1.5;
     refuse(&r, "--warmup-ratio: expected a number from 0 to 1, got 1.5");
@@ -488,6 +489,177 @@ static void validate_constant(void **state) {
     arena_close(&arena);
 }
 
+/* The whole text, and the nearest request that is taken: "" says so. */
+static void expect(const struct contract_request *request, const char *text) {
+    struct arena arena = ARENA_EMPTY;
+    struct contract_plan plan;
+    const enum status status = contract_resolve(request, &arena, &plan);
+    const char *got = status == STATUS_OK ? "" : status_text();
+    if (strcmp(got, text) != 0) fail_msg("expected \"%s\"\ngot \"%s\"", text, got);
+    assert_int_equal(status, text[0] == '\0' ? STATUS_OK : STATUS_INPUT);
+    arena_close(&arena);
+}
+
+/* One number of a request at both sides of its bounds. */
+static void validate_bounds_of_requests(void **state) {
+    (void)state;
+    static const struct {
+        double lr, warmup, ratio, floor;
+        const char *text;
+    } numbers[] = {
+        {5e-324, NAN, NAN, NAN, ""},
+        {-1e-3, NAN, NAN, NAN, "--lr: expected a finite number above 0, got -0.001"},
+        {NAN, NAN, NAN, NAN, "--lr: expected a finite number above 0, got none"},
+        {INFINITY, NAN, NAN, NAN, "--lr: expected a finite number above 0, got inf"},
+        {1e-3, 0, NAN, NAN, ""},
+        {1e-3, 0x1p53, NAN, NAN, ""},
+        {1e-3, 0x1p53 + 2, NAN, NAN,
+         "--warmup: expected from 0 to 2^53 updates, got 9.007199254740994e+15"},
+        {1e-3, -1, NAN, NAN, "--warmup: expected from 0 to 2^53 updates, got -1"},
+        {1e-3, 2.5, NAN, NAN,
+         "--warmup: hf counts whole updates, got 2.5; a share of the total is --warmup-ratio"},
+        {1e-3, NAN, 0, NAN, ""},
+        {1e-3, NAN, 1, NAN, ""},
+        {1e-3, NAN, 1.0000000000000002, NAN,
+         "--warmup-ratio: expected a number from 0 to 1, got 1.0000000000000002"},
+        {1e-3, NAN, -5e-324, NAN, "--warmup-ratio: expected a number from 0 to 1, got -5e-324"},
+        {1e-3, 1, 0.5, NAN, "--warmup and --warmup-ratio: expected one of them, got both"},
+        {1e-3, NAN, NAN, 0, ""}, /* a floor of 0 is none, also where there is no key for it */
+        {1e-3, NAN, NAN, 1.5, "--min-lr-ratio: expected a number from 0 to 1, got 1.5"},
+        {1e-3, NAN, NAN, -1, "--min-lr-ratio: expected a number from 0 to 1, got -1"},
+        {1e-3, NAN, NAN, 1, "--min-lr-ratio: schedule constant_with_warmup has no floor"},
+    };
+    for (size_t i = 0; i < COUNT_OF(numbers); i++) {
+        struct contract_request r = request_of("hf", 10);
+        r.schedule = "constant_with_warmup";
+        r.lr = numbers[i].lr;
+        r.warmup = numbers[i].warmup;
+        r.warmup_ratio = numbers[i].ratio;
+        r.min_lr_ratio = numbers[i].floor;
+        expect(&r, numbers[i].text);
+    }
+}
+
+static void validate_bounds_of_totals(void **state) {
+    (void)state;
+    static const struct {
+        const char *contract;
+        uint64_t steps, dataset, batch;
+        double epochs;
+        const char *text;
+    } totals[] = {
+        {"hf", 1, 0, 0, 0, ""},
+        {"hf", (uint64_t)1 << 53, 0, 0, 0, ""},
+        {"hf", ((uint64_t)1 << 53) + 2, 0, 0, 0,
+         "--steps: expected from 1 to 2^53 updates, got 9.007199254740994e+15"},
+        {"hf", 10, 0, 0, 1, "--steps and --epochs: expected one of them, got both"},
+        {"hf", 0, 0, 4, 1,
+         "--steps: expected the number of updates, or --dataset, --epochs and --batch to derive "
+         "it; got none"},
+        {"hf", 0, 10, 4, 0, "--epochs: expected a number above 0 and at most 1e9, got none"},
+        {"hf", 0, 10, 4, -1, "--epochs: expected a number above 0 and at most 1e9, got -1"},
+        {"hf", 0, 10, 4, 1e9, ""},
+        {"hf", 0, 10, 4, 1000000001,
+         "--epochs: expected a number above 0 and at most 1e9, got 1000000001"},
+        {"hf", 0, 10, 0, 1, "--batch: expected rows per process, got none"},
+        {"hf", 0, (uint64_t)1 << 53, 4, 1, ""},
+        {"hf", 0, ((uint64_t)1 << 53) + 2, 4, 1,
+         "--dataset: expected at most 2^53 rows, got 9007199254740994"},
+        {"megatron", 0, 10, 4, 1,
+         "--steps: expected the number of updates; megatron has no rule that derives it from a "
+         "dataset"},
+    };
+    for (size_t i = 0; i < COUNT_OF(totals); i++) {
+        struct contract_request r = request_of(totals[i].contract, totals[i].steps);
+        r.dataset = totals[i].dataset;
+        r.batch = totals[i].batch;
+        r.epochs = totals[i].epochs;
+        expect(&r, totals[i].text);
+    }
+    struct contract_request r = request_of("megatron", (uint64_t)1 << 44); /* counts samples */
+    r.global_batch = 512;
+    expect(&r, "");
+    r.global_batch = 513;
+    expect(&r, "--steps: expected at most 2^53 counter units, got 9.024791440785408e+15");
+}
+
+/* Which updates may be skipped, and which may carry a metric. */
+static void validate_lists_of_updates(void **state) {
+    (void)state;
+    static const uint64_t none[] = {0}, first[] = {1}, twice[] = {1, 3, 3}, last[] = {10},
+                          back[] = {3, 2};
+    static const double metric[] = {1, 1, 1};
+    struct contract_request r = request_of("hf", 10);
+    r.skipped = none;
+    r.skipped_count = 1;
+    expect(&r, "--skipped: expected updates from 1 on in ascending order, got 0");
+    r.skipped = first;
+    expect(&r, "");
+    r.skipped = last;
+    expect(&r, "");
+    r.skipped = twice;
+    r.skipped_count = 3;
+    expect(&r, "--skipped: expected updates from 1 on in ascending order, got 3");
+    r = request_of("hf", 10);
+    r.schedule = "reduce_lr_on_plateau";
+    r.metric_value = metric;
+    r.metric_update = twice; /* two evaluations after one update are two */
+    r.metric_count = 3;
+    expect(&r, "");
+    r.metric_update = back;
+    r.metric_count = 2;
+    expect(&r, "--metric: expected updates from 1 on in ascending order, got 2 after 3");
+    r.metric_update = none;
+    r.metric_count = 1;
+    expect(&r, "--metric: expected updates from 1 on in ascending order, got 0 after 0");
+    r.contract = contract_find("olmo-core"); /* sets its LR before the update, from n + 1 */
+    r.schedule = "hf.reduce_lr_on_plateau";
+    r.metric_update = first;
+    expect(&r, "--schedule: reduce_lr_on_plateau follows an evaluation after the update; olmo-core "
+               "sets the LR another way");
+}
+
+/* The counter from which on an evaluation is seen: torch calls step(metric) after the update, an
+ * epoch's evaluation belongs to its end, accelerate calls it once per process, and a skipped update
+ * moves no counter where the contract holds. */
+static void validate_metrics(void **state) {
+    (void)state;
+    static const uint64_t updates[] = {4, 8}, skipped[] = {2, 6};
+    static const double metric[] = {2, 1};
+    static const struct {
+        const char *contract;
+        uint64_t processes, skipped_count;
+        double at[2], repeat;
+    } cases[] = {
+        {"hf", 1, 0, {4, 8}, 1},
+        {"hf", 1, 2, {3, 6}, 1},
+        {"accelerate", 3, 0, {12, 24}, 3},
+        {"lightning-epoch", 1, 0, {1, 2}, 1},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct arena arena = ARENA_EMPTY;
+        if (contract_find(cases[i].contract) == NULL) fail_msg("%s", cases[i].contract);
+        struct contract_request r = request_of(cases[i].contract, 100);
+        r.schedule = "hf.reduce_lr_on_plateau";
+        r.processes = cases[i].processes;
+        r.metric_update = updates;
+        r.metric_value = metric;
+        r.metric_count = 2;
+        r.skipped = skipped;
+        r.skipped_count = cases[i].skipped_count;
+        const struct contract_plan plan = plan_of(&r, &arena);
+        assert_int_equal(plan.call.metric->count, 2);
+        assert_true(plan.call.metric->repeat == cases[i].repeat);
+        for (int k = 0; k < 2; k++) {
+            if (plan.call.metric->at[k] != cases[i].at[k])
+                fail_msg("%s: %g, expected %g", cases[i].contract, plan.call.metric->at[k],
+                         cases[i].at[k]);
+            assert_true(plan.call.metric->value[k] == metric[k]);
+        }
+        arena_close(&arena);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_warmup_rounding),
@@ -504,6 +676,10 @@ int main(void) {
         cmocka_unit_test(validate_refusals_of_schedules),
         cmocka_unit_test(verify_parameters),
         cmocka_unit_test(validate_constant),
+        cmocka_unit_test(validate_bounds_of_requests),
+        cmocka_unit_test(validate_bounds_of_totals),
+        cmocka_unit_test(validate_lists_of_updates),
+        cmocka_unit_test(validate_metrics),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

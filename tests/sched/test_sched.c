@@ -16,6 +16,7 @@
 #include "base/macro.h"
 #include "base/number.h"
 #include "base/real.h"
+#include "sched/values.h"
 
 #define PI 0x1.921fb54442d18p+1
 
@@ -337,6 +338,11 @@ static const struct corner_case {
     {"cosine", 0, 8, 0x1p23 + 8, 0},
     {"cosine", 0, 8, 0x1p23 + 4, 0.5},
     {"cosine", 0, 8, 0x1p500, 1},
+    /* get_wsd_schedule: no branch is left where warm-up and total end together */
+    {"warmup_stable_decay", 3, 3, 3, 0},
+    {"warmup_stable_decay", 3, 3, 1.5, 0.5},
+    {"torchtitan.linear", 5, 3, 0, 1.0 / 3}, /* build_lr_schedulers cuts W to T */
+    {"torchtitan.linear", 5, 3, 2, 1},
 };
 
 static void validate_corners(void **state) {
@@ -506,10 +512,11 @@ static void corroborate_recursion(void **state) {
 }
 
 /* What a recursive schedule keeps may only save time: going there and back must give the bits of a
- * call without it. */
+ * call without it, and so must going on with another base rate, total or parameter, at the counter
+ * where the numbers before ended. */
 static void verify_state_only_saves_time(void **state) {
     (void)state;
-    static const double counters[] = {0, 1, 2, 9, 13, 14, 40, 13, 12, 3, 2, 14, 1e6, 5, 0, 13};
+    static const double counters[] = {13, 0, 1, 2, 9, 13, 14, 40, 13, 12, 3, 2, 14, 1e6, 5, 0, 13};
     size_t recursive = 0;
     for (size_t s = 0; sched_classes()[s] != NULL; s++) {
         const struct sched_class *schedule = sched_classes()[s];
@@ -518,12 +525,21 @@ static void verify_state_only_saves_time(void **state) {
         struct sched_call fresh = kept;
         fresh.state = NULL;
         ++recursive;
-        for (size_t i = 0; i < COUNT_OF(counters) * 2; i++) {
-            if (i == COUNT_OF(counters)) kept.base_lr = fresh.base_lr = 3e-4; /* other numbers */
-            const double c = counters[i % COUNT_OF(counters)];
-            const double a = schedule->value(&kept, c), b = schedule->value(&fresh, c);
-            if (real_bits_f64(a) != real_bits_f64(b))
-                fail_msg("%s at %g: %.17g with state, %.17g without", schedule->name, c, a, b);
+        for (int round = 0; round < 4; round++) {
+            if (round == 1) kept.base_lr = fresh.base_lr = 3e-4;
+            if (round == 2) kept.total = fresh.total = 11;
+            if (round == 3 && sched_row(schedule, "min_lr") != NULL)
+                assert_int_equal(sched_values_set(schedule, values, "min_lr", "2e-4"), STATUS_OK);
+            if (round == 3 && sched_row(schedule, "stages") != NULL)
+                assert_int_equal(sched_values_set(schedule, values, "stages", "cosine:t_max=7"),
+                                 STATUS_OK);
+            for (size_t i = 0; i < COUNT_OF(counters); i++) {
+                const double a = schedule->value(&kept, counters[i]);
+                const double b = schedule->value(&fresh, counters[i]);
+                if (real_bits_f64(a) != real_bits_f64(b))
+                    fail_msg("%s, round %d, at %g: %.17g with state, %.17g without", schedule->name,
+                             round, counters[i], a, b);
+            }
         }
     }
     assert_int_equal(recursive, 3);
@@ -657,6 +673,33 @@ static void validate_the_end_of_a_warmup(void **state) {
     assert_true(cosine->value(&call, 2) == 0.0003);
 }
 
+/* Powers that a double holds, above 1 as below: polynomial goes above where W > T, exponential with
+ * gamma > 1. */
+static void validate_powers(void **state) {
+    (void)state;
+    static const double powers[][3] = {{2, 10, 1024},      {1.5, 3, 3.375},   {10, 5, 1e5},
+                                       {0.5, 10, 0x1p-10}, {0.75, 2, 0.5625}, {4, 0.5, 2},
+                                       {0.25, 0.5, 0.5},   {3, -1, 1.0 / 3},  {1, 7, 1}};
+    for (size_t i = 0; i < COUNT_OF(powers); i++)
+        if (sched_pow(powers[i][0], powers[i][1]) != powers[i][2])
+            fail_msg("%g^%g: %a", powers[i][0], powers[i][1],
+                     sched_pow(powers[i][0], powers[i][1]));
+}
+
+/* get_wsd_schedule fills in num_stable_steps where it is None; 0 is a plateau of no length, so the
+ * decay of 4 begins at once and has ended at 4. */
+static void validate_a_plateau_of_no_length(void **state) {
+    (void)state;
+    const struct setting lengths[] = {{"stable", 0}, {"decay", 4}};
+    const struct sched_class *stable = sched_find("warmup_stable_decay");
+    struct sched_call call = call_of(stable, 1.0, 0, 8, lengths, 2);
+    assert_true(real_abs_f64(stable->value(&call, 2) - 0.5) <= 0x1p-50);
+    assert_true(stable->value(&call, 6) == 0.0);
+    call = call_of(stable, 1.0, 0, 8, &lengths[1], 1); /* auto: a plateau of 4 */
+    assert_true(stable->value(&call, 2) == 1.0);
+    assert_true(real_abs_f64(stable->value(&call, 6) - 0.5) <= 0x1p-50);
+}
+
 static void validate_minimum(void **state) {
     (void)state;
     const struct setting floor = {"min_lr_ratio", 0.25};
@@ -720,7 +763,8 @@ int main(void) {
         cmocka_unit_test(validate_golden_tables), cmocka_unit_test(validate_linear_bits),
         cmocka_unit_test(validate_cosine_bits),   cmocka_unit_test(validate_corners),
         cmocka_unit_test(verify_range),           cmocka_unit_test(validate_the_end_of_a_warmup),
-        cmocka_unit_test(validate_minimum),       cmocka_unit_test(validate_past_the_end),
+        cmocka_unit_test(validate_minimum),       cmocka_unit_test(validate_a_plateau_of_no_length),
+        cmocka_unit_test(validate_powers),        cmocka_unit_test(validate_past_the_end),
         cmocka_unit_test(corroborate_recursion),  cmocka_unit_test(verify_state_only_saves_time),
         cmocka_unit_test(verify_bad_lists),       cmocka_unit_test(verify_lengths_count_units),
         cmocka_unit_test(validate_registry),      cmocka_unit_test(validate_refusals),
