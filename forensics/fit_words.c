@@ -106,6 +106,7 @@ static void describe(struct line *line, const struct fit *fit) {
     put(line, "%s %s", fit->contract->name, fit->schedule_name);
     if (fit->parameters[0] != '\0') put(line, " (%s)", fit->parameters);
     put(line, ", peak %s", number_text_f64(fit->lr).text);
+    if (fit->unseen_most > fit->unseen_least) put(line, " (not shown)");
     if (fit->reached > 0.0)
         put(line, " (still warming up at the last row: at least %.4g)", fit->reached);
     if (fit->warmup > 0.0)

@@ -399,6 +399,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--show", action="store_true", help="print what is not right")
     parser.add_argument("--only", type=int, help="this case alone")
+    parser.add_argument("--first", type=int, default=0, help="number of the first case")
     arguments = parser.parse_args()
 
     def one(i):
@@ -408,7 +409,7 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             return (i,) + judge(arguments.binary, t, folder, arguments.show)
 
-    cases = [arguments.only] if arguments.only is not None else range(arguments.count)
+    cases = [arguments.only] if arguments.only is not None else range(arguments.first, arguments.count)
     states = collections.Counter()
     by_pattern = collections.Counter()
     with concurrent.futures.ProcessPoolExecutor(arguments.jobs) if False else \

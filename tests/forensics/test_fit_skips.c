@@ -593,6 +593,35 @@ static void verify_an_early_skip_is_a_remark(void **state) {
     arena_close(&arena);
 }
 
+/* Three updates skipped on a plateau behind a warm-up of 100 print what two skipped in a warm-up of
+ * 96 do under the other era. Fewer come first, and the rounder warm-up keeps the answer open.
+ * transformers' get_wsd_schedule with a decay of 185, which ends the run. */
+static void verify_fewer_skips_come_first_and_stay_in_doubt(void **state) {
+    (void)state;
+    static struct series_point points[ROWS];
+    const struct training t = {6e-6, 100, 1859, 25, 0, 1, {929, 930, 931}, 3};
+    struct series series = make(&t, points);
+    struct arena arena = ARENA_EMPTY;
+    const struct fit_known known = known_of(&t);
+    struct fit_set set;
+    int doubt = 0;
+    for (size_t i = 0; i < series.count; i++) {
+        const double u = (double)points[i].update - (points[i].update > 931 ? 3.0 : 0.0);
+        const double progress = fmax(0.0, (u - 1674.0) / 185.0);
+        points[i].value = u < 100.0 ? 6e-6 * (u / 100.0)
+                                    : 6e-6 * (0.5 * (1.0 + cos(3.14159265358979323846 * progress)));
+    }
+    assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    assert_true(set.count > 1);
+    assert_int_equal(fit_skipped(&set.fits[0]), 2);
+    assert_true(set.fits[0].warmup == 96.0);
+    for (size_t i = 1; i < set.count; i++)
+        if (fit_raises_doubt(&known, &set, &set.fits[i]))
+            doubt |= fit_skipped(&set.fits[i]) == 3 && set.fits[i].warmup == 100.0;
+    assert_true(doubt);
+    arena_close(&arena);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_which_updates_were_skipped),
@@ -609,6 +638,7 @@ int main(void) {
         cmocka_unit_test(verify_half_speed_is_seen),
         cmocka_unit_test(verify_a_late_schedule_keeps_its_name),
         cmocka_unit_test(verify_an_early_skip_is_a_remark),
+        cmocka_unit_test(verify_fewer_skips_come_first_and_stay_in_doubt),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
