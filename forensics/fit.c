@@ -312,16 +312,14 @@ static enum status list(struct fit_search *search, struct fit_set *out) {
 }
 
 static void judge(struct fit_set *out, const struct series *series, double scale) {
-    int constant = series->count > 0;
     for (size_t i = 0; i < series->count; i++) {
-        const struct series_point *a = &series->points[0], *b = &series->points[i];
-        if (!real_finite_f64(b->value)) out->why |= FIT_WHY_NOT_FINITE;
-        if (real_abs_f64(a->value - b->value) > fit_half(a, scale) + fit_half(b, scale))
-            constant = 0;
-        if (b->update > out->last) out->last = b->update;
+        const struct series_point *point = &series->points[i];
+        if (!real_finite_f64(point->value)) out->why |= FIT_WHY_NOT_FINITE;
+        if (point->update > out->last) out->last = point->update;
     }
     if (series->count < 3) out->why |= series->count == 0 ? FIT_WHY_NO_COLUMN : FIT_WHY_FEW;
-    if (constant) out->why |= FIT_WHY_CONSTANT;
+    if (series->count > 0 && fit_alike(series->points, series->count, scale) == series->count)
+        out->why |= FIT_WHY_CONSTANT;
 }
 
 static void judge_fits(struct fit_set *out, const struct fit_search *search) {

@@ -67,6 +67,8 @@ struct fit_solutions {
 double fit_half(const struct series_point *point, double scale);
 /* Returns the largest |value|; a NaN counts as none. */
 double fit_scale(const struct series_point *points, size_t count);
+/* Returns how many of the first points can be prints of one value. */
+size_t fit_alike(const struct series_point *points, size_t count, double scale);
 
 void fit_window_open(struct fit_window *window, const struct series_point *points, size_t count);
 void fit_solve(struct fit_model *model, const struct fit_window *window, struct fit_solutions *out);

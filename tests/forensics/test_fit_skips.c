@@ -11,6 +11,8 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "forensics/fit.h"
@@ -622,6 +624,39 @@ static void verify_fewer_skips_come_first_and_stay_in_doubt(void **state) {
     arena_close(&arena);
 }
 
+/* 1.00e-05 stands for all that is within 5e-8 of it, and the rows below it are printed ten times as
+ * finely: they fall, by an inverse square root of transformers' default timescale of 10,000. Five
+ * updates were skipped, so without them the peak would have to be another one. */
+static void verify_a_coarse_first_row_is_no_plateau(void **state) {
+    (void)state;
+    static const uint64_t skipped[] = {20, 34, 35, 45, 46};
+    struct series_point points[17];
+    struct arena arena = ARENA_EMPTY;
+    struct fit_known known;
+    struct fit_check check;
+    for (size_t i = 0; i < COUNT_OF(points); i++) {
+        const uint64_t k = 5 * (i + 1);
+        uint64_t counter = k;
+        char text[32];
+        for (size_t s = 0; s < COUNT_OF(skipped); s++)
+            counter -= skipped[s] <= k;
+        snprintf(text, sizeof text, "%.2e", 1e-5 / sqrt(((double)counter + 1e4) / 1e4));
+        points[i] = (struct series_point){.update = k, .row = i, .value = strtod(text, NULL)};
+        points[i].quantum = points[i].value >= 1e-5 ? 1e-7 : 1e-8;
+    }
+    const struct series series = {points, COUNT_OF(points)};
+    fit_known_init(&known);
+    known.request.contract = contract_find("hf-4.50");
+    known.request.schedule = "inverse_sqrt";
+    known.request.lr = 1e-5;
+    known.request.warmup = 0.0;
+    known.request.steps = 100;
+    assert_int_equal(fit_check(&series, &known, 0, &arena, &check), STATUS_OK);
+    if (check.verdict != FIT_PASS) fail_msg("%s", check.words);
+    assert_int_equal(fit_skipped(check.expected), COUNT_OF(skipped));
+    arena_close(&arena);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_which_updates_were_skipped),
@@ -638,6 +673,7 @@ int main(void) {
         cmocka_unit_test(verify_half_speed_is_seen),
         cmocka_unit_test(verify_a_late_schedule_keeps_its_name),
         cmocka_unit_test(verify_an_early_skip_is_a_remark),
+        cmocka_unit_test(verify_a_coarse_first_row_is_no_plateau),
         cmocka_unit_test(verify_fewer_skips_come_first_and_stay_in_doubt),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
