@@ -53,16 +53,14 @@ static void print_answer(const struct lr_report *report, const struct fit_set *s
            set->fits[0].text, same, same == 1 ? "ies" : "y", others, others == 1 ? "ies" : "y");
 }
 
-/* Says which warm-ups and peaks print the rows as well, where all rows lie behind the warm-up. */
+/* Says which warm-ups and peaks print the rows as well. */
 static void print_unseen(const struct fit *fit) {
     if (!(fit->unseen_warmup > 0.0)) return;
+    printf("remark: no row shows the warm-up: each of %s to %s updates prints these rows",
+           number_text_f64(fit->unseen_from).text, number_text_f64(fit->unseen_warmup).text);
     if (fit->unseen_most > fit->unseen_least)
-        printf("remark: no row shows the warm-up and the peak: each warm-up of 0 to %s updates "
-               "prints these rows, with its own peak from %.4g to %.4g\n",
-               number_text_f64(fit->unseen_warmup).text, fit->unseen_least, fit->unseen_most);
-    else
-        printf("remark: no row shows the warm-up: each of 0 to %s updates prints these rows\n",
-               number_text_f64(fit->unseen_warmup).text);
+        printf(", each with its own peak from %.4g to %.4g", fit->unseen_least, fit->unseen_most);
+    putchar('\n');
 }
 
 static enum status print_text(const struct lr_report *report, const struct fit_set *set,

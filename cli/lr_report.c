@@ -141,8 +141,9 @@ json_t *lr_report_skips_json(const struct fit *fit) {
 /* The warm-ups that no row shows, and the peaks that go with them: null where there are none. */
 static json_t *unseen_json(const struct fit *fit) {
     if (!(fit->unseen_warmup > 0.0)) return json_null();
-    return json_pack("{s:f, s:f, s:f}", "warmup_most", fit->unseen_warmup, "lr_least",
-                     fit->unseen_least, "lr_most", fit->unseen_most);
+    return json_pack("{s:f, s:f, s:f, s:f}", "warmup_least", fit->unseen_from, "warmup_most",
+                     fit->unseen_warmup, "lr_least", fit->unseen_least, "lr_most",
+                     fit->unseen_most);
 }
 
 json_t *lr_report_fit_json(const struct fit *fit) {

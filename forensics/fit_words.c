@@ -111,7 +111,8 @@ static void describe(struct line *line, const struct fit *fit) {
         put(line, " (still warming up at the last row: at least %.4g)", fit->reached);
     if (fit->warmup > 0.0)
         put(line, ", warm-up %s%s%s", number_text_f64(fit->warmup).text, unit,
-            fit->warmup_hidden || fit->reached > 0.0 ? " (not shown)" : "");
+            fit->warmup_hidden || fit->unseen_warmup > 0.0 || fit->reached > 0.0 ? " (not shown)"
+                                                                                 : "");
     else
         put(line, ", no warm-up");
     if (fit->steps > 0)

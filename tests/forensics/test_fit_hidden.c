@@ -82,6 +82,7 @@ static void validate_a_typed_peak_in_front_of_the_first_row(void **state) {
     assert_true(fit->warmup == 45.0);
     assert_int_equal(fit->steps, 1470);
     assert_true(fit->warmup_hidden);
+    assert_true(fit->unseen_from == 0.0);
     assert_true(fit->unseen_warmup == 100.0);
     assert_true(fabs(fit->unseen_most / (3e-7 * 1470.0 / 1425.0) - 1.0) < 1e-12);
     assert_true(fabs(fit->unseen_least / (3e-7 * 1370.0 / 1425.0) - 1.0) < 1e-12);
@@ -120,6 +121,29 @@ static void verify_the_family_ends_at_the_first_row(void **state) {
     assert_true(set.count > 0);
     assert_true(set.fits[0].lr == 3e-7);
     assert_true(set.fits[0].unseen_warmup == 99.0);
+    arena_close(&arena);
+}
+
+/* Row 1 of Hugging Face's Trainer shows counter 0, at which every warm-up prints 0, and row 100 the
+ * plateau: all of 1 to 99 are the same column, and the peak is shown. */
+static void validate_a_warmup_between_two_rows(void **state) {
+    (void)state;
+    struct series_point points[12];
+    struct fit_known known;
+    struct arena arena = ARENA_EMPTY;
+    struct fit_set set;
+    for (size_t i = 0; i < COUNT_OF(points); i++)
+        points[i] = (struct series_point){
+            .update = i == 0 ? 1 : 100 * i, .row = i, .value = i == 0 ? 0.0 : 6.471e-4};
+    const struct series series = {points, COUNT_OF(points)};
+    fit_known_init(&known);
+    known.request.contract = contract_find("hf");
+    known.run_steps = 1100;
+    assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    assert_true(set.count > 0);
+    assert_true(set.fits[0].unseen_from == 1.0);
+    assert_true(set.fits[0].unseen_warmup == 99.0);
+    assert_true(set.fits[0].unseen_least == set.fits[0].unseen_most);
     arena_close(&arena);
 }
 
@@ -171,6 +195,7 @@ int main(void) {
         cmocka_unit_test(validate_a_typed_peak_in_front_of_the_first_row),
         cmocka_unit_test(validate_an_untyped_peak_stays_open),
         cmocka_unit_test(verify_the_family_ends_at_the_first_row),
+        cmocka_unit_test(validate_a_warmup_between_two_rows),
         cmocka_unit_test(verify_no_family_where_the_warmup_is_shown),
         cmocka_unit_test(validate_a_peak_that_only_the_decay_shows),
     };
