@@ -323,12 +323,20 @@ static enum status solve_all(struct skips *skips) {
     return STATUS_OK;
 }
 
+/* Tells whether something was found since, with the peak that is known. */
+static int explained(const struct fit_search *search, size_t since) {
+    const double known = search->known->request.lr;
+    for (size_t i = since; i < search->count; i++)
+        if (known != known || fit_near(search->found[i].solution.numbers.lr, known)) return 1;
+    return 0;
+}
+
 /* Tries few skipped updates of every model before more of any. */
 static enum status with_peaks(struct skips *skips, int typed, int usual, uint32_t most) {
     const size_t found = skips->search->count;
     skips->typed = typed;
     skips->usual = usual;
-    for (int all = most <= FEW; all <= 1 && skips->search->count == found; all++) {
+    for (int all = most <= FEW; all <= 1 && !explained(skips->search, found); all++) {
         skips->lags.most = all ? most : FEW;
         TRY(solve_all(skips));
     }

@@ -657,6 +657,35 @@ static void verify_a_coarse_first_row_is_no_plateau(void **state) {
     arena_close(&arena);
 }
 
+/* Six skipped updates under the peak that was told, or three under one that is a digit away: the
+ * told one is tried to the end. DeepSpeed's LRRangeTest, L (1 + counter / 2000), in three digits.
+ */
+static void verify_a_told_peak_is_tried_with_more_skips(void **state) {
+    (void)state;
+    struct series_point points[11];
+    struct arena arena = ARENA_EMPTY;
+    struct fit_known known;
+    struct fit_check check;
+    for (size_t i = 0; i < COUNT_OF(points); i++) {
+        const uint64_t k = 33 + 10 * i, counter = k - (k < 53 ? 4 : 6);
+        char text[32];
+        snprintf(text, sizeof text, "%.2e", 9e-4 * (1.0 + (double)counter / 2000.0));
+        points[i] = (struct series_point){
+            .update = k, .row = i, .value = strtod(text, NULL), .quantum = 1e-6};
+    }
+    const struct series series = {points, COUNT_OF(points)};
+    fit_known_init(&known);
+    known.request.contract = contract_find("deepspeed-warmup");
+    known.request.schedule = "lr_range_test";
+    known.request.lr = 9e-4;
+    known.request.warmup = 0.0;
+    known.request.steps = 133;
+    assert_int_equal(fit_check(&series, &known, 0, &arena, &check), STATUS_OK);
+    if (check.verdict != FIT_PASS) fail_msg("%s", check.words);
+    assert_int_equal(fit_skipped(check.expected), 6);
+    arena_close(&arena);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_which_updates_were_skipped),
@@ -674,6 +703,7 @@ int main(void) {
         cmocka_unit_test(verify_a_late_schedule_keeps_its_name),
         cmocka_unit_test(verify_an_early_skip_is_a_remark),
         cmocka_unit_test(verify_a_coarse_first_row_is_no_plateau),
+        cmocka_unit_test(verify_a_told_peak_is_tried_with_more_skips),
         cmocka_unit_test(verify_fewer_skips_come_first_and_stay_in_doubt),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
