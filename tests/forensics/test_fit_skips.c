@@ -657,6 +657,26 @@ static void verify_a_coarse_first_row_is_no_plateau(void **state) {
     arena_close(&arena);
 }
 
+/* A schedule that validations step goes ahead again and again; one that is ahead once is not it. */
+static void verify_ahead_once_is_no_validation(void **state) {
+    (void)state;
+    static struct series_point points[ROWS];
+    const struct training t = {5e-5, 0, 200, 1, 0, 0, {0}, 0};
+    const struct series series = make(&t, points);
+    for (int often = 0; often < 2; often++) {
+        struct arena arena = ARENA_EMPTY;
+        const struct fit_known known = known_of(&t);
+        struct fit_set set;
+        for (size_t i = 0; i < series.count; i++)
+            points[i].value = rate(&t, i + (i >= 80) + (often && i >= 120));
+        assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+        assert_true(set.count > 0);
+        assert_int_equal(set.fits[0].segment_count, 2 + often);
+        assert_int_equal(set.fits[0].bug != NULL, often);
+        arena_close(&arena);
+    }
+}
+
 /* Six skipped updates under the peak that was told, or three under one that is a digit away: the
  * told one is tried to the end. DeepSpeed's LRRangeTest, L (1 + counter / 2000), in three digits.
  */
@@ -703,6 +723,7 @@ int main(void) {
         cmocka_unit_test(verify_a_late_schedule_keeps_its_name),
         cmocka_unit_test(verify_an_early_skip_is_a_remark),
         cmocka_unit_test(verify_a_coarse_first_row_is_no_plateau),
+        cmocka_unit_test(verify_ahead_once_is_no_validation),
         cmocka_unit_test(verify_a_told_peak_is_tried_with_more_skips),
         cmocka_unit_test(verify_fewer_skips_come_first_and_stay_in_doubt),
     };
