@@ -53,6 +53,16 @@ static void print_answer(const struct lr_report *report, const struct fit_set *s
            set->fits[0].text, same, same == 1 ? "ies" : "y", others, others == 1 ? "ies" : "y");
 }
 
+/* Says which warm-ups and peaks print the rows as well. */
+static void print_unseen(const struct fit *fit) {
+    if (!(fit->unseen_warmup > 0.0)) return;
+    printf("remark: no row shows the warm-up: each of %s to %s updates prints these rows",
+           number_text_f64(fit->unseen_from).text, number_text_f64(fit->unseen_warmup).text);
+    if (fit->unseen_most > fit->unseen_least)
+        printf(", each with its own peak from %.4g to %.4g", fit->unseen_least, fit->unseen_most);
+    putchar('\n');
+}
+
 static enum status print_text(const struct lr_report *report, const struct fit_set *set,
                               const char *early, struct arena *arena) {
     if (set->count > 0) print_answer(report, set);
@@ -73,6 +83,7 @@ static enum status print_text(const struct lr_report *report, const struct fit_s
     if (set->count > 0 && fit_is_half_speed(&set->fits[0]))
         puts("remark: a decay to 0 whose schedule moves at every second update only prints this, "
              "too (--min-lr-ratio 0.5 says that it is the floor)");
+    if (set->count > 0) print_unseen(&set->fits[0]);
     if (set->count > 0) lr_report_print_unseen(report, &set->fits[0]);
     if (report->used.left_out > 0)
         printf("left out: %zu fits that apply other LRs than the log records\n",

@@ -138,6 +138,14 @@ json_t *lr_report_skips_json(const struct fit *fit) {
     return list;
 }
 
+/* The warm-ups that no row shows, and the peaks that go with them: null where there are none. */
+static json_t *unseen_json(const struct fit *fit) {
+    if (!(fit->unseen_warmup > 0.0)) return json_null();
+    return json_pack("{s:f, s:f, s:f, s:f}", "warmup_least", fit->unseen_from, "warmup_most",
+                     fit->unseen_warmup, "lr_least", fit->unseen_least, "lr_most",
+                     fit->unseen_most);
+}
+
 json_t *lr_report_fit_json(const struct fit *fit) {
     json_t *segments = json_array();
     for (size_t i = 0; i < fit->segment_count; i++)
@@ -150,15 +158,15 @@ json_t *lr_report_fit_json(const struct fit *fit) {
                                json_positive(fit->epoch_updates), "bug", fit->bug);
     return json_join(
         object,
-        json_pack("{sb so so so so so so so sI sI sb sb so*}", "in_samples", fit->in_samples,
-                  "reached", fit->reached > 0.0 ? json_real(fit->reached) : json_null(), "skipped",
-                  lr_report_skips_json(fit), "first_value",
-                  fit->first_differs ? json_finite(fit->first_value) : json_null(), "segments",
-                  segments, "max_error", json_finite(fit->max_error), "rms_error",
-                  json_finite(fit->rms_error), "simplicity", json_finite(fit->simplicity),
-                  "same_logged", (json_int_t)fit->same_logged, "same_applied",
-                  (json_int_t)fit->same_applied, "warmup_hidden", fit->warmup_hidden,
-                  "steps_hidden", fit->total_hidden, "text", json_string(fit->text)));
+        json_pack(
+            "{sb so so so so so so so so sI sI sb sb so*}", "in_samples", fit->in_samples, "unseen",
+            unseen_json(fit), "reached", fit->reached > 0.0 ? json_real(fit->reached) : json_null(),
+            "skipped", lr_report_skips_json(fit), "first_value",
+            fit->first_differs ? json_finite(fit->first_value) : json_null(), "segments", segments,
+            "max_error", json_finite(fit->max_error), "rms_error", json_finite(fit->rms_error),
+            "simplicity", json_finite(fit->simplicity), "same_logged", (json_int_t)fit->same_logged,
+            "same_applied", (json_int_t)fit->same_applied, "warmup_hidden", fit->warmup_hidden,
+            "steps_hidden", fit->total_hidden, "text", json_string(fit->text)));
 }
 
 json_t *lr_report_fits_json(const struct fit_set *set) {

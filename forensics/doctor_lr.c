@@ -211,7 +211,17 @@ struct stairs {
     size_t count, first;
     uint64_t length;  /* updates of a stair; 0: they differ */
     int within_epoch; /* 1: a stair begins where no epoch does */
+    int at_evals;     /* 1: every stair begins at an evaluation, and every evaluation begins one */
 };
+
+/* Counts the evaluations of the updates first .. last. */
+static size_t evals_in(const struct series *eval, uint64_t first, uint64_t last) {
+    size_t count = 0;
+    for (size_t i = 0; i < eval->count; i++)
+        count += eval->points[i].update >= first && eval->points[i].update <= last &&
+                 (i == 0 || eval->points[i].update != eval->points[i - 1].update);
+    return count;
+}
 
 static int epoch_begins(const struct doctor *doctor, const struct series_point *before,
                         const struct series_point *at) {
@@ -225,7 +235,9 @@ static int epoch_begins(const struct doctor *doctor, const struct series_point *
 
 static struct stairs find_stairs(const struct doctor *doctor) {
     const struct series *lr = &doctor->lr;
-    struct stairs stairs = {0, 0, 0, 0};
+    const struct series *eval = &doctor->series[LOG_EVAL_LOSS];
+    struct stairs stairs = {.at_evals = 1};
+    size_t moves = 0;
     const size_t end = lr->count > 0 ? stretch_end(lr, 0) : 0;
     uint64_t begin = 0;
     int same = 1;
@@ -234,7 +246,10 @@ static struct stairs find_stairs(const struct doctor *doctor) {
         const double rise = real_abs_f64(point->value - lr->points[i - 1].value);
         if (rise <= 0.0) continue;
         /* Steps of under 4 quanta are made by the digits. */
-        if (rise < 4.0 * point->quantum) return (struct stairs){0, 0, 0, 0};
+        if (rise < 4.0 * point->quantum) return (struct stairs){.count = 0};
+        /* A row shows the LR that its update used, or the next one. */
+        if (evals_in(eval, lr->points[i - 1].update, point->update) != 1) stairs.at_evals = 0;
+        moves++;
         if (!epoch_begins(doctor, &lr->points[i - 1], point)) stairs.within_epoch = 1;
         if (begin != 0) {
             const uint64_t length = point->update - begin;
@@ -246,6 +261,8 @@ static struct stairs find_stairs(const struct doctor *doctor) {
         begin = point->update;
     }
     if (!same) stairs.length = 0;
+    if (end == 0 || evals_in(eval, lr->points[0].update, lr->points[end - 1].update) > moves + 1)
+        stairs.at_evals = 0; /* one behind the last move may stand at the end of the run */
     return stairs;
 }
 
@@ -281,21 +298,29 @@ static enum status staircase(struct doctor *doctor) {
     /* Rows must stand closer than a stair: otherwise every row shows another LR and there is
      * nothing to see. */
     if (point[1].update - point->update >= stairs.length) return STATUS_OK;
-    if (epochs && stairs.within_epoch)
+    const unsigned long long length = stairs.length;
+    if (epochs && stairs.within_epoch && stairs.at_evals)
         TRY(doctor_found(doctor, "eval_steps_scheduler", DOCTOR_LIKELY, point->row,
-                         "The LR moves once per %llu updates, and not where an epoch begins.",
-                         (unsigned long long)stairs.length));
+                         "The LR moves at every evaluation, once per %llu updates, and nowhere "
+                         "else.",
+                         length));
+    else if (epochs && stairs.within_epoch)
+        TRY(doctor_remark(doctor, "lr_stairs", point->row,
+                          "The LR is a staircase: it moves once per %llu updates, and not where an "
+                          "epoch begins.",
+                          length));
     else
         TRY(doctor_remark(doctor, "scheduler_epoch_default", point->row,
-                          "The LR is a staircase: it moves once per %llu updates%s.",
-                          (unsigned long long)stairs.length, epochs ? ", once per epoch" : ""));
+                          "The LR is a staircase: it moves once per %llu updates%s.", length,
+                          epochs ? ", once per epoch" : ""));
     TRY(doctor_evidence_lr(doctor, point - 1));
     TRY(doctor_evidence_lr(doctor, point));
     TRY(doctor_evidence_lr(doctor, point + 1));
     return doctor_explain(
         doctor, "all stairs have one length",
         "Lightning steps a scheduler once per epoch unless interval is 'step'; NeMo-RL "
-        "steps once per train() call; some loops step at validation. Is it meant?");
+        "steps once per train() call; some loops step at validation, and some log a row per "
+        "micro-batch, where the LR moves once per accumulated update. Is it meant?");
 }
 
 /* ---- digits ---- */

@@ -180,6 +180,7 @@ static enum status fill(const struct fit_search *search, const struct fit_found 
     if (!fell && copy.needs_warmup && out->warmup > 1.0 && last->value == top &&
         points[0].value < top && top < out->lr && !fit_near(top, out->lr))
         out->reached = top;
+    fit_find_unseen(search, &copy, out);
     return STATUS_OK;
 }
 
@@ -192,6 +193,35 @@ static int found_before(const void *a, const void *b, const void *context) {
     if (x->foreign != y->foreign) return y->foreign;
     if (x->cost != y->cost) return x->cost < y->cost;
     return x->solution.rms_error < y->solution.rms_error;
+}
+
+static uint64_t skips_of(const struct fit_found *found) {
+    uint64_t count = 0;
+    for (size_t i = 0; i < found->skip_count; i++)
+        count += found->skips[i].count;
+    return count;
+}
+
+/* Cost within which two fits differ in warm-up and skipped updates alone: the ranks of contracts
+ * and schedules that are used much (hundredths). */
+#define BESIDE 0.06
+
+/* Puts the fit with the fewest skipped updates first, among those that are as simple as the first
+ * in all but the warm-up: a rounder warm-up with more skipped updates is no simpler. That one stays
+ * behind it and raises a doubt (fit_raises_doubt). */
+static void prefer_fewer(const struct fit_search *search) {
+    struct fit_found *const found = search->found;
+    if (search->count == 0 || search->known->skips.shown > 0 || found[0].part_count > 0) return;
+    const double most = fit_cost_beside_skips(search, &found[0]) + BESIDE;
+    size_t best = 0;
+    for (size_t i = 1; i < search->count && found[i].foreign == found[0].foreign; i++)
+        if (skips_of(&found[i]) > 0 && skips_of(&found[i]) < skips_of(&found[best]) &&
+            found[i].part_count == 0 && fit_cost_beside_skips(search, &found[i]) <= most)
+            best = i;
+    const struct fit_found first = found[best];
+    for (; best > 0; best--)
+        found[best] = found[best - 1];
+    found[0] = first;
 }
 
 /* Both columns at the first and last points and at some between them. Two fits are called the same
@@ -260,6 +290,7 @@ static enum status list(struct fit_search *search, struct fit_set *out) {
             !fit_is_native(search->known, search->models[search->found[i].solution.model].contract);
     search->found = (struct fit_found *)sort_stable(search->found, spare, search->count,
                                                     sizeof *spare, found_before, NULL);
+    prefer_fewer(search);
     for (size_t i = 0; i < search->count; i++) {
         if (out->count == room) {
             out->left_out++;
@@ -281,16 +312,14 @@ static enum status list(struct fit_search *search, struct fit_set *out) {
 }
 
 static void judge(struct fit_set *out, const struct series *series, double scale) {
-    int constant = series->count > 0;
     for (size_t i = 0; i < series->count; i++) {
-        const struct series_point *a = &series->points[0], *b = &series->points[i];
-        if (!real_finite_f64(b->value)) out->why |= FIT_WHY_NOT_FINITE;
-        if (real_abs_f64(a->value - b->value) > fit_half(a, scale) + fit_half(b, scale))
-            constant = 0;
-        if (b->update > out->last) out->last = b->update;
+        const struct series_point *point = &series->points[i];
+        if (!real_finite_f64(point->value)) out->why |= FIT_WHY_NOT_FINITE;
+        if (point->update > out->last) out->last = point->update;
     }
     if (series->count < 3) out->why |= series->count == 0 ? FIT_WHY_NO_COLUMN : FIT_WHY_FEW;
-    if (constant) out->why |= FIT_WHY_CONSTANT;
+    if (series->count > 0 && fit_alike(series->points, series->count, scale) == series->count)
+        out->why |= FIT_WHY_CONSTANT;
 }
 
 static void judge_fits(struct fit_set *out, const struct fit_search *search) {

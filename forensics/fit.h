@@ -85,6 +85,9 @@ struct fit {
     uint8_t takes_warmup; /* 0: the schedule has none, whatever W is given */
     /* 1: the log starts behind the warm-up, so another W fits with another L. */
     uint8_t warmup_hidden;
+    /* Every whole W from unseen_from to unseen_warmup prints the log, each with its own peak in the
+     * range that follows (one number: the peak is shown); an unseen_warmup of 0: no such family. */
+    double unseen_from, unseen_warmup, unseen_least, unseen_most;
     uint8_t total_hidden; /* 1: T cannot be read off the log; steps is an assumption */
     double reached; /* the log ends in the warm-up: its last LR, the least that L can be; else 0 */
     const struct fit_segment *segments; /* at least one */

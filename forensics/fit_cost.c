@@ -186,6 +186,11 @@ double fit_cost(const struct fit_search *search, const struct fit_found *found) 
     return cost;
 }
 
+double fit_cost_beside_skips(const struct fit_search *search, const struct fit_found *found) {
+    return fit_cost(search, found) - warmup_cost(search, &found->solution) -
+           skip_cost(search, found);
+}
+
 int fit_agrees(const struct fit_search *search, const struct fit_found *found) {
     const struct fit_solution *solution = &found->solution;
     const struct contract_request *request = &search->known->request;

@@ -141,7 +141,8 @@ static void read_counts(const struct log *log, const struct log_column *column, 
 }
 
 /* A gradient norm that is not finite is that of a skipped update. A loss scale of 1 throughout is
- * that of a training without a scaler, in which nothing is skipped. */
+ * that of a training without a scaler, in which nothing is skipped but for such a norm, and so is a
+ * log that says bf16. */
 static void read_signs(const struct log *log, uint32_t *least, uint32_t *most) {
     const struct log_column *norm = log_column_of(log, LOG_GRAD_NORM);
     const struct log_column *scale = log_column_of(log, LOG_LOSS_SCALE);
@@ -150,7 +151,7 @@ static void read_signs(const struct log *log, uint32_t *least, uint32_t *most) {
         least[row] = norm != NULL && log_has(norm, row) && !real_finite_f64(norm->value[row]);
         ones += scale != NULL && log_has(scale, row) && scale->value[row] == 1.0;
     }
-    for (size_t row = 0; ones == log->rows && row < log->rows; row++)
+    for (size_t row = 0; (ones == log->rows || log->bf16) && row < log->rows; row++)
         most[row] = least[row];
 }
 

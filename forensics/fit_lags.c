@@ -27,7 +27,11 @@ double fit_lagged(struct fit_lags *lags, const struct series_point *point, uint3
 }
 
 static int admits(struct fit_lags *lags, const struct series_point *point, uint32_t lag) {
-    return fit_matches(point, fit_lagged(lags, point, lag), lags->window->scale, NULL);
+    const double value = fit_lagged(lags, point, lag);
+    if (lags->blur > 0.0)
+        return real_abs_f64(point->value - value) <=
+               fit_half(point, lags->window->scale) + lags->blur * real_abs_f64(value);
+    return fit_matches(point, value, lags->window->scale, NULL);
 }
 
 /* Where a schedule comes back (a cosine behind its total), lags between the two ends may not be

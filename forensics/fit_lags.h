@@ -32,6 +32,7 @@ struct fit_lags {
     const struct fit_window *window; /* all points of the series */
     struct fit_model *model;
     uint32_t most; /* skipped updates that are believed */
+    double blur;   /* how far the peak may be off, as a share of it: rows admit that much more */
     /* (points) how many updates were skipped that the row's LR has seen, and with the row's own. */
     struct fit_lag *seen, *all;
     struct fit_lag *want; /* (points) scratch */

@@ -96,14 +96,28 @@ enum status fit_judge_rivals(const struct fit_known *known, int applied, struct 
 #define DOUBT 0.5
 #define DOUBT_SKIPPED 0.25
 
+/* Cost within which one peak that no row shows is as good as another: the step from no warm-up to a
+ * share of the total. */
+#define UNSEEN 0.2
+
+/* Tells whether the other fit has another peak in front of the first row, that is as likely to have
+ * been typed. */
+static int other_peak(const struct fit *first, const struct fit *other) {
+    return first->unseen_most > first->unseen_least && other->unseen_most > other->unseen_least &&
+           first->contract == other->contract && first->schedule == other->schedule &&
+           !fit_near(other->lr, first->lr) && fit_digits(other->lr) <= fit_digits(first->lr) &&
+           other->simplicity < first->simplicity + UNSEEN;
+}
+
 int fit_raises_doubt(const struct fit_known *known, const struct fit_set *set,
                      const struct fit *other) {
     const struct fit *first = set->fits;
     const uint64_t said = first->steps == known->run_steps ? known->run_steps : 0;
     const double margin = fit_skipped(first) > 0 && known->skips.shown == 0 ? DOUBT_SKIPPED : DOUBT;
+    if (other_peak(first, other)) return 1;
     return other->same_applied != first->same_applied &&
            fit_is_native(known, other->contract) == fit_is_native(known, first->contract) &&
-           fit_skipped(other) <= fit_skipped(first) &&
+           (fit_skipped(other) <= fit_skipped(first) || other->simplicity < first->simplicity) &&
            (said == 0 || other->steps == 0 || other->steps == said) &&
            other->simplicity < first->simplicity + margin;
 }

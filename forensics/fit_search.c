@@ -262,6 +262,7 @@ enum status fit_search_run(struct fit_search *search) {
     search->walk = WALK;
     fit_search_template(search, &window);
     window.no_scan = window.said_totals > 0;
+    window.whole = 1;
     fit_search_window(search, &window, 0, count, 0);
     if (window.no_scan && !search->known->plain && !any_agrees(search, USABLE)) {
         window.no_scan = 0;

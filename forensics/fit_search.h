@@ -60,6 +60,9 @@ int fit_models_alike(const struct fit_model *a, const struct fit_model *b);
 /* Returns how far an explanation departs from what is known or usual (forensics/fit_cost.c);
  * smaller is simpler. */
 double fit_cost(const struct fit_search *search, const struct fit_found *found);
+/* Returns that cost without the warm-up and the skipped updates, which can stand for each other: a
+ * longer warm-up prints the same as one more update that was skipped in it. */
+double fit_cost_beside_skips(const struct fit_search *search, const struct fit_found *found);
 /* Tells whether the model is a schedule that is used much, with its own parameters. */
 int fit_is_usual(const struct fit_model *model);
 /* Tells whether it contradicts no number that is known. */
@@ -71,6 +74,9 @@ int fit_agrees(const struct fit_search *search, const struct fit_found *found);
  * fit follows that metric, and patience and the rest are found. Without one, or where it explains
  * nothing, the drops are taken as they are, and the text says what the log does not tell. */
 TWINSTEP_MUST_USE enum status fit_plateau(const struct fit_search *search, struct fit_set *set);
+
+/* Sets fit.unseen_warmup and the peaks that go with it (forensics/fit_hidden.c). */
+void fit_find_unseen(const struct fit_search *search, struct fit_model *model, struct fit *out);
 
 /* ---- in words (forensics/fit_words.c) ---- */
 

@@ -70,9 +70,35 @@ static void keep(struct best *best, const struct fit_found *found) {
     if (found->cost < best->at[worst].cost) best->at[worst] = *found;
 }
 
+/* Narrows a peak that nobody typed to what all rows leave whose lag is known, where the row that it
+ * was taken from leaves it open by more than they do. Returns 0 where nothing is left. */
+static int narrow_peak(struct skips *skips) {
+    struct fit_model *model = skips->lags.model;
+    const struct fit_window *window = &skips->all;
+    struct fit_numbers numbers = model->now;
+    double low = 0.0, high = real_inf_f64();
+    if (!fit_lags_follow(&skips->lags)) return 0;
+    for (size_t i = 0; i < window->count; i++) {
+        const struct series_point *point = &window->points[i];
+        const struct fit_lag *seen = &skips->lags.seen[i];
+        if (seen->low != seen->high) continue;
+        const double half = fit_half(point, window->scale);
+        const double share = fit_lagged(&skips->lags, point, seen->low) / numbers.lr;
+        if (!(share > 0.0)) continue;
+        if ((point->value - half) / share > low) low = (point->value - half) / share;
+        if ((point->value + half) / share < high) high = (point->value + half) / share;
+    }
+    if (!(low <= high) || !(high < real_inf_f64())) return 0;
+    numbers.lr = fit_shortest(low, high);
+    fit_model_set(model, &numbers);
+    skips->lags.blur = 0.0;
+    return 1;
+}
+
 /* Follows the lags of the model as it is set, and verifies what comes out through the contract. */
 static enum status try_numbers(struct skips *skips, struct best *best) {
     struct fit_model *model = skips->lags.model;
+    if (skips->lags.blur > 0.0 && !narrow_peak(skips)) return STATUS_OK;
     struct fit_found found = {
         .solution = {.model = (size_t)(model - skips->search->models), .numbers = model->now}};
     if (!fit_lags_follow(&skips->lags)) return STATUS_OK;
@@ -91,6 +117,7 @@ static enum status try_numbers(struct skips *skips, struct best *best) {
 static double peak_of(struct skips *skips, const struct fit_numbers *numbers, uint32_t lag) {
     const struct series_point *point = &skips->window.points[skips->pivot];
     const double half = fit_half(point, skips->window.scale), known = skips->window.known_lr;
+    skips->lags.blur = 0.0;
     struct fit_numbers trial = *numbers;
     trial.lr = skips->window.scale;
     fit_model_set(skips->lags.model, &trial);
@@ -113,6 +140,11 @@ static double peak_of(struct skips *skips, const struct fit_numbers *numbers, ui
     if (!(slope > 0.0) || !(high > 0.0)) return real_nan_f64();
     if (known >= low && known <= high) return known;
     if (skips->typed) return fit_shortest_of(low, high, TYPED);
+    /* What is printed is rounded, and its own digits are in its range whatever the peak was. */
+    if (point->quantum > 0.0 && fit_model_proportional(skips->lags.model)) {
+        skips->lags.blur = (high - low) / (high + low);
+        return 0.5 * (low + high);
+    }
     const double shortest = fit_shortest_of(low, high, COMPUTED);
     return shortest == shortest ? shortest : 0.5 * (low + high);
 }
@@ -122,7 +154,8 @@ static double peak_of(struct skips *skips, const struct fit_numbers *numbers, ui
 static int admits_one(struct skips *skips, const struct series_point *point) {
     const uint64_t before = fit_lags_before(skips->lags.model, point);
     uint32_t low = 0, high = before < skips->lags.most ? (uint32_t)before : skips->lags.most;
-    const double half = fit_half(point, skips->window.scale);
+    const double half = fit_half(point, skips->window.scale) +
+                        skips->lags.blur * real_abs_f64(point->value) * (1.0 + 0x1p-10);
     const double first = fit_lagged(&skips->lags, point, low) - point->value;
     const double last = fit_lagged(&skips->lags, point, high) - point->value;
     if (real_abs_f64(first) <= half || real_abs_f64(last) <= half) return 1;
@@ -290,12 +323,20 @@ static enum status solve_all(struct skips *skips) {
     return STATUS_OK;
 }
 
+/* Tells whether something was found since, with the peak that is known. */
+static int explained(const struct fit_search *search, size_t since) {
+    const double known = search->known->request.lr;
+    for (size_t i = since; i < search->count; i++)
+        if (known != known || fit_near(search->found[i].solution.numbers.lr, known)) return 1;
+    return 0;
+}
+
 /* Tries few skipped updates of every model before more of any. */
 static enum status with_peaks(struct skips *skips, int typed, int usual, uint32_t most) {
     const size_t found = skips->search->count;
     skips->typed = typed;
     skips->usual = usual;
-    for (int all = most <= FEW; all <= 1 && skips->search->count == found; all++) {
+    for (int all = most <= FEW; all <= 1 && !explained(skips->search, found); all++) {
         skips->lags.most = all ? most : FEW;
         TRY(solve_all(skips));
     }

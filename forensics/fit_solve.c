@@ -87,13 +87,14 @@ static struct range admit(const struct series_point *point, double scale, double
     return slope > 0.0 ? range : (struct range){range.high, range.low};
 }
 
+/* Returns the L that the probes admit, or with `every` all points. */
 static struct range lr_range(struct fit_model *model, const struct fit_window *window,
-                             double reference) {
+                             double reference, int every) {
     struct range range = {0.0, real_inf_f64()};
     const double nudge = reference * 0x1p-12;
     uint64_t at = 0;
-    for (size_t p = 0; p < window->probe_count; p++) {
-        const size_t i = window->probes[p];
+    for (size_t p = 0; p < (every ? window->count : window->probe_count); p++) {
+        const size_t i = every ? p : window->probes[p];
         if (!walk(model, window, &at, window->points[i].update)) return (struct range){1.0, 0.0};
         *window->budget -= *window->budget > 0 ? 1 : 0;
         const double one = model_at(model, window, i);
@@ -132,6 +133,16 @@ static int emit(const struct fit_model *model, const struct fit_window *window,
     return 1;
 }
 
+/* Tries the shortest L of a range, then its middle. */
+static int try_range(struct fit_model *model, const struct fit_window *window, struct range range,
+                     struct fit_solutions *out) {
+    set_lr(model, fit_shortest(range.low, range.high));
+    if (!(model->now.lr > 0.0)) return 0;
+    if (emit(model, window, out)) return 1;
+    set_lr(model, 0.5 * (range.low + range.high));
+    return emit(model, window, out);
+}
+
 /* Finds L when everything else is set. Returns 1 when the window is reproduced. */
 static int solve_lr(struct fit_model *model, const struct fit_window *window,
                     struct fit_solutions *out) {
@@ -139,7 +150,7 @@ static int solve_lr(struct fit_model *model, const struct fit_window *window,
     struct range range = {1.0, 0.0};
     for (int round = 0; round < (fit_model_proportional(model) ? 1 : 3); round++) {
         set_lr(model, reference);
-        range = lr_range(model, window, reference);
+        range = lr_range(model, window, reference, 0);
         if (empty(range) && fit_model_proportional(model)) return 0;
         if (range.low > 0.0 && range.high < real_inf_f64())
             reference = 0.5 * (range.low + range.high);
@@ -149,11 +160,15 @@ static int solve_lr(struct fit_model *model, const struct fit_window *window,
         set_lr(model, window->known_lr);
         if (emit(model, window, out)) return 1;
     }
-    set_lr(model, fit_shortest(range.low, range.high));
-    if (!(model->now.lr > 0.0)) return 0;
-    if (emit(model, window, out)) return 1;
-    set_lr(model, 0.5 * (range.low + range.high));
-    return emit(model, window, out);
+    if (try_range(model, window, range, out)) return 1;
+    /* Of a peak that nobody typed the rows between the probes may leave less: rounded values a
+     * decade below the peak have ten times finer steps. */
+    if (window->points[0].quantum == 0.0 || !fit_model_proportional(model) ||
+        model->plan.schedule->state_size > 0)
+        return 0;
+    set_lr(model, reference);
+    range = lr_range(model, window, reference, 1);
+    return !empty(range) && try_range(model, window, range, out);
 }
 
 static void set_total(struct fit_model *model, double total) {
@@ -438,6 +453,93 @@ static void solve_knee(struct fit_model *model, const struct fit_window *window,
     }
 }
 
+/* ---- a warm-up that is over before the first row ---- */
+
+/* Peaks of two digits that are tried: all of two decades. With more digits nearly every warm-up has
+ * one. */
+#define TYPED_PEAKS 180
+
+/* Returns the peak with which the first row prints what it does, for a schedule that is
+ * proportional to it. */
+static double first_peak(struct fit_model *model, const struct fit_window *window, double warmup) {
+    struct fit_numbers numbers = model->now;
+    numbers.lr = 1.0;
+    numbers.warmup = warmup;
+    fit_model_set(model, &numbers);
+    *window->budget -= *window->budget > 0 ? 1 : 0;
+    const double share = model_at(model, window, 0);
+    return share > 0.0 ? window->points[0].value / share : real_nan_f64();
+}
+
+/* Tries the whole warm-ups around the one that goes with a peak. */
+static void solve_for_peak(struct fit_model *model, const struct fit_window *window, double peak,
+                           double last, struct fit_solutions *out) {
+    double low = 0.0, high = last;
+    const int up = first_peak(model, window, high) > first_peak(model, window, low);
+    while (high - low > 0.2 && *window->budget > 0) {
+        const double middle = 0.5 * (low + high);
+        if ((first_peak(model, window, middle) < peak) == up)
+            low = middle;
+        else
+            high = middle;
+    }
+    for (double warmup = fit_round(low) - 1.0; warmup <= fit_round(low) + 1.0; warmup += 1.0) {
+        struct fit_numbers numbers = model->now;
+        if (warmup < 0.0) continue;
+        numbers.warmup = warmup;
+        fit_model_set(model, &numbers);
+        (void)solve_lr(model, window, out);
+    }
+}
+
+static void solve_for_peaks(struct fit_model *model, const struct fit_window *window, double last,
+                            struct fit_solutions *out) {
+    const double a = first_peak(model, window, 0.0), b = first_peak(model, window, last);
+    const double low = a < b ? a : b, high = a < b ? b : a, known = window->known_lr;
+    double unit = 1.0;
+    if (!(low > 0.0) || !(high < real_inf_f64())) return;
+    if (known == known) {
+        if (known >= low && known <= high) solve_for_peak(model, window, known, last, out);
+        return;
+    }
+    while (unit * 10.0 > low)
+        unit *= 0.1;
+    double digits = fit_floor(low / unit);
+    for (int tried = 0; tried < TYPED_PEAKS && digits * unit <= high * (1.0 + 0x1p-20); tried++) {
+        if (digits * unit >= low * (1.0 - 0x1p-20))
+            solve_for_peak(model, window, digits * unit, last, out);
+        digits += 1.0;
+        if (digits < 100.0) continue;
+        digits = 10.0;
+        unit *= 10.0;
+    }
+}
+
+/* Behind the warm-up of a line every W prints the column with a peak of its own. Somebody typed
+ * both, so a whole W with a typed peak is likelier than all of them. */
+static void solve_hidden(struct fit_model *model, const struct fit_window *window,
+                         const struct fit_numbers *numbers, struct fit_solutions *out) {
+    const double pace = numbers->stride * model->unit / model->warmup_scale;
+    if (!window->whole || window->top > 0 || window->points[0].update <= 2 || window->constant ||
+        numbers->stride != 1.0 || window->only_warmup ||
+        window->known_warmup == window->known_warmup || !model->needs_warmup ||
+        model->plan.schedule->state_size > 0 || model->contract->unit == CONTRACT_UNIT_EPOCH)
+        return;
+    const double last = ((double)window->points[0].update + (double)window->shift + 2.0) * pace;
+    const size_t totals = model->needs_total ? window->known_totals : 1;
+    struct fit_floor_trial floors[FIT_FLOORS];
+    const size_t listed = fit_list_floors(model, window, floors);
+    const size_t floor_count = listed < PLAIN_FLOORS ? listed : PLAIN_FLOORS;
+    for (size_t n = 0; n < totals * floor_count; n++) {
+        struct fit_numbers trial = *numbers;
+        trial.floor = floors[n % floor_count].value;
+        trial.absolute = floors[n % floor_count].absolute;
+        trial.total = window->known_totals > 0 ? (double)window->known_total[n / floor_count] : 0.0;
+        fit_model_set(model, &trial);
+        if (fit_model_proportional(model)) solve_for_peaks(model, window, last, out);
+    }
+}
+
 static void solve_stride(struct fit_model *model, const struct fit_window *window, double stride,
                          int known_only, struct fit_solutions *out) {
     struct fit_warmups warmups;
@@ -447,6 +549,7 @@ static void solve_stride(struct fit_model *model, const struct fit_window *windo
         .epoch = model->contract->unit == CONTRACT_UNIT_EPOCH ? window->epoch : 0};
     model->now.epoch = numbers.epoch;
     if (!known_only) solve_knee(model, window, &numbers, out);
+    if (!known_only) solve_hidden(model, window, &numbers, out);
     fit_list_warmups(model, window, stride, &warmups);
     /* Behind the warm-up every W fits with a peak of its own: a dozen stand for all of them. */
     const size_t most = window->top == 0 && window->points[0].update > 2 ? 12 : FIT_SOLUTIONS;

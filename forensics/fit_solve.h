@@ -29,12 +29,13 @@ struct fit_window {
     double known_floor;   /* share of L; NaN: unknown */
     const double *strides;
     size_t stride_count;
-    int free_strides;            /* 1: also strides that no known total or warm-up supports */
-    int no_scan;                 /* 1: known totals only */
-    size_t *budget;              /* evaluations of models that are left */
-    uint64_t *walk;              /* steps of recursive schedules that are left */
-    int deep;                    /* 1: try more warm-ups and floors */
-    uint32_t lag;                /* how far the counter may be behind: skipped updates */
+    int free_strides; /* 1: also strides that no known total or warm-up supports */
+    int no_scan;      /* 1: known totals only */
+    size_t *budget;   /* evaluations of models that are left */
+    uint64_t *walk;   /* steps of recursive schedules that are left */
+    int deep;         /* 1: try more warm-ups and floors */
+    int whole;        /* 1: it is the whole series, whose first row may lie behind the warm-up */
+    uint32_t lag;     /* how far the counter may be behind: skipped updates */
     int only_total, only_warmup; /* 1: the first known total, the known warm-up, and no other */
     /* The members below are filled by fit_window_open. */
     size_t probes[FIT_PROBES], probe_count;
@@ -66,6 +67,8 @@ struct fit_solutions {
 double fit_half(const struct series_point *point, double scale);
 /* Returns the largest |value|; a NaN counts as none. */
 double fit_scale(const struct series_point *points, size_t count);
+/* Returns how many of the first points can be prints of one value. */
+size_t fit_alike(const struct series_point *points, size_t count, double scale);
 
 void fit_window_open(struct fit_window *window, const struct series_point *points, size_t count);
 void fit_solve(struct fit_model *model, const struct fit_window *window, struct fit_solutions *out);

@@ -21,6 +21,19 @@ double fit_scale(const struct series_point *points, size_t count) {
     return scale;
 }
 
+/* Values that are each as the first one, to its digits, may still fall: 1.00e-05 is printed to a
+ * tenth as many digits as what lies below it. So one value must lie in all of their intervals. */
+size_t fit_alike(const struct series_point *points, size_t count, double scale) {
+    double low = -real_inf_f64(), high = real_inf_f64();
+    for (size_t i = 0; i < count; i++) {
+        const double half = fit_half(&points[i], scale);
+        if (points[i].value - half > low) low = points[i].value - half;
+        if (points[i].value + half < high) high = points[i].value + half;
+        if (!(low <= high)) return i;
+    }
+    return count;
+}
+
 static int equal(const struct fit_window *window, size_t i, size_t j) {
     const struct series_point *a = &window->points[i], *b = &window->points[j];
     return real_abs_f64(a->value - b->value) <=
@@ -56,9 +69,9 @@ static void find_top(struct fit_window *window) {
     }
     while (top > first && as_high(window, top - 1, top))
         top--;
-    window->top = window->top_last = top;
-    for (size_t i = top; i < window->count && equal(window, top, i); i++)
-        window->top_last = i;
+    const size_t alike = fit_alike(&window->points[top], window->count - top, window->scale);
+    window->top = top;
+    window->top_last = alike > 0 ? top + alike - 1 : top;
 }
 
 /* Finds the end of the first descent behind the top, and a point in it near 0.4 of the maximum: low

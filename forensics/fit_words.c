@@ -106,11 +106,13 @@ static void describe(struct line *line, const struct fit *fit) {
     put(line, "%s %s", fit->contract->name, fit->schedule_name);
     if (fit->parameters[0] != '\0') put(line, " (%s)", fit->parameters);
     put(line, ", peak %s", number_text_f64(fit->lr).text);
+    if (fit->unseen_most > fit->unseen_least) put(line, " (not shown)");
     if (fit->reached > 0.0)
         put(line, " (still warming up at the last row: at least %.4g)", fit->reached);
     if (fit->warmup > 0.0)
         put(line, ", warm-up %s%s%s", number_text_f64(fit->warmup).text, unit,
-            fit->warmup_hidden || fit->reached > 0.0 ? " (not shown)" : "");
+            fit->warmup_hidden || fit->unseen_warmup > 0.0 || fit->reached > 0.0 ? " (not shown)"
+                                                                                 : "");
     else
         put(line, ", no warm-up");
     if (fit->steps > 0)
@@ -134,8 +136,14 @@ static const char *bug_of_event(const struct fit *fit) {
                                        [FIT_DOUBLED] = "double_counter",
                                        [FIT_RESCALED] = "initial_lr_overwritten",
                                        [FIT_RESTARTED] = "initial_lr_overwritten"};
+    size_t jumps = 0;
     for (size_t i = 0; i < fit->segment_count; i++)
+        jumps += fit->segments[i].event == FIT_JUMP;
+    for (size_t i = 0; i < fit->segment_count; i++) {
+        /* Validations come again and again; ahead once may be anything. */
+        if (fit->segments[i].event == FIT_JUMP && jumps < 2) continue;
         if (bugs[fit->segments[i].event] != NULL) return bugs[fit->segments[i].event];
+    }
     return NULL;
 }
 

@@ -95,6 +95,10 @@ void log_build_max_steps(struct log_build *build, uint64_t steps) {
     if (steps > 0) build->max_steps = steps;
 }
 
+void log_build_bf16(struct log_build *build) {
+    build->bf16 = 1;
+}
+
 void log_build_adopt(struct log_build *build, struct log *log) {
     build->adopted = log;
 }

@@ -169,6 +169,23 @@ static void look_for_skip(struct log_lines *lines, const struct log_line *line) 
     log_build_skip(lines->build);
 }
 
+/* Finds the settings that say bf16: of Megatron's list of arguments ("  bf16 ........ True"), of
+ * DeepSpeed's configuration ("[..] [INFO] [config.py:..]   bfloat16_enabled ........ True"), and of
+ * transformers' TrainingArguments ("bf16=True,"). Apex and torch scale the loss of fp16 alone. */
+static void look_for_precision(struct log_lines *lines, const struct log_line *line) {
+    const struct log_span span = log_span_trim(line->span);
+    const struct log_span deepspeed = log_span_after(span, "bfloat16_enabled ");
+    struct log_span rest = deepspeed;
+    if (lines->build == NULL) return;
+    if (log_span_is(span, "bf16=True,")) log_build_bf16(lines->build);
+    if (span.length > 5 && memcmp(span.text, "bf16 ", 5) == 0)
+        rest = (struct log_span){span.text + 5, span.length - 5};
+    if (rest.text == NULL || rest.length == 0 || rest.text[0] != '.') return;
+    while (rest.length > 0 && rest.text[0] == '.')
+        rest.text++, rest.length--;
+    if (log_span_is(log_span_trim(rest), "True")) log_build_bf16(lines->build);
+}
+
 static int claim_line(const struct log_grammar *grammar, struct log_span line) {
     struct log_row row = {.step = 0};
     if (grammar->claim_line != NULL) return grammar->claim_line(line);
@@ -205,6 +222,7 @@ int log_lines_next(struct log_lines *lines, struct log_line *out) {
         end_piece(lines);
         if (!fits || out->span.length == 0) continue;
         look_for_skip(lines, out);
+        look_for_precision(lines, out);
         lines->given = out->span;
         return 1;
     }

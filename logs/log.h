@@ -86,6 +86,7 @@ struct log {
     const char *step_name; /* what an export calls the step; NULL: "step" */
     int step_guessed; /* 1: the source prints no steps (Hugging Face's console), so we numbered the
                          rows */
+    int bf16;           /* 1: the source says that it trained in bf16, so without a loss scaler */
     uint64_t max_steps; /* the total of updates as the source says it; 0: it does not */
     /* Remarks for whoever reads the log: repeated rows, a sampled history, ... */
     const char *const *notes;

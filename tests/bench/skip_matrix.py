@@ -16,7 +16,10 @@ decidable, and the program must name it first. Otherwise the first answer must b
     right       the first fit is the oracle's only simplest one, and the exit status is 0
     undecided   it is, but the exit status is 3
     wrong       anything else
-    open        the oracle has several: "whole set" where `lr fit --all` lists every one of them"""
+    open        the oracle has several: "same set" where `lr fit --all` lists every one of them, or a
+                family that holds it, and nothing else that the oracle looks at and that needs no more
+                skipped updates; "more than the set" where it lists others beside; "named" where some
+                are missing and the first answer is one of them; "other" where it is none"""
 import argparse
 import collections
 import concurrent.futures
@@ -158,7 +161,8 @@ def trainer_state(t, rows):
 
 
 def csv(t, rows):
-    return "log.csv", "step,lr\n" + "".join(f"{k},{v:.17g}\n" for k, v in rows)
+    # with all digits, or a column of 0.001 has a precision of 0.001
+    return "log.csv", "step,lr\n" + "".join(f"{k},{v:.16e}\n" for k, v in rows)
 
 
 def deepspeed(t, rows):
@@ -338,56 +342,112 @@ def same_kind(name, kind):
     return bare in aliases[kind] or (kind == "constant_with_warmup" and bare == "constant")
 
 
-def judge(binary, t, folder, show):
-    own_next = t["contract"] in NEXT
-    rows = column(t, own_next)
-    path = write_log(t, rows, folder)
+def simplest_of(t, rows, keep):
+    """The oracle's simplest set. `keep` is a file name or None: what was found once is read again."""
+    if keep is not None and keep.exists():
+        return [(s, own, kind, peak, warmup, decay, tuple(map(tuple, skips)))
+                for s, own, kind, peak, warmup, decay, skips in json.loads(keep.read_text())]
     # The oracle asks what the user asks: a trainer_state.json does not say which era wrote it.
-    conventions = [1, 0] if t["contract"] in ("hf", "hf-4.50") else [0 if own_next else 1]
+    conventions = [1, 0] if t["contract"] in ("hf", "hf-4.50") else [0 if t["contract"] in NEXT else 1]
     found = hypotheses(t, rows, conventions, t["digits"])
     if not found:  # nobody typed the peak
         found = hypotheses(t, rows, conventions, t["digits"], True)
+    least = min((h[0] for h in found), default=0)
+    simplest = [h for h in found if h[0] == least]
+    if keep is not None:
+        keep.write_text(json.dumps(simplest, default=float))
+    return simplest
+
+
+def one_by_one(ranges):
+    return [(first, last) for first, last, count in ranges for _ in range(count)]
+
+
+def lies_in(skips, family):
+    """Whether each skipped update lies in the range that the family has for it."""
+    a, b = one_by_one(skips), one_by_one(family)
+    return len(a) == len(b) and all(f >= first and x <= last for (f, x), (first, last) in zip(a, b))
+
+
+def is_same(t, fit, h):
+    """Whether a fit of the program is a hypothesis of the oracle, or a family that holds it."""
+    skips = merged((s["first"], s["last"], s["updates"]) for s in fit["skipped"] or [])
+    logs_used = fit["contract"] in ("hf", "hf-4.51", "nemo-rl-megatron")
+    # Of a peak that nobody typed a log shows the digits that it prints. DeepSpeed warms up over two
+    # counters at least.
+    near = 1e-6 if t["untyped"] and t["digits"] == 7 else 1e-9
+    warmup = max(2, fit["warmup"]) if t["contract"] in BEHIND else fit["warmup"]
+    unseen = fit["unseen"]
+    if (not same_kind(fit["schedule"], h[2]) or (h[1] == 1) != logs_used
+            or fit["steps"] not in (None, t["total"])):
+        return False
+    placed = skips == merged(h[6]) or h[2] == "constant_with_warmup" and t["shown"]
+    if placed and abs(fit["lr"] / h[3] - 1) < near and abs(warmup - h[4]) < 1e-6:
+        return True
+    # every warm-up between two, with its own peak
+    return (unseen is not None and unseen["warmup_least"] <= h[4] <= unseen["warmup_most"]
+            and unseen["lr_least"] * (1 - near) <= h[3] <= unseen["lr_most"] * (1 + near)
+            and (placed or lies_in(h[6], skips)))
+
+
+def is_stranger(t, fit, simplest):
+    """Whether a fit is within what the oracle looks at, and as simple, and still not in its set."""
+    kinds = {k for k in KINDS.get(t["contract"], SCHEDULES) if same_kind(fit["schedule"], k)}
+    skips = sum(s["updates"] for s in fit["skipped"] or [])
+    if (not kinds or fit["bug"] or fit["stride"] != 1 or fit["min_lr_ratio"] not in (None, 0.0)
+            or fit["steps"] not in (None, t["total"]) or skips > simplest[0][0]
+            or fit["warmup"] != int(fit["warmup"]) or len(fit["segments"]) > 1):
+        return False
+    if fit["parameters"] and not ({"wsd", "megatron_wsd"} & kinds and fit["parameters"].startswith("decay=")
+                                  and "," not in fit["parameters"]):
+        return False
+    if not t["untyped"] and typed(fit["lr"]) != fit["lr"]:
+        return False
+    own = 1 if fit["contract"] in ("hf", "hf-4.51", "nemo-rl-megatron") else 0
+    if t["contract"] in ("hf", "hf-4.50") and fit["contract"] not in ("hf", "hf-4.50"):
+        return False
+    return not any(is_same(t, fit, h) for h in simplest if h[1] == own)
+
+
+def command_of(binary, t, path):
     command = [binary, "lr", "fit", str(path), "--json"]
     if t["contract"] not in ("hf", "hf-4.50"):
         command += ["--contract", t["contract"], "--processes", str(t["processes"]),
                     "--global-batch", str(t["batch"])]
     if path.suffix == ".csv" or t["contract"].startswith("deepspeed"):
         command += ["--steps", str(t["total"])]
+    return command
+
+
+def judge(binary, t, folder, keep):
+    rows = column(t, t["contract"] in NEXT)
+    path = write_log(t, rows, folder)
+    simplest = simplest_of(t, rows, keep)
+    command = command_of(binary, t, path)
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode not in (0, 1, 3):
-        return "broken", t, done.stderr, found
+        return "broken", t, done.stderr, simplest
     fits = json.loads(done.stdout)["fits"]
-    if not found:
-        return "oracle empty", t, "", found
-    least = min(h[0] for h in found)
-    simplest = [h for h in found if h[0] == least]
-    numbers = {(h[1], h[2] if h[4] or h[2] != "constant_with_warmup" else "constant", float(f"{h[3]:.9e}"), h[4], h[6]) for h in simplest}
-    decidable = len(numbers) == 1
-
-    def same(fit, h):
-        skips = merged((s["first"], s["last"], s["updates"]) for s in fit["skipped"] or [])
-        logs_used = fit["contract"] in ("hf", "hf-4.51", "nemo-rl-megatron")
-        # Of a peak that nobody typed a log shows the digits that it prints. DeepSpeed warms up over two
-        # counters at least.
-        near = 1e-6 if t["untyped"] and t["digits"] == 7 else 1e-9
-        warmup = max(2, fit["warmup"]) if t["contract"] in BEHIND else fit["warmup"]
-        return (same_kind(fit["schedule"], h[2]) and abs(fit["lr"] / h[3] - 1) < near
-                and (fit["warmup_hidden"] or abs(warmup - h[4]) < 1e-6)
-                and (fit["steps"] in (None, t["total"]))
-                and (skips == merged(h[6]) or h[2] == "constant_with_warmup" and t["shown"])
-                and (h[1] == 1) == logs_used)
-
-    first = bool(fits) and any(same(fits[0], h) for h in simplest)
-    if decidable:
-        state = "right" if first and done.returncode == 0 else "undecided" if first else "wrong"
-    else:
-        every = subprocess.run(command + ["--all"], capture_output=True, text=True)
-        listed = json.loads(every.stdout)["fits"]
-        whole = all(any(same(fit, h) for fit in listed) for h in simplest)
-        # Another answer than the oracle's says too much where it is called decided.
-        state = ("open: whole set" if first and whole else "open: named" if first
-                 else "open: other" if done.returncode == 3 else "open: other, status 0")
     text = f"{fits[0]['text'] if fits else 'nothing fits'} (status {done.returncode})"
+    if not simplest:
+        return "oracle empty", t, text, simplest
+    numbers = {(h[1], h[2] if h[4] or h[2] != "constant_with_warmup" else "constant", float(f"{h[3]:.9e}"),
+                h[4], h[6]) for h in simplest}
+    first = bool(fits) and any(is_same(t, fits[0], h) for h in simplest)
+    if len(numbers) == 1:
+        state = "right" if first and done.returncode == 0 else "undecided" if first else "wrong"
+        return state, t, text, simplest
+    listed = json.loads(subprocess.run(command + ["--all"], capture_output=True, text=True).stdout)["fits"]
+    missing = [h for h in simplest if not any(is_same(t, fit, h) for fit in listed)]
+    strangers = [fit["text"] for fit in listed if is_stranger(t, fit, simplest)]
+    # Another answer than the oracle's says too much where it is called decided.
+    if not first:
+        state = "open: other" if done.returncode == 3 else "open: other, status 0"
+    elif missing:
+        state = "open: named"
+    else:
+        state = "open: more than the set" if strangers else "open: same set"
+    text += f"\n   {len(missing)} of {len(simplest)} missing {missing[:3]}, not in the set: {strangers[:3]}"
     return state, t, text, simplest
 
 
@@ -399,24 +459,26 @@ def main():
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--show", action="store_true", help="print what is not right")
     parser.add_argument("--only", type=int, help="this case alone")
+    parser.add_argument("--keep", type=pathlib.Path, help="folder for the oracle's answers, read again next time")
+    parser.add_argument("--first", type=int, default=0, help="number of the first case")
     arguments = parser.parse_args()
 
     def one(i):
         rng = random.Random(arguments.seed * 1000003 + i)
         t = draw(rng)
         t["first_row"] = rng.random() < 0.3
+        keep = arguments.keep / f"{arguments.seed}-{i}.json" if arguments.keep is not None else None
         with tempfile.TemporaryDirectory() as folder:
-            return (i,) + judge(arguments.binary, t, folder, arguments.show)
+            return (i,) + judge(arguments.binary, t, folder, keep)
 
-    cases = [arguments.only] if arguments.only is not None else range(arguments.count)
+    cases = [arguments.only] if arguments.only is not None else range(arguments.first, arguments.count)
     states = collections.Counter()
     by_pattern = collections.Counter()
-    with concurrent.futures.ProcessPoolExecutor(arguments.jobs) if False else \
-            concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         for i, state, t, text, simplest in pool.map(one, cases):
             states[state] += 1
             by_pattern[t["pattern"], state] += 1
-            if arguments.show and (state not in ("right", "open: named", "open: whole set") or arguments.only is not None):
+            if arguments.show and (state not in ("right", "open: same set") or arguments.only is not None):
                 print(f"#{i} {state}: {t}\n   program: {text}")
                 for h in simplest[:4]:
                     print(f"   oracle: {h}")

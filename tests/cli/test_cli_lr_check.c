@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/macro.h"
 #include "tests/cli/helper_cli.h"
 
 #define NUMBERS " --lr 5e-7 --schedule linear --warmup 0 --steps 5"
@@ -78,6 +79,37 @@ static void validate_behind(void **state) {
     assert_non_null(strstr(text_of(json, "words"), "every LR is one update behind hf-4.50"));
     assert_true(json_is_null(json_object_get(json, "bug")));
     json_decref(json);
+}
+
+/* Settings that a console log begins with: bf16 has no loss scaler, so a column that needs a
+ * skipped update has another cause; fp16 and what only looks like the setting say nothing. */
+static void validate_bf16_has_no_scaler(void **state) {
+    (void)state;
+    static const struct {
+        const char *line;
+        int bf16;
+    } cases[] = {{"  bf16 ............................................ True\n", 1},
+                 {"  bf16 ............................................ False\n", 0},
+                 {"  fp16 ............................................ True\n", 0},
+                 {"  bf16_reduce ..................................... True\n", 0},
+                 {"[2025-01-01 00:00:00,000] [INFO] [config.py:1000:print]   bfloat16_enabled "
+                  "............. True\n",
+                  1},
+                 {"bf16=True,\n", 1},
+                 {"bf16=False,\n", 0}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char text[4096];
+        int length = snprintf(text, sizeof text, "%s", cases[i].line);
+        for (int k = 1; k <= 12; k++) /* update 5 was skipped, and the row does not tell */
+            length +=
+                snprintf(text + length, sizeof text - (size_t)length,
+                         " iteration %8d/      20 | consumed samples: %d | learning rate: %.6E "
+                         "| global batch size: 8 | lm loss: 2.0E+00 |\n",
+                         k, 8 * k, 1e-4 * (20.0 - k + (k >= 5)) / 20.0);
+        helper_write("precision.log", text);
+        helper_accept(cases[i].bf16 ? 1 : 0, "lr check precision.log --expect megatron --schedule "
+                                             "linear --lr 1e-4 --warmup 0 --steps 20");
+    }
 }
 
 /* Without a gradient norm the same column may be that of the expectation with update 1 skipped. */
@@ -370,6 +402,7 @@ int main(void) {
         cmocka_unit_test(validate_fail),
         cmocka_unit_test(validate_behind),
         cmocka_unit_test(validate_early_skip_is_undecided),
+        cmocka_unit_test(validate_bf16_has_no_scaler),
         cmocka_unit_test(validate_other_shape_is_no_shift),
         cmocka_unit_test(validate_undecided),
         cmocka_unit_test(validate_fit_lists_both),

@@ -95,8 +95,24 @@ static void lr_drops_to_zero(struct patient *p) {
 static void lr_to_zero(struct patient *p) {
     set_lr(p, to_zero);
 }
-static void lr_stairs(struct patient *p) {
+static void lr_stairs(struct patient *p) { /* nobody says why: rows may be micro-batches */
     set_lr(p, stairs);
+}
+static void lr_stairs_at_evals(struct patient *p) {
+    lr_stairs(p);
+    for (size_t i = 9; i < 60; i += 10)
+        scene_put(p, LOG_EVAL_LOSS, i, 2.0);
+}
+/* Each stair has two evaluations, and one of them moves nothing. */
+static void lr_stairs_beside_evals(struct patient *p) {
+    lr_stairs_at_evals(p);
+    for (size_t i = 4; i < 60; i += 10)
+        scene_put(p, LOG_EVAL_LOSS, i, 2.0);
+}
+static void lr_stairs_off_evals(struct patient *p) {
+    lr_stairs(p);
+    for (size_t i = 4; i < 60; i += 10)
+        scene_put(p, LOG_EVAL_LOSS, i, 2.0);
 }
 static void lr_stairs_of_a_factor(struct patient *p) {
     double value = 1e-3;
@@ -377,7 +393,10 @@ const struct scene scenes_of_lr[] = {FOUND(lr_negative, "lr_negative", CERTAIN),
                                      FOUND(lr_early_micro, "per_microbatch_stepping", LIKELY),
                                      LINE(lr_drops_to_zero, "lr_zero_early", QUIET),
                                      LINE(lr_to_zero, "lr_zero_early", QUIET),
-                                     FOUND(lr_stairs, "eval_steps_scheduler", LIKELY),
+                                     REMARK(lr_stairs, "lr_stairs"),
+                                     FOUND(lr_stairs_at_evals, "eval_steps_scheduler", LIKELY),
+                                     REMARK(lr_stairs_beside_evals, "lr_stairs"),
+                                     REMARK(lr_stairs_off_evals, "lr_stairs"),
                                      LINE(lr_stairs_of_a_factor, "lr_staircase", QUIET),
                                      REMARK(lr_stairs_of_epochs, "scheduler_epoch_default"),
                                      REMARK(lr_stairs_printed, "lr_printed_coarsely"),

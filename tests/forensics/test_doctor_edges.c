@@ -95,9 +95,15 @@ static void below_zero_printed_to(struct patient *p, double x) {
 /* ---- LR: stairs and digits ---- */
 
 /* Stairs of `length` rows, which fall by 1 from 100. */
+/* Puts an evaluation at the end of each of the first `count` stairs. */
+static void evaluate_stairs(struct patient *p, size_t length, size_t count) {
+    for (size_t i = length; i <= length * count && i < p->log->rows; i += length)
+        scene_put(p, LOG_EVAL_LOSS, i - 1, 2.0);
+}
 static void stairs(struct patient *p, size_t length, double quantum) {
     for (size_t i = 0; i < p->log->rows; i++)
         put(p, LOG_LR_LOGGED, i, 100.0 - (double)(i / length), quantum);
+    evaluate_stairs(p, length, p->log->rows);
 }
 static void stairs_rows(struct patient *p, double x) {
     cut(p, x);
@@ -106,6 +112,7 @@ static void stairs_rows(struct patient *p, double x) {
 static void stairs_number(struct patient *p, double x) {
     for (size_t i = 0; i < 60; i++)
         scene_put(p, LOG_LR_LOGGED, i, 100.0 - fmin(x, (double)(i / 10)));
+    evaluate_stairs(p, 10, (size_t)x);
 }
 static void stairs_length(struct patient *p, double x) {
     stairs(p, (size_t)x, 0.0);
@@ -113,14 +120,21 @@ static void stairs_length(struct patient *p, double x) {
 static void stairs_height(struct patient *p, double x) {
     for (size_t i = 0; i < 60; i++)
         put(p, LOG_LR_LOGGED, i, 6.0 - (double)(i / 10), x);
+    evaluate_stairs(p, 10, 6);
 }
 static void stairs_off_a_factor(struct patient *p, double x) {
     for (size_t i = 0; i < 60; i++)
         scene_put(p, LOG_LR_LOGGED, i, ldexp(i < 50 ? 1.0 : 1.0 - x, -(int)(i / 10)));
+    evaluate_stairs(p, 10, 6);
+}
+static void stairs_of_evals(struct patient *p, double x) { /* two evaluations that move nothing */
+    stairs_number(p, 3.0);
+    evaluate_stairs(p, 10, (size_t)x);
 }
 static void stairs_of_factor(struct patient *p, double x) {
     for (size_t i = 0; i < 60; i++)
         scene_put(p, LOG_LR_LOGGED, i, pow(x, (double)(i / 10)));
+    evaluate_stairs(p, 10, 6);
 }
 static void rows_alike(struct patient *p, double x) { /* of four changes, x are none */
     cut(p, 5);
@@ -507,6 +521,7 @@ static const struct edge {
     EDGE(stairs_rows, 8, 7, "eval_steps_scheduler"),
     EDGE(stairs_number, 3, 2, "eval_steps_scheduler"),
     EDGE(stairs_length, 2, 1, "eval_steps_scheduler"),
+    EDGE(stairs_of_evals, 4, 5, "eval_steps_scheduler"),
     EDGE(stairs_height, 0.25, 0.26, "eval_steps_scheduler"),
     EDGE(stairs_off_a_factor, 2.1e-6, 0.9e-6, "eval_steps_scheduler"),
     EDGE(stairs_of_factor, 0.9991, 0.9989, "eval_steps_scheduler"),

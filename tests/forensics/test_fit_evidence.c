@@ -65,6 +65,21 @@ static void validate_a_scale_of_one(void **state) {
     }
 }
 
+/* A log that says bf16 has no scaler either, so only a norm that is not finite shows a skip. */
+static void validate_a_log_of_bf16(void **state) {
+    (void)state;
+    struct patient p;
+    struct fit_known known;
+    begin(&p);
+    p.log->bf16 = 1;
+    scene_put(&p, LOG_GRAD_NORM, 4, (double)INFINITY);
+    const struct fit_evidence *skips = evidence_of(&p, &known);
+    assert_int_equal(skips->shown, 1);
+    for (size_t row = 0; row < ROWS; row++)
+        assert_int_equal(skips->most[row], row == 4);
+    arena_close(&p.arena);
+}
+
 /* A gradient norm that is not finite is that of a skipped update. */
 static void validate_a_norm_that_is_not_finite(void **state) {
     (void)state;
@@ -84,6 +99,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_a_column_of_zeros),
         cmocka_unit_test(validate_a_scale_of_one),
+        cmocka_unit_test(validate_a_log_of_bf16),
         cmocka_unit_test(validate_a_norm_that_is_not_finite),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,6 +11,8 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "forensics/fit.h"
@@ -593,6 +595,117 @@ static void verify_an_early_skip_is_a_remark(void **state) {
     arena_close(&arena);
 }
 
+/* Three updates skipped on a plateau behind a warm-up of 100 print what two skipped in a warm-up of
+ * 96 do under the other era. Fewer come first, and the rounder warm-up keeps the answer open.
+ * transformers' get_wsd_schedule with a decay of 185, which ends the run. */
+static void verify_fewer_skips_come_first_and_stay_in_doubt(void **state) {
+    (void)state;
+    static struct series_point points[ROWS];
+    const struct training t = {6e-6, 100, 1859, 25, 0, 1, {929, 930, 931}, 3};
+    struct series series = make(&t, points);
+    struct arena arena = ARENA_EMPTY;
+    const struct fit_known known = known_of(&t);
+    struct fit_set set;
+    int doubt = 0;
+    for (size_t i = 0; i < series.count; i++) {
+        const double u = (double)points[i].update - (points[i].update > 931 ? 3.0 : 0.0);
+        const double progress = fmax(0.0, (u - 1674.0) / 185.0);
+        points[i].value = u < 100.0 ? 6e-6 * (u / 100.0)
+                                    : 6e-6 * (0.5 * (1.0 + cos(3.14159265358979323846 * progress)));
+    }
+    assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    assert_true(set.count > 1);
+    assert_int_equal(fit_skipped(&set.fits[0]), 2);
+    assert_true(set.fits[0].warmup == 96.0);
+    for (size_t i = 1; i < set.count; i++)
+        if (fit_raises_doubt(&known, &set, &set.fits[i]))
+            doubt |= fit_skipped(&set.fits[i]) == 3 && set.fits[i].warmup == 100.0;
+    assert_true(doubt);
+    arena_close(&arena);
+}
+
+/* 1.00e-05 stands for all that is within 5e-8 of it, and the rows below it are printed ten times as
+ * finely: they fall, by an inverse square root of transformers' default timescale of 10,000. Five
+ * updates were skipped, so without them the peak would have to be another one. */
+static void verify_a_coarse_first_row_is_no_plateau(void **state) {
+    (void)state;
+    static const uint64_t skipped[] = {20, 34, 35, 45, 46};
+    struct series_point points[17];
+    struct arena arena = ARENA_EMPTY;
+    struct fit_known known;
+    struct fit_check check;
+    for (size_t i = 0; i < COUNT_OF(points); i++) {
+        const uint64_t k = 5 * (i + 1);
+        uint64_t counter = k;
+        char text[32];
+        for (size_t s = 0; s < COUNT_OF(skipped); s++)
+            counter -= skipped[s] <= k;
+        snprintf(text, sizeof text, "%.2e", 1e-5 / sqrt(((double)counter + 1e4) / 1e4));
+        points[i] = (struct series_point){.update = k, .row = i, .value = strtod(text, NULL)};
+        points[i].quantum = points[i].value >= 1e-5 ? 1e-7 : 1e-8;
+    }
+    const struct series series = {points, COUNT_OF(points)};
+    fit_known_init(&known);
+    known.request.contract = contract_find("hf-4.50");
+    known.request.schedule = "inverse_sqrt";
+    known.request.lr = 1e-5;
+    known.request.warmup = 0.0;
+    known.request.steps = 100;
+    assert_int_equal(fit_check(&series, &known, 0, &arena, &check), STATUS_OK);
+    if (check.verdict != FIT_PASS) fail_msg("%s", check.words);
+    assert_int_equal(fit_skipped(check.expected), COUNT_OF(skipped));
+    arena_close(&arena);
+}
+
+/* A schedule that validations step goes ahead again and again; one that is ahead once is not it. */
+static void verify_ahead_once_is_no_validation(void **state) {
+    (void)state;
+    static struct series_point points[ROWS];
+    const struct training t = {5e-5, 0, 200, 1, 0, 0, {0}, 0};
+    const struct series series = make(&t, points);
+    for (int often = 0; often < 2; often++) {
+        struct arena arena = ARENA_EMPTY;
+        const struct fit_known known = known_of(&t);
+        struct fit_set set;
+        for (size_t i = 0; i < series.count; i++)
+            points[i].value = rate(&t, i + (i >= 80) + (often && i >= 120));
+        assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+        assert_true(set.count > 0);
+        assert_int_equal(set.fits[0].segment_count, 2 + often);
+        assert_int_equal(set.fits[0].bug != NULL, often);
+        arena_close(&arena);
+    }
+}
+
+/* Six skipped updates under the peak that was told, or three under one that is a digit away: the
+ * told one is tried to the end. DeepSpeed's LRRangeTest, L (1 + counter / 2000), in three digits.
+ */
+static void verify_a_told_peak_is_tried_with_more_skips(void **state) {
+    (void)state;
+    struct series_point points[11];
+    struct arena arena = ARENA_EMPTY;
+    struct fit_known known;
+    struct fit_check check;
+    for (size_t i = 0; i < COUNT_OF(points); i++) {
+        const uint64_t k = 33 + 10 * i, counter = k - (k < 53 ? 4 : 6);
+        char text[32];
+        snprintf(text, sizeof text, "%.2e", 9e-4 * (1.0 + (double)counter / 2000.0));
+        points[i] = (struct series_point){
+            .update = k, .row = i, .value = strtod(text, NULL), .quantum = 1e-6};
+    }
+    const struct series series = {points, COUNT_OF(points)};
+    fit_known_init(&known);
+    known.request.contract = contract_find("deepspeed-warmup");
+    known.request.schedule = "lr_range_test";
+    known.request.lr = 9e-4;
+    known.request.warmup = 0.0;
+    known.request.steps = 133;
+    assert_int_equal(fit_check(&series, &known, 0, &arena, &check), STATUS_OK);
+    if (check.verdict != FIT_PASS) fail_msg("%s", check.words);
+    assert_int_equal(fit_skipped(check.expected), 6);
+    arena_close(&arena);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_which_updates_were_skipped),
@@ -609,6 +722,10 @@ int main(void) {
         cmocka_unit_test(verify_half_speed_is_seen),
         cmocka_unit_test(verify_a_late_schedule_keeps_its_name),
         cmocka_unit_test(verify_an_early_skip_is_a_remark),
+        cmocka_unit_test(verify_a_coarse_first_row_is_no_plateau),
+        cmocka_unit_test(verify_ahead_once_is_no_validation),
+        cmocka_unit_test(verify_a_told_peak_is_tried_with_more_skips),
+        cmocka_unit_test(verify_fewer_skips_come_first_and_stay_in_doubt),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,7 +23,7 @@ UNTYPED = {
     results.LogCheck: {"row_spacing", "why"}, results.LogFit: {"row_spacing", "left_out", "groups",
                                                                "early_skip", "applied", "partial"},
     results.Fit: {"parameters", "updates_per_epoch", "reached", "skipped", "first_value", "segments",
-                  "warmup_hidden", "steps_hidden", "waits", "in_samples"},
+                  "warmup_hidden", "steps_hidden", "waits", "in_samples", "unseen"},
     results.Readback: {"exit"}, results.UpdateReading: {"contract"},
     results.Rollout: {"floor", "agreement_of_signs", "by_probability", "by_position", "by_length",
                       "by_batch", "metrics"},

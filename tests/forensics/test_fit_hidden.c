@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit
+ * Logs that begin behind the warm-up, and logs whose rounded plateau says less of the peak than
+ * their decay. The rows are computed here from the schedules' formulas, as Megatron's
+ * core/optimizer_param_scheduler.py has them: the row of update k shows counter k. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/macro.h"
+#include "forensics/fit.h"
+
+#define ROWS 512
+
+struct training {
+    double peak, warmup, total, decay; /* a decay of 0: linear, else WSD with its default style */
+    uint64_t every, skipped;           /* 0: none was skipped */
+};
+
+static double rate(const struct training *t, double u) {
+    if (u < t->warmup) return t->peak * u / t->warmup;
+    if (t->decay == 0.0) return t->peak * (t->total - u) / (t->total - t->warmup);
+    if (u <= t->total - t->decay) return t->peak;
+    return t->peak * (2.0 * pow(0.5, (u - (t->total - t->decay)) / t->decay) - 1.0);
+}
+
+/* Rounds to what "%.6E" prints, where `rounded` is set. */
+static struct series make(const struct training *t, int rounded, struct series_point *points) {
+    size_t count = 0;
+    for (uint64_t k = t->every; k <= (uint64_t)t->total; k += t->every, count++) {
+        const double behind = t->skipped > 0 && t->skipped <= k ? 1.0 : 0.0;
+        const double value = rate(t, (double)k - behind);
+        char text[32];
+        assert_true(count < ROWS);
+        points[count] = (struct series_point){.update = k, .row = count, .value = value};
+        if (!rounded) continue;
+        snprintf(text, sizeof text, "%.6E", value);
+        points[count].value = strtod(text, NULL);
+        points[count].quantum = value > 0.0 ? pow(10.0, floor(log10(value)) - 6.0) : 0.0;
+    }
+    return (struct series){points, count};
+}
+
+static const char *const native[] = {"megatron", NULL};
+
+static struct fit_known known_of(const struct training *t) {
+    struct fit_known known;
+    fit_known_init(&known);
+    known.run_steps = (uint64_t)t->total;
+    known.possible = native;
+    known.request.contract = contract_find("megatron");
+    return known;
+}
+
+static int in_doubt(const struct fit_known *known, const struct fit_set *set) {
+    for (size_t i = 1; i < set->count; i++)
+        if (fit_raises_doubt(known, set, &set->fits[i])) return 1;
+    return 0;
+}
+
+/* A line behind its warm-up is L (T - u) / (T - W), so each W has an L. The typed L is the answer,
+ * and what else prints the rows is told: with W = 0 and W = 100 (the first row) L is
+ * 3e-7 * (1470 - W) / 1425. */
+static void validate_a_typed_peak_in_front_of_the_first_row(void **state) {
+    (void)state;
+    static struct series_point points[ROWS];
+    const struct training t = {3e-7, 45, 1470, 0, 100, 0};
+    const struct series series = make(&t, 0, points);
+    const struct fit_known known = known_of(&t);
+    struct arena arena = ARENA_EMPTY;
+    struct fit_set set;
+    assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    assert_true(set.count > 0);
+    const struct fit *fit = &set.fits[0];
+    assert_true(fit->lr == 3e-7);
+    assert_true(fit->warmup == 45.0);
+    assert_int_equal(fit->steps, 1470);
+    assert_true(fit->warmup_hidden);
+    assert_true(fit->unseen_from == 0.0);
+    assert_true(fit->unseen_warmup == 100.0);
+    assert_true(fabs(fit->unseen_most / (3e-7 * 1470.0 / 1425.0) - 1.0) < 1e-12);
+    assert_true(fabs(fit->unseen_least / (3e-7 * 1370.0 / 1425.0) - 1.0) < 1e-12);
+    assert_false(in_doubt(&known, &set));
+    arena_close(&arena);
+}
+
+/* Where nobody typed the peak, no warm-up is likelier than the others, and the answer is none. */
+static void validate_an_untyped_peak_stays_open(void **state) {
+    (void)state;
+    static struct series_point points[ROWS];
+    const struct training t = {3.14159265e-7, 45, 1470, 0, 100, 0};
+    const struct series series = make(&t, 0, points);
+    const struct fit_known known = known_of(&t);
+    struct arena arena = ARENA_EMPTY;
+    struct fit_set set;
+    assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    assert_true(set.count > 1);
+    assert_true(set.fits[0].unseen_warmup == 100.0);
+    assert_true(in_doubt(&known, &set));
+    arena_close(&arena);
+}
+
+/* A contract that prints the LR that was used shows counter 99 at update 100, so a warm-up of 99 is
+ * the longest that is over by then. */
+static void verify_the_family_ends_at_the_first_row(void **state) {
+    (void)state;
+    static struct series_point points[ROWS];
+    const struct training t = {3e-7, 45, 1470, 0, 100, 1};
+    const struct series series = make(&t, 0, points); /* one counter behind at every row */
+    struct fit_known known = known_of(&t);
+    struct arena arena = ARENA_EMPTY;
+    struct fit_set set;
+    known.request.contract = contract_find("hf");
+    assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    assert_true(set.count > 0);
+    assert_true(set.fits[0].lr == 3e-7);
+    assert_true(set.fits[0].unseen_warmup == 99.0);
+    arena_close(&arena);
+}
+
+/* Row 1 of Hugging Face's Trainer shows counter 0, at which every warm-up prints 0, and row 100 the
+ * plateau: all of 1 to 99 are the same column, and the peak is shown. */
+static void validate_a_warmup_between_two_rows(void **state) {
+    (void)state;
+    struct series_point points[12];
+    struct fit_known known;
+    struct arena arena = ARENA_EMPTY;
+    struct fit_set set;
+    for (size_t i = 0; i < COUNT_OF(points); i++)
+        points[i] = (struct series_point){
+            .update = i == 0 ? 1 : 100 * i, .row = i, .value = i == 0 ? 0.0 : 6.471e-4};
+    const struct series series = {points, COUNT_OF(points)};
+    fit_known_init(&known);
+    known.request.contract = contract_find("hf");
+    known.run_steps = 1100;
+    assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    assert_true(set.count > 0);
+    assert_true(set.fits[0].unseen_from == 1.0);
+    assert_true(set.fits[0].unseen_warmup == 99.0);
+    assert_true(set.fits[0].unseen_least == set.fits[0].unseen_most);
+    arena_close(&arena);
+}
+
+/* A warm-up that is shown leaves nothing open, however sparse the rows are behind it. */
+static void verify_no_family_where_the_warmup_is_shown(void **state) {
+    (void)state;
+    static struct series_point points[ROWS];
+    const struct training t = {3e-7, 145, 1470, 0, 100, 0};
+    const struct series series = make(&t, 0, points);
+    const struct fit_known known = known_of(&t);
+    struct arena arena = ARENA_EMPTY;
+    struct fit_set set;
+    assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    assert_true(set.count > 0);
+    assert_true(set.fits[0].lr == 3e-7);
+    assert_true(set.fits[0].unseen_warmup == 0.0);
+    arena_close(&arena);
+}
+
+/* Seven digits of a plateau leave the peak open by 1 part in 2e7; below 1e-5 the decay's steps are
+ * ten times finer, so some peaks of the plateau are refuted there. */
+static void validate_a_peak_that_only_the_decay_shows(void **state) {
+    (void)state;
+    static struct series_point points[ROWS];
+    static const struct training cases[] = {{9.454173261556094e-05, 500, 2674, 534, 25, 0},
+                                            {9.939472929692137e-05, 340, 1700, 170, 5, 0},
+        {9.454173261556094e-05, 500, 2674, 534, 25, 10},
+                                            {9.939472929692137e-05, 340, 1700, 170, 5, 1631}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const struct training *t = &cases[i];
+        const struct series series = make(t, 1, points);
+        struct fit_known known = known_of(t);
+        struct arena arena = ARENA_EMPTY;
+        struct fit_set set;
+        known.plain = t->skipped == 0; /* or the search for skipped updates finds it as well */
+        assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+        assert_true(set.count > 0);
+        const struct fit *fit = &set.fits[0];
+        if (fit->segment_count > 1 || fit->bug != NULL) fail_msg("%zu: %s", i, fit->text);
+        assert_true(fabs(fit->lr / t->peak - 1.0) < 1e-7);
+        assert_true(fit->warmup == t->warmup);
+        assert_int_equal(fit_skipped(fit), t->skipped > 0);
+        arena_close(&arena);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_a_typed_peak_in_front_of_the_first_row),
+        cmocka_unit_test(validate_an_untyped_peak_stays_open),
+        cmocka_unit_test(verify_the_family_ends_at_the_first_row),
+        cmocka_unit_test(validate_a_warmup_between_two_rows),
+        cmocka_unit_test(verify_no_family_where_the_warmup_is_shown),
+        cmocka_unit_test(validate_a_peak_that_only_the_decay_shows),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
