@@ -194,6 +194,22 @@ class Two(Case):
         self.assertEqual(json.loads(mixed.read_text()),
                          {"t": [4, 1, 1], "lr": 0.5, "o": {"x.y": 1, "n": 'a"w'}})
 
+    def test_leaves_of_toml_become_factors_and_mixed_files_keep_comments(self):
+        # as above: shares 3/2 and -1/2
+        good = '# of the first file\n[o]\n"x.y" = 1\n[train]\nt = [1, 1, 1] # targets\nlr = 1.0\n'
+        (self.root / "a.toml").write_text(good)
+        (self.root / "b.toml").write_text('train = {lr = 0.5, t = [4,\n1, 1]}\no."x.y" = 2\n')
+        got = json.loads(self.run_program(*(w.replace(".json", ".toml") for w in self.lines()), "--json",
+                                          "--quiet", "--slots", "2", code=1).stdout)
+        shares = self.figures(got, "share")
+        self.assertEqual(set(shares), {"o._x.y_", "train.t", "train.lr", "SHIFT"})
+        for name, share in {"train.t": 1.5, "train.lr": -0.5, "SHIFT": 0.0, "o._x.y_": 0.0}.items():
+            self.assertAlmostEqual(shares[name], share, delta=1e-15)
+        self.assertEqual((got["closure"], got["word"]), ("exact", "oppose"))
+        mixed = {p.read_text() for p in self.root.glob("good-bad.ablate/runs/hybrid-*/file-file1/a.toml")}
+        self.assertIn(good.replace("1.0", "0.5"), mixed)
+        self.assertIn(good.replace("[1, 1, 1]", "[4,\n1, 1]"), mixed)
+
     def test_a_dry_run_writes_the_file_and_it_gives_the_same_plan(self):
         self.write_files()
         lines = self.lines("--t1 2 --steps=1", "--decay 0.5 --steps=2 --inert '{x}'")
@@ -210,11 +226,16 @@ class Two(Case):
 
     def test_files_that_cannot_be_mixed_are_one_factor_with_the_reason(self):
         for name in ("a", "b"):
-            (self.root / f"{name}.toml").write_text(f'x = "{name}"\n')
-        words = ["--good", "cat a.toml {dir}", "--bad", "cat b.toml {dir}", "--bytes", "{dir}/x", "--dry-run"]
-        text = self.run_program(*words, code=0).stdout
-        self.assertIn("# a.toml and b.toml are one factor: a.toml is neither .yaml nor .json\n", text)
-        self.assertIn('  word: ["a.toml", "b.toml"]\n', text)
+            (self.root / f"{name}.ini").write_text(f'x = "{name}"\n')
+            (self.root / f"{name}.toml").write_text(f"x = {name}\n")
+        for end, why in (("ini", "a.ini is neither .yaml, .json nor .toml"),
+                         ("toml", 'a.toml:1:5: error: expected a string, a number, a truth value, '
+                                  'a date, an array or a table, got "a"')):
+            words = ["--good", f"cat a.{end} {{dir}}", "--bad", f"cat b.{end} {{dir}}", "--bytes", "{dir}/x",
+                     "--dry-run"]
+            text = self.run_program(*words, code=0).stdout
+            self.assertIn(f"# a.{end} and b.{end} are one factor: {why}\n", text)
+            self.assertIn(f'  word: ["a.{end}", "b.{end}"]\n', text)
 
     def test_leaves_in_no_factor_are_refused(self):
         self.write_files()
