@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "ablate/ablate_pen.h"
+#include "ablate/ablate_toml.h"
+#include "base/sort.h"
 #include "scenarios/textfile.h"
 #include "scenarios/yaml.h"
 
@@ -133,31 +135,57 @@ static enum status find_leaves(const struct yaml_node *a, const struct yaml_node
     return STATUS_OK;
 }
 
-enum status leaves_read(const char *first, const char *second, struct arena *arena,
-                        struct leaves *out) {
-    *out = (struct leaves){.paths = {first, second}, .is_json = ends_with(first, ".json")};
+static enum status kind_of(const char *path, enum leaves_kind *out) {
+    static const struct {
+        const char *end;
+        enum leaves_kind kind;
+    } ends[] = {{".yaml", LEAVES_YAML},
+                {".yml", LEAVES_YAML},
+                {".json", LEAVES_JSON},
+                {".toml", LEAVES_TOML}};
+    for (size_t i = 0; i < COUNT_OF(ends); i++) {
+        if (!ends_with(path, ends[i].end)) continue;
+        *out = ends[i].kind;
+        return STATUS_OK;
+    }
+    FAIL(STATUS_INPUT, "%s is neither .yaml, .json nor .toml", path);
+}
+
+enum status leaves_parse(struct arena *arena, struct leaves *out) {
     for (int i = 0; i < 2; i++) {
         struct yaml_node *root;
-        char *text;
-        size_t length;
-        if (ends_with(out->paths[i], ".json") != out->is_json)
-            FAIL(STATUS_INPUT, "%s is JSON and %s is not", out->paths[out->is_json ? 0 : 1],
-                 out->paths[out->is_json ? 1 : 0]);
-        if (!out->is_json && !ends_with(out->paths[i], ".yaml") &&
-            !ends_with(out->paths[i], ".yml"))
-            FAIL(STATUS_INPUT, "%s is neither .yaml nor .json", out->paths[i]);
-        TRY(textfile_read(arena, out->paths[i], FILE_BYTES_MAX, &text, &length));
-        TRY(yaml_parse(arena, out->paths[i], 1, text, length, &root));
-        if (root->kind != YAML_MAP) return yaml_fail(root, "no map at the top");
-        if (!out->is_json) TRY(check_keys(root));
-        out->roots[i] = root;
-        if (i == 0) {
-            out->bytes = text;
-            out->length = length;
+        if (out->kind == LEAVES_TOML) {
+            struct toml_node *document;
+            TRY(toml_parse(arena, out->paths[i], out->bytes[i], out->lengths[i], &document));
+            root = &document->node;
+        } else {
+            TRY(yaml_parse(arena, out->paths[i], 1, out->bytes[i], out->lengths[i], &root));
         }
+        if (root->kind != YAML_MAP) return yaml_fail(root, "no map at the top");
+        if (out->kind == LEAVES_YAML) TRY(check_keys(root));
+        out->roots[i] = root;
     }
     size_t room = 0;
     return find_leaves(out->roots[0], out->roots[1], "", out, &room, arena);
+}
+
+enum status leaves_read(const char *first, const char *second, struct arena *arena,
+                        struct leaves *out) {
+    static const char *const names[] = {"YAML", "JSON", "TOML"};
+    enum leaves_kind kinds[2];
+    *out = (struct leaves){.paths = {first, second}};
+    for (int i = 0; i < 2; i++)
+        TRY(kind_of(out->paths[i], &kinds[i]));
+    if (kinds[0] != kinds[1])
+        FAIL(STATUS_INPUT, "%s is %s and %s is %s", first, names[kinds[0]], second,
+             names[kinds[1]]);
+    out->kind = kinds[0];
+    for (int i = 0; i < 2; i++) {
+        char *text;
+        TRY(textfile_read(arena, out->paths[i], FILE_BYTES_MAX, &text, &out->lengths[i]));
+        out->bytes[i] = text;
+    }
+    return leaves_parse(arena, out);
 }
 
 /* ---- writing ---- */
@@ -183,7 +211,7 @@ static enum status write_scalar(struct writing *w, const struct yaml_node *node)
 }
 
 static enum status write_key(struct writing *w, const char *key) {
-    TRY(w->leaves->is_json ? put_quoted(&w->pen, key) : ablate_put_text(&w->pen, key));
+    TRY(w->leaves->kind == LEAVES_JSON ? put_quoted(&w->pen, key) : ablate_put_text(&w->pen, key));
     return ablate_put(&w->pen, ":", 1);
 }
 
@@ -206,7 +234,7 @@ static enum status write_flow(struct writing *w, const struct yaml_node *node, i
 
 static enum status write_node(struct writing *w, const struct yaml_node *node, int depth) {
     if (node->kind != YAML_MAP && node->kind != YAML_LIST) return write_scalar(w, node);
-    if (w->leaves->is_json || node->count == 0) return write_flow(w, node, depth);
+    if (w->leaves->kind == LEAVES_JSON || node->count == 0) return write_flow(w, node, depth);
     for (const struct yaml_node *child = node->first; child != NULL; child = child->next) {
         TRY(ablate_put(&w->pen, "\n", 1));
         TRY(indent(w, depth));
@@ -232,7 +260,7 @@ static enum status write_entry(struct writing *w, const struct yaml_node *a,
     const int inside = a != NULL && b != NULL && a->kind == YAML_MAP && b->kind == YAML_MAP;
     const struct yaml_node *from = inside ? a : is_taken(w, path) ? b : a;
     if (from == NULL) return STATUS_OK;
-    if (w->leaves->is_json) {
+    if (w->leaves->kind == LEAVES_JSON) {
         TRY(ablate_put_text(&w->pen, *written ? ", " : ""));
     } else {
         TRY(ablate_put(&w->pen, "\n", 1));
@@ -248,7 +276,7 @@ static enum status write_mixed(struct writing *w, const struct yaml_node *a,
                                const struct yaml_node *b, const char *above, int depth) {
     int written = 0;
     char *path;
-    if (w->leaves->is_json) TRY(ablate_put_text(&w->pen, "{"));
+    if (w->leaves->kind == LEAVES_JSON) TRY(ablate_put_text(&w->pen, "{"));
     for (const struct yaml_node *x = a->first; x != NULL; x = x->next) {
         TRY(path_of(above, x->key, w->pen.arena, &path));
         TRY(write_entry(w, x, yaml_child(b, x->key), x->key, path, depth, &written));
@@ -258,8 +286,114 @@ static enum status write_mixed(struct writing *w, const struct yaml_node *a,
         TRY(path_of(above, y->key, w->pen.arena, &path));
         TRY(write_entry(w, NULL, y, y->key, path, depth, &written));
     }
-    if (w->leaves->is_json) return ablate_put_text(&w->pen, "}");
+    if (w->leaves->kind == LEAVES_JSON) return ablate_put_text(&w->pen, "}");
     return written ? STATUS_OK : ablate_put_text(&w->pen, "{}");
+}
+
+/* ---- TOML ---- */
+
+/* The bytes of a value of the first file that those of one of the second take the place of. */
+struct exchange {
+    const struct toml_node *old, *other;
+};
+
+/* Collects the exchanges of all leaves that are taken; *out_whole is set where one of them is not a
+ * value of both files, but a table, or stands in one file only. */
+static enum status find_exchanges(const struct writing *w, const struct yaml_node *a,
+                                  const struct yaml_node *b, const char *above,
+                                  struct exchange *exchanges, size_t *count, int *out_whole) {
+    char *path;
+    for (const struct yaml_node *x = a->first; x != NULL; x = x->next) {
+        const struct yaml_node *y = yaml_child(b, x->key);
+        TRY(path_of(above, x->key, w->pen.arena, &path));
+        if (y != NULL && x->kind == YAML_MAP && y->kind == YAML_MAP) {
+            TRY(find_exchanges(w, x, y, path, exchanges, count, out_whole));
+        } else if (is_taken(w, path)) {
+            const struct exchange found = {(const struct toml_node *)x,
+                                           (const struct toml_node *)y};
+            if (y == NULL || found.old->from == found.old->to ||
+                found.other->from == found.other->to)
+                *out_whole = 1;
+            else
+                exchanges[(*count)++] = found;
+        }
+    }
+    for (const struct yaml_node *y = b->first; y != NULL; y = y->next) {
+        TRY(path_of(above, y->key, w->pen.arena, &path));
+        if (yaml_child(a, y->key) == NULL) *out_whole |= is_taken(w, path);
+    }
+    return STATUS_OK;
+}
+
+static int is_before(const void *a, const void *b, const void *context) {
+    (void)context;
+    return ((const struct exchange *)a)->old->from < ((const struct exchange *)b)->old->from;
+}
+
+static enum status add_copy(struct yaml_node *map, const struct yaml_node *from,
+                            struct arena *arena, struct yaml_node **out) {
+    struct yaml_node *copy;
+    TRY(arena_take(arena, 1, sizeof *copy, "a value", &copy));
+    *copy = *from;
+    copy->next = NULL;
+    if (map->last == NULL)
+        map->first = copy;
+    else
+        map->last->next = copy;
+    map->last = copy;
+    map->count++;
+    *out = copy;
+    return STATUS_OK;
+}
+
+/* Adds to `map` the children of two maps, mixed. */
+static enum status mix(const struct writing *w, const struct yaml_node *a,
+                       const struct yaml_node *b, const char *above, struct yaml_node *map) {
+    struct yaml_node *copy;
+    char *path;
+    for (const struct yaml_node *x = a->first; x != NULL; x = x->next) {
+        const struct yaml_node *y = yaml_child(b, x->key);
+        TRY(path_of(above, x->key, w->pen.arena, &path));
+        if (y != NULL && x->kind == YAML_MAP && y->kind == YAML_MAP) {
+            TRY(add_copy(map, x, w->pen.arena, &copy));
+            copy->first = copy->last = NULL;
+            copy->count = 0;
+            TRY(mix(w, x, y, path, copy));
+        } else {
+            const struct yaml_node *from = is_taken(w, path) ? y : x;
+            if (from != NULL) TRY(add_copy(map, from, w->pen.arena, &copy));
+        }
+    }
+    for (const struct yaml_node *y = b->first; y != NULL; y = y->next) {
+        TRY(path_of(above, y->key, w->pen.arena, &path));
+        if (yaml_child(a, y->key) == NULL && is_taken(w, path))
+            TRY(add_copy(map, y, w->pen.arena, &copy));
+    }
+    return STATUS_OK;
+}
+
+static enum status write_toml(struct writing *w) {
+    const struct leaves *leaves = w->leaves;
+    struct exchange *exchanges, *spare;
+    size_t count = 0, at = 0;
+    int whole = 0;
+    TRY(arena_take(w->pen.arena, leaves->count, sizeof *exchanges, "leaves", &exchanges));
+    TRY(find_exchanges(w, leaves->roots[0], leaves->roots[1], "", exchanges, &count, &whole));
+    if (whole) {
+        struct yaml_node root = {.kind = YAML_MAP};
+        TRY(mix(w, leaves->roots[0], leaves->roots[1], "", &root));
+        return toml_write(&w->pen, &root);
+    }
+    TRY(arena_take(w->pen.arena, count, sizeof *spare, "leaves", &spare));
+    exchanges =
+        (struct exchange *)sort_stable(exchanges, spare, count, sizeof *exchanges, is_before, NULL);
+    for (size_t i = 0; i < count; i++) {
+        const struct toml_node *old = exchanges[i].old, *other = exchanges[i].other;
+        TRY(ablate_put(&w->pen, leaves->bytes[0] + at, old->from - at));
+        TRY(ablate_put(&w->pen, leaves->bytes[1] + other->from, other->to - other->from));
+        at = old->to;
+    }
+    return ablate_put(&w->pen, leaves->bytes[0] + at, leaves->lengths[0] - at);
 }
 
 enum status leaves_compose(const struct leaves *leaves, const unsigned char *taken,
@@ -268,11 +402,15 @@ enum status leaves_compose(const struct leaves *leaves, const unsigned char *tak
     int any = 0;
     for (size_t i = 0; i < leaves->count; i++)
         any |= taken[i];
-    *out_text = leaves->bytes;
-    *out_length = leaves->length;
+    *out_text = leaves->bytes[0];
+    *out_length = leaves->lengths[0];
     if (!any) return STATUS_OK;
-    TRY(write_mixed(&writing, leaves->roots[0], leaves->roots[1], "", 0));
-    TRY(ablate_put(&writing.pen, "\n", 1));
+    if (leaves->kind == LEAVES_TOML) {
+        TRY(write_toml(&writing));
+    } else {
+        TRY(write_mixed(&writing, leaves->roots[0], leaves->roots[1], "", 0));
+        TRY(ablate_put(&writing.pen, "\n", 1));
+    }
     *out_text = writing.pen.text;
     *out_length = writing.pen.used;
     return STATUS_OK;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Two configuration files, YAML or JSON, as leaves: where they differ, and the first one with some
- * leaves of the second. Comments and anchors are not kept.
+ * Two configuration files, YAML, JSON or TOML, as leaves: where they differ, and the first one with
+ * some leaves of the second. Comments and anchors are not kept, but in TOML where every leaf that
+ * is taken has a value in both files: then these are exchanged, and the first file's other bytes
+ * stay.
  *
  * A leaf is a value that is not a map in both files; lists are leaves. Its path is its keys with
  * dots between them; a key that holds a dot or is no plain word stands in quotes. Invariant: the
@@ -14,11 +16,13 @@
 
 struct yaml_node;
 
+enum leaves_kind { LEAVES_YAML, LEAVES_JSON, LEAVES_TOML };
+
 struct leaves {
     const char *paths[2];
-    int is_json;
-    const char *bytes; /* of the first file, as it is */
-    size_t length;
+    enum leaves_kind kind;
+    const char *bytes[2]; /* of the files, as they are */
+    size_t lengths[2];
     const struct yaml_node *roots[2];
     const char **differ; /* paths of the leaves that differ, in the order of the files */
     size_t count;
@@ -28,6 +32,10 @@ struct leaves {
  * words; the text says why, and they are then to be taken whole. */
 TWINSTEP_MUST_USE enum status leaves_read(const char *first, const char *second,
                                           struct arena *arena, struct leaves *out);
+
+/* The same of two texts, behind which a NUL stands, under the names and of the kind that `out` has
+ * already. */
+TWINSTEP_MUST_USE enum status leaves_parse(struct arena *arena, struct leaves *out);
 
 /* The first file with the leaves that `taken` marks, by the index in `differ`, from the second; the
  * first file's own bytes where none is marked. */

@@ -14,7 +14,9 @@
 #include "ablate/ablate_rights.h"
 #include "base/number.h"
 #include "determinism/shapley.h"
+#include "determinism/stream.h"
 
+#define TURNS_OP 509   /* of the draws' addresses; no kernel draws at it */
 #define ORDERS_SEED 20 /* any number does: it makes plans of one file equal */
 #define INPUT_BYTES_MAX ((off_t)256 << 20)
 #define INPUT "input"
@@ -127,6 +129,63 @@ uint32_t ablate_plan_again(const struct ablate_plan *plan) {
     return hybrids < ABLATE_AGAIN_MOST ? hybrids : ABLATE_AGAIN_MOST;
 }
 
+/* What the order of repeats hangs on: the folder, the name and the seed, so that a plan that is
+ * made again has the same one, and nothing that a run could have an influence on. */
+static enum status turns_seed(const struct ablate_plan *plan, struct arena *arena, uint64_t *out) {
+    struct digest digest;
+    char *text;
+    *out = 0;
+    TRY(arena_format(arena, &text, "twinstep ablate turns 1\n%s\n%s\n%llu\n", plan->folder,
+                     plan->file->name, (unsigned long long)plan->file->seed));
+    digest_sha256(text, strlen(text), &digest);
+    for (int i = 0; i < 8; i++)
+        *out |= (uint64_t)digest.byte[i] << (8 * i);
+    return STATUS_OK;
+}
+
+/* Lets the repeats of each arm keep the order of their numbers, from turn `from` on. */
+static void number_arms(struct ablate_plan *plan, uint32_t from, uint32_t to) {
+    uint32_t next[2] = {from, from};
+    for (uint32_t i = from; i < to; i++) {
+        const int arm = plan->runs[plan->turns[i]].arm;
+        if (arm == ABLATE_NO_ARM) return;
+        while (plan->runs[next[arm]].arm != arm)
+            next[arm]++;
+        plan->turns[i] = next[arm]++;
+    }
+}
+
+/* A test by relabelings takes repeats to be alike whenever they are made. A machine's other work
+ * comes and goes, so arms that take turns in a fixed order are not; where every order is equally
+ * likely, labels are exchangeable whatever the machine does. Stages stay in their order, because
+ * the first one decides whether there is a second one. */
+static enum status draw_turns(struct ablate_plan *plan, struct arena *arena) {
+    const uint32_t count = plan->run_count;
+    struct stream_address address = {
+        .stream = STREAM_ORDER, .op = TURNS_OP, .last_element = 2 * (uint64_t)count};
+    struct stream_card *cards;
+    struct stream_site site;
+    uint32_t *order;
+    uint64_t seed;
+    TRY(turns_seed(plan, arena, &seed));
+    TRY(arena_take(arena, count, sizeof *plan->turns, "turns", &plan->turns));
+    TRY(arena_take(arena, count, sizeof *order, "turns", &order));
+    TRY(arena_take(arena, 2 * (size_t)count, sizeof *cards, "turns", &cards));
+    for (uint32_t from = 0, to; from < count; from = to) {
+        const enum ablate_stage stage = plan->runs[from].stage;
+        for (to = from; to < count && plan->runs[to].stage == stage; to++)
+            plan->turns[to] = to;
+        if (stage == ABLATE_HYBRIDS || stage == ABLATE_HYBRIDS_AGAIN) continue;
+        address.update = from;
+        TRY(stream_pack(&address, &site));
+        stream_permute(seed, site, 0, to - from, cards, order);
+        for (uint32_t i = from; i < to; i++)
+            plan->turns[i] = from + order[i - from];
+        number_arms(plan, from, to);
+    }
+    return STATUS_OK;
+}
+
 static enum status list_runs(struct ablate_plan *plan, struct arena *arena) {
     const struct ablate_file *file = plan->file;
     const uint64_t most =
@@ -145,7 +204,7 @@ static enum status list_runs(struct ablate_plan *plan, struct arena *arena) {
     add_again(plan);
     for (uint32_t i = 0; i < plan->run_count; i++)
         plan->stage_runs[plan->runs[i].stage]++;
-    return STATUS_OK;
+    return draw_turns(plan, arena);
 }
 
 /* ---- commands ---- */
@@ -393,6 +452,18 @@ static enum status add_rest(struct planning *to, const struct ablate_plan *plan)
     return add_line(to, "seed", line);
 }
 
+/* The order in which one slot makes the runs of arms. */
+static enum status add_turns(struct planning *to, const struct ablate_plan *plan) {
+    TRY(ablate_put_text(&to->pen, "turns"));
+    for (uint32_t i = 0; i < plan->run_count; i++) {
+        const struct ablate_run *run = &plan->runs[plan->turns[i]];
+        if (run->arm == ABLATE_NO_ARM) continue;
+        TRY(ablate_put_text(&to->pen, " "));
+        TRY(ablate_put_text(&to->pen, run->id));
+    }
+    return ablate_put_text(&to->pen, "\n");
+}
+
 static enum status write_text(struct ablate_plan *plan, struct arena *arena) {
     const struct ablate_file *file = plan->file;
     struct planning to = {.plan = plan, .pen = {.arena = arena}};
@@ -411,6 +482,7 @@ static enum status write_text(struct ablate_plan *plan, struct arena *arena) {
     }
     if (file->has_test) TRY(add_command(&to, "test", &file->test));
     TRY(add_rest(&to, plan));
+    TRY(add_turns(&to, plan));
     TRY(add_inputs(&to, plan, 0, 0));
     TRY(add_inputs(&to, plan, full_of(file), ABLATE_NO_ARM));
     if (file->has_test) TRY(add_inputs(&to, plan, full_of(file), 1));
@@ -501,6 +573,9 @@ enum status bisect_plan_open(const struct ablate_file *file, struct arena *arena
             snprintf(run->id, sizeof run->id, "version-%04u-%u", (unsigned)v + 1, (unsigned)r);
             out->stage_runs[run->stage]++;
         }
+    TRY(arena_take(arena, out->run_count, sizeof *out->turns, "turns", &out->turns));
+    for (uint32_t i = 0; i < out->run_count; i++)
+        out->turns[i] = i;
     return write_versions(out, arena);
 }
 

@@ -41,9 +41,10 @@ struct ablate_plan {
     const char *folder;    /* in which commands run: the working folder */
     uint32_t *masks;       /* of the hybrids, ascending: 0 is the baseline, the last one has all */
     uint32_t mask_count;
-    struct orders orders; /* sampled orders of entry where factors are many; count 0: none */
-    struct ablate_run *runs;
+    struct orders orders;    /* sampled orders of entry where factors are many; count 0: none */
+    struct ablate_run *runs; /* in an order in which arms change places, for several slots */
     uint32_t run_count;
+    uint32_t *turns; /* the runs in the order in which one slot makes them: repeats are shuffled */
     uint32_t stage_runs[ABLATE_STAGES];
     char *text;          /* every line that decides what is run, input files by their digests */
     const char **inputs; /* the files that are there and that the commands name, as in the text */

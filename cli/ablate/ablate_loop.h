@@ -22,9 +22,11 @@ struct ablate_loop {
     struct ablate_slot slots[ABLATE_SLOTS_MOST];
     uint32_t active;
     uint32_t begun[2];     /* runs of each arm that this process began */
+    int shared;            /* another worker has made or has claimed a run meanwhile */
     unsigned char *wanted; /* (runs) */
     unsigned char *tried;  /* (runs) this process began it */
     unsigned char *again;  /* (runs) it had failed before this process began */
+    unsigned char *before; /* (runs) it was done before this process began */
     struct progress progress;
     char waits_for[256]; /* who has a run that this process waits for; "": nobody */
     char told[256];      /* the last one that was printed */

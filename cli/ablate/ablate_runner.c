@@ -33,14 +33,16 @@ static enum status is_open(struct ablate_loop *loop, uint32_t index, int *out) {
     if (!loop->wanted[index] || loop->tried[index]) return STATUS_OK;
     TRY(state_of(loop, index, &state));
     *out = state == ABLATE_ABSENT || (state == ABLATE_FAILED && loop->again[index]);
+    loop->shared |= state == ABLATE_DONE && !loop->before[index];
     return STATUS_OK;
 }
 
-static enum status note_failed(struct ablate_loop *loop) {
+static enum status note_states(struct ablate_loop *loop) {
     for (uint32_t i = 0; i < loop->of->plan->run_count; i++) {
         enum ablate_state state;
         TRY(state_of(loop, i, &state));
         loop->again[i] = state == ABLATE_FAILED;
+        loop->before[i] = state == ABLATE_DONE;
     }
     return STATUS_OK;
 }
@@ -141,7 +143,10 @@ static enum status try_claim(struct ablate_loop *loop, uint32_t run, enum ablate
     char *who = NULL;
     const enum status status =
         ablate_claim_take(loop->of->folder, ablate_run_at(loop, run)->id, &arena, out, &who);
-    if (status == STATUS_OK && *out != CLAIM_TAKEN) note_holder(loop, who);
+    if (status == STATUS_OK && *out != CLAIM_TAKEN) {
+        note_holder(loop, who);
+        loop->shared = 1;
+    }
     arena_close(&arena);
     return status;
 }
@@ -169,12 +174,14 @@ static int is_ahead(const struct ablate_loop *loop, uint32_t run) {
 }
 
 /* Claims the first run that is open, of those that `ahead` allows; *out is run_count when there is
- * none. */
+ * none. One slot goes by turns. Several make runs at the same time, so that of shuffled ones each
+ * might get those of one arm: they go by the order in which arms change places. */
 static enum status claim_first(struct ablate_loop *loop, int ahead, uint32_t *out) {
-    const uint32_t count = loop->of->plan->run_count;
-    for (*out = 0; *out < count; (*out)++) {
+    const struct ablate_plan *plan = loop->of->plan;
+    for (uint32_t turn = 0; turn < plan->run_count; turn++) {
         enum ablate_claim claim;
         int open;
+        *out = loop->of->file->slots > 1 ? turn : plan->turns[turn];
         if (!ahead && is_ahead(loop, *out)) continue;
         TRY(is_open(loop, *out, &open));
         if (!open) continue;
@@ -188,14 +195,18 @@ static enum status claim_first(struct ablate_loop *loop, int ahead, uint32_t *ou
         if (open) return STATUS_OK;
         TRY(leave_claim(loop, ablate_run_at(loop, *out)->id, loop->of->folder->worker));
     }
+    *out = plan->run_count;
     return STATUS_OK;
 }
 
-/* Claims a run, of an arm that was not run here more often where there is one: then workers with a
- * machine or device each do not have an arm each, of which nothing could be told. */
+/* Claims a run. Where others work, too, it is one of an arm that was not run here more often, if
+ * there is one: workers with a machine or device each would otherwise have an arm each, of which
+ * nothing could be told. */
 static enum status claim_run(struct ablate_loop *loop, uint32_t *out) {
-    TRY(claim_first(loop, 0, out));
-    if (*out < loop->of->plan->run_count) return STATUS_OK;
+    if (loop->of->file->slots > 1 || loop->shared) {
+        TRY(claim_first(loop, 0, out));
+        if (*out < loop->of->plan->run_count) return STATUS_OK;
+    }
     return claim_first(loop, 1, out);
 }
 
@@ -359,8 +370,9 @@ enum status ablate_run_all(struct ablate_running *running, struct arena *arena) 
     loop->of = running;
     TRY(arena_take(arena, running->plan->run_count, 1, "runs", &loop->tried));
     TRY(arena_take(arena, running->plan->run_count, 1, "runs", &loop->again));
+    TRY(arena_take(arena, running->plan->run_count, 1, "runs", &loop->before));
     TRY(arena_take(arena, running->plan->run_count, 1, "runs", &loop->wanted));
-    TRY(note_failed(loop));
+    TRY(note_states(loop));
     TRY(guard_adopt());
     progress_open(&loop->progress, running->file->name, !running->quiet);
     enum status status = work(loop);

@@ -145,7 +145,7 @@ static const struct argp_option option_rows[] = {
     OPTION(
         "bad", KEY_BAD, "COMMAND",
         "The test arm's command line: where it differs from --good in options, in variables before "
-        "them, in leaves of YAML and JSON files, there are factors. --dry-run prints FILE"),
+        "them, in leaves of YAML, JSON and TOML files, there are factors. --dry-run prints FILE"),
     OPTION("weights", KEY_READ + READ_WEIGHTS, "PATH",
            "With --good and --bad: the weights that a run leaves, as {dir}/model.safetensors"),
     OPTION("log", KEY_READ + READ_LOG, "PATH",

@@ -29,7 +29,8 @@ static int enter(void **state) {
 }
 
 static int leave(void **state) {
-    static const char *const names[] = {"a.yaml", "b.yaml", "c.yaml", "a.json", "b.json", "c.json"};
+    static const char *const names[] = {"a.yaml", "b.yaml", "c.yaml", "a.json", "b.json",
+                                        "c.json", "a.toml", "b.toml", "c.toml"};
     char folder[4096];
     (void)state;
     for (size_t i = 0; i < COUNT_OF(names); i++)
@@ -64,6 +65,26 @@ static const struct {
     {"JSON", "json", "{\"a.b\": 1, \"1\": {\"c\": [true, null]}, \"s\": \"\\u001b\"}",
      "{\"a.b\": 2, \"1\": {\"c\": [false, null]}, \"s\": \"\\u001b\"}", "\"a.b\" \"1\".c",
      "{\"a.b\": 2, \"1\": {\"c\": [true, null]}, \"s\": \"\\u001b\"}\n"},
+    {"TOML keeps what is not exchanged", "toml",
+     "# why\n[optimizer]\nlr = 8e-4 # high\r\n  eps=1e-8\n[optimizer.\"x y\"]\nb = [1, # one\n2]\n",
+     "[optimizer]\n\"x y\".b = [1]\nlr = 3e-4\neps = 1e-9",
+     "optimizer.lr optimizer.eps "
+     "optimizer.\"x y\".b",
+     "# why\n[optimizer]\nlr = 3e-4 # high\r\n  eps=1e-8\n[optimizer.\"x y\"]\nb = [1, # "
+     "one\n2]\n"},
+    {"values of TOML of any form", "toml", "b = {c = 1, d = 2}\na.x = 'y'\na.z = 1_0\n",
+     "b = {c = [\n1, # one\n], d = 2}\na = {x = \"\"\"\nq\"\"\", z = 1_0}\n", "b.c a.x",
+     "b = {c = [\n1, # one\n], d = 2}\na.x = 'y'\na.z = 1_0\n"},
+    {"tables in several places", "toml", "a.x = 1\nb = 2\na.y = 3 # y\n[t.u]\nv = 1\n[t]\nw = 2\n",
+     "a = {y = 5, x = 4}\nb = 6\nt = {w = 1, u = {v = 2}}", "a.x a.y b t.u.v t.w",
+     "a.x = 4\nb = 2\na.y = 3 # y\n[t.u]\nv = 1\n[t]\nw = 2\n"},
+    {"a key of one file", "toml", "a = 1 # gone\n[t]\nb = 'x\ty'\n[[l]]\nk = {m = 07:32:00}\n",
+     "c = true\n[t]\nd = 2\n[[l]]\nk = {m = 07:32:00}\n", "a t.b t.d c",
+     "l = [{k = {m = 07:32:00}}]\n\n[t]\nb = \"x\\u0009y\"\n"},
+    {"a table against a value", "toml", "[a]\nb = 1\n[c.d]\n", "a = 5\n[c.d.e]\n", "a c.d.e",
+     "a = 5\n\n[c]\n\n[c.d]\n"},
+    {"texts and numbers are not equal", "toml", "a = \"1\"\nb = 1.0\n", "a = 1\nb = 1.0\n", "a",
+     "a = 1\nb = 1.0\n"},
 };
 
 static void validate_leaves_and_mixed_files(void **state) {
@@ -127,8 +148,55 @@ static void validate_refusals(void **state) {
     }
 }
 
+/* What the grammar of TOML refuses is held against another reader (toml_truth.py); here are places
+ * and limits. */
+static void validate_refusals_of_toml(void **state) {
+    static const struct {
+        const char *text;
+        int keys; /* and so many more */
+        const char *expected;
+    } bad[] = {
+        {"a = 1\nb = x\xc3\xa9\n", 0,
+         "b.toml:2:5: error: expected a string, a number, a truth "
+         "value, a date, an array or a table, got \"x\xc3\xa9\""},
+        {"a = 1\n[b]\nc = 1\n [b]\n", 0, "b.toml:4:3: error: \"b\" is defined in line 2"},
+        {"a\n", 0, "b.toml:1:2: error: expected \"=\" after a key, got the end of the line"},
+        {"a = [\n", 0, "b.toml:2:1: error: expected a value, got the end of the file"},
+        {"a = \"\\u0000\"", 0, "b.toml:1:6: error: a text with U+0000 cannot be kept"},
+        {"a = '\x1b'", 0, "b.toml:1:6: error: expected text, got control character U+001B"},
+        {"a = '\xff'", 0, "b.toml:1:6: error: expected UTF-8 text, got byte 0xff"},
+        {"a = [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[1]", 0, ": error: more than 32 levels deep"},
+        {"a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a = 1", 0,
+         ": error: more than 32 levels deep"},
+        {"", 1001, "b.toml:1001: error: more than 1000 keys in one table"},
+    };
+    (void)state;
+    write_file("a.toml", "a = 1\n");
+    for (size_t i = 0; i < COUNT_OF(bad); i++) {
+        struct arena arena = ARENA_EMPTY;
+        struct leaves leaves;
+        FILE *file = fopen("b.toml", "w");
+        assert_non_null(file);
+        assert_true(fputs(bad[i].text, file) >= 0);
+        for (int n = 0; n < bad[i].keys; n++)
+            assert_true(fprintf(file, "k%d = 1\n", n) > 0);
+        assert_int_equal(fclose(file), 0);
+        assert_int_equal(leaves_read("a.toml", "b.toml", &arena, &leaves), STATUS_INPUT);
+        if (strstr(status_text(), bad[i].expected) == NULL)
+            fail_msg("expected %s, got %s", bad[i].expected, status_text());
+        arena_close(&arena);
+    }
+    struct arena arena = ARENA_EMPTY;
+    struct leaves leaves;
+    write_file("a.yaml", "a: 1\n");
+    assert_int_equal(leaves_read("a.yaml", "a.toml", &arena, &leaves), STATUS_INPUT);
+    assert_string_equal(status_text(), "a.yaml is YAML and a.toml is TOML");
+    arena_close(&arena);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(validate_leaves_and_mixed_files),
-                                       cmocka_unit_test(validate_refusals)};
+                                       cmocka_unit_test(validate_refusals),
+                                       cmocka_unit_test(validate_refusals_of_toml)};
     return cmocka_run_group_tests(tests, enter, leave);
 }

@@ -9,8 +9,10 @@ sequence of 512 tokens an update. The step's own processor time is that of whole
 recorder. The hooks' does not depend on how the gradients came, so it is measured over updates
 whose loss is a sum of all weights: their clipping and step are those of a training, and the
 forward pass is left out. "norms alone" is no option: the script takes the digests out. The writer's
-time is that of its process."""
+time is that of its process. Steps and rows take turns ROUNDS times in one process, and what is
+printed are medians, so that a change of the machine's other work reaches all of them."""
 import resource
+import statistics
 import sys
 import time
 import types
@@ -25,10 +27,12 @@ from twinstep.record.keyed_torch import HOST
 # The recorder's own clock counts processor time here, which other work on the machine moves less.
 recorders.time = types.SimpleNamespace(perf_counter=time.process_time)
 
-# name, options, updates (a whole period of `every`, twice where it is short), without digests
-ROWS = (("defaults (every=8)", {}, 16, False), ("every=32", {"every": 32}, 32, False),
-        ("everything every update (every=1)", {"every": 1}, 8, False),
-        ("norms alone", {"every": 1}, 8, True))
+# name, options, updates (a whole period of `every`, or more where it is short), without digests
+ROWS = (("defaults (every=16)", {}, 16, False), ("every=8", {"every": 8}, 8, False),
+        ("every=32", {"every": 32}, 32, False),
+        ("everything every update (every=1)", {"every": 1}, 4, False),
+        ("norms alone", {"every": 1}, 4, True))
+ROUNDS = 3
 
 
 def of_children():
@@ -89,17 +93,22 @@ def main(layers, hidden, vocabulary, folder, *threads):
     for count in threads or (1, 2):
         torch.set_num_threads(count)
         update.whole()
-        began = time.process_time()
-        for _ in range(2):
-            update.whole()
-        step = (time.process_time() - began) / 2
-        for number, (name, options, updates, bare) in enumerate(ROWS):
-            own, writer = hooks(model, update, f"{folder}/{count}-{number}.h5", options, updates,
-                                bare)
-            with open("/proc/loadavg", encoding="ascii") as file:
-                load = file.read().split()[0]
-            print(f"| {count} | {name} | {step:.2f} | {own:.4f} | {own / step:.2%} | {writer:.4f} | "
-                  f"{load} |", flush=True)
+        steps, costs = [], {row[0]: [] for row in ROWS}
+        for turn in range(ROUNDS):
+            for number, (name, options, updates, bare) in enumerate(ROWS):
+                began = time.process_time()
+                update.whole()
+                steps.append(time.process_time() - began)
+                costs[name].append(hooks(model, update, f"{folder}/{count}-{turn}-{number}.h5",
+                                         options, updates, bare))
+        with open("/proc/loadavg", encoding="ascii") as file:
+            load = file.read().split()[0]
+        step = statistics.median(steps)
+        for name, found in costs.items():
+            own, writer = (statistics.median(some) for some in zip(*found))
+            least, most = min(f[0] for f in found), max(f[0] for f in found)
+            print(f"| {count} | {name} | {step:.2f} | {own:.4f} | {least:.4f} to {most:.4f} | "
+                  f"{own / step:.2%} | {writer:.4f} | {load} |", flush=True)
 
 
 if __name__ == "__main__":

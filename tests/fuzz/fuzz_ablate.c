@@ -2,14 +2,16 @@
  * libFuzzer target: any bytes as the FILE of an ablation or as its two command lines must give runs
  * whose commands can be made, or an error with a text, never a crash and never an endless search.
  *
- * TWINSTEP_FUZZ_FORMAT is ablate-file or ablate-lines, of which the second is --good, a NUL, and
- * --bad; without it both are tried. Nothing is run. */
+ * TWINSTEP_FUZZ_FORMAT is ablate-file, ablate-lines (--good, a NUL, and --bad) or ablate-toml (two
+ * documents with a NUL between them); without it all are tried. Nothing is run. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "ablate/ablate_leaves.h"
 #include "ablate/ablate_plan.h"
+#include "ablate/ablate_toml.h"
 #include "ablate/ablate_two.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -86,6 +88,53 @@ static void read_lines(const char *good, const char *bad) {
     arena_close(&arena);
 }
 
+/* Where two documents differ: nowhere, if the second one is what was written of the first. */
+static size_t differences(const char *first, const char *second, struct arena *arena,
+                          struct leaves *out) {
+    *out = (struct leaves){.paths = {"fuzz", "fuzz"},
+                           .kind = LEAVES_TOML,
+                           .bytes = {first, second},
+                           .lengths = {strlen(first), strlen(second)}};
+    require(leaves_parse(arena, out) == STATUS_OK, "what is written can be read");
+    return out->count;
+}
+
+static void read_toml(const char *first, const char *second) {
+    struct arena arena = ARENA_EMPTY;
+    const char *const texts[] = {first, second};
+    struct leaves leaves, again;
+    unsigned char *taken;
+    const char *mixed;
+    size_t length;
+    int valid = 0;
+    for (int i = 0; i < 2; i++) {
+        struct ablate_pen pen = {.arena = &arena};
+        struct toml_node *root;
+        if (toml_parse(&arena, "fuzz", texts[i], strlen(texts[i]), &root) != STATUS_OK) {
+            require(strncmp(status_text(), "fuzz:", 5) == 0, "an error names the source");
+            continue;
+        }
+        valid++;
+        require(toml_write(&pen, &root->node) == STATUS_OK &&
+                    differences(texts[i], pen.text, &arena, &leaves) == 0,
+                "what is written is what was read");
+    }
+    if (valid == 2 && differences(first, second, &arena, &leaves) > 0) {
+        require(arena_take(&arena, leaves.count, 1, "leaves", &taken) == STATUS_OK, "memory");
+        for (size_t l = 0; l < leaves.count; l += 2)
+            taken[l] = 1;
+        require(leaves_compose(&leaves, taken, &arena, &mixed, &length) == STATUS_OK &&
+                    length == strlen(mixed) &&
+                    differences(mixed, second, &arena, &again) == leaves.count / 2,
+                "a mixed file differs in what was not taken");
+        memset(taken, 1, leaves.count);
+        require(leaves_compose(&leaves, taken, &arena, &mixed, &length) == STATUS_OK &&
+                    differences(mixed, second, &arena, &again) == 0,
+                "the first file with all leaves of the second holds what the second holds");
+    }
+    arena_close(&arena);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const char *format = getenv("TWINSTEP_FUZZ_FORMAT");
     char *text = (char *)malloc(size + 2);
@@ -95,6 +144,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (format == NULL || strcmp(format, "ablate-file") == 0) read_file(text, size);
     if (format == NULL || strcmp(format, "ablate-lines") == 0)
         read_lines(text, text + strlen(text) + 1);
+    if (format == NULL || strcmp(format, "ablate-toml") == 0)
+        read_toml(text, text + strlen(text) + 1);
     free(text);
     return 0;
 }

@@ -194,6 +194,22 @@ class Two(Case):
         self.assertEqual(json.loads(mixed.read_text()),
                          {"t": [4, 1, 1], "lr": 0.5, "o": {"x.y": 1, "n": 'a"w'}})
 
+    def test_leaves_of_toml_become_factors_and_mixed_files_keep_comments(self):
+        # as above: shares 3/2 and -1/2
+        good = '# of the first file\n[o]\n"x.y" = 1\n[train]\nt = [1, 1, 1] # targets\nlr = 1.0\n'
+        (self.root / "a.toml").write_text(good)
+        (self.root / "b.toml").write_text('train = {lr = 0.5, t = [4,\n1, 1]}\no."x.y" = 2\n')
+        got = json.loads(self.run_program(*(w.replace(".json", ".toml") for w in self.lines()), "--json",
+                                          "--quiet", "--slots", "2", code=1).stdout)
+        shares = self.figures(got, "share")
+        self.assertEqual(set(shares), {"o._x.y_", "train.t", "train.lr", "SHIFT"})
+        for name, share in {"train.t": 1.5, "train.lr": -0.5, "SHIFT": 0.0, "o._x.y_": 0.0}.items():
+            self.assertAlmostEqual(shares[name], share, delta=1e-15)
+        self.assertEqual((got["closure"], got["word"]), ("exact", "oppose"))
+        mixed = {p.read_text() for p in self.root.glob("good-bad.ablate/runs/hybrid-*/file-file1/a.toml")}
+        self.assertIn(good.replace("1.0", "0.5"), mixed)
+        self.assertIn(good.replace("[1, 1, 1]", "[4,\n1, 1]"), mixed)
+
     def test_a_dry_run_writes_the_file_and_it_gives_the_same_plan(self):
         self.write_files()
         lines = self.lines("--t1 2 --steps=1", "--decay 0.5 --steps=2 --inert '{x}'")
@@ -210,11 +226,16 @@ class Two(Case):
 
     def test_files_that_cannot_be_mixed_are_one_factor_with_the_reason(self):
         for name in ("a", "b"):
-            (self.root / f"{name}.toml").write_text(f'x = "{name}"\n')
-        words = ["--good", "cat a.toml {dir}", "--bad", "cat b.toml {dir}", "--bytes", "{dir}/x", "--dry-run"]
-        text = self.run_program(*words, code=0).stdout
-        self.assertIn("# a.toml and b.toml are one factor: a.toml is neither .yaml nor .json\n", text)
-        self.assertIn('  word: ["a.toml", "b.toml"]\n', text)
+            (self.root / f"{name}.ini").write_text(f'x = "{name}"\n')
+            (self.root / f"{name}.toml").write_text(f"x = {name}\n")
+        for end, why in (("ini", "a.ini is neither .yaml, .json nor .toml"),
+                         ("toml", 'a.toml:1:5: error: expected a string, a number, a truth value, '
+                                  'a date, an array or a table, got "a"')):
+            words = ["--good", f"cat a.{end} {{dir}}", "--bad", f"cat b.{end} {{dir}}", "--bytes", "{dir}/x",
+                     "--dry-run"]
+            text = self.run_program(*words, code=0).stdout
+            self.assertIn(f"# a.{end} and b.{end} are one factor: {why}\n", text)
+            self.assertIn(f'  word: ["a.{end}", "b.{end}"]\n', text)
 
     def test_leaves_in_no_factor_are_refused(self):
         self.write_files()
@@ -313,6 +334,34 @@ class Noise(Case):
         self.assertIn("only equality", self.verdict(code=3)["reason"])
 
 
+class Turns(Case):
+    def began_in(self, name, more=None):
+        """The runs of arms in the order in which they began; the plan's line of them."""
+        self.write(f"{name}.yaml", command=["--noise", "0.25", "--t0", "{t0}"], factors={"t0": [0, 0.001]},
+                   run={"slots": 1}, hybrids="single", floor={"noisy": 6}, **(more or {}))
+        before = len(self.began())
+        said = subprocess.run([PROGRAM, "ablate", f"{name}.yaml", "--quiet"], cwd=self.root, env=self.env,
+                              capture_output=True, text=True, timeout=120, check=False)
+        self.assertIn(said.returncode, (0, 1), said.stderr)     # it is noise, so either may be said
+        line = re.search("^turns (.*)$", (self.root / f"{name}.ablate/plan").read_text(), re.M)[1]
+        return [run for run in self.began()[before:] if "hybrid" not in run], line.split()
+
+    def test_repeats_come_in_an_order_that_is_drawn_and_kept(self):
+        orders = set()
+        for name in ("a", "b", "c", "d"):
+            began, planned = self.began_in(name)
+            self.assertEqual(began, planned)
+            self.assertEqual([r for r in began if r.startswith("test")], [f"test-{i}" for i in range(1, 7)])
+            self.assertEqual(sorted(began[:4]), ["baseline-1", "baseline-2", "test-1", "test-2"])
+            orders.add(" ".join(run.split("-")[0] for run in began))
+        self.assertGreater(len(orders), 1)
+        self.assertEqual(self.began_in("d"), ([], planned))     # the plan is read again, and nothing is run
+
+    def test_another_seed_is_another_order(self):
+        orders = {" ".join(self.began_in(f"s{seed}", {"seed": seed})[1]) for seed in range(4)}
+        self.assertGreater(len(orders), 1)
+
+
 class Failures(Case):
     def test_an_arm_that_crashes_ends_the_plan_and_its_stderr_is_told(self):
         self.write(command=["--do", "{do}"], factors={"do": ["train", "crash"]}, run={"slots": 1})
@@ -322,10 +371,12 @@ class Failures(Case):
         self.assertIn("RuntimeError: CUDA out of memory", said.stdout)
         self.assertIn("\\u001b[31m", said.stdout)
         self.assertNotIn("\x1b", said.stdout + said.stderr)
-        self.assertEqual(self.began(), ["baseline-1", "test-1"])
+        *before, last = self.began()
+        self.assertEqual(last, "test-1")
+        self.assertIn(before, ([], ["baseline-1"], ["baseline-1", "baseline-2"]))
         # a failed run is tried again when the ablation is continued, and its first attempt is kept
         self.run_program("x.yaml", code=3)
-        self.assertEqual(self.began(), ["baseline-1", "test-1", "test-1"])
+        self.assertEqual(self.began(), [*before, "test-1", "test-1"])
         self.assertTrue((self.root / "x.ablate/runs/test-1.1/stderr").exists())
 
     def test_bytes_that_are_no_text_are_told_as_text(self):
@@ -490,17 +541,21 @@ class Folder(Slow):
         (self.root / "b.json").write_text('{"lr": 2}')
         self.write(command=["--config", "{c}", "--do", "{do}"], files={"c": ["a.json", "b.json"]},
                    factors={"lr": {"leaves": {"c": ["lr"]}}, "do": ["train", "crash"]}, run={"slots": 1})
+        plan = json.loads((self.root / "x.yaml").read_text())
+        (self.root / "y.yaml").write_text(json.dumps(plan | {"run": {"slots": 2}}))
         kept = os.umask(0)
         self.addCleanup(os.umask, kept)
-        self.run_program("x.yaml", code=3)
-        own = [path for path in (self.root / "x.ablate").rglob("*") if path.parent.name != "out"]
+        self.run_program("x.yaml", code=3)      # where test comes first, nothing is done
+        self.run_program("y.yaml", code=3)
+        own = [path for folder in "xy" for path in (self.root / f"{folder}.ablate").rglob("*")
+               if path.parent.name != "out"]
         self.assertEqual({"plan", "done", "failed", "command", "a.json", "stdout"} -
                          {path.name for path in own}, set())
         for path in own:
             self.assertEqual(path.stat().st_mode & 0o022, 0, path)
 
     def test_what_others_could_have_written_is_not_read(self):
-        self.write(command=["--do", "{do}"], factors={"do": ["train", "crash"]}, run={"slots": 1})
+        self.write(command=["--do", "{do}"], factors={"do": ["train", "crash"]}, run={"slots": 2})
         self.run_program("x.yaml", code=3)
         for name in ("plan", "runs/baseline-1/done", "runs/test-1/failed"):
             path = self.root / "x.ablate" / name

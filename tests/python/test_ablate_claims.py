@@ -31,6 +31,19 @@ def most(lines):
     return best
 
 
+def own_processes():
+    """The words that start a program in a name space of processes of its own, or None."""
+    words = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    try:
+        done = subprocess.run([*words, "true"], check=False, capture_output=True)
+    except OSError:
+        return None
+    return words if done.returncode == 0 else None
+
+
+UNSHARE = own_processes()
+
+
 class Left(Case):
     def setUp(self):
         super().setUp()
@@ -109,6 +122,45 @@ class Machine(Slow):
         codes, at_once = self.workers(*({"SLURM_JOB_ID": job, "CUDA_VISIBLE_DEVICES": "0"} for job in "123"))
         self.assertEqual(codes, [1] * 3)
         self.assertIn(at_once, (2, 3))  # 1 if they shared the one slot; 3 where all begin in time
+
+    @unittest.skipUnless(UNSHARE, "needs unshare, and the right to use it")
+    def test_workers_in_containers_run_nothing_twice(self):
+        # Neither sees whether a process of the other one lives: numbers mean nothing there, and what the
+        # first process of a container is called serves another process outside.
+        self.script(TRACE)
+        words = [PROGRAM, "ablate", "x.yaml", "--quiet"]
+        started = [subprocess.Popen([*within, *words], cwd=self.root, text=True, stdout=subprocess.PIPE,
+                                    env=dict(self.env, SLURM_JOB_ID=job))
+                   for job, within in (("1", UNSHARE), ("2", UNSHARE), ("3", []))]
+        said = [worker.communicate(timeout=90)[0] for worker in started]
+        self.assertEqual([worker.returncode for worker in started], [1] * 3)
+        self.assertEqual(len(set(said)), 1)
+        runs = sorted(run.name for run in (self.root / "x.ablate/runs").iterdir())
+        self.assertEqual(sorted(line for line in self.logged() if line.startswith("+")), [f"+ {r}" for r in runs])
+        self.assertEqual(sorted(line for line in self.logged() if line.startswith("-")), [f"- {r}" for r in runs])
+
+    @unittest.skipUnless(UNSHARE, "needs unshare, and the right to use it")
+    def test_what_a_container_had_is_left_to_it_until_it_is_taken_over(self):
+        self.script("echo + {run} >> LOG; case {run} in *-2) sleep 60;; esac; echo {a} > {dir}/x")
+        words = [PROGRAM, "ablate", "x.yaml", "--quiet"]
+        inside = subprocess.Popen([*UNSHARE, *words], cwd=self.root, env=dict(self.env, SLURM_JOB_ID="1"),
+                                  stdout=subprocess.DEVNULL)
+        self.addCleanup(inside.kill)
+        while not any(line.endswith("-2") for line in self.logged()):
+            time.sleep(0.02)
+        inside.kill()               # and the kernel ends all in its name space
+        inside.wait()
+        first = self.logged()
+        worker = subprocess.Popen(words[:-1], cwd=self.root, env=dict(self.env, SLURM_JOB_ID="2"), text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(worker.kill)
+        told = worker.stderr.readline()
+        while "(--take-over, if it is gone)" not in told and told:
+            told = worker.stderr.readline()
+        self.assertIn(f"of {HOST}", told)
+        self.assertEqual(self.logged().count(first[-1]), 1)     # it was not begun again
+        worker.kill()
+        worker.communicate()
 
     def test_workers_that_see_other_devices_have_slots_of_their_own(self):
         self.script(TRACE)

@@ -9,9 +9,11 @@ import pathlib
 import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 import unittest.mock
 
@@ -21,6 +23,7 @@ except ImportError:
     print("left out: no numpy")
     sys.exit(77)
 
+COMPILER = shutil.which(os.environ.get("CC", "cc").split()[0])
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python/src/twinstep/record"))    # the package itself needs torch
 import digest  # noqa: E402
@@ -93,36 +96,99 @@ class Digest(unittest.TestCase):
 
     def test_corroborate_threads_with_numpy(self):
         draw = np.random.default_rng(5)
-        # more than one piece of work (2^18 elements) of each width, none, one, and a few
+        # more than one piece of work (2^20 elements) of each width, none, one, and a few
         arrays = [draw.integers(0, 256, n * width, "u1").view(f"<u{width}")
-                  for width in (1, 2, 4, 8) for n in (0, 1, 17, 2 ** 18, 2 ** 18 + 33, 600_000)]
+                  for width in (1, 2, 4, 8) for n in (0, 1, 17, 63, 64, 65, 2 ** 20, 2 ** 20 + 33)]
+        arrays += [draw.integers(0, 2 ** 32, 2_300_001, "u4")]
         firsts = [int(f) for f in draw.integers(0, 2 ** 40, len(arrays))]
         pieces = [(a.ctypes.data, a.itemsize, f, a.size) for a, f in zip(arrays, firsts)]
         wanted = [self.of("numpy", a, f) for a, f in zip(arrays, firsts)]
         many = digest.load_many()
-        for threads in (1, 2, 5, 1000, 0, -1):
+        for threads in (1, 2, 3, 5, 1000, 0, -1):
             self.assertEqual(many(pieces, threads), wanted, threads)
         self.assertEqual(many([], 4), [])
 
-    @unittest.skipUnless(shutil.which(os.environ.get("CC", "cc").split()[0]), "no compiler")
-    def test_verify_a_mutex_that_cannot_be_made_is_not_locked(self):
-        source = pathlib.Path(self.folder.name) / "lockless.c"
+    def built(self, name, first_lines, *options):
+        """The library with other lines before it, compiled; its file."""
+        source = pathlib.Path(self.folder.name) / f"{name}.c"
         source.write_text("#define _POSIX_C_SOURCE 200809L\n#include <pthread.h>\n"
-                          "#include <stdlib.h>\n"
-                          "static int locked(void) { abort(); }\n"
-                          "#define pthread_mutex_init(lock, how) 1\n"
-                          "#define pthread_mutex_lock(lock) locked()\n"
-                          "#define pthread_mutex_unlock(lock) locked()\n"
-                          f'#undef _POSIX_C_SOURCE\n#include "{ROOT}/python/digest/keyed.c"\n',
-                          encoding="utf-8")
-        library = source.with_suffix(".so")
+                          f"#include <stdlib.h>\n{first_lines}\n#undef _POSIX_C_SOURCE\n"
+                          f'#include "{ROOT}/python/digest/keyed.c"\n', encoding="utf-8")
+        out = source.with_suffix(".so")
         subprocess.run([*os.environ.get("CC", "cc").split(), "-std=c11", "-O1", "-fPIC", "-shared",
-                        "-pthread", "-o", library, source], check=True)
-        array = np.arange(600_000, dtype="<u4")
+                        "-pthread", *options, "-o", out, source], check=True)
+        return out
+
+    def sums_of_two(self, library):
+        """What a library says of two pieces by four threads, and what numpy does."""
+        array = np.arange(3_000_000, dtype="<u4")
         pieces = [(array.ctypes.data, 4, 3, array.size), (array.ctypes.data, 2, 0, 17)]
         wanted = [self.of("numpy", array, 3), self.of("numpy", array.view("<u2")[:17])]
         with unittest.mock.patch.dict(os.environ, {"TWINSTEP_DIGEST": str(library)}):
-            self.assertEqual(digest.load_many()(pieces, 4), wanted)
+            return digest.load_many()(pieces, 4), wanted
+
+    @unittest.skipUnless(COMPILER, "no compiler")
+    def test_verify_a_mutex_that_cannot_be_made_is_not_locked(self):
+        found, wanted = self.sums_of_two(self.built("lockless", """
+            static int locked(void) { abort(); }
+            #define pthread_mutex_init(lock, how) 1
+            #define pthread_mutex_lock(lock) locked()
+            #define pthread_mutex_unlock(lock) locked()"""))
+        self.assertEqual(found, wanted)
+
+    @unittest.skipUnless(COMPILER, "no compiler")
+    def test_verify_threads_that_cannot_be_made_are_not_needed(self):
+        for made in (0, 1):         # none at all; the second one fails
+            found, wanted = self.sums_of_two(self.built(f"threadless{made}", f"""
+                static int calls;
+                #define pthread_create(to, how, what, with) \\
+                    (calls++ % 2 < {made} ? pthread_create(to, how, what, with) : 11)"""))
+            self.assertEqual(found, wanted)
+
+    @unittest.skipUnless(COMPILER, "no compiler")
+    def test_verify_no_thread_is_left_and_a_fork_is_whole(self):
+        many, array = digest.load_many(), np.arange(3_000_000, dtype="<u4")
+        pieces = [(array.ctypes.data, 4, 0, array.size)]
+        wanted = [self.of("numpy", array)]
+        before = len(os.listdir("/proc/self/task"))
+        self.assertEqual(many(pieces, 3), wanted)
+        self.assertEqual(len(os.listdir("/proc/self/task")), before)
+        ended = threading.Event()
+        others = threading.Thread(target=lambda: [many(pieces, 3) for _ in iter(ended.is_set, True)])
+        others.start()              # so that forks fall into sums
+        try:
+            for _ in range(10):
+                child = os.fork()
+                if child == 0:
+                    signal.alarm(60)
+                    os._exit(0 if many(pieces, 3) == wanted else 1)
+                self.assertEqual(os.waitpid(child, 0)[1], 0)
+        finally:
+            ended.set()
+            others.join()
+
+    @unittest.skipUnless(COMPILER, "no compiler")
+    def test_verify_threads_do_not_race(self):
+        source = pathlib.Path(self.folder.name) / "watched.c"
+        source.write_text(f'#include "{ROOT}/python/digest/keyed.c"' """
+            static uint32_t words[3000001];
+            int main(void) {
+                const struct twinstep_piece pieces[] = {{words, 4, 0, 3000001},
+                                                        {words, 4, 0, 3000000}, {words, 2, 5, 99}};
+                uint64_t sums[3];
+                twinstep_keyed_sums(pieces, 3, sums, 3);
+                return sums[0] == sums[1];
+            }""", encoding="utf-8")
+        program = source.with_suffix("")
+        made = subprocess.run([*os.environ.get("CC", "cc").split(), "-std=c11", "-O1", "-g",
+                               "-pthread", "-fsanitize=thread", "-o", program, source],
+                              check=False, capture_output=True, text=True)
+        if made.returncode != 0:
+            self.skipTest("the compiler has no ThreadSanitizer")
+        done = subprocess.run([program], check=False, capture_output=True, text=True)
+        if "unexpected memory mapping" in done.stderr:
+            self.skipTest("ThreadSanitizer does not begin here")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_verify_small_changes_are_seen(self):
         draw = random.Random(4)
@@ -141,7 +207,7 @@ class Digest(unittest.TestCase):
                 changed[[i, j]] ^= np.uint32(1 << draw.randrange(32))
             self.assertNotEqual(take(changed.ctypes.data, 4, 0, array.size), whole)
 
-    @unittest.skipUnless(shutil.which(os.environ.get("CC", "cc").split()[0]), "no compiler")
+    @unittest.skipUnless(COMPILER, "no compiler")
     def test_verify_other_widths_are_refused(self):
         self.assertEqual(self.sums["c"](ctypes.addressof(ctypes.c_uint64(1)), 3, 0, 1), 0)
 

@@ -12,7 +12,6 @@ import json
 import os
 import pathlib
 import select
-import shutil
 import signal
 import socket
 import subprocess
@@ -79,35 +78,23 @@ def _kinds(left: Left) -> set[str]:
 
 
 class _Calls:
-    """Answers the program's runs by calling the function. `kept` is an empty folder of its own."""
+    """Answers the program's runs by calling the function."""
 
-    def __init__(self, run_fn: Callable[..., Any], factors: Mapping[str, Sequence[Any]],
-                 kept: pathlib.Path) -> None:
-        self.run_fn, self.factors, self.kept = run_fn, factors, kept
+    def __init__(self, run_fn: Callable[..., Any], factors: Mapping[str, Sequence[Any]]) -> None:
+        self.run_fn, self.factors = run_fn, factors
         self.words = [_words(values) for values in factors.values()]
         # The program has to be told what runs leave, so the baseline is called before there is a
-        # plan. What it left is that of the first run of the baseline, and is written now, because
-        # a module that the function keeps may hold other weights by then.
-        first = self.call([0] * len(factors))
-        self.kinds = _kinds(first)
-        _write(first, kept)
+        # plan. What this call left is no run of the baseline: it always comes first, when nothing
+        # is warm and no program waits, and a floor takes runs that differ in nothing but chance.
+        self.kinds = _kinds(self.call([0] * len(factors)))
 
     def call(self, levels: Sequence[int]) -> Left:
         """Calls the function with one level of each factor; raises what it raises."""
         values = zip(self.factors, self.factors.values(), levels)
         return _left(self.run_fn(**{name: of[level] for name, of, level in values}))
 
-    def leave_first(self, folder: pathlib.Path) -> bool:
-        """Moves there what the first call left; returns whether it still was to be had."""
-        files = list(self.kept.iterdir())
-        for file in files:
-            shutil.move(file, folder / file.name)
-        return bool(files)
-
     def leave(self, levels: Sequence[int], folder: pathlib.Path) -> None:
         """Calls the function and writes what it left."""
-        if not any(levels) and self.leave_first(folder):
-            return
         left = self.call(levels)
         if _kinds(left) != self.kinds:
             raise TypeError(f"expected {' and '.join(sorted(self.kinds))} as of the baseline, got "
@@ -178,7 +165,7 @@ def ablate(run_fn: Callable[..., Any], factors: Mapping[str, Sequence[Any]], *,
 
     `factors` are the differences: {"lr": (1e-3, 5e-4), "fused": (False, True)}, baseline first,
     any objects. `run_fn(lr=..., fused=...)` is called for both arms, again for a floor, and for
-    hybrids, some 2^k + 7 times for k factors, up to five, where repeats agree; it returns weights
+    hybrids, some 2^k + 8 times for k factors, up to five, where repeats agree; it returns weights
     by name, a module, the losses of its updates, or twinstep.Left. It has to begin each time from
     the same state: seed generators, make the model anew. All calls share this process, so what one
     leaves behind, the next one finds, and the verdict says that no repeat was made in another one.
@@ -198,8 +185,8 @@ def ablate(run_fn: Callable[..., Any], factors: Mapping[str, Sequence[Any]], *,
         raise FileExistsError(f"{os.fspath(folder)} exists: an ablation of a function cannot go on "
                               "in it")
     floor = {"runs": runs, "noisy": noisy, "hybrids": noisy_hybrids, "alpha": alpha}
-    with tempfile.TemporaryDirectory() as own, tempfile.TemporaryDirectory() as kept:
-        calls = _Calls(run_fn, factors, pathlib.Path(kept))
+    calls = _Calls(run_fn, factors)
+    with tempfile.TemporaryDirectory() as own:
         place = pathlib.Path(own)
         if folder is not None:
             place = pathlib.Path(folder)

@@ -51,7 +51,12 @@ def main() -> int:
     parser.add_argument("--do", default="train")
     parser.add_argument("--seconds", type=float, default=0.0)
     given = parser.parse_args()
-    if given.config:
+    if given.config and given.config.endswith(".toml"):
+        import tomllib
+        tables = tomllib.loads(pathlib.Path(given.config).read_text())
+        for key, value in tables["train"].items():
+            setattr(given, key, value)
+    elif given.config:
         for key, value in json.loads(pathlib.Path(given.config).read_text()).items():
             setattr(given, key, value)
     if os.environ.get("ABLATE_COUNT"):  # one line for each training that began

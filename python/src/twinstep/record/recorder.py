@@ -162,7 +162,7 @@ class Recorder:
     its .part exists, ValueError for a model without parameters. Errors after that are warnings."""
 
     def __init__(self, model: Any, optimizer: Any = None, scheduler: Any = None, *,
-                 path: str | os.PathLike[str], every: int = 8, readback: int = 0,
+                 path: str | os.PathLike[str], every: int = 16, readback: int = 0,
                  config: Mapping[str, Any] | None = None, causes: Mapping[str, str] | None = None,
                  forward: bool = True, run: str = "main", quiet: bool = False,
                  hook: bool = True) -> None:
