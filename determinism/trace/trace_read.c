@@ -198,8 +198,8 @@ static enum status read_root(struct reader *reader, struct trace_image *image) {
     return seal_check(reader, reader->sealed, image);
 }
 
-static enum status open_trace(const char *path, int lenient, struct arena *arena,
-                              struct trace_image **out) {
+enum status reader_image(const char *path, int lenient, struct arena *arena,
+                         struct trace_image **out) {
     struct reader reader = {.file = {H5I_INVALID_HID, path, 0}, .arena = arena, .lenient = lenient};
     struct trace_image *image;
     TRY(arena_take(arena, 1, sizeof *image, "trace", &image));
@@ -208,14 +208,6 @@ static enum status open_trace(const char *path, int lenient, struct arena *arena
     reader_close(&reader);
     if (status == STATUS_OK) *out = image;
     return status;
-}
-
-enum status trace_open(const char *path, struct arena *arena, struct trace_image **out) {
-    return open_trace(path, 0, arena, out);
-}
-
-enum status trace_open_damaged(const char *path, struct arena *arena, struct trace_image **out) {
-    return open_trace(path, 1, arena, out);
 }
 
 const char *trace_attribute_of(const struct trace_image *image, const char *path,

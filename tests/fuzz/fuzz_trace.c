@@ -3,9 +3,9 @@
  * with a text, never a crash.
  *
  * TWINSTEP_FUZZ_FORMAT is trace-read (a trace and its stored states), trace-floor or trace-foreign;
- * without it all are tried. libFuzzer sees its own process only, so it reads there; fuzz_replay_trace
+ * without it all are tried. libFuzzer sees its own process only, so it reads there; the replay
  * reads in a child, as the product does (base/confined.h), so inputs that HDF5 dies of can stay in
- * the corpus. */
+ * tests/fuzz/broken. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
