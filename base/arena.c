@@ -5,13 +5,14 @@
  *
  * Invariant: used <= size in every block, and every byte that was handed out was zeroed by its
  * source. */
-#include "base/arena.h"
+#include "base/arena_private.h"
 
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #if defined(__SANITIZE_ADDRESS__)
 #define ARENA_POISON 1
@@ -39,6 +40,8 @@ struct arena_block {
     size_t size; /* bytes of data, without the slack for alignment */
     size_t used;
     unsigned char *data; /* the first aligned byte behind this header */
+    void *adopted;       /* arena_adopt; NULL: none */
+    size_t adopted_length;
 };
 
 static size_t round_up(size_t value) {
@@ -127,11 +130,26 @@ enum status arena_format(struct arena *arena, char **out_text, const char *forma
     return STATUS_OK;
 }
 
+enum status arena_adopt(struct arena *arena, void *memory, size_t length) {
+    struct arena_block *block = NULL;
+    TRY(block_open(arena->source, 0, "memory of another process", &block));
+    block->adopted = memory;
+    block->adopted_length = length;
+    if (arena->head == NULL) {
+        arena->head = block;
+    } else { /* the head goes on being filled */
+        block->next = arena->head->next;
+        arena->head->next = block;
+    }
+    return STATUS_OK;
+}
+
 void arena_close(struct arena *arena) {
     struct arena_block *block = arena->head;
     while (block != NULL) {
         struct arena_block *next = block->next;
         UNPOISON(block->data, block->size);
+        if (block->adopted != NULL) (void)munmap(block->adopted, block->adopted_length);
         if (arena->source == NULL)
             free(block);
         else

@@ -34,3 +34,13 @@ if(TWINSTEP_SANITIZE)
                                                   -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(twinstep_flags INTERFACE -fsanitize=${TWINSTEP_SANITIZE})
 endif()
+# Everything is built for libFuzzer, so that it sees every branch behind a reader (tests/fuzz).
+option(TWINSTEP_FUZZ "fuzz targets (clang); seconds per reader: TWINSTEP_FUZZ_SECONDS" OFF)
+if(TWINSTEP_FUZZ)
+  if(NOT CMAKE_C_COMPILER_ID STREQUAL "Clang")
+    message(FATAL_ERROR "TWINSTEP_FUZZ: libFuzzer needs -DCMAKE_C_COMPILER=clang")
+  endif()
+  target_compile_options(twinstep_flags INTERFACE -fsanitize=fuzzer-no-link,address,undefined
+                                                  -fno-sanitize-recover=all)
+  target_link_options(twinstep_flags INTERFACE -fsanitize=address,undefined)
+endif()

@@ -310,6 +310,47 @@ static enum status read_stream(struct reader *reader, struct yaml_node *root) {
     }
 }
 
+static int is_blank(char c) {
+    return c == ' ' || c == '\t';
+}
+
+/* Whether a colon stands in the text with blanks behind it of which one is a tab. */
+static int has_tab_behind_colon(const char *text, size_t length) {
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] != ':') continue;
+        while (i + 1 < length && text[i + 1] == ' ')
+            i++;
+        if (i + 1 < length && text[i + 1] == '\t') return 1;
+    }
+    return 0;
+}
+
+/* libfyaml 0.7 writes through a wild pointer, or reads one, where a key that a question mark begins
+ * has a tab and a block behind its colon ("? a:<tab>- b"). Both marks together are refused before
+ * it sees them; either of them alone is read. */
+static enum status check_explicit_keys(const char *source, const char *text, size_t length) {
+    if (!has_tab_behind_colon(text, length)) return STATUS_OK;
+    size_t line = 1;
+    int begins = 1; /* nothing but blanks and indicators so far on this line */
+    for (size_t i = 0; i < length; i++) {
+        const int ends =
+            i + 1 == length || is_blank(text[i + 1]) || text[i + 1] == '\n' || text[i + 1] == '\r';
+        if (begins && text[i] == '?' && ends)
+            FAIL(
+                STATUS_INPUT,
+                "%s:%zu: error: expected no explicit key (\"? key\") in a text with a tab behind a "
+                "colon, got one",
+                source, line);
+        if (text[i] == '\n' || text[i] == '\r') {
+            line += text[i] == '\n';
+            begins = 1;
+        } else if (!is_blank(text[i]) && strchr("-?:", text[i]) == NULL) {
+            begins = 0;
+        }
+    }
+    return STATUS_OK;
+}
+
 static enum status reader_open(struct reader *reader) {
     struct fy_diag_cfg quiet;
     fy_diag_cfg_default(&quiet);
@@ -340,6 +381,7 @@ enum status yaml_parse(struct arena *arena, const char *source, int placed, cons
         FAIL(STATUS_INPUT, "%s: error: expected at most %zu bytes, got %zu", source, YAML_BYTES_MAX,
              length);
     TRY(plaintext_check(source, text, length));
+    TRY(check_explicit_keys(source, text, length));
     struct reader reader = {
         .arena = arena, .source = source, .text = text, .length = length, .placed = placed != 0};
     struct yaml_node *root = NULL;

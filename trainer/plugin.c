@@ -13,6 +13,7 @@
 #include "base/real.h"
 #include "optim/optim_module.h"
 #include "sched/sched_module.h"
+#include "trainer/plugin_guard.h"
 
 static int is_foreign(const struct config_class *which) {
     return strcmp(which->module, CONFIG_NO_MODULE) != 0;
@@ -124,8 +125,13 @@ static enum status after(const struct config_class *which, const char *function,
 enum status plugin_step(const struct config_class *which, const struct optim_class *class_,
                         const struct optim_call *call) {
     struct fpenv_kept kept;
+    enum status stepped;
     before(which, &kept);
-    return after(which, "step", &kept, class_->step(call));
+    if (!is_foreign(which)) return after(which, "step", &kept, class_->step(call));
+    const enum status guarded = guarded_step(class_, call, &stepped);
+    if (guarded != STATUS_OK && !fpenv_changed(&kept))
+        return status_prefix(guarded, "%s: %s", which->module, which->name);
+    return after(which, "step", &kept, stepped);
 }
 
 enum status plugin_direction(const struct config_class *which, const struct optim_class *class_,

@@ -138,4 +138,15 @@ TWINSTEP_MUST_USE enum status reader_foreign_run(struct reader *reader, hid_t gr
 /* Reads form and steps of a run's stored states, if it has any, but not the states. */
 TWINSTEP_MUST_USE enum status reader_run_snapshots(struct reader *reader, struct trace_run *run);
 
+/* What trace_open, trace_snapshot_read and foreign_check do, in this process (trace_confined.c
+ * calls them in another one). */
+struct foreign_report;
+TWINSTEP_MUST_USE enum status reader_image(const char *path, int lenient, struct arena *arena,
+                                           struct trace_image **out);
+TWINSTEP_MUST_USE enum status reader_state(const char *path, const struct trace_run *run,
+                                           uint64_t index, struct arena *arena,
+                                           unsigned char **out_bytes);
+TWINSTEP_MUST_USE enum status reader_report(const char *path, struct arena *arena,
+                                            struct foreign_report *out);
+
 #endif

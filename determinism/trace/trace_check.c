@@ -425,7 +425,7 @@ enum status reader_check_foreign(struct reader *reader) {
          checker.problems[0], more, reader->path);
 }
 
-enum status foreign_check(const char *path, struct arena *arena, struct foreign_report *out) {
+enum status reader_report(const char *path, struct arena *arena, struct foreign_report *out) {
     struct reader reader = {.file = {H5I_INVALID_HID, path, 0}, .arena = arena};
     struct checker checker = {.problem_count = 0};
     hid_t root;

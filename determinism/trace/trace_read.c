@@ -202,8 +202,8 @@ struct trace_source {
     struct reader reader;
 };
 
-static enum status open_trace(const char *path, int lenient, struct arena *arena,
-                              struct trace_image **out) {
+enum status reader_image(const char *path, int lenient, struct arena *arena,
+                         struct trace_image **out) {
     struct reader reader = {.file = {H5I_INVALID_HID, path, 0}, .arena = arena, .lenient = lenient};
     struct trace_image *image;
     TRY(arena_take(arena, 1, sizeof *image, "trace", &image));
@@ -212,14 +212,6 @@ static enum status open_trace(const char *path, int lenient, struct arena *arena
     reader_close(&reader);
     if (status == STATUS_OK) *out = image;
     return status;
-}
-
-enum status trace_open(const char *path, struct arena *arena, struct trace_image **out) {
-    return open_trace(path, 0, arena, out);
-}
-
-enum status trace_open_damaged(const char *path, struct arena *arena, struct trace_image **out) {
-    return open_trace(path, 1, arena, out);
 }
 
 enum status trace_open_long(const char *path, struct arena *arena, struct trace_image **out) {

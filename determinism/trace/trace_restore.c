@@ -153,8 +153,8 @@ static enum status read_state(struct reader *reader, hid_t group, const struct t
          reader->file.name, (unsigned long long)run->snapshot_steps[index]);
 }
 
-enum status trace_snapshot_read(const char *path, const struct trace_run *run, uint64_t index,
-                                struct arena *arena, unsigned char **out_bytes) {
+enum status reader_state(const char *path, const struct trace_run *run, uint64_t index,
+                         struct arena *arena, unsigned char **out_bytes) {
     struct reader reader = {.file = {H5I_INVALID_HID, path, 0}, .arena = arena};
     char *label;
     hid_t group;

@@ -195,6 +195,30 @@ static void validate_refusals(void **state) {
                   "m.so: broken: update 1 of model.embed_tokens.weight is not for me");
 }
 
+/* A module that lies about what it writes, or ends the program, is told. */
+static void verify_lies_are_told(void **state) {
+    (void)state;
+    static const struct {
+        const char *module, *text;
+    } cases[] = {
+        {"optim_step_past_slot",
+         "m.so: broken: step() wrote behind the end of a of model.embed_tokens.weight: "},
+        {"optim_step_before_param",
+         "m.so: broken: step() wrote before the begin of its parameter "},
+        {"optim_step_gradient",
+         "m.so: broken: step() wrote into the gradient of model.embed_tokens.weight, which"},
+        {"optim_step_exit", "a library or a module ended the program before it had a result"},
+    };
+    helper_scenario("a.yaml", "steps: 2",
+                    "task: sft\n  optimizer: {name: broken, module: m.so, lr: 1e-2}", "seed: 4");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        put_module(cases[i].module, "m.so");
+        helper_refuse(2, "run --allow-modules --quiet --overwrite -o never.h5 a.yaml",
+                      cases[i].text);
+        assert_false(helper_exists("never.h5"));
+    }
+}
+
 static void validate_values(void **state) {
     (void)state;
     put_module("signum", "signum.so");
@@ -346,6 +370,7 @@ int main(void) {
         cmocka_unit_test(validate_hidden_state),
         cmocka_unit_test(validate_refusals),
         cmocka_unit_test(validate_values),
+        cmocka_unit_test(verify_lies_are_told),
         cmocka_unit_test(validate_lists),
         cmocka_unit_test(verify_consent),
         cmocka_unit_test(verify_one_signal_ends_an_endless_step),

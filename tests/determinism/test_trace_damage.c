@@ -281,6 +281,40 @@ static void put_earlier_checks(hid_t file, struct sample *sample, uint32_t run) 
     H5Dclose(dataset);
 }
 
+static hid_t follow(const char *name, hid_t where, const void *data, size_t size, hid_t access,
+                    hid_t transfer) {
+    (void)name, (void)data, (void)size, (void)access, (void)transfer;
+    return H5Oopen(where, "/runs/baseline/steps/loss", H5P_DEFAULT); /* a reader would get there */
+}
+
+/* A link of a kind that a program has registered leads where that program's code says. */
+static void verify_links_of_users_are_refused(void **state) {
+    (void)state;
+    const H5L_class_t kind = {.version = H5L_LINK_CLASS_T_VERS,
+                              .id = (H5L_type_t)(H5L_TYPE_UD_MIN + 100),
+                              .comment = "a link of this test",
+                              .trav_func = follow};
+    static const char *const places[] = {"runs/test/steps/loss", "runs/test", "extra"};
+    assert_true(H5Lregister(&kind) >= 0);
+    for (size_t i = 0; i < COUNT_OF(places); i++) {
+        struct sample sample;
+        struct trace_image *image;
+        sample_open(&sample, 2);
+        require(sample_write(&sample, sample.path, UPDATES));
+        const hid_t list = latest();
+        const hid_t file = H5Fopen(sample.path, H5F_ACC_RDWR, list);
+        if (i < 2) assert_true(H5Ldelete(file, places[i], H5P_DEFAULT) >= 0);
+        assert_true(H5Lcreate_ud(file, places[i], kind.id, "x", 1, H5P_DEFAULT, H5P_DEFAULT) >= 0);
+        make_earlier(file);
+        H5Fclose(file);
+        H5Pclose(list);
+        require_failure(trace_open(sample.path, &sample.arena, &image), STATUS_INPUT,
+                        "got a user's link");
+        sample_close(&sample);
+    }
+    assert_true(H5Lunregister(kind.id) >= 0);
+}
+
 /* What later versions added may be missing, since it was not recorded; a column that was lost is
  * damage. */
 static void verify_earlier_trace_is_read(void **state) {
@@ -591,6 +625,7 @@ int main(void) {
         cmocka_unit_test(verify_other_hdf5_is_named),
         cmocka_unit_test(verify_the_first_run_is_the_default),
         cmocka_unit_test(verify_wrong_shapes_are_named),
+        cmocka_unit_test(verify_links_of_users_are_refused),
         cmocka_unit_test(verify_earlier_trace_is_read),
         cmocka_unit_test(verify_absurd_size_is_refused),
         cmocka_unit_test(verify_truncation),

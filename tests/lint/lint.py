@@ -86,12 +86,14 @@ TOKENS = [
      ["kernels/cpu/race.h", "kernels/cuda/port.h"], "no sum takes its order from threads, but in mode atomic"),
     ("open", r"(?<![.>])\b(f?open|openat|freopen|creat)\s*\(", list(LAYERS),
      ["base/input.c", "base/publish.c", "determinism/trace/trace_path.c", "checkpoints/safetensors_write.c",
-      "cli/output.c", "cli/environment.c", "ablate/ablate_claims.c", "cli/ablate/ablate_guard.c", "*.cu", "*.h"],
+      "cli/output.c", "cli/environment.c", "ablate/ablate_claims.c", "cli/ablate/ablate_guard.c",
+      "base/confined_filter.c", "*.cu", "*.h"],
      "what is not written here may be a pipe: base/input.h opens it"),
     ("process", r"(?<![.>])\b(v?fork|posix_spawnp?|exec[vl]p?e?|fexecve|wait(pid|id|3|4)|popen|pclose|system|"
                 r"pipe2?|set(sid|pgid|pgrp)|prctl|ptrace)\s*\(", list(LAYERS),
-     ["cli/main.c", "cli/second.c", "cli/ablate/ablate_guard.c"],
-     "processes are started by cli/second.c, and commands of users by cli/ablate/ablate_guard.c"),
+     ["cli/main.c", "cli/second.c", "cli/ablate/ablate_guard.c", "base/confined.c", "base/confined_filter.c"],
+     "processes are started by cli/second.c, readers by base/confined.c, and commands of users by "
+     "cli/ablate/ablate_guard.c"),
     ("signal", r"(?<![.>])\b(signal|sigaction|raise|kill|killpg|sigprocmask|pthread_sigmask|alarm|"
                r"setitimer|sigwait\w*)\s*\(", list(LAYERS),
      ["cli/main.c", "cli/second.c", "cli/ablate/ablate_guard.c"],
@@ -100,7 +102,8 @@ TOKENS = [
      list(LAYERS), ["cli/ablate/ablate_start.c"], "nothing here talks to a network"),
     ("locale", r"\bsetlocale\s*\(", list(LAYERS), [], "numbers read and print alike everywhere"),
     ("exit", r"\b(exit|_exit|_Exit|quick_exit|abort|at_quick_exit|atexit)\s*\(", list(LAYERS),
-     ["cli/main.c", "cli/ablate/ablate_guard.c"],  # a child of fork() that cannot become a command
+     ["cli/main.c", "cli/ablate/ablate_guard.c",  # a child of fork() that cannot become a command
+      "base/confined.c"],                          # a child of fork() that has answered
      "only cli/main.c ends the process"),
     ("environment", r"\b(getenv|secure_getenv|putenv|setenv)\s*\(", NUMERIC + ["scenarios"],
      ["kernels/blas.c", "kernels/cuda/library_variables.h"],
@@ -142,6 +145,7 @@ EXCEPTIONS = {
     ("experiment/experiment_trace.c", "memory", "free"): "of open_memstream's text",
     ("logs/map_file.c", "memory", "mmap"):
         "a log of any length is read without a copy of it; its pages are the kernel's",
+    ("base/confined.c", "memory", "mmap"): "what a process shares with the child that reads for it",
     ("checkpoints/mapped.c", "memory", "mmap"):
         "weights are read without a copy of them; their pages are the kernel's",
 }

@@ -62,6 +62,7 @@ CLEAN = {
                           "\nint add(int *p);\n/* x */\n#define NEXT(p) __atomic_fetch_add(p, 1, 0)\n"
                           "\n#endif\n",
     "checkpoints/mapped.c": c("void m(void) {\n    mmap(0, 0, 0, 0, 0, 0);\n}\n"),
+    "base/confined.c": c("void s(void) {\n    mmap(0, 0, 0, 0, 0, 0);\n}\n"),
     "logs/map_file.c": c("void f(void) {\n    mmap(0, 0, 0, 0, 0, 0);\n}\n"),
     "experiment/experiment_trace.c": c("void e(char *t) {\n    open_memstream(&t, 0);\n    free(t);\n}\n"),
     "cmake/flags.cmake": "# SPDX-License-Identifier: Apache-2.0\n# never -O" + "fast\n",

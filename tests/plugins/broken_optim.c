@@ -5,6 +5,9 @@
 #define TWINSTEP_MODULE
 #include "optim/optim_module.h"
 
+#include <stdint.h>
+#include <stdlib.h>
+
 #if defined(__x86_64__)
 #include <xmmintrin.h>
 #define MXCSR_DOWN 0x2000u
@@ -71,6 +74,10 @@ enum break_kind {
     BREAK_STEP_MUTE,
     BREAK_STEP_STATUS,
     BREAK_STEP_ENDLESS,
+    BREAK_STEP_PAST_SLOT,
+    BREAK_STEP_BEFORE_PARAM,
+    BREAK_STEP_GRADIENT,
+    BREAK_STEP_EXIT,
     BREAK_HIDDEN_STATE
 };
 
@@ -121,6 +128,12 @@ static enum status broken_step(const struct optim_call *call) {
         continue;
     if (BREAK == BREAK_STEP_MUTE) return STATUS_INPUT;
     if (BREAK == BREAK_STEP_STATUS) return STATUS_INTERRUPTED;
+    if (BREAK == BREAK_STEP_EXIT) exit(0);
+    if (BREAK == BREAK_STEP_PAST_SLOT) /* one element too many, as a loop with <= does */
+        optim_store(call->tensors[0].slots[0], call->tensors[0].slot_dtype, call->tensors[0].count,
+                    3.0);
+    if (BREAK == BREAK_STEP_BEFORE_PARAM) ((float *)call->tensors[1].param)[-1] = 2.0f;
+    if (BREAK == BREAK_STEP_GRADIENT) *(float *)(uintptr_t)call->tensors[0].gradient += 1.0f;
     *call->t += 1;
     for (uint32_t k = 0; k < call->tensor_count; k++) {
         const struct optim_tensor *tensor = &call->tensors[k];

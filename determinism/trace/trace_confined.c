@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Opens traces in a confined child (base/confined.h), so that a file which breaks HDF5 breaks
+ * nothing else.
+ *
+ * An image is walked twice with the same functions: by the child, which copies texts of its own
+ * (such as "") into the memory that its parent will see, and by the parent, which believes nothing:
+ * every pointer must lead into that memory, and every count must fit there.
+ *
+ * Invariant: after see_image() has said so, whatever trace.h lets a caller read can be read. */
+#include "base/confined.h"
+#include "determinism/foreign.h"
+#include "determinism/trace/hdf5_reader.h"
+
+#include <string.h>
+
+struct seeing {
+    struct arena *arena; /* the child's; NULL in the parent */
+    enum status status;
+    int bad;
+};
+
+static void see_text(struct seeing *s, const char **text) {
+    char *copy;
+    if (*text != NULL && confined_text(*text)) return;
+    if (s->arena == NULL || *text == NULL) {
+        s->bad = 1;
+        return;
+    }
+    if (s->status == STATUS_OK) s->status = arena_text(s->arena, *text, strlen(*text), &copy);
+    if (s->status == STATUS_OK) *text = copy;
+}
+
+static void see_optional(struct seeing *s, const char **text) {
+    if (*text != NULL) see_text(s, text);
+}
+
+/* Whether an array can be walked. */
+static int see(struct seeing *s, const void *array, uint64_t count, size_t size) {
+    if (confined_holds(array, count, size)) return 1;
+    s->bad = 1;
+    return 0;
+}
+
+static void see_names(struct seeing *s, const char *const *names, uint64_t count) {
+    const char **writable;
+    memcpy(&writable, &names, sizeof writable); /* the reader made them, as an array of its own */
+    if (count == 0 || !see(s, names, count, sizeof *names)) return;
+    for (uint64_t i = 0; i < count; i++)
+        see_text(s, &writable[i]);
+}
+
+static void see_consumers(struct seeing *s, const struct trace_run_plan *plan) {
+    struct record_consumer *consumers;
+    memcpy(&consumers, &plan->consumers, sizeof consumers);
+    const uint32_t count = plan->shape.consumers;
+    if (count == 0 || !see(s, consumers, count, sizeof *consumers)) return;
+    for (uint32_t i = 0; i < count; i++)
+        see_text(s, &consumers[i].name);
+}
+
+static void see_foreign(struct seeing *s, const struct trace_run_plan *plan) {
+    struct trace_foreign *foreign;
+    memcpy(&foreign, &plan->foreign, sizeof foreign);
+    if (foreign == NULL || !see(s, foreign, 1, sizeof *foreign)) return;
+    see_text(s, &foreign->digest);
+    see_text(s, &foreign->causes);
+    see_names(s, foreign->dtypes, plan->shape.tensors);
+    see_names(s, foreign->shapes, plan->shape.tensors);
+    if (foreign->groups == NULL ||
+        !see(s, foreign->groups, plan->shape.tensors, sizeof *foreign->groups))
+        return;
+    for (uint32_t i = 0; i < plan->shape.tensors; i++)
+        if (foreign->groups[i] >= plan->shape.groups) s->bad = 1;
+}
+
+static void see_record(struct seeing *s, const struct record *record,
+                       const struct record_shape *shape) {
+    see(s, record->groups, shape->groups, sizeof *record->groups);
+    see(s, record->tensors, shape->tensors, sizeof *record->tensors);
+    see(s, record->tensor_digests, shape->tensors, sizeof *record->tensor_digests);
+    see(s, record->phases, shape->phases, sizeof *record->phases);
+    see(s, record->phase_places, shape->phases, sizeof *record->phase_places);
+    see(s, record->sites, shape->sites, sizeof *record->sites);
+    see(s, record->micros, shape->micros, sizeof *record->micros);
+    see(s, record->ledger, shape->consumers, sizeof *record->ledger);
+    see(s, record->places, shape->streams, sizeof *record->places);
+}
+
+/* Steps begin above `last` and increase. */
+static void see_step(struct seeing *s, uint64_t step, uint64_t *last, int is_first) {
+    if (step > INT64_MAX || (!is_first && step <= *last)) s->bad = 1;
+    *last = step;
+}
+
+static void see_rows(struct seeing *s, const struct trace_run *run) {
+    uint64_t last = 0;
+    if (!see(s, run->records, run->updates, sizeof *run->records)) return;
+    for (uint64_t i = 0; i < run->updates; i++) {
+        see_step(s, run->records[i].step, &last, 0);
+        see_record(s, &run->records[i], &run->plan.shape);
+    }
+    if (!see(s, run->snapshot_steps, run->snapshots, sizeof *run->snapshot_steps)) return;
+    for (uint64_t i = 0; i < run->snapshots; i++)
+        see_step(s, run->snapshot_steps[i], &last, i == 0);
+}
+
+static void see_run(struct seeing *s, struct trace_run *run) {
+    struct trace_run_plan *plan = &run->plan;
+    see_text(s, &plan->id);
+    see_text(s, &plan->arm);
+    see_text(s, &plan->groups);
+    see_text(s, &plan->configuration);
+    see_names(s, plan->phases, plan->shape.phases);
+    see_names(s, plan->sites, plan->shape.sites);
+    see_names(s, plan->tensors, plan->shape.tensors);
+    see_names(s, plan->streams, plan->shape.streams);
+    see_consumers(s, plan);
+    see_foreign(s, plan);
+    see_rows(s, run);
+}
+
+static void see_pair(struct seeing *s, struct trace_pair *pair) {
+    uint64_t last = 0;
+    see_text(s, &pair->plan.a);
+    see_text(s, &pair->plan.b);
+    if (!see(s, pair->records, pair->updates, sizeof *pair->records)) return;
+    for (uint64_t i = 0; i < pair->updates; i++)
+        see_step(s, pair->records[i].step, &last, 0);
+}
+
+static void see_array(struct seeing *s, struct trace_array *array) {
+    const uint64_t *shape = array->plan.shape;
+    const uint64_t columns = array->plan.rank == 2 ? shape[1] : 1;
+    see_text(s, &array->plan.path);
+    see_text(s, &array->plan.units);
+    see_text(s, &array->plan.long_name);
+    if (array->plan.rank < 1 || array->plan.rank > 2 ||
+        (columns != 0 && shape[0] > UINT64_MAX / columns))
+        s->bad = 1;
+    else
+        see(s, array->values, shape[0] * columns, sizeof *array->values);
+}
+
+static void see_content(struct seeing *s, struct trace_text *text) {
+    see_text(s, &text->path);
+    if (text->length == SIZE_MAX)
+        s->bad = 1;
+    else if (see(s, text->text, text->length + 1, 1) && text->text[text->length] != '\0')
+        s->bad = 1;
+}
+
+static void see_attribute(struct seeing *s, struct trace_attribute *attribute) {
+    see_text(s, &attribute->path);
+    see_text(s, &attribute->name);
+    see_text(s, &attribute->text);
+}
+
+static void see_image(struct seeing *s, struct trace_image *image) {
+    if (!see(s, image, 1, sizeof *image)) return;
+    see_optional(s, &image->writer);
+    see_optional(s, &image->writer_version);
+    if ((int)image->seal < 0 || image->seal > TRACE_SEAL_WHOLE) s->bad = 1;
+    if (see(s, image->runs, image->run_count, sizeof *image->runs))
+        for (uint32_t i = 0; i < image->run_count; i++)
+            see_run(s, &image->runs[i]);
+    if (see(s, image->pairs, image->pair_count, sizeof *image->pairs))
+        for (uint32_t i = 0; i < image->pair_count; i++)
+            see_pair(s, &image->pairs[i]);
+    if (see(s, image->arrays, image->array_count, sizeof *image->arrays))
+        for (uint32_t i = 0; i < image->array_count; i++)
+            see_array(s, &image->arrays[i]);
+    if (see(s, image->texts, image->text_count, sizeof *image->texts))
+        for (uint32_t i = 0; i < image->text_count; i++)
+            see_content(s, &image->texts[i]);
+    if (see(s, image->attributes, image->attribute_count, sizeof *image->attributes))
+        for (uint32_t i = 0; i < image->attribute_count; i++)
+            see_attribute(s, &image->attributes[i]);
+}
+
+/* ---- a trace ---- */
+
+struct open_asked {
+    const char *path;
+    int lenient;
+};
+
+static enum status open_there(const void *asked, struct arena *arena, void *answer) {
+    const struct open_asked *want = (const struct open_asked *)asked;
+    struct seeing s = {arena, STATUS_OK, 0};
+    struct trace_image *image;
+    TRY(reader_image(want->path, want->lenient, arena, &image));
+    see_image(&s, image);
+    memcpy(answer, &image, sizeof image);
+    return s.status;
+}
+
+static int look_at_image(const void *asked, const void *answer) {
+    struct seeing s = {NULL, STATUS_OK, 0};
+    struct trace_image *image;
+    (void)asked;
+    memcpy(&image, answer, sizeof image);
+    see_image(&s, image);
+    return !s.bad;
+}
+
+static enum status open_apart(const char *path, int lenient, struct arena *arena,
+                              struct trace_image **out) {
+    const struct open_asked asked = {path, lenient};
+    const struct confined confined = {path, &asked, open_there, look_at_image};
+    return confined_run(&confined, out, sizeof(struct trace_image *), arena);
+}
+
+enum status trace_open(const char *path, struct arena *arena, struct trace_image **out) {
+    return open_apart(path, 0, arena, out);
+}
+
+enum status trace_open_damaged(const char *path, struct arena *arena, struct trace_image **out) {
+    return open_apart(path, 1, arena, out);
+}
+
+/* ---- a stored state ---- */
+
+struct state_asked {
+    const char *path;
+    const struct trace_run *run;
+    uint64_t index;
+};
+
+static enum status read_state_there(const void *asked, struct arena *arena, void *answer) {
+    const struct state_asked *state = (const struct state_asked *)asked;
+    unsigned char *bytes;
+    TRY(reader_state(state->path, state->run, state->index, arena, &bytes));
+    memcpy(answer, &bytes, sizeof bytes);
+    return STATUS_OK;
+}
+
+static int look_at_state(const void *asked, const void *answer) {
+    const struct state_asked *state = (const struct state_asked *)asked;
+    unsigned char *bytes;
+    memcpy(&bytes, answer, sizeof bytes);
+    return confined_holds(bytes, state->run->plan.snapshots.bytes, 1);
+}
+
+enum status trace_snapshot_read(const char *path, const struct trace_run *run, uint64_t index,
+                                struct arena *arena, unsigned char **out_bytes) {
+    const struct state_asked asked = {path, run, index};
+    const struct confined confined = {path, &asked, read_state_there, look_at_state};
+    return confined_run(&confined, out_bytes, sizeof *out_bytes, arena);
+}
+
+/* ---- the form of a foreign trace ---- */
+
+static enum status check_there(const void *asked, struct arena *arena, void *answer) {
+    const char *const path = (const char *)asked;
+    struct foreign_report report;
+    TRY(reader_report(path, arena, &report));
+    memcpy(answer, &report, sizeof report);
+    return STATUS_OK;
+}
+
+static int look_at_report(const void *asked, const void *answer) {
+    struct seeing s = {NULL, STATUS_OK, 0};
+    struct foreign_report report;
+    (void)asked;
+    memcpy(&report, answer, sizeof report);
+    see_names(&s, report.problems, report.problem_count);
+    see_names(&s, report.notes, report.note_count);
+    return !s.bad;
+}
+
+enum status foreign_check(const char *path, struct arena *arena, struct foreign_report *out) {
+    const struct confined confined = {path, path, check_there, look_at_report};
+    return confined_run(&confined, out, sizeof *out, arena);
+}

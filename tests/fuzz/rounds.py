@@ -1,0 +1,52 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a fuzz target that reads HDF5 for a time, in rounds: what HDF5 dies of is counted, not ours.
+
+    rounds.py SECONDS TARGET FOUND CORPUS [OPTION]...
+
+HDF5 1.10 has memory errors, so a target that reads traces ends after seconds or minutes; the program
+reads them in a child for that reason (docs/decisions/foreign-files.md). A crash whose first frame
+outside the sanitizer and the C library lies in libhdf5 is such a one: its input is removed and the
+next round begins. Any other crash, leak or timeout is a finding, and ends the test with status 1."""
+
+import os
+import re
+import subprocess
+import sys
+import time
+
+LIBRARY = re.compile(r"lib(c|asan|pthread)\.so|sanitizer|__interceptor|__asan|signal/|nptl/|stdlib/|crtstuff")
+
+
+def in_hdf5(text):
+    begin = text.find("ERROR: AddressSanitizer")
+    for line in text[begin:].splitlines() if begin >= 0 else ():
+        if re.match(r" +#\d+ ", line) and not LIBRARY.search(line):
+            return "libhdf5" in line
+    return False
+
+
+def main():
+    seconds, target, found, corpus, *options = sys.argv[1:]
+    end, rounds, runs, died, cover = time.monotonic() + float(seconds), 0, 0, 0, 0
+    prefix = os.path.join(os.path.dirname(found), os.path.basename(found) + "-")
+    while (left := end - time.monotonic()) > 2:
+        done = subprocess.run([target, found, corpus, f"-max_total_time={int(left)}", "-print_final_stats=1",
+                               f"-artifact_prefix={prefix}", *options],
+                              capture_output=True, text=True, errors="replace", check=False)
+        rounds += 1
+        runs += int((re.findall(r"number_of_executed_units: (\d+)", done.stderr) or ["0"])[-1])
+        cover = max([cover, *map(int, re.findall(r" cov: (\d+) ", done.stderr))])
+        if done.returncode == 0:
+            continue
+        if not in_hdf5(done.stderr):
+            print(done.stderr[-6000:])
+            sys.exit(f"a finding, in round {rounds}")
+        died += 1
+        for artifact in re.findall(r"Test unit written to (\S+)", done.stderr):
+            os.remove(artifact)
+    print(f"{runs} inputs, {cover} edges, {died} deaths in HDF5")
+
+
+if __name__ == "__main__":
+    main()
