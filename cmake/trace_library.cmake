@@ -9,6 +9,7 @@ set(TWINSTEP_TRACE_SOURCES
     base/arena.c
     base/dtype.c
     base/input.c
+    base/network.c
     base/publish.c
     base/status.c
     determinism/carrier.c

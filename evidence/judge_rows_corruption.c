@@ -80,7 +80,7 @@ static void put_column(const struct judgement *judgement, const struct record *a
 /* The first activation of an update whose digests differ; NULL: none does, or none was recorded. */
 static const char *activation_of(const struct trace_run *a, const struct trace_run *b,
                                  uint64_t update) {
-    const struct record *x = &a->records[update - 1], *y = &b->records[update - 1];
+    const struct record *x = trace_row(a, update - 1), *y = trace_row(b, update - 1);
     const uint32_t sites = a->plan.shape.sites;
     for (uint32_t i = 0; i < sites && sites == b->plan.shape.sites; i++)
         if (memcmp(x->sites[i], y->sites[i], RECORD_DIGEST_BYTES) != 0) return a->plan.sites[i];
@@ -112,7 +112,7 @@ static void put_seen(const struct judgement *judgement, uint64_t update, struct 
         put_inert(a, b, update, pen);
         return;
     }
-    const struct record *x = &a->records[update - 1], *y = &b->records[update - 1];
+    const struct record *x = trace_row(a, update - 1), *y = trace_row(b, update - 1);
     row_put(pen, "\nIn the log of that update ");
     if (same_column(x, y, REAL_LOSS) && same_column(x, y, REAL_GRAD_NORM)) {
         row_put(pen, "loss and gradient norm are those of %s.", judgement->arms[0]);
