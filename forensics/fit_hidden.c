@@ -9,7 +9,7 @@
 #include "base/real.h"
 #include "forensics/fit_search.h"
 
-/* Points at which the ends are looked at; a shorter series is looked at as a whole. */
+/* Points behind both warm-ups at which the ends are looked at: there only the peak differs. */
 #define POINTS 64
 /* Updates at which two warm-ups are compared: some of those that neither of them has passed. */
 #define UPDATES 64
@@ -23,23 +23,32 @@ struct family {
     struct fit_numbers numbers;
 };
 
+static int prints_point(const struct family *family, size_t i) {
+    const struct series_point *point = &family->series->points[i];
+    return fit_matches(point, fit_model_logged(family->model, point->update, 0), family->scale,
+                       NULL);
+}
+
 /* Sets the model to a warm-up, with the peak that leaves the row at the top as it is. Returns
- * whether it prints every point looked at. */
+ * whether it prints every point in the longer one of the two warm-ups, and some behind it. */
 static int prints(struct family *family, double warmup) {
     const struct series_point *points = family->series->points;
     const size_t last = family->series->count - 1, looks = last < POINTS ? last : POINTS;
     struct fit_numbers numbers = family->numbers;
+    const double longer = warmup > numbers.warmup ? warmup : numbers.warmup;
+    const double end = longer * family->model->warmup_scale / family->model->unit + 2.0;
+    const double skipped = (double)family->model->plan.skipped_count;
     numbers.warmup = warmup;
     fit_model_set(family->model, &numbers);
     const double value = fit_model_logged(family->model, points[family->top].update, 0);
     if (!(value > 0.0)) return 0;
     if (value != family->value) numbers.lr *= family->value / value;
     fit_model_set(family->model, &numbers);
-    for (size_t i = 0; i <= looks; i++) {
-        const size_t at = looks == last ? i : (size_t)((double)last * (double)i / (double)POINTS);
-        const double here = fit_model_logged(family->model, points[at].update, 0);
-        if (!fit_matches(&points[at], here, family->scale, NULL)) return 0;
-    }
+    for (size_t i = 0; i <= last && (double)points[i].update <= end + skipped; i++)
+        if (!prints_point(family, i)) return 0;
+    for (size_t i = 0; i <= looks; i++)
+        if (!prints_point(family, looks == last ? i : (size_t)((double)last * (double)i / POINTS)))
+            return 0;
     return 1;
 }
 
