@@ -50,37 +50,37 @@ static void open_noisy(struct helper_image *of, double *matrix, const char *kind
     helper_image_put(of, "floor/distance", m, m, matrix);
 }
 
-/* The hybrid of all causes among 8 runs of the test arm: its mean distance to them against the
- * largest mean distance of one of them to the other seven and the hybrid. */
+/* The hybrid of all causes among 5 runs of the test arm: its mean distance to them against the
+ * largest mean distance of one of them to the other four and the hybrid. */
 static void validate_closure_among_repeats(void **state) {
     (void)state;
-    static double matrix[256], hybrid[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+    static double matrix[256], hybrid[5] = {1, 1, 1, 1, 1};
     static const double open[] = {0, 2, 0}, one[] = {0, 3};
     struct helper_image of;
-    open_noisy(&of, matrix, "permutation", 8, 8);
+    open_noisy(&of, matrix, "permutation", 5, 5);
     helper_image_causes(&of, names, 1);
     helper_image_put(&of, "attribution/value", 2, 1, one);
     helper_image_put(&of, "attribution/closure", 3, 1, open);
-    helper_image_put(&of, "attribution/closure_distance", 8, 1, hybrid);
-    helper_image_judge(&of, STATUS_OK); /* 8 / 8 and (6 + 1.5 + 1) / 8 */
+    helper_image_put(&of, "attribution/closure_distance", 5, 1, hybrid);
+    helper_image_judge(&of, STATUS_OK); /* 5 / 5 and (3 + 1.5 + 1) / 5 */
     helper_image_expect(&of, ROW_CLOSURE, 0,
                         "within-floor: left with every difference of right is 1 from its runs on "
-                        "average, a repeat of it up to 1.062 from the others (by chance the "
-                        "farthest of 9 in 0.11)");
+                        "average, a repeat of it up to 1.1 from the others (by chance the "
+                        "farthest of 6 in 0.17)");
     char *text = member_of(&of.judgement, "closure_noise");
-    assert_string_equal(text, "{\"runs\":9,\"mean\":1.0,\"farthest\":1.0625,\"alpha\":"
-                              "0.1111111111111111}");
+    assert_string_equal(text, "{\"runs\":6,\"mean\":1.0,\"farthest\":1.1,\"alpha\":"
+                              "0.1666666666666667}");
     free(text);
-    hybrid[0] = 2.0; /* 9 / 8, and as far is the first run: 2 + 7 */
+    hybrid[0] = 2.0; /* 6 / 5, and as far is the first run: 2 + 4 */
     helper_image_judge(&of, STATUS_OK);
     assert_int_equal(of.judgement.closure, CLOSURE_WITHIN_FLOOR);
-    assert_true(of.judgement.closure_noise.farthest == 1.125);
-    hybrid[1] = 2.0; /* 10 / 8, and a run's 9 / 8 */
+    assert_true(of.judgement.closure_noise.farthest == 1.2);
+    hybrid[1] = 2.0; /* 7 / 5, and a run's 6 / 5 */
     helper_image_judge(&of, STATUS_OK);
     helper_image_expect(&of, ROW_CLOSURE, 0,
-                        "open: left with every difference of right is 1.25 from its runs on "
-                        "average, a repeat of it up to 1.125 from the others (by chance the "
-                        "farthest of 9 in 0.11)");
+                        "open: left with every difference of right is 1.4 from its runs on "
+                        "average, a repeat of it up to 1.2 from the others (by chance the "
+                        "farthest of 6 in 0.17)");
     hybrid[1] = NONE;
     hybrid[0] = INFINITY;
     helper_image_judge(&of, STATUS_OK);
@@ -116,7 +116,7 @@ static void validate_projections(void **state) {
     for (size_t i = 0; i < 16; i++)
         for (size_t j = 0; j < 16; j++)
             gram[i * 16 + j] = ends[i / 4] * ends[j / 4] + (i == j ? 0.25 : 0.0);
-    open_noisy(&of, matrix, "permutation", 8, 8);
+    open_noisy(&of, matrix, "permutation", 5, 5);
     helper_image_causes(&of, names, 2);
     helper_image_set(&of, "attribution", "replicates", "4");
     helper_image_put(&of, "attribution/value", 4, 1, distance);
@@ -242,38 +242,38 @@ static void validate_sampled_orders(void **state) {
     helper_image_close(&of);
 }
 
-/* 8 runs of each arm, those of left at a loss of 2, those of right at 3. */
+/* 5 runs of each arm, those of left at a loss of 2, those of right at 3: p = 2 / C(10, 5). */
 static void validate_eval_of_noisy_arms(void **state) {
     (void)state;
-    static double matrix[256], start[] = {2.5, 0, 0, 0, 0, 2.5, 0, 0, 0, 0}, end[16 * 5];
+    static double matrix[256], start[] = {2.5, 0, 0, 0, 0, 2.5, 0, 0, 0, 0}, end[10 * 5];
     static const double lines[] = {1};
     struct helper_image of;
-    open_noisy(&of, matrix, "permutation", 8, 8);
-    for (int i = 0; i < 14; i++)
-        helper_image_run(&of, "floor-repeat", i < 7 ? "left" : "right", 0);
-    for (int i = 0; i < 16; i++)
+    open_noisy(&of, matrix, "permutation", 5, 5);
+    for (int i = 0; i < 8; i++)
+        helper_image_run(&of, "floor-repeat", i < 4 ? "left" : "right", 0);
+    for (int i = 0; i < 10; i++)
         end[5 * i] = of.runs[i].plan.arm[0] == 'l' ? 2.0 : 3.0;
     end[5 * 3] = 2.25; /* a repeat of left */
     for (int arm = 0; arm < 2; arm++)
         of.runs[arm].plan.configuration = "task: sft\n";
     helper_image_set(&of, "eval", "rows", "held.jsonl");
     helper_image_put(&of, "eval/held_out_start", 2, 5, start);
-    helper_image_put(&of, "eval/held_out", 16, 5, end);
+    helper_image_put(&of, "eval/held_out", 10, 5, end);
     helper_image_put(&of, "eval/held_out_line", 1, 1, lines);
     helper_image_judge(&of, STATUS_OK);
-    assert_int_equal(of.judgement.eval.sets[0].measures[0].pairs, 56);
+    assert_int_equal(of.judgement.eval.sets[0].measures[0].pairs, 20);
     helper_image_expect(&of, ROW_EVAL, 0,
                         "on 1 held-out rows (held.jsonl) right is worse in loss\nThe gap is 1 in "
-                        "loss; A/A runs differ by at most 0.25 (p = 0.00016, alpha = 0.01)");
+                        "loss; A/A runs differ by at most 0.25 (p = 0.0079, alpha = 0.01)");
     assert_non_null(strstr(helper_image_row(&of, ROW_EVAL_TABLE, 0), " A/A most "));
-    for (int i = 2; i < 16; i++)
+    for (int i = 2; i < 10; i++)
         end[5 * i] = i % 2 == 0 ? 2.5 : 2.0; /* the arms' own runs are alone 1 apart */
     helper_image_judge(&of, STATUS_OK);
     assert_int_equal(of.judgement.eval.sets[0].measures[0].word, EVAL_WITHIN);
-    for (size_t i = 0; i < 256; i++)
-        matrix[i] = i % 17 == 0 ? 0.0 : 1.0;
-    for (int i = 2; i < 16; i++)
-        end[5 * i] = i < 9 ? 2.0 : 3.0;
+    for (size_t i = 0; i < 100; i++)
+        matrix[i] = i % 11 == 0 ? 0.0 : 1.0;
+    for (int i = 2; i < 10; i++)
+        end[5 * i] = i < 6 ? 2.0 : 3.0;
     helper_image_judge(&of, STATUS_OK);
     assert_ptr_equal(strstr(helper_image_row(&of, ROW_EVAL, 0),
                             "on 1 held-out rows (held.jsonl) right is neither worse nor better: "
