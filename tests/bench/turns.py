@@ -2,10 +2,11 @@
 """How often are equal arms told apart on a machine whose other work comes and goes, by the order in
 which their runs are made? Prints a row per order; a table of docs/measurements/planted-causes.md.
 
-    turns.py SEQUENCES [--load PROCESSES] [--seed S] [--check]
+    turns.py SEQUENCES [--clock] [--load PROCESSES] [--seed S] [--check]
 
 A sequence is 12 runs of one function: an update of a linear layer whose gradient is added by
-threads that race (tests/python/racing.c). Nothing distinguishes two arms in it, so labels are given
+threads that race (tests/python/racing.c), or, with --clock, how long eight equal pieces of work took
+(logarithms), which hangs on the machine more than any training does. Nothing distinguishes two arms in it, so labels are given
 afterwards: of the same 12 runs in time, six are the baseline's, in the fixed order of plans before
 turns were drawn, in drawn orders as ablate/ablate_plan.c has them (two of each, then four of each),
 and in orders drawn from all. Each labelling is judged by all 924 relabelings at alpha = 1 %: the
@@ -58,6 +59,17 @@ def racing(folder):
             weights -= numpy.float32(0.1) * dw
         return weights.astype("f8").ravel()
     return run
+
+
+def clock():
+    """One run: how long eight equal pieces of work took."""
+    numbers = numpy.ones(20_000)
+    marks = [time.perf_counter()]
+    for _ in range(8):
+        for _ in range(5):
+            numpy.sqrt(numbers).sum()
+        marks.append(time.perf_counter())
+    return numpy.log(numpy.diff(marks))
 
 
 @contextlib.contextmanager
@@ -126,6 +138,7 @@ def by_program(runs, labels):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("sequences", type=int)
+    parser.add_argument("--clock", action="store_true")
     parser.add_argument("--load", type=int, default=0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--check", action="store_true")
@@ -134,7 +147,7 @@ def main():
     found = {"fixed turns": [], "two and two, then four and four, drawn": [], "six and six, drawn": []}
     loads, compared = [], 0
     with tempfile.TemporaryDirectory() as folder:
-        run = racing(folder)
+        run = clock if asked.clock else racing(folder)
         with load(asked.load):
             for _ in range(asked.sequences):
                 runs = []
