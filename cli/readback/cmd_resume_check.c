@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
  * twinstep resume-check: what a restart restored, from the checkpoint it began from and the first
- * one after it. */
+ * one after it; or from two logs or traces that overlap. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/macro.h"
+#include "base/number.h"
 #include "cli/ci.h"
 #include "cli/json.h"
 #include "cli/log_options.h"
 #include "cli/perform.h"
 #include "cli/readback/readback_print.h"
 #include "cli/verb.h"
+#include "forensics/trajectory.h"
 #include "readback/folders.h"
 #include "readback/restored.h"
 
-enum { KEY_NAMES = KEY_OWN, KEY_WHOLE };
+enum { KEY_NAMES = KEY_OWN, KEY_WHOLE, KEY_RESTART, KEY_RUN_AFTER };
 
 enum { BEFORE = 0, AFTER, WHOLE, FOLDERS };
 
@@ -170,7 +173,143 @@ static enum status tell(struct cli *cli, const struct options *options, const st
     return STATUS_OK;
 }
 
+/* ---- two logs or traces ---- */
+
+static int is_file(const char *path) {
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISREG(info.st_mode);
+}
+
+/* The digests of a run tell more than its printed columns; a log has none. */
+static enum status open_side(struct cli *cli, const struct options *options, int after,
+                             struct trajectory_side *out) {
+    const char *const path = options->arguments[after];
+    struct log_options how;
+    struct log *log;
+    TRY(log_options_read(options, &cli->arena, &how));
+    if (after && options_given(options, KEY_RUN_AFTER))
+        how.run = options_value(options, KEY_RUN_AFTER);
+    TRY(log_import(path, &how, &cli->arena, &log));
+    *out = (struct trajectory_side){.log = log};
+    return strcmp(log->format, "trace") == 0 ? log_import_run(path, &how, &cli->arena, &out->run)
+                                             : STATUS_OK;
+}
+
+static size_t count_items(const struct trajectory *of, enum trajectory_state state) {
+    size_t out = 0;
+    for (int part = 0; part < TRAJECTORY_PARTS; part++)
+        out += of->items[part].state == state;
+    return out;
+}
+
+/* A column that differs is enough to say that this is no continuation, whichever part it is of. A
+ * scheduler that cannot be told has a constant LR, or its LR is not logged. */
+static int trajectory_exit(const struct trajectory *of) {
+    if (of->differs != 0 || count_items(of, TRAJECTORY_LOST) > 0) return EXIT_DIFFERS;
+    for (int part = TRAJECTORY_DATA; part < TRAJECTORY_PARTS; part++)
+        if (of->items[part].state == TRAJECTORY_UNTOLD) return EXIT_UNTESTABLE;
+    return EXIT_AS_EXPECTED;
+}
+
+static void print_items(const struct trajectory *of, enum trajectory_state state) {
+    const char *between = "";
+    for (int part = 0; part < TRAJECTORY_PARTS; part++) {
+        if (of->items[part].state != state) continue;
+        printf("%s%s", between, trajectory_part_names[part]);
+        between = ", ";
+    }
+}
+
+static void print_trajectory(const struct trajectory *of, int code) {
+    static const char *const heads[] = {
+        [EXIT_AS_EXPECTED] = "continued: ", [EXIT_DIFFERS] = "NOT CONTINUED"};
+    fputs(code == EXIT_UNTESTABLE ? "CANNOT BE TOLD" : heads[code], stdout);
+    if (code == EXIT_AS_EXPECTED) print_items(of, TRAJECTORY_RESTORED);
+    if (code == EXIT_DIFFERS && count_items(of, TRAJECTORY_LOST) > 0) {
+        fputs(", not restored: ", stdout);
+        print_items(of, TRAJECTORY_LOST);
+    }
+    if (count_items(of, TRAJECTORY_UNTOLD) > 0) {
+        fputs(code == EXIT_UNTESTABLE ? ": " : "; cannot be told: ", stdout);
+        print_items(of, TRAJECTORY_UNTOLD);
+    }
+    putchar('\n');
+    for (int part = 0; part < TRAJECTORY_PARTS; part++) {
+        const struct trajectory_item *const item = &of->items[part];
+        printf("  %-10s  %-8s  ", trajectory_part_names[part],
+               item->state == TRAJECTORY_LOST ? "LOST" : trajectory_state_names[item->state]);
+        readback_print_text(item->text, stdout);
+        if (item->bug != NULL) printf(" (%s)", item->bug);
+        putchar('\n');
+    }
+    if (of->restart != TRAJECTORY_UNKNOWN)
+        printf("\nrestarted after update %" PRIu64 "; ", of->restart);
+    else
+        fputs("\nwhere it restarted is not known; ", stdout);
+    printf("%" PRIu64 " updates behind it stand in both", of->rows);
+    if (of->differs != 0)
+        printf("; the first that differs is update %" PRIu64 ", in %s", of->differs, of->column);
+    putchar('\n');
+}
+
+static json_t *number_or_null(uint64_t value, uint64_t none) {
+    return value == none ? json_null() : json_integer((json_int_t)value);
+}
+
+static enum status print_trajectory_json(const struct trajectory *of, int code) {
+    json_t *const parts = json_object();
+    for (int part = 0; part < TRAJECTORY_PARTS; part++) {
+        const struct trajectory_item *const item = &of->items[part];
+        json_object_set_new(parts, trajectory_part_names[part],
+                            json_pack("{s:s,s:s,s:o}", "state", trajectory_state_names[item->state],
+                                      "text", item->text, "bug",
+                                      item->bug == NULL ? json_null() : json_string(item->bug)));
+    }
+    return json_print(json_pack("{s:i,s:o,s:o,s:I,s:o,s:o}", "exit", code, "parts", parts,
+                                "restart", number_or_null(of->restart, TRAJECTORY_UNKNOWN), "rows",
+                                (json_int_t)of->rows, "differs", number_or_null(of->differs, 0),
+                                "column",
+                                of->column == NULL ? json_null() : json_string(of->column)));
+}
+
+static enum status tell_trajectory(struct cli *cli, const struct options *options,
+                                   const struct trajectory *of, int *out_exit) {
+    static const int codes[] = {EXIT_AS_EXPECTED, EXIT_DIFFERS, EXIT_UNTESTABLE};
+    *out_exit = trajectory_exit(of);
+    for (int part = 0; part < TRAJECTORY_PARTS; part++)
+        TRY(ci_add(cli, &(struct ci_case){.name = trajectory_part_names[part],
+                                          .outcome = codes[of->items[part].state],
+                                          .title = "resume",
+                                          .message = of->items[part].text,
+                                          .file = options->arguments[1],
+                                          .seconds = -1.0}));
+    if (options->json) return print_trajectory_json(of, *out_exit);
+    print_trajectory(of, *out_exit);
+    return STATUS_OK;
+}
+
+static enum status run_logs(struct cli *cli, const struct options *options, int *out_exit) {
+    const char *const given = options_value(options, KEY_RESTART);
+    struct trajectory_side sides[2];
+    struct trajectory of;
+    uint64_t restart = TRAJECTORY_UNKNOWN;
+    if (options->argument_count > 2 || options_given(options, KEY_NAMES) ||
+        options_given(options, KEY_WHOLE))
+        FAIL(STATUS_INPUT, "resume-check: two logs take no third file, no --names and no "
+                           "--uninterrupted: these go with two checkpoints");
+    if (given != NULL && number_parse_uint(given, &restart) != STATUS_OK)
+        FAIL(STATUS_INPUT, "resume-check: --restart: expected an update, got \"%s\"", given);
+    for (int i = 0; i < 2; i++)
+        TRY(open_side(cli, options, i, &sides[i]));
+    TRY(trajectory_judge(&sides[0], &sides[1], restart, &cli->arena, &of));
+    return tell_trajectory(cli, options, &of, out_exit);
+}
+
 static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
+    if (is_file(options->arguments[0]) && is_file(options->arguments[1]))
+        return run_logs(cli, options, out_exit);
+    if (options_given(options, KEY_RESTART) || options_given(options, KEY_RUN_AFTER))
+        FAIL(STATUS_INPUT, "resume-check: --restart and --run-after go with two logs or traces");
     const double nan = (double)NAN;
     const char *const names = options_value(options, KEY_NAMES);
     struct restarting *in;
@@ -190,6 +329,10 @@ static const struct argp_option option_rows[] = {
     OPTION("uninterrupted", KEY_WHOLE, "CHECKPOINT",
            "The checkpoint after the same update of a run that was not interrupted: it tells "
            "whether the data went on, too"),
+    OPTION("restart", KEY_RESTART, "UPDATE",
+           "Of two logs: the last update before the restart; default: the one before AFTER begins"),
+    OPTION("run-after", KEY_RUN_AFTER, "ID",
+           "Of two traces: the run of AFTER, where it is another one than --run"),
     OPTION("names", KEY_NAMES, "FILE",
            "Names of the parameters, one a line, in the order of the optimizer's groups"),
     OPTIONS_LOG,
@@ -202,17 +345,20 @@ const struct verb verb_resume_check = {
     .name = "resume-check",
     .brief =
         "what a restart restored: weights, moments, count, scheduler, scaler, generators, data",
-    .arguments = "BEFORE FIRST_AFTER [LOG]",
+    .arguments = "BEFORE AFTER [LOG]",
     .text =
-        "BEFORE is the checkpoint that a training was resumed from, FIRST_AFTER the first one "
-        "after "
-        "it, one update later (save_steps=1). Says of weights, optimizer moments, count, "
+        "BEFORE is the checkpoint that a training was resumed from, AFTER the first one after it, "
+        "one update later (save_steps=1). Says of weights, optimizer moments, count, "
         "scheduler, "
         "loss scaler, random generators and the position in the data whether each was restored, "
         "and what the first update applied. What these files cannot tell is said, with what would. "
         "LOG may hold the update twice, before the restart and after it. Checkpoints are those "
-        "that `twinstep readback` reads. Nothing in a pickle is executed.\v"
-        "Exit status: 0 restored, 1 not, 2 error, 3 weights, moments or count cannot be told.\n"
+        "that `twinstep readback` reads. Nothing in a pickle is executed. Or BEFORE and AFTER are "
+        "logs or traces that overlap: AFTER begins at the restart, and BEFORE goes on past it, or "
+        "is that of a run that was not interrupted. Then LRs, losses, gradient norms and token "
+        "counts say whether it is the same trajectory continued, and digests where both are "
+        "traces.\v"
+        "Exit status: 0 restored, 1 not, 2 error, 3 cannot be told.\n"
         "Example: twinstep resume-check out/checkpoint-400 out/checkpoint-401",
     .options = option_rows,
     .least = 2,

@@ -162,6 +162,7 @@ def write_inputs(folder):
             name=name, steps=2, test=test, more=f"expect: {{verdict: {expect}}}\n"))
 
 
+RESUMED = ROOT / "tests/golden/resumed"
 HF = f"{LOGS}/hf5/hf-linear/trainer_state.json"
 OLD = f"{LOGS}/hf446/hf-linear/trainer_state.json"
 
@@ -252,6 +253,10 @@ COMMANDS = {
     "resume-check": [
         f"resume-check {RUNS}/{case}/checkpoint-4 {RUNS}/{case}/checkpoint-5" for case in
         ("restart-ok-hf", "restart-rng-file-lost-hf", "restart-optimizer-file-lost-hf")
+    ],
+    "resume-check LOG LOG": [
+        "resume-check lost.h5 lost.h5 --run-after test --restart 1", f"resume-check {HF} {HF}",
+        f"resume-check {RESUMED}/whole-0.0.json {RESUMED}/last_epoch-doubled.json --restart 6",
     ],
 }
 

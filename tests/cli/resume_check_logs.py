@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""resume-check on the logs of real resumed trainings, and on traces of the shipped scenarios.
+
+    resume_check_logs.py BINARY
+
+tests/golden/resumed holds trainer_state.json of transformers' Trainer, resumed rightly and with a slip
+(tests/bench/resume_logs.py made them), and truth.json: what was not restored. A part may be called
+lost only where it was and restored only where it was not, and a right restart alone ends with 0. Of
+the traces the part must be named."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+LOGS = os.path.join(ROOT, "tests/golden/resumed")
+# scenario: the last update before its restart, and the parts that are lost
+TRACES = {"counter-doubled": (4, {"scheduler"}), "moments-lost": (4, {"optimizer"}),
+          "skip-every-epoch": (2, {"data"}), "rng-before-skip": (3, {"generators"})}
+
+
+def check(binary, *words, cwd=None):
+    done = subprocess.run([binary, "resume-check", *words, "--json"], capture_output=True, text=True,
+                          cwd=cwd, check=False)
+    if done.returncode not in (0, 1, 3):
+        sys.exit(f"{words}: {done.returncode}: {done.stderr}")
+    answer = json.loads(done.stdout)
+    if answer["exit"] != done.returncode:
+        sys.exit(f"{words}: exit status {done.returncode}, and \"exit\" is {answer['exit']}")
+    by_state = {state: {part for part, item in answer["parts"].items() if item["state"] == state}
+                for state in ("restored", "lost", "untold")}
+    return done.returncode, by_state, answer
+
+
+def check_logs(binary):
+    with open(os.path.join(LOGS, "truth.json"), encoding="utf-8") as file:
+        truth = json.load(file)
+    for name, case in truth.items():
+        code, states, answer = check(binary, os.path.join(LOGS, case["before"]),
+                                     os.path.join(LOGS, f"{name}.json"), "--restart", str(case["restart"]))
+        lost = set(case["lost"])
+        if states["lost"] - lost or lost & states["restored"] or (code == 0) != (not lost):
+            sys.exit(f"{name}: not restored was {lost}, and the answer is {json.dumps(answer, indent=1)}")
+        if states["lost"] == lost:
+            continue
+        print(f"{name}: {', '.join(sorted(lost - states['lost']))} cannot be told", flush=True)
+    return len(truth)
+
+
+def check_traces(binary, folder):
+    for name, (restart, lost) in TRACES.items():
+        subprocess.run([binary, "run", name, "-o", "t.h5", "--quiet", "--overwrite"], cwd=folder, check=True,
+                       stdout=subprocess.DEVNULL)
+        words = ("t.h5", "t.h5", "--run", "baseline", "--restart", str(restart))
+        code, states, _ = check(binary, *words, "--run-after", "test", cwd=folder)
+        if code != 1 or states["lost"] != lost:
+            sys.exit(f"{name}: expected {lost}, got {code}: {states}")
+        code, states, _ = check(binary, *words, "--run-after", "floor-rerun", cwd=folder)
+        if code != 0 or states["lost"]:
+            sys.exit(f"{name}: the rerun: {code}: {states}")
+
+
+def check_refusals(binary):
+    log = os.path.join(LOGS, "whole-0.0.json")
+    for words, needle in (((log, log, "--restart", "x"), "--restart: expected an update"),
+                          ((log, log, log), "two logs take no third file"),
+                          ((LOGS, LOGS, "--restart", "6"), "go with two logs or traces")):
+        done = subprocess.run([binary, "resume-check", *words], capture_output=True, text=True, check=False)
+        if done.returncode != 2 or needle not in done.stderr:
+            sys.exit(f"{words}: expected status 2 and {needle!r}, got {done.returncode}: {done.stderr}")
+
+
+def main():
+    binary = os.path.abspath(sys.argv[1])
+    count = check_logs(binary)
+    with tempfile.TemporaryDirectory(prefix="twinstep-resume-") as folder:
+        check_traces(binary, folder)
+    check_refusals(binary)
+    print(f"{count} logs, {len(TRACES)} traces")
+
+
+if __name__ == "__main__":
+    main()

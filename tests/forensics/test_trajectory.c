@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * Two logs around a restart, built by formulas, with one thing changed behind it: each part must be
+ * called restored, lost or untold as the change says, and the LRs' bugs by their names. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/macro.h"
+#include "forensics/trajectory.h"
+#include "tests/forensics/helper_log.h"
+
+enum { LAST = 40, RESTART = 10, END = 20 };
+
+#define PEAK 1e-3
+
+static double lr_of(uint64_t update) {
+    const double k = (double)update;
+    return update <= 3 ? PEAK * k / 3.0 : PEAK * (LAST - k) / (LAST - 3.0);
+}
+/* Neighbours differ by 0.5 in the median. */
+static double loss_of(uint64_t update) {
+    static const double values[] = {2.0, 2.5, 1.9, 2.4, 2.8, 2.2, 1.7};
+    return values[update % COUNT_OF(values)];
+}
+static double tokens_of(uint64_t update) {
+    return (double)(50 + update * 37 % 23);
+}
+
+static struct log *make(struct arena *arena, uint64_t first, uint64_t last) {
+    struct log *const log = helper_log(arena, (size_t)(last - first + 1));
+    for (size_t i = 0; i < log->rows; i++) {
+        const uint64_t update = first + i;
+        log->step[i] = (int64_t)update;
+        helper_put(arena, log, LOG_LOSS, i, loss_of(update), 4);
+        helper_put(arena, log, LOG_LR_LOGGED, i, lr_of(update), PRINT_EXACT);
+        helper_put(arena, log, LOG_TOKENS, i, tokens_of(update), 0);
+        helper_put(arena, log, LOG_GRAD_NORM, i, 1.0, 4);
+    }
+    return log;
+}
+
+/* ---- what is changed; `log` begins at update RESTART + 1 ---- */
+
+static void nothing(struct arena *arena, struct log *log) {
+    (void)arena;
+    (void)log;
+}
+static void loss_from(struct arena *arena, struct log *log, size_t from, double by) {
+    for (size_t i = from; i < log->rows; i++)
+        helper_put(arena, log, LOG_LOSS, i, loss_of((uint64_t)log->step[i]) + by, 4);
+}
+static void lr_anew(struct arena *arena, struct log *log) {
+    for (size_t i = 0; i < log->rows; i++)
+        helper_put(arena, log, LOG_LR_LOGGED, i, lr_of((uint64_t)log->step[i] - RESTART),
+                   PRINT_EXACT);
+    loss_from(arena, log, 1, 0.3);
+}
+static void lr_doubled(struct arena *arena, struct log *log) {
+    for (size_t i = 0; i < log->rows; i++)
+        helper_put(arena, log, LOG_LR_LOGGED, i, lr_of((uint64_t)log->step[i] + RESTART),
+                   PRINT_EXACT);
+}
+static void lr_lower(struct arena *arena, struct log *log) {
+    for (size_t i = 0; i < log->rows; i++)
+        helper_put(arena, log, LOG_LR_LOGGED, i,
+                   lr_of((uint64_t)log->step[i]) * lr_of(RESTART) / PEAK, PRINT_EXACT);
+}
+static void lr_behind(struct arena *arena, struct log *log) {
+    for (size_t i = 0; i < log->rows; i++)
+        helper_put(arena, log, LOG_LR_LOGGED, i, lr_of((uint64_t)log->step[i] - 2), PRINT_EXACT);
+}
+static void lr_lower_later(struct arena *arena, struct log *log) {
+    lr_lower(arena, log);
+    helper_put(arena, log, LOG_LR_LOGGED, 0, lr_of(RESTART + 1), PRINT_EXACT);
+}
+static void small_step(struct arena *arena, struct log *log) {
+    loss_from(arena, log, 1, 0.02);
+}
+static void other_draws(struct arena *arena, struct log *log) {
+    loss_from(arena, log, 0, 0.2);
+}
+static void other_batch(struct arena *arena, struct log *log) {
+    loss_from(arena, log, 0, 0.2);
+    helper_put(arena, log, LOG_TOKENS, 0, tokens_of(RESTART + 1) + 1, 0);
+}
+static void other_unsized(struct arena *arena, struct log *log) {
+    loss_from(arena, log, 0, 0.2);
+    helper_drop(log, LOG_TOKENS);
+}
+static void other_step(struct arena *arena, struct log *log) {
+    loss_from(arena, log, 1, 0.2);
+}
+static void later_batch(struct arena *arena, struct log *log) {
+    helper_put(arena, log, LOG_TOKENS, 4, tokens_of(RESTART + 5) + 1, 0);
+}
+static void noise(struct arena *arena, struct log *log) {
+    loss_from(arena, log, 0, 0.02);
+}
+static void no_loss(struct arena *arena, struct log *log) {
+    (void)arena;
+    helper_drop(log, LOG_LOSS);
+}
+static void means(struct arena *arena, struct log *log) {
+    (void)arena;
+    for (size_t c = 0; c < log->column_count; c++)
+        log->columns[c].windowed = log->columns[c].name == LOG_LOSS;
+    log->rows = 3;
+    log->step[1] = RESTART + 3;
+    log->step[2] = RESTART + 5;
+}
+
+/* By part: r restored, l lost, u untold; scheduler, data, generators, weights, optimizer. */
+static const struct {
+    const char *name;
+    void (*change)(struct arena *arena, struct log *log);
+    const char *states, *bug;
+    uint64_t differs;
+} cases[] = {
+    {"nothing", nothing, "rrrrr", NULL, 0},
+    {"lr anew", lr_anew, "lrrru", "scheduler_not_restored", 11},
+    {"lr doubled", lr_doubled, "lrrru", "double_counter", 11},
+    {"lr lower", lr_lower, "lrrru", "initial_lr_overwritten", 11},
+    {"lr behind", lr_behind, "lrrru", "lr_jump_at_resume", 11},
+    {"other draws", other_draws, "rrluu", NULL, 11},
+    {"other batch", other_batch, "rluuu", NULL, 11},
+    {"no sizes", other_unsized, "ruuuu", NULL, 11},
+    {"other step", other_step, "rrrrl", NULL, 12},
+    {"later batch", later_batch, "rlrrr", NULL, 15},
+    {"noise", noise, "rruuu", NULL, 0},
+    {"a small step", small_step, "rrrru", NULL, 0},
+    {"lr lower from the second on", lr_lower_later, "lrrrr", "initial_lr_overwritten", 12},
+    {"no loss", no_loss, "ruuuu", NULL, 0},
+    {"means over updates", means, "uuuuu", NULL, 13},
+};
+
+static void check(const struct trajectory *of, const char *name, const char *states) {
+    static const char letters[] = "rlu";
+    for (int part = 0; part < TRAJECTORY_PARTS; part++)
+        if (letters[of->items[part].state] != states[part])
+            fail_msg("%s: %s: expected %c, got %s: %s", name, trajectory_part_names[part],
+                     states[part], trajectory_state_names[of->items[part].state],
+                     of->items[part].text);
+}
+
+static void judge_logs(struct arena *arena, struct log *before, struct log *after, uint64_t restart,
+                       struct trajectory *out) {
+    const struct trajectory_side sides[2] = {{before, NULL}, {after, NULL}};
+    assert_int_equal(trajectory_judge(&sides[0], &sides[1], restart, arena, out), STATUS_OK);
+}
+
+static void validate_parts(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct arena arena = ARENA_EMPTY;
+        struct trajectory of;
+        struct log *const before = make(&arena, 1, LAST), *const after = make(&arena, 11, END);
+        cases[i].change(&arena, after);
+        if (cases[i].change == means) {
+            judge_logs(&arena, before, after, TRAJECTORY_UNKNOWN, &of);
+            for (int part = TRAJECTORY_DATA; part < TRAJECTORY_PARTS; part++)
+                assert_int_equal(of.items[part].state, TRAJECTORY_UNTOLD);
+            arena_close(&arena);
+            continue;
+        }
+        judge_logs(&arena, before, after, TRAJECTORY_UNKNOWN, &of);
+        assert_int_equal(of.restart, RESTART);
+        check(&of, cases[i].name, cases[i].states);
+        if (of.differs != cases[i].differs)
+            fail_msg("%s: differs from update %d on, expected %d", cases[i].name, (int)of.differs,
+                     (int)cases[i].differs);
+        if (cases[i].bug == NULL)
+            assert_null(of.items[TRAJECTORY_SCHEDULER].bug);
+        else
+            assert_string_equal(of.items[TRAJECTORY_SCHEDULER].bug, cases[i].bug);
+        arena_close(&arena);
+    }
+}
+
+/* Without an overlap nothing is told; without the place of the restart only LRs are. */
+static void validate_places(void **state) {
+    (void)state;
+    struct arena arena = ARENA_EMPTY;
+    struct trajectory of;
+    struct log *const before = make(&arena, 1, RESTART), *const whole = make(&arena, 1, END);
+    judge_logs(&arena, before, make(&arena, 11, END), TRAJECTORY_UNKNOWN, &of);
+    check(&of, "no overlap", "uuuuu");
+    assert_int_equal(of.rows, 0);
+    judge_logs(&arena, whole, make(&arena, 1, END), TRAJECTORY_UNKNOWN, &of);
+    check(&of, "no restart", "ruuuu");
+    assert_true(of.restart == TRAJECTORY_UNKNOWN && of.differs == 0);
+    judge_logs(&arena, whole, make(&arena, 1, END), RESTART, &of);
+    check(&of, "restart said", "rrrrr");
+    assert_int_equal(of.rows, END - RESTART);
+    arena_close(&arena);
+}
+
+/* An LR that never moves would look the same after a scheduler that begins anew. */
+static void validate_constant(void **state) {
+    (void)state;
+    struct arena arena = ARENA_EMPTY;
+    struct trajectory of;
+    struct log *const logs[] = {make(&arena, 1, LAST), make(&arena, 11, END)};
+    for (int side = 0; side < 2; side++)
+        for (size_t i = 0; i < logs[side]->rows; i++)
+            helper_put(&arena, logs[side], LOG_LR_LOGGED, i, PEAK, PRINT_EXACT);
+    judge_logs(&arena, logs[0], logs[1], TRAJECTORY_UNKNOWN, &of);
+    check(&of, "constant LR", "urrrr");
+    arena_close(&arena);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(validate_parts),
+                                       cmocka_unit_test(validate_places),
+                                       cmocka_unit_test(validate_constant)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
