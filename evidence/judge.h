@@ -171,8 +171,8 @@ struct judged_eval {
     uint32_t set_count;
 };
 
-/* The text of a trace with what the replay checks of each arm have shown, one line each; it is there
- * where record.replay_check asked for them. */
+/* The text of a trace with what the replay checks of each arm have shown, one line each. It is
+ * there where record.replay_check asked for them. */
 #define REPLAY_CHECK_PATH "verdict/replay_check"
 
 /* What a row of the verdict tells. Writers choose by it, never by the words. */
