@@ -444,10 +444,19 @@ static enum status judge_forward(struct judging *judging) {
 
 /* ---- by digests ---- */
 
+/* Updates increase from row to row. */
 static const struct record *row_of(const struct trace_run *run, uint64_t update) {
-    for (uint64_t i = 0; i < run->updates; i++)
-        if (run->records[i].step == update) return &run->records[i];
-    return NULL;
+    uint64_t low = 0, high = run->updates;
+    while (low < high) {
+        const uint64_t middle = low + (high - low) / 2;
+        if (trace_row(run, middle)->step < update)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == run->updates) return NULL;
+    const struct record *const row = trace_row(run, low);
+    return row->step == update ? row : NULL;
 }
 
 static int is_recorded(const struct record *record, int column) {
@@ -466,7 +475,7 @@ static enum status judge_data_digests(struct judging *judging, uint64_t first) {
     const struct trace_run *const a = judging->before->run, *const b = judging->after->run;
     uint64_t seen = 0;
     for (uint64_t i = 0; i < b->updates; i++) {
-        const struct record *const y = &b->records[i], *const x = row_of(a, y->step);
+        const struct record *const y = trace_row(b, i), *const x = row_of(a, y->step);
         if (x == NULL || y->step < first) continue;
         const int equal = equal_digest(x, y, DIGEST_BATCH);
         if (equal < 0) return STATUS_OK;

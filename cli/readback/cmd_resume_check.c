@@ -182,7 +182,7 @@ static int is_file(const char *path) {
 
 /* The digests of a run tell more than its printed columns; a log has none. */
 static enum status open_side(struct cli *cli, const struct options *options, int after,
-                             struct trajectory_side *out) {
+                             struct trace_image **out_image, struct trajectory_side *out) {
     const char *const path = options->arguments[after];
     struct log_options how;
     struct log *log;
@@ -191,8 +191,8 @@ static enum status open_side(struct cli *cli, const struct options *options, int
         how.run = options_value(options, KEY_RUN_AFTER);
     TRY(log_import(path, &how, &cli->arena, &log));
     *out = (struct trajectory_side){.log = log};
-    return strcmp(log->format, "trace") == 0 ? log_import_run(path, &how, &cli->arena, &out->run)
-                                             : STATUS_OK;
+    if (strcmp(log->format, "trace") != 0) return STATUS_OK;
+    return log_import_run(path, &how, &cli->arena, out_image, &out->run);
 }
 
 static size_t count_items(const struct trajectory *of, enum trajectory_state state) {
@@ -299,10 +299,17 @@ static enum status run_logs(struct cli *cli, const struct options *options, int 
                            "--uninterrupted: these go with two checkpoints");
     if (given != NULL && number_parse_uint(given, &restart) != STATUS_OK)
         FAIL(STATUS_INPUT, "resume-check: --restart: expected an update, got \"%s\"", given);
+    struct trace_image *images[2] = {NULL, NULL};
+    enum status status = STATUS_OK;
+    for (int i = 0; i < 2 && status == STATUS_OK; i++)
+        status = open_side(cli, options, i, &images[i], &sides[i]);
+    if (status == STATUS_OK)
+        status = trajectory_judge(&sides[0], &sides[1], restart, &cli->arena, &of);
+    for (int i = 0; i < 2 && status == STATUS_OK; i++)
+        if (images[i] != NULL) status = trace_rows_status(images[i]);
     for (int i = 0; i < 2; i++)
-        TRY(open_side(cli, options, i, &sides[i]));
-    TRY(trajectory_judge(&sides[0], &sides[1], restart, &cli->arena, &of));
-    return tell_trajectory(cli, options, &of, out_exit);
+        trace_close(images[i]);
+    return status == STATUS_OK ? tell_trajectory(cli, options, &of, out_exit) : status;
 }
 
 static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
