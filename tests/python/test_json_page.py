@@ -178,6 +178,7 @@ BEFORE = [
 
 COMMANDS = {
     "judgement": [
+        "run two.yaml -o other.h5 --overwrite --set record.replay_check=1",
         *(f"run {name}.yaml -o other.h5 --overwrite" for name in (
             "two", "same", "three", "wider", "loop", "faster", "racing", "short", "eval",
             "parted", "lost", "seeds")),
