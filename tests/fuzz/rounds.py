@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 
-LIBRARY = re.compile(r"lib(c|asan|pthread)\.so|sanitizer|__interceptor|__asan|signal/|nptl/|stdlib/|crtstuff")
+LIBRARY = re.compile(r"lib(c|asan|pthread)\.so|sanitizer|__interceptor|__asan|signal/|nptl/|stdlib/|string/|sysdeps|crtstuff")
 
 
 def in_hdf5(text):
