@@ -329,7 +329,8 @@ def check_saved(bench, name, share):
 
 
 def check_damaged(bench, name):
-    """A kept file of another run, and damaged ones: refused, or the other one is taken."""
+    """A kept file of another run, and damaged ones: refused, or the other one is taken; and another number
+    of threads goes on."""
     words = words_of(name, (0, "0"), "d.h5")
     for attempt in range(20):
         process = bench.start(*words)
@@ -344,6 +345,13 @@ def check_damaged(bench, name):
     else:
         sys.exit(f"{name}: ends before two files are kept")
     whole = bench.say(*words_of(name, (0, "0"), "u.h5"))
+    # in mode invariant another number of threads goes on from kept states, too
+    threads = ("--set", "common.numerics.threads=3")
+    other = bench.say(*words_of(name, (0, "0"), "v.h5"), *threads)
+    status, text, error = bench.say(*words_of(name, (0, "0"), "e.h5"), *threads, "--resume", "d.h5.part")
+    if (status, text.replace(b"e.h5", b"v.h5")) != other[:2] or bench.read("e.h5") != bench.read("v.h5"):
+        sys.exit(f"{name}: kept states and another number of threads: another trace, output or status: {error}")
+    os.remove(bench.path("e.h5"))
     first = bench.read("d.h5.part.kept-1")
     for path in kept:
         with open(path, "r+b") as file:
@@ -391,7 +399,7 @@ def main():
         check_data(bench)
         check_interrupt(bench, "hybrids")
         check_damaged(bench, "hybrids")
-        for share in (0.3, 0.6, 0.85):
+        for share in (0.3, 0.6, 0.85) if options.kills >= 20 else (0.6,):
             check_saved(bench, "hybrids", share)
     print(f"{total} kills")
     return 0 if total else 1
