@@ -151,6 +151,9 @@ def clean(bench):
 def try_scenario(bench, name, kills, rng):
     done = 0
     for number, way in enumerate(WAYS):
+        share, count = (kills + len(WAYS) - 1 - number) // len(WAYS), 0
+        if share == 0:
+            continue
         if os.path.exists(bench.path("whole.h5")):
             os.remove(bench.path("whole.h5"))
         began = time.monotonic()
@@ -160,7 +163,6 @@ def try_scenario(bench, name, kills, rng):
             sys.exit(f"{name}: {error}")
         whole = (status, text.replace(b"whole.h5", b""), bench.read("whole.h5"))
         limits = (seconds, count_writes(bench, name, way) if bench.failing else 0)
-        share, count = (kills + len(WAYS) - 1 - number) // len(WAYS), 0
         for _ in range(3 * share):
             if count >= share:
                 break
