@@ -15,12 +15,12 @@ struct reading {
     const char *label;
 };
 
-/* A text without section `fault` is one in which no bit flips. */
+/* Keys of later versions hold their defaults in a text without them. */
 static enum status read_plain(const struct reading *reading, const struct yaml_node *root) {
     size_t count = 0;
     const struct key_row *const rows = schema_rows(&count);
     for (size_t i = 0; i < count; i++)
-        if (rows[i].cause == CAUSE_CORRUPTION)
+        if (schema_is_later(&rows[i]))
             TRY(row_read_standard(&rows[i], rows[i].path, reading->config));
     for (const struct yaml_node *node = root->first; node != NULL; node = node->next) {
         const struct key_row *row = schema_find(node->key, NULL);

@@ -88,11 +88,13 @@ static enum status note(struct listing *listing, enum cause cause, const char *k
     return STATUS_OK;
 }
 
-/* Section `fault` is left out where no bit flips: its keys hold their defaults there, and the text
- * is that of a version which did not have them. */
+/* Keys of later versions are left out where they say nothing, so that the text is that of a version
+ * which did not have them, and traces of that version are replayed (schema_is_later). */
 static int is_left_out(const struct place *place) {
-    return place->prefix == NULL && place->row->cause == CAUSE_CORRUPTION &&
-           ((const struct config *)place->base[0])->fault.update == 0;
+    const struct config *const config = (const struct config *)place->base[0];
+    if (place->prefix != NULL || !schema_is_later(place->row)) return 0;
+    return place->row->cause == CAUSE_CORRUPTION ? config->fault.update == 0
+                                                 : config->resume.wrong.count == 0;
 }
 
 static enum status write_line(void *context, const struct place *place) {

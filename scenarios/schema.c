@@ -9,7 +9,10 @@
  * of the two classes (a test holds it). */
 #include "scenarios/head.h"
 
+#include <string.h>
+
 #include "scenarios/rows.h"
+#include "scenarios/selection.h"
 
 #define OWNER struct config
 #define UINT_ALL .low = 0, .high = 0x1p64
@@ -535,6 +538,10 @@ static const struct key_row rows[] = {
 const struct key_row *schema_rows(size_t *out_count) {
     *out_count = COUNT_OF(rows);
     return rows;
+}
+
+int schema_is_later(const struct key_row *row) {
+    return row->cause == CAUSE_CORRUPTION || strcmp(row->path, "resume.wrong") == 0;
 }
 
 const char *phase_name(enum phase phase) {

@@ -28,4 +28,9 @@ const struct key_row *selection_key(const struct schema_class *class_of_keys, co
  * NULL. */
 const struct key_row *schema_find(const char *path, size_t *out_index);
 
+/* Whether a key came after traces had been written without it (section `fault`, resume.wrong). The
+ * printed text of a configuration has such a key only where it says something, and a text without
+ * it is read as one with its default. */
+int schema_is_later(const struct key_row *row);
+
 #endif

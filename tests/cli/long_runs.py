@@ -70,7 +70,7 @@ class Bench:
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("binary")
-    parser.add_argument("--updates", type=int, default=1600)
+    parser.add_argument("--updates", type=int, default=2400)
     options = parser.parse_args()
     few, half, many = options.updates // 4, options.updates // 2, options.updates
     wrong = []

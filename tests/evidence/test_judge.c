@@ -405,12 +405,14 @@ static void verify_table_shows_the_figures(void **state) {
 static void verify_json_is_documented(void **state) {
     (void)state;
     static const struct trial *const trials[] = {&plain, &sampled};
-    static char page[1 << 16];
-    FILE *file = fopen(TWINSTEP_SOURCE_DIR "/docs/ATTRIBUTION.md", "rb");
+    static char page[1 << 18];
+    FILE *file = fopen(TWINSTEP_SOURCE_DIR "/docs/JSON.md", "rb");
     assert_non_null(file);
     const size_t length = fread(page, 1, sizeof page - 1, file);
     assert_true(length > 0 && length < sizeof page - 1);
     fclose(file);
+    const char *const section = strstr(page, "\n## `judgement`\n");
+    assert_non_null(section);
     for (size_t i = 0; i < COUNT_OF(trials); i++) {
         const char *name;
         json_t *value, *object = judgement_json(&trials[i]->judgement);
@@ -419,12 +421,12 @@ static void verify_json_is_documented(void **state) {
             char named[64];
             int is_in_a_row = 0;
             snprintf(named, sizeof named, "`%s`", name);
-            for (const char *at = strstr(page, "\n| member |"); at != NULL && at[1] == '|';
+            for (const char *at = strstr(section, "\n| member |"); at != NULL && at[1] == '|';
                  at = strchr(at + 1, '\n')) {
                 const char *const cell = strchr(at + 2, '|'), *const found = strstr(at, named);
                 is_in_a_row |= found != NULL && found < cell;
             }
-            if (!is_in_a_row) fail_msg("docs/ATTRIBUTION.md has no row of %s", named);
+            if (!is_in_a_row) fail_msg("docs/JSON.md has no row of %s", named);
         }
         json_decref(object);
     }

@@ -298,8 +298,8 @@ static void validate_what_is_missing(void **state) {
          "trace: attribute runs_test of \"/floor\": expected an integer from 0 to 1000"},
         {"floor", "runs_test", "-1",
          "trace: attribute runs_test of \"/floor\": expected an integer from 0 to 1000"},
-        {"attribution", "factors", "16",
-         "trace: attribute factors of \"/attribution\": expected an integer from 0 to 15"},
+        {"attribution", "factors", "17",
+         "trace: attribute factors of \"/attribution\": expected an integer from 0 to 16"},
     };
     struct helper_image of;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
