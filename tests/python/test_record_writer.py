@@ -4,6 +4,7 @@
 The writer beside a training: what it writes is a foreign trace, and a kill of the writer, a kill of
 the training, a full disk, a writer that hangs and a Python without h5py cost neither the training
 nor an update that was written."""
+import fcntl
 import json
 import os
 import pathlib
@@ -15,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import threading
 import time
 import unittest
 import warnings
@@ -31,6 +33,7 @@ RECORD = ROOT / "python/src/twinstep/record"
 sys.path.insert(0, str(RECORD))     # the package itself needs torch, and these modules do not
 import channel  # noqa: E402
 import layout  # noqa: E402
+import writer  # noqa: E402
 
 PROGRAM = os.environ["TWINSTEP_PROGRAM"]
 
@@ -132,6 +135,19 @@ class Writer(unittest.TestCase):
         self.assertTrue(record(self.folder / "b.h5", 150))
         self.assertIn("equal through update 150",
                       program("certify", self.path, self.folder / "b.h5").stdout)
+
+    def test_verify_who_looks_at_the_start_keeps_nothing_out(self):
+        part = self.folder / "a.h5.part"
+        part.write_bytes(b"")
+        with open(part, "rb") as looking:
+            fcntl.flock(looking, fcntl.LOCK_SH)
+            with self.assertRaises(BlockingIOError):
+                h5py.File(part, "w")
+            let_go = threading.Timer(0.2, fcntl.flock, (looking, fcntl.LOCK_UN))
+            let_go.start()
+            with writer.create(str(part)) as file:
+                self.assertEqual(len(file), 0)
+            let_go.join()
 
     def test_verify_an_abandoned_training_is_not_complete(self):
         self.assertTrue(record(self.path, 3, complete=False))

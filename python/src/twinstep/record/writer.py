@@ -21,6 +21,7 @@ import runpy
 import select
 import struct
 import sys
+import time
 from typing import Any
 
 OK = b"ok\n"
@@ -72,6 +73,19 @@ def chunk_rows(row_bytes: int) -> int:
     return rows
 
 
+def create(part: str) -> Any:
+    """An empty HDF5 file in place of `part`. Who looks at the file in the moment before HDF5 has
+    locked it (a plot, `compare` of a live trace) holds a lock itself and lets it go soon; HDF5 does
+    not wait for that, so this does, up to a second."""
+    import h5py
+    for _ in range(50):
+        try:
+            return h5py.File(part, "w", libver=("v110", "v110"))
+        except BlockingIOError:
+            time.sleep(0.02)
+    return h5py.File(part, "w", libver=("v110", "v110"))
+
+
 class Trace:
     """The file. `append` takes rows, and `close` gives it its name."""
 
@@ -81,7 +95,7 @@ class Trace:
         self.np, self.path = np, header["path"]
         self.part = self.path + ".part"
         os.close(os.open(self.part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-        self.file = f = h5py.File(self.part, "w", libver=("v110", "v110"))
+        self.file = f = create(self.part)
         for name, value in header["attributes"].items():
             f.attrs[name] = np.int64(value) if isinstance(value, int) else value
         f["complete"] = np.int64(0)
