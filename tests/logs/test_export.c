@@ -129,6 +129,7 @@ static void verify_nemo_rl(void **state) {
     const struct log_column *norm = log_column_of(back, LOG_GRAD_NORM);
     assert_true(norm->quantum[0] == 0x1p-19f); /* binary32 at 18.4, of 24 bits */
     assert_true(norm->quantum[2] == 0x1p-23f); /* and at 1.5 */
+    arena_close(&arena);
     expect_round_trip(scientific, "nemo-rl", "nemo-rl");
 }
 
