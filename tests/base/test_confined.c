@@ -107,7 +107,9 @@ static void verify_failures_come_over(void **state) {
 static enum status die_by(const void *asked, struct arena *arena, void *answer) {
     (void)arena, (void)answer;
     const int how = *(const int *)asked;
-    if (how == 0) raise(SIGSEGV);
+    volatile char *volatile nowhere =
+        (volatile char *)(uintptr_t)16; /* the filter allows no raise */
+    if (how == 0) *nowhere = 1;
     if (how == 1) __builtin_trap();
     if (how == 2) _exit(0);
     if (how == 3) _exit(1);
