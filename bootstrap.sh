@@ -155,9 +155,9 @@ module_for_devices() {
     esac
     # The stage before had no module to look at yet.
     if PATH=$(path_of_cuda) command -v cuobjdump >/dev/null; then
-        ctest --test-dir build/strict --no-tests=error --output-on-failure -R '^cuda_resources$'
+        ctest --test-dir build/strict --no-tests=error --output-on-failure -R '^cuda_(resources|sass)$'
     else
-        say 'no cuobjdump: nobody looked at what the kernels take of a device (cuda_resources)'
+        say 'no cuobjdump: nobody looked at the kernels in the module (cuda_resources, cuda_sass)'
     fi
 }
 
