@@ -140,7 +140,7 @@ nvcc_is_there() {
 # The module for devices, compiled and linked. The program of the first stage loads it, and without a
 # device says in one line what is missing.
 module_for_devices() {
-    cmake --preset cuda "-DTWINSTEP_CUDA_ARCHITECTURES=$1" &&
+    cmake --preset cuda &&
         cmake --build --preset cuda --target twinstep_cuda || return 1
     status=0
     said=$(build/strict/bin/twinstep check --allow-modules lr-set-before-step \
@@ -155,18 +155,17 @@ module_for_devices() {
     esac
     # The stage before had no module to look at yet.
     if PATH=$(path_of_cuda) command -v cuobjdump >/dev/null; then
-        ctest --test-dir build/strict --no-tests=error --output-on-failure -R '^cuda_resources$'
+        ctest --test-dir build/strict --no-tests=error --output-on-failure -R '^cuda_(resources|sass)$'
     else
-        say 'no cuobjdump: nobody looked at what the kernels take of a device (cuda_resources)'
+        say 'no cuobjdump: nobody looked at the kernels in the module (cuda_resources, cuda_sass)'
     fi
 }
 
-# With code for the devices $1.
 module_stage() {
     began=$(date +%s) result=skipped
     if nvcc_is_there; then
         printf '\n== the module for devices (cuda)\n'
-        if module_for_devices "$1"; then result=passed; else result=FAILED failed=1; fi
+        if module_for_devices; then result=passed; else result=FAILED failed=1; fi
     fi
     summary="$summary
   $(printf '%-8s %4d s  %-9s %s' $result $(($(date +%s) - began)) cuda 'nvcc: twinstep_cuda.so')"
@@ -193,7 +192,7 @@ stages() {
 nightly_stages() {
     failed=0 summary=
     stage strict 'gcc: the long proofs, all cases of every test' nightly
-    module_stage '80;90' # here: the last summary of ctest in a log is that of a whole stage
+    module_stage # here: the last summary of ctest in a log is that of a whole stage
     stage asan 'address and undefined-behaviour sanitizers: all cases' asan-nightly
     stage tsan 'thread sanitizer: all cases of tests labelled threads' tsan-nightly
     configured=-DTWINSTEP_ONE_ISA=OFF

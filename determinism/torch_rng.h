@@ -14,7 +14,7 @@
 
 #include <stdint.h>
 
-#include "determinism/philox.h"
+#include "determinism/philox_order.h"
 
 #define TORCH_BLOCK 256u /* threads in a block of these kernels */
 
@@ -47,15 +47,12 @@ TWINSTEP_HD uint32_t torch_word(uint64_t seed, uint64_t offset, uint64_t threads
     const uint64_t thread = group % threads;
     /* index among the thread's words */
     const uint64_t word = vector * (group / threads) + index % vector;
-    const uint64_t block = offset / 4 + word / 4;
-    const struct philox_block counter = {
-        {(uint32_t)block, (uint32_t)(block >> 32), (uint32_t)thread, (uint32_t)(thread >> 32)}};
-    return philox_draw(counter, seed).word[word % 4];
+    return philox_word(seed, thread, offset + word);
 }
 
-/* As cuRAND's curand_uniform4: word * 2^-32 + 2^-33 in f32, which lies in (0, 1]. */
+/* In (0, 1]; torch.rand has 0 where this has 1. */
 TWINSTEP_HD float torch_uniform(uint32_t word) {
-    return (float)word * 0x1p-32f + 0x1p-33f;
+    return philox_uniform(word);
 }
 
 #endif

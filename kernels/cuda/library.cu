@@ -21,32 +21,8 @@
 #include <string.h>
 
 #if !__has_include(<cublas_v2.h>) || !__has_include(<cublasLt.h>)
-
-enum status library_open(void) {
-    FAIL(STATUS_UNSUPPORTED,
-         "cuda: this module was built without the headers of cuBLAS; numerics.library: none goes "
-         "without it");
-}
-
-enum status library_error(void) {
-    return STATUS_OK;
-}
-
-void library_version(struct library_versions *out) {
-    memset(out, 0, sizeof *out);
-}
-
-int library_has(const struct library_mode *, const struct library_product *, unsigned) {
-    return 1;
-}
-
-void library_multiply(const struct library_mode *, const struct library_product *, unsigned) {
-}
-
-void library_join(void) {
-}
-
-#else
+#error "expected the headers of cuBLAS (package libcublas-dev of this release of CUDA)"
+#endif
 
 #include "kernels/cuda/library_handle.cu"
 #include "kernels/cuda/library_plan.cu"
@@ -142,5 +118,3 @@ void library_multiply(const struct library_mode *mode, const struct library_prod
     else
         library_whole(mode, &call, part);
 }
-
-#endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Variables of the environment that cuBLAS reads by itself: those that change what a product
- * computes are refused where a library multiplies; those that do not are facts of the backend.
- * Included once by each module. */
+ * computes are refused where a library multiplies; those that do not are facts of the backend. And
+ * the one by which the driver is told which devices there are, for texts. Included once by each
+ * module. */
 #ifndef TWINSTEP_KERNELS_CUDA_LIBRARY_VARIABLES_H
 #define TWINSTEP_KERNELS_CUDA_LIBRARY_VARIABLES_H
 
@@ -15,6 +16,11 @@
 static const char *variable_text(const char *name) {
     const char *const text = getenv(name);
     return text == NULL || text[0] == '\0' ? NULL : text;
+}
+
+/* The devices that this process may see; NULL where it sees all. An empty list shows none. */
+static const char *variable_devices(void) {
+    return getenv("CUDA_VISIBLE_DEVICES");
 }
 
 /* Refuses the first variable that is set and would change a product: STATUS_INPUT names it. */

@@ -12,33 +12,52 @@
 
 #include "kernels/backend_layout.h"
 #include "kernels/cuda/facts.h"
+#include "kernels/cuda/trouble.h"
+
+static_assert((int)cudaErrorMemoryAllocation == TROUBLE_MEMORY &&
+                  (int)cudaErrorInsufficientDriver == TROUBLE_OLD_DRIVER &&
+                  (int)cudaErrorDevicesUnavailable == TROUBLE_BUSY &&
+                  (int)cudaErrorNoDevice == TROUBLE_NO_DEVICE &&
+                  (int)cudaErrorNoKernelImageForDevice == TROUBLE_NO_CODE &&
+                  (int)cudaErrorECCUncorrectable == TROUBLE_ECC &&
+                  (int)cudaErrorNvlinkUncorrectable == TROUBLE_LINK &&
+                  (int)cudaErrorUnsupportedPtxVersion == TROUBLE_NEW_PTX &&
+                  (int)cudaErrorIllegalAddress == TROUBLE_ADDRESS &&
+                  (int)cudaErrorLaunchTimeout == TROUBLE_TIMEOUT &&
+                  (int)cudaErrorHardwareStackError == TROUBLE_STACK &&
+                  (int)cudaErrorLaunchFailure == TROUBLE_LAUNCH &&
+                  (int)cudaErrorSystemNotReady == TROUBLE_NOT_READY &&
+                  (int)cudaErrorSystemDriverMismatch == TROUBLE_MISMATCH,
+              "the numbers of kernels/cuda/trouble.h are CUDA's");
 
 /* Fails with what the runtime says. The runtime's error is taken, so that wait() does not tell it
  * again as that of a launch. */
 static enum status module_fail(const char *what, cudaError_t error) {
     (void)cudaGetLastError();
-    FAIL(error == cudaErrorMemoryAllocation ? STATUS_MEMORY : STATUS_INTERNAL, "cuda: %s: %s", what,
-         cudaGetErrorString(error));
+    return trouble_fail(what, error, cudaGetErrorString(error));
 }
 
 static enum status module_open_device(void) {
     int driver = 0, runtime = 0, devices = 0, managed = 0, major = 0;
+    char versions[64];
     cudaRuntimeGetVersion(&runtime);
     if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0)
         FAIL(STATUS_UNSUPPORTED,
              "cuda: no NVIDIA driver on this machine; expected one for CUDA %d.%d", runtime / 1000,
              runtime % 1000 / 10);
     const cudaError_t error = cudaGetDeviceCount(&devices);
-    if (error != cudaSuccess || devices == 0)
-        FAIL(STATUS_UNSUPPORTED, "cuda: no device: %s (driver %d.%d, runtime %d.%d)",
-             error == cudaSuccess ? "none was found" : cudaGetErrorString(error), driver / 1000,
+    snprintf(versions, sizeof versions, "driver %d.%d, runtime %d.%d", driver / 1000,
              driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
+    if (error != cudaSuccess || devices == 0)
+        return trouble_no_device(
+            error, error == cudaSuccess ? "none was found" : cudaGetErrorString(error), versions,
+            variable_devices());
     cudaDeviceGetAttribute(&managed, cudaDevAttrConcurrentManagedAccess, 0);
     cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0);
     if (major < 8 || !managed)
         FAIL(STATUS_UNSUPPORTED,
              "cuda: expected a device of compute capability 8.0 or later with concurrent managed "
-             "memory, got capability %d.x %s it",
+             "memory, got capability %d.x %s it; CUDA_VISIBLE_DEVICES chooses another",
              major, managed ? "with" : "without");
     const cudaError_t set = cudaSetDevice(0);
     return set == cudaSuccess ? STATUS_OK : module_fail("device 0", set);
@@ -190,10 +209,7 @@ static enum status module_has_room(size_t bytes) {
     const size_t rest = all > module_taken ? all - module_taken : 0;
     if (rest < left) left = rest;
     if (left > MODULE_SPARE && bytes <= left - MODULE_SPARE) return STATUS_OK;
-    FAIL(STATUS_MEMORY,
-         "cuda: the run asks for %.2f GiB more, and the device has %.2f of its %.2f GiB left, 1 of "
-         "them for itself: make the model, batch.micro or data.max_len smaller",
-         (double)bytes / 0x1p30, (double)left / 0x1p30, (double)all / 0x1p30);
+    return trouble_no_room(bytes, left, all, module_taken);
 }
 
 /* Takes managed memory. The device zeroes it, so that its pages begin there. */
@@ -203,6 +219,12 @@ static enum status module_take(size_t bytes, void **out) {
     const size_t all = bytes + MODULE_HEAD;
     TRY(module_has_room(all));
     const cudaError_t error = cudaMallocManaged(&memory, all, cudaMemAttachGlobal);
+    if (error == cudaErrorMemoryAllocation) {
+        size_t left = 0, whole = 0;
+        (void)cudaGetLastError();
+        if (cudaMemGetInfo(&left, &whole) == cudaSuccess)
+            return trouble_no_room(all, left, whole, module_taken);
+    }
     if (error != cudaSuccess) return module_fail("managed memory", error);
     cudaError_t zeroed = cudaMemset(memory, 0, all);
     if (zeroed == cudaSuccess) zeroed = cudaDeviceSynchronize();
@@ -217,8 +239,8 @@ static enum status module_take(size_t bytes, void **out) {
 }
 
 static void module_give(void *memory) {
-    void *const head = (char *)memory - MODULE_HEAD;
     if (memory == nullptr) return;
+    void *const head = (char *)memory - MODULE_HEAD;
     (void)cudaDeviceSynchronize(); /* what is queued may still use it; wait() tells what fails */
     module_taken -= *(size_t *)head;
     cudaFree(head);
@@ -233,7 +255,8 @@ void module_tell_launch(const char *kernel, const char *why) {
         snprintf(module_launch, sizeof module_launch, "kernel %s: %s", kernel, why);
 }
 
-/* Takes all kinds of errors, so that none of them is told again of work that went well. */
+/* Takes all kinds of errors, so that none of them is told again of work that went well. A kernel
+ * that fails is seen at the start of a later one, under CUDA_LAUNCH_BLOCKING at its own. */
 static enum status module_wait(void) {
     const cudaError_t error = cudaDeviceSynchronize();
     const cudaError_t earlier = cudaGetLastError();
@@ -241,7 +264,12 @@ static enum status module_wait(void) {
     char launch[sizeof module_launch];
     memcpy(launch, module_launch, sizeof launch);
     module_launch[0] = 0;
-    if (error != cudaSuccess) return module_fail("a kernel", error);
+    if (error != cudaSuccess) {
+        char what[sizeof launch + 32];
+        snprintf(what, sizeof what, "a kernel%s%s",
+                 launch[0] != 0 ? ", first seen at the start of " : "", launch);
+        return module_fail(what, error);
+    }
     if (library != STATUS_OK) return library;
     if (launch[0] != 0) {
         (void)cudaGetLastError();

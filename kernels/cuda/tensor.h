@@ -43,13 +43,38 @@ GPU_INLINE void tensor_clear(tensor_sum *sum) {
     nvcuda::wmma::fill_fragment(*sum, 0.0f);
 }
 
+/* Loads 16 x 16 numbers of bf16 from shared memory. Of load_matrix_sync nvcc 13.0 makes a load with
+ * `.shared` for f16 and without it for bf16. ptxas then knows no space of the address: it makes
+ * four generic loads and up to four MOVM where one LDSM does (tests/kernels/sass.py looks). */
+#define TENSOR_LOAD_BF16(letter, side, line, layout)                                               \
+    static __device__ __forceinline__ void tensor_load(                                            \
+        nvcuda::wmma::fragment<nvcuda::wmma::side, 16, 16, 16, __nv_bfloat16,                      \
+                               nvcuda::wmma::layout> &to,                                          \
+        struct tensor_matrix from) {                                                               \
+        unsigned *const part = (unsigned *)to.x;                                                   \
+        asm volatile("wmma.load." letter ".sync.aligned." line ".m16n16k16.shared.bf16 "           \
+                     "{%0, %1, %2, %3}, [%4], %5;"                                                 \
+                     : "=r"(part[0]), "=r"(part[1]), "=r"(part[2]), "=r"(part[3])                  \
+                     : "r"((unsigned)__cvta_generic_to_shared(from.at)), "r"(from.pitch)           \
+                     : "memory");                                                                  \
+    }
+TENSOR_LOAD_BF16("a", matrix_a, "row", row_major)
+TENSOR_LOAD_BF16("a", matrix_a, "col", col_major)
+TENSOR_LOAD_BF16("b", matrix_b, "row", row_major)
+TENSOR_LOAD_BF16("b", matrix_b, "col", col_major)
+
+template <typename fragment>
+static __device__ __forceinline__ void tensor_load(fragment &to, struct tensor_matrix from) {
+    nvcuda::wmma::load_matrix_sync(to, (const __half *)from.at, from.pitch);
+}
+
 template <typename number, typename left_layout, typename right_layout>
 static __device__ __forceinline__ void tensor_step(tensor_sum *sum, struct tensor_matrix a,
                                                    struct tensor_matrix b) {
     nvcuda::wmma::fragment<nvcuda::wmma::matrix_a, 16, 16, 16, number, left_layout> left;
     nvcuda::wmma::fragment<nvcuda::wmma::matrix_b, 16, 16, 16, number, right_layout> right;
-    nvcuda::wmma::load_matrix_sync(left, (const number *)a.at, a.pitch);
-    nvcuda::wmma::load_matrix_sync(right, (const number *)b.at, b.pitch);
+    tensor_load(left, a);
+    tensor_load(right, b);
     nvcuda::wmma::mma_sync(*sum, left, right, *sum);
 }
 

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include <unistd.h>
 
 #include "determinism/floor_file.h"
 #include "evidence/backend_seen.h"
@@ -281,12 +282,60 @@ static void validate_switches(void **state) {
                   "--switches: expected one dtype");
 }
 
+/* What a run says of a call of CUDA that failed, by the number of its error; it leaves no
+ * trace under its name. */
+static void validate_failed_calls(void **state) {
+    (void)state;
+    static const struct {
+        const char *fails, *text;
+    } cases[] = {
+        {"open 1 100",
+         "; CUDA_VISIBLE_DEVICES is \"7\": expected a number, a UUID or, where MIG is on, a "
+         "MIG-UUID "
+         "that nvidia-smi -L lists"},
+        {"open 1 35", ": install a driver of this CUDA or later"},
+        {"open 1 46", "(nvidia-smi -q -d COMPUTE), or its MIG mode was switched"},
+        {"open 1 803", ": driver and services of this machine are not of one version"},
+        {"take 1 2",
+         "the device has 1.50 of its 8.00 GiB left, 1 of them for itself (4.00 are this run's, "
+         "2.50 "
+         "the driver's or other processes': nvidia-smi): make batch.micro or data.max_len smaller"},
+        {"take 2 214", "cuda: managed memory: an error made up by the shim: the device's memory"},
+        {"wait 1 700", "Xid 31 is a kernel that touched memory that is not there"},
+        {"wait 2 700", "CUDA_LAUNCH_BLOCKING=1 names the kernel"},
+        {"wait 3 719", "Xid 79 is a device that fell off the bus"},
+        {"wait 2 715", "Xid 13 is an exception inside a kernel"},
+        {"wait 2 214", "nvidia-smi -q -d ECC,ROW_REMAPPER"},
+        {"wait 2 226", "what was computed is worth nothing"},
+        {"wait 2 220", "(Xid 74 in the kernel log"},
+        {"wait 2 702", "make batch.micro smaller"},
+        {"wait 2 222", "no newer than the driver"},
+        {"wait 2 1", "cuda: a kernel: an error made up by the shim\n"},
+    };
+    copy_module(0);
+    write_scenario("t.yaml");
+    assert_int_equal(setenv("CUDA_VISIBLE_DEVICES", "7", 1), 0);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        assert_int_equal(setenv("TWINSTEP_SHIM_FAILS", cases[i].fails, 1), 0);
+        helper_refuse(2, "run t.yaml --allow-modules --quiet --overwrite -o failed.h5",
+                      cases[i].text);
+        assert_int_equal(access("failed.h5", F_OK), -1);
+    }
+    assert_int_equal(unsetenv("CUDA_VISIBLE_DEVICES"), 0);
+    assert_int_equal(setenv("TWINSTEP_SHIM_FAILS", "open 1 100", 1), 0);
+    helper_refuse(2, "run t.yaml --allow-modules --quiet --overwrite -o failed.h5",
+                  "; nvidia-smi -L lists what the driver sees");
+    assert_int_equal(unsetenv("TWINSTEP_SHIM_FAILS"), 0);
+}
+
 int main(void) {
     helper_unset_variables();
+    (void)unsetenv("TWINSTEP_SHIM_FAILS");
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_trace),    cmocka_unit_test(validate_two_traces),
-        cmocka_unit_test(validate_floor),    cmocka_unit_test(validate_atomic),
-        cmocka_unit_test(validate_switches), cmocka_unit_test(validate_products),
+        cmocka_unit_test(validate_trace),        cmocka_unit_test(validate_two_traces),
+        cmocka_unit_test(validate_floor),        cmocka_unit_test(validate_atomic),
+        cmocka_unit_test(validate_switches),     cmocka_unit_test(validate_products),
+        cmocka_unit_test(validate_failed_calls),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }

@@ -7,7 +7,7 @@ source's own fma is renamed to an undefined function, no fma may be left. The ke
 are compiled for the older architecture, those with renamed fma for the newer one, so that
 between them all pairs are read. Atomic instructions may stand only in kernels whose names hold
 `atomic`. Tensor cores must be used in every kernel of kernels/cuda/tensor_attention.cu that has
-operands, and in no other file's. The files of the module that have no kernels are compiled, too.
+operands, and in no other file's; their loads name shared memory. The files of the module that have no kernels are compiled, too.
 
 It needs nvcc but no device; skipped (77) without nvcc. `--planted` compiles kernels that break each
 rule, and passes when each is found."""
@@ -140,6 +140,8 @@ def report_tensor(ptx):
                if re.search(r"tensor_(queries|dkv|atomic)_b?f16", name)]
     found += [f"no tensor core ({name})" for name, text in kernels
               if not any(opcode.startswith("wmma.mma") for opcode in opcodes(text))]
+    found += [f"{opcode} names no address space ({name})" for name, text in kernels
+              for opcode in opcodes(text) if re.match(r"wmma\.load\.(?!.*\.shared\b)", opcode)]
     print(f"tensor_attention.cu: {len(kernels)} kernels with operands, {len(found)} findings")
     for text in sorted(set(found)):
         print("   ", text)

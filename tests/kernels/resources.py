@@ -18,7 +18,8 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 REGISTERS, WARP_UNIT, WARP, THREADS, SHARED = 65536, 256, 32, 1024, 48 << 10
-RESERVED = {"sm_80": 0, "sm_90": 1024}  # bytes of a block that cuobjdump counts and are the system's
+# bytes of a block that cuobjdump counts and are the system's
+RESERVED = {"sm_80": 0, "sm_90": 1024, "sm_100": 1024, "sm_120": 1024}
 HEAD_MAX = 128  # TENSOR_HEAD_MAX: the widest head, where shared memory hangs on it
 BOUNDED = re.compile(r"^KERNEL_BY\((\w+), [^,]+, (\w+), ", re.M)
 FUNCTION = re.compile(r"^ Function _Z(\d+)(\w+):$")
@@ -131,7 +132,7 @@ def judge(launches, rows):
             found.append(f"{architecture} {name}: {launch.threads} threads, its bound is {launch.bound}")
         if shared + launch.shared > SHARED:
             found.append(f"{architecture} {name}: {shared} + {launch.shared} bytes of shared memory")
-    for architecture in RESERVED:
+    for architecture in sorted({where for where, *_ in rows}):
         there = {name for where, name, _, _ in rows if where == architecture}
         found += [f"{architecture} {name}: not in the module" for name in sorted(launches.keys() - there)]
     return found

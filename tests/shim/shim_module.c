@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The backend "shim" as a module: the kernels of kernels/cuda/ on the host, for tests without a
  * device. Each piece of its memory is in an arena of its own. Compiled as "watch", whose kernels
- * are watched, it reports races, and whatever a kernel touches that was not taken from here. */
+ * are watched, it reports races, and whatever a kernel touches that was not taken from here.
+ *
+ * TWINSTEP_SHIM_FAILS="open 1 100" makes a call fail as CUDA's calls do: the first open (or take,
+ * or wait), and every later one, with CUDA's error 100, in the words of the module for devices. */
 #include "kernels/cuda/tables.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "kernels/backend_layout.h"
 #include "kernels/cuda/facts.h"
+#include "kernels/cuda/trouble.h"
 #include "tests/shim/shim.h"
 #include "tests/shim/accesses.h"
 
@@ -24,10 +30,32 @@ static const struct step_table lacking = {{NULL}};
 #define STEPS(pair) lacking
 #endif
 
+/* Calls that fail on purpose, and how often each was made. */
+enum shim_call { SHIM_OPEN, SHIM_TAKE, SHIM_WAIT, SHIM_CALLS };
+
+/* The error that this call ends with; 0: none. */
+static int shim_fails(enum shim_call call) {
+    static const char *const names[SHIM_CALLS] = {"open", "take", "wait"};
+    static unsigned long made[SHIM_CALLS];
+    const char *const plan = getenv("TWINSTEP_SHIM_FAILS");
+    unsigned long first = 0;
+    char name[8] = "";
+    int error = 0;
+    made[call]++;
+    if (plan == NULL || sscanf(plan, "%7s %lu %d", name, &first, &error) != 3) return 0;
+    return strcmp(name, names[call]) == 0 && made[call] >= first ? error : 0;
+}
+
+/* What the shim says where a device's runtime has words of its own. */
+#define SHIM_WORDS "an error made up by the shim"
+
 /* Opens the shim. It is seeded once for the process: whoever opens it again continues in the order
  * that threads have by then, as on a device. */
 static enum status shim_open(void) {
     static int seeded;
+    const int error = shim_fails(SHIM_OPEN);
+    if (error != 0)
+        return trouble_no_device(error, SHIM_WORDS, "no driver, no runtime", variable_devices());
     if (!seeded) shim_seed(0x7d3c91e5a2f08b46u);
     seeded = 1;
 #if defined(BACKEND_IS_watch)
@@ -51,6 +79,10 @@ static enum status shim_describe(struct backend_fact *list, uint32_t *out_count)
 static enum status shim_take(size_t bytes, void **out) {
     struct arena arena = ARENA_EMPTY;
     unsigned char *memory = NULL;
+    const int error = shim_fails(SHIM_TAKE);
+    if (error == TROUBLE_MEMORY)
+        return trouble_no_room(bytes, (size_t)3 << 29, (size_t)8 << 30, (size_t)4 << 30);
+    if (error != 0) return trouble_fail("managed memory", error, SHIM_WORDS);
     TRY(arena_take(&arena, bytes + 64, 1, "shim memory", &memory));
     memcpy(memory, &arena, sizeof arena);
     *out = memory + 64;
@@ -70,6 +102,8 @@ static void shim_give(void *memory) {
 static enum status shim_end(void) {
     const enum status kernels = shim_error();
     const enum status library = library_error();
+    const int error = shim_fails(SHIM_WAIT);
+    if (error != 0) return trouble_fail("a kernel", error, SHIM_WORDS);
     return kernels == STATUS_OK ? library : kernels;
 }
 

@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Asks made-up compilers what cmake/nvcc.cmake asks nvcc: a missing header of cuBLAS must end the
+configuration with the names of the packages, and an architecture that nvcc does not know must end
+it with the list of those that it knows. The made-up nvcc preprocesses with the C compiler."""
+import argparse
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+NVCC = """#!/bin/sh
+case $1 in
+--list-gpu-arch) printf 'compute_%s\\n' {known} ;;
+-E) exec {cc} -E -x c -nostdinc -I{headers} "$2" ;;
+esac
+"""
+# compute_90 is the newest of CUDA 12.4; 12.8 lists 100 and 120 beside it.
+OLD, WITH_BLACKWELL = "75 80 90", "75 80 86 90 100 103 120"
+BOTH = ("cublas_v2.h", "cublasLt.h")
+# (what nvcc lists, headers that it finds, TWINSTEP_CUDA_ARCHITECTURES), (exit status, text)
+CASES = (
+    ((WITH_BLACKWELL, BOTH, "auto"), (0, "code for 80;90;100;120")),
+    ((OLD, BOTH, "auto"), (0, "code for 80;90\n")),
+    ((WITH_BLACKWELL, BOTH, "100;90"), (0, "code for 90;100\n")),
+    ((OLD, BOTH, "90;100"), (1, "(75, 80, 90), got 100")),
+    ((OLD, BOTH, "hopper"), (1, "got hopper")),
+    ((OLD, (), "auto"), (1, "libcublas-dev-13-0")),
+    ((OLD, BOTH[:1], "auto"), (1, "cublasLt.h) where")),
+    ((OLD, BOTH[1:], "auto"), (1, "needed at run time only")),
+    (("", BOTH, "auto"), (1, "expected a list of architectures")),
+)
+
+
+def ask(arguments, case, folder):
+    known, headers, architectures = case
+    (folder / "include").mkdir()
+    for name in headers:
+        (folder / "include" / name).touch()
+    nvcc = folder / "nvcc"
+    nvcc.write_text(NVCC.format(known=known, cc=arguments.cc, headers=folder / "include"))
+    nvcc.chmod(0o755)
+    return subprocess.run(
+        [arguments.cmake, f"-DNVCC={nvcc}", f"-DFOLDER={folder}",
+         f"-DARCHITECTURES={architectures}", "-P", str(ROOT / "cmake/nvcc.cmake")],
+        capture_output=True, text=True, env={**os.environ, "CPATH": ""})
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--cmake", default="cmake")
+    parser.add_argument("--cc", default="cc")
+    arguments = parser.parse_args()
+    wrong = 0
+    for case, (status, text) in CASES:
+        with tempfile.TemporaryDirectory() as name:
+            done = ask(arguments, case, pathlib.Path(name))
+        said = " ".join(done.stderr.split()) + "\n"  # CMake breaks its lines
+        if done.returncode != status or text not in said:
+            print(f"{case}: expected {status}, {text!r}; got {done.returncode}, {said}")
+            wrong += 1
+    print(f"{len(CASES)} made-up compilers, {wrong} answers wrong")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,221 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Reads the machine code of the kernels that multiply (linear layers and attention, in f32 and on
+tensor cores) and compares what their speed hangs on with tests/kernels/sass.txt: nothing may be
+worse than what stands there. No device is needed, and no time is measured.
+
+Of each kernel, for each architecture of the module: loads of which ptxas does not know the address
+space (LD in place of LDG or LDS), local memory (LDL and STL: spills, and arrays that no register
+holds), loads of a tensor core's matrix (LDSM), loads of 128 bits, copies to shared memory that no
+register waits for (cp.async is LDGSTS; UBLKCP and UTMALDG are the bulk copies), and the per cent of
+products (HMMA or FFMA) among the instructions of the hottest loop: of the loops that hold products
+the one inside most others, and of several such the one with most products. A loop is a branch
+backwards. Kernels with f64 sums are left out: nobody asks them to be quick.
+
+cuobjdump reads the built module, which must be no older than the kernels; skipped (77) without.
+`--write` prints the table of what it sees; `--planted` breaks each rule, and needs no tool."""
+import argparse
+import collections
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TABLE = pathlib.Path(__file__).with_name("sass.txt")
+KERNEL = re.compile(r"(tensor_(queries|dkv|atomic)|attention_|linear_)\w*$")
+FUNCTION = re.compile(r"Function : _Z(\d+)(\w+)")
+ARCHITECTURE = re.compile(r"^\s*code for (sm_\d+)")
+INSTRUCTION = re.compile(r"^\s+/\*([0-9a-f]{4,5})\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)([^;]*);")
+PRODUCTS = ("HMMA", "FFMA", "DFMA")  # a kernel has the first of these of which it has most
+SHARE_SLACK = 1  # per cent: one counter more in a loop is no finding
+
+# What is counted: whether more of it is worse, or less.
+WORSE_WHEN_MORE = ("generic", "local")
+WORSE_WHEN_LESS = ("ldsm", "wide", "copies", "share")
+Counts = collections.namedtuple("Counts", WORSE_WHEN_MORE + WORSE_WHEN_LESS)
+OPCODES = {"generic": r"LD(\.|$)", "local": r"(LDL|STL)\b", "ldsm": r"LDSM",
+           "wide": r"LD[GS]\..*\b128\b", "copies": r"LDGSTS|UBLKCP|UTMALDG"}
+
+
+def listings(lines):
+    """Yields (architecture, kernel, [(address, opcode, operands)]) of what cuobjdump -sass prints."""
+    architecture, name, code = "", "", []
+    for line in lines:
+        instruction = INSTRUCTION.match(line)
+        if instruction:
+            code.append((int(instruction[1], 16), instruction[2], instruction[3]))
+            continue
+        begins, where = FUNCTION.search(line), ARCHITECTURE.match(line)
+        if (begins or where) and name:
+            yield architecture, name, code
+            name = ""
+        if where:
+            architecture = where[1]
+        if begins:
+            name, code = begins[2][:int(begins[1])], []
+    if name:
+        yield architecture, name, code
+
+
+def loops(code):
+    """Returns [(first, last)] of the loops: indices of a branch's target and of the branch."""
+    places = {address: i for i, (address, _, _) in enumerate(code)}
+    found = []
+    for i, (_, opcode, operands) in enumerate(code):
+        target = re.search(r"0x([0-9a-f]+)", operands) if opcode.startswith("BRA") else None
+        first = places.get(int(target[1], 16)) if target else None
+        if first is not None and first <= i:
+            found.append((first, i))
+    return found
+
+
+def share_of(code, product):
+    """Returns the per cent of products in the hottest loop; 0 where no loop has any."""
+    at = [opcode.startswith(product) for _, opcode, _ in code]
+    every = set(loops(code))
+    hot = [(sum(a <= first and last <= b for a, b in every), sum(at[first:last + 1]),
+            first - last) for first, last in every if any(at[first:last + 1])]
+    if not hot:
+        return 0
+    _, made, length = max(hot)
+    return 100 * made // (1 - length)
+
+
+def count(code):
+    """Returns (the opcode of the kernel's products or None, Counts)."""
+    opcodes = [opcode for _, opcode, _ in code]
+    made = {word: sum(opcode.startswith(word) for opcode in opcodes) for word in PRODUCTS}
+    product = "HMMA" if made["HMMA"] else max(made, key=made.get)
+    number = {name: sum(bool(re.match(pattern, opcode)) for opcode in opcodes)
+              for name, pattern in OPCODES.items()}
+    return (product if made[product] else None), Counts(**number, share=share_of(code, product))
+
+
+def seen_in(lines):
+    """Returns {(architecture, kernel): Counts} of the kernels with products in f32 or on tensor
+    cores."""
+    seen = {}
+    for architecture, name, code in listings(lines):
+        if not KERNEL.match(name) or re.search(r"_(clear|round)$", name):
+            continue
+        product, counts = count(code)
+        if product in ("HMMA", "FFMA"):
+            seen[architecture, name] = counts
+    return seen
+
+
+def read_table(text):
+    rows = (line.split() for line in text.splitlines() if line and not line.startswith("#"))
+    return {(architecture, name): Counts(*map(int, numbers)) for architecture, name, *numbers in rows}
+
+
+def judge(expected, seen):
+    """Returns (what is worse, what is better), a line each."""
+    worse, better = [], []
+    architectures = {architecture for architecture, _ in seen}
+    for key in sorted(seen.keys() | {key for key in expected if key[0] in architectures}):
+        name = " ".join(key)
+        if key not in expected or key not in seen:
+            worse.append(f"{name}: not in {'the table' if key in seen else 'the module'}")
+            continue
+        for field in Counts._fields:
+            now, then = getattr(seen[key], field), getattr(expected[key], field)
+            slack = SHARE_SLACK if field == "share" else 0
+            sign = 1 if field in WORSE_WHEN_MORE else -1
+            if sign * (now - then) > slack:
+                worse.append(f"{name}: {field} {then} -> {now}")
+            elif sign * (now - then) < -slack:
+                better.append(f"{name}: {field} {then} -> {now}")
+    return worse, better
+
+
+def check(arguments):
+    seen = {}
+    for module in arguments.module:
+        done = subprocess.run([arguments.cuobjdump, "-sass", str(module)], capture_output=True,
+                              text=True, check=True)
+        seen.update(seen_in(done.stdout.splitlines()))
+    if arguments.write:
+        print("# architecture kernel " + " ".join(Counts._fields))
+        for key in sorted(seen, key=lambda key: (int(key[0][3:]), key[1])):
+            print(*key, *seen[key])
+        return 0
+    worse, better = judge(read_table(TABLE.read_text()), seen)
+    architectures = {architecture for architecture, _ in seen}
+    print(f"{len(seen)} kernels of {len(architectures)} architectures, {len(worse)} findings")
+    for text in worse:
+        print("    worse:", text)
+    for text in better:
+        print("    better, so the table may say it:", text)
+    return len(worse) + (len(seen) == 0)
+
+
+# A listing as cuobjdump prints it: a loop of four instructions in one of eight.
+LISTING = """
+\tcode for sm_90
+\t\tFunction : _Z19tensor_queries_bf164args
+        /*0000*/                   LDG.E.128 R1, [R2] ;   /* 0x00 */
+        /*0010*/                   LDSM.16.M88.4 R4, [R8] ;
+                                                          /* 0x00 */
+        /*0020*/                   HMMA.16816.F32.BF16 R4, R4, R4, R4 ;
+        /*0030*/              @!P0 IADD3 R1, R1, 0x1, RZ ;
+        /*0040*/               @P0 BRA 0x10 ;
+        /*0050*/                   LDGSTS.E.BYPASS.128 [R1], [R2] ;
+        /*0060*/                   HMMA.16816.F32.BF16 R4, R4, R4, R4 ;
+        /*0070*/              @!P0 BRA 0x0 ;
+        /*0080*/                   EXIT ;
+"""
+SEEN = Counts(generic=0, local=0, ldsm=1, wide=1, copies=1, share=25)
+KEY = ("sm_90", "tensor_queries_bf16")
+# (what is put in the place of what in the listing, the finding or None)
+PLANTED = (
+    ("", "", None),
+    ("IADD3 R1, R1, 0x1", "LDS.128 R1, [R2]", None),  # better is no finding
+    ("IADD3 R1, R1, 0x1", "LD.E R1, [R2]", "generic 0 -> 1"),
+    ("IADD3 R1, R1, 0x1", "STL [R1], R2", "local 0 -> 1"),
+    ("IADD3 R1, R1, 0x1", "LDL.LU R1, [R2]", "local 0 -> 1"),
+    ("LDSM.16.M88.4", "LDS", "ldsm 1 -> 0"),
+    ("LDG.E.128", "LDG.E.64", "wide 1 -> 0"),
+    ("LDGSTS.E.BYPASS.128", "STS.128", "copies 1 -> 0"),
+    ("@P0 BRA 0x10", "@P0 EXIT", None),  # the outer loop has the same share
+    ("@P0 BRA 0x10", "@P0 BRA 0x0", "share 25 -> 20"),
+    ("tensor_queries_bf16", "tensor_queries__f16", "not in the table"),
+)
+
+
+def plant():
+    missed = int(seen_in(LISTING.splitlines()) != {KEY: SEEN})
+    for old, new, text in PLANTED:
+        worse, _ = judge({KEY: SEEN}, seen_in(LISTING.replace(old, new).splitlines()))
+        hit = not worse if text is None else any(text in line for line in worse)
+        print("found " if hit else "MISSED", text, worse)
+        missed += not hit
+    return missed
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--cuobjdump", default="")
+    parser.add_argument("--module", nargs="*", default=[], help="the first that there is")
+    parser.add_argument("--write", action="store_true", help="of all files that --module names")
+    parser.add_argument("--planted", action="store_true")
+    arguments = parser.parse_args()
+    if arguments.planted:
+        sys.exit(1 if plant() else 0)
+    modules = [pathlib.Path(name) for name in arguments.module if pathlib.Path(name).exists()]
+    if arguments.cuobjdump in ("", "CUOBJDUMP-NOTFOUND") or not modules:
+        print("no cuobjdump or no module: skipped")
+        sys.exit(77)
+    if not arguments.write:
+        modules = modules[:1]
+        if any(path.stat().st_mtime > modules[0].stat().st_mtime
+               for path in (ROOT / "kernels/cuda").glob("*.[ch]*")):
+            print(f"{modules[0]} is older than the kernels: skipped")
+            sys.exit(77)
+    arguments.module = modules
+    sys.exit(1 if check(arguments) else 0)
+
+
+if __name__ == "__main__":
+    main()
