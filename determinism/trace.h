@@ -145,6 +145,7 @@ struct trace_run {
     uint64_t updates;           /* number of rows that are committed */
     struct record *records; /* (updates); NULL where `window` reads them: trace_row gives both */
     struct trace_window *window;
+    const uint64_t *ends;     /* the last update of each block that `window` reads of a file */
     uint64_t snapshots;       /* number of stored states that are committed */
     uint64_t *snapshot_steps; /* (snapshots) the update after which each was taken, increasing */
     /* The first update that does not match its `check`; 0 if all do, as always from trace_open. */
@@ -158,6 +159,7 @@ struct trace_pair {
     uint64_t updates;
     struct pair_record *records; /* likewise */
     struct trace_window *window;
+    const uint64_t *ends;
 };
 struct trace_array {
     struct trace_array_plan plan;
@@ -184,7 +186,7 @@ const char *trace_seal_word(enum trace_seal seal);
  * to be asked by the process that writes it. */
 int trace_is_written(const char *path, long *out_process);
 
-struct trace_source; /* the open file of an image whose rows are read when they are asked for */
+struct trace_source; /* the file of an image whose rows are read when they are asked for */
 
 struct trace_image {
     struct trace_source *source; /* NULL: all rows are in memory */
@@ -212,8 +214,9 @@ TWINSTEP_MUST_USE enum status trace_open(const char *path, struct arena *arena,
 TWINSTEP_MUST_USE enum status trace_open_damaged(const char *path, struct arena *arena,
                                                  struct trace_image **out);
 /* Reads as trace_open does, but for the rows: each is checked, and read again when trace_row asks
- * for it, so that memory does not grow with the number of updates. The file is open until
- * trace_close, and so are its rows. Those of a foreign trace, whose roots may have to be made, are
+ * for it, so that memory does not grow with the number of updates. Rows can be had until
+ * trace_close, as long as the file is the same: one that was replaced meanwhile, or changed though
+ * it was complete, is STATUS_INPUT. Those of a foreign trace, whose roots may have to be made, are
  * all read. */
 TWINSTEP_MUST_USE enum status trace_open_long(const char *path, struct arena *arena,
                                               struct trace_image **out);

@@ -8,22 +8,32 @@
 #ifndef TWINSTEP_DETERMINISM_TRACE_HDF5_READER_H
 #define TWINSTEP_DETERMINISM_TRACE_HDF5_READER_H
 
+#include <sys/stat.h>
+
 #include "base/arena.h"
 #include "determinism/trace/hdf5_layout.h"
 #include "determinism/trace/hdf5_tools.h"
 #include "determinism/trace.h"
 
+/* The file that is read in pieces, as it was when its trace was opened. */
+struct reader_identity {
+    dev_t device;
+    ino_t inode;
+    int finished; /* nothing writes it any more, so that it keeps these, too: */
+    off_t length;
+    struct timespec written;
+};
+
 struct reader {
     struct hdf5_file file; /* the name that errors print is extended by a run or a pair */
     const char *path;
     struct arena *arena;
-    uint64_t spent; /* number of bytes of the file that were asked for so far */
-    int sealed;     /* its version has seals */
-    int live;       /* its writer had not closed it when it was opened */
-    int lenient;    /* rows of a run that do not match their check are kept */
-    /* where the file stays open, so that rows are read when they are asked for; NULL: it is closed
-     * once everything is read */
-    const hid_t *open_file;
+    uint64_t spent;                     /* number of bytes of the file that were asked for so far */
+    int sealed;                         /* its version has seals */
+    int live;                           /* its writer had not closed it when it was opened */
+    int lenient;                        /* rows of a run that do not match their check are kept */
+    const struct reader_identity *same; /* the file that it must be; NULL: any */
+    int rows_later; /* rows of ours are held against their checks, and left in the file */
 };
 
 /* What a dataset must be. Length 0 of an axis admits any length. */
@@ -37,6 +47,10 @@ struct reader_form {
  * file. */
 TWINSTEP_MUST_USE enum status reader_open(struct reader *reader, const char *path);
 void reader_close(struct reader *reader);
+
+/* Whether a file is the one that was opened, unchanged if it was finished then. */
+int reader_is_same(const struct reader_identity *identity, const struct stat *info);
+TWINSTEP_MUST_USE enum status reader_fail_replaced(const char *path);
 
 /* The descriptor of the open file, which stays HDF5's, and the file's length now. A live file loses
  * its name when its run ends, so its name is not asked again. */
@@ -135,14 +149,33 @@ TWINSTEP_MUST_USE enum status reader_foreign_root(struct reader *reader, hid_t r
 TWINSTEP_MUST_USE enum status reader_foreign_run(struct reader *reader, hid_t group, hid_t steps,
                                                  struct trace_run_plan *plan);
 
+/* Rows first ... first + count - 1 of one run or pair of ours, counted in the order of creation. */
+struct reader_block {
+    const char *path;
+    const struct reader_identity *same;
+    const struct record_shape *shape; /* of a run; NULL for a pair */
+    uint32_t index;
+    uint64_t first, count;
+    uint64_t after, end; /* updates: of the row before (0: none), and of the last row */
+};
+/* Reads them, whose columns lie in `steps`, into memory of reader->arena. Rows of other updates are
+ * those of another file. */
+TWINSTEP_MUST_USE enum status reader_block_rows(struct reader *reader, hid_t steps,
+                                                const struct reader_block *block,
+                                                void **out_records);
+
 /* Reads form and steps of a run's stored states, if it has any, but not the states. */
 TWINSTEP_MUST_USE enum status reader_run_snapshots(struct reader *reader, struct trace_run *run);
 
-/* What trace_open, trace_snapshot_read and foreign_check do, in this process (trace_confined.c
- * calls them in another one). */
+/* What trace_open, trace_open_long, trace_snapshot_read and foreign_check do, in this process
+ * (trace_confined.c calls them in another one). `later` is not NULL where rows are read later, of
+ * that file. */
 struct foreign_report;
-TWINSTEP_MUST_USE enum status reader_image(const char *path, int lenient, struct arena *arena,
+TWINSTEP_MUST_USE enum status reader_image(const char *path, int lenient,
+                                           const struct reader_identity *later, struct arena *arena,
                                            struct trace_image **out);
+TWINSTEP_MUST_USE enum status reader_rows_of(const struct reader_block *block, struct arena *arena,
+                                             void **out_records);
 TWINSTEP_MUST_USE enum status reader_state(const char *path, const struct trace_run *run,
                                            uint64_t index, struct arena *arena,
                                            unsigned char **out_bytes);

@@ -10,7 +10,6 @@
 #include "determinism/trace/hdf5_reader.h"
 #include "determinism/trace/hdf5_writer.h"
 
-#define BLOCK_BYTES (1u << 20)
 #define CHUNK_ROWS 64 /* at most, and a power of two (trace_create.c) */
 
 struct block {
@@ -21,9 +20,28 @@ struct block {
     uint8_t *row;
 };
 
-uint64_t block_rows(const struct layout *layout) {
-    const uint64_t chunks = BLOCK_BYTES / (CHUNK_ROWS * (uint64_t)layout->row_bytes);
+uint64_t block_rows(const struct layout *layout, uint64_t bytes) {
+    const uint64_t chunks = bytes / (CHUNK_ROWS * (uint64_t)layout->row_bytes);
     return CHUNK_ROWS * (chunks == 0 ? 1 : chunks);
+}
+
+uint64_t block_rows_apart(const struct record_shape *shape) {
+    struct layout layout;
+    if (shape != NULL)
+        layout_init_run(&layout, shape, 0);
+    else
+        layout_init_pair(&layout);
+    return block_rows(&layout, BLOCK_BYTES_APART);
+}
+
+enum status block_take(const struct record_shape *shape, uint64_t count, struct arena *arena,
+                       void *out_records) {
+    struct record *records;
+    if (shape == NULL)
+        return arena_take(arena, count, sizeof(struct pair_record), "records", out_records);
+    TRY(arena_take(arena, count, sizeof *records, "records", &records));
+    memcpy(out_records, &records, sizeof records);
+    return record_take(arena, shape, count, records);
 }
 
 static void *record_at(const struct block *block, uint64_t index) {

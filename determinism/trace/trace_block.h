@@ -21,8 +21,19 @@ struct row_source {
     size_t record_bytes;
 };
 
-/* The number of rows in a block: about a MiB of them, and whole chunks. */
-uint64_t block_rows(const struct layout *layout);
+/* The bytes of a block of rows: of one that this process reads, and of one that takes a child of
+ * its own (docs/measurements/long-runs.md). */
+#define BLOCK_BYTES ((uint64_t)1 << 20)
+#define BLOCK_BYTES_APART ((uint64_t)4 << 20)
+
+/* The number of rows in a block of about `bytes`: whole chunks. */
+uint64_t block_rows(const struct layout *layout, uint64_t bytes);
+/* The same for blocks that take a child each, by the shape of a run of ours, or of a pair (NULL):
+ * so that parent and child agree without a look at the file. */
+uint64_t block_rows_apart(const struct record_shape *shape);
+/* Takes the memory of records: of a run of that shape, or of a pair (NULL). */
+TWINSTEP_MUST_USE enum status block_take(const struct record_shape *shape, uint64_t count,
+                                         struct arena *arena, void *out_records);
 
 /* Reads rows first ... first + count - 1 into `records`, whose arrays are there. *last is the
  * update of the row before, 0 if there is none. A row that does not match its check is an error, or
@@ -40,13 +51,18 @@ TWINSTEP_MUST_USE enum status block_fill(const struct layout *layout, uint64_t c
 struct window_plan {
     struct row_source source;
     const uint64_t *rows;             /* how many there are; may grow */
-    const hid_t *file;                /* below 0 once it is closed */
-    const struct layout *absent;      /* columns that the file does not have; may be NULL */
     const struct record_shape *shape; /* of a run; NULL for a pair */
+    uint64_t room;                    /* rows of a block */
+    const hid_t *file;                /* of the source's columns; below 0 once it is closed */
+    /* Reads rows into memory of `arena`, where no columns are open in this process; NULL: they
+     * are, and the source is read. */
+    enum status (*load)(const void *from, uint64_t first, uint64_t count, struct arena *arena,
+                        void **out_records);
+    const void *from;
 };
 TWINSTEP_MUST_USE enum status window_open(const struct window_plan *plan, struct arena *arena,
                                           struct trace_window **out);
-/* Reads every row once, as block_read does. */
-TWINSTEP_MUST_USE enum status window_verify(struct trace_window *window);
+/* Gives the memory of blocks back that `load` has filled. NULL is no window. */
+void window_close(struct trace_window *window);
 
 #endif

@@ -7,16 +7,20 @@
  * every pointer must lead into that memory, and every count must fit there.
  *
  * Invariant: after see_image() has said so, whatever trace.h lets a caller read can be read. */
-#include "base/confined.h"
-#include "determinism/foreign.h"
-#include "determinism/trace/hdf5_reader.h"
+#include "determinism/trace/trace_confined.h"
 
 #include <string.h>
+
+#include "base/confined.h"
+#include "determinism/foreign.h"
+#include "determinism/trace/trace_block.h"
 
 struct seeing {
     struct arena *arena; /* the child's; NULL in the parent */
     enum status status;
     int bad;
+    int later;       /* rows of ours are in the file, `ends` in their place */
+    uint64_t length; /* of the file, then */
 };
 
 static void see_text(struct seeing *s, const char **text) {
@@ -92,13 +96,51 @@ static void see_step(struct seeing *s, uint64_t step, uint64_t *last, int is_fir
     *last = step;
 }
 
+/* Records of a run of that shape, or of a pair (NULL), of updates after *last. */
+static void see_records(struct seeing *s, const void *records, uint64_t count,
+                        const struct record_shape *shape, uint64_t *last) {
+    const struct record *const run = (const struct record *)records;
+    const struct pair_record *const pair = (const struct pair_record *)records;
+    if (!see(s, records, count, shape != NULL ? sizeof *run : sizeof *pair)) return;
+    for (uint64_t i = 0; i < count; i++) {
+        see_step(s, shape != NULL ? run[i].step : pair[i].step, last, 0);
+        if (shape != NULL) see_record(s, &run[i], shape);
+    }
+}
+
+/* What stands in place of rows: memory that is taken by these numbers later is bounded by the
+ * file, where each number that is counted takes 8 bytes. */
+static void see_ends(struct seeing *s, const uint64_t *ends, uint64_t updates,
+                     const struct record_shape *shape) {
+    const uint64_t most = s->length / sizeof *ends;
+    uint64_t last = 0;
+    if (updates > most || (shape != NULL && (shape->groups > most || shape->micros > most))) {
+        s->bad = 1;
+        return;
+    }
+    const uint64_t room = block_rows_apart(shape), blocks = (updates + room - 1) / room;
+    if (!see(s, ends, blocks, sizeof *ends)) return;
+    for (uint64_t i = 0; i < blocks; i++)
+        see_step(s, ends[i], &last, 0);
+}
+
+/* No child has windows: whoever leaves one has been taken over. */
+static void see_series(struct seeing *s, int later, const void *records, const uint64_t *ends,
+                       const struct trace_window *window, uint64_t updates,
+                       const struct record_shape *shape) {
+    uint64_t last = 0;
+    if (window != NULL || (later && records != NULL))
+        s->bad = 1;
+    else if (later)
+        see_ends(s, ends, updates, shape);
+    else
+        see_records(s, records, updates, shape, &last);
+}
+
 static void see_rows(struct seeing *s, const struct trace_run *run) {
     uint64_t last = 0;
-    if (!see(s, run->records, run->updates, sizeof *run->records)) return;
-    for (uint64_t i = 0; i < run->updates; i++) {
-        see_step(s, run->records[i].step, &last, 0);
-        see_record(s, &run->records[i], &run->plan.shape);
-    }
+    see_series(s, s->later && run->plan.foreign == NULL, run->records, run->ends, run->window,
+               run->updates, &run->plan.shape);
     if (!see(s, run->snapshot_steps, run->snapshots, sizeof *run->snapshot_steps)) return;
     for (uint64_t i = 0; i < run->snapshots; i++)
         see_step(s, run->snapshot_steps[i], &last, i == 0);
@@ -120,12 +162,9 @@ static void see_run(struct seeing *s, struct trace_run *run) {
 }
 
 static void see_pair(struct seeing *s, struct trace_pair *pair) {
-    uint64_t last = 0;
     see_text(s, &pair->plan.a);
     see_text(s, &pair->plan.b);
-    if (!see(s, pair->records, pair->updates, sizeof *pair->records)) return;
-    for (uint64_t i = 0; i < pair->updates; i++)
-        see_step(s, pair->records[i].step, &last, 0);
+    see_series(s, s->later, pair->records, pair->ends, pair->window, pair->updates, NULL);
 }
 
 static void see_array(struct seeing *s, struct trace_array *array) {
@@ -160,6 +199,7 @@ static void see_image(struct seeing *s, struct trace_image *image) {
     see_optional(s, &image->writer);
     see_optional(s, &image->writer_version);
     if ((int)image->seal < 0 || image->seal > TRACE_SEAL_WHOLE) s->bad = 1;
+    if (image->source != NULL) s->bad = 1;
     if (see(s, image->runs, image->run_count, sizeof *image->runs))
         for (uint32_t i = 0; i < image->run_count; i++)
             see_run(s, &image->runs[i]);
@@ -179,43 +219,66 @@ static void see_image(struct seeing *s, struct trace_image *image) {
 
 /* ---- a trace ---- */
 
-struct open_asked {
-    const char *path;
-    int lenient;
-};
-
 static enum status open_there(const void *asked, struct arena *arena, void *answer) {
-    const struct open_asked *want = (const struct open_asked *)asked;
-    struct seeing s = {arena, STATUS_OK, 0};
+    const struct apart_image *want = (const struct apart_image *)asked;
+    struct seeing s = {.arena = arena, .later = want->later != NULL, .length = UINT64_MAX};
     struct trace_image *image;
-    TRY(reader_image(want->path, want->lenient, arena, &image));
+    TRY(reader_image(want->path, want->lenient, want->later, arena, &image));
     see_image(&s, image);
     memcpy(answer, &image, sizeof image);
     return s.status;
 }
 
 static int look_at_image(const void *asked, const void *answer) {
-    struct seeing s = {NULL, STATUS_OK, 0};
+    const struct apart_image *want = (const struct apart_image *)asked;
+    struct seeing s = {.later = want->later != NULL};
     struct trace_image *image;
-    (void)asked;
+    struct stat info;
+    if (want->later != NULL && fstat(want->descriptor, &info) == 0 && info.st_size > 0)
+        s.length = (uint64_t)info.st_size;
     memcpy(&image, answer, sizeof image);
     see_image(&s, image);
     return !s.bad;
 }
 
-static enum status open_apart(const char *path, int lenient, struct arena *arena,
-                              struct trace_image **out) {
-    const struct open_asked asked = {path, lenient};
-    const struct confined confined = {path, &asked, open_there, look_at_image};
-    return confined_run(&confined, out, sizeof(struct trace_image *), arena);
+enum status apart_open(const struct apart_image *asked, struct arena *arena,
+                       struct trace_image **out) {
+    const struct confined confined = {asked->path, asked, open_there, look_at_image};
+    return confined_run(&confined, out, sizeof *out, arena);
 }
 
 enum status trace_open(const char *path, struct arena *arena, struct trace_image **out) {
-    return open_apart(path, 0, arena, out);
+    const struct apart_image asked = {.path = path};
+    return apart_open(&asked, arena, out);
 }
 
 enum status trace_open_damaged(const char *path, struct arena *arena, struct trace_image **out) {
-    return open_apart(path, 1, arena, out);
+    const struct apart_image asked = {.path = path, .lenient = 1};
+    return apart_open(&asked, arena, out);
+}
+
+/* ---- a block of rows ---- */
+
+static enum status read_rows_there(const void *asked, struct arena *arena, void *answer) {
+    void *records;
+    TRY(reader_rows_of((const struct reader_block *)asked, arena, &records));
+    memcpy(answer, &records, sizeof records);
+    return STATUS_OK;
+}
+
+static int look_at_rows(const void *asked, const void *answer) {
+    const struct reader_block *const block = (const struct reader_block *)asked;
+    struct seeing s = {.bad = 0};
+    uint64_t last = block->after;
+    void *records;
+    memcpy(&records, answer, sizeof records);
+    see_records(&s, records, block->count, block->shape, &last);
+    return !s.bad && last == block->end;
+}
+
+enum status apart_rows(const struct reader_block *asked, struct arena *arena, void **out_records) {
+    const struct confined confined = {asked->path, asked, read_rows_there, look_at_rows};
+    return confined_run(&confined, out_records, sizeof *out_records, arena);
 }
 
 /* ---- a stored state ---- */
@@ -259,7 +322,7 @@ static enum status check_there(const void *asked, struct arena *arena, void *ans
 }
 
 static int look_at_report(const void *asked, const void *answer) {
-    struct seeing s = {NULL, STATUS_OK, 0};
+    struct seeing s = {.bad = 0};
     struct foreign_report report;
     (void)asked;
     memcpy(&report, answer, sizeof report);

@@ -198,13 +198,13 @@ static enum status read_root(struct reader *reader, struct trace_image *image) {
     return seal_check(reader, reader->sealed, image);
 }
 
-struct trace_source {
-    struct reader reader;
-};
-
-enum status reader_image(const char *path, int lenient, struct arena *arena,
-                         struct trace_image **out) {
-    struct reader reader = {.file = {H5I_INVALID_HID, path, 0}, .arena = arena, .lenient = lenient};
+enum status reader_image(const char *path, int lenient, const struct reader_identity *later,
+                         struct arena *arena, struct trace_image **out) {
+    struct reader reader = {.file = {H5I_INVALID_HID, path, 0},
+                            .arena = arena,
+                            .lenient = lenient,
+                            .same = later,
+                            .rows_later = later != NULL};
     struct trace_image *image;
     TRY(arena_take(arena, 1, sizeof *image, "trace", &image));
     TRY(reader_open(&reader, path));
@@ -214,27 +214,33 @@ enum status reader_image(const char *path, int lenient, struct arena *arena,
     return status;
 }
 
-enum status trace_open_long(const char *path, struct arena *arena, struct trace_image **out) {
-    struct trace_source *source;
-    struct trace_image *image;
-    char *name;
-    TRY(arena_take(arena, 1, sizeof *image, "trace", &image));
-    TRY(arena_take(arena, 1, sizeof *source, "trace", &source));
-    TRY(arena_text(arena, path, strlen(path), &name));
-    source->reader = (struct reader){.file = {H5I_INVALID_HID, name, 0}, .arena = arena};
-    source->reader.open_file = &source->reader.file.id;
-    TRY(reader_open(&source->reader, name));
-    const enum status status = read_root(&source->reader, image);
-    image->source = source;
-    if (status == STATUS_OK)
-        *out = image;
-    else
-        trace_close(image);
-    return status;
+/* Opens the columns of the run or the pair, and makes errors name it. */
+static enum status find_steps(struct reader *reader, const struct reader_block *block,
+                              hid_t *out_steps) {
+    const char *const folder = block->shape != NULL ? "runs" : "pairs";
+    struct reader_links links;
+    hid_t parent, group;
+    char *label;
+    TRY(reader_group(reader, reader->file.id, folder, &parent));
+    TRY(reader_list(reader, parent, &links));
+    if (block->index >= links.count) return reader_fail_replaced(reader->path);
+    const char *const name = links.names[block->index];
+    TRY(arena_format(reader->arena, &label, "%s: %s/%s", reader->path, folder, name));
+    TRY(reader_group(reader, parent, name, &group));
+    reader->file.name = label;
+    return reader_group(reader, group, "steps", out_steps);
 }
 
-void trace_close(struct trace_image *image) {
-    if (image != NULL && image->source != NULL) reader_close(&image->source->reader);
+enum status reader_rows_of(const struct reader_block *block, struct arena *arena,
+                           void **out_records) {
+    struct reader reader = {
+        .file = {H5I_INVALID_HID, block->path, 0}, .arena = arena, .same = block->same};
+    hid_t steps;
+    TRY(reader_open(&reader, block->path));
+    enum status status = find_steps(&reader, block, &steps);
+    if (status == STATUS_OK) status = reader_block_rows(&reader, steps, block, out_records);
+    reader_close(&reader);
+    return status;
 }
 
 const char *trace_attribute_of(const struct trace_image *image, const char *path,

@@ -148,7 +148,28 @@ static enum status open_as_left(struct reader *reader, const char *path,
 #define LOOKS 6
 static const struct timespec between_looks = {0, 10000000}; /* 10 ms */
 
-enum status reader_open(struct reader *reader, const char *path) {
+int reader_is_same(const struct reader_identity *identity, const struct stat *info) {
+    if (info->st_dev != identity->device || info->st_ino != identity->inode) return 0;
+    return !identity->finished ||
+           (info->st_size == identity->length && info->st_mtim.tv_sec == identity->written.tv_sec &&
+            info->st_mtim.tv_nsec == identity->written.tv_nsec);
+}
+
+enum status reader_fail_replaced(const char *path) {
+    FAIL(STATUS_INPUT, "%s: was removed, replaced or changed while it was read", path);
+}
+
+/* Looks at the file that HDF5 has open, whatever its name leads to now. */
+static enum status check_same(const struct reader *reader) {
+    struct stat info;
+    uint64_t length;
+    int handle;
+    TRY(reader_handle(reader, &handle, &length));
+    if (fstat(handle, &info) != 0) return refuse(reader->path);
+    return reader_is_same(reader->same, &info) ? STATUS_OK : reader_fail_replaced(reader->path);
+}
+
+static enum status open_settled(struct reader *reader, const char *path) {
     struct superblock last, block = {.got = 0};
     enum status status = open_as_left(reader, path, &block);
     for (int looks = 1; status == STATUS_INPUT && looks < LOOKS; looks++) {
@@ -161,6 +182,13 @@ enum status reader_open(struct reader *reader, const char *path) {
             memcmp(last.bytes, block.bytes, block.got) == 0)
             break;
     }
+    return status;
+}
+
+enum status reader_open(struct reader *reader, const char *path) {
+    TRY(open_settled(reader, path));
+    const enum status status = reader->same == NULL ? STATUS_OK : check_same(reader);
+    if (status != STATUS_OK) reader_close(reader);
     return status;
 }
 

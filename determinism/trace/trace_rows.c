@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reads the committed rows of a run or a pair into records, or opens a window on them
+ * Reads the committed rows of a run or a pair into records: all of them, or one block for a window
  * (trace_window.c). The length of `step` is what was committed, and every other column is cut to
  * it. */
 #include "determinism/trace/hdf5_reader.h"
@@ -10,6 +10,7 @@ struct rows {
     struct layout layout;
     struct layout absent; /* columns that the file does not have */
     uint64_t count;
+    uint64_t room;     /* of a block that is read by itself */
     hid_t step, check; /* check: H5I_INVALID_HID where there is none */
     hid_t columns[LAYOUT_COLUMNS];
 };
@@ -74,7 +75,7 @@ static struct row_source source_of(const struct reader *reader, const struct row
 static enum status read_all(const struct reader *reader, const struct rows *rows,
                             size_t record_bytes, void *records, uint64_t *damaged) {
     const struct row_source source = source_of(reader, rows, record_bytes);
-    const uint64_t room = block_rows(&rows->layout);
+    const uint64_t room = block_rows(&rows->layout, BLOCK_BYTES);
     uint64_t last = 0;
     for (uint64_t first = 0; first < rows->count; first += room) {
         const uint64_t left = rows->count - first;
@@ -84,16 +85,26 @@ static enum status read_all(const struct reader *reader, const struct rows *rows
     return STATUS_OK;
 }
 
-/* Leaves the columns open, and reads each row once to hold it against its check. */
-static enum status open_window(struct reader *reader, struct rows *rows, size_t record_bytes,
-                               const struct record_shape *shape, struct trace_window **out) {
-    const struct window_plan plan = {.source = source_of(reader, rows, record_bytes),
-                                     .rows = &rows->count,
-                                     .file = reader->open_file,
-                                     .absent = &rows->absent,
-                                     .shape = shape};
-    TRY(window_open(&plan, reader->arena, out));
-    return window_verify(*out);
+/* Reads each row once to hold it against its check, a block at a time, and lists the updates that
+ * end blocks: whoever reads a block later knows by them that it is the one that was checked. */
+static enum status verify(const struct reader *reader, const struct rows *rows, size_t record_bytes,
+                          const struct record_shape *shape, const uint64_t **out_ends) {
+    const struct row_source source = source_of(reader, rows, record_bytes);
+    const uint64_t most = rows->room < rows->count ? rows->room : rows->count;
+    struct arena scratch = ARENA_EMPTY;
+    uint64_t *ends, last = 0;
+    void *records;
+    TRY(arena_take(reader->arena, rows->count / rows->room + 1, sizeof *ends, "rows", &ends));
+    enum status status = block_take(shape, most, &scratch, &records);
+    for (uint64_t first = 0; first < rows->count && status == STATUS_OK; first += most) {
+        const uint64_t left = rows->count - first;
+        status = block_read(&source, first, left < most ? left : most, records, &last, NULL);
+        ends[first / rows->room] = last;
+    }
+    arena_close(&scratch);
+    close_columns(rows);
+    *out_ends = ends;
+    return status;
 }
 
 /* Checks, before memory is taken, that the file can hold that many rows. */
@@ -117,11 +128,26 @@ static void drop_absent(hid_t steps, struct layout *layout, struct layout *out_a
     }
 }
 
+/* Opens the columns of a run of that shape, or of a pair (NULL), for `count` rows. */
+static enum status open_rows(struct reader *reader, hid_t steps, const struct record_shape *shape,
+                             int foreign, struct rows *rows) {
+    if (shape != NULL)
+        layout_init_run(&rows->layout, shape, foreign);
+    else
+        layout_init_pair(&rows->layout);
+    rows->room = block_rows_apart(shape);
+    if (shape != NULL) drop_absent(steps, &rows->layout, &rows->absent);
+    const int unchecked = foreign && !hdf5_may_have(steps, layout_check.text->name);
+    rows->check = unchecked ? H5I_INVALID_HID : 0;
+    TRY(count_rows(reader, steps, &rows->count));
+    TRY(bound_rows(reader, rows));
+    return open_columns(reader, steps, rows);
+}
+
 /* Takes the memory of a run's records and reads them. */
 static enum status take_records(struct reader *reader, const struct rows *rows,
                                 struct trace_run *run) {
-    TRY(arena_take(reader->arena, rows->count, sizeof *run->records, "records", &run->records));
-    TRY(record_take(reader->arena, &run->plan.shape, rows->count, run->records));
+    TRY(block_take(&run->plan.shape, rows->count, reader->arena, &run->records));
     TRY(block_fill(&rows->absent, rows->count, sizeof *run->records, run->records));
     TRY(read_all(reader, rows, sizeof *run->records, run->records,
                  reader->lenient ? &run->damaged : NULL));
@@ -132,35 +158,36 @@ static enum status take_records(struct reader *reader, const struct rows *rows,
 /* A foreign run is read whole, because its roots may have to be made of all its rows. */
 enum status reader_run_rows(struct reader *reader, hid_t steps, struct trace_run *run) {
     const int foreign = run->plan.foreign != NULL;
-    struct rows *rows;
-    TRY(arena_take(reader->arena, 1, sizeof *rows, "rows", &rows));
-    layout_init_run(&rows->layout, &run->plan.shape, foreign);
-    drop_absent(steps, &rows->layout, &rows->absent);
-    run->unchecked = foreign && !hdf5_may_have(steps, layout_check.text->name);
-    rows->check = run->unchecked ? H5I_INVALID_HID : 0;
-    TRY(count_rows(reader, steps, &rows->count));
-    TRY(bound_rows(reader, rows));
-    run->updates = rows->count;
-    TRY(open_columns(reader, steps, rows));
-    if (reader->open_file == NULL || foreign) return take_records(reader, rows, run);
-    struct record_shape *shape; /* the run itself moves when the list of runs grows */
-    TRY(arena_take(reader->arena, 1, sizeof *shape, "rows", &shape));
-    *shape = run->plan.shape;
-    return open_window(reader, rows, sizeof *run->records, shape, &run->window);
+    struct rows rows = {.count = 0};
+    TRY(open_rows(reader, steps, &run->plan.shape, foreign, &rows));
+    run->unchecked = rows.check < 0;
+    run->updates = rows.count;
+    if (!reader->rows_later || foreign) return take_records(reader, &rows, run);
+    return verify(reader, &rows, sizeof *run->records, &run->plan.shape, &run->ends);
 }
 
 enum status reader_pair_rows(struct reader *reader, hid_t steps, struct trace_pair *pair) {
-    struct rows *rows;
-    TRY(arena_take(reader->arena, 1, sizeof *rows, "rows", &rows));
-    layout_init_pair(&rows->layout);
-    TRY(count_rows(reader, steps, &rows->count));
-    TRY(bound_rows(reader, rows));
-    pair->updates = rows->count;
-    TRY(open_columns(reader, steps, rows));
-    if (reader->open_file != NULL)
-        return open_window(reader, rows, sizeof *pair->records, NULL, &pair->window);
-    TRY(arena_take(reader->arena, rows->count, sizeof *pair->records, "records", &pair->records));
-    TRY(read_all(reader, rows, sizeof *pair->records, pair->records, NULL));
-    close_columns(rows);
+    struct rows rows = {.count = 0};
+    TRY(open_rows(reader, steps, NULL, 0, &rows));
+    pair->updates = rows.count;
+    if (reader->rows_later) return verify(reader, &rows, sizeof *pair->records, NULL, &pair->ends);
+    TRY(block_take(NULL, rows.count, reader->arena, &pair->records));
+    TRY(read_all(reader, &rows, sizeof *pair->records, pair->records, NULL));
+    close_columns(&rows);
     return STATUS_OK;
+}
+
+enum status reader_block_rows(struct reader *reader, hid_t steps, const struct reader_block *block,
+                              void **out_records) {
+    const size_t bytes = block->shape != NULL ? sizeof(struct record) : sizeof(struct pair_record);
+    struct rows rows = {.count = 0};
+    uint64_t last = block->after;
+    TRY(open_rows(reader, steps, block->shape, 0, &rows));
+    if (block->count > rows.count || block->first > rows.count - block->count)
+        return reader_fail_replaced(reader->path);
+    TRY(block_take(block->shape, block->count, reader->arena, out_records));
+    TRY(block_fill(&rows.absent, block->count, bytes, *out_records));
+    const struct row_source source = source_of(reader, &rows, bytes);
+    TRY(block_read(&source, block->first, block->count, *out_records, &last, NULL));
+    return last == block->end ? STATUS_OK : reader_fail_replaced(reader->path);
 }

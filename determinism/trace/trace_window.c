@@ -13,14 +13,14 @@
 
 struct window_block {
     uint64_t first, count;
-    uint64_t used; /* when it was asked last */
+    uint64_t used;       /* when it was asked last */
+    struct arena memory; /* of the rows, where plan.load fills it anew for each block */
     char *records;
 };
 
 struct trace_window {
     struct window_plan plan;
     struct arena *arena;
-    uint64_t room; /* rows of a block */
     uint64_t time; /* number of rows asked for so far */
     struct window_block blocks[2];
     char *nothing; /* a record without any measurement */
@@ -28,43 +28,24 @@ struct trace_window {
     char text[1024]; /* of the first failure */
 };
 
-static enum status take_records(struct trace_window *window, uint64_t count, struct arena *arena,
-                                char **out) {
-    const struct window_plan *const plan = &window->plan;
-    char *records;
-    TRY(arena_take(arena, count, plan->source.record_bytes, "records", &records));
-    if (plan->shape != NULL)
-        TRY(record_take(arena, plan->shape, count, (struct record *)(void *)records));
-    if (plan->absent != NULL)
-        TRY(block_fill(plan->absent, count, plan->source.record_bytes, records));
-    *out = records;
-    return STATUS_OK;
-}
-
 enum status window_open(const struct window_plan *plan, struct arena *arena,
                         struct trace_window **out) {
     struct trace_window *window;
     TRY(arena_take(arena, 1, sizeof *window, "rows", &window));
     window->plan = *plan;
     window->arena = arena;
-    window->room = block_rows(plan->source.layout);
-    TRY(take_records(window, 1, arena, &window->nothing));
+    TRY(block_take(plan->shape, 1, arena, &window->nothing));
     TRY(block_fill(plan->source.layout, 1, plan->source.record_bytes, window->nothing));
     *out = window;
     return STATUS_OK;
 }
 
-enum status window_verify(struct trace_window *window) {
-    struct arena arena = ARENA_EMPTY;
-    const uint64_t rows = *window->plan.rows, room = rows < window->room ? rows : window->room;
-    uint64_t last = 0;
-    char *records;
-    enum status status = take_records(window, room, &arena, &records);
-    for (uint64_t first = 0; first < rows && status == STATUS_OK; first += room)
-        status = block_read(&window->plan.source, first, rows - first < room ? rows - first : room,
-                            records, &last, NULL);
-    arena_close(&arena);
-    return status;
+void window_close(struct trace_window *window) {
+    if (window == NULL) return;
+    for (size_t i = 0; i < COUNT_OF(window->blocks); i++) {
+        arena_close(&window->blocks[i].memory);
+        window->blocks[i].count = 0;
+    }
 }
 
 static enum status follow(const struct trace *trace, const struct series *series,
@@ -78,7 +59,8 @@ static enum status follow(const struct trace *trace, const struct series *series
                                                 .record_bytes = record_bytes},
                                      .rows = &series->rows,
                                      .file = &trace->file.id,
-                                     .shape = shape};
+                                     .shape = shape,
+                                     .room = block_rows(&series->layout, BLOCK_BYTES)};
     return window_open(&plan, arena, out);
 }
 
@@ -93,19 +75,36 @@ enum status trace_follow_pair(struct trace *trace, uint32_t index, struct arena 
     return follow(trace, &trace->pairs[index], sizeof *pair->records, NULL, arena, &pair->window);
 }
 
+static enum status load_here(struct trace_window *window, uint64_t first, uint64_t count,
+                             struct window_block *block) {
+    const struct window_plan *const plan = &window->plan;
+    uint64_t last = 0; /* the order of blocks was looked at when they were written */
+    if (*plan->file < 0)
+        FAIL(STATUS_INTERNAL, "%s: rows are asked for once it is closed", plan->source.name);
+    if (block->records == NULL)
+        TRY(block_take(plan->shape, plan->room, window->arena, &block->records));
+    return block_read(&plan->source, first, count, block->records, &last, NULL);
+}
+
+static enum status load_apart(const struct window_plan *plan, uint64_t first, uint64_t count,
+                              struct window_block *block) {
+    void *records;
+    arena_close(&block->memory);
+    TRY(plan->load(plan->from, first, count, &block->memory, &records));
+    block->records = (char *)records;
+    return STATUS_OK;
+}
+
 static enum status load(struct trace_window *window, struct window_block *block, uint64_t index) {
-    const uint64_t rows = *window->plan.rows, first = index - index % window->room;
-    uint64_t last = 0; /* the order of blocks was looked at when they were written, or verified */
-    if (*window->plan.file < 0)
-        FAIL(STATUS_INTERNAL, "%s: rows are asked for once it is closed", window->plan.source.name);
+    const uint64_t rows = *window->plan.rows, room = window->plan.room;
+    const uint64_t first = index - index % room;
     if (index >= rows)
         FAIL(STATUS_INTERNAL, "%s: row %llu of %llu", window->plan.source.name,
              (unsigned long long)index, (unsigned long long)rows);
-    if (block->records == NULL)
-        TRY(take_records(window, window->room, window->arena, &block->records));
+    const uint64_t count = rows - first < room ? rows - first : room;
     block->count = 0;
-    const uint64_t count = rows - first < window->room ? rows - first : window->room;
-    TRY(block_read(&window->plan.source, first, count, block->records, &last, NULL));
+    TRY(window->plan.load == NULL ? load_here(window, first, count, block)
+                                  : load_apart(&window->plan, first, count, block));
     block->first = first;
     block->count = count;
     return STATUS_OK;

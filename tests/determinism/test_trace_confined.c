@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -82,23 +83,95 @@ static void spoil(struct trace_image *image) {
         SPOIL(image->writer = (const char *)WILD);
         SPOIL(image->pairs[0].plan.a = (const char *)WILD);
         SPOIL(image->pairs[0].updates = 1 << 28);
+        SPOIL(image->source = (struct trace_source *)WILD);
+        SPOIL(run->window = (struct trace_window *)WILD);
+        SPOIL(image->pairs[0].window = (struct trace_window *)WILD);
     }
 }
 enum { CASES = __COUNTER__ - FIRST };
 
+/* The same of an image whose rows are read later. */
+#define SPOIL_LONG(what)                                                                           \
+    case __COUNTER__ - FIRST_LONG:                                                                 \
+        what;                                                                                      \
+        break
+enum { FIRST_LONG = __COUNTER__ };
+
+static void spoil_long(struct trace_image *image) {
+    struct trace_run *run = &image->runs[1];
+    uint64_t *ends;
+    memcpy(&ends, &run->ends, sizeof ends);
+    switch (which) {
+        SPOIL_LONG(run->ends = (const uint64_t *)WILD);
+        SPOIL_LONG(image->pairs[0].ends = NULL);
+        SPOIL_LONG(ends[0] = 0);
+        SPOIL_LONG(ends[1] = ends[0]);
+        SPOIL_LONG(ends[1] = UINT64_MAX);
+        SPOIL_LONG(run->updates = (uint64_t)1 << 60);
+        SPOIL_LONG(run->updates = UINT64_MAX);
+        SPOIL_LONG(image->pairs[0].updates = 1 << 28);
+        SPOIL_LONG(run->plan.shape.groups = UINT32_MAX);
+        SPOIL_LONG(run->plan.shape.micros = UINT32_MAX);
+        SPOIL_LONG(run->plan.shape.tensors = UINT32_MAX);
+        SPOIL_LONG(run->records = (struct record *)WILD);
+        SPOIL_LONG(run->window = (struct trace_window *)WILD);
+        SPOIL_LONG(image->pairs[0].window = (struct trace_window *)WILD);
+        SPOIL_LONG(image->source = (struct trace_source *)WILD);
+    }
+}
+enum { CASES_LONG = __COUNTER__ - FIRST_LONG };
+
+/* The same of a block of rows. */
+#define SPOIL_ROWS(what)                                                                           \
+    case __COUNTER__ - FIRST_ROWS:                                                                 \
+        what;                                                                                      \
+        break
+enum { FIRST_ROWS = __COUNTER__ };
+
+static void spoil_rows(struct record **records) {
+    struct record *const block = *records;
+    switch (which) {
+        SPOIL_ROWS(*records = (struct record *)WILD);
+        SPOIL_ROWS(*records = NULL);
+        SPOIL_ROWS(*records += 1);
+        SPOIL_ROWS(block[0].step = 1); /* of the block before */
+        SPOIL_ROWS(block[3].step = block[2].step);
+        SPOIL_ROWS(block[63].step += 1); /* of the block behind */
+        SPOIL_ROWS(block[5].groups = (double(*)[RECORD_GROUPS])WILD);
+        SPOIL_ROWS(block[5].tensor_digests = NULL);
+        SPOIL_ROWS(block[63].sites = NULL);
+        SPOIL_ROWS(block[63].places = (int64_t(*)[RECORD_PLACES])WILD);
+    }
+}
+enum { CASES_ROWS = __COUNTER__ - FIRST_ROWS };
+
+static void (*spoil_image)(struct trace_image *image); /* NULL: the answer is a block */
+static int dying; /* the child ends as a memory error ends it */
+static volatile char *volatile nowhere = NULL;
 static enum status (*reading)(const void *asked, struct arena *arena, void *answer);
 
 static enum status read_and_spoil(const void *asked, struct arena *arena, void *answer) {
     struct trace_image *image;
+    struct record *records;
     TRY(reading(asked, arena, answer));
-    memcpy(&image, answer, sizeof image);
-    spoil(image);
+    if (dying) *nowhere = 1;
+    if (spoil_image != NULL) {
+        memcpy(&image, answer, sizeof image);
+        spoil_image(image);
+        return STATUS_OK;
+    }
+    memcpy(&records, answer, sizeof records);
+    spoil_rows(&records);
+    memcpy(answer, &records, sizeof records);
     return STATUS_OK;
 }
+
+static const char *replaced, *by; /* the one file becomes the other before the child begins */
 
 enum status __wrap_confined_run(const struct confined *confined, void *answer, size_t size,
                                 struct arena *arena) {
     struct confined spoiling = *confined;
+    if (replaced != NULL) assert_int_equal(rename(by, replaced), 0);
     reading = confined->work;
     spoiling.work = read_and_spoil;
     return __real_confined_run(&spoiling, answer, size, arena);
@@ -109,6 +182,7 @@ static void verify_spoilt_images_are_refused(void **state) {
     struct sample sample;
     sample_open(&sample, 2);
     assert_int_equal(sample_write(&sample, sample.path, 3), STATUS_OK);
+    spoil_image = spoil;
     for (which = 0; which < CASES; which++) {
         struct arena arena = ARENA_EMPTY;
         struct trace_image *image;
@@ -122,7 +196,101 @@ static void verify_spoilt_images_are_refused(void **state) {
     sample_close(&sample);
 }
 
+/* Rows of so many tensors are blocks of 64. */
+enum { TENSORS = 600, UPDATES = 150 };
+
+static void verify_spoilt_images_without_rows_are_refused(void **state) {
+    (void)state;
+    struct sample sample;
+    sample_open(&sample, TENSORS);
+    assert_int_equal(sample_write(&sample, sample.path, UPDATES), STATUS_OK);
+    spoil_image = spoil_long;
+    for (which = 0; which < CASES_LONG; which++) {
+        struct arena arena = ARENA_EMPTY;
+        struct trace_image *image;
+        const enum status status = trace_open_long(sample.path, &arena, &image);
+        const int expected = which == 0 ? STATUS_OK : STATUS_INPUT;
+        if ((int)status != expected ||
+            (which != 0 && strstr(status_text(), "its answer is none that a reader gives") == NULL))
+            fail_msg("case %d of %d: status %d: %s", which, CASES_LONG, status, status_text());
+        if (status == STATUS_OK) trace_close(image);
+        arena_close(&arena);
+    }
+    sample_close(&sample);
+}
+
+/* Opens the file, reads its first block well, and the second one, of rows 64 to 127, as `which` and
+ * the rest say. That must end so: with the row (text NULL), or as bad input. */
+static void read_blocks(const char *path, const char *text) {
+    struct arena arena = ARENA_EMPTY;
+    struct trace_image *image;
+    const int later = which;
+    const int dies = dying;
+    const char *const becomes = replaced;
+    which = dying = 0;
+    replaced = NULL;
+    spoil_image = spoil_long;
+    assert_int_equal(trace_open_long(path, &arena, &image), STATUS_OK);
+    spoil_image = NULL;
+    assert_int_equal(trace_row(&image->runs[1], 0)->step, 1);
+    which = later;
+    dying = dies;
+    replaced = becomes;
+    const uint64_t step = trace_row(&image->runs[1], 100)->step;
+    const enum status status = trace_rows_status(image);
+    if (text == NULL ? step != 101 || status != STATUS_OK
+                     : step != 0 || status != STATUS_INPUT || strstr(status_text(), text) == NULL)
+        fail_msg("case %d: update %d: status %d: %s", which, (int)step, status, status_text());
+    which = dying = 0;
+    replaced = NULL;
+    trace_close(image);
+    arena_close(&arena);
+}
+
+static void verify_spoilt_blocks_are_refused(void **state) {
+    (void)state;
+    struct sample sample;
+    sample_open(&sample, TENSORS);
+    assert_int_equal(sample_write(&sample, sample.path, UPDATES), STATUS_OK);
+    for (int i = 0; i < CASES_ROWS; i++) {
+        which = i;
+        read_blocks(sample.path, i == 0 ? NULL : "its answer is none that a reader gives");
+    }
+    sample_close(&sample);
+}
+
+static void verify_a_death_in_a_later_block_is_told(void **state) {
+    (void)state;
+    struct sample sample;
+    sample_open(&sample, TENSORS);
+    assert_int_equal(sample_write(&sample, sample.path, UPDATES), STATUS_OK);
+    signal(SIGSEGV, SIG_DFL); /* cmocka has a handler, which the child would run */
+    dying = 1;
+    read_blocks(sample.path, "the file broke its reader: Segmentation fault; it is not a trace");
+    sample_close(&sample);
+}
+
+/* The name leads to the right file when the parent looks, and to another when HDF5 opens it. */
+static void verify_the_child_looks_at_the_file_it_opened(void **state) {
+    (void)state;
+    struct sample sample;
+    char other[256];
+    sample_open(&sample, TENSORS);
+    snprintf(other, sizeof other, "%s/other.h5", sample.folder);
+    assert_int_equal(sample_write(&sample, sample.path, UPDATES), STATUS_OK);
+    assert_int_equal(sample_write(&sample, other, UPDATES), STATUS_OK);
+    replaced = sample.path;
+    by = other;
+    read_blocks(sample.path, "was removed, replaced or changed while it was read");
+    sample_close(&sample);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(verify_spoilt_images_are_refused)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(verify_spoilt_images_are_refused),
+        cmocka_unit_test(verify_spoilt_images_without_rows_are_refused),
+        cmocka_unit_test(verify_spoilt_blocks_are_refused),
+        cmocka_unit_test(verify_a_death_in_a_later_block_is_told),
+        cmocka_unit_test(verify_the_child_looks_at_the_file_it_opened)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

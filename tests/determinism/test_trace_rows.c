@@ -10,14 +10,17 @@
 
 #include <fcntl.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/macro.h"
 #include "tests/determinism/helper_trace.h"
 
-/* Two blocks of a run with every column are 128 rows at most: this is more. */
-enum { UPDATES = 330 };
+/* Rows of so many tensors are blocks of 64, the fewest that a block has: two blocks are less than
+ * all updates. */
+enum { UPDATES = 200, TENSORS = 600 };
 
 static void require(enum status status) {
     if (status != STATUS_OK) fail_msg("%s", status_text());
@@ -27,7 +30,7 @@ static void corroborate_open_long(void **state) {
     (void)state;
     struct sample sample;
     struct trace_image *whole, *rows;
-    sample_open(&sample, 150);
+    sample_open(&sample, TENSORS);
     require(sample_write(&sample, sample.path, UPDATES));
     require(trace_open(sample.path, &sample.arena, &whole));
     require(trace_open_long(sample.path, &sample.arena, &rows));
@@ -56,7 +59,7 @@ static void verify_rows_of_a_live_trace(void **state) {
     struct trace *trace;
     struct trace_image image = {.run_count = 1};
     struct trace_run run = {.updates = 0};
-    sample_open(&sample, 150);
+    sample_open(&sample, TENSORS);
     require(trace_create(sample.path, &sample.plan, &sample.arena, &trace));
     run.plan = sample.plan.runs[0];
     image.runs = &run;
@@ -74,13 +77,14 @@ static void verify_rows_of_a_live_trace(void **state) {
     require(sample_put_late(&sample, trace));
     require(trace_finish(trace));
     require(trace_rows_status(&image));
-    assert_true(isnan(trace_row(&run, UPDATES / 2)->reals[REAL_LOSS]));
+    assert_true(isnan(trace_row(&run, 0)->reals[REAL_LOSS]));
     assert_int_equal(trace_rows_status(&image), STATUS_INTERNAL);
     assert_non_null(strstr(status_text(), "once it is closed"));
     sample_close(&sample);
 }
 
-/* Finds one stored loss in the file, and flips a bit of it there. */
+/* Finds one stored loss in the file, and flips a bit of it there. The time of writing is put back,
+ * as damage by a disk would leave it. */
 static void damage(struct sample *sample, uint64_t step) {
     size_t length;
     const char *const bytes = sample_bytes(&sample->arena, sample->path, &length);
@@ -90,8 +94,12 @@ static void damage(struct sample *sample, uint64_t step) {
         if (memcmp(bytes + at, &loss, sizeof loss) != 0) continue;
         const char flipped = (char)(bytes[at] ^ 1);
         const int file = open(sample->path, O_WRONLY | O_CLOEXEC);
+        struct stat info;
         assert_true(file >= 0);
+        assert_int_equal(fstat(file, &info), 0);
+        const struct timespec times[2] = {info.st_atim, info.st_mtim};
         assert_int_equal(pwrite(file, &flipped, 1, (off_t)at), 1);
+        assert_int_equal(futimens(file, times), 0);
         assert_int_equal(close(file), 0);
         return;
     }
@@ -102,13 +110,14 @@ static void verify_damage_is_told(void **state) {
     (void)state;
     struct sample sample;
     struct trace_image *image;
-    sample_open(&sample, 150);
+    sample_open(&sample, TENSORS);
     require(sample_write(&sample, sample.path, UPDATES));
     require(trace_open_long(sample.path, &sample.arena, &image));
     assert_int_equal(trace_row(&image->runs[0], 0)->step, 1);
     damage(&sample, 200); /* once it was opened and held against its checks */
     assert_int_equal(trace_row(&image->runs[0], 199)->step, 0);
     assert_true(isnan(trace_row(&image->runs[0], 199)->reals[REAL_LOSS]));
+    assert_int_equal(trace_row(&image->runs[0], 0)->step, 1); /* that block is still there */
     assert_int_equal(trace_rows_status(image), STATUS_INPUT);
     assert_non_null(strstr(status_text(), "the columns of update 200 do not match its check"));
     trace_close(image);
@@ -117,9 +126,75 @@ static void verify_damage_is_told(void **state) {
     sample_close(&sample);
 }
 
+/* Asks for a row of a block that was not read yet; fails unless it is refused with that text. */
+static void require_refusal(struct trace_image *image, const char *text) {
+    assert_int_equal(trace_rows_status(image), STATUS_OK);
+    assert_int_equal(trace_row(&image->runs[0], UPDATES - 1)->step, 0);
+    assert_int_equal(trace_rows_status(image), STATUS_INPUT);
+    if (strstr(status_text(), text) == NULL) fail_msg("%s", status_text());
+    trace_close(image);
+}
+
+static struct trace_image *open_first_block(struct sample *sample, const char *path) {
+    struct trace_image *image;
+    require(trace_open_long(path, &sample->arena, &image));
+    assert_int_equal(trace_row(&image->runs[0], 0)->step, 1);
+    return image;
+}
+
+/* Another file by the name of the one that was opened, even one of the same updates, gives no row;
+ * nor does a finished one that was written to, or one that is gone. */
+static void verify_another_file_is_refused(void **state) {
+    (void)state;
+    static const char text[] = "was removed, replaced or changed while it was read";
+    struct sample sample;
+    struct trace_image *image;
+    char other[256];
+    sample_open(&sample, TENSORS);
+    snprintf(other, sizeof other, "%s/other.h5", sample.folder);
+    require(sample_write(&sample, sample.path, UPDATES));
+    require(sample_write(&sample, other, UPDATES));
+
+    image = open_first_block(&sample, sample.path);
+    assert_int_equal(rename(other, sample.path), 0);
+    require_refusal(image, text);
+
+    image = open_first_block(&sample, sample.path);
+    assert_int_equal(utimensat(AT_FDCWD, sample.path, NULL, 0), 0);
+    require_refusal(image, text);
+
+    image = open_first_block(&sample, sample.path);
+    assert_int_equal(unlink(sample.path), 0);
+    require_refusal(image, text);
+    sample_close(&sample);
+}
+
+/* A run that ends while its file is read gives it another name. */
+static void verify_the_final_name_is_found(void **state) {
+    (void)state;
+    struct sample sample;
+    struct trace *trace;
+    struct trace_image *image;
+    sample_open(&sample, TENSORS);
+    require(trace_create(sample.path, &sample.plan, &sample.arena, &trace));
+    require(sample_put(&sample, trace, 1, UPDATES));
+    trace_abandon(trace);
+    image = open_first_block(&sample, sample.part);
+    assert_int_equal(rename(sample.part, sample.path), 0);
+    assert_int_equal(trace_row(&image->runs[0], UPDATES - 1)->step, UPDATES);
+    assert_int_equal(trace_pair_row(&image->pairs[0], UPDATES - 1)->step, UPDATES);
+    require(trace_rows_status(image));
+    trace_close(image);
+    assert_int_equal(trace_row(&image->runs[0], 0)->step, 0);
+    assert_int_equal(trace_rows_status(image), STATUS_INTERNAL);
+    assert_non_null(strstr(status_text(), "once it is closed"));
+    sample_close(&sample);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(corroborate_open_long),
-                                       cmocka_unit_test(verify_rows_of_a_live_trace),
-                                       cmocka_unit_test(verify_damage_is_told)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(corroborate_open_long), cmocka_unit_test(verify_rows_of_a_live_trace),
+        cmocka_unit_test(verify_damage_is_told), cmocka_unit_test(verify_another_file_is_refused),
+        cmocka_unit_test(verify_the_final_name_is_found)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
