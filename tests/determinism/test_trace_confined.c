@@ -147,7 +147,7 @@ enum { CASES_ROWS = __COUNTER__ - FIRST_ROWS };
 
 static void (*spoil_image)(struct trace_image *image); /* NULL: the answer is a block */
 static int dying; /* the child ends as a memory error ends it */
-static volatile char *volatile nowhere = NULL;
+static volatile char *volatile nowhere = (volatile char *)(uintptr_t)16;
 static enum status (*reading)(const void *asked, struct arena *arena, void *answer);
 
 static enum status read_and_spoil(const void *asked, struct arena *arena, void *answer) {
