@@ -255,7 +255,7 @@ static enum status solve(struct skips *skips, size_t m, struct best *best) {
     size_t floor_count = fit_list_floors(model, &skips->window, floors);
     /* With a peak that nobody typed, the schedule's own floor and the known one. */
     if (!skips->typed && floor_count > 2) floor_count = 2;
-    for (size_t w = 0; w < warmups.count; w++)
+    for (size_t w = 0; w < warmups.count && (w < warmups.likely || best->count == 0); w++)
         for (size_t f = 0; f < floor_count; f++)
             for (size_t t = 0; t < total_count && search->budget > 0; t++) {
                 numbers.warmup = warmups.at[w];
