@@ -67,7 +67,11 @@ static enum status print_text(const struct lr_report *report, const struct fit_s
                               const char *early, struct arena *arena) {
     if (set->count > 0) print_answer(report, set);
     lr_report_print_head(report);
-    if (set->count == 0) {
+    if ((set->why & FIT_WHY_LOST) != 0) {
+        printf("The printed digits can tell nothing: every learning rate prints as 0 in steps of "
+               "%.1g.\n",
+               series_lost(set->series));
+    } else if (set->count == 0) {
         puts("Nothing fits.");
         if (set->partial != NULL)
             printf("the first %zu values fit %s\n", set->first_bad, set->partial);
@@ -99,7 +103,7 @@ static enum status print_text(const struct lr_report *report, const struct fit_s
 
 static int exit_of(const struct fit_known *known, const struct fit_set *set,
                    const struct fit_used *used) {
-    if (known->steps_guessed || (set->why & (FIT_WHY_NO_COLUMN | FIT_WHY_FEW)) != 0)
+    if (known->steps_guessed || (set->why & (FIT_WHY_NO_COLUMN | FIT_WHY_FEW | FIT_WHY_LOST)) != 0)
         return EXIT_UNTESTABLE;
     if (set->count == 0) return (set->why & FIT_WHY_BATCH) != 0 ? EXIT_UNTESTABLE : EXIT_DIFFERS;
     if (used->update != 0) return EXIT_DIFFERS;

@@ -80,7 +80,10 @@ static const struct {
     {FIT_WHY_NOTHING, "nothing", "no shipped contract and schedule gives these values"},
     {FIT_WHY_NOT_FINITE, "not-finite", "a learning rate is not a number, or infinite"},
     {FIT_WHY_BATCH, "batch",
-     "the batch grows, and the log does not say how many samples every update consumed"}};
+     "the batch grows, and the log does not say how many samples every update consumed"},
+    {FIT_WHY_LOST, "lost",
+     "every learning rate prints as 0, and smaller ones than a printed step "
+     "are what trainings use"}};
 
 json_t *lr_report_why_json(uint32_t why) {
     json_t *list = json_array();

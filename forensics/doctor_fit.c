@@ -116,10 +116,10 @@ static enum status report_bug(struct doctor *doctor, const struct fit *fit, cons
 
 static enum status why_unknown(struct doctor *doctor) {
     const struct fit_set *fits = doctor->fits;
+    if (doctor_lr_is_lost(doctor) > 0.0) return doctor_lr_lost(doctor);
     if ((fits->why & FIT_WHY_NOTHING) == 0)
         return doctor_untestable(
             doctor, "the LR column singles out no explanation (too few rows, or constant)");
-    if (doctor_lr_is_lost(doctor) > 0.0) return doctor_lr_lost(doctor);
     TRY(doctor_remark(doctor, "lr_unexplained", SIZE_MAX,
                       "No shipped contract and schedule explains the LR column."));
     if (fits->first_bad < fits->series->count)

@@ -30,20 +30,8 @@ static enum status negative(struct doctor *doctor) {
     return STATUS_OK;
 }
 
-/* Tells whether every LR prints as 0; *coarsest is the largest step that it is printed with. */
-static int prints_as_zero(const struct series *lr, double *coarsest) {
-    *coarsest = 0.0;
-    for (size_t i = 0; i < lr->count; i++) {
-        if (lr->points[i].value > 0.0 || lr->points[i].value < 0.0) return 0;
-        if (lr->points[i].quantum > *coarsest) *coarsest = lr->points[i].quantum;
-    }
-    return 1;
-}
-
 double doctor_lr_is_lost(const struct doctor *doctor) {
-    double coarsest;
-    if (!prints_as_zero(&doctor->lr, &coarsest)) return 0.0;
-    return series_coarser(coarsest, 1e-9) ? coarsest : 0.0;
+    return series_lost(&doctor->lr);
 }
 
 enum status doctor_lr_lost(struct doctor *doctor) {
@@ -54,7 +42,7 @@ enum status doctor_lr_lost(struct doctor *doctor) {
 static enum status zero_throughout(struct doctor *doctor) {
     const struct series *lr = &doctor->lr;
     double coarsest;
-    if (!prints_as_zero(lr, &coarsest)) return STATUS_OK;
+    if (!series_prints_as_zero(lr, &coarsest)) return STATUS_OK;
     if (lr->count < 3) return doctor_untestable(doctor, "fewer than 3 LRs");
     if (doctor_lr_is_lost(doctor) > 0.0) return doctor_lr_lost(doctor);
     TRY(doctor_found(doctor, "lr_zero_throughout", DOCTOR_CERTAIN, lr->points[0].row,

@@ -410,6 +410,10 @@ enum status fit_series(const struct series *series, const struct fit_known *know
                        struct arena *arena, struct fit_set *out) {
     const struct contract *only = known->request.contract;
     uint32_t why = 0;
+    if (series_lost(series) > 0.0) {
+        *out = (struct fit_set){.series = series, .why = FIT_WHY_LOST | FIT_WHY_CONSTANT};
+        return STATUS_OK;
+    }
     if (known->samples != NULL && series->count > 0 && (only == NULL || fit_samples_counts(only))) {
         TRY(fit_series_by_samples(series, known, arena, out));
         if (out->count > 0 || only != NULL) return STATUS_OK;

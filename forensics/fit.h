@@ -127,7 +127,9 @@ enum fit_why { /* why a log does not single out one explanation, as bits */
                FIT_WHY_NOT_FINITE = 64, /* the column has an LR that is NaN or infinite */
                /* The batch grows, and the log leaves open how many samples a schedule had counted.
                 */
-               FIT_WHY_BATCH = 128
+               FIT_WHY_BATCH = 128,
+    /* Every LR prints as 0, in steps that are coarser than LRs are: the digits tell nothing. */
+    FIT_WHY_LOST = 256
 };
 
 struct fit_samples; /* forensics/fit_samples.h */

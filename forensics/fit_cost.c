@@ -46,15 +46,23 @@ static int is_share(const struct fit_model *model, double warmup, double total) 
     return 0;
 }
 
+/* Returns the share of the total that a warm-up is which is no whole number of updates, where it is
+ * one in half permilles; else 0. */
+static double share_of(double warmup, double total) {
+    const double share = fit_round(2000.0 * warmup / total) / 2000.0;
+    return warmup != fit_floor(warmup) && fit_near(warmup, total * share) ? share : 0.0;
+}
+
 static double warmup_known(const struct fit_search *search, const struct fit_solution *solution) {
     const struct contract_request *request = &search->known->request;
     if (request->warmup == request->warmup) return request->warmup;
     return request->warmup_ratio * solution->numbers.total;
 }
 
-/* A share of the total costs 0.15, less than any warm-up in updates (0.25 for one digit). A warm-up
- * that is off by up to one update from the known one costs half of a contradiction, since contracts
- * round it differently. */
+/* A share of the total costs 0.15, less than any warm-up in updates (0.25 for one digit).
+ * Where a warm-up stays a fraction, the digits are those of the share. A warm-up that is off by up
+ * to one update from the known one costs half of a contradiction, since contracts round it
+ * differently. */
 static double warmup_cost(const struct fit_search *search, const struct fit_solution *solution) {
     const struct fit_model *model = &search->models[solution->model];
     const double warmup = solution->numbers.warmup, known = warmup_known(search, solution);
@@ -66,7 +74,8 @@ static double warmup_cost(const struct fit_search *search, const struct fit_solu
     if (warmup == 0.0) return 0.0;
     const double total = model->needs_total ? solution->numbers.total : (double)total_known(search);
     if (total > 0.0 && is_share(model, warmup, total)) return 0.15;
-    return 0.15 + 0.1 * min_of(fit_digits(warmup), 6);
+    const double share = total > 0.0 ? share_of(warmup, total) : 0.0;
+    return 0.15 + 0.1 * min_of(fit_digits(share > 0.0 ? share : warmup), 6);
 }
 
 /* A total that contradicts the one that was given costs 1, and one that contradicts the log's own

@@ -149,8 +149,8 @@ static double peak_of(struct skips *skips, const struct fit_numbers *numbers, ui
     return shortest == shortest ? shortest : 0.5 * (low + high);
 }
 
-/* Tells whether the row admits a lag, for a schedule that only falls or only rises over so few
- * updates. Where one does not, a peak that nobody typed may be missed. */
+/* Tells whether the row admits one of the lags low .. high, over which the schedule turns once at
+ * most: a row just behind the zero of a cosine that comes back has the turn among its lags. */
 static int admits_one(struct skips *skips, const struct series_point *point) {
     const uint64_t before = fit_lags_before(skips->lags.model, point);
     uint32_t low = 0, high = before < skips->lags.most ? (uint32_t)before : skips->lags.most;
@@ -159,6 +159,13 @@ static int admits_one(struct skips *skips, const struct series_point *point) {
     const double first = fit_lagged(&skips->lags, point, low) - point->value;
     const double last = fit_lagged(&skips->lags, point, high) - point->value;
     if (real_abs_f64(first) <= half || real_abs_f64(last) <= half) return 1;
+    if (high - low > 1) {
+        const double leaves = fit_lagged(&skips->lags, point, low + 1) - point->value - first;
+        const double comes = last - (fit_lagged(&skips->lags, point, high - 1) - point->value);
+        struct fit_lag range = {low, high};
+        if ((leaves > 0.0 && comes < 0.0) || (leaves < 0.0 && comes > 0.0))
+            return fit_lags_narrow(&skips->lags, point, &range);
+    }
     if ((first > 0.0) == (last > 0.0)) return 0;
     while (high - low > 1) {
         const uint32_t middle = low + (high - low) / 2;
@@ -248,7 +255,7 @@ static enum status solve(struct skips *skips, size_t m, struct best *best) {
     size_t floor_count = fit_list_floors(model, &skips->window, floors);
     /* With a peak that nobody typed, the schedule's own floor and the known one. */
     if (!skips->typed && floor_count > 2) floor_count = 2;
-    for (size_t w = 0; w < warmups.count; w++)
+    for (size_t w = 0; w < warmups.count && (w < warmups.likely || best->count == 0); w++)
         for (size_t f = 0; f < floor_count; f++)
             for (size_t t = 0; t < total_count && search->budget > 0; t++) {
                 numbers.warmup = warmups.at[w];

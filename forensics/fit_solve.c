@@ -555,6 +555,7 @@ static void solve_stride(struct fit_model *model, const struct fit_window *windo
     const size_t most = window->top == 0 && window->points[0].update > 2 ? 12 : FIT_SOLUTIONS;
     for (size_t w = 0; w < warmups.count && out->count < most; w++) {
         if (*window->budget == 0) return;
+        if (w >= warmups.likely && out->count > 0) return;
         if (known_only && warmups.at[w] != window->known_warmup) continue;
         numbers.warmup = warmups.at[w];
         if (rise_fits(model, window, &numbers)) solve_floor(model, window, &numbers, out);

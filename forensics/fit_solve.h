@@ -81,6 +81,7 @@ int fit_verify(const struct fit_model *model, const struct fit_window *window, d
 struct fit_warmups {
     double at[FIT_WARMUPS];
     size_t count;
+    size_t likely; /* those from here on are for where none before explains anything */
 };
 /* What a decay may fall to. */
 struct fit_floor_trial {

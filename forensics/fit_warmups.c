@@ -58,6 +58,28 @@ static void add_ratios(const struct fit_model *model, const struct fit_window *w
             add_share(model, (double)window->known_total[t], ratios[i], low, high, warmups);
 }
 
+/* A half permille of a shorter run is less than a tenth of an update: every knee would be one. */
+#define LEAST_TOTAL 200.0
+
+/* Adds the half permilles of every total that somebody said, where the contract keeps a warm-up
+ * that is no whole number of updates (Megatron multiplies the fraction with the samples of the
+ * decay): the knee gives whole numbers only. They are for the passes that try told totals alone,
+ * and for columns that no whole number explains: beside one they would only say that digits are
+ * few. */
+static void add_permilles(const struct fit_model *model, const struct fit_window *window,
+                          double low, double high, struct fit_warmups *warmups) {
+    const double grain = 2000.0;
+    if (model->contract->warmup_rule != CONTRACT_ROUND_NONE) return;
+    if (!window->no_scan && window->lag == 0) return;
+    for (size_t t = 0; t < window->said_totals; t++) {
+        const double total = (double)window->known_total[t];
+        if (total < LEAST_TOTAL) continue;
+        for (double n = fit_ceil(grain * low / total); n <= grain && n * total <= grain * high;
+             n += 1.0)
+            add_share(model, total, n / grain, low, high, warmups);
+    }
+}
+
 void fit_list_warmups(const struct fit_model *model, const struct fit_window *window, double stride,
                       struct fit_warmups *warmups) {
     const struct series_point *points = window->points;
@@ -67,6 +89,7 @@ void fit_list_warmups(const struct fit_model *model, const struct fit_window *wi
     const double stairs = (double)model->now.epoch; /* the knee lies anywhere on a stair */
     double low = 0.0, high = 2.0;
     warmups->count = 0;
+    warmups->likely = FIT_WARMUPS;
     add_warmup(warmups, window->known_warmup);
     if (!model->needs_warmup) add_warmup(warmups, 0.0);
     if (!model->needs_warmup || (window->only_warmup && warmups->count > 0)) return;
@@ -104,4 +127,6 @@ void fit_list_warmups(const struct fit_model *model, const struct fit_window *wi
             add_warmup(warmups, w);
     for (double w = fit_ceil(low); w <= high; w += step)
         add_warmup(warmups, w);
+    warmups->likely = warmups->count;
+    add_permilles(model, window, low, high, warmups);
 }

@@ -33,3 +33,19 @@ size_t series_row(const struct series *series, size_t row) {
 int series_coarser(double quantum, double limit) {
     return quantum > limit * (1.0 + 0x1p-22);
 }
+
+int series_prints_as_zero(const struct series *series, double *coarsest) {
+    *coarsest = 0.0;
+    for (size_t i = 0; i < series->count; i++) {
+        const struct series_point *point = &series->points[i];
+        if (!(point->value >= 0.0 && point->value <= 0.0)) return 0; /* NaN is no 0 */
+        if (point->quantum > *coarsest) *coarsest = point->quantum;
+    }
+    return 1;
+}
+
+double series_lost(const struct series *series) {
+    double coarsest;
+    if (!series_prints_as_zero(series, &coarsest)) return 0.0;
+    return series_coarser(coarsest, 1e-9) ? coarsest : 0.0;
+}

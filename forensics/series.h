@@ -30,6 +30,12 @@ TWINSTEP_MUST_USE enum status series_of(const struct log *log, const struct log_
  * series. */
 size_t series_row(const struct series *series, size_t row);
 
+/* Tells whether every value prints as 0; *coarsest gets the largest step of printing. */
+int series_prints_as_zero(const struct series *series, double *coarsest);
+/* Where every value prints as 0 in steps that are coarser than LRs are (verl prints three
+ * decimals), returns the largest step; else 0. */
+double series_lost(const struct series *series);
+
 /* Tells whether a quantum is coarser than a decimal limit. Quanta are binary32, rounded up, so that
  * of three decimals lies a little above 0.001 and is not coarser than that. */
 int series_coarser(double quantum, double limit);

@@ -280,6 +280,37 @@ static void validate_guessed_updates(void **state) {
     helper_free(&said);
 }
 
+/* verl prints three decimals, in which every usual LR is 0.000: nothing is refuted and nothing is
+ * told. An LR of 0.1 would have been printed. */
+static void validate_digits_that_tell_nothing(void **state) {
+    (void)state;
+    helper_write("verl.log",
+                 "step:1 - actor/lr:0.000 - actor/pg_loss:0.101 - actor/grad_norm:1.5\n"
+                 "step:2 - actor/lr:0.000 - actor/pg_loss:0.102 - actor/grad_norm:1.4\n"
+                 "step:3 - actor/lr:0.000 - actor/pg_loss:0.103 - actor/grad_norm:1.3\n"
+                 "step:4 - actor/lr:0.000 - actor/pg_loss:0.101 - actor/grad_norm:1.6\n");
+    struct said said = helper_run(3, "lr fit verl.log");
+    assert_non_null(strstr(said.out, "The printed digits can tell nothing: every learning rate "
+                                     "prints as 0 in steps of 0.001.\n"));
+    assert_null(strstr(said.out, "Nothing fits"));
+    helper_free(&said);
+    json_t *json = json_of(3, "lr fit verl.log --json");
+    const json_t *why = json_object_get(json, "why");
+    assert_int_equal(json_array_size(why), 2);
+    assert_string_equal(json_string_value(json_array_get(why, 0)), "constant");
+    assert_string_equal(json_string_value(json_array_get(why, 1)), "lost");
+    json_decref(json);
+    const char *const check =
+        "lr check verl.log --expect hf --schedule linear --steps 4 --warmup 0 ";
+    char line[160];
+    snprintf(line, sizeof line, "%s--lr 1e-6", check);
+    said = helper_run(3, line);
+    helper_free(&said);
+    snprintf(line, sizeof line, "%s--lr 0.1", check);
+    said = helper_run(1, line);
+    helper_free(&said);
+}
+
 /* A line that ends at half of its peak may be a schedule that moves at every second update: the
  * exit status is 3 until somebody says that it is the floor. */
 static void validate_half_speed(void **state) {
@@ -411,6 +442,7 @@ int main(void) {
         cmocka_unit_test(validate_junit),
         cmocka_unit_test(validate_skipped_by_the_log),
         cmocka_unit_test(validate_half_speed),
+        cmocka_unit_test(validate_digits_that_tell_nothing),
         cmocka_unit_test(validate_guessed_updates),
         cmocka_unit_test(validate_log_every),
         cmocka_unit_test(validate_floor_is_not_fitted),

@@ -195,6 +195,37 @@ static void validate_a_peak_that_only_the_decay_shows(void **state) {
     }
 }
 
+/* Megatron multiplies the fraction with the samples of the decay and rounds nothing, so the warm-up
+ * ends between two updates: --lr-warmup-fraction 0.013 of 1,111 updates is 14.443. */
+static void validate_a_warmup_of_permilles(void **state) {
+    (void)state;
+    static struct series_point points[ROWS];
+    static const struct {
+        struct training training;
+        double share;
+    } cases[] = {{{3e-4, 0.0, 1111, 0, 10, 0}, 0.013},
+                 {{2e-4, 0.0, 2001, 0, 5, 0}, 0.0125},
+                 {{3.1e-5, 0.0, 2777, 0, 200, 0}, 0.213},
+                 {{1e-4, 0.0, 1999, 0, 10, 1200}, 0.037}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct training t = cases[i].training;
+        t.warmup = cases[i].share * t.total;
+        const struct series series = make(&t, 1, points);
+        const struct fit_known known = known_of(&t);
+        struct arena arena = ARENA_EMPTY;
+        struct fit_set set;
+        assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+        if (set.count == 0) fail_msg("%zu: nothing fits", i);
+        const struct fit *fit = &set.fits[0];
+        if (fit->segment_count > 1 || fit->bug != NULL) fail_msg("%zu: %s", i, fit->text);
+        if (fabs(fit->warmup - t.warmup) > 1e-9) fail_msg("%zu: %s", i, fit->text);
+        assert_true(fit->lr == t.peak);
+        assert_int_equal(fit_skipped(fit), t.skipped > 0);
+        assert_false(in_doubt(&known, &set));
+        arena_close(&arena);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_a_typed_peak_in_front_of_the_first_row),
@@ -203,6 +234,7 @@ int main(void) {
         cmocka_unit_test(validate_a_warmup_between_two_rows),
         cmocka_unit_test(verify_no_family_where_the_warmup_is_shown),
         cmocka_unit_test(validate_a_peak_that_only_the_decay_shows),
+        cmocka_unit_test(validate_a_warmup_of_permilles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

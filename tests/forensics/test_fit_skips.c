@@ -706,10 +706,49 @@ static void verify_a_told_peak_is_tried_with_more_skips(void **state) {
     arena_close(&arena);
 }
 
+/* A Trainer's scheduler that Accelerate moved four times per update runs through the cosine four
+ * times. Just behind the first zero the counter may be before or behind it: the schedule turns
+ * among the lags of that row. */
+static void validate_an_untyped_peak_of_a_wave(void **state) {
+    (void)state;
+    static const struct training one = {5.138126816858432e-05, 150, 3000, 1, 1, 0, {0}, 0};
+    static const uint64_t skipped[] = {163, 407, 629, 1015, 1790};
+    static struct series_point points[3000];
+    struct arena arena = ARENA_EMPTY;
+    struct fit_known known = known_of(&one);
+    struct fit_set set;
+    uint64_t counter = 0;
+    size_t at = 0;
+    for (uint64_t k = 1; k <= one.total; k++) {
+        points[k - 1] = (struct series_point){.update = k, .row = (size_t)k - 1};
+        if (at < COUNT_OF(skipped) && skipped[at] == k)
+            at++;
+        else
+            counter += 4;
+        points[k - 1].value = rate(&one, counter); /* of the next update, as Trainers then did */
+    }
+    const struct series series = {points, (size_t)one.total};
+    known.possible = NULL;
+    known.request.contract = contract_find("hf-x-processes");
+    known.request.processes = 4;
+    assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    assert_true(set.count > 0);
+    assert_true(fabs(set.fits[0].lr / one.peak - 1.0) < 1e-9);
+    assert_true(set.fits[0].warmup == 150.0);
+    assert_int_equal(set.fits[0].steps, one.total);
+    assert_int_equal(set.fits[0].skip_count, COUNT_OF(skipped));
+    for (size_t i = 0; i < COUNT_OF(skipped); i++) {
+        assert_int_equal(set.fits[0].skips[i].first, skipped[i]);
+        assert_int_equal(set.fits[0].skips[i].last, skipped[i]);
+    }
+    arena_close(&arena);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_which_updates_were_skipped),
         cmocka_unit_test(validate_untyped_peaks),
+        cmocka_unit_test(validate_an_untyped_peak_of_a_wave),
         cmocka_unit_test(validate_a_warmup_between_sparse_rows),
         cmocka_unit_test(verify_a_frozen_schedule_is_not_explained),
         cmocka_unit_test(verify_only_what_holds_can_skip),
