@@ -46,6 +46,10 @@ struct reader_form {
 /* Opens PATH. It tells finished, live and killed files apart by the superblock before HDF5 sees the
  * file. */
 TWINSTEP_MUST_USE enum status reader_open(struct reader *reader, const char *path);
+/* Refuses a file that a process writes at this moment where it lies on a network: it would be read
+ * by what HDF5 promises a single writer's readers, which rests on write() as POSIX has it. A
+ * confined child may not ask the system either question, so its parent does. */
+TWINSTEP_MUST_USE enum status reader_refuse_loose(const char *path);
 void reader_close(struct reader *reader);
 
 /* Whether a file is the one that was opened, unchanged if it was finished then. */

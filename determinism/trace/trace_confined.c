@@ -244,6 +244,7 @@ static int look_at_image(const void *asked, const void *answer) {
 enum status apart_open(const struct apart_image *asked, struct arena *arena,
                        struct trace_image **out) {
     const struct confined confined = {asked->path, asked, open_there, look_at_image};
+    TRY(reader_refuse_loose(asked->path));
     return confined_run(&confined, out, sizeof *out, arena);
 }
 

@@ -115,9 +115,7 @@ static enum status open_file(struct reader *reader, unsigned flags) {
     return STATUS_OK;
 }
 
-/* A file that a process writes at this moment is read by what HDF5 promises a single writer's
- * readers, and that rests on write() as POSIX has it. */
-static enum status refuse_loose(const char *path) {
+enum status reader_refuse_loose(const char *path) {
     const char *name;
     long process;
     if (network_of(path, &name) != NETWORK_LOOSE || !trace_is_written(path, &process))
@@ -134,7 +132,7 @@ static enum status open_as_left(struct reader *reader, const char *path,
     unsigned flags;
     TRY(peek(path, out_block));
     TRY(choose_access(path, out_block, &flags));
-    if ((flags & H5F_ACC_SWMR_READ) != 0) TRY(refuse_loose(path));
+    if ((flags & H5F_ACC_SWMR_READ) != 0) TRY(reader_refuse_loose(path));
     reader->file.name = reader->path = path;
     reader->spent = 0;
     reader->live = (flags & H5F_ACC_SWMR_READ) != 0;

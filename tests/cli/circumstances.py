@@ -190,9 +190,14 @@ def main():
     parser.add_argument("binary", type=os.path.abspath)
     parser.add_argument("library", type=os.path.abspath)
     parser.add_argument("--whole", action="store_true")
+    parser.add_argument("--networks", action="store_true", help="these alone")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="twinstep-circumstances-") as folder:
         bench = Bench(options, folder)
+        if options.networks:
+            networks(bench)
+            print(f"{bench.wrong} wrong")
+            return 1 if bench.wrong else 0
         os.mkdir(os.path.join(folder, "tree"))
         bench.write("tree/one.yaml", SCENARIO)
         bench.write("tree/rows.jsonl", "".join(
