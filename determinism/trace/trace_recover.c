@@ -5,6 +5,7 @@
  * the input. `complete` stays 0: the experiment did not run to its end. */
 #include "base/arena.h"
 #include "determinism/trace/hdf5_writer.h"
+#include "determinism/trace/trace_block.h"
 
 #include <string.h>
 
@@ -63,13 +64,18 @@ static enum status copy_pair(const struct trace_image *image, struct trace *trac
     return trace_put_pair(trace, pair, row);
 }
 
+/* The blocks of one run or pair are in memory at a time. */
 static enum status copy_rows(const struct trace_image *image, struct trace *trace) {
-    for (uint32_t r = 0; r < image->run_count; r++)
+    for (uint32_t r = 0; r < image->run_count; r++) {
         for (uint64_t i = 0; i < image->runs[r].updates; i++)
             TRY(copy_record(image, trace, r, i));
-    for (uint32_t p = 0; p < image->pair_count; p++)
+        window_close(image->runs[r].window);
+    }
+    for (uint32_t p = 0; p < image->pair_count; p++) {
         for (uint64_t i = 0; i < image->pairs[p].updates; i++)
             TRY(copy_pair(image, trace, p, i));
+        window_close(image->pairs[p].window);
+    }
     return STATUS_OK;
 }
 
