@@ -194,14 +194,14 @@ def main():
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="twinstep-circumstances-") as folder:
         bench = Bench(options, folder)
-        if options.networks:
-            networks(bench)
-            print(f"{bench.wrong} wrong")
-            return 1 if bench.wrong else 0
         os.mkdir(os.path.join(folder, "tree"))
         bench.write("tree/one.yaml", SCENARIO)
         bench.write("tree/rows.jsonl", "".join(
             json.dumps({"input_ids": ids, "labels": ids}) + "\n" for ids in ROWS))
+        if options.networks:
+            networks(bench)
+            print(f"{bench.wrong} wrong")
+            return 1 if bench.wrong else 0
         reference = train(bench)
         bench.expect("the reference", reference[0] == 1, reference)
         for name, more in circumstances(bench):
