@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: cli short plugin
+ * labels: cli memory plugin
  * A user's module at the command line: found beside the scenario, trained in this process and in a
  * second one, named by path and digest in the trace, listed, and refused with file, line and
  * column. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short
+ * labels: unit memory
  * Verdicts that are easily worded too strongly: arms that only look different, floors that cannot
  * decide, causes that act only together, trainings that diverged, and traces whose parts do not fit
  * together. */

@@ -141,7 +141,9 @@ class Machine(Slow):
 
     @unittest.skipUnless(UNSHARE, "needs unshare, and the right to use it")
     def test_what_a_container_had_is_left_to_it_until_it_is_taken_over(self):
-        self.script("echo + {run} >> LOG; case {run} in *-2) sleep 60;; esac; echo {a} > {dir}/x")
+        self.script("echo + {run} >> LOG; case {run} in *-2) test ! -e LOG.hold || sleep 60;; esac; echo {a} > {dir}/x")
+        hold = pathlib.Path(f"{self.log}.hold")
+        hold.touch()
         words = [PROGRAM, "ablate", "x.yaml", "--quiet"]
         inside = subprocess.Popen([*UNSHARE, *words], cwd=self.root, env=dict(self.env, SLURM_JOB_ID="1"),
                                   stdout=subprocess.DEVNULL)
@@ -150,6 +152,7 @@ class Machine(Slow):
             time.sleep(0.02)
         inside.kill()               # and the kernel ends all in its name space
         inside.wait()
+        hold.unlink()
         first = self.logged()
         worker = subprocess.Popen(words[:-1], cwd=self.root, env=dict(self.env, SLURM_JOB_ID="2"), text=True,
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -159,7 +162,7 @@ class Machine(Slow):
             told = worker.stderr.readline()
         self.assertIn(f"of {HOST}", told)
         self.assertEqual(self.logged().count(first[-1]), 1)     # it was not begun again
-        worker.kill()
+        worker.terminate()          # and with it the run that it has begun, which would hold the pipes
         worker.communicate()
 
     def test_workers_that_see_other_devices_have_slots_of_their_own(self):
