@@ -282,8 +282,9 @@ static enum status check_saving(const struct experiment *e) {
     return STATUS_OK;
 }
 
-/* Says what the replay checks of one arm have shown. An experiment that was resumed knows those of
- * the updates that it trained itself. */
+/* Says what the replay checks of one arm have shown. A run counts them for itself, so nothing is
+ * kept of such an experiment (experiment_kept_begin), and one that goes on trains both arms again.
+ */
 static enum status replay_line(struct experiment *e, int arm, const struct run *run, char **out) {
     const struct replay_seen seen = run_replay_seen(run);
     const char *const name = e->plan.runs[arm].id;

@@ -54,6 +54,9 @@ SCENARIOS = {
     "intervals": (HEAD + "floor: {replicates: 3}\nattribution: {replicates: 3}\n" + SMALL
                   + "  numerics: {mode: shuffled, order_seed: free}\n"
                   "arms:\n  baseline: {}\n  test: {optimizer: {lr: 2e-6}, schedule: {name: cosine}}\n"),
+    # checks that a process counts for itself, so that no state is kept
+    "checked": (HEAD + "record: {replay_check: 2}\n" + SMALL
+                + "arms:\n  baseline: {}\n  test: {optimizer: {lr: 2e-6}}\n"),
     "sft": (HEAD + SMALL + "  task: sft\n  dropout: {attention: 0.1}\n"
             "arms:\n  baseline: {}\n  test: {optimizer: {eps: 1e-6}, schedule: {name: cosine}}\n"),
 }
