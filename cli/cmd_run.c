@@ -316,9 +316,10 @@ static const struct argp_option option_rows[] = {
     OPTION("resume", KEY_RESUME, "FILE",
            "Go on with an interrupted run of the same scenario, options and build: FILE is what it "
            "left (NAME.h5.part). Finished runs are taken over, the interrupted one goes on from "
-           "the last state in FILE.kept-1 or FILE.kept-2. Without these, repeats and hybrids go on "
-           "from the states of --checkpoint-every, and both arms are trained again. The trace is "
-           "that of a run that was never interrupted"),
+           "the last state in FILE.kept-1 or FILE.kept-2. Where none was kept (--keep-every never, "
+           "record.replay_check, products of a device's library, threads that race) repeats and "
+           "hybrids go on from the states of --checkpoint-every, and both arms are trained again. "
+           "The trace is that of a run that was never interrupted"),
     OPTION("keep-every", KEY_KEEP_EVERY, "SECONDS",
            "How often states are kept for --resume, in two files beside the trace, NAME.h5.part."
            "kept-1 and -2, that are written in turns and removed at the end. Default 5, but never "
@@ -355,7 +356,9 @@ const struct verb verb_run = {
         "writes everything to a trace. SCENARIO is a YAML file, - for standard input, or the name "
         "of "
         "a catalogue scenario (twinstep list scenarios). Data files are relative to the scenario's "
-        "folder. A run that is stopped leaves NAME.h5.part, which attribute and recover read.\v"
+        "folder. A run that is stopped leaves NAME.h5.part, which attribute and recover read and "
+        "from "
+        "which --resume goes on.\v"
         "Example: twinstep run lr-set-before-step --set steps=20 -o lr.h5",
     .options = option_rows,
     .least = 1,
