@@ -186,13 +186,14 @@ static enum status shell_word(const char *word, struct arena *arena, char **out)
 }
 
 /* The command that goes on with `part`: that of this process, whose last --resume and --output
- * count. */
+ * count. What this process kept it has verified, where it was asked to. */
 static enum status command_from(const struct cli *cli, const char *part, const char *path,
                                 struct arena *arena, char **out) {
     char *word, *output;
     TRY(next_output(path, arena, &output));
     TRY(shell_word(cli->argv[0], arena, out));
     for (int i = 1; i < cli->argc; i++) {
+        if (strcmp(cli->argv[i], "--verify") == 0) continue;
         TRY(shell_word(cli->argv[i], arena, &word));
         TRY(arena_format(arena, out, "%s %s", *out, word));
     }
@@ -337,8 +338,10 @@ static const struct argp_option option_rows[] = {
            "interrupted later leaves them"),
     OPTION(
         "no-room-check", KEY_ROOM, NULL,
-        "Train even where the disk or the memory seem too small for it. By default such a run is "
-        "refused before its first update, with what it needs and what there is"),
+        "Train even where the disk or the memory that are free seem too small for it. By default "
+        "such "
+        "a run is refused before its first update, with what it needs and what there is. One that "
+        "needs more than all of the machine's memory is refused in any case"),
     OPTION_OVERWRITE("Replace a trace that exists, and saved models"),
     OPTIONS_MODULES,
     OPTIONS_CI,

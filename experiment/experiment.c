@@ -510,8 +510,8 @@ enum status experiment_run(const struct experiment_options *options, struct aren
     TRY(arena_take(arena, 1, sizeof *e, "experiment", &e));
     e->options = options;
     e->arena = arena;
-    TRY(open_experiment(e));
-    enum status status = run_all(e);
+    enum status status = open_experiment(e);
+    if (status == STATUS_OK) status = run_all(e);
     if (e->rerun_open) run_close(e->rerun);
     evaluator_close(e->eval.evaluator);
     if (status == STATUS_OK) status = experiment_trace_judge(&e->output, arena, out);

@@ -2,7 +2,7 @@
  * What an experiment carries besides its rows, kept beside the live trace for a run that goes on
  * after an interruption: the states of the runs that are stepped, and what finished ones left for
  * the floor, the hybrids and the verdict. Two files are written in turns, each whole or not at all,
- * always after the rows that it belongs to; they are removed once the trace is finished.
+ * always after the rows that it belongs to; they are removed once their own trace is finished.
  *
  * A file is taken only where the root of every run that it knows is that of the recorded row: roots
  * are chains, so it is of these rows and of no others. Its pieces have digests. Invariant: a run
@@ -174,14 +174,15 @@ enum status experiment_keep(struct experiment *e) {
     struct experiment_kept *const kept = &e->kept;
     const int stopping = e->options->interrupted != NULL && *e->options->interrupted;
     struct arena arena = ARENA_EMPTY;
-    if (kept->path[0] == NULL || kept->done == e->done) return STATUS_OK;
+    if (kept->path[0] == NULL || kept->failed || kept->done == e->done) return STATUS_OK;
     if (!stopping && !kept->hurry && !e->options->keep_now(e->options->context)) return STATUS_OK;
     const enum status status = write_file(e, &arena);
     arena_close(&arena);
     kept->hurry = 0;
     kept->done = e->done;
     e->options->kept(e->options->context);
-    return status;
+    kept->failed = status == STATUS_IO; /* the training goes on; the file before it serves */
+    return kept->failed ? STATUS_OK : status;
 }
 
 void experiment_kept_runs(struct experiment *e, uint32_t first, const struct run *a,
@@ -291,7 +292,9 @@ enum status experiment_kept_open(struct experiment *e) {
     TRY(arena_take(e->arena, runs, sizeof *kept->reached, "kept states", &kept->reached));
     TRY(arena_take(e->arena, runs, sizeof *kept->behind, "kept states", &kept->behind));
     TRY(arena_take(e->arena, runs, sizeof *kept->root, "kept states", &kept->root));
-    if (e->options->resume == NULL || e->options->verify) return STATUS_OK;
+    /* checks that were not made cannot be told, so such arms are trained again */
+    const int checked = e->plan.scenario->record.replay_check != 0;
+    if (e->options->resume == NULL || e->options->verify || checked) return STATUS_OK;
     TRY(name_files(e, e->options->resume, "", path));
     TRY(choose(e, path));
     /* the arms' last states are not kept: what is to be saved of them is trained again */

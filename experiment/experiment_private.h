@@ -48,6 +48,7 @@ struct experiment_kept {
     uint64_t number;               /* of the file that was written last */
     uint64_t done;                 /* experiment.done when it was */
     int hurry;                     /* 1: what was gone on from is copied, and not kept here yet */
+    int failed;                    /* a file could not be written, so no other one is */
     uint64_t *reached;             /* (runs) the last update of each run so far; 0: none */
     uint8_t (*root)[DIGEST_BYTES]; /* (runs) the root of that update */
     const struct run *run[2];      /* those that are stepped now, and their places in the plan */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Describes the trace that a plan will fill, then fills it. The image that the judge reads has the
- * arms' and pairs' rows by a window on the file, so memory does not grow with them. */
+ * arms' and pairs' rows by a window on the file, so memory does not grow with them. (A trace that
+ * is gone on with is read whole.) */
 #include "experiment/experiment_trace.h"
 
 #include <math.h>

@@ -20,9 +20,11 @@ struct replay_seen run_replay_seen(const struct run *run) {
     return run->replay == NULL ? (struct replay_seen){0} : run->replay->seen;
 }
 
-/* Whether a micro-batch is one forward and backward, and nothing that a record would note twice. */
+/* Whether what runs again is forward and backward of micro-batches, and nothing that a record would
+ * note twice: with a leaking tail, list `epoch` runs among them. */
 static int is_plain(const struct config *config) {
-    return config->loop.micro.count == 3;
+    return config->loop.micro.count == 3 &&
+           (config->batch.tail != TAIL_LEAK || config->loop.epoch.count == 0);
 }
 
 enum status replay_check_open(struct run *run) {
@@ -31,7 +33,7 @@ enum status replay_check_open(struct run *run) {
     if (run->options.replay_every == 0) return STATUS_OK;
     if (!is_plain(config))
         FAIL(STATUS_INPUT, "record.replay_check: expected loop.micro [fetch, forward, backward], "
-                           "which can run again");
+                           "which can run again, and no list loop.epoch with batch.tail leak");
     if (config_races(config) && !alone)
         FAIL(STATUS_INPUT, "record.replay_check: sums of this training race, so it does not repeat "
                            "itself: expected another numerics.mode");

@@ -54,6 +54,8 @@ SCENARIOS = {
     "intervals": (HEAD + "floor: {replicates: 3}\nattribution: {replicates: 3}\n" + SMALL
                   + "  numerics: {mode: shuffled, order_seed: free}\n"
                   "arms:\n  baseline: {}\n  test: {optimizer: {lr: 2e-6}, schedule: {name: cosine}}\n"),
+    # arms that are alike: no hybrids, and the control of all others
+    "same": (HEAD + SMALL + "arms:\n  baseline: {}\n  test: {}\n"),
     # checks that a process counts for itself, so that no state is kept
     "checked": (HEAD + "record: {replay_check: 2}\n" + SMALL
                 + "arms:\n  baseline: {}\n  test: {optimizer: {lr: 2e-6}}\n"),
@@ -227,6 +229,21 @@ def write_rows(bench, name, changed=None):
         for row in range(1, 31):
             text = "otherwise" if row == changed else f"{7 * row} {name}"
             file.write(json.dumps({"prompt": f"row {row}", "completion": text}) + "\n")
+
+
+def check_unkept(bench, name):
+    """States that cannot be written cost nothing but themselves. (A kept file gets its name by rename, the
+    trace by link.)"""
+    words = words_of(name, (0, "0"), "u.h5")
+    whole = (bench.say(*words)[:2], bench.read("u.h5"))
+    os.remove(bench.path("u.h5"))
+    status, text, error = bench.say(*words, TWINSTEP_FAULT="rename:1+")
+    if ((status, text), bench.read("u.h5")) != whole or error:
+        sys.exit(f"{name}: without kept states: {status}: {error}")
+    os.remove(bench.path("u.h5"))
+    left = [file for file in os.listdir(bench.folder) if file.startswith("u.h5")]
+    if left:
+        sys.exit(f"{name}: without kept states: {left} is left")
 
 
 def check_data(bench):
@@ -405,6 +422,8 @@ def main():
                 check_threads(bench, name)
                 check_build(bench, name)
         check_data(bench)
+        if bench.failing:
+            check_unkept(bench, "same")
         check_interrupt(bench, "hybrids")
         check_damaged(bench, "hybrids")
         for share in (0.3, 0.6, 0.85) if bench.long else (0.6,):

@@ -160,6 +160,8 @@ static void validate_refusals(void **state) {
     } cases[] = {
         {"loop: {micro: [fetch, forward, backward, clip], update: [optimize, log, zero]}",
          "record.replay_check: expected loop.micro [fetch, forward, backward]"},
+        {"batch: {tail: leak}, loop: {epoch: [optimize]}",
+         "and no list loop.epoch with batch.tail leak"},
         {"numerics: {mode: atomic, threads: 2}", "record.replay_check: sums of this training race"},
     };
     (void)state;
