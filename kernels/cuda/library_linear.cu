@@ -20,6 +20,8 @@
 #define LIBRARY_SAME 0
 #endif
 #define LIBRARY_WIDE (sizeof(accumulator) == sizeof(double))
+#define LIBRARY_LINE 8u  /* numbers of a line that a thread packs */
+#define LIBRARY_FOUR 4u  /* columns of C that a thread rounds */
 #define LIBRARY_ROWS 64u /* rows of C that a stream of their own is worth */
 
 /* Copies lines of `width` numbers, `stride` apart, into a matrix whose lines are `pitch` apart. */
@@ -31,7 +33,8 @@ struct library_pack {
                              has, where `placed` */
     int placed;           /* 1: listed rows stand where they are; 0: one behind another */
     enum dtype product, type;
-    int paired; /* 1: short numbers, which go two at a time */
+    unsigned each; /* numbers of a thread: LIBRARY_LINE where all lines can be read and written in
+                      pieces of 16 bytes; else 2 short ones, which share a store, or 1 */
     void *to;
 };
 
@@ -43,7 +46,12 @@ struct library_scatter {
     const accumulator *sums;
     size_t stride, first, rows, column, columns;
     int placed;
+    unsigned each; /* columns of a thread: LIBRARY_FOUR, or 1 where lines begin anywhere */
 };
+
+GPU_INLINE int library_is_short(enum dtype type) {
+    return type == DTYPE_BF16 || type == DTYPE_F16;
+}
 
 struct library_place {
     size_t line, column;
@@ -63,10 +71,40 @@ GPU_INLINE struct library_place library_place_of(size_t i, size_t width) {
     return place;
 }
 
-/* A thread packs one number, or two neighbours of a line of short ones; what follows a line is +0.
- */
+/* Packs LIBRARY_LINE neighbours: 16 bytes go with a load and with a store. */
+GPU_INLINE void library_pack_line(const struct library_pack *args, const carrier *from, size_t at,
+                                  enum dtype product) {
+    carrier given[LIBRARY_LINE];
+    float number[LIBRARY_LINE];
+    CARRIER_NAME_(gpu_load4)(given, from);
+    CARRIER_NAME_(gpu_load4)(given + 4, from + 4);
+    UNROLL
+    for (unsigned k = 0; k < LIBRARY_LINE; k++)
+        number[k] = (float)operand(given[k], product);
+    if (library_is_short(args->type)) {
+        short_put8((uint16_t *)args->to + at, number, args->type);
+        return;
+    }
+    gpu_store4_f32((float *)args->to + at, number);
+    gpu_store4_f32((float *)args->to + at + 4, number + 4);
+}
+
+/* Packs one number, or two short neighbours; what follows a line is +0. */
+GPU_INLINE void library_pack_few(const struct library_pack *args, const carrier *from, size_t at,
+                                 size_t column) {
+    accumulator number[2] = {0, 0};
+    for (unsigned k = 0; k < args->each; k++)
+        if (column + k < args->width) number[k] = operand(from[k], args->product);
+    if (library_is_short(args->type))
+        short_put((uint16_t *)args->to + at, (float)number[0], (float)number[1], args->type);
+    else if (args->type == DTYPE_F64)
+        ((double *)args->to)[at] = (double)number[0];
+    else
+        ((float *)args->to)[at] = (float)number[0];
+}
+
 KERNEL(library_pack_kernel, struct library_pack) {
-    const size_t i = (size_t)BLOCK * THREADS + THREAD, each = args->paired ? 2 : 1;
+    const size_t i = (size_t)BLOCK * THREADS + THREAD, each = args->each;
     if (i >= args->lines * (args->pitch / each)) return;
     const struct library_place own = library_place_of(i, args->pitch / each);
     const size_t line = own.line, column = own.column * each;
@@ -76,27 +114,49 @@ KERNEL(library_pack_kernel, struct library_pack) {
         return; /* it belongs to another piece; a row below `first` wraps to a large number */
     const size_t at = place * args->pitch + column;
     const carrier *const from = args->from + row * args->stride + column;
-    accumulator number[2] = {0, 0};
-    for (unsigned k = 0; k < each; k++)
-        if (column + k < args->width) number[k] = operand(from[k], args->product);
-    if (args->paired)
-        short_put((uint16_t *)args->to + at, (float)number[0], (float)number[1], args->type);
-    else if (args->type == DTYPE_F64)
-        ((double *)args->to)[at] = (double)number[0];
+    if (each != LIBRARY_LINE)
+        library_pack_few(args, from, at, column);
+    else if (args->product == DTYPE_BF16)
+        library_pack_line(args, from, at, DTYPE_BF16); /* the dtype is a constant there */
     else
-        ((float *)args->to)[at] = (float)number[0];
+        library_pack_line(args, from, at, args->product);
+}
+
+/* Rounds LIBRARY_FOUR finished sums to C, as linear_round does each. */
+GPU_INLINE void library_round_four(const struct gemm *job, carrier *out, const accumulator *sums,
+                                   enum dtype dtype) {
+    accumulator sum[LIBRARY_FOUR];
+    carrier rounded[LIBRARY_FOUR], held[LIBRARY_FOUR];
+    ACC_NAME_(gpu_load4)(sum, sums);
+    if (job->add) CARRIER_NAME_(gpu_load4)(held, out);
+    UNROLL
+    for (unsigned k = 0; k < LIBRARY_FOUR; k++) {
+        rounded[k] = carrier_round(sum[k], dtype);
+        if (job->add) rounded[k] = rule_add(held[k], rounded[k], dtype);
+    }
+    CARRIER_NAME_(gpu_store4)(out, rounded);
 }
 
 KERNEL(library_scatter_kernel, struct library_scatter) {
     const struct gemm *const job = &args->job;
     const size_t i = (size_t)BLOCK * THREADS + THREAD, lines = args->placed ? job->M : args->rows;
-    if (i >= lines * args->columns) return;
-    const struct library_place own = library_place_of(i, args->columns);
-    const size_t line = own.line, column = own.column;
+    const size_t each = args->each;
+    if (i >= lines * (args->columns / each)) return;
+    const struct library_place own = library_place_of(i, args->columns / each);
+    const size_t line = own.line, column = own.column * each;
     const size_t row = args->placed ? line : args->first + line;
     const size_t place = args->placed ? list_row(&job->rows, row) - args->first : line;
-    if (place < args->rows)
-        linear_round(job, row, args->column + column, args->sums[place * args->stride + column]);
+    if (place >= args->rows) return;
+    const accumulator *const sums = args->sums + place * args->stride + column;
+    if (each != LIBRARY_FOUR) {
+        linear_round(job, row, args->column + column, *sums);
+        return;
+    }
+    carrier *const out = job->out + list_row(&job->rows, row) * job->N + args->column + column;
+    if (job->dtype == DTYPE_BF16)
+        library_round_four(job, out, sums, DTYPE_BF16);
+    else
+        library_round_four(job, out, sums, job->dtype);
 }
 
 /* One op on its way. It is walked twice: first the library is asked for each product, and nothing
@@ -149,17 +209,34 @@ static size_t library_pitch(enum dtype type, size_t width) {
     return type == DTYPE_TF32 ? (width + 3) / 4 * 4 : width;
 }
 
+/* Whether each of the lines, `stride` numbers of `size` bytes apart, can be read in pieces of 16
+ * bytes that begin at multiples of `many` numbers. */
+static int library_lines_up(const void *first, size_t stride, size_t size, size_t many) {
+    return (uintptr_t)first % GPU_ALIGNED == 0 && stride * size % GPU_ALIGNED == 0 &&
+           many * size % GPU_ALIGNED == 0;
+}
+
+/* How many numbers a thread packs. */
+static unsigned library_each(const struct library_pack *pack) {
+    const size_t size = library_size(pack->type);
+    if (pack->width % LIBRARY_LINE == 0 && pack->type != DTYPE_F64 &&
+        library_lines_up(pack->from, pack->stride, sizeof(carrier), LIBRARY_LINE) &&
+        library_lines_up(pack->to, pack->pitch, size, LIBRARY_LINE))
+        return LIBRARY_LINE;
+    return size == sizeof(uint16_t) ? 2 : 1;
+}
+
 /* Packs `lines` lines of `width` numbers; *out_pitch says how far apart they lie. */
 static const void *library_dense(struct library_way *way, struct library_pack pack,
                                  size_t *out_pitch) {
     pack.type = way->type;
     pack.product = way->job.product;
-    pack.paired = library_size(pack.type) == sizeof(uint16_t);
     pack.pitch = *out_pitch = library_pitch(pack.type, pack.width);
     pack.to = library_take(way, (pack.placed ? pack.places : pack.lines) * pack.pitch,
                            library_size(pack.type), pack.placed);
     if (way->asks) return pack.to;
-    LAUNCH_ELEMENTS(library_pack_kernel, pack.lines * pack.pitch / (pack.paired ? 2 : 1), &pack);
+    pack.each = library_each(&pack);
+    LAUNCH_ELEMENTS(library_pack_kernel, pack.lines * pack.pitch / pack.each, &pack);
     return pack.to;
 }
 
@@ -263,7 +340,7 @@ static void library_piece(struct library_way *way, size_t rows, size_t columns) 
     library_results(way);
     library_run(way);
     if (!way->rounds || way->asks) return;
-    const struct library_scatter scatter = {
+    struct library_scatter scatter = {
         .job = *job,
         .sums = (const accumulator *)p->c,
         .stride = p->c_stride,
@@ -272,8 +349,14 @@ static void library_piece(struct library_way *way, size_t rows, size_t columns) 
         .column = way->column,
         .columns = columns,
         .placed = way->placed,
+        .each = 1,
     };
-    LAUNCH_ELEMENTS(library_scatter_kernel, (way->placed ? job->M : rows) * columns, &scatter);
+    if (columns % LIBRARY_FOUR == 0 &&
+        library_lines_up(scatter.sums, scatter.stride, sizeof(accumulator), LIBRARY_FOUR) &&
+        library_lines_up(job->out + way->column, job->N, sizeof(carrier), LIBRARY_FOUR))
+        scatter.each = LIBRARY_FOUR;
+    LAUNCH_ELEMENTS(library_scatter_kernel,
+                    (way->placed ? job->M : rows) * (columns / scatter.each), &scatter);
 }
 
 /* ---- pieces ---- */

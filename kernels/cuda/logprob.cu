@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Log-probability of one target per row of logits, a warp per row, and the gradient of the logits
- * in place (law 5), a thread per logit. The sum of a row's exponentials is law 2, or chunks in the
- * order of the tile of 64 rows (law 9), or chunks as they come (law 14). */
+ * Log-probability of one target per row of logits, and the gradient of the logits in place (law 5),
+ * a thread per four of a row. The sum of a row's exponentials is law 2 (a block per row, whose
+ * warps take turns at blocks of the law), or chunks in the order of the tile of 64 rows (law 9), or
+ * chunks as they come (law 14), which both have a warp per row. */
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/joined.h"
 
@@ -21,30 +22,60 @@ GPU_INLINE void logprob_store(const struct logprob_forward_args *args, size_t ro
     args->logp[row] = logprob_of_target(z[args->target[row]], maximum, sum, args->loss);
 }
 
-/* The largest logit of a row, found by a warp; every lane gets it. */
-GPU_INLINE accumulator logprob_maximum(GPU_PARAM const carrier *z, size_t V) {
+/* The largest of every `step`-th logit of a row from the lane's first on, found by a warp; every
+ * lane gets it. */
+GPU_INLINE carrier logprob_largest(GPU_PARAM const carrier *z, size_t V, size_t first,
+                                   size_t step) {
     carrier largest = (carrier)-acc_inf();
-    for (size_t v = THREAD % GPU_WARP; v < V; v += GPU_WARP)
+    for (size_t v = first; v < V; v += step)
         largest = larger(largest, z[v]);
-    return (accumulator)lanes_largest(GPU_ARG largest) + ACC(0.0);
+    return lanes_largest(GPU_ARG largest);
 }
 
+/* The largest logit of a row, found by a warp; every lane gets it. */
+GPU_INLINE accumulator logprob_maximum(GPU_PARAM const carrier *z, size_t V) {
+    return (accumulator)logprob_largest(GPU_ARG z, V, THREAD % GPU_WARP, GPU_WARP) + ACC(0.0);
+}
+
+/* The same, found by a block that has `shared` for a number of each warp; every thread gets it. */
+GPU_INLINE accumulator logprob_block_maximum(GPU_PARAM const carrier *z, size_t V,
+                                             accumulator *shared) {
+    const carrier own = logprob_largest(GPU_ARG z, V, THREAD, ROW_THREADS);
+    if (THREAD % GPU_WARP == 0) shared[THREAD / GPU_WARP] = (accumulator)own;
+    BARRIER();
+    carrier largest = (carrier)shared[0];
+    for (unsigned warp = 1; warp < ROW_WARPS; warp++)
+        largest = larger(largest, (carrier)shared[warp]);
+    BARRIER();
+    return (accumulator)largest + ACC(0.0);
+}
+
+/* The block of law 2 that begins at term `first`, summed by a warp; none is left behind the row. */
+GPU_INLINE accumulator logprob_block_sum(GPU_PARAM const carrier *z, size_t V, size_t first,
+                                         accumulator maximum) {
+    accumulator lane = 0;
+    for (size_t v = first + THREAD % GPU_WARP; v < least(first + SUM_BLOCK, V); v += GPU_WARP)
+        lane = lane + rule_exp_shifted(z[v], maximum);
+    return lanes_join(GPU_ARG lane);
+}
+
+/* Each round the warps sum a block of law 2 each, and the first thread takes them in order. */
 KERNEL(logprob_forward_kernel, struct logprob_forward_args) {
-    const size_t row = (size_t)BLOCK * ROW_WARPS + THREAD / GPU_WARP;
-    const size_t own = THREAD % GPU_WARP, V = args->V;
-    if (row >= args->L) return;
+    SHARED(accumulator, shared);
+    const size_t row = BLOCK, V = args->V, warp = THREAD / GPU_WARP;
     const carrier *const z = (const carrier *)args->logits + row * V;
-    const accumulator maximum = logprob_maximum(GPU_ARG z, V);
+    const accumulator maximum = logprob_block_maximum(GPU_ARG z, V, shared);
     struct ACC_NAME_(sum_blocks) blocks;
     blocks.count = 0;
-    for (size_t first = 0; first < V; first += SUM_BLOCK) {
-        accumulator lane = 0;
-        for (size_t v = first + own; v < least(first + SUM_BLOCK, V); v += GPU_WARP)
-            lane = lane + rule_exp_shifted(z[v], maximum);
-        ACC_NAME_(sum_blocks_push)(&blocks, lanes_join(GPU_ARG lane));
+    for (size_t first = 0; first < V; first += ROW_WARPS * SUM_BLOCK) {
+        const accumulator sum = logprob_block_sum(GPU_ARG z, V, first + warp * SUM_BLOCK, maximum);
+        if (THREAD % GPU_WARP == 0) shared[warp] = sum;
+        BARRIER();
+        for (size_t i = 0; THREAD == 0 && i < ROW_WARPS && first + i * SUM_BLOCK < V; i++)
+            ACC_NAME_(sum_blocks_push)(&blocks, shared[i]);
+        BARRIER();
     }
-    const accumulator sum = ACC_NAME_(sum_blocks_close)(&blocks);
-    if (own == 0) logprob_store(args, row, maximum, sum);
+    if (THREAD == 0) logprob_store(args, row, maximum, ACC_NAME_(sum_blocks_close)(&blocks));
 }
 
 /* By law 9: rows first .. first+rows-1, counted from a tile's first row on. A warp has a row: its
@@ -146,31 +177,58 @@ static void logprob_forward(const struct op_call *call, const struct logprob_for
     else if (shuffle_active(call, SUM_FORWARD))
         logprob_shuffled(call, &job);
     else
-        LAUNCH_ROWS(logprob_forward_kernel, args->L, args);
+        LAUNCH(logprob_forward_kernel, args->L, ROW_THREADS, ROW_WARPS * sizeof(accumulator), args);
 }
 
 OP_JOB(logprob_backward);
 
+#define LOGPROB_EACH 4u /* neighbours of a row that a thread has */
+#define LOGPROB_PIECE                                                                              \
+    ((size_t)ELEMENT_THREADS * LOGPROB_EACH) /* logits of a block, all of one row */
+
+/* What a row's gradients share. */
+struct logprob_row {
+    accumulator maximum, sum, coefficient;
+    size_t target;
+};
+
+GPU_INLINE carrier logprob_gradient(const struct logprob_backward_job *job,
+                                    const struct logprob_row *row, carrier z, size_t v) {
+    const accumulator hit = v == row->target ? ACC(1.0) : ACC(0.0);
+    if (!job->is.two_step)
+        return rule_dlogit(rule_exp_shifted(z, row->maximum), row->sum, hit, row->coefficient,
+                           job->dtype);
+    const accumulator logprob =
+        job->is.loss == DTYPE_F64
+            ? rule_logprob_wide(z, row->maximum, row->sum)
+            : (accumulator)rule_logprob(z, row->maximum, row->sum, job->is.loss);
+    return rule_dlogit_two_step(logprob, hit, row->coefficient, job->dtype);
+}
+
 KERNEL(logprob_backward_kernel, struct logprob_backward_job) {
-    const size_t at = (size_t)BLOCK * THREADS + THREAD, V = args->is.V;
-    if (at >= args->is.L * V) return;
-    const size_t row = at / V;
-    carrier *const z = (carrier *)args->is.logits + at;
-    const accumulator maximum = ((const accumulator *)args->is.maximum)[row];
-    const accumulator sum = ((const accumulator *)args->is.sum)[row];
-    const accumulator coefficient = (accumulator)args->is.coefficient[row];
-    const accumulator hit = at % V == args->is.target[row] ? ACC(1.0) : ACC(0.0);
-    if (args->is.two_step) {
-        const accumulator logprob =
-            args->is.loss == DTYPE_F64 ? rule_logprob_wide(*z, maximum, sum)
-                                       : (accumulator)rule_logprob(*z, maximum, sum, args->is.loss);
-        *z = rule_dlogit_two_step(logprob, hit, coefficient, args->dtype);
+    const size_t V = args->is.V, pieces = (V + LOGPROB_PIECE - 1) / LOGPROB_PIECE;
+    const size_t at = BLOCK / pieces;
+    const size_t first = BLOCK % pieces * LOGPROB_PIECE + (size_t)THREAD * LOGPROB_EACH;
+    if (first >= V) return;
+    const struct logprob_row row = {((const accumulator *)args->is.maximum)[at],
+                                    ((const accumulator *)args->is.sum)[at],
+                                    (accumulator)args->is.coefficient[at], args->is.target[at]};
+    carrier *const z = (carrier *)args->is.logits + at * V + first;
+    if (V % LOGPROB_EACH != 0 || (uintptr_t)z % GPU_ALIGNED != 0) {
+        for (size_t k = 0; k < least(V - first, LOGPROB_EACH); k++)
+            z[k] = logprob_gradient(args, &row, z[k], first + k);
         return;
     }
-    *z = rule_dlogit(rule_exp_shifted(*z, maximum), sum, hit, coefficient, args->dtype);
+    carrier own[LOGPROB_EACH];
+    CARRIER_NAME_(gpu_load4)(own, z);
+    UNROLL
+    for (unsigned k = 0; k < LOGPROB_EACH; k++)
+        own[k] = logprob_gradient(args, &row, own[k], first + k);
+    CARRIER_NAME_(gpu_store4)(z, own);
 }
 
 static void logprob_backward(const struct op_call *call, const struct logprob_backward_args *args) {
     const struct logprob_backward_job job = {*args, call->compute};
-    LAUNCH_ELEMENTS(logprob_backward_kernel, (size_t)args->L * args->V, &job);
+    const size_t pieces = (args->V + LOGPROB_PIECE - 1) / LOGPROB_PIECE;
+    LAUNCH(logprob_backward_kernel, args->L * pieces, ELEMENT_THREADS, 0, &job);
 }

@@ -254,19 +254,19 @@ static void check_convert(struct bench *b, size_t count, enum dtype from, enum d
     }
 }
 
-/* A piece is filled with the bytes of a word; a piece that ends within a word gets its first bytes,
- * and nothing behind the piece is written. */
-static void check_fill(struct bench *b, size_t bytes, uint32_t word) {
+/* A piece, which begins at byte `first`, is filled with the bytes of a word; a piece that ends
+ * within a word gets its first bytes, and nothing in front of the piece or behind it is written. */
+static void check_fill(struct bench *b, size_t first, size_t bytes, uint32_t word) {
     static const unsigned char before[140000] = {0};
     const struct op_limits limits = limits_of(1, 64);
     const struct op_table *ops = NULL;
     for (size_t state = 0; bench_machine(b, &limits, &state, &ops);) {
         unsigned char *const memory = (unsigned char *)bench_copy(b, before, sizeof before);
-        ops->fill(&b->call, &(struct fill_args){bytes, word, memory});
+        ops->fill(&b->call, &(struct fill_args){bytes, word, memory + first});
         for (size_t i = 0; i < sizeof before; i++)
-            if (memory[i] != (i < bytes ? word >> 8 * (i % 4) & 0xff : 0))
-                fail_msg("%s: %zu bytes of %08x, byte %zu: got %02x", ops->name, bytes, word, i,
-                         memory[i]);
+            if (memory[i] != (i - first < bytes ? word >> 8 * (i % 4) & 0xff : 0))
+                fail_msg("%s: %zu bytes of %08x from %zu on, byte %zu: got %02x", ops->name, bytes,
+                         word, first, i, memory[i]);
     }
 }
 
@@ -278,10 +278,12 @@ static void storage(struct bench *b) {
         for (int to = 0; to < DTYPE_COUNT; to++)
             check_convert(b, 200, (enum dtype)d, (enum dtype)to);
     }
-    for (size_t bytes = 0; bytes < 6; bytes++)
-        check_fill(b, bytes, 0x84c2a15fu);
-    check_fill(b, 131075, 0x84c2a15fu); /* pieces of more than one thread */
-    check_fill(b, 131075, 0xffffffffu);
+    for (size_t bytes = 0; bytes < 22; bytes++)
+        check_fill(b, 0, bytes, 0x84c2a15fu);
+    check_fill(b, 4, 37,
+               0x84c2a15fu); /* at no multiple of 16 bytes, which a device may store at once */
+    check_fill(b, 0, 131075, 0x84c2a15fu); /* pieces of more than one thread */
+    check_fill(b, 0, 131075, 0xffffffffu);
     check_close(b, 35000, 2, b->law.compute);
     check_scale(b, 35000, b->law.compute);
     check_convert(b, 35000, b->law.compute, DTYPE_BF16);
