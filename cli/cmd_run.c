@@ -339,9 +339,9 @@ static const struct argp_option option_rows[] = {
     OPTION(
         "no-room-check", KEY_ROOM, NULL,
         "Train even where the disk or the memory that are free seem too small for it. By default "
-        "such "
-        "a run is refused before its first update, with what it needs and what there is. One that "
-        "needs more than all of the machine's memory is refused in any case"),
+        "such a run is refused before its first update, with what it needs (trace, kept states, "
+        "saved models; runs and end points in memory) and what there is. Arms that need more than "
+        "all of the machine's memory are refused in any case"),
     OPTION_OVERWRITE("Replace a trace that exists, and saved models"),
     OPTIONS_MODULES,
     OPTIONS_CI,

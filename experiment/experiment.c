@@ -169,7 +169,7 @@ const double *experiment_end(const struct experiment *e, int arm) {
     return arm == 0 ? e->hybrids.point[last] : e->hybrids.test_point[last];
 }
 
-static int equal_states(const struct run *a, const struct run *b) {
+int experiment_equal_states(const struct run *a, const struct run *b) {
     return run_same_layout(a, b) && memcmp(run_state(a), run_state(b), run_layout(a)->bytes) == 0;
 }
 
@@ -215,7 +215,7 @@ static enum status pair_update(struct experiment *e, struct run *a, struct run *
                                int *equal) {
     TRY(experiment_keep(e));
     TRY(experiment_check_interrupt(e));
-    *equal = *equal && equal_states(a, b);
+    *equal = *equal && experiment_equal_states(a, b);
     if (*equal) {
         run_snapshot(a, e->fork);
         e->fork_step = step;
@@ -330,8 +330,7 @@ static enum status step_pair(struct experiment *e, struct run *a, struct run *b)
     TRY(open_points(e, a, b));
     e->fork_bytes = run_layout(a)->bytes;
     TRY(arena_take(e->arena, e->fork_bytes, 1, "snapshot", &e->fork));
-    TRY(experiment_branches(e, run_layout(a)->bytes > run_layout(b)->bytes ? run_layout(a)->bytes
-                                                                           : run_layout(b)->bytes));
+    TRY(branches_take_room(&e->branches, e->arena));
     TRY(experiment_trace_state(&e->output, 0, a, 0, 1));
     TRY(experiment_trace_state(&e->output, 1, b, 0, 1));
     TRY(open_steps(e));
@@ -358,9 +357,9 @@ static enum status step_pair(struct experiment *e, struct run *a, struct run *b)
  * both are open at once. The system hands out more memory than it has and kills whoever uses it, so
  * it is better to refuse before anything is trained. A backend refuses by itself what its device
  * has no room for, and a device may have more memory than the machine. */
-static enum status check_memory(struct experiment *e, const struct run *run, int arms) {
+static enum status check_memory(struct experiment *e, const struct run *run, int arm, int arms) {
     if (run_backend(run) != NULL) return STATUS_OK;
-    e->plan.memory += run_memory(run);
+    e->memory[arm] = run_memory(run);
     long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
     if (pages <= 0 || size <= 0) return STATUS_OK;
     double has = (double)pages * (double)size, needs = (double)arms * (double)run_memory(run);
@@ -444,14 +443,19 @@ static enum status note_dropped(struct experiment *e) {
 }
 
 /* Creates the trace, once both arms are open: so wrong data leave no file behind. */
-static enum status open_output(struct experiment *e) {
+static enum status open_output(struct experiment *e, const struct run *a, const struct run *b) {
+    const size_t bytes[2] = {run_layout(a)->bytes, run_layout(b)->bytes};
     struct trace_snapshot_plan *snapshots;
+    struct experiment_needs needs;
     TRY(plan_snapshots(e, &snapshots));
     TRY(count_data_draws(e));
     TRY(note_data(e));
     TRY(note_dropped(e));
     TRY(experiment_eval_open(e));
-    TRY(experiment_trace_open(&e->plan, &e->resume, e->options, snapshots, e->arena, &e->output));
+    TRY(experiment_branches(e, bytes[0] > bytes[1] ? bytes[0] : bytes[1]));
+    TRY(experiment_needs(e, a, b, &needs));
+    TRY(experiment_trace_open(&e->plan, &e->resume, e->options, snapshots, &needs, e->arena,
+                              &e->output));
     return experiment_kept_begin(e);
 }
 
@@ -461,11 +465,11 @@ static enum status run_pair(struct experiment *e) {
         e->plan.runs[0].config.numerics.backend == e->plan.runs[1].config.numerics.backend ? 2 : 1;
     TRY(check_saving(e));
     TRY(experiment_open_planned(e, 0, &a));
-    enum status status = check_memory(e, a, arms);
+    enum status status = check_memory(e, a, 0, arms);
     if (status == STATUS_OK) status = experiment_open_planned(e, 1, &b);
     if (status == STATUS_OK) {
-        status = check_memory(e, b, arms);
-        if (status == STATUS_OK) status = open_output(e);
+        status = check_memory(e, b, 1, arms);
+        if (status == STATUS_OK) status = open_output(e, a, b);
         if (status == STATUS_OK) status = pair_open(a, b, &e->room);
         if (status == STATUS_OK) status = step_pair(e, a, b);
         pair_close(&e->room);

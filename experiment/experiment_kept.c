@@ -219,17 +219,21 @@ static enum status remove_file(struct experiment *e, const char *path) {
     return STATUS_OK;
 }
 
+int experiment_keeps(const struct experiment *e) {
+    if (e->options->keep_now == NULL || e->plan.scenario->record.replay_check != 0) return 0;
+    for (uint32_t i = 0; i < e->plan.run_count; i++) {
+        const struct config *const config = &e->plan.runs[i].config;
+        if (config_uses_cublas(config) || config_races(config)) return 0;
+    }
+    return 1;
+}
+
 enum status experiment_kept_begin(struct experiment *e) {
     char *path[2];
     TRY(name_files(e, e->options->path, ".part", path));
     for (int i = 0; i < 2; i++)
         TRY(remove_file(e, path[i]));
-    if (e->options->keep_now == NULL || e->output.products != NULL ||
-        e->plan.scenario->record.replay_check != 0)
-        return STATUS_OK;
-    for (uint32_t i = 0; i < e->plan.run_count; i++)
-        if (config_races(&e->plan.runs[i].config)) return STATUS_OK;
-    memcpy(e->kept.path, path, sizeof path);
+    if (experiment_keeps(e)) memcpy(e->kept.path, path, sizeof path);
     return STATUS_OK;
 }
 
