@@ -55,6 +55,14 @@ enum status experiment_check_interrupt(const struct experiment *e) {
     return STATUS_OK;
 }
 
+enum status experiment_check_interrupt_while(const struct experiment *e, const char *what) {
+    const enum status status = experiment_check_interrupt(e);
+    char told[256];
+    if (status == STATUS_OK) return STATUS_OK;
+    snprintf(told, sizeof told, "%s", status_text());
+    return status_fail(status, "%s, while %s", told, what);
+}
+
 void experiment_report(struct experiment *e, enum experiment_stage stage, uint32_t run,
                        uint64_t step, const double loss[2], double share) {
     if (e->options->progress == NULL) return;
@@ -498,6 +506,19 @@ static enum status open_experiment(struct experiment *e) {
     return arena_take(e->arena, e->plan.run_count, sizeof *e->datasets, "data sets", &e->datasets);
 }
 
+/* States are kept between two updates alone. What is stopped behind the last one of a run (while
+ * held-out rows are measured, or the first difference is looked for) keeps nothing more. Nothing is
+ * said where nothing is kept at all, or where what was gone on from still holds more. */
+static enum status tell_what_is_lost(const struct experiment *e, enum status status) {
+    const uint64_t lost = e->done - e->kept.done;
+    char told[1024];
+    if (e->kept.path[0] == NULL || e->kept.failed || e->kept.hurry || lost == 0) return status;
+    snprintf(told, sizeof told, "%s", status_text());
+    return status_fail(
+        status, "%s; no state was kept after the last %llu of these, which are trained again", told,
+        (unsigned long long)lost);
+}
+
 /* A full disk leaves what was recorded before, and that can be gone on with elsewhere. */
 static enum status tell_what_is_left(const struct experiment *e, enum status status) {
     char told[1024];
@@ -526,6 +547,7 @@ enum status experiment_run(const struct experiment_options *options, struct aren
     }
     if (e->output.trace == NULL) return status;
     trace_abandon(e->output.trace);
+    if (status == STATUS_INTERRUPTED) return tell_what_is_lost(e, status);
     return status == STATUS_IO ? tell_what_is_left(e, status) : status;
 }
 

@@ -71,7 +71,10 @@ static enum status locate_and_put(struct experiment *e, const struct locate_upda
     for (int arm = 0; arm < 2; arm++)
         request.sides[arm] =
             (struct locate_side){.name = e->plan.runs[arm].id, .config = &e->plan.runs[arm].config};
-    TRY(locate_in_update(&request, at, arena, &result));
+    const enum status status = locate_in_update(&request, at, arena, &result);
+    if (status == STATUS_INTERRUPTED)
+        TRY(experiment_check_interrupt_while(e, "the first difference was looked for"));
+    TRY(status);
     TRY(describe(&request, &result, arena, &place));
     TRY(first_place_write(&place, e->arena, &text));
     return experiment_trace_text(&e->output, FIRST_PLACE_PATH, text);

@@ -108,6 +108,9 @@ TWINSTEP_MUST_USE enum status experiment_dataset(struct experiment *e, const str
 TWINSTEP_MUST_USE enum status experiment_open_planned(struct experiment *e, uint32_t index,
                                                       struct run **out);
 TWINSTEP_MUST_USE enum status experiment_check_interrupt(const struct experiment *e);
+/* The same, where no update is trained; `what` says what is done. */
+TWINSTEP_MUST_USE enum status experiment_check_interrupt_while(const struct experiment *e,
+                                                               const char *what);
 void experiment_report(struct experiment *e, enum experiment_stage stage, uint32_t run,
                        uint64_t step, const double loss[2], double share);
 
