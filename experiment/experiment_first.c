@@ -97,8 +97,14 @@ enum status experiment_first_place(struct experiment *e, struct run *a, struct r
 
 enum status experiment_first_copy(struct experiment *e) {
     const struct trace_text *const recorded = trace_text_of(e->resume.image, FIRST_PLACE_PATH);
+    const uint64_t last = e->plan.scenario->steps;
     char *text;
-    if (recorded == NULL || recorded->length == 0) return STATUS_OK;
+    if (recorded == NULL || recorded->length == 0) {
+        /* roots are chains: arms whose last ones are equal have never parted */
+        if (record_equal_roots(resume_row(&e->resume, 0, last), resume_row(&e->resume, 1, last)))
+            return STATUS_OK;
+        return experiment_lacks(e, FIRST_PLACE_PATH);
+    }
     TRY(arena_format(e->arena, &text, "%.*s", (int)recorded->length, recorded->text));
     return experiment_trace_text(&e->output, FIRST_PLACE_PATH, text);
 }

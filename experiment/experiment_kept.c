@@ -59,11 +59,13 @@ static void add_arms(struct pieces *to, const struct experiment *e, const uint64
 }
 
 /* The baseline's state from which the full hybrid goes on, until it is trained. */
+static int needs_fork(const struct experiment *e) {
+    return e->fork_step > 0 && e->plan.attributable &&
+           !is_finished(e, e->plan.hybrids[e->plan.hybrid_count - 1].run);
+}
+
 static void add_fork(struct pieces *to, const struct experiment *e) {
-    const uint32_t last = e->plan.hybrid_count - 1;
-    if (e->fork_step == 0 || !e->plan.attributable || is_finished(e, e->plan.hybrids[last].run))
-        return;
-    add(to, e->fork, e->fork_bytes, "fork");
+    if (needs_fork(e)) add(to, e->fork, e->fork_bytes, "fork");
 }
 
 static void add_values(struct pieces *to, const struct experiment *e) {
@@ -406,7 +408,7 @@ enum status experiment_kept_take(struct experiment *e, const struct run *a, cons
     memcpy(e->kept.reached, e->kept.behind, e->plan.run_count * sizeof *e->kept.reached);
     TRY(kept_copy(from, "carried", carried, sizeof carried));
     e->fork_step = carried[CARRIED_FORK];
-    if (kept_has(from, "fork")) TRY(kept_copy(from, "fork", e->fork, e->fork_bytes));
+    if (needs_fork(e)) TRY(kept_copy(from, "fork", e->fork, e->fork_bytes));
     for (uint32_t i = 0; i < 2; i++)
         TRY(experiment_kept_piece(e, "steps", i, e->steps[i],
                                   2 * (size_t)e->plan.scenario->steps * sizeof(double)));
@@ -451,6 +453,13 @@ enum status experiment_copy_pair(struct experiment *e, uint32_t pair, uint64_t s
         FAIL(STATUS_INPUT, "%s: damaged: no update %" PRIu64 " of pair %s-%s", e->options->resume,
              step, recorded->plan.a, recorded->plan.b);
     return experiment_trace_pair(&e->output, pair, &recorded->records[step - 1]);
+}
+
+enum status experiment_lacks(const struct experiment *e, const char *path) {
+    FAIL(STATUS_INPUT,
+         "%s: damaged: %s has runs as finished that put %s, and there is none; without %s the arms "
+         "are trained again",
+         e->options->resume, e->kept.from.file.path, path, e->kept.from.file.path);
 }
 
 const double *experiment_copied_array(const struct experiment *e, const char *path) {

@@ -189,6 +189,9 @@ TWINSTEP_MUST_USE enum status experiment_copy_state(struct experiment *e, uint32
                                                     uint64_t step, int start);
 TWINSTEP_MUST_USE enum status experiment_copy_pair(struct experiment *e, uint32_t pair,
                                                    uint64_t step);
+/* Refuses to go on: `path` of the trace, which runs that are finished by the kept states had left,
+ * is not there. (A live file was copied before it was put, and the kept states after.) */
+TWINSTEP_MUST_USE enum status experiment_lacks(const struct experiment *e, const char *path);
 /* The values of an array that it had written; NULL: it had not. */
 const double *experiment_copied_array(const struct experiment *e, const char *path);
 

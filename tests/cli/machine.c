@@ -7,6 +7,8 @@
  *   TWINSTEP_MACHINE_TYPE=N    every regular file lies on a file system of this f_type
  *   TWINSTEP_MACHINE_ROOT=F    what lies below /proc and /sys is read from folder F
  *   TWINSTEP_MACHINE_BACK=N    the clocks of the day run backwards: N seconds at each question
+ *   TWINSTEP_MACHINE_SWAP=F    another process: before a name ending in .part gets its final name,
+ *                              file F is put in its place, once
  *
  * It also measures: with TWINSTEP_MACHINE_FOLDER=F it writes into TWINSTEP_MACHINE_PEAK (a file
  * elsewhere) how many bytes the files below F had when they were most. It looks before each name is
@@ -117,10 +119,20 @@ static void look_at_folder(void) {
     fclose(out);
 }
 
+static void swap(const char *name) {
+    int (*real)(const char *, const char *) =
+        (int (*)(const char *, const char *))dlsym(RTLD_NEXT, "rename");
+    const char *other = getenv("TWINSTEP_MACHINE_SWAP");
+    const size_t length = strlen(name);
+    if (other != NULL && length > 8 && strcmp(name + length - 8, ".h5.part") == 0)
+        (void)real(other, name); /* fails the second time */
+}
+
 int rename(const char *from, const char *to) {
     int (*real)(const char *, const char *) =
         (int (*)(const char *, const char *))dlsym(RTLD_NEXT, "rename");
     look_at_folder();
+    swap(from);
     return real(from, to);
 }
 
@@ -128,6 +140,7 @@ int link(const char *from, const char *to) {
     int (*real)(const char *, const char *) =
         (int (*)(const char *, const char *))dlsym(RTLD_NEXT, "link");
     look_at_folder();
+    swap(from);
     return real(from, to);
 }
 
