@@ -185,17 +185,20 @@ static enum status shell_word(const char *word, struct arena *arena, char **out)
     return arena_format(arena, out, "%s'", *out);
 }
 
-/* The command that goes on with `part`: that of this process, whose last --resume and --output
- * count. What this process kept it has verified, where it was asked to. */
+/* The command that goes on with `part`: that of this process with another --resume and --output.
+ * What this process kept it has verified, where it was asked to. */
 static enum status command_from(const struct cli *cli, const char *part, const char *path,
                                 struct arena *arena, char **out) {
     char *word, *output;
     TRY(next_output(path, arena, &output));
     TRY(shell_word(cli->argv[0], arena, out));
-    for (int i = 1; i < cli->argc; i++) {
-        if (strcmp(cli->argv[i], "--verify") == 0) continue;
-        TRY(shell_word(cli->argv[i], arena, &word));
-        TRY(arena_format(arena, out, "%s %s", *out, word));
+    for (int i = 1, key, words; i < cli->argc; i += words) {
+        words = options_span(&verb_run, cli->argc, cli->argv, i, &key);
+        if (key == KEY_VERIFY || key == KEY_RESUME || key == KEY_OUTPUT) continue;
+        for (int k = i; k < i + words; k++) {
+            TRY(shell_word(cli->argv[k], arena, &word));
+            TRY(arena_format(arena, out, "%s %s", *out, word));
+        }
     }
     TRY(shell_word(part, arena, &word));
     TRY(arena_format(arena, out, "%s --resume %s", *out, word));
