@@ -145,9 +145,11 @@ static uint64_t updates_in(const char *path) {
     struct arena arena = ARENA_EMPTY;
     struct trace_image *image;
     uint64_t updates = 0;
-    if (trace_open(path, &arena, &image) == STATUS_OK)
+    if (trace_open_long(path, &arena, &image) == STATUS_OK) {
         for (uint32_t i = 0; i < image->run_count; i++)
             updates += image->runs[i].updates;
+        trace_close(image);
+    }
     arena_close(&arena);
     return updates;
 }

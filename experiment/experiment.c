@@ -96,11 +96,10 @@ static enum status next_record(struct experiment *e, const struct alone *alone, 
                                uint64_t step, uint64_t *position, const struct record **out) {
     const int whole = step == e->plan.scenario->steps || e->output.products != NULL;
     const struct record *row = whole ? NULL : resume_row(&e->resume, alone->index, step);
-    *out = row;
-    if (row != NULL)
-        return needs_weights(e, alone, step)
-                   ? resume_reach(&e->resume, alone->index, run, position, step)
-                   : STATUS_OK;
+    if (row != NULL && needs_weights(e, alone, step))
+        TRY(resume_reach(&e->resume, alone->index, run, position, step));
+    /* asked for again, since other rows were asked for on the way there */
+    if (row != NULL) return resume_copy(&e->resume, alone->index, step, out);
     TRY(resume_reach(&e->resume, alone->index, run, position, step - 1));
     ++*position;
     TRY(run_step(run, out));
@@ -541,6 +540,7 @@ enum status experiment_run(const struct experiment_options *options, struct aren
     evaluator_close(e->eval.evaluator);
     if (status == STATUS_OK) status = experiment_trace_judge(&e->output, arena, out);
     if (e->kept.is_open) kept_close(&e->kept.from);
+    trace_close(e->resume.image);
     if (status == STATUS_OK) {
         TRY(trace_finish(e->output.trace));
         return experiment_kept_end(e);

@@ -85,7 +85,7 @@ static enum status run_full_hybrid(struct experiment *e, double closure[3]) {
 /* Its values are among those that were kept. */
 static enum status copy_hybrid(struct experiment *e, const struct alone *alone) {
     struct alone copied = *alone;
-    copied.first = trace_run_of(e->resume.image, e->plan.runs[alone->index].id)->records[0].step;
+    copied.first = trace_row(trace_run_of(e->resume.image, e->plan.runs[alone->index].id), 0)->step;
     e->total += e->branches.of[alone->hybrid].shared - (copied.first - 1);
     return experiment_step_alone(e, &copied, NULL, NULL);
 }

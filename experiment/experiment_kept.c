@@ -424,10 +424,7 @@ enum status experiment_kept_take(struct experiment *e, const struct run *a, cons
 
 enum status experiment_copy_row(struct experiment *e, uint32_t index, uint64_t step,
                                 const struct record **out) {
-    *out = resume_row(&e->resume, index, step);
-    if (*out == NULL)
-        FAIL(STATUS_INPUT, "%s: damaged: no update %" PRIu64 " of run %s", e->options->resume, step,
-             e->plan.runs[index].id);
+    TRY(resume_copy(&e->resume, index, step, out));
     return experiment_trace_record(&e->output, index, *out);
 }
 
@@ -452,7 +449,9 @@ enum status experiment_copy_pair(struct experiment *e, uint32_t pair, uint64_t s
     if (step > recorded->updates)
         FAIL(STATUS_INPUT, "%s: damaged: no update %" PRIu64 " of pair %s-%s", e->options->resume,
              step, recorded->plan.a, recorded->plan.b);
-    return experiment_trace_pair(&e->output, pair, &recorded->records[step - 1]);
+    const struct pair_record *const row = trace_pair_row(recorded, step - 1);
+    TRY(trace_rows_status(e->resume.image));
+    return experiment_trace_pair(&e->output, pair, row);
 }
 
 enum status experiment_lacks(const struct experiment *e, const char *path) {

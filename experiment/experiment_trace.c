@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Describes the trace that a plan will fill, then fills it. The image that the judge reads has the
- * arms' and pairs' rows by a window on the file, so memory does not grow with them. (A trace that
- * is gone on with is read whole.) */
+ * arms' and pairs' rows by a window on the file, so memory does not grow with them. */
 #include "experiment/experiment_trace.h"
 
 #include <math.h>
