@@ -196,18 +196,17 @@ static void print_needs(const struct experiment_needs *needs, char *text, size_t
 /* Models that go to another file system than the trace, both to one or each to its own. */
 static enum status check_saved(const struct experiment_needs *needs) {
     const uint64_t trace = place_of(needs->path).device;
-    struct place at[2];
     for (int arm = 0; arm < 2; arm++) {
         if (needs->save[arm] == NULL) continue;
-        at[arm] = place_of(needs->save[arm]);
+        const struct place at = place_of(needs->save[arm]);
         uint64_t all = needs->saved[arm];
-        if (arm == 1 && needs->save[0] != NULL && at[0].device == at[1].device)
-            all += needs->saved[0];
-        if (at[arm].device == trace || all <= at[arm].free) continue;
+        if (needs->save[!arm] != NULL && place_of(needs->save[!arm]).device == at.device)
+            all += needs->saved[!arm];
+        if (at.device == trace || all <= at.free) continue;
         FAIL(STATUS_IO,
              "%s: saved models need about %s, and their folder has %s free: name another one "
              "(--save-model) or free some; --no-room-check trains all the same",
-             needs->save[arm], size_text(all).text, size_text(at[arm].free).text);
+             needs->save[arm], size_text(all).text, size_text(at.free).text);
     }
     return STATUS_OK;
 }
