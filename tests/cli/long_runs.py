@@ -5,7 +5,7 @@
     long_runs.py BINARY [--updates N]
 
 Peak memory (ru_maxrss of the process) of `run`, also with --resume, `compare`, `attribute`,
-`recover`, `report`, `bisect` and `replay` at N/4 and at N updates may differ by BOUND bytes for each
+`recover`, `report`, `bisect`, `certify` and `replay` at N/4 and at N updates may differ by BOUND bytes for each
 update between and by the blocks of rows that are held, and the file must grow by as many bytes an
 update from N/4 to N/2 as from there to N. Before rows were read when they are asked for, `run` kept
 4.8 kB of each update, `compare` 38 kB, the others 8 or 9 kB. With --updates 100000 `compare` must
@@ -36,12 +36,12 @@ ROWS = [[(i * 5 + j * 3) % 15 + 1 for j in range(4)] for i in range(8)]
 # for the law of growth) and HDF5's index of chunks; `compare` every column of two logs as 12 bytes.
 # `report` draws 14 columns as f64, and writes what it draws.
 BOUND = {"run": 1024, "compare": 1536, "attribute": 1024, "recover": 1536, "report": 1536,
-         "bisect": 1024, "replay": 1024, "resume": 1536}
+         "bisect": 1024, "replay": 1024, "certify": 1024, "resume": 1536}
 COMPARE_MOST = 150 << 20  # at 100,000 updates
 SLACK = 1 << 20  # of the allocator
 # Two blocks of rows of each run and pair that is looked at, which fill up as there are more updates.
 BLOCKS = {"run": 0, "compare": 8 << 20, "attribute": 8 << 20, "recover": 8 << 20}
-BLOCKS_OF_ALL = 40 << 20
+BLOCKS_OF_ALL = 24 << 20
 
 
 class Bench:
@@ -71,6 +71,7 @@ class Bench:
         peaks["attribute"] = self.peak((1,), "attribute", name)
         peaks["recover"] = self.peak((0,), "recover", name, "-o", "again.h5", "--overwrite")
         peaks["report"] = self.peak((0,), "report", name, "-o", "page.html", "--overwrite")
+        peaks["certify"] = self.peak((0,), "certify", name)
         peaks["bisect"] = self.peak((1,), "bisect", name)
         peaks["replay"] = self.peak((0,), "replay", name)
         peaks["resume"] = self.peak((1,), "run", "long.yaml", "--set", f"steps={updates}", "-o", "on.h5",
