@@ -100,11 +100,16 @@ int confined_text(const char *text) {
            NULL;
 }
 
+static unsigned seconds_of(const struct confined *confined) {
+    return confined->seconds > 0 ? confined->seconds : confined_seconds(confined->path);
+}
+
 /* In the child. */
 static void work_here(const struct confined *confined, struct shared *shared) {
     static const struct arena_source source = {take_shared, give_shared};
     struct arena arena = ARENA_EMPTY;
     arena.source = &source;
+    confined_limit(seconds_of(confined));
     confined_enter(confined->path);
     const enum status status = confined->work(confined->asked, &arena, shared->answer);
     if (status != STATUS_OK) strncpy(shared->text, status_text(), TEXT - 1);
@@ -120,10 +125,16 @@ static enum status fail_broken(const char *path, const char *how) {
 }
 
 /* What became of a child that did not end by itself. */
-static enum status fail_ended(const char *path, int ended) {
+static enum status fail_ended(const struct confined *confined, int ended) {
+    const char *const path = confined->path;
     const int by = WIFSIGNALED(ended) ? WTERMSIG(ended) : 0;
     if (by == SIGINT || by == SIGTERM || by == SIGHUP)
         FAIL(STATUS_INTERRUPTED, "%s: interrupted while it was read", path);
+    if (by == SIGXCPU)
+        FAIL(STATUS_INPUT,
+             "%s: the file broke its reader: %u s of processor time were not enough to read it; it "
+             "is not a trace to be trusted",
+             path, seconds_of(confined));
     if (by == SIGKILL)
         FAIL(STATUS_INPUT,
              "%s: the process that read it was killed, as the system does where memory runs out",
@@ -182,7 +193,7 @@ static enum status run_apart(const struct confined *confined, void *answer, size
                                 confined->path, strerror(errno))
                   : wait_for(confined->path, child, &ended);
     if (status == STATUS_OK && (!WIFEXITED(ended) || !shared->done))
-        status = fail_ended(confined->path, ended);
+        status = fail_ended(confined, ended);
     if (status == STATUS_OK) status = take_over(confined, shared, answer, size);
     if (status == STATUS_OK) status = keep(arena);
     if (status != STATUS_OK)

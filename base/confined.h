@@ -24,6 +24,8 @@ struct confined {
     /* Looks in the parent, once the child is gone, at everything that `answer` leads to. 0: not as
      * it should be, which only a child that was taken over can leave. */
     int (*look)(const void *asked, const void *answer);
+    /* Processor time that the work may take. 0: 60 s, and one for each megabyte of the file. */
+    unsigned seconds;
 };
 
 /* Runs the work and stores its answer (`size` bytes); what that leads to lives as long as `arena`.

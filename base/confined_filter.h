@@ -7,4 +7,9 @@
  * memory, and end. What the kernel does not offer is left out. */
 void confined_enter(const char *path);
 
+/* Seconds of processor time for work on `path`, where nobody asked for another number; and what
+ * makes them a limit of this process: SIGXCPU. */
+unsigned confined_seconds(const char *path);
+void confined_limit(unsigned seconds);
+
 #endif

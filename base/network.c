@@ -5,11 +5,10 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/vfs.h>
 
 #include "base/macro.h"
+#include "base/parent.h"
 
 static const struct {
     uint32_t type;
@@ -25,12 +24,8 @@ static const struct {
 
 enum network_kind network_of(const char *path, const char **out_name) {
     struct statfs where;
-    char folder[4096];
-    const char *const slash = strrchr(path, '/');
     *out_name = "";
-    snprintf(folder, sizeof folder, "%.*s", slash == NULL ? 1 : (int)(slash - path) + 1,
-             slash == NULL ? "." : path);
-    if (statfs(path, &where) != 0 && statfs(folder, &where) != 0) return NETWORK_NONE;
+    if (statfs(path, &where) != 0 && statfs(parent_of(path).text, &where) != 0) return NETWORK_NONE;
     for (size_t i = 0; i < COUNT_OF(known); i++) {
         if (known[i].type != (uint32_t)where.f_type) continue;
         *out_name = known[i].name;

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -53,6 +54,18 @@ enum status tokenizer_files_copy(const char *from, const char *folder, struct ar
     for (size_t i = 0; i < COUNT_OF(names); i++)
         TRY(copy_file(from, folder, names[i], arena));
     return STATUS_OK;
+}
+
+uint64_t tokenizer_files_bytes_of(const char *from) {
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        char path[4096];
+        struct stat info;
+        const int length = snprintf(path, sizeof path, "%s/%s", from, names[i]);
+        if (length > 0 && (size_t)length < sizeof path && stat(path, &info) == 0)
+            bytes += (uint64_t)info.st_size;
+    }
+    return bytes;
 }
 
 static enum status remove_all(const char *folder, struct arena *arena) {

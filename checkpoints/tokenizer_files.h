@@ -7,12 +7,17 @@
 #ifndef TWINSTEP_CHECKPOINTS_TOKENIZER_FILES_H
 #define TWINSTEP_CHECKPOINTS_TOKENIZER_FILES_H
 
+#include <stdint.h>
+
 #include "base/arena.h"
 
 /* Copies the tokenizer files of the folder `from`, byte by byte, and removes those in `folder` that
  * `from` has not. STATUS_IO names the file. */
 TWINSTEP_MUST_USE enum status tokenizer_files_copy(const char *from, const char *folder,
                                                    struct arena *arena);
+
+/* How many bytes that copy takes; 0 for files that are not there. */
+uint64_t tokenizer_files_bytes_of(const char *from);
 
 /* The three tokens behind the 256 bytes. */
 struct tokenizer_specials {

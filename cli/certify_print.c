@@ -15,10 +15,10 @@
 
 const uint8_t *certify_root(const struct certify_side *side, uint64_t update) {
     const struct trace_run *run = side->run;
-    if (run->updates == 0 || update < run->records[0].step) return NULL;
-    const uint64_t index = update - run->records[0].step;
-    if (index >= run->updates || run->records[index].step != update) return NULL;
-    return run->records[index].digests[DIGEST_ROOT];
+    if (run->updates == 0 || update < trace_row(run, 0)->step) return NULL;
+    const uint64_t index = update - trace_row(run, 0)->step;
+    if (index >= run->updates || trace_row(run, index)->step != update) return NULL;
+    return trace_row(run, index)->digests[DIGEST_ROOT];
 }
 
 void certify_hex(const uint8_t *root, char out_text[DIGEST_HEX]) {
@@ -31,6 +31,7 @@ enum status certify_refuse(const struct trace_image *image, const char *path,
                            const struct trace_run *run) {
     struct certificate certificate;
     certify_run(image, run, &certificate);
+    TRY(trace_rows_status(image));
     if (certificate.state != CERTIFY_BROKEN) return STATUS_OK;
     FAIL(
         STATUS_INPUT,

@@ -12,7 +12,7 @@
 
 struct certify_side {
     const char *path;
-    const struct trace_image *image;
+    struct trace_image *image;
     const struct trace_run *run;
     struct certificate certificate;
     char configuration[DIGEST_HEX]; /* SHA-256 of the text of the run's resolved configuration */

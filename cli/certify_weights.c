@@ -201,13 +201,13 @@ enum status certify_weights(const struct certify_side *side, const char *at, con
     uint64_t update;
     const enum status parsed = number_parse_uint(at, &update);
     if (parsed != STATUS_OK) return status_prefix(parsed, "certify: --at with --weights");
-    for (uint64_t i = 0; i < run->updates; i++)
-        if (run->records[i].step == update) w.record = &run->records[i];
+    for (uint64_t i = 0; i < run->updates && w.record == NULL; i++)
+        if (trace_row(run, i)->step == update) w.record = trace_row(run, i);
     if (w.record == NULL)
         FAIL(STATUS_INPUT,
              "%s: run %s: --at: expected an update from %" PRIu64 " to %" PRIu64 ", got %" PRIu64,
              side->path, run->plan.id, side->certificate.first,
-             run->updates > 0 ? run->records[run->updates - 1].step : 0, update);
+             run->updates > 0 ? trace_row(run, run->updates - 1)->step : 0, update);
     w.keyed = foreign != NULL && strcmp(foreign->digest, "keyed 1") == 0;
     w.list = as_json ? json_array() : NULL;
     const enum status status = open_and_hold(&w, out_exit);

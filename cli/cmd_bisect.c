@@ -26,6 +26,7 @@ struct bisecting {
     struct config configs[2];
     const char *label; /* what the progress line begins with */
     int shown, drawn;
+    struct trace_image *images[2]; /* NULL: a scenario; the same twice of one trace */
 };
 
 /* A trace begins as every HDF5 file does; what does not is taken for a scenario. */
@@ -96,10 +97,10 @@ static enum status ask_run(struct bisecting *b, const struct options *options, i
     if (run->plan.configuration == NULL || run->plan.configuration[0] == '\0')
         FAIL(STATUS_INPUT, "%s: run %s has no configuration: it is an imported log", path, name);
     if (run->updates == 0) FAIL(STATUS_INPUT, "%s: run %s has no update", path, name);
-    if (run->records[0].step != 1)
+    if (trace_row(run, 0)->step != 1)
         FAIL(STATUS_INPUT,
              "%s: run %s forked from an arm and has no record of its first %ju updates", path, name,
-             (uintmax_t)run->records[0].step - 1);
+             (uintmax_t)trace_row(run, 0)->step - 1);
     TRY(certify_refuse(image, path, run));
     TRY(arena_format(b->arena, &label, "configuration of run %s of %s", name, path));
     TRY(config_read(b->cli->schema, label, run->plan.configuration, b->arena, &b->configs[which]));
@@ -112,13 +113,14 @@ static enum status ask_run(struct bisecting *b, const struct options *options, i
 }
 
 static enum status ask_traces(struct bisecting *b, const struct options *options) {
-    struct trace_image *images[2];
+    struct trace_image **const images = b->images;
     if (options->set_count > 0)
         FAIL(STATUS_INPUT, "bisect: --set: expected a scenario, got the trace %s",
              options->arguments[0]);
-    TRY(trace_open(options->arguments[0], b->arena, &images[0]));
+    TRY(trace_open_long(options->arguments[0], b->arena, &images[0]));
     images[1] = images[0];
-    if (options->argument_count == 2) TRY(trace_open(options->arguments[1], b->arena, &images[1]));
+    if (options->argument_count == 2)
+        TRY(trace_open_long(options->arguments[1], b->arena, &images[1]));
     for (size_t s = 0; s < options->argument_count; s++)
         TRY(foreign_refuse(images[s], options->arguments[s],
                            "no configuration of ours can train it again to look at elements; "
@@ -275,9 +277,13 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     b->request.interrupted = cli->interrupted;
     b->request.progress = show;
     b->request.context = b;
-    const enum status status = locate_first_difference(&b->request, &cli->arena, &result);
+    enum status status = locate_first_difference(&b->request, &cli->arena, &result);
     if (b->drawn) progress_put("");
-    if (status != STATUS_OK) return status;
+    for (int s = 0; s < 2 && status == STATUS_OK; s++)
+        if (b->images[s] != NULL) status = trace_rows_status(b->images[s]);
+    for (int s = 0; s < 2; s++)
+        trace_close(b->images[s]);
+    TRY(status);
     *out_exit = result.update == 0 ? EXIT_AS_EXPECTED : EXIT_DIFFERS;
     if (result.undecided != NULL) *out_exit = EXIT_UNTESTABLE;
     if (options->json) return print_json(b, &result);

@@ -77,11 +77,12 @@ static enum status open_side(struct cli *cli, const char *path, const char *id,
     struct trace_image *image;
     char *device;
     memset(out, 0, sizeof *out);
-    TRY(trace_open_damaged(path, &cli->arena, &image));
+    TRY(trace_open_long_damaged(path, &cli->arena, &image));
+    out->image = image;
     TRY(choose_run(image, path, id, &cli->arena, &out->run));
     out->path = path;
-    out->image = image;
     certify_run(image, out->run, &out->certificate);
+    TRY(trace_rows_status(image)); /* a row that cannot be read breaks no chain */
     text_digest(out->run->plan.configuration, out->configuration);
     const char *scenario = trace_attribute_of(image, "", "scenario");
     const char *overrides = trace_attribute_of(image, "", "overrides");
@@ -281,16 +282,16 @@ static enum status compare(struct certify_side sides[2], struct arena *arena,
     out->rng_words = "";
     TRY(chain_first_difference(equal_at, sides, out->updates, &out->first, &out->comparisons));
     if (out->first == 0) return STATUS_OK;
-    first_find(&sides[0].run->plan, &sides[0].run->records[out->first - 1], &sides[1].run->plan,
-               &sides[1].run->records[out->first - 1], &out->where);
+    first_find(&sides[0].run->plan, trace_row(sides[0].run, out->first - 1), &sides[1].run->plan,
+               trace_row(sides[1].run, out->first - 1), &out->where);
     ledger_compare(sides[0].run, sides[1].run, &out->rng);
     TRY(ledger_words(&out->rng, names, arena, &words));
     out->rng_words = words;
     return STATUS_OK;
 }
 
-static enum status run_pair(struct cli *cli, const struct options *options, int *out_exit) {
-    struct certify_side sides[2];
+static enum status run_pair(struct cli *cli, const struct options *options,
+                            struct certify_side sides[2], int *out_exit) {
     struct certify_pair pair;
     for (int s = 0; s < 2; s++) {
         const char *id = options_value(options, s == 0 ? KEY_RUN_A : KEY_RUN_B);
@@ -319,11 +320,12 @@ static enum status run_pair(struct cli *cli, const struct options *options, int 
 
 /* ---- the verb ---- */
 
-static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
+static enum status certify(struct cli *cli, const struct options *options,
+                           struct certify_side sides[2], int *out_exit) {
     const char *at = options_value(options, KEY_AT);
     const char *expected = options_value(options, KEY_EXPECT);
     const int asks = options_given(options, KEY_EQUAL) || options_given(options, KEY_DIFFERS);
-    struct certify_side side;
+    struct certify_side *const side = &sides[0];
     if (asks + (at != NULL) + (expected != NULL) + (options->argument_count == 2) > 1)
         FAIL(STATUS_INPUT, "certify: expected one of: two traces, --expect, --at, --equal with "
                            "--differs");
@@ -332,20 +334,32 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
         FAIL(STATUS_INPUT,
              "certify: --weights: expected --at K with it: the update after which the "
              "run had these weights");
-    if (options->argument_count == 2) return run_pair(cli, options, out_exit);
+    if (options->argument_count == 2) return run_pair(cli, options, sides, out_exit);
     if (expected != NULL) TRY(check_pin(expected));
-    TRY(open_side(cli, options->arguments[0], options_value(options, KEY_RUN), &side));
-    *out_exit = certify_exit(&side);
-    if (expected != NULL) return print_pin(&side, expected, options->json, out_exit);
+    TRY(open_side(cli, options->arguments[0], options_value(options, KEY_RUN), side));
+    *out_exit = certify_exit(side);
+    if (expected != NULL) return print_pin(side, expected, options->json, out_exit);
     if (at != NULL || asks) {
-        if (*out_exit != EXIT_AS_EXPECTED) complain(&side);
+        if (*out_exit != EXIT_AS_EXPECTED) complain(side);
         if (weights != NULL)
-            return certify_weights(&side, at, weights, options->json, &cli->arena, out_exit);
-        return at != NULL ? print_at(&side, at, options->json) : print_next(&side, options);
+            return certify_weights(side, at, weights, options->json, &cli->arena, out_exit);
+        return at != NULL ? print_at(side, at, options->json) : print_next(side, options);
     }
-    if (options->json) return json_print(certify_json(&side));
-    certify_print(&side);
+    if (options->json) return json_print(certify_json(side));
+    certify_print(side);
     return STATUS_OK;
+}
+
+static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
+    struct certify_side sides[2];
+    memset(sides, 0, sizeof sides);
+    enum status status = certify(cli, options, sides, out_exit);
+    for (int s = 0; s < 2; s++) {
+        if (sides[s].image == NULL) continue;
+        if (status == STATUS_OK) status = trace_rows_status(sides[s].image);
+        trace_close(sides[s].image);
+    }
+    return status;
 }
 
 static const struct argp_option option_rows[] = {

@@ -297,15 +297,14 @@ static int is_replayable(const struct trace_run *run) {
            run->plan.configuration[0] != '\0';
 }
 
-static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
+static enum status replay_all(struct cli *cli, const struct options *options,
+                              const struct trace_image *image, int *out_exit) {
     const char *path = options->arguments[0];
     const char *id = options_value(options, KEY_RUN);
     const struct trace_run *only = NULL;
-    struct trace_image *image;
     struct range range;
     uint32_t replayed = 0;
     TRY(read_range(options, &range));
-    TRY(trace_open(path, &cli->arena, &image));
     TRY(foreign_refuse(image, path,
                        "no configuration of ours can train it again; twinstep certify A B holds it "
                        "against another recording, and twinstep ablate starts the command that "
@@ -357,6 +356,16 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
              "be replayed",
              path);
     return STATUS_OK;
+}
+
+static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
+    struct trace_image *image;
+    struct range range;
+    TRY(read_range(options, &range)); /* before anything is read */
+    TRY(trace_open_long(options->arguments[0], &cli->arena, &image));
+    const enum status status = replay_all(cli, options, image, out_exit);
+    trace_close(image);
+    return status;
 }
 
 static const struct argp_option option_rows[] = {

@@ -15,11 +15,18 @@ static int is_builtin(const char *name, const char *text) {
            memcmp(file->bytes, text, file->length) == 0;
 }
 
+/* A row that could not be read looks like one without measurements, so no page is left then. */
+static enum status write_page(const struct trace_image *image, const struct report_options *how,
+                              struct arena *arena, FILE *out) {
+    TRY(report_write(image, how, arena, out));
+    return trace_rows_status(image);
+}
+
 static enum status write_file(const struct trace_image *image, const struct report_options *how,
                               const struct options *options, struct arena *arena) {
     struct output output;
     TRY(output_open(options->output, options->overwrite, &output));
-    return output_close(&output, report_write(image, how, arena, output.file));
+    return output_close(&output, write_page(image, how, arena, output.file));
 }
 
 enum { KEY_RUN = KEY_OWN };
@@ -30,14 +37,16 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
                                        .run = options_value(options, KEY_RUN)};
     const char *path = options->arguments[0], *output = options->output;
     struct trace_image *image;
+    enum status status;
     if (output == NULL || output[0] == '\0')
         FAIL(STATUS_INPUT, "report: expected --output FILE.html, or - for standard output");
     const int to_stdout = strcmp(output, "-") == 0;
     if (!to_stdout) TRY(output_apart(output, path));
-    TRY(trace_open(path, &cli->arena, &image));
+    TRY(trace_open_long(path, &cli->arena, &image));
     *out_exit = EXIT_AS_EXPECTED;
-    const enum status status = to_stdout ? report_write(image, &how, &cli->arena, stdout)
-                                         : write_file(image, &how, options, &cli->arena);
+    status = to_stdout ? write_page(image, &how, &cli->arena, stdout)
+                       : write_file(image, &how, options, &cli->arena);
+    trace_close(image);
     if (status == STATUS_INPUT) return status_prefix(status, "%s", path);
     TRY(status);
     if (to_stdout) return STATUS_OK;

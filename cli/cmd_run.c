@@ -145,9 +145,11 @@ static uint64_t updates_in(const char *path) {
     struct arena arena = ARENA_EMPTY;
     struct trace_image *image;
     uint64_t updates = 0;
-    if (trace_open(path, &arena, &image) == STATUS_OK)
+    if (trace_open_long(path, &arena, &image) == STATUS_OK) {
         for (uint32_t i = 0; i < image->run_count; i++)
             updates += image->runs[i].updates;
+        trace_close(image);
+    }
     arena_close(&arena);
     return updates;
 }
@@ -185,17 +187,20 @@ static enum status shell_word(const char *word, struct arena *arena, char **out)
     return arena_format(arena, out, "%s'", *out);
 }
 
-/* The command that goes on with `part`: that of this process, whose last --resume and --output
- * count. What this process kept it has verified, where it was asked to. */
+/* The command that goes on with `part`: that of this process with another --resume and --output.
+ * What this process kept it has verified, where it was asked to. */
 static enum status command_from(const struct cli *cli, const char *part, const char *path,
                                 struct arena *arena, char **out) {
     char *word, *output;
     TRY(next_output(path, arena, &output));
     TRY(shell_word(cli->argv[0], arena, out));
-    for (int i = 1; i < cli->argc; i++) {
-        if (strcmp(cli->argv[i], "--verify") == 0) continue;
-        TRY(shell_word(cli->argv[i], arena, &word));
-        TRY(arena_format(arena, out, "%s %s", *out, word));
+    for (int i = 1, key, words; i < cli->argc; i += words) {
+        words = options_span(&verb_run, cli->argc, cli->argv, i, &key);
+        if (key == KEY_VERIFY || key == KEY_RESUME || key == KEY_OUTPUT) continue;
+        for (int k = i; k < i + words; k++) {
+            TRY(shell_word(cli->argv[k], arena, &word));
+            TRY(arena_format(arena, out, "%s %s", *out, word));
+        }
     }
     TRY(shell_word(part, arena, &word));
     TRY(arena_format(arena, out, "%s --resume %s", *out, word));
@@ -339,9 +344,9 @@ static const struct argp_option option_rows[] = {
     OPTION(
         "no-room-check", KEY_ROOM, NULL,
         "Train even where the disk or the memory that are free seem too small for it. By default "
-        "such "
-        "a run is refused before its first update, with what it needs and what there is. One that "
-        "needs more than all of the machine's memory is refused in any case"),
+        "such a run is refused before its first update, with what it needs (trace, kept states, "
+        "saved models; runs and end points in memory) and what there is. Arms that need more than "
+        "all of the machine's memory are refused in any case"),
     OPTION_OVERWRITE("Replace a trace that exists, and saved models"),
     OPTIONS_MODULES,
     OPTIONS_CI,

@@ -106,6 +106,24 @@ static enum status check_words(struct checking *checking) {
     return STATUS_OK;
 }
 
+int options_span(const struct verb *verb, int argc, char *const *argv, int i, int *out_key) {
+    const char *const word = argv[i];
+    const struct argp_option *option = NULL;
+    int is_joined = 0; /* the value stands in the same word */
+    *out_key = 0;
+    if (word[0] != '-' || word[1] == '\0') return 1;
+    if (word[1] == '-') {
+        option = find_long(verb->options, word + 2, strcspn(word + 2, "="));
+        is_joined = strchr(word, '=') != NULL;
+    } else {
+        option = find_short(verb->options, (int)(unsigned char)word[1]);
+        is_joined = word[2] != '\0';
+    }
+    if (option == NULL) return 1;
+    *out_key = option->key;
+    return option->arg != NULL && !is_joined && i + 1 < argc ? 2 : 1;
+}
+
 static error_t take(int key, char *value, struct argp_state *state) {
     struct options *options = (struct options *)state->input;
     switch (key) {

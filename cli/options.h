@@ -82,6 +82,10 @@ TWINSTEP_MUST_USE enum status options_read(const struct verb *verb, int argc, ch
 const char *options_value(const struct options *options, int key);
 int options_given(const struct options *options, int key);
 
+/* How many words the option at argv[i] takes, itself and perhaps its value, and its key; 1 and key
+ * 0 for what is no option. The words were read by options_read before. */
+int options_span(const struct verb *verb, int argc, char *const *argv, int i, int *out_key);
+
 /* Copies `options` with KEY=VALUE as the last --set, so that a trace holds it among its overrides.
  * With `value` NULL nothing is added. */
 TWINSTEP_MUST_USE enum status options_with(const struct options *options, struct arena *arena,

@@ -8,11 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/input.h"
 #include "base/network.h"
+#include "base/parent.h"
 
 #define UNKNOWN UINT64_MAX
 
@@ -133,42 +135,92 @@ static struct size_text size_text(uint64_t bytes) {
 }
 
 static enum status check_memory(const struct experiment_needs *needs) {
-    const uint64_t system = left_of_system(), groups = left_in_groups();
+    const uint64_t system = left_of_system(), groups = left_in_groups(), held = resident();
     uint64_t has = system < groups ? system : groups;
     if (needs->memory == 0 || has == UNKNOWN) return STATUS_OK;
-    has += resident();
+    has += needs->held < held ? needs->held : held;
     if (needs->memory <= has) return STATUS_OK;
     FAIL(STATUS_MEMORY,
-         "the arms need %s of memory at once, and %s has %s left: make the model, "
-         "batch.micro or data.max_len smaller%s; --no-room-check trains all the same",
+         "up to %s of memory at once are needed, and %s has %s left: %s%s; --no-room-check trains "
+         "all the same",
          size_text(needs->memory).text,
          system < groups ? "this machine" : "the control group of this process",
-         size_text(has).text, system < groups ? ", or end other programs" : ", or raise its limit");
+         size_text(has).text, needs->less_memory,
+         system < groups ? ", or end other programs" : ", or raise its limit");
 }
 
-/* Free bytes where a file of that name goes. */
-static uint64_t free_at(const char *path) {
+/* Where files go: into a folder that is there, or beside one that is not. */
+struct place {
+    uint64_t free;   /* bytes; UNKNOWN */
+    uint64_t device; /* its file system; UNKNOWN */
+};
+
+static struct place place_of(const char *path) {
+    const struct parent folder = parent_of(path);
+    struct place place = {UNKNOWN, UNKNOWN};
     struct statvfs disk;
-    char folder[4096];
-    const char *const slash = strrchr(path, '/');
-    if (slash == NULL)
-        snprintf(folder, sizeof folder, ".");
-    else
-        snprintf(folder, sizeof folder, "%.*s", (int)(slash - path) + 1, path);
-    if (statvfs(folder, &disk) != 0 || disk.f_frsize == 0) return UNKNOWN;
-    return (uint64_t)disk.f_bavail * (uint64_t)disk.f_frsize;
+    struct stat info;
+    if ((statvfs(path, &disk) == 0 || statvfs(folder.text, &disk) == 0) && disk.f_frsize != 0)
+        place.free = (uint64_t)disk.f_bavail * (uint64_t)disk.f_frsize;
+    if (stat(path, &info) == 0 || stat(folder.text, &info) == 0)
+        place.device = (uint64_t)info.st_dev;
+    return place;
+}
+
+/* What goes to the file system of the trace: kept states, and the models that are saved there. */
+struct beside {
+    uint64_t kept, saved;
+};
+
+static struct beside beside(const struct experiment_needs *needs) {
+    const struct place at = place_of(needs->path);
+    struct beside beside = {needs->kept, 0};
+    for (int arm = 0; arm < 2; arm++)
+        if (needs->save[arm] != NULL && place_of(needs->save[arm]).device == at.device)
+            beside.saved += needs->saved[arm];
+    return beside;
+}
+
+/* "a trace of 40 updates in all needs about 2.00 MiB, its kept states up to 0.50 MiB, saved models
+ * 0.10 MiB": as much of it as there is. */
+static void print_needs(const struct experiment_needs *needs, char *text, size_t room) {
+    const struct beside with = beside(needs);
+    int at = snprintf(text, room, "%s needs about %s", needs->what, size_text(needs->disk).text);
+    if (with.kept > 0)
+        at += snprintf(text + at, room - (size_t)at, ", its kept states up to %s",
+                       size_text(with.kept).text);
+    if (with.saved > 0)
+        snprintf(text + at, room - (size_t)at, ", saved models %s", size_text(with.saved).text);
+}
+
+/* Models that go to another file system than the trace, both to one or each to its own. */
+static enum status check_saved(const struct experiment_needs *needs) {
+    const uint64_t trace = place_of(needs->path).device;
+    for (int arm = 0; arm < 2; arm++) {
+        if (needs->save[arm] == NULL) continue;
+        const struct place at = place_of(needs->save[arm]);
+        uint64_t all = needs->saved[arm];
+        if (needs->save[!arm] != NULL && place_of(needs->save[!arm]).device == at.device)
+            all += needs->saved[!arm];
+        if (at.device == trace || all <= at.free) continue;
+        FAIL(STATUS_IO,
+             "%s: saved models need about %s, and their folder has %s free: name another one "
+             "(--save-model) or free some; --no-room-check trains all the same",
+             needs->save[arm], size_text(all).text, size_text(at.free).text);
+    }
+    return STATUS_OK;
 }
 
 static enum status check_disk(const struct experiment_needs *needs) {
-    const uint64_t has = free_at(needs->path);
-    if (needs->disk <= has) return STATUS_OK;
+    const struct beside with = beside(needs);
+    const uint64_t has = place_of(needs->path).free;
+    char text[512];
+    if (needs->disk + with.kept + with.saved <= has) return check_saved(needs);
+    print_needs(needs, text, sizeof text);
     FAIL(STATUS_IO,
-         "%s: a trace of %llu updates in all needs about %s, and its folder has %s free: name "
-         "another --output, free some, train fewer updates (steps), record less (record.tensors, "
-         "record.phases) or store fewer states (--checkpoint-every); --no-room-check trains all "
-         "the same",
-         needs->path, (unsigned long long)needs->updates, size_text(needs->disk).text,
-         size_text(has).text);
+         "%s: %s, and its folder has %s free: name another --output, free some, %s; "
+         "--no-room-check trains all the same",
+         needs->path, text, size_text(has).text, needs->less_disk);
 }
 
 static void tell_network(const char *path, FILE *out) {
@@ -187,17 +239,19 @@ static void tell_network(const char *path, FILE *out) {
 }
 
 void room_tell(const struct experiment_needs *needs, FILE *out) {
-    const uint64_t has = free_at(needs->path);
+    const struct beside with = beside(needs);
+    const uint64_t has = place_of(needs->path).free;
+    char text[512];
     tell_network(needs->path, out);
-    if (needs->disk < (uint64_t)1 << 28) return;
-    fprintf(out, "twinstep: %s: about %s for %llu updates in all", needs->path,
-            size_text(needs->disk).text, (unsigned long long)needs->updates);
-    if (has != UNKNOWN) fprintf(out, ", %s free", size_text(has).text);
-    if (needs->memory > 0) fprintf(out, "; memory %s", size_text(needs->memory).text);
+    if (needs->disk + with.kept + with.saved < (uint64_t)1 << 28) return;
+    print_needs(needs, text, sizeof text);
+    fprintf(out, "twinstep: %s: %s", needs->path, text);
+    if (has != UNKNOWN) fprintf(out, "; %s free", size_text(has).text);
+    if (needs->memory > 0) fprintf(out, "; memory up to %s", size_text(needs->memory).text);
     fputc('\n', out);
 }
 
 enum status room_check(const struct experiment_needs *needs) {
-    TRY(check_disk(needs));
+    if (needs->path != NULL) TRY(check_disk(needs));
     return check_memory(needs);
 }

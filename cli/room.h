@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Whether this machine has room for an experiment: free disk where its trace goes, and memory, by
+ * Whether this machine has room for what is asked of it: free disk where files go, and memory, by
  * the system and by the control group that the process is in. */
 #ifndef TWINSTEP_CLI_ROOM_H
 #define TWINSTEP_CLI_ROOM_H
@@ -12,8 +12,8 @@
  * known and too little. What cannot be found out refuses nothing. */
 TWINSTEP_MUST_USE enum status room_check(const struct experiment_needs *needs);
 
-/* Prints a line about a trace of 256 MiB or more, and one about a file system on which it cannot be
- * read while it is written. */
+/* Prints a line about files of 256 MiB or more together, and one about a file system on which a
+ * trace cannot be read while it is written. */
 void room_tell(const struct experiment_needs *needs, FILE *out);
 
 #endif

@@ -169,13 +169,13 @@ static int evidence_holds(const struct evidence *seen) {
 /* The root before the first recorded update: zero, or that of the arm from which the run forked. */
 static int start_root(const struct trace_image *image, const struct trace_run *run,
                       struct digest *out) {
-    const uint64_t first = run->records[0].step;
+    const uint64_t first = trace_row(run, 0)->step;
     memset(out, 0, sizeof *out);
     if (first == 1 || run->plan.foreign != NULL) return 1;
     const struct trace_run *arm = trace_run_of(image, run->plan.arm);
     for (uint64_t i = 0; arm != NULL && i < arm->updates; i++)
-        if (arm->records[i].step == first - 1) {
-            memcpy(out->byte, arm->records[i].digests[DIGEST_ROOT], DIGEST_BYTES);
+        if (trace_row(arm, i)->step == first - 1) {
+            memcpy(out->byte, trace_row(arm, i)->digests[DIGEST_ROOT], DIGEST_BYTES);
             return 1;
         }
     return 0;
@@ -210,11 +210,11 @@ static void note_damage(const struct trace_run *run, struct certificate *out) {
 /* Whether there is a chain to check. An earlier twinstep recorded no parts of roots; a foreign run
  * has roots only where its writer recorded all of them. */
 static int has_roots(const struct trace_run *run) {
-    const struct record *first = &run->records[0];
+    const struct record *first = trace_row(run, 0);
     if (run->plan.foreign == NULL)
         return !is_absent(first->digests[DIGEST_WEIGHTS]) || !is_absent(first->digests[DIGEST_LR]);
     for (uint64_t i = 0; i < run->updates; i++)
-        if (is_absent(run->records[i].digests[DIGEST_ROOT])) return 0;
+        if (is_absent(trace_row(run, i)->digests[DIGEST_ROOT])) return 0;
     return 1;
 }
 
@@ -226,8 +226,8 @@ void certify_run(const struct trace_image *image, const struct trace_run *run,
         out->why = "no update is recorded";
         return;
     }
-    out->first = run->records[0].step;
-    memcpy(out->root.byte, run->records[run->updates - 1].digests[DIGEST_ROOT], DIGEST_BYTES);
+    out->first = trace_row(run, 0)->step;
+    memcpy(out->root.byte, trace_row(run, run->updates - 1)->digests[DIGEST_ROOT], DIGEST_BYTES);
     if (!has_roots(run)) {
         out->why = run->plan.foreign == NULL
                        ? "the trace holds no digest_weights and digest_lr: an earlier twinstep "
@@ -240,8 +240,8 @@ void certify_run(const struct trace_image *image, const struct trace_run *run,
     struct check check = {.run = run};
     out->start_known = start_root(image, run, &check.previous);
     for (uint64_t i = 0; i < run->updates && out->broken == 0; i++) {
-        const struct record *next = i + 1 < run->updates ? &run->records[i + 1] : NULL;
-        check.record = &run->records[i];
+        const struct record *next = i + 1 < run->updates ? trace_row(run, i + 1) : NULL;
+        check.record = trace_row(run, i);
         if (check.record->step != out->first + i) {
             out->state = CERTIFY_BROKEN;
             out->broken = out->first + i;

@@ -220,6 +220,10 @@ TWINSTEP_MUST_USE enum status trace_open_damaged(const char *path, struct arena 
  * all read. */
 TWINSTEP_MUST_USE enum status trace_open_long(const char *path, struct arena *arena,
                                               struct trace_image **out);
+/* The same, but a row of a run that does not match its `check` is kept, as by trace_open_damaged.
+ */
+TWINSTEP_MUST_USE enum status trace_open_long_damaged(const char *path, struct arena *arena,
+                                                      struct trace_image **out);
 void trace_close(struct trace_image *image); /* `image` may be NULL, or one of trace_open */
 
 /* Row `index`, below `updates`, of a run or a pair of any image. It may be used until two other

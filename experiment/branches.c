@@ -148,10 +148,13 @@ enum status branches_open(const struct experiment_plan *plan, const uint64_t *sa
     const int races = config_races(&plan->runs[0].config) || config_races(&plan->runs[1].config);
     for (uint32_t i = 1; i < out->count && !races; i++)
         if (is_trained(plan, i)) TRY(find_branch(&walk, i, &out->of[i]));
-    TRY(place_all(&walk, arena));
-    TRY(arena_take(arena, out->slots, sizeof *out->state, "branches", &out->state));
-    for (uint32_t i = 0; i < out->slots; i++)
-        TRY(arena_take(arena, bytes, 1, "snapshot", &out->state[i]));
+    return place_all(&walk, arena);
+}
+
+enum status branches_take_room(struct branches *branches, struct arena *arena) {
+    TRY(arena_take(arena, branches->slots, sizeof *branches->state, "branches", &branches->state));
+    for (uint32_t i = 0; i < branches->slots; i++)
+        TRY(arena_take(arena, branches->bytes, 1, "snapshot", &branches->state[i]));
     return STATUS_OK;
 }
 

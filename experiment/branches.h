@@ -31,18 +31,21 @@ struct branches {
     uint32_t *order;
     uint32_t ordered;
     uint32_t slots;
-    unsigned char **state; /* (slots) states of `bytes` each */
+    unsigned char **state; /* (slots) states of `bytes` each; NULL: no room was taken yet */
     size_t bytes;
     uint64_t saved; /* updates that need no training, summed over all hybrids */
 };
 
-/* Plans the tree and takes room for the states it holds. `bytes` is the size of the largest state,
+/* Plans the tree. `bytes` is the size of the largest state,
  * `samples` is by hybrid and says how many samples the data set of its configuration has. Nothing
  * is shared where an arm's threads race (numerics.mode atomic), because then equal configurations
  * do not reach equal states. Everything lives in `arena`. */
 TWINSTEP_MUST_USE enum status branches_open(const struct experiment_plan *plan,
                                             const uint64_t *samples, size_t bytes,
                                             struct arena *arena, struct branches *out);
+
+/* Takes room for the states that the tree holds, before the first update. */
+TWINSTEP_MUST_USE enum status branches_take_room(struct branches *branches, struct arena *arena);
 
 /* Called after update `step` of a hybrid: keeps its state for those that continue from here. */
 void branches_keep(struct branches *branches, uint32_t hybrid, const struct run *run,

@@ -55,6 +55,14 @@ enum status experiment_check_interrupt(const struct experiment *e) {
     return STATUS_OK;
 }
 
+enum status experiment_check_interrupt_while(const struct experiment *e, const char *what) {
+    const enum status status = experiment_check_interrupt(e);
+    char told[256];
+    if (status == STATUS_OK) return STATUS_OK;
+    snprintf(told, sizeof told, "%s", status_text());
+    return status_fail(status, "%s, while %s", told, what);
+}
+
 void experiment_report(struct experiment *e, enum experiment_stage stage, uint32_t run,
                        uint64_t step, const double loss[2], double share) {
     if (e->options->progress == NULL) return;
@@ -88,11 +96,10 @@ static enum status next_record(struct experiment *e, const struct alone *alone, 
                                uint64_t step, uint64_t *position, const struct record **out) {
     const int whole = step == e->plan.scenario->steps || e->output.products != NULL;
     const struct record *row = whole ? NULL : resume_row(&e->resume, alone->index, step);
-    *out = row;
-    if (row != NULL)
-        return needs_weights(e, alone, step)
-                   ? resume_reach(&e->resume, alone->index, run, position, step)
-                   : STATUS_OK;
+    if (row != NULL && needs_weights(e, alone, step))
+        TRY(resume_reach(&e->resume, alone->index, run, position, step));
+    /* asked for again, since other rows were asked for on the way there */
+    if (row != NULL) return resume_copy(&e->resume, alone->index, step, out);
     TRY(resume_reach(&e->resume, alone->index, run, position, step - 1));
     ++*position;
     TRY(run_step(run, out));
@@ -169,7 +176,7 @@ const double *experiment_end(const struct experiment *e, int arm) {
     return arm == 0 ? e->hybrids.point[last] : e->hybrids.test_point[last];
 }
 
-static int equal_states(const struct run *a, const struct run *b) {
+int experiment_equal_states(const struct run *a, const struct run *b) {
     return run_same_layout(a, b) && memcmp(run_state(a), run_state(b), run_layout(a)->bytes) == 0;
 }
 
@@ -215,7 +222,7 @@ static enum status pair_update(struct experiment *e, struct run *a, struct run *
                                int *equal) {
     TRY(experiment_keep(e));
     TRY(experiment_check_interrupt(e));
-    *equal = *equal && equal_states(a, b);
+    *equal = *equal && experiment_equal_states(a, b);
     if (*equal) {
         run_snapshot(a, e->fork);
         e->fork_step = step;
@@ -330,8 +337,7 @@ static enum status step_pair(struct experiment *e, struct run *a, struct run *b)
     TRY(open_points(e, a, b));
     e->fork_bytes = run_layout(a)->bytes;
     TRY(arena_take(e->arena, e->fork_bytes, 1, "snapshot", &e->fork));
-    TRY(experiment_branches(e, run_layout(a)->bytes > run_layout(b)->bytes ? run_layout(a)->bytes
-                                                                           : run_layout(b)->bytes));
+    TRY(branches_take_room(&e->branches, e->arena));
     TRY(experiment_trace_state(&e->output, 0, a, 0, 1));
     TRY(experiment_trace_state(&e->output, 1, b, 0, 1));
     TRY(open_steps(e));
@@ -358,9 +364,9 @@ static enum status step_pair(struct experiment *e, struct run *a, struct run *b)
  * both are open at once. The system hands out more memory than it has and kills whoever uses it, so
  * it is better to refuse before anything is trained. A backend refuses by itself what its device
  * has no room for, and a device may have more memory than the machine. */
-static enum status check_memory(struct experiment *e, const struct run *run, int arms) {
+static enum status check_memory(struct experiment *e, const struct run *run, int arm, int arms) {
     if (run_backend(run) != NULL) return STATUS_OK;
-    e->plan.memory += run_memory(run);
+    e->memory[arm] = run_memory(run);
     long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
     if (pages <= 0 || size <= 0) return STATUS_OK;
     double has = (double)pages * (double)size, needs = (double)arms * (double)run_memory(run);
@@ -444,14 +450,19 @@ static enum status note_dropped(struct experiment *e) {
 }
 
 /* Creates the trace, once both arms are open: so wrong data leave no file behind. */
-static enum status open_output(struct experiment *e) {
+static enum status open_output(struct experiment *e, const struct run *a, const struct run *b) {
+    const size_t bytes[2] = {run_layout(a)->bytes, run_layout(b)->bytes};
     struct trace_snapshot_plan *snapshots;
+    struct experiment_needs needs;
     TRY(plan_snapshots(e, &snapshots));
     TRY(count_data_draws(e));
     TRY(note_data(e));
     TRY(note_dropped(e));
     TRY(experiment_eval_open(e));
-    TRY(experiment_trace_open(&e->plan, &e->resume, e->options, snapshots, e->arena, &e->output));
+    TRY(experiment_branches(e, bytes[0] > bytes[1] ? bytes[0] : bytes[1]));
+    TRY(experiment_needs(e, a, b, &needs));
+    TRY(experiment_trace_open(&e->plan, &e->resume, e->options, snapshots, &needs, e->arena,
+                              &e->output));
     return experiment_kept_begin(e);
 }
 
@@ -461,11 +472,11 @@ static enum status run_pair(struct experiment *e) {
         e->plan.runs[0].config.numerics.backend == e->plan.runs[1].config.numerics.backend ? 2 : 1;
     TRY(check_saving(e));
     TRY(experiment_open_planned(e, 0, &a));
-    enum status status = check_memory(e, a, arms);
+    enum status status = check_memory(e, a, 0, arms);
     if (status == STATUS_OK) status = experiment_open_planned(e, 1, &b);
     if (status == STATUS_OK) {
-        status = check_memory(e, b, arms);
-        if (status == STATUS_OK) status = open_output(e);
+        status = check_memory(e, b, 1, arms);
+        if (status == STATUS_OK) status = open_output(e, a, b);
         if (status == STATUS_OK) status = pair_open(a, b, &e->room);
         if (status == STATUS_OK) status = step_pair(e, a, b);
         pair_close(&e->room);
@@ -494,6 +505,19 @@ static enum status open_experiment(struct experiment *e) {
     return arena_take(e->arena, e->plan.run_count, sizeof *e->datasets, "data sets", &e->datasets);
 }
 
+/* States are kept between two updates alone. What is stopped behind the last one of a run (while
+ * held-out rows are measured, or the first difference is looked for) keeps nothing more. Nothing is
+ * said where nothing is kept at all, or where what was gone on from still holds more. */
+static enum status tell_what_is_lost(const struct experiment *e, enum status status) {
+    const uint64_t lost = e->done - e->kept.done;
+    char told[1024];
+    if (e->kept.path[0] == NULL || e->kept.failed || e->kept.hurry || lost == 0) return status;
+    snprintf(told, sizeof told, "%s", status_text());
+    return status_fail(
+        status, "%s; no state was kept after the last %llu of these, which are trained again", told,
+        (unsigned long long)lost);
+}
+
 /* A full disk leaves what was recorded before, and that can be gone on with elsewhere. */
 static enum status tell_what_is_left(const struct experiment *e, enum status status) {
     char told[1024];
@@ -516,12 +540,14 @@ enum status experiment_run(const struct experiment_options *options, struct aren
     evaluator_close(e->eval.evaluator);
     if (status == STATUS_OK) status = experiment_trace_judge(&e->output, arena, out);
     if (e->kept.is_open) kept_close(&e->kept.from);
+    trace_close(e->resume.image);
     if (status == STATUS_OK) {
         TRY(trace_finish(e->output.trace));
         return experiment_kept_end(e);
     }
     if (e->output.trace == NULL) return status;
     trace_abandon(e->output.trace);
+    if (status == STATUS_INTERRUPTED) return tell_what_is_lost(e, status);
     return status == STATUS_IO ? tell_what_is_left(e, status) : status;
 }
 

@@ -28,12 +28,18 @@ struct experiment_progress {
     double distance_share;         /* |a-b| / |a-a0| of the arms in STAGE_PAIR, else NaN */
 };
 
-/* What an experiment is going to take, as far as its plan tells. */
+/* What is going to be taken of disk and memory, as far as the plan tells. Sizes are bytes. */
 struct experiment_needs {
-    const char *path; /* of the trace */
-    uint64_t disk;    /* bytes of the trace */
-    uint64_t memory; /* bytes of what is trained at once; 0: on a device, which refuses by itself */
-    uint64_t updates; /* of all runs */
+    const char *what;    /* the file, in words: "a trace of 40 updates in all" */
+    const char *path;    /* of it; NULL: no file is written */
+    uint64_t disk;       /* its length */
+    uint64_t kept;       /* kept states beside it at most, the one that is written included */
+    const char *save[2]; /* folders of saved models; NULL: none */
+    uint64_t saved[2];   /* what goes into each */
+    uint64_t memory;     /* at most at once; what lies on a device is not counted */
+    uint64_t held;       /* the part of it that this process holds already */
+    /* what makes it need less, in words, each with commas between: of the file, and of memory */
+    const char *less_disk, *less_memory;
 };
 
 struct experiment_options {
@@ -45,7 +51,8 @@ struct experiment_options {
     const char *save[2]; /* folders for the final weights of the arms (save_model.h); NULL: none */
     const struct schema *schema;
     const struct scenario *scenario;
-    /* Asked once, before anything is written: fails if there is no room. NULL: not asked. */
+    /* Asked once, before anything is written: fails if there is no room (experiment_needs.c).
+     * NULL: not asked. */
     enum status (*room)(void *context, const struct experiment_needs *needs);
     /* Called after every update of every run; may be NULL. */
     void (*progress)(void *context, const struct experiment_progress *progress);

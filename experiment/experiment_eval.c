@@ -140,7 +140,7 @@ static enum status measure(struct experiment *e, const struct run *run, enum eva
         double *const out = values[set] + (size_t)row * EVAL_COLUMNS;
         struct evaluation of;
         if (set == EVAL_TRAINED && e->eval.trained_count == 0) continue;
-        TRY(experiment_check_interrupt(e));
+        TRY(experiment_check_interrupt_while(e, "held-out rows were measured"));
         TRY(evaluator_measure(e->eval.evaluator, run, which, set, &of));
         out[EVAL_LOSS] = of.loss;
         out[EVAL_MARGIN] = of.margin;

@@ -71,7 +71,10 @@ static enum status locate_and_put(struct experiment *e, const struct locate_upda
     for (int arm = 0; arm < 2; arm++)
         request.sides[arm] =
             (struct locate_side){.name = e->plan.runs[arm].id, .config = &e->plan.runs[arm].config};
-    TRY(locate_in_update(&request, at, arena, &result));
+    const enum status status = locate_in_update(&request, at, arena, &result);
+    if (status == STATUS_INTERRUPTED)
+        TRY(experiment_check_interrupt_while(e, "the first difference was looked for"));
+    TRY(status);
     TRY(describe(&request, &result, arena, &place));
     TRY(first_place_write(&place, e->arena, &text));
     return experiment_trace_text(&e->output, FIRST_PLACE_PATH, text);
@@ -94,8 +97,14 @@ enum status experiment_first_place(struct experiment *e, struct run *a, struct r
 
 enum status experiment_first_copy(struct experiment *e) {
     const struct trace_text *const recorded = trace_text_of(e->resume.image, FIRST_PLACE_PATH);
+    const uint64_t last = e->plan.scenario->steps;
     char *text;
-    if (recorded == NULL || recorded->length == 0) return STATUS_OK;
+    if (recorded == NULL || recorded->length == 0) {
+        /* roots are chains: arms whose last ones are equal have never parted */
+        if (record_equal_roots(resume_row(&e->resume, 0, last), resume_row(&e->resume, 1, last)))
+            return STATUS_OK;
+        return experiment_lacks(e, FIRST_PLACE_PATH);
+    }
     TRY(arena_format(e->arena, &text, "%.*s", (int)recorded->length, recorded->text));
     return experiment_trace_text(&e->output, FIRST_PLACE_PATH, text);
 }

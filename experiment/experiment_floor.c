@@ -149,9 +149,10 @@ enum status experiment_exact_floor(struct experiment *e) {
 }
 
 static enum status copy_point(struct experiment *e, const struct alone *alone) {
-    const struct record *const last = resume_row(&e->resume, alone->index, e->plan.scenario->steps);
+    const struct record *last;
     double *end;
     TRY(experiment_step_alone(e, alone, NULL, NULL));
+    TRY(resume_copy(&e->resume, alone->index, e->plan.scenario->steps, &last));
     TRY(add_point(e, last->reals[REAL_LOSS], &end));
     return experiment_kept_piece(e, "floor point", e->point_count - 1, end,
                                  e->elements * sizeof *end);

@@ -29,11 +29,16 @@ enum status experiment_branches(struct experiment *e, size_t bytes) {
     return STATUS_OK;
 }
 
+static int has_closure_distance(const struct experiment *e) {
+    return e->plan.floor != FLOOR_EXACT &&
+           e->point_count == e->plan.floor_runs[0] + e->plan.floor_runs[1];
+}
+
 /* Where runs are noisy, measures how far the full hybrid is from each run of the test arm. */
 static enum status measure_closure(struct experiment *e, const struct run *hybrid) {
     const uint32_t first = e->plan.floor_runs[0], count = e->plan.floor_runs[1];
     double *end, *distance;
-    if (e->plan.floor == FLOOR_EXACT || e->point_count != first + count) return STATUS_OK;
+    if (!has_closure_distance(e)) return STATUS_OK;
     TRY(arena_take(e->arena, e->elements, sizeof *end, "end point of the full hybrid", &end));
     TRY(arena_take(e->arena, count, sizeof *distance, "closure", &distance));
     point_copy(hybrid, end);
@@ -44,7 +49,8 @@ static enum status measure_closure(struct experiment *e, const struct run *hybri
 
 static enum status copy_closure(struct experiment *e) {
     const double *const distance = experiment_copied_array(e, CLOSURE_DISTANCE_PATH);
-    return distance == NULL ? STATUS_OK
+    if (!has_closure_distance(e)) return STATUS_OK;
+    return distance == NULL ? experiment_lacks(e, CLOSURE_DISTANCE_PATH)
                             : experiment_trace_array(&e->output, CLOSURE_DISTANCE_PATH, distance);
 }
 
@@ -79,7 +85,7 @@ static enum status run_full_hybrid(struct experiment *e, double closure[3]) {
 /* Its values are among those that were kept. */
 static enum status copy_hybrid(struct experiment *e, const struct alone *alone) {
     struct alone copied = *alone;
-    copied.first = trace_run_of(e->resume.image, e->plan.runs[alone->index].id)->records[0].step;
+    copied.first = trace_row(trace_run_of(e->resume.image, e->plan.runs[alone->index].id), 0)->step;
     e->total += e->branches.of[alone->hybrid].shared - (copied.first - 1);
     return experiment_step_alone(e, &copied, NULL, NULL);
 }

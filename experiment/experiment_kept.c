@@ -59,11 +59,13 @@ static void add_arms(struct pieces *to, const struct experiment *e, const uint64
 }
 
 /* The baseline's state from which the full hybrid goes on, until it is trained. */
+static int needs_fork(const struct experiment *e) {
+    return e->fork_step > 0 && e->plan.attributable &&
+           !is_finished(e, e->plan.hybrids[e->plan.hybrid_count - 1].run);
+}
+
 static void add_fork(struct pieces *to, const struct experiment *e) {
-    const uint32_t last = e->plan.hybrid_count - 1;
-    if (e->fork_step == 0 || !e->plan.attributable || is_finished(e, e->plan.hybrids[last].run))
-        return;
-    add(to, e->fork, e->fork_bytes, "fork");
+    if (needs_fork(e)) add(to, e->fork, e->fork_bytes, "fork");
 }
 
 static void add_values(struct pieces *to, const struct experiment *e) {
@@ -219,17 +221,21 @@ static enum status remove_file(struct experiment *e, const char *path) {
     return STATUS_OK;
 }
 
+int experiment_keeps(const struct experiment *e) {
+    if (e->options->keep_now == NULL || e->plan.scenario->record.replay_check != 0) return 0;
+    for (uint32_t i = 0; i < e->plan.run_count; i++) {
+        const struct config *const config = &e->plan.runs[i].config;
+        if (config_uses_cublas(config) || config_races(config)) return 0;
+    }
+    return 1;
+}
+
 enum status experiment_kept_begin(struct experiment *e) {
     char *path[2];
     TRY(name_files(e, e->options->path, ".part", path));
     for (int i = 0; i < 2; i++)
         TRY(remove_file(e, path[i]));
-    if (e->options->keep_now == NULL || e->output.products != NULL ||
-        e->plan.scenario->record.replay_check != 0)
-        return STATUS_OK;
-    for (uint32_t i = 0; i < e->plan.run_count; i++)
-        if (config_races(&e->plan.runs[i].config)) return STATUS_OK;
-    memcpy(e->kept.path, path, sizeof path);
+    if (experiment_keeps(e)) memcpy(e->kept.path, path, sizeof path);
     return STATUS_OK;
 }
 
@@ -402,7 +408,7 @@ enum status experiment_kept_take(struct experiment *e, const struct run *a, cons
     memcpy(e->kept.reached, e->kept.behind, e->plan.run_count * sizeof *e->kept.reached);
     TRY(kept_copy(from, "carried", carried, sizeof carried));
     e->fork_step = carried[CARRIED_FORK];
-    if (kept_has(from, "fork")) TRY(kept_copy(from, "fork", e->fork, e->fork_bytes));
+    if (needs_fork(e)) TRY(kept_copy(from, "fork", e->fork, e->fork_bytes));
     for (uint32_t i = 0; i < 2; i++)
         TRY(experiment_kept_piece(e, "steps", i, e->steps[i],
                                   2 * (size_t)e->plan.scenario->steps * sizeof(double)));
@@ -418,10 +424,7 @@ enum status experiment_kept_take(struct experiment *e, const struct run *a, cons
 
 enum status experiment_copy_row(struct experiment *e, uint32_t index, uint64_t step,
                                 const struct record **out) {
-    *out = resume_row(&e->resume, index, step);
-    if (*out == NULL)
-        FAIL(STATUS_INPUT, "%s: damaged: no update %" PRIu64 " of run %s", e->options->resume, step,
-             e->plan.runs[index].id);
+    TRY(resume_copy(&e->resume, index, step, out));
     return experiment_trace_record(&e->output, index, *out);
 }
 
@@ -446,7 +449,16 @@ enum status experiment_copy_pair(struct experiment *e, uint32_t pair, uint64_t s
     if (step > recorded->updates)
         FAIL(STATUS_INPUT, "%s: damaged: no update %" PRIu64 " of pair %s-%s", e->options->resume,
              step, recorded->plan.a, recorded->plan.b);
-    return experiment_trace_pair(&e->output, pair, &recorded->records[step - 1]);
+    const struct pair_record *const row = trace_pair_row(recorded, step - 1);
+    TRY(trace_rows_status(e->resume.image));
+    return experiment_trace_pair(&e->output, pair, row);
+}
+
+enum status experiment_lacks(const struct experiment *e, const char *path) {
+    FAIL(STATUS_INPUT,
+         "%s: damaged: %s has runs as finished that put %s, and there is none; without %s the arms "
+         "are trained again",
+         e->options->resume, e->kept.from.file.path, path, e->kept.from.file.path);
 }
 
 const double *experiment_copied_array(const struct experiment *e, const char *path) {

@@ -51,7 +51,6 @@ struct experiment_plan {
     const struct schema *schema;
     const struct scenario *scenario;
     struct run_options options;
-    uint64_t memory; /* bytes of both arms together; 0: not known yet, or a device's */
     struct planned_factor factors[CAUSE_COUNT];
     uint32_t factor_count;
     int attributable; /* hybrids are planned */

@@ -88,6 +88,7 @@ struct experiment {
     struct run *rerun; /* the baseline trained once more; equal to it in an exact floor */
     int rerun_open;
     uint64_t done, total; /* updates finished, and planned */
+    uint64_t memory[2];   /* bytes of each arm once it is open; 0: on a device */
 };
 
 /* A run that is stepped alone. */
@@ -107,6 +108,9 @@ TWINSTEP_MUST_USE enum status experiment_dataset(struct experiment *e, const str
 TWINSTEP_MUST_USE enum status experiment_open_planned(struct experiment *e, uint32_t index,
                                                       struct run **out);
 TWINSTEP_MUST_USE enum status experiment_check_interrupt(const struct experiment *e);
+/* The same, where no update is trained; `what` says what is done. */
+TWINSTEP_MUST_USE enum status experiment_check_interrupt_while(const struct experiment *e,
+                                                               const char *what);
 void experiment_report(struct experiment *e, enum experiment_stage stage, uint32_t run,
                        uint64_t step, const double loss[2], double share);
 
@@ -114,6 +118,9 @@ void experiment_report(struct experiment *e, enum experiment_stage stage, uint32
  * roots equal those of alone->like. A run that is behind (below) is copied, and `run` is NULL. */
 TWINSTEP_MUST_USE enum status experiment_step_alone(struct experiment *e, const struct alone *alone,
                                                     struct run *run, int *out_equal);
+
+/* Whether both have one state, byte for byte. */
+int experiment_equal_states(const struct run *a, const struct run *b);
 
 /* (elements) The end point of an arm: 0 is the baseline. */
 const double *experiment_end(const struct experiment *e, int arm);
@@ -138,6 +145,14 @@ TWINSTEP_MUST_USE enum status experiment_eval_arms(struct experiment *e, const s
 TWINSTEP_MUST_USE enum status experiment_eval_run(struct experiment *e, uint32_t index,
                                                   const struct run *run);
 TWINSTEP_MUST_USE enum status experiment_eval_put(struct experiment *e);
+
+/* experiment_needs.c. Called with both arms open, before the trace is created: what the experiment
+ * is going to take besides the trace itself. */
+TWINSTEP_MUST_USE enum status experiment_needs(struct experiment *e, const struct run *a,
+                                               const struct run *b, struct experiment_needs *out);
+
+/* experiment_kept.c. Whether anything is kept of this experiment. */
+int experiment_keeps(const struct experiment *e);
 
 /* experiment_kept.c. The first finds the file that an interrupted experiment goes on from; the
  * second removes what an earlier run left beside the trace, which has just been created, and the
@@ -174,6 +189,9 @@ TWINSTEP_MUST_USE enum status experiment_copy_state(struct experiment *e, uint32
                                                     uint64_t step, int start);
 TWINSTEP_MUST_USE enum status experiment_copy_pair(struct experiment *e, uint32_t pair,
                                                    uint64_t step);
+/* Refuses to go on: `path` of the trace, which runs that are finished by the kept states had left,
+ * is not there. (A live file was copied before it was put, and the kept states after.) */
+TWINSTEP_MUST_USE enum status experiment_lacks(const struct experiment *e, const char *path);
 /* The values of an array that it had written; NULL: it had not. */
 const double *experiment_copied_array(const struct experiment *e, const char *path);
 

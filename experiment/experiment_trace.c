@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Describes the trace that a plan will fill, then fills it. The image that the judge reads has the
- * arms' and pairs' rows by a window on the file, so memory does not grow with them. (A trace that
- * is gone on with is read whole.) */
+ * arms' and pairs' rows by a window on the file, so memory does not grow with them. */
 #include "experiment/experiment_trace.h"
 
 #include <math.h>
@@ -172,20 +171,22 @@ static enum status open_products(struct experiment_trace *output, struct arena *
     return STATUS_OK;
 }
 
+/* The image holds every array once as planned and once as put. */
 static enum status ask_room(const struct experiment_plan *plan,
                             const struct experiment_options *options,
+                            const struct experiment_needs *but_trace,
                             const struct trace_plan *trace) {
-    const uint64_t steps = plan->scenario->steps;
-    const struct experiment_needs needs = {.path = options->path,
-                                           .disk = trace_plan_bytes(trace, steps),
-                                           .memory = plan->memory,
-                                           .updates = plan->run_count * steps};
+    struct experiment_needs needs = *but_trace;
+    needs.disk = trace_plan_bytes(trace, plan->scenario->steps);
+    for (uint32_t i = 0; i < trace->array_count; i++)
+        needs.memory += 16 * trace->arrays[i].shape[0] * trace->arrays[i].shape[1];
     return options->room == NULL ? STATUS_OK : options->room(options->context, &needs);
 }
 
 enum status experiment_trace_open(const struct experiment_plan *plan, const struct resume *resume,
                                   const struct experiment_options *options,
-                                  const struct trace_snapshot_plan *snapshots, struct arena *arena,
+                                  const struct trace_snapshot_plan *snapshots,
+                                  const struct experiment_needs *needs, struct arena *arena,
                                   struct experiment_trace *out) {
     memset(out, 0, sizeof *out);
     out->arena = arena;
@@ -219,7 +220,7 @@ enum status experiment_trace_open(const struct experiment_plan *plan, const stru
                                .attributes = attributes.list,
                                .attribute_count = attributes.count,
                                .overwrite = options->overwrite};
-    TRY(ask_room(plan, options, &trace));
+    TRY(ask_room(plan, options, needs, &trace));
     TRY(open_image(out, &trace, arena));
     if (multiplies_by_library(plan)) TRY(open_products(out, arena));
     TRY(trace_create(options->path, &trace, arena, &out->trace));

@@ -36,6 +36,18 @@ static void choose_marks(struct hybrid_values *hybrids, uint64_t steps, size_t r
     memcpy(hybrids->mark, mark + (count - kept), kept * sizeof *mark);
 }
 
+struct hybrid_values_size hybrid_values_size(const struct experiment_plan *plan,
+                                             const struct run *baseline, size_t elements) {
+    struct hybrid_values of = {.elements = elements};
+    const uint64_t point = elements * sizeof(double), count = plan->hybrid_count;
+    choose_marks(&of, plan->scenario->steps, run_memory(baseline));
+    return (struct hybrid_values_size){.mark = 2 * point,
+                                       .points = of.marks * 2 * point,
+                                       .values =
+                                           (HYBRID_GAMES * of.marks + 3) * count * sizeof(double),
+                                       .scratch = point};
+}
+
 static enum status take(struct arena *arena, size_t count, double fill, double **out) {
     TRY(arena_take(arena, count, sizeof **out, "values of hybrids", out));
     for (size_t i = 0; i < count; i++)

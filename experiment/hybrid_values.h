@@ -46,6 +46,14 @@ TWINSTEP_MUST_USE enum status hybrid_values_open(const struct experiment_plan *p
                                                  const struct run *baseline, size_t elements,
                                                  struct arena *arena, struct hybrid_values *out);
 
+/* Bytes that hybrid_values_open takes room for: the points of both arms at one mark, those at all
+ * marks, the values, and room to compare points in. */
+struct hybrid_values_size {
+    uint64_t mark, points, values, scratch;
+};
+struct hybrid_values_size hybrid_values_size(const struct experiment_plan *plan,
+                                             const struct run *baseline, size_t elements);
+
 /* Called after update `step` of both arms: keeps their points where a mark is. */
 void hybrid_values_arms(struct hybrid_values *hybrids, const struct run *baseline,
                         const struct run *test, uint64_t step);

@@ -63,7 +63,7 @@ static void compare_update(const struct record *recorded, const struct record *c
 /* The first update of the record; those before it are in the record of the run it continued from.
  */
 static uint64_t first_update(const struct trace_run *run) {
-    return run->updates == 0 ? 1 : run->records[0].step;
+    return run->updates == 0 ? 1 : trace_row(run, 0)->step;
 }
 
 struct replay {
@@ -144,11 +144,11 @@ static enum status step_all(struct replay *replay, struct replay_result *out) {
             FAIL(STATUS_INTERRUPTED, "interrupted before update %ju", (uintmax_t)k);
         TRY(k == request->divisor ? step_read(replay, &computed, out)
                                   : run_step(replay->run, &computed));
-        compare_update(&run->records[k - first], computed, run_table(replay->run)->groups, out);
+        compare_update(trace_row(run, k - first), computed, run_table(replay->run)->groups, out);
         out->compared++;
         if (request->progress != NULL) request->progress(request->context, k, replay->steps);
     }
-    return STATUS_OK;
+    return trace_rows_status(request->image);
 }
 
 enum status replay_run(const struct replay_request *request, struct arena *arena,

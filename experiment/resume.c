@@ -137,7 +137,7 @@ enum status resume_open(const char *path, const struct experiment_plan *plan,
     *out = (struct resume){.path = path, .plan = plan};
     if (path == NULL) return STATUS_OK;
     TRY(check_writer(path));
-    TRY(trace_open(path, arena, &image));
+    TRY(trace_open_long(path, arena, &image));
     out->image = image;
     if (image->writer != NULL)
         FAIL(STATUS_INPUT,
@@ -176,13 +176,23 @@ static const struct trace_run *run_of(const struct resume *resume, uint32_t inde
 const struct record *resume_row(const struct resume *resume, uint32_t index, uint64_t step) {
     if (resume->path == NULL) return NULL;
     const struct trace_run *const run = run_of(resume, index);
-    if (run->updates == 0 || step < run->records[0].step) return NULL;
-    const uint64_t at = step - run->records[0].step;
-    return at < run->updates && run->records[at].step == step ? &run->records[at] : NULL;
+    if (run->updates == 0 || step < trace_row(run, 0)->step) return NULL;
+    const uint64_t at = step - trace_row(run, 0)->step;
+    return at < run->updates && trace_row(run, at)->step == step ? trace_row(run, at) : NULL;
+}
+
+enum status resume_copy(const struct resume *resume, uint32_t index, uint64_t step,
+                        const struct record **out) {
+    *out = resume_row(resume, index, step);
+    TRY(trace_rows_status(resume->image));
+    if (*out != NULL) return STATUS_OK;
+    FAIL(STATUS_INPUT, "%s: damaged: no update %" PRIu64 " of run %s", resume->path, step,
+         resume->plan->runs[index].id);
 }
 
 enum status resume_check(const struct resume *resume, uint32_t index, const struct record *record) {
     const struct record *const row = resume_row(resume, index, record->step);
+    if (resume->path != NULL) TRY(trace_rows_status(resume->image));
     if (row == NULL || record_equal_roots(row, record)) return STATUS_OK;
     FAIL(STATUS_INPUT,
          "%s: update %" PRIu64 " of run %s does not come out as it was recorded: this machine or "

@@ -21,7 +21,8 @@ struct arena;
 
 struct resume {
     const char *path; /* NULL: the experiment begins at its start */
-    const struct trace_image *image;
+    struct trace_image
+        *image; /* its rows are read when they are asked for; trace_close ends that */
     const struct experiment_plan *plan;
     const volatile int *interrupted; /* as in experiment_options; set by the caller */
 };
@@ -44,8 +45,13 @@ TWINSTEP_MUST_USE enum status resume_check_data(const struct resume *resume);
 TWINSTEP_MUST_USE enum status resume_check_backends(const struct resume *resume,
                                                     struct trace_attribute *list, uint32_t count);
 
-/* The recorded row of an update of a planned run, or NULL. */
+/* The recorded row of an update of a planned run, or NULL; until another row of the run is asked
+ * for. One that cannot be read comes without any measurement (trace_row). */
 const struct record *resume_row(const struct resume *resume, uint32_t index, uint64_t step);
+
+/* The same row to be copied: STATUS_INPUT where it is not there or cannot be read. */
+TWINSTEP_MUST_USE enum status resume_copy(const struct resume *resume, uint32_t index,
+                                          uint64_t step, const struct record **out);
 
 /* Fails where an update was trained again and its root is not the recorded one. */
 TWINSTEP_MUST_USE enum status resume_check(const struct resume *resume, uint32_t index,

@@ -194,6 +194,26 @@ static enum status write_tokenizer(const struct config *config, const char *fold
                : tokenizer_files_none(folder, arena);
 }
 
+/* Of a tensor's entry in the header (a name, a shape, two offsets), and of the JSON files: a
+ * tokenizer of bytes has 9 kB. */
+#define ENTRY_BYTES 128
+#define FILES_BYTES 16384
+
+uint64_t save_model_bytes(const struct saved_model *model) {
+    const struct config *const config = model->config;
+    uint64_t all = FILES_BYTES;
+    for (uint32_t i = 0; i < model->count; i++) {
+        const struct param_row *const row = &model->table->rows[model->owner[i]];
+        uint64_t count = 0, bytes = 0;
+        (void)safetensors_size(safetensors_dtype_from(row->dtype), row->shape, row->rank, &count,
+                               &bytes);
+        all += bytes + ENTRY_BYTES;
+    }
+    if (pretrained_is_named(config) && pretrained_tokenizer(config->model.from) != NULL)
+        all += tokenizer_files_bytes_of(config->model.from);
+    return all;
+}
+
 enum status save_model(const struct saved_model *model, const char *folder, int overwrite) {
     struct arena arena = ARENA_EMPTY;
     struct hf_config hf;

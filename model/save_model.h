@@ -35,4 +35,8 @@ struct saved_model {
 TWINSTEP_MUST_USE enum status save_model(const struct saved_model *model, const char *folder,
                                          int overwrite);
 
+/* About how many bytes that writes: the tensors, their headers, and the tokenizer's files. Values
+ * are not looked at. */
+uint64_t save_model_bytes(const struct saved_model *model);
+
 #endif

@@ -40,8 +40,8 @@ static enum status add_arms(const struct curves *curves, uint32_t group, int whi
         double *y = rows(curves, curves->updates[arm], &status);
         TRY(status);
         for (uint64_t i = 0; i < curves->updates[arm]; i++)
-            y[i] = group == NO_GROUP                ? run->records[i].reals[which]
-                   : group < run->plan.shape.groups ? run->records[i].groups[group][which]
+            y[i] = group == NO_GROUP                ? trace_row(run, i)->reals[which]
+                   : group < run->plan.shape.groups ? trace_row(run, i)->groups[group][which]
                                                     : (double)NAN;
         chart->series[chart->series_count++] = (struct series){
             curves->page->judgement.arms[arm], arm == 0 ? STYLE_FIRST : STYLE_SECOND,
@@ -79,7 +79,7 @@ static enum status loss_band(const struct curves *curves, int arm, struct band *
         low[i] = high[i] = (double)NAN;
         for (uint32_t r = 0; r < image->run_count; r++) {
             if (!is_repeat(curves, &image->runs[r], arm) || i >= image->runs[r].updates) continue;
-            const double loss = image->runs[r].records[i].reals[REAL_LOSS];
+            const double loss = trace_row(&image->runs[r], i)->reals[REAL_LOSS];
             if (!(loss >= low[i])) low[i] = loss;
             if (!(loss <= high[i])) high[i] = loss;
         }
@@ -170,8 +170,8 @@ static enum status add_distance(const struct curves *curves, const struct trace_
     double *x = rows(curves, count, &status), *y = rows(curves, count, &status);
     TRY(status);
     for (uint64_t i = 0; i < count; i++) {
-        x[i] = (double)pair->records[i].step;
-        y[i] = pair->records[i].reals[PAIR_DISTANCE];
+        x[i] = (double)trace_pair_row(pair, i)->step;
+        y[i] = trace_pair_row(pair, i)->reals[PAIR_DISTANCE];
     }
     chart->series[chart->series_count++] = (struct series){name, style, x, y, count};
     return STATUS_OK;
@@ -233,9 +233,9 @@ static void loss_gaps(const struct curves *curves, uint64_t i, double *low, doub
                 const struct trace_run *a = &image->runs[r], *b = &image->runs[s];
                 if (!is_repeat(curves, a, arm) || !is_repeat(curves, b, arm)) continue;
                 if (i >= a->updates || i >= b->updates) continue;
-                widen_by(
-                    real_abs_f64(a->records[i].reals[REAL_LOSS] - b->records[i].reals[REAL_LOSS]),
-                    low, high);
+                widen_by(real_abs_f64(trace_row(a, i)->reals[REAL_LOSS] -
+                                      trace_row(b, i)->reals[REAL_LOSS]),
+                         low, high);
             }
 }
 
@@ -263,8 +263,8 @@ static enum status draw_loss_gap(const struct curves *curves) {
     double *y = rows(curves, curves->both, &status);
     TRY(status);
     for (uint64_t i = 0; i < curves->both; i++)
-        y[i] = real_abs_f64(curves->page->run[0]->records[i].reals[REAL_LOSS] -
-                            curves->page->run[1]->records[i].reals[REAL_LOSS]);
+        y[i] = real_abs_f64(trace_row(curves->page->run[0], i)->reals[REAL_LOSS] -
+                            trace_row(curves->page->run[1], i)->reals[REAL_LOSS]);
     chart.series[chart.series_count++] =
         (struct series){"|A-B| of the loss", STYLE_NOISE, curves->x[0], y, curves->both};
     set_lane(curves, &chart);
@@ -298,7 +298,7 @@ static int is_like_first(const struct curves *curves, uint32_t group) {
         const struct trace_run *run = curves->page->run[arm];
         for (uint64_t i = 0; i < run->updates && group < run->plan.shape.groups; i++) {
             const double(*row)[RECORD_GROUPS] =
-                (const double(*)[RECORD_GROUPS])run->records[i].groups;
+                (const double(*)[RECORD_GROUPS])trace_row(run, i)->groups;
             if (!same_real(row[0][GROUP_LR_APPLIED], row[group][GROUP_LR_APPLIED]) ||
                 !same_real(row[0][GROUP_LR_LOGGED], row[group][GROUP_LR_LOGGED]))
                 return 0;
@@ -346,7 +346,7 @@ static enum status open_curves(struct page *page, struct curves *out) {
         out->updates[arm] = page->run[arm]->updates;
         out->x[arm] = rows(out, out->updates[arm], &status);
         for (uint64_t i = 0; status == STATUS_OK && i < out->updates[arm]; i++)
-            out->x[arm][i] = (double)page->run[arm]->records[i].step;
+            out->x[arm][i] = (double)trace_row(page->run[arm], i)->step;
     }
     return status;
 }

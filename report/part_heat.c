@@ -15,12 +15,17 @@
 
 enum heat_kind { HEAT_PHASE = 0, HEAT_SITE, HEAT_GRADIENT, HEAT_PARAMETER, HEAT_KINDS };
 
+struct heat_cell {
+    uint64_t differing, known; /* how many updates differ, and how many have a digest */
+};
+
 struct heat_row {
     const char *name;
     size_t name_length;
     uint32_t from, end;        /* the names in the baseline's list that the row stands for */
     uint64_t first;            /* the first update that differs; 0: none */
-    uint64_t differing, known; /* how many updates differ, and how many have a digest */
+    uint64_t differing, known; /* as of its cells, all together */
+    struct heat_cell *cells;   /* (cells_of) */
     int shown;
 };
 
@@ -56,8 +61,8 @@ static int is_absent(const uint8_t *digest) {
 /* Compares one name at one update: 1 it differs, 0 it is equal, -1 a digest is missing. */
 static int compare_name(const struct heat *heat, uint64_t update, uint32_t i) {
     if (heat->other[i] == UINT32_MAX) return -1;
-    const uint8_t *a = digest_of(&heat->page->run[0]->records[update], heat->kind, i);
-    const uint8_t *b = digest_of(&heat->page->run[1]->records[update], heat->kind, heat->other[i]);
+    const uint8_t *a = digest_of(trace_row(heat->page->run[0], update), heat->kind, i);
+    const uint8_t *b = digest_of(trace_row(heat->page->run[1], update), heat->kind, heat->other[i]);
     if (memcmp(a, b, RECORD_DIGEST_BYTES) != 0) return is_absent(a) || is_absent(b) ? -1 : 1;
     return is_absent(a) ? -1 : 0;
 }
@@ -139,13 +144,40 @@ static enum status make_rows(struct heat *heat) {
     return STATUS_OK;
 }
 
-static void count_row(const struct heat *heat, struct heat_row *row) {
+static uint32_t cells_of(const struct heat *heat) {
+    const uint64_t updates = heat->page->judgement.updates;
+    return updates < STRIP_CELLS ? (uint32_t)updates : STRIP_CELLS;
+}
+
+/* Cell `cell` stands for the updates from this one to that of the next cell. */
+static uint64_t cell_begin(const struct heat *heat, uint32_t cell) {
+    return heat->page->judgement.updates * cell / cells_of(heat);
+}
+
+static void count_update(const struct heat *heat, struct heat_row *row, uint64_t i, uint32_t cell) {
+    const int result = compare_row(heat, row, i);
+    if (result < 0) return;
+    row->known++;
+    row->cells[cell].known++;
+    if (result == 0) return;
+    row->differing++;
+    row->cells[cell].differing++;
+    if (row->first == 0) row->first = trace_row(heat->page->run[0], i)->step;
+}
+
+/* One walk over the updates for all rows, since these are read from the file on the way. */
+static enum status count_rows(struct heat *heat) {
+    uint32_t cell = 0;
+    for (uint32_t r = 0; r < heat->row_count; r++)
+        TRY(arena_take(heat->page->arena, cells_of(heat), sizeof *heat->rows[r].cells, "report",
+                       &heat->rows[r].cells));
     for (uint64_t i = 0; i < heat->page->judgement.updates; i++) {
-        const int result = compare_row(heat, row, i);
-        row->known += result >= 0 ? 1u : 0u;
-        row->differing += result == 1 ? 1u : 0u;
-        if (result == 1 && row->first == 0) row->first = heat->page->run[0]->records[i].step;
+        while (i >= cell_begin(heat, cell + 1))
+            cell++;
+        for (uint32_t r = 0; r < heat->row_count; r++)
+            count_update(heat, &heat->rows[r], i, cell);
     }
+    return STATUS_OK;
 }
 
 /* Marks the ROWS_SHOWN rows that differ first; they stay in the order of the list. */
@@ -166,29 +198,19 @@ static enum status open_heat(struct page *page, enum heat_kind kind, struct heat
     name_lists(out);
     TRY(match_names(out));
     TRY(make_rows(out));
-    for (uint32_t i = 0; i < out->row_count; i++)
-        count_row(out, &out->rows[i]);
+    TRY(count_rows(out));
     choose_rows(out);
     return STATUS_OK;
 }
 
 /* ---- strips ---- */
 
-static uint32_t cells_of(const struct heat *heat) {
-    const uint64_t updates = heat->page->judgement.updates;
-    return updates < STRIP_CELLS ? (uint32_t)updates : STRIP_CELLS;
-}
-
 /* What a cell stands for: -1 no digest, 0 no update differs, 1 some do, 2 all with a digest do. */
-static int cell_state(const struct heat *heat, const struct heat_row *row, uint32_t cell) {
-    const uint64_t updates = heat->page->judgement.updates, cells = cells_of(heat);
-    uint64_t known = 0, differing = 0;
-    for (uint64_t i = updates * cell / cells; i < updates * (cell + 1) / cells; i++) {
-        const int result = compare_row(heat, row, i);
-        known += result >= 0 ? 1u : 0u;
-        differing += result == 1 ? 1u : 0u;
-    }
-    return known == 0 ? -1 : differing == 0 ? 0 : differing == known ? 2 : 1;
+static int cell_state(const struct heat_cell *cell) {
+    return cell->known == 0                 ? -1
+           : cell->differing == 0           ? 0
+           : cell->differing == cell->known ? 2
+                                            : 1;
 }
 
 /* Draws all cells of one state as one path; neighbours without a gap are one rectangle. */
@@ -213,7 +235,7 @@ static void put_strip(struct html *html, const struct heat *heat, const struct h
     int states[STRIP_CELLS];
     const uint32_t cells = cells_of(heat);
     for (uint32_t i = 0; i < cells; i++)
-        states[i] = cell_state(heat, row, i);
+        states[i] = cell_state(&row->cells[i]);
     html_format(html,
                 "<svg class=\"strip\" viewBox=\"0 0 %u 1\" preserveAspectRatio=\"none\" "
                 "aria-hidden=\"true\">",
@@ -290,8 +312,8 @@ static enum status put_heat(struct page *page, enum heat_kind kind) {
         "scope=\"col\">name</th><th scope=\"col\" class=\"f\">first at</th><th scope=\"col\" "
         "class=\"f\">differ, of %ju</th><th scope=\"col\">updates %ju to %ju</th></tr>"
         "</thead>\n<tbody>\n",
-        captions[kind], page->judgement.updates, page->run[0]->records[0].step,
-        page->run[0]->records[page->judgement.updates - 1].step);
+        captions[kind], page->judgement.updates, trace_row(page->run[0], 0)->step,
+        trace_row(page->run[0], page->judgement.updates - 1)->step);
     put_rows(&heat);
     html_raw(html, "</tbody></table>\n");
     if (heat.row_count == 0) html_raw(html, "<p class=\"none\">Not recorded.</p>\n");

@@ -58,7 +58,7 @@ static enum status add_recorded(struct shown *shown, const struct trace_run *run
     TRY(arena_take(shown->page->arena, run->updates, sizeof *value, "report", &value));
     TRY(arena_take(shown->page->arena, run->updates, sizeof *quantum, "report", &quantum));
     for (uint64_t i = 0; i < run->updates; i++) {
-        value[i] = of(&run->records[i], index);
+        value[i] = of(trace_row(run, i), index);
         quantum[i] = isnan(value[i]) ? (double)NAN : 0.0;
         values += isnan(value[i]) ? 0u : 1u;
     }
@@ -90,7 +90,7 @@ static enum status open_recorded(struct shown *shown, const struct trace_run *ru
     shown->rows = run->updates;
     TRY(arena_take(shown->page->arena, run->updates, sizeof *step, "report", &step));
     for (uint64_t i = 0; i < run->updates; i++)
-        step[i] = (double)run->records[i].step;
+        step[i] = (double)trace_row(run, i)->step;
     shown->step = step;
     TRY(arena_take(shown->page->arena, RECORD_REALS + RECORD_INTEGERS + groups,
                    sizeof *shown->columns, "report", &shown->columns));
@@ -348,7 +348,7 @@ static void put_recorded(struct shown *shown, const struct trace_run *run) {
     char hex[DIGEST_HEX] = "none";
     struct digest root;
     if (run->updates > 0) {
-        memcpy(root.byte, run->records[run->updates - 1].digests[DIGEST_ROOT], DIGEST_BYTES);
+        memcpy(root.byte, trace_row(run, run->updates - 1)->digests[DIGEST_ROOT], DIGEST_BYTES);
         digest_hex(&root, hex);
     }
     html_format(

@@ -17,7 +17,7 @@ static void put_missing(struct html *html) {
 }
 
 static const struct record *record_at(const struct page *page, int arm, uint64_t i) {
-    return i < page->run[arm]->updates ? &page->run[arm]->records[i] : NULL;
+    return i < page->run[arm]->updates ? trace_row(page->run[arm], i) : NULL;
 }
 
 /* A column of both arms: an enum record_group of the first parameter group, or an enum record_real.
@@ -39,7 +39,7 @@ static void put_pair(struct page *page, uint64_t i) {
         if (pair == NULL || i >= pair->updates)
             put_missing(&page->html);
         else
-            put_cell(&page->html, pair->records[i].reals[column], 4);
+            put_cell(&page->html, trace_pair_row(pair, i)->reals[column], 4);
 }
 
 /* Says whether all was equal up to this update, from the chained digests of the two arms. */
@@ -140,7 +140,7 @@ static void put_run(struct page *page, const struct trace_run *run, const char *
                 run->plan.id, role_of(page, run), run->plan.arm, run->updates,
                 planned[0] == '\0' ? "" : " of ", planned);
     if (run->updates > 0)
-        put_cell(html, run->records[run->updates - 1].reals[REAL_LOSS], 7);
+        put_cell(html, trace_row(run, run->updates - 1)->reals[REAL_LOSS], 7);
     else
         put_missing(html);
     html_raw(html, "</tr>\n");

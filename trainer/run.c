@@ -40,6 +40,13 @@ enum status run_save(const struct run *run, const char *folder, int overwrite) {
     return status;
 }
 
+uint64_t run_save_bytes(const struct run *run) {
+    return save_model_bytes(&(struct saved_model){.config = &run->config,
+                                                  .table = &run->table,
+                                                  .owner = run->owner,
+                                                  .count = run->owner_count});
+}
+
 static enum status run_list(struct run *run, enum loop_list list) {
     const struct key_list *phases = loop_list_of(&run->config, list);
     for (uint8_t i = 0; i < phases->count; i++) {

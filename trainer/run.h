@@ -82,6 +82,9 @@ struct dataset_options run_dataset_options(const struct config *config);
 /* Writes the parameters as a checkpoint folder that transformers loads (model/save_model.h). */
 TWINSTEP_MUST_USE enum status run_save(const struct run *run, const char *folder, int overwrite);
 
+/* About how many bytes run_save writes. */
+uint64_t run_save_bytes(const struct run *run);
+
 /* ---- what a run is made of, and where it stands; to be read between updates ---- */
 
 const struct config *run_config(const struct run *run);

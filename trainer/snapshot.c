@@ -215,10 +215,12 @@ static enum status check_record(const char *path, const struct trace_run *record
     struct state_head head;
     memcpy(&head, bytes, sizeof head);
     int agrees = head.done == step;
-    for (uint64_t i = 0; i < recorded->updates && agrees; i++)
-        if (recorded->records[i].step == step)
-            agrees = memcmp(recorded->records[i].digests[DIGEST_ROOT], head.root.byte,
-                            sizeof head.root.byte) == 0;
+    const uint64_t first = recorded->updates > 0 ? trace_row(recorded, 0)->step : UINT64_MAX;
+    if (agrees && step >= first && step - first < recorded->updates) {
+        const struct record *const row = trace_row(recorded, step - first);
+        agrees = row->step == step &&
+                 memcmp(row->digests[DIGEST_ROOT], head.root.byte, sizeof head.root.byte) == 0;
+    }
     if (agrees) return STATUS_OK;
     FAIL(STATUS_INPUT,
          "%s: damaged: run %s: the stored state of update %ju is not the one that its record names",

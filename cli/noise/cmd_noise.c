@@ -34,7 +34,7 @@ static void count_pairs(void *context, const char *what, uint64_t done, uint64_t
 
 /* Trains the A/A pairs of the first case, of which the floor file is. */
 static enum status measure_pairs(struct measuring *m, const struct noise_case *first) {
-    const struct noise_asking *asking = m->asking;
+    struct noise_asking *const asking = m->asking;
     if (first->untestable[0] != '\0') FAIL(STATUS_UNTESTABLE, "noise: %s", first->untestable);
     struct noise_request request = noise_request_of(asking, first->config);
     request.progress = count_pairs;
@@ -226,6 +226,10 @@ static const struct argp_option option_rows[] = {
     OPTION("power", KEY_POWER, "X", "Share of errors that the plan must see; default 0.9"),
     OPTION("floor", KEY_FLOOR, "FILE",
            "Floor file to plan with, instead of measuring one; without SCENARIO its own"),
+    OPTION("no-room-check", KEY_ROOM, NULL,
+           "Measure even where the disk or the memory that are free seem too small for it. By "
+           "default such a measurement is refused when its first run is open, with what it needs "
+           "and what there is (not with --ops, whose buffers are small)"),
     OPTION_OUTPUT("Floor file to write, of the first mode and dtype; default none"),
     OPTION_OVERWRITE("Replace a floor file that exists"),
     OPTION_REPRODUCIBLE,

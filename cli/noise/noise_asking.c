@@ -8,6 +8,7 @@
 
 #include "base/number.h"
 #include "cli/load.h"
+#include "cli/room.h"
 #include "cli/second.h"
 
 /* A median of fewer than 6 rounds has no interval of 95 % by order statistics; 7 is odd, so that
@@ -117,13 +118,27 @@ static enum status in_second_process(void *context, const struct config *config,
     return second_process_path(config, steps, cli->interrupted, out_path, size);
 }
 
+/* The floor file holds each figure of each pair and update once, behind texts of some kB. */
+static enum status ask_room(void *context, const struct experiment_needs *asked) {
+    const struct noise_asking *const asking = (const struct noise_asking *)context;
+    struct experiment_needs needs = *asked;
+    if (asking->options->output != NULL && asking->pairs > 0) {
+        needs.what = "the floor file";
+        needs.path = asking->options->output;
+        needs.disk =
+            ((uint64_t)1 << 18) + FLOOR_COLUMNS * sizeof(double) * asking->pairs * asking->steps;
+        needs.less_disk = "measure fewer pairs (--pairs) or updates (--steps)";
+    }
+    return room_check(&needs);
+}
+
 static void show(void *context, const char *what, uint64_t done, uint64_t total) {
     struct progress *progress = (struct progress *)context;
     progress_count(progress, what, done, total);
 }
 
-struct noise_request noise_request_of(const struct noise_asking *asking,
-                                      const struct config *config) {
+struct noise_request noise_request_of(struct noise_asking *asking, const struct config *config) {
+    const int unasked = options_given(asking->options, KEY_ROOM);
     return (struct noise_request){.config = config,
                                   .steps = asking->steps,
                                   .resolved = asking->scenario == NULL ? asking->steps
@@ -132,6 +147,8 @@ struct noise_request noise_request_of(const struct noise_asking *asking,
                                   .processors = asking->processors,
                                   .process = in_second_process,
                                   .context = asking->cli,
+                                  .room = unasked ? NULL : ask_room,
+                                  .room_context = asking,
                                   .interrupted = asking->cli->interrupted,
                                   .progress = show,
                                   .progress_context = asking->progress};

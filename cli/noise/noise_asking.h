@@ -31,7 +31,8 @@ enum {
     KEY_FLOOR,
     KEY_OPS,
     KEY_MODELS,
-    KEY_SWITCHES
+    KEY_SWITCHES,
+    KEY_ROOM
 };
 
 #define NOISE_WORDS 8 /* the longest list of modes or of dtypes */
@@ -67,15 +68,14 @@ TWINSTEP_MUST_USE enum status noise_load(struct noise_asking *asking);
 /* Reads scenario, arm, lists and numbers; cli, options and progress are set. */
 TWINSTEP_MUST_USE enum status noise_ask(struct noise_asking *asking);
 
-/* The protocol that was asked for, of `config`: the second process, the interruption and the
- * progress are this program's. */
-struct noise_request noise_request_of(const struct noise_asking *asking,
-                                      const struct config *config);
+/* The protocol that was asked for, of `config`: the second process, the question for room, the
+ * interruption and the progress are this program's. */
+struct noise_request noise_request_of(struct noise_asking *asking, const struct config *config);
 struct noise_words noise_words_of(const struct noise_asking *asking);
 
 /* Each measures what one option asks for and prints it. Where only --plan takes a scenario,
  * noise_ask() was called before; the others ask themselves. */
-TWINSTEP_MUST_USE enum status noise_run_plan(const struct noise_asking *asking, int *out_exit);
+TWINSTEP_MUST_USE enum status noise_run_plan(struct noise_asking *asking, int *out_exit);
 TWINSTEP_MUST_USE enum status noise_run_switches(struct noise_asking *asking, int *out_exit);
 TWINSTEP_MUST_USE enum status noise_run_ops(struct noise_asking *asking, int *out_exit);
 TWINSTEP_MUST_USE enum status noise_run_models(struct noise_asking *asking, int *out_exit);

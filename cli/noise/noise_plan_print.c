@@ -111,7 +111,7 @@ static enum status read_share(const struct options *options, int key, const char
     FAIL(STATUS_INPUT, "noise: --%s: expected a number between 0 and 1, got \"%s\"", name, text);
 }
 
-enum status noise_run_plan(const struct noise_asking *asking, int *out_exit) {
+enum status noise_run_plan(struct noise_asking *asking, int *out_exit) {
     const struct options *options = asking->options;
     struct arena *arena = &asking->cli->arena;
     const struct noise_case own = {.mode = asking->modes[0], .dtype = asking->dtypes[0]};

@@ -161,6 +161,7 @@ struct reader_block {
     uint32_t index;
     uint64_t first, count;
     uint64_t after, end; /* updates: of the row before (0: none), and of the last row */
+    int lenient;         /* rows that do not match their check are kept */
 };
 /* Reads them, whose columns lie in `steps`, into memory of reader->arena. Rows of other updates are
  * those of another file. */

@@ -243,7 +243,8 @@ static int look_at_image(const void *asked, const void *answer) {
 
 enum status apart_open(const struct apart_image *asked, struct arena *arena,
                        struct trace_image **out) {
-    const struct confined confined = {asked->path, asked, open_there, look_at_image};
+    const struct confined confined = {
+        .path = asked->path, .asked = asked, .work = open_there, .look = look_at_image};
     TRY(reader_refuse_loose(asked->path));
     return confined_run(&confined, out, sizeof *out, arena);
 }
@@ -278,7 +279,8 @@ static int look_at_rows(const void *asked, const void *answer) {
 }
 
 enum status apart_rows(const struct reader_block *asked, struct arena *arena, void **out_records) {
-    const struct confined confined = {asked->path, asked, read_rows_there, look_at_rows};
+    const struct confined confined = {
+        .path = asked->path, .asked = asked, .work = read_rows_there, .look = look_at_rows};
     return confined_run(&confined, out_records, sizeof *out_records, arena);
 }
 
@@ -308,7 +310,8 @@ static int look_at_state(const void *asked, const void *answer) {
 enum status trace_snapshot_read(const char *path, const struct trace_run *run, uint64_t index,
                                 struct arena *arena, unsigned char **out_bytes) {
     const struct state_asked asked = {path, run, index};
-    const struct confined confined = {path, &asked, read_state_there, look_at_state};
+    const struct confined confined = {
+        .path = path, .asked = &asked, .work = read_state_there, .look = look_at_state};
     return confined_run(&confined, out_bytes, sizeof *out_bytes, arena);
 }
 
@@ -333,6 +336,7 @@ static int look_at_report(const void *asked, const void *answer) {
 }
 
 enum status foreign_check(const char *path, struct arena *arena, struct foreign_report *out) {
-    const struct confined confined = {path, path, check_there, look_at_report};
+    const struct confined confined = {
+        .path = path, .asked = path, .work = check_there, .look = look_at_report};
     return confined_run(&confined, out, sizeof *out, arena);
 }

@@ -20,6 +20,7 @@ struct trace_source {
     const char *path;
     char *target;   /* the name that a live file gets in the end; NULL: it has no such name */
     int descriptor; /* below 0 once it is closed */
+    int lenient;    /* rows of a run that do not match their check are kept */
     struct reader_identity identity;
 };
 
@@ -57,6 +58,7 @@ static enum status load(const void *from, uint64_t first, uint64_t count, struct
                                  .index = rows->index,
                                  .first = first,
                                  .count = count,
+                                 .lenient = rows->source->lenient,
                                  .after = block == 0 ? 0 : rows->ends[block - 1],
                                  .end = rows->ends[block]};
     TRY(find(rows->source, &asked.path));
@@ -124,8 +126,10 @@ static enum status identify(struct trace_source *source, int finished) {
 static enum status open_image(struct trace_source *source, struct arena *arena,
                               struct trace_image **out) {
     TRY(identify(source, 0));
-    const struct apart_image asked = {
-        .path = source->path, .later = &source->identity, .descriptor = source->descriptor};
+    const struct apart_image asked = {.path = source->path,
+                                      .lenient = source->lenient,
+                                      .later = &source->identity,
+                                      .descriptor = source->descriptor};
     TRY(apart_open(&asked, arena, out));
     TRY(identify(source, (*out)->complete));
     return open_windows(*out, source, arena);
@@ -140,11 +144,13 @@ static enum status name_source(const char *path, struct arena *arena, struct tra
     return arena_text(arena, path, length - suffix, &source->target);
 }
 
-enum status trace_open_long(const char *path, struct arena *arena, struct trace_image **out) {
+static enum status open_long(const char *path, int lenient, struct arena *arena,
+                             struct trace_image **out) {
     struct trace_source *source;
     struct trace_image *image;
     struct input input;
     TRY(arena_take(arena, 1, sizeof *source, "trace", &source));
+    source->lenient = lenient;
     TRY(name_source(path, arena, source));
     TRY(input_open(path, INPUT_FILE, path, "a trace", &input));
     source->descriptor = input.descriptor;
@@ -156,6 +162,15 @@ enum status trace_open_long(const char *path, struct arena *arena, struct trace_
     image->source = source;
     *out = image;
     return STATUS_OK;
+}
+
+enum status trace_open_long(const char *path, struct arena *arena, struct trace_image **out) {
+    return open_long(path, 0, arena, out);
+}
+
+enum status trace_open_long_damaged(const char *path, struct arena *arena,
+                                    struct trace_image **out) {
+    return open_long(path, 1, arena, out);
 }
 
 void trace_close(struct trace_image *image) {

@@ -83,10 +83,13 @@ int trace_is_written(const char *path, long *out_process) {
     return written;
 }
 
-static int still_ours(const struct trace *trace) {
+static int is_ours(const struct trace *trace, const char *path) {
     struct stat info;
-    return lstat(trace->file.name, &info) == 0 && info.st_dev == trace->device &&
-           info.st_ino == trace->inode;
+    return lstat(path, &info) == 0 && info.st_dev == trace->device && info.st_ino == trace->inode;
+}
+
+static int still_ours(const struct trace *trace) {
+    return is_ours(trace, trace->file.name);
 }
 
 void trace_unclaim(const struct trace *trace) {
@@ -107,7 +110,16 @@ enum status trace_publish(const struct trace *trace) {
     const char *live = trace->file.name;
     TRY(trace_refuse_replaced(trace));
     const enum status status = publish_settle(live);
-    if (status == STATUS_OK) return publish_name(live, trace->target, trace->overwrite);
-    trace_discard(trace);
-    return status;
+    if (status != STATUS_OK) {
+        trace_discard(trace);
+        return status;
+    }
+    TRY(publish_name(live, trace->target, trace->overwrite));
+    if (is_ours(trace, trace->target)) return STATUS_OK;
+    /* between the question and the naming another process put its file in the place of ours */
+    if (!trace->overwrite) unlink(trace->target);
+    FAIL(STATUS_IO,
+         "%s: was replaced by another process when the run had ended: its trace is lost, and what "
+         "has this name is not of this run",
+         live);
 }

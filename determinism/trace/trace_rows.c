@@ -86,9 +86,11 @@ static enum status read_all(const struct reader *reader, const struct rows *rows
 }
 
 /* Reads each row once to hold it against its check, a block at a time, and lists the updates that
- * end blocks: whoever reads a block later knows by them that it is the one that was checked. */
+ * end blocks: whoever reads a block later knows by them that it is the one that was checked. With
+ * `damaged` the first row that does not agree is noted there, and is no failure. */
 static enum status verify(const struct reader *reader, const struct rows *rows, size_t record_bytes,
-                          const struct record_shape *shape, const uint64_t **out_ends) {
+                          const struct record_shape *shape, uint64_t *damaged,
+                          const uint64_t **out_ends) {
     const struct row_source source = source_of(reader, rows, record_bytes);
     const uint64_t most = rows->room < rows->count ? rows->room : rows->count;
     struct arena scratch = ARENA_EMPTY;
@@ -98,7 +100,7 @@ static enum status verify(const struct reader *reader, const struct rows *rows, 
     enum status status = block_take(shape, most, &scratch, &records);
     for (uint64_t first = 0; first < rows->count && status == STATUS_OK; first += most) {
         const uint64_t left = rows->count - first;
-        status = block_read(&source, first, left < most ? left : most, records, &last, NULL);
+        status = block_read(&source, first, left < most ? left : most, records, &last, damaged);
         ends[first / rows->room] = last;
     }
     arena_close(&scratch);
@@ -163,14 +165,16 @@ enum status reader_run_rows(struct reader *reader, hid_t steps, struct trace_run
     run->unchecked = rows.check < 0;
     run->updates = rows.count;
     if (!reader->rows_later || foreign) return take_records(reader, &rows, run);
-    return verify(reader, &rows, sizeof *run->records, &run->plan.shape, &run->ends);
+    return verify(reader, &rows, sizeof *run->records, &run->plan.shape,
+                  reader->lenient ? &run->damaged : NULL, &run->ends);
 }
 
 enum status reader_pair_rows(struct reader *reader, hid_t steps, struct trace_pair *pair) {
     struct rows rows = {.count = 0};
     TRY(open_rows(reader, steps, NULL, 0, &rows));
     pair->updates = rows.count;
-    if (reader->rows_later) return verify(reader, &rows, sizeof *pair->records, NULL, &pair->ends);
+    if (reader->rows_later)
+        return verify(reader, &rows, sizeof *pair->records, NULL, NULL, &pair->ends);
     TRY(block_take(NULL, rows.count, reader->arena, &pair->records));
     TRY(read_all(reader, &rows, sizeof *pair->records, pair->records, NULL));
     close_columns(&rows);
@@ -181,13 +185,14 @@ enum status reader_block_rows(struct reader *reader, hid_t steps, const struct r
                               void **out_records) {
     const size_t bytes = block->shape != NULL ? sizeof(struct record) : sizeof(struct pair_record);
     struct rows rows = {.count = 0};
-    uint64_t last = block->after;
+    uint64_t last = block->after, damaged = 0;
     TRY(open_rows(reader, steps, block->shape, 0, &rows));
     if (block->count > rows.count || block->first > rows.count - block->count)
         return reader_fail_replaced(reader->path);
     TRY(block_take(block->shape, block->count, reader->arena, out_records));
     TRY(block_fill(&rows.absent, block->count, bytes, *out_records));
     const struct row_source source = source_of(reader, &rows, bytes);
-    TRY(block_read(&source, block->first, block->count, *out_records, &last, NULL));
+    TRY(block_read(&source, block->first, block->count, *out_records, &last,
+                   block->lenient && block->shape != NULL ? &damaged : NULL));
     return last == block->end ? STATUS_OK : reader_fail_replaced(reader->path);
 }

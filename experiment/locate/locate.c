@@ -75,8 +75,8 @@ static enum status train_together(struct locating *l) {
 
 static enum status equal_at(void *context, uint64_t update, int *out_equal) {
     const struct locate_request *request = (const struct locate_request *)context;
-    *out_equal = record_equal_roots(&request->sides[0].recorded->records[update - 1],
-                                    &request->sides[1].recorded->records[update - 1]);
+    *out_equal = record_equal_roots(trace_row(request->sides[0].recorded, update - 1),
+                                    trace_row(request->sides[1].recorded, update - 1));
     return STATUS_OK;
 }
 
@@ -104,12 +104,12 @@ static enum status reach(struct locating *l, int which) {
         const struct record *record;
         TRY(step(l, which, &record));
         l->out->trained[which]++;
-        if (!record_equal_roots(record, &asked->recorded->records[k - 1]))
+        if (!record_equal_roots(record, trace_row(asked->recorded, k - 1)))
             return undecide(l, "does not train as it was recorded (twinstep replay says more)",
                             asked->name, k);
     }
     run_snapshot(side->run, side->state);
-    memcpy(side->root.byte, root_of(&asked->recorded->records[update - 1]), DIGEST_BYTES);
+    memcpy(side->root.byte, root_of(trace_row(asked->recorded, update - 1)), DIGEST_BYTES);
     return STATUS_OK;
 }
 

@@ -167,11 +167,36 @@ void noise_tell(const struct noise_request *request, const char *what, uint64_t 
     if (request->progress != NULL) request->progress(request->progress_context, what, done, total);
 }
 
+/* What lies in this machine's memory of a run: nothing where a device has it. */
+static uint64_t run_bytes(const struct run *run) {
+    return run_backend(run) == NULL ? run_memory(run) : 0;
+}
+
+enum status noise_ask_room(const struct noise_request *request, const struct run *run,
+                           uint64_t beside) {
+    const struct experiment_needs needs = {
+        .memory = run_bytes(run) + beside,
+        .held = run_bytes(run),
+        .less_memory = "make the model, batch.micro or data.max_len smaller, measure fewer updates "
+                       "(--steps), modes or dtypes"};
+    return request->room == NULL ? STATUS_OK : request->room(request->room_context, &needs);
+}
+
+/* Of each case its baseline's start and three paths stay until the end. The largest thing beside
+ * them is the training in f64, or a run in a second process, with a path each. */
+static uint64_t bytes_beside(const struct measuring *m) {
+    const uint64_t path = m->table->layout.bytes, cases = m->request->cases;
+    const uint64_t wider = sizeof(double) / dtype_carrier(m->table->layout.weight);
+    return (cases == 0 ? 1 : cases) * (3 * path + run_layout(m->base)->bytes) +
+           wider * (run_bytes(m->base) + path);
+}
+
 static enum status measure_all(struct measuring *m) {
     struct noise_table *table = m->table;
     struct noise_variant *variants;
     double products[PRODUCTS_COLUMNS];
     TRY(noise_layout_open(m->base, m->request->steps, m->arena, &table->layout));
+    TRY(noise_ask_room(m->request, m->base, bytes_beside(m)));
     TRY(arena_take(m->arena, run_layout(m->base)->bytes, 1, "snapshot", &m->start));
     TRY(arena_take(m->arena, table->layout.bytes, 1, "path of the baseline", &m->path));
     TRY(arena_take(m->arena, table->layout.bytes, 1, "path of a variant", &m->other));

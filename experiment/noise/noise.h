@@ -11,6 +11,7 @@
 #define TWINSTEP_EXPERIMENT_NOISE_NOISE_H
 
 #include "determinism/floor_file.h"
+#include "experiment/experiment.h"
 #include "experiment/noise/noise_path.h"
 
 enum noise_stratum {
@@ -80,6 +81,11 @@ struct noise_request {
     enum status (*process)(void *context, const struct config *config, uint64_t steps,
                            unsigned char *out_path, size_t size);
     void *context;
+    /* Asked once a run is open, before what it is measured with is taken: fails if there is no
+     * room. NULL: not asked. */
+    enum status (*room)(void *room_context, const struct experiment_needs *needs);
+    void *room_context;
+    uint64_t cases; /* strata of so many cases, of which this is the first, stay in memory; 0: 1 */
     const volatile int *interrupted; /* NULL: never */
     /* Is told how many strata, or pairs, are done, from 0 on; may be NULL. */
     void (*progress)(void *progress_context, const char *what, uint64_t done, uint64_t total);
@@ -89,6 +95,10 @@ struct noise_request {
 /* Tells the request's progress, if it has one. */
 void noise_tell(const struct noise_request *request, const char *what, uint64_t done,
                 uint64_t total);
+
+/* Asks for room for this run, which is open, and for so many bytes beside it. */
+TWINSTEP_MUST_USE enum status noise_ask_room(const struct noise_request *request,
+                                             const struct run *run, uint64_t beside);
 
 /* Measures all strata. Everything lives in `arena`. */
 TWINSTEP_MUST_USE enum status noise_measure(const struct noise_request *request,

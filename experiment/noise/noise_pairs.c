@@ -67,7 +67,15 @@ static enum status open_one(struct pairing *pairing, uint64_t side, struct run *
 static enum status measure_pair(struct pairing *pairing, double *columns[FLOOR_COLUMNS]) {
     struct run *a, *b;
     TRY(open_one(pairing, 0, &a));
-    enum status status = open_one(pairing, 1, &b);
+    const uint64_t like = run_backend(a) == NULL ? run_memory(a) : 0;
+    enum status status = STATUS_OK;
+    if (pairing->done == 0)
+        status = noise_ask_room(pairing->request, a, like + 2 * point_count(a) * sizeof(double));
+    if (status != STATUS_OK) {
+        run_close(a);
+        return status;
+    }
+    status = open_one(pairing, 1, &b);
     if (status == STATUS_OK) {
         status = step_both(pairing, a, b, columns);
         run_close(b);

@@ -74,13 +74,14 @@ static enum status find_parts(struct noise_case *one, struct arena *arena) {
     return STATUS_OK;
 }
 
-static enum status measure_case(const struct noise_request *of, uint64_t threads,
+static enum status measure_case(const struct noise_request *of, uint64_t threads, uint64_t left,
                                 struct arena *arena, struct noise_case *one) {
     struct noise_request request = *of;
     TRY(arena_take(arena, 1, sizeof *one->config, "configuration", &one->config));
     *one->config = *of->config;
     TRY(noise_case_set_up(one, threads, one->config));
     request.config = one->config;
+    request.cases = left;
     const enum status status = noise_case_measure(&request, arena, one);
     return status == STATUS_OK ? find_parts(one, arena) : status;
 }
@@ -123,7 +124,7 @@ enum status noise_report_measure(const struct noise_request *of, const struct no
             struct noise_case *one = &out->cases[out->count];
             one->mode = words->modes[m];
             one->dtype = words->dtypes[d];
-            const enum status status = measure_case(of, threads, arena, one);
+            const enum status status = measure_case(of, threads, count - out->count, arena, one);
             const int partly = status == STATUS_INTERRUPTED && one->table.count > 0;
             out->count += status == STATUS_OK || partly;
             if (out->ready != NULL && (status == STATUS_OK || partly))

@@ -118,6 +118,7 @@ static enum status one_path(struct pricing *p, const struct noise_switch *one, u
     enum status status = STATUS_OK;
     if (p->layout.bytes == 0) {
         status = noise_layout_open(run, p->of->steps, p->arena, &p->layout);
+        if (status == STATUS_OK) status = noise_ask_room(p->of, run, 3 * (uint64_t)p->layout.bytes);
         unsigned char **const paths[] = {&p->base, &p->first, &p->other};
         for (size_t i = 0; i < COUNT_OF(paths) && status == STATUS_OK; i++)
             status = arena_take(p->arena, p->layout.bytes, 1, "path of a training", paths[i]);

@@ -31,8 +31,9 @@ struct answer {
     uint64_t count;
 };
 
-static char own[64];   /* a file that may be read */
-static char other[64]; /* one that may not */
+static char own[64];     /* a file that may be read */
+static char other[64];   /* one that may not */
+static unsigned seconds; /* of processor time; 0: what a file of this length has */
 
 static int look_at_answer(const void *asked, const void *answer) {
     const struct answer *a = (const struct answer *)answer;
@@ -42,7 +43,8 @@ static int look_at_answer(const void *asked, const void *answer) {
 
 static enum status run(enum status (*work)(const void *, struct arena *, void *), const void *asked,
                        struct arena *arena, struct answer *out) {
-    const struct confined confined = {own, asked, work, look_at_answer};
+    const struct confined confined = {
+        .path = own, .asked = asked, .work = work, .look = look_at_answer, .seconds = seconds};
     memset(out, 0, sizeof *out);
     return confined_run(&confined, out, sizeof *out, arena);
 }
@@ -131,6 +133,31 @@ static void verify_deaths_are_told(void **state) {
         assert_non_null(strstr(status_text(), texts[how]));
         arena_close(&arena);
     }
+}
+
+static enum status never_end(const void *asked, struct arena *arena, void *answer) {
+    const volatile int *const end = (const volatile int *)asked;
+    (void)arena, (void)answer;
+    while (!*end)
+        continue;
+    return STATUS_OK;
+}
+
+/* Work that goes on for ever ends when its processor time does. Without a limit the alarm ends the
+ * test. */
+static void verify_endless_work_ends(void **state) {
+    static const int end = 0;
+    (void)state;
+    struct arena arena = ARENA_EMPTY;
+    struct answer answer;
+    signal(SIGALRM, SIG_DFL);
+    seconds = 1;
+    alarm(120); /* a busy machine gives a second of its processors within two minutes */
+    require_failure(run(never_end, &end, &arena, &answer), STATUS_INPUT,
+                    "the file broke its reader: 1 s of processor time were not enough to read it");
+    alarm(0);
+    seconds = 0;
+    arena_close(&arena);
 }
 
 /* ---- answers of a child that was taken over ---- */
@@ -293,6 +320,7 @@ int main(void) {
         cmocka_unit_test(verify_answers_come_over),
         cmocka_unit_test(verify_failures_come_over),
         cmocka_unit_test(verify_deaths_are_told),
+        cmocka_unit_test(verify_endless_work_ends),
         cmocka_unit_test(verify_wild_answers_are_refused),
         cmocka_unit_test(verify_a_child_may_only_read),
         cmocka_unit_test(verify_little_memory_does),

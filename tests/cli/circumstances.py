@@ -8,7 +8,8 @@ LIBRARY is tests/cli/machine.c. Without HOME and TMPDIR, without any variable, w
 nowhere, in a Turkish and in a German locale (made here; skipped without localedef and its sources),
 with a clock that runs backwards, from a tree that is read-only (skipped without name spaces of
 users), two suites at once that keep their traces in one folder, a suite of many scenarios, and a
-trace on a file system of another machine that is read while it is written. --whole: 200 scenarios,
+trace on a file system of another machine that is read while it is written, and one that another
+process replaces. --whole: 200 scenarios,
 and 2 GiB of output."""
 
 import argparse
@@ -169,6 +170,22 @@ def networks(bench):
     bench.expect("run says nothing on a local disk", code == 1 and err == "", err)
 
 
+def replaced(bench):
+    """Another process puts its file in the place of a live one, after the run has looked whether it is
+    still its own and before it gets its name: nothing of that name is called finished."""
+    for more in ((), ("--overwrite",)):
+        bench.write("other", "the trace of another run")
+        code, out, err = bench.run("run", "tree/one.yaml", "--set", "steps=1", "-o", "taken.h5", *more,
+                                   swap=os.path.join(bench.folder, "other"))
+        left = os.path.exists(os.path.join(bench.folder, "taken.h5"))
+        bench.expect("a live trace that is replaced at the end", code == 2 and out == ""
+                     and "was replaced by another process when the run had ended" in err
+                     and left == bool(more), f"exit status {code}, left {left}: {err}")
+        for name in ("taken.h5", "taken.h5.part"):
+            if os.path.exists(os.path.join(bench.folder, name)):
+                os.unlink(os.path.join(bench.folder, name))
+
+
 def large(bench):
     """More than 2 GiB of stored states, of which every one can be read."""
     model = "  model: {layers: 2, hidden: 256, heads: 4, mlp: 512, vocab: 16}\n"
@@ -200,6 +217,7 @@ def main():
             json.dumps({"input_ids": ids, "labels": ids}) + "\n" for ids in ROWS))
         if options.networks:
             networks(bench)
+            replaced(bench)
             print(f"{bench.wrong} wrong")
             return 1 if bench.wrong else 0
         reference = train(bench)
@@ -210,6 +228,7 @@ def main():
             print(f"{name}: {'equal' if got == reference else 'another result'}")
         suites(bench)
         networks(bench)
+        replaced(bench)
         if options.whole:
             large(bench)
         print(f"{bench.wrong} wrong")

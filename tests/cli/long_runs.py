@@ -4,11 +4,12 @@
 
     long_runs.py BINARY [--updates N]
 
-Peak memory (ru_maxrss of the process) of `run`, `compare`, `attribute` and `recover` at N/4 and at
-N updates may differ by BOUND bytes for each update between and by two blocks of rows, and the file
-must grow by as many bytes an update from N/4 to N/2 as from there to N. Before rows were read when
-they are asked for, `run` kept 4.8 kB of each update, `compare` 38 kB, `attribute` 8 kB. With
---updates 100000 `compare` must stay below 150 MiB, too."""
+Peak memory (ru_maxrss of the process) of `run`, also with --resume, `compare`, `attribute`,
+`recover`, `report`, `bisect`, `certify` and `replay` at N/4 and at N updates may differ by BOUND bytes for each
+update between and by the blocks of rows that are held, and the file must grow by as many bytes an
+update from N/4 to N/2 as from there to N. Before rows were read when they are asked for, `run` kept
+4.8 kB of each update, `compare` 38 kB, the others 8 or 9 kB. With --updates 100000 `compare` must
+stay below 150 MiB, too."""
 
 import argparse
 import json
@@ -33,10 +34,14 @@ arms:
 ROWS = [[(i * 5 + j * 3) % 15 + 1 for j in range(4)] for i in range(8)]
 # Bytes for each update more. `run` holds a few f64 of each (elements whose step was lost, distances
 # for the law of growth) and HDF5's index of chunks; `compare` every column of two logs as 12 bytes.
-BOUND = {"run": 1024, "compare": 1536, "attribute": 1024, "recover": 1536}
+# `report` draws 14 columns as f64, and writes what it draws.
+BOUND = {"run": 1024, "compare": 1536, "attribute": 1024, "recover": 1536, "report": 1536,
+         "bisect": 1024, "replay": 1024, "certify": 1024, "resume": 1536}
 COMPARE_MOST = 150 << 20  # at 100,000 updates
 SLACK = 1 << 20  # of the allocator
-BLOCKS = 8 << 20  # two blocks of rows of a file, which fill up as there are more updates
+# Two blocks of rows of each run and pair that is looked at, which fill up as there are more updates.
+BLOCKS = {"run": 0, "compare": 8 << 20, "attribute": 8 << 20, "recover": 8 << 20}
+BLOCKS_OF_ALL = 24 << 20
 
 
 class Bench:
@@ -65,13 +70,19 @@ class Bench:
         peaks["compare"] = self.peak((0,), "compare", name, name)
         peaks["attribute"] = self.peak((1,), "attribute", name)
         peaks["recover"] = self.peak((0,), "recover", name, "-o", "again.h5", "--overwrite")
+        peaks["report"] = self.peak((0,), "report", name, "-o", "page.html", "--overwrite")
+        peaks["certify"] = self.peak((0,), "certify", name)
+        peaks["bisect"] = self.peak((1,), "bisect", name)
+        peaks["replay"] = self.peak((0,), "replay", name)
+        peaks["resume"] = self.peak((1,), "run", "long.yaml", "--set", f"steps={updates}", "-o", "on.h5",
+                                    "--overwrite", "--quiet", "--reproducible", "--resume", name)
         return peaks, size
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("binary")
-    parser.add_argument("--updates", type=int, default=2400)
+    parser.add_argument("--updates", type=int, default=12000)
     options = parser.parse_args()
     few, half, many = options.updates // 4, options.updates // 2, options.updates
     wrong = []
@@ -86,7 +97,7 @@ def main():
         low, high = found[few][0][verb], found[many][0][verb]
         print(f"{verb}: {low / 2**20:.1f} MiB at {few} updates, {found[half][0][verb] / 2**20:.1f} at "
               f"{half}, {high / 2**20:.1f} at {many}: {(high - low) / (many - few):.0f} bytes an update")
-        slack = SLACK + (BLOCKS if verb != "run" else 0)
+        slack = SLACK + BLOCKS.get(verb, BLOCKS_OF_ALL)
         if high - low > bound * (many - few) + slack:
             wrong.append(f"{verb}: expected at most {bound} bytes an update")
     first = (found[half][1] - found[few][1]) / (half - few)

@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a training needs of disk and memory, and what happens where that is not there.
 
-    room.py BINARY LIBRARY [--whole] [--only sizes|memory|full_disk]
+    room.py BINARY LIBRARY [--whole] [--only sizes|peaks|noise|memory|full_disk]
 
 LIBRARY is tests/cli/machine.c, which makes the program see another machine. The estimate of a trace
-is held against real files, within 10 %
-and 0.2 MiB: of rows, of stored states, of noisy arms, of few updates.
+is held against real files, within 10 % and 0.2 MiB: of rows, of stored states, of noisy arms, of
+few updates. What is written beside it (kept states after every update, saved models) and memory are
+held against the most that there was at once: the disk told is 1 to 1.3 times that, the memory 0.95
+to 1.4 times.
 Disk and memory that are too small are refused before anything is written, with the numbers; limits
 of control groups are read in versions 1 and 2. Then a small file system (tmpfs, in a name space of
 users; skipped where there are none) runs full in the middle of a training: what was recorded can be
@@ -34,7 +36,26 @@ SIZES = {
     "noisy": (MODEL + "  numerics: {threads: 1, mode: shuffled, order_seed: free}\n",
               "floor: {replicates: 3}\n", ("--set", "steps=40")),
 }
-SIZE = re.compile(r"needs about ([0-9.]+) (MiB|GiB), and its folder has ([0-9.]+) (MiB|GiB) free")
+# Of models in which what is kept is larger than rows, (lines that the model becomes, what the
+# scenario has in front, the test arm, options)
+WIDE = "  model: {layers: 2, hidden: 96, heads: 4, mlp: 256, vocab: 16}\n"
+TINY = "  model: {layers: 1, hidden: 8, heads: 1, mlp: 8, vocab: 16}\n"
+NOISY = "  numerics: {threads: 1, mode: shuffled, order_seed: free}\n"
+PEAKS = {
+    # the arms, then the repeat and the perturbed run in lockstep, hybrids that branch off each other
+    "hybrids": (WIDE + "  clip: {max_norm: 0.5}\n", "attribution: {twin: true}\n",
+                "{optimizer: {lr: 4e-7, beta2: 0.95}, schedule: {warmup: 3}}", ("--save-model", "saved")),
+    "held-out": (WIDE, "eval: {from: rows.jsonl}\nattribution: {twin: true}\n",
+                 "{optimizer: {lr: 4e-7}}", ("--keep-every", "never", "--save-model", "saved")),
+    "repeats": (WIDE + NOISY, "floor: {replicates: 3}\nattribution: {twin: false}\n",
+                "{optimizer: {lr: 4e-7}}", ()),
+    "intervals": (WIDE + NOISY, "floor: {replicates: 3}\nattribution: {replicates: 3}\n",
+                  "{optimizer: {lr: 4e-7, beta2: 0.95}}", ()),
+}
+DISK_WITHIN, MEMORY_WITHIN = (1.0, 1.3), (0.95, 1.4)
+SIZE = re.compile(r"needs about ([0-9.]+) (MiB|GiB)(?:, its kept states up to ([0-9.]+) (MiB|GiB))?"
+                  r"(?:, saved models ([0-9.]+) (MiB|GiB))?, and its folder has ([0-9.]+) (MiB|GiB) free")
+MEMORY = re.compile(r"up to ([0-9.]+) MiB of memory at once")
 UNIT = {"MiB": 1 << 20, "GiB": 1 << 30}
 GIB = 1 << 30
 
@@ -60,8 +81,11 @@ class Bench:
             said = "" if done is None else f": exit status {done.returncode}: {done.stderr}"
             print(f"room.py: {what}{said}", file=sys.stderr)
 
-    def scenario(self, name, model=None, front=""):
+    def scenario(self, name, model=None, front="", test=None):
         text = SCENARIO
+        if test is not None:
+            text = text.replace("{optimizer: {lr: 4e-7}}", test, 1)
+            text, front = text.replace("attribution: {twin: false}\n", front, 1), ""
         if model is not None:
             text = re.sub(r"  model: .*\n", lambda _: model, text)
         if model is not None and "numerics" in model:
@@ -71,6 +95,11 @@ class Bench:
 
     def nothing_written(self, name):
         return not [found for found in os.listdir(self.folder) if found.startswith(f"{name}.h5")]
+
+
+def told(found):
+    """Of a refusal, the bytes of all that it names."""
+    return sum(float(found.group(i)) * UNIT[found.group(i + 1)] for i in (1, 3, 5) if found.group(i))
 
 
 def sizes(bench):
@@ -91,8 +120,102 @@ def sizes(bench):
         bench.expect(f"{name}: the estimate is within {WITHIN:.0%}",
                      abs(said - real) <= WITHIN * real + SLACK)
         os.unlink(os.path.join(bench.folder, f"{name}.h5"))
-        enough = bench.run(*command, free=int(said * 1.02))
+        enough = bench.run(*command, free=int(told(found) * 1.02))
         bench.expect(f"{name}: enough disk is enough", enough.returncode in (0, 1, 3), enough)
+
+
+def elsewhere(bench):
+    """Models that are saved on another file system than the trace need their own room there."""
+    shared = "/dev/shm"
+    if not os.access(shared, os.W_OK) or os.stat(shared).st_dev == os.stat(bench.folder).st_dev:
+        print("saved elsewhere: skipped, there is one file system")
+        return
+    bench.scenario("away", WIDE.replace("hidden: 96", "hidden: 256"))
+    with tempfile.TemporaryDirectory(dir=shared) as folder:
+        command = ("run", "away.yaml", "-o", "away.h5", "--quiet", "--set", "steps=1", "--keep-every",
+                   "never", "--save-model", os.path.join(folder, "models"))
+        refused = bench.run(*command, free=1000)
+        trace = SIZE.search(refused.stderr)
+        bench.expect("saved elsewhere: the trace alone is told", refused.returncode == 2 and trace
+                     and not trace.group(5), refused)
+        refused = bench.run(*command, free=int(told(trace) * 1.02))
+        found = re.search(r"saved models need about ([0-9.]+) MiB, and their folder has", refused.stderr)
+        bench.expect("saved elsewhere: the models are told", refused.returncode == 2 and found
+                     and bench.nothing_written("away"), refused)
+        done = bench.run(*command, free=1 << 30)
+        bench.expect("saved elsewhere: trains", done.returncode == 1, done)
+        real = sum(os.path.getsize(os.path.join(path, file)) for path, _, files in os.walk(folder)
+                   for file in files)
+        stands(bench, "saved elsewhere: disk", float(found.group(1)) * 2**20, real, DISK_WITHIN)
+
+
+def peak_memory(bench, *command):
+    """The most memory that a run has at once, in bytes; what a second process has is not in it."""
+    process = subprocess.Popen([bench.options.binary, *command], cwd=bench.folder,
+                               env=bench.environment, stdin=subprocess.DEVNULL,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return usage.ru_maxrss * 1024
+
+
+def peaks(bench):
+    elsewhere(bench)
+    for name, (model, front, test, options) in PEAKS.items():
+        if not bench.options.whole and name not in ("hybrids", "intervals"):
+            continue
+        bench.scenario(name, model, front, test)
+        bench.scenario(f"{name}-small", model.replace(WIDE, TINY), front, test)
+        outputs, peak = os.path.join(bench.folder, f"{name}-out"), os.path.join(bench.folder, "peak")
+        os.mkdir(outputs)
+        words = ["--overwrite", "--quiet", "--set", "steps=4", "--keep-every", "0",
+                 *(f"{name}-out/{word}" if word == "saved" else word for word in options)]
+        command = ["run", f"{name}.yaml", "-o", f"{name}-out/t.h5", *words]
+        refused = bench.run(*command, free=1000)
+        found = SIZE.search(refused.stderr)
+        kept, saved = "never" not in options, "saved" in options
+        bench.expect(f"{name}: what is beside the trace is told", refused.returncode == 2 and found
+                     and bool(found.group(3)) == kept and bool(found.group(5)) == saved, refused)
+        done = bench.run(*command, folder=outputs, peak=peak)
+        bench.expect(f"{name}: trains", done.returncode in (0, 1, 3), done)
+        with open(peak, encoding="utf-8") as file:
+            stands(bench, f"{name}: disk", told(found), float(file.read()), DISK_WITHIN)
+        os.unlink(peak)
+        lacking = bench.run(*command, root=machine(bench, 100000, {}))
+        found = MEMORY.search(lacking.stderr)
+        bench.expect(f"{name}: memory is told", lacking.returncode == 2 and found, lacking)
+        real = peak_memory(bench, *command) - peak_memory(bench, "run", f"{name}-small.yaml", "-o",
+                                                          f"{name}-out/t.h5", *words)
+        stands(bench, f"{name}: memory", float(found.group(1)) * 2**20, real, MEMORY_WITHIN)
+
+
+def noise(bench):
+    """Paths of all cases, and the floor file."""
+    bench.scenario("noise", WIDE)
+    bench.scenario("noise-small", TINY)
+    words = ("--steps", "4", "--repeat", "1", "--modes", "shuffled,invariant", "--dtypes", "f32,bf16",
+             "--quiet", "--overwrite", "-o", "noise.h5", "--pairs")
+    lacking = bench.run("noise", "noise.yaml", *words, "2", root=machine(bench, 100000, {}))
+    found = MEMORY.search(lacking.stderr)
+    bench.expect("noise: memory is told", lacking.returncode == 2 and found
+                 and bench.nothing_written("noise"), lacking)
+    real = peak_memory(bench, "noise", "noise.yaml", *words, "2")
+    real -= peak_memory(bench, "noise", "noise-small.yaml", *words, "2")
+    stands(bench, "noise: memory", float(found.group(1)) * 2**20, real, MEMORY_WITHIN)
+    refused = bench.run("noise", "noise-small.yaml", *words, "5000", free=1000)
+    found = SIZE.search(refused.stderr)
+    bench.expect("noise: the floor file is told", refused.returncode == 2 and found
+                 and "the floor file needs" in refused.stderr, refused)
+    done = bench.run("noise", "noise-small.yaml", *words, "5000", "--no-room-check", free=1000)
+    bench.expect("noise: --no-room-check measures", done.returncode in (0, 1), done)
+    stands(bench, "noise: disk", told(found), os.path.getsize(os.path.join(bench.folder, "noise.h5")),
+           DISK_WITHIN)
+
+
+def stands(bench, what, said, real, within):
+    print(f"{what}: {said / 2**20:.2f} MiB said, {real / 2**20:.2f} at most at once: {said / real:.2f} times")
+    bench.expect(f"{what}: what is said is {within[0]} to {within[1]} times the most that there was",
+                 within[0] * real <= said <= within[1] * real)
 
 
 def machine(bench, available, files):
@@ -200,13 +323,14 @@ def main():
     parser.add_argument("binary", type=os.path.abspath)
     parser.add_argument("library", type=os.path.abspath)
     parser.add_argument("--whole", action="store_true")
-    parser.add_argument("--only", choices=("sizes", "memory", "full_disk"))
+    parser.add_argument("--only", choices=("sizes", "peaks", "noise", "memory", "full_disk"))
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="twinstep-room-") as folder:
         bench = Bench(options, folder)
         with open(os.path.join(folder, "rows.jsonl"), "w", encoding="utf-8") as file:
             file.writelines('{"input_ids": %s, "labels": %s}\n' % (ids, ids) for ids in ROWS)
-        for name, part in (("sizes", sizes), ("memory", memory), ("full_disk", full_disk)):
+        for name, part in (("sizes", sizes), ("peaks", peaks), ("noise", noise),
+                           ("memory", memory), ("full_disk", full_disk)):
             if options.only in (None, name):
                 part(bench)
         print(f"{len(bench.wrong)} wrong")

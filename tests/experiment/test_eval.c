@@ -30,6 +30,61 @@ static const struct trace_array *array_of(const struct bench *bench, const char 
     return array;
 }
 
+/* ---- interruptions ---- */
+
+static int always(void *context) {
+    (void)context;
+    return 1;
+}
+
+static int never(void *context) {
+    (void)context;
+    return 0;
+}
+
+static void ignore(void *context) {
+    (void)context;
+}
+
+/* Stopped behind the last update of both arms, an experiment says which updates are lost: those of
+ * the last step, before which states were kept, or all, where none were. */
+static void verify_what_an_interruption_costs(void **state) {
+    static const struct {
+        const char *text;
+        int (*keep)(void *);
+        const char *told;
+    } cases[] = {
+        {REST "common: {data: {samples: 18}, " MODEL "}\n" FASTER, always,
+         "interrupted after 6 of 15 updates, while held-out rows were measured; no state was kept "
+         "after the last 2 of these, which are trained again"},
+        {"common: {" MODEL "}\n" FASTER, always,
+         "interrupted after 6 of 15 updates, while the first difference was looked for; no state "
+         "was kept after the last 2 of these, which are trained again"},
+        {"common: {" MODEL "}\n" FASTER, never,
+         "interrupted after 6 of 15 updates, while the first difference was looked for; no state "
+         "was kept after the last 6 of these, which are trained again"},
+        {"common: {" MODEL "}\n" FASTER, NULL,
+         "interrupted after 6 of 15 updates, while the first difference was looked for"},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct bench bench;
+        helper_bench_open(&bench, 3, cases[i].text);
+        bench.stop_after = 3;
+        bench.options.keep_now = cases[i].keep;
+        bench.options.kept = ignore;
+        assert_int_equal(experiment_run(&bench.options, &bench.arena, &bench.judgement),
+                         STATUS_INTERRUPTED);
+        assert_string_equal(status_text(), cases[i].told);
+        for (int file = 1; file <= 2; file++) {
+            char path[HELPER_BENCH_PATH + 64];
+            snprintf(path, sizeof path, "%s.kept-%d", bench.part, file);
+            unlink(path);
+        }
+        helper_bench_close(&bench);
+    }
+}
+
 /* ---- trainings ---- */
 
 static const char *const modes[] = {
@@ -407,6 +462,7 @@ static void verify_broken_data(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(verify_what_an_interruption_costs),
         cmocka_unit_test(verify_training_is_left_alone),
         cmocka_unit_test(verify_rows),
         cmocka_unit_test(verify_rows_of_both_arms),
