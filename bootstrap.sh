@@ -103,8 +103,9 @@ build() {
     configure "$1" && $beside cmake --build --preset "${2-$1}"
 }
 
-# Builds preset $1 while the tests of the stage before it run: these wait for processes and pipes, too,
-# and a stage ends with one test alone. At the lowest priority, so that no test waits for a compiler.
+# Builds preset $1 while the tests of the stage before it run: these wait for processes and pipes,
+# too, and a stage ends with one test alone. The priority is the lowest, so that no test waits for a
+# compiler.
 beside= ahead=
 build_ahead() {
     [ -n "$1" ] || return 0
@@ -141,8 +142,8 @@ test_preset() {
     $run ctest --preset "$tests" --parallel $(($(nproc) + 1))
 }
 
-# One stage: preset $1, told as "$2", with the tests of preset $3, which "" says are its own; preset $4
-# is built meanwhile. A stage that fails does not stop the next ones.
+# One stage: preset $1, told as "$2", with the tests of preset $3 or, where that is "", of its own;
+# preset $4 is built meanwhile. A stage that fails does not stop the next ones.
 stage() {
     began=$(date +%s) tests=${3:-$1}
     printf '\n== %s (%s)\n' "$2" "$1"

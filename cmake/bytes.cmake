@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Files as string literals of C. gcc and clang compile one in a tenth of the time that they take for a
-# list of numbers, and a regular expression over eight bytes at a time writes it in a third.
+# Files as string literals of C. gcc and clang compile one in a tenth of the time that they take for
+# a list of numbers, and a regular expression over eight bytes at a time writes it in half.
 
 # twinstep_literal(OUT FILE): the bytes of a file, which have a zero more behind them.
 function(twinstep_literal out file)
