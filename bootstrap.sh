@@ -100,7 +100,31 @@ configure() {
 }
 
 build() {
-    configure "$1" && cmake --build --preset "${2-$1}"
+    configure "$1" && $beside cmake --build --preset "${2-$1}"
+}
+
+# Builds preset $1 while the tests of the stage before it run: these wait for processes and pipes,
+# too, and a stage ends with one test alone. The priority is the lowest, so that no test waits for a
+# compiler.
+beside= ahead=
+build_ahead() {
+    [ -n "$1" ] || return 0
+    beside='nice -n 19'
+    build "$1" >build/ahead.log 2>&1 &
+    ahead=$1 ahead_id=$!
+    beside=
+}
+
+# Builds preset $1 with the targets of build preset $2, or waits for what build_ahead began.
+build_stage() {
+    [ "$1" = "$ahead" ] || {
+        build "$1" "$2"
+        return
+    }
+    ahead= status=0
+    wait "$ahead_id" || status=$?
+    cat build/ahead.log
+    return $status
 }
 
 # ThreadSanitizer of clang 14 needs memory maps that new kernels give only without randomisation, and
@@ -118,12 +142,16 @@ test_preset() {
     $run ctest --preset "$tests" --parallel $(($(nproc) + 1))
 }
 
-# One stage: preset $1, told as "$2", with the tests of preset $3 or of its own. A stage that fails
-# does not stop the next ones.
+# One stage: preset $1, told as "$2", with the tests of preset $3 or, where that is "", of its own;
+# preset $4 is built meanwhile. A stage that fails does not stop the next ones.
 stage() {
-    began=$(date +%s) tests=${3-$1}
+    began=$(date +%s) tests=${3:-$1}
     printf '\n== %s (%s)\n' "$2" "$1"
-    if (build "$1" "$tests" && test_preset "$1"); then result=passed; else result=FAILED failed=1; fi
+    if build_stage "$1" "$tests" && build_ahead "${4-}" && (test_preset "$1"); then
+        result=passed
+    else
+        result=FAILED failed=1
+    fi
     summary="$summary
   $(printf '%-8s %4d s  %-9s %s' $result $(($(date +%s) - began)) "$1" "$2")"
 }
@@ -178,11 +206,11 @@ module_stage() {
 # labelled cuda look at what it makes of the smaller ones.
 stages() {
     failed=0 summary=
-    stage strict 'gcc, every warning an error: all tests but the nightly ones'
-    stage asan 'address and undefined-behaviour sanitizers: tests labelled short'
-    stage tsan 'thread sanitizer: tests labelled threads'
+    stage strict 'gcc, every warning an error: all tests but the nightly ones' '' asan
+    stage asan 'address and undefined-behaviour sanitizers: tests labelled short' '' tsan
+    stage tsan 'thread sanitizer: tests labelled threads' '' clang-o3
     # These two compile arithmetic for the widest instruction set alone (TWINSTEP_ONE_ISA).
-    stage clang-o3 'clang -O3: the same bits, tests labelled golden'
+    stage clang-o3 'clang -O3: the same bits, tests labelled golden' '' o0
     stage o0 'gcc -O0: the same bits, tests labelled golden'
     printf '\nSummary, %s\n' "$(nproc) processors:$summary"
     return $failed

@@ -3,6 +3,7 @@
 # file. Included by CMakeLists.txt it adds one generated source; run with -P (FOLDER, OUTPUT) it
 # writes that source: every scenarios/catalog/*.yaml in the order of its name.
 if(CMAKE_SCRIPT_MODE_FILE)
+  include(${CMAKE_CURRENT_LIST_DIR}/bytes.cmake)
   file(GLOB inputs ${FOLDER}/*.yaml)
   list(SORT inputs)
   set(arrays "")
@@ -10,11 +11,9 @@ if(CMAKE_SCRIPT_MODE_FILE)
   set(number 0)
   foreach(input ${inputs})
     get_filename_component(name ${input} NAME_WE)
-    file(READ ${input} digits HEX)
-    string(REGEX REPLACE "(................................)" "\\1\n    " digits "${digits}")
-    string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," digits "${digits}")
-    string(APPEND arrays "static const unsigned char text_${number}[] = {\n    ${digits}};\n")
-    string(APPEND rows "    {\"${name}\", text_${number}, sizeof text_${number}},\n")
+    twinstep_literal(literal ${input})
+    string(APPEND arrays "static const unsigned char text_${number}[] =\n    ${literal};\n")
+    string(APPEND rows "    {\"${name}\", text_${number}, sizeof text_${number} - 1},\n")
     math(EXPR number "${number} + 1")
   endforeach()
   file(WRITE ${OUTPUT} "#include \"cli/catalog.h\"\n${arrays}"
@@ -30,5 +29,7 @@ add_custom_command(
   COMMAND ${CMAKE_COMMAND} -DFOLDER=${CMAKE_SOURCE_DIR}/scenarios/catalog -DOUTPUT=${output} -P
           ${CMAKE_CURRENT_LIST_FILE}
   DEPENDS ${catalog} ${CMAKE_CURRENT_LIST_FILE}
+          ${CMAKE_CURRENT_LIST_DIR}/bytes.cmake
   VERBATIM)
+twinstep_has_literals(${output})
 target_sources(twinstep PRIVATE ${output})

@@ -3,12 +3,11 @@
 # wherever the binary runs. Included by CMakeLists.txt it adds one generated source per file; run
 # with -P (INPUT, OUTPUT, NAME) it writes that source.
 if(CMAKE_SCRIPT_MODE_FILE)
-  file(READ ${INPUT} digits HEX)
-  string(REGEX REPLACE "(................................)" "\\1\n    " digits "${digits}")
-  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," digits "${digits}")
+  include(${CMAKE_CURRENT_LIST_DIR}/bytes.cmake)
+  twinstep_literal(literal ${INPUT})
   file(WRITE ${OUTPUT} "#include \"data/builtin.h\"\n"
-                       "const unsigned char builtin_${NAME}_bytes[] = {\n    ${digits}};\n"
-                       "const size_t builtin_${NAME}_length = sizeof builtin_${NAME}_bytes;\n")
+                       "const unsigned char builtin_${NAME}_bytes[] =\n    ${literal};\n"
+                       "const size_t builtin_${NAME}_length = sizeof builtin_${NAME}_bytes - 1;\n")
   return()
 endif()
 
@@ -19,7 +18,8 @@ foreach(name quiz devil)
     OUTPUT ${output}
     COMMAND ${CMAKE_COMMAND} -DINPUT=${input} -DOUTPUT=${output} -DNAME=${name} -P
             ${CMAKE_CURRENT_LIST_FILE}
-    DEPENDS ${input} ${CMAKE_CURRENT_LIST_FILE}
+    DEPENDS ${input} ${CMAKE_CURRENT_LIST_FILE} ${CMAKE_CURRENT_LIST_DIR}/bytes.cmake
     VERBATIM)
+  twinstep_has_literals(${output})
   target_sources(twinstep_data PRIVATE ${output})
 endforeach()

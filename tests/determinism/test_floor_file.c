@@ -15,6 +15,7 @@
 #include "base/arena.h"
 #include "determinism/floor_file.h"
 #include "determinism/trace.h"
+#include "tests/base/helper_size.h"
 
 /* HDF5 leaks what it held when a file is damaged; the leak sanitizer reads these suppressions. */
 const char *__lsan_default_suppressions(void);
@@ -196,7 +197,7 @@ static void verify_truncated(void **state) {
     size_t length;
     write_sample(&sample);
     char *bytes = bytes_of(&length);
-    for (size_t cut = 0; cut < length; cut += 1 + length / 97) {
+    for (size_t cut = 0; cut < length; cut += 1 + length / helper_size(25, 97, 97)) {
         struct arena arena = ARENA_EMPTY;
         struct floor_file back;
         put_bytes(bytes, cut);
@@ -214,7 +215,7 @@ static void verify_damaged(void **state) {
     uint32_t noticed = 0;
     write_sample(&sample);
     char *bytes = bytes_of(&length);
-    for (size_t at = 0; at < length; at += 1 + length / 499) {
+    for (size_t at = 0; at < length; at += 1 + length / helper_size(99, 499, 499)) {
         struct arena arena = ARENA_EMPTY;
         struct floor_file back;
         bytes[at] = (char)(bytes[at] ^ 0x10);

@@ -31,8 +31,10 @@ LOG = os.path.join(HERE, "..", "golden", "logs")
 CALLS = ("write", "fsync", "ftruncate", "rename", "link", "unlink", "open", "mkdir", "mmap",
          "stdio", "thread", "own", "malloc")
 WHOLE = ("run", "lr-set-before-step", "--reproducible", "--quiet", "--set", "steps=1")
+# A small model, since arithmetic makes no call.
 SMALL = ("--set", "steps=1", "--set", "record.tensors=false", "--set", "record.phases=false",
-         "--set", "attribution.twin=false")
+         "--set", "attribution.twin=false", "--set", "common.model.hidden=16",
+         "--set", "common.model.mlp=32")
 RUN = ("run", "lr-set-before-step", "--reproducible", "--quiet", *SMALL)
 # name: (commands before it, which nothing disturbs; the command; exit status of the reference)
 CASES = {

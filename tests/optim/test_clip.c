@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short threads
+ * labels: unit memory threads
  * Gradient clipping: torch's formula at its edges, the chain over tensors (law 7), and the rounding
  * to storage; and the same bits with other threads, instruction sets and number pairs of the op
  * table. */

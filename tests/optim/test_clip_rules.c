@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short threads
+ * labels: unit memory threads
  * The clipping rules of the frameworks: each switch must give what the rule gives when it is
  * written out, and must differ from the default in what the switch is said to change. */
 #include "optim/clip.h"

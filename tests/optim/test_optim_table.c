@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit golden short
+ * labels: unit golden memory
  * A table of AdamW's variants that a separate program computed (C with explicit fma, compiled
  * without contraction): the optimizers must agree to the last printed digit. Also the two findings
  * made on that table, and what the switches for known bugs are said to do. */

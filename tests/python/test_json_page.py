@@ -219,7 +219,7 @@ COMMANDS = {
     ],
     "noise --ops": ["noise --ops --modes shuffled --dtypes f32"],
     "noise --plan": [
-        "noise same.yaml --plan --modes shuffled --dtypes f32 --steps 4 --pairs 99",
+        "noise same.yaml --plan --modes shuffled --dtypes f32 --steps 2 --pairs 20 --alpha 0.05",
         "noise same.yaml --plan --modes shuffled --dtypes f32 --steps 4 --pairs 3",
     ],
     "rollout": ["rollout far.jsonl --floor near.jsonl", "rollout alike.jsonl", "rollout far.jsonl"],

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short threads
+ * labels: unit memory threads
  * Who draws random numbers: every word of a run's ledger must have a named consumer, the recorded
  * words must give the recorded digest, and what a consumer drew must be what its place in the model
  * needs. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: repro unit short threads
+ * labels: repro unit memory threads
  * Dropout in a training: masks by address must not change with split, layout, padding or threads.
  * Three mistakes that frameworks make must do what is said of them: masks that depend on the GPU, a
  * recomputation that draws anew, and the same masks on all ranks. And the generator's offset must

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: repro golden threads short
+ * labels: repro golden threads memory
  * The root digest of each family after two updates must equal the golden, in every build: all
  * compilers, optimisation levels and machines must print tests/golden/roots.txt. And a far shape of
  * each family (with another micro-batch, layout, padding, instruction set and threads) must have

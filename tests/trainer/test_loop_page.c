@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short
+ * labels: unit memory
  * docs/LOOPS.md says how a loop of PyTorch, Trainer, Accelerate or Lightning is written here: each
  * row of its table is resolved and trained, and what it claims of the LR and of hazards must hold.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short
+ * labels: unit memory
  * loop.skip: olmo-outlier. Deviations must be those of torch.std_mean to the bit; the rule must be
  * what its documentation says; a training must obey it, whatever interrupts it; and an optimizer
  * that multiplies a skipped step by zero must leave the bits of one that does not run. */

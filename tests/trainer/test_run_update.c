@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short
+ * labels: unit memory
  * What one update does and records, against values found another way: the skip rule, gradients that
  * nobody clears (law 4), rounding per micro-batch, and the columns of the record. */
 #include <math.h>
