@@ -11,7 +11,6 @@
 #include "cli/progress.h"
 #include "cli/room.h"
 #include "cli/second.h"
-#include "experiment/experiment.h"
 
 /* States take at most this share of the time, but where every update's were asked for. */
 #define KEEPING_SHARE 0.05
@@ -19,7 +18,8 @@
 struct performing {
     const struct cli *cli;
     struct progress progress;
-    int wanted;              /* words besides the verdict */
+    const struct performance_watch *watch; /* NULL: none */
+    int wanted;                            /* words besides the verdict */
     double keep_every, cost; /* seconds: as asked for, and what the last keeping took */
     double asked, kept;      /* by the clock: when it began, and when it ended */
 };
@@ -42,13 +42,17 @@ static void kept(void *context) {
 
 static void show(void *context, const struct experiment_progress *now) {
     struct performing *performing = (struct performing *)context;
-    progress_show(&performing->progress, now);
+    if (performing->watch != NULL)
+        performing->watch->far(performing->watch->context, now);
+    else
+        progress_show(&performing->progress, now);
 }
 
 /* Says what a long training will take, and refuses one that does not fit. */
 static enum status ask_room(void *context, const struct experiment_needs *needs) {
     const struct performing *performing = (const struct performing *)context;
-    TRY(room_check(needs));
+    const struct performance_watch *const watch = performing->watch;
+    TRY(watch != NULL ? watch->room(watch->context, needs) : room_check(needs));
     if (performing->wanted) room_tell(needs, stderr);
     return STATUS_OK;
 }
@@ -76,7 +80,7 @@ enum status set_backend(const struct options *options, struct arena *arena, stru
 enum status perform(const struct cli *cli, const struct scenario *scenario,
                     const struct performance *how, struct arena *arena, struct judgement *out) {
     struct performing performing = {
-        .cli = cli, .wanted = how->progress, .keep_every = how->keep_every};
+        .cli = cli, .watch = how->watch, .wanted = how->progress, .keep_every = how->keep_every};
     performing.asked = performing.kept = progress_clock();
     struct experiment_options options = {.path = how->path,
                                          .resume = how->resume,
@@ -98,7 +102,7 @@ enum status perform(const struct cli *cli, const struct scenario *scenario,
     const int blas = config_uses_openblas(&scenario->arms[0].config) ||
                      config_uses_openblas(&scenario->arms[1].config);
     TRY(environment_attributes(cli, blas, arena, &options.environment, &options.environment_count));
-    progress_open(&performing.progress, scenario->name, how->progress);
+    progress_open(&performing.progress, scenario->name, how->progress && how->watch == NULL);
     enum status status = experiment_run(&options, arena, out);
     progress_close(&performing.progress);
     return status;

@@ -5,6 +5,15 @@
 
 #include "cli/verb.h"
 #include "evidence/judge.h"
+#include "experiment/experiment.h"
+
+/* Where a scenario is one of several that are trained at once (cli/jobs.h): who is told how far it
+ * is, in the place of a progress line, and who is asked for room. */
+struct performance_watch {
+    void (*far)(void *context, const struct experiment_progress *now);
+    enum status (*room)(void *context, const struct experiment_needs *needs);
+    void *context;
+};
 
 struct performance {
     const char *path;   /* of the trace */
@@ -17,6 +26,7 @@ struct performance {
     int keep;            /* keep states for a run that goes on (experiment/experiment_kept.c) */
     double keep_every;   /* seconds from one to the next at least */
     int verify;          /* with `resume`: train again whatever can be */
+    const struct performance_watch *watch; /* NULL: it is trained alone */
 };
 
 /* Returns whether progress is wanted: not with --quiet, and not with --json into a pipe or file. */
