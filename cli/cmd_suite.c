@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/number.h"
 #include "cli/ci.h"
 #include "cli/consent.h"
 #include "cli/cores.h"
@@ -176,19 +175,6 @@ static void show_far(void *context, size_t done, const char *now) {
                   run->suite->case_count, now);
 }
 
-/* Where bits may depend on how threads or a library's calls meet in time, and on a device, whose
- * memory nobody shares out here, a scenario has no neighbours: so every run of its floor has the
- * same ones. */
-static int runs_alone(const struct scenario *scenario) {
-    for (int arm = 0; arm < 2; arm++) {
-        const struct config *const config = &scenario->arms[arm].config;
-        if (config_races(config) || config_uses_openblas(config) ||
-            config->numerics.backend != BACKEND_CPU)
-            return 1;
-    }
-    return 0;
-}
-
 /* Loads a scenario before anything is trained. One that cannot be loaded is an error of its own. */
 static enum status load_case(struct suite_run *run, struct suite_case *member, struct job *job) {
     struct arena *const arena = &run->cli->arena;
@@ -202,11 +188,8 @@ static enum status load_case(struct suite_run *run, struct suite_case *member, s
         member->scenario = NULL;
         return keep(arena, status_text(), &member->error);
     }
-    job->alone = runs_alone(member->scenario);
-    for (int arm = 0; arm < 2; arm++) {
-        const uint64_t threads = member->scenario->arms[arm].config.numerics.threads;
-        if (threads > job->threads) job->threads = threads;
-    }
+    job->alone = trains_alone(member->scenario);
+    job->threads = trains_threads(member->scenario);
     return STATUS_OK;
 }
 
@@ -234,16 +217,6 @@ static enum status run_members(struct suite_run *run) {
     progress_close(&run->progress);
     suite->seconds = progress_clock() - start;
     return status;
-}
-
-static enum status read_cores(const struct options *options, uint64_t *out) {
-    const char *const text = options_value(options, KEY_JOBS);
-    *out = cores_usable();
-    if (text == NULL) return STATUS_OK;
-    if (number_parse_uint(text, out) != STATUS_OK || *out < 1 || *out > CORES_MOST)
-        FAIL(STATUS_INPUT, "suite: --jobs: expected a number from 1 to %d, got \"%s\"", CORES_MOST,
-             text);
-    return STATUS_OK;
 }
 
 static enum status add_case(struct cli *cli, const struct suite_result *result) {
@@ -275,7 +248,7 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     struct suite suite = {.cases = NULL};
     struct suite_run suite_run = {.cli = cli, .options = options, .suite = &suite};
     const char *folder = options->argument_count == 0 ? NULL : options->arguments[0];
-    TRY(read_cores(options, &suite_run.cores));
+    TRY(cores_asked(options, KEY_JOBS, "suite", &suite_run.cores));
     TRY(suite_collect(folder, &cli->arena, &suite));
     TRY(arena_take(&cli->arena, suite.case_count, sizeof *suite.results, "suite", &suite.results));
     TRY(suite_open_folder(options->keep, &cli->arena, &suite));

@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <stdio.h>
 
+#include "base/number.h"
 #include "cli/groups.h"
 
 /* Processors that a set has room for; the largest machines that Linux runs on have 8192. */
@@ -46,4 +47,14 @@ uint64_t cores_usable(void) {
     uint64_t cores = processors();
     if (quota < cores) cores = quota;
     return cores < 1 ? 1 : cores > CORES_MOST ? CORES_MOST : cores;
+}
+
+enum status cores_asked(const struct options *options, int key, const char *verb, uint64_t *out) {
+    const char *const text = options_value(options, key);
+    *out = cores_usable();
+    if (text == NULL) return STATUS_OK;
+    if (number_parse_uint(text, out) != STATUS_OK || *out < 1 || *out > CORES_MOST)
+        FAIL(STATUS_INPUT, "%s: --jobs: expected a number from 1 to %d, got \"%s\"", verb,
+             CORES_MOST, text);
+    return STATUS_OK;
 }

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A suite that trains several scenarios at once: the bytes of one that trains them in turn.
+"""Several trainings at once: the bytes of those that come in turn.
 
-    suite_jobs.py BINARY LIBRARY
+    jobs.py BINARY LIBRARY
 
 LIBRARY is tests/cli/machine.c. Table, JSON, JUnit XML and traces of --jobs 3 are those of --jobs 1,
 with scenarios that end in another order than they begin, that miss, and that cannot be loaded or
-trained. A child that is killed is an error of its scenario alone. An interruption, of the suite or of
+trained. So are text and trace of a run whose second process trains beside the arms. A child that is killed is an error of its scenario alone. An interruption, of the suite or of
 all its processes as a terminal sends it, ends with 130, leaves no process and readable files. What may
 depend on timing has no neighbours, and what has no memory beside others waits. The number of cores
 obeys affinity, cpu.max and its forerunner."""
@@ -54,12 +54,14 @@ class Bench:
     def expect(self, what, true, said=""):
         self.wrong += not true
         if not true:
-            print(f"suite_jobs.py: {what}: {said}", file=sys.stderr)
+            print(f"jobs.py: {what}: {said}", file=sys.stderr)
 
     def scenario(self, name, steps, expect="", numerics="threads: 1", rows="../rows.jsonl"):
         text = SCENARIO.replace("name: long\n", f"name: {os.path.basename(name)}\nsteps: {steps}\n")
         text = text.replace("rows.jsonl", rows).replace("threads: 1", numerics)
         os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
+        if "/" not in name:
+            text = text.replace("../rows.jsonl", "rows.jsonl")
         with open(self.path(f"{name}.yaml"), "w", encoding="utf-8") as file:
             file.write(text + (f"expect: {{{expect}}}\n" if expect else ""))
 
@@ -185,6 +187,47 @@ def stop(process):
     process.communicate()
 
 
+def second_process(bench):
+    """It begins with the arms where a core and memory are free, and only there."""
+    bench.scenario("pair", 30)
+    said = []
+    for jobs in ("1", "2"):
+        found = bench.run("run", "pair.yaml", "--jobs", jobs, "-o", "pair.h5", "--reproducible",
+                          "--overwrite")
+        said.append((*found, bench.bytes("pair.h5")))
+    bench.expect("run --jobs 2: the words and the trace of --jobs 1", said[0] == said[1]
+                 and said[0][0] == 1 and "in a second one, bit-equal" in said[0][1], said[0][:3])
+    bench.scenario("fast", LONG, numerics="threads: 1, mode: fast")
+    bench.scenario("wide", LONG, numerics="threads: 2")
+    bench.scenario("forever", LONG)
+    code, _, err = bench.run("run", "forever.yaml", "-o", "never.h5", root=machine(bench, 4096, {}))
+    found = re.search(r"the arms need ([0-9.]+) MiB of memory at once", err)
+    needs = float(found.group(1)) * (1 << 20) if code == 2 and found else 0
+    cases = (("forever", 1, 3.0, 0), ("forever", 2, 3.0, 1), ("forever", 2, 1.2, 0), ("fast", 2, 3.0, 0),
+             ("wide", 2, 3.0, 0), ("wide", 4, 3.0, 1))
+    for name, jobs, share, count in cases:
+        what = f"{name}, {jobs} cores, {share} of the memory"
+        part = f"{name}.h5.part"
+        if os.path.exists(bench.path(part)):
+            os.unlink(bench.path(part))
+        process = bench.start("run", f"{name}.yaml", "--jobs", str(jobs), "--quiet",
+                              root=machine(bench, int(share * needs), {}))
+        there = bench.wait_until(process, lambda: bench.updates(part) > 3)
+        children = bench.children(process)
+        stop(process)
+        bench.expect(f"{what}: {count} beside the arms", there and len(children) == count, children)
+        bench.expect(f"{what}: 130, and no process is left", process.returncode == 130 and not any(
+            os.path.exists(f"/proc/{pid}") for pid in children), process.returncode)
+    bench.scenario("killed-pair", 300)
+    process = bench.start("run", "killed-pair.yaml", "--jobs", "2", "--quiet")
+    bench.wait_until(process, lambda: bench.children(process))
+    for child in bench.children(process):
+        os.kill(child, signal.SIGKILL)
+    out, err = process.communicate()
+    bench.expect("a second process that is killed is told", process.returncode == 2 and out == ""
+                 and "second process: ended by signal 9" in err, (process.returncode, out, err))
+
+
 def no_neighbours(bench):
     """B would be there long before 50 updates of A if it began with it."""
     bench.scenario("apart/b", LONG)
@@ -302,7 +345,8 @@ def main():
         bench = Bench(options, folder)
         with open(bench.path("rows.jsonl"), "w", encoding="utf-8") as file:
             file.writelines('{"input_ids": %s, "labels": %s}\n' % (ids, ids) for ids in ROWS)
-        for part in (same_bytes, killed_child, interruptions, no_neighbours, memory, cores, terminal):
+        for part in (same_bytes, killed_child, interruptions, second_process, no_neighbours, memory,
+                     cores, terminal):
             if options.only in (None, part.__name__):
                 start = time.monotonic()
                 part(bench)
