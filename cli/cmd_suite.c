@@ -129,6 +129,9 @@ static int unpack(const char *bytes, size_t length, struct suite_result *out) {
     size_t at = sizeof answer;
     if (length < sizeof answer) return 0;
     memcpy(&answer, bytes, sizeof answer);
+    if (answer.verdict < 0 || answer.verdict >= VERDICT_COUNT || answer.expectation < EXPECT_NONE ||
+        answer.expectation > EXPECT_MISSED)
+        return 0; /* a module wrote over the child's memory */
     for (int i = 0; i < ANSWER_TEXTS; i++) {
         texts[i] = bytes + at;
         while (at < length && bytes[at] != '\0')
