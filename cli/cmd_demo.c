@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cli/cores.h"
 #include "cli/load.h"
 #include "cli/perform.h"
 #include "determinism/trace.h"
@@ -43,6 +44,7 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     struct performance how = {.path = path,
                               .overwrite = 1,
                               .reproducible = options->reproducible,
+                              .cores = cores_usable(),
                               .progress = progress_wanted(options)};
     TRY(perform(cli, scenario, &how, &cli->arena, &judgement));
     TRY(print_judgement(&judgement, path, options->json));

@@ -9,6 +9,7 @@
 #include "base/number.h"
 #include "cli/ci.h"
 #include "cli/consent.h"
+#include "cli/cores.h"
 #include "cli/load.h"
 #include "cli/output.h"
 #include "cli/perform.h"
@@ -22,7 +23,8 @@ enum {
     KEY_RESUME,
     KEY_ROOM,
     KEY_KEEP_EVERY,
-    KEY_VERIFY
+    KEY_VERIFY,
+    KEY_JOBS
 };
 
 #define KEEP_SECONDS 5.0 /* said by --help */
@@ -260,6 +262,7 @@ static enum status run_scenario(struct cli *cli, const struct options *options, 
                               .progress = progress_wanted(options),
                               .unasked_room = options_given(options, KEY_ROOM),
                               .verify = options_given(options, KEY_VERIFY)};
+    TRY(cores_asked(options, KEY_JOBS, "run", &how.cores));
     TRY(keeping(options, &how));
     for (size_t i = 0; i < options->given_count; i++)
         if (options->given[i].key == KEY_SAVE)
@@ -347,6 +350,10 @@ static const struct argp_option option_rows[] = {
         "such a run is refused before its first update, with what it needs (trace, kept states, "
         "saved models; runs and end points in memory) and what there is. Arms that need more than "
         "all of the machine's memory are refused in any case"),
+    OPTION("jobs", KEY_JOBS, "N",
+           "Fill N cores: with one that the arms leave free, and memory, the second process of an "
+           "exact floor trains beside them instead of after them; the trace is the same. Default: "
+           "all cores that this process may use"),
     OPTION_OVERWRITE("Replace a trace that exists, and saved models"),
     OPTIONS_MODULES,
     OPTIONS_CI,

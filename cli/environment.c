@@ -12,6 +12,7 @@
 
 #include "base/fpenv.h"
 #include "cli/build_id.h"
+#include "cli/cores.h"
 #include "cli/json.h"
 #include "determinism/libraries.h"
 #include "experiment/backend_record.h"
@@ -154,6 +155,13 @@ static enum status add_machine(struct facts *facts) {
     return add(facts, "cores", cores > 0 ? line : "");
 }
 
+/* How many scenarios `suite` trains at once. */
+static enum status add_usable_cores(struct facts *facts) {
+    char line[LINE_SIZE];
+    snprintf(line, sizeof line, "%ju", (uintmax_t)cores_usable());
+    return add(facts, "usable_cores", line);
+}
+
 /* Lists the facts that env prints; a NULL name ends the list. Two equal builds on two machines
  * agree in all that comes before "cpu_model". */
 static enum status all_facts(struct arena *arena, const struct fact **out) {
@@ -163,6 +171,7 @@ static enum status all_facts(struct arena *arena, const struct fact **out) {
     TRY(add_machine(&facts));
     TRY(add_blas(&facts));
     TRY(add(&facts, "threads", "1 unless numerics.threads of a scenario says more"));
+    TRY(add_usable_cores(&facts));
     TRY(add_cuda(&facts));
     TRY(add_cublas(&facts));
     *out = facts.list;

@@ -11,7 +11,6 @@
 #include "cli/progress.h"
 #include "cli/room.h"
 #include "cli/second.h"
-#include "experiment/experiment.h"
 
 /* States take at most this share of the time, but where every update's were asked for. */
 #define KEEPING_SHARE 0.05
@@ -19,8 +18,12 @@
 struct performing {
     const struct cli *cli;
     struct progress progress;
-    int wanted;              /* words besides the verdict */
+    const struct performance_watch *watch; /* NULL: none */
+    int wanted;                            /* words besides the verdict */
     double keep_every, cost; /* seconds: as asked for, and what the last keeping took */
+    uint64_t memory;         /* bytes that both arms need; 0: not known */
+    uint64_t free_cores;     /* beside the arms; 0, too, where nothing may be trained beside them */
+    struct second second;    /* begun before it is asked for, where there is room for it */
     double asked, kept;      /* by the clock: when it began, and when it ended */
 };
 
@@ -42,21 +45,38 @@ static void kept(void *context) {
 
 static void show(void *context, const struct experiment_progress *now) {
     struct performing *performing = (struct performing *)context;
-    progress_show(&performing->progress, now);
+    if (performing->watch != NULL)
+        performing->watch->far(performing->watch->context, now);
+    else
+        progress_show(&performing->progress, now);
 }
 
 /* Says what a long training will take, and refuses one that does not fit. */
 static enum status ask_room(void *context, const struct experiment_needs *needs) {
-    const struct performing *performing = (const struct performing *)context;
-    TRY(room_check(needs));
+    struct performing *const performing = (struct performing *)context;
+    const struct performance_watch *const watch = performing->watch;
+    TRY(watch != NULL ? watch->room(watch->context, needs) : room_check(needs));
+    performing->memory = needs->memory;
     if (performing->wanted) room_tell(needs, stderr);
     return STATUS_OK;
 }
 
+/* Begins the rerun beside the arms where a core is free for it, and memory: it takes about half of
+ * what both arms do. What prevents it is no error: the rerun comes after the arms, as on one core.
+ */
+static void rerun_coming(void *context, const struct config *config, uint64_t steps) {
+    struct performing *const performing = (struct performing *)context;
+    const uint64_t needs = performing->memory + performing->memory / 2;
+    if (performing->free_cores < config->numerics.threads || needs == 0 || room_memory() < needs)
+        return;
+    if (second_begin(config, steps, &performing->second) != STATUS_OK) performing->second.pid = 0;
+}
+
 static enum status rerun_elsewhere(void *context, const struct config *config, uint64_t steps,
                                    struct digest *out_root) {
-    const struct performing *performing = (const struct performing *)context;
-    return second_process_root(config, steps, performing->cli->interrupted, out_root);
+    struct performing *const performing = (struct performing *)context;
+    if (performing->second.pid == 0) TRY(second_begin(config, steps, &performing->second));
+    return second_root(&performing->second, performing->cli->interrupted, out_root);
 }
 
 int progress_wanted(const struct options *options) {
@@ -73,10 +93,26 @@ enum status set_backend(const struct options *options, struct arena *arena, stru
     return options_with(options, arena, "common.numerics.backend", options->backend, out);
 }
 
+int trains_alone(const struct scenario *scenario) {
+    for (int arm = 0; arm < 2; arm++) {
+        const struct config *const config = &scenario->arms[arm].config;
+        if (config_races(config) || config_uses_openblas(config) ||
+            config->numerics.backend != BACKEND_CPU)
+            return 1;
+    }
+    return 0;
+}
+
+uint64_t trains_threads(const struct scenario *scenario) {
+    const uint64_t a = scenario->arms[0].config.numerics.threads,
+                   b = scenario->arms[1].config.numerics.threads;
+    return a > b ? a : b;
+}
+
 enum status perform(const struct cli *cli, const struct scenario *scenario,
                     const struct performance *how, struct arena *arena, struct judgement *out) {
     struct performing performing = {
-        .cli = cli, .wanted = how->progress, .keep_every = how->keep_every};
+        .cli = cli, .watch = how->watch, .wanted = how->progress, .keep_every = how->keep_every};
     performing.asked = performing.kept = progress_clock();
     struct experiment_options options = {.path = how->path,
                                          .resume = how->resume,
@@ -88,6 +124,7 @@ enum status perform(const struct cli *cli, const struct scenario *scenario,
                                          .room = how->unasked_room ? NULL : ask_room,
                                          .progress = show,
                                          .second_process = rerun_elsewhere,
+                                         .second_coming = rerun_coming,
                                          .interrupted = cli->interrupted,
                                          .keep_now = how->keep ? keep_now : NULL,
                                          .kept = kept,
@@ -98,8 +135,11 @@ enum status perform(const struct cli *cli, const struct scenario *scenario,
     const int blas = config_uses_openblas(&scenario->arms[0].config) ||
                      config_uses_openblas(&scenario->arms[1].config);
     TRY(environment_attributes(cli, blas, arena, &options.environment, &options.environment_count));
-    progress_open(&performing.progress, scenario->name, how->progress);
+    progress_open(&performing.progress, scenario->name, how->progress && how->watch == NULL);
+    if (!trains_alone(scenario) && how->cores > trains_threads(scenario))
+        performing.free_cores = how->cores - trains_threads(scenario);
     enum status status = experiment_run(&options, arena, out);
+    second_end(&performing.second);
     progress_close(&performing.progress);
     return status;
 }

@@ -5,6 +5,15 @@
 
 #include "cli/verb.h"
 #include "evidence/judge.h"
+#include "experiment/experiment.h"
+
+/* Where a scenario is one of several that are trained at once (cli/jobs.h): who is told how far it
+ * is, in the place of a progress line, and who is asked for room. */
+struct performance_watch {
+    void (*far)(void *context, const struct experiment_progress *now);
+    enum status (*room)(void *context, const struct experiment_needs *needs);
+    void *context;
+};
 
 struct performance {
     const char *path;   /* of the trace */
@@ -17,10 +26,19 @@ struct performance {
     int keep;            /* keep states for a run that goes on (experiment/experiment_kept.c) */
     double keep_every;   /* seconds from one to the next at least */
     int verify;          /* with `resume`: train again whatever can be */
+    uint64_t cores;      /* that its processes may fill together; 0 or 1: one trains at a time */
+    const struct performance_watch *watch; /* NULL: it is trained alone */
 };
 
 /* Returns whether progress is wanted: not with --quiet, and not with --json into a pipe or file. */
 int progress_wanted(const struct options *options);
+
+/* Whether nothing of ours may be trained beside a scenario: bits may depend on how threads or calls
+ * of a library meet in time (modes atomic and fast), and every run of a floor has the same
+ * neighbours only if it has none; and of a device nobody here shares out the memory. */
+int trains_alone(const struct scenario *scenario);
+/* The most threads that an arm trains with. */
+uint64_t trains_threads(const struct scenario *scenario);
 
 /* Trains, records and judges. Everything in `out` lives in `arena`. After an error or an
  * interruption PATH.part stays, so that nothing recorded is lost. */

@@ -12,26 +12,11 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "base/input.h"
 #include "base/network.h"
 #include "base/parent.h"
+#include "cli/groups.h"
 
-#define UNKNOWN UINT64_MAX
-
-/* Reads the start of a small file; 0 if that is not possible. */
-static int read_text(const char *path, char *text, size_t room) {
-    struct input input;
-    if (input_open(path, INPUT_FILE, path, "a file of the system", &input) != STATUS_OK) return 0;
-    size_t length = 0;
-    ssize_t got = 1;
-    while (got > 0 && length < room - 1) {
-        got = read(input.descriptor, text + length, room - 1 - length);
-        if (got > 0) length += (size_t)got;
-    }
-    close(input.descriptor);
-    text[length] = '\0';
-    return got >= 0;
-}
+#define UNKNOWN GROUPS_UNKNOWN
 
 /* The number behind a name in lines "name number"; UNKNOWN where there is none. */
 static uint64_t number_behind(const char *text, const char *name) {
@@ -45,68 +30,24 @@ static uint64_t number_behind(const char *text, const char *name) {
     return UNKNOWN;
 }
 
-static uint64_t number_in(const char *folder, const char *name) {
-    char path[4096 + 64], text[64];
-    unsigned long long number;
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    if (!read_text(path, text, sizeof text) || sscanf(text, "%llu", &number) != 1) return UNKNOWN;
-    return number; /* "max" is no number */
-}
-
 /* What is left below the limit of a group: its page cache that nobody uses counts as free. */
 static uint64_t left_in(const char *folder, int version) {
     static const char *const limits[] = {"memory.limit_in_bytes", "memory.max"};
     static const char *const usages[] = {"memory.usage_in_bytes", "memory.current"};
     static const char *const caches[] = {"total_inactive_file", "inactive_file"};
     char path[4096 + 64], text[8192];
-    const uint64_t limit = number_in(folder, limits[version - 1]);
-    uint64_t usage = number_in(folder, usages[version - 1]), cache = UNKNOWN;
+    const uint64_t limit = groups_number(folder, limits[version - 1]);
+    uint64_t usage = groups_number(folder, usages[version - 1]), cache = UNKNOWN;
     if (limit == UNKNOWN || usage == UNKNOWN) return UNKNOWN;
     snprintf(path, sizeof path, "%s/memory.stat", folder);
-    if (read_text(path, text, sizeof text)) cache = number_behind(text, caches[version - 1]);
+    if (groups_read(path, text, sizeof text)) cache = number_behind(text, caches[version - 1]);
     if (cache != UNKNOWN) usage = usage > cache ? usage - cache : 0;
     return limit > usage ? limit - usage : 0;
 }
 
-/* The least that is left in a group and in those around it. In a container the path of the group
- * may be one of outside: then only the top can be seen. */
-static uint64_t left_around(const char *top, const char *group, int version) {
-    char folder[4096];
-    uint64_t least = UNKNOWN;
-    snprintf(folder, sizeof folder, "%s%s", top, group);
-    for (;;) {
-        const uint64_t left = left_in(folder, version);
-        if (left < least) least = left;
-        char *const slash = strrchr(folder, '/');
-        if (slash == NULL || (size_t)(slash - folder) < strlen(top)) return least;
-        *slash = '\0';
-    }
-}
-
-/* Lines of /proc/self/cgroup are "number:controllers:path"; version 2 has number 0 and no
- * controllers. */
-static uint64_t left_in_groups(void) {
-    char text[8192], *rest = text, *line;
-    uint64_t least = UNKNOWN;
-    if (!read_text("/proc/self/cgroup", text, sizeof text)) return UNKNOWN;
-    while ((line = strtok_r(rest, "\n", &rest)) != NULL) {
-        char *const controllers = strchr(line, ':');
-        char *const group = controllers == NULL ? NULL : strchr(controllers + 1, ':');
-        if (group == NULL) continue;
-        *group = '\0';
-        uint64_t left = UNKNOWN;
-        if (controllers[1] == '\0')
-            left = left_around("/sys/fs/cgroup", group + 1, 2);
-        else if (strcmp(controllers + 1, "memory") == 0)
-            left = left_around("/sys/fs/cgroup/memory", group + 1, 1);
-        if (left < least) least = left;
-    }
-    return least;
-}
-
 static uint64_t left_of_system(void) {
     char text[8192];
-    if (!read_text("/proc/meminfo", text, sizeof text)) return UNKNOWN;
+    if (!groups_read("/proc/meminfo", text, sizeof text)) return UNKNOWN;
     const uint64_t kibibytes = number_behind(text, "MemAvailable:");
     return kibibytes == UNKNOWN ? UNKNOWN : kibibytes * 1024;
 }
@@ -116,7 +57,7 @@ static uint64_t resident(void) {
     char text[128];
     unsigned long long all, pages;
     const long page = sysconf(_SC_PAGESIZE);
-    if (page <= 0 || !read_text("/proc/self/statm", text, sizeof text) ||
+    if (page <= 0 || !groups_read("/proc/self/statm", text, sizeof text) ||
         sscanf(text, "%llu %llu", &all, &pages) != 2)
         return 0;
     return pages * (uint64_t)page;
@@ -134,8 +75,14 @@ static struct size_text size_text(uint64_t bytes) {
     return out;
 }
 
+uint64_t room_memory(void) {
+    const uint64_t system = left_of_system(), groups = groups_least("memory", left_in);
+    return system < groups ? system : groups;
+}
+
 static enum status check_memory(const struct experiment_needs *needs) {
-    const uint64_t system = left_of_system(), groups = left_in_groups(), held = resident();
+    const uint64_t system = left_of_system(), groups = groups_least("memory", left_in);
+    const uint64_t held = resident();
     uint64_t has = system < groups ? system : groups;
     if (needs->memory == 0 || has == UNKNOWN) return STATUS_OK;
     has += needs->held < held ? needs->held : held;

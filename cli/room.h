@@ -12,6 +12,9 @@
  * known and too little. What cannot be found out refuses nothing. */
 TWINSTEP_MUST_USE enum status room_check(const struct experiment_needs *needs);
 
+/* Bytes that the machine and the control group of this process have left; UINT64_MAX: not known. */
+uint64_t room_memory(void);
+
 /* Prints a line about files of 256 MiB or more together, and one about a file system on which a
  * trace cannot be read while it is written. */
 void room_tell(const struct experiment_needs *needs, FILE *out);

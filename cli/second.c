@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Starts the second process with posix_spawn, talks to it through two pipes, and always waits for
- * it. Invariant: when a function here returns, no child is left. */
+ * it. Invariant: no child is left that a struct second does not hold. */
 #include "cli/second.h"
 
 #include <errno.h>
@@ -113,10 +113,10 @@ static int write_all(int to, const void *bytes, size_t length) {
 }
 
 /* Reads until the stream ends, the buffer is full, or a signal asks to stop. */
-static enum status read_answer(const struct child *child, const volatile int *interrupted,
+static enum status read_answer(const struct second *second, const volatile int *interrupted,
                                struct answer *answer) {
     for (;;) {
-        struct pollfd waiting = {child->from, POLLIN, 0};
+        struct pollfd waiting = {second->from, POLLIN, 0};
         /* A signal that comes just before poll() is seen when its 200 ms are over. */
         int ready = poll(&waiting, 1, 200);
         if (interrupted != NULL && *interrupted)
@@ -124,7 +124,7 @@ static enum status read_answer(const struct child *child, const volatile int *in
         if (ready == 0 || (ready < 0 && errno == EINTR)) continue;
         if (ready < 0) return fail_errno("wait for its answer", errno);
         ssize_t got =
-            read(child->from, answer->bytes + answer->length, answer->room - 1 - answer->length);
+            read(second->from, answer->bytes + answer->length, answer->room - 1 - answer->length);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) return fail_errno("read its answer", errno);
         answer->length += (size_t)got;
@@ -145,12 +145,10 @@ static enum status judge_answer(const struct answer *answer, int how, size_t siz
     return STATUS_OK;
 }
 
-/* Asks a child for the result of a task; it stands in answer->bytes from [1] on, `size` bytes. */
-static enum status ask(const struct config *config, enum second_task task, uint64_t steps,
-                       const volatile int *interrupted, size_t size, struct answer *answer) {
+static enum status begin(const struct config *config, enum second_task task, uint64_t steps,
+                         struct second *out) {
     struct second_request request;
     struct child child;
-    int how = 0;
     memset(&request, 0, sizeof request);
     snprintf(request.tag, sizeof request.tag, "%s", SECOND_TAG);
     request.request_size = sizeof request;
@@ -162,21 +160,45 @@ static enum status ask(const struct config *config, enum second_task task, uint6
     /* If the child refuses early, its answer says more than EPIPE would. */
     (void)write_all(child.to, &request, sizeof request);
     close(child.to);
-    enum status status = read_answer(&child, interrupted, answer);
-    close(child.from);
-    if (status != STATUS_OK) kill(child.pid, SIGKILL);
-    while (waitpid(child.pid, &how, 0) < 0 && errno == EINTR)
+    *out = (struct second){child.pid, child.from};
+    return STATUS_OK;
+}
+
+static int reap(struct second *second) {
+    int how = 0;
+    close(second->from);
+    while (waitpid(second->pid, &how, 0) < 0 && errno == EINTR)
         continue;
+    second->pid = 0;
+    return how;
+}
+
+/* Waits for the result of a task; it stands in answer->bytes from [1] on, `size` bytes. */
+static enum status finish(struct second *second, const volatile int *interrupted, size_t size,
+                          struct answer *answer) {
+    const enum status status = read_answer(second, interrupted, answer);
+    if (status != STATUS_OK) kill(second->pid, SIGKILL);
+    const int how = reap(second);
     return status == STATUS_OK ? judge_answer(answer, how, size) : status;
 }
 
-enum status second_process_root(const struct config *config, uint64_t steps,
-                                const volatile int *interrupted, struct digest *out_root) {
+enum status second_begin(const struct config *config, uint64_t steps, struct second *out) {
+    return begin(config, SECOND_ROOT, steps, out);
+}
+
+enum status second_root(struct second *second, const volatile int *interrupted,
+                        struct digest *out_root) {
     char bytes[ERROR_SIZE];
     struct answer answer = {bytes, sizeof bytes, 0};
-    TRY(ask(config, SECOND_ROOT, steps, interrupted, DIGEST_BYTES, &answer));
+    TRY(finish(second, interrupted, DIGEST_BYTES, &answer));
     memcpy(out_root->byte, answer.bytes + 1, DIGEST_BYTES);
     return STATUS_OK;
+}
+
+void second_end(struct second *second) {
+    if (second->pid == 0) return;
+    kill(second->pid, SIGKILL);
+    (void)reap(second);
 }
 
 enum status second_process_path(const struct config *config, uint64_t steps,
@@ -185,7 +207,9 @@ enum status second_process_path(const struct config *config, uint64_t steps,
     struct arena arena = ARENA_EMPTY;
     struct answer answer = {NULL, size + ERROR_SIZE, 0};
     enum status status = arena_take(&arena, answer.room, 1, "answer", &answer.bytes);
-    if (status == STATUS_OK) status = ask(config, SECOND_PATH, steps, interrupted, size, &answer);
+    struct second second;
+    if (status == STATUS_OK) status = begin(config, SECOND_PATH, steps, &second);
+    if (status == STATUS_OK) status = finish(&second, interrupted, size, &answer);
     if (status == STATUS_OK) memcpy(out_path, answer.bytes + 1, size);
     arena_close(&arena);
     return status;

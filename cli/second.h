@@ -8,17 +8,29 @@
 #ifndef TWINSTEP_CLI_SECOND_H
 #define TWINSTEP_CLI_SECOND_H
 
+#include <sys/types.h>
+
 #include "determinism/digest.h"
 #include "scenarios/config.h"
 
-/* Called by the parent: starts the program anew with the hidden verb rerun-config and waits for the
- * root of `steps` updates. As soon as *interrupted is set, the child is ended and
- * STATUS_INTERRUPTED returned. */
-TWINSTEP_MUST_USE enum status second_process_root(const struct config *config, uint64_t steps,
-                                                  const volatile int *interrupted,
-                                                  struct digest *out_root);
+/* A second process that trains. */
+struct second {
+    pid_t pid; /* 0: none does */
+    int from;  /* where its answer comes */
+};
 
-/* Does the same for the path of a noise floor, which has `size` bytes. */
+/* Called by the parent: starts the program anew with the hidden verb rerun-config, which trains
+ * `steps` updates. End it with second_root() or second_end(). */
+TWINSTEP_MUST_USE enum status second_begin(const struct config *config, uint64_t steps,
+                                           struct second *out);
+/* Waits for the root. As soon as *interrupted is set, the child is ended and STATUS_INTERRUPTED
+ * returned. No child is left, whatever comes. */
+TWINSTEP_MUST_USE enum status second_root(struct second *second, const volatile int *interrupted,
+                                          struct digest *out_root);
+/* Ends a child whose answer nobody wants any more, where there is one. */
+void second_end(struct second *second);
+
+/* Does all of it for the path of a noise floor, which has `size` bytes. */
 TWINSTEP_MUST_USE enum status second_process_path(const struct config *config, uint64_t steps,
                                                   const volatile int *interrupted,
                                                   unsigned char *out_path, size_t size);

@@ -16,6 +16,9 @@ struct suite_case {
     const char *path;                /* of the scenario file; NULL: it is one of the catalogue */
     const struct catalog_file *file; /* in the catalogue; NULL: it is one of a folder */
     const char *trace;               /* the path of its trace */
+    struct scenario *scenario;       /* loaded; NULL: it could not be */
+    enum status status;              /* and why */
+    const char *error;
 };
 
 struct suite_result {

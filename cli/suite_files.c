@@ -27,7 +27,7 @@ static void insert(struct suite *suite, struct suite_case fresh) {
 
 static enum status add_file(struct suite *suite, struct arena *arena, const char *folder,
                             const char *entry) {
-    struct suite_case fresh = {NULL, NULL, NULL, NULL};
+    struct suite_case fresh = {.name = NULL};
     const char *slash = folder[strlen(folder) - 1] == '/' ? "" : "/";
     char *name, *path;
     TRY(arena_text(arena, entry, strlen(entry) - 5, &name));
@@ -62,7 +62,8 @@ static enum status collect_catalog(struct suite *suite, struct arena *arena) {
         count++;
     TRY(arena_take(arena, count, sizeof *suite->cases, "suite", &suite->cases));
     for (size_t i = 0; i < count; i++)
-        insert(suite, (struct suite_case){catalog_files[i].name, NULL, &catalog_files[i], NULL});
+        insert(suite,
+               (struct suite_case){.name = catalog_files[i].name, .file = &catalog_files[i]});
     if (count == 0) FAIL(STATUS_INPUT, "suite: the catalogue of this build is empty");
     return STATUS_OK;
 }

@@ -478,6 +478,7 @@ static enum status run_pair(struct experiment *e) {
         status = check_memory(e, b, 1, arms);
         if (status == STATUS_OK) status = open_output(e, a, b);
         if (status == STATUS_OK) status = pair_open(a, b, &e->room);
+        if (status == STATUS_OK) experiment_second_coming(e);
         if (status == STATUS_OK) status = step_pair(e, a, b);
         pair_close(&e->room);
         run_close(b);

@@ -60,6 +60,9 @@ struct experiment_options {
      * exact floor consists of the rerun in this process only, and the verdict says so. */
     enum status (*second_process)(void *context, const struct config *config, uint64_t steps,
                                   struct digest *out_root);
+    /* Told before the first update what second_process() will be asked for, so that it may begin
+     * meanwhile. NULL: not told. */
+    void (*second_coming)(void *context, const struct config *config, uint64_t steps);
     /* Becomes nonzero when the user asks to stop; looked at between updates. NULL: never. */
     const volatile int *interrupted;
     /* Asked between updates whether the states are to be kept now, for an experiment that goes on

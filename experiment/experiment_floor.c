@@ -114,11 +114,22 @@ static enum status step_perturbed(struct experiment *e, int *out_equal) {
     return experiment_trace_array(&e->output, RESPONSE_PATH, e->response);
 }
 
+/* What the interrupted experiment was answered, if it had asked. */
+static const double *copied_equal(const struct experiment *e) {
+    return e->kept.is_open ? experiment_copied_array(e, FLOOR_EQUAL_PATH) : NULL;
+}
+
+void experiment_second_coming(const struct experiment *e) {
+    if (e->plan.floor != FLOOR_EXACT || e->options->second_coming == NULL) return;
+    if (copied_equal(e) == NULL)
+        e->options->second_coming(e->options->context, &e->plan.runs[0].config,
+                                  e->plan.scenario->steps);
+}
+
 /* Repeats the baseline in another process, once: an interrupted experiment may have asked. */
 static enum status ask_second_process(struct experiment *e, double *equal) {
     const struct trace_run *const baseline = &e->output.image.runs[0];
-    const double *const copied =
-        e->kept.is_open ? experiment_copied_array(e, FLOOR_EQUAL_PATH) : NULL;
+    const double *const copied = copied_equal(e);
     struct digest root;
     if (copied != NULL) *equal = copied[1];
     if (copied != NULL || e->options->second_process == NULL) return STATUS_OK;

@@ -195,7 +195,9 @@ TWINSTEP_MUST_USE enum status experiment_lacks(const struct experiment *e, const
 /* The values of an array that it had written; NULL: it had not. */
 const double *experiment_copied_array(const struct experiment *e, const char *path);
 
-/* experiment_floor.c */
+/* experiment_floor.c. The first tells, before the arms are trained, that a second process will be
+ * asked for. */
+void experiment_second_coming(const struct experiment *e);
 TWINSTEP_MUST_USE enum status experiment_exact_floor(struct experiment *e);
 TWINSTEP_MUST_USE enum status experiment_noise_floor(struct experiment *e);
 

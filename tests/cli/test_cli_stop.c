@@ -115,11 +115,12 @@ static void validate_hangup(void **state) {
     interrupt_with(SIGHUP);
 }
 
-/* The interrupt comes while the second process trains. */
+/* The interrupt comes while the second process trains, after the arms. (tests/cli/jobs.py has it
+ * beside them.) */
 static void validate_interrupt_of_second_process(void **state) {
     (void)state;
     helper_scenario("second.yaml", "steps: 150", "seed: 3", LATE_LOOP);
-    pid_t child = helper_start("run second.yaml");
+    pid_t child = helper_start("run second.yaml --jobs 1");
     assert_true(wait_for(child, "second.h5.part", "floor-rerun", 150));
     assert_true(wait_for_second_process(child));
     assert_int_equal(kill(child, SIGINT), 0);

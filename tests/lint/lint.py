@@ -91,18 +91,20 @@ TOKENS = [
      "what is not written here may be a pipe: base/input.h opens it"),
     ("process", r"(?<![.>])\b(v?fork|posix_spawnp?|exec[vl]p?e?|fexecve|wait(pid|id|3|4)|popen|pclose|system|"
                 r"pipe2?|set(sid|pgid|pgrp)|prctl|ptrace)\s*\(", list(LAYERS),
-     ["cli/main.c", "cli/second.c", "cli/ablate/ablate_guard.c", "base/confined.c", "base/confined_filter.c"],
-     "processes are started by cli/second.c, readers by base/confined.c, and commands of users by "
-     "cli/ablate/ablate_guard.c"),
+     ["cli/main.c", "cli/second.c", "cli/jobs.c", "cli/ablate/ablate_guard.c", "base/confined.c",
+      "base/confined_filter.c"],
+     "processes are started by cli/second.c and cli/jobs.c, readers by base/confined.c, and commands "
+     "of users by cli/ablate/ablate_guard.c"),
     ("signal", r"(?<![.>])\b(signal|sigaction|raise|kill|killpg|sigprocmask|pthread_sigmask|alarm|"
                r"setitimer|sigwait\w*)\s*\(", list(LAYERS),
-     ["cli/main.c", "cli/second.c", "cli/ablate/ablate_guard.c"],
+     ["cli/main.c", "cli/second.c", "cli/jobs.c", "cli/ablate/ablate_guard.c"],
      "signals are main's, and of those who wait for another process"),
     ("socket", r"(?<![.>])\b(socket(pair)?|connect|bind|listen|accept4?|getaddrinfo|gethostbyname)\s*\(",
      list(LAYERS), ["cli/ablate/ablate_start.c"], "nothing here talks to a network"),
     ("locale", r"\bsetlocale\s*\(", list(LAYERS), [], "numbers read and print alike everywhere"),
     ("exit", r"\b(exit|_exit|_Exit|quick_exit|abort|at_quick_exit|atexit)\s*\(", list(LAYERS),
      ["cli/main.c", "cli/ablate/ablate_guard.c",  # a child of fork() that cannot become a command
+      "cli/jobs.c",                                # a child of fork() that has done its job
       "base/confined.c"],                          # a child of fork() that has answered
      "only cli/main.c ends the process"),
     ("environment", r"\b(getenv|secure_getenv|putenv|setenv)\s*\(", NUMERIC + ["scenarios"],
@@ -297,9 +299,11 @@ def rule_exceptions_are_used(tree):
 
 def rule_mutable(tree):
     """File-scope variables may not change, except the error text, the module, what a user agreed to
-    load, the two streams of the process, and the flags of a signal, of a library's failed allocation, and of main's end."""
+    load, the two streams of the process, and the flags of signals, of a library's failed allocation,
+    and of main's end."""
     allowed = {("base/status.c", "text"), ("base/arena.c", "has_lacked"), ("base/module.c", "agreed"),
-               ("cli/main.c", "interrupted"), ("cli/plain_text.c", "streams"), ("cli/main.c", "has_ended"),
+               ("cli/main.c", "interrupted"), ("cli/jobs.c", "end_is_asked"),
+               ("cli/plain_text.c", "streams"), ("cli/main.c", "has_ended"),
                ("kernels/cuda/library_handle.cu", "here"),
                ("kernels/cuda/library_plan.cu", "planned"), ("kernels/cuda/module.cu", "module_taken"),
                ("kernels/cuda/module.cu", "module_launch")}

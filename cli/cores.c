@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Asks the system. The number of processors of the machine, which sysconf() tells, is not asked: a
+ * container or a batch system gives away a part of them. */
+#define _GNU_SOURCE /* sched_getaffinity */
+#include "cli/cores.h"
+
+#include <sched.h>
+#include <stdio.h>
+
+#include "base/number.h"
+#include "cli/groups.h"
+
+/* Processors that a set has room for; the largest machines that Linux runs on have 8192. */
+#define PROCESSORS_MOST 8192
+
+/* Version 2 says "quota period" or "max period" in one file; version 1 has a file for each, and a
+ * quota of -1, which is no number here, where there is none. */
+static uint64_t whole_cores(const char *folder, int version) {
+    char path[4096 + 64], text[128];
+    unsigned long long quota, period;
+    if (version == 1) {
+        quota = groups_number(folder, "cpu.cfs_quota_us");
+        period = groups_number(folder, "cpu.cfs_period_us");
+        if (quota > INT64_MAX || period == GROUPS_UNKNOWN) return GROUPS_UNKNOWN;
+    } else {
+        snprintf(path, sizeof path, "%s/cpu.max", folder);
+        if (!groups_read(path, text, sizeof text) ||
+            sscanf(text, "%llu %llu", &quota, &period) != 2)
+            return GROUPS_UNKNOWN;
+    }
+    return period == 0 ? GROUPS_UNKNOWN : quota / period;
+}
+
+static uint64_t processors(void) {
+    static const size_t bytes = PROCESSORS_MOST / 8;
+    union {
+        cpu_set_t set;
+        unsigned char room[PROCESSORS_MOST / 8];
+    } allowed;
+    if (sched_getaffinity(0, bytes, &allowed.set) != 0) return 1;
+    const int count = CPU_COUNT_S(bytes, &allowed.set);
+    return count > 0 ? (uint64_t)count : 1;
+}
+
+uint64_t cores_usable(void) {
+    const uint64_t quota = groups_least("cpu", whole_cores);
+    uint64_t cores = processors();
+    if (quota < cores) cores = quota;
+    return cores < 1 ? 1 : cores > CORES_MOST ? CORES_MOST : cores;
+}
+
+enum status cores_asked(const struct options *options, int key, const char *verb, uint64_t *out) {
+    const char *const text = options_value(options, key);
+    *out = cores_usable();
+    if (text == NULL) return STATUS_OK;
+    if (number_parse_uint(text, out) != STATUS_OK || *out < 1 || *out > CORES_MOST)
+        FAIL(STATUS_INPUT, "%s: --jobs: expected a number from 1 to %d, got \"%s\"", verb,
+             CORES_MOST, text);
+    return STATUS_OK;
+}

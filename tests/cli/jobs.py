@@ -1,0 +1,359 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Several trainings at once: the bytes of those that come in turn.
+
+    jobs.py BINARY LIBRARY
+
+LIBRARY is tests/cli/machine.c. Table, JSON, JUnit XML and traces of --jobs 3 are those of --jobs 1,
+with scenarios that end in another order than they begin, that miss, and that cannot be loaded or
+trained. So are text and trace of a run whose second process trains beside the arms. A child that is killed is an error of its scenario alone. An interruption, of the suite or of
+all its processes as a terminal sends it, ends with 130, leaves no process and readable files. What may
+depend on timing has no neighbours, and what has no memory beside others waits. The number of cores
+obeys affinity, cpu.max and its forerunner."""
+
+import argparse
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from long_runs import ROWS, SCENARIO
+from room import machine
+
+LONG = 1000000  # updates; such a training ends because it is told to
+SECONDS = re.compile(r" +[0-9.]+$", re.M)
+SUM = re.compile(r" in [0-9.]+ s:")
+
+
+class Bench:
+    def __init__(self, options, folder):
+        self.options, self.folder, self.wrong = options, folder, 0
+        self.environment = {**os.environ, "OMP_WAIT_POLICY": "passive"}
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def start(self, *command, root=None, **more):
+        environment = dict(self.environment)
+        if root is not None:
+            environment.update({"LD_PRELOAD": self.options.library, "TWINSTEP_MACHINE_ROOT": root})
+        return subprocess.Popen([self.options.binary, *command], cwd=self.folder, env=environment,
+                                stdin=subprocess.DEVNULL, text=True,
+                                **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more})
+
+    def run(self, *command, **more):
+        process = self.start(*command, **more)
+        out, err = process.communicate(timeout=3600)
+        return process.returncode, out, err
+
+    def expect(self, what, true, said=""):
+        self.wrong += not true
+        if not true:
+            print(f"jobs.py: {what}: {said}", file=sys.stderr)
+
+    def scenario(self, name, steps, expect="", numerics="threads: 1", rows="../rows.jsonl"):
+        text = SCENARIO.replace("name: long\n", f"name: {os.path.basename(name)}\nsteps: {steps}\n")
+        text = text.replace("rows.jsonl", rows).replace("threads: 1", numerics)
+        os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
+        if "/" not in name:
+            text = text.replace("../rows.jsonl", "rows.jsonl")
+        with open(self.path(f"{name}.yaml"), "w", encoding="utf-8") as file:
+            file.write(text + (f"expect: {{{expect}}}\n" if expect else ""))
+
+    def bytes(self, name):
+        with open(self.path(name), "rb") as file:
+            return file.read()
+
+    def children(self, process):
+        """Process ids of those that train: what a child starts for its own is not among them."""
+        try:
+            with open(f"/proc/{process.pid}/task/{process.pid}/children", encoding="ascii") as file:
+                return [int(word) for word in file.read().split()]
+        except FileNotFoundError:
+            return []
+
+    def wait_until(self, process, true):
+        """Gives up when the process has ended, never by the clock."""
+        while not true():
+            if process.poll() is not None:
+                return bool(true())
+            time.sleep(0.002)
+        return True
+
+    def updates(self, name):
+        """Updates of the baseline in a live file."""
+        code, out, _ = self.run("export", name, "--to", "csv") if os.path.exists(
+            self.path(name)) else (2, "", "")
+        return out.count("\n") - 1 if code == 0 else 0
+
+
+def masked(text):
+    """Without the seconds, which are the one thing that may differ."""
+    return SUM.sub(" in S s:", SECONDS.sub(" S", text))
+
+
+def without_seconds(value):
+    if isinstance(value, dict):
+        return {key: without_seconds(item) for key, item in value.items() if key != "seconds"}
+    return [without_seconds(item) for item in value] if isinstance(value, list) else value
+
+
+def same_bytes(bench):
+    """The first takes longest, so that the others end before it where they can."""
+    bench.scenario("mixed/a-long", 120, "verdict: outside-floor, cause: schedule")
+    bench.scenario("mixed/b-none", 3)
+    bench.scenario("mixed/c-missed", 3, "verdict: identical")
+    bench.scenario("mixed/d-no-rows", 3, rows="../no-such-rows.jsonl")
+    bench.scenario("mixed/f-racing", 5, numerics="threads: 1, mode: atomic")
+    bench.scenario("mixed/g-met", 20, "verdict: outside-floor")
+    with open(bench.path("mixed/e-broken.yaml"), "w", encoding="utf-8") as file:
+        file.write("twinstep: 1\nstepz: 3\n")
+    said, traces = [], []
+    for jobs in ("1", "3", "2"):
+        keep, xml = f"kept{jobs}", f"{jobs}.xml"
+        code, out, err = bench.run("suite", "mixed", "--jobs", jobs, "--keep", keep, "--reproducible",
+                                   "--junit", xml)
+        names = sorted(os.listdir(bench.path(keep)))
+        said.append((code, masked(out).replace(keep, "kept"), err,
+                     re.sub(r'time="[^"]*"', "", bench.bytes(xml).decode())))
+        traces.append({name: bench.bytes(f"{keep}/{name}") for name in names})
+    code, out, err, _ = said[0]
+    bench.expect("one at a time: errors, a miss and the rest", code == 2 and err == ""
+                 and "7 scenarios in S s: 2 met, 1 missed, 2 errors, 2 without an expect block" in out
+                 and "no-such-rows.jsonl" in out and "e-broken.yaml:2:1: error: unknown key" in out,
+                 said[0])
+    bench.expect("one at a time: traces of what was trained", [name[0] for name in traces[0]]
+                 == ["a", "b", "c", "f", "g"], list(traces[0]))
+    for i, jobs in ((1, 3), (2, 2)):
+        bench.expect(f"--jobs {jobs}: the same words", said[i] == said[0], (said[i], said[0]))
+        bench.expect(f"--jobs {jobs}: the same traces", traces[i] == traces[0],
+                     [name for name in traces[0] if traces[i].get(name) != traces[0][name]])
+    found = [without_seconds(json.loads(bench.run("suite", "mixed", "--json", "--jobs", jobs)[1]))
+             for jobs in ("1", "3")]
+    bench.expect("--jobs 3: the same JSON", found[0] == found[1] and len(found[0]["scenarios"]) == 7,
+                 found)
+
+
+def killed_child(bench):
+    bench.scenario("killed/a", LONG)
+    bench.scenario("killed/b", 3, "verdict: outside-floor")
+    process = bench.start("suite", "killed", "--quiet", "--jobs", "2", "--keep", "dead")
+    there = bench.wait_until(process, lambda: os.path.exists(bench.path("dead/b.h5"))
+                             and os.path.exists(bench.path("dead/a.h5.part")))
+    for child in bench.children(process):
+        os.kill(child, signal.SIGKILL)
+    out, err = process.communicate()
+    bench.expect("a child that is killed is an error of its scenario", there
+                 and process.returncode == 2 and err == ""
+                 and "a: error: its process was ended by signal 9" in out
+                 and re.search(r"^b +outside-floor .* met ", out, re.M)
+                 and "1 met, 0 missed, 1 errors" in out, (process.returncode, out, err))
+
+
+def interruptions(bench):
+    for name in ("a", "b", "c"):
+        bench.scenario(f"long/{name}", LONG)
+    parts = ("a.h5.part", "b.h5.part")
+    for what, to_children, number in (("of the suite", False, signal.SIGINT),
+                                      ("of all its processes", True, signal.SIGINT),
+                                      ("of all, to end", True, signal.SIGTERM)):
+        keep = f"cut{number}{to_children:d}"
+        process = bench.start("suite", "long", "--quiet", "--jobs", "2", "--keep", keep)
+        bench.expect(f"interruption {what}: both train at once", bench.wait_until(
+            process, lambda: all(bench.updates(f"{keep}/{part}") > 3 for part in parts)))
+        children = bench.children(process)
+        for pid in (*(children if to_children else ()), process.pid):
+            os.kill(pid, number)
+        out, err = process.communicate()
+        bench.expect(f"interruption {what}: 130 and the text", process.returncode == 130
+                     and err == "twinstep: error: interrupted after 0 of 3 scenarios\n"
+                     and out.count("\n") == 1, (process.returncode, out, err))
+        bench.expect(f"interruption {what}: no process is left", len(children) == 2 and not any(
+            os.path.exists(f"/proc/{pid}") for pid in children), children)
+        bench.expect(f"interruption {what}: only the two that ran left something",
+                     sorted(os.listdir(bench.path(keep))) == list(parts), os.listdir(bench.path(keep)))
+        for part in parts:  # closed in order: recover has nothing to cut off
+            code, out, err = bench.run("recover", f"{keep}/{part}")
+            bench.expect(f"interruption {what}: {part} is whole", code == 0, (code, out, err))
+
+
+def stop(process):
+    process.send_signal(signal.SIGINT)
+    process.communicate()
+
+
+def second_process(bench):
+    """It begins with the arms where a core and memory are free, and only there."""
+    bench.scenario("pair", 30)
+    said = []
+    for jobs in ("1", "2"):
+        found = bench.run("run", "pair.yaml", "--jobs", jobs, "-o", "pair.h5", "--reproducible",
+                          "--overwrite")
+        said.append((*found, bench.bytes("pair.h5")))
+    bench.expect("run --jobs 2: the words and the trace of --jobs 1", said[0] == said[1]
+                 and said[0][0] == 1 and "in a second one, bit-equal" in said[0][1], said[0][:3])
+    bench.scenario("fast", LONG, numerics="threads: 1, mode: fast")
+    bench.scenario("wide", LONG, numerics="threads: 2")
+    bench.scenario("forever", LONG)
+    code, _, err = bench.run("run", "forever.yaml", "-o", "never.h5", root=machine(bench, 4096, {}))
+    found = re.search(r"the arms need ([0-9.]+) MiB of memory at once", err)
+    needs = float(found.group(1)) * (1 << 20) if code == 2 and found else 0
+    cases = (("forever", 1, 3.0, 0), ("forever", 2, 3.0, 1), ("forever", 2, 1.2, 0), ("fast", 2, 3.0, 0),
+             ("wide", 2, 3.0, 0), ("wide", 4, 3.0, 1))
+    for name, jobs, share, count in cases:
+        what = f"{name}, {jobs} cores, {share} of the memory"
+        part = f"{name}.h5.part"
+        if os.path.exists(bench.path(part)):
+            os.unlink(bench.path(part))
+        process = bench.start("run", f"{name}.yaml", "--jobs", str(jobs), "--quiet",
+                              root=machine(bench, int(share * needs), {}))
+        there = bench.wait_until(process, lambda: bench.updates(part) > 3)
+        children = bench.children(process)
+        stop(process)
+        bench.expect(f"{what}: {count} beside the arms", there and len(children) == count, children)
+        bench.expect(f"{what}: 130, and no process is left", process.returncode == 130 and not any(
+            os.path.exists(f"/proc/{pid}") for pid in children), process.returncode)
+    bench.scenario("killed-pair", 300)
+    process = bench.start("run", "killed-pair.yaml", "--jobs", "2", "--quiet")
+    bench.wait_until(process, lambda: bench.children(process))
+    for child in bench.children(process):
+        os.kill(child, signal.SIGKILL)
+    out, err = process.communicate()
+    bench.expect("a second process that is killed is told", process.returncode == 2 and out == ""
+                 and "second process: ended by signal 9" in err, (process.returncode, out, err))
+
+
+def no_neighbours(bench):
+    """B would be there long before 50 updates of A if it began with it."""
+    bench.scenario("apart/b", LONG)
+    for mode in ("atomic", "fast"):
+        bench.scenario("apart/c", LONG, numerics=f"threads: 1, mode: {mode}")
+        process = bench.start("suite", "apart", "--jobs", "3", "--keep", f"apart-{mode}")
+        there = bench.wait_until(process, lambda: bench.updates(f"apart-{mode}/c.h5.part") > 50)
+        names = os.listdir(bench.path(f"apart-{mode}"))
+        stop(process)
+        bench.expect(f"mode {mode} runs first, and alone", there and names == ["c.h5.part"], names)
+    for first, second in ((2, 1), (1, 2)):
+        folder = f"wide{first}"
+        bench.scenario(f"{folder}/a", LONG, numerics=f"threads: {first}")
+        bench.scenario(f"{folder}/b", LONG, numerics=f"threads: {second}")
+        for jobs, files in ((2, ["a.h5.part"]), (3, ["a.h5.part", "b.h5.part"])):
+            keep = f"{folder}-{jobs}"
+            process = bench.start("suite", folder, "--jobs", str(jobs), "--keep", keep)
+            there = bench.wait_until(process, lambda: all(bench.updates(f"{keep}/{name}") > 50
+                                                          for name in files))
+            names = sorted(os.listdir(bench.path(keep)))
+            stop(process)
+            bench.expect(f"{first} and {second} threads on {jobs} cores", there and names == files,
+                         names)
+
+
+def memory(bench):
+    """What the arms need is asked of the program itself, on a machine that has nothing."""
+    for name in ("a", "b"):
+        bench.scenario(f"memory/{name}", LONG)
+    code, _, err = bench.run("run", "memory/a.yaml", "-o", "never.h5", root=machine(bench, 4096, {}))
+    found = re.search(r"the arms need ([0-9.]+) MiB of memory at once", err)
+    bench.expect("the needs are told", code == 2 and found is not None, err)
+    if found is None:
+        return
+    needs = float(found.group(1)) * (1 << 20)
+    for what, share, count in (("beside each other", 3.0, 2), ("one after the other", 1.5, 1)):
+        keep = f"memory{share}"
+        process = bench.start("suite", "memory", "--quiet", "--jobs", "2", "--keep", keep,
+                              root=machine(bench, int(share * needs), {}))
+        there = bench.wait_until(process, lambda: count == sum(
+            bench.updates(f"{keep}/{name}.h5.part") > 50 for name in ("a", "b")))
+        names = os.listdir(bench.path(keep))  # whoever asks first is the first
+        stop(process)
+        bench.expect(f"memory for {share} of them: {what}", there and len(names) == count, names)
+    for name in ("a", "b"):
+        bench.scenario(f"memory/{name}", 2, "verdict: outside-floor")
+    for what, share, said in (("they wait for each other", 1.5, "2 met, 0 missed, 0 errors"),
+                              ("none fits", 0.5, "0 met, 0 missed, 2 errors")):
+        code, out, err = bench.run("suite", "memory", "--jobs", "2",
+                                   root=machine(bench, int(share * needs), {}))
+        bench.expect(f"memory: {what}", said in out and err == "", (code, out, err))
+
+
+def cores(bench):
+    def usable(files, **more):
+        out = bench.run("env", "--json", root=machine(bench, 1 << 40, files), **more)[1]
+        return json.loads(out)["usable_cores"]
+
+    here = len(os.sched_getaffinity(0))
+    first = min(os.sched_getaffinity(0))
+    group2, group1 = {"proc/self/cgroup": "0::/a/b\n"}, {"proc/self/cgroup": "3:cpu,cpuacct:/a\n0::/\n"}
+    v1 = "sys/fs/cgroup/cpu/a/cpu.cfs_"
+    cases = {
+        "no limit": ({}, here),
+        "version 2": ({**group2, "sys/fs/cgroup/a/b/cpu.max": "150000 100000\n"}, 1),
+        "version 2, more than there are": (
+            {**group2, "sys/fs/cgroup/a/b/cpu.max": "99900000 100000\n"}, here),
+        "version 2, none": ({**group2, "sys/fs/cgroup/a/b/cpu.max": "max 100000\n"}, here),
+        "version 2, less than one": ({**group2, "sys/fs/cgroup/a/b/cpu.max": "5000 100000\n"}, 1),
+        "version 2, the group around it": ({**group2, "sys/fs/cgroup/a/cpu.max": "100000 100000\n"}, 1),
+        "version 1": ({**group1, v1 + "quota_us": "100000\n", v1 + "period_us": "100000\n"}, 1),
+        "version 1, none": ({**group1, v1 + "quota_us": "-1\n", v1 + "period_us": "100000\n"}, here),
+    }
+    for name, (files, wanted) in cases.items():
+        found = usable(files)
+        bench.expect(f"cores, {name}: {wanted}", found == str(wanted), found)
+    found = usable({}, preexec_fn=lambda: os.sched_setaffinity(0, {first}))
+    bench.expect("cores, one by affinity", found == "1", found)
+    for text in ("0", "1025", "-1", "two", "", "1.5"):
+        code, out, err = bench.run("suite", "mixed", "--jobs", text)
+        bench.expect(f"--jobs {text!r} is refused", code == 2 and out == "" and
+                     '--jobs: expected a number from 1 to 1024, got "' + text + '"\n' in err, (code, err))
+
+
+def terminal(bench):
+    """The line says which scenarios run, and is gone at the end."""
+    ours, theirs = pty.openpty()
+    process = bench.start("suite", "long", "--jobs", "2", stderr=theirs)
+    os.close(theirs)
+    shown = ""
+    while not re.search(r"0 of 3 scenarios done, now: [ab] \d+ %, [ab] \d+ %", shown):
+        try:
+            shown += os.read(ours, 65536).decode()
+        except OSError:  # it has ended
+            break
+    process.send_signal(signal.SIGINT)
+    try:
+        while True:
+            shown += os.read(ours, 65536).decode()
+    except OSError:
+        pass
+    process.communicate()
+    bench.expect("progress of all that run", "suite: 0 of 3 scenarios done, now: " in shown
+                 and shown.endswith("\r\x1b[Ktwinstep: error: interrupted after 0 of 3 scenarios\r\n"),
+                 repr(shown[-300:]))
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("binary", type=os.path.abspath)
+    parser.add_argument("library", type=os.path.abspath)
+    parser.add_argument("--only")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="twinstep-jobs-") as folder:
+        bench = Bench(options, folder)
+        with open(bench.path("rows.jsonl"), "w", encoding="utf-8") as file:
+            file.writelines('{"input_ids": %s, "labels": %s}\n' % (ids, ids) for ids in ROWS)
+        for part in (same_bytes, killed_child, interruptions, second_process, no_neighbours, memory,
+                     cores, terminal):
+            if options.only in (None, part.__name__):
+                start = time.monotonic()
+                part(bench)
+                print(f"{part.__name__}: {time.monotonic() - start:.1f} s")
+        print(f"{bench.wrong} wrong")
+        return 1 if bench.wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
