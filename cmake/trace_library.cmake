@@ -10,6 +10,7 @@ set(TWINSTEP_TRACE_SOURCES
     base/dtype.c
     base/input.c
     base/network.c
+    base/parent.c
     base/publish.c
     base/status.c
     determinism/carrier.c
