@@ -2,10 +2,10 @@
  * Gradient of RMSNorm's weight.
  *
  * Invariant: one fma chain per column goes on from what acc holds, rows in list order (law 1;
- * columns.h). Shuffled: chunks of rows in the order of the column tile (law 9). A block has 32
- * columns: its first warp joins, a lane per column, the chunks that the others work ahead into
- * shared memory, a slab at a time: two halves take turns. Atomic: a thread per chunk and column
- * (law 14). */
+ * columns.h). Deterministic and fast: chunks that join by a tree (law 20). Shuffled: chunks of rows
+ * in the order of the column tile (law 9). A block has 32 columns: its first warp joins, a lane per
+ * column, the chunks that the others work ahead into shared memory, a slab at a time: two halves
+ * take turns. Atomic: a thread per chunk and column (law 14). */
 #include "kernels/cuda/columns.h"
 #include "kernels/cuda/joined.h"
 
@@ -23,7 +23,12 @@ struct norm_weight_job {
 
 KERNEL_BY(norm_weight_kernel, struct norm_weight_job, COLUMNS_THREADS, 1) {
     SHARED(accumulator, shared);
-    columns_chain(GPU_ARG & args->of, shared, COLUMNS_OF_NORM);
+    columns_chain(GPU_ARG & args->of, BLOCK, shared, COLUMNS_OF_NORM);
+}
+
+KERNEL(norm_weight_tree_kernel, struct tree_job) {
+    SHARED(accumulator, shared);
+    tree_chunks(GPU_ARG args, shared, COLUMNS_OF_NORM);
 }
 
 /* The chain from +0 over one chunk of rows, for one column. */
@@ -109,6 +114,9 @@ static void norm_weight(const struct op_call *call, const struct norm_weight_arg
         LAUNCH_ELEMENTS(norm_weight_atomic_kernel, (size_t)job.by.chunks * args->C, &job);
     } else if (shuffle_active(call, SUM_NORM)) {
         norm_weight_shuffled(call, &job);
+    } else if (call_has_tree(call)) {
+        struct tree_job tree = tree_open(call, &job.of);
+        TREE_LAUNCH(norm_weight_tree_kernel, &tree);
     } else {
         LAUNCH(norm_weight_kernel, columns_blocks(&job.of), COLUMNS_THREADS, COLUMNS_BYTES, &job);
     }

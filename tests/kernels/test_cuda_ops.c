@@ -92,6 +92,7 @@ static void linear(struct machines *m) {
     for (size_t i = 0; i < COUNT_OF(roundings); i++) {
         m->call[0].rounding = m->call[1].rounding = &roundings[i];
         linear_one(m, 9 + (uint32_t)i, 17, 33, (int)i % 2);
+        linear_one(m, 130 + (uint32_t)i, 11, 1, 0);
     }
 }
 
