@@ -217,7 +217,9 @@ GPU_INLINE void embedding_load(const struct embedding_job *job, size_t row, size
                                               least(column + j * GPU_WARP, job->columns - 1)];
 }
 
-/* The lane's chains go on over places place .. place+count-1. */
+/* The lane's chains go on over places place .. place+count-1. Kernels that call this leave
+ * registers for a whole batch (KERNEL_BY): with fewer, ptxas adds the first numbers before it reads
+ * the last ones. */
 GPU_INLINE void embedding_chains(const struct embedding_job *job, size_t place, size_t count,
                                  size_t column, accumulator *sum) {
     const uint32_t *const row = job->row + place;
@@ -251,7 +253,7 @@ GPU_INLINE accumulator *embedding_acc(const struct embedding_job *job, size_t pl
     return (accumulator *)job->is.acc + id * job->is.C + job->column;
 }
 
-KERNEL(embedding_weight_kernel, struct embedding_job) {
+KERNEL_BY(embedding_weight_kernel, struct embedding_job, ELEMENT_THREADS, 3) {
     size_t place, column;
     if (!embedding_warp(GPU_ARG args, &place, &column)) return;
     const size_t count = args->same[place];
@@ -334,7 +336,7 @@ GPU_INLINE accumulator *embedding_sums(const struct embedding_job *job, size_t p
     return job->sum + place / (TREE_CHUNK / 2) * job->columns;
 }
 
-KERNEL(embedding_tree_kernel, struct embedding_job) {
+KERNEL_BY(embedding_tree_kernel, struct embedding_job, ELEMENT_THREADS, 3) {
     size_t place, column;
     if (!embedding_warp(GPU_ARG args, &place, &column)) return;
     const size_t first = args->start[place], behind = place - first, count = args->same[place];
