@@ -14,17 +14,26 @@
 #include "kernels/cuda/joined.h"
 
 KERNEL(embedding_forward_kernel, struct embedding_forward_args) {
-    const size_t at = (size_t)BLOCK * THREADS + THREAD, C = args->C;
-    if (at >= args->rows.count * C) return;
-    const size_t i = at / C, c = at % C;
-    const carrier *const from = (const carrier *)args->table + (size_t)args->ids[i] * C;
-    ((carrier *)args->x)[list_row(&args->rows, i) * C + c] = from[c];
+    const size_t C = args->C;
+    struct span at;
+    if (!span_find(GPU_ARG & args->rows, args->C, &at)) return;
+    const carrier *const from = (const carrier *)args->table + (size_t)args->ids[at.i] * C;
+    carrier *const x = (carrier *)args->x + at.row * C;
+    if (C % SPAN_EACH == 0 && span_aligned(from) && span_aligned(x)) {
+        SPAN_FOURS(c, at) {
+            carrier four[SPAN_EACH];
+            load4(four, from + c);
+            store4(x + c, four);
+        }
+        return;
+    }
+    SPAN_ONES(c, at) x[c] = from[c];
 }
 
 static void embedding_forward(const struct op_call *call,
                               const struct embedding_forward_args *args) {
     (void)call;
-    LAUNCH_ELEMENTS(embedding_forward_kernel, (size_t)args->rows.count * args->C, args);
+    LAUNCH_SPANS(embedding_forward_kernel, &args->rows, args->C, args);
 }
 
 /* Places: tokens sorted by id, by their places in the list within an id. Places first .. last-1 and
