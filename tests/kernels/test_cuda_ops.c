@@ -285,9 +285,11 @@ static void gradient_one(struct machines *m, size_t count, enum dtype storage) {
         const struct close_args close = {
             count, 1 + (uint32_t)count % 2, {first, second}, storage, gradient[i]};
         const struct scale_args scale = {count, storage, (double)0.3f, gradient[i]};
+        const struct scale_args by_one = {count, storage, 1.0, gradient[i]};
         const struct convert_args convert = {count, storage, m->call[i].compute, gradient[i],
                                              copy[i]};
         m->ops[i]->close(&m->call[i], &close);
+        m->ops[i]->scale(&m->call[i], &by_one);
         m->ops[i]->scale(&m->call[i], &scale);
         m->ops[i]->convert(&m->call[i], &convert);
         const struct convert_args into = {count, wide, storage, first, narrow[i]};
