@@ -14,11 +14,16 @@
 #include "kernels/cuda/launch.h"
 
 #define COLUMNS_ACROSS 8u /* columns of a block: of f32 as many as a sector of memory holds */
-#define COLUMNS_SLAB 128u /* rows that are worked ahead at a time; two slabs take turns */
 #define COLUMNS_WORKERS 256u
 #define COLUMNS_THREADS (GPU_WARP + COLUMNS_WORKERS)    /* the first warp joins */
 #define COLUMNS_STEP (COLUMNS_WORKERS / COLUMNS_ACROSS) /* rows that all workers have at a time */
-#define COLUMNS_AHEAD (COLUMNS_SLAB / COLUMNS_STEP)     /* rows of a slab that one worker has */
+/* Rows of a slab that one worker has: as many as two slabs in 48 KiB of shared memory allow. */
+#if defined(TWINSTEP_ACCUMULATOR_f32)
+#define COLUMNS_AHEAD 8u
+#else
+#define COLUMNS_AHEAD 4u
+#endif
+#define COLUMNS_SLAB (COLUMNS_AHEAD * COLUMNS_STEP) /* rows that are worked ahead at a time */
 /* A column's factors in shared memory. With four more than a slab has, the rows and columns that
  * the lanes of a warp write lie in different banks, and so do those that it reads by four. */
 #define COLUMNS_LINE (COLUMNS_SLAB + 4u)

@@ -146,10 +146,11 @@ static void norms(struct machines *m) {
     /* columns that are loaded by four */
     norm_one(m, 3, 136, NORM_ROUND_BEFORE_WEIGHT, NORM_BACKWARD_AUTOGRAD, 1);
     norm_one(m, 3, 136, NORM_ROUND_AFTER_WEIGHT, NORM_BACKWARD_OUTPUT, 1);
-    /* the gradient of the weight walks slabs of 128 rows, two of which take turns */
+    /* the gradient of the weight walks slabs of 128 or 256 rows, two of which take turns */
     norm_one(m, 128, 9, NORM_ROUND_BEFORE_WEIGHT, NORM_BACKWARD_FUSED, 0);
     norm_one(m, 257, 5, NORM_ROUND_AFTER_WEIGHT, NORM_BACKWARD_OUTPUT, 0);
     norm_one(m, 385, 8, NORM_ROUND_BEFORE_WEIGHT, NORM_BACKWARD_FUSED, 0);
+    norm_one(m, 600, 3, NORM_ROUND_BEFORE_WEIGHT, NORM_BACKWARD_FUSED, 0);
 }
 
 static void corroborate_norms(void **state) {
