@@ -117,7 +117,7 @@ GPU_INLINE int four_find(GPU_PARAM size_t count, struct four *out) {
     }                                                                                              \
     GPU_INLINE void four_store_##name(type *values, const type *from, struct four at) {            \
         if (at.some == SPAN_EACH && span_aligned(values + at.first)) {                             \
-            gpu_store4_##name(values + at.first, from);                                            \
+            gpu_put4_##name(values + at.first, from);                                              \
             return;                                                                                \
         }                                                                                          \
         UNROLL                                                                                     \
@@ -132,7 +132,7 @@ GPU_INLINE void load4(carrier *to, const carrier *memory) {
 }
 
 GPU_INLINE void store4(carrier *memory, const carrier *from) {
-    CARRIER_NAME_(gpu_store4)(memory, from);
+    CARRIER_NAME_(gpu_put4)(memory, from);
 }
 
 /* A stored number as a double. */
