@@ -132,7 +132,7 @@ static uint32_t kind_bits(const struct key_list *kinds) {
 
 /* Sets up modes fast and deterministic of a device: its library for linear layers, and atomics for
  * dQ, where they save a pass over all keys. Other sums over tokens gain nothing by them (law 20,
- * docs/measurements/cuda.md). */
+ * docs/CUDA.md). */
 static void open_device_mode(struct model *model) {
     const struct config *config = model->config;
     if (config->numerics.mode != MODE_FAST && config->numerics.mode != MODE_DETERMINISTIC) return;
