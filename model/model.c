@@ -130,13 +130,14 @@ static uint32_t kind_bits(const struct key_list *kinds) {
     return bits;
 }
 
-/* Sets up modes fast and deterministic of a device: its library for linear layers, atomics for our
- * own ops. */
+/* Sets up modes fast and deterministic of a device: its library for linear layers, and atomics for
+ * dQ, where they save a pass over all keys. Other sums over tokens gain nothing by them (law 20,
+ * docs/CUDA.md). */
 static void open_device_mode(struct model *model) {
     const struct config *config = model->config;
     if (config->numerics.mode != MODE_FAST && config->numerics.mode != MODE_DETERMINISTIC) return;
     if (config->numerics.determinism.atomics) {
-        model->racing.kinds = SUM_DQ | SUM_EMBEDDING | SUM_NORM;
+        model->racing.kinds = SUM_DQ;
         model->racing.chunk = (uint32_t)config->atomic.chunk;
         model->call.racing = &model->racing;
     }

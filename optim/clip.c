@@ -8,7 +8,8 @@
 #include "base/isa_objects.h"
 #include "base/rule.h"
 #include "base/sum.h"
-#include "kernels/op.h"
+#include "kernels/read_call.h"
+#include "kernels/shuffle.h"
 
 _Static_assert(SQUARES_BLOCK == SUM_BLOCK, "blocks of squares are those of law 2");
 
@@ -273,6 +274,12 @@ static struct squares_args flat_of(const struct clip_call *clip, struct squares_
     return args;
 }
 
+/* Whether the op `square` orders the f64 sum of each tensor's squares, since the mode draws or
+ * races it. It waits for each; law 2's sums are asked for all at once. */
+static int is_one_by_one(const struct op_call *call) {
+    return shuffle_active(call, SUM_NORM) || race_active(call, SUM_NORM);
+}
+
 void clip_ask(struct clip_call *clip, struct clip_tensor *tensors,
               void (*squares)(const struct squares_args *, size_t), const struct clip_room *room) {
     double *blocks = room->blocks;
@@ -280,7 +287,7 @@ void clip_ask(struct clip_call *clip, struct clip_tensor *tensors,
     if (clip->call->order_free) return;
     for (size_t i = 0; needs_each(clip) && i < clip->tensor_count; i++) {
         const int narrow = is_narrow(&clip->rule, tensors[i].storage);
-        if (!narrow && (clip->call->order != NULL || clip->call->racing != NULL)) continue;
+        if (!narrow && is_one_by_one(clip->call)) continue;
         room->asked[asked++] = (struct squares_args){.storage = tensors[i].storage,
                                                      .wide = !narrow,
                                                      .count = tensors[i].count,

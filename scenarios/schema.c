@@ -382,8 +382,8 @@ static const struct key_row rows[] = {
          .help = "Products of the device's library: one after another on one stream (fixed), or "
                  "parts of one on several at once (free); auto is fixed"),
     ENUM(numerics.determinism.atomics, "auto", CAUSE_NONDETERMINISM, allowed_names, .word = "auto",
-         .help = "Whether a device adds with atomics: gradients of embeddings, dQ and norms, and "
-                 "its library where it likes; auto is on in mode fast, else off"),
+         .help = "Whether a device adds with atomics: gradients of queries (dQ), and its library "
+                 "where it likes; auto is on in mode fast, else off"),
     ENUM(numerics.determinism.split_k, "auto", CAUSE_NONDETERMINISM, allowed_names, .word = "auto",
          .help = "Whether the device's library may deal the terms of a sum to several workers; "
                  "auto is on in mode fast, else off"),

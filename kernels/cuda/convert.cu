@@ -9,25 +9,31 @@ NARROW(GPU_INLINE, convert_narrow, double, f64)
 NARROW(GPU_INLINE, convert_narrow_float, float, f32)
 
 KERNEL(convert_kernel, struct convert_args) {
-    const size_t i = (size_t)BLOCK * THREADS + THREAD;
-    if (i >= args->count) return;
-    const int wide = args->to == DTYPE_F64;
+    double wide[SPAN_EACH];
+    float narrow[SPAN_EACH];
+    struct four at;
+    if (!four_find(GPU_ARG args->count, &at)) return;
     if (args->from == DTYPE_F64) {
-        const double x = ((const double *)args->source)[i];
-        if (wide)
-            ((double *)args->destination)[i] = x;
-        else
-            ((float *)args->destination)[i] = convert_narrow(x, args->to);
+        four_load_f64(wide, (const double *)args->source, at);
+        UNROLL
+        for (unsigned k = 0; k < SPAN_EACH; k++)
+            if (args->to != DTYPE_F64) narrow[k] = convert_narrow(wide[k], args->to);
     } else {
-        const float x = ((const float *)args->source)[i];
-        if (wide)
-            ((double *)args->destination)[i] = (double)x;
-        else
-            ((float *)args->destination)[i] = convert_narrow_float(x, args->to);
+        four_load_f32(narrow, (const float *)args->source, at);
+        UNROLL
+        for (unsigned k = 0; k < SPAN_EACH; k++)
+            if (args->to == DTYPE_F64)
+                wide[k] = (double)narrow[k];
+            else
+                narrow[k] = convert_narrow_float(narrow[k], args->to);
     }
+    if (args->to == DTYPE_F64)
+        four_store_f64((double *)args->destination, wide, at);
+    else
+        four_store_f32((float *)args->destination, narrow, at);
 }
 
 static void convert(const struct op_call *call, const struct convert_args *args) {
     (void)call;
-    LAUNCH_ELEMENTS(convert_kernel, args->count, args);
+    LAUNCH_FOURS(convert_kernel, args->count, args);
 }

@@ -13,14 +13,34 @@ struct dropout_job {
 };
 
 KERNEL(dropout_kernel, struct dropout_job) {
-    const size_t i = (size_t)BLOCK * THREADS + THREAD;
-    if (i >= (size_t)args->group.tokens * args->C) return;
-    const struct place place = group_place(&args->group, (uint32_t)(i / args->C));
-    const uint32_t c = (uint32_t)(i % args->C);
-    const size_t at = ((size_t)place.sequence->row + place.position) * args->C + c;
-    const accumulator scaled = (accumulator)args->x[at] * mask_scale(&args->dropout);
-    const int kept = mask_activation(&args->dropout, place.sequence, place.position, args->C, c);
-    args->y[at] = kept ? carrier_round(scaled, args->dtype) : (carrier)0;
+    const struct row_list tokens = {NULL, args->group.tokens};
+    const accumulator scale = mask_scale(&args->dropout);
+    struct span at;
+    if (!span_find(GPU_ARG & tokens, args->C, &at)) return;
+    const struct place place = group_place(&args->group, (uint32_t)at.i);
+    const size_t row = ((size_t)place.sequence->row + place.position) * args->C;
+    const carrier *const x = args->x + row;
+    carrier *const y = args->y + row;
+    if (args->C % SPAN_EACH == 0 && span_aligned(x) && span_aligned(y)) {
+        SPAN_FOURS(c, at) {
+            carrier four[SPAN_EACH];
+            int kept[SPAN_EACH];
+            load4(four, x + c);
+            mask_activation4(&args->dropout, place.sequence, place.position, args->C, (uint32_t)c,
+                             kept);
+            UNROLL
+            for (unsigned k = 0; k < SPAN_EACH; k++)
+                four[k] =
+                    kept[k] ? carrier_round((accumulator)four[k] * scale, args->dtype) : (carrier)0;
+            store4(y + c, four);
+        }
+        return;
+    }
+    SPAN_ONES(c, at) {
+        const int kept =
+            mask_activation(&args->dropout, place.sequence, place.position, args->C, (uint32_t)c);
+        y[c] = kept ? carrier_round((accumulator)x[c] * scale, args->dtype) : (carrier)0;
+    }
 }
 
 static void drop(const struct op_call *call, const struct dropout_args *args) {
@@ -33,6 +53,7 @@ static void drop(const struct op_call *call, const struct dropout_args *args) {
             .x = (const carrier *)args->x,
             .y = (carrier *)args->y,
         };
-        LAUNCH_ELEMENTS(dropout_kernel, (size_t)job.group.tokens * args->C, &job);
+        const struct row_list tokens = {NULL, job.group.tokens};
+        LAUNCH_SPANS(dropout_kernel, &tokens, args->C, &job);
     }
 }

@@ -7,34 +7,26 @@
 
 #include "kernels/cuda/launch.h"
 
-#define FILL_BYTES 16u /* of a thread: one store, where the memory lies at a multiple of it */
-
-/* Fills `rest` bytes, fewer than FILL_BYTES or at no multiple of it. */
-GPU_INLINE void fill_rest(unsigned char *memory, size_t rest, uint32_t word) {
-    size_t i = 0;
-    for (; i + sizeof word <= rest; i += sizeof word)
-        *(uint32_t *)(void *)(memory + i) = word;
-    for (size_t k = 0; i + k < rest; k++)
-        memory[i + k] = (unsigned char)(word >> 8 * k);
-}
-
+/* A thread has four words; the last word may have its first bytes only. A word that is no number
+ * is stored as it is, since a store of f32 changes no bit. */
 KERNEL(fill_kernel, struct fill_args) {
-    const size_t first = ((size_t)BLOCK * THREADS + THREAD) * FILL_BYTES;
-    if (first >= args->bytes) return;
-    unsigned char *const own = (unsigned char *)args->memory + first;
-    const size_t rest = least(args->bytes - first, FILL_BYTES);
-    if (rest < FILL_BYTES || (uintptr_t)own % GPU_ALIGNED != 0) {
-        fill_rest(own, rest, args->word);
-        return;
-    }
-    const float same = real_from_bits_f32(args->word);
-    const float four[4] = {same, same, same, same};
-    gpu_store4_f32((float *)(void *)own, four);
+    const size_t words = args->bytes / sizeof(uint32_t), rest = args->bytes % sizeof(uint32_t);
+    const float word = real_from_bits_f32(args->word);
+    const float four_words[SPAN_EACH] = {word, word, word, word};
+    struct four at;
+    if (!four_find(GPU_ARG words + (rest != 0), &at)) return;
+    const int last = rest != 0 && at.first + at.some > words;
+    if (last) at.some--;
+    four_store_f32((float *)args->memory, four_words, at);
+    for (size_t i = 0; last && i < rest; i++)
+        ((unsigned char *)args->memory)[words * sizeof(uint32_t) + i] =
+            (unsigned char)(args->word >> 8 * i);
 }
 
 static void fill(const struct op_call *call, const struct fill_args *args) {
+    const size_t words = (args->bytes + sizeof(uint32_t) - 1) / sizeof(uint32_t);
     (void)call;
-    LAUNCH_ELEMENTS(fill_kernel, (args->bytes + FILL_BYTES - 1) / FILL_BYTES, args);
+    LAUNCH_FOURS(fill_kernel, words, args);
 }
 
 #endif

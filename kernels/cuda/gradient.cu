@@ -8,19 +8,34 @@
 #include "kernels/cuda/joined.h"
 
 KERNEL(close_kernel, struct close_args) {
-    const size_t i = (size_t)BLOCK * THREADS + THREAD;
-    if (i >= args->count) return;
-    accumulator sum = ((const accumulator *)args->acc[0])[i];
-    if (args->uses == 2) sum = sum + ((const accumulator *)args->acc[1])[i];
-    if (args->storage == DTYPE_F64)
-        ((double *)args->gradient)[i] = (double)sum;
-    else
-        ((float *)args->gradient)[i] = (float)carrier_store(sum, args->storage);
+    accumulator sum[SPAN_EACH], other[SPAN_EACH];
+    struct four at;
+    if (!four_find(GPU_ARG args->count, &at)) return;
+    ACC_NAME_(four_load)(sum, (const accumulator *)args->acc[0], at);
+    if (args->uses == 2) {
+        ACC_NAME_(four_load)(other, (const accumulator *)args->acc[1], at);
+        UNROLL
+        for (unsigned k = 0; k < SPAN_EACH; k++)
+            sum[k] = sum[k] + other[k];
+    }
+    if (args->storage == DTYPE_F64) {
+        double stored[SPAN_EACH];
+        UNROLL
+        for (unsigned k = 0; k < SPAN_EACH; k++)
+            stored[k] = (double)sum[k];
+        four_store_f64((double *)args->gradient, stored, at);
+    } else {
+        float stored[SPAN_EACH];
+        UNROLL
+        for (unsigned k = 0; k < SPAN_EACH; k++)
+            stored[k] = (float)carrier_store(sum[k], args->storage);
+        four_store_f32((float *)args->gradient, stored, at);
+    }
 }
 
 static void close_gradient(const struct op_call *call, const struct close_args *args) {
     (void)call;
-    LAUNCH_ELEMENTS(close_kernel, args->count, args);
+    LAUNCH_FOURS(close_kernel, args->count, args);
 }
 
 struct square_job {
@@ -131,17 +146,30 @@ static void square(const struct op_call *call, const struct square_args *args) {
 /* As PyTorch multiplies a stored gradient by a f32 scalar: in f64 for f64, else in f32; then one
  * rounding to storage. */
 KERNEL(scale_kernel, struct scale_args) {
-    const size_t i = (size_t)BLOCK * THREADS + THREAD;
-    if (i >= args->count) return;
+    struct four at;
+    if (!four_find(GPU_ARG args->count, &at)) return;
     if (args->storage == DTYPE_F64) {
-        ((double *)args->values)[i] = ((double *)args->values)[i] * args->factor;
+        double x[SPAN_EACH];
+        four_load_f64(x, (const double *)args->values, at);
+        UNROLL
+        for (unsigned k = 0; k < SPAN_EACH; k++)
+            x[k] = x[k] * args->factor;
+        four_store_f64((double *)args->values, x, at);
     } else {
-        const float product = ((float *)args->values)[i] * (float)args->factor;
-        ((float *)args->values)[i] = (float)carrier_store((accumulator)product, args->storage);
+        float x[SPAN_EACH];
+        four_load_f32(x, (const float *)args->values, at);
+        UNROLL
+        for (unsigned k = 0; k < SPAN_EACH; k++) {
+            const float product = x[k] * (float)args->factor;
+            x[k] = (float)carrier_store((accumulator)product, args->storage);
+        }
+        four_store_f32((float *)args->values, x, at);
     }
 }
 
+/* A stored number times 1 is itself: nothing is started for it. A clip scales by 1 in all updates
+ * whose norm is small enough. */
 static void scale(const struct op_call *call, const struct scale_args *args) {
     (void)call;
-    LAUNCH_ELEMENTS(scale_kernel, args->count, args);
+    if (args->factor != 1.0) LAUNCH_FOURS(scale_kernel, args->count, args);
 }

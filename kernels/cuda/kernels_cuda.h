@@ -25,15 +25,45 @@ static inline void *cuda_rest(const struct op_call *call) {
 /* How many columns of a linear layer's output are raced on at a time; a multiple of its tile. */
 #define LINEAR_RACE_COLUMNS ((size_t)256)
 
+/* Whether the call is of mode `fast` or `deterministic`, which promise the same bits from run to
+ * run at most: sums that have an order of the device's own (law 20) take it. */
+static inline int call_has_tree(const struct op_call *call) {
+    return call->library != NULL;
+}
+
+/* Law 20, in columns.h: terms of a chunk; chunks that a block joins, and columns that are dealt
+ * with at a time. The last two move no bit. */
+#define TREE_CHUNK 32u
+#define TREE_WARPS 8u
+#define TREE_COLUMNS ((size_t)1024)
+
+/* Bytes of the sums that are still to be joined, for a norm or a bias of `rows` rows. */
+static inline size_t tree_bytes(size_t rows) {
+    return (rows / (TREE_CHUNK * TREE_WARPS) + 1) * TREE_COLUMNS * sizeof(double);
+}
+
+/* Tokens that an embedding's gradient lists by id have four numbers each. Behind them stand the
+ * sums of chunks that are still to be joined: an id of more than one chunk has two tokens or more
+ * for each half of one, so that tokens / (TREE_CHUNK / 2) places are enough. */
+static inline size_t embedding_lists(size_t rows) {
+    return (4 * rows + 15) / 16 * 16;
+}
+
+static inline size_t embedding_bytes(size_t rows) {
+    return embedding_lists(rows) * sizeof(uint32_t) +
+           (rows / (TREE_CHUNK / 2) + 1) * TREE_COLUMNS * sizeof(double);
+}
+
 /* Bytes of scratch that are enough for every op. Behind the orders stands the largest of: three
  * numbers of each token and head, and where dQ may race a sum for each of its columns (D 0: it does
- * not race, whatever heads have); sums of a block of columns; tokens listed by id; sums of squares.
- */
+ * not race, whatever heads have); sums of a block of columns; sums of norms' rows; tokens listed by
+ * id; sums of squares. */
 static inline size_t cuda_scratch_bytes(const struct op_limits *limits) {
     const size_t each[] = {
         (size_t)limits->rows * limits->H * (3 + limits->D) * sizeof(double),
         (size_t)limits->rows * LINEAR_RACE_COLUMNS * sizeof(double),
-        3 * (size_t)limits->rows * sizeof(uint32_t),
+        tree_bytes(limits->norms > limits->rows ? limits->norms : limits->rows),
+        embedding_bytes(limits->rows),
         CUDA_SQUARES * sizeof(double),
     };
     size_t most = 0;

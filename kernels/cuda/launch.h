@@ -44,6 +44,97 @@ static inline size_t row_blocks(size_t count) {
         enum dtype dtype;                                                                          \
     }
 
+/* ---- element by element ---- */
+
+#define SPAN_EACH 4u                /* neighbours that a lane loads at a time, where it can */
+#define SPAN_COLUMNS ((size_t)1024) /* columns of a row that one warp has */
+
+/* A warp's piece of a row: columns first .. end-1 of physical row `row`, the i-th of the list. */
+struct span {
+    size_t i, row, first, end;
+};
+
+static inline size_t span_blocks(const struct row_list *rows, uint32_t C) {
+    return row_blocks(rows->count * (((size_t)C + SPAN_COLUMNS - 1) / SPAN_COLUMNS));
+}
+
+/* Gives every piece of the listed rows to a warp of `kernel`. */
+#define LAUNCH_SPANS(kernel, rows, C, args)                                                        \
+    LAUNCH(kernel, span_blocks(rows, C), ROW_THREADS, 0, args)
+
+/* Finds the piece of a warp; returns 0 where there is none left. No element divides: a warp does so
+ * once, and only where rows have several pieces. */
+GPU_INLINE int span_find(GPU_PARAM const struct row_list *rows, uint32_t C, struct span *out) {
+    const uint32_t pieces = (uint32_t)(((size_t)C + SPAN_COLUMNS - 1) / SPAN_COLUMNS);
+    const uint32_t warp = BLOCK * ROW_WARPS + THREAD / GPU_WARP;
+    const uint32_t i = pieces == 1 ? warp : warp / pieces;
+    out->i = i;
+    if (pieces == 0 || i >= rows->count) return 0;
+    out->row = list_row(rows, i);
+    out->first = (size_t)(warp - i * pieces) * SPAN_COLUMNS;
+    out->end = least(out->first + SPAN_COLUMNS, C);
+    return 1;
+}
+
+/* Whether four neighbours of a tensor can be loaded at a time, of rows of a multiple of four. */
+GPU_INLINE int span_aligned(const void *values) {
+    return (uintptr_t)values % GPU_ALIGNED == 0;
+}
+
+/* The lane's columns of a piece, four at a time, or one by one. */
+#define SPAN_FOURS(c, at)                                                                          \
+    for (size_t c = (at).first + THREAD % GPU_WARP * SPAN_EACH; c < (at).end;                      \
+         c += SPAN_EACH * GPU_WARP)
+#define SPAN_ONES(c, at)                                                                           \
+    for (size_t c = (at).first + THREAD % GPU_WARP; c < (at).end; c += GPU_WARP)
+
+/* For tensors without rows a thread has four neighbours from `first` on: `some` of them, the last
+ * thread perhaps fewer. */
+#define LAUNCH_FOURS(kernel, count, args)                                                          \
+    LAUNCH_ELEMENTS(kernel, ((size_t)(count) + SPAN_EACH - 1) / SPAN_EACH, args)
+
+struct four {
+    size_t first;
+    unsigned some;
+};
+
+GPU_INLINE int four_find(GPU_PARAM size_t count, struct four *out) {
+    out->first = ((size_t)BLOCK * THREADS + THREAD) * SPAN_EACH;
+    if (out->first >= count) return 0;
+    out->some = (unsigned)least(SPAN_EACH, count - out->first);
+    return 1;
+}
+
+#define FOUR_WORDS(name, type)                                                                     \
+    GPU_INLINE void four_load_##name(type *to, const type *values, struct four at) {               \
+        if (at.some == SPAN_EACH && span_aligned(values + at.first)) {                             \
+            gpu_load4_##name(to, values + at.first);                                               \
+            return;                                                                                \
+        }                                                                                          \
+        UNROLL                                                                                     \
+        for (unsigned k = 0; k < SPAN_EACH; k++)                                                   \
+            to[k] = k < at.some ? values[at.first + k] : 0;                                        \
+    }                                                                                              \
+    GPU_INLINE void four_store_##name(type *values, const type *from, struct four at) {            \
+        if (at.some == SPAN_EACH && span_aligned(values + at.first)) {                             \
+            gpu_put4_##name(values + at.first, from);                                              \
+            return;                                                                                \
+        }                                                                                          \
+        UNROLL                                                                                     \
+        for (unsigned k = 0; k < SPAN_EACH; k++)                                                   \
+            if (k < at.some) values[at.first + k] = from[k];                                       \
+    }
+FOUR_WORDS(f32, float)
+FOUR_WORDS(f64, double)
+
+GPU_INLINE void load4(carrier *to, const carrier *memory) {
+    CARRIER_NAME_(gpu_load4)(to, memory);
+}
+
+GPU_INLINE void store4(carrier *memory, const carrier *from) {
+    CARRIER_NAME_(gpu_put4)(memory, from);
+}
+
 /* A stored number as a double. */
 GPU_INLINE double number_at(const void *values, enum dtype dtype, size_t i) {
     return dtype == DTYPE_F64 ? ((const double *)values)[i] : (double)((const float *)values)[i];

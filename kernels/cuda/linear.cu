@@ -4,6 +4,7 @@
  *
  * Invariant (law 1): an output is one chain over its terms in ascending order, in a register, from
  * +0 or from what the accumulator holds. Rows not listed are neither read nor written. */
+#include "kernels/cuda/column_weight.cu"
 #include "kernels/cuda/library_linear.cu"
 #include "kernels/cuda/linear_atomic.cu"
 #include "kernels/cuda/linear_joined.cu"
@@ -92,6 +93,7 @@ static void linear_input(const struct op_call *call, const struct linear_input_a
 }
 
 static void linear_weight(const struct op_call *call, const struct linear_weight_args *args) {
+    if (column_weight(call, args)) return;
     const struct gemm job = gemm_weight(call, args);
     linear_run(call, &job, SUM_WEIGHT, PASS_WEIGHT);
 }

@@ -70,8 +70,8 @@ GPU_INLINE int mask_addressed(const struct dropout *dropout, const struct sequen
     return stream_uniform(word) < dropout->keep;
 }
 
-/* Draws torch_word(); the element is kept where u < keep in f32. */
-GPU_INLINE int mask_by_place(const struct dropout *dropout, uint64_t index) {
+/* The block in which torch_word() is, as word `index % vector % 4`. */
+GPU_INLINE struct philox_block mask_block_by_place(const struct dropout *dropout, uint64_t index) {
     const uint64_t group = index / dropout->vector, thread = group % dropout->threads;
     const uint64_t word = dropout->vector * (group / dropout->threads) + index % dropout->vector;
     const uint64_t block = dropout->offset / 4 + word / 4;
@@ -80,7 +80,14 @@ GPU_INLINE int mask_by_place(const struct dropout *dropout, uint64_t index) {
     counter.word[1] = (uint32_t)(block >> 32);
     counter.word[2] = (uint32_t)thread;
     counter.word[3] = (uint32_t)(thread >> 32);
-    return torch_uniform(philox_draw(counter, dropout->seed).word[word % 4]) < (float)dropout->keep;
+    return philox_draw(counter, dropout->seed);
+}
+
+/* Draws torch_word(); the element is kept where u < keep in f32. */
+GPU_INLINE int mask_by_place(const struct dropout *dropout, uint64_t index) {
+    const uint64_t group = index / dropout->vector;
+    const uint64_t word = dropout->vector * (group / dropout->threads) + index % dropout->vector;
+    return torch_uniform(mask_block_by_place(dropout, index).word[word % 4]) < (float)dropout->keep;
 }
 
 /* Whether channel c of C is kept. */
@@ -90,6 +97,31 @@ GPU_INLINE int mask_activation(const struct dropout *dropout, const struct seque
         return mask_addressed(dropout, sequence, stream_element_activation(position, c));
     const uint64_t row = (uint64_t)(sequence->row - dropout->first_row) + position;
     return mask_by_place(dropout, row * C + c);
+}
+
+/* The same for channels c .. c+3 where c is a multiple of 4: an element's four neighbours are in
+ * one block of Philox, addressed ones always, those by place where a thread of PyTorch's has as
+ * many. */
+GPU_INLINE void mask_activation4(const struct dropout *dropout, const struct sequence *sequence,
+                                 uint32_t position, uint32_t C, uint32_t c, int kept[4]) {
+    const uint64_t row = (uint64_t)(sequence->row - dropout->first_row) + position;
+    if (dropout->map == DROPOUT_ADDRESSED) {
+        const struct philox_block block =
+            stream_block4(dropout->seed, mask_site(dropout, sequence),
+                          stream_element_activation(position, c) >> 2);
+        UNROLL
+        for (unsigned k = 0; k < 4; k++)
+            kept[k] = stream_uniform(block.word[k]) < dropout->keep;
+    } else if (dropout->vector % 4 == 0 && C % 4 == 0) {
+        const struct philox_block block = mask_block_by_place(dropout, row * C + c);
+        UNROLL
+        for (unsigned k = 0; k < 4; k++)
+            kept[k] = torch_uniform(block.word[k]) < (float)dropout->keep;
+    } else {
+        UNROLL
+        for (unsigned k = 0; k < 4; k++)
+            kept[k] = mask_by_place(dropout, row * C + c + k);
+    }
 }
 
 /* Whether key `key` of a query and head (of H) is kept. */

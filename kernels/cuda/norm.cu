@@ -5,10 +5,31 @@
  * The gradient of the weight is in norm_weight.cu. */
 #include "kernels/cuda/launch.h"
 
+#define NORM_BATCH 8u /* numbers of a lane that are read before the first is used */
+
 struct norm_forward_job {
     struct norm_forward_args is;
     enum dtype inner, dtype;
 };
+
+/* The squares of numbers c, c + 32, ... before `end`, as one lane adds them. */
+GPU_INLINE accumulator norm_lane_squares(const carrier *x, size_t c, size_t end) {
+    accumulator lane = 0;
+    ROLLED
+    for (; c + (NORM_BATCH - 1) * GPU_WARP < end; c += NORM_BATCH * GPU_WARP) {
+        carrier some[NORM_BATCH];
+        UNROLL
+        for (unsigned k = 0; k < NORM_BATCH; k++)
+            some[k] = x[c + k * GPU_WARP];
+        UNROLL
+        for (unsigned k = 0; k < NORM_BATCH; k++)
+            lane = acc_fma((accumulator)some[k], (accumulator)some[k], lane);
+    }
+    ROLLED
+    for (; c < end; c += GPU_WARP)
+        lane = acc_fma((accumulator)x[c], (accumulator)x[c], lane);
+    return lane;
+}
 
 KERNEL(norm_forward_kernel, struct norm_forward_job) {
     const size_t i = (size_t)BLOCK * ROW_WARPS + THREAD / GPU_WARP;
@@ -21,14 +42,25 @@ KERNEL(norm_forward_kernel, struct norm_forward_job) {
     struct ACC_NAME_(sum_blocks) blocks;
     blocks.count = 0;
     for (size_t first = 0; first < C; first += SUM_BLOCK) {
-        accumulator lane = 0;
-        for (size_t c = first + own; c < least(first + SUM_BLOCK, C); c += GPU_WARP)
-            lane = acc_fma((accumulator)x[c], (accumulator)x[c], lane);
+        const accumulator lane = norm_lane_squares(x, first + own, least(first + SUM_BLOCK, C));
         ACC_NAME_(sum_blocks_push)(&blocks, lanes_join(GPU_ARG lane));
     }
     const accumulator squares = ACC_NAME_(sum_blocks_close)(&blocks);
     const accumulator rstd = rule_norm_rstd(squares, (accumulator)C, (accumulator)args->is.eps);
     if (own == 0) ((accumulator *)args->is.rstd)[row] = rstd;
+    if (C % SPAN_EACH == 0 && span_aligned(x) && span_aligned(w) && span_aligned(y)) {
+        ROLLED
+        for (size_t c = own * SPAN_EACH; c < C; c += SPAN_EACH * GPU_WARP) {
+            carrier four[SPAN_EACH], weight[SPAN_EACH];
+            load4(four, x + c);
+            load4(weight, w + c);
+            UNROLL
+            for (unsigned k = 0; k < SPAN_EACH; k++)
+                four[k] = rule_norm(four[k], rstd, weight[k], args->inner, args->dtype);
+            store4(y + c, four);
+        }
+        return;
+    }
     for (size_t c = own; c < C; c += GPU_WARP)
         y[c] = rule_norm(x[c], rstd, w[c], args->inner, args->dtype);
 }
@@ -87,8 +119,52 @@ GPU_INLINE carrier norm_result(const struct norm_input_job *job, carrier x, carr
     return rule_norm_grad(g, hat, rstd, sum / n, job->dtype);
 }
 
-/* The factors of a column are made twice, for the sum and for the result. A lane reads and writes
- * only its own elements, so dx may be dy. */
+/* The formula's sum over columns c, c + 32, ... before `end`, as one lane adds it. */
+GPU_INLINE accumulator norm_lane_terms(const struct norm_input_job *job, const carrier *x,
+                                       const carrier *dy, accumulator rstd, size_t c, size_t end) {
+    const carrier *const w = (const carrier *)job->is.w;
+    accumulator lane = 0;
+    ROLLED
+    for (; c + (NORM_BATCH / 2 - 1) * GPU_WARP < end; c += NORM_BATCH / 2 * GPU_WARP) {
+        carrier p[NORM_BATCH / 2], q[NORM_BATCH / 2], r[NORM_BATCH / 2];
+        UNROLL
+        for (unsigned k = 0; k < NORM_BATCH / 2; k++) {
+            p[k] = x[c + k * GPU_WARP];
+            q[k] = dy[c + k * GPU_WARP];
+            r[k] = w[c + k * GPU_WARP];
+        }
+        UNROLL
+        for (unsigned k = 0; k < NORM_BATCH / 2; k++) {
+            const struct norm_terms terms = norm_terms_of(job, p[k], q[k], r[k], rstd);
+            lane = acc_fma((accumulator)terms.a, (accumulator)terms.b, lane);
+        }
+    }
+    ROLLED
+    for (; c < end; c += GPU_WARP) {
+        const struct norm_terms terms = norm_terms_of(job, x[c], dy[c], w[c], rstd);
+        lane = acc_fma((accumulator)terms.a, (accumulator)terms.b, lane);
+    }
+    return lane;
+}
+
+/* The results of four columns, from which the pointers are. */
+GPU_INLINE void norm_results(const struct norm_input_job *job, const carrier *x, const carrier *dy,
+                             const carrier *w, carrier *dx, accumulator rstd, accumulator sum) {
+    carrier p[SPAN_EACH], q[SPAN_EACH], r[SPAN_EACH], held[SPAN_EACH];
+    load4(p, x);
+    load4(q, dy);
+    load4(r, w);
+    if (job->is.add) load4(held, dx);
+    UNROLL
+    for (unsigned k = 0; k < SPAN_EACH; k++) {
+        p[k] = norm_result(job, p[k], q[k], r[k], rstd, sum);
+        if (job->is.add) p[k] = rule_add(held[k], p[k], job->dtype);
+    }
+    store4(dx, p);
+}
+
+/* The factors of a column are made twice, for the sum and for the result. dx may be dy: then a lane
+ * reads and writes its own elements of the sum alone. */
 KERNEL(norm_input_kernel, struct norm_input_job) {
     const size_t i = (size_t)BLOCK * ROW_WARPS + THREAD / GPU_WARP;
     const size_t own = THREAD % GPU_WARP, C = args->is.C;
@@ -102,14 +178,18 @@ KERNEL(norm_input_kernel, struct norm_input_job) {
     struct ACC_NAME_(sum_blocks) blocks;
     blocks.count = 0;
     for (size_t first = 0; first < C; first += SUM_BLOCK) {
-        accumulator lane = 0;
-        for (size_t c = first + own; c < least(first + SUM_BLOCK, C); c += GPU_WARP) {
-            const struct norm_terms terms = norm_terms_of(args, x[c], dy[c], w[c], rstd);
-            lane = acc_fma((accumulator)terms.a, (accumulator)terms.b, lane);
-        }
+        const accumulator lane =
+            norm_lane_terms(args, x, dy, rstd, first + own, least(first + SUM_BLOCK, C));
         ACC_NAME_(sum_blocks_push)(&blocks, lanes_join(GPU_ARG lane));
     }
     const accumulator sum = ACC_NAME_(sum_blocks_close)(&blocks);
+    if (C % SPAN_EACH == 0 && dx != dy && span_aligned(x) && span_aligned(dy) && span_aligned(w) &&
+        span_aligned(dx)) {
+        ROLLED
+        for (size_t c = own * SPAN_EACH; c < C; c += SPAN_EACH * GPU_WARP)
+            norm_results(args, x + c, dy + c, w + c, dx + c, rstd, sum);
+        return;
+    }
     for (size_t c = own; c < C; c += GPU_WARP) {
         const carrier result = norm_result(args, x[c], dy[c], w[c], rstd, sum);
         dx[c] = args->is.add ? rule_add(dx[c], result, args->dtype) : result;

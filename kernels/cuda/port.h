@@ -113,6 +113,22 @@ GPU_INLINE void gpu_store4_f64(double *memory, const double *from) {
     *(double2 *)(memory + 2) = make_double2(from[2], from[3]);
 }
 
+/* The same in global memory, by one instruction for f32 and two for f64. nvcc takes a store apart
+ * whose numbers come out of branches. */
+GPU_INLINE void gpu_put4_f32(float *memory, const float *from) {
+    asm volatile("st.global.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(memory)),
+                 "f"(from[0]), "f"(from[1]), "f"(from[2]), "f"(from[3])
+                 : "memory");
+}
+GPU_INLINE void gpu_put4_f64(double *memory, const double *from) {
+    asm volatile("st.global.v2.f64 [%0], {%1, %2};" ::"l"(__cvta_generic_to_global(memory)),
+                 "d"(from[0]), "d"(from[1])
+                 : "memory");
+    asm volatile("st.global.v2.f64 [%0+16], {%1, %2};" ::"l"(__cvta_generic_to_global(memory)),
+                 "d"(from[2]), "d"(from[3])
+                 : "memory");
+}
+
 /* The value that lane (own ^ mask) gave. All 32 lanes have to take part. */
 GPU_INLINE float gpu_shuffle_xor_f32(float value, unsigned mask) {
     return __shfl_xor_sync(0xffffffffu, value, (int)mask);

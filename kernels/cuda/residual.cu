@@ -5,29 +5,54 @@
 OP_JOB(add);
 
 KERNEL(add_kernel, struct add_job) {
-    const size_t i = (size_t)BLOCK * THREADS + THREAD, C = args->is.C;
-    if (i >= args->is.rows.count * C) return;
-    const size_t at = list_row(&args->is.rows, i / C) * C + i % C;
-    const carrier a = ((const carrier *)args->is.a)[at];
-    const carrier b = ((const carrier *)args->is.b)[at];
-    ((carrier *)args->is.y)[at] = rule_add(a, b, args->dtype);
+    struct span at;
+    if (!span_find(GPU_ARG & args->is.rows, args->is.C, &at)) return;
+    const carrier *const a = (const carrier *)args->is.a + at.row * args->is.C;
+    const carrier *const b = (const carrier *)args->is.b + at.row * args->is.C;
+    carrier *const y = (carrier *)args->is.y + at.row * args->is.C;
+    if (args->is.C % SPAN_EACH == 0 && span_aligned(a) && span_aligned(b) && span_aligned(y)) {
+        SPAN_FOURS(c, at) {
+            carrier p[SPAN_EACH], q[SPAN_EACH];
+            load4(p, a + c);
+            load4(q, b + c);
+            UNROLL
+            for (unsigned k = 0; k < SPAN_EACH; k++)
+                p[k] = rule_add(p[k], q[k], args->dtype);
+            store4(y + c, p);
+        }
+        return;
+    }
+    SPAN_ONES(c, at) y[c] = rule_add(a[c], b[c], args->dtype);
 }
 
 static void add(const struct op_call *call, const struct add_args *args) {
     const struct add_job job = {*args, call->compute};
-    LAUNCH_ELEMENTS(add_kernel, (size_t)args->rows.count * args->C, &job);
+    LAUNCH_SPANS(add_kernel, &args->rows, args->C, &job);
 }
 
 OP_JOB(bias);
 
 KERNEL(bias_kernel, struct bias_job) {
-    const size_t i = (size_t)BLOCK * THREADS + THREAD, C = args->is.C;
-    if (i >= args->is.rows.count * C) return;
-    carrier *const y = (carrier *)args->is.y + list_row(&args->is.rows, i / C) * C + i % C;
-    *y = rule_add(*y, ((const carrier *)args->is.b)[i % C], args->dtype);
+    struct span at;
+    if (!span_find(GPU_ARG & args->is.rows, args->is.C, &at)) return;
+    const carrier *const b = (const carrier *)args->is.b;
+    carrier *const y = (carrier *)args->is.y + at.row * args->is.C;
+    if (args->is.C % SPAN_EACH == 0 && span_aligned(b) && span_aligned(y)) {
+        SPAN_FOURS(c, at) {
+            carrier p[SPAN_EACH], q[SPAN_EACH];
+            load4(p, y + c);
+            load4(q, b + c);
+            UNROLL
+            for (unsigned k = 0; k < SPAN_EACH; k++)
+                p[k] = rule_add(p[k], q[k], args->dtype);
+            store4(y + c, p);
+        }
+        return;
+    }
+    SPAN_ONES(c, at) y[c] = rule_add(y[c], b[c], args->dtype);
 }
 
 static void bias(const struct op_call *call, const struct bias_args *args) {
     const struct bias_job job = {*args, call->compute};
-    LAUNCH_ELEMENTS(bias_kernel, (size_t)args->rows.count * args->C, &job);
+    LAUNCH_SPANS(bias_kernel, &args->rows, args->C, &job);
 }

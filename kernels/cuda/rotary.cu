@@ -1,28 +1,76 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Rotary embedding, rotate-half, in place. A thread has an element and its partner and reads both
+ * Rotary embedding, rotate-half, in place. A lane has elements and their partners and reads both
  * before it writes either; no sums. */
 #include "kernels/cuda/launch.h"
 
 OP_JOB(rotary);
 
+/* What a lane needs of its row. */
+struct rotary_row {
+    carrier *x;
+    const carrier *cosine, *sine;
+    size_t half;
+};
+
+/* Turns pair d of head `head`; with `each` 4 that and its three neighbours. */
+GPU_INLINE void rotary_turn(const struct rotary_job *job, const struct rotary_row *row, size_t head,
+                            size_t d, unsigned each) {
+    carrier *const a = row->x + head * job->is.D + d, *const b = a + row->half;
+    carrier x[SPAN_EACH], y[SPAN_EACH], cosine[SPAN_EACH], sine[SPAN_EACH];
+    if (each == SPAN_EACH) {
+        load4(x, a);
+        load4(y, b);
+        load4(cosine, row->cosine + d);
+        load4(sine, row->sine + d);
+    } else {
+        x[0] = *a;
+        y[0] = *b;
+        cosine[0] = row->cosine[d];
+        sine[0] = row->sine[d];
+    }
+    UNROLL
+    for (unsigned k = 0; k < each; k++) {
+        const carrier was = x[k], s = job->is.inverse ? -sine[k] : sine[k];
+        x[k] = rule_rotary(was, -y[k], cosine[k], s, job->dtype);
+        y[k] = rule_rotary(y[k], was, cosine[k], s, job->dtype);
+    }
+    if (each == SPAN_EACH) {
+        store4(a, x);
+        store4(b, y);
+    } else {
+        *a = x[0];
+        *b = y[0];
+    }
+}
+
+/* All pairs of a piece, in steps of `each`. Head and pair are counted on, not divided out. */
+GPU_INLINE void rotary_piece(GPU_PARAM const struct rotary_job *job, const struct rotary_row *row,
+                             const struct span *at, unsigned each) {
+    size_t c = at->first + (size_t)(THREAD % GPU_WARP) * each;
+    size_t head = at->first == 0 ? 0 : at->first / row->half, d = c - head * row->half;
+    for (; c < at->end; c += each * GPU_WARP, d += each * GPU_WARP) {
+        for (; d >= row->half; d -= row->half)
+            head++;
+        rotary_turn(job, row, head, d, each);
+    }
+}
+
 KERNEL(rotary_kernel, struct rotary_job) {
-    const size_t half = args->is.D / 2, pairs = args->is.heads * half;
-    const size_t at = (size_t)BLOCK * THREADS + THREAD;
-    if (at >= args->is.rows.count * pairs) return;
-    const size_t i = at / pairs, head = at % pairs / half, d = at % half;
-    const size_t angle = (size_t)args->is.position[i] * half + d;
-    const carrier cosine = ((const carrier *)args->is.cosine)[angle];
-    const carrier given = ((const carrier *)args->is.sine)[angle];
-    const carrier sine = args->is.inverse ? -given : given;
-    const size_t row = list_row(&args->is.rows, i) * args->is.heads + head;
-    carrier *const a = (carrier *)args->is.x + row * args->is.D + d;
-    const carrier x = a[0], y = a[half];
-    a[0] = rule_rotary(x, -y, cosine, sine, args->dtype);
-    a[half] = rule_rotary(y, x, cosine, sine, args->dtype);
+    const size_t half = args->is.D / 2;
+    struct span at;
+    if (!span_find(GPU_ARG & args->is.rows, (uint32_t)(args->is.heads * half), &at)) return;
+    const size_t angle = (size_t)args->is.position[at.i] * half;
+    const struct rotary_row row = {(carrier *)args->is.x + at.row * args->is.heads * args->is.D,
+                                   (const carrier *)args->is.cosine + angle,
+                                   (const carrier *)args->is.sine + angle, half};
+    if (half % SPAN_EACH == 0 && span_aligned(row.x) && span_aligned(row.cosine) &&
+        span_aligned(row.sine))
+        rotary_piece(GPU_ARG args, &row, &at, SPAN_EACH);
+    else
+        rotary_piece(GPU_ARG args, &row, &at, 1);
 }
 
 static void rotary(const struct op_call *call, const struct rotary_args *args) {
     const struct rotary_job job = {*args, call->compute};
-    const size_t pairs = (size_t)args->rows.count * args->heads * (args->D / 2);
-    LAUNCH_ELEMENTS(rotary_kernel, pairs, &job);
+    LAUNCH_SPANS(rotary_kernel, &args->rows, args->heads * (args->D / 2), &job);
 }

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Squares by blocks of law 2: a warp has a block, lane l of it the numbers l, l + 32, ..., through
- * as many tensors as the block lies in. */
+ * Squares by blocks of law 2 (kernels/cuda/lanes.h), through as many tensors as a block lies in. */
 #include "kernels/squares.h"
 
 #include "base/variant.h"
-#include "kernels/cuda/list.h"
+#include "kernels/cuda/lanes.h"
 
 struct squares_job {
     struct list list;
     struct squares_args is[LIST_TENSORS];
 };
 
-/* Where a lane reads: values[i - first] for numbers i before `end`. */
+/* Where a thread reads: values[i - first] for numbers i before `end`. */
 struct squares_place {
     const void *values;
     size_t first, end;
@@ -35,43 +34,118 @@ GPU_INLINE struct squares_place squares_find(const struct squares_args *is, size
     return at;
 }
 
-GPU_INLINE double squares_wide(const struct squares_args *is, size_t i, size_t end) {
-    struct squares_place at = {NULL, 0, 0};
-    double lane = 0.0;
-    for (; i < end; i += GPU_WARP) {
-        if (i >= at.end) at = squares_find(is, i);
-        const double x = number_at(at.values, is->storage, i - at.first);
-        lane = real_fma_f64(x, x, lane);
+#define SQUARES_BATCH 8u /* loads that are on their way before the first number is used */
+
+/* Goes on over rows of 32 numbers, from memory that can be loaded by four, and returns how many
+ * rows that were. */
+#define SQUARES_ROWS(name, type, number, sum)                                                      \
+    GPU_INLINE size_t squares_rows_##name(const type *values, size_t rows, sum *lane) {            \
+        size_t row = 0;                                                                            \
+        ROLLED                                                                                     \
+        for (; row + SQUARES_BATCH <= rows; row += SQUARES_BATCH) {                                \
+            type x[SQUARES_BATCH * LANES_EACH];                                                    \
+            UNROLL                                                                                 \
+            for (unsigned k = 0; k < SQUARES_BATCH; k++)                                           \
+                gpu_load4_##number(x + k * LANES_EACH, values + (row + k) * GPU_WARP);             \
+            UNROLL                                                                                 \
+            for (unsigned k = 0; k < SQUARES_BATCH * LANES_EACH; k++)                              \
+                lane[k % LANES_EACH] = SQUARES_FMA_##sum((sum)x[k], lane[k % LANES_EACH]);         \
+        }                                                                                          \
+        return row;                                                                                \
     }
-    return lane;
+#define SQUARES_FMA_double(x, lane) real_fma_f64(x, x, lane)
+#define SQUARES_FMA_float(x, lane) real_fma_f32(x, x, lane)
+SQUARES_ROWS(wide_f64, double, f64, double)
+SQUARES_ROWS(wide_f32, float, f32, double)
+SQUARES_ROWS(narrow, float, f32, float)
+
+/* The numbers that are left, one by one, from row `row` of the block on. */
+#define SQUARES_REST(name, sum)                                                                    \
+    GPU_INLINE void squares_rest_##name(const struct squares_args *is,                             \
+                                        const struct lanes_place *of, size_t row, sum *lane) {     \
+        struct squares_place at = {NULL, 0, 0};                                                    \
+        ROLLED                                                                                     \
+        for (size_t i = row * GPU_WARP + of->own; i < of->count; i += GPU_WARP) {                  \
+            UNROLL                                                                                 \
+            for (unsigned j = 0; j < LANES_EACH; j++) {                                            \
+                const size_t own = of->first + i + j;                                              \
+                if (i + j >= of->count) break;                                                     \
+                if (own >= at.end) at = squares_find(is, own);                                     \
+                const sum x = (sum)number_at(at.values, is->storage, own - at.first);              \
+                lane[j] = SQUARES_FMA_##sum(x, lane[j]);                                           \
+            }                                                                                      \
+        }                                                                                          \
+    }
+SQUARES_REST(wide, double)
+SQUARES_REST(narrow, float)
+
+/* Number `behind` of memory that holds numbers of the vector's storage. */
+GPU_INLINE const void *squares_at(const struct squares_args *is, const void *values,
+                                  size_t behind) {
+    return is->storage == DTYPE_F64 ? (const void *)((const double *)values + behind)
+                                    : (const void *)((const float *)values + behind);
 }
 
-GPU_INLINE float squares_narrow(const struct squares_args *is, size_t i, size_t end) {
-    struct squares_place at = {NULL, 0, 0};
-    float lane = 0.0f;
-    for (; i < end; i += GPU_WARP) {
-        if (i >= at.end) at = squares_find(is, i);
-        const float x = ((const float *)at.values)[i - at.first];
-        lane = real_fma_f32(x, x, lane);
-    }
-    return lane;
+/* Where the block's numbers begin, if all of them lie in one piece and can be loaded by four. */
+GPU_INLINE const void *squares_whole(const struct squares_args *is, const struct lanes_place *of) {
+    if (of->count == 0) return NULL;
+    const struct squares_place at = squares_find(is, of->first);
+    const void *const values = squares_at(is, at.values, of->first - at.first);
+    return of->first + of->count <= at.end && lanes_aligned(values) ? values : NULL;
+}
+
+/* All rows of a block that can be loaded by four. */
+GPU_INLINE size_t squares_rows_wide(const struct squares_args *is, const struct lanes_place *of,
+                                    const void *values, double *lane) {
+    const size_t rows = of->count / GPU_WARP;
+    return is->storage == DTYPE_F64
+               ? squares_rows_wide_f64((const double *)values + of->own, rows, lane)
+               : squares_rows_wide_f32((const float *)values + of->own, rows, lane);
+}
+
+/* A vector without pieces has code of its own: nvcc knows that its memory is global, and does not
+ * know it of a pointer that the kernel reads from memory. */
+GPU_INLINE double squares_wide(GPU_PARAM const struct squares_args *is,
+                               const struct lanes_place *of) {
+    const void *const values = squares_whole(is, of);
+    double lane[LANES_EACH] = {0.0, 0.0, 0.0, 0.0};
+    size_t row = 0;
+    if (values != NULL && is->values != NULL)
+        row = squares_rows_wide(is, of, squares_at(is, is->values, of->first), lane);
+    else if (values != NULL)
+        row = squares_rows_wide(is, of, values, lane);
+    squares_rest_wide(is, of, row, lane);
+    return lanes_sum_f64(GPU_ARG lane);
+}
+
+GPU_INLINE double squares_narrow(GPU_PARAM const struct squares_args *is,
+                                 const struct lanes_place *of) {
+    const size_t rows = of->count / GPU_WARP;
+    const float *const values = (const float *)squares_whole(is, of);
+    float lane[LANES_EACH] = {0.0f, 0.0f, 0.0f, 0.0f};
+    size_t row = 0;
+    if (values != NULL && is->values != NULL)
+        row = squares_rows_narrow((const float *)is->values + of->first + of->own, rows, lane);
+    else if (values != NULL)
+        row = squares_rows_narrow(values + of->own, rows, lane);
+    squares_rest_narrow(is, of, row, lane);
+    return (double)lanes_sum_f32(GPU_ARG lane);
 }
 
 KERNEL(squares_kernel, struct squares_job) {
-    struct list_place at;
-    if (!list_find_row(GPU_ARG & args->list, &at)) return;
-    const struct squares_args *const is = &args->is[at.tensor];
-    const size_t first = at.block * SQUARES_BLOCK, end = least(first + SQUARES_BLOCK, is->count);
-    const size_t own = first + THREAD % GPU_WARP;
-    double sum;
-    if (is->wide)
-        sum = lanes_join_f64(GPU_ARG squares_wide(is, own, end));
-    else
-        sum = (double)lanes_join_f32(GPU_ARG squares_narrow(is, own, end));
-    if (THREAD % GPU_WARP == 0) is->blocks[at.block] = sum;
+    struct lanes_place of;
+    if (!lanes_find(GPU_ARG & args->list, &of)) return;
+    const struct squares_args *const is = &args->is[of.tensor];
+    lanes_open(&of, is->count);
+    const double sum = is->wide ? squares_wide(GPU_ARG is, &of) : squares_narrow(GPU_ARG is, &of);
+    if (of.own == 0 && of.count != 0) is->blocks[of.block] = sum;
+}
+
+static size_t squares_warps(size_t count) {
+    return lanes_warps(squares_blocks(count));
 }
 
 void VARIANT(squares)(const struct squares_args *vectors, size_t count);
 void VARIANT(squares)(const struct squares_args *vectors, size_t count) {
-    LIST_LAUNCH(squares_kernel, struct squares_job, vectors, count, squares_blocks);
+    LIST_LAUNCH(squares_kernel, struct squares_job, vectors, count, squares_warps);
 }

@@ -270,10 +270,18 @@ static void block_is_the_hosts(const struct update_sizes_args *args, size_t bloc
                  args->count, block);
 }
 
+/* Where `count` numbers of `width` bytes begin in memory that holds one more: odd counts begin at
+ * no multiple of 16 bytes, so that nobody may load four of them at a time. */
+static void *shifted(const void *memory, size_t count, size_t width) {
+    return (unsigned char *)(uintptr_t)memory + count % 2 * width;
+}
+
 /* With `kinds` the numbers include NaNs, infinities and zeros. */
 static const void *draw_step(struct bench *bench, enum dtype dtype, size_t count, int kinds) {
-    if (kinds) return draw_tensor(bench, dtype, count);
-    return bench_store(bench, bench_draw(bench, count, dtype, 1.0), count, dtype_carrier(dtype));
+    const size_t width = dtype_carrier(dtype);
+    if (kinds) return shifted(draw_tensor(bench, dtype, count + 1), count, width);
+    double *const drawn = bench_draw(bench, count + 1, dtype, 1.0);
+    return shifted(bench_store(bench, drawn, count + 1, width), count, width);
 }
 
 /* Draws a tensor before and after an update in which one number in five stays where it was. */
@@ -282,7 +290,8 @@ static struct update_sizes_args draw_moves(struct bench *bench, enum dtype dtype
     const size_t width = dtype_carrier(dtype);
     struct update_sizes_args args = {.dtype = dtype, .count = count};
     const void *const before = draw_step(bench, dtype, count, kinds);
-    unsigned char *const now = (unsigned char *)machine_take(bench, count, width);
+    unsigned char *const now =
+        (unsigned char *)shifted(machine_take(bench, count + 1, width), count, width);
     memcpy(now, draw_step(bench, dtype, count, 0), count * width);
     for (size_t i = 0; i < count; i += 5)
         memcpy(now + i * width, (const unsigned char *)before + i * width, width);
@@ -378,7 +387,8 @@ static void pair_is_the_hosts(const struct run_distances_args *of, size_t block)
 static struct run_distances_args draw_pairs(struct bench *bench, enum dtype x, enum dtype y,
                                             size_t count, int far) {
     struct run_distances_args of = {.x_dtype = x, .y_dtype = y, .count = count};
-    unsigned char *const own = (unsigned char *)machine_take(bench, count, dtype_carrier(y));
+    unsigned char *const own = (unsigned char *)shifted(
+        machine_take(bench, count + 1, dtype_carrier(y)), count, dtype_carrier(y));
     of.x = draw_step(bench, x, count, far);
     of.x_old = draw_step(bench, x, count, 0);
     of.start = draw_step(bench, x, count, 0);

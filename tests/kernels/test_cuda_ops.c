@@ -92,6 +92,7 @@ static void linear(struct machines *m) {
     for (size_t i = 0; i < COUNT_OF(roundings); i++) {
         m->call[0].rounding = m->call[1].rounding = &roundings[i];
         linear_one(m, 9 + (uint32_t)i, 17, 33, (int)i % 2);
+        linear_one(m, 130 + (uint32_t)i, 11, 1, 0);
     }
 }
 
@@ -142,6 +143,14 @@ static void norms(struct machines *m) {
     norm_one(m, 5, 40, NORM_ROUND_BEFORE_WEIGHT, NORM_BACKWARD_AUTOGRAD, 0);
     norm_one(m, 6, 33, NORM_ROUND_AFTER_WEIGHT, NORM_BACKWARD_OUTPUT, 1);
     norm_one(m, 5, 40, NORM_ROUND_BEFORE_WEIGHT, NORM_BACKWARD_OUTPUT, 0);
+    /* columns that are loaded by four */
+    norm_one(m, 3, 136, NORM_ROUND_BEFORE_WEIGHT, NORM_BACKWARD_AUTOGRAD, 1);
+    norm_one(m, 3, 136, NORM_ROUND_AFTER_WEIGHT, NORM_BACKWARD_OUTPUT, 1);
+    /* the gradient of the weight walks slabs of 128 or 256 rows, two of which take turns */
+    norm_one(m, 128, 9, NORM_ROUND_BEFORE_WEIGHT, NORM_BACKWARD_FUSED, 0);
+    norm_one(m, 257, 5, NORM_ROUND_AFTER_WEIGHT, NORM_BACKWARD_OUTPUT, 0);
+    norm_one(m, 385, 8, NORM_ROUND_BEFORE_WEIGHT, NORM_BACKWARD_FUSED, 0);
+    norm_one(m, 600, 3, NORM_ROUND_BEFORE_WEIGHT, NORM_BACKWARD_FUSED, 0);
 }
 
 static void corroborate_norms(void **state) {
@@ -190,16 +199,20 @@ static void corroborate_logprobs(void **state) {
 
 /* ---- elements ---- */
 
-static void elements(struct machines *m) {
-    enum { ROWS = 7, C = 45, V = 11, HEADS = 3, D = 10, POSITIONS = 5 };
-    const size_t carrier = m->bench.carrier, physical = bench_physical(ROWS);
+/* C columns, in which `heads` heads of D columns fit. With `shift` one of the tensors begins at no
+ * multiple of 16 bytes, so that nobody may load four of its numbers at a time. */
+static void elements_one(struct machines *m, uint32_t rows, uint32_t C, uint32_t heads, uint32_t D,
+                         size_t shift) {
+    enum { V = 11, POSITIONS = 5 };
+    const size_t carrier = m->bench.carrier, physical = bench_physical(rows);
     const size_t bytes = physical * C * carrier;
-    const struct row_list list = bench_rows(&m->bench, ROWS);
-    const void *const x = numbers(m, physical * C), *const up = numbers(m, physical * C);
+    const struct row_list list = bench_rows(&m->bench, rows);
+    const void *const x = numbers(m, physical * C);
+    const char *const up = (const char *)numbers(m, physical * C + shift) + shift * carrier;
     const void *const dy = numbers(m, physical * C), *const table = numbers(m, V * C);
     const void *const cosine = numbers(m, POSITIONS * D), *const sine = numbers(m, POSITIONS * D);
-    uint32_t *const ids = bench_integers(&m->bench, ROWS, V);
-    uint32_t *const position = bench_integers(&m->bench, ROWS, POSITIONS);
+    uint32_t *const ids = bench_integers(&m->bench, rows, V);
+    uint32_t *const position = bench_integers(&m->bench, rows, POSITIONS);
     void *gathered[2], *grad[2], *act[2], *dgate[2], *dup[2], *added[2], *biased[2], *turned[2];
     copies(m, x, bytes, gathered);
     copies(m, sums(m, V * C), V * C * m->bench.accumulator, grad);
@@ -217,8 +230,8 @@ static void elements(struct machines *m) {
         const struct swiglu_backward_args backward = {list, C, x, up, dy, dgate[i], dup[i]};
         const struct add_args sum = {list, C, added[i], up, added[i]};
         const struct bias_args bias = {list, C, table, biased[i]};
-        const struct rotary_args turn = {list, HEADS, D, position, cosine, sine, turned[i], 0};
-        const struct rotary_args back = {list, HEADS, D, position, cosine, sine, added[i], 1};
+        const struct rotary_args turn = {list, heads, D, position, cosine, sine, turned[i], 0};
+        const struct rotary_args back = {list, heads, D, position, cosine, sine, added[i], 1};
         m->ops[i]->embedding_forward(&m->call[i], &gather);
         m->ops[i]->embedding_weight(&m->call[i], &scatter);
         m->ops[i]->swiglu_forward(&m->call[i], &forward);
@@ -238,6 +251,16 @@ static void elements(struct machines *m) {
     assert_same(m, "rotary", turned, bytes);
 }
 
+/* Rows of fewer columns than a warp's piece of one (1024), and of more; columns that can be loaded
+ * by four, and others; pairs likewise. */
+static void elements(struct machines *m) {
+    elements_one(m, 7, 45, 3, 10, 0);
+    elements_one(m, 5, 136, 4, 24, 0);
+    elements_one(m, 5, 136, 4, 24, 1);
+    elements_one(m, 2, 2100, 37, 56, 0);
+    elements_one(m, 2, 2101, 210, 10, 0);
+}
+
 static void corroborate_elements(void **state) {
     (void)state;
     on_pairs(elements);
@@ -249,30 +272,39 @@ static void gradient_one(struct machines *m, size_t count, enum dtype storage) {
     const size_t bytes = count * dtype_carrier(storage);
     const void *const first = sums(m, count), *const second = sums(m, count);
     const enum dtype wide = m->bench.accumulator == sizeof(double) ? DTYPE_F64 : DTYPE_F32;
-    void *gradient[2], *copy[2], *narrow[2], *result[2];
+    void *gradient[2], *copy[2], *narrow[2], *part[2], *result[2];
     for (size_t i = 0; i < 2; i++) {
         result[i] = machine_take(&m->bench, 1, sizeof(double));
         gradient[i] = machine_take(&m->bench, bytes, 1);
         copy[i] = machine_take(&m->bench, count, sizeof(double));
         narrow[i] = machine_take(&m->bench, bytes, 1);
+        part[i] = machine_take(&m->bench, bytes, 1);
+        memset(part[i], 0x5a, bytes);
     }
     new_order(m);
     for (size_t i = 0; i < 2; i++) {
         const struct close_args close = {
             count, 1 + (uint32_t)count % 2, {first, second}, storage, gradient[i]};
         const struct scale_args scale = {count, storage, (double)0.3f, gradient[i]};
+        const struct scale_args by_one = {count, storage, 1.0, gradient[i]};
         const struct convert_args convert = {count, storage, m->call[i].compute, gradient[i],
                                              copy[i]};
         m->ops[i]->close(&m->call[i], &close);
+        m->ops[i]->scale(&m->call[i], &by_one);
         m->ops[i]->scale(&m->call[i], &scale);
         m->ops[i]->convert(&m->call[i], &convert);
         const struct convert_args into = {count, wide, storage, first, narrow[i]};
         m->ops[i]->convert(&m->call[i], &into);
+        const struct convert_args within = {count - 1, storage, storage,
+                                            (const char *)gradient[i] + dtype_carrier(storage),
+                                            part[i]};
+        m->ops[i]->convert(&m->call[i], &within); /* from no multiple of 16 bytes */
         const struct square_args square = {count, storage, gradient[i], (double *)result[i]};
         m->ops[i]->square(&m->call[i], &square);
     }
     assert_same(m, "close, scale", gradient, bytes);
     assert_same(m, "convert into", narrow, bytes);
+    assert_same(m, "convert within", part, bytes);
     assert_same(m, "convert", copy, count * m->bench.carrier);
     assert_same(m, "square", result, sizeof(double));
 }
@@ -376,11 +408,12 @@ static void corroborate_attention(void **state) {
     on_pairs(attention);
 }
 
-static void dropped(struct machines *m) {
+static void dropped_one(struct machines *m, uint32_t C) {
     static const uint32_t lengths[] = {12, 5, 9};
-    static const struct dropout *const maps[] = {&addressed, &as_torch};
+    struct dropout by_two = as_torch; /* then four neighbours have two threads of PyTorch's */
+    by_two.vector = 2;
+    const struct dropout *const maps[] = {&addressed, &as_torch, &by_two};
     size_t physical = 0;
-    const uint32_t C = 37;
     const struct sequence *const sequences = draw_sequences(m, lengths, 3, 12, &physical);
     const size_t bytes = physical * C * m->bench.carrier;
     for (size_t map = 0; map < COUNT_OF(maps); map++) {
@@ -392,6 +425,12 @@ static void dropped(struct machines *m) {
                                &(struct dropout_args){sequences, 3, C, maps[map], y[i], y[i]});
         assert_same(m, "dropout", y, bytes);
     }
+}
+
+static void dropped(struct machines *m) {
+    dropped_one(m, 37);
+    dropped_one(m, 40); /* columns that are loaded and drawn by four */
+    if (!machines_slow()) dropped_one(m, 1100);
 }
 
 static void corroborate_dropout(void **state) {

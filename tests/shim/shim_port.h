@@ -71,6 +71,9 @@ GPU_INLINE void gpu_store4_f64(double *memory, const double *from) {
         memory[i] = from[i];
 }
 
+#define gpu_put4_f32 gpu_store4_f32
+#define gpu_put4_f64 gpu_store4_f64
+
 GPU_INLINE float gpu_shuffle_xor_f32(GPU_PARAM float value, unsigned mask) {
     return shim_shuffle_f32(gpu, value, mask);
 }
