@@ -247,7 +247,45 @@ struct tensor_own {
     uint32_t q[TENSOR_STEPS][4], dout[TENSOR_STEPS][4];
 };
 
-/* Makes the state of the warp's queries: [h] of the lane's two rows. */
+/* D goes on with a tile of exponentials and dP. */
+GPU_INLINE void tensor_meet_outers(struct tensor_met *met, struct tensor_form form,
+                                   float exponentials[TENSOR_PARTS][4],
+                                   float outers[TENSOR_PARTS][4], const float less[2]) {
+    UNROLL
+    for (unsigned h = 0; h < 2; h++) {
+        float d = met->d[h] * less[h];
+        UNROLL
+        for (unsigned j = 0; j < form.rows / TENSOR_PART; j++) {
+            d = real_fma_f32(exponentials[j][2 * h], outers[j][2 * h], d);
+            d = real_fma_f32(exponentials[j][2 * h + 1], outers[j][2 * h + 1], d);
+        }
+        met->d[h] = d;
+    }
+}
+
+/* D of flash attention: the sum over a row of dout and what the forward stored. All lanes of the
+ * row come here; `i` is its place. */
+GPU_INLINE float tensor_delta(GPU_PARAM const struct attention_job *job,
+                              const struct attention_block *own, struct tensor_form form,
+                              unsigned i) {
+    const carrier *const stored = job->stored + (own->dout - job->dout);
+    const uint32_t row = own->queries.first + tensor_row(GPU_ARG i);
+    float sum = 0.0f;
+    for (unsigned j = 0; j < form.width / TENSOR_PART; j++) {
+        const unsigned column = tensor_column(GPU_ARG j, 0);
+        float x[2], y[2];
+        if (row >= own->queries.limit || column >= job->D) continue;
+        tensor_take2(x, own->dout + row * own->queries.line + column);
+        tensor_take2(y, stored + row * own->queries.line + column);
+        sum = real_fma_f32(x[1], y[1], real_fma_f32(x[0], y[0], sum));
+    }
+    for (unsigned mask = 1; mask < TENSOR_BESIDE; mask *= 2)
+        sum = sum + gpu_shuffle_xor_f32(GPU_ARG sum, mask);
+    return sum;
+}
+
+/* Makes the state of the warp's queries: [h] of the lane's two rows. Of flash attention the sum of
+ * exponentials goes into the exponent, P = exp(s - l) with l = maximum + log(sum). */
 GPU_INLINE void tensor_find(GPU_PARAM const struct attention_job *job, struct attention_block own,
                             struct tensor_own *left, const struct tensor_tiles *tiles,
                             struct tensor_form form, struct tensor_state *state) {
@@ -264,33 +302,27 @@ GPU_INLINE void tensor_find(GPU_PARAM const struct attention_job *job, struct at
         if (tensor_meets(GPU_ARG & own)) {
             float scores[TENSOR_PARTS][4], outers[TENSOR_PARTS][4];
             tensor_scores(GPU_ARG left->q, tiles->first, form, scores);
-            tensor_scores(GPU_ARG left->dout, tiles->second, form, outers);
+            if (job->stored == NULL) {
+                tensor_scores(GPU_ARG left->dout, tiles->second, form, outers);
+                tensor_outers(job, tensor_kept(GPU_ARG job, &own, form, 0), form, outers);
+            }
             tensor_scale(job, form, scores);
-            tensor_outers(job, tensor_kept(GPU_ARG job, &own, form, 0), form, outers);
             if (tensor_is_cut(GPU_ARG & own, form)) tensor_mask(GPU_ARG & own, form, scores);
             tensor_meet(GPU_ARG & met, factor, form, scores, less);
-            UNROLL
-            for (unsigned h = 0; h < 2; h++) {
-                float d = met.d[h] * less[h];
-                UNROLL
-                for (unsigned j = 0; j < form.rows / TENSOR_PART; j++) {
-                    d = real_fma_f32(scores[j][2 * h], outers[j][2 * h], d);
-                    d = real_fma_f32(scores[j][2 * h + 1], outers[j][2 * h + 1], d);
-                }
-                met.d[h] = d;
-            }
+            if (job->stored == NULL) tensor_meet_outers(&met, form, scores, outers, less);
         }
         BARRIER();
     }
     tensor_met_close(GPU_ARG & met);
     UNROLL
     for (unsigned h = 0; h < 2; h++) {
-        state->shift[h] = tensor_shift(met.largest[h], factor);
-        state->inverse[h] = 1.0f / met.sum[h];
-        state->d[h] = met.d[h] / met.sum[h];
+        const float shift = tensor_shift(met.largest[h], factor), sum = met.sum[h];
+        const int flash = job->stored != NULL;
+        state->shift[h] = flash ? shift + acc_log(sum) * TENSOR_LOG2E : shift;
+        state->inverse[h] = flash ? 1.0f : 1.0f / sum;
+        state->d[h] = flash ? tensor_delta(GPU_ARG job, &own, form, 2 * h) : met.d[h] / sum;
     }
 }
-
 /* Makes dS of a tile of queries by keys in the place of dP. */
 GPU_INLINE void tensor_slopes(const struct attention_job *job, const struct tensor_state *state,
                               int narrow, struct tensor_form form, float scores[TENSOR_PARTS][4],
