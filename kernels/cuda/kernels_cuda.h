@@ -25,13 +25,30 @@ static inline void *cuda_rest(const struct op_call *call) {
 /* How many columns of a linear layer's output are raced on at a time; a multiple of its tile. */
 #define LINEAR_RACE_COLUMNS ((size_t)256)
 
+/* The widest head on tensor cores: what shared memory and registers hold; and the columns that the
+ * operands of one have in a tile. */
+#define TENSOR_HEAD_MAX 128u
+#define TENSOR_WIDTH(D) ((D) <= 64 ? (size_t)64 : (size_t)TENSOR_HEAD_MAX)
+
+/* Bytes of attention's operands on tensor cores: q, dout, k and v in 2 bytes, heads of a tile's
+ * width. */
+static inline size_t cuda_packed_bytes(const struct op_limits *limits) {
+    const int narrow = limits->library_bytes == 2 ||
+                       (limits->library_bytes == 0 && limits->library != 0); /* not known */
+    if (!narrow || limits->D > TENSOR_HEAD_MAX) return 0;
+    return (size_t)limits->rows * (limits->H + limits->G) * 2 * TENSOR_WIDTH(limits->D) *
+               sizeof(uint16_t) +
+           64;
+}
+
 /* Bytes of scratch that are enough for every op. Behind the orders stands the largest of: three
- * numbers of each token and head, and where dQ may race a sum for each of its columns (D 0: it does
- * not race, whatever heads have); sums of a block of columns; tokens listed by id; sums of squares.
- */
+ * numbers of each token and head, where dQ may race a sum for each of its columns, and operands for
+ * tensor cores; sums of a block of columns; tokens listed by id; sums of squares. */
 static inline size_t cuda_scratch_bytes(const struct op_limits *limits) {
     const size_t each[] = {
-        (size_t)limits->rows * limits->H * (3 + limits->D) * sizeof(double),
+        (size_t)limits->rows * limits->H * (3 + (limits->dq_stays ? 0 : limits->D)) *
+                sizeof(double) +
+            cuda_packed_bytes(limits),
         (size_t)limits->rows * LINEAR_RACE_COLUMNS * sizeof(double),
         3 * (size_t)limits->rows * sizeof(uint32_t),
         CUDA_SQUARES * sizeof(double),

@@ -60,8 +60,8 @@ GPU_INLINE void tensor_load_turned(uint32_t four[4], const uint16_t *row) {
                  : "r"((unsigned)__cvta_generic_to_shared(row)));
 }
 
-/* Starts to copy 16 bytes to shared memory, or zeros where `there` is 0. */
-GPU_INLINE void tensor_copy(float *to, const float *from, int there) {
+/* Starts to copy eight numbers to shared memory, or zeros where `there` is 0. */
+GPU_INLINE void tensor_copy(uint16_t *to, const uint16_t *from, int there) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(
                      (unsigned)__cvta_generic_to_shared(to)),
                  "l"(__cvta_generic_to_global(from)), "r"(there ? 16 : 0)
@@ -87,20 +87,22 @@ GPU_INLINE float tensor_unpack(uint32_t pair, unsigned which, enum dtype type) {
     return __uint_as_float(which == 0 ? pair << 16 : pair & 0xffff0000u);
 }
 
-/* The larger of two numbers. tensor_larger() leaves out one that is NaN; tensor_least_of() makes
- * NaN of it. */
+/* The larger of two numbers; one that is NaN is left out. */
 GPU_INLINE float tensor_larger(float x, float y) {
     return fmaxf(x, y);
 }
-GPU_INLINE float tensor_at_least(float x, float least) {
-    float larger;
-    asm("max.NaN.f32 %0, %1, %2;" : "=f"(larger) : "f"(x), "f"(least));
-    return larger;
+
+/* 2^x by the hardware's unit: relative error 2^-22 at most, +0 below 2^-126 (PTX ISA, ex2.approx).
+ */
+GPU_INLINE float tensor_exp2(float x) {
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
 }
 
-/* Stores eight bytes to shared memory, or loads and stores two neighbours. */
-GPU_INLINE void tensor_put4(uint16_t *to, uint32_t low, uint32_t high) {
-    *(uint2 *)(void *)to = make_uint2(low, high);
+/* Stores eight numbers in four pairs, or loads and stores two neighbours. */
+GPU_INLINE void tensor_put8(uint16_t *to, const uint32_t pairs[4]) {
+    *(uint4 *)(void *)to = make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
 }
 GPU_INLINE void tensor_put_pair(uint16_t *to, uint32_t pair) {
     *(uint32_t *)(void *)to = pair;
@@ -112,6 +114,19 @@ GPU_INLINE void tensor_take2(float two[2], const float *from) {
     const float2 both = *(const float2 *)(const void *)from;
     two[0] = both.x;
     two[1] = both.y;
+}
+
+/* Adds to two neighbours, at a multiple of 8 bytes, that other threads add to: each sum is one
+ * addition, whatever instruction makes both. */
+GPU_INLINE void tensor_race_add2(float *sums, float first, float second) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("red.global.add.v2.f32 [%0], {%1, %2};" ::"l"(__cvta_generic_to_global(sums)),
+                 "f"(first), "f"(second)
+                 : "memory");
+#else
+    (void)gpu_atomic_add_f32(sums, first);
+    (void)gpu_atomic_add_f32(sums + 1, second);
+#endif
 }
 
 #else
@@ -167,19 +182,19 @@ GPU_INLINE void tensor_load_turned(GPU_PARAM uint32_t four[4], const uint16_t *r
                   (uint32_t)tensor_line(all, i * 8 + lane % 4 * 2 + 1)[lane / 4] << 16;
 }
 
-GPU_INLINE void tensor_copy(GPU_PARAM float *to, const float *from, int there) {
+GPU_INLINE void tensor_copy(GPU_PARAM uint16_t *to, const uint16_t *from, int there) {
     gpu_aligned(to);
     gpu_aligned(from);
-    for (unsigned i = 0; i < 4; i++)
-        to[i] = real_from_bits_f32(0xffffffffu);
+    for (unsigned i = 0; i < 8; i++)
+        to[i] = 0xffff;
     shim_copy(gpu, to, there ? from : NULL);
 }
 
 GPU_INLINE void tensor_wait(struct gpu *gpu) {
     struct shim_copy copy;
     while (shim_copy_take(gpu, &copy))
-        for (unsigned i = 0; i < 4; i++)
-            ((float *)copy.to)[i] = copy.from == NULL ? 0.0f : ((const float *)copy.from)[i];
+        for (unsigned i = 0; i < 8; i++)
+            ((uint16_t *)copy.to)[i] = copy.from == NULL ? 0 : ((const uint16_t *)copy.from)[i];
 }
 #define TENSOR_WAIT() tensor_wait(gpu)
 
@@ -199,19 +214,18 @@ GPU_INLINE float tensor_unpack(uint32_t pair, unsigned which, enum dtype type) {
 GPU_INLINE float tensor_larger(float x, float y) {
     return x > y || y != y ? x : y;
 }
-GPU_INLINE float tensor_at_least(float x, float least) {
-    return x < least ? least : x;
+GPU_INLINE float tensor_exp2(float x) {
+    return real_exp2_f32(x);
 }
 
-GPU_INLINE void tensor_put4(uint16_t *to, uint32_t low, uint32_t high) {
-    to[0] = (uint16_t)low;
-    to[1] = (uint16_t)(low >> 16);
-    to[2] = (uint16_t)high;
-    to[3] = (uint16_t)(high >> 16);
-}
 GPU_INLINE void tensor_put_pair(uint16_t *to, uint32_t pair) {
     to[0] = (uint16_t)pair;
     to[1] = (uint16_t)(pair >> 16);
+}
+GPU_INLINE void tensor_put8(uint16_t *to, const uint32_t pairs[4]) {
+    gpu_aligned(to);
+    for (unsigned i = 0; i < 4; i++)
+        tensor_put_pair(to + 2 * i, pairs[i]);
 }
 GPU_INLINE void tensor_put2(float *to, float first, float second) {
     to[0] = first;
@@ -220,6 +234,11 @@ GPU_INLINE void tensor_put2(float *to, float first, float second) {
 GPU_INLINE void tensor_take2(float two[2], const float *from) {
     two[0] = from[0];
     two[1] = from[1];
+}
+
+GPU_INLINE void tensor_race_add2(GPU_PARAM float *sums, float first, float second) {
+    (void)gpu_atomic_add_f32(GPU_ARG sums, first);
+    (void)gpu_atomic_add_f32(GPU_ARG sums + 1, second);
 }
 
 #endif

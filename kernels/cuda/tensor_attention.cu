@@ -119,38 +119,48 @@ GPU_INLINE void tensor_drop_all(GPU_PARAM const struct attention_job *job,
     }
 }
 
-GPU_INLINE void tensor_forward(GPU_PARAM const struct attention_job *job, float *memory,
+/* Starts to copy the tile of keys that begins at `first` into a buffer, unless there is none. */
+GPU_INLINE void tensor_fetch_keys(GPU_PARAM const struct tensor_side *k,
+                                  const struct tensor_side *v, uint32_t first, uint32_t limit,
+                                  struct tensor_form form, uint16_t *memory, unsigned buffer) {
+    if (first >= limit) return;
+    tensor_fetch(GPU_ARG k, first, limit, form.rows, form, tensor_tile_of(memory, buffer, 0, form));
+    tensor_fetch(GPU_ARG v, first, limit, form.rows, form, tensor_tile_of(memory, buffer, 1, form));
+}
+
+/* Opens a tile of keys: waits for it, and starts to copy the next one. All warps are done with the
+ * one before when the barrier lets them on. */
+GPU_INLINE void tensor_open_keys(GPU_PARAM const struct tensor_side *k, const struct tensor_side *v,
+                                 const struct attention_side *keys, struct tensor_form form,
+                                 uint16_t *memory, unsigned buffer) {
+    TENSOR_WAIT();
+    BARRIER();
+    tensor_fetch_keys(GPU_ARG k, v, keys->first + form.rows, keys->limit, form, memory, 1 - buffer);
+}
+
+GPU_INLINE void tensor_forward(GPU_PARAM const struct attention_job *job, uint16_t *memory,
                                struct tensor_form form) {
-    const struct tensor_tiles tiles = tensor_tiles_of(memory, form);
     const struct attention_part part =
         tensor_part_at(job, job->parts - 1 - BLOCK / job->H, TENSOR_BLOCK(form));
     struct attention_block own = attention_block_of(job, part, BLOCK % job->H);
-    struct attention_side next = own.keys;
+    const uint32_t group = own.head / (job->H / job->G);
+    const struct tensor_side k = tensor_side_of(job, &part, TENSOR_K, group, form);
+    const struct tensor_side v = tensor_side_of(job, &part, TENSOR_V, group, form);
     const float factor = tensor_factor(job);
-    float *const second = tiles.stage + form.rows * form.width;
     uint32_t q[TENSOR_STEPS][4];
     float sums[TENSOR_PARTS][4], less[2];
     struct tensor_met met;
-    tensor_fetch(GPU_ARG job, &next, own.k, form, tiles.stage);
-    tensor_fetch(GPU_ARG job, &next, own.v, form, second);
+    tensor_fetch_keys(GPU_ARG & k, &v, 0, own.keys.limit, form, memory, 0);
     tensor_take(GPU_ARG job, &own.queries, own.q, form, q);
     tensor_clear(sums, form.width / TENSOR_PART);
     tensor_met_open(&met);
     ROLLED
-    for (; own.keys.first < own.keys.limit; own.keys.first += form.rows) {
-        TENSOR_WAIT();
-        tensor_settle(GPU_ARG tiles.stage, form, tiles.first);
-        tensor_settle(GPU_ARG second, form, tiles.second);
-        BARRIER();
-        next.first += form.rows;
-        if (next.first < next.limit) {
-            tensor_fetch(GPU_ARG job, &next, own.k, form, tiles.stage);
-            tensor_fetch(GPU_ARG job, &next, own.v, form, second);
-        }
+    for (unsigned buffer = 0; own.keys.first < own.keys.limit; buffer = 1 - buffer) {
+        float scores[TENSOR_PARTS][4];
+        uint32_t weights[TENSOR_STEPS][4];
+        tensor_open_keys(GPU_ARG & k, &v, &own.keys, form, memory, buffer);
         if (tensor_meets(GPU_ARG & own)) {
-            float scores[TENSOR_PARTS][4];
-            uint32_t weights[TENSOR_STEPS][4];
-            tensor_scores(GPU_ARG q, tiles.first, form, scores);
+            tensor_scores(GPU_ARG q, tensor_tile_of(memory, buffer, 0, form), form, scores);
             tensor_scale(job, form, scores);
             if (tensor_is_cut(GPU_ARG & own, form)) tensor_mask(GPU_ARG & own, form, scores);
             tensor_meet(GPU_ARG & met, factor, form, scores, less);
@@ -162,9 +172,9 @@ GPU_INLINE void tensor_forward(GPU_PARAM const struct attention_job *job, float 
             }
             tensor_drop_all(GPU_ARG job, &own, form, scores);
             tensor_round(scores, form, weights);
-            tensor_weigh(GPU_ARG weights, tiles.second, form, sums);
+            tensor_weigh(GPU_ARG weights, tensor_tile_of(memory, buffer, 1, form), form, sums);
         }
-        BARRIER();
+        own.keys.first += form.rows;
     }
     tensor_met_close(GPU_ARG & met);
     const float times[2] = {1.0f / met.sum[0], 1.0f / met.sum[1]};
@@ -224,27 +234,10 @@ GPU_INLINE void tensor_outers(const struct attention_job *job, uint32_t kept,
 
 /* ---- the blocks of queries: state and dQ ---- */
 
-/* Copies the tiles that come next, unless there are none. */
-GPU_INLINE void tensor_fetch_keys(GPU_PARAM const struct attention_job *job,
-                                  const struct attention_block *own,
-                                  const struct attention_side *next, struct tensor_form form,
-                                  float *stage) {
-    if (next->first >= next->limit) return;
-    tensor_fetch(GPU_ARG job, next, own->k, form, stage);
-    tensor_fetch(GPU_ARG job, next, own->v, form, stage + form.rows * form.width);
-}
-
-GPU_INLINE void tensor_settle_keys(GPU_PARAM const struct tensor_tiles *tiles,
-                                   struct tensor_form form) {
-    TENSOR_WAIT();
-    tensor_settle(GPU_ARG tiles->stage, form, tiles->first);
-    tensor_settle(GPU_ARG tiles->stage + form.rows * form.width, form, tiles->second);
-    BARRIER();
-}
-
-/* The left sides of a block of queries. */
+/* The left sides of a block of queries, and its keys. */
 struct tensor_own {
     uint32_t q[TENSOR_STEPS][4], dout[TENSOR_STEPS][4];
+    struct tensor_side k, v;
 };
 
 /* D goes on with a tile of exponentials and dP. */
@@ -287,23 +280,21 @@ GPU_INLINE float tensor_delta(GPU_PARAM const struct attention_job *job,
 /* Makes the state of the warp's queries: [h] of the lane's two rows. Of flash attention the sum of
  * exponentials goes into the exponent, P = exp(s - l) with l = maximum + log(sum). */
 GPU_INLINE void tensor_find(GPU_PARAM const struct attention_job *job, struct attention_block own,
-                            struct tensor_own *left, const struct tensor_tiles *tiles,
-                            struct tensor_form form, struct tensor_state *state) {
+                            struct tensor_own *left, uint16_t *memory, struct tensor_form form,
+                            struct tensor_state *state) {
     const float factor = tensor_factor(job);
-    struct attention_side next = own.keys;
     struct tensor_met met;
     float less[2];
     tensor_met_open(&met);
     ROLLED
-    for (; own.keys.first < own.keys.limit; own.keys.first += form.rows) {
-        tensor_settle_keys(GPU_ARG tiles, form);
-        next.first += form.rows;
-        tensor_fetch_keys(GPU_ARG job, &own, &next, form, tiles->stage);
+    for (unsigned buffer = 0; own.keys.first < own.keys.limit; buffer = 1 - buffer) {
+        float scores[TENSOR_PARTS][4], outers[TENSOR_PARTS][4];
+        tensor_open_keys(GPU_ARG & left->k, &left->v, &own.keys, form, memory, buffer);
         if (tensor_meets(GPU_ARG & own)) {
-            float scores[TENSOR_PARTS][4], outers[TENSOR_PARTS][4];
-            tensor_scores(GPU_ARG left->q, tiles->first, form, scores);
+            tensor_scores(GPU_ARG left->q, tensor_tile_of(memory, buffer, 0, form), form, scores);
             if (job->stored == NULL) {
-                tensor_scores(GPU_ARG left->dout, tiles->second, form, outers);
+                tensor_scores(GPU_ARG left->dout, tensor_tile_of(memory, buffer, 1, form), form,
+                              outers);
                 tensor_outers(job, tensor_kept(GPU_ARG job, &own, form, 0), form, outers);
             }
             tensor_scale(job, form, scores);
@@ -311,7 +302,7 @@ GPU_INLINE void tensor_find(GPU_PARAM const struct attention_job *job, struct at
             tensor_meet(GPU_ARG & met, factor, form, scores, less);
             if (job->stored == NULL) tensor_meet_outers(&met, form, scores, outers, less);
         }
-        BARRIER();
+        own.keys.first += form.rows;
     }
     tensor_met_close(GPU_ARG & met);
     UNROLL
@@ -344,22 +335,20 @@ GPU_INLINE void tensor_slopes(const struct attention_job *job, const struct tens
 
 /* Makes dQ of the warp's queries. */
 GPU_INLINE void tensor_dq(GPU_PARAM const struct attention_job *job, struct attention_block own,
-                          struct tensor_own *left, const struct tensor_tiles *tiles,
-                          struct tensor_form form, const struct tensor_state *state) {
+                          struct tensor_own *left, uint16_t *memory, struct tensor_form form,
+                          const struct tensor_state *state) {
     const float one[2] = {1.0f, 1.0f};
-    struct attention_side next = own.keys;
     float sums[TENSOR_PARTS][4];
     tensor_clear(sums, form.width / TENSOR_PART);
     ROLLED
-    for (; own.keys.first < own.keys.limit; own.keys.first += form.rows) {
-        tensor_settle_keys(GPU_ARG tiles, form);
-        next.first += form.rows;
-        tensor_fetch_keys(GPU_ARG job, &own, &next, form, tiles->stage);
+    for (unsigned buffer = 0; own.keys.first < own.keys.limit; buffer = 1 - buffer) {
+        float scores[TENSOR_PARTS][4], outers[TENSOR_PARTS][4];
+        uint32_t weights[TENSOR_STEPS][4];
+        tensor_open_keys(GPU_ARG & left->k, &left->v, &own.keys, form, memory, buffer);
         if (tensor_meets(GPU_ARG & own)) {
-            float scores[TENSOR_PARTS][4], outers[TENSOR_PARTS][4];
-            uint32_t weights[TENSOR_STEPS][4];
-            tensor_scores(GPU_ARG left->q, tiles->first, form, scores);
-            tensor_scores(GPU_ARG left->dout, tiles->second, form, outers);
+            tensor_scores(GPU_ARG left->q, tensor_tile_of(memory, buffer, 0, form), form, scores);
+            tensor_scores(GPU_ARG left->dout, tensor_tile_of(memory, buffer, 1, form), form,
+                          outers);
             tensor_scale(job, form, scores);
             tensor_outers(job, tensor_kept(GPU_ARG job, &own, form, 0), form, outers);
             if (tensor_is_cut(GPU_ARG & own, form)) tensor_mask(GPU_ARG & own, form, scores);
@@ -368,26 +357,28 @@ GPU_INLINE void tensor_dq(GPU_PARAM const struct attention_job *job, struct atte
             else
                 tensor_slopes(job, state, 0, form, scores, outers);
             tensor_round(outers, form, weights);
-            tensor_weigh(GPU_ARG weights, tiles->first, form, sums);
+            tensor_weigh(GPU_ARG weights, tensor_tile_of(memory, buffer, 0, form), form, sums);
         }
-        BARRIER();
+        own.keys.first += form.rows;
     }
     tensor_write(GPU_ARG job, &own.part, job->H, own.head, sums, one, form, job->dq);
 }
 
 /* One block of queries: makes its state, kept for dK and dV, then its sums, unless dQ races. */
-GPU_INLINE void tensor_queries(GPU_PARAM const struct attention_job *job, float *memory,
+GPU_INLINE void tensor_queries(GPU_PARAM const struct attention_job *job, uint16_t *memory,
                                struct tensor_form form) {
-    const struct tensor_tiles tiles = tensor_tiles_of(memory, form);
     const struct attention_part part =
         tensor_part_at(job, job->parts - 1 - BLOCK / job->H, TENSOR_BLOCK(form));
     const struct attention_block own = attention_block_of(job, part, BLOCK % job->H);
+    const uint32_t group = own.head / (job->H / job->G);
     struct tensor_own left;
     struct tensor_state state;
-    tensor_fetch_keys(GPU_ARG job, &own, &own.keys, form, tiles.stage);
+    left.k = tensor_side_of(job, &part, TENSOR_K, group, form);
+    left.v = tensor_side_of(job, &part, TENSOR_V, group, form);
+    tensor_fetch_keys(GPU_ARG & left.k, &left.v, 0, own.keys.limit, form, memory, 0);
     tensor_take(GPU_ARG job, &own.queries, own.q, form, left.q);
     tensor_take(GPU_ARG job, &own.queries, own.dout, form, left.dout);
-    tensor_find(GPU_ARG job, own, &left, &tiles, form, &state);
+    tensor_find(GPU_ARG job, own, &left, memory, form, &state);
     UNROLL
     for (unsigned h = 0; h < 2; h++) {
         const unsigned r = tensor_row(GPU_ARG 2 * h);
@@ -399,59 +390,54 @@ GPU_INLINE void tensor_queries(GPU_PARAM const struct attention_job *job, float 
         to[2] = state.d[h];
     }
     if (job->sums != NULL) return;
-    tensor_fetch_keys(GPU_ARG job, &own, &own.keys, form, tiles.stage);
-    tensor_dq(GPU_ARG job, own, &left, &tiles, form, &state);
+    BARRIER(); /* the last tile was in either buffer */
+    tensor_fetch_keys(GPU_ARG & left.k, &left.v, 0, own.keys.limit, form, memory, 0);
+    tensor_dq(GPU_ARG job, own, &left, memory, form, &state);
 }
 
 /* ---- the blocks of keys: dK and dV, and the racing dQ ---- */
 
-/* What a block of keys has beside its tiles of queries. */
+/* What a block of keys has in shared memory behind its tiles of queries. */
 struct tensor_keys {
     uint16_t *k, *v;  /* the block's own rows */
     uint16_t *slopes; /* (keys, rows): dS, where dQ races */
-    float *state;     /* (3, rows) */
+    float *states;    /* (2 buffers, ATTENTION_STATE, rows) */
 };
 
-GPU_INLINE struct tensor_keys tensor_keys_of(const struct tensor_tiles *tiles,
-                                             struct tensor_form form) {
+GPU_INLINE struct tensor_keys tensor_keys_of(uint16_t *memory, struct tensor_form form) {
     struct tensor_keys keys;
-    keys.k = tiles->second + form.rows * form.width;
+    keys.k = tensor_tile_of(memory, 2, 0, form);
     keys.v = keys.k + TENSOR_BLOCK(form) * form.width;
-    keys.state = (float *)(void *)(keys.v + TENSOR_BLOCK(form) * form.width);
-    keys.slopes = (uint16_t *)(void *)(keys.state + 4 * form.rows);
+    keys.states = (float *)(void *)(keys.v + TENSOR_BLOCK(form) * form.width);
+    keys.slopes = (uint16_t *)(void *)(keys.states + 2 * ATTENTION_STATE * form.rows);
     return keys;
 }
 
-/* Starts to copy the block's tile of queries, and reads their state. Queries that are not there
+/* Which tile of queries comes: of which head, and from which position on. */
+struct tensor_turn {
+    uint32_t head, first;
+};
+
+/* Starts to copy a tile of queries into a buffer, and reads their state. Queries that are not there
  * have P = 0. */
 GPU_INLINE void tensor_fetch_queries(GPU_PARAM const struct attention_job *job,
-                                     const struct attention_block *own, struct tensor_form form,
-                                     float *stage, float state[ATTENTION_STATE]) {
-    const uint32_t query = own->queries.first + THREAD;
-    tensor_fetch(GPU_ARG job, &own->queries, own->q, form, stage);
-    tensor_fetch(GPU_ARG job, &own->queries, own->dout, form, stage + form.rows * form.width);
+                                     const struct attention_part *part, struct tensor_turn turn,
+                                     struct tensor_form form, uint16_t *memory, unsigned buffer,
+                                     float state[ATTENTION_STATE]) {
+    const struct tensor_side q = tensor_side_of(job, part, TENSOR_Q, turn.head, form);
+    const struct tensor_side dout = tensor_side_of(job, part, TENSOR_DOUT, turn.head, form);
+    const uint32_t limit = part->sequence->length, query = turn.first + THREAD;
+    tensor_fetch(GPU_ARG & q, turn.first, limit, form.rows, form,
+                 tensor_tile_of(memory, buffer, 0, form));
+    tensor_fetch(GPU_ARG & dout, turn.first, limit, form.rows, form,
+                 tensor_tile_of(memory, buffer, 1, form));
     if (THREAD >= form.rows) return;
-    const int there = query < own->queries.limit;
-    const uint32_t token = own->part.token - own->part.first + (there ? query : 0);
-    const accumulator *const from =
-        job->state + ((size_t)token * job->H + own->head) * ATTENTION_STATE;
+    const int there = query < limit;
+    const size_t token = part->token - part->first + (there ? query : 0);
+    const accumulator *const from = job->state + (token * job->H + turn.head) * ATTENTION_STATE;
     UNROLL
     for (unsigned i = 0; i < ATTENTION_STATE; i++)
         state[i] = there ? from[i] : 0.0f;
-}
-
-GPU_INLINE void tensor_settle_queries(GPU_PARAM const struct tensor_tiles *tiles,
-                                      const struct tensor_keys *keys, struct tensor_form form,
-                                      const float state[ATTENTION_STATE]) {
-    TENSOR_WAIT();
-    tensor_settle(GPU_ARG tiles->stage, form, tiles->first);
-    tensor_settle(GPU_ARG tiles->stage + form.rows * form.width, form, tiles->second);
-    if (THREAD < form.rows) {
-        UNROLL
-        for (unsigned i = 0; i < ATTENTION_STATE; i++)
-            keys->state[i * form.rows + THREAD] = state[i];
-    }
-    BARRIER();
 }
 
 /* Makes P of a tile of keys by queries in the place of scores, and dS in that of dP; P, dropped,
@@ -526,67 +512,78 @@ GPU_INLINE void tensor_race(GPU_PARAM const struct attention_job *job,
         }
     }
     UNROLL
-    for (unsigned i = 0; i < 4; i++) {
+    for (unsigned i = 0; i < 4; i += 2) {
         const unsigned r = row + THREAD % GPU_WARP / 4 + i / 2 * 8;
         if (own->queries.first + r >= own->queries.limit) continue;
         float *const to = job->sums + (token + r) * line + own->head * job->D;
         UNROLL
         for (unsigned j = 0; j < 8; j++) {
             const unsigned c = column + tensor_column(GPU_ARG j, i);
-            if (c < job->D) race_add(GPU_ARG to + c, sums[j][i]);
+            if (c < job->D) tensor_race_add2(GPU_ARG to + c, sums[j][i], sums[j][i + 1]);
         }
     }
 }
 
 /* Makes dK and dV of a block of keys of a key/value head, over (query head, query) ascending. */
-GPU_INLINE void tensor_dkv(GPU_PARAM const struct attention_job *job, float *memory, int races,
+GPU_INLINE void tensor_dkv(GPU_PARAM const struct attention_job *job, uint16_t *memory, int races,
                            struct tensor_form form) {
     const float one[2] = {1.0f, 1.0f};
-    const struct tensor_tiles tiles = tensor_tiles_of(memory, form);
-    const struct tensor_keys keys = tensor_keys_of(&tiles, form);
+    const struct tensor_keys keys = tensor_keys_of(memory, form);
     const uint32_t group = BLOCK % job->G, heads = job->H / job->G, last = (group + 1) * heads;
     const struct attention_part part = tensor_part_at(job, BLOCK / job->G, TENSOR_BLOCK(form));
+    const struct tensor_side k = tensor_side_of(job, &part, TENSOR_K, group, form);
+    const struct tensor_side v = tensor_side_of(job, &part, TENSOR_V, group, form);
+    const uint32_t end = part.first + part.count, length = part.sequence->length;
     const unsigned own_row = THREAD / GPU_WARP * TENSOR_SIDE;
-    struct attention_block own = attention_block_of(job, part, group * heads), next;
+    struct attention_block own = attention_block_of(job, part, group * heads);
+    struct tensor_turn turn = {group * heads, part.first};
     float dk[TENSOR_PARTS][4], dv[TENSOR_PARTS][4], state[ATTENTION_STATE] = {0.0f};
     tensor_clear(dk, form.width / TENSOR_PART);
     tensor_clear(dv, form.width / TENSOR_PART);
     own.keys.first = part.first;
-    own.queries.limit = part.sequence->length;
-    tensor_fetch_queries(GPU_ARG job, &own, form, tiles.stage, state);
-    tensor_bring(GPU_ARG job, &own.keys, own.k, form, keys.k);
-    tensor_bring(GPU_ARG job, &own.keys, own.v, form, keys.v);
+    tensor_fetch(GPU_ARG & k, part.first, end, TENSOR_BLOCK(form), form, keys.k);
+    tensor_fetch(GPU_ARG & v, part.first, end, TENSOR_BLOCK(form), form, keys.v);
+    tensor_fetch_queries(GPU_ARG job, &part, turn, form, memory, 0, state);
     ROLLED
-    for (; own.head < last; own = next) {
-        tensor_settle_queries(GPU_ARG & tiles, &keys, form, state);
-        next = own;
-        next.queries.first += form.rows;
-        if (next.queries.first >= next.queries.limit) {
-            next.queries.first = part.first;
-            next.head++;
-            next.q += job->D;
-            next.dout += job->D;
+    for (unsigned buffer = 0; turn.head < last; buffer = 1 - buffer) {
+        float *const states = keys.states + buffer * ATTENTION_STATE * form.rows;
+        uint16_t *const q = tensor_tile_of(memory, buffer, 0, form);
+        uint16_t *const dout = tensor_tile_of(memory, buffer, 1, form);
+        UNROLL
+        for (unsigned i = 0; i < ATTENTION_STATE; i++)
+            if (THREAD < form.rows) states[i * form.rows + THREAD] = state[i];
+        TENSOR_WAIT();
+        BARRIER();
+        own.head = turn.head;
+        own.queries.first = turn.first;
+        own.queries.limit = length;
+        turn.first += form.rows;
+        if (turn.first >= length) {
+            turn.first = part.first;
+            turn.head++;
         }
-        if (next.head < last) tensor_fetch_queries(GPU_ARG job, &next, form, tiles.stage, state);
+        if (turn.head < last)
+            tensor_fetch_queries(GPU_ARG job, &part, turn, form, memory, 1 - buffer, state);
         if (races || own.queries.first + form.rows > part.first + own_row) {
             const int cut = own.queries.first < part.first + own_row + TENSOR_SIDE - 1;
             float scores[TENSOR_PARTS][4], outers[TENSOR_PARTS][4];
             uint32_t weights[TENSOR_STEPS][4], slopes[TENSOR_STEPS][4];
-            tensor_scores_of(GPU_ARG keys.k, own_row, tiles.first, form, scores);
-            tensor_scores_of(GPU_ARG keys.v, own_row, tiles.second, form, outers);
+            tensor_scores_of(GPU_ARG keys.k, own_row, q, form, scores);
+            tensor_scores_of(GPU_ARG keys.v, own_row, dout, form, outers);
             tensor_scale(job, form, scores);
             if (tensor_is_narrow(job))
-                tensor_turned(GPU_ARG job, &own, keys.state, cut, 1, form, scores, outers);
+                tensor_turned(GPU_ARG job, &own, states, cut, 1, form, scores, outers);
             else
-                tensor_turned(GPU_ARG job, &own, keys.state, cut, 0, form, scores, outers);
+                tensor_turned(GPU_ARG job, &own, states, cut, 0, form, scores, outers);
             tensor_round(scores, form, weights);
             tensor_round(outers, form, slopes);
             if (races) tensor_show(GPU_ARG slopes, form, keys.slopes);
-            tensor_weigh(GPU_ARG weights, tiles.second, form, dv);
-            tensor_weigh(GPU_ARG slopes, tiles.first, form, dk);
+            tensor_weigh(GPU_ARG weights, dout, form, dv);
+            tensor_weigh(GPU_ARG slopes, q, form, dk);
         }
+        if (!races) continue;
         BARRIER();
-        if (races) tensor_race(GPU_ARG job, &own, &keys, form);
+        tensor_race(GPU_ARG job, &own, &keys, form);
     }
     tensor_write(GPU_ARG job, &part, job->G, group, dk, one, form, job->dk);
     tensor_write(GPU_ARG job, &part, job->G, group, dv, one, form, job->dv);
@@ -604,15 +601,19 @@ GPU_INLINE void tensor_dkv(GPU_PARAM const struct attention_job *job, float *mem
 /* Bytes of a block of keys, and of one whose dQ races. */
 #define TENSOR_KEYS(rows, width)                                                                   \
     (TENSOR_TILES(rows, width) + 2 * TENSOR_BACKWARD_ROWS * (width) * sizeof(uint16_t) +           \
-     4 * (rows) * sizeof(float))
+     2 * ATTENTION_STATE * (rows) * sizeof(float))
 #define TENSOR_RACES(rows, width)                                                                  \
     (TENSOR_KEYS(rows, width) + TENSOR_BACKWARD_ROWS * (rows) * sizeof(uint16_t))
 
 #define TENSOR_FORM(dtype, columns, tile, count)                                                   \
     const struct tensor_form form = {dtype, columns, tile, count};                                 \
-    SHARED(float, memory)
+    SHARED(uint16_t, memory)
 
 #define TENSOR_KERNELS(name, dtype, width, rows, forward, per_forward, per_backward)               \
+    KERNEL(tensor_pack_##name, struct attention_job) {                                             \
+        const struct tensor_form form = {dtype, width, rows, TENSOR_BACKWARD};                     \
+        tensor_pack_token(GPU_ARG args, form);                                                     \
+    }                                                                                              \
     KERNEL_BY(tensor_forward_##name, struct attention_job, forward, per_forward) {                 \
         TENSOR_FORM(dtype, width, rows, forward);                                                  \
         tensor_forward(GPU_ARG args, memory, form);                                                \
@@ -652,6 +653,22 @@ TENSOR_KERNELS(f16_128, DTYPE_F16, 128u, TENSOR_ROWS_128, TENSOR_FORWARD, 1, 2)
             LAUNCH(kernel##_128, blocks, threads, bytes(TENSOR_ROWS_128, 128), job);               \
     } while (0)
 
+#define TENSOR_NOTHING(rows, width) ((size_t)0)
+
+/* Packs the group's operands into the scratch behind its state and its racing sums. */
+static void tensor_start_packs(const struct op_call *call, struct attention_job *job) {
+    const size_t tokens = job->group.tokens, width = TENSOR_WIDTH(job->D);
+    const accumulator *const end = job->sums != NULL
+                                       ? job->sums + tokens * job->H * job->D
+                                       : job->state + tokens * job->H * ATTENTION_STATE;
+    uint16_t *at = (uint16_t *)(void *)(job->state + ((size_t)(end - job->state) + 15) / 16 * 16);
+    for (unsigned o = job->backward ? TENSOR_Q : TENSOR_K; o <= TENSOR_V; o++) {
+        job->packed[o] = at;
+        at += tokens * (o < TENSOR_K ? job->H : job->G) * width;
+    }
+    TENSOR_LAUNCH(tensor_pack, tokens, TENSOR_BACKWARD, TENSOR_NOTHING);
+}
+
 static void tensor_start_queries(const struct op_call *call, struct attention_job *job) {
     const size_t blocks = tensor_deal(job, TENSOR_BACKWARD_ROWS) * job->H;
     TENSOR_LAUNCH(tensor_queries, blocks, TENSOR_BACKWARD, TENSOR_TILES);
@@ -671,6 +688,7 @@ void VARIANT(tensor_attention_forward)(const struct op_call *call,
     for (uint32_t first = 0; first < args->count; first += GROUP_SEQUENCES) {
         job->group = group_at(args->sequences, args->count, first);
         const size_t blocks = tensor_deal(job, TENSOR_FORWARD_ROWS) * job->H;
+        tensor_start_packs(call, job);
         TENSOR_LAUNCH(tensor_forward, blocks, TENSOR_FORWARD, TENSOR_TILES);
     }
 }
@@ -681,6 +699,7 @@ void VARIANT(tensor_attention_backward)(const struct op_call *call,
     for (uint32_t first = 0; first < args->count; first += GROUP_SEQUENCES) {
         job.group = group_at(args->sequences, args->count, first);
         if (race_active(call, SUM_DQ)) attention_race_open(call, &job);
+        tensor_start_packs(call, &job);
         tensor_start_queries(call, &job);
         tensor_start_keys(call, &job);
         if (job.sums != NULL) attention_race_close(&job);

@@ -6,10 +6,8 @@
 #define TWINSTEP_KERNELS_CUDA_TENSOR_ATTENTION_H
 
 #include "base/variant.h"
-#include "kernels/op.h"
+#include "kernels/cuda/kernels_cuda.h"
 #include "kernels/read_call.h"
-
-#define TENSOR_HEAD_MAX 128u /* widest head: what shared memory and registers hold */
 
 /* The dtype of the operands where tensor cores can take them, bf16 or f16; any other dtype means
  * that they cannot. */

@@ -4,10 +4,9 @@
  * operands, how a warp multiplies them, and what becomes of a score on the way.
  *
  * A warp has 16 rows of sums, and a lane the places of it that tensor.h says. A kernel has two
- * operands in a tile of shared memory at a time; the f32 numbers of the next tile are copied while
- * this one is multiplied, and each thread rounds those that it copied itself. Eight neighbours of a
- * row stand together (16 bytes), turned by the row's number, so that the eight rows of one load lie
- * in different banks.
+ * operands in a tile of shared memory at a time; those of the next tile are copied into the other
+ * buffer while this one is multiplied. Eight neighbours of a row stand together (16 bytes), turned
+ * by the row's number, so that the eight rows of one load lie in different banks.
  * Invariant: what is not there, rows or columns, is +0. */
 #ifndef TWINSTEP_KERNELS_CUDA_TENSOR_TILE_H
 #define TWINSTEP_KERNELS_CUDA_TENSOR_TILE_H
@@ -30,22 +29,14 @@ struct tensor_form {
 
 #define TENSOR_BLOCK(form) ((form).threads / GPU_WARP * TENSOR_SIDE)
 
-/* Two tiles of operands, and the f32 numbers that come next. */
-struct tensor_tiles {
-    float *stage;             /* (2, rows, width), in the order of copies */
-    uint16_t *first, *second; /* (rows, width), turned */
-};
-
-GPU_INLINE struct tensor_tiles tensor_tiles_of(float *memory, struct tensor_form form) {
-    struct tensor_tiles tiles;
-    tiles.stage = memory;
-    tiles.first = (uint16_t *)(void *)(memory + 2 * form.rows * form.width);
-    tiles.second = tiles.first + form.rows * form.width;
-    return tiles;
+/* Where one of the two buffers of both operands begins: (2 operands, rows, width), turned. */
+GPU_INLINE uint16_t *tensor_tile_of(uint16_t *memory, unsigned buffer, unsigned operand,
+                                    struct tensor_form form) {
+    return memory + (buffer * 2 + operand) * form.rows * form.width;
 }
 
-/* Bytes of these. */
-#define TENSOR_TILES(rows, width) ((rows) * (width) * (2 * sizeof(float) + 2 * sizeof(uint16_t)))
+/* Bytes of both buffers. */
+#define TENSOR_TILES(rows, width) (4 * (rows) * (width) * sizeof(uint16_t))
 
 /* Where the numbers eighth * 8 .. + 7 of a row begin in a tile of `width` columns: 32, of which two
  * rows fill all banks, or more. */
@@ -67,50 +58,67 @@ GPU_INLINE unsigned tensor_across(GPU_PARAM unsigned row, unsigned eighth, unsig
 
 /* ---- from global memory to operands ---- */
 
-/* Starts to copy the side's next rows of x. */
-GPU_INLINE void tensor_fetch(GPU_PARAM const struct attention_job *job,
-                             const struct attention_side *side, const carrier *x,
-                             struct tensor_form form, float *stage) {
-    const unsigned fourths = form.width / 4, beside = form.threads / fourths;
-    const unsigned column = THREAD % fourths * 4;
+/* The operands of a call: q, dout, k and v of its tokens, rounded and packed. */
+enum tensor_operand { TENSOR_Q, TENSOR_DOUT, TENSOR_K, TENSOR_V };
+
+/* One head of an operand: rows from position 0 of a sequence on. */
+struct tensor_side {
+    const uint16_t *at;
+    size_t line;
+};
+
+GPU_INLINE struct tensor_side tensor_side_of(const struct attention_job *job,
+                                             const struct attention_part *part,
+                                             enum tensor_operand operand, uint32_t head,
+                                             struct tensor_form form) {
+    const uint32_t heads = operand < TENSOR_K ? job->H : job->G;
+    struct tensor_side side;
+    side.line = (size_t)heads * form.width;
+    side.at = job->packed[operand] + (part->token - part->first) * side.line + head * form.width;
+    return side;
+}
+
+/* Starts to copy rows first .. first+rows-1; those from `limit` on are none. */
+GPU_INLINE void tensor_fetch(GPU_PARAM const struct tensor_side *side, uint32_t first,
+                             uint32_t limit, unsigned rows, struct tensor_form form,
+                             uint16_t *tile) {
+    const unsigned eighths = form.width / 8, beside = form.threads / eighths;
     UNROLL
-    for (unsigned i = 0; i < form.rows / beside; i++) {
-        const uint32_t row = side->first + i * beside + THREAD / fourths;
-        const int there = row < side->limit && column < job->D;
-        tensor_copy(GPU_ARG stage + (i * form.threads + THREAD) * 4,
-                    x + (there ? row * side->line + column : 0), there);
+    for (unsigned i = 0; i < rows / beside; i++) {
+        const unsigned r = i * beside + THREAD / eighths, eighth = THREAD % eighths;
+        const int there = first + r < limit;
+        tensor_copy(GPU_ARG tile + tensor_place(r, eighth, form.width),
+                    side->at + (there ? first + r : 0) * side->line + eighth * 8, there);
     }
 }
 
-GPU_INLINE void tensor_put(const float four[4], unsigned row, unsigned column,
-                           struct tensor_form form, uint16_t *tile) {
-    tensor_put4(tile + tensor_place(row, column / 8, form.width) + column % 8,
-                tensor_pack(four[0], four[1], form.type), tensor_pack(four[2], four[3], form.type));
-}
-
-/* Rounds what the thread has copied, and puts it to its place. */
-GPU_INLINE void tensor_settle(GPU_PARAM const float *stage, struct tensor_form form,
-                              uint16_t *tile) {
-    const unsigned fourths = form.width / 4, beside = form.threads / fourths;
+/* Rounds the operands of a token that are used as tiles; a block takes one token. Columns that a
+ * head lacks become +0. */
+GPU_INLINE void tensor_pack_token(GPU_PARAM const struct attention_job *job,
+                                  struct tensor_form form) {
+    const struct place place = group_place(&job->group, BLOCK);
+    const size_t row = (size_t)place.sequence->row + place.position;
+    const carrier *const from[] = {job->q, job->dout, job->k, job->v};
+    const unsigned eighths = form.width / 8;
     UNROLL
-    for (unsigned i = 0; i < form.rows / beside; i++) {
-        float four[4];
-        gpu_load4_f32(four, stage + (i * form.threads + THREAD) * 4);
-        tensor_put(four, i * beside + THREAD / fourths, THREAD % fourths * 4, form, tile);
-    }
-}
-
-/* Brings the rows of a block itself, as many as its warps have, into a tile. */
-GPU_INLINE void tensor_bring(GPU_PARAM const struct attention_job *job,
-                             const struct attention_side *side, const carrier *x,
-                             struct tensor_form form, uint16_t *tile) {
-    const unsigned fourths = form.width / 4, column = THREAD % fourths * 4;
-    for (unsigned r = THREAD / fourths; r < TENSOR_BLOCK(form); r += form.threads / fourths) {
-        const uint32_t row = side->first + r;
-        float four[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-        if (row < side->limit && column < job->D)
-            gpu_load4_f32(four, x + row * side->line + column);
-        tensor_put(four, r, column, form, tile);
+    for (unsigned o = TENSOR_Q; o <= TENSOR_V; o++) {
+        if (o < TENSOR_K && !job->backward) continue;
+        const uint32_t heads = o < TENSOR_K ? job->H : job->G;
+        const carrier *const x = from[o] + row * heads * job->D;
+        uint16_t *const to = job->packed[o] + (size_t)BLOCK * heads * form.width;
+        for (unsigned i = THREAD; i < heads * eighths; i += form.threads) {
+            const unsigned head = i / eighths, column = i % eighths * 8;
+            float eight[8] = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
+            uint32_t pairs[4];
+            if (column < job->D) {
+                gpu_load4_f32(eight, x + head * job->D + column);
+                gpu_load4_f32(eight + 4, x + head * job->D + column + 4);
+            }
+            UNROLL
+            for (unsigned e = 0; e < 4; e++)
+                pairs[e] = tensor_pack(eight[2 * e], eight[2 * e + 1], form.type);
+            tensor_put8(to + i * 8, pairs);
+        }
     }
 }
 
@@ -278,21 +286,6 @@ GPU_INLINE void tensor_scale(const struct attention_job *job, struct tensor_form
 /* What a score as tensor_scale() leaves it is multiplied by in the exponent of 2. */
 GPU_INLINE float tensor_factor(const struct attention_job *job) {
     return tensor_is_narrow(job) ? TENSOR_LOG2E : job->scale * TENSOR_LOG2E;
-}
-
-/* 2^x for x up to 127, within 2^-20 of it; +0 below 2^-126.5. The polynomial has 1 at 0 and the
- * least largest relative error on -0.5 .. 0.5 (Remez). No approximation of the hardware is used, so
- * that nothing here but the order of sums is a device's own. */
-GPU_INLINE float tensor_exp2(float x) {
-    const float inside = tensor_at_least(x, -127.0f), shifted = inside + 0x1.8p23f;
-    const float f = inside - (shifted - 0x1.8p23f);
-    float p = 0x1.23a604p-10f;
-    p = real_fma_f32(p, f, 0x1.3cbea8p-7f);
-    p = real_fma_f32(p, f, 0x1.c74322p-5f);
-    p = real_fma_f32(p, f, 0x1.ebfa4ep-3f);
-    p = real_fma_f32(p, f, 0x1.62e39ep-1f);
-    p = real_fma_f32(p, f, 1.0f);
-    return p * real_from_bits_f32((real_bits_f32(shifted) << 23) + 0x3f800000u);
 }
 
 /* Which places of a tile of scores dropout keeps, as bits j * 4 + i. `turned`: rows are keys. */

@@ -85,7 +85,7 @@ static float *many_numbers(struct bench *b) {
 
 static void corroborate_long_squares(void **state) {
     (void)state;
-    const struct op_limits limits = {1, 0, 1, 1, 1, 1, 1, 1, 0, 0, 0};
+    const struct op_limits limits = {1, 0, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0};
     struct bench b;
     const struct op_table *ops[2] = {NULL, &op_table_f32_f32_shim};
     double *sum = NULL;

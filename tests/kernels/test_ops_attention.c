@@ -375,7 +375,7 @@ static void validate_means(void **state) {
     (void)state;
     struct bench b;
     const struct op_table *ops = NULL;
-    const struct op_limits limits = {4, 0, 2, 4, 1, 1, 2, 0, 0, 0, 0};
+    const struct op_limits limits = {4, 0, 2, 4, 1, 1, 2, 0, 0, 0, 0, 0};
     const struct sequence sequence = {0, 4, 0, 0};
     bench_open(&b, 0);
     for (size_t machine = 0; bench_machine(&b, &limits, &machine, &ops);) {
