@@ -595,10 +595,13 @@ GPU_INLINE void tensor_dkv(GPU_PARAM const struct attention_job *job, uint16_t *
 #define TENSOR_BACKWARD 128u
 #define TENSOR_FORWARD_ROWS (TENSOR_FORWARD / GPU_WARP * TENSOR_SIDE)   /* its queries */
 #define TENSOR_BACKWARD_ROWS (TENSOR_BACKWARD / GPU_WARP * TENSOR_SIDE) /* its queries, or keys */
-#define TENSOR_ROWS_64 64u /* rows of a tile of 64 columns */
+/* Rows of a tile: of the forward, and of the backward by a tile's columns, as registers allow. */
+#define TENSOR_FORWARD_TILE 64u
+#define TENSOR_ROWS_64 64u
 #define TENSOR_ROWS_128 32u
 
-/* Bytes of a block of keys, and of one whose dQ races. */
+/* Bytes of a block of the forward, of a block of keys, and of one whose dQ races. */
+#define TENSOR_FORWARD_BYTES(rows, width) TENSOR_TILES(TENSOR_FORWARD_TILE, width)
 #define TENSOR_KEYS(rows, width)                                                                   \
     (TENSOR_TILES(rows, width) + 2 * TENSOR_BACKWARD_ROWS * (width) * sizeof(uint16_t) +           \
      2 * ATTENTION_STATE * (rows) * sizeof(float))
@@ -615,7 +618,7 @@ GPU_INLINE void tensor_dkv(GPU_PARAM const struct attention_job *job, uint16_t *
         tensor_pack_token(GPU_ARG args, form);                                                     \
     }                                                                                              \
     KERNEL_BY(tensor_forward_##name, struct attention_job, forward, per_forward) {                 \
-        TENSOR_FORM(dtype, width, rows, forward);                                                  \
+        TENSOR_FORM(dtype, width, TENSOR_FORWARD_TILE, forward);                                   \
         tensor_forward(GPU_ARG args, memory, form);                                                \
     }                                                                                              \
     KERNEL_BY(tensor_queries_##name, struct attention_job, TENSOR_BACKWARD, per_backward) {        \
@@ -689,7 +692,7 @@ void VARIANT(tensor_attention_forward)(const struct op_call *call,
         job->group = group_at(args->sequences, args->count, first);
         const size_t blocks = tensor_deal(job, TENSOR_FORWARD_ROWS) * job->H;
         tensor_start_packs(call, job);
-        TENSOR_LAUNCH(tensor_forward, blocks, TENSOR_FORWARD, TENSOR_TILES);
+        TENSOR_LAUNCH(tensor_forward, blocks, TENSOR_FORWARD, TENSOR_FORWARD_BYTES);
     }
 }
 
