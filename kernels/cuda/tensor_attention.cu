@@ -198,7 +198,8 @@ GPU_INLINE void tensor_probability(const struct tensor_state *state, float facto
     if (narrow) tensor_narrow(two, form);
 }
 
-/* Makes dS = round(round(P (dP - D)) scale) in the place of dP. */
+/* Makes dS = round(P (dP - D)) scale in the place of dP; its own rounding is that of an operand,
+ * which follows. */
 GPU_INLINE void tensor_slope(const struct attention_job *job, const struct tensor_state *state,
                              const float p[2], int narrow, struct tensor_form form, float two[2]) {
     UNROLL
@@ -207,7 +208,6 @@ GPU_INLINE void tensor_slope(const struct attention_job *job, const struct tenso
     if (narrow) tensor_narrow(two, form);
     two[0] = two[0] * job->scale;
     two[1] = two[1] * job->scale;
-    if (narrow) tensor_narrow(two, form);
 }
 
 /* Rounds dP as a score, and drops of it what dropout dropped. */

@@ -266,21 +266,33 @@ GPU_INLINE int tensor_is_narrow(const struct attention_job *job) {
     return job->score != DTYPE_F32;
 }
 
-/* s = round(round(q . k) * scale), where scores are rounded; those of f32 are scaled in the
- * exponent. */
-GPU_INLINE void tensor_scale(const struct attention_job *job, struct tensor_form form,
-                             float scores[TENSOR_PARTS][4]) {
-    if (!tensor_is_narrow(job)) return;
+/* Rounds scores, and multiplies them. */
+GPU_INLINE void tensor_narrow_all(float scale, struct tensor_form form,
+                                  float scores[TENSOR_PARTS][4]) {
     UNROLL
     for (unsigned j = 0; j < form.rows / TENSOR_PART; j++) {
         UNROLL
         for (unsigned i = 0; i < 4; i += 2) {
             tensor_narrow(scores[j] + i, form);
-            scores[j][i] = scores[j][i] * job->scale;
-            scores[j][i + 1] = scores[j][i + 1] * job->scale;
-            tensor_narrow(scores[j] + i, form);
+            scores[j][i] = scores[j][i] * scale;
+            scores[j][i + 1] = scores[j][i + 1] * scale;
         }
     }
+}
+
+/* Whether a product with the scale needs no rounding: by a power of two it is exact, but for
+ * numbers so small that their exponential is 1. */
+GPU_INLINE int tensor_is_exact(float scale) {
+    return (real_bits_f32(scale) & 0x7fffffu) == 0 && scale <= 1.0f;
+}
+
+/* s = round(round(q . k) * scale), where scores are rounded; those of f32 are scaled in the
+ * exponent. */
+GPU_INLINE void tensor_scale(const struct attention_job *job, struct tensor_form form,
+                             float scores[TENSOR_PARTS][4]) {
+    if (!tensor_is_narrow(job)) return;
+    tensor_narrow_all(job->scale, form, scores);
+    if (!tensor_is_exact(job->scale)) tensor_narrow_all(1.0f, form, scores);
 }
 
 /* What a score as tensor_scale() leaves it is multiplied by in the exponent of 2. */
