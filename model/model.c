@@ -236,8 +236,7 @@ static enum status open_ops(struct model *model, const struct batch_limits *limi
             FAIL(STATUS_UNSUPPORTED, "numerics.backend: %s does not have %s yet", backend->name,
                  lacks);
         TRY(backend->ops(model->compute, model->accumulate, &model->ops));
-        /* then no room for attention's racing sums is needed */
-        if (model->call.racing == NULL) bounds.D = 0;
+        bounds.dq_stays = model->call.racing == NULL;
     }
     TRY(backends_scratch(backend, &bounds, &model->scratch_bytes));
     if (backend != NULL) bounds.library = 0;

@@ -52,6 +52,8 @@ struct attention_job {
     uint32_t chunk[GROUP_SEQUENCES]; /* mode shaped: keys of a chunk; 0: the sum is not cut */
     struct attention_race race;
     accumulator *sums; /* mode atomic: (tokens of the group, H, D) */
+    /* On tensor cores: q, dout, k and v as operands (tokens of the group, heads, columns). */
+    uint16_t *packed[4];
 };
 
 /* Positions first .. first+count-1 of a sequence: what a block has of it. */

@@ -27,7 +27,8 @@ static size_t attention_race_blocks(const struct attention_job *job) {
 /* Sets the sums to +0 before blocks add to them. */
 static void attention_race_open(const struct op_call *call, struct attention_job *job) {
     job->race.chunk = (uint32_t)least(call->racing->chunk, (size_t)1 << 20);
-    job->sums = job->state + (size_t)job->group.tokens * job->H * ATTENTION_STATE;
+    /* Behind the state, at a multiple of 16 bytes. */
+    job->sums = job->state + ((size_t)job->group.tokens * job->H * ATTENTION_STATE + 3) / 4 * 4;
     LAUNCH(attention_atomic_clear, attention_race_blocks(job), ELEMENT_THREADS, 0, job);
 }
 

@@ -54,13 +54,31 @@ static inline size_t embedding_bytes(size_t rows) {
            (rows / (TREE_CHUNK / 2) + 1) * TREE_COLUMNS * sizeof(double);
 }
 
+/* The widest head on tensor cores: what shared memory and registers hold; and the columns that the
+ * operands of one have in a tile. */
+#define TENSOR_HEAD_MAX 128u
+#define TENSOR_WIDTH(D) ((D) <= 64 ? (size_t)64 : (size_t)TENSOR_HEAD_MAX)
+
+/* Bytes of attention's operands on tensor cores: q, dout, k and v in 2 bytes, heads of a tile's
+ * width. */
+static inline size_t cuda_packed_bytes(const struct op_limits *limits) {
+    const int narrow = limits->library_bytes == 2 ||
+                       (limits->library_bytes == 0 && limits->library != 0); /* not known */
+    if (!narrow || limits->D > TENSOR_HEAD_MAX) return 0;
+    return (size_t)limits->rows * (limits->H + limits->G) * 2 * TENSOR_WIDTH(limits->D) *
+               sizeof(uint16_t) +
+           64;
+}
+
 /* Bytes of scratch that are enough for every op. Behind the orders stands the largest of: three
- * numbers of each token and head, and where dQ may race a sum for each of its columns (D 0: it does
- * not race, whatever heads have); sums of a block of columns; sums of norms' rows; tokens listed by
- * id; sums of squares. */
+ * numbers of each token and head, where dQ may race a sum for each of its columns (D 0: it does
+ * not race, whatever heads have), and operands for tensor cores; sums of a block of columns; sums of
+ * norms' rows; tokens listed by id; sums of squares. */
 static inline size_t cuda_scratch_bytes(const struct op_limits *limits) {
     const size_t each[] = {
-        (size_t)limits->rows * limits->H * (3 + limits->D) * sizeof(double),
+        (size_t)limits->rows * limits->H * (3 + (limits->dq_stays ? 0 : limits->D)) *
+                sizeof(double) +
+            cuda_packed_bytes(limits),
         (size_t)limits->rows * LINEAR_RACE_COLUMNS * sizeof(double),
         tree_bytes(limits->norms > limits->rows ? limits->norms : limits->rows),
         embedding_bytes(limits->rows),

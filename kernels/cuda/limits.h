@@ -12,9 +12,11 @@
 
 #define LIMITS_GRID ((size_t)0x7fffffff) /* blocks */
 #define LIMITS_BLOCK ((size_t)1024)      /* threads */
-/* Bytes of shared memory that a block may have whose kernel did not ask for more before, and none
- * does: the 163 KiB of 8.0 and the 227 KiB of 9.0 need an attribute of the kernel. */
-#define LIMITS_SHARED ((size_t)48 << 10)
+/* Bytes of shared memory that a block may have whose kernel did not ask for more, and that it may
+ * have if it did: 163 KiB for 8.0, 227 KiB for 9.0 and 10.0, 99 KiB for 8.6, 8.9 and 12.0. LAUNCH
+ * asks where it is needed. */
+#define LIMITS_SHARED_UNASKED ((size_t)48 << 10)
+#define LIMITS_SHARED ((size_t)99 << 10)
 #define LIMITS_TEXT 256u
 
 /* Returns 0 where the launch may start, else 1 and a text that says why not. */

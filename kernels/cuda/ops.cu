@@ -22,7 +22,7 @@
 #include "kernels/cuda/tensor_attention.h"
 
 static void attend_forward(const struct op_call *call, const struct attention_forward_args *args) {
-    if (tensor_attends(call, args->D))
+    if (tensor_attends(call, args->D, args->scale))
         VARIANT(tensor_attention_forward)(call, args);
     else
         attention_forward(call, args);
@@ -30,7 +30,7 @@ static void attend_forward(const struct op_call *call, const struct attention_fo
 
 static void attend_backward(const struct op_call *call,
                             const struct attention_backward_args *args) {
-    if (tensor_attends(call, args->D) && args->out == NULL)
+    if (tensor_attends(call, args->D, args->scale))
         VARIANT(tensor_attention_backward)(call, args);
     else
         attention_backward(call, args);

@@ -57,12 +57,23 @@ static inline void gpu_check_start(const char *kernel) {
     if (error != cudaSuccess) module_tell_launch(kernel, cudaGetErrorString(error));
 }
 
+/* Asks for more shared memory than a kernel has by itself; a refusal is told as one of the launch,
+ * which then does not start. */
+static inline int gpu_may_share(const char *kernel, const void *function, size_t shared_bytes) {
+    if (shared_bytes <= LIMITS_SHARED_UNASKED) return 1;
+    const cudaError_t error = cudaFuncSetAttribute(
+        function, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared_bytes);
+    if (error != cudaSuccess) module_tell_launch(kernel, cudaGetErrorString(error));
+    return error == cudaSuccess;
+}
+
 /* Starts `grid` blocks of `block` threads, in order behind what was started before; no blocks are
  * no start. The arguments are copied; what they point to is read when the kernel runs. What goes
  * wrong, a grid that is too large included, is told by the backend's wait(). */
 #define LAUNCH(kernel, grid, block, shared_bytes, args_pointer)                                    \
     do {                                                                                           \
         if (!gpu_may_start(#kernel, (grid), (block), (shared_bytes))) break;                       \
+        if (!gpu_may_share(#kernel, (const void *)(kernel), (shared_bytes))) break;                \
         kernel<<<(unsigned)(grid), (unsigned)(block), (shared_bytes)>>>(*(args_pointer));          \
         gpu_check_start(#kernel);                                                                  \
     } while (0)

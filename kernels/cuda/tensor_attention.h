@@ -6,9 +6,8 @@
 #define TWINSTEP_KERNELS_CUDA_TENSOR_ATTENTION_H
 
 #include "base/variant.h"
-#include "kernels/op.h"
-
-#define TENSOR_HEAD_MAX 128u /* widest head: what shared memory and registers hold */
+#include "kernels/cuda/kernels_cuda.h"
+#include "kernels/read_call.h"
 
 /* The dtype of the operands where tensor cores can take them, bf16 or f16; any other dtype means
  * that they cannot. */
@@ -19,10 +18,11 @@ static inline enum dtype tensor_type(const struct op_call *call) {
 
 #if defined(TWINSTEP_CARRIER_f32) && defined(TWINSTEP_ACCUMULATOR_f32)
 
-static inline int tensor_attends(const struct op_call *call, uint32_t D) {
-    const enum dtype type = tensor_type(call);
+/* Scores must be f32 or have the operands' dtype, and a larger product be a larger score. */
+static inline int tensor_attends(const struct op_call *call, uint32_t D, double scale) {
+    const enum dtype type = tensor_type(call), score = call_score(call);
     return call->library != NULL && (type == DTYPE_BF16 || type == DTYPE_F16) && D % 16 == 0 &&
-           D <= TENSOR_HEAD_MAX;
+           D <= TENSOR_HEAD_MAX && (score == DTYPE_F32 || score == type) && scale > 0.0;
 }
 
 void VARIANT(tensor_attention_forward)(const struct op_call *call,
@@ -32,8 +32,8 @@ void VARIANT(tensor_attention_backward)(const struct op_call *call,
 
 #else
 
-static inline int tensor_attends(const struct op_call *call, uint32_t D) {
-    (void)call, (void)D;
+static inline int tensor_attends(const struct op_call *call, uint32_t D, double scale) {
+    (void)call, (void)D, (void)scale;
     return 0;
 }
 

@@ -32,7 +32,7 @@ static const struct launch_case {
     {SIZE_MAX, 32, 0, "got 18446744073709551615 blocks of"},
     {1, LIMITS_BLOCK + 1, 0, "blocks of 1025 threads"},
     {1, 0, 0, "blocks of 0 threads"},
-    {1, 32, LIMITS_SHARED + 1, "and 49153 bytes"},
+    {1, 32, LIMITS_SHARED + 1, "and 101377 bytes"},
     {1, 1024, LIMITS_SHARED, NULL},
     {LIMITS_GRID, 32, 0, NULL},
 };

@@ -23,7 +23,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TABLE = pathlib.Path(__file__).with_name("sass.txt")
-KERNEL = re.compile(r"(tensor_(queries|dkv|atomic)|attention_|linear_)\w*$")
+KERNEL = re.compile(r"(tensor_(forward|queries|dkv|atomic)|attention_|linear_)\w*$")
 FUNCTION = re.compile(r"Function : _Z(\d+)(\w+)")
 ARCHITECTURE = re.compile(r"^\s*code for (sm_\d+)")
 INSTRUCTION = re.compile(r"^\s+/\*([0-9a-f]{4,5})\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)([^;]*);")

@@ -7,12 +7,15 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <stdint.h>
+#include <math.h>
 #include <string.h>
 #include <cmocka.h>
 
 #include "base/real.h"
 #include "kernels/cuda/limits.h"
 #include "tests/shim/shim_port.h"
+
+#include "kernels/cuda/tensor.h"
 
 #define SEEDS 20
 
@@ -301,7 +304,7 @@ static const struct launch_case {
     size_t shared;
     const char *text; /* NULL: a device takes it */
 } launches[] = {
-    {LIMITS_GRID, 1024, 49152, NULL},
+    {LIMITS_GRID, 1024, 101376, NULL},
     {1, 1, 0, NULL},
     {LIMITS_GRID + 1, 32, 0, "got 2147483648 blocks of 32 threads and 0 bytes"},
     {((size_t)1 << 32) + 1, 32, 0, "got 4294967297 blocks of"},
@@ -309,7 +312,7 @@ static const struct launch_case {
     {0, 32, 0, "got 0 blocks of"},
     {1, 1025, 0, "blocks of 1025 threads"},
     {1, 0, 0, "blocks of 0 threads"},
-    {1, 32, 49153, "and 49153 bytes"},
+    {1, 32, 101377, "and 101377 bytes"},
     {1, 32, (size_t)227 << 10, "and 232448 bytes"},
 };
 
@@ -342,6 +345,135 @@ static void validate_launches(void **state) {
     LAUNCH(visit, 1, 32, 0, &args); /* after an error nothing runs */
     assert_told("bytes of shared");
     assert_int_equal(total, 0);
+}
+
+/* ---- tensor cores ---- */
+
+#define PLACES (16 * 16)
+
+struct product {
+    const float *left, *right; /* (16, 16), (16, 8) */
+    float *sums;               /* (16, 8) */
+    uint32_t *loaded;          /* (2, 32, 4): straight, turned */
+};
+
+/* Loads the left side straight and the right one, which stands by its terms, turned; makes their
+ * product as NVIDIA's layouts say where sums stand. */
+KERNEL(multiply, struct product) {
+    SHARED(uint16_t, memory);
+    uint16_t *const left = memory, *const right = memory + PLACES;
+    const unsigned lane = THREAD;
+    float sum[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+    uint32_t a[4], b[4];
+    for (unsigned i = lane; i < PLACES; i += GPU_WARP) {
+        left[i] = short_bits(args->left[i], DTYPE_BF16);
+        right[i] = short_bits(i % 16 < 8 ? args->right[i / 16 * 8 + i % 16] : 0.0f, DTYPE_BF16);
+    }
+    BARRIER();
+    tensor_load(GPU_ARG a, left + (lane / 8 % 2 * 8 + lane % 8) * 16 + lane / 16 * 8);
+    tensor_load_turned(GPU_ARG b, right + (lane / 8 % 2 * 8 + lane % 8) * 16 + lane / 16 * 8);
+    tensor_step(GPU_ARG sum, a, b, DTYPE_BF16);
+    for (unsigned i = 0; i < 4; i++) {
+        args->sums[(lane / 4 + i / 2 * 8) * 8 + lane % 4 * 2 + i % 2] = sum[i];
+        args->loaded[lane * 4 + i] = a[i];
+        args->loaded[(GPU_WARP + lane) * 4 + i] = b[i];
+    }
+}
+
+/* Numbers that a few bits hold, so that every sum is exact. Layouts: PTX ISA 9.0, figures of
+ * "ldmatrix" (thread t of the first matrix has row t / 4, columns t % 4 * 2 and the next; .trans:
+ * of its transpose). */
+static void validate_tensor_words(void **state) {
+    (void)state;
+    float left[PLACES], right[16 * 8], sums[16 * 8];
+    uint32_t loaded[2 * GPU_WARP * 4];
+    const struct product args = {left, right, sums, loaded};
+    for (unsigned i = 0; i < PLACES; i++)
+        left[i] = (float)(i * 7 % 23) - 11.0f;
+    for (unsigned i = 0; i < 16 * 8; i++)
+        right[i] = (float)(i * 5 % 19) - 9.0f;
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        shim_seed(seed);
+        LAUNCH(multiply, 1, 32, 2 * PLACES * sizeof(uint16_t), &args);
+        assert_int_equal(shim_error(), STATUS_OK);
+        for (unsigned row = 0; row < 16; row++)
+            for (unsigned column = 0; column < 8; column++) {
+                float due = 0.0f;
+                for (unsigned t = 0; t < 16; t++)
+                    due += left[row * 16 + t] * right[t * 8 + column];
+                assert_true(sums[row * 8 + column] == due);
+            }
+        for (unsigned lane = 0; lane < GPU_WARP; lane++) {
+            const unsigned g = lane / 4, t = lane % 4 * 2;
+            const uint32_t straight = loaded[lane * 4], turned = loaded[(GPU_WARP + lane) * 4];
+            assert_int_equal(straight & 0xffff, short_bits(left[g * 16 + t], DTYPE_BF16));
+            assert_int_equal(straight >> 16, short_bits(left[g * 16 + t + 1], DTYPE_BF16));
+            assert_int_equal(turned & 0xffff, short_bits(right[t * 8 + g], DTYPE_BF16));
+            assert_int_equal(turned >> 16, short_bits(right[(t + 1) * 8 + g], DTYPE_BF16));
+        }
+    }
+}
+
+struct copying {
+    const uint16_t *from;
+    uint16_t *early, *late; /* what stands there before the wait, and behind it */
+    int copies, there;
+};
+
+KERNEL(copy_late, struct copying) {
+    SHARED(uint16_t, memory);
+    uint16_t *const to = memory + THREAD * 8;
+    for (int i = 0; i < args->copies; i++)
+        tensor_copy(GPU_ARG to, args->from + THREAD * 8, args->there);
+    for (unsigned i = 0; i < 8; i++)
+        args->early[THREAD * 8 + i] = to[i];
+    TENSOR_WAIT();
+    for (unsigned i = 0; i < 8; i++)
+        args->late[THREAD * 8 + i] = to[i];
+}
+
+static void verify_copies_are_waited_for(void **state) {
+    (void)state;
+    _Alignas(16) uint16_t from[256];
+    uint16_t early[256], late[256];
+    for (unsigned i = 0; i < 256; i++)
+        from[i] = (uint16_t)(i + 1);
+    for (int there = 0; there < 2; there++) {
+        const struct copying args = {from, early, late, 1, there};
+        LAUNCH(copy_late, 1, 32, 256 * sizeof(uint16_t), &args);
+        assert_int_equal(shim_error(), STATUS_OK);
+        for (unsigned i = 0; i < 256; i++) {
+            assert_int_equal(early[i], 0xffff); /* NaN */
+            assert_int_equal(late[i], there ? from[i] : 0);
+        }
+    }
+    const struct copying many = {from, early, late, SHIM_COPIES + 1, 1};
+    LAUNCH(copy_late, 1, 32, 256 * sizeof(uint16_t), &many);
+    assert_told("starts more than 64 copies without waiting for them");
+}
+
+static void validate_rounded_pairs(void **state) {
+    (void)state;
+    static const struct {
+        enum dtype type;
+        float first, second;
+        uint32_t pair;
+    } cases[] = {
+        {DTYPE_BF16, 1.0f, -2.0f, 0xc0003f80u},
+        {DTYPE_BF16, 0x1.01p0f, 0x1.03p0f, 0x3f823f80u}, /* ties go to even */
+        {DTYPE_BF16, 0x1.fffffep127f, 0.0f, 0x00007f80u},
+        {DTYPE_F16, 1.0f, -2.0f, 0xc0003c00u},
+        {DTYPE_F16, 65519.0f, 65520.0f, 0x7c007bffu},
+        {DTYPE_F16, 0x1p-24f, 0x1p-25f, 0x00000001u},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const uint32_t pair = tensor_pack(cases[i].first, cases[i].second, cases[i].type);
+        assert_int_equal(pair, cases[i].pair);
+        assert_true(tensor_unpack(pair, 0, cases[i].type) ==
+                    short_value((uint16_t)pair, cases[i].type));
+    }
+    assert_true(tensor_larger(NAN, 1.0f) == 1.0f && tensor_larger(1.0f, NAN) == 1.0f);
+    assert_true(tensor_exp2(-INFINITY) == 0.0f && isnan(tensor_exp2(NAN)));
 }
 
 /* ---- when a launch runs ---- */
@@ -474,6 +606,9 @@ int main(void) {
         cmocka_unit_test(validate_texts),
         cmocka_unit_test(validate_end),
         cmocka_unit_test(verify_poison),
+        cmocka_unit_test(validate_tensor_words),
+        cmocka_unit_test(verify_copies_are_waited_for),
+        cmocka_unit_test(validate_rounded_pairs),
         cmocka_unit_test(validate_limits),
         cmocka_unit_test(validate_launches),
         cmocka_unit_test(verify_launches_wait),

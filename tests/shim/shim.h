@@ -24,6 +24,8 @@
 
 #define SHIM_THREADS 1024u          /* threads of a block, at most; a multiple of 32 */
 #define SHIM_ARGS ((size_t)4 << 10) /* bytes of a kernel's arguments, at most */
+#define SHIM_GIVEN 3u               /* numbers that a lane gives its warp at a time */
+#define SHIM_COPIES 64u             /* copies of a thread that nobody waited for yet, at most */
 #define SHIM_QUEUE 1024u            /* launches that wait, at most; then the oldest runs */
 
 /* Is 1 where this file's kernels are compiled so that their reads and writes are watched
@@ -69,6 +71,22 @@ void shim_barrier(struct gpu *gpu, int line);
 void shim_warp_barrier(struct gpu *gpu);
 float shim_shuffle_f32(struct gpu *gpu, float value, unsigned mask);
 double shim_shuffle_f64(struct gpu *gpu, double value, unsigned mask);
+
+/* Gives three numbers to the warp and returns those of all its lanes. They stand until the warp
+ * gathers anew. */
+const uint64_t (*shim_gather(struct gpu *gpu, const uint64_t own[SHIM_GIVEN]))[SHIM_GIVEN];
+
+/* A copy of 16 bytes that a thread has started; `from` is NULL where it brings zeros. */
+struct shim_copy {
+    void *to;
+    const void *from;
+};
+void shim_copy(struct gpu *gpu, void *to, const void *from);
+
+/* Takes the thread's oldest copy; returns 0 where there is none. Who waits for copies makes them
+ * himself, so that a look at accesses sees them. */
+int shim_copy_take(struct gpu *gpu, struct shim_copy *copy);
+
 float shim_atomic_f32(struct gpu *gpu, float *sum, float term);
 double shim_atomic_f64(struct gpu *gpu, double *sum, double term);
 uint32_t shim_atomic_u32(struct gpu *gpu, uint32_t *sum, uint32_t term);

@@ -63,7 +63,10 @@ struct shim {
     unsigned idle; /* all fibres before it are busy */
     unsigned order[SHIM_THREADS];
     uint64_t given[2][SHIM_THREADS]; /* values of shuffles, by turns */
+    uint64_t gathered[2][SHIM_THREADS][SHIM_GIVEN];
     unsigned turn[SHIM_THREADS];
+    struct shim_copy copy[SHIM_THREADS][SHIM_COPIES]; /* started and not yet made, oldest first */
+    unsigned copies[SHIM_THREADS], copies_made[SHIM_THREADS];
     unsigned warp_waits[SHIM_THREADS / 32];
     unsigned char warp_word[SHIM_THREADS / 32]; /* what they wait for */
     uint32_t warp_epoch[SHIM_THREADS / 32];     /* barriers of warps so far */

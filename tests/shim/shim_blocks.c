@@ -47,6 +47,8 @@ static void open_block(struct shim *s, unsigned block) {
     memset(s->state, SHIM_NEW, s->threads);
     memset(s->turn, 0, s->threads * sizeof s->turn[0]);
     memset(s->warp_waits, 0, sizeof s->warp_waits);
+    memset(s->copies, 0, s->threads * sizeof s->copies[0]);
+    memset(s->copies_made, 0, s->threads * sizeof s->copies_made[0]);
     memset(s->memory, FENCE_BYTE, SHIM_FENCE);
     memset(shared, 0xff, s->shared_bytes);
     memset(shared + s->shared_bytes, FENCE_BYTE, SHIM_FENCE);

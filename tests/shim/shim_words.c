@@ -26,7 +26,7 @@ void shim_barrier(struct gpu *gpu, int line) {
     shim_leave(s);
 }
 
-enum word { WORD_BARRIER, WORD_SHUFFLE_F32, WORD_SHUFFLE_F64 };
+enum word { WORD_BARRIER, WORD_SHUFFLE_F32, WORD_SHUFFLE_F64, WORD_GATHER };
 
 /* Waits until all lanes of the warp are here; they have to wait for the same word. */
 static void meet(struct gpu *gpu, enum word word) {
@@ -35,8 +35,8 @@ static void meet(struct gpu *gpu, enum word word) {
     const unsigned warp = t / 32;
     if (s->warp_waits[warp] > 0 && s->warp_word[warp] != word) {
         shim_tell_block(s,
-                        "lanes of warp %u meet at different words: a barrier, or a shuffle of "
-                        "another type",
+                        "lanes of warp %u meet at different words: a barrier, a step of tensor "
+                        "cores, or a shuffle of another type",
                         warp, 0);
         shim_leave(s);
     }
@@ -79,6 +79,37 @@ double shim_shuffle_f64(struct gpu *gpu, double value, unsigned mask) {
     bits = exchange(gpu, bits, mask % 32, WORD_SHUFFLE_F64);
     memcpy(&value, &bits, sizeof bits);
     return value;
+}
+
+const uint64_t (*shim_gather(struct gpu *gpu, const uint64_t own[SHIM_GIVEN]))[SHIM_GIVEN] {
+    struct shim *const s = gpu->shim;
+    const unsigned t = gpu->thread;
+    uint64_t(*const given)[SHIM_GIVEN] = s->gathered[s->turn[t]++ & 1];
+    memcpy(given[t], own, SHIM_GIVEN * sizeof own[0]);
+    meet(gpu, WORD_GATHER);
+    return (const uint64_t(*)[SHIM_GIVEN])(given + t / 32 * 32);
+}
+
+void shim_copy(struct gpu *gpu, void *to, const void *from) {
+    struct shim *const s = gpu->shim;
+    const unsigned t = gpu->thread;
+    if (s->copies[t] == SHIM_COPIES) {
+        shim_tell_block(s, "thread %u starts more than %u copies without waiting for them", t,
+                        SHIM_COPIES);
+        shim_leave(s);
+    }
+    s->copy[t][s->copies[t]++] = (struct shim_copy){to, from};
+}
+
+int shim_copy_take(struct gpu *gpu, struct shim_copy *copy) {
+    struct shim *const s = gpu->shim;
+    const unsigned t = gpu->thread;
+    if (s->copies_made[t] == s->copies[t]) {
+        s->copies_made[t] = s->copies[t] = 0;
+        return 0;
+    }
+    *copy = s->copy[t][s->copies_made[t]++];
+    return 1;
 }
 
 /* Makes a subnormal number a zero of its sign. */
