@@ -8,16 +8,13 @@
 #include "kernels/cuda/linear_atomic.cu"
 #include "kernels/cuda/linear_joined.cu"
 
-/* Tiles of 128 x 128 are used where there are about as many of them as a device has SMs (for tests
- * on the host cmake/shim.cmake says 2). With f64 sums such a tile would not leave registers for two
- * blocks. */
 #if defined(TWINSTEP_ACCUMULATOR_f32)
-#define LINEAR_WIDE 8u
-#if !defined(LINEAR_WIDE_TILES)
-#define LINEAR_WIDE_TILES 96u
-#endif
-#endif
+#include "kernels/cuda/linear_staged.cu"
 
+static void linear_plain(const struct gemm *job) {
+    linear_staged(job);
+}
+#else
 /* Makes tile BLOCK, by threads with each * each outputs. */
 GPU_INLINE void linear_tile(GPU_PARAM const struct gemm *job, accumulator *shared, unsigned each) {
     const struct linear_place at = linear_place_of(BLOCK, job->N, each);
@@ -49,24 +46,11 @@ KERNEL_BY(linear_kernel, struct gemm, LINEAR_THREADS, LINEAR_BLOCKS) {
     linear_tile(GPU_ARG args, shared, LINEAR_EACH);
 }
 
-#if defined(LINEAR_WIDE)
-KERNEL_BY(linear_wide_kernel, struct gemm, LINEAR_THREADS, 2) {
-    SHARED(accumulator, shared);
-    linear_tile(GPU_ARG args, shared, LINEAR_WIDE);
-}
-#endif
-
 static void linear_plain(const struct gemm *job) {
     const size_t tiles = linear_tiles(job->M, LINEAR_EACH) * linear_tiles(job->N, LINEAR_EACH);
-#if defined(LINEAR_WIDE)
-    const size_t wide = linear_tiles(job->M, LINEAR_WIDE) * linear_tiles(job->N, LINEAR_WIDE);
-    if (wide >= LINEAR_WIDE_TILES) {
-        LAUNCH(linear_wide_kernel, wide, LINEAR_THREADS, LINEAR_SHARED(LINEAR_WIDE), job);
-        return;
-    }
-#endif
     LAUNCH(linear_kernel, tiles, LINEAR_THREADS, LINEAR_SHARED(LINEAR_EACH), job);
 }
+#endif
 
 static void linear_run(const struct op_call *call, const struct gemm *job, enum sum_kind kind,
                        enum op_pass pass) {

@@ -70,6 +70,15 @@ static inline void gpu_check_start(const char *kernel) {
 /* The host waits until all that was started has ended. */
 #define GPU_WAIT() ((void)cudaDeviceSynchronize())
 
+/* How many blocks can be at work without sharing a multiprocessor; 1 where that is not known. */
+static inline unsigned gpu_multiprocessors(void) {
+    int device = 0, count = 0;
+    if (cudaGetDevice(&device) != cudaSuccess ||
+        cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device) != cudaSuccess)
+        return 1;
+    return count < 1 ? 1 : (unsigned)count;
+}
+
 #define THREAD threadIdx.x
 #define THREADS blockDim.x
 #define BLOCK blockIdx.x

@@ -3,7 +3,7 @@
  * The linear kernels of kernels/cuda/ in modes shaped, shuffled and atomic, run by the shim, on
  * shapes that end inside tiles and chunks. Shaped and shuffled must have the CPU's bits. Atomic
  * must equal mode invariant where sums are exact, and differ from seed to seed where they are not.
- * Mode invariant is tested here for shapes that take the larger tiles (for the smaller ones see
+ * Mode invariant is tested here for every form of tile (for small shapes see
  * test_cuda_ops). */
 #include <stdarg.h>
 #include <stddef.h>
@@ -163,22 +163,71 @@ static void on_shapes(struct problem *p, void (*mode)(struct problem *p, size_t 
 
 /* ---- invariant ---- */
 
-/* Tiles of 128 x 128, whole and cut ones. The kernels' host side chooses them once a result has two
- * or more. */
-static void wide(struct machines *m) {
+/* Whole and cut tiles of every form, with lines a multiple of 16 bytes apart and not: by turns, as
+ * the kernels' host side chooses forms in tests on the host (by rows + N + K). A device chooses by
+ * its size, so there the last shapes, which are for it alone, take the widest tiles. */
+static const struct shape tiled[] = {
+    {150, 20, 140, 1}, {130, 257, 17, 0}, {35, 129, 140, 1},  {48, 136, 200, 0}, {37, 132, 148, 1},
+    {51, 100, 52, 0},  {130, 68, 132, 1}, {67, 132, 260, 0},  {19, 200, 64, 1},  {6, 64, 32, 0},
+    {16, 4, 8, 1},     {150, 148, 35, 0}, {160, 160, 396, 1},
+};
+static const struct shape large[] = {{2100, 4100, 36, 1}, {2100, 4099, 37, 1}, {700, 768, 768, 0}};
+
+static void forms(struct machines *m) {
     struct problem opened = problem_on(m), *const p = &opened;
-    static const struct shape large[] = {{150, 20, 140, 1}, {130, 257, 17, 0}, {35, 129, 140, 1}};
-    for (size_t i = 0; i < COUNT_OF(large); i++) {
-        if (p->pair > 0 && i != p->pair % COUNT_OF(large)) continue;
-        p->call.rounding = i == 0 ? NULL : &roundings[i];
-        corroborate_one(p, large[i], "tiles of 128");
+    for (size_t i = 0; i < COUNT_OF(tiled); i++) {
+        if (p->pair > 0 && i != p->pair % COUNT_OF(tiled)) continue;
+        p->call.rounding = i % 3 == 0 ? NULL : &roundings[i % 3];
+        corroborate_one(p, tiled[i], "tiles");
     }
     p->call.rounding = NULL;
+    const int device = strstr(p->gpu->name, "_cuda") != NULL;
+    for (size_t i = 0; i < COUNT_OF(large) && device && p->pair == 0; i++)
+        corroborate_one(p, large[i], "large tiles");
 }
 
-static void corroborate_wide(void **state) {
+static void corroborate_forms(void **state) {
     (void)state;
-    on_pairs(wide);
+    on_pairs(forms);
+}
+
+static const void *tiny(struct problem *p, size_t count, double sign) {
+    double *const all = bench_numbers(p->bench, count);
+    for (size_t i = 0; i < count; i++)
+        all[i] = sign * 0x1p-100;
+    return bench_store(p->bench, all, count, p->bench->carrier);
+}
+
+/* Sums that are -0, which a slab's missing terms must leave alone: products so small that they
+ * round to -0 when they are added to +0, and accumulators that hold -0. Of the three products of x,
+ * w and dy two can be negative at a time. */
+static void negative_zeros(struct machines *m) {
+    struct problem opened = problem_on(m), *const p = &opened;
+    static const struct shape cut[] = {{35, 36, 20, 0}, {5, 11, 13, 0}, {70, 132, 68, 0}};
+    static const double signs[][3] = {{-1, 1, -1}, {1, 1, -1}}; /* of x, w, dy */
+    for (size_t i = 0; i < COUNT_OF(cut) * COUNT_OF(signs); i++) {
+        const double *const sign = signs[i % COUNT_OF(signs)];
+        const struct shape shape = cut[i / COUNT_OF(signs)];
+        void *cpu[OUTPUTS], *gpu[OUTPUTS];
+        pose(p, shape);
+        const size_t in = p->physical * shape.K, out = p->physical * shape.N;
+        const size_t weights = (size_t)shape.N * shape.K;
+        p->x = tiny(p, in, sign[0]);
+        p->w = tiny(p, weights, sign[1]);
+        p->dy = tiny(p, out, sign[2]);
+        double *const zeros = bench_numbers(p->bench, weights);
+        for (size_t k = 0; k < weights; k++)
+            zeros[k] = -0.0;
+        p->before[2] = bench_store(p->bench, zeros, weights, p->bench->accumulator);
+        run(p, p->cpu, cpu);
+        run(p, p->gpu, gpu);
+        assert_same(p, gpu, cpu, "negative zeros");
+    }
+}
+
+static void corroborate_negative_zeros(void **state) {
+    (void)state;
+    on_pairs(negative_zeros);
 }
 
 /* ---- shaped ---- */
@@ -331,9 +380,9 @@ static void verify_races_differ(void **state) {
 int main(void) {
     helper_unset_variables();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(corroborate_wide),     cmocka_unit_test(corroborate_shaped),
-        cmocka_unit_test(corroborate_shuffled), cmocka_unit_test(corroborate_atomic),
-        cmocka_unit_test(verify_races_differ),
+        cmocka_unit_test(corroborate_forms),  cmocka_unit_test(corroborate_negative_zeros),
+        cmocka_unit_test(corroborate_shaped), cmocka_unit_test(corroborate_shuffled),
+        cmocka_unit_test(corroborate_atomic), cmocka_unit_test(verify_races_differ),
     };
     if (!machines_ready()) return 1;
     return cmocka_run_group_tests(tests, NULL, NULL);
