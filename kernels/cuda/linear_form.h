@@ -43,22 +43,24 @@ static inline size_t linear_form_tiles(enum linear_form_name form, size_t M, siz
     return ((M + rows - 1) / rows) * ((N + columns - 1) / columns);
 }
 
-/* Returns the form in which the multiprocessor with most tiles has least to do. */
+/* What the multiprocessor with most tiles has to do. */
+static inline size_t linear_form_cost(enum linear_form_name form, size_t M, size_t N,
+                                      size_t multiprocessors) {
+    const size_t outputs = (size_t)linear_forms[form].rows * linear_forms[form].columns;
+    const size_t tiles = linear_form_tiles(form, M, N);
+    return (tiles + multiprocessors - 1) / multiprocessors * outputs * linear_forms[form].cost;
+}
+
+/* Returns the form that costs least. */
 static inline enum linear_form_name linear_form_for(size_t M, size_t N, int weight, int apart,
                                                     size_t multiprocessors) {
     enum linear_form_name best = FORM_WIDE;
-    size_t least_cost = (size_t)-1;
     for (int i = 0; i < LINEAR_FORMS; i++) {
         const enum linear_form_name form = (enum linear_form_name)i;
-        const size_t outputs = (size_t)linear_forms[i].rows * linear_forms[i].columns;
-        const size_t tiles = linear_form_tiles(form, M, N);
-        const size_t turns = (tiles + multiprocessors - 1) / multiprocessors;
-        const size_t cost = turns * outputs * linear_forms[i].cost;
         if ((linear_forms[i].weight && !weight) || (apart && !linear_forms[i].apart)) continue;
-        if (cost < least_cost) {
-            least_cost = cost;
+        if (linear_form_cost(form, M, N, multiprocessors) <
+            linear_form_cost(best, M, N, multiprocessors))
             best = form;
-        }
     }
     return best;
 }

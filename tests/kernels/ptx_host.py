@@ -526,9 +526,9 @@ class Kernel:
         """A copy to shared memory that no register waits for, of which the last operand says how many
         bytes are read; the end of a group of them; the wait for all but some groups."""
         if words == ["async", "commit_group"] and not operands:
-            return "shim_copy_commit(gpu);"
+            return "shim_async_commit(gpu);"
         if words == ["async", "wait_group"] and re.fullmatch(r"\d+", operands[0]):
-            return f"shim_copy_wait(gpu, {operands[0]}u);"
+            return f"shim_async_wait(gpu, {operands[0]}u);"
         sizes = {"cg": ("16",), "ca": ("4", "8", "16")}.get(words[1] if len(words) == 4 else "", ())
         if words[:1] + words[2:] != ["async", "shared", "global"] or operands[2] not in sizes:
             return None
@@ -536,7 +536,7 @@ class Kernel:
         need(len(read) < 2, "a form of the copy")
         place = self.place(to, "shared", "u32", 1)
         some = self.read(read[0], "u32") if read else f"{size}u"
-        return (f"{{ const u32 bytes = {some}; shim_copy(gpu, {place}, "
+        return (f"{{ const u32 bytes = {some}; shim_async(gpu, {place}, "
                 f"{self.place(memory, 'global', 'u32', 1)}, {size}u, bytes); }}")
 
     # ---- branches, and what threads do together ----

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "kernels/cuda/linear_form.h"
 #include "tests/kernels/helper_machines.h"
 #include "tests/kernels/helper_variables.h"
 
@@ -165,14 +166,12 @@ static void on_shapes(struct problem *p, void (*mode)(struct problem *p, size_t 
 
 /* Whole and cut tiles of every form, with lines a multiple of 16 bytes apart and not: by turns, as
  * the kernels' host side chooses forms in tests on the host (by rows + N + K). A device chooses by
- * its size, so there the last shapes, which are for it alone, take the widest tiles. */
+ * its size, so there these shapes take small tiles; verify_large has the others. */
 static const struct shape tiled[] = {
     {150, 20, 140, 1}, {130, 257, 17, 0}, {35, 129, 140, 1},  {48, 136, 200, 0}, {37, 132, 148, 1},
     {51, 100, 52, 0},  {130, 68, 132, 1}, {67, 132, 260, 0},  {19, 200, 64, 1},  {6, 64, 32, 0},
     {16, 4, 8, 1},     {150, 148, 35, 0}, {160, 160, 396, 1},
 };
-static const struct shape large[] = {{2100, 4100, 36, 1}, {2100, 4099, 37, 1}, {700, 768, 768, 0}};
-
 static void forms(struct machines *m) {
     struct problem opened = problem_on(m), *const p = &opened;
     for (size_t i = 0; i < COUNT_OF(tiled); i++) {
@@ -181,9 +180,6 @@ static void forms(struct machines *m) {
         corroborate_one(p, tiled[i], "tiles");
     }
     p->call.rounding = NULL;
-    const int device = strstr(p->gpu->name, "_cuda") != NULL;
-    for (size_t i = 0; i < COUNT_OF(large) && device && p->pair == 0; i++)
-        corroborate_one(p, large[i], "large tiles");
 }
 
 static void corroborate_forms(void **state) {
@@ -196,6 +192,114 @@ static const void *tiny(struct problem *p, size_t count, double sign) {
     for (size_t i = 0; i < count; i++)
         all[i] = sign * 0x1p-100;
     return bench_store(p->bench, all, count, p->bench->carrier);
+}
+
+/* ---- large products ---- */
+
+static void *transposed(struct problem *p, const double *from, size_t rows, size_t columns) {
+    double *const to = bench_numbers(p->bench, rows * columns);
+    for (size_t i = 0; i < rows * columns; i++)
+        to[i % columns * rows + i / columns] = from[i];
+    return bench_store(p->bench, to, rows * columns, p->bench->carrier);
+}
+
+/* y = a . b^T, `rows` rows at a time. */
+static void *multiply(struct problem *p, struct shape shape, const void *a, const void *b,
+                      uint32_t rows) {
+    const size_t size = p->bench->carrier;
+    void *const y = machine_take(p->bench, (size_t)shape.rows * shape.N, size);
+    for (uint32_t first = 0; first < shape.rows; first += rows) {
+        const uint32_t some = shape.rows - first < rows ? shape.rows - first : rows;
+        const struct linear_forward_args args = {
+            {NULL, some},
+            shape.N,
+            shape.K,
+            (const char *)a + (size_t)first * shape.K * size,
+            b,
+            (char *)y + (size_t)first * shape.N * size,
+        };
+        p->gpu->linear_forward(&p->call, &args);
+    }
+    machine_wait(p->bench, p->gpu->name);
+    return y;
+}
+
+/* Large products, of which the CPU would take long: the same chains, made of a few rows at a time
+ * by small tiles, and by the tiles that the whole takes, as forward, as the input's gradient on the
+ * transposed weight, and as the weight's gradient on both transposed. All must have the same bits.
+ */
+static void large(struct machines *m) {
+    struct problem opened = problem_on(m), *const p = &opened;
+    static const struct shape sizes[2][3] = {
+        {{150, 140, 52, 0}, {97, 61, 37, 0}, {64, 200, 48, 0}},
+        {{3000, 2900, 150, 0}, {768, 768, 200, 0}, {3001, 2903, 37, 0}},
+    };
+    const int device = strstr(p->gpu->name, "_cuda") != NULL;
+    if (p->bench->law.compute != DTYPE_F32 || p->bench->law.wide) return;
+    p->call.scratch = m->call[1].scratch;
+    for (size_t i = 0; i < COUNT_OF(sizes[0]); i++) {
+        const struct shape shape = sizes[device][i];
+        const size_t M = shape.rows, N = shape.N, K = shape.K, size = p->bench->carrier;
+        double *const a = bench_draw(p->bench, M * K, DTYPE_F32, 1.0);
+        double *const b = bench_draw(p->bench, N * K, DTYPE_F32, 1.0);
+        const void *const left = bench_store(p->bench, a, M * K, size);
+        const void *const right = bench_store(p->bench, b, N * K, size);
+        const void *const lines = transposed(p, b, N, K);
+        void *const dx = machine_take(p->bench, M * N, size);
+        void *const acc = machine_take(p->bench, M * N, size);
+        memset(acc, 0, M * N * size);
+        const struct linear_input_args input = {
+            {NULL, shape.rows}, shape.K, shape.N, left, lines, dx, 0};
+        const struct linear_weight_args weight = {{NULL, shape.K},        shape.rows, shape.N,
+                                                  transposed(p, a, M, K), lines,      acc};
+        const void *const few = multiply(p, shape, left, right, 20);
+        const void *const whole = multiply(p, shape, left, right, shape.rows);
+        p->gpu->linear_input(&p->call, &input);
+        p->gpu->linear_weight(&p->call, &weight);
+        machine_wait(p->bench, p->gpu->name);
+        assert_memory_equal(whole, few, M * N * size);
+        assert_memory_equal(dx, few, M * N * size);
+        assert_memory_equal(acc, few, M * N * size);
+    }
+}
+
+static void verify_large(void **state) {
+    (void)state;
+    on_pairs(large);
+}
+
+/* On 132 multiprocessors (an H100's) large products must take the widest tiles, weight gradients of
+ * 768 x 768 the ones of which there are 128, and small products small ones; whatever the shape, no
+ * form may give the multiprocessor with most tiles less to do. */
+static void validate_choice(void **state) {
+    (void)state;
+    static const struct choice {
+        size_t M, N;
+        int weight, apart;
+        enum linear_form_name form;
+    } known[] = {
+        {8192, 768, 0, 0, FORM_WIDE},   {8192, 50304, 0, 0, FORM_WIDE},
+        {50304, 768, 1, 0, FORM_WIDE},  {768, 768, 1, 0, FORM_CUT},
+        {256, 256, 0, 0, FORM_SMALL},   {256, 256, 1, 0, FORM_SMALL},
+        {8192, 50257, 0, 1, FORM_WIDE}, {64, 64, 0, 1, FORM_SMALL},
+        {1, 1, 0, 0, FORM_SMALL},
+    };
+    for (size_t i = 0; i < COUNT_OF(known); i++) {
+        const struct choice *const c = &known[i];
+        const enum linear_form_name form = linear_form_for(c->M, c->N, c->weight, c->apart, 132);
+        if (form != c->form)
+            fail_msg("%zu x %zu: form %d in place of %d", c->M, c->N, (int)form, (int)c->form);
+    }
+    for (size_t M = 1; M < 20000; M = M * 3 + 1)
+        for (size_t N = 1; N < 60000; N = N * 2 + 5) {
+            const enum linear_form_name form = linear_form_for(M, N, 0, 0, 132);
+            assert_false(linear_forms[form].weight);
+            for (int other = 0; other < LINEAR_FORMS; other++)
+                assert_true(linear_forms[other].weight ||
+                            linear_form_cost(form, M, N, 132) <=
+                                linear_form_cost((enum linear_form_name)other, M, N, 132));
+            assert_true(linear_forms[linear_form_for(M, N, 1, 1, 132)].apart);
+        }
 }
 
 /* Sums that are -0, which a slab's missing terms must leave alone: products so small that they
@@ -380,7 +484,8 @@ static void verify_races_differ(void **state) {
 int main(void) {
     helper_unset_variables();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(corroborate_forms),  cmocka_unit_test(corroborate_negative_zeros),
+        cmocka_unit_test(corroborate_forms),  cmocka_unit_test(verify_large),
+        cmocka_unit_test(validate_choice),    cmocka_unit_test(corroborate_negative_zeros),
         cmocka_unit_test(corroborate_shaped), cmocka_unit_test(corroborate_shuffled),
         cmocka_unit_test(corroborate_atomic), cmocka_unit_test(verify_races_differ),
     };

@@ -26,7 +26,7 @@
 #define SHIM_THREADS 1024u          /* threads of a block, at most; a multiple of 32 */
 #define SHIM_ARGS ((size_t)4 << 10) /* bytes of a kernel's arguments, at most */
 #define SHIM_QUEUE 1024u            /* launches that wait, at most; then the oldest runs */
-#define SHIM_COPIES 128u            /* copies to shared memory of a thread that wait, at most */
+#define SHIM_ASYNC 128u             /* copies to shared memory of a thread that wait, at most */
 
 /* Is 1 where this file's kernels are compiled so that their reads and writes are watched
  * (tests/shim/accesses.h). */
@@ -78,9 +78,9 @@ uint32_t shim_atomic_u32(struct gpu *gpu, uint32_t *sum, uint32_t term);
 /* Starts a copy of `bytes` bytes, and zeros behind them up to `size`, to shared memory. A device
  * may make it at any time until the thread has waited for it: here every other one is made at once,
  * and the rest while the thread waits. */
-void shim_copy(struct gpu *gpu, void *to, const void *from, unsigned size, unsigned bytes);
-void shim_copy_commit(struct gpu *gpu);
-void shim_copy_wait(struct gpu *gpu, unsigned groups);
+void shim_async(struct gpu *gpu, void *to, const void *from, unsigned size, unsigned bytes);
+void shim_async_commit(struct gpu *gpu);
+void shim_async_wait(struct gpu *gpu, unsigned groups);
 
 /* Reports that the running thread reads or writes four neighbours at an address that a device
  * refuses. */

@@ -53,15 +53,15 @@ struct shim_fibre {
 };
 
 /* A copy to shared memory that was started and not made yet. */
-struct shim_copy {
+struct shim_async {
     void *to;
     const void *from;
     unsigned short size, bytes;
     unsigned group;
 };
 
-struct shim_copies {
-    struct shim_copy copy[SHIM_COPIES]; /* the oldest first */
+struct shim_asyncs {
+    struct shim_async copy[SHIM_ASYNC]; /* the oldest first */
     unsigned count, started, group;
 };
 
@@ -77,7 +77,7 @@ struct shim {
     unsigned order[SHIM_THREADS];
     uint64_t given[2][SHIM_THREADS]; /* values of shuffles, by turns */
     unsigned turn[SHIM_THREADS];
-    struct shim_copies copies[SHIM_THREADS];
+    struct shim_asyncs asyncs[SHIM_THREADS];
     unsigned warp_waits[SHIM_THREADS / 32];
     unsigned char warp_word[SHIM_THREADS / 32]; /* what they wait for */
     uint32_t warp_epoch[SHIM_THREADS / 32];     /* barriers of warps so far */

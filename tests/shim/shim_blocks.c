@@ -44,7 +44,7 @@ static void open_block(struct shim *s, unsigned block) {
     unsigned char *const shared = s->memory + SHIM_FENCE;
     for (unsigned t = 0; t < s->threads; t++) {
         s->gpu[t] = (struct gpu){t, s->threads, block, shared, s};
-        s->copies[t].count = s->copies[t].started = s->copies[t].group = 0;
+        s->asyncs[t].count = s->asyncs[t].started = s->asyncs[t].group = 0;
     }
     memset(s->state, SHIM_NEW, s->threads);
     memset(s->turn, 0, s->threads * sizeof s->turn[0]);

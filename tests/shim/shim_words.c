@@ -118,17 +118,17 @@ uint32_t shim_atomic_u32(struct gpu *gpu, uint32_t *sum, uint32_t term) {
     return before;
 }
 
-static void make_copy(const struct shim_copy *copy) {
+static void make_copy(const struct shim_async *copy) {
     watch_copy(copy->from, copy->bytes, copy->to, copy->size);
     memcpy(copy->to, copy->from, copy->bytes);
     memset((unsigned char *)copy->to + copy->bytes, 0, copy->size - copy->bytes);
 }
 
-void shim_copy(struct gpu *gpu, void *to, const void *from, unsigned size, unsigned bytes) {
+void shim_async(struct gpu *gpu, void *to, const void *from, unsigned size, unsigned bytes) {
     struct shim *const s = gpu->shim;
-    struct shim_copies *const own = &s->copies[gpu->thread];
-    const struct shim_copy copy = {to, from, (unsigned short)size, (unsigned short)bytes,
-                                   own->group};
+    struct shim_asyncs *const own = &s->asyncs[gpu->thread];
+    const struct shim_async copy = {to, from, (unsigned short)size, (unsigned short)bytes,
+                                    own->group};
     const size_t place = (uintptr_t)to - (uintptr_t)gpu->shared;
     if (bytes > size || bytes % 4 != 0 || (uintptr_t)to % size != 0 ||
         (bytes > 0 && (uintptr_t)from % size != 0) || place > s->shared_bytes ||
@@ -139,20 +139,20 @@ void shim_copy(struct gpu *gpu, void *to, const void *from, unsigned size, unsig
                         size, bytes);
     } else if ((own->started++ + gpu->thread) % 2 == 0) {
         make_copy(&copy);
-    } else if (own->count == SHIM_COPIES) {
+    } else if (own->count == SHIM_ASYNC) {
         shim_tell_block(s, "thread %u has more than %u copies on their way", gpu->thread,
-                        SHIM_COPIES);
+                        SHIM_ASYNC);
     } else {
         own->copy[own->count++] = copy;
     }
 }
 
-void shim_copy_commit(struct gpu *gpu) {
-    gpu->shim->copies[gpu->thread].group++;
+void shim_async_commit(struct gpu *gpu) {
+    gpu->shim->asyncs[gpu->thread].group++;
 }
 
-void shim_copy_wait(struct gpu *gpu, unsigned groups) {
-    struct shim_copies *const own = &gpu->shim->copies[gpu->thread];
+void shim_async_wait(struct gpu *gpu, unsigned groups) {
+    struct shim_asyncs *const own = &gpu->shim->asyncs[gpu->thread];
     unsigned made = 0;
     while (made < own->count && own->copy[made].group + groups < own->group)
         make_copy(&own->copy[made++]);
