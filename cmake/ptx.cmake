@@ -16,7 +16,7 @@ endfunction()
 # The host's side of a kernel file.
 function(twinstep_ptx_host name pair)
   twinstep_variant(variant ${pair} ptx)
-  target_compile_definitions(${name} PRIVATE ${variant} LINEAR_WIDE_TILES=2u)
+  target_compile_definitions(${name} PRIVATE ${variant} LINEAR_FORMS_IN_TURN=1)
   twinstep_ptx_compile(${name})
 endfunction()
 

@@ -35,8 +35,8 @@ function(twinstep_host_kernels word)
     target_compile_options(${part} PRIVATE ${TWINSTEP_SHIM_OPTIMISED} -fvisibility=hidden
                                            ${ARGN} ${TWINSTEP_PORT})
     twinstep_variant(variant ${pair} ${word})
-    # two tiles are wide already, so that small tests reach them
-    target_compile_definitions(${part} PRIVATE ${variant} LINEAR_WIDE_TILES=2u)
+    # every form of tile of linear layers has its turn, so that small tests reach them all
+    target_compile_definitions(${part} PRIVATE ${variant} LINEAR_FORMS_IN_TURN=1)
     list(APPEND objects $<TARGET_OBJECTS:${part}>)
   endforeach()
   set(kernels_${word} ${objects} PARENT_SCOPE)

@@ -9,34 +9,31 @@
 #include "kernels/cuda/linear_atomic.cu"
 #include "kernels/cuda/linear_joined.cu"
 
-/* Tiles of 128 x 128 are used where there are about as many of them as a device has SMs (for tests
- * on the host cmake/shim.cmake says 2). With f64 sums such a tile would not leave registers for two
- * blocks. */
 #if defined(TWINSTEP_ACCUMULATOR_f32)
-#define LINEAR_WIDE 8u
-#if !defined(LINEAR_WIDE_TILES)
-#define LINEAR_WIDE_TILES 96u
-#endif
-#endif
+#include "kernels/cuda/linear_staged.cu"
 
-/* Makes tile BLOCK, by threads with each * each outputs. */
-GPU_INLINE void linear_tile(GPU_PARAM const struct gemm *job, accumulator *shared, unsigned each) {
-    const struct linear_place at = linear_place_of(BLOCK, job->N, each);
+static void linear_plain(const struct gemm *job) {
+    linear_staged(job);
+}
+#else
+/* Makes tile BLOCK. */
+GPU_INLINE void linear_tile(GPU_PARAM const struct gemm *job, accumulator *shared) {
+    const struct linear_place at = linear_place_of(BLOCK, job->N);
     const struct linear_place own = linear_own(GPU_ARG at);
     const struct linear_span all = {0, (uint32_t)job->K}, none = {0, 0};
     struct linear_walk walk;
-    accumulator sum[LINEAR_EACH_MOST * LINEAR_EACH_MOST];
-    linear_set_out(GPU_ARG job, &walk, at, shared, all, each);
+    accumulator sum[LINEAR_OWN];
+    linear_set_out(GPU_ARG job, &walk, at, shared, all);
     UNROLL
-    for (unsigned i = 0; i < each * each; i++) {
-        const uint32_t r = linear_row(own, i, each), c = linear_column(own, i, each);
+    for (unsigned i = 0; i < LINEAR_OWN; i++) {
+        const uint32_t r = own.row + i / LINEAR_EACH, c = own.column + i % LINEAR_EACH;
         const int goes_on = job->held != NULL && r < job->M && c < job->N;
         sum[i] = goes_on ? job->held[r * job->N + c] : ACC(0.0);
     }
-    linear_chains(GPU_ARG job, &walk, all, none, sum, each);
+    linear_chains(GPU_ARG job, &walk, all, none, sum);
     UNROLL
-    for (unsigned i = 0; i < each * each; i++) {
-        const uint32_t r = linear_row(own, i, each), c = linear_column(own, i, each);
+    for (unsigned i = 0; i < LINEAR_OWN; i++) {
+        const uint32_t r = own.row + i / LINEAR_EACH, c = own.column + i % LINEAR_EACH;
         if (r >= job->M || c >= job->N) continue;
         if (job->held != NULL)
             job->held[r * job->N + c] = sum[i];
@@ -47,27 +44,14 @@ GPU_INLINE void linear_tile(GPU_PARAM const struct gemm *job, accumulator *share
 
 KERNEL_BY(linear_kernel, struct gemm, LINEAR_THREADS, LINEAR_BLOCKS) {
     SHARED(accumulator, shared);
-    linear_tile(GPU_ARG args, shared, LINEAR_EACH);
+    linear_tile(GPU_ARG args, shared);
 }
-
-#if defined(LINEAR_WIDE)
-KERNEL_BY(linear_wide_kernel, struct gemm, LINEAR_THREADS, 2) {
-    SHARED(accumulator, shared);
-    linear_tile(GPU_ARG args, shared, LINEAR_WIDE);
-}
-#endif
 
 static void linear_plain(const struct gemm *job) {
-    const size_t tiles = linear_tiles(job->M, LINEAR_EACH) * linear_tiles(job->N, LINEAR_EACH);
-#if defined(LINEAR_WIDE)
-    const size_t wide = linear_tiles(job->M, LINEAR_WIDE) * linear_tiles(job->N, LINEAR_WIDE);
-    if (wide >= LINEAR_WIDE_TILES) {
-        LAUNCH(linear_wide_kernel, wide, LINEAR_THREADS, LINEAR_SHARED(LINEAR_WIDE), job);
-        return;
-    }
-#endif
-    LAUNCH(linear_kernel, tiles, LINEAR_THREADS, LINEAR_SHARED(LINEAR_EACH), job);
+    const size_t tiles = linear_tiles(job->M) * linear_tiles(job->N);
+    LAUNCH(linear_kernel, tiles, LINEAR_THREADS, LINEAR_SHARED, job);
 }
+#endif
 
 static void linear_run(const struct op_call *call, const struct gemm *job, enum sum_kind kind,
                        enum op_pass pass) {

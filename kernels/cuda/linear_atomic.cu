@@ -26,21 +26,21 @@ KERNEL(linear_atomic_clear, struct linear_race) {
 KERNEL_BY(linear_atomic_kernel, struct linear_race, LINEAR_THREADS, 2) {
     SHARED(accumulator, shared);
     const struct gemm *const job = &args->is;
-    struct linear_place at = linear_place_of(BLOCK / args->pieces, args->columns, LINEAR_EACH);
+    struct linear_place at = linear_place_of(BLOCK / args->pieces, args->columns);
     size_t taken = BLOCK % args->pieces;
     struct linear_span now = linear_chunk(job, taken, args->chunk);
     struct linear_walk walk;
     at.column += (uint32_t)args->first;
-    linear_set_out(GPU_ARG job, &walk, at, shared, now, LINEAR_EACH);
+    linear_set_out(GPU_ARG job, &walk, at, shared, now);
     const struct linear_place own = linear_own(GPU_ARG at);
     while (now.term < now.end) {
         const struct linear_span next = linear_chunk(job, taken += args->pieces, args->chunk);
         accumulator chain[LINEAR_OWN] = {ACC(0.0)};
-        linear_chains(GPU_ARG job, &walk, now, next, chain, LINEAR_EACH);
+        linear_chains(GPU_ARG job, &walk, now, next, chain);
         UNROLL
         for (unsigned i = 0; i < LINEAR_OWN; i++) {
-            const uint32_t r = linear_row(own, i, LINEAR_EACH);
-            const uint32_t c = linear_column(own, i, LINEAR_EACH);
+            const uint32_t r = own.row + i / LINEAR_EACH;
+            const uint32_t c = own.column + i % LINEAR_EACH;
             accumulator *const sum = args->sums + r * args->line + (c - args->first);
             if (r < job->M && c < job->N) race_add(GPU_ARG sum, chain[i]);
         }
@@ -56,10 +56,8 @@ KERNEL(linear_atomic_round, struct linear_race) {
 }
 
 static void linear_race_on(const struct linear_race *race) {
-    const size_t tiles =
-        linear_tiles(race->is.M, LINEAR_EACH) * linear_tiles(race->columns, LINEAR_EACH);
-    LAUNCH(linear_atomic_kernel, tiles * race->pieces, LINEAR_THREADS, LINEAR_SHARED(LINEAR_EACH),
-           race);
+    const size_t tiles = linear_tiles(race->is.M) * linear_tiles(race->columns);
+    LAUNCH(linear_atomic_kernel, tiles * race->pieces, LINEAR_THREADS, LINEAR_SHARED, race);
 }
 
 static void linear_race(const struct op_call *call, const struct gemm *job) {

@@ -18,8 +18,8 @@ GPU_INLINE void linear_joined_store(const struct gemm *job, struct linear_place 
                                     const accumulator *total) {
     UNROLL
     for (unsigned i = 0; i < LINEAR_OWN; i++) {
-        const uint32_t r = linear_row(own, i, LINEAR_EACH);
-        const uint32_t c = linear_column(own, i, LINEAR_EACH);
+        const uint32_t r = own.row + i / LINEAR_EACH;
+        const uint32_t c = own.column + i % LINEAR_EACH;
         if (r >= job->M || c >= job->N) continue;
         if (job->held != NULL)
             job->held[r * job->N + c] += total[i];
@@ -39,15 +39,15 @@ GPU_INLINE struct linear_span linear_joined_span(const struct linear_joined *arg
 KERNEL_BY(linear_joined_kernel, struct linear_joined, LINEAR_THREADS, LINEAR_BLOCKS) {
     SHARED(accumulator, shared);
     const struct gemm *const job = &args->is;
-    const struct linear_place at = linear_place_of(args->first + BLOCK, job->N, LINEAR_EACH);
+    const struct linear_place at = linear_place_of(args->first + BLOCK, job->N);
     accumulator total[LINEAR_OWN] = {ACC(0.0)};
     struct linear_span now = linear_joined_span(args, BLOCK, 0);
     struct linear_walk walk;
-    linear_set_out(GPU_ARG job, &walk, at, shared, now, LINEAR_EACH);
+    linear_set_out(GPU_ARG job, &walk, at, shared, now);
     for (uint32_t chunk = 0; chunk < args->by.chunks; chunk++) {
         const struct linear_span next = linear_joined_span(args, BLOCK, chunk + 1);
         accumulator chain[LINEAR_OWN] = {ACC(0.0)};
-        linear_chains(GPU_ARG job, &walk, now, next, chain, LINEAR_EACH);
+        linear_chains(GPU_ARG job, &walk, now, next, chain);
         UNROLL
         for (unsigned i = 0; i < LINEAR_OWN; i++)
             total[i] += chain[i];
@@ -58,15 +58,15 @@ KERNEL_BY(linear_joined_kernel, struct linear_joined, LINEAR_THREADS, LINEAR_BLO
 
 static void linear_join(const struct op_call *call, const struct gemm *job,
                         const struct shuffle *shuffle) {
-    const size_t across = linear_tiles(job->N, LINEAR_EACH);
-    const size_t tiles = linear_tiles(job->M, LINEAR_EACH) * across;
+    const size_t across = linear_tiles(job->N);
+    const size_t tiles = linear_tiles(job->M) * across;
     const uint32_t chunks = shuffle_chunks(shuffle, job->K);
     const size_t batch = order_batch(shuffle, chunks, tiles);
     struct linear_joined joined = {*job, 0, {0, 0, NULL}};
     for (; joined.first < tiles; joined.first += batch) {
         const size_t some = least(batch, tiles - joined.first);
         joined.by = order_draw(call, shuffle, chunks, joined.first, some, across);
-        LAUNCH(linear_joined_kernel, some, LINEAR_THREADS, LINEAR_SHARED(LINEAR_EACH), &joined);
+        LAUNCH(linear_joined_kernel, some, LINEAR_THREADS, LINEAR_SHARED, &joined);
     }
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One product C (M, N) = A (M, K) . B (K, N), as the three linear ops pose it, in square tiles of
- * outputs: 256 threads with 4 x 4 of them each (tiles of 64) or 8 x 8 (128), in quads of
- * neighbours. Slabs of terms go through shared memory, in two buffers: a thread reads its share of
- * the next slab before it goes on with its chains, and puts it down behind them.
+ * One product C (M, N) = A (M, K) . B (K, N), as the three linear ops pose it, in tiles of 64 x 64
+ * outputs: 256 threads with 4 x 4 neighbours each. For modes shaped, shuffled and atomic, and for
+ * f64 sums; mode invariant with f32 sums has linear_stages.h. Slabs of terms go through shared
+ * memory, in two buffers: a thread reads its share of the next slab before it goes on with its
+ * chains, and puts it down behind them.
  *
- * `each`, outputs of a thread along one side, is constant in every kernel.
  * Invariant: a thread continues its outputs' chains over terms in ascending order. Rows not listed
  * are neither read nor written. */
 #ifndef TWINSTEP_KERNELS_CUDA_LINEAR_TILE_H
@@ -18,18 +18,18 @@
 #define LINEAR_DEPTH 16u /* terms of a slab */
 #define LINEAR_QUAD 4u   /* neighbours in memory that a thread reads at once */
 
-/* How many outputs a thread has along one side, and how many blocks an SM shall have registers for.
- */
-#define LINEAR_EACH 4u
-#define LINEAR_EACH_MOST 8u
+/* How many outputs a thread has along one side, and in all, and how many blocks an SM shall have
+ * registers for. */
+#define LINEAR_EACH LINEAR_QUAD
 #define LINEAR_OWN (LINEAR_EACH * LINEAR_EACH)
 #define LINEAR_BLOCKS (sizeof(accumulator) == sizeof(float) ? 3 : 2)
+#define LINEAR_TILE (LINEAR_SIDE * LINEAR_EACH) /* outputs along one side of a tile */
 
 /* Numbers of an operand's slab in shared memory. The lines of its terms are a quad longer than the
  * tile's side, so that fewer threads meet at one bank. */
-#define LINEAR_LINE(each) (LINEAR_SIDE * (each) + LINEAR_QUAD)
-#define LINEAR_SLAB(each) (LINEAR_DEPTH * LINEAR_LINE(each))
-#define LINEAR_SHARED(each) (4 * LINEAR_SLAB(each) * sizeof(accumulator))
+#define LINEAR_LINE (LINEAR_TILE + LINEAR_QUAD)
+#define LINEAR_SLAB (LINEAR_DEPTH * LINEAR_LINE)
+#define LINEAR_SHARED (4 * LINEAR_SLAB * sizeof(accumulator))
 
 /* Where a tile, or a thread's outputs in it, begin. */
 struct linear_place {
@@ -37,37 +37,23 @@ struct linear_place {
 };
 
 /* How many tiles lie along one side of C. */
-TWINSTEP_HD size_t linear_tiles(size_t outputs, unsigned each) {
-    const size_t side = (size_t)LINEAR_SIDE * each;
-    return (outputs + side - 1) / side;
+TWINSTEP_HD size_t linear_tiles(size_t outputs) {
+    return (outputs + LINEAR_TILE - 1) / LINEAR_TILE;
 }
 
 /* Tile `tile` of those that cover `columns` columns. */
-GPU_INLINE struct linear_place linear_place_of(size_t tile, size_t columns, unsigned each) {
-    const size_t across = linear_tiles(columns, each), side = (size_t)LINEAR_SIDE * each;
+GPU_INLINE struct linear_place linear_place_of(size_t tile, size_t columns) {
+    const size_t across = linear_tiles(columns), side = LINEAR_TILE;
     const struct linear_place at = {(uint32_t)(tile / across * side),
                                     (uint32_t)(tile % across * side)};
     return at;
 }
 
-/* The place of the first of the thread's outputs; linear_step() says where the others are. */
+/* The place of the first of the thread's outputs. */
 GPU_INLINE struct linear_place linear_own(GPU_PARAM struct linear_place at) {
-    at.row += THREAD / LINEAR_SIDE * LINEAR_QUAD;
-    at.column += THREAD % LINEAR_SIDE * LINEAR_QUAD;
+    at.row += THREAD / LINEAR_SIDE * LINEAR_EACH;
+    at.column += THREAD % LINEAR_SIDE * LINEAR_EACH;
     return at;
-}
-
-/* The distance of the i-th of a thread's outputs along one side from the first of them. */
-GPU_INLINE unsigned linear_step(unsigned i) {
-    return i / LINEAR_QUAD * LINEAR_SIDE * LINEAR_QUAD + i % LINEAR_QUAD;
-}
-
-GPU_INLINE uint32_t linear_row(struct linear_place own, unsigned i, unsigned each) {
-    return own.row + linear_step(i / each);
-}
-
-GPU_INLINE uint32_t linear_column(struct linear_place own, unsigned i, unsigned each) {
-    return own.column + linear_step(i % each);
 }
 
 /* ---- operands ---- */
@@ -96,19 +82,17 @@ GPU_INLINE struct linear_side linear_right(const struct gemm *job) {
                           job->b_transposed);
 }
 
-/* The place of the q-th quad of a slab that this thread brings: neighbours in memory go to
- * neighbouring threads. */
+/* The place of the quad of a slab that this thread brings: neighbours in memory go to neighbouring
+ * threads. */
 struct linear_spot {
     unsigned output, term;
 };
 
-GPU_INLINE struct linear_spot linear_spot_of(GPU_PARAM const struct linear_side *side, unsigned q,
-                                             unsigned each) {
-    const unsigned deep = LINEAR_DEPTH / LINEAR_QUAD, wide = LINEAR_SIDE * each / LINEAR_QUAD;
-    const unsigned i = THREAD + q * LINEAR_THREADS;
+GPU_INLINE struct linear_spot linear_spot_of(GPU_PARAM const struct linear_side *side) {
+    const unsigned deep = LINEAR_DEPTH / LINEAR_QUAD, wide = LINEAR_TILE / LINEAR_QUAD;
     struct linear_spot spot;
-    spot.output = side->by_outputs ? i / deep : i % wide * LINEAR_QUAD;
-    spot.term = side->by_outputs ? i % deep * LINEAR_QUAD : i / wide;
+    spot.output = side->by_outputs ? THREAD / deep : THREAD % wide * LINEAR_QUAD;
+    spot.term = side->by_outputs ? THREAD % deep * LINEAR_QUAD : THREAD / wide;
     return spot;
 }
 
@@ -124,63 +108,51 @@ GPU_INLINE void linear_quad(const carrier *line, uint32_t first, uint32_t last, 
         to[i] = first + i < last ? line[first + i] : (carrier)0;
 }
 
-/* Reads the thread's quads into registers: outputs from `output` on, terms term .. end-1. */
+/* Reads the thread's quad into registers: outputs from `output` on, terms term .. end-1. */
 GPU_INLINE void linear_fetch(GPU_PARAM const struct linear_side *side, uint32_t output,
-                             uint32_t term, uint32_t end, carrier *numbers, unsigned each) {
-    UNROLL
-    for (unsigned q = 0; q < each / LINEAR_QUAD; q++) {
-        const struct linear_spot spot = linear_spot_of(GPU_ARG side, q, each);
-        const uint32_t o = output + spot.output, t = term + spot.term;
-        const uint32_t line = side->by_outputs ? o : t, first = side->by_outputs ? t : o;
-        uint32_t last = side->by_outputs ? end : side->outputs, row = 0;
-        if (o >= side->outputs || t >= end)
-            last = 0;
-        else
-            row = side->index == NULL ? line : side->index[line];
-        linear_quad(side->from + row * side->stride, first, last, numbers + q * LINEAR_QUAD);
-    }
+                             uint32_t term, uint32_t end, carrier *numbers) {
+    const struct linear_spot spot = linear_spot_of(GPU_ARG side);
+    const uint32_t o = output + spot.output, t = term + spot.term;
+    const uint32_t line = side->by_outputs ? o : t, first = side->by_outputs ? t : o;
+    uint32_t last = side->by_outputs ? end : side->outputs, row = 0;
+    if (o >= side->outputs || t >= end)
+        last = 0;
+    else
+        row = side->index == NULL ? line : side->index[line];
+    linear_quad(side->from + row * side->stride, first, last, numbers);
 }
 
-/* Puts the quads into a slab, as they enter a product. */
+/* Puts the quad into a slab, as it enters a product. */
 GPU_INLINE void linear_stow(GPU_PARAM const struct linear_side *side, enum dtype product,
-                            const carrier *numbers, accumulator *slab, unsigned each) {
+                            const carrier *numbers, accumulator *slab) {
+    const struct linear_spot spot = linear_spot_of(GPU_ARG side);
+    accumulator *const to = slab + spot.term * LINEAR_LINE + spot.output;
+    accumulator quad[LINEAR_QUAD];
     UNROLL
-    for (unsigned q = 0; q < each / LINEAR_QUAD; q++) {
-        const struct linear_spot spot = linear_spot_of(GPU_ARG side, q, each);
-        accumulator *const to = slab + spot.term * LINEAR_LINE(each) + spot.output;
-        accumulator quad[LINEAR_QUAD];
-        UNROLL
-        for (unsigned i = 0; i < LINEAR_QUAD; i++)
-            quad[i] = operand(numbers[q * LINEAR_QUAD + i], product);
-        if (!side->by_outputs) {
-            ACC_NAME_(gpu_store4)(to, quad);
-            continue;
-        }
-        UNROLL
-        for (unsigned i = 0; i < LINEAR_QUAD; i++)
-            to[i * LINEAR_LINE(each)] = quad[i];
+    for (unsigned i = 0; i < LINEAR_QUAD; i++)
+        quad[i] = operand(numbers[i], product);
+    if (!side->by_outputs) {
+        ACC_NAME_(gpu_store4)(to, quad);
+        return;
     }
+    UNROLL
+    for (unsigned i = 0; i < LINEAR_QUAD; i++)
+        to[i * LINEAR_LINE] = quad[i];
 }
 
 /* ---- chains ---- */
 
 /* The thread's chains go on over `depth` terms of two slabs, from its first output on. */
 GPU_INLINE void linear_terms(const accumulator *left, const accumulator *right, unsigned depth,
-                             accumulator *sum, unsigned each) {
-    accumulator a[LINEAR_EACH_MOST], b[LINEAR_EACH_MOST];
+                             accumulator *sum) {
+    accumulator a[LINEAR_EACH], b[LINEAR_EACH];
     ROLLED
     for (unsigned t = 0; t < depth; t++) {
+        ACC_NAME_(gpu_load4)(a, left + t * LINEAR_LINE);
+        ACC_NAME_(gpu_load4)(b, right + t * LINEAR_LINE);
         UNROLL
-        for (unsigned q = 0; q < each; q += LINEAR_QUAD) {
-            ACC_NAME_(gpu_load4)(a + q, left + t * LINEAR_LINE(each) + linear_step(q));
-            ACC_NAME_(gpu_load4)(b + q, right + t * LINEAR_LINE(each) + linear_step(q));
-        }
-        UNROLL
-        for (unsigned row = 0; row < each; row++) {
-            UNROLL
-            for (unsigned column = 0; column < each; column++)
-                sum[row * each + column] = acc_fma(a[row], b[column], sum[row * each + column]);
-        }
+        for (unsigned i = 0; i < LINEAR_OWN; i++)
+            sum[i] = acc_fma(a[i / LINEAR_EACH], b[i % LINEAR_EACH], sum[i]);
     }
 }
 
@@ -195,35 +167,33 @@ struct linear_walk {
     accumulator *shared; /* slabs of both operands, twice, because threads still read what was put
                             down before */
     unsigned turn;
-    carrier left[LINEAR_EACH_MOST],
-        right[LINEAR_EACH_MOST]; /* the thread's share of the next slab */
+    carrier left[LINEAR_QUAD], right[LINEAR_QUAD]; /* the thread's share of the next slab */
 };
 
 GPU_INLINE void linear_reach(GPU_PARAM const struct gemm *job, struct linear_walk *walk,
-                             struct linear_span span, unsigned each) {
+                             struct linear_span span) {
     const struct linear_side a = linear_left(job), b = linear_right(job);
     const struct linear_side *const left = &a, *const right = &b;
-    linear_fetch(GPU_ARG left, walk->at.row, span.term, span.end, walk->left, each);
-    linear_fetch(GPU_ARG right, walk->at.column, span.term, span.end, walk->right, each);
+    linear_fetch(GPU_ARG left, walk->at.row, span.term, span.end, walk->left);
+    linear_fetch(GPU_ARG right, walk->at.column, span.term, span.end, walk->right);
 }
 
 GPU_INLINE void linear_set_out(GPU_PARAM const struct gemm *job, struct linear_walk *walk,
                                struct linear_place at, accumulator *shared,
-                               struct linear_span first, unsigned each) {
+                               struct linear_span first) {
     walk->at = at;
     walk->shared = shared;
     walk->turn = 0;
-    linear_reach(GPU_ARG job, walk, first, each);
+    linear_reach(GPU_ARG job, walk, first);
 }
 
 /* Puts down the share that was read before; returns where the slab stands. */
-GPU_INLINE accumulator *linear_put(GPU_PARAM const struct gemm *job, struct linear_walk *walk,
-                                   unsigned each) {
+GPU_INLINE accumulator *linear_put(GPU_PARAM const struct gemm *job, struct linear_walk *walk) {
     const struct linear_side a = linear_left(job), b = linear_right(job);
     const struct linear_side *const left = &a, *const right = &b;
-    accumulator *const to = walk->shared + walk->turn * 2 * LINEAR_SLAB(each);
-    linear_stow(GPU_ARG left, job->product, walk->left, to, each);
-    linear_stow(GPU_ARG right, job->product, walk->right, to + LINEAR_SLAB(each), each);
+    accumulator *const to = walk->shared + walk->turn * 2 * LINEAR_SLAB;
+    linear_stow(GPU_ARG left, job->product, walk->left, to);
+    linear_stow(GPU_ARG right, job->product, walk->right, to + LINEAR_SLAB);
     walk->turn ^= 1;
     return to;
 }
@@ -232,20 +202,19 @@ GPU_INLINE accumulator *linear_put(GPU_PARAM const struct gemm *job, struct line
  * the next one. One barrier a slab is enough: who writes to a buffer has seen everybody behind the
  * reads of it. */
 GPU_INLINE void linear_chains(GPU_PARAM const struct gemm *job, struct linear_walk *walk,
-                              struct linear_span span, struct linear_span next, accumulator *sum,
-                              unsigned each) {
+                              struct linear_span span, struct linear_span next, accumulator *sum) {
     const struct linear_place corner = {0, 0}, own = linear_own(GPU_ARG corner);
     while (span.term < span.end) {
         const uint32_t left = span.end - span.term;
-        const accumulator *const slab = linear_put(GPU_ARG job, walk, each);
+        const accumulator *const slab = linear_put(GPU_ARG job, walk);
         BARRIER();
         span.term += LINEAR_DEPTH;
         if (left > LINEAR_DEPTH)
-            linear_reach(GPU_ARG job, walk, span, each);
+            linear_reach(GPU_ARG job, walk, span);
         else if (next.term < next.end)
-            linear_reach(GPU_ARG job, walk, next, each);
-        linear_terms(slab + own.row, slab + LINEAR_SLAB(each) + own.column,
-                     left < LINEAR_DEPTH ? left : LINEAR_DEPTH, sum, each);
+            linear_reach(GPU_ARG job, walk, next);
+        linear_terms(slab + own.row, slab + LINEAR_SLAB + own.column,
+                     left < LINEAR_DEPTH ? left : LINEAR_DEPTH, sum);
         if (left <= LINEAR_DEPTH) return;
     }
 }

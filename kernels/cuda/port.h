@@ -81,6 +81,15 @@ static inline int gpu_may_share(const char *kernel, const void *function, size_t
 /* The host waits until all that was started has ended. */
 #define GPU_WAIT() ((void)cudaDeviceSynchronize())
 
+/* How many blocks can be at work without sharing a multiprocessor; 1 where that is not known. */
+static inline unsigned gpu_multiprocessors(void) {
+    int device = 0, count = 0;
+    if (cudaGetDevice(&device) != cudaSuccess ||
+        cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device) != cudaSuccess)
+        return 1;
+    return count < 1 ? 1 : (unsigned)count;
+}
+
 #define THREAD threadIdx.x
 #define THREADS blockDim.x
 #define BLOCK blockIdx.x
@@ -138,6 +147,32 @@ GPU_INLINE void gpu_put4_f64(double *memory, const double *from) {
     asm volatile("st.global.v2.f64 [%0+16], {%1, %2};" ::"l"(__cvta_generic_to_global(memory)),
                  "d"(from[2]), "d"(from[3])
                  : "memory");
+}
+
+/* Copies to shared memory for which no register waits. GPU_COPY_ASYNC16 copies 16 bytes between
+ * multiples of 16; GPU_COPY_PART16 and GPU_COPY_PART4 fill 16 and 4 bytes, of which they read the
+ * first `bytes` (a multiple of 4, also 0) and make the others 0. GPU_COPY_COMMIT closes a group of
+ * copies, also one without any. Until GPU_COPY_WAIT(n), which leaves at most the n youngest groups
+ * on their way, nobody may touch the place; then the thread sees what it copied, and behind a
+ * barrier everybody does. */
+#define GPU_COPY_ASYNC16(to_shared, from_memory)                                                   \
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(gpu_shared_place(to_shared)),   \
+                 "l"(gpu_memory_place(from_memory)))
+#define GPU_COPY_PART16(to_shared, from_memory, bytes)                                             \
+    asm volatile(                                                                                  \
+        "cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(gpu_shared_place(to_shared)),        \
+        "l"(gpu_memory_place(from_memory)), "r"((unsigned)(bytes)))
+#define GPU_COPY_PART4(to_shared, from_memory, bytes)                                              \
+    asm volatile(                                                                                  \
+        "cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(gpu_shared_place(to_shared)),         \
+        "l"(gpu_memory_place(from_memory)), "r"((unsigned)(bytes)))
+#define GPU_COPY_COMMIT() asm volatile("cp.async.commit_group;" ::: "memory")
+#define GPU_COPY_WAIT(n) asm volatile("cp.async.wait_group %0;" ::"n"(n) : "memory")
+GPU_INLINE unsigned gpu_shared_place(const void *shared) {
+    return (unsigned)__cvta_generic_to_shared(shared);
+}
+GPU_INLINE size_t gpu_memory_place(const void *memory) {
+    return __cvta_generic_to_global(memory);
 }
 
 /* The value that lane (own ^ mask) gave. All 32 lanes have to take part. */

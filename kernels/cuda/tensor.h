@@ -26,6 +26,18 @@
 #define TENSOR_SIDE 16u /* rows of sums, and terms of a step */
 #define TENSOR_PART 8u  /* columns of sums */
 
+/* Starts to copy eight numbers to shared memory, or zeros where `there` is 0. */
+GPU_INLINE void tensor_copy(GPU_PARAM uint16_t *to, const uint16_t *from, int there) {
+    GPU_COPY_PART16(to, from, there ? 8 * sizeof *to : 0);
+}
+
+/* Waits until the thread's own copies are there; other threads see them behind a barrier. */
+#define TENSOR_WAIT()                                                                              \
+    do {                                                                                           \
+        GPU_COPY_COMMIT();                                                                         \
+        GPU_COPY_WAIT(0);                                                                          \
+    } while (0)
+
 #if defined(__CUDACC__)
 
 #include <cuda_fp16.h>
@@ -59,17 +71,6 @@ GPU_INLINE void tensor_load_turned(uint32_t four[4], const uint16_t *row) {
                  : "=r"(four[0]), "=r"(four[1]), "=r"(four[2]), "=r"(four[3])
                  : "r"((unsigned)__cvta_generic_to_shared(row)));
 }
-
-/* Starts to copy eight numbers to shared memory, or zeros where `there` is 0. */
-GPU_INLINE void tensor_copy(uint16_t *to, const uint16_t *from, int there) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(
-                     (unsigned)__cvta_generic_to_shared(to)),
-                 "l"(__cvta_generic_to_global(from)), "r"(there ? 16 : 0)
-                 : "memory");
-}
-
-/* Waits until the thread's own copies are there; other threads see them behind a barrier. */
-#define TENSOR_WAIT() asm volatile("cp.async.wait_all;" ::: "memory")
 
 /* Rounds two numbers to the type, ties to even; the first stands in the low half. */
 GPU_INLINE uint32_t tensor_pack(float first, float second, enum dtype type) {
@@ -181,22 +182,6 @@ GPU_INLINE void tensor_load_turned(GPU_PARAM uint32_t four[4], const uint16_t *r
         four[i] = tensor_line(all, i * 8 + lane % 4 * 2)[lane / 4] |
                   (uint32_t)tensor_line(all, i * 8 + lane % 4 * 2 + 1)[lane / 4] << 16;
 }
-
-GPU_INLINE void tensor_copy(GPU_PARAM uint16_t *to, const uint16_t *from, int there) {
-    gpu_aligned(to);
-    gpu_aligned(from);
-    for (unsigned i = 0; i < 8; i++)
-        to[i] = 0xffff;
-    shim_copy(gpu, to, there ? from : NULL);
-}
-
-GPU_INLINE void tensor_wait(struct gpu *gpu) {
-    struct shim_copy copy;
-    while (shim_copy_take(gpu, &copy))
-        for (unsigned i = 0; i < 8; i++)
-            ((uint16_t *)copy.to)[i] = copy.from == NULL ? 0 : ((const uint16_t *)copy.from)[i];
-}
-#define TENSOR_WAIT() tensor_wait(gpu)
 
 GPU_INLINE float tensor_rounded(float x, enum dtype type) {
     return type == DTYPE_F16 ? real_round_f16_f32(x) : real_round_bf16_f32(x);

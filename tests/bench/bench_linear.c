@@ -34,12 +34,20 @@ struct bench {
     double operations;
 };
 
+/* Drawn numbers that operands repeat: to draw each of them would take most of the program's time.
+ */
+#define DRAWN ((size_t)1 << 20)
+
 static enum status take_random(struct bench *bench, struct arena *arena, const float *source,
                                size_t count, void **out) {
     const struct model *model = &bench->model;
     TRY(arena_take(arena, count, model->carrier, "operand", out));
-    const struct convert_args args = {count, DTYPE_F32, model->compute, source, *out};
-    model->ops->convert(&model->call, &args);
+    for (size_t i = 0; i < count; i += DRAWN) {
+        const size_t some = count - i < DRAWN ? count - i : DRAWN;
+        const struct convert_args args = {some, DTYPE_F32, model->compute, source,
+                                          (char *)*out + i * model->carrier};
+        model->ops->convert(&model->call, &args);
+    }
     return model_wait(model);
 }
 
@@ -55,9 +63,9 @@ static enum status take_operands(struct bench *bench, struct arena *arena) {
         weight = size > weight ? size : weight;
         bench->operations += 3 * 2e-12 * (double)size * (double)bench->rows.count;
     }
-    const size_t rows = (size_t)bench->rows.count * wide, most = rows > weight ? rows : weight;
-    TRY(arena_take(arena, most, sizeof *source, "random numbers", &source));
-    for (size_t i = 0; i < most; i++)
+    const size_t rows = (size_t)bench->rows.count * wide;
+    TRY(arena_take(arena, DRAWN, sizeof *source, "random numbers", &source));
+    for (size_t i = 0; i < DRAWN; i++)
         source[i] = (float)(stream_uniform(stream_word(7, site, i)) - 0.5);
     TRY(take_random(bench, arena, source, rows, &bench->x));
     TRY(take_random(bench, arena, source, rows, &bench->dy));

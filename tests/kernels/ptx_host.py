@@ -268,6 +268,10 @@ class Kernel:
         return self.binary(words, operands, "-")
 
     def op_mul(self, words, operands):
+        if words == ["lo", "s16"] or words == ["lo", "u16"]:
+            to, *factors = operands  # in C their product would be an int, which may be too narrow
+            a, b = (f"(u32){self.read(factor, 'u16')}" for factor in factors)
+            return self.write(to, "u16", f"{a} * {b}")
         if words[0] == "lo":
             return self.binary(words[1:], operands, "*") if self.integer(words[1:], (32, 64)) else None
         if words[0] != "wide":
@@ -518,6 +522,23 @@ class Kernel:
         at = self.place(operands[0], "global", words[2], 1)
         return f"(void)atom_global_add_{words[2]}(gpu, {at}, {self.read(operands[1], words[2])});"
 
+    def op_cp(self, words, operands):
+        """A copy to shared memory that no register waits for, of which the last operand says how many
+        bytes are read; the end of a group of them; the wait for all but some groups."""
+        if words == ["async", "commit_group"] and not operands:
+            return "shim_async_commit(gpu);"
+        if words == ["async", "wait_group"] and re.fullmatch(r"\d+", operands[0]):
+            return f"shim_async_wait(gpu, {operands[0]}u);"
+        sizes = {"cg": ("16",), "ca": ("4", "8", "16")}.get(words[1] if len(words) == 4 else "", ())
+        if words[:1] + words[2:] != ["async", "shared", "global"] or operands[2] not in sizes:
+            return None
+        to, memory, size, *read = operands
+        need(len(read) < 2, "a form of the copy")
+        place = self.place(to, "shared", "u32", 1)
+        some = self.read(read[0], "u32") if read else f"{size}u"
+        return (f"{{ const u32 bytes = {some}; shim_async(gpu, {place}, "
+                f"{self.place(memory, 'global', 'u32', 1)}, {size}u, bytes); }}")
+
     # ---- branches, and what threads do together ----
 
     def op_bra(self, words, operands):
@@ -615,6 +636,7 @@ BODY
 TRIED = (
     ("add.rn.f32 \t%f1, %f2, %f3;", None),
     ("mad.lo.s32 \t%r1, %r2, -5, %r3;", None),
+    ("mul.lo.s16 \t%rs1, %rs2, 12;", None),
     ("@!%p1 bra \t$L__1;\n$L__1:", None),
     ("ld.shared.v2.f64 \t{%fd1, %fd2}, [%r1+-16];", None),
     ("add.f32 \t%f1, %f2, %f3;", "a form of the opcode"),
@@ -649,6 +671,12 @@ TRIED = (
     ("red.global.add.f32 \t[%rd2], %f1;", None),
     ("red.shared.add.f32 \t[%rd2], %f1;", "a form of the opcode"),
     ("membar.gl;", "an opcode that is not known"),
+    ("cp.async.cg.shared.global \t[%r1], [%rd2], 16, %r3;", None),
+    ("cp.async.ca.shared.global \t[%r1+4], [%rd2], 4;", None),
+    ("cp.async.wait_group \t1;\n\tcp.async.commit_group;", None),
+    ("cp.async.cg.shared.global \t[%r1], [%rd2], 4;", "a form of the opcode"),
+    ("cp.async.cg.shared.global.L2::128B \t[%r1], [%rd2], 16;", "a form of the opcode"),
+    ("cp.async.wait_all;", "a form of the opcode"),
     ("bar.sync \t1;", "a form of the opcode"),
     ("bar.warp.sync \t15;", "a form of the opcode"),
     ("shfl.sync.down.b32 \t%r1|%p1, %r2, %r3, %r4, %r5;", "a form of the opcode"),

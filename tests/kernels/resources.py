@@ -22,7 +22,7 @@ REGISTERS, WARP_UNIT, WARP, THREADS, SHARED = 65536, 256, 32, 1024, 99 << 10
 # bytes of a block that cuobjdump counts and are the system's
 RESERVED = {"sm_80": 0, "sm_90": 1024, "sm_100": 1024, "sm_120": 1024}
 HEAD_MAX = 128  # TENSOR_HEAD_MAX: the widest head, where shared memory hangs on it
-BOUNDED = re.compile(r"^KERNEL_BY\((\w+), [^,]+, (\w+), ", re.M)
+BOUNDED = re.compile(r"^(?:KERNEL_BY|STAGED)\((\w+), [^,]+, (\w+), ", re.M)
 FUNCTION = re.compile(r"^ Function _Z(\d+)(\w+):$")
 USED = re.compile(r"REG:(\d+) STACK:(\d+) SHARED:(\d+)")
 

@@ -3,7 +3,7 @@
  * The linear kernels of kernels/cuda/ in modes shaped, shuffled and atomic, run by the shim, on
  * shapes that end inside tiles and chunks. Shaped and shuffled must have the CPU's bits. Atomic
  * must equal mode invariant where sums are exact, and differ from seed to seed where they are not.
- * Mode invariant is tested here for shapes that take the larger tiles (for the smaller ones see
+ * Mode invariant is tested here for every form of tile (for small shapes see
  * test_cuda_ops). */
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,6 +13,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "kernels/cuda/linear_form.h"
 #include "tests/kernels/helper_machines.h"
 #include "tests/kernels/helper_variables.h"
 
@@ -163,22 +164,174 @@ static void on_shapes(struct problem *p, void (*mode)(struct problem *p, size_t 
 
 /* ---- invariant ---- */
 
-/* Tiles of 128 x 128, whole and cut ones. The kernels' host side chooses them once a result has two
- * or more. */
-static void wide(struct machines *m) {
+/* Whole and cut tiles of every form, with lines a multiple of 16 bytes apart and not: by turns, as
+ * the kernels' host side chooses forms in tests on the host (by rows + N + K). A device chooses by
+ * its size, so there these shapes take small tiles; verify_large has the others. */
+static const struct shape tiled[] = {
+    {150, 20, 140, 1}, {130, 257, 17, 0}, {35, 129, 140, 1},  {48, 136, 200, 0}, {37, 132, 148, 1},
+    {51, 100, 52, 0},  {130, 68, 132, 1}, {67, 132, 260, 0},  {19, 200, 64, 1},  {6, 64, 32, 0},
+    {16, 4, 8, 1},     {150, 148, 35, 0}, {160, 160, 396, 1},
+};
+static void forms(struct machines *m) {
     struct problem opened = problem_on(m), *const p = &opened;
-    static const struct shape large[] = {{150, 20, 140, 1}, {130, 257, 17, 0}, {35, 129, 140, 1}};
-    for (size_t i = 0; i < COUNT_OF(large); i++) {
-        if (p->pair > 0 && i != p->pair % COUNT_OF(large)) continue;
-        p->call.rounding = i == 0 ? NULL : &roundings[i];
-        corroborate_one(p, large[i], "tiles of 128");
+    for (size_t i = 0; i < COUNT_OF(tiled); i++) {
+        if (p->pair > 0 && i != p->pair % COUNT_OF(tiled)) continue;
+        p->call.rounding = i % 3 == 0 ? NULL : &roundings[i % 3];
+        corroborate_one(p, tiled[i], "tiles");
     }
     p->call.rounding = NULL;
 }
 
-static void corroborate_wide(void **state) {
+static void corroborate_forms(void **state) {
     (void)state;
-    on_pairs(wide);
+    on_pairs(forms);
+}
+
+static const void *tiny(struct problem *p, size_t count, double sign) {
+    double *const all = bench_numbers(p->bench, count);
+    for (size_t i = 0; i < count; i++)
+        all[i] = sign * 0x1p-100;
+    return bench_store(p->bench, all, count, p->bench->carrier);
+}
+
+/* ---- large products ---- */
+
+static void *transposed(struct problem *p, const double *from, size_t rows, size_t columns) {
+    double *const to = bench_numbers(p->bench, rows * columns);
+    for (size_t i = 0; i < rows * columns; i++)
+        to[i % columns * rows + i / columns] = from[i];
+    return bench_store(p->bench, to, rows * columns, p->bench->carrier);
+}
+
+/* y = a . b^T, `rows` rows at a time. */
+static void *multiply(struct problem *p, struct shape shape, const void *a, const void *b,
+                      uint32_t rows) {
+    const size_t size = p->bench->carrier;
+    void *const y = machine_take(p->bench, (size_t)shape.rows * shape.N, size);
+    for (uint32_t first = 0; first < shape.rows; first += rows) {
+        const uint32_t some = shape.rows - first < rows ? shape.rows - first : rows;
+        const struct linear_forward_args args = {
+            {NULL, some},
+            shape.N,
+            shape.K,
+            (const char *)a + (size_t)first * shape.K * size,
+            b,
+            (char *)y + (size_t)first * shape.N * size,
+        };
+        p->gpu->linear_forward(&p->call, &args);
+    }
+    machine_wait(p->bench, p->gpu->name);
+    return y;
+}
+
+/* Large products, of which the CPU would take long: the same chains, made of a few rows at a time
+ * by small tiles, and by the tiles that the whole takes, as forward, as the input's gradient on the
+ * transposed weight, and as the weight's gradient on both transposed. All must have the same bits.
+ */
+static void large(struct machines *m) {
+    struct problem opened = problem_on(m), *const p = &opened;
+    static const struct shape sizes[2][3] = {
+        {{150, 140, 52, 0}, {97, 61, 37, 0}, {64, 200, 48, 0}},
+        {{3000, 2900, 150, 0}, {768, 768, 200, 0}, {3001, 2903, 37, 0}},
+    };
+    const int device = strstr(p->gpu->name, "_cuda") != NULL;
+    if (p->bench->law.compute != DTYPE_F32 || p->bench->law.wide) return;
+    p->call.scratch = m->call[1].scratch;
+    for (size_t i = 0; i < COUNT_OF(sizes[0]); i++) {
+        const struct shape shape = sizes[device][i];
+        const size_t M = shape.rows, N = shape.N, K = shape.K, size = p->bench->carrier;
+        double *const a = bench_draw(p->bench, M * K, DTYPE_F32, 1.0);
+        double *const b = bench_draw(p->bench, N * K, DTYPE_F32, 1.0);
+        const void *const left = bench_store(p->bench, a, M * K, size);
+        const void *const right = bench_store(p->bench, b, N * K, size);
+        const void *const lines = transposed(p, b, N, K);
+        void *const dx = machine_take(p->bench, M * N, size);
+        void *const acc = machine_take(p->bench, M * N, size);
+        memset(acc, 0, M * N * size);
+        const struct linear_input_args input = {
+            {NULL, shape.rows}, shape.K, shape.N, left, lines, dx, 0};
+        const struct linear_weight_args weight = {{NULL, shape.K},        shape.rows, shape.N,
+                                                  transposed(p, a, M, K), lines,      acc};
+        const void *const few = multiply(p, shape, left, right, 20);
+        const void *const whole = multiply(p, shape, left, right, shape.rows);
+        p->gpu->linear_input(&p->call, &input);
+        p->gpu->linear_weight(&p->call, &weight);
+        machine_wait(p->bench, p->gpu->name);
+        assert_memory_equal(whole, few, M * N * size);
+        assert_memory_equal(dx, few, M * N * size);
+        assert_memory_equal(acc, few, M * N * size);
+    }
+}
+
+static void verify_large(void **state) {
+    (void)state;
+    on_pairs(large);
+}
+
+/* On 132 multiprocessors (an H100's) large products must take the widest tiles, weight gradients of
+ * 768 x 768 the ones of which there are 128, and small products small ones; whatever the shape, no
+ * form may give the multiprocessor with most tiles less to do. */
+static void validate_choice(void **state) {
+    (void)state;
+    static const struct choice {
+        size_t M, N;
+        int weight, apart;
+        enum linear_form_name form;
+    } known[] = {
+        {8192, 768, 0, 0, FORM_WIDE},   {8192, 50304, 0, 0, FORM_WIDE},
+        {50304, 768, 1, 0, FORM_WIDE},  {768, 768, 1, 0, FORM_CUT},
+        {256, 256, 0, 0, FORM_SMALL},   {256, 256, 1, 0, FORM_SMALL},
+        {8192, 50257, 0, 1, FORM_WIDE}, {64, 64, 0, 1, FORM_SMALL},
+        {1, 1, 0, 0, FORM_SMALL},
+    };
+    for (size_t i = 0; i < COUNT_OF(known); i++) {
+        const struct choice *const c = &known[i];
+        const enum linear_form_name form = linear_form_for(c->M, c->N, c->weight, c->apart, 132);
+        if (form != c->form)
+            fail_msg("%zu x %zu: form %d in place of %d", c->M, c->N, (int)form, (int)c->form);
+    }
+    for (size_t M = 1; M < 20000; M = M * 3 + 1)
+        for (size_t N = 1; N < 60000; N = N * 2 + 5) {
+            const enum linear_form_name form = linear_form_for(M, N, 0, 0, 132);
+            assert_false(linear_forms[form].weight);
+            for (int other = 0; other < LINEAR_FORMS; other++)
+                assert_true(linear_forms[other].weight ||
+                            linear_form_cost(form, M, N, 132) <=
+                                linear_form_cost((enum linear_form_name)other, M, N, 132));
+            assert_true(linear_forms[linear_form_for(M, N, 1, 1, 132)].apart);
+        }
+}
+
+/* Sums that are -0, which a slab's missing terms must leave alone: products so small that they
+ * round to -0 when they are added to +0, and accumulators that hold -0. Of the three products of x,
+ * w and dy two can be negative at a time. */
+static void negative_zeros(struct machines *m) {
+    struct problem opened = problem_on(m), *const p = &opened;
+    static const struct shape cut[] = {{35, 36, 20, 0}, {5, 11, 13, 0}, {70, 132, 68, 0}};
+    static const double signs[][3] = {{-1, 1, -1}, {1, 1, -1}}; /* of x, w, dy */
+    for (size_t i = 0; i < COUNT_OF(cut) * COUNT_OF(signs); i++) {
+        const double *const sign = signs[i % COUNT_OF(signs)];
+        const struct shape shape = cut[i / COUNT_OF(signs)];
+        void *cpu[OUTPUTS], *gpu[OUTPUTS];
+        pose(p, shape);
+        const size_t in = p->physical * shape.K, out = p->physical * shape.N;
+        const size_t weights = (size_t)shape.N * shape.K;
+        p->x = tiny(p, in, sign[0]);
+        p->w = tiny(p, weights, sign[1]);
+        p->dy = tiny(p, out, sign[2]);
+        double *const zeros = bench_numbers(p->bench, weights);
+        for (size_t k = 0; k < weights; k++)
+            zeros[k] = -0.0;
+        p->before[2] = bench_store(p->bench, zeros, weights, p->bench->accumulator);
+        run(p, p->cpu, cpu);
+        run(p, p->gpu, gpu);
+        assert_same(p, gpu, cpu, "negative zeros");
+    }
+}
+
+static void corroborate_negative_zeros(void **state) {
+    (void)state;
+    on_pairs(negative_zeros);
 }
 
 /* ---- shaped ---- */
@@ -331,9 +484,10 @@ static void verify_races_differ(void **state) {
 int main(void) {
     helper_unset_variables();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(corroborate_wide),     cmocka_unit_test(corroborate_shaped),
-        cmocka_unit_test(corroborate_shuffled), cmocka_unit_test(corroborate_atomic),
-        cmocka_unit_test(verify_races_differ),
+        cmocka_unit_test(corroborate_forms),  cmocka_unit_test(verify_large),
+        cmocka_unit_test(validate_choice),    cmocka_unit_test(corroborate_negative_zeros),
+        cmocka_unit_test(corroborate_shaped), cmocka_unit_test(corroborate_shuffled),
+        cmocka_unit_test(corroborate_atomic), cmocka_unit_test(verify_races_differ),
     };
     if (!machines_ready()) return 1;
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -100,6 +100,78 @@ static void validate_shuffles_and_barriers(void **state) {
     }
 }
 
+struct copies {
+    const float *from; /* (2, 4 * threads) */
+    float *out;        /* (4 * threads) */
+    unsigned bytes;
+    int waits, misplaced;
+};
+
+/* Copies two groups of quads and hands out the neighbour's part of the first, or, without a wait or
+ * with one for less, what then stands there. */
+KERNEL(bring, struct copies) {
+    SHARED(float, at);
+    float *const own = at + (size_t)4 * THREAD, *const next = own + (size_t)4 * THREADS;
+    const float *const from = args->from + (size_t)4 * THREAD;
+    const float *const neighbour = at + (size_t)4 * ((THREAD + 1) % THREADS);
+    if (args->bytes == 16)
+        GPU_COPY_ASYNC16(own + args->misplaced, from);
+    else
+        GPU_COPY_PART16(own, from, args->bytes);
+    GPU_COPY_COMMIT();
+    for (unsigned i = 0; i < 4; i++)
+        GPU_COPY_PART4(next + i, from + i, i % 2 == 0 ? 4 : 0);
+    GPU_COPY_COMMIT();
+    if (args->waits == 1) GPU_COPY_WAIT(1);
+    if (args->waits == 2) GPU_COPY_WAIT(2);
+    BARRIER();
+    for (unsigned i = 0; i < 4; i++)
+        args->out[(size_t)4 * THREAD + i] = neighbour[i];
+    if (args->waits != 1) return;
+    GPU_COPY_WAIT(0);
+    for (unsigned i = 0; i < 4; i++)
+        if (next[i] != (i % 2 == 0 ? from[i] : 0.0f)) args->out[0] = -1.0f;
+}
+
+/* Returns how many of the numbers are right. */
+static unsigned bring_all(unsigned bytes, int waits) {
+    _Alignas(16) float from[2 * 4 * 64], out[4 * 64];
+    unsigned right = 0;
+    for (unsigned i = 0; i < COUNT_OF(from); i++)
+        from[i] = (float)(i + 1);
+    const struct copies args = {from, out, bytes, waits, 0};
+    LAUNCH(bring, 2, 64, sizeof from, &args);
+    assert_int_equal(shim_error(), STATUS_OK);
+    for (unsigned i = 0; i < 64; i++)
+        for (unsigned k = 0; k < 4; k++)
+            right += out[4 * i + k] == (4 * k < bytes ? from[(i + 1) % 64 * 4 + k] : 0.0f);
+    return right;
+}
+
+/* A copy is whole behind the wait for it and a barrier. Without the wait some of it may be missing:
+ * here half of the threads' copies. */
+static void validate_copies(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        shim_seed(seed);
+        for (unsigned bytes = 0; bytes <= 16; bytes += 4)
+            assert_int_equal(bring_all(bytes, 1), 256);
+        assert_true(bring_all(16, 0) < 256);
+        assert_true(bring_all(16, 2) < 256);
+    }
+    _Alignas(16) float from[2 * 4 * 64], out[4 * 64];
+    struct copies args = {from, out, 16, 1, 1};
+    memset(from, 0, sizeof from);
+    LAUNCH(bring, 1, 64, sizeof from, &args);
+    assert_told("a copy of 16 bytes (16 of them read) is not from a multiple");
+    args.misplaced = 0;
+    LAUNCH(bring, 1, 64, sizeof from - 4, &args);
+    assert_told("to one in shared memory");
+    args.bytes = 6;
+    LAUNCH(bring, 1, 64, sizeof from, &args);
+    assert_told("(6 of them read)");
+}
+
 struct atomics {
     float *narrow;
     double *wide;
@@ -599,6 +671,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_every_thread_once),
         cmocka_unit_test(validate_shuffles_and_barriers),
+        cmocka_unit_test(validate_copies),
         cmocka_unit_test(verify_atomics),
         cmocka_unit_test(validate_tiny_atomics),
         cmocka_unit_test(verify_missing_barrier_shows),

@@ -187,6 +187,11 @@ void watch_atomic(const void *memory, size_t bytes) {
     touch(memory, bytes, 1, 1);
 }
 
+void watch_copy(const void *from, size_t bytes, const void *to, size_t size) {
+    if (bytes > 0) touch(from, bytes, 0, 0);
+    touch(to, size, 1, 0);
+}
+
 /* ---- what the compiler calls, where the sanitizer's own library does not ---- */
 
 #if defined(__has_feature)

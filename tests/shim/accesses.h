@@ -48,6 +48,9 @@ void watch_launch(struct watch_place *place);
 void shim_place(struct watch_place *place);
 void shim_tell(const char *what);
 
+/* Says that the running thread reads `bytes` bytes and writes `size` bytes. */
+void watch_copy(const void *from, size_t bytes, const void *to, size_t size);
+
 /* Says that the running thread adds to `bytes` bytes by an atomic. */
 void watch_atomic(const void *memory, size_t bytes);
 

@@ -6,10 +6,11 @@
  * after every barrier, so that a result that depends on who comes first changes with the seed.
  * Shared memory is full of 0xff (NaN) before each block and has fences around it. shim_error()
  * reports as an error, once: a write to a fence, threads that wait at different barriers or leave
- * while others wait, a shuffle without the whole warp, a launch that no device takes
- * (kernels/cuda/limits.h). Where the kernels' reads and writes are watched (tests/shim/accesses.h),
- * also: two threads that touch one place without a barrier between them, reads of shared memory
- * that nobody wrote, and four neighbours at an address that is no multiple of 16.
+ * while others wait, a shuffle without the whole warp, a copy to shared memory between places that
+ * a device refuses, a launch that no device takes (kernels/cuda/limits.h). Where the kernels' reads
+ * and writes are watched (tests/shim/accesses.h), also: two threads that touch one place without a
+ * barrier between them, reads of shared memory that nobody wrote, and four neighbours at an address
+ * that is no multiple of 16.
  *
  * Not imitated are threads that really run at the same time, weak memory order, warps that diverge,
  * and time. State (seed, queue, error, fibres) belongs to the host thread, as the CUDA runtime's
@@ -25,8 +26,8 @@
 #define SHIM_THREADS 1024u          /* threads of a block, at most; a multiple of 32 */
 #define SHIM_ARGS ((size_t)4 << 10) /* bytes of a kernel's arguments, at most */
 #define SHIM_GIVEN 3u               /* numbers that a lane gives its warp at a time */
-#define SHIM_COPIES 64u             /* copies of a thread that nobody waited for yet, at most */
 #define SHIM_QUEUE 1024u            /* launches that wait, at most; then the oldest runs */
+#define SHIM_ASYNC 128u             /* copies to shared memory of a thread that wait, at most */
 
 /* Is 1 where this file's kernels are compiled so that their reads and writes are watched
  * (tests/shim/accesses.h). */
@@ -76,20 +77,16 @@ double shim_shuffle_f64(struct gpu *gpu, double value, unsigned mask);
  * gathers anew. */
 const uint64_t (*shim_gather(struct gpu *gpu, const uint64_t own[SHIM_GIVEN]))[SHIM_GIVEN];
 
-/* A copy of 16 bytes that a thread has started; `from` is NULL where it brings zeros. */
-struct shim_copy {
-    void *to;
-    const void *from;
-};
-void shim_copy(struct gpu *gpu, void *to, const void *from);
-
-/* Takes the thread's oldest copy; returns 0 where there is none. Who waits for copies makes them
- * himself, so that a look at accesses sees them. */
-int shim_copy_take(struct gpu *gpu, struct shim_copy *copy);
-
 float shim_atomic_f32(struct gpu *gpu, float *sum, float term);
 double shim_atomic_f64(struct gpu *gpu, double *sum, double term);
 uint32_t shim_atomic_u32(struct gpu *gpu, uint32_t *sum, uint32_t term);
+
+/* Starts a copy of `bytes` bytes, and zeros behind them up to `size`, to shared memory. A device
+ * may make it at any time until the thread has waited for it: here every other one is made at once,
+ * and the rest while the thread waits. */
+void shim_async(struct gpu *gpu, void *to, const void *from, unsigned size, unsigned bytes);
+void shim_async_commit(struct gpu *gpu);
+void shim_async_wait(struct gpu *gpu, unsigned groups);
 
 /* Reports that the running thread reads or writes four neighbours at an address that a device
  * refuses. */

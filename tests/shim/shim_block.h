@@ -52,6 +52,19 @@ struct shim_fibre {
     int made, busy;
 };
 
+/* A copy to shared memory that was started and not made yet. */
+struct shim_async {
+    void *to;
+    const void *from;
+    unsigned short size, bytes;
+    unsigned group;
+};
+
+struct shim_asyncs {
+    struct shim_async copy[SHIM_ASYNC]; /* the oldest first */
+    unsigned count, started, group;
+};
+
 struct shim {
     struct arena arena;
     struct shim_spot scheduler;
@@ -65,8 +78,7 @@ struct shim {
     uint64_t given[2][SHIM_THREADS]; /* values of shuffles, by turns */
     uint64_t gathered[2][SHIM_THREADS][SHIM_GIVEN];
     unsigned turn[SHIM_THREADS];
-    struct shim_copy copy[SHIM_THREADS][SHIM_COPIES]; /* started and not yet made, oldest first */
-    unsigned copies[SHIM_THREADS], copies_made[SHIM_THREADS];
+    struct shim_asyncs asyncs[SHIM_THREADS];
     unsigned warp_waits[SHIM_THREADS / 32];
     unsigned char warp_word[SHIM_THREADS / 32]; /* what they wait for */
     uint32_t warp_epoch[SHIM_THREADS / 32];     /* barriers of warps so far */

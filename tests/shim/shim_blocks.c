@@ -42,13 +42,13 @@ static void check_fences(struct shim *s) {
 
 static void open_block(struct shim *s, unsigned block) {
     unsigned char *const shared = s->memory + SHIM_FENCE;
-    for (unsigned t = 0; t < s->threads; t++)
+    for (unsigned t = 0; t < s->threads; t++) {
         s->gpu[t] = (struct gpu){t, s->threads, block, shared, s};
+        s->asyncs[t].count = s->asyncs[t].started = s->asyncs[t].group = 0;
+    }
     memset(s->state, SHIM_NEW, s->threads);
     memset(s->turn, 0, s->threads * sizeof s->turn[0]);
     memset(s->warp_waits, 0, sizeof s->warp_waits);
-    memset(s->copies, 0, s->threads * sizeof s->copies[0]);
-    memset(s->copies_made, 0, s->threads * sizeof s->copies_made[0]);
     memset(s->memory, FENCE_BYTE, SHIM_FENCE);
     memset(shared, 0xff, s->shared_bytes);
     memset(shared + s->shared_bytes, FENCE_BYTE, SHIM_FENCE);

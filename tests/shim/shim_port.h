@@ -74,6 +74,12 @@ GPU_INLINE void gpu_store4_f64(double *memory, const double *from) {
 #define gpu_put4_f32 gpu_store4_f32
 #define gpu_put4_f64 gpu_store4_f64
 
+#define GPU_COPY_ASYNC16(to, from) shim_async(gpu, (to), (from), 16, 16)
+#define GPU_COPY_PART16(to, from, bytes) shim_async(gpu, (to), (from), 16, (unsigned)(bytes))
+#define GPU_COPY_PART4(to, from, bytes) shim_async(gpu, (to), (from), 4, (unsigned)(bytes))
+#define GPU_COPY_COMMIT() shim_async_commit(gpu)
+#define GPU_COPY_WAIT(n) shim_async_wait(gpu, (n))
+
 GPU_INLINE float gpu_shuffle_xor_f32(GPU_PARAM float value, unsigned mask) {
     return shim_shuffle_f32(gpu, value, mask);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What threads of a block exchange: barriers, shuffles and atomic sums; and what can be wrong with
- * these. Threads of the shim never run at the same time.
+ * What threads of a block exchange: barriers, shuffles, atomic sums and copies to shared memory;
+ * and what can be wrong with these. Threads of the shim never run at the same time.
  *
  * A shuffle passes values and orders no memory, as on a device: only barriers do. */
 #include <string.h>
@@ -90,28 +90,6 @@ const uint64_t (*shim_gather(struct gpu *gpu, const uint64_t own[SHIM_GIVEN]))[S
     return (const uint64_t(*)[SHIM_GIVEN])(given + t / 32 * 32);
 }
 
-void shim_copy(struct gpu *gpu, void *to, const void *from) {
-    struct shim *const s = gpu->shim;
-    const unsigned t = gpu->thread;
-    if (s->copies[t] == SHIM_COPIES) {
-        shim_tell_block(s, "thread %u starts more than %u copies without waiting for them", t,
-                        SHIM_COPIES);
-        shim_leave(s);
-    }
-    s->copy[t][s->copies[t]++] = (struct shim_copy){to, from};
-}
-
-int shim_copy_take(struct gpu *gpu, struct shim_copy *copy) {
-    struct shim *const s = gpu->shim;
-    const unsigned t = gpu->thread;
-    if (s->copies_made[t] == s->copies[t]) {
-        s->copies_made[t] = s->copies[t] = 0;
-        return 0;
-    }
-    *copy = s->copy[t][s->copies_made[t]++];
-    return 1;
-}
-
 /* Makes a subnormal number a zero of its sign. */
 static float flush(float x) {
     uint32_t bits;
@@ -147,6 +125,48 @@ uint32_t shim_atomic_u32(struct gpu *gpu, uint32_t *sum, uint32_t term) {
     watch_atomic(sum, sizeof *sum);
     *sum = before + term;
     return before;
+}
+
+static void make_copy(const struct shim_async *copy) {
+    watch_copy(copy->from, copy->bytes, copy->to, copy->size);
+    memcpy(copy->to, copy->from, copy->bytes);
+    memset((unsigned char *)copy->to + copy->bytes, 0, copy->size - copy->bytes);
+}
+
+void shim_async(struct gpu *gpu, void *to, const void *from, unsigned size, unsigned bytes) {
+    struct shim *const s = gpu->shim;
+    struct shim_asyncs *const own = &s->asyncs[gpu->thread];
+    const struct shim_async copy = {to, from, (unsigned short)size, (unsigned short)bytes,
+                                    own->group};
+    const size_t place = (uintptr_t)to - (uintptr_t)gpu->shared;
+    if (bytes > size || bytes % 4 != 0 || (uintptr_t)to % size != 0 ||
+        (bytes > 0 && (uintptr_t)from % size != 0) || place > s->shared_bytes ||
+        size > s->shared_bytes - place) {
+        shim_tell_block(s,
+                        "a copy of %u bytes (%u of them read) is not from a multiple of its size "
+                        "to one in shared memory",
+                        size, bytes);
+    } else if ((own->started++ + gpu->thread) % 2 == 0) {
+        make_copy(&copy);
+    } else if (own->count == SHIM_ASYNC) {
+        shim_tell_block(s, "thread %u has more than %u copies on their way", gpu->thread,
+                        SHIM_ASYNC);
+    } else {
+        own->copy[own->count++] = copy;
+    }
+}
+
+void shim_async_commit(struct gpu *gpu) {
+    gpu->shim->asyncs[gpu->thread].group++;
+}
+
+void shim_async_wait(struct gpu *gpu, unsigned groups) {
+    struct shim_asyncs *const own = &gpu->shim->asyncs[gpu->thread];
+    unsigned made = 0;
+    while (made < own->count && own->copy[made].group + groups < own->group)
+        make_copy(&own->copy[made++]);
+    own->count -= made;
+    memmove(own->copy, own->copy + made, own->count * sizeof own->copy[0]);
 }
 
 void shim_misaligned(void) {

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The product in mode invariant with f32 sums: the kernels of each kind of product and form of
+ * tile, and which of them it takes. What they compute is in linear_stages.h. */
+#include "kernels/cuda/linear_form.h"
+#include "kernels/cuda/linear_stages.h"
+
+#define STAGED(name, kind, threads, blocks, apart, ...)                                            \
+    KERNEL_BY(name, struct gemm, threads, blocks) {                                                \
+        const struct linear_form shape = {__VA_ARGS__};                                            \
+        SHARED(float, shared);                                                                     \
+        stage_tile(GPU_ARG args, shared, kind, shape, apart);                                      \
+    }
+
+STAGED(linear_wide_forward, LINEAR_FORWARD, 256, 2, 0, LINEAR_WIDE)
+STAGED(linear_wide_input, LINEAR_INPUT, 256, 2, 0, LINEAR_WIDE)
+STAGED(linear_wide_weight, LINEAR_WEIGHT, 256, 2, 0, LINEAR_WIDE)
+STAGED(linear_narrow_forward, LINEAR_FORWARD, 128, 4, 0, LINEAR_NARROW)
+STAGED(linear_narrow_input, LINEAR_INPUT, 128, 4, 0, LINEAR_NARROW)
+STAGED(linear_narrow_weight, LINEAR_WEIGHT, 128, 4, 0, LINEAR_NARROW)
+STAGED(linear_small_forward, LINEAR_FORWARD, 128, 4, 0, LINEAR_SMALL)
+STAGED(linear_small_input, LINEAR_INPUT, 128, 4, 0, LINEAR_SMALL)
+STAGED(linear_small_weight, LINEAR_WEIGHT, 128, 4, 0, LINEAR_SMALL)
+STAGED(linear_cut_weight, LINEAR_WEIGHT, 128, 4, 0, LINEAR_CUT)
+/* Of operands whose lines are no multiples of 16 bytes apart. */
+STAGED(linear_apart_wide_forward, LINEAR_FORWARD, 256, 2, 1, LINEAR_WIDE)
+STAGED(linear_apart_wide_input, LINEAR_INPUT, 256, 2, 1, LINEAR_WIDE)
+STAGED(linear_apart_wide_weight, LINEAR_WEIGHT, 256, 2, 1, LINEAR_WIDE)
+STAGED(linear_apart_small_forward, LINEAR_FORWARD, 128, 4, 1, LINEAR_SMALL)
+STAGED(linear_apart_small_input, LINEAR_INPUT, 128, 4, 1, LINEAR_SMALL)
+STAGED(linear_apart_small_weight, LINEAR_WEIGHT, 128, 4, 1, LINEAR_SMALL)
+
+#define STAGED_START(name, ...)                                                                    \
+    LAUNCH(name, tiles, FORM_THREADS(__VA_ARGS__), STAGES_SHARED(__VA_ARGS__), job)
+
+/* Starts the kernel of the product's kind among the three whose names begin alike. */
+#define STAGED_START_KIND(name, ...)                                                               \
+    do {                                                                                           \
+        if (job->by_terms)                                                                         \
+            STAGED_START(name##_weight, __VA_ARGS__);                                              \
+        else if (job->b_transposed)                                                                \
+            STAGED_START(name##_forward, __VA_ARGS__);                                             \
+        else                                                                                       \
+            STAGED_START(name##_input, __VA_ARGS__);                                               \
+    } while (0)
+
+/* Tests on the host take every form that there is, by turns (cmake/shim.cmake). */
+static enum linear_form_name staged_form(const struct gemm *job, int apart) {
+#if defined(LINEAR_FORMS_IN_TURN)
+    const unsigned forms = apart ? 2 : job->by_terms ? LINEAR_FORMS : LINEAR_FORMS - 1;
+    const unsigned turn = (unsigned)(job->M + job->N + job->K) % forms;
+    return apart && turn == 1 ? FORM_SMALL : (enum linear_form_name)turn;
+#else
+    return linear_form_for(job->M, job->N, job->by_terms, apart, gpu_multiprocessors());
+#endif
+}
+
+static int staged_apart(const carrier *lines, size_t stride) {
+    return ((uintptr_t)lines | stride * sizeof(float)) % GPU_ALIGNED != 0;
+}
+
+static void linear_staged(const struct gemm *job) {
+    const int apart = staged_apart(job->a, job->a_stride) || staged_apart(job->b, job->b_stride);
+    const enum linear_form_name form = staged_form(job, apart);
+    const size_t tiles = linear_form_tiles(form, job->M, job->N);
+    if (apart && form == FORM_WIDE)
+        STAGED_START_KIND(linear_apart_wide, LINEAR_WIDE);
+    else if (apart)
+        STAGED_START_KIND(linear_apart_small, LINEAR_SMALL);
+    else if (form == FORM_WIDE)
+        STAGED_START_KIND(linear_wide, LINEAR_WIDE);
+    else if (form == FORM_NARROW)
+        STAGED_START_KIND(linear_narrow, LINEAR_NARROW);
+    else if (form == FORM_CUT)
+        STAGED_START(linear_cut_weight, LINEAR_CUT);
+    else
+        STAGED_START_KIND(linear_small, LINEAR_SMALL);
+}
