@@ -102,7 +102,7 @@ int confined_text(const char *text) {
 
 /* In the child. */
 static void work_here(const struct confined *confined, struct shared *shared) {
-    static const struct arena_source source = {take_shared, give_shared};
+    static const struct arena_source source = {.take = take_shared, .give = give_shared};
     struct arena arena = ARENA_EMPTY;
     arena.source = &source;
     confined_enter(confined->path);

@@ -117,9 +117,10 @@ struct model {
     void *label_dh, *label_dx; /* (L, C) */
     void *logits;              /* (L, V) */
     void *maximum, *sum;       /* (L) of logprob_forward, accumulation dtype */
-    double *logp;              /* (L) the log-prob of each label, in call order */
-    void *cosine, *sine;       /* (positions, D / 2) rounded to the compute dtype */
-    unsigned char *buffers;    /* all of the above that forward writes, as one piece */
+    double *logp; /* (L) the log-prob of each label, in call order; the host reads it */
+    size_t logp_bytes;
+    void *cosine, *sine;    /* (positions, D / 2) rounded to the compute dtype */
+    unsigned char *buffers; /* all of the above that forward writes but logp, as one piece */
     size_t buffer_bytes;
     size_t scratch_bytes; /* size of call.scratch */
     /* how much of it model_fill fills; a device's library fills its own part */
@@ -137,7 +138,9 @@ struct model_gradients {
 };
 
 /* Opens a model whose ops are those of `backend`, or this program's own where it is NULL. `arena`
- * gives memory that the backend sees. STATUS_UNSUPPORTED names what the backend lacks. */
+ * gives memory that the backend sees; what only ops touch (activations, scratch, tables) comes from
+ * arena_hidden(arena), and the host reads it through a window (model/backends.h).
+ * STATUS_UNSUPPORTED names what the backend lacks. */
 TWINSTEP_MUST_USE enum status model_open(const struct config *config,
                                          const struct param_table *table,
                                          const struct backend *backend,

@@ -34,6 +34,6 @@ void run_backward(struct run *run, struct watch *watch);
 const void **run_weights(struct run *run);
 
 /* Gives `to` the parameters of `from`, rounded to the dtype of `to`. Both have the same table. */
-void run_take_weights(const struct run *from, struct run *to);
+TWINSTEP_MUST_USE enum status run_take_weights(const struct run *from, struct run *to);
 
 #endif

@@ -77,10 +77,12 @@ struct parity_weights {
     uint32_t broken[2]; /* number of tensors of A, and of B, that hold NaN or infinity */
     const char *first_broken[2];
 };
-void parity_compare_weights(const struct run *a, const struct run *b, struct parity_weights *out);
+TWINSTEP_MUST_USE enum status parity_compare_weights(const struct run *a, const struct run *b,
+                                                     struct parity_weights *out);
 
 /* Counts the parameter tensors that hold NaN or infinity. The name of the first one lives as long
  * as the run is open; *out_first is left alone where there is none. */
-void parity_find_broken(const struct run *run, uint32_t *out_count, const char **out_first);
+TWINSTEP_MUST_USE enum status parity_find_broken(const struct run *run, uint32_t *out_count,
+                                                 const char **out_first);
 
 #endif

@@ -70,6 +70,9 @@ static inline void gpu_check_start(const char *kernel) {
 /* The host waits until all that was started has ended. */
 #define GPU_WAIT() ((void)cudaDeviceSynchronize())
 
+/* The same, and copies then between the host's memory and the device's, either way round. */
+#define GPU_MOVE(to, from, bytes) ((void)cudaMemcpy((to), (from), (bytes), cudaMemcpyDefault))
+
 #define THREAD threadIdx.x
 #define THREADS blockDim.x
 #define BLOCK blockIdx.x

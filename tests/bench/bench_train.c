@@ -28,6 +28,7 @@
 #include "experiment/pair.h"
 #include "tests/bench/helper_bench.h"
 #include "trainer/run_private.h"
+#include "trainer/run_tensors.h"
 
 struct size_row {
     const char *name;
@@ -145,16 +146,16 @@ static enum status train_one(const struct asked *asked, const char *const *overr
 
 /* Compares both arms and keeps what experiment.c keeps of them while they are equal. */
 static enum status keep_pair(const struct run *a, const struct run *b,
-                             unsigned char *const kept[2]) {
-    if (memcmp(run_state(a), run_state(b), run_layout(a)->bytes) != 0)
-        FAIL(STATUS_INTERNAL, "the arms are no longer equal");
-    run_snapshot(a, kept[0]);
-    run_snapshot(a, kept[1]);
-    return STATUS_OK;
+                             const struct run_kept *kept) {
+    int equal;
+    TRY(run_equal(a, b, &equal));
+    if (!equal) FAIL(STATUS_INTERNAL, "the arms are no longer equal");
+    TRY(run_keep(a, kept));
+    return model_wait(run_model(a)); /* so that the copy's time is counted here */
 }
 
 static enum status time_pair(const struct asked *asked, struct run *a, struct run *b,
-                             unsigned char *const kept[2], const struct pair_room *room,
+                             const struct run_kept *kept, const struct pair_room *room,
                              struct times *times) {
     const double begin = bench_seconds();
     for (uint64_t i = 0; i < asked->updates; i++) {
@@ -184,7 +185,7 @@ static enum status train_pair(const struct asked *asked, const char *const *over
     struct run *arm[2] = {NULL, NULL};
     struct pair_room room;
     struct times times = {.count = 0};
-    unsigned char *kept[2];
+    struct run_kept kept;
     if (asked->updates < 2 || asked->updates > MOST_UPDATES)
         FAIL(STATUS_INPUT, "updates: expected 2 to %d", MOST_UPDATES);
     TRY(bench_open(overrides, count, arena, &config, &dataset));
@@ -197,9 +198,9 @@ static enum status train_pair(const struct asked *asked, const char *const *over
     if (status == STATUS_OK) status = run_open(config, &dataset, &options, &arm[1]);
     if (status == STATUS_OK) status = pair_open(arm[0], arm[1], &room);
     if (status == STATUS_OK) {
-        for (int i = 0; i < 2 && status == STATUS_OK; i++)
-            status = arena_take(arena, run_layout(arm[0])->bytes, 1, "kept", &kept[i]);
-        if (status == STATUS_OK) status = time_pair(asked, arm[0], arm[1], kept, &room, &times);
+        status = run_kept_open(arm[0], &kept);
+        if (status == STATUS_OK) status = time_pair(asked, arm[0], arm[1], &kept, &room, &times);
+        run_kept_close(&kept);
         pair_close(&room);
     }
     const size_t middle = times.count / 2;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The backend "shim" as a module: the kernels of kernels/cuda/ on the host, for tests without a
- * device. Each piece of its memory is in an arena of its own. Compiled as "watch", whose kernels
- * are watched, it reports races, and whatever a kernel touches that was not taken from here.
+ * device. Each piece of the memory that the host sees, too, is in an arena of its own; tensors' is
+ * closed to the host (shim_memory.h). Compiled as "watch", whose kernels are watched, it reports
+ * races, and whatever a kernel touches that was not taken from here.
  *
  * TWINSTEP_SHIM_FAILS="open 1 100" makes a call fail as CUDA's calls do: the first open (or take,
  * or wait), and every later one, with CUDA's error 100, in the words of the module for devices. */
@@ -15,8 +16,9 @@
 #include "kernels/backend_layout.h"
 #include "kernels/cuda/facts.h"
 #include "kernels/cuda/trouble.h"
-#include "tests/shim/shim.h"
 #include "tests/shim/accesses.h"
+#include "tests/shim/shim.h"
+#include "tests/shim/shim_memory.h"
 
 #if defined(BACKEND_IS_watch)
 #define BACKEND_NAME "watch"
@@ -75,14 +77,31 @@ static enum status shim_describe(struct backend_fact *list, uint32_t *out_count)
     return STATUS_OK;
 }
 
+static enum status shim_may_take(size_t bytes) {
+    const int error = shim_fails(SHIM_TAKE);
+    if (error == TROUBLE_MEMORY)
+        return trouble_no_room(bytes, (size_t)3 << 29, (size_t)8 << 30, (size_t)4 << 30);
+    return error == 0 ? STATUS_OK : trouble_fail("memory of the device", error, SHIM_WORDS);
+}
+
+static enum status shim_take_hidden(size_t bytes, void **out) {
+    TRY(shim_may_take(bytes));
+    TRY(shim_memory_take(bytes, out));
+    watch_memory(*out, bytes);
+    return STATUS_OK;
+}
+
+static void shim_give_hidden(void *memory) {
+    shim_wait(); /* what is queued may still use it */
+    watch_forget(memory);
+    shim_memory_give(memory);
+}
+
 /* Takes memory in an arena of its own, which is stored in front of the piece. */
 static enum status shim_take(size_t bytes, void **out) {
     struct arena arena = ARENA_EMPTY;
     unsigned char *memory = NULL;
-    const int error = shim_fails(SHIM_TAKE);
-    if (error == TROUBLE_MEMORY)
-        return trouble_no_room(bytes, (size_t)3 << 29, (size_t)8 << 30, (size_t)4 << 30);
-    if (error != 0) return trouble_fail("managed memory", error, SHIM_WORDS);
+    TRY(shim_may_take(bytes));
     TRY(arena_take(&arena, bytes + 64, 1, "shim memory", &memory));
     memcpy(memory, &arena, sizeof arena);
     *out = memory + 64;
@@ -107,6 +126,34 @@ static enum status shim_end(void) {
     return kernels == STATUS_OK ? library : kernels;
 }
 
+/* As a device's module does, it tells here what went wrong before. */
+static enum status shim_pull(void *to, const void *from, size_t bytes) {
+    TRY(shim_end());
+    shim_move(to, from, bytes);
+    return STATUS_OK;
+}
+
+static enum status shim_push(void *to, const void *from, size_t bytes) {
+    return shim_pull(to, from, bytes);
+}
+
+struct copied {
+    void *to;
+    const void *from;
+    size_t bytes;
+};
+
+static void copy_now(const void *args) {
+    const struct copied *const is = (const struct copied *)args;
+    memcpy(is->to, is->from, is->bytes);
+}
+
+static enum status shim_copy(void *to, const void *from, size_t bytes) {
+    const struct copied is = {to, from, bytes};
+    if (bytes > 0) shim_host(copy_now, &is, sizeof is);
+    return STATUS_OK;
+}
+
 extern MODULE_EXPORT const struct backend twinstep_backend_v1;
 const struct backend twinstep_backend_v1 = {
     .stamp = BACKEND_STAMP,
@@ -114,7 +161,11 @@ const struct backend twinstep_backend_v1 = {
     .layout = BACKEND_LAYOUT,
     .open = shim_open,
     .describe = shim_describe,
-    .memory = {shim_take, shim_give},
+    .memory = {shim_take, shim_give, 0},
+    .hidden = {shim_take_hidden, shim_give_hidden, 1},
+    .pull = shim_pull,
+    .push = shim_push,
+    .copy = shim_copy,
     .wait = shim_end,
     TABLE_MEMBERS,
 };

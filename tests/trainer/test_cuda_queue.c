@@ -18,6 +18,7 @@
 #include "tests/kernels/helper_variables.h"
 #include "tests/trainer/helper_train.h"
 #include "trainer/watch_run.h"
+#include "trainer/run_tensors.h"
 
 #define SHIM TWINSTEP_BACKENDS "/twinstep_backend_shim.so"
 #define WATCH TWINSTEP_BACKENDS "/twinstep_backend_watch.so"
@@ -98,8 +99,10 @@ static struct digest bench_train(struct bench *bench, size_t updates) {
     struct digest parts[2 * UPDATES], all;
     for (size_t i = 0; i < updates; i++) {
         const struct record *const record = helper_step(&bench->run);
+        const unsigned char *bytes;
         digest_bytes("logged", record->reals, sizeof record->reals, &parts[2 * i]);
-        digest_bytes("state", bench->run.state, bench->run.layout.bytes, &parts[2 * i + 1]);
+        assert_int_equal(run_read_state(&bench->run, &bytes), STATUS_OK);
+        digest_bytes("state", bytes, bench->run.layout.bytes, &parts[2 * i + 1]);
     }
     digest_root("training", parts, 2 * updates, &all);
     return all;
@@ -280,7 +283,7 @@ static void pairs_are_equal(const struct bench *a, const struct bench *b) {
     assert_int_equal(pair_open(&a->run, &b->run, &room), STATUS_OK);
     assert_non_null(room.backend);
     assert_int_equal(pair_open(&a->run, &b->run, &host), STATUS_OK);
-    host.backend = NULL; /* this program sees the memory, too */
+    host.backend = NULL; /* this program measures, of what it reads of both */
     assert_int_equal(pair_measure(&a->run, &b->run, &host, &want), STATUS_OK);
     assert_int_equal(pair_measure(&a->run, &b->run, &room, &got), STATUS_OK);
     assert_memory_equal(&want, &got, sizeof want);
