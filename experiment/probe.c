@@ -60,7 +60,7 @@ enum status probe_measure(struct run *a, struct run *b, struct pair_record *out)
                                                                      : run_limits(b)->samples;
     for (int i = 0; i < 2; i++) {
         run_fill_probe(runs[i], count);
-        run_forward_as_trained(runs[i]);
+        TRY(run_forward_as_trained(runs[i]));
     }
     double kl = 0.0, top = 0.0, error = 0.0, labels = (double)run_batch(a)->label_count;
     for (uint32_t i = 0; i < run_batch(a)->label_count; i++) {

@@ -9,6 +9,7 @@
 
 #include "base/element.h"
 #include "base/real.h"
+#include "data/batch.h"
 #include "kernels/backend_abi.h"
 #include "model/backends.h"
 #include "model/digests.h"
@@ -253,6 +254,19 @@ static enum status take_constant(const struct model *model, size_t count, size_t
     return host_window_room(window, model->backend, tensor, count * element, out_room);
 }
 
+static enum status open_head_rows(struct model *model, size_t tokens, struct arena *arena,
+                                  size_t which) {
+    struct head_rows *const rows = &model->head_rows[which];
+    struct head_rows *const seen = &model->seen_head_rows[which];
+    TRY(arena_take(arena, tokens * model->H, sizeof *rows->q, "head rows", &rows->q));
+    TRY(arena_take(arena, tokens * model->G, sizeof *rows->k, "head rows", &rows->k));
+    *seen = *rows;
+    struct arena *const hidden = arena_hidden(arena);
+    if (hidden == arena) return STATUS_OK;
+    TRY(arena_take(hidden, tokens * model->H, sizeof *seen->q, "head rows", &seen->q));
+    return arena_take(hidden, tokens * model->G, sizeof *seen->k, "head rows", &seen->k);
+}
+
 static enum status open_ones(struct model *model, size_t rows, struct arena *arena,
                              struct host_window *window) {
     void *ones;
@@ -292,13 +306,18 @@ static enum status open_rows(struct model *model, const struct batch_limits *lim
         FAIL(STATUS_INPUT,
              "model.heads: expected fewer than 2^32 heads in a micro-batch, got %u positions of %u",
              limits->rows, model->H);
-    for (size_t i = 0; i < COUNT_OF(model->head_rows); i++) {
-        struct head_rows *const rows = &model->head_rows[i];
-        const size_t tokens = limits->tokens;
-        TRY(arena_take(arena, tokens * model->H, sizeof *rows->q, "head rows", &rows->q));
-        TRY(arena_take(arena, tokens * model->G, sizeof *rows->k, "head rows", &rows->k));
-    }
+    for (size_t i = 0; i < COUNT_OF(model->head_rows); i++)
+        TRY(open_head_rows(model, limits->tokens, arena, i));
     return STATUS_OK;
+}
+
+/* Takes the room for a batch's lists where ops are near it. In mode shuffled the backend's own host
+ * side counts ids, so there ops see the lists that the host wrote. */
+static enum status open_lists(struct model *model, const struct batch_limits *limits,
+                              struct arena *arena) {
+    if (arena_hidden(arena) == arena || model->shuffled) return STATUS_OK;
+    model->seen_bytes = batch_list_bytes(limits);
+    return arena_take(arena_hidden(arena), model->seen_bytes, 1, "lists", &model->seen_lists);
 }
 
 enum status model_open(const struct config *config, const struct param_table *table,
@@ -325,6 +344,7 @@ enum status model_open(const struct config *config, const struct param_table *ta
     struct host_window window = HOST_WINDOW_EMPTY;
     enum status status = open_rope(out, limits->length, arena, &window);
     if (status == STATUS_OK) status = open_rows(out, limits, arena, &window);
+    if (status == STATUS_OK) status = open_lists(out, limits, arena);
     host_window_close(&window);
     return status == STATUS_OK ? model_dropout_open(out, limits, arena) : status;
 }
@@ -335,7 +355,31 @@ void model_set_order(struct model *model, uint64_t seed, uint32_t update) {
 }
 
 enum status model_wait(const struct model *model) {
-    return backends_wait(model->backend);
+    TRY(backends_wait(model->backend));
+    return model->lost;
+}
+
+/* Copies lists that the host wrote to where ops read them. */
+static void bring(struct model *model, uint32_t *to, const uint32_t *from, size_t bytes) {
+    if (to == from) return;
+    const enum status status = backends_copy(model->backend, to, from, bytes);
+    if (status != STATUS_OK) model->lost = status;
+}
+
+void model_see_batch(struct model *model, const struct batch *batch) {
+    if (model->seen_lists != NULL) bring(model, model->seen_lists, batch->lists, model->seen_bytes);
+}
+
+void model_see_heads(struct model *model, size_t tokens, int canonical) {
+    const struct head_rows *const from = &model->head_rows[canonical];
+    const struct head_rows *const to = &model->seen_head_rows[canonical];
+    bring(model, to->q, from->q, tokens * model->H * sizeof *to->q);
+    bring(model, to->k, from->k, tokens * model->G * sizeof *to->k);
+}
+
+const uint32_t *model_seen(const struct model *model, const struct batch *batch,
+                           const uint32_t *list) {
+    return model->seen_lists == NULL ? list : model->seen_lists + (list - batch->lists);
 }
 
 void model_set(const struct model *model, void *memory, size_t bytes, uint32_t word) {

@@ -19,7 +19,8 @@ void run_fill_probe(struct run *run, uint32_t count) {
     run_fill_batch(run, run->probe, count);
 }
 
-void run_forward(struct run *run, uint64_t order_seed, uint32_t order_update, struct watch *watch) {
+enum status run_forward(struct run *run, uint64_t order_seed, uint32_t order_update,
+                        struct watch *watch) {
     const struct model_weights weights = {run_weights(run)};
     struct watch *const hung = run->model.watch;
     model_set_order(&run->model, order_seed, order_update);
@@ -27,11 +28,12 @@ void run_forward(struct run *run, uint64_t order_seed, uint32_t order_update, st
     run->model.watch = watch;
     model_forward(&run->model, &weights, &run->batch, 0);
     run->model.watch = hung;
+    return model_wait(&run->model);
 }
 
-void run_forward_as_trained(struct run *run) {
-    run_forward(run, streams_at(run, STREAM_ORDER).seed, streams_update(run, STREAM_ORDER) - 1,
-                run->model.watch);
+enum status run_forward_as_trained(struct run *run) {
+    return run_forward(run, streams_at(run, STREAM_ORDER).seed,
+                       streams_update(run, STREAM_ORDER) - 1, run->model.watch);
 }
 
 static void clear_gradients(struct run *run) {
@@ -42,7 +44,7 @@ static void clear_gradients(struct run *run) {
                           run->table.rows[i].count * run->model.accumulator, 0);
 }
 
-void run_backward(struct run *run, struct watch *watch) {
+enum status run_backward(struct run *run, struct watch *watch) {
     const struct model_weights weights = {run_weights(run)};
     const struct model_gradients gradients = {run->accumulators};
     const double each = 1.0 / (double)run->batch.label_count;
@@ -54,6 +56,7 @@ void run_backward(struct run *run, struct watch *watch) {
     model_backward(&run->model, &weights, &run->batch, run->coefficient, &gradients);
     run->model.watch = hung;
     clear_gradients(run);
+    return model_wait(&run->model);
 }
 
 const void **run_weights(struct run *run) {

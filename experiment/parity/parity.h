@@ -62,7 +62,8 @@ uint32_t parity_batch_size(const struct parity *parity);
 void parity_batch(const struct parity *parity, uint32_t number, uint32_t *samples);
 
 /* Runs one of the runs forward on these samples in its own layout; its model keeps the logits. */
-void parity_forward(struct run *run, const uint32_t *samples, uint32_t count, uint64_t order_seed);
+TWINSTEP_MUST_USE enum status parity_forward(struct run *run, const uint32_t *samples,
+                                             uint32_t count, uint64_t order_seed);
 
 /* Opens `low` with all its sums in drawn orders. `order_seed` is that of its updates; single passes
  * get seeds of their own. The caller closes it. */

@@ -110,10 +110,10 @@ static enum status add_replicas(struct measuring *m, const uint32_t *samples, ui
     for (uint32_t r = 0; r < replicas; r++) {
         TRY(parity_tick(m->parity, "logits of replicas", (uint64_t)batch * replicas + r,
                         (uint64_t)m->parity->request->batches * replicas));
-        parity_forward(m->replica, samples, count, m->parity->request->seed + 1000 + r);
+        TRY(parity_forward(m->replica, samples, count, m->parity->request->seed + 1000 + r));
         TRY(add_calibration(m, m->replica, r));
     }
-    parity_forward(m->parity->run[PARITY_LOW], samples, count, m->parity->request->seed);
+    TRY(parity_forward(m->parity->run[PARITY_LOW], samples, count, m->parity->request->seed));
     return add_calibration(m, m->parity->run[PARITY_LOW], replicas);
 }
 
@@ -121,10 +121,10 @@ static enum status measure_batch(struct measuring *m, uint32_t *samples, uint32_
     const struct parity *parity = m->parity;
     const uint32_t count = parity_batch_size(parity);
     parity_batch(parity, number, samples);
-    parity_forward(parity->run[PARITY_A], samples, count, parity->request->seed);
-    parity_forward(parity->run[PARITY_B], samples, count, parity->request->seed + 1);
+    TRY(parity_forward(parity->run[PARITY_A], samples, count, parity->request->seed));
+    TRY(parity_forward(parity->run[PARITY_B], samples, count, parity->request->seed + 1));
     if (m->truth != parity->run[PARITY_A])
-        parity_forward(parity->run[PARITY_HIGH], samples, count, 0);
+        TRY(parity_forward(parity->run[PARITY_HIGH], samples, count, 0));
     for (uint32_t i = 0; i < run_batch(parity->run[PARITY_A])->label_count; i++)
         TRY(add_label(m, i));
     return add_replicas(m, samples, count, number);

@@ -203,9 +203,10 @@ void parity_batch(const struct parity *parity, uint32_t number, uint32_t *sample
         samples[i] = (uint32_t)(((uint64_t)number * count + i) % parity->dataset.samples);
 }
 
-void parity_forward(struct run *run, const uint32_t *samples, uint32_t count, uint64_t order_seed) {
+enum status parity_forward(struct run *run, const uint32_t *samples, uint32_t count,
+                           uint64_t order_seed) {
     run_fill_batch(run, samples, count);
-    run_forward(run, order_seed, 0, NULL);
+    return run_forward(run, order_seed, 0, NULL);
 }
 
 enum status parity_replica_open(const struct parity *parity, uint64_t order_seed,

@@ -233,7 +233,8 @@ static void twins_run(const struct twins *twins, int which, struct run *out) {
 }
 
 static int equal_states(const struct run *a, const struct run *b) {
-    return a->layout.bytes == b->layout.bytes && memcmp(a->state.host, b->state.host, a->layout.bytes) == 0;
+    return a->layout.bytes == b->layout.bytes &&
+           memcmp(a->state.host, b->state.host, a->layout.bytes) == 0;
 }
 
 /* Trains both from step 0 and returns the first update after which they differ; STEPS + 1: none. */

@@ -162,7 +162,7 @@ static void forward_all(struct making *m, struct run *run, uint64_t seed, double
         for (uint32_t i = 0; i < MICRO; i++)
             samples[i] = s + i;
         run_fill_batch(run, samples, MICRO);
-        run_forward(run, seed + s, 0, NULL);
+        assert_int_equal(run_forward(run, seed + s, 0, NULL), STATUS_OK);
         for (uint32_t i = 0; i < MICRO; i++)
             for (uint32_t t = 0; t < pool->length[s + i]; t++, canonical++) {
                 struct probe_row row;
@@ -206,7 +206,7 @@ static void forward_cut(struct making *m, struct run *run) {
         for (uint32_t i = 0; i < MICRO; i++)
             samples[i] = s + i;
         run_fill_batch(cut, samples, MICRO);
-        run_forward(cut, 1, 0, NULL);
+        assert_int_equal(run_forward(cut, 1, 0, NULL), STATUS_OK);
         for (uint32_t i = 0; i < MICRO; i++)
             for (uint32_t p = 0; p < sequence[s + i].length; p++) {
                 const uint64_t at = sequence[s + i].first + p;

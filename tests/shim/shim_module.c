@@ -5,7 +5,8 @@
  * races, and whatever a kernel touches that was not taken from here.
  *
  * TWINSTEP_SHIM_FAILS="open 1 100" makes a call fail as CUDA's calls do: the first open (or take,
- * or wait), and every later one, with CUDA's error 100, in the words of the module for devices. */
+ * wait, pull, push or copy), and every later one, with CUDA's error 100, in the words of the module
+ * for devices; "once 7 719" the seventh call of any kind and no other. */
 #include "kernels/cuda/tables.h"
 
 #include <stdio.h>
@@ -33,18 +34,30 @@ static const struct step_table lacking = {{NULL}};
 #endif
 
 /* Calls that fail on purpose, and how often each was made. */
-enum shim_call { SHIM_OPEN, SHIM_TAKE, SHIM_WAIT, SHIM_CALLS };
+enum shim_call {
+    SHIM_OPEN,
+    SHIM_TAKE,
+    SHIM_WAIT,
+    SHIM_PULL,
+    SHIM_PUSH,
+    SHIM_COPY,
+    SHIM_ANY, /* counts all of them */
+    SHIM_CALLS
+};
 
 /* The error that this call ends with; 0: none. */
 static int shim_fails(enum shim_call call) {
-    static const char *const names[SHIM_CALLS] = {"open", "take", "wait"};
+    static const char *const names[SHIM_CALLS] = {"open", "take", "wait", "pull",
+                                                  "push", "copy", "once"};
     static unsigned long made[SHIM_CALLS];
     const char *const plan = getenv("TWINSTEP_SHIM_FAILS");
     unsigned long first = 0;
     char name[8] = "";
     int error = 0;
     made[call]++;
+    made[SHIM_ANY]++;
     if (plan == NULL || sscanf(plan, "%7s %lu %d", name, &first, &error) != 3) return 0;
+    if (strcmp(name, names[SHIM_ANY]) == 0) return made[SHIM_ANY] == first ? error : 0;
     return strcmp(name, names[call]) == 0 && made[call] >= first ? error : 0;
 }
 
@@ -117,24 +130,35 @@ static void shim_give(void *memory) {
     arena_close(&arena);
 }
 
-/* Takes both kinds of errors, as a device's module does. */
-static enum status shim_end(void) {
+/* Waits, and takes both kinds of errors, as a device's module does. */
+static enum status shim_told(void) {
     const enum status kernels = shim_error();
     const enum status library = library_error();
-    const int error = shim_fails(SHIM_WAIT);
-    if (error != 0) return trouble_fail("a kernel", error, SHIM_WORDS);
     return kernels == STATUS_OK ? library : kernels;
 }
 
+static enum status shim_end(void) {
+    const enum status told = shim_told();
+    const int error = shim_fails(SHIM_WAIT);
+    return error == 0 ? told : trouble_fail("a kernel", error, SHIM_WORDS);
+}
+
 /* As a device's module does, it tells here what went wrong before. */
-static enum status shim_pull(void *to, const void *from, size_t bytes) {
-    TRY(shim_end());
+static enum status shim_moved(enum shim_call call, const char *what, void *to, const void *from,
+                              size_t bytes) {
+    const int error = shim_fails(call);
+    if (error != 0) return trouble_fail(what, error, SHIM_WORDS);
+    TRY(shim_told());
     shim_move(to, from, bytes);
     return STATUS_OK;
 }
 
+static enum status shim_pull(void *to, const void *from, size_t bytes) {
+    return shim_moved(SHIM_PULL, "a copy to the host", to, from, bytes);
+}
+
 static enum status shim_push(void *to, const void *from, size_t bytes) {
-    return shim_pull(to, from, bytes);
+    return shim_moved(SHIM_PUSH, "a copy to the device", to, from, bytes);
 }
 
 struct copied {
@@ -150,6 +174,8 @@ static void copy_now(const void *args) {
 
 static enum status shim_copy(void *to, const void *from, size_t bytes) {
     const struct copied is = {to, from, bytes};
+    const int error = shim_fails(SHIM_COPY);
+    if (error != 0) return trouble_fail("a copy on the device", error, SHIM_WORDS);
     if (bytes > 0) shim_host(copy_now, &is, sizeof is);
     return STATUS_OK;
 }
