@@ -30,19 +30,16 @@ static void write_rows(const char *path, const char *more) {
     helper_write(path, text);
 }
 
+#define HEAD                                                                                       \
+    "twinstep: 1\nname: t\nabout: Tiny\nsteps: 3\nrecord: {probe_every: 2}\ncommon:\n"             \
+    "  model: {layers: 1, hidden: 8, heads: 2, mlp: 12}\n"                                         \
+    "  data: {pairs: pairs.jsonl, max_len: 24}\n"                                                  \
+    "  batch: {size: 2, micro: 1}\n"
+
 static void write_scenario(const char *common, const char *test) {
     char text[2048];
     write_rows("pairs.jsonl", "");
-    snprintf(text, sizeof text,
-             "twinstep: 1\nname: t\nabout: Tiny\nsteps: 3\n"
-             "record: {probe_every: 2}\n"
-             "common:\n"
-             "  model: {layers: 1, hidden: 8, heads: 2, mlp: 12}\n"
-             "  data: {pairs: pairs.jsonl, max_len: 24}\n"
-             "  batch: {size: 2, micro: 1}\n"
-             "%s"
-             "arms:\n  baseline: {}\n  test: {%s}\n",
-             common, test);
+    snprintf(text, sizeof text, HEAD "%sarms:\n  baseline: {}\n  test: {%s}\n", common, test);
     helper_write("t.yaml", text);
 }
 
@@ -150,18 +147,35 @@ static void corroborate_eval(void **state) {
                    "eval.from=held.jsonl");
 }
 
-/* Arms on two machines are equal, from the comparison of their states to that of their weights. */
+#define ON_DEVICE "numerics: {backend: cuda, backend_module: " SHIM "}"
+#define FLIP                                                                                       \
+    "fault: {update: 3, phase: backward, layer: 0, op: down_proj, tensor: weight gradient, bit: "  \
+    "26}"
+
+/* Arms on two machines are equal, from the comparison of their states to that of their weights; and
+ * a hybrid of one machine goes on from the fork that the other one kept, whichever it is. */
 static void corroborate_two_machines(void **state) {
     (void)state;
-    write_scenario("", "numerics: {backend: cuda, backend_module: " SHIM "}");
-    struct said said = helper_run(0, "run t.yaml --quiet --overwrite --allow-modules -o t.h5");
-    assert_non_null(strstr(said.out, "t: IDENTICAL"));
-    helper_free(&said);
-    write_scenario("",
-                   "optimizer: {lr: 2e-3}, numerics: {backend: cuda, backend_module: " SHIM "}");
-    said = helper_run(1, "run t.yaml --quiet --overwrite --allow-modules -o t.h5");
-    assert_non_null(strstr(said.out, "closure  exact"));
-    helper_free(&said);
+    static const struct {
+        int code;
+        const char *baseline, *test, *told;
+    } cases[] = {
+        {0, "", ON_DEVICE, "t: IDENTICAL"},
+        {1, "", "optimizer: {lr: 2e-3}, " ON_DEVICE, "closure  exact"},
+        {1, "", FLIP ", " ON_DEVICE, "forked before update 3"},
+        {1, ON_DEVICE, FLIP ", numerics: {backend: cpu}", "forked before update 3"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char text[1024];
+        snprintf(text, sizeof text, HEAD "arms:\n  baseline: {%s}\n  test: {%s}\n",
+                 cases[i].baseline, cases[i].test);
+        helper_write("t.yaml", text);
+        struct said said =
+            helper_run(cases[i].code, "run t.yaml --quiet --overwrite --allow-modules -o t.h5");
+        if (strstr(said.out, cases[i].told) == NULL)
+            fail_msg("no %s in\n%s", cases[i].told, said.out);
+        helper_free(&said);
+    }
 }
 
 /* States and models that leave a run: their bytes are the CPU's. */
