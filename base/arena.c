@@ -39,7 +39,8 @@ struct arena_block {
     struct arena_block *next;
     size_t size; /* bytes of data, without the slack for alignment */
     size_t used;
-    unsigned char *data; /* the first aligned byte behind this header */
+    unsigned char *data; /* the first aligned byte behind this header, or of `hidden` */
+    void *hidden;        /* what a hidden source gave, which holds no header; NULL: it is no such */
     void *adopted;       /* arena_adopt; NULL: none */
     size_t adopted_length;
 };
@@ -48,22 +49,50 @@ static size_t round_up(size_t value) {
     return (value + ALIGNMENT - 1) & ~(ALIGNMENT - 1);
 }
 
+static enum status block_take(const struct arena_source *source, size_t bytes, const char *what,
+                              void **out) {
+    *out = NULL;
+    if (source != NULL)
+        TRY(source->take(bytes, out));
+    else
+        *out = calloc(1, bytes);
+    if (*out == NULL) FAIL(STATUS_MEMORY, "%s: cannot get %zu bytes of memory", what, bytes);
+    return STATUS_OK;
+}
+
 static enum status block_open(const struct arena_source *source, size_t size, const char *what,
                               struct arena_block **out) {
-    const size_t bytes = sizeof(struct arena_block) + ALIGNMENT + size;
-    void *memory = NULL;
-    if (source != NULL)
-        TRY(source->take(bytes, &memory));
-    else
-        memory = calloc(1, bytes);
-    if (memory == NULL) FAIL(STATUS_MEMORY, "%s: cannot get %zu bytes of memory", what, size);
+    const int hidden = source != NULL && source->hidden;
+    const size_t room = ALIGNMENT + size;
+    void *memory, *first;
+    TRY(block_take(hidden ? NULL : source, sizeof(struct arena_block) + (hidden ? 0 : room), what,
+                   &memory));
     struct arena_block *const block = (struct arena_block *)memory;
-    uintptr_t start = (uintptr_t)(block + 1);
-    block->data = (unsigned char *)(block + 1) + (round_up(start) - start);
+    first = block + 1;
+    if (hidden) {
+        const enum status status = block_take(source, room, what, &first);
+        if (status != STATUS_OK) {
+            free(memory);
+            return status;
+        }
+        block->hidden = first;
+    }
+    const uintptr_t start = (uintptr_t)first;
+    block->data = (unsigned char *)first + (round_up(start) - start);
     block->size = size;
     POISON(block->data, size);
     *out = block;
     return STATUS_OK;
+}
+
+static void block_close(const struct arena_source *source, struct arena_block *block) {
+    UNPOISON(block->data, block->size);
+    if (block->adopted != NULL) (void)munmap(block->adopted, block->adopted_length);
+    if (block->hidden != NULL) source->give(block->hidden);
+    if (source == NULL || block->hidden != NULL)
+        free(block);
+    else
+        source->give(block);
 }
 
 enum status arena_take(struct arena *arena, size_t count, size_t size, const char *what,
@@ -148,12 +177,7 @@ void arena_close(struct arena *arena) {
     struct arena_block *block = arena->head;
     while (block != NULL) {
         struct arena_block *next = block->next;
-        UNPOISON(block->data, block->size);
-        if (block->adopted != NULL) (void)munmap(block->adopted, block->adopted_length);
-        if (arena->source == NULL)
-            free(block);
-        else
-            arena->source->give(block);
+        block_close(arena->source, block);
         block = next;
     }
     arena->head = NULL;

@@ -8,7 +8,10 @@
  * once as one contiguous piece that holds no pointers, so that copying, comparing and hashing it
  * are one pass over memory. Builds with AddressSanitizer poison the gap behind each piece. An arena
  * can take its blocks from another source than the C library (for instance memory that a device
- * sees as well): set `source` while the arena is empty. */
+ * sees as well): set `source` while the arena is empty. A source may be `hidden`, memory that the
+ * host must not touch (a device's own); then everything that the arena itself writes stands in the
+ * C library's. An arena of the first kind may name one of the second as its `hidden` one, so that
+ * who is given it can take a tensor that only ops touch from there. */
 #ifndef TWINSTEP_BASE_ARENA_H
 #define TWINSTEP_BASE_ARENA_H
 
@@ -23,16 +26,23 @@ struct arena_block;
 struct arena_source {
     enum status (*take)(size_t bytes, void **out);
     void (*give)(void *memory);
+    int hidden; /* 1: the host must neither read nor write it */
 };
 
 struct arena {
     struct arena_block *head;          /* the newest block */
     size_t total;                      /* bytes that the source has given so far */
     const struct arena_source *source; /* NULL means the C library */
+    struct arena *hidden; /* for what the host does not touch; NULL: this arena itself */
 };
 
 #define ARENA_EMPTY                                                                                \
-    { NULL, 0, NULL }
+    { NULL, 0, NULL, NULL }
+
+/* The arena beside `arena` for what only ops touch, or itself. */
+static inline struct arena *arena_hidden(struct arena *arena) {
+    return arena->hidden != NULL ? arena->hidden : arena;
+}
 
 /* Stores a pointer to `count` zeroed elements of `size` bytes at `out_pointer`, which is the
  * address of a pointer variable of any object type. STATUS_MEMORY, naming `what`, if the product

@@ -106,7 +106,7 @@ static unsigned seconds_of(const struct confined *confined) {
 
 /* In the child. */
 static void work_here(const struct confined *confined, struct shared *shared) {
-    static const struct arena_source source = {take_shared, give_shared};
+    static const struct arena_source source = {.take = take_shared, .give = give_shared};
     struct arena arena = ARENA_EMPTY;
     arena.source = &source;
     confined_limit(seconds_of(confined));

@@ -41,7 +41,7 @@ static enum status warn_of_weights(struct check_arm *arm, const struct run *run,
     uint32_t broken;
     const char *first;
     char *text;
-    parity_find_broken(run, &broken, &first);
+    TRY(parity_find_broken(run, &broken, &first));
     if (broken > 0) {
         TRY(arena_format(arena, &text,
                          "%" PRIu32 " of %" PRIu32 " tensors hold NaN or infinity in "

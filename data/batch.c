@@ -35,9 +35,20 @@ enum status batch_limits_open(const struct config *config, const struct dataset 
     return STATUS_OK;
 }
 
+#define LISTS 8u
+
+/* The numbers of one list. Each begins at a cache line. */
+static size_t list_length(const struct batch_limits *limits) {
+    return ((size_t)limits->tokens + 15) & ~(size_t)15;
+}
+
+size_t batch_list_bytes(const struct batch_limits *limits) {
+    return LISTS * list_length(limits) * sizeof(uint32_t);
+}
+
 enum status batch_open(const struct batch_limits *limits, struct arena *arena, struct batch *out) {
     memset(out, 0, sizeof *out);
-    size_t sequences = (size_t)limits->samples * limits->sides, tokens = limits->tokens;
+    size_t sequences = (size_t)limits->samples * limits->sides;
     TRY(arena_take(arena, sequences, sizeof *out->sequences, "batch", &out->sequences));
     TRY(arena_take(arena, sequences, sizeof *out->tokens_of, "batch", &out->tokens_of));
     TRY(arena_take(arena, sequences, sizeof *out->label_first, "batch", &out->label_first));
@@ -47,8 +58,10 @@ enum status batch_open(const struct batch_limits *limits, struct arena *arena, s
     uint32_t **lists[] = {&out->token_row,    &out->token_id,       &out->token_position,
                           &out->label_row,    &out->label_target,   &out->canonical_row,
                           &out->canonical_id, &out->canonical_label};
-    for (size_t i = 0; i < COUNT_OF(lists); i++)
-        TRY(arena_take(arena, tokens, sizeof **lists[i], "batch", lists[i]));
+    _Static_assert(COUNT_OF(lists) == LISTS, "room for each list");
+    TRY(arena_take(arena, batch_list_bytes(limits), 1, "batch", &out->lists));
+    for (size_t i = 0; i < LISTS; i++)
+        *lists[i] = out->lists + i * list_length(limits);
     out->sides = limits->sides;
     return STATUS_OK;
 }

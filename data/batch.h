@@ -59,6 +59,10 @@ struct batch {
     uint32_t *canonical_row;      /* (tokens) */
     uint32_t *canonical_id;       /* (tokens) */
     uint32_t *canonical_label;    /* (labels) indices into the label lists */
+
+    /* The lists by token and by label lie in one piece of batch_list_bytes(), so that one copy
+     * brings them elsewhere. */
+    uint32_t *lists;
 };
 
 /* Sizes within which every micro-batch of the run stays. */
@@ -80,6 +84,9 @@ uint64_t batch_micro_batches(const struct config *config);
 TWINSTEP_MUST_USE enum status batch_limits_open(const struct config *config,
                                                 const struct dataset *dataset, uint64_t samples,
                                                 enum batch_layout layout, struct batch_limits *out);
+
+/* The bytes of `lists` of a batch within these limits. */
+size_t batch_list_bytes(const struct batch_limits *limits);
 
 /* Takes memory for the lists and fills nothing. */
 TWINSTEP_MUST_USE enum status batch_open(const struct batch_limits *limits, struct arena *arena,

@@ -158,16 +158,17 @@ enum status branches_take_room(struct branches *branches, struct arena *arena) {
     return STATUS_OK;
 }
 
-void branches_keep(struct branches *branches, uint32_t hybrid, const struct run *run,
-                   uint64_t step) {
+enum status branches_keep(struct branches *branches, uint32_t hybrid, const struct run *run,
+                          uint64_t step) {
     const size_t bytes = run_layout(run)->bytes;
-    if (bytes > branches->bytes) return;
+    if (bytes > branches->bytes) return STATUS_OK;
     for (uint32_t i = 0; i < branches->count; i++) {
         struct branch *branch = &branches->of[i];
         if (branch->shared != step || branch->from != hybrid) continue;
-        run_snapshot(run, branches->state[branch->slot]);
+        TRY(run_snapshot(run, branches->state[branch->slot]));
         branch->kept = bytes;
     }
+    return STATUS_OK;
 }
 
 /* Whether a run would be left with the reference log-probs that it cached itself. A run caches
@@ -175,7 +176,7 @@ void branches_keep(struct branches *branches, uint32_t hybrid, const struct run 
  * data, or skips some, lacks samples of one that does not. */
 static int same_reference(const struct run *run, const unsigned char *snapshot) {
     const size_t at = run_layout(run)->reference;
-    return at == 0 || memcmp(run_state(run) + at, snapshot + at,
+    return at == 0 || memcmp(run_state_host(run) + at, snapshot + at,
                              run_dataset(run)->samples * 2 * sizeof(double)) == 0;
 }
 
@@ -185,10 +186,12 @@ int branches_wants(const struct branches *branches, uint32_t hybrid, uint64_t st
     return 0;
 }
 
-uint64_t branches_take(const struct branches *branches, uint32_t hybrid, struct run *run) {
+enum status branches_take(const struct branches *branches, uint32_t hybrid, struct run *run,
+                          uint64_t *out_behind) {
     const struct branch *branch = &branches->of[hybrid];
-    if (branch->shared == 0 || branch->kept != run_layout(run)->bytes) return 0;
-    if (!same_reference(run, branches->state[branch->slot])) return 0;
-    run_restore(run, branches->state[branch->slot]);
-    return branch->shared;
+    *out_behind = 0;
+    if (branch->shared == 0 || branch->kept != run_layout(run)->bytes) return STATUS_OK;
+    if (!same_reference(run, branches->state[branch->slot])) return STATUS_OK;
+    *out_behind = branch->shared;
+    return run_restore(run, branches->state[branch->slot]);
 }

@@ -48,14 +48,15 @@ TWINSTEP_MUST_USE enum status branches_open(const struct experiment_plan *plan,
 TWINSTEP_MUST_USE enum status branches_take_room(struct branches *branches, struct arena *arena);
 
 /* Called after update `step` of a hybrid: keeps its state for those that continue from here. */
-void branches_keep(struct branches *branches, uint32_t hybrid, const struct run *run,
-                   uint64_t step);
+TWINSTEP_MUST_USE enum status branches_keep(struct branches *branches, uint32_t hybrid,
+                                            const struct run *run, uint64_t step);
 
 /* Whether branches_keep keeps the state that `hybrid` has after update `step`. */
 int branches_wants(const struct branches *branches, uint32_t hybrid, uint64_t step);
-/* Called when a hybrid's run has been opened: restores the state that it continues from. Returns
+/* Called when a hybrid's run has been opened: restores the state that it continues from. Tells
  * the number of updates that are then behind it, which is 0 where it begins at step 0, also because
  * that state holds other reference log-probs than the hybrid needs. */
-uint64_t branches_take(const struct branches *branches, uint32_t hybrid, struct run *run);
+TWINSTEP_MUST_USE enum status branches_take(const struct branches *branches, uint32_t hybrid,
+                                            struct run *run, uint64_t *out_behind);
 
 #endif

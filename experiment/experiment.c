@@ -124,10 +124,10 @@ static enum status alone_update(struct experiment *e, const struct alone *alone,
     TRY(experiment_trace_record(&e->output, index, *out));
     TRY(experiment_trace_state(&e->output, index, run, step, 0));
     if (alone->hybrid != NO_HYBRID)
-        hybrid_values_note(&e->hybrids, alone->hybrid, run, *out,
-                           trace_row(&e->output.image.runs[0], step - 1));
-    if (alone->hybrid != NO_HYBRID) branches_keep(&e->branches, alone->hybrid, run, step);
-    return STATUS_OK;
+        TRY(hybrid_values_note(&e->hybrids, alone->hybrid, run, *out,
+                               trace_row(&e->output.image.runs[0], step - 1)));
+    return alone->hybrid == NO_HYBRID ? STATUS_OK
+                                      : branches_keep(&e->branches, alone->hybrid, run, step);
 }
 
 /* What is kept is a run's state after its last update. A row that is copied behind it may be of a
@@ -176,8 +176,9 @@ const double *experiment_end(const struct experiment *e, int arm) {
     return arm == 0 ? e->hybrids.point[last] : e->hybrids.test_point[last];
 }
 
-int experiment_equal_states(const struct run *a, const struct run *b) {
-    return run_same_layout(a, b) && memcmp(run_state(a), run_state(b), run_layout(a)->bytes) == 0;
+enum status experiment_equal_states(const struct run *a, const struct run *b, int *out_equal) {
+    *out_equal = run_same_layout(a, b);
+    return *out_equal ? run_equal(a, b, out_equal) : STATUS_OK;
 }
 
 static enum status open_steps(struct experiment *e) {
@@ -222,9 +223,9 @@ static enum status pair_update(struct experiment *e, struct run *a, struct run *
                                int *equal) {
     TRY(experiment_keep(e));
     TRY(experiment_check_interrupt(e));
-    *equal = *equal && experiment_equal_states(a, b);
+    if (*equal) TRY(experiment_equal_states(a, b, equal));
     if (*equal) {
-        run_snapshot(a, e->fork);
+        TRY(run_keep(a, &e->fork));
         e->fork_step = step;
     }
     TRY(experiment_first_keep(e, a, b, *equal));
@@ -238,7 +239,7 @@ static enum status pair_update(struct experiment *e, struct run *a, struct run *
     struct pair_record pair;
     TRY(pair_measure(a, b, &e->room, &pair));
     uint64_t every = e->plan.scenario->record.probe_every;
-    if (every != 0 && step % every == 0) probe_measure(a, b, &pair);
+    if (every != 0 && step % every == 0) TRY(probe_measure(a, b, &pair));
     note_steps(e, 0, a, step);
     note_steps(e, 1, b, step);
     TRY(experiment_trace_record(&e->output, 0, x));
@@ -246,9 +247,9 @@ static enum status pair_update(struct experiment *e, struct run *a, struct run *
     TRY(experiment_trace_state(&e->output, 0, a, step, 0));
     TRY(experiment_trace_state(&e->output, 1, b, step, 0));
     TRY(experiment_trace_pair(&e->output, 0, &pair));
-    hybrid_values_arms(&e->hybrids, a, b, step);
-    branches_keep(&e->branches, 0, a, step);
-    hybrid_values_note(&e->hybrids, e->hybrids.count - 1, b, y, x);
+    TRY(hybrid_values_arms(&e->hybrids, a, b, step));
+    TRY(branches_keep(&e->branches, 0, a, step));
+    TRY(hybrid_values_note(&e->hybrids, e->hybrids.count - 1, b, y, x));
     experiment_kept_note(e, 0, x);
     experiment_kept_note(e, 1, y);
     report_pair(e, x, y, &pair);
@@ -326,7 +327,7 @@ static enum status put_replay_checks(struct experiment *e, const struct run *a,
 static enum status end_pair(struct experiment *e, struct run *a, struct run *b) {
     const int copied = experiment_is_behind(e, 0);
     if (e->elements > 0) {
-        if (!copied) hybrid_values_end(&e->hybrids, e->hybrids.count - 1, a, b);
+        if (!copied) TRY(hybrid_values_end(&e->hybrids, e->hybrids.count - 1, a, b));
         e->output.distance =
             point_distance(experiment_end(e, 0), experiment_end(e, 1), e->elements);
     }
@@ -335,8 +336,7 @@ static enum status end_pair(struct experiment *e, struct run *a, struct run *b) 
 
 static enum status step_pair(struct experiment *e, struct run *a, struct run *b) {
     TRY(open_points(e, a, b));
-    e->fork_bytes = run_layout(a)->bytes;
-    TRY(arena_take(e->arena, e->fork_bytes, 1, "snapshot", &e->fork));
+    TRY(run_kept_open(a, &e->fork));
     TRY(branches_take_room(&e->branches, e->arena));
     TRY(experiment_trace_state(&e->output, 0, a, 0, 1));
     TRY(experiment_trace_state(&e->output, 1, b, 0, 1));
@@ -481,6 +481,8 @@ static enum status run_pair(struct experiment *e) {
         if (status == STATUS_OK) experiment_second_coming(e);
         if (status == STATUS_OK) status = step_pair(e, a, b);
         pair_close(&e->room);
+        for (int arm = 0; arm < 2; arm++)
+            run_kept_close(&e->parting.room[arm]);
         run_close(b);
     }
     run_close(a);
@@ -538,6 +540,7 @@ enum status experiment_run(const struct experiment_options *options, struct aren
     enum status status = open_experiment(e);
     if (status == STATUS_OK) status = run_all(e);
     if (e->rerun_open) run_close(e->rerun);
+    run_kept_close(&e->fork);
     evaluator_close(e->eval.evaluator);
     if (status == STATUS_OK) status = experiment_trace_judge(&e->output, arena, out);
     if (e->kept.is_open) kept_close(&e->kept.from);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Names the first difference of the arms as `twinstep bisect` does: both states before each update
  * are kept until the roots part, and once the arms are trained that one update is repeated under a
- * watch. Where there is no answer the trace says why. It costs each arm one more update, and
- * nothing in a pair that never parts but two copies of a state per update. */
+ * watch. Where there is no answer the trace says why. It costs each arm one more update, and a pair
+ * that is not equal and has not parted two copies of a state per update; of an equal one the fork
+ * is both. */
 #include "experiment/experiment_private.h"
 
 #include "evidence/first_place.h"
@@ -14,15 +15,11 @@ enum status experiment_first_keep(struct experiment *e, const struct run *a, con
     const struct run *const runs[2] = {a, b};
     if (parting->update != 0) return STATUS_OK;
     for (int arm = 0; arm < 2; arm++) {
-        if (arm == 1 && equal) {
-            parting->before[1] = parting->before[0];
-            break;
-        }
-        if (parting->room[arm] == NULL)
-            TRY(arena_take(e->arena, run_layout(runs[arm])->bytes, 1, "state before the update",
-                           &parting->room[arm]));
-        run_snapshot(runs[arm], parting->room[arm]);
-        parting->before[arm] = parting->room[arm];
+        struct run_kept *const room = &parting->room[arm];
+        parting->before[arm] = equal ? &e->fork : room; /* which has just been kept */
+        if (equal) continue;
+        if (room->memory == NULL) TRY(run_kept_open(runs[arm], room));
+        TRY(run_keep(runs[arm], room));
     }
     return STATUS_OK;
 }

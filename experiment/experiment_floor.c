@@ -45,8 +45,8 @@ static enum status perturbed_update(struct experiment *e, struct run *perturbed,
     *equal = *equal && record_equal_roots(run_record(e->rerun), like);
     struct pair_record pair;
     TRY(pair_measure(e->rerun, perturbed, &e->room, &pair));
-    e->response[step - 1] =
-        point_distance_but(e->rerun, perturbed, target->row, (size_t)target->element);
+    TRY(point_distance_but(e->rerun, perturbed, target->row, (size_t)target->element,
+                           &e->response[step - 1]));
     return experiment_trace_pair(&e->output, 1, &pair);
 }
 
@@ -179,7 +179,7 @@ static enum status floor_point(struct experiment *e, uint32_t index) {
     TRY(experiment_open_planned(e, index, &run));
     enum status status = experiment_step_alone(e, &alone, run, NULL);
     if (status == STATUS_OK) status = add_point(e, run_record(run)->reals[REAL_LOSS], &end);
-    if (status == STATUS_OK) point_copy(run, end);
+    if (status == STATUS_OK) status = point_copy(run, end);
     run_close(run);
     return status;
 }

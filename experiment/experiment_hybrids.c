@@ -41,7 +41,7 @@ static enum status measure_closure(struct experiment *e, const struct run *hybri
     if (!has_closure_distance(e)) return STATUS_OK;
     TRY(arena_take(e->arena, e->elements, sizeof *end, "end point of the full hybrid", &end));
     TRY(arena_take(e->arena, count, sizeof *distance, "closure", &distance));
-    point_copy(hybrid, end);
+    TRY(point_copy(hybrid, end));
     for (uint32_t i = 0; i < count; i++)
         distance[i] = point_distance(end, e->points[first + i], e->elements);
     return experiment_trace_array(&e->output, CLOSURE_DISTANCE_PATH, distance);
@@ -67,13 +67,14 @@ static enum status run_full_hybrid(struct experiment *e, double closure[3]) {
                           .hybrid = NO_HYBRID};
     const int copied = experiment_is_behind(e, alone.index);
     struct run *run = NULL;
+    enum status status = STATUS_OK;
     if (!copied) TRY(experiment_open_planned(e, alone.index, &run));
     if (e->fork_step > 0) {
-        if (!copied) run_restore(run, e->fork);
+        if (!copied) status = run_take_back(run, &e->fork);
         alone.first = e->fork_step;
     }
     int equal = 0;
-    enum status status = experiment_step_alone(e, &alone, run, &equal);
+    if (status == STATUS_OK) status = experiment_step_alone(e, &alone, run, &equal);
     closure[0] = equal;
     closure[1] = (double)e->fork_step;
     closure[2] = (double)e->plan.scenario->steps;
@@ -97,14 +98,15 @@ static enum status run_hybrid(struct experiment *e, uint32_t hybrid) {
     struct run *run;
     if (experiment_is_behind(e, alone.index)) return copy_hybrid(e, &alone);
     TRY(experiment_open_planned(e, alone.index, &run));
-    const uint64_t behind = branches_take(&e->branches, hybrid, run);
+    uint64_t behind;
+    enum status status = branches_take(&e->branches, hybrid, run, &behind);
     if (behind > 0 && e->kept.behind[alone.index] == 0)
         hybrid_values_share(&e->hybrids, hybrid, branch->from, behind);
     e->total += branch->shared - behind;
     alone.first = behind + 1;
-    enum status status = experiment_step_alone(e, &alone, run, NULL);
+    if (status == STATUS_OK) status = experiment_step_alone(e, &alone, run, NULL);
     if (status == STATUS_OK)
-        hybrid_values_end(&e->hybrids, hybrid, e->rerun_open ? e->rerun : NULL, run);
+        status = hybrid_values_end(&e->hybrids, hybrid, e->rerun_open ? e->rerun : NULL, run);
     run_close(run);
     return status;
 }
@@ -181,7 +183,7 @@ static enum status projection_points(struct experiment *e) {
         }
         TRY(experiment_open_planned(e, alone.index, &run));
         enum status status = experiment_step_alone(e, &alone, run, NULL);
-        if (status == STATUS_OK) point_copy(run, e->projection[i]);
+        if (status == STATUS_OK) status = point_copy(run, e->projection[i]);
         run_close(run);
         TRY(status);
     }

@@ -47,15 +47,39 @@ static void add(struct pieces *to, const void *bytes, size_t length, const char 
     to->count++;
 }
 
-static void add_arms(struct pieces *to, const struct experiment *e, const uint64_t *carried) {
+/* A state that was kept where the tensors are, as bytes that the host has while the file is
+ * written. */
+static enum status add_kept(struct pieces *to, const struct run_kept *kept, struct arena *arena,
+                            const char *name) {
+    const unsigned char *bytes = kept->memory;
+    unsigned char *copy;
+    if (kept->backend != NULL) {
+        TRY(arena_take(arena, kept->bytes, 1, "kept states", &copy));
+        TRY(backends_pull(kept->backend, copy, kept->memory, kept->bytes));
+        bytes = copy;
+    }
+    add(to, bytes, kept->bytes, "%s", name);
+    return STATUS_OK;
+}
+
+/* Fills a state that is kept from a piece, where the file has one. */
+static enum status take_kept(const struct experiment *e, const char *name,
+                             const struct run_kept *kept) {
+    const unsigned char *bytes;
+    if (!e->kept.is_open) return STATUS_OK;
+    TRY(kept_find(&e->kept.from, name, kept->bytes, &bytes));
+    return run_kept_write(kept, bytes);
+}
+
+static enum status add_arms(struct pieces *to, const struct experiment *e, const uint64_t *carried,
+                            struct arena *arena) {
     const struct parting *const parting = &e->parting;
     add(to, carried, CARRIED_COUNT * sizeof *carried, "carried");
     for (int i = 0; i < 2; i++)
         add(to, e->steps[i], 2 * (size_t)e->plan.scenario->steps * sizeof(double), "steps %d", i);
-    if (is_finished(e, 0) || parting->update == 0) return;
-    add(to, parting->before[0], run_layout(e->kept.run[0])->bytes, "before %d", 0);
-    if (!carried[CARRIED_SAME])
-        add(to, parting->before[1], run_layout(e->kept.run[1])->bytes, "before %d", 1);
+    if (is_finished(e, 0) || parting->update == 0) return STATUS_OK;
+    TRY(add_kept(to, parting->before[0], arena, "before 0"));
+    return carried[CARRIED_SAME] ? STATUS_OK : add_kept(to, parting->before[1], arena, "before 1");
 }
 
 /* The baseline's state from which the full hybrid goes on, until it is trained. */
@@ -64,8 +88,8 @@ static int needs_fork(const struct experiment *e) {
            !is_finished(e, e->plan.hybrids[e->plan.hybrid_count - 1].run);
 }
 
-static void add_fork(struct pieces *to, const struct experiment *e) {
-    if (needs_fork(e)) add(to, e->fork, e->fork_bytes, "fork");
+static enum status add_fork(struct pieces *to, const struct experiment *e, struct arena *arena) {
+    return needs_fork(e) ? add_kept(to, &e->fork, arena, "fork") : STATUS_OK;
 }
 
 static void add_values(struct pieces *to, const struct experiment *e) {
@@ -126,20 +150,24 @@ static void add_ends(struct pieces *to, const struct experiment *e) {
     add(to, e->response, (size_t)e->plan.scenario->steps * sizeof(double), "response");
 }
 
-static void add_state(struct pieces *to, const struct experiment *e, uint32_t index,
-                      const struct run *run) {
-    add(to, run_state(run), run_layout(run)->bytes, "state %s", e->plan.runs[index].id);
+static enum status add_state(struct pieces *to, const struct experiment *e, uint32_t index,
+                             const struct run *run) {
+    const unsigned char *state;
+    TRY(run_read_state(run, &state));
+    add(to, state, run_layout(run)->bytes, "state %s", e->plan.runs[index].id);
+    return STATUS_OK;
 }
 
 /* A run that has not begun is opened again. The rerun of an exact floor stays open beside others,
  * which are held against it. */
-static void add_states(struct pieces *to, const struct experiment *e) {
+static enum status add_states(struct pieces *to, const struct experiment *e) {
     const struct experiment_kept *const kept = &e->kept;
     for (uint32_t i = 0; i < kept->runs; i++)
-        if (kept->reached[kept->index[i]] > 0) add_state(to, e, kept->index[i], kept->run[i]);
+        if (kept->reached[kept->index[i]] > 0) TRY(add_state(to, e, kept->index[i], kept->run[i]));
     if (e->rerun_open && (kept->runs == 0 || kept->run[0] != e->rerun) &&
         is_finished(e, e->plan.first_floor))
-        add_state(to, e, e->plan.first_floor, e->rerun);
+        return add_state(to, e, e->plan.first_floor, e->rerun);
+    return STATUS_OK;
 }
 
 static enum status write_file(struct experiment *e, struct arena *arena) {
@@ -159,13 +187,13 @@ static enum status write_file(struct experiment *e, struct arena *arena) {
         branches[i] = e->branches.of[i].kept;
     add(&pieces, kept->reached, runs * sizeof *kept->reached, "reached");
     add(&pieces, kept->root, runs * sizeof *kept->root, "roots");
-    add_arms(&pieces, e, carried);
-    add_fork(&pieces, e);
+    TRY(add_arms(&pieces, e, carried, arena));
+    TRY(add_fork(&pieces, e, arena));
     add_values(&pieces, e);
     add_eval(&pieces, e, samples);
     add_branches(&pieces, e, branches);
     add_ends(&pieces, e);
-    add_states(&pieces, e);
+    TRY(add_states(&pieces, e));
     kept->number++;
     return kept_write(kept->path[kept->number % 2], kept->number, pieces.list, pieces.count);
 }
@@ -330,7 +358,7 @@ enum status experiment_kept_state(struct experiment *e, uint32_t index, struct r
     if (e->kept.behind[index] == 0) return STATUS_OK;
     snprintf(name, sizeof name, "state %s", e->plan.runs[index].id);
     TRY(kept_find(&e->kept.from, name, run_layout(run)->bytes, &state));
-    run_restore(run, state);
+    TRY(run_restore(run, state));
     if (memcmp(run_state_head(run)->root.byte, e->kept.root[index], DIGEST_BYTES) == 0)
         return STATUS_OK;
     FAIL(STATUS_INPUT, "%s: damaged: the state of run %s is not the one that its root names",
@@ -346,10 +374,9 @@ static enum status take_parting(struct experiment *e, const struct run *a, const
             parting->before[1] = parting->before[0];
             break;
         }
-        const size_t bytes = run_layout(runs[i])->bytes;
-        TRY(arena_take(e->arena, bytes, 1, "state before the update", &parting->room[i]));
-        TRY(experiment_kept_piece(e, "before", i, parting->room[i], bytes));
-        parting->before[i] = parting->room[i];
+        TRY(run_kept_open(runs[i], &parting->room[i]));
+        TRY(take_kept(e, i == 0 ? "before 0" : "before 1", &parting->room[i]));
+        parting->before[i] = &parting->room[i];
     }
     return STATUS_OK;
 }
@@ -408,7 +435,7 @@ enum status experiment_kept_take(struct experiment *e, const struct run *a, cons
     memcpy(e->kept.reached, e->kept.behind, e->plan.run_count * sizeof *e->kept.reached);
     TRY(kept_copy(from, "carried", carried, sizeof carried));
     e->fork_step = carried[CARRIED_FORK];
-    if (needs_fork(e)) TRY(kept_copy(from, "fork", e->fork, e->fork_bytes));
+    if (needs_fork(e)) TRY(take_kept(e, "fork", &e->fork));
     for (uint32_t i = 0; i < 2; i++)
         TRY(experiment_kept_piece(e, "steps", i, e->steps[i],
                                   2 * (size_t)e->plan.scenario->steps * sizeof(double)));

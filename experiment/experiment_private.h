@@ -16,6 +16,7 @@
 #include "experiment/pair.h"
 #include "experiment/resume.h"
 #include "trainer/evaluator.h"
+#include "trainer/run_tensors.h"
 
 /* A data set, opened once for all runs whose options for it are equal. */
 struct shared_dataset {
@@ -25,9 +26,9 @@ struct shared_dataset {
 
 /* The first update whose roots differ, and the arms' states before it. */
 struct parting {
-    uint64_t update; /* 0: none so far */
-    const unsigned char *before[2];
-    unsigned char *room[2];
+    uint64_t update;                  /* 0: none so far */
+    const struct run_kept *before[2]; /* e->fork for both while the arms are equal */
+    struct run_kept room[2];
 };
 
 /* What is measured on the rows of eval.*: nothing where held_out.count is 0. */
@@ -67,8 +68,7 @@ struct experiment {
     uint32_t dataset_count;
 
     /* the baseline's state before the first update in which the arms may differ */
-    unsigned char *fork;
-    size_t fork_bytes;
+    struct run_kept fork;
     uint64_t fork_step; /* that update, counted from 1; 0: the states differ from the start */
     struct parting parting;
     double *steps[2]; /* (2, steps) of STEPS_MEANT_PATH and STEPS_LOST_PATH */

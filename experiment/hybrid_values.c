@@ -92,12 +92,12 @@ int hybrid_values_wants(const struct hybrid_values *hybrids, uint64_t step) {
     return mark_at(hybrids, step) != hybrids->marks;
 }
 
-void hybrid_values_arms(struct hybrid_values *hybrids, const struct run *baseline,
-                        const struct run *test, uint64_t step) {
+enum status hybrid_values_arms(struct hybrid_values *hybrids, const struct run *baseline,
+                               const struct run *test, uint64_t step) {
     const uint32_t m = mark_at(hybrids, step);
-    if (m == hybrids->marks || hybrids->elements == 0) return;
-    point_copy(baseline, hybrids->point[m]);
-    point_copy(test, hybrids->test_point[m]);
+    if (m == hybrids->marks || hybrids->elements == 0) return STATUS_OK;
+    TRY(point_copy(baseline, hybrids->point[m]));
+    return point_copy(test, hybrids->test_point[m]);
 }
 
 /* (theta_S - theta_baseline) . (theta_test - theta_baseline) / |theta_test - theta_baseline| at a
@@ -126,35 +126,38 @@ static int equal_weights(const struct hybrid_values *hybrids, const struct recor
     return hybrids->tensors > 0;
 }
 
-void hybrid_values_note(struct hybrid_values *hybrids, uint32_t hybrid, const struct run *run,
-                        const struct record *record, const struct record *like) {
+enum status hybrid_values_note(struct hybrid_values *hybrids, uint32_t hybrid,
+                               const struct run *run, const struct record *record,
+                               const struct record *like) {
     const uint32_t m = mark_at(hybrids, record->step);
     if (hybrids->first[hybrid] == 0.0 && !record_equal_roots(record, like))
         hybrids->first[hybrid] = (double)record->step;
     if (hybrids->moved[hybrid] == 0.0 && !equal_weights(hybrids, record, like))
         hybrids->moved[hybrid] = (double)record->step;
-    if (m == hybrids->marks) return;
+    if (m == hybrids->marks) return STATUS_OK;
     const size_t cell = (size_t)m * hybrids->count + hybrid;
     hybrids->at[HYBRID_LOSS][cell] = record->reals[REAL_LOSS] - like->reals[REAL_LOSS];
     hybrids->at[HYBRID_MARGIN][cell] =
         record->reals[REAL_REWARD_MARGIN] - like->reals[REAL_REWARD_MARGIN];
-    if (hybrids->elements == 0) return;
-    point_copy(run, hybrids->scratch);
+    if (hybrids->elements == 0) return STATUS_OK;
+    TRY(point_copy(run, hybrids->scratch));
     hybrids->at[HYBRID_DISTANCE][cell] =
         point_distance(hybrids->point[m], hybrids->scratch, hybrids->elements);
     /* masters may have moved where the weights that are made of them have not */
     if (hybrids->moved[hybrid] == 0.0 && hybrids->at[HYBRID_DISTANCE][cell] != 0.0)
         hybrids->moved[hybrid] = (double)record->step;
     hybrids->at[HYBRID_WAY][cell] = along(hybrids, m);
+    return STATUS_OK;
 }
 
-void hybrid_values_end(struct hybrid_values *hybrids, uint32_t hybrid, struct run *baseline,
-                       struct run *run) {
-    if (hybrids->elements == 0 || baseline == NULL) return;
+enum status hybrid_values_end(struct hybrid_values *hybrids, uint32_t hybrid, struct run *baseline,
+                              struct run *run) {
+    if (hybrids->elements == 0 || baseline == NULL) return STATUS_OK;
     struct pair_record pair = {.reals = {0.0}};
     pair.reals[PAIR_PROBE_KL] = (double)NAN;
-    probe_measure(baseline, run, &pair);
+    TRY(probe_measure(baseline, run, &pair));
     hybrids->kl[hybrid] = pair.reals[PAIR_PROBE_KL];
+    return STATUS_OK;
 }
 
 void hybrid_values_share(struct hybrid_values *hybrids, uint32_t hybrid, uint32_t from,

@@ -55,19 +55,21 @@ struct hybrid_values_size hybrid_values_size(const struct experiment_plan *plan,
                                              const struct run *baseline, size_t elements);
 
 /* Called after update `step` of both arms: keeps their points where a mark is. */
-void hybrid_values_arms(struct hybrid_values *hybrids, const struct run *baseline,
-                        const struct run *test, uint64_t step);
+TWINSTEP_MUST_USE enum status hybrid_values_arms(struct hybrid_values *hybrids,
+                                                 const struct run *baseline, const struct run *test,
+                                                 uint64_t step);
 
 /* Whether the weights after update `step` are asked for by hybrid_values_note: it is a mark. */
 int hybrid_values_wants(const struct hybrid_values *hybrids, uint64_t step);
 /* Called after update record->step of a hybrid; `like` is the baseline's record of that update. */
-void hybrid_values_note(struct hybrid_values *hybrids, uint32_t hybrid, const struct run *run,
-                        const struct record *record, const struct record *like);
+TWINSTEP_MUST_USE enum status hybrid_values_note(struct hybrid_values *hybrids, uint32_t hybrid,
+                                                 const struct run *run, const struct record *record,
+                                                 const struct record *like);
 
 /* Called once a hybrid is trained. `baseline` is the baseline's run at its end; NULL means that
  * there is none, and no KL is measured. */
-void hybrid_values_end(struct hybrid_values *hybrids, uint32_t hybrid, struct run *baseline,
-                       struct run *run);
+TWINSTEP_MUST_USE enum status hybrid_values_end(struct hybrid_values *hybrids, uint32_t hybrid,
+                                                struct run *baseline, struct run *run);
 
 /* Called where `hybrid` continues from `from` after update `shared`: until then their values are
  * one. */

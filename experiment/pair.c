@@ -11,6 +11,7 @@
 #include "base/sum.h"
 #include "model/backends.h"
 #include "trainer/distance.h"
+#include "trainer/run_tensors.h"
 
 _Static_assert(RUN_DISTANCES_BLOCK == SUM_BLOCK, "blocks of pairs are those of law 2");
 
@@ -64,7 +65,7 @@ enum status pair_open(const struct run *a, const struct run *b, struct pair_room
     size_t blocks = 0;
     *out = (struct pair_room){.backend = run_backend(a) == run_backend(b) ? run_backend(a) : NULL};
     if (!pair_comparable(a, b)) return STATUS_OK;
-    backends_memory(out->backend, &out->arena);
+    backends_memory(out->backend, &out->arena, NULL);
     for (uint32_t i = 0; i < run_owner_count(a); i++)
         blocks += run_distances_blocks(run_table(a)->rows[run_owners(a)[i]].count);
     enum status status =
@@ -80,13 +81,31 @@ void pair_close(struct pair_room *room) {
     room->backend = NULL;
 }
 
+/* Where no one backend has both runs, the host measures what it reads of them: a tensor at a time,
+ * since it sees no more of a device at once. */
+static enum status measure_apart(const struct run *a, const struct run *b,
+                                 struct run_distances_args *asked) {
+    const size_t x = asked->count * dtype_carrier(asked->x_dtype);
+    const size_t y = asked->count * dtype_carrier(asked->y_dtype);
+    TRY(run_read(a, WINDOW_NOW, asked->x, x, &asked->x));
+    TRY(run_read(a, WINDOW_OLD, asked->x_old, x, &asked->x_old));
+    TRY(run_read(a, WINDOW_THEN, asked->start, x, &asked->start));
+    TRY(run_read(b, WINDOW_NOW, asked->y, y, &asked->y));
+    TRY(run_read(b, WINDOW_OLD, asked->y_old, y, &asked->y_old));
+    backends_run_distances(NULL, (int)run_config(a)->numerics.threads, asked, 1);
+    return STATUS_OK;
+}
+
 static enum status ask_all(const struct run *a, const struct run *b, const struct pair_room *room) {
     struct run_distances_block *blocks = room->blocks;
+    const int apart = room->backend == NULL && (run_backend(a) != NULL || run_backend(b) != NULL);
     for (uint32_t i = 0; i < run_owner_count(a); i++) {
         room->asked[i] = run_distances_of(a, b, run_owners(a)[i]);
         room->asked[i].blocks = blocks;
         blocks += run_distances_blocks(room->asked[i].count);
+        if (apart) TRY(measure_apart(a, b, &room->asked[i]));
     }
+    if (apart) return STATUS_OK;
     backends_run_distances(room->backend, (int)run_config(a)->numerics.threads, room->asked,
                            run_owner_count(a));
     return backends_wait(room->backend);
@@ -158,20 +177,23 @@ size_t point_count(const struct run *run) {
     return run_table(run)->elements;
 }
 
-/* The values of a tensor that count as the run's point: the master where there is one. */
-static struct span point_span(const struct run *run, uint32_t row) {
+/* The values of a tensor that count as the run's point, for the host: the master where there is
+ * one. */
+static enum status point_span(const struct run *run, uint32_t row, struct span *out) {
     const struct state_layout *layout = run_layout(run);
-    if (!layout->has_master) return span_now(run, row);
-    return (struct span){run_state(run) + layout->tensor[row].master, layout->master_dtype};
+    out->dtype = layout->has_master ? layout->master_dtype : run_table(run)->rows[row].dtype;
+    return run_read_weight(run, WINDOW_NOW, row, &out->values);
 }
 
-void point_copy(const struct run *run, double *out) {
+enum status point_copy(const struct run *run, double *out) {
     for (uint32_t i = 0; i < run_owner_count(run); i++) {
         const uint32_t row = run_owners(run)[i];
-        const struct span span = point_span(run, row);
+        struct span span;
+        TRY(point_span(run, row, &span));
         for (size_t j = 0; j < run_table(run)->rows[row].count; j++)
             *out++ = element_get(span.values, span.dtype, j);
     }
+    return STATUS_OK;
 }
 
 double point_distance(const double *a, const double *b, size_t count) {
@@ -185,12 +207,15 @@ static struct span span_from(struct span span, size_t from) {
     return (struct span){(const unsigned char *)span.values + from * size, span.dtype};
 }
 
-double point_distance_but(const struct run *a, const struct run *b, uint32_t row, size_t element) {
+enum status point_distance_but(const struct run *a, const struct run *b, uint32_t row,
+                               size_t element, double *out) {
     double sum = 0.0;
     for (uint32_t i = 0; i < run_owner_count(a); i++) {
         const uint32_t at = run_owners(a)[i];
         const size_t count = run_table(a)->rows[at].count;
-        const struct span x = point_span(a, at), y = point_span(b, at);
+        struct span x, y;
+        TRY(point_span(a, at, &x));
+        TRY(point_span(b, at, &y));
         const size_t before = at == row ? element : count;
         double squares = distance_squares(x, y, before);
         sum = sum_chain_terms_f64_f64(sum, &squares, 1);
@@ -199,5 +224,6 @@ double point_distance_but(const struct run *a, const struct run *b, uint32_t row
                                    count - element - 1);
         sum = sum_chain_terms_f64_f64(sum, &squares, 1);
     }
-    return real_sqrt_f64(sum);
+    *out = real_sqrt_f64(sum);
+    return STATUS_OK;
 }

@@ -21,7 +21,7 @@ static inline double element_get(const void *values, enum dtype dtype, size_t at
 int pair_comparable(const struct run *a, const struct run *b);
 
 /* What is asked of the tensors of both runs, and what is answered: by the backend that has both, or
- * by this program, which sees the memory of any. */
+ * by this program, tensor by tensor, as the host sees them. */
 struct pair_room {
     const struct backend *backend;      /* NULL: this program measures */
     struct arena arena;                 /* in the backend's memory */
@@ -42,11 +42,12 @@ TWINSTEP_MUST_USE enum status pair_measure(const struct run *a, const struct run
 /* One run's end point in f64: the masters where the run keeps them, else the parameters, in table
  * order. Any width but f64 is carried in f32. */
 size_t point_count(const struct run *run);
-void point_copy(const struct run *run, double *out);
+TWINSTEP_MUST_USE enum status point_copy(const struct run *run, double *out);
 double point_distance(const double *a, const double *b, size_t count);
 
 /* The distance of two runs' points without element `element` of table row `row`. The runs are
  * comparable. */
-double point_distance_but(const struct run *a, const struct run *b, uint32_t row, size_t element);
+TWINSTEP_MUST_USE enum status point_distance_but(const struct run *a, const struct run *b,
+                                                 uint32_t row, size_t element, double *out);
 
 #endif

@@ -11,27 +11,30 @@
 #include "experiment/pair.h"
 #include "model/model.h"
 #include "trainer/run_pass.h"
+#include "trainer/run_tensors.h"
 
 double probe_logit(const struct probe_row *row, uint32_t token) {
-    const struct model *model = row->model;
-    return element_get(model->logits, model->compute, row->row * model->V + token);
+    return element_get(row->logits, row->model->compute, token);
 }
 
 static double add(double sum, double term) {
     return sum_chain_terms_f64_f64(sum, &term, 1);
 }
 
-struct probe_row probe_row_open(const struct run *run, uint32_t canonical) {
-    struct probe_row out = {.model = run_model(run),
-                            .row = run_batch(run)->canonical_label[canonical]};
+enum status probe_row_open(const struct run *run, uint32_t canonical, struct probe_row *out) {
+    const struct model *const model = run_model(run);
+    *out = (struct probe_row){.model = model, .row = run_batch(run)->canonical_label[canonical]};
+    const size_t bytes = (size_t)model->V * model->carrier;
     double sum = 0.0;
-    for (uint32_t v = 1; v < out.model->V; v++)
-        if (probe_logit(&out, v) > probe_logit(&out, out.best)) out.best = v;
-    out.maximum = probe_logit(&out, out.best);
-    for (uint32_t v = 0; v < out.model->V; v++)
-        sum = add(sum, real_exp_f64(probe_logit(&out, v) - out.maximum));
-    out.log_sum = real_log_f64(sum);
-    return out;
+    TRY(run_read(run, WINDOW_NOW, (const unsigned char *)model->logits + out->row * bytes, bytes,
+                 &out->logits));
+    for (uint32_t v = 1; v < model->V; v++)
+        if (probe_logit(out, v) > probe_logit(out, out->best)) out->best = v;
+    out->maximum = probe_logit(out, out->best);
+    for (uint32_t v = 0; v < model->V; v++)
+        sum = add(sum, real_exp_f64(probe_logit(out, v) - out->maximum));
+    out->log_sum = real_log_f64(sum);
+    return STATUS_OK;
 }
 
 double probe_log_prob(const struct probe_row *row, uint32_t token) {
@@ -48,28 +51,31 @@ static double divergence(const struct probe_row *a, const struct probe_row *b) {
     return sum;
 }
 
-void probe_measure(struct run *a, struct run *b, struct pair_record *out) {
+enum status probe_measure(struct run *a, struct run *b, struct pair_record *out) {
     struct run *const runs[2] = {a, b};
     if (digest_compare(&run_dataset(a)->digest, &run_dataset(b)->digest) != 0 ||
         run_model(a)->V != run_model(b)->V)
-        return;
+        return STATUS_OK;
     uint32_t count = run_limits(a)->samples < run_limits(b)->samples ? run_limits(a)->samples
                                                                      : run_limits(b)->samples;
     for (int i = 0; i < 2; i++) {
         run_fill_probe(runs[i], count);
-        run_forward_as_trained(runs[i]);
+        TRY(run_forward_as_trained(runs[i]));
     }
     double kl = 0.0, top = 0.0, error = 0.0, labels = (double)run_batch(a)->label_count;
     for (uint32_t i = 0; i < run_batch(a)->label_count; i++) {
-        const struct probe_row x = probe_row_open(a, i), y = probe_row_open(b, i);
+        struct probe_row x, y;
+        TRY(probe_row_open(a, i, &x));
+        TRY(probe_row_open(b, i, &y));
         uint32_t target = run_batch(a)->label_target[x.row];
         kl = add(kl, divergence(&x, &y));
         top += x.best == y.best ? 1.0 : 0.0; /* a count */
         error =
             add(error, real_exp_f64(fabs(probe_log_prob(&x, target) - probe_log_prob(&y, target))));
     }
-    if (!isfinite(kl)) return; /* logits that are not finite form no distribution */
+    if (!isfinite(kl)) return STATUS_OK; /* logits that are not finite form no distribution */
     out->reals[PAIR_PROBE_KL] = kl / labels;
     out->reals[PAIR_PROBE_TOP1] = top / labels;
     out->reals[PAIR_PROBE_ERROR] = error / labels;
+    return STATUS_OK;
 }

@@ -11,6 +11,7 @@
 /* The logits of one label in one run, in f64, whatever the run computes in. */
 struct probe_row {
     const struct model *model;
+    const void *logits; /* (V), until another row of the run is opened or its tensors are read */
     size_t row;
     uint32_t best; /* the likeliest token; ties: the lowest index */
     double maximum, log_sum;
@@ -18,7 +19,8 @@ struct probe_row {
 
 /* Opens the row of the label with this canonical number after a forward pass. Maximum and sum are
  * computed in f64, because those that the pass kept are rounded to its accumulation dtype. */
-struct probe_row probe_row_open(const struct run *run, uint32_t canonical);
+TWINSTEP_MUST_USE enum status probe_row_open(const struct run *run, uint32_t canonical,
+                                             struct probe_row *out);
 double probe_logit(const struct probe_row *row, uint32_t token);
 double probe_log_prob(const struct probe_row *row, uint32_t token);
 
@@ -26,6 +28,6 @@ double probe_log_prob(const struct probe_row *row, uint32_t token);
  * || b) in nat; how often the arg max agrees (ties go to the lowest index); exp|logp_a - logp_b| of
  * the label. They are left as they are, NaN, when the data sets or vocabularies differ: there is no
  * common probe. */
-void probe_measure(struct run *a, struct run *b, struct pair_record *out);
+TWINSTEP_MUST_USE enum status probe_measure(struct run *a, struct run *b, struct pair_record *out);
 
 #endif

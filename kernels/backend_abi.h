@@ -2,10 +2,10 @@
  * What a backend in a module and this program tell each other (docs/CUDA.md): symbol
  * twinstep_backend_v1, an object that begins with a module_stamp (base/module_abi.h).
  *
- * The program asks `refuses` before it runs anything, takes all memory that ops see from `memory`,
- * and asks `wait` whether what ran went well. An op's work is done when it returns, as on the CPU;
- * of a queued call, when `wait` returns.
- * Invariant: a table of mode invariant gives the CPU's bits (docs/DETERMINISM.md). */
+ * The program asks `refuses` before it runs anything, takes all memory that ops see from `memory`
+ * and `hidden`, and asks `wait` whether what ran went well. An op's work is done when it returns,
+ * as on the CPU; of a queued call, when `wait` returns. Invariant: a table of mode invariant gives
+ * the CPU's bits (docs/DETERMINISM.md). */
 #ifndef TWINSTEP_KERNELS_BACKEND_ABI_H
 #define TWINSTEP_KERNELS_BACKEND_ABI_H
 
@@ -37,8 +37,17 @@ struct backend {
     enum status (*open)(void);
     /* May be called after open(). Fills in at most BACKEND_FACTS_MAX facts. */
     enum status (*describe)(struct backend_fact *facts, uint32_t *out_count);
-    /* Memory that ops and the host both see. */
+    /* Memory that ops and the host both see: lists, and results that the host reads. It is near the
+     * host, and far for ops. */
     struct arena_source memory;
+    /* Memory that ops alone see: tensors. Of the host only the next three functions touch it; each
+     * comes in its turn behind all ops that were called, and takes places in either memory and any
+     * of the host's own. What pull and push were given may be touched again when they return; copy
+     * is queued as an op is, and reads no memory of the host's own. */
+    struct arena_source hidden;
+    enum status (*pull)(void *to, const void *from, size_t bytes); /* to the host */
+    enum status (*push)(void *to, const void *from, size_t bytes); /* from the host */
+    enum status (*copy)(void *to, const void *from, size_t bytes);
     /* Waits until all ops are done. Returns the first thing that went wrong since the last call. */
     enum status (*wait)(void);
     /* Names what of the call its tables do not have, as a scenario calls it; NULL: nothing is

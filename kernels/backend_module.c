@@ -37,7 +37,9 @@ static enum status check(const char *path, const struct backend *backend) {
              "%016llx); rebuild it from the same sources",
              path, (unsigned long long)backend->layout, (unsigned long long)BACKEND_LAYOUT);
     if (backend->name == NULL || backend->open == NULL || backend->describe == NULL ||
-        backend->memory.take == NULL || backend->memory.give == NULL || backend->wait == NULL ||
+        backend->memory.take == NULL || backend->memory.give == NULL ||
+        backend->hidden.take == NULL || backend->hidden.give == NULL || backend->pull == NULL ||
+        backend->push == NULL || backend->copy == NULL || backend->wait == NULL ||
         backend->refuses == NULL || backend->ops == NULL || backend->scratch == NULL ||
         backend->leaf_hashes == NULL || backend->update_sizes == NULL ||
         backend->readback_blocks == NULL || backend->squares == NULL ||

@@ -26,8 +26,46 @@ TWINSTEP_MUST_USE enum status backends_open(const struct config *config,
  * library's scratch by itself (model.c), sums squares ahead for clipping and steps whole tensors
  * (trainer/phases_update.c), and has modes and threads of its own to probe (noise_ops.c). */
 
-/* Takes the arena's memory from where the ops can read it. Nothing may have been taken before. */
-void backends_memory(const struct backend *backend, struct arena *arena);
+/* Takes memory from where the ops can read it: that of `arena` where the host sees it, too, and
+ * that of `hidden`, which becomes arena->hidden, where only ops do. NULL: there is no such arena,
+ * and all is taken where the host sees it. Nothing may have been taken before. This program's own
+ * ops need one kind of memory, so `hidden` stays empty then. */
+void backends_memory(const struct backend *backend, struct arena *arena, struct arena *hidden);
+
+/* Copies between memory of any kind, behind all queued ops. pull is for the host's reading and
+ * push for its writing, both done when they return; copy is queued as an op is. */
+TWINSTEP_MUST_USE enum status backends_pull(const struct backend *backend, void *to,
+                                            const void *from, size_t bytes);
+TWINSTEP_MUST_USE enum status backends_push(const struct backend *backend, void *to,
+                                            const void *from, size_t bytes);
+TWINSTEP_MUST_USE enum status backends_copy(const struct backend *backend, void *to,
+                                            const void *from, size_t bytes);
+
+/* A window through which the host reads tensors, and writes them: the tensors themselves where the
+ * host sees them, else a copy in memory of the host's own, which grows as it must and holds one
+ * stretch at a time. HOST_WINDOW_EMPTY begins one, and host_window_close ends it. */
+struct host_window {
+    struct arena arena;
+    void *memory;
+    size_t bytes;
+};
+#define HOST_WINDOW_EMPTY                                                                          \
+    { ARENA_EMPTY, NULL, 0 }
+
+/* Stores at `out_pointer` (the address of a pointer variable) where the host may read the `bytes`
+ * bytes of `tensor` until the window's next use. Ops that were queued before are done. */
+TWINSTEP_MUST_USE enum status host_window_read(struct host_window *window,
+                                               const struct backend *backend, const void *tensor,
+                                               size_t bytes, void *out_pointer);
+/* The same for who writes every byte and reads none. What is written becomes the tensor's with
+ * host_window_store, which is given the same numbers. */
+TWINSTEP_MUST_USE enum status host_window_room(struct host_window *window,
+                                               const struct backend *backend, void *tensor,
+                                               size_t bytes, void *out_pointer);
+TWINSTEP_MUST_USE enum status host_window_store(const struct host_window *window,
+                                                const struct backend *backend, void *tensor,
+                                                size_t bytes);
+void host_window_close(struct host_window *window);
 
 /* Bytes of scratch that every op is content with, for any pair of dtypes. */
 TWINSTEP_MUST_USE enum status backends_scratch(const struct backend *backend,

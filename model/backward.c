@@ -247,7 +247,8 @@ static void head_input(const struct pass *pass, const double *coefficient) {
     struct op_call call = pass_call(pass, SITE_LOSS, PASS_NO_LAYER);
     model->ops->logprob_backward(
         &call, &(struct logprob_backward_args){
-                   part->label_count, model->V, model->loss, pass->batch->label_target + first,
+                   part->label_count, model->V, model->loss,
+                   model_seen(model, pass->batch, pass->batch->label_target + first),
                    coefficient + first, row_of(model->maximum, first, 1, model->accumulator),
                    row_of(model->sum, first, 1, model->accumulator), logits,
                    model->config->numerics.backward.cross_entropy == CROSS_ENTROPY_TWO_STEP});
@@ -290,7 +291,8 @@ static void scatter_labels(const struct pass *pass) {
     clear_rows(pass, model->gradient.stream);
     const struct op_call call = pass_call(pass, SITE_NONE, PASS_NO_LAYER);
     const struct embedding_forward_args labels = {
-        .rows = {pass->batch->label_row + first, pass->part->label_count},
+        .rows = {model_seen(model, pass->batch, pass->batch->label_row + first),
+                 pass->part->label_count},
         .C = model->C,
         .ids = model->numbers,
         .table = row_of(model->label_dx, first, model->C, model->carrier),
@@ -307,7 +309,8 @@ static void head_backward(struct weight_pass *joint, const struct pass *parts, u
     }
     struct weight_pass labels = *joint;
     labels.rows =
-        (struct row_list){joint->pass.batch->canonical_label, joint->pass.batch->label_count};
+        (struct row_list){model_seen(model, joint->pass.batch, joint->pass.batch->canonical_label),
+                          joint->pass.batch->label_count};
     norm_weight(&labels, PASS_NO_LAYER, ROLE_NORM_FINAL, model->label_dh, model->label_x,
                 model->label_rstd);
     /* an owner's uses have the order embedding, head (law 4) */
@@ -318,10 +321,11 @@ static void head_backward(struct weight_pass *joint, const struct pass *parts, u
 static void embedding_backward(const struct weight_pass *joint) {
     const struct model *model = joint->pass.model;
     struct op_call call = pass_call(&joint->pass, SITE_EMBEDDING, PASS_NO_LAYER);
-    model->ops->embedding_weight(&call, &(struct embedding_weight_args){
-                                            joint->rows, model->V, model->C,
-                                            joint->pass.batch->canonical_id, model->gradient.stream,
-                                            accumulator(joint, ROLE_EMBEDDING, PASS_NO_LAYER)});
+    model->ops->embedding_weight(
+        &call, &(struct embedding_weight_args){
+                   joint->rows, model->V, model->C,
+                   model_seen(model, joint->pass.batch, joint->pass.batch->canonical_id),
+                   model->gradient.stream, accumulator(joint, ROLE_EMBEDDING, PASS_NO_LAYER)});
     watch_weight(&joint->pass, PASS_NO_LAYER, ROLE_EMBEDDING,
                  accumulator(joint, ROLE_EMBEDDING, PASS_NO_LAYER), 0);
 }
@@ -342,9 +346,10 @@ void model_backward(struct model *model, const struct model_weights *weights,
     struct pass parts[BATCH_CALLS_MAX] = {{0}};
     for (uint32_t c = 0; c < batch->call_count; c++)
         parts[c] = pass_open(model, weights, batch, c, 0);
-    struct weight_pass joint = {.pass = parts[0],
-                                .gradients = gradients,
-                                .rows = {batch->canonical_row, batch->token_count}};
+    struct weight_pass joint = {
+        .pass = parts[0],
+        .gradients = gradients,
+        .rows = {model_seen(model, batch, batch->canonical_row), batch->token_count}};
     joint.pass.side = 0;
     pass_list_heads(model, batch, 1);
     model->order.sample = batch->first_sample;

@@ -4,6 +4,8 @@
  * digest is written once. */
 #include "model/digests.h"
 
+#include <string.h>
+
 #include "base/arena.h"
 #include "kernels/backend_abi.h"
 #include "model/backends.h"
@@ -24,6 +26,25 @@ static size_t job_elements(const struct digest_job *job) {
     return count;
 }
 
+/* Hashes a tensor on the host, or says which of its numbers does not fit its dtype. */
+static enum status on_host(const struct digests *digests, const struct digest_job *job) {
+    struct host_window window = HOST_WINDOW_EMPTY;
+    const void *data;
+    enum status status = host_window_read(&window, digests->backend, job->data,
+                                          job_elements(job) * dtype_carrier(job->dtype), &data);
+    if (status == STATUS_OK)
+        status = digest_tensor(job->name, job->dtype, job->rank, job->shape, data, job->out);
+    host_window_close(&window);
+    return status;
+}
+
+static int has_misfit(const struct leafhash_leaf *leaves, size_t count) {
+    static const struct leafhash_leaf none = {.misfit = {0}};
+    for (size_t i = 0; i < count; i++)
+        if (memcmp(leaves[i].misfit, none.misfit, sizeof none.misfit) != 0) return 1;
+    return 0;
+}
+
 enum status digests_add(struct digests *digests, const struct digest_job *job) {
     const size_t count = job_elements(job), leaves = leaf_hashes_count(job->dtype, count);
     if (digests->job_count == digests->job_limit ||
@@ -31,7 +52,7 @@ enum status digests_add(struct digests *digests, const struct digest_job *job) {
         TRY(digests_finish(digests));
     if (leaves > digests->leaf_limit || digests->job_limit == 0) {
         TRY(backends_wait(digests->backend));
-        return digest_tensor(job->name, job->dtype, job->rank, job->shape, job->data, job->out);
+        return on_host(digests, job);
     }
     digests->asked[digests->job_count] = (struct leaf_hashes_args){
         job->dtype, count, job->data, digests->leaves + digests->leaf_count};
@@ -49,9 +70,11 @@ enum status digests_finish(struct digests *digests) {
     TRY(backends_wait(digests->backend));
     for (size_t i = 0; i < jobs; i++) {
         const struct digest_job *const job = &digests->jobs[i];
-        TRY(digest_tensor_leaves(job->name, job->dtype, job->rank, job->shape, job->data, leaves,
-                                 job->out));
-        leaves += leaf_hashes_count(job->dtype, job_elements(job));
+        const size_t count = leaf_hashes_count(job->dtype, job_elements(job));
+        TRY(has_misfit(leaves, count) ? on_host(digests, job)
+                                      : digest_tensor_leaves(job->name, job->dtype, job->rank,
+                                                             job->shape, NULL, leaves, job->out));
+        leaves += count;
     }
     return STATUS_OK;
 }

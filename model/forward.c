@@ -88,8 +88,9 @@ static void head_block(const struct pass *pass) {
     struct row_list rows = {NULL, part->label_count};
     struct op_call call = pass_call(pass, SITE_NONE, PASS_NO_LAYER);
     model->ops->embedding_forward(
-        &call, &(struct embedding_forward_args){rows, model->C, pass->batch->label_row + first,
-                                                model->last, x});
+        &call, &(struct embedding_forward_args){
+                   rows, model->C, model_seen(model, pass->batch, pass->batch->label_row + first),
+                   model->last, x});
     struct pass labels = *pass;
     labels.rows = rows;
     pass_norm(&labels, PASS_NO_LAYER, ROLE_NORM_FINAL, x, h,
@@ -102,8 +103,9 @@ static void head_block(const struct pass *pass) {
     call = pass_call(pass, SITE_LOSS, PASS_NO_LAYER);
     model->ops->logprob_forward(
         &call, &(struct logprob_forward_args){
-                   part->label_count, model->V, model->loss, pass->batch->label_target + first,
-                   logits, row_of(model->maximum, first, 1, model->accumulator),
+                   part->label_count, model->V, model->loss,
+                   model_seen(model, pass->batch, pass->batch->label_target + first), logits,
+                   row_of(model->maximum, first, 1, model->accumulator),
                    row_of(model->sum, first, 1, model->accumulator), model->logp + first});
     watch_labels(pass, LABEL_LOG_SOFTMAX, LABEL_MAXIMUM, model->maximum, model->accumulate,
                  WATCH_ONE);
@@ -121,13 +123,15 @@ void model_forward(struct model *model, const struct model_weights *weights,
                    const struct batch *batch, uint32_t side_offset) {
     model->order.sample = batch->first_sample;
     model->redrawn = 0;
+    model_see_batch(model, batch);
     pass_list_heads(model, batch, 0);
     for (uint32_t c = 0; c < batch->call_count; c++) {
         struct pass pass = pass_open(model, weights, batch, c, side_offset);
         struct op_call call = pass_call(&pass, SITE_EMBEDDING, PASS_NO_LAYER);
         model->ops->embedding_forward(
             &call, &(struct embedding_forward_args){
-                       pass.rows, model->C, batch->token_id + pass.part->first_token,
+                       pass.rows, model->C,
+                       model_seen(model, batch, batch->token_id + pass.part->first_token),
                        pass_weight(&pass, ROLE_EMBEDDING, PASS_NO_LAYER), model->layer[0].x});
         watch_role_output(&pass, PASS_NO_LAYER, ROLE_EMBEDDING, 0, model->layer[0].x, model->C);
         pass_drop(&pass, DROP_EMBEDDING, PASS_NO_LAYER, 1, model->layer[0].x);

@@ -40,7 +40,7 @@ static double join_samples(const struct loss_call *call, double total, uint32_t 
     struct op_call op = *call->call;
     op.site = SITE_LOSS;
     struct shuffle shuffle = shuffle_open(&op, PASS_FORWARD);
-    return total + shuffle_sum(&shuffle, call->terms, count, op.scratch);
+    return total + shuffle_sum(&shuffle, call->terms, count, call->orders);
 }
 
 static uint32_t sequence_of(const struct batch *batch, uint32_t sample, uint32_t side) {

@@ -43,6 +43,7 @@ struct loss_call {
     struct loss_sums *sums;       /* those of the window in mode order-free; else NULL */
     double *sequence_logp;        /* scratch (sequences) */
     double *terms;                /* scratch (samples) */
+    void *orders;                 /* scratch of shuffle_sum for as many terms; mode shuffled only */
 };
 
 /* Adds this micro-batch to the window, and writes the coefficients in call order of labels.

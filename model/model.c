@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Opens a model: sizes, one piece of memory for all activations, rotary tables, what its mode
  * needs; and makes digests of activation sites. Forward and backward are in forward.c and
- * backward.c. Invariant: everything that forward writes lies in `buffers`, so that one fill reaches
- * all of it. */
+ * backward.c. Invariant: everything that forward writes lies in `buffers`, or is logp, which the
+ * host reads, so that two fills reach all of it. */
 #include "model/model.h"
 
 #include <string.h>
 
 #include "base/element.h"
 #include "base/real.h"
+#include "data/batch.h"
 #include "kernels/backend_abi.h"
 #include "model/backends.h"
 #include "model/digests.h"
@@ -116,7 +117,6 @@ static void carve_all(struct model *model, struct carver *carver, size_t R, size
     model->logits = carve(carver, L, model->V, element);
     model->maximum = carve(carver, L, 1, acc);
     model->sum = carve(carver, L, 1, acc);
-    model->logp = (double *)carve(carver, L, 1, sizeof(double));
 }
 
 static enum dtype or_compute(const struct model *model, int32_t choice) {
@@ -243,31 +243,81 @@ static enum status open_ops(struct model *model, const struct batch_limits *limi
     return backends_scratch(backend, &bounds, &model->fill_bytes);
 }
 
+/* Takes `count` elements for ops alone, which the host writes once: through `window` and then
+ * host_window_store. */
+static enum status take_constant(const struct model *model, size_t count, size_t element,
+                                 const char *what, struct arena *arena, struct host_window *window,
+                                 void *out_tensor, void *out_room) {
+    void *tensor;
+    TRY(arena_take(arena_hidden(arena), count, element, what, &tensor));
+    memcpy(out_tensor, &tensor, sizeof tensor);
+    return host_window_room(window, model->backend, tensor, count * element, out_room);
+}
+
+static enum status open_head_rows(struct model *model, size_t tokens, struct arena *arena,
+                                  size_t which) {
+    struct head_rows *const rows = &model->head_rows[which];
+    struct head_rows *const seen = &model->seen_head_rows[which];
+    TRY(arena_take(arena, tokens * model->H, sizeof *rows->q, "head rows", &rows->q));
+    TRY(arena_take(arena, tokens * model->G, sizeof *rows->k, "head rows", &rows->k));
+    *seen = *rows;
+    struct arena *const hidden = arena_hidden(arena);
+    if (hidden == arena) return STATUS_OK;
+    TRY(arena_take(hidden, tokens * model->H, sizeof *seen->q, "head rows", &seen->q));
+    return arena_take(hidden, tokens * model->G, sizeof *seen->k, "head rows", &seen->k);
+}
+
+static enum status open_ones(struct model *model, size_t rows, struct arena *arena,
+                             struct host_window *window) {
+    void *ones;
+    TRY(take_constant(model, rows, model->carrier, "ones", arena, window, &model->ones, &ones));
+    for (size_t i = 0; i < rows; i++)
+        element_set(ones, model->compute, i, 1.0);
+    return host_window_store(window, model->backend, model->ones, rows * model->carrier);
+}
+
+/* Both tables are made at a time and lie one behind the other. */
+static enum status open_rope(struct model *model, uint32_t length, struct arena *arena,
+                             struct host_window *window) {
+    const size_t bytes = ((size_t)length * (model->D / 2) * model->carrier + 63) & ~(size_t)63;
+    unsigned char *both;
+    TRY(take_constant(model, 2 * bytes, 1, "rotary table", arena, window, &model->cosine, &both));
+    model->sine = (unsigned char *)model->cosine + bytes;
+    rope_table_fill(model->config, length, both, both + bytes);
+    return host_window_store(window, model->backend, model->cosine, 2 * bytes);
+}
+
 /* Takes the rows that ops are given besides the batch's. Rows of heads are numbered with 32
  * bits. */
 static enum status open_rows(struct model *model, const struct batch_limits *limits,
-                             struct arena *arena) {
+                             struct arena *arena, struct host_window *window) {
     const struct config *config = model->config;
-    TRY(arena_take(arena, limits->tokens, sizeof *model->numbers, "label rows", &model->numbers));
+    uint32_t *numbers;
+    TRY(take_constant(model, limits->tokens, sizeof *numbers, "label rows", arena, window,
+                      &model->numbers, &numbers));
     for (uint32_t i = 0; i < limits->tokens; i++)
-        model->numbers[i] = i;
-    if (config->model.qkv_bias || config->model.output_bias || config->model.mlp_bias) {
-        TRY(arena_take(arena, limits->rows, model->carrier, "ones", &model->ones));
-        for (uint32_t i = 0; i < limits->rows; i++)
-            element_set(model->ones, model->compute, i, 1.0);
-    }
+        numbers[i] = i;
+    TRY(host_window_store(window, model->backend, model->numbers,
+                          limits->tokens * sizeof *numbers));
+    if (config->model.qkv_bias || config->model.output_bias || config->model.mlp_bias)
+        TRY(open_ones(model, limits->rows, arena, window));
     if (!model->head_norm) return STATUS_OK;
     if (limits->rows > UINT32_MAX / model->H)
         FAIL(STATUS_INPUT,
              "model.heads: expected fewer than 2^32 heads in a micro-batch, got %u positions of %u",
              limits->rows, model->H);
-    for (size_t i = 0; i < COUNT_OF(model->head_rows); i++) {
-        struct head_rows *const rows = &model->head_rows[i];
-        const size_t tokens = limits->tokens;
-        TRY(arena_take(arena, tokens * model->H, sizeof *rows->q, "head rows", &rows->q));
-        TRY(arena_take(arena, tokens * model->G, sizeof *rows->k, "head rows", &rows->k));
-    }
+    for (size_t i = 0; i < COUNT_OF(model->head_rows); i++)
+        TRY(open_head_rows(model, limits->tokens, arena, i));
     return STATUS_OK;
+}
+
+/* Takes the room for a batch's lists where ops are near it. In mode shuffled the backend's own host
+ * side counts ids, so there ops see the lists that the host wrote. */
+static enum status open_lists(struct model *model, const struct batch_limits *limits,
+                              struct arena *arena) {
+    if (arena_hidden(arena) == arena || model->shuffled) return STATUS_OK;
+    model->seen_bytes = batch_list_bytes(limits);
+    return arena_take(arena_hidden(arena), model->seen_bytes, 1, "lists", &model->seen_lists);
 }
 
 enum status model_open(const struct config *config, const struct param_table *table,
@@ -280,20 +330,23 @@ enum status model_open(const struct config *config, const struct param_table *ta
     take_sizes(out);
     TRY(open_call(out));
     TRY(open_ops(out, limits));
-    TRY(arena_take(arena, out->scratch_bytes, 1, "kernel scratch", &out->call.scratch));
+    struct arena *const hidden = arena_hidden(arena);
+    TRY(arena_take(hidden, out->scratch_bytes, 1, "kernel scratch", &out->call.scratch));
     TRY(arena_take(arena, out->layers, sizeof *out->layer, "layer buffers", &out->layer));
     struct carver carver = {NULL, 0};
     carve_all(out, &carver, limits->rows, limits->tokens);
     out->buffer_bytes = carver.used;
-    TRY(arena_take(arena, carver.used, 1, "activations", &out->buffers));
+    TRY(arena_take(hidden, carver.used, 1, "activations", &out->buffers));
     carver = (struct carver){out->buffers, 0};
     carve_all(out, &carver, limits->rows, limits->tokens);
-    size_t angles = (size_t)limits->length * (out->D / 2);
-    TRY(arena_take(arena, angles, out->carrier, "rotary table", &out->cosine));
-    TRY(arena_take(arena, angles, out->carrier, "rotary table", &out->sine));
-    rope_table_fill(config, limits->length, out->cosine, out->sine);
-    TRY(open_rows(out, limits, arena));
-    return model_dropout_open(out, limits, arena);
+    out->logp_bytes = limits->tokens * sizeof *out->logp;
+    TRY(arena_take(arena, limits->tokens, sizeof *out->logp, "activations", &out->logp));
+    struct host_window window = HOST_WINDOW_EMPTY;
+    enum status status = open_rope(out, limits->length, arena, &window);
+    if (status == STATUS_OK) status = open_rows(out, limits, arena, &window);
+    if (status == STATUS_OK) status = open_lists(out, limits, arena);
+    host_window_close(&window);
+    return status == STATUS_OK ? model_dropout_open(out, limits, arena) : status;
 }
 
 void model_set_order(struct model *model, uint64_t seed, uint32_t update) {
@@ -302,7 +355,31 @@ void model_set_order(struct model *model, uint64_t seed, uint32_t update) {
 }
 
 enum status model_wait(const struct model *model) {
-    return backends_wait(model->backend);
+    TRY(backends_wait(model->backend));
+    return model->lost;
+}
+
+/* Copies lists that the host wrote to where ops read them. */
+static void bring(struct model *model, uint32_t *to, const uint32_t *from, size_t bytes) {
+    if (to == from) return;
+    const enum status status = backends_copy(model->backend, to, from, bytes);
+    if (status != STATUS_OK) model->lost = status;
+}
+
+void model_see_batch(struct model *model, const struct batch *batch) {
+    if (model->seen_lists != NULL) bring(model, model->seen_lists, batch->lists, model->seen_bytes);
+}
+
+void model_see_heads(struct model *model, size_t tokens, int canonical) {
+    const struct head_rows *const from = &model->head_rows[canonical];
+    const struct head_rows *const to = &model->seen_head_rows[canonical];
+    bring(model, to->q, from->q, tokens * model->H * sizeof *to->q);
+    bring(model, to->k, from->k, tokens * model->G * sizeof *to->k);
+}
+
+const uint32_t *model_seen(const struct model *model, const struct batch *batch,
+                           const uint32_t *list) {
+    return model->seen_lists == NULL ? list : model->seen_lists + (list - batch->lists);
 }
 
 void model_set(const struct model *model, void *memory, size_t bytes, uint32_t word) {
@@ -315,11 +392,13 @@ void model_set(const struct model *model, void *memory, size_t bytes, uint32_t w
  * reads a NaN. */
 void model_poison(struct model *model) {
     model_set(model, model->buffers, model->buffer_bytes, WORD_OF_NAN);
+    model_set(model, model->logp, model->logp_bytes, WORD_OF_NAN);
 }
 
 void model_fill(const struct model *model) {
     if (!model->config->numerics.determinism.fill) return;
     model_set(model, model->buffers, model->buffer_bytes, WORD_OF_NAN);
+    model_set(model, model->logp, model->logp_bytes, WORD_OF_NAN);
     model_set(model, model->call.scratch, model->fill_bytes, WORD_OF_NAN);
 }
 

@@ -85,7 +85,12 @@ struct model {
     int post_norm; /* 1: norms stand behind attention and MLP, not before them (OLMo-2) */
     int qk_norm;   /* 1: q and k are normalized (OLMo-2, Qwen3) */
     int head_norm; /* 1: that norm is over each head (Qwen3) */
-    struct head_rows head_rows[2]; /* in call order and in canonical order; head_norm only */
+    /* Rows of heads in call order and in canonical order, for head_norm: as the host lists them,
+     * and as ops see them, which is the same where there is no hidden memory. */
+    struct head_rows head_rows[2], seen_head_rows[2];
+    uint32_t *seen_lists; /* the batch's lists for ops; NULL: they see the batch's own */
+    size_t seen_bytes;
+    enum status lost;  /* of the last copy of lists; model_wait tells it */
     uint32_t *numbers; /* (labels) 0, 1, 2, ...: ids that make a lookup a copy of rows */
     void *ones;        /* (R) 1.0, where there are biases: their gradient is a product with it */
     struct order order;
@@ -117,9 +122,10 @@ struct model {
     void *label_dh, *label_dx; /* (L, C) */
     void *logits;              /* (L, V) */
     void *maximum, *sum;       /* (L) of logprob_forward, accumulation dtype */
-    double *logp;              /* (L) the log-prob of each label, in call order */
-    void *cosine, *sine;       /* (positions, D / 2) rounded to the compute dtype */
-    unsigned char *buffers;    /* all of the above that forward writes, as one piece */
+    double *logp; /* (L) the log-prob of each label, in call order; the host reads it */
+    size_t logp_bytes;
+    void *cosine, *sine;    /* (positions, D / 2) rounded to the compute dtype */
+    unsigned char *buffers; /* all of the above that forward writes but logp, as one piece */
     size_t buffer_bytes;
     size_t scratch_bytes; /* size of call.scratch */
     /* how much of it model_fill fills; a device's library fills its own part */
@@ -137,7 +143,9 @@ struct model_gradients {
 };
 
 /* Opens a model whose ops are those of `backend`, or this program's own where it is NULL. `arena`
- * gives memory that the backend sees. STATUS_UNSUPPORTED names what the backend lacks. */
+ * gives memory that the backend sees; what only ops touch (activations, scratch, tables) comes from
+ * arena_hidden(arena), and the host reads it through a window (model/backends.h).
+ * STATUS_UNSUPPORTED names what the backend lacks. */
 TWINSTEP_MUST_USE enum status model_open(const struct config *config,
                                          const struct param_table *table,
                                          const struct backend *backend,
@@ -147,6 +155,14 @@ TWINSTEP_MUST_USE enum status model_open(const struct config *config,
 /* Waits until all ops of the model are done, and returns what went wrong in them. Where call.queued
  * is set, the host waits before it reads what ops write, and before it writes what they read. */
 TWINSTEP_MUST_USE enum status model_wait(const struct model *model);
+
+/* Brings the lists of a batch, or the rows of its heads, to where ops read them, behind the ops
+ * that were called: before the first op of a pass. model_seen is then the place of a list for ops.
+ */
+void model_see_batch(struct model *model, const struct batch *batch);
+void model_see_heads(struct model *model, size_t tokens, int canonical);
+const uint32_t *model_seen(const struct model *model, const struct batch *batch,
+                           const uint32_t *list);
 
 /* Fills memory that ops see with a word over and over, by an op. It begins at a multiple of 4
  * bytes. */

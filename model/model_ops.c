@@ -10,12 +10,13 @@
 struct pass pass_open(struct model *model, const struct model_weights *weights,
                       const struct batch *batch, uint32_t call, uint32_t side_offset) {
     const struct batch_call *part = &batch->calls[call];
-    return (struct pass){.model = model,
-                         .weights = weights,
-                         .batch = batch,
-                         .part = part,
-                         .rows = {batch->token_row + part->first_token, part->token_count},
-                         .side = part->side + side_offset};
+    return (struct pass){
+        .model = model,
+        .weights = weights,
+        .batch = batch,
+        .part = part,
+        .rows = {model_seen(model, batch, batch->token_row + part->first_token), part->token_count},
+        .side = part->side + side_offset};
 }
 
 struct op_call pass_call(const struct pass *pass, enum op_site site, uint32_t layer) {
@@ -67,12 +68,13 @@ void pass_list_heads(struct model *model, const struct batch *batch, int canonic
     if (!model->head_norm) return;
     list_heads(rows, batch->token_count, model->H, model->head_rows[canonical].q);
     list_heads(rows, batch->token_count, model->G, model->head_rows[canonical].k);
+    model_see_heads(model, batch->token_count, canonical);
 }
 
 struct row_list pass_norm_rows(const struct pass *pass, enum param_role role, int canonical,
                                uint32_t *out_c) {
     const struct model *model = pass->model;
-    const struct head_rows *const heads = &model->head_rows[canonical];
+    const struct head_rows *const heads = &model->seen_head_rows[canonical];
     const size_t first = canonical ? 0 : pass->part->first_token;
     uint32_t unused;
     pass_widths(model, role, out_c, &unused);
@@ -129,14 +131,16 @@ void pass_norm(const struct pass *pass, uint32_t layer, enum param_role role, co
 void pass_rotary(const struct pass *pass, uint32_t layer, void *x, uint32_t heads, int inverse) {
     const struct model *model = pass->model;
     struct op_call call = pass_call(pass, SITE_NONE, layer);
-    struct rotary_args args = {.rows = pass->rows,
-                               .heads = heads,
-                               .D = model->D,
-                               .position = pass->batch->token_position + pass->part->first_token,
-                               .cosine = model->cosine,
-                               .sine = model->sine,
-                               .x = x,
-                               .inverse = inverse};
+    struct rotary_args args = {
+        .rows = pass->rows,
+        .heads = heads,
+        .D = model->D,
+        .position =
+            model_seen(model, pass->batch, pass->batch->token_position + pass->part->first_token),
+        .cosine = model->cosine,
+        .sine = model->sine,
+        .x = x,
+        .inverse = inverse};
     model->ops->rotary(&call, &args);
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/element.h"
+#include "model/backends.h"
 
 struct watch_view watch_view_of(const struct watch *watch, struct watch_name op,
                                 struct watch_name tensor, void *data) {
@@ -52,6 +53,41 @@ void watch_show(const struct model *model, const struct watch_view *view) {
         watch->status = status;
 }
 
+/* How many elements a view reaches over, from its data on. */
+static size_t view_extent(const struct watch_view *view) {
+    size_t end = 0;
+    if (view->axis == WATCH_WHOLE) return view->count;
+    for (uint32_t i = 0; i < watch_cells(view); i++) {
+        const struct watch_cell cell = watch_cell_of(view, i);
+        const unsigned char *const behind =
+            (const unsigned char *)watch_row(view, &cell, cell.rows);
+        const size_t here = (size_t)(behind - (const unsigned char *)view->data);
+        if (here > end) end = here;
+    }
+    return end / watch_element(view);
+}
+
+static enum status show_copy(const struct model *model, const struct watch_view *view) {
+    struct host_window window = HOST_WINDOW_EMPTY;
+    struct watch_view seen = *view;
+    const size_t bytes = view_extent(view) * watch_element(view);
+    enum status status = host_window_read(&window, model->backend, view->data, bytes, &seen.data);
+    if (status == STATUS_OK) {
+        model->watch->see(model->watch->context, &seen);
+        status = host_window_store(&window, model->backend, view->data, bytes);
+    }
+    host_window_close(&window);
+    return status;
+}
+
+void watch_show_tensor(const struct model *model, const struct watch_view *view) {
+    struct watch *watch = model->watch;
+    if (view->width == 0) return;
+    enum status status = model_wait(model);
+    if (status == STATUS_OK) status = show_copy(model, view);
+    if (status != STATUS_OK && watch->status == STATUS_OK) watch->status = status;
+}
+
 static void see_rows(const struct pass *pass, uint32_t layer, enum watch_label op,
                      enum watch_label tensor, void *data, enum watch_axis axis, enum dtype dtype,
                      struct watch_shape shape) {
@@ -63,7 +99,7 @@ static void see_rows(const struct pass *pass, uint32_t layer, enum watch_label o
     view.columns = shape.columns;
     view.inner = shape.inner;
     view.width = shape.width;
-    watch_show(pass->model, &view);
+    watch_show_tensor(pass->model, &view);
 }
 
 void watch_tokens(const struct pass *pass, uint32_t layer, enum watch_label op,
@@ -112,7 +148,7 @@ void watch_weight(const struct pass *pass, uint32_t layer, enum param_role role,
     view.width = (size_t)model->table->rows[row].shape[1];
     view.covered = pass->batch->first_sample + pass->batch->sample_count;
     view.parameter = row;
-    watch_show(pass->model, &view);
+    watch_show_tensor(pass->model, &view);
 }
 
 /* Memory for a mask: it grows when a larger one comes and never shrinks. */

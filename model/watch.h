@@ -5,7 +5,8 @@
  *
  * This knows how a tensor is addressed (sample, side, position, column) and nothing of what is done
  * with it: experiment/locate makes digests, a test may disturb. What is handed out is the
- * training's own memory. Invariant: a watch that writes to nothing moves no bit. */
+ * training's own memory, or, of a tensor that only a backend's ops touch, a copy that becomes the
+ * tensor when whoever sees it is done. Invariant: a watch that writes to nothing moves no bit. */
 #ifndef TWINSTEP_MODEL_WATCH_H
 #define TWINSTEP_MODEL_WATCH_H
 
@@ -104,6 +105,8 @@ struct watch_view watch_view_of(const struct watch *watch, struct watch_name op,
 /* Shows a view that has elements. Where an op has failed there is nothing to show, and its error is
  * kept. */
 void watch_show(const struct model *model, const struct watch_view *view);
+/* The same for what ops have written, which the host may not be able to touch. */
+void watch_show_tensor(const struct model *model, const struct watch_view *view);
 
 /* What the model's ops call when they have written something; nothing happens without a watch. */
 void watch_tokens(const struct pass *pass, uint32_t layer, enum watch_label op,

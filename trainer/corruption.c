@@ -19,6 +19,7 @@
 #include "trainer/corruption_places.h"
 #include "trainer/plugin.h"
 #include "trainer/run_private.h"
+#include "trainer/run_tensors.h"
 #include "trainer/watch_run.h"
 
 /* ---- the tensor by its name ---- */
@@ -336,32 +337,39 @@ static int is_update(struct run *run) {
     return run->corruption != NULL && run_head(run)->done + 1 == run->config.fault.update;
 }
 
-void corruption_start(struct run *run) {
+enum status corruption_start(struct run *run) {
     struct corruption *c = run->corruption;
-    if (!is_update(run) || c->flipped || c->place.phase != FAULT_AT_START) return;
+    if (!is_update(run) || c->flipped || c->place.phase != FAULT_AT_START) return STATUS_OK;
     const struct state_tensor *tensor = &run->layout.tensor[c->place.row];
     const int is_master = strcmp(c->place.tensor, watch_named(LABEL_MASTER).text) == 0;
     const size_t at = c->place.slot >= 0 ? tensor->slot[c->place.slot]
                       : is_master        ? tensor->master
                                          : tensor->param;
-    flip(&c->place, c->place.dtype, run->config.fault.bit, run_at(run, at),
-         (size_t)run->config.fault.element);
+    const size_t carrier = dtype_carrier(c->place.dtype);
+    void *const element =
+        (unsigned char *)run_at(run, at) + (size_t)run->config.fault.element * carrier;
+    void *values;
+    TRY(run_read(run, WINDOW_NOW, element, carrier, &values));
+    flip(&c->place, c->place.dtype, run->config.fault.bit, values, 0);
+    TRY(run_store(run, WINDOW_NOW, element, carrier));
     c->flipped = 1;
     run->weights_fresh = 0;
+    return STATUS_OK;
 }
 
 /* Copies of the weights are made anew in this update, whatever came before it, and again behind it:
  * a copy in which a bit has flipped is no state. */
-void corruption_begin(struct run *run) {
+enum status corruption_begin(struct run *run) {
     struct corruption *c = run->corruption;
-    if (!is_update(run)) return;
-    corruption_start(run);
+    if (!is_update(run)) return STATUS_OK;
+    TRY(corruption_start(run));
     c->active = 1;
     c->met = c->elements = 0;
     c->hung = run->model.watch;
     c->watch = (struct watch){.see = see, .context = c, .arena = ARENA_EMPTY};
     run->weights_fresh = 0;
     watch_hang(run, &c->watch);
+    return STATUS_OK;
 }
 
 static enum status refuse_absent(const struct corruption *c) {

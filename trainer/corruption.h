@@ -29,11 +29,11 @@ TWINSTEP_MUST_USE enum status corruption_open(struct run *run);
 /* Flips the bit of an update whose flip comes before its first phase, unless that was done since
  * the last update or restore: by run_step, and by whoever looks at the state before (watch_start).
  */
-void corruption_start(struct run *run);
+TWINSTEP_MUST_USE enum status corruption_start(struct run *run);
 
 /* Around the phases of an update. corruption_end gives back `status`, or the run's failure to find
  * the element. */
-void corruption_begin(struct run *run);
+TWINSTEP_MUST_USE enum status corruption_begin(struct run *run);
 TWINSTEP_MUST_USE enum status corruption_end(struct run *run, enum status status);
 
 /* Forgets what corruption_start did; the state was replaced. */

@@ -11,6 +11,7 @@
 #include "trainer/divisor_fit.h"
 #include "trainer/restart.h"
 #include "trainer/run_private.h"
+#include "trainer/run_tensors.h"
 #include "trainer/streams.h"
 #include "trainer/optimizer_input.h"
 
@@ -89,18 +90,22 @@ static enum status open_kinds(const struct run *run, struct divisor_reader *read
 
 /* ---- plain gradients ---- */
 
-static void copy_gradient(struct run *run, unsigned char *out) {
+/* The gradients are for the host, so the host closes them. */
+static enum status copy_gradient(struct run *run, unsigned char *out) {
+    static const enum run_window windows[] = {WINDOW_NOW, WINDOW_OLD};
     const enum dtype dtype = run->layout.accumulator_dtype;
     for (uint32_t i = 0; i < run->owner_count; i++) {
         const uint32_t row = run->owner[i];
-        const struct close_args args = {
-            .count = run->table.rows[row].count,
-            .uses = run->table.rows[row].uses,
-            .acc = {run->accumulators[row][0], run->accumulators[row][1]},
-            .storage = dtype,
-            .gradient = out + run->packed[row] * dtype_carrier(dtype)};
-        run->model.ops->close(&run->model.call, &args);
+        struct close_args args = {.count = run->table.rows[row].count,
+                                  .uses = run->table.rows[row].uses,
+                                  .storage = dtype,
+                                  .gradient = out + run->packed[row] * dtype_carrier(dtype)};
+        for (uint32_t use = 0; use < args.uses; use++)
+            TRY(run_read(run, windows[use], run->accumulators[row][use],
+                         args.count * run->layout.accumulator, &args.acc[use]));
+        run->host->close(&run->model.call, &args);
     }
+    return STATUS_OK;
 }
 
 static enum status plain_micro(struct run *run, unsigned char *out) {
@@ -108,8 +113,7 @@ static enum status plain_micro(struct run *run, unsigned char *out) {
     TRY(phase_run(run, PHASE_FETCH));
     TRY(phase_run(run, PHASE_FORWARD));
     TRY(phase_run(run, PHASE_BACKWARD));
-    copy_gradient(run, out);
-    return STATUS_OK;
+    return copy_gradient(run, out);
 }
 
 /* Copies the plan, because its arrays belong to the run that made it, and that run is closed. */
@@ -133,7 +137,7 @@ static enum status plain_all(struct run *run, struct divisor_reader *reader, str
     struct divisor_reading *reading = &reader->reading;
     TRY(restart_begin(run));
     streams_begin(run);
-    TRY(sampler_plan_update(&run->sampler, state_head_of(run->state)->sampler, &run->plan));
+    TRY(sampler_plan_update(&run->sampler, state_head_of(run->state.host)->sampler, &run->plan));
     TRY(keep_plan(run, reader, arena));
     reading->micros = run->plan.micros;
     reader->elements = run->table.elements;
@@ -177,8 +181,10 @@ enum status divisor_before(const struct run *run, struct arena *arena, struct di
     const struct run_options options = {
         .undivided = 1, .steps = run->options.steps, .order_seed = run->options.order_seed};
     TRY(run_open(&run->config, run->dataset, &options, &plain));
-    run_restore(plain, run->state);
-    enum status status = plain_all(plain, out, arena);
+    const unsigned char *state;
+    enum status status = run_read_state(run, &state);
+    if (status == STATUS_OK) status = run_restore(plain, state);
+    if (status == STATUS_OK) status = plain_all(plain, out, arena);
     run_close(plain);
     TRY(status);
     TRY(open_kinds(run, out, arena));

@@ -43,14 +43,17 @@ static double dot(const struct fitting *f, struct span a, struct span b) {
     return distance_product(a, none_a, b, none_b, f->elements);
 }
 
-static void read_taken(struct fitting *f, const struct optimizer_input_rule *rule) {
+static enum status read_taken(struct fitting *f, const struct optimizer_input_rule *rule) {
     const struct run *run = f->fit->run;
     for (uint32_t i = 0; i < run->owner_count; i++) {
         const uint32_t row = run->owner[i];
         const size_t at = run->packed[row];
-        optimizer_input_values(run, rule, row, 0, run->table.rows[row].count, f->taken + at,
+        struct optimizer_places places;
+        TRY(optimizer_input_places(run, rule, row, &places));
+        optimizer_input_values(run, rule, &places, 0, run->table.rows[row].count, f->taken + at,
                                f->taken_error + at);
     }
+    return STATUS_OK;
 }
 
 /* Returns the sum of a[k] b[k] over k < n, for rows of triangles. */
@@ -200,7 +203,7 @@ enum status divisor_fit(struct divisor_fit *fit, struct arena *arena) {
         return STATUS_OK;
     }
     TRY(open_fitting(&f, arena));
-    read_taken(&f, &rule);
+    TRY(read_taken(&f, &rule));
     fit->untestable = fit_all(&f);
     return STATUS_OK;
 }

@@ -11,10 +11,12 @@
 #include "data/batch.h"
 #include "kernels/backend_abi.h"
 #include "kernels/op.h"
+#include "model/backends.h"
 #include "model/loss.h"
 #include "model/model.h"
 #include "model/preference.h"
 #include "scenarios/scenario.h"
+#include "trainer/run_tensors.h"
 
 /* One architecture. */
 struct scorer {
@@ -25,11 +27,12 @@ struct scorer {
     struct model model;
     void **copy; /* by row: the weights of the run that is measured; a tied row is NULL */
     const void **weights;
+    struct host_window window; /* through which the host writes the copies */
 };
 
 struct evaluator {
     struct arena own; /* holds this struct */
-    struct arena arena;
+    struct arena arena, hidden;
     struct evaluator_rows sets[EVALUATOR_SETS];
     double (*reference[EVALUATOR_SETS])[2]; /* (count); NULL: the loss reads none */
     double (*logp)[2];                      /* (largest count) of the run that is measured */
@@ -90,8 +93,8 @@ static enum status open_weights(struct scorer *scorer, struct arena *arena) {
     for (uint32_t i = 0; i < table->count; i++) {
         const struct param_row *row = &table->rows[i];
         if (row->tied_to < 0)
-            TRY(arena_take(arena, row->count, dtype_carrier(scorer->model.compute), "evaluation",
-                           &scorer->copy[i]));
+            TRY(arena_take(arena_hidden(arena), row->count, dtype_carrier(scorer->model.compute),
+                           "evaluation", &scorer->copy[i]));
         scorer->weights[i] = row->tied_to < 0 ? scorer->copy[i] : scorer->weights[row->tied_to];
     }
     return STATUS_OK;
@@ -119,15 +122,23 @@ static int is_model_of(const struct scorer *scorer, const struct config *config)
     return memcmp(&scorer->config.model, &own.model, sizeof own.model) == 0;
 }
 
-static void take_weights(struct scorer *scorer, const struct run *run, enum evaluated which) {
+/* The run may have another backend than the instrument, so its weights go by way of the host. */
+static enum status take_weights(struct scorer *scorer, const struct run *run,
+                                enum evaluated which) {
+    const struct backend *const backend = scorer->model.backend;
     for (uint32_t i = 0; i < scorer->table.count; i++) {
+        const struct param_row *const theirs = &run_table(run)->rows[i];
         if (scorer->copy[i] == NULL) continue;
-        const struct convert_args args = {
-            scorer->table.rows[i].count, run_table(run)->rows[i].dtype, scorer->model.compute,
-            which == EVALUATED_START ? run_param_initial(run, i) : run_param(run, i),
-            scorer->copy[i]};
+        const size_t count = scorer->table.rows[i].count, bytes = count * scorer->model.carrier;
+        struct convert_args args = {count, theirs->dtype, scorer->model.compute, NULL, NULL};
+        TRY(run_read(run, WINDOW_NOW,
+                     which == EVALUATED_START ? run_param_initial(run, i) : run_param(run, i),
+                     count * dtype_carrier(theirs->dtype), &args.source));
+        TRY(host_window_room(&scorer->window, backend, scorer->copy[i], bytes, &args.destination));
         scorer->host->convert(&scorer->model.call, &args);
+        TRY(host_window_store(&scorer->window, backend, scorer->copy[i], bytes));
     }
+    return STATUS_OK;
 }
 
 static enum status score_some(struct scorer *scorer, const struct batch_limits *limits,
@@ -162,7 +173,7 @@ static enum status open_reference(struct evaluator *evaluator, const struct run 
     const int given = run_config(baseline)->dpo.reference == REFERENCE_GIVEN;
     struct scorer *scorer = &evaluator->scorer[0];
     if (!config_has_reference(&scorer->config)) return STATUS_OK;
-    if (!given) take_weights(scorer, baseline, EVALUATED_START);
+    if (!given) TRY(take_weights(scorer, baseline, EVALUATED_START));
     for (uint32_t set = 0; set < EVALUATOR_SETS; set++) {
         const struct evaluator_rows *rows = &evaluator->sets[set];
         TRY(arena_take(&evaluator->arena, rows->count, sizeof *evaluator->reference[set],
@@ -178,7 +189,7 @@ static enum status open_reference(struct evaluator *evaluator, const struct run 
 static enum status open_all(struct evaluator *evaluator, const struct run *baseline,
                             const struct run *test) {
     uint32_t most = 0;
-    if (run_backend(baseline) != NULL) evaluator->arena.source = run_memory_source(baseline);
+    backends_memory(run_backend(baseline), &evaluator->arena, &evaluator->hidden);
     TRY(open_scorer(evaluator, baseline, baseline));
     if (!is_model_of(&evaluator->scorer[0], run_config(test)))
         TRY(open_scorer(evaluator, baseline, test));
@@ -210,6 +221,9 @@ enum status evaluator_open(const struct run *baseline, const struct run *test,
 void evaluator_close(struct evaluator *evaluator) {
     if (evaluator == NULL) return;
     struct arena own = evaluator->own; /* the evaluator itself lies in it, and goes with it */
+    for (uint32_t i = 0; i < evaluator->scorers; i++)
+        host_window_close(&evaluator->scorer[i].window);
+    arena_close(&evaluator->hidden);
     arena_close(&evaluator->arena);
     arena_close(&own);
 }
@@ -271,7 +285,7 @@ enum status evaluator_measure(struct evaluator *evaluator, const struct run *run
     const struct evaluator_rows *rows = &evaluator->sets[set];
     const int other = !is_model_of(&evaluator->scorer[0], run_config(run));
     struct scorer *scorer = &evaluator->scorer[other];
-    take_weights(scorer, run, which);
+    TRY(take_weights(scorer, run, which));
     TRY(score(scorer, &evaluator->limits, rows, evaluator->logp));
     const double(*logp)[2] = (const double(*)[2])evaluator->logp;
     if (scorer->config.task == TASK_SFT)

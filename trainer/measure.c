@@ -167,12 +167,12 @@ static enum status measure_params(struct run *run) {
 }
 
 static enum status digest_params(struct run *run, struct digest *out_weights) {
-    TRY(state_pieces_digest(&run->table, &run->layout, run->state, &run->digests,
+    TRY(state_pieces_digest(&run->table, &run->layout, run->state.tensors, &run->digests,
                             run->piece_digest));
     for (uint32_t i = 0; i < run->owner_count && run->shape.tensors > 0; i++)
         memcpy(run->record.tensor_digests[i][TENSOR_DIGEST_PARAMETER],
                run->piece_digest[run->owner[i]][0].byte, DIGEST_BYTES);
-    state_weights_digest(&run->table, &run->layout, run->state,
+    state_weights_digest(&run->table, &run->layout, run->state.host,
                          (const struct digest(*)[STATE_PIECES])run->piece_digest, out_weights);
     return STATUS_OK;
 }
@@ -201,7 +201,7 @@ enum status measure_end(struct run *run) {
     memcpy(record->digests[DIGEST_LR], applied.byte, DIGEST_BYTES);
     root_optimize(record, &optimized);
     phase_note(run, PHASE_OPTIMIZE, &optimized);
-    state_digest(&run->layout, run->state, &weights, &state);
+    state_digest(&run->layout, run->state.host, &weights, &state);
     memcpy(record->digests[DIGEST_STATE], state.byte, DIGEST_BYTES);
     digest_ledger(&run->ledger, &rng);
     memcpy(record->digests[DIGEST_RNG], rng.byte, DIGEST_BYTES);

@@ -7,6 +7,7 @@
 #include "base/element.h"
 #include "trainer/plugin.h"
 #include "trainer/run_private.h"
+#include "trainer/run_tensors.h"
 
 enum dtype optimizer_working_dtype(const struct run *run) {
     return run->layout.has_master ? run->layout.master_dtype
@@ -19,7 +20,7 @@ const void *optimizer_weights_before(const struct run *run, uint32_t row) {
 
 const void *optimizer_weights_now(const struct run *run, uint32_t row) {
     const struct state_tensor *tensor = &run->layout.tensor[row];
-    return run->state + (run->layout.has_master ? tensor->master : tensor->param);
+    return run_at(run, run->layout.has_master ? tensor->master : tensor->param);
 }
 
 static int every_moment_is_whole(const struct run *run) {
@@ -34,8 +35,8 @@ enum status optimizer_input_rule_of(const struct run *run, struct optimizer_inpu
     int known = 0;
     *out = (struct optimizer_input_rule){INPUT_UNKNOWN, 0.0, 1.0};
     if (run->moment == NULL) return STATUS_OK;
-    TRY(plugin_moment(&run->config.optimizer.which, run->optimizer, state_head_of(run->state)->t,
-                      &out->keep, &out->take, &known));
+    TRY(plugin_moment(&run->config.optimizer.which, run->optimizer,
+                      state_head_of(run->state.host)->t, &out->keep, &out->take, &known));
     if (known && out->take != 0.0 && every_moment_is_whole(run))
         out->source = INPUT_FROM_MOMENT;
     else if (!known && (run->optimizer->flags & OPTIM_PLAIN) != 0)
@@ -43,40 +44,50 @@ enum status optimizer_input_rule_of(const struct run *run, struct optimizer_inpu
     return STATUS_OK;
 }
 
-/* Where an owner's row lies, before and after the step. */
-struct places {
-    const void *old, *now;   /* weights */
-    const void *then, *slot; /* first moment */
-    enum dtype working, slots;
-    double decay, lr; /* `decay` is the decay that is inside the gradient */
-};
-
-static struct places places_of(const struct run *run, uint32_t row) {
+static struct optimizer_places places_of(const struct run *run, uint32_t row) {
     const double *const group = run->record.groups[run->table.rows[row].group];
     const enum dtype slots = run->layout.slot_dtype;
-    return (struct places){
+    return (struct optimizer_places){
         .old = optimizer_weights_before(run, row),
         .now = optimizer_weights_now(run, row),
         .then = run->moment + run->packed[row] * dtype_carrier(slots),
-        .slot = run->state + run->layout.tensor[row].slot[0],
+        .slot = run_at(run, run->layout.tensor[row].slot[0]),
         .working = optimizer_working_dtype(run),
         .slots = slots,
         .decay = run->optimizer->flags & OPTIM_DECOUPLED ? 0.0 : group[GROUP_WD_APPLIED],
         .lr = group[GROUP_LR_APPLIED]};
 }
 
-struct rule_taken optimizer_input_scalars(const struct run *run,
-                                          const struct optimizer_input_rule *rule, uint32_t row) {
-    const struct places at = places_of(run, row);
-    return (struct rule_taken){.keep = rule->keep,
-                               .take = rule->take,
-                               .decay = at.decay,
-                               .unit = INPUT_ROUNDINGS * dtype_epsilon(at.slots) / 2,
-                               .least = dtype_spacing(0x1p-126, at.slots)};
+enum status optimizer_input_places(const struct run *run, const struct optimizer_input_rule *rule,
+                                   uint32_t row, struct optimizer_places *out) {
+    const size_t count = run->table.rows[row].count;
+    *out = places_of(run, row);
+    const size_t weights = count * dtype_carrier(out->working);
+    TRY(run_read(run, WINDOW_OLD, out->old, weights, &out->old));
+    TRY(run_read(run, WINDOW_NOW, out->now, weights, &out->now));
+    if (rule->source != INPUT_FROM_MOMENT) return STATUS_OK;
+    const size_t moments = count * dtype_carrier(out->slots);
+    TRY(run_read(run, WINDOW_THEN, out->then, moments, &out->then));
+    return run_read(run, WINDOW_SLOT, out->slot, moments, &out->slot);
 }
 
-static void from_moment(const struct rule_taken *rule, const struct places *at, size_t first,
-                        size_t count, double *gradient, double *error) {
+static struct rule_taken scalars_at(const struct optimizer_input_rule *rule,
+                                    const struct optimizer_places *at) {
+    return (struct rule_taken){.keep = rule->keep,
+                               .take = rule->take,
+                               .decay = at->decay,
+                               .unit = INPUT_ROUNDINGS * dtype_epsilon(at->slots) / 2,
+                               .least = dtype_spacing(0x1p-126, at->slots)};
+}
+
+struct rule_taken optimizer_input_scalars(const struct run *run,
+                                          const struct optimizer_input_rule *rule, uint32_t row) {
+    const struct optimizer_places at = places_of(run, row);
+    return scalars_at(rule, &at);
+}
+
+static void from_moment(const struct rule_taken *rule, const struct optimizer_places *at,
+                        size_t first, size_t count, double *gradient, double *error) {
     for (size_t i = 0; i < count; i++) {
         const struct rule_taken_value value =
             rule_taken_value(rule, element_get(at->slot, at->slots, first + i),
@@ -89,8 +100,8 @@ static void from_moment(const struct rule_taken *rule, const struct places *at, 
 
 /* The stored weight was rounded once: by half a unit at most, or by one whole unit where the
  * rounding is drawn. */
-static void from_weights(const struct run *run, const struct places *at, size_t first, size_t count,
-                         double *gradient, double *error) {
+static void from_weights(const struct run *run, const struct optimizer_places *at, size_t first,
+                         size_t count, double *gradient, double *error) {
     const double unit = INPUT_ROUNDINGS * dtype_epsilon(at->working) / 2;
     const double half = run->config.numerics.rounding == ROUNDING_STOCHASTIC ? 1.0 : 0.5;
     for (size_t i = 0; i < count; i++) {
@@ -105,13 +116,12 @@ static void from_weights(const struct run *run, const struct places *at, size_t 
 }
 
 void optimizer_input_values(const struct run *run, const struct optimizer_input_rule *rule,
-                            uint32_t row, size_t first, size_t count, double *gradient,
-                            double *error) {
-    const struct places at = places_of(run, row);
+                            const struct optimizer_places *at, size_t first, size_t count,
+                            double *gradient, double *error) {
     if (rule->source == INPUT_FROM_MOMENT) {
-        const struct rule_taken scalars = optimizer_input_scalars(run, rule, row);
-        from_moment(&scalars, &at, first, count, gradient, error);
+        const struct rule_taken scalars = scalars_at(rule, at);
+        from_moment(&scalars, at, first, count, gradient, error);
     } else {
-        from_weights(run, &at, first, count, gradient, error);
+        from_weights(run, at, first, count, gradient, error);
     }
 }

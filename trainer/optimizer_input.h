@@ -29,7 +29,7 @@ struct optimizer_input_rule {
  */
 enum dtype optimizer_working_dtype(const struct run *run);
 
-/* Return an owner's row of these weights as it was before the step, and as it is now. */
+/* Return an owner's row of these weights as it was before the step, and as it is now: for ops. */
 const void *optimizer_weights_before(const struct run *run, uint32_t row);
 const void *optimizer_weights_now(const struct run *run, uint32_t row);
 
@@ -41,9 +41,20 @@ TWINSTEP_MUST_USE enum status optimizer_input_rule_of(const struct run *run,
 struct rule_taken optimizer_input_scalars(const struct run *run,
                                           const struct optimizer_input_rule *rule, uint32_t row);
 
+/* Where an owner's row lies, before and after the step, for the host to read. */
+struct optimizer_places {
+    const void *old, *now;   /* weights */
+    const void *then, *slot; /* first moment; only with INPUT_FROM_MOMENT */
+    enum dtype working, slots;
+    double decay, lr; /* `decay` is the decay that is inside the gradient */
+};
+TWINSTEP_MUST_USE enum status optimizer_input_places(const struct run *run,
+                                                     const struct optimizer_input_rule *rule,
+                                                     uint32_t row, struct optimizer_places *out);
+
 /* Writes elements first ... first + count - 1 of an owner's row and their error bounds. */
 void optimizer_input_values(const struct run *run, const struct optimizer_input_rule *rule,
-                            uint32_t row, size_t first, size_t count, double *gradient,
-                            double *error);
+                            const struct optimizer_places *at, size_t first, size_t count,
+                            double *gradient, double *error);
 
 #endif

@@ -9,6 +9,7 @@
 #include "base/number.h"
 #include "base/real.h"
 #include "trainer/run_private.h"
+#include "trainer/run_tensors.h"
 
 static enum dtype coarser(const struct config *config) {
     const enum dtype param = (enum dtype)config->numerics.param;
@@ -45,22 +46,43 @@ enum status perturbation_find(const struct run *run, struct perturbation *out) {
          run->table.rows[run->owner[0]].name, text);
 }
 
+/* An element of the tensor at this offset of the state. */
+static enum status get(const struct run *run, size_t offset, enum dtype dtype, uint64_t element,
+                       double *out) {
+    const size_t carrier = dtype_carrier(dtype);
+    const void *value;
+    TRY(run_read(run, WINDOW_NOW, (unsigned char *)run_at(run, offset) + element * carrier, carrier,
+                 &value));
+    *out = element_get(value, dtype, 0);
+    return STATUS_OK;
+}
+
+static enum status set(const struct run *run, size_t offset, enum dtype dtype, uint64_t element,
+                       double value) {
+    const size_t carrier = dtype_carrier(dtype);
+    unsigned char *const tensor = (unsigned char *)run_at(run, offset) + element * carrier;
+    void *room;
+    TRY(run_room(run, WINDOW_NOW, tensor, carrier, &room));
+    element_set(room, dtype, 0, value);
+    return run_store(run, WINDOW_NOW, tensor, carrier);
+}
+
 enum status perturbation_apply(struct run *run) {
     if (strcmp(run->config.init.nudge, CONFIG_NO_NUDGE) == 0) return STATUS_OK;
     struct perturbation target;
     TRY(perturbation_find(run, &target));
     const struct state_tensor *tensor = &run->layout.tensor[target.row];
     const enum dtype dtype = run->table.rows[target.row].dtype;
-    void *const param = run_at(run, tensor->param);
-    const double old = element_get(param, dtype, target.element);
+    double old, far;
+    TRY(get(run, tensor->param, dtype, target.element, &old));
     const double unit = dtype_spacing(old, coarser(&run->config));
     const double moved = old + real_copysign_f64(unit, old);
-    element_set(param, dtype, target.element, dtype_round(moved, dtype));
+    TRY(set(run, tensor->param, dtype, target.element, dtype_round(moved, dtype)));
     if (run->layout.has_master) {
         const enum dtype wide = run->layout.master_dtype;
-        void *const master = run_at(run, tensor->master);
-        const double far = element_get(master, wide, target.element) + (moved - old);
-        element_set(master, wide, target.element, dtype_round(far, wide));
+        TRY(get(run, tensor->master, wide, target.element, &far));
+        far += moved - old;
+        TRY(set(run, tensor->master, wide, target.element, dtype_round(far, wide)));
     }
     run->weights_fresh = 0;
     return STATUS_OK;

@@ -132,7 +132,8 @@ static enum status phase_forward(struct run *run) {
                              .undivided = run->options.undivided,
                              .sums = run_sums(run),
                              .sequence_logp = run->sequence_logp,
-                             .terms = run->terms};
+                             .terms = run->terms,
+                             .orders = run->orders};
     double *row = run->record.micros[micro], loss;
     loss_micro(&call, &head->window, run->coefficient, &loss);
     if (run->replaying) return STATUS_OK;

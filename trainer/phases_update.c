@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "kernels/backend_abi.h"
+#include "model/backends.h"
 #include "trainer/plugin.h"
 #include "trainer/readback.h"
 #include "trainer/rounding.h"
@@ -90,6 +91,11 @@ enum status phase_clip(struct run *run) {
     return STATUS_OK;
 }
 
+/* The place of a tensor for who steps: the staged one where the host does. */
+static void *step_at(const struct run *run, size_t offset) {
+    return run->staged == NULL ? run_at(run, offset) : run->staged + (offset - run->layout.tensors);
+}
+
 static void fill_tensor(struct run *run, uint32_t row_index, struct optim_tensor *out) {
     const struct param_row *row = &run->table.rows[row_index];
     const struct state_layout *layout = &run->layout;
@@ -103,27 +109,34 @@ static void fill_tensor(struct run *run, uint32_t row_index, struct optim_tensor
                                  .master_dtype = layout->master_dtype,
                                  .gradient_dtype = layout->gradient_dtype,
                                  .slot_dtype = layout->slot_dtype,
-                                 .param = run_at(run, tensor->param),
-                                 .gradient = run_at(run, tensor->gradient)};
-    if (layout->has_master) out->master = run_at(run, tensor->master);
+                                 .param = step_at(run, tensor->param),
+                                 .gradient = step_at(run, tensor->gradient)};
+    if (layout->has_master) out->master = step_at(run, tensor->master);
     for (uint32_t slot = 0; slot < run->optimizer->slot_count; slot++)
-        out->slots[slot] = tensor->slot_count[slot] == 0 ? NULL : run_at(run, tensor->slot[slot]);
+        out->slots[slot] = tensor->slot_count[slot] == 0 ? NULL : step_at(run, tensor->slot[slot]);
 }
 
-/* Returns 1 where the host runs the loops of the optimizer's class, whatever backend has the
- * tensors. That is so for the class of a user's module, and for a class whose step needs whole
- * tensors instead of single elements. */
-static int steps_on_host(const struct run *run) {
-    return strcmp(run->config.optimizer.which.module, CONFIG_NO_MODULE) != 0 ||
-           (run->optimizer->flags & OPTIM_ELEMENTWISE) == 0;
+/* The whole of the tensors travels, accumulators included: a step on the host costs that much
+ * anyway, and one copy is simple. */
+static enum status stage(struct run *run) {
+    if (run->staged == NULL) return STATUS_OK;
+    return backends_pull(run->backend, run->staged, run->state.tensors,
+                         run->layout.bytes - run->layout.tensors);
+}
+
+static enum status unstage(struct run *run) {
+    if (run->staged == NULL) return STATUS_OK;
+    return backends_push(run->backend, run->state.tensors, run->staged,
+                         run->layout.bytes - run->layout.tensors);
 }
 
 enum status phase_optimize(struct run *run) {
     struct state_head *head = run_head(run);
     TRY(phase_close_gradient(run));
     if (run->options.readback) readback_keep(run);
-    if (run->model.watch != NULL || steps_on_host(run)) TRY(model_wait(&run->model));
+    if (run->model.watch != NULL) TRY(model_wait(&run->model));
     if (run->model.watch != NULL) watch_gradient_taken(run);
+    TRY(stage(run));
     struct optim_group groups[STATE_GROUPS_MAX];
     for (uint32_t g = 0; g < run->table.groups; g++) {
         groups[g].lr = head->lr[g];
@@ -146,12 +159,12 @@ enum status phase_optimize(struct run *run) {
                               .update = streams_update(run, STREAM_ROUNDING),
                               .threads = (int)run->config.numerics.threads,
                               .isa = (int)backend_isa((enum isa)run->config.numerics.isa)};
-    if (run->backend != NULL && !steps_on_host(run))
+    if (run->backend != NULL && run->staged == NULL)
         memcpy(call.steps, run->backend->steps, sizeof call.steps);
-    rounding_begin(run);
+    TRY(rounding_begin(run));
     TRY(plugin_step(&run->config.optimizer.which, run->optimizer, &call));
-    if (run->wide != NULL) TRY(model_wait(&run->model));
     TRY(rounding_end(run));
+    TRY(unstage(run));
     run->weights_fresh = 0;
     return run->options.readback ? readback_measure(run, &call) : STATUS_OK;
 }

@@ -42,7 +42,8 @@ enum status readback_open(struct run *run) {
         if (run->table.rows[i].count > largest) largest = run->table.rows[i].count;
     run->working = run->before;
     if (!starts_from_params(run))
-        TRY(arena_take(&run->arena, run->table.elements, carrier, "last weights", &run->working));
+        TRY(arena_take(arena_hidden(&run->arena), run->table.elements, carrier, "last weights",
+                       &run->working));
     if (is_ruled(run)) {
         for (uint32_t i = 0; i < run->owner_count; i++)
             blocks += readback_blocks_blocks(run->table.rows[run->owner[i]].count);
@@ -55,7 +56,8 @@ enum status readback_open(struct run *run) {
         TRY(arena_take(&run->arena, largest, sizeof(double), "direction", &run->direction));
     if (run->optimizer->moment == NULL || run->optimizer->slot_count == 0) return STATUS_OK;
     carrier = dtype_carrier(run->layout.slot_dtype);
-    return arena_take(&run->arena, run->table.elements, carrier, "last moments", &run->moment);
+    return arena_take(arena_hidden(&run->arena), run->table.elements, carrier, "last moments",
+                      &run->moment);
 }
 
 void readback_keep(struct run *run) {
@@ -98,17 +100,15 @@ struct block {
     double meant, lost; /* numbers of elements */
 };
 
-static void fill_terms(const struct run *run, uint32_t row, size_t first, size_t count,
-                       double decay, struct block *out) {
+static void fill_terms(const struct run *run, const struct optimizer_places *at, size_t first,
+                       size_t count, double decay, struct block *out) {
     const enum dtype dtype = optimizer_working_dtype(run);
     const struct rule_spacing spacing = spacing_of(dtype);
-    const void *const old = optimizer_weights_before(run, row), *const now =
-                                                                    optimizer_weights_now(run, row);
     out->meant = out->lost = 0.0;
     for (size_t i = 0; i < count; i++) {
-        const struct rule_read_terms terms =
-            rule_read_terms(&spacing, run->direction[first + i], decay,
-                            element_get(old, dtype, first + i), element_get(now, dtype, first + i));
+        const struct rule_read_terms terms = rule_read_terms(
+            &spacing, run->direction[first + i], decay, element_get(at->old, dtype, first + i),
+            element_get(at->now, dtype, first + i));
         out->u[i] = terms.u;
         out->p[i] = terms.p;
         out->d[i] = terms.d;
@@ -140,18 +140,20 @@ static enum status sum_tensor(struct run *run, const struct optim_call *call, ui
     const double decay = call->groups[run->table.rows[row].group].weight_decay;
     const int directed = run->optimizer->direction != NULL;
     struct sum_blocks_f64 sums[READBACK_BLOCKS_SUMS] = {{.count = 0}};
+    struct optimizer_places at;
     struct block block;
+    TRY(optimizer_input_places(run, rule, row, &at));
     if (directed)
-        TRY(plugin_direction(&run->config.optimizer.which, run->optimizer, call, index,
-                             optimizer_weights_before(run, row), run->direction));
+        TRY(plugin_direction(&run->config.optimizer.which, run->optimizer, call, index, at.old,
+                             run->direction));
     for (size_t first = 0; first < total; first += SUM_BLOCK) {
         const size_t left = total - first, count = left < SUM_BLOCK ? left : SUM_BLOCK;
         if (directed) {
-            fill_terms(run, row, first, count, decay, &block);
+            fill_terms(run, &at, first, count, decay, &block);
             push_terms(&block, count, sums);
         }
         if (rule->source != INPUT_FROM_MOMENT) continue;
-        optimizer_input_values(run, rule, row, first, count, block.u, block.p);
+        optimizer_input_values(run, rule, &at, first, count, block.u, block.p);
         sum_blocks_push_f64(&sums[READBACK_BLOCKS_TAKEN], products_block(block.u, block.u, count));
         sum_blocks_push_f64(&sums[READBACK_BLOCKS_TAKEN_ERROR],
                             products_block(block.p, block.p, count));

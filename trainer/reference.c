@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "kernels/op.h"
 #include "trainer/streams.h"
 
 /* The reference computes in dpo.reference_compute. Formats that were chosen for the policy's
@@ -43,10 +44,11 @@ static enum status open_weights(struct run *run, struct run_reference *reference
         const void *values = run_param_initial(run, i);
         reference->weights[i] = values;
         if (param == compute) continue;
-        void *copy;
-        TRY(arena_take(arena, row->count, dtype_carrier(compute), "reference weights", &copy));
-        run_convert(run, row->count, param, compute, values, copy);
-        reference->weights[i] = copy;
+        struct convert_args args = {row->count, param, compute, values, NULL};
+        TRY(arena_take(arena_hidden(arena), row->count, dtype_carrier(compute), "reference weights",
+                       &args.destination));
+        reference->model.ops->convert(&reference->model.call, &args);
+        reference->weights[i] = args.destination;
     }
     return STATUS_OK;
 }

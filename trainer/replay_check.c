@@ -6,12 +6,14 @@
 
 #include <string.h>
 
+#include "model/backends.h"
 #include "scenarios/scenario.h"
 #include "trainer/run_private.h"
+#include "trainer/run_tensors.h"
 #include "trainer/watch_run.h"
 
 struct replay_check {
-    unsigned char *before, *after; /* states of the update that is checked */
+    struct run_kept before, after; /* states of the update that is checked */
     int due;
     struct replay_seen seen;
 };
@@ -38,44 +40,72 @@ enum status replay_check_open(struct run *run) {
         FAIL(STATUS_INPUT, "record.replay_check: sums of this training race, so it does not repeat "
                            "itself: expected another numerics.mode");
     TRY(arena_take(&run->arena, 1, sizeof *run->replay, "replay check", &run->replay));
-    TRY(arena_take(&run->arena, run->layout.bytes, 1, "replay check", &run->replay->before));
-    return arena_take(&run->arena, run->layout.bytes, 1, "replay check", &run->replay->after);
+    TRY(run_kept_open(run, &run->replay->before));
+    return run_kept_open(run, &run->replay->after);
 }
 
-void replay_check_begin(struct run *run) {
+void replay_check_close(struct run *run) {
+    if (run->replay == NULL) return;
+    run_kept_close(&run->replay->before);
+    run_kept_close(&run->replay->after);
+}
+
+enum status replay_check_begin(struct run *run) {
     struct replay_check *check = run->replay;
-    if (check == NULL) return;
+    if (check == NULL) return STATUS_OK;
     check->due = (run_head(run)->done + 1) % run->options.replay_every == 0;
-    if (check->due) memcpy(check->before, run->state, run->layout.bytes);
+    return check->due ? run_keep(run, &check->before) : STATUS_OK;
 }
 
-/* The first parameter of which gradient or accumulators differ. */
-static const char *differing(const struct run *run) {
-    const struct replay_check *check = run->replay;
+/* The first parameter of which gradient or accumulators differ between two states. */
+static const char *differing(const struct run *run, const unsigned char *x,
+                             const unsigned char *y) {
     for (uint32_t i = 0; i < run->owner_count; i++) {
         const struct param_row *row = &run->table.rows[run->owner[i]];
         const struct state_tensor *tensor = &run->layout.tensor[run->owner[i]];
-        int differs = memcmp(check->after + tensor->gradient, run->state + tensor->gradient,
+        int differs = memcmp(x + tensor->gradient, y + tensor->gradient,
                              row->count * dtype_carrier(run->layout.gradient_dtype)) != 0;
         for (uint32_t use = 0; use < row->uses; use++)
-            differs |= memcmp(check->after + tensor->accumulator[use],
-                              run->state + tensor->accumulator[use],
+            differs |= memcmp(x + tensor->accumulator[use], y + tensor->accumulator[use],
                               row->count * run->layout.accumulator) != 0;
         if (differs) return row->name;
     }
     return NULL;
 }
 
-static void compare(struct run *run) {
+/* Says what is different, the first time that something is. */
+static enum status explain(struct run *run, struct host_window *window) {
     struct replay_check *check = run->replay;
     struct replay_seen *seen = &check->seen;
-    const struct state_head *a = state_head_of(check->after), *b = run_head(run);
-    seen->checks++;
-    if (memcmp(check->after, run->state, run->layout.bytes) == 0) return;
-    if (seen->differing++ > 0) return;
+    const unsigned char *before, *now;
+    TRY(run_kept_read(&check->after, window, &before));
+    TRY(run_read_state(run, &now));
+    struct state_head a, b;
+    memcpy(&a, before, sizeof a);
+    memcpy(&b, now, sizeof b);
     seen->first = run_head(run)->done + 1;
-    seen->loss = memcmp(&a->window, &b->window, sizeof a->window) != 0;
-    seen->tensor = differing(run);
+    seen->loss = memcmp(&a.window, &b.window, sizeof a.window) != 0;
+    seen->tensor = differing(run, before, now);
+    return STATUS_OK;
+}
+
+static enum status compare(struct run *run) {
+    struct replay_check *check = run->replay;
+    struct host_window window = HOST_WINDOW_EMPTY;
+    int equal;
+    check->seen.checks++;
+    TRY(run_kept_equal(run, &check->after, &equal));
+    if (equal || check->seen.differing++ > 0) return STATUS_OK;
+    const enum status status = explain(run, &window);
+    host_window_close(&window);
+    return status;
+}
+
+/* The update goes on, so a bit that has flipped in it is not to flip again. */
+static enum status take_back(struct run *run, const struct run_kept *kept) {
+    TRY(run_load(run, kept));
+    run->weights_fresh = 0;
+    return STATUS_OK;
 }
 
 enum status replay_check_end(struct run *run, enum status (*micros)(struct run *)) {
@@ -84,9 +114,8 @@ enum status replay_check_end(struct run *run, enum status (*micros)(struct run *
     struct watch *const hung = run->model.watch;
     const struct library_count products = run->model.products;
     TRY(model_wait(&run->model));
-    memcpy(check->after, run->state, run->layout.bytes);
-    memcpy(run->state, check->before, run->layout.bytes);
-    run->weights_fresh = 0;
+    TRY(run_keep(run, &check->after));
+    TRY(take_back(run, &check->before));
     run->replaying = 1;
     watch_hang(run, NULL);
     enum status status = micros(run);
@@ -94,8 +123,6 @@ enum status replay_check_end(struct run *run, enum status (*micros)(struct run *
     watch_hang(run, hung);
     run->replaying = 0;
     run->model.products = products;
-    if (status == STATUS_OK) compare(run);
-    memcpy(run->state, check->after, run->layout.bytes);
-    run->weights_fresh = 0;
-    return status;
+    if (status == STATUS_OK) status = compare(run);
+    return status == STATUS_OK ? take_back(run, &check->after) : status;
 }

@@ -28,7 +28,8 @@ struct replay_seen run_replay_seen(const struct run *run);
 TWINSTEP_MUST_USE enum status replay_check_open(struct run *run);
 
 /* run_step calls these before and behind the micro-batches of an update. */
-void replay_check_begin(struct run *run);
+TWINSTEP_MUST_USE enum status replay_check_begin(struct run *run);
+void replay_check_close(struct run *run);
 TWINSTEP_MUST_USE enum status replay_check_end(struct run *run,
                                                enum status (*micros)(struct run *));
 

@@ -5,9 +5,11 @@
 #include <string.h>
 
 #include "base/element.h"
+#include "kernels/op.h"
 #include "scenarios/stream_course.h"
 #include "trainer/plugin.h"
 #include "trainer/run_private.h"
+#include "trainer/run_tensors.h"
 #include "trainer/scaler.h"
 
 static enum status lose_schedule(struct run *run) {
@@ -27,13 +29,14 @@ static void lose_optimizer(struct run *run) {
     for (uint32_t i = 0; i < run->owner_count; i++) {
         const struct param_row *row = &run->table.rows[run->owner[i]];
         const struct state_tensor *tensor = &layout->tensor[run->owner[i]];
-        if (layout->has_master)
-            run_convert(run, row->count, row->dtype, layout->master_dtype,
-                        run_at(run, tensor->param), run_at(run, tensor->master));
+        const struct convert_args renewed = {row->count, row->dtype, layout->master_dtype,
+                                             run_at(run, tensor->param),
+                                             run_at(run, tensor->master)};
+        if (layout->has_master) run->model.ops->convert(&run->model.call, &renewed);
         for (uint32_t slot = 0; slot < OPTIM_SLOTS_MAX; slot++)
             if (tensor->slot_count[slot] > 0)
-                memset(run_at(run, tensor->slot[slot]), 0,
-                       tensor->slot_count[slot] * dtype_carrier(layout->slot_dtype));
+                model_set(&run->model, run_at(run, tensor->slot[slot]),
+                          tensor->slot_count[slot] * dtype_carrier(layout->slot_dtype), 0);
     }
 }
 
@@ -59,16 +62,21 @@ static enum status restore_wrongly(struct run *run) {
     return doubled || run->layout.peak != 0 ? renew_lr(run) : STATUS_OK;
 }
 
-static void round_masters(struct run *run) {
+static enum status round_masters(struct run *run) {
     const struct state_layout *layout = &run->layout;
     for (uint32_t i = 0; i < run->owner_count; i++) {
         const struct param_row *row = &run->table.rows[run->owner[i]];
         const struct state_tensor *tensor = &layout->tensor[run->owner[i]];
-        void *const master = run_at(run, tensor->master);
-        for (size_t j = 0; j < row->count && row->trainable; j++)
+        const size_t bytes = row->count * dtype_carrier(layout->master_dtype);
+        void *master;
+        if (!row->trainable) continue;
+        TRY(run_read(run, WINDOW_NOW, run_at(run, tensor->master), bytes, &master));
+        for (size_t j = 0; j < row->count; j++)
             element_set(master, layout->master_dtype, j,
                         dtype_round(element_get(master, layout->master_dtype, j), DTYPE_BF16));
+        TRY(run_store(run, WINDOW_NOW, run_at(run, tensor->master), bytes));
     }
+    return STATUS_OK;
 }
 
 enum status restart_begin(struct run *run) {
@@ -80,7 +88,7 @@ enum status restart_begin(struct run *run) {
      * SkipStepOptimizer). */
     if (now && numbers > 0) memset(run_at(run, run->layout.outliers), 0, numbers * sizeof(double));
     if (!resume_restores(config, RESUME_OPTIMIZER, update)) lose_optimizer(run);
-    if (now && resume_errs(config, RESUME_MASTERS_BF16)) round_masters(run);
+    if (now && resume_errs(config, RESUME_MASTERS_BF16)) TRY(round_masters(run));
     if (!resume_restores(config, RESUME_SCALER, update))
         scaler_open(config, &run_head(run)->scaler);
     if (!resume_restores(config, RESUME_SCHEDULE, update)) return lose_schedule(run);

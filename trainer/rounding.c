@@ -7,6 +7,7 @@
 
 #include "base/real.h"
 #include "determinism/stream.h"
+#include "model/backends.h"
 #include "trainer/run_private.h"
 #include "trainer/streams.h"
 
@@ -53,26 +54,30 @@ enum status rounding_open(struct run *run) {
         struct stream_site unused;
         TRY(site_of(run, run->owner[i], &unused));
     }
-    return arena_take(&run->arena, run->table.elements, sizeof *run->wide, "f32 copies",
-                      &run->wide);
+    struct arena *const arena = run->staged == NULL ? arena_hidden(&run->arena) : &run->arena;
+    return arena_take(arena, run->table.elements, sizeof *run->wide, "f32 copies", &run->wide);
 }
 
-void rounding_begin(struct run *run) {
-    if (run->wide == NULL) return;
+/* Who has the tensors of the step: the run's backend, or this program where it steps. */
+static const struct backend *stepper(const struct run *run) {
+    return run->staged == NULL ? run->backend : NULL;
+}
+
+/* Dtypes narrower than f32 are carried in f32, so the copy converts nothing. */
+enum status rounding_begin(struct run *run) {
+    if (run->wide == NULL) return STATUS_OK;
     for (uint32_t i = 0; i < run->owner_count; i++) {
         struct optim_tensor *tensor = &run->tensors[i];
         float *const copy = run->wide + run->packed[run->owner[i]];
-        /* Dtypes narrower than f32 are carried in f32. */
-        memcpy(copy, tensor->param, tensor->count * sizeof *copy);
+        TRY(backends_copy(stepper(run), copy, tensor->param, tensor->count * sizeof *copy));
         tensor->master = copy;
         tensor->master_dtype = DTYPE_F32;
     }
+    return STATUS_OK;
 }
 
-static enum status round_tensor(struct run *run, uint32_t index) {
+static enum status round_tensor(struct run *run, uint32_t index, const float *wide, float *param) {
     const struct optim_tensor *tensor = &run->tensors[index];
-    const float *const wide = (const float *)tensor->master;
-    float *const param = (float *)tensor->param;
     struct stream_site site;
     uint32_t words[WORDS];
     const uint64_t seed = streams_at(run, STREAM_ROUNDING).seed;
@@ -92,8 +97,26 @@ static enum status round_tensor(struct run *run, uint32_t index) {
 
 /* Only drawn roundings are left to do: to nearest the optimizer has rounded already, as it rounds
  * every parameter that has a master. */
-enum status rounding_end(struct run *run) {
-    for (uint32_t i = 0; is_drawn(run) && i < run->owner_count; i++)
-        TRY(round_tensor(run, i));
+static enum status round_all(struct run *run, struct host_window *from, struct host_window *to) {
+    const struct backend *const has = stepper(run);
+    for (uint32_t i = 0; i < run->owner_count; i++) {
+        const struct optim_tensor *const tensor = &run->tensors[i];
+        const size_t bytes = tensor->count * sizeof(float);
+        const float *wide;
+        float *param;
+        TRY(host_window_read(from, has, tensor->master, bytes, &wide));
+        TRY(host_window_room(to, has, tensor->param, bytes, &param));
+        TRY(round_tensor(run, i, wide, param));
+        TRY(host_window_store(to, has, tensor->param, bytes));
+    }
     return STATUS_OK;
+}
+
+enum status rounding_end(struct run *run) {
+    struct host_window from = HOST_WINDOW_EMPTY, to = HOST_WINDOW_EMPTY;
+    if (!is_drawn(run)) return STATUS_OK;
+    const enum status status = round_all(run, &from, &to);
+    host_window_close(&from);
+    host_window_close(&to);
+    return status;
 }

@@ -22,7 +22,7 @@ double rounding_draw(double value, enum dtype dtype, double u);
 TWINSTEP_MUST_USE enum status rounding_open(struct run *run);
 
 /* To be called before the step: gives run->tensors f32 masters. */
-void rounding_begin(struct run *run);
+TWINSTEP_MUST_USE enum status rounding_begin(struct run *run);
 /* To be called after the step: makes the parameters from these masters. */
 TWINSTEP_MUST_USE enum status rounding_end(struct run *run);
 

@@ -13,6 +13,7 @@
 #include "trainer/outlier.h"
 #include "trainer/replay_check.h"
 #include "trainer/restart.h"
+#include "trainer/run_tensors.h"
 #include "trainer/scaler.h"
 #include "trainer/streams.h"
 
@@ -25,10 +26,12 @@ void run_convert(const struct run *run, size_t count, enum dtype from, enum dtyp
 enum status run_save(const struct run *run, const char *folder, int overwrite) {
     struct arena arena = ARENA_EMPTY;
     const void **values;
+    const unsigned char *state;
     enum status status = arena_take(&arena, run->owner_count, sizeof *values, "tensors", &values);
+    if (status == STATUS_OK) status = run_read_state(run, &state);
     if (status == STATUS_OK) {
         for (uint32_t i = 0; i < run->owner_count; i++)
-            values[i] = run_param(run, run->owner[i]);
+            values[i] = state + run->layout.tensor[run->owner[i]].param;
         const struct saved_model model = {.config = &run->config,
                                           .table = &run->table,
                                           .owner = run->owner,
@@ -120,7 +123,7 @@ static enum status step(struct run *run) {
     measure_begin(run);
     stream_ledger_add(&run->ledger, STREAM_DATA, DATA_OP_PERMUTE, streams_data_words(run));
     run->skipped = 0;
-    replay_check_begin(run);
+    TRY(replay_check_begin(run));
     TRY(run_micros(run));
     TRY(replay_check_end(run, run_micros));
     TRY(decide_skip(run));
@@ -138,20 +141,10 @@ static enum status step(struct run *run) {
 }
 
 enum status run_step(struct run *run, const struct record **out_record) {
-    corruption_begin(run);
+    TRY(corruption_begin(run));
     TRY(corruption_end(run, step(run)));
     *out_record = &run->record;
     return STATUS_OK;
-}
-
-void run_snapshot(const struct run *run, unsigned char *snapshot) {
-    memcpy(snapshot, run->state, run->layout.bytes);
-}
-
-void run_restore(struct run *run, const unsigned char *snapshot) {
-    memcpy(run->state, snapshot, run->layout.bytes);
-    run->weights_fresh = 0;
-    corruption_forget(run);
 }
 
 /* Classes are compared by the digest of their module, because two paths may hold the same module.

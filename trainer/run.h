@@ -66,9 +66,10 @@ void run_close(struct run *run); /* NULL: nothing is done */
 /* Trains one update. *out_record is the run's own and holds until the next update. */
 TWINSTEP_MUST_USE enum status run_step(struct run *run, const struct record **out_record);
 
-/* Copy the state out and in, between updates only. `snapshot` has run_layout()->bytes bytes. */
-void run_snapshot(const struct run *run, unsigned char *snapshot);
-void run_restore(struct run *run, const unsigned char *snapshot);
+/* Copy the state out and in, between updates only. `snapshot` has run_layout()->bytes bytes of the
+ * host's memory; trainer/run_tensors.h keeps states where the tensors are. */
+TWINSTEP_MUST_USE enum status run_snapshot(const struct run *run, unsigned char *snapshot);
+TWINSTEP_MUST_USE enum status run_restore(struct run *run, const unsigned char *snapshot);
 
 /* Returns 1 when `b` can continue a snapshot of `a`, because both lay their state out alike. */
 int run_same_layout(const struct run *a, const struct run *b);
@@ -102,9 +103,6 @@ const uint32_t *run_owners(const struct run *run);
 /* Returns the backend of the run's ops, or NULL where they are this program's own. */
 const struct backend *run_backend(const struct run *run);
 
-/* Returns the source of memory that the run's ops can see, or NULL for the C library. */
-const struct arena_source *run_memory_source(const struct run *run);
-
 /* Returns how many bytes the run has taken, its state included. */
 size_t run_memory(const struct run *run);
 
@@ -113,12 +111,14 @@ size_t run_memory(const struct run *run);
  * run. */
 int run_products(const struct run *run, struct library_count *out);
 
-/* The state, which has run_layout()->bytes bytes, and its head, which no layout describes. */
-const unsigned char *run_state(const struct run *run);
+/* What the host has of the state (its first run_layout()->tensors bytes), and the head in it, which
+ * no layout describes. */
+const unsigned char *run_state_host(const struct run *run);
 const struct state_head *run_state_head(const struct run *run);
 
 /* The stored parameter of a row, as carriers of its dtype: as it is now, as it was before the last
- * update, and as it was at step 0. */
+ * update, and as it was at step 0. Where the run has a backend only its ops touch these; the host
+ * reads them through a window (trainer/run_tensors.h). */
 const void *run_param(const struct run *run, uint32_t row);
 const void *run_param_before(const struct run *run, uint32_t row);
 const void *run_param_initial(const struct run *run, uint32_t row);

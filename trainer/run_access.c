@@ -40,12 +40,8 @@ const struct backend *run_backend(const struct run *run) {
     return run->backend;
 }
 
-const struct arena_source *run_memory_source(const struct run *run) {
-    return run->arena.source;
-}
-
 size_t run_memory(const struct run *run) {
-    return run->arena.total;
+    return run->arena.total + run->hidden.total;
 }
 
 /* Adds up counts. `first` describes the first product for which this program's own op stood in, so
@@ -68,16 +64,16 @@ int run_products(const struct run *run, struct library_count *out) {
     return counted;
 }
 
-const unsigned char *run_state(const struct run *run) {
-    return run->state;
+const unsigned char *run_state_host(const struct run *run) {
+    return run->state.host;
 }
 
 const struct state_head *run_state_head(const struct run *run) {
-    return state_head_of(run->state);
+    return state_head_of(run->state.host);
 }
 
 const void *run_param(const struct run *run, uint32_t row) {
-    return run->state + run->layout.tensor[row].param;
+    return run_at(run, run->layout.tensor[row].param);
 }
 
 /* Returns a row's carriers in a packed copy of all parameters. */

@@ -18,6 +18,7 @@
 #include "trainer/readback.h"
 #include "trainer/replay_check.h"
 #include "trainer/rounding.h"
+#include "trainer/run_tensors.h"
 #include "trainer/scaler.h"
 #include "trainer/streams.h"
 #include "model/pretrained.h"
@@ -32,11 +33,11 @@ struct sched_call run_schedule_call(const struct config *config) {
 
 struct sched_call run_sched_call(const struct run *run) {
     struct sched_call call = run_schedule_call(&run->config);
-    if (run->state == NULL) return call;
-    call.state = run->state + run->layout.schedule;
+    if (run->state.host == NULL) return call;
+    call.state = run->state.host + run->layout.schedule;
     if (run->layout.peak == 0) return call;
     double peak;
-    memcpy(&peak, run->state + run->layout.peak, sizeof peak);
+    memcpy(&peak, run->state.host + run->layout.peak, sizeof peak);
     if (peak != 0.0) call.base_lr = peak;
     return call;
 }
@@ -54,6 +55,29 @@ struct dataset_options run_dataset_options(const struct config *config) {
         .reference = config_has_reference(config) && config->dpo.reference == REFERENCE_GIVEN};
 }
 
+/* Returns 1 where the host runs the loops of the optimizer's class, whatever backend has the
+ * tensors. That is so for the class of a user's module, and for a class whose step needs whole
+ * tensors instead of single elements. */
+static int steps_on_host(const struct run *run) {
+    return strcmp(run->config.optimizer.which.module, CONFIG_NO_MODULE) != 0 ||
+           (run->optimizer->flags & OPTIM_ELEMENTWISE) == 0;
+}
+
+/* Takes the memory of the state: one piece, or two where a backend has the tensors. */
+static enum status open_state(struct run *run) {
+    const struct state_layout *const layout = &run->layout;
+    if (run->backend == NULL) {
+        TRY(arena_take(&run->arena, layout->bytes, 1, "training state", &run->state.host));
+        run->state.tensors = run->state.host + layout->tensors;
+        return STATUS_OK;
+    }
+    const size_t tensors = layout->bytes - layout->tensors;
+    TRY(arena_take(&run->arena, layout->tensors, 1, "training state", &run->state.host));
+    TRY(arena_take(arena_hidden(&run->arena), tensors, 1, "training state", &run->state.tensors));
+    if (!steps_on_host(run)) return STATUS_OK;
+    return arena_take(&run->arena, tensors, 1, "tensors of a step on the host", &run->staged);
+}
+
 static enum status open_tables(struct run *run) {
     struct arena *arena = &run->arena;
     TRY(plugin_optimizer(&run->config.optimizer.which, &run->optimizer));
@@ -64,7 +88,7 @@ static enum status open_tables(struct run *run) {
     TRY(params_open(&run->config, arena, &run->table));
     TRY(state_layout_open(&run->config, &run->table, run->optimizer, run->schedule,
                           run->dataset->samples, arena, &run->layout));
-    TRY(arena_take(arena, run->layout.bytes, 1, "training state", &run->state));
+    TRY(open_state(run));
     TRY(arena_take(arena, run->table.count, sizeof *run->owner, "run", &run->owner));
     TRY(arena_take(arena, run->table.count + 1, sizeof *run->packed, "run", &run->packed));
     for (uint32_t i = 0; i < run->table.count; i++) {
@@ -89,7 +113,7 @@ static enum status open_copies(struct run *run) {
         bytes += copy_bytes(run, i);
     TRY(arena_take(&run->arena, run->table.count, sizeof *run->weight_copies, "weights",
                    &run->weight_copies));
-    TRY(arena_take(&run->arena, bytes, 1, "weight copies", &copies));
+    TRY(arena_take(arena_hidden(&run->arena), bytes, 1, "weight copies", &copies));
     for (uint32_t i = 0; i < run->table.count; copies += copy_bytes(run, i++))
         if (run->table.rows[i].tied_to < 0) run->weight_copies[i] = copies;
     return STATUS_OK;
@@ -160,12 +184,15 @@ static enum status open_scratch(struct run *run) {
     struct arena *arena = &run->arena;
     const size_t param = dtype_carrier((enum dtype)run->config.numerics.param);
     const size_t sequences = run_sequences(run);
-    TRY(arena_take(arena, run->table.elements, param, "initial parameters", &run->initial));
-    TRY(arena_take(arena, run->table.elements, param, "last parameters", &run->before));
+    struct arena *const hidden = arena_hidden(arena);
+    TRY(arena_take(hidden, run->table.elements, param, "initial parameters", &run->initial));
+    TRY(arena_take(hidden, run->table.elements, param, "last parameters", &run->before));
     if (run->options.readback) TRY(readback_open(run));
     TRY(arena_take(arena, run->limits.tokens, sizeof(double), "loss", &run->coefficient));
     TRY(arena_take(arena, sequences, sizeof(double), "loss", &run->sequence_logp));
     TRY(arena_take(arena, run->limits.samples, sizeof(double), "loss", &run->terms));
+    if (run->model.shuffled)
+        TRY(arena_take(arena, shuffle_bytes(run->limits.samples), 1, "loss", &run->orders));
     TRY(arena_take(arena, run->limits.samples, sizeof *run->reference_logp, "loss",
                    &run->reference_logp));
     TRY(arena_take(arena, run->owner_count, sizeof *run->tensors, "optimizer", &run->tensors));
@@ -241,7 +268,7 @@ static enum status open_backend(struct run *run) {
     TRY(backend_ops((enum isa)config->numerics.isa, (enum dtype)config->numerics.compute,
                     (enum dtype)config->numerics.accumulate, &run->host));
     TRY(backends_open(config, &run->backend));
-    backends_memory(run->backend, &run->arena);
+    backends_memory(run->backend, &run->arena, &run->hidden);
     return STATUS_OK;
 }
 
@@ -263,8 +290,11 @@ static enum status init_row(struct run *run, const struct pretrained *pretrained
         start->table.rows[row].count != run->table.rows[row].count)
         FAIL(STATUS_INTERNAL, "%s: the run to start from has another model",
              run->table.rows[row].name);
+    const void *other;
+    TRY(run_read(start, WINDOW_OLD, run_param_initial(start, row),
+                 run->table.rows[row].count * dtype_carrier(theirs), &other));
     run_convert(run, run->table.rows[row].count, theirs, (enum dtype)run->config.numerics.param,
-                run_param_initial(start, row), values);
+                other, values);
     return STATUS_OK;
 }
 
@@ -272,12 +302,15 @@ static enum status init_row(struct run *run, const struct pretrained *pretrained
  * value or one of another run is taken from the parameter, as frameworks make masters. */
 static enum status init_master(struct run *run, const struct pretrained *pretrained, uint32_t row,
                                const void *values) {
-    void *master = run_at(run, run->layout.tensor[row].master);
+    void *const tensor = run_at(run, run->layout.tensor[row].master), *master;
+    const size_t bytes = run->table.rows[row].count * dtype_carrier(run->layout.master_dtype);
+    TRY(run_room(run, WINDOW_NOW, tensor, bytes, &master));
     if (run->options.start == NULL && pretrained != NULL)
-        return read_row(run, pretrained, row, run->layout.master_dtype, master);
-    run_convert(run, run->table.rows[row].count, (enum dtype)run->config.numerics.param,
-                run->layout.master_dtype, values, master);
-    return STATUS_OK;
+        TRY(read_row(run, pretrained, row, run->layout.master_dtype, master));
+    else
+        run_convert(run, run->table.rows[row].count, (enum dtype)run->config.numerics.param,
+                    run->layout.master_dtype, values, master);
+    return run_store(run, WINDOW_NOW, tensor, bytes);
 }
 
 /* Sets every owner. `pretrained` is NULL where weights are drawn. */
@@ -286,10 +319,12 @@ static enum status init_rows(struct run *run, const struct pretrained *pretraine
     size_t carrier = dtype_carrier(param);
     for (uint32_t i = 0; i < run->owner_count; i++) {
         uint32_t row = run->owner[i];
-        size_t count = run->table.rows[row].count;
-        void *values = run_at(run, run->layout.tensor[row].param);
+        const size_t bytes = run->table.rows[row].count * carrier;
+        void *const tensor = run_at(run, run->layout.tensor[row].param), *values;
+        TRY(run_room(run, WINDOW_THEN, tensor, bytes, &values));
         TRY(init_row(run, pretrained, row, values));
-        memcpy(run->initial + run->packed[row] * carrier, values, count * carrier);
+        TRY(run_store(run, WINDOW_THEN, tensor, bytes));
+        TRY(backends_copy(run->backend, run->initial + run->packed[row] * carrier, tensor, bytes));
         if (run->layout.has_master) TRY(init_master(run, pretrained, row, values));
     }
     return STATUS_OK;
@@ -310,6 +345,7 @@ static enum status open_all(struct run *run) {
     const struct config *config = &run->config;
     TRY(loop_check(config, NULL));
     TRY(open_backend(run));
+    TRY(run_windows_open(run));
     TRY(open_tables(run));
     TRY(batch_limits_open(config, run->dataset, config->batch.micro,
                           (enum batch_layout)config->batch.layout, &run->limits));
@@ -379,6 +415,9 @@ enum status run_open_at(const struct config *config, const struct dataset *datas
 void run_close(struct run *run) {
     if (run == NULL) return;
     struct arena own = run->own; /* `run` itself lies in it, and goes with it */
+    replay_check_close(run);
+    run_windows_close(run);
+    arena_close(&run->hidden);
     arena_close(&run->arena);
     arena_close(&own);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "trainer/run_private.h"
+#include "trainer/run_tensors.h"
 #include "trainer/streams.h"
 
 void run_fill_batch(struct run *run, const uint32_t *index, uint32_t count) {
@@ -18,7 +19,8 @@ void run_fill_probe(struct run *run, uint32_t count) {
     run_fill_batch(run, run->probe, count);
 }
 
-void run_forward(struct run *run, uint64_t order_seed, uint32_t order_update, struct watch *watch) {
+enum status run_forward(struct run *run, uint64_t order_seed, uint32_t order_update,
+                        struct watch *watch) {
     const struct model_weights weights = {run_weights(run)};
     struct watch *const hung = run->model.watch;
     model_set_order(&run->model, order_seed, order_update);
@@ -26,22 +28,23 @@ void run_forward(struct run *run, uint64_t order_seed, uint32_t order_update, st
     run->model.watch = watch;
     model_forward(&run->model, &weights, &run->batch, 0);
     run->model.watch = hung;
+    return model_wait(&run->model);
 }
 
-void run_forward_as_trained(struct run *run) {
-    run_forward(run, streams_at(run, STREAM_ORDER).seed, streams_update(run, STREAM_ORDER) - 1,
-                run->model.watch);
+enum status run_forward_as_trained(struct run *run) {
+    return run_forward(run, streams_at(run, STREAM_ORDER).seed,
+                       streams_update(run, STREAM_ORDER) - 1, run->model.watch);
 }
 
 static void clear_gradients(struct run *run) {
     for (uint32_t i = 0; i < run->table.count; i++)
         for (uint32_t use = 0; use < run->table.rows[i].uses; use++)
             if (run->table.rows[i].tied_to < 0)
-                memset(run->accumulators[i][use], 0,
-                       run->table.rows[i].count * run->model.accumulator);
+                model_set(&run->model, run->accumulators[i][use],
+                          run->table.rows[i].count * run->model.accumulator, 0);
 }
 
-void run_backward(struct run *run, struct watch *watch) {
+enum status run_backward(struct run *run, struct watch *watch) {
     const struct model_weights weights = {run_weights(run)};
     const struct model_gradients gradients = {run->accumulators};
     const double each = 1.0 / (double)run->batch.label_count;
@@ -53,6 +56,7 @@ void run_backward(struct run *run, struct watch *watch) {
     model_backward(&run->model, &weights, &run->batch, run->coefficient, &gradients);
     run->model.watch = hung;
     clear_gradients(run);
+    return model_wait(&run->model);
 }
 
 const void **run_weights(struct run *run) {
@@ -60,13 +64,20 @@ const void **run_weights(struct run *run) {
     return run->weights;
 }
 
-void run_take_weights(const struct run *from, struct run *to) {
+/* The two may have different backends, so the numbers go by way of the host. */
+enum status run_take_weights(const struct run *from, struct run *to) {
+    const enum dtype ours = (enum dtype)to->config.numerics.param;
     for (uint32_t i = 0; i < to->owner_count; i++) {
         const uint32_t row = to->owner[i];
-        run_convert(to, to->table.rows[row].count, (enum dtype)from->config.numerics.param,
-                    (enum dtype)to->config.numerics.param, run_param(from, row),
-                    run_at(to, to->layout.tensor[row].param));
+        const size_t count = to->table.rows[row].count, bytes = count * dtype_carrier(ours);
+        void *const tensor = run_at(to, to->layout.tensor[row].param), *room;
+        const void *values;
+        TRY(run_read_param(from, WINDOW_OLD, row, &values));
+        TRY(run_room(to, WINDOW_NOW, tensor, bytes, &room));
+        run_convert(to, count, (enum dtype)from->config.numerics.param, ours, values, room);
+        TRY(run_store(to, WINDOW_NOW, tensor, bytes));
     }
     to->weights_fresh = 0;
     phase_refresh_weights(to);
+    return model_wait(&to->model);
 }

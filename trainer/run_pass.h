@@ -3,8 +3,8 @@
  * parity.
  *
  * The weights are the run's, and the samples are whatever the caller names. Dropout is off. Nothing
- * here moves the state but run_take_weights, whose name says so. With a backend the ops are queued,
- * as those of a phase are: whoever reads results waits for it. */
+ * here moves the state but run_take_weights, whose name says so. A pass is done when its function
+ * returns. */
 #ifndef TWINSTEP_TRAINER_RUN_PASS_H
 #define TWINSTEP_TRAINER_RUN_PASS_H
 
@@ -20,20 +20,21 @@ void run_fill_probe(struct run *run, uint32_t count);
 
 /* Runs the forward of the batch that was filled last. order_seed and order_update address the
  * orders of mode shuffled. `watch` (model/watch.h) sees what each op writes; NULL: nothing does. */
-void run_forward(struct run *run, uint64_t order_seed, uint32_t order_update, struct watch *watch);
+TWINSTEP_MUST_USE enum status run_forward(struct run *run, uint64_t order_seed,
+                                          uint32_t order_update, struct watch *watch);
 
 /* Does what run_forward() does with the orders of the run's next update. */
-void run_forward_as_trained(struct run *run);
+TWINSTEP_MUST_USE enum status run_forward_as_trained(struct run *run);
 
 /* Runs the backward of the mean over all labels, after run_forward() of the same batch. `watch`
  * sees its gradients, which are cleared afterwards. */
-void run_backward(struct run *run, struct watch *watch);
+TWINSTEP_MUST_USE enum status run_backward(struct run *run, struct watch *watch);
 
 /* Returns the weights that the model's ops read, by row of the parameter table. Compute copies are
  * made anew where parameters have moved. The weights hold until the run's next update. */
 const void **run_weights(struct run *run);
 
 /* Gives `to` the parameters of `from`, rounded to the dtype of `to`. Both have the same table. */
-void run_take_weights(const struct run *from, struct run *to);
+TWINSTEP_MUST_USE enum status run_take_weights(const struct run *from, struct run *to);
 
 #endif

@@ -25,6 +25,7 @@ struct run {
     const struct dataset *dataset;
     struct arena own;              /* holds this struct; empty where the caller has its memory */
     struct arena arena;            /* all other memory of the run, which the backend sees, too */
+    struct arena hidden;           /* tensors, which only ops touch; empty without a backend */
     const struct backend *backend; /* NULL where the ops are this program's own */
     const struct op_table *host;   /* this program's ops, which work on memory of any origin */
 
@@ -32,7 +33,11 @@ struct run {
     const struct optim_class *optimizer;
     const struct sched_class *schedule;
     struct state_layout layout;
-    unsigned char *state; /* layout.bytes */
+    struct state_memory state;
+    /* Of a backend's run whose optimizer steps on the host: the tensors of the state as the host
+     * sees them during that step (layout.bytes - layout.tensors). NULL elsewhere. */
+    unsigned char *staged;
+    struct run_windows *windows; /* through which the host reads tensors (trainer/run_tensors.h) */
 
     struct model model;
     struct batch_limits limits;
@@ -63,6 +68,7 @@ struct run {
     size_t *packed; /* (rows + 1) element offset of each row in packed copies: these and wide */
     float *wide; /* f32 copies of parameters during a step that rounds once (trainer/rounding.h) */
     double *coefficient, *sequence_logp, *terms;
+    void *orders;      /* of the loss, which the host sums in mode shuffled; NULL elsewhere */
     double *direction; /* of the largest tensor; NULL where no sum of a read-back needs it */
     struct optim_tensor *tensors; /* (owners) */
     struct clip_tensor *clips;    /* (owners) */
@@ -98,11 +104,13 @@ TWINSTEP_MUST_USE enum status run_open_at(const struct config *config,
                                           const struct run_options *options, struct run *out);
 
 static inline struct state_head *run_head(struct run *run) {
-    return state_head_of(run->state);
+    return state_head_of(run->state.host);
 }
 
-static inline void *run_at(struct run *run, size_t offset) {
-    return run->state + offset;
+/* The place of an offset of the layout. Only ops touch the tensors' places. */
+static inline void *run_at(const struct run *run, size_t offset) {
+    const size_t tensors = run->layout.tensors;
+    return offset < tensors ? run->state.host + offset : run->state.tensors + (offset - tensors);
 }
 
 /* run_open.c: A span is a sequence of owners that lie one behind the other in the state, in packed

@@ -233,8 +233,7 @@ static enum status take_in(struct arena *arena, const char *path, const struct t
     TRY(check_layout(path, recorded, run));
     TRY(trace_snapshot_read(path, recorded, index, arena, &bytes));
     TRY(check_record(path, recorded, recorded->snapshot_steps[index], bytes));
-    run_restore(run, bytes);
-    return STATUS_OK;
+    return run_restore(run, bytes);
 }
 
 enum status snapshot_take(const char *path, const struct trace_run *recorded, uint64_t index,

@@ -96,6 +96,7 @@ enum status state_layout_open(const struct config *config, const struct param_ta
     if (exact) out->sums = place(&walker, 1, sizeof(struct loss_sums));
     if (config_has_reference(config) && config->dpo.reference != REFERENCE_LIVE)
         out->reference = place(&walker, dataset_samples, 2 * sizeof(double));
+    out->tensors = walker.used;
     place_tensors(&walker, table, optimizer, config->optimizer.which.values, out);
     if (walker.overflow) FAIL(STATUS_MEMORY, "model: the training state overflows memory");
     out->bytes = walker.used;
@@ -173,13 +174,13 @@ size_t state_leaves(const struct param_row *row, const struct state_layout *layo
 }
 
 enum status state_pieces_digest(const struct param_table *table, const struct state_layout *layout,
-                                const unsigned char *state, struct digests *digests,
+                                const unsigned char *tensors, struct digests *digests,
                                 struct digest (*out)[STATE_PIECES]) {
     struct piece piece;
     for (uint32_t p = 0; p < STATE_PIECES; p++)
         for (uint32_t i = 0; i < table->count; i++) {
             if (!piece_of(&table->rows[i], layout, &layout->tensor[i], p, &piece)) continue;
-            piece.job.data = state + piece.at;
+            piece.job.data = tensors + (piece.at - layout->tensors);
             piece.job.out = &out[i][p];
             TRY(digests_add(digests, &piece.job));
         }

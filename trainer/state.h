@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The training state: one contiguous piece of memory without pointers
- * (docs/decisions/snapshots.md).
+ * The training state: bytes without pointers, laid out as one piece (docs/decisions/snapshots.md).
  *
  * Everything that a training carries from one update to the next is in here: parameters, masters,
  * gradient accumulators, stored gradients, optimizer and schedule slots, cached reference log-probs
- * and struct state_head. So a snapshot is a copy, a restore is a copy, equality is memcmp, and a
- * fork is a copy that goes on. The layout is a function of the configuration, the parameter table
- * and the data set's size.
+ * and struct state_head. So a snapshot is a copy, a restore is a copy, equality is that of bytes,
+ * and a fork is a copy that goes on. The layout is a function of the configuration, the parameter
+ * table and the data set's size.
+ *
+ * What the host writes comes first (the head, schedule, caches) and the tensors, which ops write,
+ * behind it, from layout.tensors on. Where a backend has memory of its own the two lie apart: the
+ * tensors there, the rest with the host (docs/decisions/device-memory.md). A snapshot's bytes are
+ * the same either way.
  *
  * Invariant: bytes that mean nothing are zero. */
 #ifndef TWINSTEP_TRAINER_STATE_H
@@ -78,6 +82,7 @@ struct state_tensor {
 
 struct state_layout {
     size_t bytes;
+    size_t tensors; /* where the tensors begin; what is in front of them the host has */
     struct state_tensor *tensor; /* (table.count) */
     size_t reference; /* cached reference log-probs, (samples, 2) f64; 0 where there are none */
     size_t schedule;  /* the schedule's own state */
@@ -85,7 +90,7 @@ struct state_layout {
     size_t outlier_numbers;
     size_t peak; /* the LR that a restart took for the peak (resume.wrong), f64, 0 before; 0 where
                     none does */
-    size_t sums;        /* struct loss_sums of mode order-free; 0 where there are none */
+    size_t sums; /* struct loss_sums of mode order-free; 0 where there are none */
     size_t accumulator; /* bytes of one element of an accumulator */
     int has_master;
     enum dtype master_dtype, gradient_dtype, slot_dtype, accumulator_dtype;
@@ -110,6 +115,12 @@ static inline struct state_head *state_head_of(unsigned char *state) {
     return (struct state_head *)(void *)state;
 }
 
+/* A state in memory: one piece, or two where a backend has the tensors. */
+struct state_memory {
+    unsigned char *host;    /* offsets below layout.tensors */
+    unsigned char *tensors; /* offsets from layout.tensors on */
+};
+
 /* The pieces of a tensor that optimize writes: the parameter, its master and its slots, in this
  * order. */
 #define STATE_PIECES (2 + OPTIM_SLOTS_MAX)
@@ -118,16 +129,17 @@ static inline struct state_head *state_head_of(unsigned char *state) {
 size_t state_leaves(const struct param_row *row, const struct state_layout *layout,
                     const struct state_tensor *tensor);
 
-/* Writes the digests of all pieces that there are, by row of the table. `digests` batches the leaf
- * hashes over tensors, so that a backend is asked seldom. */
+/* Writes the digests of all pieces that there are, by row of the table. `tensors` is where those of
+ * the state begin. `digests` batches the leaf hashes over tensors, so that a backend is asked
+ * seldom. */
 TWINSTEP_MUST_USE enum status state_pieces_digest(const struct param_table *table,
                                                   const struct state_layout *layout,
-                                                  const unsigned char *state,
+                                                  const unsigned char *tensors,
                                                   struct digests *digests,
                                                   struct digest (*out)[STATE_PIECES]);
 
 /* Writes the digest of all weights from those of the pieces: of parameters, masters, slots and the
- * optimizer's step count t. */
+ * optimizer's step count t. Here and below `state` is what the host has of the state. */
 void state_weights_digest(const struct param_table *table, const struct state_layout *layout,
                           const unsigned char *state, const struct digest (*pieces)[STATE_PIECES],
                           struct digest *out);

@@ -23,7 +23,7 @@ enum status streams_open(struct run *run) {
 }
 
 struct stream_place streams_at(const struct run *run, enum stream stream) {
-    const struct state_head *head = state_head_of(run->state);
+    const struct state_head *head = state_head_of(run->state.host);
     const struct state_stream *held = &head->stream[stream];
     struct stream_place place = stream_start(&run->config, stream);
     if (held->reseeded) place.seed = held->seed;
@@ -33,7 +33,7 @@ struct stream_place streams_at(const struct run *run, enum stream stream) {
 }
 
 uint32_t streams_update(const struct run *run, enum stream stream) {
-    const struct state_head *head = state_head_of(run->state);
+    const struct state_head *head = state_head_of(run->state.host);
     return (uint32_t)(head->done + head->stream[stream].skew + 1);
 }
 
@@ -43,7 +43,7 @@ uint32_t streams_address(const struct run *run, enum stream stream) {
 }
 
 static void read_course(const struct run *run, enum stream stream, struct stream_course *out) {
-    const struct state_stream *held = &state_head_of(run->state)->stream[stream];
+    const struct state_stream *held = &state_head_of(run->state.host)->stream[stream];
     *out = (struct stream_course){.now = streams_at(run, stream)};
     for (uint32_t s = 0; s < STREAM_SLOTS; s++)
         out->slot[s] = (struct stream_place){held->slot[s].seed, held->slot[s].clock};

@@ -33,7 +33,7 @@ static void show_parameter(const struct run *run, uint32_t row, struct watch_nam
     view.width = shaped ? (size_t)param->shape[1] : count;
     view.covered = covered;
     view.parameter = row;
-    watch_show(&run->model, &view);
+    watch_show_tensor(&run->model, &view);
 }
 
 static void show_weights(struct run *run, uint32_t row) {
@@ -73,14 +73,15 @@ static void show_table(struct run *run, enum watch_label tensor, void *values) {
     view.dtype = run->model.compute;
     view.count = run->limits.length;
     view.width = run->model.D / 2;
-    watch_show(&run->model, &view);
+    watch_show_tensor(&run->model, &view);
 }
 
 void watch_start(struct run *run) {
     run->model.watch->update = run_head(run)->done + 1;
     run->model.watch->stage = WATCH_START;
     run->model.watch->micro = 0;
-    corruption_start(run);
+    const enum status flipped = corruption_start(run);
+    if (flipped != STATUS_OK) run->model.watch->status = flipped;
     for (uint32_t i = 0; i < run->owner_count; i++)
         show_weights(run, run->owner[i]);
     show_table(run, LABEL_COSINE, run->model.cosine);

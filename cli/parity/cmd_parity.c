@@ -106,8 +106,8 @@ static enum status measure_logprobs(struct parity_asking *asking) {
 }
 
 static enum status measure(struct parity_asking *asking) {
-    parity_compare_weights(asking->parity.run[PARITY_A], asking->parity.run[PARITY_B],
-                           &asking->report.weights);
+    TRY(parity_compare_weights(asking->parity.run[PARITY_A], asking->parity.run[PARITY_B],
+                               &asking->report.weights));
     for (int i = 0; i < 2; i++)
         TRY(pretrained_dtype_note(&asking->request.config[i], &asking->cli->arena,
                                   &asking->report.dtype_note[i]));

@@ -45,9 +45,8 @@ static enum status open_side(struct locating *l, int which) {
     if (status != STATUS_OK) return status_prefix(status, "%s", asked->name);
     side->open = 1;
     if (l->request->before[which] != NULL) watch_hang(side->run, l->request->before[which]);
-    TRY(arena_take(l->arena, run_layout(side->run)->bytes, 1, "state before the update",
-                   &side->state));
-    side->before = side->state;
+    TRY(run_kept_open(side->run, &side->state));
+    side->before = &side->state;
     return STATUS_OK;
 }
 
@@ -62,7 +61,7 @@ static enum status train_together(struct locating *l) {
     for (uint64_t k = 1; k <= out->steps && out->update == 0; k++) {
         const struct record *records[2];
         for (int s = 0; s < 2; s++) {
-            run_snapshot(l->sides[s].run, l->sides[s].state);
+            TRY(run_keep(l->sides[s].run, &l->sides[s].state));
             TRY(step(l, s, &records[s]));
             memcpy(l->sides[s].root.byte, root_of(records[s]), DIGEST_BYTES);
             out->trained[s]++;
@@ -108,7 +107,7 @@ static enum status reach(struct locating *l, int which) {
             return undecide(l, "does not train as it was recorded (twinstep replay says more)",
                             asked->name, k);
     }
-    run_snapshot(side->run, side->state);
+    TRY(run_keep(side->run, &side->state));
     memcpy(side->root.byte, root_of(trace_row(asked->recorded, update - 1)), DIGEST_BYTES);
     return STATUS_OK;
 }
@@ -147,7 +146,7 @@ static enum status watch_update(struct locating *l, int which, int pass,
     const struct record *record;
     l->gather.side = which;
     l->gather.has_master = run_layout(side->run)->has_master;
-    run_restore(side->run, side->before);
+    TRY(run_take_back(side->run, side->before));
     watch_hang(side->run, &watch);
     watch_start(side->run);
     enum status status = step(l, which, &record);
@@ -265,8 +264,10 @@ enum status locate_first_difference(const struct locate_request *request, struct
     out->steps = request->steps;
     out->recorded = request->sides[0].recorded != NULL && request->sides[1].recorded != NULL;
     const enum status status = locate_all(l);
-    for (int s = 0; s < 2; s++)
+    for (int s = 0; s < 2; s++) {
+        run_kept_close(&l->sides[s].state);
         if (l->sides[s].open) run_close(l->sides[s].run);
+    }
     return status;
 }
 

@@ -12,7 +12,7 @@
 #include "determinism/trace.h"
 #include "experiment/locate/locate_capture.h"
 #include "experiment/locate/signature.h"
-#include "trainer/run.h"
+#include "trainer/run_tensors.h"
 
 struct locate_side {
     const char *name;            /* "baseline", or "a.h5: baseline" */
@@ -71,7 +71,7 @@ TWINSTEP_MUST_USE enum status locate_first_difference(const struct locate_reques
 /* One update of two runs that are open: the states before it, and the roots that it must end in. */
 struct locate_update {
     struct run *runs[2];
-    const unsigned char *states[2];
+    const struct run_kept *states[2];
     const uint8_t *roots[2];
     uint64_t update;
 };

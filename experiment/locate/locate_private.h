@@ -42,9 +42,9 @@ struct locate_arm {
     struct dataset dataset;
     struct run *run;
     int open;
-    unsigned char *state;        /* room for a state */
-    const unsigned char *before; /* state before the update */
-    struct digest root;          /* root after the update */
+    struct run_kept state;         /* room for a state */
+    const struct run_kept *before; /* state before the update */
+    struct digest root;            /* root after the update */
     struct locate_cells *cells[2];
 };
 

@@ -116,7 +116,7 @@ static enum status variant_path(struct measuring *m, struct noise_variant *varia
         variant->config.numerics.order_seed =
             noise_order_seed(m->request->config, 1 + m->request->repeats + repeat);
     if (variant->stratum == NOISE_REPEAT) {
-        run_restore(m->base, m->start);
+        TRY(run_restore(m->base, m->start));
         return noise_path_take(&m->table->layout, m->base, m->request->interrupted, m->other);
     }
     if (variant->stratum == NOISE_PROCESS)
@@ -201,7 +201,7 @@ static enum status measure_all(struct measuring *m) {
     TRY(arena_take(m->arena, table->layout.bytes, 1, "path of the baseline", &m->path));
     TRY(arena_take(m->arena, table->layout.bytes, 1, "path of a variant", &m->other));
     TRY(arena_take(m->arena, NOISE_ROWS_MAX, sizeof *variants, "strata", &variants));
-    run_snapshot(m->base, m->start);
+    TRY(run_snapshot(m->base, m->start));
     TRY(noise_path_take(&table->layout, m->base, m->request->interrupted, m->path));
     table->path = m->path;
     const char *const mode = m->config.numerics.mode == MODE_FAST ? "fast" : "deterministic";

@@ -309,7 +309,7 @@ enum status noise_ops_measure(const struct noise_ops_request *request, struct ar
     TRY(arena_take(arena, ops_probe_count, sizeof *rows, "ops", &rows));
     p->request = request;
     p->arena = &seen;
-    backends_memory(request->backend, &seen);
+    backends_memory(request->backend, &seen, NULL);
     enum status status = open_bench(p);
     if (status == STATUS_OK) status = measure(p, rows, out_count);
     if (status == STATUS_OK) status = backends_wait(request->backend);

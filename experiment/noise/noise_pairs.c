@@ -42,8 +42,8 @@ static enum status step_both(struct pairing *pairing, struct run *a, struct run 
             FAIL(STATUS_INTERRUPTED, "interrupted after %ju A/A pairs", (uintmax_t)pairing->done);
         TRY(run_step(a, &x));
         TRY(run_step(b, &y));
-        point_copy(a, ends[0]);
-        point_copy(b, ends[1]);
+        TRY(point_copy(a, ends[0]));
+        TRY(point_copy(b, ends[1]));
         const uint64_t place = pairing->done * steps + step;
         const double distance = point_distance(ends[0], ends[1], point_count(a));
         columns[FLOOR_LOSS][place] = noise_gap(x->reals[REAL_LOSS], y->reals[REAL_LOSS]);

@@ -10,6 +10,7 @@
 
 #include "base/real.h"
 #include "trainer/distance.h"
+#include "trainer/run_tensors.h"
 #include "trainer/watch_run.h"
 
 struct run_options noise_run_options(uint64_t steps, uint64_t order_seed) {
@@ -32,18 +33,17 @@ static enum status copy_names(const char *const *names, uint32_t count, struct a
     return STATUS_OK;
 }
 
-static const void *working_weight(const struct run *run, uint32_t row) {
-    const struct state_tensor *tensor = &run_layout(run)->tensor[row];
-    return run_state(run) + (run_layout(run)->has_master ? tensor->master : tensor->param);
-}
-
 /* Packs the run's working weights, tensor behind tensor. */
-static void keep_weights(const struct noise_layout *layout, const struct run *run,
-                         unsigned char *out) {
+static enum status keep_weights(const struct noise_layout *layout, const struct run *run,
+                                unsigned char *out) {
     const size_t carrier = dtype_carrier(layout->weight);
-    for (uint32_t i = 0; i < layout->tensors; i++)
-        memcpy(out + layout->offset[i] * carrier, working_weight(run, run_owners(run)[i]),
+    for (uint32_t i = 0; i < layout->tensors; i++) {
+        const void *weights;
+        TRY(run_read_weight(run, WINDOW_NOW, run_owners(run)[i], &weights));
+        memcpy(out + layout->offset[i] * carrier, weights,
                (layout->offset[i + 1] - layout->offset[i]) * carrier);
+    }
+    return STATUS_OK;
 }
 
 enum status noise_layout_open(const struct run *run, uint64_t steps, struct arena *arena,
@@ -71,9 +71,8 @@ enum status noise_layout_open(const struct run *run, uint64_t steps, struct aren
     out->bytes = (size_t)steps * out->update_bytes;
     unsigned char *start;
     TRY(arena_take(arena, out->update_bytes - out->at_weights, 1, "weights", &start));
-    keep_weights(out, run, start);
     out->start = start;
-    return STATUS_OK;
+    return keep_weights(out, run, start);
 }
 
 /* Gradients must be copied while the update runs, since the phases after clip scale and clear them.
@@ -96,8 +95,8 @@ static void see(void *context, const struct watch_view *view) {
            view->count * carrier);
 }
 
-static void keep_update(const struct noise_layout *layout, const struct run *run,
-                        unsigned char *out) {
+static enum status keep_update(const struct noise_layout *layout, const struct run *run,
+                               unsigned char *out) {
     const struct record *record = run_record(run);
     double squares = 0.0;
     memcpy(out + layout->at_sites, record->sites, (size_t)layout->sites * DIGEST_BYTES);
@@ -106,9 +105,9 @@ static void keep_update(const struct noise_layout *layout, const struct run *run
         squares += norm * norm;
         memcpy(out + layout->at_norms + i * sizeof norm, &norm, sizeof norm);
     }
-    keep_weights(layout, run, out + layout->at_weights);
     struct noise_head head = {record->reals[REAL_LOSS], real_sqrt_f64(squares)};
     memcpy(out, &head, sizeof head);
+    return keep_weights(layout, run, out + layout->at_weights);
 }
 
 enum status noise_path_take(const struct noise_layout *layout, struct run *run,
@@ -125,7 +124,7 @@ enum status noise_path_take(const struct noise_layout *layout, struct run *run,
             interrupted == NULL || !*interrupted
                 ? run_step(run, &record)
                 : status_fail(STATUS_INTERRUPTED, "interrupted while the noise floor was measured");
-        if (status == STATUS_OK) keep_update(layout, run, keeping.update);
+        if (status == STATUS_OK) status = keep_update(layout, run, keeping.update);
     }
     if (status == STATUS_OK) status = watch.status;
     watch_hang(run, NULL);

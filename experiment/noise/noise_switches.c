@@ -55,9 +55,9 @@ static enum status step_timed(struct pricing *p, struct run *run, unsigned char 
                               double *out_update, double *out_passes) {
     const struct record *record;
     struct timing *const timing = &p->timing;
-    run_snapshot(run, start);
+    TRY(run_snapshot(run, start));
     TRY(run_step(run, &record));
-    run_restore(run, start);
+    TRY(run_restore(run, start));
     timing->passes = 0.0;
     const double begin = timing->seconds(timing->clock);
     for (uint64_t step = 0; step < p->of->steps; step++)

@@ -62,7 +62,8 @@ uint32_t parity_batch_size(const struct parity *parity);
 void parity_batch(const struct parity *parity, uint32_t number, uint32_t *samples);
 
 /* Runs one of the runs forward on these samples in its own layout; its model keeps the logits. */
-void parity_forward(struct run *run, const uint32_t *samples, uint32_t count, uint64_t order_seed);
+TWINSTEP_MUST_USE enum status parity_forward(struct run *run, const uint32_t *samples,
+                                             uint32_t count, uint64_t order_seed);
 
 /* Opens `low` with all its sums in drawn orders. `order_seed` is that of its updates; single passes
  * get seeds of their own. The caller closes it. */
@@ -77,10 +78,12 @@ struct parity_weights {
     uint32_t broken[2]; /* number of tensors of A, and of B, that hold NaN or infinity */
     const char *first_broken[2];
 };
-void parity_compare_weights(const struct run *a, const struct run *b, struct parity_weights *out);
+TWINSTEP_MUST_USE enum status parity_compare_weights(const struct run *a, const struct run *b,
+                                                     struct parity_weights *out);
 
 /* Counts the parameter tensors that hold NaN or infinity. The name of the first one lives as long
  * as the run is open; *out_first is left alone where there is none. */
-void parity_find_broken(const struct run *run, uint32_t *out_count, const char **out_first);
+TWINSTEP_MUST_USE enum status parity_find_broken(const struct run *run, uint32_t *out_count,
+                                                 const char **out_first);
 
 #endif

@@ -11,6 +11,7 @@
 #include "experiment/pair.h"
 #include "experiment/parity/parity_measuring.h"
 #include "trainer/run_pass.h"
+#include "trainer/run_tensors.h"
 
 #define REPLICAS_MOST 4u /* replicas of each batch; a bound, since batches multiply them */
 
@@ -247,16 +248,23 @@ static enum status run_levels(struct parity_measuring *m, struct arena *arena) {
 
 /* ---- what is compared once ---- */
 
-static void compare_rope(const struct run *low, const struct run *b, struct parity_rope *out) {
+static enum status compare_rope(const struct run *low, const struct run *b,
+                                struct parity_rope *out) {
     const size_t half = run_model(low)->D / 2;
     const uint32_t length = run_limits(low)->length < run_limits(b)->length
                                 ? run_limits(low)->length
                                 : run_limits(b)->length;
+    const struct model *const x_of = run_model(low), *const y_of = run_model(b);
+    const size_t x_bytes = length * half * x_of->carrier, y_bytes = length * half * y_of->carrier;
+    const void *xs[2], *ys[2];
+    TRY(run_read(low, WINDOW_NOW, x_of->cosine, x_bytes, &xs[0]));
+    TRY(run_read(low, WINDOW_OLD, x_of->sine, x_bytes, &xs[1]));
+    TRY(run_read(b, WINDOW_NOW, y_of->cosine, y_bytes, &ys[0]));
+    TRY(run_read(b, WINDOW_OLD, y_of->sine, y_bytes, &ys[1]));
     for (size_t at = 0; at < length * half; at++)
         for (int which = 0; which < 2; which++) {
-            const struct model *x_of = run_model(low), *y_of = run_model(b);
-            const double x = element_get(which ? x_of->sine : x_of->cosine, x_of->compute, at);
-            const double y = element_get(which ? y_of->sine : y_of->cosine, y_of->compute, at);
+            const double x = element_get(xs[which], x_of->compute, at);
+            const double y = element_get(ys[which], y_of->compute, at);
             out->entries++;
             if (memcmp(&x, &y, sizeof x) == 0) continue;
             if (out->apart++ == 0) {
@@ -265,6 +273,7 @@ static void compare_rope(const struct run *low, const struct run *b, struct pari
             }
             out->largest = parity_larger(out->largest, fabs(x - y));
         }
+    return STATUS_OK;
 }
 
 /* ---- all ---- */
@@ -282,7 +291,7 @@ static enum status measure(struct parity_measuring *m) {
     const struct parity *parity = m->parity;
     TRY(arena_take(parity->arena, parity_batch_size(parity), sizeof *m->samples, "components",
                    &m->samples));
-    compare_rope(parity->run[PARITY_LOW], parity->run[PARITY_B], &m->out->rope);
+    TRY(compare_rope(parity->run[PARITY_LOW], parity->run[PARITY_B], &m->out->rope));
     for (m->batch = 0; m->batch < m->out->batches; m->batch++) {
         struct arena arena = ARENA_EMPTY;
         const enum status status = run_levels(m, &arena);
@@ -299,12 +308,12 @@ static enum status measure_and_restore(struct parity_measuring *m) {
     for (int who = PARITY_B; who < PARITY_RUNS; who++) {
         TRY(arena_take(parity->arena, run_layout(parity->run[who])->bytes, 1, "snapshot",
                        &state[who]));
-        run_snapshot(parity->run[who], state[who]);
+        TRY(run_snapshot(parity->run[who], state[who]));
     }
-    const enum status status = measure(m);
+    TRY(measure(m));
     for (int who = PARITY_B; who < PARITY_RUNS; who++)
-        run_restore(parity->run[who], state[who]);
-    return status;
+        TRY(run_restore(parity->run[who], state[who]));
+    return STATUS_OK;
 }
 
 enum status parity_measure_components(const struct parity *parity, struct parity_components *out) {

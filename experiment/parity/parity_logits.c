@@ -76,10 +76,11 @@ static void add_difference(struct measuring *m, const struct probe_row *a,
     m->out->largest = parity_larger(m->out->largest, bin->largest);
 }
 
-static void add_label(struct measuring *m, uint32_t i) {
-    const struct probe_row a = probe_row_open(m->parity->run[PARITY_A], i);
-    const struct probe_row b = probe_row_open(m->parity->run[PARITY_B], i);
-    const struct probe_row truth = probe_row_open(m->truth, i);
+static enum status add_label(struct measuring *m, uint32_t i) {
+    struct probe_row a, b, truth;
+    TRY(probe_row_open(m->parity->run[PARITY_A], i, &a));
+    TRY(probe_row_open(m->parity->run[PARITY_B], i, &b));
+    TRY(probe_row_open(m->truth, i, &truth)); /* where it is A, the same row again */
     struct parity_bin *bin = bin_of(m->out, position_of(m->parity->run[PARITY_A], i));
     const double kl = divergence(&truth, &b);
     add_difference(m, &a, &b, bin);
@@ -89,14 +90,18 @@ static void add_label(struct measuring *m, uint32_t i) {
     m->direct = parity_add(m->direct, divergence(&a, &b));
     m->top += a.best == b.best ? 1.0 : 0.0;
     m->out->labels++;
+    return STATUS_OK;
 }
 
 /* Adds KL(truth || run) of every label to sum `at`. */
-static void add_calibration(struct measuring *m, const struct run *run, uint32_t at) {
+static enum status add_calibration(struct measuring *m, const struct run *run, uint32_t at) {
     for (uint32_t i = 0; i < run_batch(run)->label_count; i++) {
-        const struct probe_row truth = probe_row_open(m->truth, i), b = probe_row_open(run, i);
+        struct probe_row truth, b;
+        TRY(probe_row_open(m->truth, i, &truth));
+        TRY(probe_row_open(run, i, &b));
         m->replica_kl[at] = parity_add(m->replica_kl[at], divergence(&truth, &b));
     }
+    return STATUS_OK;
 }
 
 static enum status add_replicas(struct measuring *m, const uint32_t *samples, uint32_t count,
@@ -105,24 +110,23 @@ static enum status add_replicas(struct measuring *m, const uint32_t *samples, ui
     for (uint32_t r = 0; r < replicas; r++) {
         TRY(parity_tick(m->parity, "logits of replicas", (uint64_t)batch * replicas + r,
                         (uint64_t)m->parity->request->batches * replicas));
-        parity_forward(m->replica, samples, count, m->parity->request->seed + 1000 + r);
-        add_calibration(m, m->replica, r);
+        TRY(parity_forward(m->replica, samples, count, m->parity->request->seed + 1000 + r));
+        TRY(add_calibration(m, m->replica, r));
     }
-    parity_forward(m->parity->run[PARITY_LOW], samples, count, m->parity->request->seed);
-    add_calibration(m, m->parity->run[PARITY_LOW], replicas);
-    return STATUS_OK;
+    TRY(parity_forward(m->parity->run[PARITY_LOW], samples, count, m->parity->request->seed));
+    return add_calibration(m, m->parity->run[PARITY_LOW], replicas);
 }
 
 static enum status measure_batch(struct measuring *m, uint32_t *samples, uint32_t number) {
     const struct parity *parity = m->parity;
     const uint32_t count = parity_batch_size(parity);
     parity_batch(parity, number, samples);
-    parity_forward(parity->run[PARITY_A], samples, count, parity->request->seed);
-    parity_forward(parity->run[PARITY_B], samples, count, parity->request->seed + 1);
+    TRY(parity_forward(parity->run[PARITY_A], samples, count, parity->request->seed));
+    TRY(parity_forward(parity->run[PARITY_B], samples, count, parity->request->seed + 1));
     if (m->truth != parity->run[PARITY_A])
-        parity_forward(parity->run[PARITY_HIGH], samples, count, 0);
+        TRY(parity_forward(parity->run[PARITY_HIGH], samples, count, 0));
     for (uint32_t i = 0; i < run_batch(parity->run[PARITY_A])->label_count; i++)
-        add_label(m, i);
+        TRY(add_label(m, i));
     return add_replicas(m, samples, count, number);
 }
 

@@ -12,6 +12,7 @@
 #include "base/real.h"
 #include "determinism/stream.h"
 #include "experiment/parity/parity_stats.h"
+#include "model/backends.h"
 #include "trainer/run_pass.h"
 
 #define OWN_ORDERS 2u /* drawn orders of A's own sums; the larger distance counts */
@@ -303,11 +304,10 @@ static enum status train_and_refit(struct parity *parity, const struct parity_gr
         TRY(parity_tick(parity, "updates before the refit", out->updates, parity->request->steps));
         TRY(run_step(a, &record));
     }
-    if (!grid->stale) run_take_weights(a, parity->run[PARITY_B]);
+    if (!grid->stale) TRY(run_take_weights(a, parity->run[PARITY_B]));
     for (int i = 0; i < OWN_RUNS; i++)
-        if (own[i] != NULL) run_take_weights(a, own[i]);
-    parity_compare_weights(a, parity->run[PARITY_B], &out->weights);
-    return STATUS_OK;
+        if (own[i] != NULL) TRY(run_take_weights(a, own[i]));
+    return parity_compare_weights(a, parity->run[PARITY_B], &out->weights);
 }
 
 static enum status check_grid(const struct parity *parity, const struct parity_grid *grid) {
@@ -345,8 +345,10 @@ static enum status run_row(struct parity *parity, const struct parity_grid *grid
     TRY(parity_tick(parity, "log-probs", number, out->count));
     if (c.row->refit && out->updates == 0) TRY(train_and_refit(parity, grid, own, out));
     c.updates = out->updates;
-    c.arena.source = run_memory_source(parity->run[PARITY_A]);
-    c.generating.source = run_memory_source(parity->run[PARITY_B]);
+    /* what scores, and what decodes, has activations that the host sees: it reads them between ops,
+     * and the runs that are held against A may have another backend */
+    backends_memory(run_backend(parity->run[PARITY_A]), &c.arena, NULL);
+    backends_memory(run_backend(parity->run[PARITY_B]), &c.generating, NULL);
     const enum status status = run_case(&c);
     arena_close(&c.arena);
     arena_close(&c.generating);

@@ -194,10 +194,12 @@ enum status parity_record_pass(struct parity_record *record, struct run *run,
         record->tensors[i].seen = 0;
     }
     record->watch.stage = (enum watch_stage)(WATCH_PHASE + PHASE_FORWARD);
-    run_forward(run, order_seed, 0, &record->watch);
+    enum status status = run_forward(run, order_seed, 0, &record->watch);
     record->watch.stage = (enum watch_stage)(WATCH_PHASE + PHASE_BACKWARD);
-    if (level == PARITY_OPS || level == PARITY_WHOLE) run_backward(run, &record->watch);
+    if (status == STATUS_OK && (level == PARITY_OPS || level == PARITY_WHOLE))
+        status = run_backward(run, &record->watch);
     arena_close(&record->watch.arena);
+    TRY(status);
     if (record->watch.status != STATUS_OK) return record->watch.status;
     return record->status;
 }

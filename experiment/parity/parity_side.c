@@ -12,6 +12,7 @@
 #include "kernels/backend_abi.h"
 #include "scenarios/scenario.h"
 #include "trainer/run_pass.h"
+#include "trainer/run_tensors.h"
 
 #define DRAWN_OP 258 /* op of STREAM_DATA at which ids are drawn */
 #define DRAWN_SAMPLES 16u
@@ -202,9 +203,10 @@ void parity_batch(const struct parity *parity, uint32_t number, uint32_t *sample
         samples[i] = (uint32_t)(((uint64_t)number * count + i) % parity->dataset.samples);
 }
 
-void parity_forward(struct run *run, const uint32_t *samples, uint32_t count, uint64_t order_seed) {
+enum status parity_forward(struct run *run, const uint32_t *samples, uint32_t count,
+                           uint64_t order_seed) {
     run_fill_batch(run, samples, count);
-    run_forward(run, order_seed, 0, NULL);
+    return run_forward(run, order_seed, 0, NULL);
 }
 
 enum status parity_replica_open(const struct parity *parity, uint64_t order_seed,
@@ -220,9 +222,19 @@ enum status parity_replica_open(const struct parity *parity, uint64_t order_seed
     return run_open(&config, &parity->dataset, &options, out);
 }
 
-/* An element as f64, which holds every carrier exactly. */
-static double value_at(const struct run *run, uint32_t row, size_t i) {
-    return element_get(run_param(run, row), (enum dtype)run_config(run)->numerics.param, i);
+/* A parameter as the host reads it. Elements are f64, which holds every carrier exactly. */
+struct values {
+    const void *at;
+    enum dtype dtype;
+};
+
+static enum status values_open(const struct run *run, uint32_t row, struct values *out) {
+    out->dtype = run_table(run)->rows[row].dtype;
+    return run_read_param(run, WINDOW_NOW, row, &out->at);
+}
+
+static double value_at(const struct values *values, size_t i) {
+    return element_get(values->at, values->dtype, i);
 }
 
 /* The row of the owner with this name; PARAM_ABSENT where there is none. */
@@ -233,36 +245,47 @@ static uint32_t row_named(const struct run *run, const char *name) {
     return PARAM_ABSENT;
 }
 
-static int same_tensor(const struct run *a, const struct run *b, uint32_t row) {
+static enum status same_tensor(const struct run *a, const struct run *b, uint32_t row, int *out) {
     const enum dtype to = (enum dtype)run_config(b)->numerics.param;
     const struct param_row *param = &run_table(b)->rows[row];
     const uint32_t other = row_named(a, param->name);
-    if (other == PARAM_ABSENT || run_table(a)->rows[other].count != param->count) return 0;
+    struct values theirs, ours;
+    *out = 0;
+    if (other == PARAM_ABSENT || run_table(a)->rows[other].count != param->count) return STATUS_OK;
+    TRY(values_open(a, other, &theirs));
+    TRY(values_open(b, row, &ours));
     for (size_t i = 0; i < param->count; i++) {
-        const double x = dtype_round(value_at(a, other, i), to), y = value_at(b, row, i);
-        if (memcmp(&x, &y, sizeof x) != 0) return 0;
+        const double x = dtype_round(value_at(&theirs, i), to), y = value_at(&ours, i);
+        if (memcmp(&x, &y, sizeof x) != 0) return STATUS_OK;
     }
-    return 1;
+    *out = 1;
+    return STATUS_OK;
 }
 
-void parity_find_broken(const struct run *run, uint32_t *out_count, const char **out_first) {
+enum status parity_find_broken(const struct run *run, uint32_t *out_count, const char **out_first) {
     *out_count = 0;
     for (uint32_t i = 0; i < run_owner_count(run); i++) {
         const struct param_row *param = &run_table(run)->rows[run_owners(run)[i]];
+        struct values values;
         size_t at = 0;
-        while (at < param->count && isfinite(value_at(run, run_owners(run)[i], at)))
+        TRY(values_open(run, run_owners(run)[i], &values));
+        while (at < param->count && isfinite(value_at(&values, at)))
             at++;
         if (at < param->count && (*out_count)++ == 0) *out_first = param->name;
     }
+    return STATUS_OK;
 }
 
-void parity_compare_weights(const struct run *a, const struct run *b, struct parity_weights *out) {
+enum status parity_compare_weights(const struct run *a, const struct run *b,
+                                   struct parity_weights *out) {
+    int same;
     memset(out, 0, sizeof *out);
     for (uint32_t i = 0; i < run_owner_count(b); i++) {
         out->tensors++;
-        if (same_tensor(a, b, run_owners(b)[i])) continue;
+        TRY(same_tensor(a, b, run_owners(b)[i], &same));
+        if (same) continue;
         if (out->apart++ == 0) out->first = run_table(b)->rows[run_owners(b)[i]].name;
     }
-    parity_find_broken(a, &out->broken[0], &out->first_broken[0]);
-    parity_find_broken(b, &out->broken[1], &out->first_broken[1]);
+    TRY(parity_find_broken(a, &out->broken[0], &out->first_broken[0]));
+    return parity_find_broken(b, &out->broken[1], &out->first_broken[1]);
 }

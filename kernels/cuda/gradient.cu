@@ -115,32 +115,30 @@ static void square_join(const struct op_call *call, struct square_job *job, size
 }
 
 /* Groups of SHUFFLE_CHUNKS blocks: nodes of law 2's tree, and one order each in law 9. The result
- * may lie where only the host sees it. */
+ * may lie where only the host sees it, and scratch where only the device does. */
 static void square(const struct op_call *call, const struct square_args *args) {
     const size_t blocks = (args->count + SUM_BLOCK - 1) / SUM_BLOCK;
     const int races = race_active(call, SUM_NORM), drawn = shuffle_active(call, SUM_NORM);
     struct square_job job = {*args, 0, 0, (double *)cuda_rest(call), NULL, {0, 0, NULL}};
     struct sum_blocks_f64 tree;
-    double sum = 0.0;
+    double sum = 0.0, result = 0.0;
     tree.count = 0;
     job.result = job.block + CUDA_SQUARES - 1;
-    if (races) {
-        GPU_WAIT(); /* queued ops may still use the scratch */
-        *job.result = 0.0;
-    }
+    /* behind queued ops, which may still use the scratch */
+    if (races) GPU_MOVE(job.result, &result, sizeof result);
     for (; job.first < blocks; job.first += SHUFFLE_CHUNKS) {
         job.count = least(SHUFFLE_CHUNKS, blocks - job.first);
         if (races)
             LAUNCH_ROWS(square_atomic_kernel, job.count, &job);
         else
             square_join(call, &job, job.first / SHUFFLE_CHUNKS);
-        GPU_WAIT();
+        GPU_MOVE(&result, job.result, sizeof result);
         if (drawn)
-            sum = sum + *job.result;
+            sum = sum + result;
         else if (!races)
-            sum_blocks_push_f64(&tree, *job.result);
+            sum_blocks_push_f64(&tree, result);
     }
-    *args->result = races ? *job.result : drawn ? sum : sum_blocks_close_f64(&tree);
+    *args->result = races ? result : drawn ? sum : sum_blocks_close_f64(&tree);
 }
 
 /* As PyTorch multiplies a stored gradient by a f32 scalar: in f64 for f64, else in f32; then one

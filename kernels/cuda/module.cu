@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The backend "cuda" as a module: the first device, its managed memory, its errors. No arithmetic.
+ * The backend "cuda" as a module: the first device, its memory, its errors. No arithmetic.
+ *
+ * Tensors lie in the device's own memory (cudaMalloc), which the host never touches; lists and what
+ * the host reads of results in pinned memory of the host that the device sees, too (cudaHostAlloc,
+ * mapped). No memory is managed: nothing moves but by pull, push and copy.
  *
  * The runtime is linked in and looks for the driver when it is first called, so the module loads on
  * machines without one, and open() says what is missing. */
@@ -38,7 +42,7 @@ static enum status module_fail(const char *what, cudaError_t error) {
 }
 
 static enum status module_open_device(void) {
-    int driver = 0, runtime = 0, devices = 0, managed = 0, major = 0;
+    int driver = 0, runtime = 0, devices = 0, one_space = 0, major = 0;
     char versions[64];
     cudaRuntimeGetVersion(&runtime);
     if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0)
@@ -52,13 +56,14 @@ static enum status module_open_device(void) {
         return trouble_no_device(
             error, error == cudaSuccess ? "none was found" : cudaGetErrorString(error), versions,
             variable_devices());
-    cudaDeviceGetAttribute(&managed, cudaDevAttrConcurrentManagedAccess, 0);
+    /* one space of addresses: a device sees mapped memory where the host sees it */
+    cudaDeviceGetAttribute(&one_space, cudaDevAttrUnifiedAddressing, 0);
     cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0);
-    if (major < 8 || !managed)
+    if (major < 8 || !one_space)
         FAIL(STATUS_UNSUPPORTED,
-             "cuda: expected a device of compute capability 8.0 or later with concurrent managed "
-             "memory, got capability %d.x %s it; CUDA_VISIBLE_DEVICES chooses another",
-             major, managed ? "with" : "without");
+             "cuda: expected a device of compute capability 8.0 or later with unified addressing, "
+             "got capability %d.x %s it; CUDA_VISIBLE_DEVICES chooses another",
+             major, one_space ? "with" : "without");
     const cudaError_t set = cudaSetDevice(0);
     return set == cudaSuccess ? STATUS_OK : module_fail("device 0", set);
 }
@@ -192,58 +197,116 @@ static enum status module_describe(struct backend_fact *list, uint32_t *out_coun
  * GiB was chosen, not measured. */
 #define MODULE_SPARE ((size_t)1 << 30)
 
-/* Bytes in front of what is handed out. They hold its size and keep its alignment. */
-#define MODULE_HEAD ((size_t)256)
+/* What was taken of the device and not given back, by address: whoever gives a piece back does not
+ * say how large it is. One host thread takes memory. A run takes some dozens of pieces; the number
+ * only bounds them. */
+#define MODULE_PIECES 16384u
+static struct module_taken {
+    size_t bytes; /* of all pieces */
+    unsigned count;
+    struct {
+        void *memory;
+        size_t bytes;
+    } piece[MODULE_PIECES];
+} module_taken;
 
-/* Bytes that are handed out. Pages that the host touched have left the device and count as free
- * there, but they all come back; so what was handed out is counted here. One host thread takes
- * memory. */
-static size_t module_taken;
+static enum status module_no_room(size_t bytes) {
+    size_t left = 0, all = 0;
+    const cudaError_t error = cudaMemGetInfo(&left, &all);
+    if (error != cudaSuccess) return module_fail("memory of the device", error);
+    return trouble_no_room(bytes, left, all, module_taken.bytes);
+}
 
-/* Refuses more than the device has room for. The driver would hand out more managed memory than
- * that, and page it to and fro. */
+/* Refuses what would leave less than the driver needs. */
 static enum status module_has_room(size_t bytes) {
     size_t left = 0, all = 0;
     const cudaError_t error = cudaMemGetInfo(&left, &all);
     if (error != cudaSuccess) return module_fail("memory of the device", error);
-    const size_t rest = all > module_taken ? all - module_taken : 0;
-    if (rest < left) left = rest;
     if (left > MODULE_SPARE && bytes <= left - MODULE_SPARE) return STATUS_OK;
-    return trouble_no_room(bytes, left, all, module_taken);
+    return trouble_no_room(bytes, left, all, module_taken.bytes);
 }
 
-/* Takes managed memory. The device zeroes it, so that its pages begin there. */
-static enum status module_take(size_t bytes, void **out) {
+/* Takes memory of the device, zeroed. */
+static enum status module_take_hidden(size_t bytes, void **out) {
     void *memory = nullptr;
-    if (bytes > SIZE_MAX - MODULE_HEAD) FAIL(STATUS_MEMORY, "cuda: %zu bytes overflow", bytes);
-    const size_t all = bytes + MODULE_HEAD;
-    TRY(module_has_room(all));
-    const cudaError_t error = cudaMallocManaged(&memory, all, cudaMemAttachGlobal);
+    if (module_taken.count == MODULE_PIECES)
+        FAIL(STATUS_MEMORY, "cuda: expected at most %u pieces of memory", MODULE_PIECES);
+    TRY(module_has_room(bytes));
+    const cudaError_t error = cudaMalloc(&memory, bytes);
     if (error == cudaErrorMemoryAllocation) {
-        size_t left = 0, whole = 0;
         (void)cudaGetLastError();
-        if (cudaMemGetInfo(&left, &whole) == cudaSuccess)
-            return trouble_no_room(all, left, whole, module_taken);
+        return module_no_room(bytes);
     }
-    if (error != cudaSuccess) return module_fail("managed memory", error);
-    cudaError_t zeroed = cudaMemset(memory, 0, all);
+    if (error != cudaSuccess) return module_fail("memory of the device", error);
+    cudaError_t zeroed = cudaMemset(memory, 0, bytes);
     if (zeroed == cudaSuccess) zeroed = cudaDeviceSynchronize();
     if (zeroed != cudaSuccess) {
         cudaFree(memory);
-        return module_fail("managed memory, zeroed", zeroed);
+        return module_fail("memory of the device, zeroed", zeroed);
     }
-    *(size_t *)memory = all;
-    module_taken += all;
-    *out = (char *)memory + MODULE_HEAD;
+    module_taken.piece[module_taken.count++] = {memory, bytes};
+    module_taken.bytes += bytes;
+    *out = memory;
+    return STATUS_OK;
+}
+
+static void module_give_hidden(void *memory) {
+    if (memory == nullptr) return;
+    (void)cudaDeviceSynchronize(); /* what is queued may still use it; wait() tells what fails */
+    for (unsigned i = module_taken.count; i-- > 0;) {
+        if (module_taken.piece[i].memory != memory) continue;
+        module_taken.bytes -= module_taken.piece[i].bytes;
+        module_taken.piece[i] = module_taken.piece[--module_taken.count];
+        break;
+    }
+    cudaFree(memory);
+}
+
+/* Takes pinned memory of the host, zeroed, which the device sees at the same addresses. */
+static enum status module_take(size_t bytes, void **out) {
+    void *memory = nullptr;
+    const cudaError_t error = cudaHostAlloc(&memory, bytes, cudaHostAllocMapped);
+    if (error == cudaErrorMemoryAllocation) {
+        (void)cudaGetLastError();
+        FAIL(STATUS_MEMORY, "cuda: the host has no %.3f GiB of memory to pin for the device",
+             (double)bytes / 0x1p30);
+    }
+    if (error != cudaSuccess) return module_fail("pinned memory of the host", error);
+    memset(memory, 0, bytes);
+    *out = memory;
     return STATUS_OK;
 }
 
 static void module_give(void *memory) {
     if (memory == nullptr) return;
-    void *const head = (char *)memory - MODULE_HEAD;
-    (void)cudaDeviceSynchronize(); /* what is queued may still use it; wait() tells what fails */
-    module_taken -= *(size_t *)head;
-    cudaFree(head);
+    (void)cudaDeviceSynchronize(); /* as above */
+    cudaFreeHost(memory);
+}
+
+static enum status module_wait(void);
+
+/* Copies behind all that was started. What went wrong before is told here, as by wait(): what was
+ * pulled is then worth nothing. */
+static enum status module_move(void *to, const void *from, size_t bytes, const char *what) {
+    if (bytes == 0) return STATUS_OK;
+    const cudaError_t error = cudaMemcpy(to, from, bytes, cudaMemcpyDefault);
+    if (error == cudaSuccess) return STATUS_OK;
+    TRY(module_wait());
+    return module_fail(what, error);
+}
+
+static enum status module_pull(void *to, const void *from, size_t bytes) {
+    return module_move(to, from, bytes, "a copy to the host");
+}
+
+static enum status module_push(void *to, const void *from, size_t bytes) {
+    return module_move(to, from, bytes, "a copy to the device");
+}
+
+static enum status module_copy(void *to, const void *from, size_t bytes) {
+    if (bytes == 0) return STATUS_OK;
+    const cudaError_t error = cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, 0);
+    return error == cudaSuccess ? STATUS_OK : module_fail("a copy on the device", error);
 }
 
 /* What was wrong with the first faulty launch since the last wait(). It is the host thread's own,
@@ -286,7 +349,11 @@ const struct backend twinstep_backend_v1 = {
     .layout = BACKEND_LAYOUT,
     .open = module_open_device,
     .describe = module_describe,
-    .memory = {module_take, module_give},
+    .memory = {module_take, module_give, 0},
+    .hidden = {module_take_hidden, module_give_hidden, 1},
+    .pull = module_pull,
+    .push = module_push,
+    .copy = module_copy,
     .wait = module_wait,
     TABLE_MEMBERS,
 };

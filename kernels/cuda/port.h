@@ -81,6 +81,9 @@ static inline int gpu_may_share(const char *kernel, const void *function, size_t
 /* The host waits until all that was started has ended. */
 #define GPU_WAIT() ((void)cudaDeviceSynchronize())
 
+/* The same, and copies then between the host's memory and the device's, either way round. */
+#define GPU_MOVE(to, from, bytes) ((void)cudaMemcpy((to), (from), (bytes), cudaMemcpyDefault))
+
 /* How many blocks can be at work without sharing a multiprocessor; 1 where that is not known. */
 static inline unsigned gpu_multiprocessors(void) {
     int device = 0, count = 0;

@@ -10,10 +10,12 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/arena.h"
 
-static size_t room, taken, given;
+static size_t room, taken, given, last_bytes;
 
 static enum status take(size_t bytes, void **out) {
     if (bytes > room) FAIL(STATUS_INTERNAL, "device: %zu bytes of room", room);
@@ -83,7 +85,7 @@ static void validate_overflow(void **state) {
 
 static void validate_source(void **state) {
     (void)state;
-    static const struct arena_source source = {take, give};
+    static const struct arena_source source = {take, give, 0};
     struct arena arena = ARENA_EMPTY;
     void *piece;
     room = 1 << 20;
@@ -99,9 +101,57 @@ static void validate_source(void **state) {
     assert_int_equal(given, 10);
 }
 
+/* ---- memory that the host must not touch ---- */
+
+/* Whole pages, which nobody may read or write. */
+static enum status take_closed(size_t bytes, void **out) {
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), whole = (bytes + page - 1) / page * page;
+    if (bytes > room) FAIL(STATUS_INTERNAL, "device: %zu bytes of room", room);
+    if (posix_memalign(out, page, whole) != 0) FAIL(STATUS_MEMORY, "device: none");
+    memset(*out, 0, whole);
+    assert_int_equal(mprotect(*out, whole, PROT_NONE), 0);
+    last_bytes = whole;
+    taken++;
+    return STATUS_OK;
+}
+
+static void give_closed(void *memory) {
+    assert_int_equal(mprotect(memory, last_bytes, PROT_READ | PROT_WRITE), 0);
+    give(memory);
+}
+
+/* An arena of a hidden source hands its pieces out aligned, apart and zeroed, keeps its own books
+ * elsewhere, and gives all back, also where the source refuses; who is given an arena of the other
+ * kind finds it beside that one. */
+static void verify_hidden(void **state) {
+    (void)state;
+    static const struct arena_source source = {take_closed, give_closed, 1};
+    struct arena arena = ARENA_EMPTY, hidden = ARENA_EMPTY;
+    unsigned char *a, *b, *c;
+    assert_ptr_equal(arena_hidden(&arena), &arena);
+    arena.hidden = &hidden;
+    assert_ptr_equal(arena_hidden(&arena), &hidden);
+    room = 1 << 20;
+    taken = given = 0;
+    hidden.source = &source;
+    assert_int_equal(arena_take(&hidden, 100, 1, "tensor", &a), STATUS_OK);
+    assert_int_equal(arena_take(&hidden, 100, 1, "tensor", &b), STATUS_OK);
+    assert_true(b >= a + 100 && (uintptr_t)a % 64 == 0 && (uintptr_t)b % 64 == 0);
+    assert_int_equal(arena_take(&hidden, 1 << 21, 1, "tensor", &c), STATUS_INTERNAL);
+    assert_int_equal(taken, 1);
+    const uintptr_t page = (uintptr_t)a & ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1);
+    assert_int_equal(mprotect((void *)page, last_bytes, PROT_READ), 0);
+    for (size_t i = 0; i < 100; i++)
+        assert_int_equal(a[i] | b[i], 0);
+    arena_close(&hidden);
+    assert_int_equal(given, 1);
+    assert_null(hidden.head);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(verify_pieces), cmocka_unit_test(verify_growth),
-        cmocka_unit_test(validate_overflow), cmocka_unit_test(validate_source)};
+        cmocka_unit_test(verify_hidden), cmocka_unit_test(verify_pieces),
+        cmocka_unit_test(verify_growth), cmocka_unit_test(validate_overflow),
+        cmocka_unit_test(validate_source)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -174,11 +174,12 @@ static struct run *train_clean(struct bench *bench) {
     fatal(arena_take(&bench->arena, bench->bytes, 1, "state", &bench->end));
     for (uint64_t k = 1; k <= UPDATES; k++) {
         const struct record *record;
-        if (k >= FIRST && k <= LAST) run_snapshot(run, bench->states + (k - FIRST) * bench->bytes);
+        if (k >= FIRST && k <= LAST)
+            fatal(run_snapshot(run, bench->states + (k - FIRST) * bench->bytes));
         fatal(run_step(run, &record));
         keep_record(bench, run, k);
     }
-    run_snapshot(run, bench->end);
+    fatal(run_snapshot(run, bench->end));
     const struct replay_seen seen = run_replay_seen(run);
     if (seen.checks != UPDATES || seen.differing != 0)
         fatal(status_fail(STATUS_INTERNAL, "the clean run does not repeat itself"));
@@ -260,7 +261,7 @@ static int try_fault(const struct bench *bench, const struct config *config, int
         add(&courses[1], bench->records[k - 1].reals[REAL_GRAD_NORM]);
     }
     fatal(run_open(config, &bench->dataset, &options, &run));
-    run_restore(run, bench->states + (update - FIRST) * bench->bytes);
+    fatal(run_restore(run, bench->states + (update - FIRST) * bench->bytes));
     for (uint64_t k = update; k <= UPDATES; k++) {
         const enum status status = run_step(run, &record);
         if (status == STATUS_INPUT && strstr(status_text(), "fault.element") != NULL) {

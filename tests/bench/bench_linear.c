@@ -41,7 +41,7 @@ struct bench {
 static enum status take_random(struct bench *bench, struct arena *arena, const float *source,
                                size_t count, void **out) {
     const struct model *model = &bench->model;
-    TRY(arena_take(arena, count, model->carrier, "operand", out));
+    TRY(arena_take(arena_hidden(arena), count, model->carrier, "operand", out));
     for (size_t i = 0; i < count; i += DRAWN) {
         const size_t some = count - i < DRAWN ? count - i : DRAWN;
         const struct convert_args args = {some, DTYPE_F32, model->compute, source,
@@ -70,9 +70,10 @@ static enum status take_operands(struct bench *bench, struct arena *arena) {
     TRY(take_random(bench, arena, source, rows, &bench->x));
     TRY(take_random(bench, arena, source, rows, &bench->dy));
     TRY(take_random(bench, arena, source, weight, &bench->w));
-    TRY(arena_take(arena, rows, bench->model.carrier, "outputs", &bench->y));
-    TRY(arena_take(arena, rows, bench->model.carrier, "outputs", &bench->dx));
-    return arena_take(arena, weight, bench->model.accumulator, "outputs", &bench->acc);
+    struct arena *const hidden = arena_hidden(arena);
+    TRY(arena_take(hidden, rows, bench->model.carrier, "outputs", &bench->y));
+    TRY(arena_take(hidden, rows, bench->model.carrier, "outputs", &bench->dx));
+    return arena_take(hidden, weight, bench->model.accumulator, "outputs", &bench->acc);
 }
 
 /* The rows are listed, as those of a training are. */
@@ -95,7 +96,7 @@ static enum status open_model(const struct config *config, const struct dataset 
     const struct backend *backend;
     struct model *const model = &out->model;
     TRY(backends_open(config, &backend));
-    if (backend != NULL) arena->source = &backend->memory;
+    backends_memory(backend, arena, arena->hidden);
     TRY(arena_take(arena, 1, sizeof *table, "parameters", &table));
     TRY(params_open(config, arena, table));
     TRY(batch_limits_open(config, dataset, config->batch.micro,
@@ -164,13 +165,15 @@ static enum status measure(char **argv, size_t overrides, struct arena *arena,
 }
 
 int main(int argc, char **argv) {
-    struct arena arena = ARENA_EMPTY, memory = ARENA_EMPTY;
+    struct arena arena = ARENA_EMPTY, memory = ARENA_EMPTY, hidden = ARENA_EMPTY;
+    memory.hidden = &hidden;
     if (argc < 4) {
         fprintf(stderr, "Usage: bench_linear NAME ROUNDS SECONDS KEY=VALUE...\n");
         return 2;
     }
     const enum status status = measure(argv + 1, (size_t)argc - 4, &arena, &memory);
     if (status != STATUS_OK) printf("%s\t-\t%s\n", argv[1], status_text());
+    arena_close(&hidden);
     arena_close(&memory);
     arena_close(&arena);
     return status == STATUS_OK ? 0 : 1;

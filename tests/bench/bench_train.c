@@ -5,25 +5,30 @@
  * padding is not counted among the tokens.
  *
  *     bench_train [--short]
- *     bench_train --one | --recorded NAME UPDATES SECONDS GIB KEY=VALUE...
+ *     bench_train --one | --recorded | --pair NAME UPDATES SECONDS GIB KEY=VALUE...
  *
  * --one trains one configuration without records, as a product would, --recorded one with all that
- * `twinstep run` records by default: one update does not count;
- * UPDATES - 1 follow, or fewer, but at least one, when SECONDS have passed. The memory that it
- * would take is printed on stderr before it takes it; more than GIB, or than three quarters of the
- * device, is refused. It prints one line of fields with tabs between:
+ * `twinstep run` records by default, --pair two arms of it in lockstep, as `twinstep run` trains
+ * them while they are equal (which ends the measurement if they are not): one update does not
+ * count; UPDATES - 1 follow, or fewer, but at least one, when SECONDS have passed. The memory that
+ * it would take is printed on stderr before it takes it; more than GIB, or than three quarters of
+ * the device, is refused. It prints one line of fields with tabs between:
  *
  *     NAME parameters tokens median best rows passes count GiB
  *
  * These are tokens and rows of logits of an update; median and best seconds of an update; median
- * seconds of its forward and backward; the updates that were timed; and the GiB that it took. Where
- * it cannot run the exit status is 1 and the line is NAME, "-" and the reason. */
+ * seconds of its forward and backward; the updates that were timed; and the GiB that it took. A
+ * pair has the median seconds of its comparison and copies in the place of those of forward and
+ * backward, and the seconds of a pair's update are those of both arms. Where it cannot run the exit
+ * status is 1 and the line is NAME, "-" and the reason. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "experiment/pair.h"
 #include "tests/bench/helper_bench.h"
 #include "trainer/run_private.h"
+#include "trainer/run_tensors.h"
 
 struct size_row {
     const char *name;
@@ -139,12 +144,86 @@ static enum status train_one(const struct asked *asked, const char *const *overr
     return status;
 }
 
-static int one(int argc, char **argv, int recorded) {
+/* Compares both arms and keeps what experiment.c keeps of them while they are equal. */
+static enum status keep_pair(const struct run *a, const struct run *b,
+                             const struct run_kept *kept) {
+    int equal;
+    TRY(run_equal(a, b, &equal));
+    if (!equal) FAIL(STATUS_INTERNAL, "the arms are no longer equal");
+    TRY(run_keep(a, kept));
+    return model_wait(run_model(a)); /* so that the copy's time is counted here */
+}
+
+static enum status time_pair(const struct asked *asked, struct run *a, struct run *b,
+                             const struct run_kept *kept, const struct pair_room *room,
+                             struct times *times) {
+    const double begin = bench_seconds();
+    for (uint64_t i = 0; i < asked->updates; i++) {
+        const struct record *record;
+        struct pair_record pair;
+        const double start = bench_seconds();
+        if (i > 1 && asked->seconds > 0.0 && start - begin > asked->seconds) break;
+        TRY(keep_pair(a, b, kept));
+        const double kept_at = bench_seconds();
+        TRY(run_step(a, &record));
+        TRY(run_step(b, &record));
+        const double stepped_at = bench_seconds();
+        TRY(pair_measure(a, b, room, &pair));
+        if (i == 0) continue;
+        bench_insert(times->update, times->count, bench_seconds() - start);
+        bench_insert(times->passes, times->count++,
+                     bench_seconds() - start - (stepped_at - kept_at));
+    }
+    return STATUS_OK;
+}
+
+static enum status train_pair(const struct asked *asked, const char *const *overrides, size_t count,
+                              struct arena *arena) {
+    const struct config *config;
+    struct dataset dataset;
+    struct bench_memory memory;
+    struct run *arm[2] = {NULL, NULL};
+    struct pair_room room;
+    struct times times = {.count = 0};
+    struct run_kept kept;
+    if (asked->updates < 2 || asked->updates > MOST_UPDATES)
+        FAIL(STATUS_INPUT, "updates: expected 2 to %d", MOST_UPDATES);
+    TRY(bench_open(overrides, count, arena, &config, &dataset));
+    TRY(bench_memory_check(config, &dataset, asked->bytes / 2, &memory));
+    const double gib = 2.0 * (double)memory.total / 1073741824.0;
+    fprintf(stderr, "%s: %.3g GiB will be taken, and what is kept\n", asked->name, gib);
+    const struct run_options options = {
+        .steps = asked->updates, .tensors = 1, .phases = 1, .readback = 1, .order_seed = 1};
+    enum status status = run_open(config, &dataset, &options, &arm[0]);
+    if (status == STATUS_OK) status = run_open(config, &dataset, &options, &arm[1]);
+    if (status == STATUS_OK) status = pair_open(arm[0], arm[1], &room);
+    if (status == STATUS_OK) {
+        status = run_kept_open(arm[0], &kept);
+        if (status == STATUS_OK) status = time_pair(asked, arm[0], arm[1], &kept, &room, &times);
+        run_kept_close(&kept);
+        pair_close(&room);
+    }
+    const size_t middle = times.count / 2;
+    if (status == STATUS_OK)
+        printf("%s\t%.0f\t%.0f\t%.6g\t%.6g\t%.0f\t%.6g\t%zu\t%.4g\n", asked->name,
+               (double)run_table(arm[0])->elements, 2.0 * (double)run_sampler_plan(arm[0])->tokens,
+               times.update[middle], times.update[0],
+               2.0 * (double)run_sampler_plan(arm[0])->labels, times.passes[middle], times.count,
+               gib);
+    run_close(arm[1]);
+    run_close(arm[0]);
+    return status;
+}
+
+enum told { TOLD_PLAIN, TOLD_RECORDED, TOLD_PAIR };
+
+static int one(int argc, char **argv, enum told told) {
     struct arena arena = ARENA_EMPTY;
     const char *const *overrides = (const char *const *)(void *)(argv + 4);
     const struct asked asked = {argv[0], strtoull(argv[1], NULL, 10), strtod(argv[2], NULL),
-                                1073741824.0 * strtod(argv[3], NULL), recorded};
-    const enum status status = train_one(&asked, overrides, (size_t)argc - 4, &arena);
+                                1073741824.0 * strtod(argv[3], NULL), told != TOLD_PLAIN};
+    const enum status status =
+        (told == TOLD_PAIR ? train_pair : train_one)(&asked, overrides, (size_t)argc - 4, &arena);
     if (status != STATUS_OK) printf("%s\t-\t%s\n", asked.name, status_text());
     arena_close(&arena);
     return status == STATUS_OK ? 0 : 1;
@@ -176,8 +255,10 @@ static enum status measure(const struct size_row *size, const struct size_row *m
 }
 
 int main(int argc, char **argv) {
-    if (argc > 5 && strcmp(argv[1], "--one") == 0) return one(argc - 2, argv + 2, 0);
-    if (argc > 5 && strcmp(argv[1], "--recorded") == 0) return one(argc - 2, argv + 2, 1);
+    if (argc > 5 && strcmp(argv[1], "--one") == 0) return one(argc - 2, argv + 2, TOLD_PLAIN);
+    if (argc > 5 && strcmp(argv[1], "--recorded") == 0)
+        return one(argc - 2, argv + 2, TOLD_RECORDED);
+    if (argc > 5 && strcmp(argv[1], "--pair") == 0) return one(argc - 2, argv + 2, TOLD_PAIR);
     uint64_t most = argc > 1 && strcmp(argv[1], "--short") == 0 ? 2 : 0;
     for (size_t s = 0; s < COUNT_OF(sizes); s++) {
         for (size_t m = 0; m < COUNT_OF(modes); m++) {

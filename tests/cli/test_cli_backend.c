@@ -300,7 +300,8 @@ static void validate_failed_calls(void **state) {
          "the device has 1.50 of its 8.00 GiB left, 1 of them for itself (4.00 are this run's, "
          "2.50 "
          "the driver's or other processes': nvidia-smi): make batch.micro or data.max_len smaller"},
-        {"take 2 214", "cuda: managed memory: an error made up by the shim: the device's memory"},
+        {"take 2 214",
+         "cuda: memory of the device: an error made up by the shim: the device's memory"},
         {"wait 1 700", "Xid 31 is a kernel that touched memory that is not there"},
         {"wait 2 700", "CUDA_LAUNCH_BLOCKING=1 names the kernel"},
         {"wait 3 719", "Xid 79 is a device that fell off the bus"},

@@ -204,8 +204,8 @@ static int weights_differ(const struct run *a, const struct run *b) {
     const size_t count = point_count(a);
     if (count != point_count(b)) return 1;
     assert_true(count <= POINTS);
-    point_copy(a, x);
-    point_copy(b, y);
+    assert_int_equal(point_copy(a, x), STATUS_OK);
+    assert_int_equal(point_copy(b, y), STATUS_OK);
     return memcmp(x, y, count * sizeof x[0]) != 0;
 }
 
@@ -220,7 +220,7 @@ static void show(struct run *a, struct run *b, struct shown *out) {
     assert_int_equal(pair_open(a, b, &room), STATUS_OK);
     assert_int_equal(pair_measure(a, b, &room, &pair), STATUS_OK);
     pair_close(&room);
-    probe_measure(a, b, &pair);
+    assert_int_equal(probe_measure(a, b, &pair), STATUS_OK);
     const size_t count = logits_copy(a, x);
     const int same = count == logits_copy(b, y);
     *out = (struct shown){
@@ -271,10 +271,10 @@ static void compare_ratio(const struct config *s32, const struct config *s16,
         (void)helper_step(&a.run);
         (void)helper_step(&b.run);
         (void)helper_step(&c.run);
-        probe_measure(&a.run, &b.run, &pair);
+        assert_int_equal(probe_measure(&a.run, &b.run, &pair), STATUS_OK);
         const size_t count = logits_copy(&a.run, wide_logits);
         const size_t same = logits_copy(&b.run, source);
-        probe_measure(&a.run, &c.run, &pair);
+        assert_int_equal(probe_measure(&a.run, &c.run, &pair), STATUS_OK);
         if (logits_copy(&c.run, target) == count && same == count)
             out[k].ratio =
                 gap(target, wide_logits, count) / (gap(source, wide_logits, count) + 1e-30);
@@ -352,9 +352,9 @@ static uint32_t test_noisy(const struct arms *arms, uint32_t last) {
         assert_true(count <= POINTS);
         for (uint32_t k = 1; k <= last; k++) {
             (void)helper_step(&side.run);
-            if (k == 2) point_copy(&side.run, ends[0][r]);
+            if (k == 2) assert_int_equal(point_copy(&side.run, ends[0][r]), STATUS_OK);
         }
-        point_copy(&side.run, ends[1][r]);
+        assert_int_equal(point_copy(&side.run, ends[1][r]), STATUS_OK);
         side_close(&side);
     }
     return labels_fire(ends[0], count) | labels_fire(ends[1], count) << 1;

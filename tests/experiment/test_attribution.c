@@ -77,7 +77,7 @@ static double value_by_hand(const struct bench *bench, uint32_t causes) {
             (void)helper_step(&run);
         count = point_count(&run);
         assert_true(count <= 8192);
-        point_copy(&run, ends[i]);
+        assert_int_equal(point_copy(&run, ends[i]), STATUS_OK);
         run_close(&run);
         arena_close(&arena);
     }

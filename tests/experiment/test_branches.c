@@ -90,7 +90,7 @@ static void train(const struct config *config, struct arena *arena, struct train
         out->loss[k - 1] = record->reals[REAL_LOSS];
         if (k != marks[m]) continue;
         assert_int_equal(arena_take(arena, out->elements, 8, "test", &out->point[m]), STATUS_OK);
-        point_copy(&run, out->point[m++]);
+        assert_int_equal(point_copy(&run, out->point[m++]), STATUS_OK);
     }
     run_close(&run);
 }

@@ -74,7 +74,7 @@ static void train(struct subject *subject, double factor, double *out_end) {
     for (int k = 0; k < UPDATES; k++)
         (void)helper_step(&run);
     subject->elements = point_count(&run);
-    point_copy(&run, out_end);
+    assert_int_equal(point_copy(&run, out_end), STATUS_OK);
     run_close(&run);
 }
 

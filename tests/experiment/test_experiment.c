@@ -178,7 +178,7 @@ static double *train_end(struct bench *bench, const struct config *config, size_
         (void)helper_step(&run);
     *out_count = point_count(&run);
     assert_int_equal(arena_take(&bench->arena, *out_count, sizeof *end, "test", &end), STATUS_OK);
-    point_copy(&run, end);
+    assert_int_equal(point_copy(&run, end), STATUS_OK);
     run_close(&run);
     return end;
 }

@@ -104,11 +104,12 @@ void helper_hf_param(struct run *run, uint32_t row, double *out) {
     const struct param_row *param = &run->table.rows[row];
     const int master = run->layout.has_master;
     const size_t at = master ? run->layout.tensor[row].master : run->layout.tensor[row].param;
-    widen(run->state + at, master ? run->layout.master_dtype : param->dtype, param->count, out);
+    widen(run->state.host + at, master ? run->layout.master_dtype : param->dtype, param->count,
+          out);
 }
 
 void helper_hf_gradient(struct run *run, uint32_t row, double *out) {
-    widen(run->state + run->layout.tensor[row].gradient, run->layout.gradient_dtype,
+    widen(run->state.host + run->layout.tensor[row].gradient, run->layout.gradient_dtype,
           run->table.rows[row].count, out);
 }
 

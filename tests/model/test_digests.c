@@ -65,7 +65,14 @@ static enum status wait_leaves(void) {
     return STATUS_OK;
 }
 
-static const struct backend backend = {.wait = wait_leaves, .leaf_hashes = ask_leaves};
+/* The tensors of this backend are the host's; it copies none that it hashes. */
+static enum status pull_here(void *to, const void *from, size_t bytes) {
+    memcpy(to, from, bytes);
+    return STATUS_OK;
+}
+
+static const struct backend backend = {
+    .wait = wait_leaves, .leaf_hashes = ask_leaves, .pull = pull_here};
 
 /* The tensors have several shapes and dtypes, and 1, 2, 1, 0, 3 and 1 leaf hashes. */
 struct problem {

@@ -266,7 +266,7 @@ static void write_given(const struct hf_golden *golden, char out_path[HELPER_PAT
 static double compare_references(const struct hf_golden *golden, const struct hf_arm *arm,
                                  struct run *run) {
     const json_t *references = helper_hf_find(golden, "runs", "dpo-cached", "references");
-    const double *ours = (const double *)(const void *)(run->state + run->layout.reference);
+    const double *ours = (const double *)(const void *)(run->state.host + run->layout.reference);
     assert_int_equal(json_array_size(references), arm->dataset.samples);
     double worst = 0;
     for (size_t i = 0; i < arm->dataset.samples; i++)

@@ -32,6 +32,7 @@
 #include "tests/kernels/helper_variables.h"
 #include "tests/trainer/helper_train.h"
 #include "trainer/run_private.h"
+#include "trainer/run_tensors.h"
 
 #define BOUND 1e-9
 #define STEP 0x1p-11
@@ -123,8 +124,9 @@ static void subject_config(const struct subject *subject, const struct mode_case
 struct bench {
     struct run run, cpu;
     struct run *losses; /* whose losses are differenced: `run`, or `cpu` */
-    double *values[64]; /* by owner: parameters, in the state of `losses` */
+    double *values[64]; /* by owner: parameters of `losses`, as the host has them */
     double *gradient[64];
+    struct arena arena;
     size_t count[64];
     uint32_t tensors;
     double direction[8192], kept[8192];
@@ -161,6 +163,28 @@ static double step_twice(struct run *run) {
     return loss_close(&run->config, &run_head(run)->window, &run->plan);
 }
 
+/* Returns a copy of a tensor that a backend may have. */
+static double *copy_of(struct bench *bench, const struct run *run, size_t offset, size_t count) {
+    const double *from;
+    double *out;
+    assert_int_equal(run_read(run, WINDOW_NOW, run_at(run, offset), count * sizeof *out, &from),
+                     STATUS_OK);
+    assert_int_equal(arena_take(&bench->arena, count, sizeof *out, "tensor", &out), STATUS_OK);
+    memcpy(out, from, count * sizeof *out);
+    return out;
+}
+
+/* Gives the run whose losses are differenced the values that the host has. */
+static void put_values(const struct bench *bench, uint32_t owner) {
+    const struct run *const run = bench->losses;
+    double *const tensor = (double *)run_at(run, run->layout.tensor[run->owner[owner]].param);
+    const size_t bytes = bench->count[owner] * sizeof *tensor;
+    double *room;
+    assert_int_equal(run_room(run, WINDOW_NOW, tensor, bytes, &room), STATUS_OK);
+    memcpy(room, bench->values[owner], bytes);
+    assert_int_equal(run_store(run, WINDOW_NOW, tensor, bytes), STATUS_OK);
+}
+
 static void bench_open(struct bench *bench) {
     struct run *const run = &bench->run;
     bench->loss = step_twice(run);
@@ -168,9 +192,9 @@ static void bench_open(struct bench *bench) {
     assert_true(bench->tensors <= 64);
     for (uint32_t i = 0; i < bench->tensors; i++) {
         const struct state_tensor *tensor = &run->layout.tensor[run->owner[i]];
-        bench->values[i] = (double *)run_at(bench->losses, tensor->param);
-        bench->gradient[i] = (double *)run_at(run, tensor->gradient);
         bench->count[i] = run->table.rows[run->owner[i]].count;
+        bench->values[i] = copy_of(bench, run, tensor->param, bench->count[i]);
+        bench->gradient[i] = copy_of(bench, run, tensor->gradient, bench->count[i]);
     }
 }
 
@@ -183,8 +207,8 @@ static void check_point(struct bench *bench, int races) {
     for (uint32_t i = 0; i < bench->tensors; i++) {
         const uint64_t at = run->layout.tensor[run->owner[i]].param;
         const size_t bytes = bench->count[i] * sizeof *bench->values[i];
-        if (!races) assert_memory_equal(run_at(run, at), bench->values[i], bytes);
-        memcpy(bench->values[i], run_at(run, at), bytes);
+        if (!races) assert_memory_equal(run_at(&bench->cpu, at), bench->values[i], bytes);
+        put_values(bench, i);
     }
     if (races) loss = loss_now(&bench->cpu);
     if (!(fabs(loss - bench->loss) <= (races ? 0x1p-48 * fabs(loss) : 0.0)))
@@ -198,9 +222,11 @@ struct range {
 
 static double loss_along(struct bench *bench, struct range range, double t) {
     size_t at = 0;
-    for (uint32_t i = range.first; i < range.last; i++)
+    for (uint32_t i = range.first; i < range.last; i++) {
         for (size_t j = 0; j < bench->count[i]; j++, at++)
             bench->values[i][j] = bench->kept[at] + t * bench->direction[at];
+        put_values(bench, i);
+    }
     return loss_now(bench->losses);
 }
 
@@ -342,6 +368,7 @@ static void verify_subject(const struct subject *subject, const struct mode_case
                   bench.truncation, bench.rounding, bench.where);
     if (cpu) run_close(&bench.cpu);
     run_close(&bench.run);
+    arena_close(&bench.arena);
     arena_close(&arena);
 }
 

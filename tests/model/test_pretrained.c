@@ -198,7 +198,7 @@ static void validate_master(void **state) {
         const float *exact = (const float *)run_param(&drawn.run, row);
         const float *param = (const float *)run_param(&read.run, row);
         const float *master =
-            (const float *)(const void *)(read.run.state + read.run.layout.tensor[row].master);
+            (const float *)(const void *)(read.run.state.host + read.run.layout.tensor[row].master);
         for (size_t j = 0; j < read.run.table.rows[row].count; j++) {
             assert_true(master[j] == exact[j]);
             assert_true((double)param[j] == dtype_round((double)exact[j], DTYPE_BF16));
@@ -282,7 +282,7 @@ static void validate_changed_weights(void **state) {
     (void)state;
     make(&subjects[0], "moving", &kept);
     helper_config(3, &config, REST ", model: {from: moving}");
-    float *value = (float *)(void *)(kept.run.state + kept.run.layout.tensor[0].param);
+    float *value = (float *)(void *)(kept.run.state.host + kept.run.layout.tensor[0].param);
     value[0] += 1.0f;
     write_weights("moving", &kept.run);
     assert_int_equal(run_open_at(&config, &kept.dataset, &options, &run), STATUS_INPUT);

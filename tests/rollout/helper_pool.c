@@ -162,10 +162,11 @@ static void forward_all(struct making *m, struct run *run, uint64_t seed, double
         for (uint32_t i = 0; i < MICRO; i++)
             samples[i] = s + i;
         run_fill_batch(run, samples, MICRO);
-        run_forward(run, seed + s, 0, NULL);
+        assert_int_equal(run_forward(run, seed + s, 0, NULL), STATUS_OK);
         for (uint32_t i = 0; i < MICRO; i++)
             for (uint32_t t = 0; t < pool->length[s + i]; t++, canonical++) {
-                const struct probe_row row = probe_row_open(run, canonical);
+                struct probe_row row;
+                assert_int_equal(probe_row_open(run, canonical, &row), STATUS_OK);
                 const uint32_t at = pool->first[s + i] + pool->prompt[s + i] + t;
                 out[at] = probe_log_prob(&row, pool->id[at]);
                 if (heads) take_heads(m, &row, at);
@@ -205,12 +206,13 @@ static void forward_cut(struct making *m, struct run *run) {
         for (uint32_t i = 0; i < MICRO; i++)
             samples[i] = s + i;
         run_fill_batch(cut, samples, MICRO);
-        run_forward(cut, 1, 0, NULL);
+        assert_int_equal(run_forward(cut, 1, 0, NULL), STATUS_OK);
         for (uint32_t i = 0; i < MICRO; i++)
             for (uint32_t p = 0; p < sequence[s + i].length; p++) {
                 const uint64_t at = sequence[s + i].first + p;
                 if (target[at] == DATASET_NO_TARGET) continue;
-                const struct probe_row row = probe_row_open(cut, canonical++);
+                struct probe_row row;
+                assert_int_equal(probe_row_open(cut, canonical++, &row), STATUS_OK);
                 pool->logp[POOL_CUT][at + 1] = probe_log_prob(&row, pool->id[at + 1]);
             }
     }
@@ -258,7 +260,7 @@ static void fill(struct making *m, const struct dataset *text) {
         const struct record *record;
         for (int k = 0; k < 2; k++)
             expect_ok(run_step(learning, &record));
-        run_take_weights(learning, scoring);
+        assert_int_equal(run_take_weights(learning, scoring), STATUS_OK);
     }
     run_close(learning);
     run_close(scoring);

@@ -62,6 +62,9 @@ void shim_host(void (*run)(const void *args), const void *args, size_t args_byte
 /* Runs all that was launched. */
 void shim_wait(void);
 
+/* Waits, then copies: in the place of a kernel that could touch memory of either kind. */
+void shim_move(void *to, const void *from, size_t bytes);
+
 /* Waits. STATUS_INTERNAL with the text of the first error since the last call, else STATUS_OK. */
 TWINSTEP_MUST_USE enum status shim_error(void);
 

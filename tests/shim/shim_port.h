@@ -29,6 +29,7 @@
                 (args_pointer), sizeof *(args_pointer))
 
 #define GPU_WAIT() shim_wait()
+#define GPU_MOVE(to, from, bytes) shim_move((to), (from), (bytes))
 
 #define THREAD (gpu->thread)
 #define THREADS (gpu->threads)

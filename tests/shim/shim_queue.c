@@ -3,7 +3,8 @@
  *
  * Nothing runs before the host waits. So a host that reads a kernel's output too early finds what
  * was there before, and a host that writes too early changes what the kernel reads: of all orders
- * that a device may take, this is the one in which the device is as late as it can be. The ring has
+ * that a device may take, this is the one in which the device is as late as it can be. Tensors'
+ * memory is open while launches run, and only then (shim_memory.h). The ring has
  * SHIM_QUEUE places. When one more launch comes, the oldest runs, and only that one.
  *
  * Invariant: launches run in the order in which they came, each with the draws of its number. */
@@ -12,6 +13,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "tests/shim/shim_memory.h"
 
 struct place {
     struct shim_work work;
@@ -34,15 +36,27 @@ void shim_seed(uint64_t seed) {
 
 static void run_oldest(void) {
     const struct place *const place = &queue.place[queue.first];
+    shim_memory_open();
     shim_run(&place->work, place->args);
+    shim_memory_close();
     queue.first = (queue.first + 1) % SHIM_QUEUE;
     queue.count--;
 }
 
 void shim_wait(void) {
+    if (queue.count == 0) return;
+    shim_memory_open();
     while (queue.count > 0)
         run_oldest();
+    shim_memory_close();
     queue.first = 0;
+}
+
+void shim_move(void *to, const void *from, size_t bytes) {
+    shim_wait();
+    shim_memory_open();
+    memcpy(to, from, bytes);
+    shim_memory_close();
 }
 
 /* Puts a launch at the end of the ring. Arguments that are too large for a place are not kept:

@@ -17,6 +17,7 @@
 #include "experiment/backend_record.h"
 #include "kernels/op.h"
 #include "trainer/schema_classes.h"
+#include "trainer/run_tensors.h"
 
 static void expect_ok(enum status status) {
     if (status != STATUS_OK) fail_msg("status %d: %s", (int)status, status_text());
@@ -211,7 +212,9 @@ void helper_outcome_of(struct run *run, uint64_t updates, struct helper_outcome 
     }
     for (uint32_t i = 0; i < run->owner_count; i++) {
         const struct param_row *row = &run->table.rows[run->owner[i]];
-        add(&params, run_param(run, run->owner[i]), row->count * dtype_carrier(row->dtype));
+        const void *values;
+        assert_int_equal(run_read_param(run, WINDOW_NOW, run->owner[i], &values), STATUS_OK);
+        add(&params, values, row->count * dtype_carrier(row->dtype));
     }
     digest_stream_close(&gradients, &out->gradients);
     digest_stream_close(&forward, &out->forward);

@@ -17,6 +17,7 @@
 #include "model/generate.h"
 #include "tests/kernels/helper_variables.h"
 #include "tests/trainer/helper_train.h"
+#include "trainer/run_tensors.h"
 
 #define SHIM TWINSTEP_BACKENDS "/twinstep_backend_shim.so"
 #define UPDATES 3
@@ -141,7 +142,10 @@ static void corroborate_optimizers(void **state) {
         }
         const char *const gap = recorded ? helper_outcome_gap(&outcome[0], &outcome[1]) : NULL;
         if (gap != NULL) fail_msg("%s: %s differ", body, gap);
-        if (memcmp(run[0].state, run[1].state, run[0].layout.bytes) != 0)
+        const unsigned char *states[2];
+        for (int who = 0; who < 2; who++)
+            assert_int_equal(run_read_state(&run[who], &states[who]), STATUS_OK);
+        if (memcmp(states[0], states[1], run[0].layout.bytes) != 0)
             fail_msg("%s: other states", body);
         for (int who = 0; who < 2; who++)
             run_close(&run[who]);
@@ -201,6 +205,8 @@ static void verify_backend_is_used(void **state) {
     helper_run_open(&config, &dataset, &options, &run);
     assert_non_null(run.backend);
     assert_ptr_equal(run.arena.source, &run.backend->memory);
+    assert_ptr_equal(run.hidden.source, &run.backend->hidden);
+    assert_true(run.hidden.total > run.layout.bytes - run.layout.tensors);
     if (getenv("TWINSTEP_BACKEND") == NULL)
         assert_string_equal(run.model.ops->name, "f32_f32_shim");
     assert_ptr_not_equal(run.host, run.model.ops);
@@ -290,7 +296,7 @@ static void generate_on(struct config *config, const char *module, uint32_t toke
     helper_data_open(config, &arena, &dataset);
     helper_run_open(config, &dataset, &run_options, &run);
     const struct model_weights weights = {run.weights};
-    seen.source = run_memory_source(&run);
+    backends_memory(run_backend(&run), &seen, NULL);
     assert_int_equal(arena_take(&arena, 1, sizeof *generator, "generator", &generator), STATUS_OK);
     if (module != NULL) {
         assert_int_equal(generator_open(config, &run.table, &limits, &arena, generator),

@@ -180,14 +180,14 @@ static void verify_state_law(void **state) {
     helper_run_open(&config, &dataset, &(struct run_options){.steps = UPDATES}, &run);
     assert_int_equal(arena_take(&arena, run.layout.bytes, 1, "test", &kept), STATUS_OK);
     helper_step(&run);
-    run_snapshot(&run, kept);
+    assert_int_equal(run_snapshot(&run, kept), STATUS_OK);
     helper_step(&run);
     memcpy(first.byte, helper_step(&run)->digests[DIGEST_ROOT], DIGEST_BYTES);
-    run_restore(&run, kept);
+    assert_int_equal(run_restore(&run, kept), STATUS_OK);
     helper_step(&run);
     memcpy(second.byte, helper_step(&run)->digests[DIGEST_ROOT], DIGEST_BYTES);
     assert_memory_equal(first.byte, second.byte, DIGEST_BYTES);
-    run_restore(&run, kept);
+    assert_int_equal(run_restore(&run, kept), STATUS_OK);
     run_head(&run)->rng_offset += 4;
     helper_step(&run);
     memcpy(second.byte, helper_step(&run)->digests[DIGEST_ROOT], DIGEST_BYTES);

@@ -45,7 +45,8 @@ static void train(const char *text, const char *reference, struct helper_outcome
     helper_run_open(&config, &dataset,
                     &(struct run_options){.tensors = 1, .poison = 1, .steps = STEPS}, &run);
     if (out_reference != NULL)
-        memcpy(out_reference, run.state + run.layout.reference, SAMPLES * sizeof *out_reference);
+        memcpy(out_reference, run.state.host + run.layout.reference,
+               SAMPLES * sizeof *out_reference);
     helper_outcome_of(&run, STEPS, out);
     run_close(&run);
     arena_close(&arena);

@@ -227,7 +227,7 @@ static void validate_weighted_metrics(void **state) {
     for (uint32_t s = 0; s < KNOWN_PAIRS; s++) { /* the same pair alone, in its place in the file */
         helper_small_open(&bench, 20, "batch: {size: 1, micro: 1}, data: {shuffle: false}");
         while (bench.run.plan.samples == 0 || bench.run.plan.sample[0] != sample[s]) {
-            state_head_of(bench.run.state)->sampler = (struct sampler_state){0, sample[s]};
+            state_head_of(bench.run.state.host)->sampler = (struct sampler_state){0, sample[s]};
             logp[s] = helper_step(&bench.run)->reals[REAL_LOGP_CHOSEN];
         }
         helper_small_close(&bench);
@@ -306,7 +306,7 @@ static size_t change_at(const char *task, const char *divisor, const char *tail,
         "optimizer: {name: sgd, lr: 1}, schedule: {name: constant}, clip: {max_norm: 0}, "
         "numerics: {param: f64, compute: f64, accumulate: f64}",
         task, tail, divisor);
-    state_head_of(bench.run.state)->sampler = at;
+    state_head_of(bench.run.state.host)->sampler = at;
     *out_loss = helper_step(&bench.run)->reals[REAL_LOSS];
     size_t count = 0;
     for (uint32_t i = 0; i < bench.run.owner_count; i++) {
@@ -315,7 +315,7 @@ static size_t change_at(const char *task, const char *divisor, const char *tail,
         for (size_t k = 0; k < bench.run.table.rows[row].count; k++) {
             double before, after;
             memcpy(&before, bench.run.initial + (bench.run.packed[row] + k) * carrier, carrier);
-            memcpy(&after, bench.run.state + bench.run.layout.tensor[row].param + k * carrier,
+            memcpy(&after, bench.run.state.host + bench.run.layout.tensor[row].param + k * carrier,
                    carrier);
             out[count++] = after - before;
         }
@@ -493,13 +493,14 @@ static void verify_snapshot(void **state) {
                              STATUS_OK);
             for (int k = 0; k < at; k++)
                 helper_step(&whole.run);
-            run_snapshot(&whole.run, kept);
-            run_restore(&forked.run, kept);
+            assert_int_equal(run_snapshot(&whole.run, kept), STATUS_OK);
+            assert_int_equal(run_restore(&forked.run, kept), STATUS_OK);
             for (int k = at; k < 8; k++) {
                 helper_step(&whole.run);
                 helper_step(&forked.run);
             }
-            assert_memory_equal(whole.run.state, forked.run.state, whole.run.layout.bytes);
+            assert_memory_equal(whole.run.state.host, forked.run.state.host,
+                                whole.run.layout.bytes);
             helper_small_close(&whole);
             helper_small_close(&forked);
         }

@@ -188,13 +188,13 @@ static void verify_snapshot(void **state) {
                          STATUS_OK);
         for (int k = 0; k < at; k++)
             helper_step(&whole.run);
-        run_snapshot(&whole.run, kept);
-        run_restore(&forked.run, kept);
+        assert_int_equal(run_snapshot(&whole.run, kept), STATUS_OK);
+        assert_int_equal(run_restore(&forked.run, kept), STATUS_OK);
         for (int k = at; k < 24; k++) {
             helper_step(&whole.run);
             helper_step(&forked.run);
         }
-        assert_memory_equal(whole.run.state, forked.run.state, whole.run.layout.bytes);
+        assert_memory_equal(whole.run.state.host, forked.run.state.host, whole.run.layout.bytes);
         bench_close(&whole);
         bench_close(&forked);
     }
@@ -237,7 +237,7 @@ static void verify_state(void **state) {
     bench_open(&a, "lr: 0}, loop: {skip: olmo-outlier, skip_window: 8");
     bench_open(&b, "lr: 0}, loop: {skip: olmo-outlier, skip_window: 8");
     bench_open(&wider, "lr: 0}, loop: {skip: olmo-outlier, skip_window: 9");
-    ((double *)(void *)(b.run.state + b.run.layout.outliers))[3] = 1.0;
+    ((double *)(void *)(b.run.state.host + b.run.layout.outliers))[3] = 1.0;
     const struct record *one = helper_step(&a.run), *two = helper_step(&b.run);
     assert_memory_not_equal(one->digests[DIGEST_STATE], two->digests[DIGEST_STATE], DIGEST_BYTES);
     assert_true(run_same_layout(&a.run, &b.run));

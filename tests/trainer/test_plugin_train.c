@@ -65,7 +65,7 @@ static int same_bits(const char *a_words, const char *b_words) {
         read += x->groups[0][GROUP_LR_READBACK] == x->groups[0][GROUP_LR_READBACK];
     }
     assert_int_equal(a.run.layout.bytes, b.run.layout.bytes);
-    assert_memory_equal(a.run.state, b.run.state, a.run.layout.bytes);
+    assert_memory_equal(a.run.state.host, b.run.state.host, a.run.layout.bytes);
     bench_close(&a);
     bench_close(&b);
     return read;
@@ -160,11 +160,11 @@ static void verify_snapshot(void **state) {
     assert_true(bench.run.layout.bytes <= sizeof snapshot);
     for (int k = 0; k < 3; k++)
         (void)helper_step(&bench.run);
-    run_snapshot(&bench.run, snapshot);
+    assert_int_equal(run_snapshot(&bench.run, snapshot), STATUS_OK);
     uint8_t roots[3][RECORD_DIGEST_BYTES];
     for (int k = 0; k < 3; k++)
         memcpy(roots[k], helper_step(&bench.run)->digests[DIGEST_ROOT], sizeof roots[k]);
-    run_restore(&bench.run, snapshot);
+    assert_int_equal(run_restore(&bench.run, snapshot), STATUS_OK);
     for (int k = 0; k < 3; k++)
         assert_memory_equal(roots[k], helper_step(&bench.run)->digests[DIGEST_ROOT],
                             sizeof roots[k]);

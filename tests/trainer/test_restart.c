@@ -52,7 +52,7 @@ static void bench_close(struct bench *bench) {
 }
 
 static struct state_head *head_of(struct bench *bench) {
-    return state_head_of(bench->run.state);
+    return state_head_of(bench->run.state.host);
 }
 
 static const struct record *step_to(struct bench *bench, uint64_t update) {
@@ -87,7 +87,8 @@ static void verify_all_restored(void **state) {
             const struct record *a = helper_step(&plain.run), *b = helper_step(&restarted.run);
             assert_memory_equal(a->reals, b->reals, sizeof a->reals);
             assert_memory_equal(a->digests, b->digests, sizeof a->digests);
-            assert_memory_equal(plain.run.state, restarted.run.state, plain.run.layout.bytes);
+            assert_memory_equal(plain.run.state.host, restarted.run.state.host,
+                                plain.run.layout.bytes);
         }
         bench_close(&plain);
         bench_close(&restarted);
@@ -133,7 +134,8 @@ static void verify_omissions(void **state) {
         for (uint64_t k = 1; k <= AFTER; k++) {
             (void)helper_step(&plain.run);
             (void)helper_step(&restarted.run);
-            assert_memory_equal(plain.run.state, restarted.run.state, plain.run.layout.bytes);
+            assert_memory_equal(plain.run.state.host, restarted.run.state.host,
+                                plain.run.layout.bytes);
         }
         const struct record *a = helper_step(&plain.run), *b = helper_step(&restarted.run);
         assert_string_equal(first_phase(&plain, a, b), omissions[i].phase);
@@ -157,11 +159,12 @@ static void lose_optimizer(struct bench *bench, struct bench *fresh) {
         const size_t count = bench->run.table.rows[bench->run.owner[i]].count;
         for (uint32_t s = 0; s < OPTIM_SLOTS_MAX; s++)
             if (tensor->slot_count[s] > 0)
-                memcpy(bench->run.state + tensor->slot[s], fresh->run.state + tensor->slot[s],
+                memcpy(bench->run.state.host + tensor->slot[s],
+                       fresh->run.state.host + tensor->slot[s],
                        tensor->slot_count[s] * dtype_carrier(layout->slot_dtype));
         /* carriers of bf16 and of f32 are both float */
         if (layout->has_master)
-            memcpy(bench->run.state + tensor->master, bench->run.state + tensor->param,
+            memcpy(bench->run.state.host + tensor->master, bench->run.state.host + tensor->param,
                    count * sizeof(float));
     }
 }
@@ -191,7 +194,7 @@ static void round_masters(struct bench *bench, struct bench *fresh) {
     (void)fresh;
     for (uint32_t i = 0; i < bench->run.owner_count; i++) {
         const struct state_tensor *tensor = &layout->tensor[bench->run.owner[i]];
-        memcpy(bench->run.state + tensor->master, bench->run.state + tensor->param,
+        memcpy(bench->run.state.host + tensor->master, bench->run.state.host + tensor->param,
                bench->run.table.rows[bench->run.owner[i]].count * sizeof(float));
     }
 }
@@ -268,14 +271,14 @@ static void verify_by_hand(void **state) {
         unsigned char *kept;
         assert_int_equal(arena_take(&fresh.arena, plain.run.layout.bytes, 1, "test", &kept),
                          STATUS_OK);
-        run_snapshot(&plain.run, kept);
-        run_restore(&plain.run, kept);
+        assert_int_equal(run_snapshot(&plain.run, kept), STATUS_OK);
+        assert_int_equal(run_restore(&plain.run, kept), STATUS_OK);
         (void)step_to(&plain, UPDATES);
         (void)step_to(&restarted, UPDATES);
         memset(head_of(&restarted)->stream, 0, sizeof head_of(&restarted)->stream);
         memset(head_of(&plain)->stream, 0, sizeof head_of(&plain)->stream);
         if (by_hand[i].drawn) head_of(&restarted)->root = head_of(&plain)->root;
-        assert_memory_equal(plain.run.state, restarted.run.state, plain.run.layout.bytes);
+        assert_memory_equal(plain.run.state.host, restarted.run.state.host, plain.run.layout.bytes);
         bench_close(&fresh);
         bench_close(&plain);
         bench_close(&restarted);

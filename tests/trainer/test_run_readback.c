@@ -157,7 +157,7 @@ static struct run_steps steps_by_hand(const struct run *run, const unsigned char
     for (uint32_t i = 0; i < run->owner_count; i++) {
         const struct state_tensor *tensor = &layout->tensor[run->owner[i]];
         const size_t at = layout->has_master ? tensor->master : tensor->param;
-        const unsigned char *now = (const unsigned char *)run_state(run);
+        const unsigned char *now = run_state_host(run) /* all of it, on the CPU */;
         for (size_t e = 0; e < run->table.rows[run->owner[i]].count; e++) {
             if (element_get(now + tensor->slot[0], layout->slot_dtype, e) == 0.0) continue;
             out.meant++;
@@ -190,7 +190,7 @@ static void validate_lost_steps(void **state) {
             arena_take(&bench.arena, run_layout(&bench.run)->bytes, 1, "state", &before),
             STATUS_OK);
         for (int k = 0; k < UPDATES; k++) {
-            run_snapshot(&bench.run, before);
+            assert_int_equal(run_snapshot(&bench.run, before), STATUS_OK);
             const struct record *record = helper_step(&bench.run);
             const struct run_steps steps = run_steps(&bench.run);
             struct run_steps hand = steps_by_hand(&bench.run, before);

@@ -82,7 +82,7 @@ static void trail_keep(struct trail *trail, struct arena *arena, const struct ru
                        uint64_t done) {
     assert_int_equal(arena_take(arena, run->layout.bytes, 1, "test", &trail->state[done]),
                      STATUS_OK);
-    run_snapshot(run, trail->state[done]);
+    assert_int_equal(run_snapshot(run, trail->state[done]), STATUS_OK);
 }
 
 static void trail_record(struct trail *trail, struct arena *arena, struct run *run) {
@@ -105,7 +105,7 @@ static void follow(const struct trail *trail, struct run *run, uint64_t done) {
         assert_memory_equal(record->reals, trail->reals[k], sizeof record->reals);
         assert_int_equal(digest_compare(&root, &trail->root[k]), 0);
         assert_int_equal(digest_compare(&phases, &trail->phases[k]), 0);
-        assert_memory_equal(run->state, trail->state[k], run->layout.bytes);
+        assert_memory_equal(run->state.host, trail->state[k], run->layout.bytes);
     }
 }
 
@@ -145,9 +145,9 @@ static void verify_equal_bytes_elsewhere(void **state) {
         poisoned.poison = 1;
         bench_open(&subjects[i], &bench);
         helper_run_open(&bench.config, &bench.dataset, &poisoned, &other);
-        assert_ptr_not_equal(bench.run.state, other.state);
+        assert_ptr_not_equal(bench.run.state.host, other.state.host);
         assert_ptr_not_equal(bench.run.model.buffers, other.model.buffers);
-        assert_memory_equal(other.state, bench.trail.state[0], other.layout.bytes);
+        assert_memory_equal(other.state.host, bench.trail.state[0], other.layout.bytes);
         follow(&bench.trail, &other, 0);
         run_close(&other);
         bench_close(&bench);
@@ -161,7 +161,7 @@ static void verify_restore_goes_on(void **state) {
         struct bench bench;
         bench_open(&subjects[i], &bench);
         for (uint64_t done = UPDATES; done-- > 0;) {
-            run_restore(&bench.run, bench.trail.state[done]);
+            assert_int_equal(run_restore(&bench.run, bench.trail.state[done]), STATUS_OK);
             follow(&bench.trail, &bench.run, done);
         }
         bench_close(&bench);
@@ -178,7 +178,7 @@ static void verify_fork_goes_on(void **state) {
             struct run fork;
             helper_run_open(&bench.config, &bench.dataset, &options, &fork);
             assert_true(run_same_layout(&bench.run, &fork));
-            run_restore(&fork, bench.trail.state[done]);
+            assert_int_equal(run_restore(&fork, bench.trail.state[done]), STATUS_OK);
             follow(&bench.trail, &fork, done);
             run_close(&fork);
         }
@@ -210,11 +210,11 @@ static void verify_snapshot_carries(void **state) {
     for (size_t i = 0; i < COUNT_OF(flips); i++) {
         unsigned char *byte = &bench.trail.state[2][flips[i].place];
         *byte ^= flips[i].bit;
-        run_restore(&bench.run, bench.trail.state[2]);
+        assert_int_equal(run_restore(&bench.run, bench.trail.state[2]), STATUS_OK);
         *byte ^= flips[i].bit;
         for (uint64_t k = 3; k <= UPDATES; k++)
             (void)helper_step(&bench.run);
-        assert_memory_not_equal(bench.run.state, bench.trail.state[UPDATES],
+        assert_memory_not_equal(bench.run.state.host, bench.trail.state[UPDATES],
                                 bench.run.layout.bytes);
     }
     bench_close(&bench);

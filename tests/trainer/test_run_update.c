@@ -132,10 +132,10 @@ static void verify_restore_after_skip(void **state) {
     struct run *run = &bench.run;
     assert_int_equal(arena_take(&bench.arena, run->layout.bytes, 1, "test", &snapshot), STATUS_OK);
     (void)helper_step(run);
-    run_snapshot(run, snapshot);
+    assert_int_equal(run_snapshot(run, snapshot), STATUS_OK);
     final_norm(run)[3] = INFINITY;
     assert_int_equal(helper_step(run)->integers[INTEGER_SKIPPED], 1);
-    run_restore(run, snapshot);
+    assert_int_equal(run_restore(run, snapshot), STATUS_OK);
     const struct record *record = helper_step(run);
     assert_int_equal(record->integers[INTEGER_SKIPPED], 0);
     assert_true(isfinite(record->reals[REAL_LOSS]));
@@ -227,7 +227,7 @@ static void verify_gradient_carries(void **state) {
     struct chains chains;
     chains_open(&chains, &b.run, &b.arena);
     assert_true(helper_step(&a.run)->reals[REAL_CLIP_COEF] < 1.0);
-    run_restore(&b.run, a.run.state);
+    assert_int_equal(run_restore(&b.run, a.run.state.host), STATUS_OK);
     for (uint32_t i = 0; i < b.run.owner_count; i++)
         memcpy(chains.use[i][0], gradient_of(&b.run, i), count_of(&b.run, i) * sizeof(float));
     chains_update(&b.run, &chains);
@@ -289,7 +289,7 @@ static double distance_to(const struct run *run, const unsigned char *state) {
     double square = 0.0;
     for (uint32_t i = 0; i < run->owner_count; i++) {
         size_t place = run->layout.tensor[run->owner[i]].param;
-        const float *now = (const float *)(const void *)(run->state + place);
+        const float *now = (const float *)(const void *)(run->state.host + place);
         for (size_t j = 0; j < count_of(run, i); j++) {
             double then = 0.0;
             if (state != NULL) then = (double)((const float *)(const void *)(state + place))[j];
@@ -304,7 +304,7 @@ static uint32_t changed_since(const struct run *run, const unsigned char *state)
     for (uint32_t i = 0; i < run->owner_count; i++) {
         size_t place = run->layout.tensor[run->owner[i]].param;
         for (size_t j = 0; j < count_of(run, i); j++)
-            changed += memcmp(run->state + place + 4 * j, state + place + 4 * j, 4) != 0;
+            changed += memcmp(run->state.host + place + 4 * j, state + place + 4 * j, 4) != 0;
     }
     return changed;
 }
@@ -358,9 +358,9 @@ static void verify_record(void **state) {
         size_t bytes = bench.run.layout.bytes;
         assert_int_equal(arena_take(&bench.arena, bytes, 1, "test", &start), STATUS_OK);
         assert_int_equal(arena_take(&bench.arena, bytes, 1, "test", &before), STATUS_OK);
-        run_snapshot(&bench.run, start);
+        assert_int_equal(run_snapshot(&bench.run, start), STATUS_OK);
         for (int k = 1; k <= 6; k++) { /* crosses an epoch: 4 updates each */
-            run_snapshot(&bench.run, before);
+            assert_int_equal(run_snapshot(&bench.run, before), STATUS_OK);
             const struct record *record = helper_step(&bench.run);
             assert_int_equal(record->step, k);
             assert_int_equal(record->integers[INTEGER_EPOCH], (k - 1) / 4);

@@ -90,14 +90,15 @@ static void write_trace(const char *path, struct run *run, const struct trace_sn
     assert_int_equal(arena_take(&arena, plan->bytes, 1, "state", &first), STATUS_OK);
     assert_int_equal(trace_create(path, &all, &arena, &trace), STATUS_OK);
     assert_int_equal(trace_put_record(trace, 0, helper_step(run)), STATUS_OK);
-    run_snapshot(run, first);
+    assert_int_equal(run_snapshot(run, first), STATUS_OK);
     assert_int_equal(trace_put_snapshot(trace, 0, 1, first), STATUS_OK);
     assert_int_equal(trace_put_record(trace, 0, helper_step(run)), STATUS_OK);
     if (swap == 2) { /* 1: the state of update 1, under update 2 */
-        memcpy(first, run->state, plan->bytes);
+        memcpy(first, run->state.host, plan->bytes);
         state_head_of(first)->root.byte[5] ^= 1;
     }
-    assert_int_equal(trace_put_snapshot(trace, 0, 2, swap == 0 ? run->state : first), STATUS_OK);
+    assert_int_equal(trace_put_snapshot(trace, 0, 2, swap == 0 ? run->state.host : first),
+                     STATUS_OK);
     assert_int_equal(trace_finish(trace), STATUS_OK);
     arena_close(&arena);
 }
@@ -128,10 +129,10 @@ static void verify_take(void **state) {
         if (swap != 0) {
             assert_int_equal(snapshot_take(path, recorded, 1, &other), STATUS_INPUT);
             assert_non_null(strstr(status_text(), "is not the one that its record names"));
-            assert_int_equal(state_head_of(other.state)->done, 0);
+            assert_int_equal(state_head_of(other.state.host)->done, 0);
         } else {
             assert_int_equal(snapshot_take(path, recorded, 1, &other), STATUS_OK);
-            assert_memory_equal(other.state, run.state, plan.bytes);
+            assert_memory_equal(other.state.host, run.state.host, plan.bytes);
             assert_int_equal(snapshot_take(path, recorded, 2, &other), STATUS_INTERNAL);
         }
         run_close(&run);

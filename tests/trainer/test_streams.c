@@ -37,7 +37,7 @@ static void keep_update(struct trail *trail, const struct run *run, const struct
     for (uint32_t i = 0; i < run->owner_count; i++)
         digest_stream_add(&weights, &run->piece_digest[run->owner[i]][0]);
     digest_stream_close(&weights, &trail->weights[k]);
-    trail->offset[k] = state_head_of(run->state)->rng_offset;
+    trail->offset[k] = state_head_of(run->state.host)->rng_offset;
 }
 
 static void train(const struct config *config, struct arena *arena, struct trail *out) {
@@ -50,7 +50,7 @@ static void train(const struct config *config, struct arena *arena, struct trail
     memset(out, 0, sizeof *out);
     for (uint64_t k = 1; k <= UPDATES; k++)
         keep_update(out, &run, helper_step(&run));
-    memcpy(out->streams, state_head_of(run.state)->stream, sizeof out->streams);
+    memcpy(out->streams, state_head_of(run.state.host)->stream, sizeof out->streams);
     run_close(&run);
 }
 

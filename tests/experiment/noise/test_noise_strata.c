@@ -367,7 +367,8 @@ static void corroborate_path(void **state) {
             squares += norm * norm;
             assert_true(norm == record->tensors[i][TENSOR_GRAD_NORM]);
             assert_memory_equal(update + layout.at_weights + 4 * layout.offset[i],
-                                run.state + master, 4 * (layout.offset[i + 1] - layout.offset[i]));
+                                run.state.host + master,
+                                4 * (layout.offset[i + 1] - layout.offset[i]));
         }
         assert_true(head.loss == record->reals[REAL_LOSS]);
         /* the same tensor norms, joined in f64 in another order */

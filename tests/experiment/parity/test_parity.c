@@ -262,7 +262,9 @@ static void require_not_finite(float value) {
     open_bench(&bench, COMMON MICRO LLAMA, COMMON MICRO LLAMA);
     bench.request.batches = 3; /* the samples of batches 0, 1, 0 */
     plant_at_id(&bench, PARITY_B, value);
-    parity_compare_weights(bench.parity.run[PARITY_A], bench.parity.run[PARITY_B], &weights);
+    assert_int_equal(
+        parity_compare_weights(bench.parity.run[PARITY_A], bench.parity.run[PARITY_B], &weights),
+        STATUS_OK);
     assert_int_equal(weights.broken[0], 0);
     assert_int_equal(weights.broken[1], 1);
     assert_string_equal(weights.first_broken[1], "model.embed_tokens.weight");
@@ -361,7 +363,8 @@ static void corroborate_probe(void **state) {
     open_bench(&bench, COMMON MICRO OLMO2, COMMON MICRO OLMO2 ", " BF16);
     bench.request.batches = 1;
     expect_ok(parity_measure_logits(&bench.parity, &logits));
-    probe_measure(bench.parity.run[PARITY_A], bench.parity.run[PARITY_B], &record);
+    assert_int_equal(probe_measure(bench.parity.run[PARITY_A], bench.parity.run[PARITY_B], &record),
+                     STATUS_OK);
     /* two formulas in f64 for one figure */
     assert_true(fabs(logits.kl_direct / record.reals[PAIR_PROBE_KL] - 1.0) < 1e-9);
     assert_true(logits.kl_direct > 1e-7);
