@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Parts sanitize-*: compute-sanitizer's tools on the ops, and on a planted fault each. Read by
-# gpu_part.sh, whose words and variables it uses.
+# Parts sanitize-*: compute-sanitizer's tools on the ops, and on a planted fault each;
+# sanitize-tensor: two of them on the kernels for tensor cores alone. Read by gpu_part.sh, whose
+# words and variables it uses.
 # shellcheck shell=sh disable=SC2016,SC2154 # as there
 
 sanitized='test_cuda_ops test_cuda_step test_cuda_leaf_hashes test_cuda_linear_modes test_cuda_rows_modes
@@ -52,7 +53,9 @@ sanitize_with() { # TOOL [OPTION...]
             continue
         fi
         seconds=$((limit / 6))
-        [ "$name" != test_cuda_ops ] || seconds=$((limit * 2 / 5))
+        case $part-$name in
+        *-test_cuda_ops | sanitize-tensor-*) seconds=$((limit * 2 / 5)) ;;
+        esac
         sanitize_one "$tool" "$name" "$seconds" "$@"
     done
 }
@@ -66,7 +69,27 @@ sanitize_host() {
     return 1
 }
 
-part_sanitize() { # TOOL
+sanitize_told() { # TOOL
+    set -- "$1"
+    case $1 in
+    memcheck) say 'memcheck. Kernels of a library are looked at, too.' ;;
+    initcheck)
+        say 'initcheck. It looks at memory of cudaMalloc. Reads of what nobody wrote show in the tests,'
+        say 'too: their scratch begins as NaN.'
+        ;;
+    *)
+        set -- "$1" --kernel-name-exclude "$library_kernels"
+        say "$1. Kernels of a library are left out: \`$library_kernels\`."
+        ;;
+    esac
+    say ''
+    say '| program | |'
+    say '|---|---|'
+    sanitize_with "$@"
+    say ''
+}
+
+part_sanitize() { # TOOL, or tensor
     if [ "$device" = 0 ]; then
         [ "$1" = memcheck ] || return 77
         sanitize_host
@@ -76,27 +99,15 @@ part_sanitize() { # TOOL
         say 'compute-sanitizer is neither on PATH nor where CUDA is installed.'
         return 77
     }
-    bounded "$log" 120 nvcc -arch=native -o "$build/planted" "$bench/planted.cu" || {
-        block "$log"
-        return 1
-    }
-    set -- "$1"
-    case $1 in
-    memcheck) say 'Kernels of a library are looked at, too.' ;;
-    initcheck)
-        say 'It looks at memory of cudaMalloc; that of tensors is managed memory, and zero when it is'
-        say 'taken. Reads of what nobody wrote show in the tests instead: their scratch begins as NaN.'
-        ;;
-    *)
-        set -- "$1" --kernel-name-exclude "$library_kernels"
-        say "Kernels of a library are left out: \`$library_kernels\`."
-        ;;
-    esac
-    say ''
-    say '| program | |'
-    say '|---|---|'
+    device_program planted || return 1
     result=0
-    sanitize_with "$@"
-    [ $result != 1 ] || block "$log" 20
+    tools=$1
+    if [ "$1" = tensor ]; then
+        tools='memcheck racecheck' sanitized=test_cuda_tensor
+    fi
+    for tool in $tools; do
+        sanitize_told "$tool"
+    done
+    [ "$result" != 1 ] || block "$log" 20
     return "$result"
 }
