@@ -8,6 +8,7 @@
 
 #include "base/module_kit.h"
 #include "kernels/cuda/library_search.h"
+#include "kernels/cuda/trouble.h"
 
 #include <cublasLt.h>
 #include <cublas_v2.h>
@@ -123,15 +124,21 @@ static enum status library_find(void) {
     return STATUS_OK;
 }
 
+/* What to do behind a failure of cuBLAS: it has one word for memory of the device and of the host.
+ */
+static const char *library_advice(cublasStatus_t status) {
+    return status == CUBLAS_STATUS_ALLOC_FAILED ? trouble_advice(TROUBLE_MEMORY) : "";
+}
+
 static enum status library_start(void) {
     int major = 0;
     TRY(library_find());
     cublasStatus_t status = here.create(&here.handle);
     if (status == CUBLAS_STATUS_SUCCESS) status = here.lt_create(&here.lt);
     if (status != CUBLAS_STATUS_SUCCESS)
-        return library_refuse(status == CUBLAS_STATUS_ALLOC_FAILED ? STATUS_MEMORY
-                                                                   : STATUS_INTERNAL,
-                              "cuBLAS does not start: %s", here.text(status));
+        return library_refuse(
+            status == CUBLAS_STATUS_ALLOC_FAILED ? STATUS_MEMORY : STATUS_INTERNAL,
+            "cuBLAS does not start: %s%s", here.text(status), library_advice(status));
     cudaError_t error = cudaMalloc(&here.workspace, LIBRARY_WORKSPACE);
     for (unsigned i = 0; i < LIBRARY_STREAMS && error == cudaSuccess; i++)
         error = cudaStreamCreate(&here.stream[i]);
@@ -139,7 +146,8 @@ static enum status library_start(void) {
         error = cudaEventCreateWithFlags(&here.event[i], cudaEventDisableTiming);
     if (error != cudaSuccess)
         return library_refuse(error == cudaErrorMemoryAllocation ? STATUS_MEMORY : STATUS_INTERNAL,
-                              "workspace and streams of cuBLAS: %s", cudaGetErrorString(error));
+                              "workspace and streams of cuBLAS: %s%s", cudaGetErrorString(error),
+                              trouble_advice(error));
     cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0);
     here.usual = (size_t)(major >= 9 ? 32 : 4) << 20;
     here.opened = 1;
@@ -193,7 +201,8 @@ void library_version(struct library_versions *out) {
 static int library_note(cublasStatus_t status, const char *what) {
     if (status == CUBLAS_STATUS_SUCCESS) return 0;
     if (!here.failed)
-        snprintf(here.error, sizeof here.error, "cuBLAS: %s: %s", what, here.text(status));
+        snprintf(here.error, sizeof here.error, "cuBLAS: %s: %s%s", what, here.text(status),
+                 library_advice(status));
     here.failed = 1;
     return 1;
 }
@@ -212,7 +221,8 @@ void library_join(void) {
     if (error == cudaSuccess) return;
     (void)cudaGetLastError(); /* else the next launch would have failed by it */
     if (!here.failed)
-        snprintf(here.error, sizeof here.error, "streams of cuBLAS: %s", cudaGetErrorString(error));
+        snprintf(here.error, sizeof here.error, "streams of cuBLAS: %s%s",
+                 cudaGetErrorString(error), trouble_advice(error));
     here.failed = 1;
 }
 
