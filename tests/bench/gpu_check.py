@@ -7,6 +7,7 @@ programs themselves are run by test gpu_shim (nightly) and on a device. It takes
 with --few, which checks a good run, one with many faults and one that hangs, 3.
 With --compile NVCC it checks instead that what the script builds on a device compiles; 77 without
 nvcc."""
+import json
 import os
 import pathlib
 import subprocess
@@ -39,8 +40,17 @@ ncu)
     echo '"ID","gpu__time_duration.sum","sm__throughput.avg.pct_of_peak_sustained_elapsed","dram__throughput.avg.pct_of_peak_sustained_elapsed","sm__warps_active.avg.pct_of_peak_sustained_active","launch__registers_per_thread","launch__grid_size"'
     echo '"","us","%","%","%","register/thread",""'
     echo '"0","12.5","61","33","48","96","132"' ;;
-cmake) planted build && { echo 'error: no header'; exit 1; }; exit 0 ;;
+cmake)
+    planted build && { echo 'error: no header'; exit 1; }
+    case $* in *twinstep_cuda*) ;; *) exit 0 ;; esac
+    mkdir -p "$2/bin" # what --build makes
+    for name in twinstep bench_train bench_linear test_cuda_ops test_dropout test_golden_curves; do
+        cp "$0" "$2/bin/$name"
+    done
+    cp "$0" "$2/twinstep_cuda.so" ;;
+strip) ;;
 ctest)
+    case $* in *json*) exec sed "s|BUILD|$PWD|g; s|ROOT|$ROOT|g" "${0%/path/ctest}/tests.json" ;; esac
     planted hang && { echo $$ >"$0.hangs"; exec sleep 30; }
     result=' Passed ' status=0
     planted skipped && result=***Skipped
@@ -116,7 +126,7 @@ python3)
         printf 'compile\t%s\t8192\t0.125\t0.12\t6144\n' $parameters ;;
     *) printf 'eager\t1000000000\t8192\t0.2\t0.2\t6144\n' ;;
     esac ;;
-test_*)
+test_* | curand)
     planted broken-test && [ "${0##*/}" = test_dropout ] && { echo 'it is broken'; exit 5; }
     planted skipped && exit 77
     exit 0 ;;
@@ -338,6 +348,51 @@ def prebuilt():
         expect(done.returncode == 1 and "**This machine is " in report, "another machine", report)
 
 
+def packed():
+    """What gpu_pack.sh makes of a build must be all that --prebuilt needs, and of chosen programs no
+    more; it must say what cannot be built."""
+    tests = [{"name": f"gpu_{name}", "command": [f"BUILD/bin/{name}"], "properties": [
+        {"name": "WORKING_DIRECTORY", "value": "ROOT"}, {"name": "ENVIRONMENT", "value": ["A=1"]}]}
+        for name in ("test_cuda_ops", "test_dropout", "test_golden_curves")]
+    tests += [{"name": "gpu_curand", "command": ["/usr/bin/python3", "curand.py"], "properties": []}]
+    with tempfile.TemporaryDirectory() as folder:
+        machine = Machine(folder)
+        (machine.folder / "path" / "python3").unlink()  # the real one reads the list
+        (machine.folder / "path" / "strip").write_text(STAND_IN)
+        (machine.folder / "path" / "strip").chmod(0o755)
+        (machine.folder / "tests.json").write_text(json.dumps({"tests": tests}))
+        (machine.folder / "deps").mkdir()
+        environment = dict(machine.environment, ROOT=str(SCRIPT.parents[2]))
+
+        def pack(*arguments, **more):
+            return subprocess.run(["sh", SCRIPT.with_name("gpu_pack.sh"), "--build", "made", "--deps", "deps",
+                                   *arguments], env={**environment, **more}, cwd=folder, text=True,
+                                  capture_output=True)
+        done = pack("all.tar.xz")
+        expect(done.returncode == 0 and ", 4 tests" in done.stdout, "a pack", done.stdout + done.stderr)
+        done = pack("--program", "test_dropout", "few.tar.gz")
+        expect(done.returncode == 0, "a pack of one program", done.stdout + done.stderr)
+        with tarfile.open(machine.folder / "few.tar.gz") as tar:
+            names = tar.getnames()
+            listed = tar.extractfile("./tests.txt").read().decode()
+        programs = {name for name in names if name.startswith("./bin/")}
+        expect(programs == {"./bin/twinstep", "./bin/test_dropout"} and "./twinstep_cuda.so" in names and
+               listed == "gpu_test_dropout|bin/test_dropout||A=1\n", f"a pack of one program: {names}", listed)
+        done = pack("few.zip")
+        expect(done.returncode == 2 and "OPTION" in done.stderr, "another kind of archive", done.stderr)
+        done = pack("none.tar.xz", PLANTED="build")
+        expect(done.returncode == 2 and "no header" in done.stderr and "configuration failed" in done.stderr
+               and not (machine.folder / "none.tar.xz").exists(), "a build that fails", done.stderr)
+        for name in ("cmake", "ctest", "nvcc", "strip"):
+            (machine.folder / "path" / name).unlink()
+        (machine.folder / "path" / "python3").write_text(STAND_IN)
+        (machine.folder / "path" / "python3").chmod(0o755)
+        done, report, _ = machine.run("--prebuilt", "all.tar.xz", "build", "probe", "env", "tests", "bits",
+                                      "peak", "modes", "profile", "speed-125M", "floor")
+        expect(done.returncode == 0 and "| `gpu_curand` | Passed |" in report and
+               "| nvcc | 13.0, V1 |" not in report, "what was packed", done.stdout + done.stderr + report)
+
+
 def usage():
     for arguments in (["part"], ["--limit"], ["--unknown", "build"], ["--limit", "1.5", "build"],
                       ["sanitize-leaks"]):
@@ -389,7 +444,7 @@ if __name__ == "__main__":
         sys.exit(compiled(sys.argv[2]))
     checks = [hung, good, broken, prebuilt]
     if "--few" not in sys.argv:
-        checks += [slow_rows, slow_torch, slow_tools, large, absent, elsewhere, usage, joined]
+        checks += [slow_rows, slow_torch, slow_tools, large, absent, elsewhere, usage, joined, packed]
     with futures.ThreadPoolExecutor(len(checks)) as pool:
         for done in [pool.submit(check) for check in checks]:
             done.result()
