@@ -5,8 +5,8 @@ one and of none.
 Every program that the script calls is a stand-in of a few lines, so that the figures are known; the
 programs themselves are run by test gpu_shim (nightly) and on a device. It takes about 10 seconds;
 with --few, which checks a good run, one with many faults and one that hangs, 3.
-With --compile NVCC it checks instead that what the script builds on a device compiles; 77 without
-nvcc."""
+With --compile NVCC it checks instead that what the script builds on a device compiles, and what
+kernel_times.c makes of made-up records; 77 without nvcc."""
 import json
 import os
 import pathlib
@@ -424,6 +424,36 @@ def joined():
         expect(again.count("| bf16 | fast | 0.1 | 0.08 |") == 1, "a part twice", again)
 
 
+# What kernel_times.c makes of the records of cupti_fake.c: span and busy, then most time first.
+TIMES = """span\t10.2\t8.0
+norm_kernel <24>\t3\t6.0\t1.00\t2.00\t3.00
+nvjet_tst_64x8 <6>\t1\t2.0\t2.00\t2.00\t2.00
+fill <0>\t1\t0.5\t0.50\t0.50\t0.50
+"""
+TIMES_LAST = {"copy to the host <0>\t1\t0.2\t0.25\t0.25\t0.25",
+              "norm_kernel <48>\t1\t0.2\t0.25\t0.25\t0.25"}  # of equal time, in either order
+
+
+def times(nvcc):
+    """Loads kernel_times.c as the driver does, with a made-up CUPTI."""
+    with tempfile.TemporaryDirectory() as folder:
+        for source, name in (("kernel_times.c", "kernel_times.so"), ("cupti_fake.c", "libcupti.so.13")):
+            done = subprocess.run([nvcc, "-x", "c", "-shared", "-Xcompiler", "-fPIC", "-cudart", "none", "-I",
+                                   SCRIPT.parents[2], "-o", f"{folder}/{name}", SCRIPT.with_name(source)],
+                                  capture_output=True, text=True)
+            expect(done.returncode == 0, source, done.stdout + done.stderr)
+        code = f"import ctypes; ctypes.CDLL('{folder}/kernel_times.so').InitializeInjection() or exit(3)"
+        environment = dict(os.environ, LD_LIBRARY_PATH=folder, KERNEL_TIMES=f"{folder}/times")
+        done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+        told = pathlib.Path(folder, "times").read_text() if done.returncode == 0 else ""
+        expect(told.startswith(TIMES) and {*told[len(TIMES):].splitlines()} == TIMES_LAST, "kernel_times.c",
+               done.stderr + told)
+        del environment["KERNEL_TIMES"]
+        done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+        expect(done.returncode == 3, "kernel_times.c without a file", done.stderr)
+    print("gpu_check: kernel_times.c tells the times of a made-up CUPTI")
+
+
 def compiled(nvcc):
     if not pathlib.Path(nvcc).exists():
         sys.exit(77)
@@ -437,6 +467,8 @@ def compiled(nvcc):
                                SCRIPT.with_name(name), "-o", os.devnull], capture_output=True, text=True)
         expect(done.returncode == 0, name, done.stdout + done.stderr)
         print(f"gpu_check: {name} compiles")
+    if any(toolkit.glob("**/cupti.h")):
+        times(nvcc)
 
 
 if __name__ == "__main__":
