@@ -26,11 +26,17 @@ struct row {
     size_t count, room;
 };
 
-/* All that is known until the end. CUPTI calls from one thread of its own at a time. */
+struct interval {
+    uint64_t start, end; /* nanoseconds */
+};
+
+/* All that is known until the end. CUPTI calls from one thread of its own at a time. Records come
+ * in no order of time. */
 static struct {
     struct row row[ROWS];
     size_t count, left_out;
-    uint64_t first, last, busy, busy_until; /* nanoseconds */
+    struct interval *interval; /* of every record */
+    size_t intervals, room;
 } times;
 
 /* The functions of CUPTI that are called. */
@@ -62,29 +68,30 @@ static struct row *row_of(const char *name) {
     return &times.row[i];
 }
 
+/* Makes room for one more in a list that has `count` of `*room`; NULL: there is no memory. */
+static void *with_room(void *list, size_t count, size_t *room, size_t size) {
+    if (count < *room) return list;
+    void *const larger = realloc(list, (2 * *room + 64) * size);
+    if (larger != NULL) *room = 2 * *room + 64;
+    return larger;
+}
+
 static void note(const char *name, unsigned blocks, uint64_t start, uint64_t end) {
     char key[sizeof times.row[0].name];
     plain_name(name, blocks, key, sizeof key);
     struct row *const row = row_of(key);
-    if (times.first == 0 || start < times.first) times.first = start;
-    if (end > times.last) times.last = end;
-    const uint64_t from = start > times.busy_until ? start : times.busy_until;
-    if (end > from) {
-        times.busy += end - from;
-        times.busy_until = end;
-    }
-    if (row != NULL && row->count == row->room) {
-        const size_t room = 2 * row->room + 64;
-        double *const each = realloc(row->each, room * sizeof *each);
-        if (each != NULL) {
-            row->each = each;
-            row->room = room;
-        }
-    }
-    if (row == NULL || row->count == row->room)
+    void *const all =
+        with_room(times.interval, times.intervals, &times.room, sizeof *times.interval);
+    void *const each =
+        row == NULL ? NULL : with_room(row->each, row->count, &row->room, sizeof *row->each);
+    if (all != NULL) times.interval = all;
+    if (each != NULL) row->each = each;
+    if (all == NULL || each == NULL) {
         times.left_out++;
-    else
-        row->each[row->count++] = 1e-3 * (double)(end - start);
+        return;
+    }
+    times.interval[times.intervals++] = (struct interval){start, end};
+    row->each[row->count++] = 1e-3 * (double)(end - start);
 }
 
 static void CUPTIAPI buffer_wanted(uint8_t **buffer, size_t *size, size_t *records) {
@@ -135,7 +142,29 @@ static int by_sum(const void *a, const void *b) {
     return (x < y) - (x > y);
 }
 
+static int by_start(const void *a, const void *b) {
+    const uint64_t x = ((const struct interval *)a)->start, y = ((const struct interval *)b)->start;
+    return (x > y) - (x < y);
+}
+
+/* Returns the microseconds in which something ran; *out_span: from the first start to the last end.
+ */
+static double busy_of(double *out_span) {
+    uint64_t busy = 0, until = 0;
+    qsort(times.interval, times.intervals, sizeof *times.interval, by_start);
+    for (size_t i = 0; i < times.intervals; i++) {
+        const struct interval *const at = &times.interval[i];
+        const uint64_t from = at->start > until ? at->start : until;
+        if (at->end <= from) continue;
+        busy += at->end - from;
+        until = at->end;
+    }
+    *out_span = times.intervals == 0 ? 0.0 : 1e-3 * (double)(until - times.interval[0].start);
+    return 1e-3 * (double)busy;
+}
+
 static void tell(void) {
+    double span;
     cupti.flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
     FILE *const file = fopen(getenv("KERNEL_TIMES"), "w");
     if (file == NULL) {
@@ -143,8 +172,8 @@ static void tell(void) {
         return;
     }
     qsort(times.row, times.count, sizeof times.row[0], by_sum);
-    fprintf(file, "span\t%.1f\t%.1f\n", 1e-3 * (double)(times.last - times.first),
-            1e-3 * (double)times.busy);
+    const double busy = busy_of(&span);
+    fprintf(file, "span\t%.1f\t%.1f\n", span, busy);
     for (size_t i = 0; i < times.count; i++) {
         struct row *const row = &times.row[i];
         if (row->count == 0) continue;
