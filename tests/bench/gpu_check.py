@@ -49,6 +49,7 @@ cmake)
     done
     cp "$0" "$2/twinstep_cuda.so" ;;
 strip) ;;
+nproc) echo 16 ;;
 ctest)
     case $* in *json*) exec sed "s|BUILD|$PWD|g; s|ROOT|$ROOT|g" "${0%/path/ctest}/tests.json" ;; esac
     planted hang && { echo $$ >"$0.hangs"; exec sleep 30; }
@@ -129,6 +130,7 @@ python3)
 test_* | curand)
     planted broken-test && [ "${0##*/}" = test_dropout ] && { echo 'it is broken'; exit 5; }
     planted skipped && exit 77
+    planted asleep && [ "${0##*/}" = test_dropout ] && { echo $$ >"$0.sleeps"; exec sleep 30; }
     exit 0 ;;
 esac
 """
@@ -192,7 +194,7 @@ def good():
         "# Measured on NVIDIA H9000 80GB", "| driver_version | 999.1 |", "| nvcc | 13.0, V1 |",
         *(f"| {part} | held |" for part in PARTS), "openblas none",
         "| `gpu_test_cuda_ops` | Passed | 4.60 |",
-        "| `test_cuda_ops` | ERROR SUMMARY: 0 errors, exit status 0 |",
+        "| `test_cuda_ops` | ERROR SUMMARY: 0 errors, exit status 0, ",
         "| `planted.cu` | its fault was found |", "| `test_cuda_library` | left out",
         "| copy | 3000 GB/s | read and written |", "cuda            NVIDIA H9000",
         "fast, bf16: 200 ms from the first launch to the last, 75 % of it with one at work.",
@@ -217,7 +219,7 @@ def broken():
     """Each fault must be reported, and the parts after it must go on."""
     run("failed race apart slow", "tests", "sanitize-memcheck", "bits", "modes", status=1, has=(
         "| `gpu_test_dropout` | Failed |", "| tests-ops | **failed** |",
-        "| `test_cuda_ops` | ERROR SUMMARY: 2 errors, exit status 9 |",
+        "| `test_cuda_ops` | ERROR SUMMARY: 2 errors, exit status 9, ",
         "| `test_cuda_library` | ERROR SUMMARY: 0 errors", "| sanitize-memcheck | **failed** |",
         "**not equal**", "| bits-100 | **failed** |",
         "forward and backward | 5 % | **not met** |", "whole update | 2 % | met |", "| modes | held |",
@@ -300,8 +302,10 @@ gpu_test_golden_curves|bin/test_golden_curves||
 
 
 def packed_machine(folder, faults=""):
-    """A machine with a pack unpacked in `build`, and neither cmake, ctest nor nvcc."""
+    """A machine of 16 threads with a pack unpacked in `build`, and neither cmake, ctest nor nvcc."""
     machine = Machine(folder, faults)
+    (machine.folder / "path" / "nproc").write_text(STAND_IN)
+    (machine.folder / "path" / "nproc").chmod(0o755)
     for name in ("cmake", "ctest", "nvcc"):
         (machine.folder / "path" / name).unlink()
     for name in ("probe", "planted", "peak", "kernel_times.so"):
@@ -320,7 +324,9 @@ def prebuilt():
         machine.environment["PATH"] = f"{machine.folder}/path:/usr/bin:/bin"
         done, report, _ = machine.run("--prebuilt", machine.folder / "build")
         expect(done.returncode == 0 and all(f"| {part} | held |" in report for part in PARTS) and
-               "| commit | 0123456789ab |" in report and "| `gpu_test_dropout` | Passed |" in report,
+               "| commit | 0123456789ab |" in report and "| `gpu_test_dropout` | Passed |" in report and
+               "of each; 6 of them at a time" in report and
+               report.index("**deep-fast-bf16**") < report.index("**ops-atomic**") < report.index("**fast-f16**"),
                "a pack", done.stdout + done.stderr + report)
     for kind in ("xz", "gz"):
         with tempfile.TemporaryDirectory() as folder:
@@ -337,6 +343,13 @@ def prebuilt():
                    "| `gpu_test_dropout` | Failed, status 5 |" in report and "it is broken" in report
                    and "| tests-trainings | held |" in report, f"a pack in {kind}",
                    done.stdout + done.stderr + report)
+    with tempfile.TemporaryDirectory() as folder:  # one of several that run at once
+        machine = packed_machine(folder, "asleep")
+        done, report, _ = machine.run("--prebuilt", machine.folder / "build", "--limit", "5", "tests-ops")
+        process = int((machine.folder / "build/bin/test_dropout.sleeps").read_text())
+        expect(done.returncode == 1 and "| `gpu_test_dropout` | slower than " in report and
+               "| `gpu_test_cuda_ops` | Passed |" in report and "| tests-ops | **ran past" in report and
+               not pathlib.Path(f"/proc/{process}").exists(), "a test that sleeps", report)
     with tempfile.TemporaryDirectory() as folder:
         machine = packed_machine(folder)
         (machine.folder / "build" / "tests.txt").unlink()

@@ -122,7 +122,8 @@ done
 device_program() { # NAME SOURCE
     # A list of words.
     # shellcheck disable=SC2086
-    logged "$1" nvcc -std=c++20 -O2 $gencode -I"$source" -o "$pack/$1" "$2"
+    logged "$1" nvcc -std=c++20 -O2 $gencode -I"$source" -Xcompiler -static-libstdc++,-static-libgcc \
+        -o "$pack/$1" "$2"
 }
 for name in probe peak planted; do
     device_program "$name" "$bench/$name.cu"
@@ -142,6 +143,22 @@ done
 cp "$build/twinstep_cuda.so" "$pack/"
 strip "$pack"/bin/* "$pack/twinstep_cuda.so" "$pack/probe" "$pack/peak" "$pack/planted"
 [ ! -e "$pack/kernel_times.so" ] || strip "$pack/kernel_times.so"
+# What a program is linked with comes along where it is one of the packed libraries (cmocka has no
+# static one). Nothing else may be needed but what every machine has that runs Python with a GPU.
+for file in "$pack"/bin/* "$pack"/*.so "$pack/probe" "$pack/peak" "$pack/planted"; do
+    needed=$(readelf -d "$file" | sed -n 's/^.*(NEEDED).*\[\(.*\)\]$/\1/p') || give_up "$file: not read"
+    for library in $needed; do
+        case $library in
+        libc.so.6 | libm.so.6 | libdl.so.2 | libpthread.so.0 | librt.so.1 | ld-linux* | libgomp.so.1) ;;
+        libstdc++.so.6 | libgcc_s.so.1) ;;
+        *)
+            [ -r "$deps/lib/$library" ] || give_up "$file: expected none but libraries of --deps, got $library"
+            mkdir -p "$pack/lib"
+            cp -L "$deps/lib/$library" "$pack/lib/"
+            ;;
+        esac
+    done
+done
 # What tests read of the tree (TWINSTEP_TESTS_READ).
 cp "$source/tests/golden/curves.txt" "$source/tests/golden/roots.txt" "$pack/tests/golden/"
 cp "$bench"/gpu*.sh "$bench/torch_train.py" "$bench"/*.cu "$pack/tests/bench/"

@@ -19,6 +19,12 @@ program=$build/bin/twinstep
 threads=$(nproc)
 log=$out/$part.log
 
+# Tests are linked with a library that the pack brings.
+if [ "$prebuilt" = 1 ]; then
+    LD_LIBRARY_PATH=$build/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+    export LD_LIBRARY_PATH
+fi
+
 # Programs get a little less than the limit; the rest is for writing the report.
 deadline=$(($(date +%s) + limit - limit / 30 - 1))
 children=''
@@ -42,6 +48,8 @@ else
     models='125M:1:32:2:48:300:2:16 1B:1:32:2:48:300:2:16 deep:5:16:2:24:300:2:48' gib=1
     deep='atomic:f32'
 fi
+wide=1
+[ "$device" = 0 ] || [ "$(nproc)" -lt 8 ] || wide=6
 
 say() {
     printf '%s\n' "$*" >>"$out/$part.md"
@@ -100,6 +108,34 @@ bounded() { # FILE SECONDS COMMAND...
     ended=$?
     children=''
     return "$ended"
+}
+
+# Jobs that run side by side, as many as `wide`. FUNCTION is called with NAME for each, in the order in
+# which they were begun, with its `status`, the seconds that it took and the `most` that it had;
+# neither has blanks or colons.
+jobs='' jobs_count=0
+job() { # FUNCTION NAME FILE SECONDS COMMAND...
+    job_words="$1:$2"
+    shift 2
+    jobs_began=$(date +%s)
+    begin "$@"
+    jobs="$jobs $job_words:$child:$most:$jobs_began:$file"
+    jobs_count=$((jobs_count + 1))
+    [ $jobs_count -lt "$wide" ] || jobs_end
+}
+
+# Waits for all jobs and tells of them. What a job took is known by when it wrote last.
+jobs_end() {
+    for job_words in $jobs; do
+        IFS=: read -r function name process most began file <<END
+$job_words
+END
+        await "$process"
+        status=$?
+        seconds=$(($(stat -c %Y "$file") - began))
+        "$function" "$name"
+    done
+    jobs='' jobs_count=0 children=''
 }
 
 is_late() { # STATUS

@@ -87,29 +87,28 @@ tests_by_ctest() { # ops | trainings
     [ "$status" = 0 ] || is_late $status || failed=1
 }
 
-# Runs the test of one line of tests.txt (gpu_tests.py) as ctest would.
+# Begins the test of one line of tests.txt (gpu_tests.py) as ctest would.
 test_of_list() { # NAME PROGRAM ARGUMENTS ENVIRONMENT
-    told_by=$out/$part-$1.log
-    began=$(date +%s)
+    name=$1
     # The last two are lists of words.
     # shellcheck disable=SC2046,SC2086
-    set -- "$1" "$2" "$3" env $(printf '%s' "$4" | sed "s|TWINSTEP_BACKEND=auto|TWINSTEP_BACKEND=$module|") \
-        "$build/$2" $3
-    name=$1
-    shift 3
+    set -- env $(printf '%s' "$4" | sed "s|TWINSTEP_BACKEND=auto|TWINSTEP_BACKEND=$module|") "$build/$2" $3
     # shellcheck disable=SC2016
-    bounded "$told_by" $((limit / 2)) sh -c 'cd "$1" && shift && exec "$@"' sh "$build" "$@"
-    status=$?
+    job test_told "$name" "$out/$part-$name.log" $((limit / 2)) \
+        sh -c 'cd "$1" && shift && exec "$@"' sh "$build" "$@"
+}
+
+test_told() { # NAME
     case $status in
-    0) result=Passed passed=1 ;;
-    77) result=Skipped skipped=1 ;;
-    124 | 137) result="slower than $most s" late=1 ;;
-    *) result="Failed, status $status" failed=1 ;;
+    0) told=Passed passed=1 ;;
+    77) told=Skipped skipped=1 ;;
+    124 | 137) told="slower than $most s" late=1 ;;
+    *) told="Failed, status $status" failed=1 ;;
     esac
-    say "| \`$name\` | $result | $(($(date +%s) - began)) |"
-    [ "$result" = Passed ] || {
-        printf -- '---- %s: %s\n' "$name" "$result"
-        tail -n 30 "$told_by"
+    say "| \`$1\` | $told | $seconds |"
+    [ "$told" = Passed ] || {
+        printf -- '---- %s: %s\n' "$1" "$told"
+        tail -n 30 "$out/$part-$1.log"
     } >>"$log"
 }
 
@@ -121,6 +120,8 @@ tests_of_list() { # ops | trainings
         printf '%s\n' "$name" | grep -Eq $inverse "$trainings" || continue
         test_of_list "$name" "$program_of" "$arguments" "$environment"
     done <"$build/tests.txt"
+    jobs_end
+    status=0
     [ "$late" = 0 ] || status=124
 }
 

@@ -14,21 +14,24 @@ sanitized='test_cuda_ops test_cuda_step test_cuda_leaf_hashes test_cuda_linear_m
 library_kernels='regex=cublas|cutlass|xmma|nvjet|gemm|gemv|splitK'
 
 sanitize_one() { # TOOL PROGRAM SECONDS [OPTION...]
-    tool=$1 name=$2 seconds=$3 told_by=$out/sanitize-$1-$2.log
+    tool=$1 name=$2 share=$3
     shift 3
-    bounded "$told_by" "$seconds" env "TWINSTEP_BACKEND=$module" compute-sanitizer --tool "$tool" \
-        --error-exitcode 9 "$@" "$build/bin/$name"
-    status=$?
-    if is_late $status; then
+    job sanitize_one_told "$name" "$out/$part-$tool-$name.log" "$share" env "TWINSTEP_BACKEND=$module" \
+        compute-sanitizer --tool "$tool" --error-exitcode 9 "$@" "$build/bin/$name"
+}
+
+sanitize_one_told() { # PROGRAM
+    told_by=$out/$part-$tool-$1.log
+    if is_late "$status"; then
         lines=$(grep '^========= *[A-Z]' "$told_by" | grep -vc 'COMPUTE-SANITIZER')
-        say "| \`$name\` | slower than $most s; lines of findings until then: $lines |"
+        say "| \`$1\` | slower than $most s; lines of findings until then: $lines |"
         [ "$lines" = 0 ] || result=1
         [ "$result" = 1 ] || result=124
         return
     fi
     summary=$(grep -o 'ERROR SUMMARY.*\|RACECHECK SUMMARY.*' "$told_by" | tail -n 1)
-    say "| \`$name\` | ${summary:-no summary}, exit status $status |"
-    [ $status != 0 ] || [ -z "$summary" ] || return 0
+    say "| \`$1\` | ${summary:-no summary}, exit status $status, $seconds s |"
+    [ "$status" != 0 ] || [ -z "$summary" ] || return 0
     result=1
     cp "$told_by" "$log"
 }
@@ -52,12 +55,15 @@ sanitize_with() { # TOOL [OPTION...]
             say "| \`$name\` | left out: kernels of a library |"
             continue
         fi
-        seconds=$((limit / 6))
-        case $part-$name in
-        *-test_cuda_ops | sanitize-tensor-*) seconds=$((limit * 2 / 5)) ;;
+        share=$((limit / 6))
+        case $wide-$part-$name in
+        1-*-test_cuda_ops | *-sanitize-tensor-*) share=$((limit * 2 / 5)) ;;
+        1-*) ;;
+        *) share=$((limit - 30)) ;;
         esac
-        sanitize_one "$tool" "$name" "$seconds" "$@"
+        sanitize_one "$tool" "$name" "$share" "$@"
     done
+    jobs_end
 }
 
 sanitize_host() {
