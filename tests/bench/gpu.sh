@@ -198,6 +198,8 @@ aims() {
         passes-fast-bf16 ' %' '100 * (a / b - 1)'
     aim 'the same, linear layers alone' linear-deterministic-bf16 linear-fast-bf16 ' %' \
         '100 * (a / b - 1)'
+    aim 'what `twinstep run` records of an update costs (`fast`, bf16)' seconds-recorded-bf16 \
+        seconds-fast-bf16 ' %' '100 * (a / b - 1)'
     text='`invariant` takes at most twice cuBLAS in strict f32 (`fast`, f32)'
     aim "$text: linear layers alone" linear-invariant-f32 linear-fast-f32 ' x' 'a / b' 'x <= 2'
     aim "$text: forward and backward" passes-invariant-f32 passes-fast-f32 ' x' 'a / b' 'x <= 2'
