@@ -42,12 +42,12 @@ ncu)
     echo '"0","12.5","61","33","48","96","132"' ;;
 cmake)
     planted build && { echo 'error: no header'; exit 1; }
-    case $* in *twinstep_cuda*) ;; *) exit 0 ;; esac
+    case $* in *--build*) ;; *) exit 0 ;; esac
     mkdir -p "$2/bin" # what --build makes
     for name in twinstep bench_train bench_linear test_cuda_ops test_dropout test_golden_curves; do
         cp "$0" "$2/bin/$name"
     done
-    cp "$0" "$2/twinstep_cuda.so" ;;
+    case $* in *twinstep_cuda*) cp "$0" "$2/twinstep_cuda.so" ;; esac ;;
 strip) ;;
 nproc) echo 16 ;;
 ctest)
@@ -392,6 +392,11 @@ def packed():
         programs = {name for name in names if name.startswith("./bin/")}
         expect(programs == {"./bin/twinstep", "./bin/test_dropout"} and "./twinstep_cuda.so" in names and
                listed == "gpu_test_dropout|bin/test_dropout||A=1\n", f"a pack of one program: {names}", listed)
+        (machine.folder / "own.so").write_text("of another build")
+        done = pack("--module", "own.so", "--build", "other", "own.tar.gz")
+        with tarfile.open(machine.folder / "own.tar.gz") as tar:
+            expect(tar.extractfile("./twinstep_cuda.so").read() == b"of another build" and
+                   not (machine.folder / "other/twinstep_cuda.so").exists(), "--module", done.stderr)
         done = pack("few.zip")
         expect(done.returncode == 2 and "OPTION" in done.stderr, "another kind of archive", done.stderr)
         done = pack("none.tar.xz", PLANTED="build")

@@ -9,9 +9,11 @@
 #   --architectures LIST  code for these, as -DTWINSTEP_CUDA_ARCHITECTURES takes them; default 80;90
 #   --build FOLDER        default build/gpu-pack; what is built there already is not built again
 #   --deps PLACE          folder or .tar.gz of static_archive.sh; default: made in --build
-#   --program NAME        only this test program, and so on, with those of the tests that are run by
-#                         it; default: all of label gpu. `bench` stands for bench_train and
-#                         bench_linear, which come by default, too
+#   --module FILE         twinstep_cuda.so built elsewhere from the same headers; default: built here,
+#                         which takes minutes
+#   --program NAME        pack this test program with its tests, and not all of label gpu; it may be
+#                         given several times. `bench` stands for bench_train and bench_linear, which
+#                         come by default, too
 #
 # Programs are stripped; the tests' list is that of ctest (gpu_tests.py). A .tar.xz is small because
 # the programs share most of their code and one window sees several of them. Exit status 2: something
@@ -31,15 +33,16 @@ give_up() {
     exit 2
 }
 
-architectures='80;90' build=build/gpu-pack deps='' only=''
+architectures='80;90' build=build/gpu-pack deps='' module='' only=''
 while [ $# -gt 0 ]; do
     case $1 in
-    --architectures | --build | --deps | --program)
+    --architectures | --build | --deps | --module | --program)
         [ $# -ge 2 ] || usage
         case $1 in
         --architectures) architectures=$2 ;;
         --build) build=$2 ;;
         --deps) deps=$2 ;;
+        --module) module=$2 ;;
         --program) only="$only $2" ;;
         esac
         shift 2
@@ -57,6 +60,7 @@ absolute() {
     esac
 }
 archive=$(absolute "$1") build=$(absolute "$build") deps=$(absolute "$deps")
+module=$(absolute "$module")
 bench=$(cd -- "$(dirname -- "$0")" && pwd)
 source=${bench%/tests/bench}
 case $archive in
@@ -94,8 +98,12 @@ set -- -S "$source" -B "$build" "-DTWINSTEP_DEPS=$deps" -DTWINSTEP_CUDA=ON \
 [ -f "$build/CMakeCache.txt" ] || ! command -v ninja >/dev/null || set -- "$@" -G Ninja
 ! command -v ccache >/dev/null || set -- "$@" -DCMAKE_C_COMPILER_LAUNCHER=ccache
 logged configuration cmake "$@"
-logged programs cmake --build "$build" --parallel "$(nproc)" \
-    --target twinstep label_gpu bench_train bench_linear twinstep_cuda
+set -- twinstep label_gpu bench_train bench_linear
+if [ -z "$module" ]; then
+    set -- "$@" twinstep_cuda
+    module=$build/twinstep_cuda.so
+fi
+logged programs cmake --build "$build" --parallel "$(nproc)" --target "$@"
 
 pack=$build/pack
 rm -rf "$pack"
@@ -140,7 +148,7 @@ cp "$build/bin/twinstep" "$pack/bin/"
 cut -d '|' -f 2 "$pack/tests.txt" | sort -u | while read -r program; do
     [ -e "$pack/$program" ] || cp "$build/$program" "$pack/$program"
 done
-cp "$build/twinstep_cuda.so" "$pack/"
+cp "$module" "$pack/twinstep_cuda.so"
 strip "$pack"/bin/* "$pack/twinstep_cuda.so" "$pack/probe" "$pack/peak" "$pack/planted"
 [ ! -e "$pack/kernel_times.so" ] || strip "$pack/kernel_times.so"
 # What a program is linked with comes along where it is one of the packed libraries (cmocka has no
