@@ -180,7 +180,7 @@ cp "$bench"/gpu*.sh "$bench/torch_train.py" "$bench"/*.cu "$pack/tests/bench/"
 
 # Programs of one kind lie side by side, so that the window sees one while it packs the next.
 case $archive in
-*.xz) set -- xz -T1 --lzma2=preset=6,dict=64MiB -c ;;
+*.xz) set -- xz -T1 --lzma2=preset=1,dict=64MiB -c ;;
 *) set -- gzip -9n -c ;;
 esac
 (cd "$pack" && find . -type f -printf '%s %p\n' | sort -rn | cut -d ' ' -f 2- >"$build/pack.files")
