@@ -141,9 +141,7 @@ device=1
 # ---- report ----
 
 device_name() {
-    if [ "$device" = 1 ]; then
-        nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n 1
-    fi
+    [ "$device" = 0 ] || sed -n 's/^| name | \(.*\) |$/\1/p' "$out/facts.md"
 }
 
 facts() {
@@ -155,11 +153,14 @@ facts() {
     printf '| processor | %s, %s threads |\n' \
         "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)" "$(nproc)"
     [ "$device" = 1 ] || return 0
-    for query in name driver_version compute_cap memory.total clocks.sm clocks.max.sm clocks.mem \
-        power.limit temperature.gpu; do
-        printf '| %s | %s |\n' "$query" \
-            "$(nvidia-smi --query-gpu=$query --format=csv,noheader 2>/dev/null | head -n 1)"
-    done
+    # One call for all: each takes about a second.
+    queries=name,driver_version,compute_cap,memory.total,clocks.sm,clocks.max.sm,clocks.mem,power.limit
+    queries=$queries,temperature.gpu
+    nvidia-smi --query-gpu=$queries --format=csv,noheader 2>/dev/null | head -n 1 |
+        awk -F ', ' -v queries="$queries" '{
+            count = split(queries, query, ",")
+            for (i = 1; i <= count; i++) printf "| %s | %s |\n", query[i], $i
+        }'
     printf '| nvcc | %s |\n' "$(nvcc --version 2>/dev/null | sed -n 's/^.*release //p')"
 }
 

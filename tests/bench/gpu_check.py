@@ -22,12 +22,7 @@ SCRIPT = pathlib.Path(__file__).with_name("gpu.sh")
 STAND_IN = r"""#!/bin/sh
 planted() { case " $PLANTED " in *" $1 "*) true ;; *) false ;; esac; }
 case ${0##*/} in
-nvidia-smi)
-    case $* in
-    *=name*) echo 'NVIDIA H9000 80GB' ;;
-    *driver*) echo 999.1 ;;
-    *) echo 7 ;;
-    esac ;;
+nvidia-smi) echo 'NVIDIA H9000 80GB, 999.1, 9.0, 80000 MiB, 7 MHz, 7 MHz, 7 MHz, 700.00 W, 35' ;;
 nvcc)
     case $* in *--version*) echo 'tools, release 13.0, V1'; exit ;; esac
     while [ $# -gt 0 ]; do [ "$1" != -o ] || cp "$0" "$2"; shift; done ;;
@@ -191,7 +186,7 @@ PARTS = ("build", "probe", "env", "tests-ops", "bits-100", "bits-1000", "sanitiz
 
 def good():
     names = run("", status=0, has=(
-        "# Measured on NVIDIA H9000 80GB", "| driver_version | 999.1 |", "| nvcc | 13.0, V1 |",
+        "# Measured on NVIDIA H9000 80GB", "| driver_version | 999.1 |", "| temperature.gpu | 35 |", "| nvcc | 13.0, V1 |",
         *(f"| {part} | held |" for part in PARTS), "openblas none",
         "| `gpu_test_cuda_ops` | Passed | 4.60 |",
         "| `test_cuda_ops` | ERROR SUMMARY: 0 errors, exit status 0, ",

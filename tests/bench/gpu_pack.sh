@@ -169,7 +169,16 @@ for file in "$pack"/bin/* "$pack"/*.so "$pack/probe" "$pack/peak" "$pack/planted
 done
 # What tests read of the tree (TWINSTEP_TESTS_READ).
 cp "$source/tests/golden/curves.txt" "$source/tests/golden/roots.txt" "$pack/tests/golden/"
+mkdir -p "$pack/scenarios"
+cp -r "$source/scenarios/catalog" "$pack/scenarios/"
 cp "$bench"/gpu*.sh "$bench/torch_train.py" "$bench"/*.cu "$pack/tests/bench/"
+# On the CPU those that read it show that all is there. The shell that is started reads its own words.
+# shellcheck disable=SC2016
+for words in 'test_golden_curves first' 'test_invariance_roots few'; do
+    [ -x "$pack/bin/${words% *}" ] || continue
+    logged "$words" sh -c 'cd "$1" && LD_LIBRARY_PATH=lib exec "bin/$2" "$3"' sh "$pack" "${words% *}" \
+        "${words#* }"
+done
 {
     printf 'machine %s\n' "$(uname -m)"
     printf 'commit %s\n' "$(git -C "$source" describe --always --dirty --abbrev=12 2>/dev/null || echo unknown)"

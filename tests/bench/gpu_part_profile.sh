@@ -10,8 +10,8 @@ profile_times() { # MODE DTYPE
     training "$1" "$2" "$pairs"
     # A list of words.
     # shellcheck disable=SC2086
-    measured "$1-$2" $((limit / 6)) env "CUDA_INJECTION64_PATH=$build/kernel_times.so" \
-        "KERNEL_TIMES=$times" "$build/bin/bench_train" --one "$1-$2" 4 $((limit / 24)) "$gib" $words
+    measured "$1-$2" $((limit / 4)) env "CUDA_INJECTION64_PATH=$build/kernel_times.so" \
+        "KERNEL_TIMES=$times" "$build/bin/bench_train" --one "$1-$2" 4 $((limit / 24 + 1)) "$gib" $words
 }
 
 # Shows the kernels that take most time. What the first launch of each took is told by `most`: there
