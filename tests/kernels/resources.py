@@ -17,7 +17,7 @@ import tempfile
 
 import built_module
 
-ROOT = built_module.ROOT
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 REGISTERS, WARP_UNIT, WARP, THREADS, SHARED = 65536, 256, 32, 1024, 48 << 10
 # bytes of a block that cuobjdump counts and are the system's
 RESERVED = {"sm_80": 0, "sm_90": 1024, "sm_100": 1024, "sm_120": 1024}
