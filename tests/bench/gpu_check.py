@@ -3,8 +3,8 @@
 one and of none.
 
 Every program that the script calls is a stand-in of a few lines, so that the figures are known; the
-programs themselves are run by test gpu_shim (nightly) and on a device. It takes about 10 seconds;
-with --few, which checks a good run, one with many faults and one that hangs, 3.
+programs themselves are run by test gpu_shim (nightly) and on a device. It takes about 15 seconds;
+with --few, which checks a good run, one with many faults, one that hangs and one from a pack, 8.
 With --compile NVCC it checks instead that what the script builds on a device compiles, and what
 kernel_times.c makes of made-up records; 77 without nvcc."""
 import json

@@ -82,9 +82,10 @@ logged() { # WHAT COMMAND...
     }
 }
 
-case $deps in
-'') logged libraries sh "$bench/static_archive.sh" "$build/deps.tar.gz" && deps=$build/deps.tar.gz ;;
-esac
+if [ -z "$deps" ]; then
+    deps=$build/deps.tar.gz
+    logged libraries sh "$bench/static_archive.sh" "$deps"
+fi
 case $deps in
 *.tar.gz)
     mkdir -p "$build/deps"
@@ -126,7 +127,7 @@ gencode=''
 for architecture in $(printf '%s' "$architectures" | tr ';' ' '); do
     gencode="$gencode -gencode arch=compute_$architecture,code=sm_$architecture"
 done
-# Compiles SOURCE.cu into $pack/NAME, unless it was compiled from this source and these headers.
+# It starts on a machine without the C++ libraries of this one.
 device_program() { # NAME SOURCE
     # A list of words.
     # shellcheck disable=SC2086
@@ -152,15 +153,16 @@ cp "$module" "$pack/twinstep_cuda.so"
 strip "$pack"/bin/* "$pack/twinstep_cuda.so" "$pack/probe" "$pack/peak" "$pack/planted"
 [ ! -e "$pack/kernel_times.so" ] || strip "$pack/kernel_times.so"
 # What a program is linked with comes along where it is one of the packed libraries (cmocka has no
-# static one). Nothing else may be needed but what every machine has that runs Python with a GPU.
+# static one). Nothing else may be needed but what any machine that runs PyTorch has.
 for file in "$pack"/bin/* "$pack"/*.so "$pack/probe" "$pack/peak" "$pack/planted"; do
     needed=$(readelf -d "$file" | sed -n 's/^.*(NEEDED).*\[\(.*\)\]$/\1/p') || give_up "$file: not read"
     for library in $needed; do
         case $library in
-        libc.so.6 | libm.so.6 | libdl.so.2 | libpthread.so.0 | librt.so.1 | ld-linux* | libgomp.so.1) ;;
-        libstdc++.so.6 | libgcc_s.so.1) ;;
+        ld-linux* | libc.so.6 | libm.so.6 | libdl.so.2 | libpthread.so.0 | librt.so.1) ;;
+        libgomp.so.1 | libstdc++.so.6 | libgcc_s.so.1) ;;
         *)
-            [ -r "$deps/lib/$library" ] || give_up "$file: expected none but libraries of --deps, got $library"
+            [ -r "$deps/lib/$library" ] ||
+                give_up "$file: expected to need no library but those of --deps, got $library"
             mkdir -p "$pack/lib"
             cp -L "$deps/lib/$library" "$pack/lib/"
             ;;
