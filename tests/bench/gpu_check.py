@@ -10,6 +10,7 @@ kernel_times.c makes of made-up records; 77 without nvcc."""
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -392,6 +393,15 @@ def packed():
         with tarfile.open(machine.folder / "own.tar.gz") as tar:
             expect(tar.extractfile("./twinstep_cuda.so").read() == b"of another build" and
                    not (machine.folder / "other/twinstep_cuda.so").exists(), "--module", done.stderr)
+        linked = shutil.which("xz")  # with liblzma.so.5
+        done = pack("--module", linked, "linked.tar.gz")
+        expect(done.returncode == 2 and "no library but those of --deps, got liblzma.so.5" in done.stderr,
+               "a library that does not come along", done.stderr)
+        (machine.folder / "deps/lib").mkdir()
+        (machine.folder / "deps/lib/liblzma.so.5").write_text("")
+        done = pack("--module", linked, "linked.tar.gz")
+        with tarfile.open(machine.folder / "linked.tar.gz") as tar:
+            expect("./lib/liblzma.so.5" in tar.getnames(), "a library that comes along", done.stderr)
         done = pack("few.zip")
         expect(done.returncode == 2 and "OPTION" in done.stderr, "another kind of archive", done.stderr)
         done = pack("none.tar.xz", PLANTED="build")
