@@ -104,6 +104,7 @@ bench_train) # NAME, parameters, tokens, median, best, rows of logits, passes, u
         printf 'span\t200000\t150000\n'
         printf 'nvjet_tst_128 <132>\t9\t75000\t1\t2\t3\n'
         printf 'norm_weight_kernel <24>\t25\t30000.0\t1100.00\t1200.00\t1300.00\n'
+        printf 'tensor_queries_bf16 <64>\t9\t20.0\t1.00\t2.00\t3.00\n'
     } >"$KERNEL_TIMES"
     printf '%s\t1000000000\t8192\t%s\t%s\t6144\t%s\t9\t48.3\n' "$2" $s $s $p
     echo "$2: 48.3 GiB will be taken" >&2 ;;
@@ -196,7 +197,8 @@ def good():
         "fast, bf16: 200 ms from the first launch to the last, 75 % of it with one at work.",
         "| `nvjet_tst_128 <132>` | 50.0 | 9 | 2 | 1 | 3 |",
         "| `norm_weight_kernel <24>` | 20.0 | 25 | 1200.00 | 1100.00 | 1300.00 |",
-        "| `norm_weight_kernel` | 132 | 12.5 us | 61 | 33 | 48 | 96 |",
+        "| `norm_weight_kernel` | 132 | 12.5 us | 61 | 33 | 48 | 96 |\n"
+        "| `tensor_queries_bf16` | 132 | 12.5 us | 61 | 33 | 48 | 96 |\n\n",
         "| invariant | f32 | equal, every digest |", "shaped | f32 | not run: error: cuda does not have",
         "over `fast` (bf16): forward and backward | 2 % | met |",
         "over `fast` (bf16): whole update | 2 % | met |",

@@ -42,10 +42,16 @@ profile_rows() { # MODE DTYPE
     figure "busy-$1-$2" "$(awk -F '\t' '$1 == "span" && $2 > 0 { print $3 / $2 }' "$times")"
 }
 
-# Prints the kernel of ours that takes most time of the last table: no copy, and none of a library.
+# Prints the kernel that takes most time of the last table and is neither a copy, nor a library's, nor
+# among those that are looked at already.
 profile_first() {
-    awk -F '\t' '$1 ~ /^[a-z0-9_]+_(kernel|bf16|f16|f32)[a-z0-9_]* </ { sub(/ <.*/, "", $1); print $1; exit }' \
-        "$times"
+    awk -F '\t' -v looks="$looks " '
+        $1 ~ /^[a-z0-9_]+_(kernel|bf16|f16|f32)[a-z0-9_]* </ {
+            sub(/ <.*/, "", $1)
+            if (index(looks, ":" $1 " ") > 0) next
+            print $1
+            exit
+        }' "$times"
 }
 
 ncu_metrics=gpu__time_duration.sum,sm__throughput.avg.pct_of_peak_sustained_elapsed,dram__throughput.avg.pct_of_peak_sustained_elapsed,sm__warps_active.avg.pct_of_peak_sustained_active,launch__registers_per_thread,launch__grid_size
@@ -105,7 +111,7 @@ part_profile() {
     done
     command -v ncu >/dev/null || return $result
     say ''
-    say 'One launch of the first of ours in each, by ncu; % of what the device can sustain.'
+    say 'One launch of the first of ours in each, none twice, by ncu; % of what the device can sustain.'
     say ''
     say '| kernel | blocks | time | % of instructions | % of memory | % of warps | registers |'
     say '|---|---:|---:|---:|---:|---:|---:|'
