@@ -23,6 +23,7 @@
 
 #define FACTS_MAX (32 + BACKEND_FACTS_MAX)
 #define LINE_SIZE 256
+#define LIBRARY_SIZE 1100 /* a version and a path */
 
 struct fact {
     const char *name; /* "cpu_model" */
@@ -137,12 +138,14 @@ static enum status add_cuda(struct facts *facts) {
     return add(facts, "cuda_sha256", site.sha256);
 }
 
-/* Names the library that modes fast and deterministic of numerics.backend cuda send linear layers
- * to. */
-static enum status add_cublas(struct facts *facts) {
-    char line[LINE_SIZE];
-    const int there = blas_cublas_version(line, sizeof line) == STATUS_OK;
-    return there ? add(facts, "cublas", line) : add_none(facts, "cublas");
+/* Names the libraries that numerics.backend cuda opens: the one that modes fast and deterministic
+ * send linear layers to, and the one that knows driver and clocks. */
+static enum status add_cuda_libraries(struct facts *facts) {
+    char line[LIBRARY_SIZE];
+    const int multiplies = blas_cublas_version(line, sizeof line) == STATUS_OK;
+    TRY(multiplies ? add(facts, "cublas", line) : add_none(facts, "cublas"));
+    const int manages = blas_nvml_file(line, sizeof line) == STATUS_OK;
+    return manages ? add(facts, "nvml", line) : add_none(facts, "nvml");
 }
 
 static enum status add_machine(struct facts *facts) {
@@ -173,7 +176,7 @@ static enum status all_facts(struct arena *arena, const struct fact **out) {
     TRY(add(&facts, "threads", "1 unless numerics.threads of a scenario says more"));
     TRY(add_usable_cores(&facts));
     TRY(add_cuda(&facts));
-    TRY(add_cublas(&facts));
+    TRY(add_cuda_libraries(&facts));
     *out = facts.list;
     return STATUS_OK;
 }

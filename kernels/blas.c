@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Opens OpenBLAS and says what it is; says which cuBLAS the loader would find. It multiplies
- * nothing itself.
+ * Opens OpenBLAS and says what it is; says which cuBLAS and which NVML the module for devices would
+ * open. It multiplies nothing itself.
  *
  * OpenBLAS chooses its kernels by a core type, which OPENBLAS_CORETYPE overrides without a look at
  * the processor; so that variable is checked here first. */
+#define _GNU_SOURCE /* dlinfo */
 #include "kernels/blas.h"
 
 #include <stdio.h>
@@ -12,6 +13,7 @@
 
 #include "base/macro.h"
 #include "base/soname.h"
+#include "kernels/cuda/library_search.h"
 
 #define SONAME "libopenblas.so.0"
 
@@ -78,19 +80,31 @@ enum status blas_check_core(const char *core) {
 
 enum status blas_cublas_version(char *text, size_t size) {
     static const char *const names[] = {"libcublas.so.13", "libcublas.so.12"};
+    static const char *const names_lt[] = {"libcublasLt.so.13", "libcublasLt.so.12"};
     int (*property)(int which, int *out); /* 0 major, 1 minor, 2 patch */
     int part[3] = {0, 0, 0};
-    void *library = NULL;
-    size_t i = 0;
-    while (i < COUNT_OF(names) && soname_open(names[i], &library) != STATUS_OK)
-        i++;
-    if (i == COUNT_OF(names))
-        FAIL(STATUS_UNSUPPORTED, "neither %s nor %s is where the loader looks", names[0], names[1]);
+    struct library_search lt, found;
+    void *library;
+    if (library_search(names_lt, COUNT_OF(names_lt), NULL, &lt) == NULL)
+        FAIL(STATUS_UNSUPPORTED, "neither %s nor %s is in %s", names_lt[0], names_lt[1], lt.places);
+    library = library_search(&names[lt.name], 1, lt.file, &found);
+    if (library == NULL)
+        FAIL(STATUS_UNSUPPORTED, "%s is there, but %s is not in %s", lt.file, names[lt.name],
+             found.places);
     TRY(soname_function(library, "cublasGetProperty", sizeof property, &property));
     for (int k = 0; k < 3; k++)
         if (property(k, &part[k]) != 0)
-            FAIL(STATUS_UNSUPPORTED, "%s does not tell its version", names[i]);
-    snprintf(text, size, "%d.%d.%d (%s)", part[0], part[1], part[2], names[i]);
+            FAIL(STATUS_UNSUPPORTED, "%s does not tell its version", found.file);
+    snprintf(text, size, "%d.%d.%d (%s)", part[0], part[1], part[2], found.file);
+    return STATUS_OK;
+}
+
+enum status blas_nvml_file(char *text, size_t size) {
+    static const char *const name = "libnvidia-ml.so.1";
+    struct library_search found;
+    if (library_search(&name, 1, NULL, &found) == NULL)
+        FAIL(STATUS_UNSUPPORTED, "%s is not in %s", name, found.places);
+    snprintf(text, size, "%s", found.file);
     return STATUS_OK;
 }
 

@@ -35,9 +35,13 @@ struct blas {
  * core type that OpenBLAS does not know or that this processor lacks. */
 TWINSTEP_MUST_USE enum status blas_open(struct blas *out);
 
-/* Writes the version of the cuBLAS (of CUDA 13 or 12) that the loader finds, as "13.1.0
- * (libcublas.so.13)"; the library stays loaded. STATUS_UNSUPPORTED: none is found. */
+/* Writes the version of the cuBLAS (of CUDA 13 or 12) that the module for devices would open, and
+ * its file, as "13.1.0 (/usr/local/cuda/lib64/libcublas.so.13)"; the library stays loaded.
+ * STATUS_UNSUPPORTED: none is found, and the text says where was looked. */
 TWINSTEP_MUST_USE enum status blas_cublas_version(char *text, size_t size);
+
+/* Writes the file of the NVML that the module for devices would open; likewise. */
+TWINSTEP_MUST_USE enum status blas_nvml_file(char *text, size_t size);
 
 /* Refuses a core type as blas_open does. NULL and "" mean that none is forced. */
 TWINSTEP_MUST_USE enum status blas_check_core(const char *core);

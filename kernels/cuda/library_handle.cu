@@ -7,11 +7,12 @@
 #include "kernels/cuda/library.h"
 
 #include "base/module_kit.h"
+#include "kernels/cuda/library_search.h"
+#include "kernels/cuda/trouble.h"
 
 #include <cublasLt.h>
 #include <cublas_v2.h>
 #include <cuda_runtime.h>
-#include <dlfcn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -57,7 +58,7 @@ typedef cublasStatus_t (*library_gemm_ex)(cublasHandle_t, cublasOperation_t, cub
 /* What one host thread has open: like the runtime's current device, it is the thread's own. */
 struct library_here {
     int opened, failed; /* failed: `error` waits to be told */
-    char error[256];    /* the first failure since it was told, or why the last open failed */
+    char error[1900];   /* the first failure since it was told, or why the last open failed */
     void *library, *library_lt;
 #define LIBRARY_MEMBER(member, function) decltype(&function) member;
     LIBRARY_FUNCTIONS(LIBRARY_MEMBER)
@@ -87,38 +88,30 @@ static enum status library_refuse(enum status code, const char *format, ...) {
     FAIL(code, "cuda: %s", text);
 }
 
-/* Loads the first of the names that the loader finds, and says which it was. */
-static void *library_load(const char *const *names, size_t count, size_t *out_place) {
-    for (size_t i = 0; i < count; i++) {
-        void *const library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-        *out_place = i;
-        if (library != nullptr) return library;
-    }
-    return nullptr;
-}
-
 template <typename function>
 static int library_symbol(void *library, const char *name, function *out) {
     *out = (function)dlsym(library, name);
     return *out != nullptr;
 }
 
+/* cublasLt comes first: cuBLAS needs the one of its own release, and a file outside of the loader's
+ * places does not find it by itself. */
 static enum status library_find(void) {
     static const char *const names[] = {LIBRARY_NAMES};
     static const char *const names_lt[] = {LIBRARY_NAMES_LT};
     const char *missing = nullptr;
-    size_t place, alone;
-    here.library = library_load(names, sizeof names / sizeof names[0], &place);
-    if (here.library == nullptr)
-        return library_refuse(STATUS_UNSUPPORTED,
-                              "expected cuBLAS (%s or %s) where the loader looks, found none; "
-                              "numerics.library: none goes without it",
-                              names[0], names[1]);
-    here.library_lt =
-        library_load(&names_lt[place], 1, &alone); /* cublasLt has to be of the same version */
+    struct library_search lt, found;
+    here.library_lt = library_search(names_lt, sizeof names_lt / sizeof names_lt[0], nullptr, &lt);
     if (here.library_lt == nullptr)
-        return library_refuse(STATUS_UNSUPPORTED, "%s is there, but not %s", names[place],
-                              names_lt[place]);
+        return library_refuse(STATUS_UNSUPPORTED,
+                              "expected cuBLAS (%s and %s, or %s and %s), found none in %s; "
+                              "LD_LIBRARY_PATH or CUDA_PATH may name its folder, and "
+                              "numerics.library: none goes without it",
+                              names[0], names_lt[0], names[1], names_lt[1], lt.places);
+    here.library = library_search(&names[lt.name], 1, lt.file, &found);
+    if (here.library == nullptr)
+        return library_refuse(STATUS_UNSUPPORTED, "%s is there, but %s is not in %s", lt.file,
+                              names[lt.name], found.places);
 #define LIBRARY_FIND(member, function)                                                             \
     if (!library_symbol(here.library, #function, &here.member)) missing = #function;
 #define LIBRARY_FIND_LT(member, function)                                                          \
@@ -131,15 +124,21 @@ static enum status library_find(void) {
     return STATUS_OK;
 }
 
+/* What to do behind a failure of cuBLAS: it has one word for memory of the device and of the host.
+ */
+static const char *library_advice(cublasStatus_t status) {
+    return status == CUBLAS_STATUS_ALLOC_FAILED ? trouble_advice(TROUBLE_MEMORY) : "";
+}
+
 static enum status library_start(void) {
     int major = 0;
     TRY(library_find());
     cublasStatus_t status = here.create(&here.handle);
     if (status == CUBLAS_STATUS_SUCCESS) status = here.lt_create(&here.lt);
     if (status != CUBLAS_STATUS_SUCCESS)
-        return library_refuse(status == CUBLAS_STATUS_ALLOC_FAILED ? STATUS_MEMORY
-                                                                   : STATUS_INTERNAL,
-                              "cuBLAS does not start: %s", here.text(status));
+        return library_refuse(
+            status == CUBLAS_STATUS_ALLOC_FAILED ? STATUS_MEMORY : STATUS_INTERNAL,
+            "cuBLAS does not start: %s%s", here.text(status), library_advice(status));
     cudaError_t error = cudaMalloc(&here.workspace, LIBRARY_WORKSPACE);
     for (unsigned i = 0; i < LIBRARY_STREAMS && error == cudaSuccess; i++)
         error = cudaStreamCreate(&here.stream[i]);
@@ -147,7 +146,8 @@ static enum status library_start(void) {
         error = cudaEventCreateWithFlags(&here.event[i], cudaEventDisableTiming);
     if (error != cudaSuccess)
         return library_refuse(error == cudaErrorMemoryAllocation ? STATUS_MEMORY : STATUS_INTERNAL,
-                              "workspace and streams of cuBLAS: %s", cudaGetErrorString(error));
+                              "workspace and streams of cuBLAS: %s%s", cudaGetErrorString(error),
+                              trouble_advice(error));
     cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0);
     here.usual = (size_t)(major >= 9 ? 32 : 4) << 20;
     here.opened = 1;
@@ -201,7 +201,8 @@ void library_version(struct library_versions *out) {
 static int library_note(cublasStatus_t status, const char *what) {
     if (status == CUBLAS_STATUS_SUCCESS) return 0;
     if (!here.failed)
-        snprintf(here.error, sizeof here.error, "cuBLAS: %s: %s", what, here.text(status));
+        snprintf(here.error, sizeof here.error, "cuBLAS: %s: %s%s", what, here.text(status),
+                 library_advice(status));
     here.failed = 1;
     return 1;
 }
@@ -220,7 +221,8 @@ void library_join(void) {
     if (error == cudaSuccess) return;
     (void)cudaGetLastError(); /* else the next launch would have failed by it */
     if (!here.failed)
-        snprintf(here.error, sizeof here.error, "streams of cuBLAS: %s", cudaGetErrorString(error));
+        snprintf(here.error, sizeof here.error, "streams of cuBLAS: %s%s",
+                 cudaGetErrorString(error), trouble_advice(error));
     here.failed = 1;
 }
 

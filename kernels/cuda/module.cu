@@ -16,6 +16,7 @@
 
 #include "kernels/backend_layout.h"
 #include "kernels/cuda/facts.h"
+#include "kernels/cuda/library_search.h"
 #include "kernels/cuda/trouble.h"
 
 static_assert((int)cudaErrorMemoryAllocation == TROUBLE_MEMORY &&
@@ -100,7 +101,9 @@ static int module_symbol(void *library, const char *name, function *out) {
 }
 
 static int module_open_nvml(struct module_nvml *nvml) {
-    nvml->library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+    static const char *const name = "libnvidia-ml.so.1";
+    struct library_search found;
+    nvml->library = library_search(&name, 1, nullptr, &found);
     if (nvml->library == nullptr) return 0;
     if (module_symbol(nvml->library, "nvmlInit_v2", &nvml->init) &&
         module_symbol(nvml->library, "nvmlShutdown", &nvml->shutdown) &&

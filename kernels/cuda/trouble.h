@@ -34,9 +34,16 @@ enum trouble {
     "The device did not survive it in this process, so start again. The kernel log says which it " \
     "was (dmesg | grep -i xid)"
 
+/* What to do where memory is short. */
+#define TROUBLE_LESS                                                                               \
+    "make batch.micro or data.max_len smaller, which lowers activations, set record.readback: "    \
+    "false, which saves a copy of the weights and of first moments, or take a smaller model"
+
 /* What the error means for a user and what to do, "" where CUDA's own words are all there is. */
 static inline const char *trouble_advice(int error) {
     switch (error) {
+    case TROUBLE_MEMORY:
+        return ": the device's memory is full (nvidia-smi says who has it): " TROUBLE_LESS;
     case TROUBLE_OLD_DRIVER:
         return ": install a driver of this CUDA or later, or build the module with an older nvcc";
     case TROUBLE_BUSY:
@@ -86,14 +93,12 @@ TWINSTEP_MUST_USE static inline enum status trouble_fail(const char *what, int e
 TWINSTEP_MUST_USE static inline enum status trouble_no_room(size_t bytes, size_t left, size_t all,
                                                             size_t taken) {
     const size_t used = left < all ? all - left : 0;
-    FAIL(
-        STATUS_MEMORY,
-        "cuda: the run asks for %.2f GiB more, and the device has %.2f of its %.2f GiB left, 1 of "
-        "them for itself (%.2f are this run's, %.2f the driver's or other processes': nvidia-smi): "
-        "make batch.micro or data.max_len smaller, which lowers activations, set record.readback: "
-        "false, which saves a copy of the weights and of first moments, or take a smaller model",
-        (double)bytes / 0x1p30, (double)left / 0x1p30, (double)all / 0x1p30, (double)taken / 0x1p30,
-        (double)(used > taken ? used - taken : 0) / 0x1p30);
+    FAIL(STATUS_MEMORY,
+         "cuda: the run asks for %.2f GiB more, and the device has %.2f of its %.2f GiB left, 1 of "
+         "them for itself (%.2f are this run's, %.2f the driver's or other processes': "
+         "nvidia-smi): " TROUBLE_LESS,
+         (double)bytes / 0x1p30, (double)left / 0x1p30, (double)all / 0x1p30,
+         (double)taken / 0x1p30, (double)(used > taken ? used - taken : 0) / 0x1p30);
 }
 
 /* Fails because there is no device to work on. `visible`: what CUDA_VISIBLE_DEVICES says, or NULL.

@@ -6,15 +6,21 @@
 #
 # PART (default: all, in this order); a word before the dash stands for all that begin with it
 #   build           program, tests, twinstep_cuda.so, bench_train, bench_linear
-#   tests           every test labelled gpu
+#   probe           what the device and its driver can, and what launches and copies cost
+#   env             what twinstep says of the device
+#   tests-ops       every test labelled gpu that asks single kernels
+#   bits-100, bits-1000
+#                   CPU = GPU: a DPO training of so many updates, digests of every update
+#   sanitize-tensor compute-sanitizer's memcheck and racecheck on the kernels for tensor cores
 #   peak            the matrix product's peak
 #   modes           what each mode costs
-#   speed-125M, speed-1B
-#                   tokens per second beside PyTorch
-#   bits            CPU = GPU: a DPO training of 1,000 updates, digests of every update
+#   profile         the share of each kernel in a training, and three kernels looked at
+#   speed-125M      tokens per second beside PyTorch, eager and compile
 #   floor           twinstep noise by dtype and mode
+#   tests-trainings every other test labelled gpu
 #   sanitize-memcheck, -racecheck, -synccheck, -initcheck
 #                   one of compute-sanitizer's tools on the ops, and on a planted fault
+#   speed-1B        as speed-125M
 #   report          only joins what the parts left in the folder of --out (done after the others,
 #                   too)
 # OPTION
@@ -22,10 +28,14 @@
 #                   a device's (backends/twinstep_backend_shim.so) is run on tiny sizes, and the
 #                   report says that nothing was measured
 #   --deps PLACE    folder or .tar.gz of tests/bench/static_archive.sh; default: installed libraries
-#   --build FOLDER  default build/gpu
+#   --build FOLDER  default build/gpu; build/gpu-prebuilt with --prebuilt
+#   --prebuilt PLACE
+#                   FILE.tar.xz of tests/bench/gpu_pack.sh, unpacked into the folder of --build, or
+#                   a folder where one was unpacked: nothing is built here, and neither cmake nor
+#                   ctest nor nvcc is called
 #   --out FOLDER    default build/gpu-report: report, logs, figures
 #   --commit ID     for the report, where the tree has no .git
-#   --limit SEC     of each part; default 540
+#   --limit SEC     of each part; default 180
 #   --total SEC     of all parts of this call: a part gets what is left, and none begins with less
 #                   than 20; default none
 #   --tar FILE      FILE.tar.gz of the folder of --out without traces and data (bits.h5, rows-*),
@@ -43,10 +53,11 @@ OMP_WAIT_POLICY=passive
 PATH="$PATH:${CUDA_PATH:+$CUDA_PATH/bin:}/usr/local/cuda/bin"
 export LC_ALL OMP_WAIT_POLICY PATH
 
-parts='build tests peak modes speed-125M speed-1B bits floor sanitize-memcheck sanitize-racecheck
-    sanitize-synccheck sanitize-initcheck'
+parts='build probe env tests-ops bits-100 bits-1000 sanitize-tensor peak modes profile speed-125M
+    floor tests-trainings sanitize-memcheck sanitize-racecheck sanitize-synccheck
+    sanitize-initcheck speed-1B'
 
-module=auto deps='' build=build/gpu out=build/gpu-report commit='' limit=540
+module=auto deps='' build='' prebuilt='' out=build/gpu-report commit='' limit=180
 total='' tar=''
 command_line="sh tests/bench/gpu.sh $*"
 usage() {
@@ -55,7 +66,7 @@ usage() {
 }
 while [ $# -gt 0 ]; do
     case $1 in
-    --module | --deps | --build | --out | --commit | --limit | --total | --tar)
+    --module | --deps | --build | --prebuilt | --out | --commit | --limit | --total | --tar)
         [ $# -ge 2 ] || usage
         name=${1#--}
         value=$2
@@ -63,6 +74,7 @@ while [ $# -gt 0 ]; do
         module) module=$value ;;
         deps) deps=$value ;;
         build) build=$value ;;
+        prebuilt) prebuilt=$value ;;
         out) out=$value ;;
         commit) commit=$value ;;
         limit) limit=$value ;;
@@ -98,10 +110,30 @@ absolute() {
     esac
 }
 script=$(absolute "$0")
+[ -n "$build" ] || build=build/gpu${prebuilt:+-prebuilt}
 module=$(absolute "$module") deps=$(absolute "$deps") build=$(absolute "$build")
-out=$(absolute "$out") tar=$(absolute "$tar")
+prebuilt=$(absolute "$prebuilt") out=$(absolute "$out") tar=$(absolute "$tar")
 source=$(cd -- "${script%/*}/../.." && pwd) || exit 2
 mkdir -p "$out" || exit 2
+
+# A machine may have no xz, but a Python that has it.
+unpack() { # FILE FOLDER
+    mkdir -p "$2" && {
+        tar -xf "$1" -C "$2" 2>/dev/null ||
+            python3 -c 'import sys, tarfile; tarfile.open(sys.argv[1]).extractall(sys.argv[2])' "$1" "$2"
+    }
+}
+
+if [ -f "$prebuilt" ]; then
+    unpack "$prebuilt" "$build" || exit 2
+elif [ -n "$prebuilt" ]; then
+    build=$prebuilt
+fi
+if [ -n "$prebuilt" ] && [ ! -r "$build/tests.txt" ]; then
+    printf 'gpu.sh: %s: expected what gpu_pack.sh makes, with tests.txt; found none\n' "$prebuilt" >&2
+    exit 2
+fi
+[ -z "$prebuilt" ] || [ -n "$commit" ] || commit=$(sed -n 's/^commit //p' "$build/built")
 
 device=1
 [ "$module" = auto ] || device=0
@@ -109,9 +141,7 @@ device=1
 # ---- report ----
 
 device_name() {
-    if [ "$device" = 1 ]; then
-        nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n 1
-    fi
+    [ "$device" = 0 ] || sed -n 's/^| name | \(.*\) |$/\1/p' "$out/facts.md"
 }
 
 facts() {
@@ -123,11 +153,14 @@ facts() {
     printf '| processor | %s, %s threads |\n' \
         "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)" "$(nproc)"
     [ "$device" = 1 ] || return 0
-    for query in name driver_version compute_cap memory.total clocks.sm clocks.max.sm clocks.mem \
-        power.limit temperature.gpu; do
-        printf '| %s | %s |\n' "$query" \
-            "$(nvidia-smi --query-gpu=$query --format=csv,noheader 2>/dev/null | head -n 1)"
-    done
+    # One call for all: each takes about a second.
+    queries=name,driver_version,compute_cap,memory.total,clocks.sm,clocks.max.sm,clocks.mem,power.limit
+    queries=$queries,temperature.gpu
+    nvidia-smi --query-gpu=$queries --format=csv,noheader 2>/dev/null | head -n 1 |
+        awk -F ', ' -v queries="$queries" '{
+            count = split(queries, query, ",")
+            for (i = 1; i <= count; i++) printf "| %s | %s |\n", query[i], $i
+        }'
     printf '| nvcc | %s |\n' "$(nvcc --version 2>/dev/null | sed -n 's/^.*release //p')"
 }
 
@@ -166,6 +199,8 @@ aims() {
         passes-fast-bf16 ' %' '100 * (a / b - 1)'
     aim 'the same, linear layers alone' linear-deterministic-bf16 linear-fast-bf16 ' %' \
         '100 * (a / b - 1)'
+    aim 'what `twinstep run` records of an update costs (`fast`, bf16)' seconds-recorded-bf16 \
+        seconds-fast-bf16 ' %' '100 * (a / b - 1)'
     text='`invariant` takes at most twice cuBLAS in strict f32 (`fast`, f32)'
     aim "$text: linear layers alone" linear-invariant-f32 linear-fast-f32 ' x' 'a / b' 'x <= 2'
     aim "$text: forward and backward" passes-invariant-f32 passes-fast-f32 ' x' 'a / b' 'x <= 2'
@@ -237,7 +272,7 @@ pack() {
     [ -n "$tar" ] || return 0
     packed=$(mktemp) || return 0 # elsewhere: tar refuses a folder that grows while it reads it
     {
-        tar -czf "$packed" -C "$out" --exclude=bits.h5 --exclude='rows-*.jsonl' \
+        tar -czf "$packed" -C "$out" --exclude='bits-*.h5' --exclude=./compiled --exclude='rows-*.jsonl' \
             --no-wildcards --exclude="${tar##*/}" . && cat "$packed" >"$tar"
     } || printf 'gpu.sh: %s: not written\n' "$tar" >&2
     rm -f "$packed"
@@ -252,7 +287,7 @@ run_part() { # PART
     else
         printf 'gpu.sh: %s, at most %s s ...\n' "$1" "$seconds"
         GPU_MODULE=$module GPU_DEPS=$deps GPU_BUILD=$build GPU_OUT=$out GPU_LIMIT=$seconds \
-            timeout -k 5 "$seconds" sh "$source/tests/bench/gpu_part.sh" "$1"
+            GPU_PREBUILT=$([ -z "$prebuilt" ] && echo 0 || echo 1) timeout -k 5 "$seconds" sh "$source/tests/bench/gpu_part.sh" "$1"
         status=$?
     fi
     echo $status >"$out/$1.status"

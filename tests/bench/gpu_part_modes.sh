@@ -6,6 +6,7 @@
 # Prints a row of the table of modes, whose figures FIGURE names.
 mode_row() { # DTYPE MODE FIGURE [KEY=VALUE]
     shown="$2${4:+, ${4#numerics.determinism.}}"
+    [ "$kept" = --one ] || shown="$shown, recorded"
     train "$2" "$1" "$pairs" $((limit / 9)) ${4:+"$4"}
     has_figures || {
         say "| $1 | $shown | $(field 3 "$line") | | | | | |"
@@ -58,6 +59,9 @@ mode_rows() {
     mode_row bf16 deterministic deterministic-nofill numerics.determinism.fill=none
     mode_row bf16 fast streams numerics.determinism.order=free
     mode_row bf16 fast serial numerics.determinism.atomics=off
+    kept=--recorded
+    mode_row bf16 fast recorded
+    kept=--one
     fast_bf16=$fast fast=''
     mode_row f32 fast fast
     mode_row f32 invariant invariant
@@ -91,9 +95,10 @@ part_modes() {
     linear_rows
     say ''
     say "DPO update of the $model model ($layers layers, hidden $hidden, MLP $mlp, vocabulary $vocab,"
-    say "$pairs pairs of 2 x $length tokens), at most $updates updates, median; no records are kept, and"
-    say 'the host waits behind each phase. With a key: that switch of `numerics.determinism` alone is'
-    say 'set free; `fill` is `nan` in `deterministic` of a device and `none` in `fast`.'
+    say "$pairs pairs of 2 x $length tokens), at most $updates updates, median; no records are kept but in"
+    say 'the row that says so, and the host waits behind each phase. With a key: that switch of'
+    say '`numerics.determinism` alone is set free; `fill` is `nan` in `deterministic` of a device and'
+    say '`none` in `fast`.'
     say ''
     say '| dtype | mode | s per update | s forward + backward | tokens/s | x fast, update | x fast, forward + backward | updates |'
     say '|---|---|---:|---:|---:|---:|---:|---:|'

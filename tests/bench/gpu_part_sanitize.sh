@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Parts sanitize-*: compute-sanitizer's tools on the ops, and on a planted fault each. Read by
-# gpu_part.sh, whose words and variables it uses.
+# Parts sanitize-*: compute-sanitizer's tools on the ops, and on a planted fault each;
+# sanitize-tensor: two of them on the kernels for tensor cores alone. Read by gpu_part.sh, whose
+# words and variables it uses.
 # shellcheck shell=sh disable=SC2016,SC2154 # as there
 
 sanitized='test_cuda_ops test_cuda_step test_cuda_leaf_hashes test_cuda_linear_modes test_cuda_rows_modes
@@ -13,21 +14,24 @@ sanitized='test_cuda_ops test_cuda_step test_cuda_leaf_hashes test_cuda_linear_m
 library_kernels='regex=cublas|cutlass|xmma|nvjet|gemm|gemv|splitK'
 
 sanitize_one() { # TOOL PROGRAM SECONDS [OPTION...]
-    tool=$1 name=$2 seconds=$3 told_by=$out/sanitize-$1-$2.log
+    tool=$1 name=$2 share=$3
     shift 3
-    bounded "$told_by" "$seconds" env "TWINSTEP_BACKEND=$module" compute-sanitizer --tool "$tool" \
-        --error-exitcode 9 "$@" "$build/bin/$name"
-    status=$?
-    if is_late $status; then
+    job sanitize_one_told "$name" "$out/$part-$tool-$name.log" "$share" env "TWINSTEP_BACKEND=$module" \
+        compute-sanitizer --tool "$tool" --error-exitcode 9 "$@" "$build/bin/$name"
+}
+
+sanitize_one_told() { # PROGRAM
+    told_by=$out/$part-$tool-$1.log
+    if is_late "$status"; then
         lines=$(grep '^========= *[A-Z]' "$told_by" | grep -vc 'COMPUTE-SANITIZER')
-        say "| \`$name\` | slower than $most s; lines of findings until then: $lines |"
+        say "| \`$1\` | slower than $most s; lines of findings until then: $lines |"
         [ "$lines" = 0 ] || result=1
         [ "$result" = 1 ] || result=124
         return
     fi
     summary=$(grep -o 'ERROR SUMMARY.*\|RACECHECK SUMMARY.*' "$told_by" | tail -n 1)
-    say "| \`$name\` | ${summary:-no summary}, exit status $status |"
-    [ $status != 0 ] || [ -z "$summary" ] || return 0
+    say "| \`$1\` | ${summary:-no summary}, exit status $status, $seconds s |"
+    [ "$status" != 0 ] || [ -z "$summary" ] || return 0
     result=1
     cp "$told_by" "$log"
 }
@@ -51,10 +55,15 @@ sanitize_with() { # TOOL [OPTION...]
             say "| \`$name\` | left out: kernels of a library |"
             continue
         fi
-        seconds=$((limit / 6))
-        [ "$name" != test_cuda_ops ] || seconds=$((limit * 2 / 5))
-        sanitize_one "$tool" "$name" "$seconds" "$@"
+        share=$((limit / 6))
+        case $wide-$part-$name in
+        1-*-test_cuda_ops | *-sanitize-tensor-*) share=$((limit * 2 / 5)) ;;
+        1-*) ;;
+        *) share=$((limit - 30)) ;;
+        esac
+        sanitize_one "$tool" "$name" "$share" "$@"
     done
+    jobs_end
 }
 
 sanitize_host() {
@@ -66,7 +75,27 @@ sanitize_host() {
     return 1
 }
 
-part_sanitize() { # TOOL
+sanitize_told() { # TOOL
+    set -- "$1"
+    case $1 in
+    memcheck) say 'memcheck. Kernels of a library are looked at, too.' ;;
+    initcheck)
+        say 'initcheck. It looks at memory of cudaMalloc. Reads of what nobody wrote show in the tests,'
+        say 'too: their scratch begins as NaN.'
+        ;;
+    *)
+        set -- "$1" --kernel-name-exclude "$library_kernels"
+        say "$1. Kernels of a library are left out: \`$library_kernels\`."
+        ;;
+    esac
+    say ''
+    say '| program | |'
+    say '|---|---|'
+    sanitize_with "$@"
+    say ''
+}
+
+part_sanitize() { # TOOL, or tensor
     if [ "$device" = 0 ]; then
         [ "$1" = memcheck ] || return 77
         sanitize_host
@@ -76,27 +105,15 @@ part_sanitize() { # TOOL
         say 'compute-sanitizer is neither on PATH nor where CUDA is installed.'
         return 77
     }
-    bounded "$log" 120 nvcc -arch=native -o "$build/planted" "$bench/planted.cu" || {
-        block "$log"
-        return 1
-    }
-    set -- "$1"
-    case $1 in
-    memcheck) say 'Kernels of a library are looked at, too.' ;;
-    initcheck)
-        say 'It looks at memory of cudaMalloc; that of tensors is managed memory, and zero when it is'
-        say 'taken. Reads of what nobody wrote show in the tests instead: their scratch begins as NaN.'
-        ;;
-    *)
-        set -- "$1" --kernel-name-exclude "$library_kernels"
-        say "Kernels of a library are left out: \`$library_kernels\`."
-        ;;
-    esac
-    say ''
-    say '| program | |'
-    say '|---|---|'
+    device_program planted || return 1
     result=0
-    sanitize_with "$@"
-    [ $result != 1 ] || block "$log" 20
+    tools=$1
+    if [ "$1" = tensor ]; then
+        tools='memcheck racecheck' sanitized=test_cuda_tensor
+    fi
+    for tool in $tools; do
+        sanitize_told "$tool"
+    done
+    [ "$result" != 1 ] || block "$log" 20
     return "$result"
 }

@@ -17,8 +17,7 @@ part_peak() {
         bounded "$log" $((limit / 2)) python3 "$bench/torch_train.py" peak
     else
         by=cuBLAS
-        bounded "$log" $((limit / 2)) nvcc -O2 -o "$build/peak" "$bench/peak.cu" -lcublas &&
-            bounded "$log" $((limit / 2)) "$build/peak"
+        device_program peak && bounded "$log" $((limit / 2)) "$build/peak"
     fi
     top=$(awk -F '\t' '$1 == "peak" { print $2 }' "$log")
     [ -n "$top" ] || {
@@ -93,10 +92,17 @@ part_speed() { # MODEL
         say '| PyTorch | not measured: no PyTorch with a device | | | |'
         return "$result"
     fi
-    for how in compile eager; do
+    # What was compiled is kept for the next model, and for a part that is done again.
+    TORCHINDUCTOR_CACHE_DIR=$out/compiled
+    export TORCHINDUCTOR_CACHE_DIR
+    for how in eager compile; do
         set -- "$how" "$updates" "$data" "$layers" "$hidden" "$heads" "$mlp" "$vocab" "$pairs"
-        [ "$how" = eager ] || set -- "$@" --compile
-        measured "$how" $((limit / 3)) python3 "$bench/torch_train.py" train "$@"
+        seconds=$((limit / 4))
+        [ "$how" = eager ] || {
+            set -- "$@" --compile
+            seconds=$limit # all that is left
+        }
+        measured "$how" "$seconds" python3 "$bench/torch_train.py" train "$@"
         speed_row "$how" PyTorch
     done
     return "$result"

@@ -72,12 +72,13 @@ measured() { # NAME SECONDS COMMAND...
         "$(tail -n 1 "$out/$part.line" | tr -d '|')")
 }
 
+kept=--one # --recorded: with all that `twinstep run` records
 train() { # MODE DTYPE MICRO SECONDS [KEY=VALUE...]
     called=$1-$2 seconds=$4
     training "$1" "$2" "$3" ${5:+"$5"}
     # A list of words.
     # shellcheck disable=SC2086
-    measured "$called" "$seconds" "$build/bin/bench_train" --one "$called" "$updates" \
+    measured "$called" "$seconds" "$build/bin/bench_train" $kept "$called" "$updates" \
         $((seconds / 4)) "$gib" $words
 }
 

@@ -132,11 +132,11 @@ def train(name, updates, data, sizes, pairs, compiled):
     with torch.device(DEVICE):
         model = Model(*sizes, rows[0][0].shape[1])
     optimizer = torch.optim.AdamW(model.parameters(), lr=5e-7, fused=CUDA)
+    autocast = torch.autocast(DEVICE, torch.bfloat16)
+    with torch.no_grad(), autocast:  # not compiled: without gradients it would be another program
+        reference = [model(*batch) for batch in rows]
     if compiled:
         model.compile_parts()
-    autocast = torch.autocast(DEVICE, torch.bfloat16)
-    with torch.no_grad(), autocast:
-        reference = [model(*batch) for batch in rows]
 
     def update(i):
         batch, known = rows[i % len(rows)], reference[i % len(rows)]

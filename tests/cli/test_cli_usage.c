@@ -251,10 +251,10 @@ static void validate_keys(void **state) {
 
 static void validate_env(void **state) {
     (void)state;
-    static const char *const names[] = {"version",       "compiler",       "flags",     "isa",
-                                        "isa_available", "HDF5",           "GSL",       "nettle",
-                                        "libfyaml",      "jansson",        "cpu_model", "cores",
-                                        "threads",       "floating_point", "cublas", "build_id"};
+    static const char *const names[] = {
+        "version", "compiler",       "flags",    "isa",     "isa_available", "HDF5",
+        "GSL",     "nettle",         "libfyaml", "jansson", "cpu_model",     "cores",
+        "threads", "floating_point", "cublas",   "nvml",    "build_id"};
     json_t *facts = parse("env --json");
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (json_string_length(json_object_get(facts, names[i])) == 0)

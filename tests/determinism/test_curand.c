@@ -3,6 +3,7 @@
  * Bit equality with cuRAND's Philox, whose host generator runs without a GPU: the words of
  * determinism/philox_order.h, in one call and in several that go on where the one before ended. The
  * library is opened where it is installed and never linked; without it the test is skipped (77). */
+#define _GNU_SOURCE /* dlinfo */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -11,9 +12,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include <dlfcn.h>
-
 #include "determinism/philox_order.h"
+#include "kernels/cuda/library_search.h"
 
 #define GENERATOR_PHILOX 161 /* CURAND_RNG_PSEUDO_PHILOX4_32_10 */
 #define WORDS 100003
@@ -40,12 +40,9 @@ static int find(void *library, const char *name, void *out_function) {
 }
 
 static int open_curand(void) {
-    static const char *const names[] = {"libcurand.so.10", "libcurand.so",
-                                        "/usr/local/cuda/lib64/libcurand.so.10",
-                                        "/usr/local/cuda/lib/libcurand.so.10"};
-    void *library = NULL;
-    for (size_t i = 0; i < COUNT_OF(names) && library == NULL; i++)
-        library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+    static const char *const names[] = {"libcurand.so.10", "libcurand.so"};
+    struct library_search found;
+    void *const library = library_search(names, COUNT_OF(names), NULL, &found);
     return library != NULL && find(library, "curandCreateGeneratorHost", &curand.create) &&
            find(library, "curandSetPseudoRandomGeneratorSeed", &curand.set_seed) &&
            find(library, "curandSetGeneratorOffset", &curand.set_offset) &&

@@ -17,7 +17,7 @@ enum { HANDLE, HANDLE_LT, DESCRIPTOR, LAYOUT, WISH };
 extern int fake_live[], fake_lacks, fake_asked, fake_multiplied, fake_multiplied_ex;
 extern void *fake_stream, *fake_workspace;
 extern size_t fake_workspace_bytes;
-extern int fake_compute;
+extern int fake_compute, fake_full; /* full: a call that fails has no memory */
 int fake_step(void);
 
 /* One object that a caller can open: a descriptor, a layout, or a preference. */
@@ -35,7 +35,7 @@ static struct thing things[256];
 
 static cublasStatus_t open_one(void **out, int kind) {
     int i = 0;
-    if (fake_step()) return CUBLAS_STATUS_INVALID_VALUE;
+    if (fake_step()) return fake_full ? CUBLAS_STATUS_ALLOC_FAILED : CUBLAS_STATUS_INVALID_VALUE;
     while (things[i].used)
         i++;
     memset(&things[i], 0, sizeof things[i]);
@@ -87,7 +87,9 @@ cublasStatus_t cublasLtGetProperty(libraryPropertyType which, int *out) {
 }
 
 const char *cublasGetStatusString(cublasStatus_t status) {
-    return status == CUBLAS_STATUS_INVALID_VALUE ? "a wrong value" : "no support";
+    return status == CUBLAS_STATUS_INVALID_VALUE  ? "a wrong value"
+           : status == CUBLAS_STATUS_ALLOC_FAILED ? "no room"
+                                                  : "no support";
 }
 
 static cublasStatus_t stepped(void) {

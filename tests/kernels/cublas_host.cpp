@@ -28,7 +28,7 @@ extern "C" {
 int fake_live[KINDS], fake_lacks, fake_asked, fake_multiplied, fake_multiplied_ex;
 void *fake_stream, *fake_workspace; /* of the last product */
 size_t fake_workspace_bytes;
-int fake_compute;
+int fake_compute, fake_full;
 static int calls, fails_at;
 /* The handles of streams and events point into these arrays. For each stream they hold, as bits,
  * the streams whose work it waits for; for each event, what that was when the event was
@@ -100,7 +100,7 @@ const char *cudaGetErrorString(cudaError_t) {
 }
 }
 
-static char told[512];
+static char told[2048];
 
 static enum status tell(enum status code, const char *format, ...) {
     va_list values;
@@ -174,6 +174,12 @@ static struct library_product product_of(size_t terms) {
     return p;
 }
 
+/* Whether what was told begins so and says what to do where memory is short. */
+static int is_memory(const char *beginning) {
+    return strncmp(told, beginning, strlen(beginning)) == 0 &&
+           strstr(told, "batch.micro or data.max_len smaller") != nullptr;
+}
+
 /* In another thread a product may be the first to open cuBLAS: a failure then must be reported by
  * that product, once and before all else, and a later product must work. */
 static void start_closed(void) {
@@ -195,11 +201,22 @@ static void start_closed(void) {
     library_multiply(&mode, &p, 0);
     told[0] = '\0';
     EXPECT(library_error() == STATUS_INTERNAL);
-    EXPECT(strcmp(told, "cuda: workspace and streams of cuBLAS: no memory") == 0);
+    EXPECT(is_memory("cuda: workspace and streams of cuBLAS: no memory: "));
     EXPECT(library_error() == STATUS_OK && open_things() == 0);
+    fake_full = 1;
+    start(1);
+    EXPECT(library_open() == STATUS_MEMORY);
+    EXPECT(is_memory("cuda: cuBLAS does not start: no room: "));
     start(0);
     library_multiply(&mode, &p, 0);
     EXPECT(library_error() == STATUS_OK && open_things() == OPEN);
+    const struct library_product other = product_of(51);
+    start(1);
+    library_multiply(&mode, &other, 0);
+    told[0] = '\0';
+    EXPECT(library_error() == STATUS_INTERNAL);
+    EXPECT(is_memory("cuda: cuBLAS: ") && strstr(told, ": no room: ") != nullptr);
+    fake_full = 0;
     struct library_product large = p;
     large.a_stride = (size_t)1 << 31;
     library_multiply(&mode, &large, 0);
@@ -382,7 +399,7 @@ static void verify_joining(void) {
         library_join();
         went_well = library_error() == STATUS_OK;
         EXPECT(went_well == (calls < at));
-        EXPECT(went_well || strcmp(told, "cuda: streams of cuBLAS: no memory") == 0);
+        EXPECT(went_well || is_memory("cuda: streams of cuBLAS: no memory: "));
         EXPECT(library_error() == STATUS_OK && open_things() == OPEN);
     }
     for (int again = 0; again < 2; again++) {

@@ -14,8 +14,9 @@ import collections
 import pathlib
 import re
 import subprocess
-import sys
 import tempfile
+
+import built_module
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 REGISTERS, WARP_UNIT, WARP, THREADS, SHARED = 65536, 256, 32, 1024, 99 << 10
@@ -147,13 +148,13 @@ def units():
             yield from ((source, pair) for pair in pairs)
 
 
-def check(arguments):
+def check(arguments, modules):
     launches = {}
     for source, pair in units():
         for name, launch in count(arguments, source, pair).items():
             before = launches.get(name, Launch(0, 0, 0))
             launches[name] = Launch(*map(max, launch, before))
-    done = subprocess.run([arguments.cuobjdump, "--dump-resource-usage", str(arguments.module)],
+    done = subprocess.run([arguments.cuobjdump, "--dump-resource-usage", str(modules[0])],
                           capture_output=True, text=True, check=True)
     rows = used(done.stdout)
     found = judge(launches, rows)
@@ -195,23 +196,8 @@ def plant():
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--cuobjdump", default="")
     parser.add_argument("--cc", default="cc")
-    parser.add_argument("--module", nargs="*", default=[], help="the first that there is")
-    parser.add_argument("--planted", action="store_true")
-    arguments = parser.parse_args()
-    if arguments.planted:
-        sys.exit(1 if plant() else 0)
-    modules = [pathlib.Path(name) for name in arguments.module if pathlib.Path(name).exists()]
-    if arguments.cuobjdump in ("", "CUOBJDUMP-NOTFOUND") or not modules:
-        print("no cuobjdump or no module: skipped")
-        sys.exit(77)
-    arguments.module = modules[0]
-    if any(path.stat().st_mtime > modules[0].stat().st_mtime
-           for path in (ROOT / "kernels/cuda").glob("*.[ch]*")):
-        print(f"{modules[0]} is older than the kernels: skipped")
-        sys.exit(77)
-    sys.exit(1 if check(arguments) else 0)
+    built_module.run(parser, check, plant)
 
 
 if __name__ == "__main__":

@@ -19,9 +19,9 @@ import collections
 import pathlib
 import re
 import subprocess
-import sys
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+import built_module
+
 TABLE = pathlib.Path(__file__).with_name("sass.txt")
 KERNEL = re.compile(r"(tensor_(forward|queries|dkv|atomic)|attention_|linear_)\w*$")
 FUNCTION = re.compile(r"Function : _Z(\d+)(\w+)")
@@ -130,9 +130,9 @@ def judge(expected, seen):
     return worse, better
 
 
-def check(arguments):
+def check(arguments, modules):
     seen = {}
-    for module in arguments.module:
+    for module in modules:
         done = subprocess.run([arguments.cuobjdump, "-sass", str(module)], capture_output=True,
                               text=True, check=True)
         seen.update(seen_in(done.stdout.splitlines()))
@@ -196,25 +196,8 @@ def plant():
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--cuobjdump", default="")
-    parser.add_argument("--module", nargs="*", default=[], help="the first that there is")
     parser.add_argument("--write", action="store_true", help="of all files that --module names")
-    parser.add_argument("--planted", action="store_true")
-    arguments = parser.parse_args()
-    if arguments.planted:
-        sys.exit(1 if plant() else 0)
-    modules = [pathlib.Path(name) for name in arguments.module if pathlib.Path(name).exists()]
-    if arguments.cuobjdump in ("", "CUOBJDUMP-NOTFOUND") or not modules:
-        print("no cuobjdump or no module: skipped")
-        sys.exit(77)
-    if not arguments.write:
-        modules = modules[:1]
-        if any(path.stat().st_mtime > modules[0].stat().st_mtime
-               for path in (ROOT / "kernels/cuda").glob("*.[ch]*")):
-            print(f"{modules[0]} is older than the kernels: skipped")
-            sys.exit(77)
-    arguments.module = modules
-    sys.exit(1 if check(arguments) else 0)
+    built_module.run(parser, check, plant)
 
 
 if __name__ == "__main__":

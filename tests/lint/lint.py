@@ -108,10 +108,11 @@ TOKENS = [
       "base/confined.c"],                          # a child of fork() that has answered
      "only cli/main.c ends the process"),
     ("environment", r"\b(getenv|secure_getenv|putenv|setenv)\s*\(", NUMERIC + ["scenarios"],
-     ["kernels/blas.c", "kernels/cuda/library_variables.h"],
+     ["kernels/blas.c", "kernels/cuda/library_variables.h", "kernels/cuda/library_search.h"],
      "a setting is a value of the scenario; what a library reads is refused"),
     ("dlopen", r"\b(dlopen|dlsym|dlclose)\s*\(", list(LAYERS),
-     ["base/*", "kernels/cuda/library_handle.cu", "kernels/cuda/module.cu"],
+     ["base/*", "kernels/cuda/library_handle.cu", "kernels/cuda/library_search.h",
+      "kernels/cuda/module.cu"],
      "only base/ loads, and the module for devices"),
     ("gsl", r"\bgsl_|\bgsl/", list(LAYERS), ["determinism/*"], "GSL serves the statistics only"),
     ("hdf5", r"\bH5[A-Z]{0,2}[a-z_]\w*|\bh(id|size|ssize|err)_t\b|\bhdf5(_hl)?\.h\b", list(LAYERS),
