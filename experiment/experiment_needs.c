@@ -34,10 +34,11 @@ static uint64_t tables_bytes(const struct experiment *e, size_t samples) {
     return bytes + e->branches.count * sizeof(uint64_t);
 }
 
+/* `equal`: whether the arms' states are, before their first update. */
 static void find_sizes(const struct experiment *e, const struct run *a, const struct run *b,
-                       struct sizes *out) {
+                       int equal, struct sizes *out) {
     const struct experiment_plan *const plan = &e->plan;
-    const int noisy = plan->floor != FLOOR_EXACT, equal = experiment_equal_states(a, b);
+    const int noisy = plan->floor != FLOOR_EXACT;
     const size_t elements = pair_comparable(a, b) ? point_count(a) : 0;
     *out = (struct sizes){.state = {run_layout(a)->bytes, run_layout(b)->bytes},
                           .point = elements * sizeof(double),
@@ -90,7 +91,9 @@ enum status experiment_needs(struct experiment *e, const struct run *a, const st
     const struct run *const runs[2] = {a, b};
     struct sizes sizes;
     char *what;
-    find_sizes(e, a, b, &sizes);
+    int equal;
+    TRY(experiment_equal_states(a, b, &equal));
+    find_sizes(e, a, b, equal, &sizes);
     TRY(arena_format(e->arena, &what, "a trace of %llu updates in all",
                      (unsigned long long)(e->plan.run_count * e->plan.scenario->steps)));
     *out = (struct experiment_needs){

@@ -120,7 +120,8 @@ TWINSTEP_MUST_USE enum status experiment_step_alone(struct experiment *e, const 
                                                     struct run *run, int *out_equal);
 
 /* Whether both have one state, byte for byte. */
-int experiment_equal_states(const struct run *a, const struct run *b);
+TWINSTEP_MUST_USE enum status experiment_equal_states(const struct run *a, const struct run *b,
+                                                      int *out_equal);
 
 /* (elements) The end point of an arm: 0 is the baseline. */
 const double *experiment_end(const struct experiment *e, int arm);
