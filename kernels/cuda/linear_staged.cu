@@ -11,23 +11,26 @@
         stage_tile(GPU_ARG args, shared, kind, shape, apart);                                      \
     }
 
-STAGED(linear_wide_forward, LINEAR_FORWARD, 256, 2, 0, LINEAR_WIDE)
-STAGED(linear_wide_input, LINEAR_INPUT, 256, 2, 0, LINEAR_WIDE)
-STAGED(linear_wide_weight, LINEAR_WEIGHT, 256, 2, 0, LINEAR_WIDE)
-STAGED(linear_narrow_forward, LINEAR_FORWARD, 128, 4, 0, LINEAR_NARROW)
-STAGED(linear_narrow_input, LINEAR_INPUT, 128, 4, 0, LINEAR_NARROW)
-STAGED(linear_narrow_weight, LINEAR_WEIGHT, 128, 4, 0, LINEAR_NARROW)
-STAGED(linear_small_forward, LINEAR_FORWARD, 128, 4, 0, LINEAR_SMALL)
-STAGED(linear_small_input, LINEAR_INPUT, 128, 4, 0, LINEAR_SMALL)
-STAGED(linear_small_weight, LINEAR_WEIGHT, 128, 4, 0, LINEAR_SMALL)
-STAGED(linear_cut_weight, LINEAR_WEIGHT, 128, 4, 0, LINEAR_CUT)
+STAGED(linear_tall_forward, LINEAR_FORWARD, 128, 3, 0, LINEAR_TALL)
+STAGED(linear_tall_input, LINEAR_INPUT, 128, 3, 0, LINEAR_TALL)
+STAGED(linear_tall_weight, LINEAR_WEIGHT, 128, 3, 0, LINEAR_TALL)
+STAGED(linear_square_forward, LINEAR_FORWARD, 128, 4, 0, LINEAR_SQUARE)
+STAGED(linear_square_input, LINEAR_INPUT, 128, 4, 0, LINEAR_SQUARE)
+STAGED(linear_square_weight, LINEAR_WEIGHT, 128, 4, 0, LINEAR_SQUARE)
+STAGED(linear_small_forward, LINEAR_FORWARD, 64, 8, 0, LINEAR_SMALL)
+STAGED(linear_small_input, LINEAR_INPUT, 64, 8, 0, LINEAR_SMALL)
+STAGED(linear_small_weight, LINEAR_WEIGHT, 64, 8, 0, LINEAR_SMALL)
+STAGED(linear_tiny_forward, LINEAR_FORWARD, 128, 4, 0, LINEAR_TINY)
+STAGED(linear_tiny_input, LINEAR_INPUT, 128, 4, 0, LINEAR_TINY)
+STAGED(linear_tiny_weight, LINEAR_WEIGHT, 128, 4, 0, LINEAR_TINY)
+STAGED(linear_cut_weight, LINEAR_WEIGHT, 128, 2, 0, LINEAR_CUT)
 /* Of operands whose lines are no multiples of 16 bytes apart. */
-STAGED(linear_apart_wide_forward, LINEAR_FORWARD, 256, 2, 1, LINEAR_WIDE)
-STAGED(linear_apart_wide_input, LINEAR_INPUT, 256, 2, 1, LINEAR_WIDE)
-STAGED(linear_apart_wide_weight, LINEAR_WEIGHT, 256, 2, 1, LINEAR_WIDE)
-STAGED(linear_apart_small_forward, LINEAR_FORWARD, 128, 4, 1, LINEAR_SMALL)
-STAGED(linear_apart_small_input, LINEAR_INPUT, 128, 4, 1, LINEAR_SMALL)
-STAGED(linear_apart_small_weight, LINEAR_WEIGHT, 128, 4, 1, LINEAR_SMALL)
+STAGED(linear_apart_tall_forward, LINEAR_FORWARD, 128, 3, 1, LINEAR_TALL)
+STAGED(linear_apart_tall_input, LINEAR_INPUT, 128, 3, 1, LINEAR_TALL)
+STAGED(linear_apart_tall_weight, LINEAR_WEIGHT, 128, 3, 1, LINEAR_TALL)
+STAGED(linear_apart_small_forward, LINEAR_FORWARD, 64, 8, 1, LINEAR_SMALL)
+STAGED(linear_apart_small_input, LINEAR_INPUT, 64, 8, 1, LINEAR_SMALL)
+STAGED(linear_apart_small_weight, LINEAR_WEIGHT, 64, 8, 1, LINEAR_SMALL)
 
 #define STAGED_START(name, ...)                                                                    \
     LAUNCH(name, tiles, FORM_THREADS(__VA_ARGS__), STAGES_SHARED(__VA_ARGS__), job)
@@ -46,9 +49,10 @@ STAGED(linear_apart_small_weight, LINEAR_WEIGHT, 128, 4, 1, LINEAR_SMALL)
 /* Tests on the host take every form that there is, by turns (cmake/shim.cmake). */
 static enum linear_form_name staged_form(const struct gemm *job, int apart) {
 #if defined(LINEAR_FORMS_IN_TURN)
+    static const enum linear_form_name turns[2][LINEAR_FORMS] = {
+        {FORM_TALL, FORM_SQUARE, FORM_SMALL, FORM_TINY, FORM_CUT}, {FORM_TALL, FORM_SMALL}};
     const unsigned forms = apart ? 2 : job->by_terms ? LINEAR_FORMS : LINEAR_FORMS - 1;
-    const unsigned turn = (unsigned)(job->M + job->N + job->K) % forms;
-    return apart && turn == 1 ? FORM_SMALL : (enum linear_form_name)turn;
+    return turns[apart][(job->M + job->N + job->K) % forms];
 #else
     return linear_form_for(job->M, job->N, job->by_terms, apart, gpu_multiprocessors());
 #endif
@@ -62,16 +66,18 @@ static void linear_staged(const struct gemm *job) {
     const int apart = staged_apart(job->a, job->a_stride) || staged_apart(job->b, job->b_stride);
     const enum linear_form_name form = staged_form(job, apart);
     const size_t tiles = linear_form_tiles(form, job->M, job->N);
-    if (apart && form == FORM_WIDE)
-        STAGED_START_KIND(linear_apart_wide, LINEAR_WIDE);
+    if (apart && form == FORM_TALL)
+        STAGED_START_KIND(linear_apart_tall, LINEAR_TALL);
     else if (apart)
         STAGED_START_KIND(linear_apart_small, LINEAR_SMALL);
-    else if (form == FORM_WIDE)
-        STAGED_START_KIND(linear_wide, LINEAR_WIDE);
-    else if (form == FORM_NARROW)
-        STAGED_START_KIND(linear_narrow, LINEAR_NARROW);
-    else if (form == FORM_CUT)
-        STAGED_START(linear_cut_weight, LINEAR_CUT);
-    else
+    else if (form == FORM_TALL)
+        STAGED_START_KIND(linear_tall, LINEAR_TALL);
+    else if (form == FORM_SQUARE)
+        STAGED_START_KIND(linear_square, LINEAR_SQUARE);
+    else if (form == FORM_SMALL)
         STAGED_START_KIND(linear_small, LINEAR_SMALL);
+    else if (form == FORM_TINY)
+        STAGED_START_KIND(linear_tiny, LINEAR_TINY);
+    else
+        STAGED_START(linear_cut_weight, LINEAR_CUT);
 }

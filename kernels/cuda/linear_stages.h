@@ -19,8 +19,10 @@
 #define STAGES 3u
 #define STAGE_TERMS 16u
 #define STAGE_QUADS (STAGE_TERMS / LINEAR_QUAD)
-#define STAGE_EACH_MOST 16u /* outputs of a thread along one side */
-#define STAGE_SPOTS_MOST 8u /* quads of a slab that a thread brings */
+#define STAGES_AHEAD                                                                               \
+    ((STAGES - 1) * STAGE_TERMS) /* from the terms that are read to those brought */
+#define STAGE_EACH_MOST 8u       /* outputs of a thread along one side */
+#define STAGE_SPOTS_MOST 8u      /* quads of a slab that a thread brings */
 
 /* Which operands' lines hold an output's terms: both (forward), that of the rows (input), none
  * (weight). */
@@ -229,7 +231,7 @@ GPU_INLINE void stage_read_outputs(struct stage_side side, const float *slab, un
 GPU_INLINE void stage_terms(struct stage_side left, struct stage_side right, const float *slab,
                             unsigned quad, float *sum) {
     const float *const other = slab + stage_lines(left) * STAGE_TERMS;
-    float a[STAGE_EACH_MOST * LINEAR_QUAD], b[STAGE_EACH_MOST > 4 ? STAGE_EACH_MOST : 4];
+    float a[STAGE_EACH_MOST * LINEAR_QUAD], b[STAGE_EACH_MOST];
     UNROLL
     for (unsigned i = 0; i < left.each && left.by_outputs; i++)
         stage_read_terms(left, slab, quad, i, a + i * LINEAR_QUAD);
@@ -261,6 +263,33 @@ GPU_INLINE void stage_terms(struct stage_side left, struct stage_side right, con
                 sum[row * right.each + column] =
                     acc_fma(number, b[column], sum[row * right.each + column]);
         }
+    }
+}
+
+/* Four terms of a thread's outputs, of both operands: of lines that are terms, as weight gradients
+ * have them. */
+struct stage_numbers {
+    float left[STAGE_EACH_MOST * LINEAR_QUAD], right[STAGE_EACH_MOST * LINEAR_QUAD];
+};
+
+GPU_INLINE void stage_numbers_read(struct stage_side left, struct stage_side right,
+                                   const float *slab, unsigned quad, struct stage_numbers *to) {
+    const float *const other = slab + stage_lines(left) * STAGE_TERMS;
+    UNROLL
+    for (unsigned t = 0; t < LINEAR_QUAD; t++) {
+        stage_read_outputs(left, slab, quad * LINEAR_QUAD + t, to->left + t * left.each);
+        stage_read_outputs(right, other, quad * LINEAR_QUAD + t, to->right + t * right.each);
+    }
+}
+
+GPU_INLINE void stage_numbers_use(struct stage_side left, struct stage_side right,
+                                  const struct stage_numbers *numbers, float *sum) {
+    UNROLL
+    for (unsigned t = 0; t < LINEAR_QUAD; t++) {
+        UNROLL
+        for (unsigned i = 0; i < left.each * right.each; i++)
+            sum[i] = acc_fma(numbers->left[t * left.each + i / right.each],
+                             numbers->right[t * right.each + i % right.each], sum[i]);
     }
 }
 
@@ -298,11 +327,61 @@ GPU_INLINE void stage_start_some(GPU_PARAM struct stage_side left, struct stage_
     }
 }
 
-/* The chains go over all terms. One barrier a slab is enough: who brings a slab has seen everybody
- * behind the reads of the one that stood there. The inner loop runs while nothing but whole slabs
- * is brought and numbers enter products as they are; else it takes one slab, and what is to be done
- * besides is done before it. */
-GPU_INLINE void stage_chains(GPU_PARAM struct stage_side left, struct stage_side right,
+/* The chains go over terms term .. until-1, whole slabs, while those behind are brought. One
+ * barrier a slab is enough: who brings a slab has seen everybody behind the reads of the one that
+ * stood there. */
+GPU_INLINE void stage_slabs(GPU_PARAM struct stage_side left, struct stage_side right,
+                            uint32_t term, uint32_t until, uint32_t terms, int brings,
+                            struct stage_walk *walk, float *sum) {
+    ROLLED
+    for (; term < until; term += STAGE_TERMS) {
+        const float *const slab = walk->shared + walk->reads;
+        GPU_COPY_WAIT(STAGES - 2);
+        BARRIER();
+        if (brings) stage_start(GPU_ARG left, right, term + STAGES_AHEAD, terms, walk);
+        GPU_COPY_COMMIT();
+        UNROLL
+        for (unsigned quad = 0; quad < STAGE_QUADS; quad++)
+            stage_terms(left, right, slab, quad, sum);
+        stage_turn(walk, &walk->reads);
+        stage_turn(walk, &walk->brings);
+    }
+}
+
+/* The same, with four terms read ahead, also across the end of a slab: its barrier is passed before
+ * its last terms are used. */
+GPU_INLINE void stage_slabs_ahead(GPU_PARAM struct stage_side left, struct stage_side right,
+                                  uint32_t term, uint32_t until, uint32_t terms, int brings,
+                                  struct stage_walk *walk, float *sum) {
+    struct stage_numbers numbers[2];
+    GPU_COPY_WAIT(STAGES - 2);
+    BARRIER();
+    stage_numbers_read(left, right, walk->shared + walk->reads, 0, &numbers[0]);
+    ROLLED
+    for (; term < until; term += STAGE_TERMS) {
+        if (brings) stage_start(GPU_ARG left, right, term + STAGES_AHEAD, terms, walk);
+        GPU_COPY_COMMIT();
+        UNROLL
+        for (unsigned quad = 0; quad < STAGE_QUADS; quad++) {
+            const unsigned next = (quad + 1) % STAGE_QUADS;
+            if (next == 0) {
+                stage_turn(walk, &walk->reads);
+                stage_turn(walk, &walk->brings);
+                GPU_COPY_WAIT(STAGES - 2);
+                BARRIER();
+            }
+            if (next > 0 || term + STAGE_TERMS < until)
+                stage_numbers_read(left, right, walk->shared + walk->reads, next,
+                                   &numbers[next % 2]);
+            stage_numbers_use(left, right, &numbers[quad % 2], sum);
+        }
+    }
+}
+
+/* The chains go over all terms: over all slabs at once behind which only whole ones are brought, if
+ * numbers enter products as they are; else slab by slab, and what is to be done besides is done
+ * before it. */
+GPU_INLINE void stage_chains(GPU_PARAM struct stage_side left, struct stage_side right, int ahead,
                              uint32_t terms, enum dtype product, float *shared, float *sum) {
     struct stage_walk walk;
     walk.shared = shared;
@@ -313,17 +392,17 @@ GPU_INLINE void stage_chains(GPU_PARAM struct stage_side left, struct stage_side
     stage_open(GPU_ARG left, terms, &walk.left);
     stage_open(GPU_ARG right, terms, &walk.right);
     ROLLED
-    for (uint32_t s = 0; s + 1 < STAGES; s++) {
-        stage_start_some(GPU_ARG left, right, s * STAGE_TERMS, terms, &walk);
+    for (uint32_t term = 0; term < STAGES_AHEAD; term += STAGE_TERMS) {
+        stage_start_some(GPU_ARG left, right, term, terms, &walk);
         GPU_COPY_COMMIT();
         stage_turn(&walk, &walk.brings);
     }
-    for (uint32_t term = 0; term < terms;) {
-        const uint32_t ahead = (STAGES - 1) * STAGE_TERMS;
-        const int plain = product == DTYPE_F64 && term + ahead + STAGE_TERMS <= terms;
-        const uint32_t until =
-            plain ? (terms - ahead) / STAGE_TERMS * STAGE_TERMS : term + STAGE_TERMS;
-        if (!plain) {
+    for (uint32_t term = 0, until = 0; term < terms; term = until) {
+        const int plain = product == DTYPE_F64 && term + STAGES_AHEAD + STAGE_TERMS <= terms;
+        until = term + STAGE_TERMS;
+        if (plain) {
+            until = (terms - STAGES_AHEAD) / STAGE_TERMS * STAGE_TERMS;
+        } else {
             GPU_COPY_WAIT(STAGES - 2);
             if (product != DTYPE_F64 || terms - term < STAGE_TERMS) {
                 float *const slab = walk.shared + walk.reads;
@@ -331,21 +410,12 @@ GPU_INLINE void stage_chains(GPU_PARAM struct stage_side left, struct stage_side
                 stage_settle(GPU_ARG right, product, terms - term, 0.0f, slab + walk.other);
             }
             BARRIER();
-            stage_start_some(GPU_ARG left, right, term + ahead, terms, &walk);
+            stage_start_some(GPU_ARG left, right, term + STAGES_AHEAD, terms, &walk);
         }
-        ROLLED
-        for (; term < until; term += STAGE_TERMS) {
-            const float *const slab = walk.shared + walk.reads;
-            GPU_COPY_WAIT(STAGES - 2);
-            BARRIER();
-            if (plain) stage_start(GPU_ARG left, right, term + ahead, terms, &walk);
-            GPU_COPY_COMMIT();
-            UNROLL
-            for (unsigned quad = 0; quad < STAGE_QUADS; quad++)
-                stage_terms(left, right, slab, quad, sum);
-            stage_turn(&walk, &walk.reads);
-            stage_turn(&walk, &walk.brings);
-        }
+        if (ahead)
+            stage_slabs_ahead(GPU_ARG left, right, term, until, terms, plain, &walk, sum);
+        else
+            stage_slabs(GPU_ARG left, right, term, until, terms, plain, &walk, sum);
     }
 }
 
@@ -458,7 +528,7 @@ GPU_INLINE void stage_tile(GPU_PARAM const struct gemm *job, float *shared, enum
                 goes_on ? (float)job->held[(size_t)r * right.outputs + c] : 0.0f;
         }
     }
-    stage_chains(GPU_ARG left, right, (uint32_t)job->K, job->product, shared, sum);
+    stage_chains(GPU_ARG left, right, form.ahead, (uint32_t)job->K, job->product, shared, sum);
     stage_finish(GPU_ARG job, left, right, kind, shared, sum);
 }
 

@@ -268,9 +268,9 @@ static void verify_large(void **state) {
     on_pairs(large);
 }
 
-/* On 132 multiprocessors (an H100's) large products must take the widest tiles, weight gradients of
- * 768 x 768 the ones of which there are 128, and small products small ones; whatever the shape, no
- * form may give the multiprocessor with most tiles less to do. */
+/* On 132 multiprocessors (an H100's) large products must take the largest tiles, weight gradients
+ * of 768 x 768 the ones of which there are 128, and small products small ones; whatever the shape,
+ * no form may give the multiprocessor with most tiles less to do. */
 static void validate_choice(void **state) {
     (void)state;
     static const struct choice {
@@ -278,11 +278,12 @@ static void validate_choice(void **state) {
         int weight, apart;
         enum linear_form_name form;
     } known[] = {
-        {8192, 768, 0, 0, FORM_WIDE},   {8192, 50304, 0, 0, FORM_WIDE},
-        {50304, 768, 1, 0, FORM_WIDE},  {768, 768, 1, 0, FORM_CUT},
-        {256, 256, 0, 0, FORM_SMALL},   {256, 256, 1, 0, FORM_SMALL},
-        {8192, 50257, 0, 1, FORM_WIDE}, {64, 64, 0, 1, FORM_SMALL},
-        {1, 1, 0, 0, FORM_SMALL},
+        {8192, 768, 0, 0, FORM_TALL},   {8192, 50304, 0, 0, FORM_TALL},
+        {50304, 768, 1, 0, FORM_TALL},  {768, 768, 1, 0, FORM_CUT},
+        {256, 256, 0, 0, FORM_TINY},    {256, 256, 1, 0, FORM_TINY},
+        {8192, 50257, 0, 1, FORM_TALL}, {64, 64, 0, 1, FORM_SMALL},
+        {1, 1, 0, 0, FORM_TINY},        {2048, 768, 1, 0, FORM_SQUARE},
+        {1024, 256, 0, 0, FORM_SMALL},
     };
     for (size_t i = 0; i < COUNT_OF(known); i++) {
         const struct choice *const c = &known[i];
