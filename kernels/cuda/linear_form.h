@@ -31,7 +31,7 @@ enum linear_form_name { FORM_TALL, FORM_SQUARE, FORM_SMALL, FORM_TINY, FORM_CUT,
 
 /* The forms, and how many outputs a multiprocessor makes in a time in which it makes 100 of the
  * first form: with one tile, and with `full` or more. Measured on an H200
- * (docs/measurements/cuda.md); in between a line is drawn. */
+ * (docs/measurements/gpu-nvidia-h200.md); in between a line is drawn. */
 static const struct {
     unsigned rows, columns, alone, most, full;
     int weight; /* 1: for weight gradients alone */

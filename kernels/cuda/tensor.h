@@ -14,9 +14,8 @@
  * On the host its scalar twin has the same numbers in the same lanes. It adds 8 products at a time
  * to the sum in f64, ascending, and rounds to f32 then. Hardware takes as many or more at a time,
  * in an order of its own, and does not round in between either: products that are larger than f32
- * and cancel leave no infinity. What the twin shows is that operands and places are right. A copy
- * of the twin arrives when it is waited for, and NaN stands there until then. Invariant: all 32
- * lanes come here together. */
+ * and cancel leave no infinity. What the twin shows is that operands and places are right.
+ * Invariant: all 32 lanes come here together. */
 #ifndef TWINSTEP_KERNELS_CUDA_TENSOR_H
 #define TWINSTEP_KERNELS_CUDA_TENSOR_H
 
