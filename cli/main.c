@@ -247,9 +247,7 @@ static enum status dispatch(struct cli *cli, int argc, char **argv, int *out_exi
 
 /* A full disk may show only when stdout is closed; the exit status becomes 2 then. */
 static int close_output(int code) {
-    int reason = 0;
-    if (fflush(stdout) != 0 || ferror(stdout)) reason = errno == 0 ? EIO : errno;
-    if (fclose(stdout) != 0 && reason == 0) reason = errno;
+    const int reason = output_end(stdout);
     if (reason == 0) return code;
     fprintf(stderr, "twinstep: error: standard output: cannot write: %s\n", strerror(reason));
     return exit_worst(code, EXIT_ERROR);

@@ -15,6 +15,7 @@
 #define WORD 8 /* for \u202e and a NUL */
 
 struct plain_text {
+    FILE *stream;
     int descriptor;
     unsigned char held[4]; /* the beginning of a sequence */
     size_t held_count;
@@ -96,18 +97,22 @@ static ssize_t take(void *cookie, const char *bytes, size_t count) {
     return write_piece(text) == 0 ? (ssize_t)count : 0;
 }
 
-static int finish(void *cookie) {
-    struct plain_text *text = (struct plain_text *)cookie;
-    int failed = put_held(text, 1) != 0 || write_piece(text) != 0;
-    const int reason = errno;
-    if (close(text->descriptor) != 0) return -1;
-    errno = reason;
-    return failed ? -1 : 0;
+int output_end(FILE *stream) {
+    int reason = 0;
+    errno = 0;
+    if (fflush(stream) != 0 || ferror(stream)) reason = errno == 0 ? EIO : errno;
+    for (size_t i = 0; i < sizeof streams / sizeof streams[0]; i++) {
+        struct plain_text *const text = &streams[i];
+        if (text->stream != stream || (put_held(text, 1) == 0 && write_piece(text) == 0)) continue;
+        if (reason == 0) reason = errno;
+    }
+    if (close(STDOUT_FILENO) != 0 && reason == 0) reason = errno;
+    return reason;
 }
 
 enum status plain_text_open(int descriptor, int unbuffered, FILE **out) {
     struct plain_text *text = &streams[descriptor == STDERR_FILENO];
-    const cookie_io_functions_t calls = {.write = take, .close = finish};
+    const cookie_io_functions_t calls = {.write = take};
     *text = (struct plain_text){.descriptor = descriptor};
     FILE *const stream = fopencookie(text, "w", calls);
     if (stream == NULL) FAIL(STATUS_MEMORY, "output: cannot open a stream: %s", strerror(errno));
@@ -116,6 +121,6 @@ enum status plain_text_open(int descriptor, int unbuffered, FILE **out) {
         fclose(stream);
         FAIL(STATUS_MEMORY, "output: cannot set the buffer of a stream");
     }
-    *out = stream;
+    *out = text->stream = stream;
     return STATUS_OK;
 }

@@ -15,9 +15,14 @@
 
 #include "base/status.h"
 
-/* Opens a stream that writes plain text to `descriptor`, which it closes in the end: by lines where
- * that is a terminal, at once where `unbuffered`. A failed write is seen by ferror() and fclose()
- * as on any stream. STATUS_MEMORY. */
+/* Opens a stream that writes plain text to `descriptor`: by lines where that is a terminal, at once
+ * where `unbuffered`. A failed write is seen by ferror() and output_end(). STATUS_MEMORY. */
 TWINSTEP_MUST_USE enum status plain_text_open(int descriptor, int unbuffered, FILE **out);
+
+/* Ends standard output: writes what `stream` still holds and closes its descriptor. Returns 0, or
+ * the errno of what failed, also of an earlier write. The stream itself stays: a library that was
+ * loaded meanwhile may have kept it as standard output and flush it when the process ends, as
+ * cublasLt of CUDA 13.1 does, and glibc aborts a process that flushes a stream that was freed. */
+TWINSTEP_MUST_USE int output_end(FILE *stream);
 
 #endif

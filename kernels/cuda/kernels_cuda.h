@@ -71,9 +71,9 @@ static inline size_t cuda_packed_bytes(const struct op_limits *limits) {
 }
 
 /* Bytes of scratch that are enough for every op. Behind the orders stands the largest of: three
- * numbers of each token and head, where dQ may race a sum for each of its columns (D 0: it does
- * not race, whatever heads have), and operands for tensor cores; sums of a block of columns; sums of
- * norms' rows; tokens listed by id; sums of squares. */
+ * numbers of each token and head, where dQ may race a sum for each of its columns (not with
+ * `dq_stays`), and operands for tensor cores; sums of a block of columns; sums of norms' rows;
+ * tokens listed by id; sums of squares. */
 static inline size_t cuda_scratch_bytes(const struct op_limits *limits) {
     const size_t each[] = {
         (size_t)limits->rows * limits->H * (3 + (limits->dq_stays ? 0 : limits->D)) *

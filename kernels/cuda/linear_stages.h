@@ -16,6 +16,8 @@
 #include "kernels/cuda/linear_form.h"
 #include "kernels/cuda/linear_tile.h"
 
+#if defined(TWINSTEP_ACCUMULATOR_f32) /* other sums have linear_tile.h alone */
+
 #define STAGES 3u
 #define STAGE_TERMS 16u
 #define STAGE_QUADS (STAGE_TERMS / LINEAR_QUAD)
@@ -531,5 +533,7 @@ GPU_INLINE void stage_tile(GPU_PARAM const struct gemm *job, float *shared, enum
     stage_chains(GPU_ARG left, right, form.ahead, (uint32_t)job->K, job->product, shared, sum);
     stage_finish(GPU_ARG job, left, right, kind, shared, sum);
 }
+
+#endif
 
 #endif

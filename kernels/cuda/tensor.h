@@ -107,13 +107,25 @@ GPU_INLINE void tensor_put8(uint16_t *to, const uint32_t pairs[4]) {
 GPU_INLINE void tensor_put_pair(uint16_t *to, uint32_t pair) {
     *(uint32_t *)(void *)to = pair;
 }
+/* A tensor may begin at any number (`noise --ops` moves all of them by one), so these look first.
+ */
 GPU_INLINE void tensor_put2(float *to, float first, float second) {
-    *(float2 *)(void *)to = make_float2(first, second);
+    if ((uintptr_t)to % sizeof(float2) == 0) {
+        *(float2 *)(void *)to = make_float2(first, second);
+        return;
+    }
+    to[0] = first;
+    to[1] = second;
 }
 GPU_INLINE void tensor_take2(float two[2], const float *from) {
-    const float2 both = *(const float2 *)(const void *)from;
-    two[0] = both.x;
-    two[1] = both.y;
+    if ((uintptr_t)from % sizeof(float2) == 0) {
+        const float2 both = *(const float2 *)(const void *)from;
+        two[0] = both.x;
+        two[1] = both.y;
+        return;
+    }
+    two[0] = from[0];
+    two[1] = from[1];
 }
 
 /* Adds to two neighbours, at a multiple of 8 bytes, that other threads add to: each sum is one

@@ -111,8 +111,10 @@ GPU_INLINE void tensor_pack_token(GPU_PARAM const struct attention_job *job,
             float eight[8] = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
             uint32_t pairs[4];
             if (column < job->D) {
-                gpu_load4_f32(eight, x + head * job->D + column);
-                gpu_load4_f32(eight + 4, x + head * job->D + column + 4);
+                const size_t first = (size_t)head * job->D + column;
+                const struct four low = {first, SPAN_EACH}, high = {first + 4, SPAN_EACH};
+                four_load_f32(eight, x, low);
+                four_load_f32(eight + 4, x, high);
             }
             UNROLL
             for (unsigned e = 0; e < 4; e++)

@@ -201,7 +201,7 @@ def second_process(bench):
     bench.scenario("wide", LONG, numerics="threads: 2")
     bench.scenario("forever", LONG)
     code, _, err = bench.run("run", "forever.yaml", "-o", "never.h5", root=machine(bench, 4096, {}))
-    found = re.search(r"the arms need ([0-9.]+) MiB of memory at once", err)
+    found = re.search(r"up to ([0-9.]+) MiB of memory at once", err)
     needs = float(found.group(1)) * (1 << 20) if code == 2 and found else 0
     cases = (("forever", 1, 3.0, 0), ("forever", 2, 3.0, 1), ("forever", 2, 1.2, 0), ("fast", 2, 3.0, 0),
              ("wide", 2, 3.0, 0), ("wide", 4, 3.0, 1))
@@ -258,7 +258,7 @@ def memory(bench):
     for name in ("a", "b"):
         bench.scenario(f"memory/{name}", LONG)
     code, _, err = bench.run("run", "memory/a.yaml", "-o", "never.h5", root=machine(bench, 4096, {}))
-    found = re.search(r"the arms need ([0-9.]+) MiB of memory at once", err)
+    found = re.search(r"up to ([0-9.]+) MiB of memory at once", err)
     bench.expect("the needs are told", code == 2 and found is not None, err)
     if found is None:
         return

@@ -554,6 +554,8 @@ def compile_header(root, compiler, flags, language, name):
                    "-DTWINSTEP_ACCUMULATOR_f64=1", "-DTWINSTEP_ISA_base=1", "-fopenmp"]
     if name.startswith("kernels/cuda/"):  # whose words are the shim's for a C compiler
         variant += ["-include", "tests/shim/shim_port.h"]
+    if name == "kernels/cuda/library_search.h":  # which asks its C files to define it
+        variant += ["-D_GNU_SOURCE"]
     source = f'#include "{name}"\n#include "{name}"\nextern int twinstep_lint;\n'
     command = [compiler, standard, "-x", language, "-fsyntax-only", "-I", str(root),
                "-D_POSIX_C_SOURCE=200809L", "-DBACKEND_LAYOUT=1", "-ffp-contract=off", "-Wall", "-Wextra", "-Wpedantic",

@@ -243,7 +243,8 @@ static enum status counting_ops(enum dtype compute, enum dtype accumulate,
 }
 
 static enum status two_scratches(const struct op_limits *limits, size_t *out_bytes) {
-    *out_bytes = limits->library == 0 ? OWN_BYTES + limits->D : LIBRARY_BYTES;
+    *out_bytes =
+        limits->library != 0 ? LIBRARY_BYTES : OWN_BYTES + (limits->dq_stays ? 0 : limits->D);
     return STATUS_OK;
 }
 
