@@ -353,7 +353,8 @@ void model_backward(struct model *model, const struct model_weights *weights,
     joint.pass.side = 0;
     pass_list_heads(model, batch, 1);
     model->order.sample = batch->first_sample;
-    head_backward(&joint, parts, batch->call_count, coefficient);
+    head_backward(&joint, parts, batch->call_count,
+                  model_see_coefficients(model, coefficient, batch->label_count));
     for (uint32_t i = model->layers; i-- > 0;) {
         recompute(model, parts, batch->call_count, i);
         for (uint32_t c = 0; c < batch->call_count; c++) {

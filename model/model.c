@@ -311,13 +311,18 @@ static enum status open_rows(struct model *model, const struct batch_limits *lim
     return STATUS_OK;
 }
 
-/* Takes the room for a batch's lists where ops are near it. In mode shuffled the backend's own host
- * side counts ids, so there ops see the lists that the host wrote. */
+/* Takes the room for the loss's coefficients and for a batch's lists where ops are near it. In mode
+ * shuffled the backend's own host side counts ids, so there ops see the lists that the host wrote.
+ */
 static enum status open_lists(struct model *model, const struct batch_limits *limits,
                               struct arena *arena) {
-    if (arena_hidden(arena) == arena || model->shuffled) return STATUS_OK;
+    struct arena *const hidden = arena_hidden(arena);
+    if (hidden == arena) return STATUS_OK;
+    TRY(arena_take(hidden, limits->tokens, sizeof *model->seen_coefficients, "loss",
+                   &model->seen_coefficients));
+    if (model->shuffled) return STATUS_OK;
     model->seen_bytes = batch_list_bytes(limits);
-    return arena_take(arena_hidden(arena), model->seen_bytes, 1, "lists", &model->seen_lists);
+    return arena_take(hidden, model->seen_bytes, 1, "lists", &model->seen_lists);
 }
 
 enum status model_open(const struct config *config, const struct param_table *table,
@@ -359,8 +364,8 @@ enum status model_wait(const struct model *model) {
     return model->lost;
 }
 
-/* Copies lists that the host wrote to where ops read them. */
-static void bring(struct model *model, uint32_t *to, const uint32_t *from, size_t bytes) {
+/* Copies what the host wrote to where ops read it. */
+static void bring(struct model *model, void *to, const void *from, size_t bytes) {
     if (to == from) return;
     const enum status status = backends_copy(model->backend, to, from, bytes);
     if (status != STATUS_OK) model->lost = status;
@@ -375,6 +380,12 @@ void model_see_heads(struct model *model, size_t tokens, int canonical) {
     const struct head_rows *const to = &model->seen_head_rows[canonical];
     bring(model, to->q, from->q, tokens * model->H * sizeof *to->q);
     bring(model, to->k, from->k, tokens * model->G * sizeof *to->k);
+}
+
+const double *model_see_coefficients(struct model *model, const double *coefficient, size_t count) {
+    if (model->seen_coefficients == NULL) return coefficient;
+    bring(model, model->seen_coefficients, coefficient, count * sizeof *coefficient);
+    return model->seen_coefficients;
 }
 
 const uint32_t *model_seen(const struct model *model, const struct batch *batch,

@@ -90,6 +90,7 @@ struct model {
     struct head_rows head_rows[2], seen_head_rows[2];
     uint32_t *seen_lists; /* the batch's lists for ops; NULL: they see the batch's own */
     size_t seen_bytes;
+    double *seen_coefficients; /* the loss's for ops; NULL: they see those that the host wrote */
     enum status lost;  /* of the last copy of lists; model_wait tells it */
     uint32_t *numbers; /* (labels) 0, 1, 2, ...: ids that make a lookup a copy of rows */
     void *ones;        /* (R) 1.0, where there are biases: their gradient is a product with it */
@@ -160,6 +161,8 @@ TWINSTEP_MUST_USE enum status model_wait(const struct model *model);
  * that were called: before the first op of a pass. model_seen is then the place of a list for ops.
  */
 void model_see_batch(struct model *model, const struct batch *batch);
+/* The same for the coefficients of `count` labels; returns their place for ops. */
+const double *model_see_coefficients(struct model *model, const double *coefficient, size_t count);
 void model_see_heads(struct model *model, size_t tokens, int canonical);
 const uint32_t *model_seen(const struct model *model, const struct batch *batch,
                            const uint32_t *list);
