@@ -200,9 +200,7 @@ def second_process(bench):
     bench.scenario("fast", LONG, numerics="threads: 1, mode: fast")
     bench.scenario("wide", LONG, numerics="threads: 2")
     bench.scenario("forever", LONG)
-    code, _, err = bench.run("run", "forever.yaml", "-o", "never.h5", root=machine(bench, 4096, {}))
-    found = re.search(r"up to ([0-9.]+) MiB of memory at once", err)
-    needs = float(found.group(1)) * (1 << 20) if code == 2 and found else 0
+    needs = memory_of(bench, "forever.yaml")
     cases = (("forever", 1, 3.0, 0), ("forever", 2, 3.0, 1), ("forever", 2, 1.2, 0), ("fast", 2, 3.0, 0),
              ("wide", 2, 3.0, 0), ("wide", 4, 3.0, 1))
     for name, jobs, share, count in cases:
@@ -253,16 +251,18 @@ def no_neighbours(bench):
                          names)
 
 
+def memory_of(bench, scenario):
+    """Bytes that a scenario needs, asked of the program itself on a machine that has nothing."""
+    code, _, err = bench.run("run", scenario, "-o", "never.h5", root=machine(bench, 4096, {}))
+    found = re.search(r"up to ([0-9.]+) MiB of memory at once", err)
+    bench.expect(f"{scenario}: the needs are told", code == 2 and found is not None, err)
+    return float(found.group(1)) * (1 << 20) if found else 0
+
+
 def memory(bench):
-    """What the arms need is asked of the program itself, on a machine that has nothing."""
     for name in ("a", "b"):
         bench.scenario(f"memory/{name}", LONG)
-    code, _, err = bench.run("run", "memory/a.yaml", "-o", "never.h5", root=machine(bench, 4096, {}))
-    found = re.search(r"up to ([0-9.]+) MiB of memory at once", err)
-    bench.expect("the needs are told", code == 2 and found is not None, err)
-    if found is None:
-        return
-    needs = float(found.group(1)) * (1 << 20)
+    needs = memory_of(bench, "memory/a.yaml")
     for what, share, count in (("beside each other", 3.0, 2), ("one after the other", 1.5, 1)):
         keep = f"memory{share}"
         process = bench.start("suite", "memory", "--quiet", "--jobs", "2", "--keep", keep,
@@ -274,6 +274,7 @@ def memory(bench):
         bench.expect(f"memory for {share} of them: {what}", there and len(names) == count, names)
     for name in ("a", "b"):
         bench.scenario(f"memory/{name}", 2, "verdict: outside-floor")
+    needs = memory_of(bench, "memory/a.yaml")  # of fewer updates, so less
     for what, share, said in (("they wait for each other", 1.5, "2 met, 0 missed, 0 errors"),
                               ("none fits", 0.5, "0 met, 0 missed, 2 errors")):
         code, out, err = bench.run("suite", "memory", "--jobs", "2",
