@@ -250,7 +250,7 @@ static enum status two_scratches(const struct op_limits *limits, size_t *out_byt
 
 /* The model's constants are pushed to memory that is the host's here. */
 static enum status push_here(void *to, const void *from, size_t bytes) {
-    memcpy(to, from, bytes);
+    if (bytes > 0) memcpy(to, from, bytes);
     return STATUS_OK;
 }
 
