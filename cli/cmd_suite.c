@@ -162,7 +162,7 @@ static enum status take_result(void *context, size_t index, const char *answer, 
         result->status = STATUS_INTERNAL;
         result->error = why == NULL ? "its process gave an answer that cannot be read" : why;
     }
-    if (result->status == STATUS_INTERRUPTED) return STATUS_OK; /* and so is the suite */
+    if (result->status == STATUS_INTERRUPTED && *run->cli->interrupted) return STATUS_OK;
     result->name = suite->cases[index].name;
     suite->result_count = index + 1;
     if (run->options->json) return STATUS_OK;
@@ -286,9 +286,8 @@ const struct verb verb_suite = {
         "Runs every *.yaml of DIR, in the order of their names, or the embedded catalogue, and "
         "compares each verdict with the scenario's expect block. Scenarios are trained several at "
         "once, each in a process of its own; those whose bits may depend on timing (modes atomic "
-        "and fast) or that use a device come first, one at a time. Exit status: 0 all met, 1 one "
-        "or "
-        "more missed, 2 errors.\v"
+        "and fast) or that use a device come first where N is more than 1, one at a time. Exit "
+        "status: 0 all met, 1 one or more missed, 2 errors.\v"
         "Example: twinstep suite scenarios/catalog --junit suite.xml",
     .options = option_rows,
     .most = 1,

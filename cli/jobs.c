@@ -81,6 +81,7 @@ struct running {
     uint64_t granted;     /* bytes, together */
     int asked_to_end;
     size_t before; /* jobs that had ended when they were */
+    sigset_t mask; /* the program's own, but for the moment of a fork */
 };
 
 static volatile int end_is_asked; /* in a child: set by the handler of JOB_END */
@@ -166,6 +167,8 @@ static void do_job(const struct running *run, size_t index, pid_t parent, int to
     set_handler(SIGINT, SIG_IGN);
     set_handler(SIGTERM, SIG_IGN);
     set_handler(SIGHUP, SIG_IGN);
+    set_handler(JOB_END, note_end);
+    sigprocmask(SIG_SETMASK, &run->mask, NULL);
     for (size_t i = 0; i < run->slot_count; i++) {
         if (!run->slots[i].used) continue;
         close(run->slots[i].from);
@@ -221,6 +224,10 @@ static void start(struct running *run, size_t index, struct slot *slot, int *out
         close(up[1]);
         return;
     }
+    /* What the child hears before it has its own handlers waits for them. */
+    sigset_t held;
+    sigfillset(&held);
+    sigprocmask(SIG_BLOCK, &held, &run->mask);
     const pid_t parent = getpid(), pid = fork();
     if (pid == 0) {
         close(up[0]);
@@ -228,6 +235,7 @@ static void start(struct running *run, size_t index, struct slot *slot, int *out
         do_job(run, index, parent, up[1], down[0]);
     }
     if (pid < 0) *out_failed = errno;
+    sigprocmask(SIG_SETMASK, &run->mask, NULL);
     close(up[1]);
     close(down[0]);
     if (pid < 0) {
@@ -462,10 +470,7 @@ static enum status open_slots(struct running *run, struct pollfd **out_waiting) 
 enum status jobs_run(const struct jobs *jobs, struct arena *arena) {
     struct running run = {.jobs = jobs, .arena = arena};
     struct pollfd *waiting;
-    struct sigaction before;
     TRY(open_slots(&run, &waiting));
-    sigaction(JOB_END, NULL, &before);
-    set_handler(JOB_END, note_end); /* a child has it from its first moment on */
     const enum status status = run_all(&run, waiting);
     for (size_t i = 0; i < run.slot_count; i++) {
         int how;
@@ -475,6 +480,5 @@ enum status jobs_run(const struct jobs *jobs, struct arena *arena) {
         close(run.slots[i].from);
         close(run.slots[i].to);
     }
-    sigaction(JOB_END, &before, NULL);
     return status;
 }

@@ -144,7 +144,8 @@ def killed_child(bench):
     bench.scenario("killed/b", 3, "verdict: outside-floor")
     process = bench.start("suite", "killed", "--quiet", "--jobs", "2", "--keep", "dead")
     there = bench.wait_until(process, lambda: os.path.exists(bench.path("dead/b.h5"))
-                             and os.path.exists(bench.path("dead/a.h5.part")))
+                             and os.path.exists(bench.path("dead/a.h5.part"))
+                             and len(bench.children(process)) == 1)
     for child in bench.children(process):
         os.kill(child, signal.SIGKILL)
     out, err = process.communicate()
@@ -153,6 +154,28 @@ def killed_child(bench):
                  and "a: error: its process was ended by signal 9" in out
                  and re.search(r"^b +outside-floor .* met ", out, re.M)
                  and "1 met, 0 missed, 1 errors" in out, (process.returncode, out, err))
+
+
+def stray_signals(bench):
+    """The signal by which the suite asks its children to end may come from somebody else."""
+    bench.scenario("stray/a", LONG)
+    bench.scenario("stray/b", 3, "verdict: outside-floor")
+    process = bench.start("suite", "stray", "--quiet", "--jobs", "2", "--keep", "strayed")
+    there = bench.wait_until(process, lambda: os.path.exists(bench.path("strayed/b.h5"))
+                             and bench.updates("strayed/a.h5.part") > 3
+                             and len(bench.children(process)) == 1)
+    for child in bench.children(process):
+        os.kill(child, signal.SIGUSR1)
+    out, err = process.communicate()
+    bench.expect("a child that somebody else asks to end is an error of its scenario", there
+                 and process.returncode == 2 and err == "" and "  interrupted after" in out
+                 and "1 met, 0 missed, 1 errors" in out, (process.returncode, out, err))
+    process = bench.start("suite", "stray", "--quiet", "--jobs", "1", "--keep", "strayed-too")
+    there = bench.wait_until(process, lambda: bench.updates("strayed-too/a.h5.part") > 3)
+    os.kill(process.pid, signal.SIGUSR1)
+    out, err = process.communicate()
+    bench.expect("the suite that somebody else asks has no verdict", there
+                 and process.returncode == -signal.SIGUSR1, (process.returncode, out, err))
 
 
 def interruptions(bench):
@@ -346,7 +369,7 @@ def main():
         bench = Bench(options, folder)
         with open(bench.path("rows.jsonl"), "w", encoding="utf-8") as file:
             file.writelines('{"input_ids": %s, "labels": %s}\n' % (ids, ids) for ids in ROWS)
-        for part in (same_bytes, killed_child, interruptions, second_process, no_neighbours, memory,
+        for part in (same_bytes, killed_child, stray_signals, interruptions, second_process, no_neighbours, memory,
                      cores, terminal):
             if options.only in (None, part.__name__):
                 start = time.monotonic()
