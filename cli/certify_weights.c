@@ -203,6 +203,7 @@ enum status certify_weights(const struct certify_side *side, const char *at, con
     if (parsed != STATUS_OK) return status_prefix(parsed, "certify: --at with --weights");
     for (uint64_t i = 0; i < run->updates && w.record == NULL; i++)
         if (trace_row(run, i)->step == update) w.record = trace_row(run, i);
+    TRY(trace_rows_status(side->image));
     if (w.record == NULL)
         FAIL(STATUS_INPUT,
              "%s: run %s: --at: expected an update from %" PRIu64 " to %" PRIu64 ", got %" PRIu64,

@@ -21,6 +21,7 @@ struct plain_text {
     size_t held_count;
     char piece[PIECE];
     size_t used;
+    int reason; /* the errno of the first write that failed */
 };
 
 /* Standard output and standard error; a process has no third. */
@@ -31,7 +32,10 @@ static int write_piece(struct plain_text *text) {
     while (done < text->used) {
         const ssize_t wrote = write(text->descriptor, text->piece + done, text->used - done);
         if (wrote < 0 && errno == EINTR) continue;
-        if (wrote <= 0) return -1;
+        if (wrote <= 0) {
+            if (text->reason == 0) text->reason = wrote < 0 ? errno : EIO;
+            return -1;
+        }
         done += (size_t)wrote;
     }
     text->used = 0;
@@ -103,8 +107,9 @@ int output_end(FILE *stream) {
     if (fflush(stream) != 0 || ferror(stream)) reason = errno == 0 ? EIO : errno;
     for (size_t i = 0; i < sizeof streams / sizeof streams[0]; i++) {
         struct plain_text *const text = &streams[i];
-        if (text->stream != stream || (put_held(text, 1) == 0 && write_piece(text) == 0)) continue;
-        if (reason == 0) reason = errno;
+        if (text->stream != stream) continue;
+        if ((put_held(text, 1) != 0 || write_piece(text) != 0) && reason == 0) reason = errno;
+        if (text->reason != 0) reason = text->reason;
     }
     if (close(STDOUT_FILENO) != 0 && reason == 0) reason = errno;
     return reason;

@@ -118,9 +118,10 @@ static enum status equal_tensors(const struct run *run, const void *a, const voi
     return STATUS_OK;
 }
 
+/* Bytes that the host looks at at a time; chosen, not measured. */
+#define PIECE ((size_t)16 << 20)
+
 /* Compares tensors of two backends, of which one may be this program: through windows. */
-#define PIECE ((size_t)16 << 20) /* bytes that the host looks at at a time; chosen, not measured   \
-                                  */
 static enum status equal_apart(const struct run *a, const struct run *b, int *out) {
     const size_t bytes = tensor_bytes(a);
     *out = 1;
