@@ -203,7 +203,7 @@ GPU_INLINE void columns_chain(GPU_PARAM const struct columns *of, size_t block, 
 #define TREE_BYTES (TREE_THREADS * sizeof(accumulator))
 
 /* Joins sums 0 .. count-1, a power of two, level by level, 2j with 2j+1. Those that are not there
- * are +0, which changes no sum: none is -0, since a chain from +0 is not. */
+ * are -0, which changes no sum, not that of -0 either. */
 GPU_INLINE accumulator tree_join(accumulator *sum, unsigned count) {
     UNROLL
     for (unsigned apart = 1; apart < count; apart *= 2) {
@@ -247,7 +247,7 @@ GPU_INLINE accumulator tree_of_sums(GPU_PARAM accumulator *shared, const struct 
         accumulator sum[TREE_CHUNK];
         UNROLL
         for (unsigned i = 0; i < TREE_CHUNK; i++)
-            sum[i] = i < some ? of->sum[(first + own + i) * of->line + c] : ACC(0.0);
+            sum[i] = i < some ? of->sum[(first + own + i) * of->line + c] : ACC(-0.0);
         const accumulator node = tree_of_warps(GPU_ARG shared, tree_join(sum, TREE_CHUNK));
         ACC_NAME_(sum_blocks_push)(&nodes, node);
     }
@@ -281,7 +281,8 @@ GPU_INLINE void tree_chunks(GPU_PARAM const struct tree_job *job, accumulator *s
     const size_t c = job->first + column;
     const size_t chunk = (size_t)part * TREE_WARPS + THREAD / GPU_WARP, from = chunk * TREE_CHUNK;
     const accumulator own =
-        columns_sum(&job->of, from, least(from + TREE_CHUNK, rows), c, ACC(0.0), kind);
+        from < rows ? columns_sum(&job->of, from, least(from + TREE_CHUNK, rows), c, ACC(0.0), kind)
+                    : ACC(-0.0);
     const accumulator sum = tree_of_warps(GPU_ARG shared, own);
     if (!tree_writes(GPU_ARG job, across)) return;
     if (job->parts == 1)

@@ -293,9 +293,10 @@ static enum status module_wait(void);
 static enum status module_move(void *to, const void *from, size_t bytes, const char *what) {
     if (bytes == 0) return STATUS_OK;
     const cudaError_t error = cudaMemcpy(to, from, bytes, cudaMemcpyDefault);
-    if (error == cudaSuccess) return STATUS_OK;
+    if (error != cudaSuccess)
+        (void)cudaGetLastError(); /* which is told below, if nothing else is */
     TRY(module_wait());
-    return module_fail(what, error);
+    return error == cudaSuccess ? STATUS_OK : module_fail(what, error);
 }
 
 static enum status module_pull(void *to, const void *from, size_t bytes) {

@@ -82,7 +82,11 @@ static inline int gpu_may_share(const char *kernel, const void *function, size_t
 #define GPU_WAIT() ((void)cudaDeviceSynchronize())
 
 /* The same, and copies then between the host's memory and the device's, either way round. */
-#define GPU_MOVE(to, from, bytes) ((void)cudaMemcpy((to), (from), (bytes), cudaMemcpyDefault))
+#define GPU_MOVE(to, from, bytes)                                                                  \
+    do {                                                                                           \
+        const cudaError_t moved = cudaMemcpy((to), (from), (bytes), cudaMemcpyDefault);            \
+        if (moved != cudaSuccess) module_tell_launch("(a copy)", cudaGetErrorString(moved));       \
+    } while (0)
 
 /* How many blocks can be at work without sharing a multiprocessor; 1 where that is not known. */
 static inline unsigned gpu_multiprocessors(void) {
