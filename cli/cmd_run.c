@@ -350,10 +350,12 @@ static const struct argp_option option_rows[] = {
         "such a run is refused before its first update, with what it needs (trace, kept states, "
         "saved models; runs and end points in memory) and what there is. Arms that need more than "
         "all of the machine's memory are refused in any case"),
-    OPTION("jobs", KEY_JOBS, "N",
-           "Fill N cores: with one that the arms leave free, and memory, the second process of an "
-           "exact floor trains beside them instead of after them; the trace is the same. Default: "
-           "all cores that this process may use"),
+    OPTION(
+        "jobs", KEY_JOBS, "N",
+        "Fill N cores: with one that the arms leave free, and memory, the second process of an "
+        "exact floor trains beside them instead of after them; the trace is the same. With "
+        "--no-room-check, which asks for no memory, it comes after them. Default: all cores that "
+        "this process may use"),
     OPTION_OVERWRITE("Replace a trace that exists, and saved models"),
     OPTIONS_MODULES,
     OPTIONS_CI,

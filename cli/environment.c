@@ -158,7 +158,7 @@ static enum status add_machine(struct facts *facts) {
     return add(facts, "cores", cores > 0 ? line : "");
 }
 
-/* How many scenarios `suite` trains at once. */
+/* The cores that `suite` and `run` fill unless --jobs says otherwise. */
 static enum status add_usable_cores(struct facts *facts) {
     char line[LINE_SIZE];
     snprintf(line, sizeof line, "%ju", (uintmax_t)cores_usable());

@@ -22,6 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/pipe_write.h"
 #include "cli/progress.h"
 
 #define JOB_END SIGUSR1
@@ -54,7 +55,7 @@ struct job_known {
     enum job_state state;
     const char *answer; /* NULL: none */
     size_t length;
-    const char *why; /* there is none */
+    const char *why; /* why there is no answer; NULL where there is one */
 };
 
 /* A child that runs. */
@@ -80,7 +81,7 @@ struct running {
     size_t ended, handed; /* jobs that have ended, and whose result was handed over */
     uint64_t granted;     /* bytes, together */
     int asked_to_end;
-    size_t before; /* jobs that had ended when they were */
+    size_t before; /* jobs that had ended when the others were asked to end */
     sigset_t mask; /* the program's own, but for the moment of a fork */
 };
 
@@ -95,19 +96,6 @@ static enum status fail_errno(const char *action, int reason) {
     return status_fail(STATUS_IO, "jobs: cannot %s: %s", action, strerror(reason));
 }
 
-/* Writes all bytes; 0 if that failed. */
-static int write_all(int to, const void *bytes, size_t length) {
-    const char *from = (const char *)bytes;
-    while (length > 0) {
-        const ssize_t wrote = write(to, from, length);
-        if (wrote < 0 && errno == EINTR) continue;
-        if (wrote < 0) return 0;
-        from += wrote;
-        length -= (size_t)wrote;
-    }
-    return 1;
-}
-
 /* The child's side. */
 
 const volatile int *jobs_interrupted(const struct jobs_link *link) {
@@ -117,7 +105,7 @@ const volatile int *jobs_interrupted(const struct jobs_link *link) {
 
 /* A word that cannot be written finds its parent gone, and so will whoever waits for an answer. */
 static void say(const struct jobs_link *link, const struct word *word) {
-    (void)write_all(link->to, word, sizeof *word);
+    (void)pipe_write(link->to, word, sizeof *word);
 }
 
 void jobs_tell(struct jobs_link *link, uint64_t done, uint64_t total) {
@@ -147,7 +135,7 @@ enum status jobs_ask_memory(struct jobs_link *link, uint64_t bytes, int *out_las
 void jobs_answer(struct jobs_link *link, const void *bytes, size_t length) {
     if (length > ANSWER_MOST) return; /* the parent tells that there is no answer */
     say(link, &(struct word){.kind = WORD_ANSWER, .length = (uint32_t)length});
-    (void)write_all(link->to, bytes, length);
+    (void)pipe_write(link->to, bytes, length);
 }
 
 static void set_handler(int signal, void (*handler)(int)) {
@@ -262,16 +250,9 @@ static enum status start_jobs(struct running *run) {
     }
 }
 
-/* A child that has died reads nothing: SIGPIPE is held back, and its end is seen by its other
- * pipe. */
+/* A child that has died reads nothing; its end is seen by its other pipe. */
 static void grant(struct running *run, struct slot *slot, char word) {
-    struct sigaction ignore, before;
-    memset(&ignore, 0, sizeof ignore);
-    ignore.sa_handler = SIG_IGN;
-    sigemptyset(&ignore.sa_mask);
-    sigaction(SIGPIPE, &ignore, &before);
-    (void)write_all(slot->to, &word, 1);
-    sigaction(SIGPIPE, &before, NULL);
+    (void)pipe_write(slot->to, &word, 1);
     slot->granted = slot->asked;
     run->granted += slot->granted;
     slot->asked = 0;

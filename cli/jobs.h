@@ -31,8 +31,8 @@ struct jobs {
     /* In the child: does a job and hands its result to jobs_answer(). What it leaves in memory is
      * gone with the child. */
     void (*work)(void *context, size_t index, struct jobs_link *link);
-    /* In the parent, by index, each as soon as those before it are there: what a job answered, or
-     * NULL and `why` there is no answer. */
+    /* In the parent, by index, each as soon as those before it are there: `answer` is what the job
+     * answered; where it is NULL, `why` says why there is none. */
     enum status (*done)(void *context, size_t index, const char *answer, size_t length,
                         const char *why);
     /* In the parent, some ten times a second: how many jobs are done, and those that run, in words

@@ -34,8 +34,8 @@ struct performance {
 int progress_wanted(const struct options *options);
 
 /* Whether nothing of ours may be trained beside a scenario: bits may depend on how threads or calls
- * of a library meet in time (modes atomic and fast), and every run of a floor has the same
- * neighbours only if it has none; and of a device nobody here shares out the memory. */
+ * of a library meet in time (mode atomic, and fast through a library), and every run of a floor has
+ * the same neighbours only if it has none; and of a device nobody here shares out the memory. */
 int trains_alone(const struct scenario *scenario);
 /* The most threads that an arm trains with. */
 uint64_t trains_threads(const struct scenario *scenario);

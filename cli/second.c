@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "cli/consent.h"
+#include "cli/pipe_write.h"
 #include "cli/verb.h"
 #include "experiment/experiment.h"
 #include "experiment/noise/noise_path.h"
@@ -89,29 +90,6 @@ static enum status start(struct child *child) {
     return fail_errno("start this program again (/proc/self/exe)", failed);
 }
 
-/* Writes with SIGPIPE held back, so that a child which died early is an error here and does not end
- * this process. */
-static int write_all(int to, const void *bytes, size_t length) {
-    struct sigaction ignore, before;
-    const char *from = (const char *)bytes;
-    int reason = 0;
-    memset(&ignore, 0, sizeof ignore);
-    ignore.sa_handler = SIG_IGN;
-    sigemptyset(&ignore.sa_mask);
-    sigaction(SIGPIPE, &ignore, &before);
-    while (length > 0 && reason == 0) {
-        ssize_t wrote = write(to, from, length);
-        if (wrote < 0) {
-            if (errno != EINTR) reason = errno;
-            continue;
-        }
-        from += wrote;
-        length -= (size_t)wrote;
-    }
-    sigaction(SIGPIPE, &before, NULL);
-    return reason;
-}
-
 /* Reads until the stream ends, the buffer is full, or a signal asks to stop. */
 static enum status read_answer(const struct second *second, const volatile int *interrupted,
                                struct answer *answer) {
@@ -158,7 +136,7 @@ static enum status begin(const struct config *config, enum second_task task, uin
     memcpy(&request.config, config, sizeof request.config);
     TRY(start(&child));
     /* If the child refuses early, its answer says more than EPIPE would. */
-    (void)write_all(child.to, &request, sizeof request);
+    (void)pipe_write(child.to, &request, sizeof request);
     close(child.to);
     *out = (struct second){child.pid, child.from};
     return STATUS_OK;

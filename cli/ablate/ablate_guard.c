@@ -23,6 +23,7 @@
 
 #include "base/input.h"
 #include "base/number.h"
+#include "cli/pipe_write.h"
 #include "cli/progress.h"
 #include "cli/verb.h"
 
@@ -73,28 +74,6 @@ static int spawn_guard(struct guard *guard, const int input[2], const int output
 static void close_pipe(const int ends[2]) {
     close(ends[0]);
     close(ends[1]);
-}
-
-/* Writes with SIGPIPE held back: of a guard that died the answer says more. */
-static int write_all(int to, const void *bytes, size_t length) {
-    struct sigaction ignore, before;
-    const char *from = (const char *)bytes;
-    int reason = 0;
-    memset(&ignore, 0, sizeof ignore);
-    ignore.sa_handler = SIG_IGN;
-    sigemptyset(&ignore.sa_mask);
-    sigaction(SIGPIPE, &ignore, &before);
-    while (length > 0 && reason == 0) {
-        const ssize_t wrote = write(to, from, length);
-        if (wrote < 0) {
-            if (errno != EINTR) reason = errno;
-            continue;
-        }
-        from += wrote;
-        length -= (size_t)wrote;
-    }
-    sigaction(SIGPIPE, &before, NULL);
-    return reason;
 }
 
 static size_t put_text(char *to, size_t at, const char *text) {
@@ -148,7 +127,7 @@ enum status guard_send(struct guard *guard, const struct guard_asked *asked, str
     head.words = asked->word_count;
     head.variables = asked->variable_count;
     head.timeout = asked->timeout;
-    if (write_all(guard->to, &head, sizeof head) == 0) (void)write_all(guard->to, texts, bytes);
+    if (pipe_write(guard->to, &head, sizeof head) == 0) (void)pipe_write(guard->to, texts, bytes);
     return STATUS_OK;
 }
 
