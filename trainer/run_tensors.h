@@ -12,13 +12,13 @@
 #include "model/backends.h"
 #include "trainer/run.h"
 
-/* The stretches that the host may look at at the same time, one through each window: what somebody
- * reads with another one's stretch at hand takes another window. */
+/* Windows through which the host looks at tensors. Each shows one stretch at a time, so whoever
+ * needs two tensors at once reads them through two windows. */
 enum run_window {
     WINDOW_NOW = 0, /* weights, or whatever is looked at alone */
     WINDOW_OLD,     /* weights before the step, the update, or the training */
-    WINDOW_SLOT,    /* a slot, */
-    WINDOW_THEN,    /* and as it was before */
+    WINDOW_SLOT,    /* a slot of the optimizer */
+    WINDOW_THEN,    /* the same slot before the step */
     WINDOW_STATE,   /* a whole state */
     RUN_WINDOWS
 };
@@ -59,7 +59,7 @@ struct run_kept {
 TWINSTEP_MUST_USE enum status run_kept_open(const struct run *run, struct run_kept *out);
 TWINSTEP_MUST_USE enum status run_keep(const struct run *run, const struct run_kept *kept);
 TWINSTEP_MUST_USE enum status run_take_back(struct run *run, const struct run_kept *kept);
-/* The bytes for the host to read, through `window`; and to be written. */
+/* Gives the host the kept bytes to read, through `window`. run_kept_write() replaces them. */
 TWINSTEP_MUST_USE enum status run_kept_read(const struct run_kept *kept, struct host_window *window,
                                             const unsigned char **out);
 TWINSTEP_MUST_USE enum status run_kept_write(const struct run_kept *kept,

@@ -157,9 +157,9 @@ GPU_INLINE accumulator columns_join(const accumulator *from, size_t rows, accumu
     return sum;
 }
 
-/* Block `block` of a sum has COLUMNS_ACROSS columns. While its first warp joins one slab, its
- * workers write the next one to shared memory, have read the numbers of the one behind it, and the
- * rows of the one behind that. */
+/* Block `block` of a sum has COLUMNS_ACROSS columns. While its first warp joins slab n, its workers
+ * write slab n + 1 to shared memory, read the numbers of slab n + 2, and look up the rows of slab
+ * n + 3. */
 GPU_INLINE void columns_chain(GPU_PARAM const struct columns *of, size_t block, accumulator *shared,
                               enum columns_of kind) {
     const int joins = THREAD < GPU_WARP;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Fills memory with a word: the op, and what others of the unit set before they write there.
+ * Fills memory with a word: op `fill`, which other ops of the unit call, too.
  *
  * Invariant: no byte beyond the last one is written. */
 #ifndef TWINSTEP_KERNELS_CUDA_FILL_H

@@ -43,38 +43,23 @@ GPU_INLINE void lanes_open(struct lanes_place *at, size_t count) {
     at->count = least(SUM_BLOCK, count - at->first);
 }
 
-/* The sum of the block; its eight threads get it. All lanes of the warp come. */
-GPU_INLINE double lanes_sum_f64(GPU_PARAM const double *lane) {
-    double sum[LANES_EACH];
-    UNROLL
-    for (unsigned j = 0; j < LANES_EACH; j++)
-        sum[j] = lane[j];
-    UNROLL
-    for (unsigned half = LANES_THREADS / 2; half > 0; half /= 2) {
-        UNROLL
-        for (unsigned j = 0; j < LANES_EACH; j++)
-            sum[j] = sum[j] + gpu_shuffle_xor_f64(GPU_ARG sum[j], half);
+/* lanes_sum_f32 and lanes_sum_f64: the sum of the block; its eight threads get it. All lanes of the
+ * warp come. */
+#define LANES_SUM(name, type)                                                                      \
+    GPU_INLINE type lanes_sum_##name(GPU_PARAM const type *lane) {                                 \
+        type sum[LANES_EACH];                                                                      \
+        UNROLL                                                                                     \
+        for (unsigned j = 0; j < LANES_EACH; j++)                                                  \
+            sum[j] = lane[j];                                                                      \
+        UNROLL                                                                                     \
+        for (unsigned half = LANES_THREADS / 2; half > 0; half /= 2) {                             \
+            UNROLL                                                                                 \
+            for (unsigned j = 0; j < LANES_EACH; j++)                                              \
+                sum[j] = sum[j] + gpu_shuffle_xor_##name(GPU_ARG sum[j], half);                    \
+        }                                                                                          \
+        return (sum[0] + sum[2]) + (sum[1] + sum[3]);                                              \
     }
-    return (sum[0] + sum[2]) + (sum[1] + sum[3]);
-}
-
-GPU_INLINE float lanes_sum_f32(GPU_PARAM const float *lane) {
-    float sum[LANES_EACH];
-    UNROLL
-    for (unsigned j = 0; j < LANES_EACH; j++)
-        sum[j] = lane[j];
-    UNROLL
-    for (unsigned half = LANES_THREADS / 2; half > 0; half /= 2) {
-        UNROLL
-        for (unsigned j = 0; j < LANES_EACH; j++)
-            sum[j] = sum[j] + gpu_shuffle_xor_f32(GPU_ARG sum[j], half);
-    }
-    return (sum[0] + sum[2]) + (sum[1] + sum[3]);
-}
-
-/* Whether four neighbours can be loaded at a time from where a block's numbers begin. */
-GPU_INLINE int lanes_aligned(const void *values) {
-    return (uintptr_t)values % GPU_ALIGNED == 0;
-}
+LANES_SUM(f64, double)
+LANES_SUM(f32, float)
 
 #endif

@@ -12,8 +12,8 @@
 #include "kernels/cuda/port.h"
 #include "kernels/read_call.h"
 
-/* Makes CARRIER_NAME_(gpu_load4) the name gpu_load4_f32, and so on: for numbers as they lie in
- * memory. */
+/* Appends the suffix of the carrier, the type that numbers have in memory: CARRIER_NAME_(gpu_load4)
+ * is gpu_load4_f32 or gpu_load4_f64. */
 #if defined(TWINSTEP_CARRIER_f64)
 #define CARRIER_NAME_(name) name##_f64
 #else
@@ -79,6 +79,12 @@ GPU_INLINE int span_find(GPU_PARAM const struct row_list *rows, uint32_t C, stru
 /* Whether four neighbours of a tensor can be loaded at a time, of rows of a multiple of four. */
 GPU_INLINE int span_aligned(const void *values) {
     return (uintptr_t)values % GPU_ALIGNED == 0;
+}
+
+/* Whether lines that begin `apart` bytes behind each other all begin at a multiple of GPU_ALIGNED.
+ */
+static inline int lines_aligned(const void *first, size_t apart) {
+    return ((uintptr_t)first | apart) % GPU_ALIGNED == 0;
 }
 
 /* The lane's columns of a piece, four at a time, or one by one. */

@@ -76,8 +76,8 @@ GPU_INLINE void library_pack_line(const struct library_pack *args, const carrier
                                   enum dtype product) {
     carrier given[LIBRARY_LINE];
     float number[LIBRARY_LINE];
-    CARRIER_NAME_(gpu_load4)(given, from);
-    CARRIER_NAME_(gpu_load4)(given + 4, from + 4);
+    load4(given, from);
+    load4(given + 4, from + 4);
     UNROLL
     for (unsigned k = 0; k < LIBRARY_LINE; k++)
         number[k] = (float)operand(given[k], product);
@@ -128,13 +128,13 @@ GPU_INLINE void library_round_four(const struct gemm *job, carrier *out, const a
     accumulator sum[LIBRARY_FOUR];
     carrier rounded[LIBRARY_FOUR], held[LIBRARY_FOUR];
     ACC_NAME_(gpu_load4)(sum, sums);
-    if (job->add) CARRIER_NAME_(gpu_load4)(held, out);
+    if (job->add) load4(held, out);
     UNROLL
     for (unsigned k = 0; k < LIBRARY_FOUR; k++) {
         rounded[k] = carrier_round(sum[k], dtype);
         if (job->add) rounded[k] = rule_add(held[k], rounded[k], dtype);
     }
-    CARRIER_NAME_(gpu_store4)(out, rounded);
+    store4(out, rounded);
 }
 
 KERNEL(library_scatter_kernel, struct library_scatter) {
@@ -209,19 +209,12 @@ static size_t library_pitch(enum dtype type, size_t width) {
     return type == DTYPE_TF32 ? (width + 3) / 4 * 4 : width;
 }
 
-/* Whether each of the lines, `stride` numbers of `size` bytes apart, can be read in pieces of 16
- * bytes that begin at multiples of `many` numbers. */
-static int library_lines_up(const void *first, size_t stride, size_t size, size_t many) {
-    return (uintptr_t)first % GPU_ALIGNED == 0 && stride * size % GPU_ALIGNED == 0 &&
-           many * size % GPU_ALIGNED == 0;
-}
-
 /* How many numbers a thread packs. */
 static unsigned library_each(const struct library_pack *pack) {
     const size_t size = library_size(pack->type);
     if (pack->width % LIBRARY_LINE == 0 && pack->type != DTYPE_F64 &&
-        library_lines_up(pack->from, pack->stride, sizeof(carrier), LIBRARY_LINE) &&
-        library_lines_up(pack->to, pack->pitch, size, LIBRARY_LINE))
+        lines_aligned(pack->from, pack->stride * sizeof(carrier)) &&
+        lines_aligned(pack->to, pack->pitch * size))
         return LIBRARY_LINE;
     return size == sizeof(uint16_t) ? 2 : 1;
 }
@@ -352,8 +345,8 @@ static void library_piece(struct library_way *way, size_t rows, size_t columns) 
         .each = 1,
     };
     if (columns % LIBRARY_FOUR == 0 &&
-        library_lines_up(scatter.sums, scatter.stride, sizeof(accumulator), LIBRARY_FOUR) &&
-        library_lines_up(job->out + way->column, job->N, sizeof(carrier), LIBRARY_FOUR))
+        lines_aligned(scatter.sums, scatter.stride * sizeof(accumulator)) &&
+        lines_aligned(job->out + way->column, job->N * sizeof(carrier)))
         scatter.each = LIBRARY_FOUR;
     LAUNCH_ELEMENTS(library_scatter_kernel,
                     (way->placed ? job->M : rows) * (columns / scatter.each), &scatter);

@@ -58,12 +58,9 @@ static enum linear_form_name staged_form(const struct gemm *job, int apart) {
 #endif
 }
 
-static int staged_apart(const carrier *lines, size_t stride) {
-    return ((uintptr_t)lines | stride * sizeof(float)) % GPU_ALIGNED != 0;
-}
-
 static void linear_staged(const struct gemm *job) {
-    const int apart = staged_apart(job->a, job->a_stride) || staged_apart(job->b, job->b_stride);
+    const int apart = !lines_aligned(job->a, job->a_stride * sizeof(float)) ||
+                      !lines_aligned(job->b, job->b_stride * sizeof(float));
     const enum linear_form_name form = staged_form(job, apart);
     const size_t tiles = linear_form_tiles(form, job->M, job->N);
     if (apart && form == FORM_TALL)

@@ -21,10 +21,9 @@
 #define STAGES 3u
 #define STAGE_TERMS 16u
 #define STAGE_QUADS (STAGE_TERMS / LINEAR_QUAD)
-#define STAGES_AHEAD                                                                               \
-    ((STAGES - 1) * STAGE_TERMS) /* from the terms that are read to those brought */
-#define STAGE_EACH_MOST 8u       /* outputs of a thread along one side */
-#define STAGE_SPOTS_MOST 8u      /* quads of a slab that a thread brings */
+#define STAGES_AHEAD ((STAGES - 1) * STAGE_TERMS) /* how many terms copies are ahead of chains */
+#define STAGE_EACH_MOST 8u                        /* outputs of a thread along one side */
+#define STAGE_SPOTS_MOST 8u                       /* quads of a slab that a thread brings */
 
 /* Which operands' lines hold an output's terms: both (forward), that of the rows (input), none
  * (weight). */

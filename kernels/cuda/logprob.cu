@@ -182,9 +182,8 @@ static void logprob_forward(const struct op_call *call, const struct logprob_for
 
 OP_JOB(logprob_backward);
 
-#define LOGPROB_EACH 4u /* neighbours of a row that a thread has */
-#define LOGPROB_PIECE                                                                              \
-    ((size_t)ELEMENT_THREADS * LOGPROB_EACH) /* logits of a block, all of one row */
+/* Logits of a block, all of one row. */
+#define LOGPROB_PIECE ((size_t)ELEMENT_THREADS * SPAN_EACH)
 
 /* What a row's gradients share. */
 struct logprob_row {
@@ -208,23 +207,19 @@ GPU_INLINE carrier logprob_gradient(const struct logprob_backward_job *job,
 KERNEL(logprob_backward_kernel, struct logprob_backward_job) {
     const size_t V = args->is.V, pieces = (V + LOGPROB_PIECE - 1) / LOGPROB_PIECE;
     const size_t at = BLOCK / pieces;
-    const size_t first = BLOCK % pieces * LOGPROB_PIECE + (size_t)THREAD * LOGPROB_EACH;
+    const size_t first = BLOCK % pieces * LOGPROB_PIECE + (size_t)THREAD * SPAN_EACH;
     if (first >= V) return;
     const struct logprob_row row = {((const accumulator *)args->is.maximum)[at],
                                     ((const accumulator *)args->is.sum)[at],
                                     (accumulator)args->is.coefficient[at], args->is.target[at]};
-    carrier *const z = (carrier *)args->is.logits + at * V + first;
-    if (V % LOGPROB_EACH != 0 || (uintptr_t)z % GPU_ALIGNED != 0) {
-        for (size_t k = 0; k < least(V - first, LOGPROB_EACH); k++)
-            z[k] = logprob_gradient(args, &row, z[k], first + k);
-        return;
-    }
-    carrier own[LOGPROB_EACH];
-    CARRIER_NAME_(gpu_load4)(own, z);
+    const struct four own = {first, (unsigned)least(SPAN_EACH, V - first)};
+    carrier *const z = (carrier *)args->is.logits + at * V;
+    carrier each[SPAN_EACH];
+    CARRIER_NAME_(four_load)(each, z, own);
     UNROLL
-    for (unsigned k = 0; k < LOGPROB_EACH; k++)
-        own[k] = logprob_gradient(args, &row, own[k], first + k);
-    CARRIER_NAME_(gpu_store4)(z, own);
+    for (unsigned k = 0; k < SPAN_EACH; k++)
+        each[k] = logprob_gradient(args, &row, each[k], first + k);
+    CARRIER_NAME_(four_store)(z, each, own);
 }
 
 static void logprob_backward(const struct op_call *call, const struct logprob_backward_args *args) {

@@ -2,27 +2,32 @@
  * Addition of two activations, or of a vector to rows, element by element, one rounding. */
 #include "kernels/cuda/launch.h"
 
+/* Adds a piece of a row to one of the same columns; `y` may be either of them. */
+GPU_INLINE void add_span(GPU_PARAM const carrier *a, const carrier *b, carrier *y, size_t C,
+                         struct span at, enum dtype dtype) {
+    if (C % SPAN_EACH != 0 || !span_aligned(a) || !span_aligned(b) || !span_aligned(y)) {
+        SPAN_ONES(c, at) y[c] = rule_add(a[c], b[c], dtype);
+        return;
+    }
+    SPAN_FOURS(c, at) {
+        carrier p[SPAN_EACH], q[SPAN_EACH];
+        load4(p, a + c);
+        load4(q, b + c);
+        UNROLL
+        for (unsigned k = 0; k < SPAN_EACH; k++)
+            p[k] = rule_add(p[k], q[k], dtype);
+        store4(y + c, p);
+    }
+}
+
 OP_JOB(add);
 
 KERNEL(add_kernel, struct add_job) {
     struct span at;
     if (!span_find(GPU_ARG & args->is.rows, args->is.C, &at)) return;
-    const carrier *const a = (const carrier *)args->is.a + at.row * args->is.C;
-    const carrier *const b = (const carrier *)args->is.b + at.row * args->is.C;
-    carrier *const y = (carrier *)args->is.y + at.row * args->is.C;
-    if (args->is.C % SPAN_EACH == 0 && span_aligned(a) && span_aligned(b) && span_aligned(y)) {
-        SPAN_FOURS(c, at) {
-            carrier p[SPAN_EACH], q[SPAN_EACH];
-            load4(p, a + c);
-            load4(q, b + c);
-            UNROLL
-            for (unsigned k = 0; k < SPAN_EACH; k++)
-                p[k] = rule_add(p[k], q[k], args->dtype);
-            store4(y + c, p);
-        }
-        return;
-    }
-    SPAN_ONES(c, at) y[c] = rule_add(a[c], b[c], args->dtype);
+    const size_t row = at.row * args->is.C;
+    add_span(GPU_ARG(const carrier *) args->is.a + row, (const carrier *)args->is.b + row,
+             (carrier *)args->is.y + row, args->is.C, at, args->dtype);
 }
 
 static void add(const struct op_call *call, const struct add_args *args) {
@@ -35,21 +40,8 @@ OP_JOB(bias);
 KERNEL(bias_kernel, struct bias_job) {
     struct span at;
     if (!span_find(GPU_ARG & args->is.rows, args->is.C, &at)) return;
-    const carrier *const b = (const carrier *)args->is.b;
     carrier *const y = (carrier *)args->is.y + at.row * args->is.C;
-    if (args->is.C % SPAN_EACH == 0 && span_aligned(b) && span_aligned(y)) {
-        SPAN_FOURS(c, at) {
-            carrier p[SPAN_EACH], q[SPAN_EACH];
-            load4(p, y + c);
-            load4(q, b + c);
-            UNROLL
-            for (unsigned k = 0; k < SPAN_EACH; k++)
-                p[k] = rule_add(p[k], q[k], args->dtype);
-            store4(y + c, p);
-        }
-        return;
-    }
-    SPAN_ONES(c, at) y[c] = rule_add(y[c], b[c], args->dtype);
+    add_span(GPU_ARG y, (const carrier *)args->is.b, y, args->is.C, at, args->dtype);
 }
 
 static void bias(const struct op_call *call, const struct bias_args *args) {

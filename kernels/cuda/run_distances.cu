@@ -67,9 +67,9 @@ GPU_INLINE void run_distances_one(const struct run_distances_args *is, size_t i,
 
 /* Whether the block's numbers are f32 carriers of one dtype, and can be loaded by four. */
 GPU_INLINE int run_distances_by_four(const struct run_distances_args *is) {
-    return is->x_dtype == is->y_dtype && is->x_dtype != DTYPE_F64 && lanes_aligned(is->x) &&
-           lanes_aligned(is->y) && lanes_aligned(is->start) && lanes_aligned(is->x_old) &&
-           lanes_aligned(is->y_old);
+    return is->x_dtype == is->y_dtype && is->x_dtype != DTYPE_F64 && span_aligned(is->x) &&
+           span_aligned(is->y) && span_aligned(is->start) && span_aligned(is->x_old) &&
+           span_aligned(is->y_old);
 }
 
 /* Goes on over rows of 32 numbers, and returns how many that were. */

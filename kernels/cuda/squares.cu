@@ -91,7 +91,7 @@ GPU_INLINE const void *squares_whole(const struct squares_args *is, const struct
     if (of->count == 0) return NULL;
     const struct squares_place at = squares_find(is, of->first);
     const void *const values = squares_at(is, at.values, of->first - at.first);
-    return of->first + of->count <= at.end && lanes_aligned(values) ? values : NULL;
+    return of->first + of->count <= at.end && span_aligned(values) ? values : NULL;
 }
 
 /* All rows of a block that can be loaded by four. */
