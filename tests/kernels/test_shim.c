@@ -108,7 +108,7 @@ struct copies {
 };
 
 /* Copies two groups of quads and hands out the neighbour's part of the first, or, without a wait or
- * with one for less, what then stands there. */
+ * with one for less, what then stands there. Waits for the rest in the end, but for `waits` 3. */
 KERNEL(bring, struct copies) {
     SHARED(float, at);
     float *const own = at + (size_t)4 * THREAD, *const next = own + (size_t)4 * THREADS;
@@ -127,8 +127,9 @@ KERNEL(bring, struct copies) {
     BARRIER();
     for (unsigned i = 0; i < 4; i++)
         args->out[(size_t)4 * THREAD + i] = neighbour[i];
-    if (args->waits != 1) return;
+    if (args->waits == 3) return;
     GPU_COPY_WAIT(0);
+    if (args->waits != 1) return;
     for (unsigned i = 0; i < 4; i++)
         if (next[i] != (i % 2 == 0 ? from[i] : 0.0f)) args->out[0] = -1.0f;
 }
@@ -170,6 +171,10 @@ static void validate_copies(void **state) {
     args.bytes = 6;
     LAUNCH(bring, 1, 64, sizeof from, &args);
     assert_told("(6 of them read)");
+    args.bytes = 16;
+    args.waits = 3;
+    LAUNCH(bring, 1, 64, sizeof from, &args);
+    assert_told("ended without a wait for its copies");
 }
 
 struct atomics {

@@ -40,6 +40,18 @@ static void check_fences(struct shim *s) {
                     (unsigned)s->shared_bytes, (unsigned)SHIM_FENCE);
 }
 
+/* A wait that is left out shows only where somebody reads what was copied; what nobody waits for
+ * shows here. */
+static void check_copies(struct shim *s) {
+    for (unsigned t = 0; t < s->threads; t++) {
+        if (s->asyncs[t].count == 0) continue;
+        shim_tell_block(
+            s, "thread %u ended without a wait for its copies (%u of them) to shared memory", t,
+            s->asyncs[t].count);
+        return;
+    }
+}
+
 static void open_block(struct shim *s, unsigned block) {
     unsigned char *const shared = s->memory + SHIM_FENCE;
     for (unsigned t = 0; t < s->threads; t++) {
@@ -71,5 +83,6 @@ void shim_run_block(struct shim *s, unsigned block) {
         }
         if (!moved) tell_why_stuck(s);
     }
+    if (!*s->failed) check_copies(s);
     if (!*s->failed) check_fences(s);
 }
