@@ -98,9 +98,11 @@ enum status experiment_first_copy(struct experiment *e) {
     char *text;
     if (recorded == NULL || recorded->length == 0) {
         /* roots are chains: arms whose last ones are equal have never parted */
-        if (record_equal_roots(resume_row(&e->resume, 0, last), resume_row(&e->resume, 1, last)))
-            return STATUS_OK;
-        return experiment_lacks(e, FIRST_PLACE_PATH);
+        const struct record *rows[2];
+        for (uint32_t arm = 0; arm < 2; arm++)
+            TRY(resume_copy(&e->resume, arm, last, &rows[arm]));
+        return record_equal_roots(rows[0], rows[1]) ? STATUS_OK
+                                                    : experiment_lacks(e, FIRST_PLACE_PATH);
     }
     TRY(arena_format(e->arena, &text, "%.*s", (int)recorded->length, recorded->text));
     return experiment_trace_text(&e->output, FIRST_PLACE_PATH, text);

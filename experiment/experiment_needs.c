@@ -71,19 +71,22 @@ static uint64_t kept_file_bytes(const struct experiment *e, const struct sizes *
     return common + larger(pair, later);
 }
 
-/* The arms, and what is taken beside them until the end, since an arena gives nothing back. What is
- * open later than the arms is at most as much: the baseline's repeat and one more run, in this
- * process or in a second one. The model that measures held-out rows has no state of an optimizer.
- */
+/* The arms, and what is taken beside them: states and end points, which are held until the end. Of
+ * arms that begin equal the fork is the state before the update in which they part, too; only one
+ * that is gone on with may hold another. What is open later than the arms is at most as much: the
+ * baseline's repeat and one more run, in this process or in a second one. The model that measures
+ * held-out rows has no state of an optimizer. */
 static uint64_t memory_bytes(const struct experiment *e, const struct sizes *of) {
     const uint64_t run = larger(e->memory[0], e->memory[1]);
-    const uint64_t early = of->fork + of->before[0] + of->before[1] + of->branches +
-                           of->values.points + of->values.values + of->values.scratch + of->tables;
-    const uint64_t late = early + of->floor + of->projection;
+    const int shared = of->fork > 0 && !e->kept.is_open;
+    const uint64_t before = shared ? 0 : of->before[0] + of->before[1];
+    const uint64_t kept = of->fork + of->branches + of->values.points + of->values.values +
+                          of->values.scratch + of->tables;
+    const uint64_t late = kept + of->floor + of->projection;
     const uint64_t evaluator =
         e->eval.held_out.count > 0 && run > of->larger ? run - of->larger + of->point : 0;
     const uint64_t open = e->plan.floor == FLOOR_EXACT ? e->memory[0] + run : run;
-    return larger(e->memory[0] + e->memory[1] + early, open + late) + evaluator;
+    return larger(e->memory[0] + e->memory[1] + before + kept, open + late) + evaluator;
 }
 
 enum status experiment_needs(struct experiment *e, const struct run *a, const struct run *b,
