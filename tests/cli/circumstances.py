@@ -7,10 +7,9 @@
 LIBRARY is tests/cli/machine.c. Without HOME and TMPDIR, without any variable, with ones that lead
 nowhere, in a Turkish and in a German locale (made here; skipped without localedef and its sources),
 with a clock that runs backwards, from a tree that is read-only (skipped without name spaces of
-users), two suites at once that keep their traces in one folder, a suite of many scenarios, and a
-trace on a file system of another machine that is read while it is written, and one that another
-process replaces. --whole: 200 scenarios,
-and 2 GiB of output."""
+users), two suites at once that keep their traces in one folder, a suite of many scenarios, a trace
+on a file system of another machine that is read while it is written, and one that another process
+replaces. --whole: 200 scenarios, and 2 GiB of output."""
 
 import argparse
 import hashlib
@@ -51,7 +50,7 @@ class Bench:
     def expect(self, what, true, said=""):
         self.wrong += not true
         if not true:
-            print(f"circumstances.py: {what}: {said}", file=sys.stderr)
+            print(f"{os.path.basename(sys.argv[0])}: {what}: {said}", file=sys.stderr)
 
     def digest(self, name):
         try:

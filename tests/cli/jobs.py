@@ -6,10 +6,11 @@
 
 LIBRARY is tests/cli/machine.c. Table, JSON, JUnit XML and traces of --jobs 3 are those of --jobs 1,
 with scenarios that end in another order than they begin, that miss, and that cannot be loaded or
-trained. So are text and trace of a run whose second process trains beside the arms. A child that is killed is an error of its scenario alone. An interruption, of the suite or of
-all its processes as a terminal sends it, ends with 130, leaves no process and readable files. What may
-depend on timing has no neighbours, and what has no memory beside others waits. The number of cores
-obeys affinity, cpu.max and its forerunner."""
+trained. So are text and trace of a run whose second process trains beside the arms. A child that is
+killed, or that somebody else asks to end, is an error of its scenario alone. An interruption, of the
+suite or of all its processes as a terminal sends it, ends with 130, leaves no process and readable
+files. What may depend on timing has no neighbours, and what has no memory beside others waits. The
+number of cores obeys affinity, cpu.max and its forerunner."""
 
 import argparse
 import json
@@ -22,19 +23,16 @@ import sys
 import tempfile
 import time
 
+import circumstances
 from long_runs import ROWS, SCENARIO
-from room import machine
+from room import MEMORY, machine
 
 LONG = 1000000  # updates; such a training ends because it is told to
 SECONDS = re.compile(r" +[0-9.]+$", re.M)
 SUM = re.compile(r" in [0-9.]+ s:")
 
 
-class Bench:
-    def __init__(self, options, folder):
-        self.options, self.folder, self.wrong = options, folder, 0
-        self.environment = {**os.environ, "OMP_WAIT_POLICY": "passive"}
-
+class Bench(circumstances.Bench):
     def path(self, name):
         return os.path.join(self.folder, name)
 
@@ -45,16 +43,6 @@ class Bench:
         return subprocess.Popen([self.options.binary, *command], cwd=self.folder, env=environment,
                                 stdin=subprocess.DEVNULL, text=True,
                                 **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more})
-
-    def run(self, *command, **more):
-        process = self.start(*command, **more)
-        out, err = process.communicate(timeout=3600)
-        return process.returncode, out, err
-
-    def expect(self, what, true, said=""):
-        self.wrong += not true
-        if not true:
-            print(f"jobs.py: {what}: {said}", file=sys.stderr)
 
     def scenario(self, name, steps, expect="", numerics="threads: 1", rows="../rows.jsonl"):
         text = SCENARIO.replace("name: long\n", f"name: {os.path.basename(name)}\nsteps: {steps}\n")
@@ -277,7 +265,7 @@ def no_neighbours(bench):
 def memory_of(bench, scenario):
     """Bytes that a scenario needs, asked of the program itself on a machine that has nothing."""
     code, _, err = bench.run("run", scenario, "-o", "never.h5", root=machine(bench, 4096, {}))
-    found = re.search(r"up to ([0-9.]+) MiB of memory at once", err)
+    found = MEMORY.search(err)
     bench.expect(f"{scenario}: the needs are told", code == 2 and found is not None, err)
     return float(found.group(1)) * (1 << 20) if found else 0
 
