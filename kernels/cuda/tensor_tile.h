@@ -38,8 +38,8 @@ GPU_INLINE uint16_t *tensor_tile_of(uint16_t *memory, unsigned buffer, unsigned 
 /* Bytes of both buffers. */
 #define TENSOR_TILES(rows, width) (4 * (rows) * (width) * sizeof(uint16_t))
 
-/* Where the numbers eighth * 8 .. + 7 of a row begin in a tile of `width` columns. Two rows of a tile
- * of 32 columns, which is one of weights where operands have 128, fill all banks. */
+/* Where the numbers eighth * 8 .. + 7 of a row begin in a tile of `width` columns. Two rows of a
+ * tile of 32 columns, which is one of weights where operands have 128, fill all banks. */
 GPU_INLINE unsigned tensor_place(unsigned row, unsigned eighth, unsigned width) {
     return row * width + (eighth ^ (width < 64 ? row / 2 % 4 : row % 8)) * 8;
 }
