@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "cli/ci.h"
 #include "cli/consent.h"
 #include "cli/cores.h"
@@ -15,8 +16,11 @@
 #include "cli/progress.h"
 #include "cli/room.h"
 #include "cli/suite.h"
+#include "cli/suite_results.h"
 
-enum { KEY_JOBS = KEY_OWN };
+enum { KEY_JOBS = KEY_OWN, KEY_RESULTS, KEY_PART, KEY_RESUME, KEY_JOIN };
+
+#define PARTS_MOST 1000000
 
 static enum status keep(struct arena *arena, const char *text, const char **out) {
     char *kept;
@@ -32,6 +36,8 @@ struct suite_run {
     struct suite *suite;
     struct progress progress;
     uint64_t cores;
+    const size_t *case_of; /* (jobs) the scenario of a job; those whose result was taken over have
+                            * none */
 };
 
 /* What a child answers; the texts follow, each with its NUL: cause, phase, what was missed, error.
@@ -109,19 +115,6 @@ static void pack(struct arena *arena, enum status status, const struct judgement
     }
 }
 
-static void work(void *context, size_t index, struct jobs_link *link) {
-    struct suite_run *const run = (struct suite_run *)context;
-    struct suite_child child = {run, link};
-    const double start = progress_clock();
-    struct judgement judgement;
-    char *answer;
-    size_t length = 0;
-    struct arena *const arena = &run->cli->arena;
-    const enum status status = run_case(&child, &run->suite->cases[index], arena, &judgement);
-    pack(arena, status, &judgement, progress_clock() - start, &answer, &length);
-    if (answer != NULL) jobs_answer(link, answer, length);
-}
-
 /* Unpacks what a child answered; 0: it is no answer. The texts stay where they are. */
 static int unpack(const char *bytes, size_t length, struct suite_result *out) {
     struct suite_answer answer;
@@ -151,25 +144,77 @@ static int unpack(const char *bytes, size_t length, struct suite_result *out) {
     return 1;
 }
 
+/* Keeps the result, in the child: whoever kills the suite now loses the scenarios that are being
+ * trained, and none that is done. What was read is looked at again, because a result of data that
+ * were edited meanwhile would be taken for one of theirs. */
+static enum status keep_result(const struct suite_case *member, const char *answer, size_t length) {
+    struct suite_result result = {.name = member->name};
+    char of[DIGEST_HEX];
+    if (member->result == NULL || member->scenario == NULL) return STATUS_OK;
+    if (!unpack(answer, length, &result) || result.status == STATUS_INTERRUPTED) return STATUS_OK;
+    TRY(suite_result_digest(member->scenario, of));
+    if (strcmp(of, member->of) != 0)
+        FAIL(STATUS_INPUT, "%s: a file that it reads was changed while it was trained",
+             member->name);
+    return suite_result_write(member->result, member->of, &result);
+}
+
+static void work(void *context, size_t index, struct jobs_link *link) {
+    struct suite_run *const run = (struct suite_run *)context;
+    const struct suite_case *const member = &run->suite->cases[run->case_of[index]];
+    struct suite_child child = {run, link};
+    const double start = progress_clock();
+    struct judgement judgement;
+    char *answer;
+    size_t length = 0;
+    struct arena *const arena = &run->cli->arena;
+    const enum status status = run_case(&child, member, arena, &judgement);
+    pack(arena, status, &judgement, progress_clock() - start, &answer, &length);
+    if (answer == NULL) return;
+    const enum status kept = keep_result(member, answer, length);
+    if (kept != STATUS_OK) {
+        pack(arena, kept, NULL, progress_clock() - start, &answer, &length);
+        if (answer == NULL) return;
+    }
+    jobs_answer(link, answer, length);
+}
+
+static void tell(struct suite_run *run, const struct suite_result *result) {
+    if (run->options->json) return;
+    progress_close(&run->progress);
+    suite_print_result(result, stdout);
+    fflush(stdout);
+}
+
+/* Tells the results that were taken over and stand before scenario `at` in the order of names. */
+static void tell_before(struct suite_run *run, size_t at) {
+    struct suite *const suite = run->suite;
+    for (; suite->result_count < at; suite->result_count++)
+        tell(run, &suite->results[suite->result_count]);
+}
+
 /* An error of one scenario is a result of the suite, not its end, and so is a child that ends
  * without an answer, by a signal say. */
 static enum status take_result(void *context, size_t index, const char *answer, size_t length,
                                const char *why) {
     struct suite_run *const run = (struct suite_run *)context;
     struct suite *const suite = run->suite;
-    struct suite_result *const result = &suite->results[index];
-    if (answer == NULL || !unpack(answer, length, result)) {
+    const size_t at = run->case_of[index];
+    const struct suite_case *const member = &suite->cases[at];
+    struct suite_result *const result = &suite->results[at];
+    const int answered = answer != NULL && unpack(answer, length, result);
+    if (!answered) {
         result->status = STATUS_INTERNAL;
         result->error = why == NULL ? "its process gave an answer that cannot be read" : why;
     }
     if (result->status == STATUS_INTERRUPTED && *run->cli->interrupted) return STATUS_OK;
-    result->name = suite->cases[index].name;
-    suite->result_count = index + 1;
-    if (run->options->json) return STATUS_OK;
-    progress_close(&run->progress);
-    suite_print_result(result, stdout);
-    fflush(stdout);
-    return STATUS_OK;
+    result->name = member->name;
+    tell_before(run, at);
+    tell(run, result);
+    suite->result_count = at + 1;
+    return answered || member->result == NULL || member->scenario == NULL
+               ? STATUS_OK
+               : suite_result_write(member->result, member->of, result);
 }
 
 static void show_far(void *context, size_t done, const char *now) {
@@ -193,6 +238,77 @@ static enum status load_case(struct suite_run *run, struct suite_case *member, s
     }
     job->alone = trains_alone(member->scenario);
     job->threads = trains_threads(member->scenario);
+    if (member->result == NULL) return STATUS_OK;
+    const enum status status = suite_result_digest(member->scenario, member->of);
+    if (status == STATUS_OK) return STATUS_OK;
+    member->status = status;
+    member->scenario = NULL; /* it would fail at the same file */
+    return keep(arena, status_text(), &member->error);
+}
+
+/* Makes a result of what keeps a scenario from having one. */
+static enum status take_error(struct suite_run *run, enum status status, const char *why,
+                              struct suite_result *out) {
+    out->status = status;
+    return keep(&run->cli->arena, why, &out->error);
+}
+
+/* Looks whether the result of a scenario is there already. An error is a result where results are
+ * joined; where the suite goes on, the scenario is tried again. */
+static enum status take_kept(struct suite_run *run, struct suite_case *member,
+                             struct suite_result *result) {
+    const int join = options_given(run->options, KEY_JOIN);
+    const int resume = options_given(run->options, KEY_RESUME);
+    enum suite_kept kept = SUITE_KEPT_NOT;
+    result->name = member->name;
+    if (member->result == NULL) return STATUS_OK;
+    if (member->scenario == NULL) {
+        member->taken = join; /* the error of loading it is its result */
+        result->status = member->status;
+        result->error = member->error;
+        return STATUS_OK;
+    }
+    TRY(suite_result_read(member->result, member->of, &run->cli->arena, &kept, result));
+    if (kept != SUITE_KEPT_NOT && !join && !resume && !run->options->overwrite)
+        FAIL(STATUS_IO,
+             "%s: there is a result already; --resume takes over those that still hold, "
+             "--overwrite replaces them",
+             member->result);
+    if (join && kept != SUITE_KEPT)
+        TRY(take_error(run, STATUS_INPUT,
+                       kept == SUITE_KEPT_NOT
+                           ? "no result is there yet: --resume trains it"
+                           : "the result is of another scenario, of other data or of another "
+                             "build of twinstep: --resume trains it again",
+                       result));
+    member->taken = join || (resume && kept == SUITE_KEPT && result->status == STATUS_OK);
+    if (kept == SUITE_KEPT_OTHER) run->suite->stale++;
+    return STATUS_OK;
+}
+
+/* Loads all scenarios, and lists those that have to be trained. */
+static enum status plan_members(struct suite_run *run, struct job *list, size_t *case_of,
+                                size_t *out_count) {
+    struct suite *const suite = run->suite;
+    *out_count = 0;
+    for (size_t i = 0; i < suite->case_count; i++) {
+        TRY(load_case(run, &suite->cases[i], &list[*out_count]));
+        TRY(take_kept(run, &suite->cases[i], &suite->results[i]));
+        if (!suite->cases[i].taken)
+            case_of[(*out_count)++] = i;
+        else if (!suite->joined)
+            suite->taken++;
+    }
+    if (suite->stale > 0 && options_given(run->options, KEY_RESUME))
+        fprintf(stderr,
+                "twinstep: note: %zu results are of other scenarios, data or builds of twinstep; "
+                "these scenarios are trained again\n",
+                suite->stale);
+    if (suite->strays > 0)
+        fprintf(stderr,
+                "twinstep: note: %zu results in %s are of no scenario of this suite; they are not "
+                "in the table\n",
+                suite->strays, options_value(run->options, KEY_RESULTS));
     return STATUS_OK;
 }
 
@@ -200,12 +316,14 @@ static enum status run_members(struct suite_run *run) {
     struct suite *const suite = run->suite;
     const double start = progress_clock();
     struct job *list;
+    size_t *case_of, count;
     TRY(arena_take(&run->cli->arena, suite->case_count, sizeof *list, "jobs", &list));
-    for (size_t i = 0; i < suite->case_count; i++)
-        TRY(load_case(run, &suite->cases[i], &list[i]));
+    TRY(arena_take(&run->cli->arena, suite->case_count, sizeof *case_of, "jobs", &case_of));
+    TRY(plan_members(run, list, case_of, &count));
+    run->case_of = case_of;
     const struct jobs jobs = {.what = "scenarios",
                               .list = list,
-                              .count = suite->case_count,
+                              .count = count,
                               .cores = run->cores,
                               .memory = room_memory(),
                               .interrupted = run->cli->interrupted,
@@ -216,10 +334,14 @@ static enum status run_members(struct suite_run *run) {
     if (!run->options->json) suite_print_head(stdout);
     fflush(stdout);
     progress_open(&run->progress, "suite", progress_wanted(run->options));
-    const enum status status = jobs_run(&jobs, &run->cli->arena);
+    const enum status status = count == 0 ? STATUS_OK : jobs_run(&jobs, &run->cli->arena);
     progress_close(&run->progress);
+    if (status != STATUS_OK) return status;
+    tell_before(run, suite->case_count);
     suite->seconds = progress_clock() - start;
-    return status;
+    for (size_t i = 0; suite->joined && i < suite->case_count; i++)
+        suite->seconds = (i == 0 ? 0.0 : suite->seconds) + suite->results[i].seconds;
+    return STATUS_OK;
 }
 
 static enum status add_case(struct cli *cli, const struct suite_result *result) {
@@ -247,14 +369,55 @@ static enum status report(struct cli *cli, const struct options *options,
     return STATUS_OK;
 }
 
+/* Reads --part=I/N. */
+static enum status read_part(const struct options *options, uint64_t *out_number,
+                             uint64_t *out_parts) {
+    const char *const text = options_value(options, KEY_PART);
+    const char *const slash = text == NULL ? NULL : strchr(text, '/');
+    char number[32];
+    *out_number = *out_parts = 1;
+    if (text == NULL) return STATUS_OK;
+    if (slash != NULL && (size_t)(slash - text) < sizeof number) {
+        memcpy(number, text, (size_t)(slash - text));
+        number[slash - text] = '\0';
+        if (number_parse_uint(number, out_number) == STATUS_OK &&
+            number_parse_uint(slash + 1, out_parts) == STATUS_OK && *out_number >= 1 &&
+            *out_number <= *out_parts && *out_parts <= PARTS_MOST)
+            return STATUS_OK;
+    }
+    FAIL(STATUS_INPUT, "suite: --part: expected I/N with I from 1 to N, such as 2/4, got \"%s\"",
+         text);
+}
+
+static enum status check_asked(const struct options *options) {
+    const int results = options_value(options, KEY_RESULTS) != NULL;
+    const int join = options_given(options, KEY_JOIN), resume = options_given(options, KEY_RESUME);
+    const int part = options_value(options, KEY_PART) != NULL;
+    if ((join || resume) && !results)
+        FAIL(STATUS_INPUT, "suite: --%s: expected --results too, the folder where results are",
+             join ? "join" : "resume");
+    if (join && (resume || part || options->keep != NULL))
+        FAIL(STATUS_INPUT,
+             "suite: --join trains nothing and takes the results of all parts: expected no %s",
+             resume ? "--resume"
+             : part ? "--part"
+                    : "--keep");
+    return STATUS_OK;
+}
+
 static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
-    struct suite suite = {.cases = NULL};
+    struct suite suite = {.joined = options_given(options, KEY_JOIN)};
     struct suite_run suite_run = {.cli = cli, .options = options, .suite = &suite};
     const char *folder = options->argument_count == 0 ? NULL : options->arguments[0];
+    uint64_t number, parts;
     TRY(cores_asked(options, KEY_JOBS, "suite", &suite_run.cores));
+    TRY(check_asked(options));
+    TRY(read_part(options, &number, &parts));
     TRY(suite_collect(folder, &cli->arena, &suite));
+    suite_deal(&suite, number, parts);
     TRY(arena_take(&cli->arena, suite.case_count, sizeof *suite.results, "suite", &suite.results));
-    TRY(suite_open_folder(options->keep, &cli->arena, &suite));
+    TRY(suite_open_results(options_value(options, KEY_RESULTS), &cli->arena, &suite));
+    if (!suite.joined) TRY(suite_open_folder(options->keep, &cli->arena, &suite));
     enum status status = run_members(&suite_run);
     suite_close_folder(&suite);
     if (status != STATUS_OK) return status;
@@ -268,10 +431,20 @@ static const struct argp_option option_rows[] = {
     OPTIONS_MODULES,
     OPTIONS_CI,
     OPTION("keep", KEY_KEEP, "DIR", "Keep the traces in DIR; default is to remove them"),
-    OPTION_OVERWRITE("Replace traces that exist in the folder of --keep"),
+    OPTION_OVERWRITE("Replace what exists in the folders of --keep and --results"),
     OPTION("jobs", KEY_JOBS, "N",
            "Fill N cores: train N scenarios at once, fewer where one has more threads or there is "
            "no memory for it; results are the same. Default: all cores that this process may use"),
+    OPTION("results", KEY_RESULTS, "DIR",
+           "Keep the result of each scenario in DIR as NAME.json, as soon as it is there"),
+    OPTION("part", KEY_PART, "I/N",
+           "Run part I of N alone: every N-th scenario, from the I-th on; for job arrays and "
+           "several machines"),
+    OPTION("resume", KEY_RESUME, NULL,
+           "With --results: take over results that are there and still hold, and train the other "
+           "scenarios; errors are tried again"),
+    OPTION("join", KEY_JOIN, NULL,
+           "With --results: train nothing, and print the results of all parts as one run's"),
     OPTION_SET,
     OPTION_REPRODUCIBLE,
     OPTION_JSON,
@@ -288,7 +461,9 @@ const struct verb verb_suite = {
         "once, each in a process of its own; those whose bits may depend on timing (modes atomic "
         "and fast) or that use a device come first where N is more than 1, one at a time. Exit "
         "status: 0 all met, 1 one or more missed, 2 errors.\v"
-        "Example: twinstep suite scenarios/catalog --junit suite.xml",
+        "Examples: twinstep suite scenarios/catalog --junit suite.xml\n"
+        "twinstep suite scenarios --results out --part 2/4 --resume\n"
+        "twinstep suite scenarios --results out --join",
     .options = option_rows,
     .most = 1,
     .trains = 1,

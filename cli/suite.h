@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "cli/catalog.h"
+#include "determinism/digest.h"
 #include "evidence/judge.h"
 #include "scenarios/scenario.h"
 
@@ -16,8 +17,11 @@ struct suite_case {
     const char *path;                /* of the scenario file; NULL: it is one of the catalogue */
     const struct catalog_file *file; /* in the catalogue; NULL: it is one of a folder */
     const char *trace;               /* the path of its trace */
-    struct scenario *scenario;       /* loaded; NULL: it could not be */
-    enum status status;              /* and why */
+    const char *result;              /* the path of its kept result; NULL: none is kept */
+    char of[DIGEST_HEX];       /* what decides the result (cli/suite_results.h); "": unknown */
+    int taken;                 /* its result is there already: of --resume or --join */
+    struct scenario *scenario; /* loaded; NULL: it could not be */
+    enum status status;        /* and why */
     const char *error;
 };
 
@@ -41,13 +45,26 @@ struct suite {
     int temporary;      /* the folder is removed afterwards */
     struct suite_result *results;
     size_t result_count; /* fewer than case_count after an interruption */
-    double seconds;
+    size_t taken;        /* results that were there, while others were trained */
+    size_t stale;        /* results of other scenarios, data or programs */
+    size_t strays;       /* of --join: results of no scenario of the suite */
+    int joined;          /* nothing was trained here: all results were taken over */
+    double seconds;      /* by the clock; of joined results the sum of theirs */
 };
 
 /* Collects every *.yaml of `folder` in the order of their names' bytes, or, for NULL, the
  * catalogue. STATUS_INPUT: there is none. */
 TWINSTEP_MUST_USE enum status suite_collect(const char *folder, struct arena *arena,
                                             struct suite *suite);
+
+/* Keeps the scenarios of part `number` (from 1 on) of `parts` alone: every parts-th one, so that
+ * neighbours in the order of names, which take about the same time, go to different parts. A part
+ * may have none. */
+void suite_deal(struct suite *suite, uint64_t number, uint64_t parts);
+
+/* Makes the folder for kept results, and their paths. Joined ones must be there: STATUS_IO. */
+TWINSTEP_MUST_USE enum status suite_open_results(const char *folder, struct arena *arena,
+                                                 struct suite *suite);
 
 /* Makes the folder for the traces: `keep`, or for NULL a new temporary one. */
 TWINSTEP_MUST_USE enum status suite_open_folder(const char *keep, struct arena *arena,
@@ -62,5 +79,7 @@ void suite_print_head(FILE *out);
 void suite_print_result(const struct suite_result *result, FILE *out);
 void suite_print_sum(const struct suite *suite, FILE *out);
 json_t *suite_json(const struct suite *suite);
+/* One element of its array `scenarios`. NULL: no memory, or a text that is not UTF-8. */
+json_t *suite_result_json(const struct suite_result *result);
 
 #endif

@@ -10,9 +10,15 @@
 
 #include "cli/suite.h"
 
+#define RESULT_END ".json"
+
+static int ends_with(const char *name, const char *end) {
+    const size_t length = strlen(name);
+    return length > strlen(end) && strcmp(name + length - strlen(end), end) == 0;
+}
+
 static int is_scenario(const char *name) {
-    size_t length = strlen(name);
-    return name[0] != '.' && length > 5 && strcmp(name + length - 5, ".yaml") == 0;
+    return name[0] != '.' && ends_with(name, ".yaml");
 }
 
 /* Inserts by name, so that the order in which the file system lists the files decides nothing. */
@@ -78,12 +84,62 @@ enum status suite_collect(const char *folder, struct arena *arena, struct suite 
     return walk(suite, arena, folder, count, &again);
 }
 
+void suite_deal(struct suite *suite, uint64_t number, uint64_t parts) {
+    size_t count = 0;
+    for (size_t i = 0; i < suite->case_count; i++)
+        if (i % parts == number - 1) suite->cases[count++] = suite->cases[i];
+    suite->case_count = count;
+}
+
+static enum status make_named(const char *folder) {
+    struct stat info;
+    if (mkdir(folder, 0777) == 0) return STATUS_OK;
+    if (errno != EEXIST || (stat(folder, &info) == 0 && !S_ISDIR(info.st_mode)))
+        FAIL(STATUS_IO, "%s: error: cannot create the folder: %s", folder, strerror(errno));
+    return STATUS_OK;
+}
+
+static int is_scenario_of(const struct suite *suite, const char *name, size_t length) {
+    for (size_t i = 0; i < suite->case_count; i++)
+        if (strncmp(suite->cases[i].name, name, length) == 0 &&
+            suite->cases[i].name[length] == '\0')
+            return 1;
+    return 0;
+}
+
+/* Counts the results in `folder` that belong to no scenario of the suite: it was renamed or
+ * removed, or the results are of another suite. */
+static enum status count_strays(const char *folder, struct suite *suite) {
+    DIR *stream = opendir(folder);
+    if (stream == NULL)
+        FAIL(STATUS_IO, "%s: error: cannot read the folder: %s", folder, strerror(errno));
+    for (const struct dirent *entry; (entry = readdir(stream)) != NULL;)
+        if (ends_with(entry->d_name, RESULT_END) &&
+            !is_scenario_of(suite, entry->d_name, strlen(entry->d_name) - strlen(RESULT_END)))
+            suite->strays++;
+    closedir(stream);
+    return STATUS_OK;
+}
+
+enum status suite_open_results(const char *folder, struct arena *arena, struct suite *suite) {
+    if (folder == NULL) return STATUS_OK;
+    if (suite->joined)
+        TRY(count_strays(folder, suite));
+    else
+        TRY(make_named(folder));
+    for (size_t i = 0; i < suite->case_count; i++) {
+        char *path;
+        TRY(arena_format(arena, &path, "%s/%s" RESULT_END, folder, suite->cases[i].name));
+        suite->cases[i].result = path;
+    }
+    return STATUS_OK;
+}
+
 static enum status make_folder(const char *keep, struct arena *arena, struct suite *suite) {
     const char *parent = getenv("TMPDIR");
     char *name;
     if (keep != NULL) {
-        if (mkdir(keep, 0777) != 0 && errno != EEXIST)
-            FAIL(STATUS_IO, "%s: error: cannot create the folder: %s", keep, strerror(errno));
+        TRY(make_named(keep));
         suite->folder = keep;
         return STATUS_OK;
     }

@@ -58,10 +58,11 @@ void suite_print_sum(const struct suite *suite, FILE *out) {
             suite_errors(suite));
     if (none > 0) fprintf(out, ", %zu without an expect block", none);
     fprintf(out, "\n");
-    if (!suite->temporary) fprintf(out, "traces in %s\n", suite->folder);
+    if (suite->taken > 0) fprintf(out, "%zu of them were there already\n", suite->taken);
+    if (!suite->temporary && suite->folder != NULL) fprintf(out, "traces in %s\n", suite->folder);
 }
 
-static json_t *result_json(const struct suite_result *result) {
+json_t *suite_result_json(const struct suite_result *result) {
     if (result->status != STATUS_OK)
         return json_pack("{ss ss sf}", "name", result->name, "error", result->error, "seconds",
                          result->seconds);
@@ -78,10 +79,11 @@ static json_t *result_json(const struct suite_result *result) {
 json_t *suite_json(const struct suite *suite) {
     json_t *list = json_array();
     for (size_t i = 0; i < suite->result_count; i++)
-        json_array_append_new(list, result_json(&suite->results[i]));
-    return json_pack("{so sI sI sI sI sf}", "scenarios", list, "met",
+        json_array_append_new(list, suite_result_json(&suite->results[i]));
+    return json_pack("{so sI sI sI sI sI sf}", "scenarios", list, "met",
                      (json_int_t)suite_count(suite, EXPECT_MET), "missed",
                      (json_int_t)suite_count(suite, EXPECT_MISSED), "none",
                      (json_int_t)suite_count(suite, EXPECT_NONE), "errors",
-                     (json_int_t)suite_errors(suite), "seconds", suite->seconds);
+                     (json_int_t)suite_errors(suite), "taken", (json_int_t)suite->taken, "seconds",
+                     suite->seconds);
 }
