@@ -260,18 +260,42 @@ static enum status check_dropout(const struct config *config, struct fault *faul
     return STATUS_OK;
 }
 
-static enum status check_parallel(const struct config *config, struct fault *fault) {
-    const struct {
-        const char *path;
-        uint64_t value;
-    } singles[] = {{"numerics.shards", config->numerics.shards},
-                   {"parallel.ranks", config->parallel.ranks}};
-    for (size_t i = 0; i < COUNT_OF(singles); i++)
-        if (singles[i].value != 1)
-            return fault_set(fault, STATUS_UNSUPPORTED, singles[i].path,
-                             "%ju is not available in this version; available: 1",
-                             (uintmax_t)singles[i].value);
+/* Law 21 of docs/DETERMINISM.md: shards are chains of law 1 or exact sums, whose joins have one
+ * order. Other modes order the sums of each call themselves. */
+static enum status check_shards(const struct config *config, struct fault *fault) {
+    const uint64_t shards = config->numerics.shards;
+    const int32_t mode = config->numerics.mode;
+    REFUSE_IF((shards & (shards - 1)) != 0, "numerics.shards",
+              "expected a power of two, of which a balanced tree is made, got %ju",
+              (uintmax_t)shards);
+    if (shards <= 1) return STATUS_OK;
+    if (mode != MODE_INVARIANT && mode != MODE_DETERMINISTIC && mode != MODE_ORDER_FREE)
+        return fault_set(fault, STATUS_UNSUPPORTED, "numerics.shards",
+                         "%ju is not available in numerics.mode %s, which orders sums in its own "
+                         "way; expected mode invariant, deterministic or order-free, or one shard",
+                         (uintmax_t)shards, schema_find("numerics.mode", NULL)->names[mode]);
+    if (config->numerics.backend == BACKEND_CUDA)
+        return fault_set(fault, STATUS_UNSUPPORTED, "numerics.shards",
+                         "%ju is not available on numerics.backend cuda; available there: 1",
+                         (uintmax_t)shards);
+    REFUSE_IF(config->numerics.grad_accumulate == GRAD_ACCUMULATE_STORAGE,
+              "numerics.grad_accumulate",
+              "storage rounds the gradient after each micro-batch, but shards are joined before "
+              "it is rounded; expected wide with numerics.shards %ju",
+              (uintmax_t)shards);
+    REFUSE_IF(config->batch.tail == TAIL_LEAK, "batch.tail",
+              "leak puts samples of two epochs into one update, and only those of one are dealt "
+              "to shards; expected drop, keep or keep-underscaled with numerics.shards %ju",
+              (uintmax_t)shards);
     return STATUS_OK;
+}
+
+static enum status check_parallel(const struct config *config, struct fault *fault) {
+    TRY(check_shards(config, fault));
+    if (config->parallel.ranks <= 1) return STATUS_OK;
+    return fault_set(fault, STATUS_UNSUPPORTED, "parallel.ranks",
+                     "%ju is not available in this version; available: 1",
+                     (uintmax_t)config->parallel.ranks);
 }
 
 static uint32_t list_count(const struct key_list *list, int item) {

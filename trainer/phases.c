@@ -16,6 +16,7 @@
 #include "trainer/distance.h"
 #include "trainer/plugin.h"
 #include "trainer/scaler.h"
+#include "trainer/shards.h"
 #include "trainer/streams.h"
 #include "trainer/watch_run.h"
 
@@ -177,9 +178,10 @@ static enum status phase_backward(struct run *run) {
     if (head->stored && !head->pending) restart_from_gradient(run);
     phase_refresh_weights(run);
     struct model_weights weights = {run->weights};
-    struct model_gradients gradients = {run->accumulators};
+    struct model_gradients gradients = {run->accumulators, shards_parts(run)};
     start_drawing(run);
     model_backward(&run->model, &weights, &run->batch, run->coefficient, &gradients);
+    shards_end_micro(run);
     head->rng_offset = run->model.rng_offset;
     run->model.dropping = 0;
     head->pending = 1;

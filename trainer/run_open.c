@@ -20,6 +20,7 @@
 #include "trainer/rounding.h"
 #include "trainer/run_tensors.h"
 #include "trainer/scaler.h"
+#include "trainer/shards.h"
 #include "trainer/streams.h"
 #include "model/pretrained.h"
 
@@ -369,6 +370,7 @@ static enum status open_all(struct run *run) {
     TRY(open_scratch(run));
     TRY(rounding_open(run));
     TRY(open_weights(run));
+    TRY(shards_open(run));
     TRY(run_axes_open(config, &run->options, &run->arena, &run->axes));
     run->shape = run->axes.shape;
     TRY(open_record(run));

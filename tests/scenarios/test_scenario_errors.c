@@ -320,6 +320,16 @@ static const struct {
      "f.yaml:2:24: error: batch.tail: expected drop with loss.divisor mean-of-ranks: samples that "
      "do "
      "not fill an update do not fill its ranks"},
+    {"common: {numerics: {shards: 4, grad_accumulate: storage}}",
+     "f.yaml:2:49: error: numerics.grad_accumulate: storage rounds the gradient after each "
+     "micro-batch, but shards are joined before it is rounded; expected wide with numerics.shards "
+     "4"},
+    {"common: {batch: {tail: leak}, numerics: {shards: 2}}",
+     "f.yaml:2:24: error: batch.tail: leak puts samples of two epochs into one update, and only "
+     "those of one are dealt to shards; expected drop, keep or keep-underscaled with "
+     "numerics.shards 2"},
+    {"common: {numerics: {shards: 512}}",
+     "f.yaml:2:29: error: numerics.shards: expected an integer from 1 to 256, got \"512\""},
     {"common: {batch: {tail: keep-underscaled}}",
      "f.yaml:2:24: error: batch.tail: keep-underscaled divides by the micro-batches of a full "
      "update; expected loss.divisor mean-of-means or update-and-micros, which divide by their "
@@ -465,9 +475,15 @@ static void validate_unsupported(void **state) {
     helper_refuse("twinstep: 1\ncommon: {parallel: {ranks: 2}}", NULL, STATUS_UNSUPPORTED,
                   "f.yaml:2:28: error: parallel.ranks: 2 is not available in this version; "
                   "available: 1");
-    helper_refuse("twinstep: 1\ncommon: {numerics: {shards: 4}}", NULL, STATUS_UNSUPPORTED,
-                  "f.yaml:2:29: error: numerics.shards: 4 is not available in this version; "
-                  "available: 1");
+    helper_refuse(
+        "twinstep: 1\ncommon: {numerics: {shards: 4, mode: shaped}}", NULL, STATUS_UNSUPPORTED,
+        "f.yaml:2:29: error: numerics.shards: 4 is not available in numerics.mode "
+        "shaped, which orders sums in its own way; expected mode invariant, deterministic "
+        "or order-free, or one shard");
+    helper_refuse("twinstep: 1\ncommon: {numerics: {shards: 4, backend: cuda}}", NULL,
+                  STATUS_UNSUPPORTED,
+                  "f.yaml:2:29: error: numerics.shards: 4 is not available on numerics.backend "
+                  "cuda; available there: 1");
 }
 
 static void refuse_file(const char *path, enum status status, const char *reason) {

@@ -74,7 +74,7 @@ static void change(struct config *c, int which) {
         set_list(&c->loop.on_skip, "a");
         break;
     case 16:
-        c->numerics.shards = 2;
+        c->numerics.shards = 6;
         break;
     case 17:
         c->numerics.product = DTYPE_F32;
@@ -155,7 +155,7 @@ static const char *const faults[] = {
     "schedule.increment: the counter of 5 updates passes 2^53",
     "dpo.reference_compute: f64 compute needs f64 numerics.accumulate, got f32",
     "loop.on_skip: fetch belongs to loop.micro and stands there once",
-    "numerics.shards: 2 is not available in this version; available: 1",
+    "numerics.shards: expected a power of two, of which a balanced tree is made, got 6",
     "numerics.product: expected compute, or tf32, bf16 or f16 under f32 numerics.compute, got f32 "
     "under f32",
     "numerics.product: expected compute, or tf32, bf16 or f16 under f32 numerics.compute, got tf32 "

@@ -118,6 +118,27 @@ static void validate_other_lists(void **state) {
     assert_int_equal(loop_check(&config, &fault), STATUS_OK);
 }
 
+/* Between two micro-batches the shards of an update are not joined (law 21). */
+static void validate_shards(void **state) {
+    static const char *const met[] = {"fetch forward backward clip", "zero fetch forward backward",
+                                      "fetch forward backward reduce",
+                                      "fetch forward backward optimize"};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(met); i++) {
+        struct config config;
+        struct loop_fault fault;
+        helper_loop_orders(met[i], "optimize log zero", &config);
+        assert_int_equal(loop_check(&config, &fault), STATUS_OK);
+        config.numerics.shards = 2;
+        assert_int_equal(loop_check(&config, &fault), STATUS_INPUT);
+        assert_non_null(strstr(status_text(), "before the shards of the update are joined"));
+        assert_int_equal(fault.list, LOOP_MICRO);
+        assert_int_equal(fault.position, i == 1 ? 0 : 3);
+        helper_loop_list("count fetch forward schedule backward", &config.loop.micro);
+        assert_int_equal(loop_check(&config, &fault), STATUS_OK);
+    }
+}
+
 static void validate_log_in_single_micro_batch(void **state) {
     (void)state;
     struct config config;
@@ -201,6 +222,7 @@ int main(void) {
         cmocka_unit_test(validate_legal_orders),
         cmocka_unit_test(validate_illegal_orders),
         cmocka_unit_test(validate_other_lists),
+        cmocka_unit_test(validate_shards),
         cmocka_unit_test(validate_log_in_single_micro_batch),
         cmocka_unit_test(validate_broken_lists),
         cmocka_unit_test(validate_counts),
