@@ -17,6 +17,12 @@ uint32_t tree_first_shard(uint32_t rank, uint32_t shards, uint32_t ranks) {
     return (uint32_t)((uint64_t)rank * shards / ranks);
 }
 
+uint64_t tree_rank_samples(uint32_t rank, uint64_t samples, uint32_t shards, uint32_t ranks) {
+    const uint32_t first = tree_first_shard(rank, shards, ranks);
+    const uint32_t end = tree_first_shard(rank + 1, shards, ranks);
+    return tree_first_sample(end, samples, shards) - tree_first_sample(first, samples, shards);
+}
+
 /* Shards from `first` up to `end`; within them a stack may join. */
 struct range {
     uint32_t first, end;

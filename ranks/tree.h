@@ -29,6 +29,9 @@ uint64_t tree_first_sample(uint32_t shard, uint64_t samples, uint32_t shards);
 /* The first shard of a rank: floor(rank V / P). The rank ends where the next one begins. */
 uint32_t tree_first_shard(uint32_t rank, uint32_t shards, uint32_t ranks);
 
+/* How many of n samples a rank has. */
+uint64_t tree_rank_samples(uint32_t rank, uint64_t samples, uint32_t shards, uint32_t ranks);
+
 struct tree_node {
     uint32_t level, index;
 };

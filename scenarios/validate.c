@@ -290,12 +290,40 @@ static enum status check_shards(const struct config *config, struct fault *fault
     return STATUS_OK;
 }
 
+/* The smallest power of two that is at least `count`. */
+static uint64_t power_above(uint64_t count) {
+    uint64_t power = 1;
+    while (power < count)
+        power *= 2;
+    return power;
+}
+
 static enum status check_parallel(const struct config *config, struct fault *fault) {
+    const uint64_t ranks = config->parallel.ranks, shards = config->numerics.shards;
+    const int divides = config->loss.divisor == DIVISOR_MEAN_OF_RANKS && config->loss.ranks > 1;
     TRY(check_shards(config, fault));
-    if (config->parallel.ranks <= 1) return STATUS_OK;
-    return fault_set(fault, STATUS_UNSUPPORTED, "parallel.ranks",
-                     "%ju is not available in this version; available: 1",
-                     (uintmax_t)config->parallel.ranks);
+    if (ranks <= 1) return STATUS_OK;
+    REFUSE_IF(ranks > shards, "parallel.ranks",
+              "expected at most numerics.shards (%ju), got %ju: a rank has the samples of whole "
+              "shards, and bits depend on shards alone; set numerics.shards to %ju or a larger "
+              "power of two, in both arms if they are to agree",
+              (uintmax_t)shards, (uintmax_t)ranks, (uintmax_t)power_above(ranks));
+    REFUSE_IF(ranks > config->batch.size, "parallel.ranks",
+              "expected at most batch.size (%ju), got %ju: a rank without samples",
+              (uintmax_t)config->batch.size, (uintmax_t)ranks);
+    REFUSE_IF(config->batch.tail != TAIL_DROP, "batch.tail",
+              "expected drop with parallel.ranks %ju: an update that is not full would leave ranks "
+              "without their share",
+              (uintmax_t)ranks);
+    REFUSE_IF(divides && shards % ranks != 0, "parallel.ranks",
+              "expected a divisor of numerics.shards (%ju) with loss.divisor mean-of-ranks, whose "
+              "ranks have equal shares, got %ju",
+              (uintmax_t)shards, (uintmax_t)ranks);
+    REFUSE_IF(config_has_dropout(config) && config->rng.kind == RNG_TORCH, "rng.kind",
+              "expected addressed with parallel.ranks %ju: torch's generator draws for the "
+              "micro-batches of one process, one after the other",
+              (uintmax_t)ranks);
+    return STATUS_OK;
 }
 
 static uint32_t list_count(const struct key_list *list, int item) {

@@ -192,6 +192,15 @@ static enum status check_shards(const struct config *config, struct loop_fault *
     return STATUS_OK;
 }
 
+static enum status check_reduce(const struct config *config, struct loop_fault *out) {
+    const uint32_t position = loop_position(config, LOOP_UPDATE, PHASE_REDUCE, 1);
+    if (config->parallel.ranks <= 1 || position == 0) return STATUS_OK;
+    return fault(out, LOOP_UPDATE, position, PHASE_REDUCE,
+                 "expected reduce as its first phase with parallel.ranks above 1; before it each "
+                 "rank has the sums of its own samples, as in [reduce, clip, optimize, log, count, "
+                 "schedule, zero]");
+}
+
 static enum status check_log(const struct config *config, struct loop_fault *out) {
     if (loop_runs_per_update(config, PHASE_LOG) == 1) return STATUS_OK;
     const uint32_t in_micro = loop_position(config, LOOP_MICRO, PHASE_LOG, 1);
@@ -249,6 +258,7 @@ enum status loop_check(const struct config *config, struct loop_fault *out_fault
     TRY(check_skip(config, out_fault));
     TRY(check_unscale(config, out_fault));
     TRY(check_shards(config, out_fault));
+    TRY(check_reduce(config, out_fault));
     /* An open run has these before its first phase: initial parameters, zeroed slots, n = 0, and
      * the LR of schedule.start. */
     uint32_t written = LOOP_LR | LOOP_COUNTER | LOOP_PARAMS | LOOP_SLOTS;

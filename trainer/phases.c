@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The phases of the loop, one function for each; unscale, clip and optimize are in phases_update.c.
  * What a phase reads and writes is declared in loop.c; here it is done, on the state. Each phase
- * leaves a digest of what it wrote in the update's record. `reduce` changes nothing with one rank,
- * and `unscale` changes nothing without a loss scale. */
+ * leaves a digest of what it wrote in the update's record, but for `reduce`: what it joins is
+ * closed later, and noted as the gradient. `unscale` changes nothing without a loss scale. */
 #include "trainer/phases.h"
 
 #include <math.h>
@@ -347,8 +347,8 @@ static enum status phase_zero(struct run *run) {
     return STATUS_OK;
 }
 
-static enum status phase_identity(struct run *run) {
-    (void)run;
+static enum status phase_reduce(struct run *run) {
+    shards_reduce(run);
     return STATUS_OK;
 }
 
@@ -378,7 +378,7 @@ static enum status run_queued(struct run *run, enum status (*function)(struct ru
 enum status phase_run(struct run *run, enum phase phase) {
     static enum status (*const functions[PHASE_TOTAL])(struct run *) = {
         [PHASE_FETCH] = phase_fetch,        [PHASE_FORWARD] = phase_forward,
-        [PHASE_BACKWARD] = phase_backward,  [PHASE_REDUCE] = phase_identity,
+        [PHASE_BACKWARD] = phase_backward,  [PHASE_REDUCE] = phase_reduce,
         [PHASE_UNSCALE] = phase_unscale,    [PHASE_CLIP] = phase_clip,
         [PHASE_OPTIMIZE] = phase_optimize,  [PHASE_LOG] = phase_log,
         [PHASE_COUNT_UPDATE] = phase_count, [PHASE_SCHEDULE] = phase_schedule,

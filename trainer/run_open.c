@@ -363,7 +363,8 @@ static enum status open_all(struct run *run) {
         .shuffle = config->data.shuffle != 0,
         .keep_last = config->batch.tail == TAIL_KEEP || config->batch.tail == TAIL_KEEP_UNDERSCALED,
         .leak = config->batch.tail == TAIL_LEAK,
-        .loss_ranks = config->loss.divisor == DIVISOR_MEAN_OF_RANKS ? config->loss.ranks : 0};
+        .loss_ranks = config->loss.divisor == DIVISOR_MEAN_OF_RANKS ? config->loss.ranks : 0,
+        .shards = config->numerics.shards};
     TRY(sampler_init(&options, run->dataset, &run->arena, &run->sampler));
     TRY(check_epochs(run));
     TRY(streams_open(run));

@@ -163,3 +163,9 @@ void shards_end_micro(struct run *run) {
     if (run->shards == NULL || run->micro < run->plan.micros) return;
     join_all(run, joins, tree_leave(&run->shards->tree, joins));
 }
+
+void shards_reduce(struct run *run) {
+    struct tree_join joins[TREE_NODES_MAX];
+    if (run->shards == NULL || run->config.parallel.ranks <= 1) return;
+    join_all(run, joins, tree_reduce(&run->shards->tree, joins));
+}

@@ -27,4 +27,8 @@ const struct model_parts *shards_parts(struct run *run);
  * its last rank joins what it has. */
 void shards_end_micro(struct run *run);
 
+/* Joins what the ranks have: phase `reduce`. It changes nothing with one rank, or where they are
+ * joined already. */
+void shards_reduce(struct run *run);
+
 #endif

@@ -324,6 +324,28 @@ static const struct {
      "f.yaml:2:49: error: numerics.grad_accumulate: storage rounds the gradient after each "
      "micro-batch, but shards are joined before it is rounded; expected wide with numerics.shards "
      "4"},
+    {"common: {parallel: {ranks: 3}, numerics: {shards: 2}}",
+     "f.yaml:2:28: error: parallel.ranks: expected at most numerics.shards (2), got 3: a rank has "
+     "the samples of whole shards, and bits depend on shards alone; set numerics.shards to 4 or a "
+     "larger power of two, in both arms if they are to agree"},
+    {"common: {batch: {size: 2}, parallel: {ranks: 3}, numerics: {shards: 4}}",
+     "f.yaml:2:46: error: parallel.ranks: expected at most batch.size (2), got 3: a rank without "
+     "samples"},
+    {"common: {batch: {tail: keep}, parallel: {ranks: 2}, numerics: {shards: 4}}",
+     "f.yaml:2:24: error: batch.tail: expected drop with parallel.ranks 2: an update that is not "
+     "full would leave ranks without their share"},
+    {"common: {parallel: {ranks: 3}, numerics: {shards: 4}, batch: {size: 6}, "
+     "loss: {divisor: mean-of-ranks}}",
+     "f.yaml:2:28: error: parallel.ranks: expected a divisor of numerics.shards (4) with "
+     "loss.divisor mean-of-ranks, whose ranks have equal shares, got 3"},
+    {"common: {parallel: {ranks: 2}, numerics: {shards: 4}, dropout: {residual: 0.1}, "
+     "rng: {kind: torch}}",
+     "f.yaml:2:93: error: rng.kind: expected addressed with parallel.ranks 2: torch's generator "
+     "draws for the micro-batches of one process, one after the other"},
+    {"common: {parallel: {ranks: 2}, numerics: {shards: 4}, "
+     "loss: {divisor: mean-of-ranks, ranks: 4}}",
+     "f.yaml:2:93: error: loss.ranks: 4 contradicts parallel.ranks 2, which train; leave it out, "
+     "or write auto"},
     {"common: {batch: {tail: leak}, numerics: {shards: 2}}",
      "f.yaml:2:24: error: batch.tail: leak puts samples of two epochs into one update, and only "
      "those of one are dealt to shards; expected drop, keep or keep-underscaled with "
@@ -472,9 +494,6 @@ static void validate_operand_format(void **state) {
  * place all the same. */
 static void validate_unsupported(void **state) {
     (void)state;
-    helper_refuse("twinstep: 1\ncommon: {parallel: {ranks: 2}}", NULL, STATUS_UNSUPPORTED,
-                  "f.yaml:2:28: error: parallel.ranks: 2 is not available in this version; "
-                  "available: 1");
     helper_refuse(
         "twinstep: 1\ncommon: {numerics: {shards: 4, mode: shaped}}", NULL, STATUS_UNSUPPORTED,
         "f.yaml:2:29: error: numerics.shards: 4 is not available in numerics.mode "

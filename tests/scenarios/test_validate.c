@@ -146,7 +146,9 @@ static const char *const faults[] = {
     "numerics.master: expected none or a dtype wider than numerics.param (f64), got f64",
     "numerics.gradient: expected f32, f64, bf16 or f16, got tf32: it is a format of operands, not "
     "of stored numbers (torch's allow_tf32 is numerics.compute: f32 with numerics.product: tf32)",
-    "parallel.ranks: 2 is not available in this version; available: 1",
+    "parallel.ranks: expected at most numerics.shards (1), got 2: a rank has the samples of whole "
+    "shards, and bits depend on shards alone; set numerics.shards to 2 or a larger power of two, "
+    "in both arms if they are to agree",
     "loop.micro: expected backward once, got it 0 times",
     "loop.micro: expected forward once, got it 2 times",
     "loop.update: fetch belongs to loop.micro and stands there once",

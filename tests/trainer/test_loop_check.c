@@ -139,6 +139,31 @@ static void validate_shards(void **state) {
     }
 }
 
+/* With ranks, list `update` begins with phase reduce. */
+static void validate_reduce(void **state) {
+    static const struct {
+        const char *update;
+        uint32_t position;
+    } cases[] = {{"reduce clip optimize log zero", 0},
+                 {"reduce clip reduce optimize log zero", 0},
+                 {"clip reduce optimize log zero", 1},
+                 {"clip optimize log zero", LOOP_NO_POSITION}};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct config config;
+        struct loop_fault fault;
+        helper_loop_orders(NULL, cases[i].update, &config);
+        assert_int_equal(loop_check(&config, &fault), STATUS_OK);
+        config.numerics.shards = config.parallel.ranks = 2;
+        const enum status status = loop_check(&config, &fault);
+        assert_int_equal(status, cases[i].position == 0 ? STATUS_OK : STATUS_INPUT);
+        if (status == STATUS_OK) continue;
+        assert_non_null(strstr(status_text(), "reduce as its first phase"));
+        assert_true(fault.list == LOOP_UPDATE && fault.phase == PHASE_REDUCE);
+        assert_true(fault.position == cases[i].position);
+    }
+}
+
 static void validate_log_in_single_micro_batch(void **state) {
     (void)state;
     struct config config;
@@ -223,6 +248,7 @@ int main(void) {
         cmocka_unit_test(validate_illegal_orders),
         cmocka_unit_test(validate_other_lists),
         cmocka_unit_test(validate_shards),
+        cmocka_unit_test(validate_reduce),
         cmocka_unit_test(validate_log_in_single_micro_batch),
         cmocka_unit_test(validate_broken_lists),
         cmocka_unit_test(validate_counts),

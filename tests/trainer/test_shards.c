@@ -143,12 +143,8 @@ enum law_break {
 };
 
 static const char *const break_names[BREAKS] = {
-    "none",
-    "as many shards as ranks",
-    "joined from left to right",
-    "border by tokens",
-    "partials as stored",
-    "uses joined first",
+    "not joined",       "as many shards as ranks", "joined from left to right",
+    "border by tokens", "partials as stored",      "uses joined first",
     "ranks reversed",
 };
 
@@ -360,15 +356,26 @@ static void bench_close(struct bench *bench) {
     arena_close(&bench->arena);
 }
 
-/* Opens a run and takes it to the closed gradient of its first update. */
-static void train(const struct bench *bench, uint64_t shards, uint64_t micro, uint64_t threads,
-                  struct run *run) {
+struct deal {
+    uint64_t shards, ranks, micro, threads;
+};
+
+static const struct key_list with_reduce = {7,
+                                            {PHASE_REDUCE, PHASE_CLIP, PHASE_OPTIMIZE, PHASE_LOG,
+                                             PHASE_COUNT_UPDATE, PHASE_SCHEDULE, PHASE_ZERO},
+                                            0};
+
+/* Opens a run and takes it to the closed gradient of its first update; `reduced` 0: as if the loop
+ * had no phase reduce. */
+static void train(const struct bench *bench, struct deal deal, int reduced, struct run *run) {
     const struct run_options options = {.tensors = 1, .poison = 1, .steps = 2};
     static const enum phase phases[] = {PHASE_FETCH, PHASE_FORWARD, PHASE_BACKWARD};
     struct config config = bench->config;
-    config.numerics.shards = shards;
-    config.numerics.threads = threads;
-    config.batch.micro = micro;
+    config.numerics.shards = deal.shards;
+    config.parallel.ranks = deal.ranks;
+    config.numerics.threads = deal.threads;
+    config.batch.micro = deal.micro;
+    config.loop.update = with_reduce;
     helper_run_open(&config, &bench->dataset, &options, run);
     assert_int_equal(sampler_plan_update(&run->sampler, run_head(run)->sampler, &run->plan),
                      STATUS_OK);
@@ -376,6 +383,7 @@ static void train(const struct bench *bench, uint64_t shards, uint64_t micro, ui
     for (run->micro = 0; run->micro < run->plan.micros;)
         for (size_t i = 0; i < COUNT_OF(phases); i++)
             assert_int_equal(phase_run(run, phases[i]), STATUS_OK);
+    if (reduced) assert_int_equal(phase_run(run, PHASE_REDUCE), STATUS_OK);
     assert_int_equal(phase_close_gradient(run), STATUS_OK);
 }
 
@@ -390,70 +398,91 @@ static struct law law_of(const struct bench *bench, uint32_t shards, uint32_t ra
 
 /* One shard is a chain, as ever; more shards than samples leave shards out. */
 static void verify_law(void **state) {
-    static const uint32_t shards[] = {1, 2, 4, 8, 32, 256};
+    static const struct deal deals[] = {
+        {1, 1, 1, 1}, {2, 1, 3, 2},  {4, 1, 5, 1},   {8, 1, 1, 2},   {8, 1, 5, 1}, {32, 1, 2, 2},
+        {2, 2, 1, 2}, {4, 3, 2, 1},  {8, 2, 5, 2},   {8, 3, 1, 1},   {8, 3, 2, 2}, {8, 4, 2, 1},
+        {8, 5, 1, 2}, {16, 5, 2, 1}, {256, 1, 5, 1}, {256, 3, 2, 2},
+    };
     (void)state;
     for (size_t t = 0; t < COUNT_OF(trainings); t++) {
         struct bench bench;
         bench_open(&trainings[t], &bench);
-        for (size_t s = 0; s < COUNT_OF(shards); s++)
-            for (uint64_t micro = 1; micro <= trainings[t].samples; micro += 2) {
-                const struct law law = law_of(&bench, shards[s], 1, NO_BREAK);
-                struct run run;
-                train(&bench, shards[s], micro, 1 + s % 2, &run);
-                const uint32_t differing = count_differing(&law, &run);
-                if (differing > 0)
-                    fail_msg("training %zu, %u shards, micro-batches of %llu: %u numbers differ", t,
-                             shards[s], (unsigned long long)micro, differing);
-                run_close(&run);
-            }
+        for (size_t i = 0; i < COUNT_OF(deals); i++) {
+            const struct law law =
+                law_of(&bench, (uint32_t)deals[i].shards, (uint32_t)deals[i].ranks, NO_BREAK);
+            struct run run;
+            train(&bench, deals[i], 1, &run);
+            const uint32_t differing = count_differing(&law, &run);
+            if (differing > 0)
+                fail_msg("training %zu, %u shards, %u ranks, micro-batches of %llu: %u numbers "
+                         "differ",
+                         t, law.shards, law.ranks, (unsigned long long)deals[i].micro, differing);
+            run_close(&run);
+        }
         bench_close(&bench);
     }
 }
 
-/* The oracle could tell: each break of the law gives a gradient that no training has. */
+/* The oracle could tell: each break of the law gives a gradient that no training has. Without the
+ * phase that joins, a gradient is that of the first rank alone. */
 static void verify_breaks(void **state) {
     (void)state;
-    for (int broken = NO_BREAK + 1; broken < BREAKS; broken++)
-        for (uint32_t ranks = 3; ranks <= 5; ranks += 2) {
-            uint32_t differing = 0;
-            for (size_t t = 0; t < COUNT_OF(trainings); t++) {
-                struct bench bench;
-                struct run run;
-                bench_open(&trainings[t], &bench);
+    for (uint32_t ranks = 3; ranks <= 5; ranks += 2) {
+        const struct deal deal = {8, ranks, 2, 1};
+        uint32_t differing[BREAKS] = {0};
+        for (size_t t = 0; t < COUNT_OF(trainings); t++) {
+            struct bench bench;
+            struct run run;
+            bench_open(&trainings[t], &bench);
+            train(&bench, deal, 1, &run);
+            for (int broken = NO_BREAK + 1; broken < BREAKS; broken++) {
                 const struct law law = law_of(&bench, 8, ranks, (enum law_break)broken);
-                train(&bench, 8, 2, 1, &run);
-                differing += count_differing(&law, &run);
-                run_close(&run);
-                bench_close(&bench);
+                differing[broken] += count_differing(&law, &run);
             }
-            print_message("%s, %u ranks: %u numbers\n", break_names[broken], ranks, differing);
-            assert_true(differing > 0);
+            run_close(&run);
+            train(&bench, deal, 0, &run);
+            const struct law law = law_of(&bench, 8, ranks, NO_BREAK);
+            differing[NO_BREAK] += count_differing(&law, &run);
+            run_close(&run);
+            bench_close(&bench);
         }
+        for (int broken = NO_BREAK; broken < BREAKS; broken++) {
+            print_message("%s, %u ranks: %u numbers\n", break_names[broken], ranks,
+                          differing[broken]);
+            assert_true(differing[broken] > 0);
+        }
+    }
 }
 
 /* Whole updates: what must not move a bit, and the number of shards, which must. */
 struct shape {
-    uint64_t shards, micro, threads;
+    uint64_t shards, ranks, micro, threads;
     enum batch_layout layout;
     int32_t mode; /* of numerics.mode */
     int equal;    /* to the first shape */
 };
 
 static const struct shape shapes[] = {
-    {8, 8, 1, LAYOUT_SEPARATE, MODE_INVARIANT, 1},
-    {8, 4, 2, LAYOUT_SEPARATE, MODE_INVARIANT, 1},
-    {8, 2, 1, LAYOUT_CONCATENATED, MODE_INVARIANT, 1},
-    {8, 1, 2, LAYOUT_CONCATENATED, MODE_INVARIANT, 1},
-    {8, 2, 2, LAYOUT_SEPARATE, MODE_DETERMINISTIC, 1},
-    {1, 2, 1, LAYOUT_SEPARATE, MODE_INVARIANT, 0},
-    {4, 2, 1, LAYOUT_SEPARATE, MODE_INVARIANT, 0},
+    {8, 1, 8, 1, LAYOUT_SEPARATE, MODE_INVARIANT, 1},
+    {8, 2, 4, 2, LAYOUT_SEPARATE, MODE_INVARIANT, 1},
+    {8, 3, 2, 1, LAYOUT_CONCATENATED, MODE_INVARIANT, 1},
+    {8, 5, 1, 2, LAYOUT_CONCATENATED, MODE_INVARIANT, 1},
+    {8, 4, 1, 1, LAYOUT_SEPARATE, MODE_INVARIANT, 1},
+    {8, 6, 2, 2, LAYOUT_SEPARATE, MODE_INVARIANT, 1},
+    {8, 7, 2, 1, LAYOUT_SEPARATE, MODE_INVARIANT, 1},
+    {8, 8, 1, 2, LAYOUT_SEPARATE, MODE_INVARIANT, 1},
+    {8, 1, 1, 1, LAYOUT_CONCATENATED, MODE_INVARIANT, 1},
+    {8, 3, 2, 2, LAYOUT_SEPARATE, MODE_DETERMINISTIC, 1},
+    {1, 1, 2, 1, LAYOUT_SEPARATE, MODE_INVARIANT, 0},
+    {4, 4, 2, 1, LAYOUT_SEPARATE, MODE_INVARIANT, 0}, /* as many shards as ranks */
 };
 
 static const struct shape exact_shapes[] = {
-    {1, 8, 1, LAYOUT_SEPARATE, MODE_ORDER_FREE, 1},
-    {2, 4, 1, LAYOUT_SEPARATE, MODE_ORDER_FREE, 1},
-    {8, 2, 2, LAYOUT_SEPARATE, MODE_ORDER_FREE, 1},
-    {256, 8, 1, LAYOUT_SEPARATE, MODE_ORDER_FREE, 1},
+    {1, 1, 8, 1, LAYOUT_SEPARATE, MODE_ORDER_FREE, 1},
+    {2, 2, 4, 1, LAYOUT_SEPARATE, MODE_ORDER_FREE, 1},
+    {8, 3, 2, 2, LAYOUT_SEPARATE, MODE_ORDER_FREE, 1},
+    {8, 5, 2, 1, LAYOUT_SEPARATE, MODE_ORDER_FREE, 1},
+    {256, 8, 8, 1, LAYOUT_SEPARATE, MODE_ORDER_FREE, 1},
 };
 
 static void outcome_of(const struct config *base, const struct dataset *dataset,
@@ -462,6 +491,7 @@ static void outcome_of(const struct config *base, const struct dataset *dataset,
     struct config config = *base;
     struct run run;
     config.numerics.shards = shape->shards;
+    config.parallel.ranks = shape->ranks;
     config.numerics.threads = shape->threads;
     config.numerics.mode = shape->mode;
     config.batch.micro = config.dpo.reference_batch = shape->micro;
@@ -471,13 +501,17 @@ static void outcome_of(const struct config *base, const struct dataset *dataset,
     run_close(&run);
 }
 
-static void compare_shapes(const char *words, const struct shape *of, size_t count) {
+/* `loop` is what stands behind phase schedule. */
+static void compare_shapes(const char *words, const char *loop, const struct shape *of,
+                           size_t count) {
     struct config config;
     struct arena arena = ARENA_EMPTY;
     struct dataset dataset;
     struct helper_outcome like, outcome;
-    helper_config(2, &config, "%s, init: {std: 0.3}, batch: {size: 8}, clip: {max_norm: 0.5}",
-                  words);
+    helper_config(2, &config,
+                  "%s, init: {std: 0.3}, batch: {size: 8}, clip: {max_norm: 0.5}, loop: {update: "
+                  "[reduce, clip, optimize, log, count, schedule%s}",
+                  words, loop);
     helper_ids_open(&config, 5, 16, 16, &arena, &dataset);
     outcome_of(&config, &dataset, &of[0], &like);
     for (size_t i = 1; i < count; i++) {
@@ -494,7 +528,7 @@ static void verify_shapes(void **state) {
     for (size_t t = 0; t < COUNT_OF(trainings); t++) {
         /* bf16 gradients hide what four shards differ by from eight */
         const int hidden = trainings[t].samples == 11;
-        compare_shapes(trainings[t].words, shapes, COUNT_OF(shapes) - (size_t)hidden);
+        compare_shapes(trainings[t].words, ", zero]", shapes, COUNT_OF(shapes) - (size_t)hidden);
     }
 }
 
@@ -502,7 +536,7 @@ static void verify_shapes(void **state) {
 static void verify_order_free(void **state) {
     (void)state;
     for (size_t t = 0; t < 2; t++)
-        compare_shapes(trainings[t].words, exact_shapes, COUNT_OF(exact_shapes));
+        compare_shapes(trainings[t].words, ", zero]", exact_shapes, COUNT_OF(exact_shapes));
 }
 
 /* Accumulators of f64. */
@@ -510,26 +544,47 @@ static void verify_wide(void **state) {
     static const char words[] = "task: sft, numerics: {accumulate: f64}, model: {family: llama, "
                                 "layers: 1, hidden: 16, heads: 4, kv_heads: 2, mlp: 20, vocab: 19}";
     (void)state;
-    compare_shapes(words, shapes, 4);
+    compare_shapes(words, ", zero]", shapes, 4);
 }
 
 /* Without zero, the first chain of update 2 goes on from update 1's gradient, clipped, whatever the
  * number of shards: in mode order-free that leaves one set of bits. */
 static void verify_carried(void **state) {
-    static const char words[] =
-        "task: sft, model: {family: qwen2, layers: 1, hidden: 16, heads: 4, "
-        "kv_heads: 2, mlp: 20, vocab: 19, tied: true}, loop: {update: "
-        "[clip, optimize, log, count, schedule]}";
     (void)state;
-    compare_shapes(words, exact_shapes, COUNT_OF(exact_shapes));
-    compare_shapes(words, shapes, 4);
+    compare_shapes(trainings[0].words, "]", exact_shapes, COUNT_OF(exact_shapes));
+    compare_shapes(trainings[0].words, "]", shapes, 6);
+}
+
+/* A skip rule and a loss scale look at the joined gradient. The scale is too large for the first
+ * update, which is skipped. */
+static void verify_skipped(void **state) {
+    static const char words[] =
+        "task: sft, scaler: {kind: dynamic, init_scale: 1e10, backoff_factor: 1e-6}, numerics: "
+        "{compute: f16}, model: "
+        "{family: llama, layers: 1, hidden: 16, heads: 4, kv_heads: 2, mlp: 20, vocab: 19}";
+    (void)state;
+    compare_shapes(words, ", zero], skip: nonfinite, on_skip: [log, zero]", shapes, 8);
+    compare_shapes(trainings[0].words, ", zero], skip: olmo-outlier", shapes, 4);
+}
+
+/* Ranks that train divide by their own labels as ranks that are imitated in the loss do. */
+static void corroborate_mean_of_ranks(void **state) {
+    static const char words[] =
+        "task: sft, loss: {divisor: mean-of-ranks, ranks: 4}, model: {family: llama, layers: 1, "
+        "hidden: 16, heads: 4, kv_heads: 2, mlp: 20, vocab: 19}";
+    static const struct shape deals[] = {{8, 1, 8, 1, LAYOUT_SEPARATE, MODE_INVARIANT, 1},
+                                         {8, 4, 1, 2, LAYOUT_SEPARATE, MODE_INVARIANT, 1},
+                                         {8, 4, 2, 1, LAYOUT_SEPARATE, MODE_INVARIANT, 1}};
+    (void)state;
+    compare_shapes(words, ", zero]", deals, COUNT_OF(deals));
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(verify_law),    cmocka_unit_test(verify_breaks),
-        cmocka_unit_test(verify_shapes), cmocka_unit_test(verify_order_free),
-        cmocka_unit_test(verify_wide),   cmocka_unit_test(verify_carried),
+        cmocka_unit_test(verify_law),     cmocka_unit_test(verify_breaks),
+        cmocka_unit_test(verify_shapes),  cmocka_unit_test(verify_order_free),
+        cmocka_unit_test(verify_wide),    cmocka_unit_test(verify_carried),
+        cmocka_unit_test(verify_skipped), cmocka_unit_test(corroborate_mean_of_ranks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
