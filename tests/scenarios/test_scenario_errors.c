@@ -150,17 +150,11 @@ static const struct {
      "+- 1\""},
     {"expect: {shares: schedule 3 +- 1; schedule 3 +- 1}",
      "f.yaml:2:18: error: expect.shares: expected each cause once, got schedule twice"},
-    {"expect: {order: [lr]}", "f.yaml:2:18: error: expect.order: expected one of schedule, "
-                              "optimizer, dtype, nondeterminism, batch-shape, data-order, rng, "
-                              "normalisation, reference, model, resume, init, objective, "
-                              "backward, corruption, got \"lr\""},
-    {"expect: {order: [parallelism, objective]}",
-     "f.yaml:2:18: error: expect.order: expected one of schedule, optimizer, dtype, "
-     "nondeterminism, batch-shape, data-order, rng, normalisation, reference, model, resume, init, "
-     "objective, backward, corruption, got \"parallelism\""},
-    {"expect: {shares: parallelism 0.1 +- 0.5}",
-     "f.yaml:2:18: error: expect.shares: expected causes that two arms can differ in, got "
-     "parallelism, whose keys have one value each in this version"},
+    {"expect: {order: [lr]}",
+     "f.yaml:2:18: error: expect.order: expected one of schedule, "
+     "optimizer, dtype, nondeterminism, batch-shape, data-order, rng, "
+     "normalisation, reference, model, parallelism, resume, init, objective, "
+     "backward, corruption, got \"lr\""},
     {"expect: {verdict: identical, shares: schedule 3 +- 1}",
      "f.yaml:2:30: error: expect.shares: two identical arms have no first difference and no cause "
      "(expect.verdict is identical)"},
@@ -358,11 +352,11 @@ static const struct {
      "number"},
     {"common: {batch: {micro: 4}}\narms: {a: {}, b: {batch: {size: 6}}}",
      "f.yaml:2:25: error: batch.micro: expected a divisor of batch.size (6), got 4"},
-    {"expect: {verdict: outside-floor, cause: parallelism}",
+    {"expect: {verdict: outside-floor, cause: ranks}",
      "f.yaml:2:41: error: expect.cause: expected one of schedule, optimizer, dtype, "
      "nondeterminism, "
-     "batch-shape, data-order, rng, normalisation, reference, model, resume, init, objective, "
-     "backward, corruption, any, got \"parallelism\""},
+     "batch-shape, data-order, rng, normalisation, reference, model, parallelism, resume, init, "
+     "objective, backward, corruption, any, got \"ranks\""},
     {"expect: {verdict: identical, cause: dtype}",
      "f.yaml:2:30: error: expect.cause: two identical arms have no first difference and no cause "
      "(expect.verdict is identical)"},
