@@ -186,6 +186,12 @@ static enum status note_threads(const struct config *config, struct notes *out) 
     return STATUS_OK;
 }
 
+static enum status note_shards(const struct config *config, struct notes *out) {
+    if (config->numerics.shards > 1 && config->numerics.mode == MODE_ORDER_FREE)
+        return add(out, "numerics.shards moves no bit in mode order-free");
+    return STATUS_OK;
+}
+
 enum status notes_of(const struct config *config, const struct dataset *dataset,
                      struct arena *arena, struct notes *out) {
     memset(out, 0, sizeof *out);
@@ -194,5 +200,6 @@ enum status notes_of(const struct config *config, const struct dataset *dataset,
     TRY(note_divisor(config, dataset, arena, out));
     TRY(note_tail(config, dataset, out));
     TRY(note_dtypes(config, out));
+    TRY(note_shards(config, out));
     return note_threads(config, out);
 }

@@ -7,10 +7,20 @@
 
 #include <string.h>
 
+#include "ranks/tree.h"
+
 uint64_t batch_micro_batches(const struct config *config) {
-    const uint64_t micro = config->batch.micro;
-    if (micro == 0 || micro >= config->batch.size) return 1;
-    return (config->batch.size - 1) / micro + 1;
+    const uint64_t micro = config->batch.micro, size = config->batch.size;
+    const uint32_t ranks = (uint32_t)config->parallel.ranks;
+    const uint32_t shards = (uint32_t)config->numerics.shards;
+    if (ranks > 1 && micro > 0) {
+        uint64_t count = 0;
+        for (uint32_t r = 0; r < ranks; r++)
+            count += (tree_rank_samples(r, size, shards, ranks) + micro - 1) / micro;
+        return count;
+    }
+    if (micro == 0 || micro >= size) return 1;
+    return (size - 1) / micro + 1;
 }
 
 enum status batch_limits_open(const struct config *config, const struct dataset *dataset,

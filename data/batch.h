@@ -77,7 +77,8 @@ struct batch_limits {
     int packed;   /* 1: sequences lie end to end, without padded rows */
 };
 
-/* How many micro-batches one update has: batch.size / batch.micro rounded up, at least 1. */
+/* How many micro-batches one update has: batch.size / batch.micro rounded up, at least 1; with
+ * several ranks, those of each rank together. */
 uint64_t batch_micro_batches(const struct config *config);
 
 /* Finds the limits for `samples` samples per micro-batch. STATUS_MEMORY: rows overflow 32 bits. */

@@ -11,18 +11,24 @@
 
 #include "data/datarow.h"
 #include "determinism/stream.h"
+#include "ranks/tree.h"
 
 static enum status options_check(const struct sampler_options *options,
                                  const struct dataset *dataset) {
-    if (options->ranks != 1)
-        FAIL(STATUS_UNSUPPORTED, "parallel.ranks: this version runs 1 rank, got %" PRIu64,
-             options->ranks);
     if (options->size < 1 || options->size > SAMPLER_MAX_BATCH)
         FAIL(STATUS_INPUT, "batch.size: expected 1 to %" PRIu64 " samples, got %" PRIu64,
              SAMPLER_MAX_BATCH, options->size);
     if (options->micro < 1 || options->micro > options->size)
         FAIL(STATUS_INPUT, "batch.micro: expected 1 to batch.size (%" PRIu64 "), got %" PRIu64,
              options->size, options->micro);
+    if (options->ranks < 1 || (options->ranks > 1 && options->ranks > options->shards) ||
+        options->shards > TREE_SHARDS_MAX)
+        FAIL(STATUS_INPUT,
+             "parallel.ranks: expected 1 to numerics.shards (%" PRIu64
+             ", at most %d), got %" PRIu64,
+             options->shards, TREE_SHARDS_MAX, options->ranks);
+    if (options->ranks > 1 && (options->keep_last || options->leak))
+        FAIL(STATUS_INPUT, "batch.tail: expected drop with %" PRIu64 " ranks", options->ranks);
     if (dataset->samples < (options->keep_last ? 1 : options->size))
         FAIL(STATUS_INPUT,
              "%s: batch.size is %" PRIu64 " samples, but the data hold %zu: not one full update",
@@ -38,11 +44,28 @@ static uint64_t divide_up(uint64_t value, uint64_t by) {
     return value / by + (value % by != 0);
 }
 
+/* Behind the last sample of a rank. */
+static uint32_t rank_end(const struct sampler_options *options, uint32_t rank, uint32_t samples) {
+    const uint32_t shards = (uint32_t)options->shards, ranks = (uint32_t)options->ranks;
+    if (ranks == 1) return samples;
+    return (uint32_t)tree_first_sample(tree_first_shard(rank + 1, shards, ranks), samples, shards);
+}
+
+static size_t micros_of(const struct sampler_options *options) {
+    uint64_t micros = 0, first = 0;
+    for (uint32_t rank = 0; rank < options->ranks; rank++) {
+        const uint64_t end = rank_end(options, rank, (uint32_t)options->size);
+        micros += divide_up(end - first, options->micro);
+        first = end;
+    }
+    return (size_t)micros;
+}
+
 enum status sampler_init(const struct sampler_options *options, const struct dataset *dataset,
                          struct arena *arena, struct sampler *out_sampler) {
     TRY(options_check(options, dataset));
     struct sampler sampler = {.options = *options, .dataset = dataset};
-    size_t micros = (size_t)divide_up(options->size, options->micro);
+    size_t micros = micros_of(options);
     const uint64_t rest = dataset->samples % options->size;
     const int full = divide_up(rest, options->micro) == micros;
     sampler.epoch_updates = dataset->samples / options->size;
@@ -115,14 +138,17 @@ static void micro_count(const struct sampler *sampler, const uint32_t *sample,
         }
 }
 
-/* Appends the micro-batches of `samples` samples to the plan. */
+/* Appends the micro-batches of `samples` samples to the plan. None lies in two ranks. */
 static void micros_plan(struct sampler *sampler, const uint32_t *sample, uint32_t samples,
                         struct sampler_plan *plan) {
     const uint32_t step = (uint32_t)sampler->options.micro;
-    for (uint32_t first = 0; first < samples; first += step) {
-        uint32_t left = samples - first;
+    uint32_t rank = 0, end = rank_end(&sampler->options, 0, samples);
+    for (uint32_t first = 0, count; first < samples; first += count) {
+        while (end <= first)
+            end = rank_end(&sampler->options, ++rank, samples);
+        count = end - first < step ? end - first : step;
         struct sampler_micro *micro = &sampler->micro[plan->micros++];
-        *micro = (struct sampler_micro){.first = first, .samples = left < step ? left : step};
+        *micro = (struct sampler_micro){.first = first, .samples = count};
         micro_count(sampler, sample, micro);
         plan->tokens += micro->tokens;
         plan->labels += micro->labels;

@@ -22,10 +22,11 @@
 #define SAMPLER_MAX_BATCH ((uint64_t)1 << 22)
 
 struct sampler_options {
-    uint64_t seed;  /* draws the order of the data */
-    uint64_t size;  /* samples per update, pairs for DPO; 1 to SAMPLER_MAX_BATCH */
-    uint64_t micro; /* samples per micro-batch, 1 to size; the last one takes what is left */
-    uint64_t ranks; /* must be 1: trainings on several ranks are refused */
+    uint64_t seed; /* draws the order of the data */
+    uint64_t size; /* samples per update, pairs for DPO; 1 to SAMPLER_MAX_BATCH */
+    /* samples per micro-batch, 1 to size; the last one of a rank takes what is left */
+    uint64_t micro;
+    uint64_t ranks; /* each has the samples of its shards, and micro-batches of its own */
     int shuffle;    /* false: every epoch has the order of the file */
     /* false: an epoch has floor(samples / size) updates and drops the rest, as PyTorch's drop_last
      * does; true: a smaller last update takes the rest */
@@ -36,6 +37,7 @@ struct sampler_options {
     /* how many ranks the loss is divided by: each has a contiguous share of size, whose labels are
      * counted; 0: none */
     uint64_t loss_ranks;
+    uint64_t shards; /* of an update (ranks/tree.h), at least as many as ranks; 0 for one rank */
 };
 
 /* Where the next update stands: plain data, part of the state of the training. */
@@ -66,7 +68,7 @@ struct sampler_plan {
     uint32_t samples;  /* options.size, or fewer in a last update that is kept */
     uint32_t micros;   /* all micro-batches; those that leaked from the epoch before come first */
     const uint32_t *sample; /* [samples]: their numbers in the dataset, in canonical order */
-    const struct sampler_micro *micro; /* [micros] */
+    const struct sampler_micro *micro; /* [micros]; rank by rank */
     uint64_t tokens;                   /* sums over the micro-batches that did not leak */
     uint64_t labels, opens;
     /* what leaked from the epoch before; not counted in samples, tokens and labels */
@@ -90,11 +92,11 @@ struct sampler {
     uint64_t *rank_labels;       /* [options.loss_ranks] */
     uint32_t *order;             /* [dataset.samples] */
     struct stream_card *scratch; /* [2 * dataset.samples]; NULL without shuffle */
-    struct sampler_micro *micro; /* [ceil(size / micro)], twice as many with `rest` */
+    struct sampler_micro *micro; /* those of an update, twice as many with `rest` */
 };
 
 /* Opens a sampler; the dataset must outlive it. STATUS_INPUT: an option is out of range, or there
- * are fewer samples than one update needs. STATUS_UNSUPPORTED: ranks. */
+ * are fewer samples than one update needs. */
 TWINSTEP_MUST_USE enum status sampler_init(const struct sampler_options *options,
                                            const struct dataset *dataset, struct arena *arena,
                                            struct sampler *out_sampler);

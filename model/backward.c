@@ -159,11 +159,33 @@ struct weight_pass {
     const struct model_gradients *gradients;
     struct row_list rows;
     uint32_t use;
+    int labels; /* 1: the rows are those of labels, else of tokens */
 };
 
-static void *accumulator(const struct weight_pass *joint, enum param_role role, uint32_t layer) {
+/* What one call of a weight's op is given: consecutive rows and the chains that they continue. */
+struct weight_part {
+    struct row_list rows;
+    uint32_t first; /* where the rows begin in the list of the pass */
+    void *acc;
+};
+
+static uint32_t part_count(const struct weight_pass *joint) {
+    return joint->gradients->parts == NULL ? 1 : joint->gradients->parts->count;
+}
+
+static struct weight_part part_open(const struct weight_pass *joint, uint32_t index,
+                                    enum param_role role, uint32_t layer) {
     const struct param_table *table = joint->pass.model->table;
-    return joint->gradients->row[params_owner(table, role, layer_index(layer))][joint->use];
+    const struct model_parts *const parts = joint->gradients->parts;
+    const uint32_t row = params_owner(table, role, layer_index(layer));
+    if (parts == NULL)
+        return (struct weight_part){joint->rows, 0, joint->gradients->row[row][joint->use]};
+    const struct model_part *const part = &parts->part[index];
+    const uint32_t first = joint->labels ? part->first_label : part->first_token;
+    const uint32_t count = joint->labels ? part->labels : part->tokens;
+    return (struct weight_part){{joint->rows.index + first, count},
+                                first,
+                                parts->begin(parts->context, index, row, joint->use)};
 }
 
 /* acc[n] += dy[r, n]: the gradient of a bias is that of a weight whose x is 1 (law 17). */
@@ -171,19 +193,27 @@ static void bias_weight(const struct weight_pass *joint, uint32_t layer, enum pa
                         const void *dy, uint32_t width) {
     const struct model *model = joint->pass.model;
     struct op_call call = pass_call(&joint->pass, pass_site(role), layer);
-    const struct linear_weight_args args = {
-        joint->rows, width, 1, dy, model->ones, accumulator(joint, role, layer)};
-    model->ops->linear_weight(&call, &args);
+    struct linear_weight_args args = {.N = width, .K = 1, .dy = dy, .x = model->ones};
+    for (uint32_t i = 0; i < part_count(joint); i++) {
+        const struct weight_part part = part_open(joint, i, role, layer);
+        args.rows = part.rows;
+        args.acc = part.acc;
+        model->ops->linear_weight(&call, &args);
+    }
     watch_weight(&joint->pass, layer, role, args.acc, joint->use);
 }
 
 static void matrix_weight(const struct weight_pass *joint, uint32_t layer, enum param_role role,
                           const void *dy, const void *x) {
     struct op_call call = pass_call(&joint->pass, pass_site(role), layer);
-    struct linear_weight_args args = {
-        .rows = joint->rows, .dy = dy, .x = x, .acc = accumulator(joint, role, layer)};
+    struct linear_weight_args args = {.dy = dy, .x = x};
     pass_widths(joint->pass.model, role, &args.N, &args.K);
-    joint->pass.model->ops->linear_weight(&call, &args);
+    for (uint32_t i = 0; i < part_count(joint); i++) {
+        const struct weight_part part = part_open(joint, i, role, layer);
+        args.rows = part.rows;
+        args.acc = part.acc;
+        joint->pass.model->ops->linear_weight(&call, &args);
+    }
     watch_weight(&joint->pass, layer, role, args.acc, joint->use);
     if (pass_bias(&joint->pass, role, layer) != NULL)
         bias_weight(joint, layer, params_bias(role), dy, args.N);
@@ -198,14 +228,21 @@ static void norm_weight(const struct weight_pass *joint, uint32_t layer, enum pa
                                     .dy = dy,
                                     .x = x,
                                     .rstd = rstd,
-                                    .acc = accumulator(joint, role, layer),
                                     .formula = norm_formula(model->config),
                                     .w = pass_weight(&joint->pass, role, layer),
                                     .eps = model->config->model.norm_eps};
     struct pass rows = joint->pass;
     rows.rows = joint->rows;
-    args.rows = pass_norm_rows(&rows, role, 1, &args.C);
-    model->ops->norm_weight(&call, &args);
+    const struct row_list all = pass_norm_rows(&rows, role, 1, &args.C);
+    /* a norm over each head has as many rows for each listed one */
+    const uint32_t heads = joint->rows.count == 0 ? 1 : all.count / joint->rows.count;
+    for (uint32_t i = 0; i < part_count(joint); i++) {
+        const struct weight_part part = part_open(joint, i, role, layer);
+        args.rows =
+            (struct row_list){all.index + (size_t)part.first * heads, part.rows.count * heads};
+        args.acc = part.acc;
+        model->ops->norm_weight(&call, &args);
+    }
     watch_weight(&joint->pass, layer, role, args.acc, joint->use);
 }
 
@@ -308,6 +345,7 @@ static void head_backward(struct weight_pass *joint, const struct pass *parts, u
         scatter_labels(&parts[c]);
     }
     struct weight_pass labels = *joint;
+    labels.labels = 1;
     labels.rows =
         (struct row_list){model_seen(model, joint->pass.batch, joint->pass.batch->canonical_label),
                           joint->pass.batch->label_count};
@@ -320,14 +358,18 @@ static void head_backward(struct weight_pass *joint, const struct pass *parts, u
 
 static void embedding_backward(const struct weight_pass *joint) {
     const struct model *model = joint->pass.model;
+    const struct batch *batch = joint->pass.batch;
     struct op_call call = pass_call(&joint->pass, SITE_EMBEDDING, PASS_NO_LAYER);
-    model->ops->embedding_weight(
-        &call, &(struct embedding_weight_args){
-                   joint->rows, model->V, model->C,
-                   model_seen(model, joint->pass.batch, joint->pass.batch->canonical_id),
-                   model->gradient.stream, accumulator(joint, ROLE_EMBEDDING, PASS_NO_LAYER)});
-    watch_weight(&joint->pass, PASS_NO_LAYER, ROLE_EMBEDDING,
-                 accumulator(joint, ROLE_EMBEDDING, PASS_NO_LAYER), 0);
+    struct embedding_weight_args args = {
+        .V = model->V, .C = model->C, .dx = model->gradient.stream};
+    for (uint32_t i = 0; i < part_count(joint); i++) {
+        const struct weight_part part = part_open(joint, i, ROLE_EMBEDDING, PASS_NO_LAYER);
+        args.rows = part.rows;
+        args.ids = model_seen(model, batch, batch->canonical_id) + part.first;
+        args.acc = part.acc;
+        model->ops->embedding_weight(&call, &args);
+    }
+    watch_weight(&joint->pass, PASS_NO_LAYER, ROLE_EMBEDDING, args.acc, 0);
 }
 
 /* Activation checkpointing that does not restore the generator: the layer runs again from its

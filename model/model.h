@@ -91,9 +91,9 @@ struct model {
     uint32_t *seen_lists; /* the batch's lists for ops; NULL: they see the batch's own */
     size_t seen_bytes;
     double *seen_coefficients; /* the loss's for ops; NULL: they see those that the host wrote */
-    enum status lost;  /* of the last copy of lists; model_wait tells it */
-    uint32_t *numbers; /* (labels) 0, 1, 2, ...: ids that make a lookup a copy of rows */
-    void *ones;        /* (R) 1.0, where there are biases: their gradient is a product with it */
+    enum status lost;          /* of the last copy of lists; model_wait tells it */
+    uint32_t *numbers;         /* (labels) 0, 1, 2, ...: ids that make a lookup a copy of rows */
+    void *ones; /* (R) 1.0, where there are biases: their gradient is a product with it */
     struct order order;
     int shuffled;
     struct op_rounding rounding;
@@ -138,9 +138,27 @@ struct model_weights {
     const void *const *row;
 };
 
+/* A part of a micro-batch whose terms continue one chain of each sum: consecutive entries of the
+ * batch's canonical lists. */
+struct model_part {
+    uint32_t first_token, tokens;
+    uint32_t first_label, labels;
+};
+
+/* The parts of a micro-batch, in canonical order, which hold all of it. `begin` is asked once for
+ * each part, in order, and for each use of each parameter, behind the ops of the part before it. It
+ * returns the accumulator that the part continues. */
+struct model_parts {
+    uint32_t count;
+    const struct model_part *part;
+    void *(*begin)(void *context, uint32_t part, uint32_t row, uint32_t use);
+    void *context;
+};
+
 /* Accumulators by parameter row and use, in the accumulation dtype. */
 struct model_gradients {
     void *(*row)[2];
+    const struct model_parts *parts; /* NULL: all terms continue the chains that `row` holds */
 };
 
 /* Opens a model whose ops are those of `backend`, or this program's own where it is NULL. `arena`

@@ -164,6 +164,15 @@ static void derive_unscale(struct config *config) {
     update->count++;
 }
 
+void config_add_reduce(struct config *config) {
+    struct key_list *const update = &config->loop.update;
+    if (!config_has_contract(config) || memchr(update->item, PHASE_REDUCE, update->count) != NULL)
+        return;
+    memmove(update->item + 1, update->item, update->count);
+    update->item[0] = PHASE_REDUCE;
+    update->count++;
+}
+
 enum status config_derive(struct config *config, uint64_t steps, int warmup_given,
                           struct fault *fault) {
     fill_uint(&config->data.seed, config->seed);
@@ -176,7 +185,10 @@ enum status config_derive(struct config *config, uint64_t steps, int warmup_give
     fill_uint(&config->dpo.reference_batch, config->batch.micro);
     fill_enum(&config->dpo.reference_compute, config->numerics.compute);
     fill_enum(&config->dpo.reference_layout, config->batch.layout);
+    fill_uint(&config->loss.ranks, config->parallel.ranks);
+    fill_uint(&config->schedule.processes, config->parallel.ranks);
     derive_unscale(config);
+    if (config->parallel.ranks > 1) config_add_reduce(config);
     row_sort_list(&config->shuffle.kinds);
     row_sort_list(&config->atomic.kinds);
     row_sort_list(&config->resume.restores);

@@ -23,6 +23,10 @@ enum status fault_set(struct fault *fault, enum status status, const char *path,
 TWINSTEP_MUST_USE enum status config_derive(struct config *config, uint64_t steps, int warmup_given,
                                             struct fault *fault);
 
+/* Gives the loop of a contract phase reduce, in front of list `update`. A loop that is written
+ * stays as it is. */
+void config_add_reduce(struct config *config);
+
 /* config_validate() with the fault as data. */
 TWINSTEP_MUST_USE enum status config_check(const struct config *config, uint64_t steps,
                                            struct fault *fault);

@@ -31,12 +31,8 @@ extern const char *const schema_phase_names[PHASE_TOTAL + 1];
 /* The stages of an update in the order of stage_name(), as a key's value; NULL-terminated. */
 extern const char *const schema_stage_names[PHASE_TOTAL + 4];
 
-/* The cause at an index of expect.cause and expect.order, which offer those that can be expected.
- */
+/* The cause at an index of expect.cause and expect.order. */
 enum cause head_cause(int32_t word);
-
-/* Whether two arms can differ in `cause`, so that a scenario may expect it. */
-int head_can_expect(enum cause cause);
 
 /* The text of expect.word; NULL: any. */
 const char *head_word(int32_t word);

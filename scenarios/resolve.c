@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "scenarios/inert.h"
 #include "scenarios/resolve_private.h"
 #include "scenarios/row_value.h"
 #include "scenarios/suggest.h"
@@ -178,6 +179,29 @@ static int settle_warmup(struct resolving *resolving) {
     return 1;
 }
 
+/* Ranks that train are counted once: a number of ranks that is written for the loss or for the
+ * schedule, and that is read, must be theirs. It imitates ranks where one trains. */
+static enum status check_ranks(const struct resolving *resolving) {
+    const struct config *const config = resolving->config;
+    const struct {
+        const char *path;
+        uint64_t count;
+    } counts[] = {{"loss.ranks", config->loss.ranks},
+                  {"schedule.processes", config->schedule.processes}};
+    for (size_t i = 0; i < COUNT_OF(counts) && config->parallel.ranks > 1; i++) {
+        struct fault fault = {.status = STATUS_OK};
+        if (resolve_given(resolving, counts[i].path)->node == NULL ||
+            inert_reason(config, counts[i].path) != NULL ||
+            counts[i].count == config->parallel.ranks)
+            continue;
+        fault_set(&fault, STATUS_INPUT, counts[i].path,
+                  "%ju contradicts parallel.ranks %ju, which train; leave it out, or write auto",
+                  (uintmax_t)counts[i].count, (uintmax_t)config->parallel.ranks);
+        return resolve_report(resolving, &fault);
+    }
+    return STATUS_OK;
+}
+
 static enum status check_derived(const struct resolving *resolving) {
     size_t count = 0;
     const struct key_row *rows = schema_rows(&count);
@@ -213,6 +237,7 @@ enum status arm_resolve(const struct arm_keys *keys, const char *label, const ch
     int warmup_given = settle_warmup(&resolving);
     if (config_derive(out, steps, warmup_given, &fault) != STATUS_OK)
         return resolve_report(&resolving, &fault);
+    TRY(check_ranks(&resolving));
     TRY(resolve_contract_units(&resolving, warmup_given, steps));
     TRY(check_derived(&resolving));
     if (config_check(out, steps, &fault) != STATUS_OK) return resolve_report(&resolving, &fault);

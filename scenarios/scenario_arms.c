@@ -135,11 +135,21 @@ static enum status settle_streams(const struct parsing *parsing, const struct ar
     return STATUS_OK;
 }
 
+/* A contract's loop has phase reduce where ranks train. Where they do so in one arm, the other
+ * arm's contract gets it, too: with one rank it changes nothing, and the loops of the arms do not
+ * differ by a phase that no key asked for. */
+static void settle_reduce(struct config *a, struct config *b) {
+    if (a->parallel.ranks <= 1 && b->parallel.ranks <= 1) return;
+    config_add_reduce(a);
+    config_add_reduce(b);
+}
+
 enum status scenario_read_arms(struct parsing *parsing) {
     struct scenario_arm *arms = parsing->scenario->arms;
     struct arm_keys keys[2];
     for (int i = 0; i < 2; i++)
         TRY(read_arm(parsing, i, &keys[i]));
+    settle_reduce(&arms[0].config, &arms[1].config);
     TRY(settle_streams(parsing, keys));
     TRY(keep_inert(parsing, keys));
     return inert_settle(&arms[0].config, &arms[1].config);

@@ -160,12 +160,6 @@ static enum status check_shares(const struct parsing *parsing) {
     const struct yaml_node *node = scenario_head_node(parsing, "expect", "shares");
     if (expect_shares_read(parsing->head->shares, shares, &count) != STATUS_OK)
         return yaml_fail(node, "expect.shares: %s", status_text());
-    for (uint32_t i = 0; i < count; i++)
-        if (!head_can_expect(shares[i].cause))
-            return yaml_fail(node,
-                             "expect.shares: expected causes that two arms can differ in, got "
-                             "%s, whose keys have one value each in this version",
-                             cause_name(shares[i].cause));
     return STATUS_OK;
 }
 

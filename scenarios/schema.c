@@ -200,9 +200,10 @@ static const struct key_row rows[] = {
                  "labelled (transformers from 4.46 to 4.x); each micro-batch by its own, then by "
                  "batch.micro (VeOmni's DiT before its pull request 963); means of micro-batches "
                  "weighted by their tokens, metrics too (open-instruct's dpo.py)"),
-    UINT(loss.ranks, "1", "1", CAUSE_NORMALISATION, .low = 1, .high = 1024,
+    UINT(loss.ranks, "1", "auto", CAUSE_NORMALISATION, .low = 1, .high = 1024, .word = "auto",
          .help = "Data-parallel ranks of mean-of-ranks, a divisor of batch.size: each has its "
-                 "share of the samples"),
+                 "share of the samples; auto is parallel.ranks, and with one rank another number "
+                 "imitates the loss of so many"),
     ENUM(loss.logged, "divided", CAUSE_NORMALISATION, NAMES("divided", "mean"),
          .help =
              "The loss that is logged: what backward gets, summed over the update (transformers); "
@@ -264,9 +265,9 @@ static const struct key_row rows[] = {
          .help = "Framework whose loop this is: the loop and the keys that its table lists follow "
                  "from it, names of schedules are its own, warm-up and total are in updates; none: "
                  "the loop is written"),
-    UINT(schedule.processes, "1", "1", CAUSE_SCHEDULE, .low = 1, .high = 1e6,
-         .help =
-             "Data-parallel processes as a contract counts them; they act on the schedule alone"),
+    UINT(schedule.processes, "1", "auto", CAUSE_SCHEDULE, .low = 1, .high = 1e6, .word = "auto",
+         .help = "Data-parallel processes as a contract counts them; auto is parallel.ranks, and "
+                 "with one rank another number acts on the schedule alone"),
     ENUM(schedule.rescaled, "contract", CAUSE_SCHEDULE,
          NAMES("contract", "none", "total", "warmup"),
          .help = "What the script turned from updates into units of the counter: what the contract "
@@ -406,8 +407,11 @@ static const struct key_row rows[] = {
          .help = "Formula of the logits' gradient, with equal forwards: from e / sum "
                  "(Liger, Megatron), or from the exponential of the rounded log-probability "
                  "(log_softmax, then nll_loss)"),
-    UINT(numerics.shards, "1", "1", CAUSE_PARALLELISM, .low = 1, .high = 1024,
-         .help = "Shards of an update whose sums are joined by a tree"),
+    UINT(numerics.shards, "1", "1", CAUSE_PARALLELISM, .low = 1, .high = 256,
+         .help =
+             "Shards of an update, a power of two: each sum over tokens that makes a gradient "
+             "is one chain per shard, and a balanced tree joins them, so the bits do not depend on "
+             "parallel.ranks"),
 
     REAL(dropout.embedding, "1", "0", CAUSE_RNG, .high = BELOW_ONE,
          .help = "Probability that an element of the embedding's output is dropped"),
@@ -529,10 +533,12 @@ static const struct key_row rows[] = {
                  "builtin:small-batch, builtin:large-batch, or rows such as weight m<=512 k>=256: "
                  "4; attention k>=64: 2; *: 1"),
 
-    UINT(parallel.ranks, "1", "1", CAUSE_PARALLELISM, .low = 1, .high = 1024,
-         .help = "Simulated data-parallel ranks"),
+    UINT(parallel.ranks, "1", "1", CAUSE_PARALLELISM, .low = 1, .high = 256,
+         .help = "Data-parallel ranks, simulated in one process, at most numerics.shards: each has "
+                 "micro-batches of the samples of its own shards, and phase reduce, the first of "
+                 "loop.update, joins their sums"),
     ENUM(parallel.reduce, "tree", CAUSE_PARALLELISM, NAMES("tree"),
-         .help = "Order in which ranks' gradients are summed"),
+         .help = "Order in which the sums of ranks are joined: the tree over shards"),
 };
 
 const struct key_row *schema_rows(size_t *out_count) {

@@ -23,7 +23,7 @@ static const char elsewhere[] = "it says what is written, printed or uploaded, w
 #define BATCHES "batches are made in the process that trains, so nothing is loaded beside it"
 #define DURING "nothing is evaluated during a training; eval measures the last weights once"
 #define PRECISE "eval measures in f64, whatever the arms train in (docs/EVAL.md)"
-#define RANKS "a training here has one rank"
+#define RANKS "ranks are parallel.ranks, simulated in one process"
 #define COMPILED "no compiler rewrites the operations; docs/DETERMINISM.md says how each one rounds"
 #define COLUMNS "the columns of a row have the names of docs/DATA.md"
 #define MEMORY "it saves memory and moves no bit"
@@ -84,7 +84,7 @@ static const struct synonym table[] = {
      "fused is the formula of its loss; its other kernels have no counterpart"},
     {"use_cpu", "numerics.backend", NULL, "true is backend: cpu"},
     NO_KEY("accelerator_config",
-           "samples are not dealt to processes; batch.size counts those of an update"),
+           "samples are dealt to ranks in blocks; batch.size counts those of an update"),
     NO_KEY("auto_find_batch_size", "batch.size and batch.micro are fixed before the training"),
     NO_KEY("do_train", "the verb says what is done; run trains"),
     NO_KEY("do_predict", "the verb says what is done, and none predicts"),
@@ -163,8 +163,9 @@ static const struct synonym table[] = {
     NO_KEY("trackio_space_id", elsewhere),
     NO_KEY("trackio_bucket_id", elsewhere),
     NO_KEY("trackio_static_space_id", elsewhere),
-    {"num_processes", "schedule.processes", NULL, "they act on the schedule alone"},
-    {"world_size", "loss.ranks", NULL, "of the loss's mean; the schedule's are schedule.processes"},
+    {"num_processes", "schedule.processes", NULL, "auto is parallel.ranks, the ranks that train"},
+    {"world_size", "parallel.ranks", NULL,
+     "at most numerics.shards; loss.ranks and schedule.processes follow it"},
     /* TRL: DPOConfig, SFTConfig, CPOConfig */
     {"beta", "dpo.beta", NULL, ""},
     {"loss_type", "dpo.loss", NULL, "with - for _: exo-pair"},

@@ -260,17 +260,69 @@ static enum status check_dropout(const struct config *config, struct fault *faul
     return STATUS_OK;
 }
 
+/* Law 21 of docs/DETERMINISM.md: shards are chains of law 1 or exact sums, whose joins have one
+ * order. Other modes order the sums of each call themselves. */
+static enum status check_shards(const struct config *config, struct fault *fault) {
+    const uint64_t shards = config->numerics.shards;
+    const int32_t mode = config->numerics.mode;
+    REFUSE_IF((shards & (shards - 1)) != 0, "numerics.shards",
+              "expected a power of two, of which a balanced tree is made, got %ju",
+              (uintmax_t)shards);
+    if (shards <= 1) return STATUS_OK;
+    if (mode != MODE_INVARIANT && mode != MODE_DETERMINISTIC && mode != MODE_ORDER_FREE)
+        return fault_set(fault, STATUS_UNSUPPORTED, "numerics.shards",
+                         "%ju is not available in numerics.mode %s, which orders sums in its own "
+                         "way; expected mode invariant, deterministic or order-free, or one shard",
+                         (uintmax_t)shards, schema_find("numerics.mode", NULL)->names[mode]);
+    if (config->numerics.backend == BACKEND_CUDA)
+        return fault_set(fault, STATUS_UNSUPPORTED, "numerics.shards",
+                         "%ju is not available on numerics.backend cuda; available there: 1",
+                         (uintmax_t)shards);
+    REFUSE_IF(config->numerics.grad_accumulate == GRAD_ACCUMULATE_STORAGE,
+              "numerics.grad_accumulate",
+              "storage rounds the gradient after each micro-batch, but shards are joined before "
+              "it is rounded; expected wide with numerics.shards %ju",
+              (uintmax_t)shards);
+    REFUSE_IF(config->batch.tail == TAIL_LEAK, "batch.tail",
+              "leak puts samples of two epochs into one update, and only those of one are dealt "
+              "to shards; expected drop, keep or keep-underscaled with numerics.shards %ju",
+              (uintmax_t)shards);
+    return STATUS_OK;
+}
+
+/* The smallest power of two that is at least `count`. */
+static uint64_t power_above(uint64_t count) {
+    uint64_t power = 1;
+    while (power < count)
+        power *= 2;
+    return power;
+}
+
 static enum status check_parallel(const struct config *config, struct fault *fault) {
-    const struct {
-        const char *path;
-        uint64_t value;
-    } singles[] = {{"numerics.shards", config->numerics.shards},
-                   {"parallel.ranks", config->parallel.ranks}};
-    for (size_t i = 0; i < COUNT_OF(singles); i++)
-        if (singles[i].value != 1)
-            return fault_set(fault, STATUS_UNSUPPORTED, singles[i].path,
-                             "%ju is not available in this version; available: 1",
-                             (uintmax_t)singles[i].value);
+    const uint64_t ranks = config->parallel.ranks, shards = config->numerics.shards;
+    const int divides = config->loss.divisor == DIVISOR_MEAN_OF_RANKS && config->loss.ranks > 1;
+    TRY(check_shards(config, fault));
+    if (ranks <= 1) return STATUS_OK;
+    REFUSE_IF(ranks > shards, "parallel.ranks",
+              "expected at most numerics.shards (%ju), got %ju: a rank has the samples of whole "
+              "shards, and bits depend on shards alone; set numerics.shards to %ju or a larger "
+              "power of two, in both arms if they are to agree",
+              (uintmax_t)shards, (uintmax_t)ranks, (uintmax_t)power_above(ranks));
+    REFUSE_IF(ranks > config->batch.size, "parallel.ranks",
+              "expected at most batch.size (%ju), got %ju: a rank without samples",
+              (uintmax_t)config->batch.size, (uintmax_t)ranks);
+    REFUSE_IF(config->batch.tail != TAIL_DROP, "batch.tail",
+              "expected drop with parallel.ranks %ju: an update that is not full would leave ranks "
+              "without their share",
+              (uintmax_t)ranks);
+    REFUSE_IF(divides && shards % ranks != 0, "parallel.ranks",
+              "expected a divisor of numerics.shards (%ju) with loss.divisor mean-of-ranks, whose "
+              "ranks have equal shares, got %ju",
+              (uintmax_t)shards, (uintmax_t)ranks);
+    REFUSE_IF(config_has_dropout(config) && config->rng.kind == RNG_TORCH, "rng.kind",
+              "expected addressed with parallel.ranks %ju: torch's generator draws for the "
+              "micro-batches of one process, one after the other",
+              (uintmax_t)ranks);
     return STATUS_OK;
 }
 

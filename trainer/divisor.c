@@ -43,9 +43,20 @@ static void count_ranks(const struct run *run, const struct sampler_plan *plan, 
             out[i / share] += dataset_side(run->dataset, plan->sample[i], side)->labels;
 }
 
-/* Returns 1 when a micro-batch lies in two shares, so that it has two divisors. */
+/* Returns 1 when a micro-batch lies in two shares, so that it has two divisors. Ranks that train
+ * have micro-batches of their own. */
 static int splits_micros(const struct config *config, uint64_t ranks) {
+    if (ranks == config->parallel.ranks) return 0;
     return config->batch.size / ranks % config->batch.micro != 0;
+}
+
+/* The same of a plan, whose micro-batches may be cut where a rank ends. */
+static int plan_splits(const struct sampler_plan *plan, uint64_t share) {
+    for (uint32_t m = 0; m < plan->micros; m++) {
+        const struct sampler_micro *const micro = &plan->micro[m];
+        if (micro->first / share != (micro->first + micro->samples - 1) / share) return 1;
+    }
+    return 0;
 }
 
 static enum status add_kind(const struct run *run, struct divisor_reader *reader,
@@ -83,7 +94,7 @@ static enum status open_kinds(const struct run *run, struct divisor_reader *read
             TRY(add_kind(run, reader, (enum loss_divisor)kind, 0, arena));
     if (reader->plan.samples != size || reader->plan.leaked.micros > 0) return STATUS_OK;
     for (uint64_t ranks = 2; ranks <= size; ranks++)
-        if (size % ranks == 0 && !splits_micros(&run->config, ranks))
+        if (size % ranks == 0 && !plan_splits(&reader->plan, size / ranks))
             TRY(add_kind(run, reader, DIVISOR_MEAN_OF_RANKS, ranks, arena));
     return STATUS_OK;
 }

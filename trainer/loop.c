@@ -176,6 +176,31 @@ static enum status check_unscale(const struct config *config, struct loop_fault 
     return STATUS_OK;
 }
 
+/* Law 21 joins the shards of an update before its gradient is rounded, so nothing may look at the
+ * gradient, or clear it, between two micro-batches. */
+static enum status check_shards(const struct config *config, struct loop_fault *out) {
+    const struct key_list *const items = &config->loop.micro;
+    if (config->numerics.shards <= 1) return STATUS_OK;
+    for (uint32_t i = 0; i < items->count; i++) {
+        const enum phase phase = (enum phase)items->item[i];
+        const uint32_t touched = phases[phase].reads | phases[phase].writes;
+        if (phase != PHASE_BACKWARD && touched & LOOP_GRADIENT)
+            return fault(out, LOOP_MICRO, i, phase,
+                         "meets the gradient before the shards of the update are joined "
+                         "(numerics.shards above 1), so it can only stand in loop.update");
+    }
+    return STATUS_OK;
+}
+
+static enum status check_reduce(const struct config *config, struct loop_fault *out) {
+    const uint32_t position = loop_position(config, LOOP_UPDATE, PHASE_REDUCE, 1);
+    if (config->parallel.ranks <= 1 || position == 0) return STATUS_OK;
+    return fault(out, LOOP_UPDATE, position, PHASE_REDUCE,
+                 "expected reduce as its first phase with parallel.ranks above 1; before it each "
+                 "rank has the sums of its own samples, as in [reduce, clip, optimize, log, count, "
+                 "schedule, zero]");
+}
+
 static enum status check_log(const struct config *config, struct loop_fault *out) {
     if (loop_runs_per_update(config, PHASE_LOG) == 1) return STATUS_OK;
     const uint32_t in_micro = loop_position(config, LOOP_MICRO, PHASE_LOG, 1);
@@ -232,6 +257,8 @@ enum status loop_check(const struct config *config, struct loop_fault *out_fault
     TRY(check_log(config, out_fault));
     TRY(check_skip(config, out_fault));
     TRY(check_unscale(config, out_fault));
+    TRY(check_shards(config, out_fault));
+    TRY(check_reduce(config, out_fault));
     /* An open run has these before its first phase: initial parameters, zeroed slots, n = 0, and
      * the LR of schedule.start. */
     uint32_t written = LOOP_LR | LOOP_COUNTER | LOOP_PARAMS | LOOP_SLOTS;

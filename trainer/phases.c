@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The phases of the loop, one function for each; unscale, clip and optimize are in phases_update.c.
  * What a phase reads and writes is declared in loop.c; here it is done, on the state. Each phase
- * leaves a digest of what it wrote in the update's record. `reduce` changes nothing with one rank,
- * and `unscale` changes nothing without a loss scale. */
+ * leaves a digest of what it wrote in the update's record, but for `reduce`: what it joins is
+ * closed later, and noted as the gradient. `unscale` changes nothing without a loss scale. */
 #include "trainer/phases.h"
 
 #include <math.h>
@@ -16,6 +16,7 @@
 #include "trainer/distance.h"
 #include "trainer/plugin.h"
 #include "trainer/scaler.h"
+#include "trainer/shards.h"
 #include "trainer/streams.h"
 #include "trainer/watch_run.h"
 
@@ -177,9 +178,10 @@ static enum status phase_backward(struct run *run) {
     if (head->stored && !head->pending) restart_from_gradient(run);
     phase_refresh_weights(run);
     struct model_weights weights = {run->weights};
-    struct model_gradients gradients = {run->accumulators};
+    struct model_gradients gradients = {run->accumulators, shards_parts(run)};
     start_drawing(run);
     model_backward(&run->model, &weights, &run->batch, run->coefficient, &gradients);
+    shards_end_micro(run);
     head->rng_offset = run->model.rng_offset;
     run->model.dropping = 0;
     head->pending = 1;
@@ -345,8 +347,8 @@ static enum status phase_zero(struct run *run) {
     return STATUS_OK;
 }
 
-static enum status phase_identity(struct run *run) {
-    (void)run;
+static enum status phase_reduce(struct run *run) {
+    shards_reduce(run);
     return STATUS_OK;
 }
 
@@ -376,7 +378,7 @@ static enum status run_queued(struct run *run, enum status (*function)(struct ru
 enum status phase_run(struct run *run, enum phase phase) {
     static enum status (*const functions[PHASE_TOTAL])(struct run *) = {
         [PHASE_FETCH] = phase_fetch,        [PHASE_FORWARD] = phase_forward,
-        [PHASE_BACKWARD] = phase_backward,  [PHASE_REDUCE] = phase_identity,
+        [PHASE_BACKWARD] = phase_backward,  [PHASE_REDUCE] = phase_reduce,
         [PHASE_UNSCALE] = phase_unscale,    [PHASE_CLIP] = phase_clip,
         [PHASE_OPTIMIZE] = phase_optimize,  [PHASE_LOG] = phase_log,
         [PHASE_COUNT_UPDATE] = phase_count, [PHASE_SCHEDULE] = phase_schedule,

@@ -36,6 +36,11 @@ enum status replay_check_open(struct run *run) {
     if (!is_plain(config))
         FAIL(STATUS_INPUT, "record.replay_check: expected loop.micro [fetch, forward, backward], "
                            "which can run again, and no list loop.epoch with batch.tail leak");
+    if (config->parallel.ranks > 1)
+        FAIL(STATUS_UNSUPPORTED,
+             "record.replay_check: not available with several ranks, whose sums are no part of the "
+             "state until phase reduce joins them: expected parallel.ranks 1, with which the bits "
+             "are the same");
     if (config_races(config) && !alone)
         FAIL(STATUS_INPUT, "record.replay_check: sums of this training race, so it does not repeat "
                            "itself: expected another numerics.mode");

@@ -50,14 +50,19 @@ uint64_t run_save_bytes(const struct run *run) {
                                                   .count = run->owner_count});
 }
 
-static enum status run_list(struct run *run, enum loop_list list) {
+/* Runs the phases of a list from number `first` on. */
+static enum status run_from(struct run *run, enum loop_list list, uint8_t first) {
     const struct key_list *phases = loop_list_of(&run->config, list);
-    for (uint8_t i = 0; i < phases->count; i++) {
+    for (uint8_t i = first; i < phases->count; i++) {
         enum phase phase = (enum phase)phases->item[i];
         if (list == LOOP_UPDATE && !loop_runs(&run->config, phase, run->skipped)) continue;
         TRY(phase_run(run, phase));
     }
     return STATUS_OK;
+}
+
+static enum status run_list(struct run *run, enum loop_list list) {
+    return run_from(run, list, 0);
 }
 
 /* Finds out whether the closed gradient holds a number that is not finite: then the sum of its
@@ -103,6 +108,15 @@ static enum status decide_skip(struct run *run) {
     return STATUS_OK;
 }
 
+/* Runs list `update`. With several ranks its first phase is `reduce` (loop_check), and a skip rule
+ * looks at the gradient that it makes, so it runs in a skipped update, too. */
+static enum status run_update(struct run *run) {
+    const int joins = run->config.parallel.ranks > 1;
+    if (joins) TRY(phase_run(run, PHASE_REDUCE));
+    TRY(decide_skip(run));
+    return run_from(run, LOOP_UPDATE, joins ? 1 : 0);
+}
+
 /* Runs the micro-batches of the update. Under batch.tail `leak`, samples that did not fill the last
  * update of an epoch are the first micro-batches of the next update; the epoch is over when they
  * have run, so list `epoch` runs behind them. */
@@ -126,8 +140,7 @@ static enum status step(struct run *run) {
     TRY(replay_check_begin(run));
     TRY(run_micros(run));
     TRY(replay_check_end(run, run_micros));
-    TRY(decide_skip(run));
-    TRY(run_list(run, LOOP_UPDATE));
+    TRY(run_update(run));
     uint64_t every = run->config.loop.eval_every;
     if (every != 0 && (head->done + 1) % every == 0) TRY(run_list(run, LOOP_EVAL));
     struct sampler_state next = sampler_next(&run->sampler, head->sampler);

@@ -20,6 +20,7 @@
 #include "trainer/rounding.h"
 #include "trainer/run_tensors.h"
 #include "trainer/scaler.h"
+#include "trainer/shards.h"
 #include "trainer/streams.h"
 #include "model/pretrained.h"
 
@@ -362,13 +363,15 @@ static enum status open_all(struct run *run) {
         .shuffle = config->data.shuffle != 0,
         .keep_last = config->batch.tail == TAIL_KEEP || config->batch.tail == TAIL_KEEP_UNDERSCALED,
         .leak = config->batch.tail == TAIL_LEAK,
-        .loss_ranks = config->loss.divisor == DIVISOR_MEAN_OF_RANKS ? config->loss.ranks : 0};
+        .loss_ranks = config->loss.divisor == DIVISOR_MEAN_OF_RANKS ? config->loss.ranks : 0,
+        .shards = config->numerics.shards};
     TRY(sampler_init(&options, run->dataset, &run->arena, &run->sampler));
     TRY(check_epochs(run));
     TRY(streams_open(run));
     TRY(open_scratch(run));
     TRY(rounding_open(run));
     TRY(open_weights(run));
+    TRY(shards_open(run));
     TRY(run_axes_open(config, &run->options, &run->arena, &run->axes));
     run->shape = run->axes.shape;
     TRY(open_record(run));

@@ -135,7 +135,7 @@ static enum status plan_contract(const struct contract *contract, const struct s
     else
         request.warmup_ratio = config->schedule.warmup_ratio;
     request.batch = config->batch.micro;
-    request.accumulate = batch_micro_batches(config);
+    request.accumulate = (batch_micro_batches(config) - 1) / config->parallel.ranks + 1;
     request.processes = config->schedule.processes;
     request.rescaled = rescaled[config->schedule.rescaled];
     request.global_batch = config->batch.size;

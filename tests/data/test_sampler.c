@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "data/batch.h"
 #include "data/sampler.h"
 #include "tests/data/helper_data.h"
 
@@ -126,7 +127,7 @@ static void verify_epochs(void **state) {
         struct dataset dataset;
         data_open(shape->task, shape->samples, &arena, &dataset);
         const struct sampler_options options = {
-            3, shape->size, shape->micro, 1, shape->shuffle, shape->keep_last, 0, 0};
+            3, shape->size, shape->micro, 1, shape->shuffle, shape->keep_last, 0, 0, 0};
         struct sampler sampler;
         assert_int_equal(sampler_init(&options, &dataset, &arena, &sampler), STATUS_OK);
         assert_int_equal(sampler.epoch_updates, shape->epoch_updates);
@@ -163,7 +164,7 @@ static void verify_any_order(void **state) {
     struct arena arena = ARENA_EMPTY;
     struct dataset dataset;
     data_open(TASK_DPO, 23, &arena, &dataset);
-    struct sampler_options options = {99, 4, 4, 1, 1, 0, 0, 0};
+    struct sampler_options options = {99, 4, 4, 1, 1, 0, 0, 0, 0};
     struct sampler walker;
     assert_int_equal(sampler_init(&options, &dataset, &arena, &walker), STATUS_OK);
     options.micro = 3;
@@ -205,7 +206,7 @@ static void verify_order_inputs(void **state) {
         uint64_t seed, size, done;
     } cases[] = {{5, 24, 0}, {6, 24, 0}, {5, 24, 1}, {5, 8, 0}};
     for (size_t i = 0; i < 4; i++) {
-        const struct sampler_options options = {cases[i].seed, cases[i].size, 1, 1, 1, 0, 0, 0};
+        const struct sampler_options options = {cases[i].seed, cases[i].size, 1, 1, 1, 0, 0, 0, 0};
         struct sampler sampler;
         assert_int_equal(sampler_init(&options, &dataset, &arena, &sampler), STATUS_OK);
         for (uint64_t u = 0; u < 24 / cases[i].size; u++) {
@@ -307,6 +308,51 @@ static void verify_rank_labels(void **state) {
     arena_close(&arena);
 }
 
+/* Each rank has micro-batches of its own shards' samples, and its last one may be short. Eight
+ * shards of 16 samples are two samples each: three ranks have 2, 3 and 3 shards. */
+static void validate_ranks(void **state) {
+    static const struct {
+        uint64_t size, micro, ranks;
+        uint32_t micros, samples[16];
+    } cases[] = {
+        {16, 4, 3, 5, {4, 4, 2, 4, 2}}, {16, 16, 3, 3, {4, 6, 6}},
+        {16, 4, 4, 4, {4, 4, 4, 4}},    {16, 2, 8, 8, {2, 2, 2, 2, 2, 2, 2, 2}},
+        {5, 5, 2, 2, {3, 2}}, /* shards 0, 1, 3 | 4, 6 have a sample */
+        {5, 1, 5, 5, {1, 1, 1, 1, 1}},  {3, 3, 8, 3, {1, 1, 1}}, /* five ranks have none */
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct arena arena = ARENA_EMPTY;
+        struct dataset dataset;
+        struct sampler sampler;
+        struct sampler_plan plan;
+        struct config config = {0};
+        data_open(TASK_DPO, 24, &arena, &dataset);
+        const struct sampler_options options = {.seed = 3,
+                                                .size = cases[i].size,
+                                                .micro = cases[i].micro,
+                                                .ranks = cases[i].ranks,
+                                                .shuffle = 1,
+                                                .shards = 8};
+        assert_int_equal(sampler_init(&options, &dataset, &arena, &sampler), STATUS_OK);
+        plan_at(&sampler, 0, &plan);
+        assert_int_equal(plan.micros, cases[i].micros);
+        uint32_t first = 0;
+        for (uint32_t m = 0; m < plan.micros; m++) {
+            assert_int_equal(plan.micro[m].first, first);
+            assert_int_equal(plan.micro[m].samples, cases[i].samples[m]);
+            first += plan.micro[m].samples;
+        }
+        assert_int_equal(first, cases[i].size);
+        config.batch.size = cases[i].size;
+        config.batch.micro = cases[i].micro;
+        config.parallel.ranks = cases[i].ranks;
+        config.numerics.shards = 8;
+        assert_int_equal(batch_micro_batches(&config), cases[i].micros);
+        arena_close(&arena);
+    }
+}
+
 static void validate_refused(void **state) {
     (void)state;
     static const struct {
@@ -314,25 +360,29 @@ static void validate_refused(void **state) {
         enum status status;
         const char *error;
     } cases[] = {
-        {{0, 11, 1, 1, 1, 0, 0, 0},
+        {{0, 11, 1, 1, 1, 0, 0, 0, 0},
          STATUS_INPUT,
          "d: batch.size is 11 samples, but the data hold 10: not one full update"},
-        {{0, 0, 1, 1, 1, 0, 0, 0},
+        {{0, 0, 1, 1, 1, 0, 0, 0, 0},
          STATUS_INPUT,
          "batch.size: expected 1 to 4194304 samples, got 0"},
-        {{0, 4194305, 1, 1, 1, 1, 0, 0},
+        {{0, 4194305, 1, 1, 1, 1, 0, 0, 0},
          STATUS_INPUT,
          "batch.size: expected 1 to 4194304 samples, got 4194305"},
-        {{0, 4, 0, 1, 1, 0, 0, 0},
+        {{0, 4, 0, 1, 1, 0, 0, 0, 0},
          STATUS_INPUT,
          "batch.micro: expected 1 to batch.size (4), got 0"},
-        {{0, 4, 5, 1, 1, 0, 0, 0},
+        {{0, 4, 5, 1, 1, 0, 0, 0, 0},
          STATUS_INPUT,
          "batch.micro: expected 1 to batch.size (4), got 5"},
-        {{0, 4, 2, 2, 1, 0, 0, 0},
-         STATUS_UNSUPPORTED,
-         "parallel.ranks: this version runs 1 rank, got 2"},
-        {{0, 4, 2, 1, 1, 0, 0, 3},
+        {{0, 4, 2, 2, 1, 0, 0, 0, 1},
+         STATUS_INPUT,
+         "parallel.ranks: expected 1 to numerics.shards (1, at most 256), got 2"},
+        {{0, 4, 2, 0, 1, 0, 0, 0, 1},
+         STATUS_INPUT,
+         "parallel.ranks: expected 1 to numerics.shards (1, at most 256), got 0"},
+        {{0, 4, 2, 2, 1, 1, 0, 0, 2}, STATUS_INPUT, "batch.tail: expected drop with 2 ranks"},
+        {{0, 4, 2, 1, 1, 0, 0, 3, 0},
          STATUS_INPUT,
          "loss.ranks: expected a divisor of batch.size (4), got 3"},
     };
@@ -346,7 +396,7 @@ static void validate_refused(void **state) {
                          cases[i].status);
         assert_string_equal(status_text(), cases[i].error);
     }
-    const struct sampler_options options = {0, 4, 2, 1, 1, 0, 0, 0};
+    const struct sampler_options options = {0, 4, 2, 1, 1, 0, 0, 0, 0};
     struct sampler_plan plan;
     assert_int_equal(sampler_init(&options, &dataset, &arena, &sampler), STATUS_OK);
     assert_int_equal(sampler_plan_update(&sampler, (struct sampler_state){0, 2}, &plan),
@@ -363,7 +413,7 @@ int main(void) {
         cmocka_unit_test(validate_known_orders), cmocka_unit_test(verify_epochs),
         cmocka_unit_test(verify_any_order),      cmocka_unit_test(verify_order_inputs),
         cmocka_unit_test(verify_leaks),          cmocka_unit_test(verify_rank_labels),
-        cmocka_unit_test(validate_refused),
+        cmocka_unit_test(validate_ranks),        cmocka_unit_test(validate_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

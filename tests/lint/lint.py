@@ -23,6 +23,7 @@ import sys
 LAYERS = {
     "base": [],
     "determinism": ["base"],
+    "ranks": ["determinism", "base"],
     "kernels": ["determinism", "base"],
     "optim": ["kernels", "determinism", "base"],
     "checkpoints": ["determinism", "base"],
@@ -33,17 +34,18 @@ LAYERS = {
     "rollout": ["logs", "determinism", "base"],
     "dumps": ["logs", "determinism", "base"],
     "scenarios": ["determinism", "base"],
-    "data": ["scenarios", "determinism", "base"],
-    "model": ["data", "kernels", "checkpoints", "scenarios", "determinism", "base"],
+    "data": ["scenarios", "ranks", "determinism", "base"],
+    "model": ["data", "kernels", "checkpoints", "scenarios", "ranks", "determinism", "base"],
     "evidence": ["scenarios", "determinism", "base"],
     "trainer": ["model", "data", "optim", "kernels", "sched", "scenarios", "checkpoints",
-                "determinism", "base"],
+                "ranks", "determinism", "base"],
     "experiment": ["trainer", "evidence", "model", "data", "optim", "kernels", "sched", "scenarios",
-                   "checkpoints", "determinism", "base"],
+                   "checkpoints", "ranks", "determinism", "base"],
     "report": ["evidence", "scenarios", "determinism", "base"],
     "ablate": ["evidence", "scenarios", "checkpoints", "logs", "determinism", "base"],
     "cli": ["report", "ablate", "experiment", "trainer", "evidence", "model", "data", "forensics", "rollout", "dumps", "logs",
-            "readback", "optim", "kernels", "sched", "scenarios", "checkpoints", "determinism", "base"],
+            "readback", "optim", "kernels", "sched", "scenarios", "checkpoints", "ranks", "determinism",
+            "base"],
 }
 # Rooms inside a folder: each may know the files of the folder itself, which may know none of the
 # rooms; and no room knows another one. Of a room in the cellar the opposite holds: all others may
@@ -53,7 +55,7 @@ ROOMS = {"experiment": ["locate", "noise", "parity"], "determinism": ["trace"], 
 CELLARS = ["experiment/locate"]
 # Rooms that their folder keeps to itself, with those headers that others may include.
 INNER = {"determinism/trace": ["determinism/trace/hdf5_columns.h"], "logs/readers": []}
-NUMERIC = ["base", "determinism", "kernels", "optim", "sched", "logs", "forensics", "rollout", "dumps", "data", "model",
+NUMERIC = ["base", "determinism", "ranks", "kernels", "optim", "sched", "logs", "forensics", "rollout", "dumps", "data", "model",
            "evidence", "trainer", "experiment", "report", "checkpoints", "readback", "ablate"]
 OTHER = ["tests", "cmake", "docs", "notebooks", "python", ".ci"]
 

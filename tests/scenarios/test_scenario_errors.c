@@ -150,17 +150,11 @@ static const struct {
      "+- 1\""},
     {"expect: {shares: schedule 3 +- 1; schedule 3 +- 1}",
      "f.yaml:2:18: error: expect.shares: expected each cause once, got schedule twice"},
-    {"expect: {order: [lr]}", "f.yaml:2:18: error: expect.order: expected one of schedule, "
-                              "optimizer, dtype, nondeterminism, batch-shape, data-order, rng, "
-                              "normalisation, reference, model, resume, init, objective, "
-                              "backward, corruption, got \"lr\""},
-    {"expect: {order: [parallelism, objective]}",
-     "f.yaml:2:18: error: expect.order: expected one of schedule, optimizer, dtype, "
-     "nondeterminism, batch-shape, data-order, rng, normalisation, reference, model, resume, init, "
-     "objective, backward, corruption, got \"parallelism\""},
-    {"expect: {shares: parallelism 0.1 +- 0.5}",
-     "f.yaml:2:18: error: expect.shares: expected causes that two arms can differ in, got "
-     "parallelism, whose keys have one value each in this version"},
+    {"expect: {order: [lr]}",
+     "f.yaml:2:18: error: expect.order: expected one of schedule, "
+     "optimizer, dtype, nondeterminism, batch-shape, data-order, rng, "
+     "normalisation, reference, model, parallelism, resume, init, objective, "
+     "backward, corruption, got \"lr\""},
     {"expect: {verdict: identical, shares: schedule 3 +- 1}",
      "f.yaml:2:30: error: expect.shares: two identical arms have no first difference and no cause "
      "(expect.verdict is identical)"},
@@ -320,17 +314,49 @@ static const struct {
      "f.yaml:2:24: error: batch.tail: expected drop with loss.divisor mean-of-ranks: samples that "
      "do "
      "not fill an update do not fill its ranks"},
+    {"common: {numerics: {shards: 4, grad_accumulate: storage}}",
+     "f.yaml:2:49: error: numerics.grad_accumulate: storage rounds the gradient after each "
+     "micro-batch, but shards are joined before it is rounded; expected wide with numerics.shards "
+     "4"},
+    {"common: {parallel: {ranks: 3}, numerics: {shards: 2}}",
+     "f.yaml:2:28: error: parallel.ranks: expected at most numerics.shards (2), got 3: a rank has "
+     "the samples of whole shards, and bits depend on shards alone; set numerics.shards to 4 or a "
+     "larger power of two, in both arms if they are to agree"},
+    {"common: {batch: {size: 2}, parallel: {ranks: 3}, numerics: {shards: 4}}",
+     "f.yaml:2:46: error: parallel.ranks: expected at most batch.size (2), got 3: a rank without "
+     "samples"},
+    {"common: {batch: {tail: keep}, parallel: {ranks: 2}, numerics: {shards: 4}}",
+     "f.yaml:2:24: error: batch.tail: expected drop with parallel.ranks 2: an update that is not "
+     "full would leave ranks without their share"},
+    {"common: {parallel: {ranks: 3}, numerics: {shards: 4}, batch: {size: 6}, "
+     "loss: {divisor: mean-of-ranks}}",
+     "f.yaml:2:28: error: parallel.ranks: expected a divisor of numerics.shards (4) with "
+     "loss.divisor mean-of-ranks, whose ranks have equal shares, got 3"},
+    {"common: {parallel: {ranks: 2}, numerics: {shards: 4}, dropout: {residual: 0.1}, "
+     "rng: {kind: torch}}",
+     "f.yaml:2:93: error: rng.kind: expected addressed with parallel.ranks 2: torch's generator "
+     "draws for the micro-batches of one process, one after the other"},
+    {"common: {parallel: {ranks: 2}, numerics: {shards: 4}, "
+     "loss: {divisor: mean-of-ranks, ranks: 4}}",
+     "f.yaml:2:93: error: loss.ranks: 4 contradicts parallel.ranks 2, which train; leave it out, "
+     "or write auto"},
+    {"common: {batch: {tail: leak}, numerics: {shards: 2}}",
+     "f.yaml:2:24: error: batch.tail: leak puts samples of two epochs into one update, and only "
+     "those of one are dealt to shards; expected drop, keep or keep-underscaled with "
+     "numerics.shards 2"},
+    {"common: {numerics: {shards: 512}}",
+     "f.yaml:2:29: error: numerics.shards: expected an integer from 1 to 256, got \"512\""},
     {"common: {batch: {tail: keep-underscaled}}",
      "f.yaml:2:24: error: batch.tail: keep-underscaled divides by the micro-batches of a full "
      "update; expected loss.divisor mean-of-means or update-and-micros, which divide by their "
      "number"},
     {"common: {batch: {micro: 4}}\narms: {a: {}, b: {batch: {size: 6}}}",
      "f.yaml:2:25: error: batch.micro: expected a divisor of batch.size (6), got 4"},
-    {"expect: {verdict: outside-floor, cause: parallelism}",
+    {"expect: {verdict: outside-floor, cause: ranks}",
      "f.yaml:2:41: error: expect.cause: expected one of schedule, optimizer, dtype, "
      "nondeterminism, "
-     "batch-shape, data-order, rng, normalisation, reference, model, resume, init, objective, "
-     "backward, corruption, any, got \"parallelism\""},
+     "batch-shape, data-order, rng, normalisation, reference, model, parallelism, resume, init, "
+     "objective, backward, corruption, any, got \"ranks\""},
     {"expect: {verdict: identical, cause: dtype}",
      "f.yaml:2:30: error: expect.cause: two identical arms have no first difference and no cause "
      "(expect.verdict is identical)"},
@@ -462,12 +488,15 @@ static void validate_operand_format(void **state) {
  * place all the same. */
 static void validate_unsupported(void **state) {
     (void)state;
-    helper_refuse("twinstep: 1\ncommon: {parallel: {ranks: 2}}", NULL, STATUS_UNSUPPORTED,
-                  "f.yaml:2:28: error: parallel.ranks: 2 is not available in this version; "
-                  "available: 1");
-    helper_refuse("twinstep: 1\ncommon: {numerics: {shards: 4}}", NULL, STATUS_UNSUPPORTED,
-                  "f.yaml:2:29: error: numerics.shards: 4 is not available in this version; "
-                  "available: 1");
+    helper_refuse(
+        "twinstep: 1\ncommon: {numerics: {shards: 4, mode: shaped}}", NULL, STATUS_UNSUPPORTED,
+        "f.yaml:2:29: error: numerics.shards: 4 is not available in numerics.mode "
+        "shaped, which orders sums in its own way; expected mode invariant, deterministic "
+        "or order-free, or one shard");
+    helper_refuse("twinstep: 1\ncommon: {numerics: {shards: 4, backend: cuda}}", NULL,
+                  STATUS_UNSUPPORTED,
+                  "f.yaml:2:29: error: numerics.shards: 4 is not available on numerics.backend "
+                  "cuda; available there: 1");
 }
 
 static void refuse_file(const char *path, enum status status, const char *reason) {

@@ -74,7 +74,7 @@ static void change(struct config *c, int which) {
         set_list(&c->loop.on_skip, "a");
         break;
     case 16:
-        c->numerics.shards = 2;
+        c->numerics.shards = 6;
         break;
     case 17:
         c->numerics.product = DTYPE_F32;
@@ -146,7 +146,9 @@ static const char *const faults[] = {
     "numerics.master: expected none or a dtype wider than numerics.param (f64), got f64",
     "numerics.gradient: expected f32, f64, bf16 or f16, got tf32: it is a format of operands, not "
     "of stored numbers (torch's allow_tf32 is numerics.compute: f32 with numerics.product: tf32)",
-    "parallel.ranks: 2 is not available in this version; available: 1",
+    "parallel.ranks: expected at most numerics.shards (1), got 2: a rank has the samples of whole "
+    "shards, and bits depend on shards alone; set numerics.shards to 2 or a larger power of two, "
+    "in both arms if they are to agree",
     "loop.micro: expected backward once, got it 0 times",
     "loop.micro: expected forward once, got it 2 times",
     "loop.update: fetch belongs to loop.micro and stands there once",
@@ -155,7 +157,7 @@ static const char *const faults[] = {
     "schedule.increment: the counter of 5 updates passes 2^53",
     "dpo.reference_compute: f64 compute needs f64 numerics.accumulate, got f32",
     "loop.on_skip: fetch belongs to loop.micro and stands there once",
-    "numerics.shards: 2 is not available in this version; available: 1",
+    "numerics.shards: expected a power of two, of which a balanced tree is made, got 6",
     "numerics.product: expected compute, or tf32, bf16 or f16 under f32 numerics.compute, got f32 "
     "under f32",
     "numerics.product: expected compute, or tf32, bf16 or f16 under f32 numerics.compute, got tf32 "

@@ -82,6 +82,10 @@ static const struct {
      "both"},
     {"contract: accelerate, increment: 2", STATUS_INPUT,
      "schedule.increment: schedule.contract accelerate (line 3) sets it to schedule.processes; "},
+    {"contract: accelerate, processes: 2}, parallel: {ranks: 4}, numerics: {shards: 4",
+     STATUS_INPUT,
+     "schedule.processes: 2 contradicts parallel.ranks 4, which train; leave it out, or write "
+     "auto"},
     {"contract: hf, processes: 2", STATUS_INPUT,
      "schedule.processes: schedule.contract hf (line 3) sets it to 1; "},
     {"contract: llmc, total: 4", STATUS_INPUT,
@@ -138,11 +142,38 @@ static void validate_epochs(void **state) {
     arena_close(&arena);
 }
 
+/* Processes are the ranks that train. A contract's loop joins them first, in the arm with one rank
+ * as well, so that the arms have one loop; and ranks have micro-batches of their own. */
+static void validate_ranks(void **state) {
+    static const char text[] =
+        "twinstep: 1\nsteps: 6\n"
+        "common: {schedule: {contract: accelerate, total: 6}, numerics: {shards: 4}}\n"
+        "arms: {one: {}, four: {parallel: {ranks: 4}}}\n";
+    struct arena arena = ARENA_EMPTY;
+    const struct schema *schema;
+    struct scenario *scenario;
+    (void)state;
+    assert_int_equal(schema_with_classes(&arena, &schema), STATUS_OK);
+    assert_int_equal(
+        scenario_parse(&arena, schema, "f.yaml", text, sizeof text - 1, NULL, 0, &scenario),
+        STATUS_OK);
+    const struct config *const one = &scenario->arms[0].config, *const four =
+                                                                    &scenario->arms[1].config;
+    assert_int_equal(one->schedule.processes, 1);
+    assert_int_equal(four->schedule.processes, 4);
+    assert_true(four->schedule.increment == 4 && one->schedule.increment == 1);
+    assert_int_equal(one->loop.update.item[0], PHASE_REDUCE);
+    assert_memory_equal(&one->loop.update, &four->loop.update, sizeof one->loop.update);
+    assert_int_equal(loop_check(four, NULL), STATUS_OK);
+    arena_close(&arena);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_numbers),
         cmocka_unit_test(validate_refusals),
         cmocka_unit_test(validate_epochs),
+        cmocka_unit_test(validate_ranks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -118,6 +118,52 @@ static void validate_other_lists(void **state) {
     assert_int_equal(loop_check(&config, &fault), STATUS_OK);
 }
 
+/* Between two micro-batches the shards of an update are not joined (law 21). */
+static void validate_shards(void **state) {
+    static const char *const met[] = {"fetch forward backward clip", "zero fetch forward backward",
+                                      "fetch forward backward reduce",
+                                      "fetch forward backward optimize"};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(met); i++) {
+        struct config config;
+        struct loop_fault fault;
+        helper_loop_orders(met[i], "optimize log zero", &config);
+        assert_int_equal(loop_check(&config, &fault), STATUS_OK);
+        config.numerics.shards = 2;
+        assert_int_equal(loop_check(&config, &fault), STATUS_INPUT);
+        assert_non_null(strstr(status_text(), "before the shards of the update are joined"));
+        assert_int_equal(fault.list, LOOP_MICRO);
+        assert_int_equal(fault.position, i == 1 ? 0 : 3);
+        helper_loop_list("count fetch forward schedule backward", &config.loop.micro);
+        assert_int_equal(loop_check(&config, &fault), STATUS_OK);
+    }
+}
+
+/* With ranks, list `update` begins with phase reduce. */
+static void validate_reduce(void **state) {
+    static const struct {
+        const char *update;
+        uint32_t position;
+    } cases[] = {{"reduce clip optimize log zero", 0},
+                 {"reduce clip reduce optimize log zero", 0},
+                 {"clip reduce optimize log zero", 1},
+                 {"clip optimize log zero", LOOP_NO_POSITION}};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct config config;
+        struct loop_fault fault;
+        helper_loop_orders(NULL, cases[i].update, &config);
+        assert_int_equal(loop_check(&config, &fault), STATUS_OK);
+        config.numerics.shards = config.parallel.ranks = 2;
+        const enum status status = loop_check(&config, &fault);
+        assert_int_equal(status, cases[i].position == 0 ? STATUS_OK : STATUS_INPUT);
+        if (status == STATUS_OK) continue;
+        assert_non_null(strstr(status_text(), "reduce as its first phase"));
+        assert_true(fault.list == LOOP_UPDATE && fault.phase == PHASE_REDUCE);
+        assert_true(fault.position == cases[i].position);
+    }
+}
+
 static void validate_log_in_single_micro_batch(void **state) {
     (void)state;
     struct config config;
@@ -201,6 +247,8 @@ int main(void) {
         cmocka_unit_test(validate_legal_orders),
         cmocka_unit_test(validate_illegal_orders),
         cmocka_unit_test(validate_other_lists),
+        cmocka_unit_test(validate_shards),
+        cmocka_unit_test(validate_reduce),
         cmocka_unit_test(validate_log_in_single_micro_batch),
         cmocka_unit_test(validate_broken_lists),
         cmocka_unit_test(validate_counts),

@@ -73,7 +73,7 @@ static const struct refusal {
     {"no sample per micro-batch", micro_zero, STATUS_INPUT, "batch.micro"},
     {"micro-batch larger than the batch", micro_beyond_size, STATUS_INPUT, "batch.micro"},
     {"no sample per update", size_zero, STATUS_INPUT, "batch.size"},
-    {"two ranks", two_ranks, STATUS_UNSUPPORTED, "ranks"},
+    {"two ranks", two_ranks, STATUS_INPUT, "reduce as its first phase"},
     {"unknown optimizer", unknown_optimizer, STATUS_INTERNAL, "optimizer"},
     {"unknown schedule", unknown_schedule, STATUS_INTERNAL, "schedule"},
     {"f64 compute, f32 accumulation", wide_compute, STATUS_INPUT, "f64"},

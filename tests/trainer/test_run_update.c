@@ -192,7 +192,7 @@ static void chains_open(struct chains *chains, struct run *run, struct arena *ar
 
 static void chains_backward(struct run *run, struct chains *chains) {
     void *rows[64][2] = {{NULL}};
-    struct model_gradients gradients = {rows};
+    struct model_gradients gradients = {rows, NULL};
     struct model_weights weights = {run->weights};
     for (uint32_t i = 0; i < run->owner_count; i++)
         for (uint32_t use = 0; use < 2; use++)

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Walks the shards of an update and keeps their chains.
+ *
+ * The tree says which slots are joined before a shard's chain begins. Those joins are made for each
+ * sum when the model comes to it, not for all sums at once: until then a sum still lies in the
+ * slots of before, and the numbers that are joined are the ones that are needed next. */
+#include "trainer/shards.h"
+
+#include <string.h>
+
+#include "kernels/op.h"
+#include "ranks/tree.h"
+#include "trainer/run_private.h"
+
+/* A part of a micro-batch: what is done before its terms are added. */
+struct part_plan {
+    struct tree_join join[TREE_LEVELS_MAX];
+    size_t joins;
+    uint32_t slot; /* of its chain */
+    int begins;    /* 1: the chain is its shard's first part */
+};
+
+struct shards {
+    struct tree tree;
+    uint32_t open;           /* the shard whose chain is open; UINT32_MAX: none is */
+    size_t first;            /* offset of the first accumulator in the state */
+    unsigned char *slot;     /* the memory of slots 1 and up */
+    size_t slot_bytes;       /* of one of them */
+    struct part_plan *plan;  /* (parts of a micro-batch) */
+    struct model_part *part; /* likewise */
+    struct model_parts handed;
+};
+
+/* The accumulator of a use in a slot. */
+static void *in_slot(const struct run *run, uint32_t slot, uint32_t row, uint32_t use) {
+    const struct shards *const shards = run->shards;
+    const size_t at = run->layout.tensor[row].accumulator[use] - shards->first;
+    if (slot == 0) return run->accumulators[row][use];
+    return shards->slot + (slot - 1) * shards->slot_bytes + at;
+}
+
+/* An accumulator of mode order-free has a format that the op for closing reads and does not write.
+ */
+static void join_exactly(struct exact_sum *left, const struct exact_sum *right, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        exact_sum_join(left + i, right + i);
+}
+
+/* left = left + right in the accumulation dtype, for `count` numbers from a row's on: closing two
+ * uses of a tensor is that sum, rounded to the dtype it is stored in, which here is its own. */
+static void join(const struct run *run, const struct tree_join *slots, uint32_t row, uint32_t use,
+                 size_t count) {
+    void *const left = in_slot(run, slots->left, row, use);
+    void *const right = in_slot(run, slots->right, row, use);
+    const struct close_args args = {.count = count,
+                                    .uses = 2,
+                                    .acc = {left, right},
+                                    .storage = run->layout.accumulator_dtype,
+                                    .gradient = left};
+    if (run->layout.sums != 0)
+        join_exactly((struct exact_sum *)left, (const struct exact_sum *)right, count);
+    else
+        run->model.ops->close(&run->model.call, &args);
+}
+
+static void *begin_part(void *context, uint32_t part, uint32_t row, uint32_t use) {
+    const struct run *const run = (const struct run *)context;
+    const struct part_plan *const plan = &run->shards->plan[part];
+    const size_t count = run->table.rows[row].count;
+    void *const chain = in_slot(run, plan->slot, row, use);
+    for (size_t i = 0; i < plan->joins; i++)
+        join(run, &plan->join[i], row, use, count);
+    if (plan->begins && plan->slot != 0)
+        model_set(&run->model, chain, count * run->layout.accumulator, 0);
+    return chain;
+}
+
+/* Where the accumulators end in the state, and where they begin. */
+static size_t find_accumulators(const struct run *run, size_t *out_first) {
+    size_t first = SIZE_MAX, end = 0;
+    for (uint32_t i = 0; i < run->owner_count; i++) {
+        const struct param_row *const row = &run->table.rows[run->owner[i]];
+        for (uint32_t use = 0; row->trainable && use < row->uses; use++) {
+            const size_t at = run->layout.tensor[run->owner[i]].accumulator[use];
+            const size_t last = at + row->count * run->layout.accumulator;
+            if (at < first) first = at;
+            if (last > end) end = last;
+        }
+    }
+    *out_first = first;
+    return end;
+}
+
+enum status shards_open(struct run *run) {
+    const struct config *const config = &run->config;
+    const uint32_t count = (uint32_t)config->numerics.shards;
+    const uint32_t ranks = (uint32_t)config->parallel.ranks;
+    /* A reading of plain sums takes the gradient of each micro-batch, not of an update. */
+    if (count <= 1 || run->options.undivided) return STATUS_OK;
+    struct shards *shards;
+    TRY(arena_take(&run->arena, 1, sizeof *shards, "shards", &shards));
+    run->shards = shards;
+    const size_t end = find_accumulators(run, &shards->first);
+    const size_t parts = run->limits.samples < count ? run->limits.samples : count;
+    shards->slot_bytes = (end - shards->first + 63) & ~(size_t)63;
+    TRY(arena_take(&run->arena, parts, sizeof *shards->plan, "shards", &shards->plan));
+    TRY(arena_take(&run->arena, parts, sizeof *shards->part, "shards", &shards->part));
+    shards->handed =
+        (struct model_parts){.part = shards->part, .begin = begin_part, .context = run};
+    return arena_take(arena_hidden(&run->arena), tree_slots(count, ranks, config->batch.size) - 1,
+                      shards->slot_bytes, "accumulators of shards", &shards->slot);
+}
+
+/* Begins a part with `sample`, the first of the micro-batch that lies in `shard`. */
+static void add_part(struct run *run, uint32_t shard, struct model_part from) {
+    struct shards *const shards = run->shards;
+    const uint32_t index = shards->handed.count++;
+    struct part_plan *const plan = &shards->plan[index];
+    plan->joins = 0;
+    plan->begins = shard != shards->open;
+    if (plan->begins) plan->joins = tree_enter(&shards->tree, shard, plan->join);
+    plan->slot = shards->tree.slot[shards->tree.count - 1];
+    shards->open = shard;
+    shards->part[index] = from;
+}
+
+const struct model_parts *shards_parts(struct run *run) {
+    struct shards *const shards = run->shards;
+    const struct batch *const batch = &run->batch;
+    struct model_part at = {0};
+    if (shards == NULL) return NULL;
+    if (run->micro == 1) {
+        tree_open(&shards->tree, (uint32_t)run->config.numerics.shards,
+                  (uint32_t)run->config.parallel.ranks);
+        shards->open = UINT32_MAX;
+    }
+    shards->handed.count = 0;
+    for (uint32_t s = 0; s < batch->sample_count; s++) {
+        const uint32_t shard =
+            tree_shard_of(batch->first_sample + s, run->plan.samples, shards->tree.shards);
+        if (s == 0 || shard != shards->open) add_part(run, shard, at);
+        struct model_part *const part = &shards->part[shards->handed.count - 1];
+        for (uint32_t side = 0; side < batch->sides; side++) {
+            const uint32_t sequence = batch->canonical_sequence[s * batch->sides + side];
+            part->tokens += batch->sequences[sequence].length;
+            part->labels += batch->label_length[sequence];
+        }
+        at.first_token = part->first_token + part->tokens;
+        at.first_label = part->first_label + part->labels;
+    }
+    return &shards->handed;
+}
+
+static void join_all(struct run *run, const struct tree_join *joins, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        RUN_EACH_SPAN(run, span)
+    for (uint32_t use = 0; use < run->table.rows[span.row].uses; use++)
+        join(run, &joins[i], span.row, use, span.count);
+}
+
+void shards_end_micro(struct run *run) {
+    struct tree_join joins[TREE_LEVELS_MAX];
+    if (run->shards == NULL || run->micro < run->plan.micros) return;
+    join_all(run, joins, tree_leave(&run->shards->tree, joins));
+}
+
+void shards_reduce(struct run *run) {
+    struct tree_join joins[TREE_NODES_MAX];
+    if (run->shards == NULL || run->config.parallel.ranks <= 1) return;
+    join_all(run, joins, tree_reduce(&run->shards->tree, joins));
+}

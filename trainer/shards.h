@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The sums of an update by shards (law 21 of docs/DETERMINISM.md): which chain each micro-batch
+ * goes on with, and the joins of chains. Private to the run.
+ *
+ * Slot 0 of the tree is the accumulators of the state; memory for the others is taken here, and
+ * holds nothing between updates. What the state's accumulators hold when an update begins, its
+ * first chain goes on from: +0, a stored gradient, or a sum that was never closed.
+ *
+ * Invariant: after the last micro-batch of an update on one rank, and after phase `reduce` on
+ * several, the state's accumulators hold the sum of the update. */
+#ifndef TWINSTEP_TRAINER_SHARDS_H
+#define TWINSTEP_TRAINER_SHARDS_H
+
+#include "model/model.h"
+#include "trainer/run.h"
+
+struct shards; /* of a run with numerics.shards above 1 */
+
+/* Takes the memory; run->shards is NULL where there is one shard. */
+TWINSTEP_MUST_USE enum status shards_open(struct run *run);
+
+/* Cuts the micro-batch that was fetched last where a shard ends, and tells which chains its parts
+ * continue. Returns the parts for model_backward(), or NULL where there is one shard. */
+const struct model_parts *shards_parts(struct run *run);
+
+/* Does what there is to do after the backward of a micro-batch: after the last one of the update
+ * its last rank joins what it has. */
+void shards_end_micro(struct run *run);
+
+/* Joins what the ranks have: phase `reduce`. It changes nothing with one rank, or where they are
+ * joined already. */
+void shards_reduce(struct run *run);
+
+#endif
