@@ -23,6 +23,7 @@ import sys
 LAYERS = {
     "base": [],
     "determinism": ["base"],
+    "ranks": ["determinism", "base"],
     "kernels": ["determinism", "base"],
     "optim": ["kernels", "determinism", "base"],
     "checkpoints": ["determinism", "base"],
@@ -43,7 +44,7 @@ LAYERS = {
     "report": ["evidence", "scenarios", "determinism", "base"],
     "ablate": ["evidence", "scenarios", "checkpoints", "logs", "determinism", "base"],
     "cli": ["report", "ablate", "experiment", "trainer", "evidence", "model", "data", "forensics", "rollout", "dumps", "logs",
-            "readback", "optim", "kernels", "sched", "scenarios", "checkpoints", "determinism", "base"],
+            "readback", "optim", "kernels", "sched", "scenarios", "checkpoints", "ranks", "determinism", "base"],
 }
 # Rooms inside a folder: each may know the files of the folder itself, which may know none of the
 # rooms; and no room knows another one. Of a room in the cellar the opposite holds: all others may
@@ -54,7 +55,7 @@ CELLARS = ["experiment/locate"]
 # Rooms that their folder keeps to itself, with those headers that others may include.
 INNER = {"determinism/trace": ["determinism/trace/hdf5_columns.h"], "logs/readers": []}
 NUMERIC = ["base", "determinism", "kernels", "optim", "sched", "logs", "forensics", "rollout", "dumps", "data", "model",
-           "evidence", "trainer", "experiment", "report", "checkpoints", "readback", "ablate"]
+           "evidence", "trainer", "experiment", "report", "checkpoints", "readback", "ablate", "ranks"]
 OTHER = ["tests", "cmake", "docs", "notebooks", "python", ".ci"]
 
 # The headers that nvcc reads, which must be C11 and C++17 at once.
