@@ -6,6 +6,18 @@
 #define COUNT_MAX ((uint64_t)1 << 48)
 #define RANKS_MAX 1024u
 
+const char *deal_name(enum deal_kind kind) {
+    static const char *const names[] = {
+        [DEAL_CYCLIC] = "cyclic", [DEAL_MICROS] = "micros", [DEAL_SLICES] = "slices"};
+    return names[kind];
+}
+
+const char *deal_tail_name(enum deal_tail tail) {
+    static const char *const names[] = {
+        [DEAL_PAD] = "pad", [DEAL_DROP] = "drop", [DEAL_SHORT] = "short"};
+    return names[tail];
+}
+
 enum status deal_check(const struct deal_call *call) {
     if (call->count < 1 || call->count > COUNT_MAX)
         FAIL(STATUS_INPUT, "samples: expected 1 to 2^48, got %llu",

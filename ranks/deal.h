@@ -17,13 +17,14 @@
 
 #include "base/status.h"
 
-enum deal_kind { DEAL_CYCLIC, DEAL_MICROS, DEAL_SLICES };
+enum deal_kind { DEAL_CYCLIC, DEAL_MICROS, DEAL_SLICES, DEAL_COUNT };
 
 /* What becomes of a last round that has too few samples. */
 enum deal_tail {
-    DEAL_PAD,  /* filled up from the start of the epoch's order: the default of both frameworks */
-    DEAL_DROP, /* left out: drop_last=True */
-    DEAL_SHORT /* dealt as it is, so ranks differ: Accelerate's even_batches=False */
+    DEAL_PAD,   /* filled up from the start of the epoch's order: the default of both frameworks */
+    DEAL_DROP,  /* left out: drop_last=True */
+    DEAL_SHORT, /* dealt as it is, so ranks differ: Accelerate's even_batches=False */
+    DEAL_TAIL_COUNT
 };
 
 struct deal_call {
@@ -33,6 +34,10 @@ struct deal_call {
     uint32_t ranks; /* 1 to 1024 */
     uint64_t batch; /* cyclic, micros: samples of a rank's batch; slices: of a batch of all ranks */
 };
+
+/* The words: "cyclic", "micros", "slices"; "pad", "drop", "short". */
+const char *deal_name(enum deal_kind kind);
+const char *deal_tail_name(enum deal_tail tail);
 
 /* STATUS_INPUT: a number out of its range, slices whose batch the ranks do not divide, or a short
  * tail of DistributedSampler, which has none. */

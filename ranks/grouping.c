@@ -4,6 +4,8 @@
 #include "ranks/grouping.h"
 
 #include <stddef.h>
+#include <stdio.h>
+#include <string.h>
 
 #define COUNT_MAX ((uint64_t)1 << 48)
 #define GLOO_SEGMENT ((uint64_t)1 << 20) /* bytes: kMaxSegmentSize of Gloo's allreduce.h */
@@ -13,14 +15,31 @@ static const struct {
     const char *name;
     int recorded;
 } algorithms[GROUPING_COUNT] = {
-    [GROUPING_LINEAR] = {"linear", 1},       [GROUPING_RECURSIVE] = {"recursive", 1},
-    [GROUPING_RING] = {"ring", 1},           [GROUPING_RING_SCATTER] = {"ring-scatter", 1},
-    [GROUPING_HALVING] = {"halving", 1},     [GROUPING_GLOO] = {"gloo", 1},
-    [GROUPING_NCCL_RING] = {"nccl-ring", 0}, [GROUPING_NCCL_TREE] = {"nccl-tree", 0},
+    [GROUPING_LINEAR] = {"linear", 1},
+    [GROUPING_RECURSIVE] = {"recursive", 1},
+    [GROUPING_RING] = {"ring", 1},
+    [GROUPING_RING_SCATTER] = {"ring-scatter", 1},
+    [GROUPING_HALVING] = {"halving", 1},
+    [GROUPING_GLOO] = {"gloo", 1},
+    [GROUPING_NCCL_RING] = {"nccl-ring", 0},
+    [GROUPING_NCCL_RING_SCATTER] = {"nccl-ring-scatter", 0},
+    [GROUPING_NCCL_TREE] = {"nccl-tree", 0},
 };
 
 const char *grouping_name(enum grouping_algorithm algorithm) {
     return algorithms[algorithm].name;
+}
+
+enum status grouping_find(const char *name, enum grouping_algorithm *out) {
+    for (int i = 0; i < GROUPING_COUNT; i++)
+        if (strcmp(algorithms[i].name, name) == 0) {
+            *out = (enum grouping_algorithm)i;
+            return STATUS_OK;
+        }
+    FAIL(STATUS_INPUT,
+         "expected linear, recursive, ring, ring-scatter, halving, gloo, nccl-ring, "
+         "nccl-ring-scatter or nccl-tree, got \"%s\"",
+         name);
 }
 
 int grouping_is_recorded(enum grouping_algorithm algorithm) {
@@ -168,6 +187,19 @@ static void grouping_nccl_ring(const struct grouping_call *call, uint64_t elemen
     put_fold(call, (uint32_t)number + 1, 1, out);
 }
 
+/* reduce_scatter.h:runRing of NCCL: each channel walks its part of every block round the ring, and
+ * a block ends at the rank whose it is. So neither parts nor chunks matter, but a ring does. */
+static void grouping_nccl_ring_scatter(const struct grouping_call *call, uint64_t element,
+                                       struct grouping_run *out) {
+    const uint64_t block = call->count / call->ranks, owner = element / block;
+    uint32_t position = 0;
+    while ((call->places == NULL ? position : call->places[position]) != owner)
+        position++;
+    out->start = owner * block;
+    out->end = out->start + block;
+    put_fold(call, position + 1, 1, out);
+}
+
 #define NO_NODE 0xffffffffu
 
 /* Children of `node` in the binary tree over `nodes` whose root is node 0: trees.cc:ncclGetBtree.
@@ -251,9 +283,41 @@ void grouping_of(const struct grouping_call *call, uint64_t element, struct grou
     case GROUPING_NCCL_RING:
         grouping_nccl_ring(call, element, out);
         break;
+    case GROUPING_NCCL_RING_SCATTER:
+        grouping_nccl_ring_scatter(call, element, out);
+        break;
     default:
         grouping_nccl_tree(call, element, out);
         break;
+    }
+}
+
+/* A sum that is added to what stands left of it needs parentheses; one that stands left of all is
+ * read first anyway. */
+void grouping_text(const struct grouping_run *run, char *out) {
+    unsigned char is_added[2 * GROUPING_RANKS] = {0}, opens[2 * GROUPING_RANKS] = {0},
+                               closes[2 * GROUPING_RANKS] = {0};
+    uint16_t begins[GROUPING_RANKS], ends[GROUPING_RANKS];
+    size_t depth = 0, at = 0;
+    for (uint16_t i = 0; i < run->length; i++) {
+        if (run->terms[i] != GROUPING_ADD) {
+            begins[depth] = i;
+            ends[depth++] = i;
+            continue;
+        }
+        depth--;
+        is_added[begins[depth]] = 1;
+        if (ends[depth] > begins[depth]) {
+            opens[begins[depth]] = 1;
+            closes[ends[depth]] = 1;
+        }
+        ends[depth - 1] = i;
+    }
+    for (uint16_t i = 0; i < run->length; i++) {
+        if (run->terms[i] != GROUPING_ADD)
+            at += (size_t)snprintf(out + at, GROUPING_TEXT - at, "%s%s%u", is_added[i] ? " + " : "",
+                                   opens[i] ? "(" : "", run->terms[i]);
+        if (closes[i]) at += (size_t)snprintf(out + at, GROUPING_TEXT - at, ")");
     }
 }
 
@@ -304,6 +368,14 @@ enum status grouping_check(const struct grouping_call *call) {
              (unsigned long long)call->count);
     if (call->width == 0 || call->width > 8 || (call->width & (call->width - 1)) != 0)
         FAIL(STATUS_INPUT, "width: expected 1, 2, 4 or 8 bytes, got %u", call->width);
+    if (call->algorithm == GROUPING_NCCL_RING_SCATTER) {
+        if (call->count % call->ranks != 0)
+            FAIL(STATUS_INPUT,
+                 "count: expected a multiple of %u for nccl-ring-scatter, whose blocks are equal, "
+                 "got %llu",
+                 call->ranks, (unsigned long long)call->count);
+        return check_places(call);
+    }
     if (call->algorithm != GROUPING_NCCL_RING && call->algorithm != GROUPING_NCCL_TREE)
         return STATUS_OK;
     if (call->part_first == 0 || (call->part == 0 && call->part_first < call->count))

@@ -39,6 +39,8 @@ enum grouping_algorithm {
     GROUPING_GLOO,
     /* Per channel, loops of P chunks; chunk c begins at position c+1 of the ring and goes up. */
     GROUPING_NCCL_RING,
+    /* P equal blocks; the block of the rank at position c begins at position c+1 and goes up. */
+    GROUPING_NCCL_RING_SCATTER,
     /* Chains inside nodes, and two binary trees over the nodes. */
     GROUPING_NCCL_TREE,
     GROUPING_COUNT
@@ -73,8 +75,11 @@ struct grouping_run {
 };
 
 /* The word of an algorithm: "linear", "recursive", "ring", "ring-scatter", "halving", "gloo",
- * "nccl-ring", "nccl-tree". */
+ * "nccl-ring", "nccl-ring-scatter", "nccl-tree". */
 const char *grouping_name(enum grouping_algorithm algorithm);
+
+/* STATUS_INPUT: no algorithm has this name; the text lists them. */
+TWINSTEP_MUST_USE enum status grouping_find(const char *name, enum grouping_algorithm *out);
 
 /* Whether the grouping was compared with recordings of the library itself; else it was read from
  * its source. */
@@ -87,6 +92,11 @@ TWINSTEP_MUST_USE enum status grouping_check(const struct grouping_call *call);
 /* Fills `out` with the run that `element` belongs to. The call must have passed grouping_check(),
  * and element < count. All runs of a call: begin with element 0, go on with out->end. */
 void grouping_of(const struct grouping_call *call, uint64_t element, struct grouping_run *out);
+
+/* Writes the grouping as people write sums: "1 + 2 + 0", "0 + 1 + (2 + 3)". It is read from left to
+ * right, as C and Python do. `out` has GROUPING_TEXT bytes. */
+#define GROUPING_TEXT 16384u
+void grouping_text(const struct grouping_run *run, char *out);
 
 enum grouping_collective { GROUPING_ALL_REDUCE, GROUPING_REDUCE_SCATTER };
 

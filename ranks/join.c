@@ -73,6 +73,9 @@ void join_scale_first(enum join_mean mean, uint32_t ranks, enum dtype wire, cons
     case JOIN_MULTIPLY_FIRST:
         multiply(wire, in, (float)(1.0 / ranks), count, out);
         break;
+    case JOIN_RECIPROCAL:
+        multiply(wire, in, (float)dtype_round((float)(1.0 / ranks), wire), count, out);
+        break;
     case JOIN_DIVIDE_FIRST:
         divide(wire, in, (float)ranks, count, out);
         break;

@@ -25,7 +25,9 @@ enum join_mean {
     JOIN_DIVIDE_FIRST,   /* DDP where the gradient lives in the bucket: gradient_as_bucket_view=True
                           * and zero_grad(set_to_none=False), from update 2 on */
     JOIN_DIVIDE_LAST,    /* FSDP2 over Gloo in f32 and bf16 */
-    JOIN_SPLIT           /* FSDP2 in f16: by a power of two near sqrt(P) first, by the rest last */
+    JOIN_RECIPROCAL, /* ncclAvg, so FSDP2 over NCCL in f32 and bf16: multiplied first, by 1/P in the
+                      * wire's dtype; read in NCCL 2.30.7 (enqueue.cc), not recorded */
+    JOIN_SPLIT       /* FSDP2 in f16: by a power of two near sqrt(P) first, by the rest last */
 };
 
 /* Writes what one rank contributes to the sum: its `count` values, scaled and rounded to `wire`.

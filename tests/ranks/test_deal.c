@@ -35,8 +35,6 @@ static void write_shares(const struct deal_call *call, int with_batches, char *o
 
 static void corroborate_deals(void **state) {
     (void)state;
-    static const char *const kinds[] = {
-        [DEAL_CYCLIC] = "cyclic", [DEAL_MICROS] = "micros", [DEAL_SLICES] = "slices"};
     static char line[SHARES], shares[SHARES];
     FILE *file = recorded_open("deals.txt");
     int compared[3] = {0};
@@ -48,7 +46,7 @@ static void corroborate_deals(void **state) {
         assert_int_equal(sscanf(line, "%15s %llu %u %llu %d %d%n", kind, &count, &call.ranks,
                                 &batch, &drop, &even, &behind),
                          6);
-        while (strcmp(kinds[call.kind], kind) != 0)
+        while (strcmp(deal_name(call.kind), kind) != 0)
             call.kind = (enum deal_kind)(call.kind + 1);
         call.count = count;
         call.batch = batch;

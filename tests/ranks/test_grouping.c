@@ -153,6 +153,35 @@ static void verify_ring_of_nccl(void **state) {
     }
 }
 
+/* What a rank keeps of reduce_scatter comes round the ring to it: walked for each block. */
+static void verify_ring_scatter_of_nccl(void **state) {
+    (void)state;
+    static const uint16_t places[] = {0, 3, 1, 4, 2};
+    struct grouping_call call = {.algorithm = GROUPING_NCCL_RING_SCATTER,
+                                 .ranks = 5,
+                                 .count = 50,
+                                 .width = 2,
+                                 .places = places};
+    assert_int_equal(grouping_check(&call), STATUS_OK);
+    for (uint32_t position = 0; position < 5; position++) {
+        const uint32_t owner = places[position];
+        struct grouping_run run;
+        uint32_t came[5];
+        grouping_of(&call, 10 * owner + 7, &run);
+        assert_int_equal(run.start, 10 * owner);
+        assert_int_equal(run.end, 10 * owner + 10);
+        walk_ring(5, position, came);
+        for (size_t i = 0; i < 5; i++)
+            came[i] = places[came[i]];
+        assert_int_equal(came[4], owner);
+        expect_chain(&run, came, 5);
+    }
+    call.count = 51;
+    assert_int_equal(grouping_check(&call), STATUS_INPUT);
+    assert_string_equal(status_text(), "count: expected a multiple of 5 for nccl-ring-scatter, "
+                                       "whose blocks are equal, got 51");
+}
+
 /* Positions of the ring are ranks only where the topology says so. */
 static void verify_places(void **state) {
     (void)state;
@@ -258,6 +287,39 @@ static void verify_chains_of_nodes(void **state) {
 
 /* ---- all of them ---- */
 
+static void validate_texts(void **state) {
+    (void)state;
+    static const struct {
+        enum grouping_algorithm algorithm;
+        uint32_t ranks;
+        const char *text;
+    } cases[] = {{GROUPING_LINEAR, 4, "3 + 2 + 1 + 0"},
+                 {GROUPING_RING, 1, "0"},
+                 {GROUPING_RECURSIVE, 5, "0 + 1 + 2 + (3 + 4)"},
+                 {GROUPING_RECURSIVE, 7, "0 + 1 + (2 + 3) + (4 + 5 + 6)"},
+                 {GROUPING_HALVING, 8, "0 + 4 + (2 + 6) + (1 + 5 + (3 + 7))"}};
+    char text[GROUPING_TEXT];
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const struct grouping_call call = {
+            .algorithm = cases[i].algorithm, .ranks = cases[i].ranks, .count = 1, .width = 4};
+        struct grouping_run run;
+        grouping_of(&call, 0, &run);
+        grouping_text(&run, text);
+        assert_string_equal(text, cases[i].text);
+    }
+}
+
+static void verify_names(void **state) {
+    (void)state;
+    enum grouping_algorithm found;
+    for (int i = 0; i < GROUPING_COUNT; i++) {
+        assert_int_equal(grouping_find(grouping_name((enum grouping_algorithm)i), &found),
+                         STATUS_OK);
+        assert_int_equal(found, i);
+    }
+    assert_int_equal(grouping_find("rings", &found), STATUS_INPUT);
+}
+
 /* Each rank once, P - 1 additions, never more results than a stack of GROUPING_DEPTH holds; and
  * runs that tile the vector. */
 static void verify_grouping(const struct grouping_call *call) {
@@ -299,6 +361,7 @@ static void verify_groupings(void **state) {
                     tree_call(ranks[i], ranks[i] % 4 == 0 ? 4 : 1, (enum grouping_pattern)(j % 3));
                 call.algorithm = (enum grouping_algorithm)algorithm;
                 call.count = counts[j];
+                if (algorithm == GROUPING_NCCL_RING_SCATTER) call.count *= ranks[i];
                 call.part_first = 30000;
                 call.part = 20000;
                 call.channels = 4;
@@ -358,10 +421,12 @@ static void verify_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(corroborate_open_mpi), cmocka_unit_test(corroborate_gloo),
-        cmocka_unit_test(verify_ring_of_nccl),  cmocka_unit_test(verify_places),
-        cmocka_unit_test(verify_trees_drawn),   cmocka_unit_test(verify_chains_of_nodes),
-        cmocka_unit_test(verify_groupings),     cmocka_unit_test(verify_refusals),
+        cmocka_unit_test(corroborate_open_mpi),   cmocka_unit_test(corroborate_gloo),
+        cmocka_unit_test(verify_ring_of_nccl),    cmocka_unit_test(verify_ring_scatter_of_nccl),
+        cmocka_unit_test(verify_places),          cmocka_unit_test(verify_trees_drawn),
+        cmocka_unit_test(verify_chains_of_nodes), cmocka_unit_test(validate_texts),
+        cmocka_unit_test(verify_names),           cmocka_unit_test(verify_groupings),
+        cmocka_unit_test(verify_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
