@@ -190,10 +190,13 @@ static void validate_means(void **state) {
     value = 5.0f;
     join_scale_first(JOIN_DIVIDE_FIRST, 3, DTYPE_F32, &value, 1, &value);
     assert_true(value == 5.0f / 3.0f);
-    /* 1/3 in bf16 is 0.333984375: the mean of three equal gradients is larger than they are. */
-    value = 1.0f;
+    /* 1/3 in bf16 is 0.333984375, and 5 times that 213.75 / 128; 5/3 is 213.33 / 128. */
+    value = 5.0f;
     join_scale_first(JOIN_RECIPROCAL, 3, DTYPE_BF16, &value, 1, &value);
-    assert_true(value == 0.333984375f);
+    assert_true(value == 214.0f / 128);
+    value = 5.0f;
+    join_scale_first(JOIN_MULTIPLY_FIRST, 3, DTYPE_BF16, &value, 1, &value);
+    assert_true(value == 213.0f / 128);
     value = 5.0f;
     join_scale_first(JOIN_RECIPROCAL, 3, DTYPE_F32, &value, 1, &value);
     assert_true(value == 5.0f * (1.0f / 3.0f));
