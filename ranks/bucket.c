@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define COUNT_MAX ((uint64_t)1 << 48)
+#define RANKS_MAX 1024u
 
 static enum status check(const struct bucket_call *call) {
     if (call->count == 0 || call->count > UINT32_MAX)
@@ -85,8 +86,24 @@ enum status bucket_ddp(const struct bucket_call *call, uint64_t update, uint32_t
     return STATUS_OK;
 }
 
-/* Elements of one rank's part of a tensor, filling included. */
-static uint64_t part_of(const struct bucket_group *group, size_t tensor) {
+enum status bucket_group_check(const struct bucket_group *group) {
+    uint64_t total = 0;
+    if (group->ranks < 1 || group->ranks > RANKS_MAX)
+        FAIL(STATUS_INPUT, "ranks: expected 1 to %u, got %u", RANKS_MAX, group->ranks);
+    if (group->count == 0) FAIL(STATUS_INPUT, "tensors: expected one at least, got none");
+    for (size_t i = 0; i < group->count; i++) {
+        const uint64_t rows = group->rows[i], length = group->row_lengths[i];
+        if (rows == 0 || length == 0 || rows > COUNT_MAX || length > COUNT_MAX / (rows + RANKS_MAX))
+            FAIL(STATUS_INPUT, "tensor %zu: expected 1 to 2^48 elements, got %llu rows of %llu", i,
+                 (unsigned long long)rows, (unsigned long long)length);
+        total += bucket_group_part(group, i) * group->ranks;
+        if (total > COUNT_MAX)
+            FAIL(STATUS_INPUT, "tensor %zu: expected at most 2^48 elements of all together", i);
+    }
+    return STATUS_OK;
+}
+
+uint64_t bucket_group_part(const struct bucket_group *group, size_t tensor) {
     const uint64_t rows = (group->rows[tensor] + group->ranks - 1) / group->ranks;
     return rows * group->row_lengths[tensor];
 }
@@ -94,14 +111,14 @@ static uint64_t part_of(const struct bucket_group *group, size_t tensor) {
 uint64_t bucket_group_length(const struct bucket_group *group) {
     uint64_t part = 0;
     for (size_t i = 0; i < group->count; i++)
-        part += part_of(group, i);
+        part += bucket_group_part(group, i);
     return part * group->ranks;
 }
 
 uint64_t bucket_group_place(const struct bucket_group *group, size_t tensor, uint64_t element) {
-    const uint64_t own = part_of(group, tensor), rank = element / own;
+    const uint64_t own = bucket_group_part(group, tensor), rank = element / own;
     uint64_t before = 0;
     for (size_t i = 0; i < tensor; i++)
-        before += part_of(group, i);
+        before += bucket_group_part(group, i);
     return rank * (bucket_group_length(group) / group->ranks) + before + element % own;
 }

@@ -51,6 +51,13 @@ struct bucket_group {
     uint32_t ranks;
 };
 
+/* STATUS_INPUT: no tensors, one without elements, more than 2^48 elements with the filling, or
+ * ranks out of 1 to 1024. The functions below are for a group that passed. */
+TWINSTEP_MUST_USE enum status bucket_group_check(const struct bucket_group *group);
+
+/* Elements of one rank's part of a tensor, filling included. */
+uint64_t bucket_group_part(const struct bucket_group *group, size_t tensor);
+
 /* Elements of the vector that reduce_scatter takes, filling included. */
 uint64_t bucket_group_length(const struct bucket_group *group);
 

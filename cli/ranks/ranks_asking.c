@@ -8,6 +8,8 @@
 #include "base/number.h"
 #include "scenarios/suggest.h"
 
+#define EXTENT_MAX ((uint64_t)1 << 48)
+
 enum status ranks_ask_number(const struct options *options, int key, const char *name,
                              uint64_t least, uint64_t most, uint64_t *out) {
     const char *text = options_value(options, key);
@@ -40,6 +42,48 @@ enum status ranks_ask_list(const struct options *options, int key, const char *n
         if (number_parse_uint(word, &(*out)[*out_count]) != STATUS_OK)
             FAIL(STATUS_INPUT, "%s: expected whole numbers between commas, got \"%s\" in \"%s\"",
                  name, word, text);
+        *out_count += 1;
+        rest = rest[length] == ',' ? rest + length + 1 : NULL;
+    }
+    return STATUS_OK;
+}
+
+/* Reads 59x59 at `word`, which it takes apart. */
+static enum status read_shape(const char *name, char *word, uint64_t *rows, uint64_t *row_length) {
+    char *rest = word;
+    *row_length = 1;
+    for (int i = 0; rest != NULL; i++) {
+        char *next = strchr(rest, 'x');
+        uint64_t extent;
+        if (next != NULL) *next++ = '\0';
+        if (number_parse_uint(rest, &extent) != STATUS_OK || extent == 0 || extent > EXTENT_MAX)
+            FAIL(STATUS_INPUT, "%s: expected shapes between commas, as 59x59,59, got \"%s\"", name,
+                 rest);
+        if (i == 0)
+            *rows = extent;
+        else
+            *row_length *= extent;
+        if (*row_length > EXTENT_MAX || *rows > EXTENT_MAX / *row_length)
+            FAIL(STATUS_INPUT, "%s: expected at most 2^48 elements of a parameter", name);
+        rest = next;
+    }
+    return STATUS_OK;
+}
+
+enum status ranks_ask_shapes(const struct options *options, int key, const char *name,
+                             struct arena *arena, uint64_t **out_rows, uint64_t **out_row_lengths,
+                             size_t *out_count) {
+    const char *text = options_value(options, key);
+    *out_count = 0;
+    if (text == NULL)
+        FAIL(STATUS_INPUT, "%s: expected shapes between commas, as 59x59,59, got nothing", name);
+    TRY(arena_take(arena, strlen(text) + 1, sizeof **out_rows, name, out_rows));
+    TRY(arena_take(arena, strlen(text) + 1, sizeof **out_row_lengths, name, out_row_lengths));
+    for (const char *rest = text; rest != NULL;) {
+        char *word;
+        const size_t length = strcspn(rest, ",");
+        TRY(arena_text(arena, rest, length, &word));
+        TRY(read_shape(name, word, &(*out_rows)[*out_count], &(*out_row_lengths)[*out_count]));
         *out_count += 1;
         rest = rest[length] == ',' ? rest + length + 1 : NULL;
     }

@@ -23,6 +23,13 @@ TWINSTEP_MUST_USE enum status ranks_ask_list(const struct options *options, int 
                                              const char *name, struct arena *arena, uint64_t **out,
                                              size_t *out_count);
 
+/* Shapes between commas, as 59x59,59: the first extent of each, and the product of the others. None
+ * is larger than 2^48 elements. */
+TWINSTEP_MUST_USE enum status ranks_ask_shapes(const struct options *options, int key,
+                                               const char *name, struct arena *arena,
+                                               uint64_t **out_rows, uint64_t **out_row_lengths,
+                                               size_t *out_count);
+
 /* One of the words at `names`, `count` of them. *out stays if it was not given. */
 TWINSTEP_MUST_USE enum status ranks_ask_word(const struct options *options, int key,
                                              const char *name, const char *const *words,

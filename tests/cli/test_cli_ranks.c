@@ -94,7 +94,7 @@ static void validate_nccl(void **state) {
 
 static void validate_buckets(void **state) {
     (void)state;
-    json_t *json = json_of("ranks buckets --sizes 300000,10,20 --arrival 1,0,2 --json");
+    json_t *json = json_of("ranks buckets --shapes 300x1000,10,2x5x2 --arrival 1,0,2 --json");
     json_t *later = json_object_get(json, "later");
     static const struct {
         json_int_t bucket, first, elements, count;
@@ -114,8 +114,29 @@ static void validate_buckets(void **state) {
     static const char *const whole[] = {"update 2 and later, buckets: 1\n", NULL};
     static const char *const unused[] = {"update 1, buckets: 2\n",
                                          "         0           1             0  ", NULL};
-    require_said("ranks buckets --sizes 300000,10,20 --arrival 1,0,2 --dtype bf16", whole);
-    require_said("ranks buckets --sizes 300000,10,20 --find-unused", unused);
+    require_said("ranks buckets --shapes 300x1000,10,2x5x2 --arrival 1,0,2 --dtype bf16", whole);
+    require_said("ranks buckets --shapes 300x1000,10,2x5x2 --find-unused", unused);
+}
+
+static void validate_fsdp2(void **state) {
+    (void)state;
+    static const char *const text[] = {
+        "one vector of 6120 elements, in each rank's part: 2040\n",
+        "         2            41                14              1200\n", NULL};
+    require_said("ranks buckets --shapes 59x59,59,41x59,41 --fsdp2 3", text);
+    struct said said = helper_run(0, "ranks buckets --shapes 3x2,1 --fsdp2 2 --json");
+    assert_string_equal(said.out, "{\n"
+                                  "  \"ranks\": 2,\n"
+                                  "  \"count\": 10,\n"
+                                  "  \"part\": 5,\n"
+                                  "  \"parameters\": [\n"
+                                  "    {\"parameter\": 0, \"rows\": 3, \"rows_of_rank\": 2, "
+                                  "\"first\": 0},\n"
+                                  "    {\"parameter\": 1, \"rows\": 1, \"rows_of_rank\": 1, "
+                                  "\"first\": 4}\n"
+                                  "  ]\n"
+                                  "}\n");
+    helper_free(&said);
 }
 
 static void validate_deals(void **state) {
@@ -184,12 +205,23 @@ static void verify_refusals(void **state) {
          "--parts: expected FIRST or FIRST,FURTHER, got 3 numbers"},
         {"ranks order --algorithm nccl-tree --ranks 2 --count 4 --parts 1,x",
          "--parts: expected whole numbers between commas, got \"x\" in \"1,x\""},
-        {"ranks buckets", "--sizes: expected the elements of each parameter"},
-        {"ranks buckets --sizes 1,0", "tensor 1: expected 1 to 2^48 elements"},
-        {"ranks buckets --sizes 1,2 --arrival 0",
+        {"ranks buckets", "--shapes: expected shapes between commas, as 59x59,59, got nothing"},
+        {"ranks buckets --shapes 1x0",
+         "--shapes: expected shapes between commas, as 59x59,59, got \"0\""},
+        {"ranks buckets --shapes 3,4y",
+         "--shapes: expected shapes between commas, as 59x59,59, got \"4y\""},
+        {"ranks buckets --shapes 16777216x16777217",
+         "--shapes: expected at most 2^48 elements of a parameter"},
+        {"ranks buckets --shapes 281474976710656,1", "tensor 1: expected 1 to 2^48 elements"},
+        {"ranks buckets --shapes 1 --fsdp2 0", "--fsdp2: expected a whole number from 1 to 1024"},
+        {"ranks buckets --shapes 1 --fsdp2 2 --cap 4",
+         "--cap: the vector of --fsdp2 does not depend on it"},
+        {"ranks buckets --shapes 281474976710656 --fsdp2 2",
+         "tensor 0: expected 1 to 2^48 elements"},
+        {"ranks buckets --shapes 1,2 --arrival 0",
          "--arrival: expected the numbers of 2 parameters"},
-        {"ranks buckets --sizes 1,2 --arrival 0,0", "arrival: expected each of 2 tensors once"},
-        {"ranks buckets --sizes 1 --cap 0", "--cap: expected a whole number from 1 to"},
+        {"ranks buckets --shapes 1,2 --arrival 0,0", "arrival: expected each of 2 tensors once"},
+        {"ranks buckets --shapes 1 --cap 0", "--cap: expected a whole number from 1 to"},
         {"ranks deal --samples 4 --ranks 2",
          "--batch: expected a whole number from 1 to 10000000, got nothing"},
         {"ranks deal --samples 4 --ranks 2 --batch 1 --deal cylic",
@@ -212,7 +244,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_order_bytes), cmocka_unit_test(verify_element),
         cmocka_unit_test(validate_nccl),        cmocka_unit_test(validate_buckets),
-        cmocka_unit_test(validate_deals),       cmocka_unit_test(verify_refusals),
+        cmocka_unit_test(validate_fsdp2),       cmocka_unit_test(validate_deals),
+        cmocka_unit_test(verify_refusals),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }

@@ -119,6 +119,7 @@ static void corroborate_group(void **state) {
     static const uint64_t rows[] = {59, 6, 2, 41}, row_lengths[] = {7, 1, 3, 5};
     const struct bucket_group group = {rows, row_lengths, 4, 3};
     uint64_t next = 0;
+    assert_int_equal(bucket_group_check(&group), STATUS_OK);
     for (uint32_t rank = 0; rank < 3; rank++)
         for (size_t tensor = 0; tensor < 4; tensor++) {
             const uint64_t chunk = (rows[tensor] + 2) / 3;
@@ -159,6 +160,32 @@ static void verify_refusals(void **state) {
     assert_int_equal(bucket_ddp(&call, 2, scratch, places, lengths, &buckets), STATUS_INPUT);
     assert_string_equal(status_text(),
                         "arrival: expected each of 2 tensors once, got 1 at place 1");
+    const struct bucket_group good_group = {sizes, sizes, 2, 3};
+    struct bucket_group group = good_group;
+    group.ranks = 0;
+    assert_int_equal(bucket_group_check(&group), STATUS_INPUT);
+    assert_string_equal(status_text(), "ranks: expected 1 to 1024, got 0");
+    group = good_group;
+    group.rows = empty;
+    assert_int_equal(bucket_group_check(&group), STATUS_INPUT);
+    assert_string_equal(status_text(), "tensor 1: expected 1 to 2^48 elements, got 0 rows of 20");
+    /* 2^80 elements, of which 64 bits would keep 2^41. */
+    static const uint64_t huge[] = {(uint64_t)1 << 40, 1};
+    group = good_group;
+    group.rows = huge;
+    group.row_lengths = huge;
+    assert_int_equal(bucket_group_check(&group), STATUS_INPUT);
+    static const uint64_t large[] = {(uint64_t)1 << 46, (uint64_t)1 << 47}, one[] = {1, 1};
+    group.rows = large;
+    group.row_lengths = one;
+    assert_int_equal(bucket_group_check(&group), STATUS_OK);
+    static const uint64_t larger[] = {(uint64_t)1 << 47, ((uint64_t)1 << 47) + 1};
+    group.rows = larger;
+    assert_int_equal(bucket_group_check(&group), STATUS_INPUT);
+    assert_string_equal(status_text(), "tensor 1: expected at most 2^48 elements of all together");
+    group = good_group;
+    group.count = 0;
+    assert_int_equal(bucket_group_check(&group), STATUS_INPUT);
     call.arrival = above;
     assert_int_equal(bucket_ddp(&call, 2, scratch, places, lengths, &buckets), STATUS_INPUT);
 }
