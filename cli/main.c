@@ -36,7 +36,8 @@ static const struct verb *const verbs[] = {
     &verb_parity,       &verb_parity_weights, &verb_rollout,
     &verb_readback,     &verb_resume_check,   &verb_ops,
     &verb_data_show,    &verb_pages,          &verb_ablate,
-    &verb_ablate_guard, &verb_bisect_command, &verb_init};
+    &verb_ablate_guard, &verb_bisect_command, &verb_init,
+    &verb_ranks_order,  &verb_ranks_buckets,  &verb_ranks_deal};
 
 const char usage_about[] =
     "Runs two trainings that should agree, records every step to the last bit, finds the first\n"

@@ -54,7 +54,8 @@ extern const struct verb verb_run, verb_check, verb_demo, verb_suite, verb_attri
     verb_lr_check, verb_doctor, verb_compare, verb_import, verb_export, verb_report, verb_replay,
     verb_bisect, verb_noise, verb_floor, verb_certify, verb_parity, verb_parity_weights,
     verb_rollout, verb_data_show, verb_pages, verb_readback, verb_resume_check, verb_ops,
-    verb_ablate, verb_ablate_guard, verb_bisect_command, verb_init;
+    verb_ablate, verb_ablate_guard, verb_bisect_command, verb_init, verb_ranks_order,
+    verb_ranks_buckets, verb_ranks_deal;
 
 /* The table of verbs in the order of `twinstep --help`; NULL behind the last. */
 const struct verb *verb_at(size_t index);

@@ -13,6 +13,8 @@
 #include "logs/export.h"
 #include "logs/import.h"
 #include "logs/rename.h"
+#include "ranks/deal.h"
+#include "ranks/grouping.h"
 #include "scenarios/head.h"
 #include "sched/contract.h"
 
@@ -35,6 +37,11 @@ static const struct {
     {"lr fit", "contract", {.source = "contracts"}},
     {"compare", "contract-a", {.source = "contracts"}},
     {"compare", "contract-b", {.source = "contracts"}},
+    {"ranks order", "algorithm", {.source = "groupings"}},
+    {"ranks order", "dtype", {.source = "dtypes"}},
+    {"ranks buckets", "dtype", {.source = "dtypes"}},
+    {"ranks deal", "deal", {.source = "deals"}},
+    {"ranks deal", "tail", {.source = "tails"}},
     {NULL, "set", {.source = "keys"}},
     {NULL, "backend", {.source = "numerics.backend"}},
     {NULL, "schedule", {.source = "schedule.name"}},
@@ -127,6 +134,19 @@ static enum status add_word(struct collection *all, const char *word) {
     return STATUS_OK;
 }
 
+static enum status add_ranks(struct collection *all) {
+    TRY(open_source(all, "groupings"));
+    for (int i = 0; i < GROUPING_COUNT; i++)
+        TRY(add_word(all, grouping_name((enum grouping_algorithm)i)));
+    TRY(open_source(all, "deals"));
+    for (int i = 0; i < DEAL_COUNT; i++)
+        TRY(add_word(all, deal_name((enum deal_kind)i)));
+    TRY(open_source(all, "tails"));
+    for (int i = 0; i < DEAL_TAIL_COUNT; i++)
+        TRY(add_word(all, deal_tail_name((enum deal_tail)i)));
+    return STATUS_OK;
+}
+
 /* Names from the tables that have nothing to do with the schema. */
 static enum status add_tables(struct collection *all) {
     size_t contracts;
@@ -149,6 +169,7 @@ static enum status add_tables(struct collection *all) {
     TRY(open_source(all, "namings"));
     for (const struct log_naming *naming = log_namings(); naming->name != NULL; naming++)
         TRY(add_word(all, naming->name));
+    TRY(add_ranks(all));
     TRY(open_source(all, "dtypes"));
     for (int dtype = 0; dtype < DTYPE_COUNT; dtype++)
         TRY(add_word(all, dtype_name((enum dtype)dtype)));

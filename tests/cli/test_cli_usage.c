@@ -19,11 +19,14 @@
 #include "tests/cli/helper_cli.h"
 
 static const char *const verbs[] = {
-    "run",          "check",   "demo",     "suite",          "attribute", "recover",   "keys",
-    "list",         "env",     "lr table", "lr compare",     "lr check",  "lr fit",    "doctor",
-    "compare",      "import",  "export",   "report",         "replay",    "bisect",    "noise",
-    "floor",        "certify", "parity",   "parity weights", "rollout",   "data show", "readback",
-    "resume-check", "ops",     "ablate",   "bisect-command", "init"};
+    "run",        "check",          "demo",     "suite",        "attribute",
+    "recover",    "keys",           "list",     "env",          "lr table",
+    "lr compare", "lr check",       "lr fit",   "doctor",       "compare",
+    "import",     "export",         "report",   "replay",       "bisect",
+    "noise",      "floor",          "certify",  "parity",       "parity weights",
+    "rollout",    "data show",      "readback", "resume-check", "ops",
+    "ablate",     "bisect-command", "init",     "ranks order",  "ranks buckets",
+    "ranks deal"};
 #define VERBS (sizeof verbs / sizeof verbs[0])
 
 static void require_in(const char *text, const char *needle) {
@@ -91,6 +94,7 @@ static const struct {
     {"attribute", "attribute: expected TRACE, got nothing"},
     {"recover", "recover: expected FILE.part, got nothing"},
     {"compare a.jsonl", "compare: expected A B, got no more than \"a.jsonl\""},
+    {"ranks nosuch", "unknown verb \"ranks nosuch\"; see twinstep ranks --help"},
     {"lr nosuch", "unknown verb \"lr nosuch\"; see twinstep lr --help"},
     {"doctor a.jsonl --format jsnl",
      "--format: expected a format of logs, got \"jsnl\"; did you mean"},

@@ -51,7 +51,7 @@ LAYERS = {
 # rooms; and no room knows another one. Of a room in the cellar the opposite holds: all others may
 # know it, and it knows no file of the folder.
 ROOMS = {"experiment": ["locate", "noise", "parity"], "determinism": ["trace"], "logs": ["readers"],
-         "cli": ["ablate", "noise", "pages", "parity", "readback", "rollout"]}
+         "cli": ["ablate", "noise", "pages", "parity", "ranks", "readback", "rollout"]}
 CELLARS = ["experiment/locate"]
 # Rooms that their folder keeps to itself, with those headers that others may include.
 INNER = {"determinism/trace": ["determinism/trace/hdf5_columns.h"], "logs/readers": []}

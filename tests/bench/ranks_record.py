@@ -1,0 +1,343 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Records what real libraries do with the terms of several ranks: tests/golden/ranks/.
+
+    ranks_record.py mpi OUT          groupings of Open MPI; needs mpicc and mpirun
+    ranks_record.py gloo OUT         groupings of Gloo; needs torch
+    ranks_record.py buckets OUT      which tensors DDP puts into which bucket; needs torch
+    ranks_record.py gradients OUT    gradients of DDP and FSDP2, in bits; needs torch
+    ranks_record.py deals OUT        samples of DistributedSampler and Accelerate; needs both
+    ranks_record.py differ OUT       counts the numbers in which recorded gradients differ
+
+Everything runs on processors of one machine, so neither a GPU nor a network is needed. OUT is the
+folder that the files go to; docs/RANKS.md says what is in them. Not a test: run by hand, and the
+tests of tests/ranks/ hold ranks/ against what is committed."""
+import argparse
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+COUNTS = [1, 3, 7, 50, 1000, 6000, 40001]
+MPI = [("allreduce", number) for number in (1, 3, 4, 5, 6)] + [("reduce_scatter", 2),
+                                                               ("reduce_scatter", 3),
+                                                               ("reduce_scatter", 4)]
+
+
+def write(path, about, lines):
+    text = "".join(f"# {line}\n" for line in about) + "".join(f"{line}\n" for line in lines)
+    path.write_text(text)
+    print(f"{path}: {len(text)} bytes", file=sys.stderr)
+
+
+# ---- Open MPI ----
+
+def mpi_environment():
+    return {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+            "OMP_NUM_THREADS": "1"}
+
+
+def record_mpi(out):
+    version = subprocess.run(["mpirun", "--version"], check=True, capture_output=True, text=True)
+    lines = []
+    with tempfile.TemporaryDirectory() as folder:
+        program = f"{folder}/mpi_order"
+        source = pathlib.Path(__file__).with_name("mpi_order.c")
+        subprocess.run(["mpicc", "-std=c11", "-O1", "-o", program, source], check=True)
+        for collective, number in MPI:
+            for ranks in range(2, 9):
+                command = ["mpirun", "-n", str(ranks), "--oversubscribe",
+                           "--mca", "mpi_yield_when_idle", "1",
+                           "--mca", "coll_tuned_use_dynamic_rules", "1",
+                           "--mca", f"coll_tuned_{collective}_algorithm", str(number),
+                           program, collective, *map(str, COUNTS)]
+                done = subprocess.run(command, check=True, capture_output=True, text=True,
+                                      env=mpi_environment(), timeout=600)
+                lines += [f"{collective} {number} 4 {line}" for line in done.stdout.split("\n")
+                          if line]
+    write(out / "open-mpi.txt",
+          [version.stdout.split("\n")[0] + ", coll_tuned_COLLECTIVE_algorithm forced to NUMBER",
+           "COLLECTIVE NUMBER WIDTH RANKS COUNT START END DIGITS: docs/RANKS.md"], lines)
+
+
+# ---- torch.distributed over Gloo ----
+
+def spawn(ranks, function, *arguments):
+    """Runs function(rank, ranks, *arguments) in `ranks` processes; returns what rank 0 returned."""
+    import torch.multiprocessing as processes
+    with tempfile.TemporaryDirectory() as folder:
+        results = f"{folder}/result"
+        processes.spawn(enter, (ranks, f"file://{folder}/meeting", results, function, arguments),
+                        nprocs=ranks)
+        import torch
+        return torch.load(results)
+
+
+def enter(rank, ranks, meeting, results, function, arguments):
+    import torch
+    import torch.distributed as dist
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=ranks)
+    result = function(rank, ranks, *arguments)
+    if rank == 0:
+        torch.save(result, results)
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def collect(values, ranks, is_scattered):
+    """The sum of all ranks' vectors, as rank 0 has it at the end."""
+    import torch
+    import torch.distributed as dist
+    if not is_scattered:
+        total = values.clone()
+        dist.all_reduce(total)
+        return total
+    block = torch.empty(len(values) // ranks, dtype=values.dtype)
+    dist.reduce_scatter_tensor(block, values)
+    blocks = [torch.empty_like(block) for _ in range(ranks)]
+    dist.all_gather(blocks, block)
+    return torch.cat(blocks)
+
+
+def probe_gloo(rank, ranks, count, dtype, is_scattered):
+    import torch
+    large = 2.0 ** 30 if dtype == "float32" else 2.0 ** 15  # far above 1 / ulp of the dtype
+    digits = []
+    for i in range(ranks):
+        for j in range(i + 1, ranks):
+            value = large if rank == i else -large if rank == j else 1.0
+            values = torch.full((count,), value, dtype=getattr(torch, dtype))
+            digits.append(collect(values, ranks, is_scattered).to(torch.int8))
+    table = torch.stack(digits)
+    breaks = [0, *(1 + (table[:, 1:] != table[:, :-1]).any(0).nonzero().flatten()).tolist(), count]
+    return [f"{ranks} {count} {start} {end} " + "".join(str(int(d)) for d in table[:, start])
+            for start, end in zip(breaks, breaks[1:])]
+
+
+def probe_all(rank, ranks):
+    lines = []
+    for dtype, width in (("float32", 4), ("bfloat16", 2), ("float16", 2)):
+        for count in [*COUNTS, 2000003] if dtype == "float32" else COUNTS:
+            lines += [f"allreduce {dtype} {width} {line}"
+                      for line in probe_gloo(rank, ranks, count, dtype, False)]
+        for count in (ranks, 50 * ranks, 2040 * ranks):
+            lines += [f"reduce_scatter {dtype} {width} {line}"
+                      for line in probe_gloo(rank, ranks, count, dtype, True)]
+    return lines
+
+
+def about_torch():
+    import torch
+    return f"torch {torch.__version__.split('+')[0]}, backend gloo, processors of one machine"
+
+
+def record_gloo(out):
+    lines = []
+    for ranks in range(2, 6):
+        lines += spawn(ranks, probe_all)
+    write(out / "gloo.txt",
+          [about_torch(), "COLLECTIVE DTYPE WIDTH RANKS COUNT START END DIGITS: docs/RANKS.md"],
+          lines)
+
+
+# ---- DDP's buckets ----
+
+def bucket_model(widths):
+    import torch
+    torch.manual_seed(1)
+    layers = []
+    for a, b in zip(widths, widths[1:]):
+        layers += [torch.nn.Linear(a, b), torch.nn.Tanh()]
+    return torch.nn.Sequential(*layers)
+
+
+def note_buckets(rank, ranks, widths, options):
+    import torch
+    import torch.distributed as dist
+    model = bucket_model(widths)
+    number = {id(p): i for i, p in enumerate(model.parameters())}
+    wrapped = torch.nn.parallel.DistributedDataParallel(model, **options)
+    seen = []
+
+    def hook(_, bucket):
+        seen.append([number[id(p)] for p in bucket.parameters()])
+        done = torch.futures.Future()
+        done.set_result(bucket.buffer())
+        return done
+    arrived = []
+    for p in model.parameters():
+        p.register_post_accumulate_grad_hook(lambda p: arrived.append(number[id(p)]))
+    wrapped.register_comm_hook(None, hook)
+    updates = []
+    for _ in range(3):
+        seen.clear()
+        wrapped(torch.ones(2, widths[0])).sum().backward()
+        updates.append([list(tensors) for tensors in seen])
+        model.zero_grad()
+    return [p.numel() for p in model.parameters()], updates
+
+
+BUCKETS = [
+    ("default", [64, 512, 512, 1024, 1024, 1024, 2048, 2048, 2048, 1024, 256], {}),
+    ("default", [59, 59, 41], {}),
+    ("default", [300, 400, 500, 400, 300, 200, 100, 700, 900, 800], {}),
+    ("unused", [300, 400, 500, 400, 300, 200, 100, 700, 900, 800],
+     {"find_unused_parameters": True}),
+    ("cap", [300, 400, 500, 400, 300, 200, 100, 700, 900, 800], {"bucket_cap_mb": 1}),
+    ("cap", [64, 512, 512, 1024, 1024, 1024, 512], {"bucket_cap_mb": 4}),
+    ("views", [300, 400, 500, 400, 300, 200, 100, 700, 900, 800],
+     {"gradient_as_bucket_view": True}),
+]
+
+
+def record_buckets(out):
+    lines = []
+    for name, widths, options in BUCKETS:
+        sizes, updates = spawn(2, note_buckets, widths, options)
+        lines.append(f"case {name} {options.get('bucket_cap_mb', 25)}")
+        lines.append("sizes " + " ".join(map(str, sizes)))
+        for update, buckets in enumerate(updates):
+            lines.append(f"update {update + 1} "
+                         + " | ".join(" ".join(map(str, tensors)) for tensors in buckets))
+    write(out / "buckets.txt",
+          [about_torch() + "; two ranks, f32", "case OPTIONS CAP_IN_MIB; numbers of tensors in "
+           "their order inside each bucket, buckets in the order of their reduction"], lines)
+
+
+# ---- gradients ----
+
+RANKS = 3
+
+
+def gradient_model(dtype):
+    import torch
+    torch.manual_seed(24)
+    return torch.nn.Sequential(torch.nn.Linear(59, 59), torch.nn.Tanh(),
+                               torch.nn.Linear(59, 41)).to(getattr(torch, dtype))
+
+
+def backward(model, rank, dtype):
+    import torch
+    generator = torch.Generator().manual_seed(100 + rank)
+    rows = torch.randn(16, 59, generator=generator).to(getattr(torch, dtype))
+    targets = torch.randn(16, 41, generator=generator).to(getattr(torch, dtype))
+    torch.nn.functional.mse_loss(model(rows), targets).backward()
+
+
+def flat(model):
+    import torch
+    parts = [p.grad.full_tensor() if hasattr(p.grad, "full_tensor") else p.grad
+             for p in model.parameters()]
+    return torch.cat([part.detach().reshape(-1) for part in parts]).clone()
+
+
+def gradients_of(rank, ranks, dtype):
+    import torch
+    import torch.distributed as dist
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+    wrap = torch.nn.parallel.DistributedDataParallel
+    vectors = {}
+    model = gradient_model(dtype)
+    backward(model, rank, dtype)
+    own = flat(model)
+    everyone = [torch.empty_like(own) for _ in range(ranks)]
+    dist.all_gather(everyone, own)
+    for r, vector in enumerate(everyone):
+        vectors[f"rank{r}"] = vector
+    for name, views in (("ddp", False), ("ddp-views", True)):
+        model = wrap(gradient_model(dtype), gradient_as_bucket_view=views)
+        for update in (1, 2, 3):
+            backward(model, rank, dtype)
+            vectors[f"{name}-{update}"] = flat(model)
+            model.zero_grad(set_to_none=not views)
+    model = gradient_model(dtype)
+    fully_shard(model, mesh=init_device_mesh("cpu", (ranks,)))
+    backward(model, rank, dtype)
+    vectors["fsdp2-1"] = flat(model)
+    return vectors
+
+
+# What is not kept is equal to what is: see record_gradients().
+KEPT = ["rank0", "rank1", "rank2", "ddp-1", "ddp-2", "ddp-views-2", "fsdp2-1"]
+EQUAL = [("ddp-3", "ddp-2"), ("ddp-views-1", "ddp-1"), ("ddp-views-3", "ddp-views-2")]
+
+
+def record_gradients(out):
+    import torch
+    for dtype, name in (("float32", "f32"), ("bfloat16", "bf16"), ("float16", "f16")):
+        vectors = spawn(RANKS, gradients_of, dtype)
+        bits = torch.int32 if dtype == "float32" else torch.int16
+        for a, b in EQUAL:
+            same = (vectors[a].view(bits) == vectors[b].view(bits)).sum().item()
+            print(f"{name}: {a} against {b}: {same} of {len(vectors[a])} equal", file=sys.stderr)
+        data = b"".join(vectors[key].view(bits).numpy().tobytes() for key in KEPT)
+        (out / f"gradients-{name}.bin").write_bytes(data)
+        print(f"gradients-{name}.bin: {len(data)} bytes: " + " ".join(KEPT), file=sys.stderr)
+
+
+def count_differing(out):
+    """What ways to the mean and orders of addition do, from what is recorded alone."""
+    for name, width in (("f32", 4), ("bf16", 2), ("f16", 2)):
+        data = (out / f"gradients-{name}.bin").read_bytes()
+        length = len(data) // len(KEPT)
+        vectors = {key: [data[start + i:start + i + width] for i in range(0, length, width)]
+                   for key, start in zip(KEPT, range(0, len(data), length))}
+        for a, b in (("ddp-1", "ddp-2"), ("ddp-2", "ddp-views-2"), ("ddp-1", "fsdp2-1")):
+            count = sum(x != y for x, y in zip(vectors[a], vectors[b]))
+            print(f"{name}: {a} and {b} differ in {count} of {length // width}")
+
+
+# ---- deals ----
+
+def record_deals(out):
+    import accelerate
+    import torch
+    from accelerate.data_loader import BatchSamplerShard
+    from torch.utils.data import BatchSampler, SequentialSampler
+    from torch.utils.data.distributed import DistributedSampler
+    lines = []
+    for count in (1, 2, 5, 7, 16, 22, 24):
+        for ranks in (1, 2, 3, 4, 8):
+            for drop in (0, 1):
+                if count < ranks and drop:
+                    continue  # num_samples would be negative
+                shares = [list(DistributedSampler(range(count), ranks, r, False, 0, bool(drop)))
+                          for r in range(ranks)]
+                lines.append(f"cyclic {count} {ranks} 1 {drop} 1 " + "|".join(
+                    " ".join(map(str, share)) for share in shares))
+    for count in (1, 2, 5, 7, 16, 22, 24):
+        for ranks, batch in ((1, 3), (2, 2), (2, 6), (3, 2), (3, 3), (4, 2), (4, 4), (4, 8)):
+            for split in (0, 1):
+                for drop in (0, 1):
+                    for even in (0, 1):
+                        if split and batch % ranks != 0:
+                            continue
+                        shares = [list(BatchSamplerShard(
+                            BatchSampler(SequentialSampler(range(count)), batch, bool(drop)),
+                            ranks, r, bool(split), bool(even))) for r in range(ranks)]
+                        lines.append(f"{'slices' if split else 'micros'} {count} {ranks} {batch} "
+                                     f"{drop} {even} " + "|".join(
+                                         ",".join(" ".join(map(str, b)) for b in share)
+                                         for share in shares))
+    write(out / "deals.txt",
+          [f"torch {torch.__version__.split('+')[0]}, accelerate {accelerate.__version__}",
+           "DEAL COUNT RANKS BATCH DROP EVEN SHARES: ranks between |, batches between commas"],
+          lines)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["mpi", "gloo", "buckets", "gradients", "deals", "differ"])
+    parser.add_argument("out", type=pathlib.Path)
+    arguments = parser.parse_args()
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    {"mpi": record_mpi, "gloo": record_gloo, "buckets": record_buckets,
+     "gradients": record_gradients, "deals": record_deals, "differ": count_differing}[arguments.what](arguments.out)
+
+
+if __name__ == "__main__":
+    main()
