@@ -4,10 +4,10 @@
  * file of its own. */
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/ci.h"
 #include "cli/consent.h"
+#include "cli/cores.h"
 #include "cli/environment.h"
 #include "cli/json.h"
 #include "cli/noise/noise_asking.h"
@@ -171,8 +171,7 @@ static enum status run_with(struct cli *cli, const struct options *given, struct
     struct noise_asking asking = {.cli = cli, .options = options, .progress = progress};
     TRY(check_backend(given->backend));
     TRY(set_backend(given, &cli->arena, options));
-    const long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    asking.processors = processors > 0 ? (uint64_t)processors : 1;
+    asking.processors = cores_usable();
     if (options_given(options, KEY_OPS)) return noise_run_ops(&asking, out_exit);
     if (options_given(options, KEY_MODELS)) return noise_run_models(&asking, out_exit);
     if (options_given(options, KEY_SWITCHES)) return noise_run_switches(&asking, out_exit);
