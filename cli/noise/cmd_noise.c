@@ -165,11 +165,28 @@ static enum status run_strata(struct noise_asking *asking, int *out_exit) {
     return STATUS_OK;
 }
 
+/* What only the plan reads would be ignored without one, and a mistake stay unseen. */
+static enum status check_plan(const struct options *options) {
+    static const struct {
+        int key;
+        const char *name;
+    } rows[] = {{KEY_LR_ERROR, "lr-error"},
+                {KEY_ALPHA, "alpha"},
+                {KEY_POWER, "power"},
+                {KEY_FLOOR, "floor"}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        if (options_given(options, rows[i].key) && !options_given(options, KEY_PLAN))
+            FAIL(STATUS_INPUT, "noise: --%s: acts on --plan alone, which is not asked for",
+                 rows[i].name);
+    return STATUS_OK;
+}
+
 static enum status run_with(struct cli *cli, const struct options *given, struct progress *progress,
                             int *out_exit) {
     struct options with, *const options = &with;
     struct noise_asking asking = {.cli = cli, .options = options, .progress = progress};
     TRY(check_backend(given->backend));
+    TRY(check_plan(given));
     TRY(set_backend(given, &cli->arena, options));
     asking.processors = cores_usable();
     if (options_given(options, KEY_OPS)) return noise_run_ops(&asking, out_exit);

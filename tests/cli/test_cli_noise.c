@@ -111,6 +111,8 @@ static void verify_refusals(void **state) {
     helper_refuse(2, "noise s.yaml --arm nobody", "noise: --arm: expected baseline or test");
     helper_refuse(2, "noise s.yaml --repeat 0", "noise: --repeat: expected a number from 1");
     helper_refuse(2, "noise s.yaml --steps x", "noise: --steps: expected a number from 1");
+    helper_refuse(2, "noise s.yaml --floor f.h5", "noise: --floor: acts on --plan alone");
+    helper_refuse(2, "noise s.yaml --power 0.5", "noise: --power: acts on --plan alone");
     helper_refuse(2, "noise nothing.yaml/", "nothing.yaml/");
 }
 
