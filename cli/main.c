@@ -303,7 +303,7 @@ static enum status check_stack(void) {
 int main(int argc, char **argv) {
     enum status status = output_hold_streams();
     if (status == STATUS_OK) settle_threads(argv);
-    struct cli cli = {ARENA_EMPTY, NULL, &interrupted, argc, argv, {NULL, 0, 0}};
+    struct cli cli = {ARENA_EMPTY, NULL, &interrupted, argc, argv, {NULL, 0, 0, 0}};
     int code = EXIT_AS_EXPECTED;
     if (atexit(refuse_exit) != 0) return EXIT_ERROR;
     fail_at_size_limit();
