@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lets one call of the C library fail at a time, and looks at what the program leaves behind.
 
-    faults.py BINARY LIBRARY [--brief|--whole] [--verb NAME]... [--call NAME]... [--show]
+    faults.py BINARY LIBRARY [--brief|--whole] [--verb NAME]... [--call NAME]... [--part K/N] [--show]
 
 LIBRARY is tests/faults/failing.c. Every case is a short command. It runs once undisturbed, for
 reference, and once with every call written down. Then, for each kind of call, it runs again and
@@ -12,6 +12,9 @@ status, or with exit status 2, a text on standard error, and no file but those t
 reference's, OUT.part and its two files of kept states. A program that dies in HDF5 for want of
 memory may die of a signal, and may leave the same files, no others. Of the stacks of malloc a
 twentieth is drawn (seed 22).
+
+--part K/N takes every Nth run from the Kth on (from 0), of each verb and kind of call: a night that
+is too short for all of them says which it was.
 
 --brief lets each call fail once, not for good, in the verbs that write traces and pages, and takes
 six stacks of each kind (seed 22), but all by which recover writes: it makes a trace of the same
@@ -78,6 +81,14 @@ def own_code(binary):
     if not begin < where < (end or where + 1):
         sys.exit(f"faults.py: {binary}: its own code does not lie in front of HDF5's")
     return f"{begin:x}-{end or max(at for _, at in code):x}"
+
+
+def part_of(text):
+    """K/N as (K, N)."""
+    first, every = map(int, text.split("/"))
+    if not 0 <= first < every:
+        raise argparse.ArgumentTypeError(f"expected K/N with 0 <= K < N, got {text}")
+    return first, every
 
 
 class Bench:
@@ -197,6 +208,7 @@ def try_case(bench, name, pool):
         numbers = chosen_calls(calls, call, bench.options, (name, call) == ("recover", "write"))
         endings = ("",) if bench.options.brief else ("", "+")
         words = [f"{number}{ending}" for number in numbers for ending in endings]
+        words = words[bench.options.part[0]::bench.options.part[1]]
         jobs = [pool.submit(try_one, bench, name, call, word, before, ends[0]) for word in words]
         wrong = [(word, job.result()) for word, job in zip(words, jobs) if job.result()]
         total, bad = total + len(words), bad + len(wrong)
@@ -215,6 +227,7 @@ def main():
     parser.add_argument("--whole", action="store_true")
     parser.add_argument("--verb", action="append", choices=tuple(CASES))
     parser.add_argument("--call", action="append", choices=CALLS)
+    parser.add_argument("--part", type=part_of, default=(0, 1), metavar="K/N")
     parser.add_argument("--show", action="store_true")
     options = parser.parse_args()
     for file in (options.binary, options.library):
