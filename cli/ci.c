@@ -24,11 +24,20 @@ enum status ci_add(struct cli *cli, const struct ci_case *add) {
     return STATUS_OK;
 }
 
+/* The value of any option may be a file that is read (--floor, --resume, --names); where it is not,
+ * no file of that name is replaced either. */
 enum status ci_check(const struct options *options) {
-    for (size_t i = 0; options->junit != NULL && i < options->argument_count; i++) {
-        TRY(output_apart(options->junit, options->arguments[i]));
-        TRY(output_apart_folder(options->junit, options->arguments[i]));
+    const char *const junit = options->junit;
+    if (junit == NULL) return STATUS_OK;
+    for (size_t i = 0; i < options->argument_count; i++) {
+        TRY(output_apart(junit, options->arguments[i]));
+        TRY(output_apart_folder(junit, options->arguments[i]));
     }
+    for (size_t i = 0; i < options->given_count; i++)
+        if (options->given[i].value != NULL) TRY(output_apart(junit, options->given[i].value));
+    if (options->trusted != NULL) TRY(output_apart(junit, options->trusted));
+    if (options->output != NULL && strcmp(junit, options->output) == 0)
+        FAIL(STATUS_INPUT, "--junit: expected another file than --output, got %s", junit);
     return STATUS_OK;
 }
 
@@ -147,5 +156,6 @@ enum status ci_publish(struct cli *cli, const struct options *options, const cha
     if (cli->ci.count == 0) TRY(add_outcome(cli, options, verb, code));
     for (size_t i = 0; options->github && !options->json && i < cli->ci.count; i++)
         annotate(&cli->ci.cases[i]);
-    return options->junit == NULL ? STATUS_OK : write_junit(&cli->ci, options->junit, verb);
+    return options->junit == NULL || cli->ci.withheld ? STATUS_OK
+                                                      : write_junit(&cli->ci, options->junit, verb);
 }

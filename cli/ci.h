@@ -26,7 +26,8 @@ struct ci_case {
 
 /* Adds a case. Its texts are copied. STATUS_MEMORY. */
 TWINSTEP_MUST_USE enum status ci_add(struct cli *cli, const struct ci_case *add);
-/* Refuses a JUnit file that is one of the arguments, or in one that is a folder. STATUS_INPUT. */
+/* Refuses a JUnit file that is one of the arguments, in one that is a folder, the value of an
+ * option or --output. STATUS_INPUT. (What a scenario names: cli/load.h.) */
 TWINSTEP_MUST_USE enum status ci_check(const struct options *options);
 /* Writes what was added, as the options say; where nothing was, one case named after the arguments,
  * with the exit status as its outcome. Annotations are left out where --json prints. STATUS_IO. */

@@ -20,7 +20,7 @@
 enum { KEY_STEPS = KEY_OWN, KEY_RUNS };
 
 struct bisecting {
-    const struct cli *cli;
+    struct cli *cli;
     struct arena *arena;
     struct locate_request request;
     struct config configs[2];

@@ -75,8 +75,8 @@ static enum status open_arm(struct check *check, int index, struct arena *arena)
     return notes_of(&arm->arm->config, arm->dataset, arena, &arm->notes);
 }
 
-static enum status check_open(const struct cli *cli, const struct options *options,
-                              struct arena *arena, struct check *check) {
+static enum status check_open(struct cli *cli, const struct options *options, struct arena *arena,
+                              struct check *check) {
     struct scenario *scenario;
     TRY(load_scenario(cli, arena, options->arguments[0], options, &scenario));
     check->scenario = scenario;

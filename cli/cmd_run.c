@@ -250,9 +250,12 @@ static enum status run_scenario(struct cli *cli, const struct options *options, 
     char *path;
     TRY(with_options(options, arena, &all));
     TRY(load_scenario(cli, arena, word, &all, &scenario));
-    TRY(with_floor(cli, options, arena, scenario));
     TRY(output_path(options, scenario->name, arena, &path));
     TRY(output_apart(path, word));
+    TRY(load_apart(path, scenario));
+    const char *const floor = options_value(options, KEY_FLOOR);
+    if (floor != NULL) TRY(output_apart(path, floor));
+    TRY(with_floor(cli, options, arena, scenario));
     const char *const resume = options_value(options, KEY_RESUME);
     if (resume != NULL) TRY(check_resume(path, resume, arena));
     struct performance how = {.path = path,

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cli/output.h"
+#include "model/pretrained.h"
 #include "scenarios/suggest.h"
 #include "trainer/loop.h"
 
@@ -41,24 +43,52 @@ static enum status check_loop(const struct scenario *scenario, const char *label
     return status_prefix(status, "%s: error", label);
 }
 
-static enum status settle(struct scenario *scenario, const char *label) {
+static enum status apart_from(const char *output, const char *read) {
+    static const char *const words[] = {"none", "auto", EVAL_REST};
+    for (size_t i = 0; i < COUNT_OF(words); i++)
+        if (strcmp(read, words[i]) == 0) return STATUS_OK;
+    return strncmp(read, "builtin:", 8) == 0 ? STATUS_OK : output_apart(output, read);
+}
+
+enum status load_apart(const char *output, const struct scenario *scenario) {
+    if (output == NULL) return STATUS_OK;
+    TRY(apart_from(output, scenario->eval.from));
+    for (int arm = 0; arm < 2; arm++) {
+        const struct config *const config = &scenario->arms[arm].config;
+        const char *const read[] = {config->data.text,
+                                    config->data.pairs,
+                                    config->optimizer.which.module,
+                                    config->schedule.which.module,
+                                    config->shaped.table,
+                                    config->numerics.backend_module};
+        for (size_t i = 0; i < COUNT_OF(read); i++)
+            TRY(apart_from(output, read[i]));
+        if (pretrained_is_named(config)) TRY(output_apart_folder(output, config->model.from));
+    }
+    return STATUS_OK;
+}
+
+static enum status settle(struct cli *cli, struct scenario *scenario, const char *label,
+                          const struct options *options) {
     for (int arm = 0; arm < 2; arm++) {
         struct config *config = &scenario->arms[arm].config;
         TRY(join_folder(scenario, "data.pairs", config->data.pairs));
         TRY(join_folder(scenario, "data.text", config->data.text));
         TRY(check_loop(scenario, label, arm));
     }
-    return STATUS_OK;
+    TRY(load_apart(options->output, scenario));
+    const enum status status = load_apart(options->junit, scenario);
+    cli->ci.withheld |= status != STATUS_OK;
+    return status;
 }
 
-enum status load_catalog(const struct cli *cli, struct arena *arena,
-                         const struct catalog_file *file, const struct options *options,
-                         struct scenario **out) {
+enum status load_catalog(struct cli *cli, struct arena *arena, const struct catalog_file *file,
+                         const struct options *options, struct scenario **out) {
     char *label;
     TRY(arena_format(arena, &label, "%s.yaml", file->name));
     TRY(scenario_parse(arena, cli->schema, label, (const char *)file->bytes, file->length,
                        options->sets, options->set_count, out));
-    return settle(*out, label);
+    return settle(cli, *out, label, options);
 }
 
 enum status load_fail_missing(const char *what, const char *word) {
@@ -69,7 +99,7 @@ enum status load_fail_missing(const char *what, const char *word) {
     FAIL(STATUS_INPUT, "%s (twinstep list scenarios)", what);
 }
 
-enum status load_scenario(const struct cli *cli, struct arena *arena, const char *word,
+enum status load_scenario(struct cli *cli, struct arena *arena, const char *word,
                           const struct options *options, struct scenario **out) {
     struct stat info;
     if (strchr(word, '/') == NULL && strcmp(word, "-") != 0 && stat(word, &info) != 0) {
@@ -83,5 +113,5 @@ enum status load_scenario(const struct cli *cli, struct arena *arena, const char
         return load_catalog(cli, arena, file, options, out);
     }
     TRY(scenario_open(arena, cli->schema, word, options->sets, options->set_count, out));
-    return settle(*out, (*out)->path);
+    return settle(cli, *out, (*out)->path, options);
 }

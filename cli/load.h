@@ -11,15 +11,18 @@
 /* Parses and resolves a scenario and checks its loops; only the file itself is opened. A word
  * without a slash that names no file is looked up in the catalogue. Relative data files are
  * relative to the folder of the scenario and are kept as FOLDER/FILE. Errors carry file and line.
- */
-TWINSTEP_MUST_USE enum status load_scenario(const struct cli *cli, struct arena *arena,
-                                            const char *word, const struct options *options,
-                                            struct scenario **out);
+ * STATUS_INPUT if --output or --junit is a file that the scenario names (load_apart). */
+TWINSTEP_MUST_USE enum status load_scenario(struct cli *cli, struct arena *arena, const char *word,
+                                            const struct options *options, struct scenario **out);
 
 /* Does the same with `file`, an entry of catalog_files. */
-TWINSTEP_MUST_USE enum status load_catalog(const struct cli *cli, struct arena *arena,
+TWINSTEP_MUST_USE enum status load_catalog(struct cli *cli, struct arena *arena,
                                            const struct catalog_file *file,
                                            const struct options *options, struct scenario **out);
+
+/* STATUS_INPUT if `output` is a file that the scenario reads: data, held-out rows, a checkpoint, a
+ * module, a table of orders. NULL is apart from all. */
+TWINSTEP_MUST_USE enum status load_apart(const char *output, const struct scenario *scenario);
 
 /* Fails with `what` ("demo: no scenario ..."), and with the name in the catalogue that `word` may
  * mean. */

@@ -16,6 +16,7 @@
 #include "base/fpenv.h"
 #include "cli/ci.h"
 #include "cli/consent.h"
+#include "cli/output.h"
 #include "cli/plain_text.h"
 #include "determinism/libraries.h"
 #include "experiment/experiment.h"
@@ -301,14 +302,15 @@ static enum status check_stack(void) {
 }
 
 int main(int argc, char **argv) {
-    settle_threads(argv);
-    struct cli cli = {ARENA_EMPTY, NULL, &interrupted, argc, argv, {NULL, 0, 0}};
+    enum status status = output_hold_streams();
+    if (status == STATUS_OK) settle_threads(argv);
+    struct cli cli = {ARENA_EMPTY, NULL, &interrupted, argc, argv, {NULL, 0, 0, 0}};
     int code = EXIT_AS_EXPECTED;
     if (atexit(refuse_exit) != 0) return EXIT_ERROR;
     fail_at_size_limit();
     libraries_prepare();
     json_set_alloc_funcs(arena_lend, arena_return);
-    enum status status = plain_text_open(STDERR_FILENO, 1, &stderr);
+    if (status == STATUS_OK) status = plain_text_open(STDERR_FILENO, 1, &stderr);
     if (status == STATUS_OK) status = check_stack();
     if (status == STATUS_OK) status = dispatch(&cli, argc, argv, &code);
     if (status == STATUS_OK) status = arena_lacked();

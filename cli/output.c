@@ -125,3 +125,12 @@ enum status output_apart_folder(const char *output, const char *folder) {
     arena_close(&arena);
     return status;
 }
+
+enum status output_hold_streams(void) {
+    static const int ways[] = {O_WRONLY, O_RDONLY, O_RDONLY};
+    for (int i = 0; i < (int)COUNT_OF(ways); i++)
+        if (fcntl(i, F_GETFD) < 0 && open("/dev/null", ways[i]) != i)
+            FAIL(STATUS_IO, "standard stream %d is closed, and /dev/null cannot be opened: %s", i,
+                 strerror(errno));
+    return STATUS_OK;
+}

@@ -39,4 +39,10 @@ TWINSTEP_MUST_USE enum status output_apart(const char *output, const char *input
  * called. */
 TWINSTEP_MUST_USE enum status output_apart_folder(const char *output, const char *folder);
 
+/* Whoever starts a program may have closed its standard streams. The next file that it opens, a
+ * trace say, would then be number 1 or 2, and what is printed would be written over it. So each
+ * gets /dev/null, for the direction in which nobody uses it: reading and writing still fail.
+ * STATUS_IO. Call it before anything else. */
+TWINSTEP_MUST_USE enum status output_hold_streams(void);
+
 #endif

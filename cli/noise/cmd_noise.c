@@ -4,10 +4,10 @@
  * file of its own. */
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/ci.h"
 #include "cli/consent.h"
+#include "cli/cores.h"
 #include "cli/environment.h"
 #include "cli/json.h"
 #include "cli/noise/noise_asking.h"
@@ -165,14 +165,30 @@ static enum status run_strata(struct noise_asking *asking, int *out_exit) {
     return STATUS_OK;
 }
 
+/* What only the plan reads would be ignored without one, and a mistake stay unseen. */
+static enum status check_plan(const struct options *options) {
+    static const struct {
+        int key;
+        const char *name;
+    } rows[] = {{KEY_LR_ERROR, "lr-error"},
+                {KEY_ALPHA, "alpha"},
+                {KEY_POWER, "power"},
+                {KEY_FLOOR, "floor"}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        if (options_given(options, rows[i].key) && !options_given(options, KEY_PLAN))
+            FAIL(STATUS_INPUT, "noise: --%s: acts on --plan alone, which is not asked for",
+                 rows[i].name);
+    return STATUS_OK;
+}
+
 static enum status run_with(struct cli *cli, const struct options *given, struct progress *progress,
                             int *out_exit) {
     struct options with, *const options = &with;
     struct noise_asking asking = {.cli = cli, .options = options, .progress = progress};
     TRY(check_backend(given->backend));
+    TRY(check_plan(given));
     TRY(set_backend(given, &cli->arena, options));
-    const long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    asking.processors = processors > 0 ? (uint64_t)processors : 1;
+    asking.processors = cores_usable();
     if (options_given(options, KEY_OPS)) return noise_run_ops(&asking, out_exit);
     if (options_given(options, KEY_MODELS)) return noise_run_models(&asking, out_exit);
     if (options_given(options, KEY_SWITCHES)) return noise_run_switches(&asking, out_exit);

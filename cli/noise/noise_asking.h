@@ -45,7 +45,7 @@ struct noise_asking {
     const struct scenario_arm *arm;
     uint64_t steps;
     uint64_t threads;    /* 0: as the scenario has them */
-    uint64_t processors; /* of this machine, at least 1 */
+    uint64_t processors; /* that this process may use, at least 1 */
     uint64_t pairs;      /* A/A pairs; 0: none */
     uint32_t repeats;
     char modes[NOISE_WORDS][CONFIG_NAME_SIZE], dtypes[NOISE_WORDS][CONFIG_NAME_SIZE];

@@ -35,7 +35,7 @@ struct parity_words {
 /* Reads the words. `steps` is the number of updates of both sides, as digits; NULL leaves them
  * their own. STATUS_INPUT: a word that names nothing, an arm that does not exist, one arm without
  * --set. */
-TWINSTEP_MUST_USE enum status parity_load(const struct cli *cli, const struct options *options,
+TWINSTEP_MUST_USE enum status parity_load(struct cli *cli, const struct options *options,
                                           const char *steps, struct arena *arena,
                                           struct parity_words *out);
 

@@ -11,7 +11,7 @@
 #include "cli/load.h"
 
 struct loading {
-    const struct cli *cli;
+    struct cli *cli;
     const struct options *options;
     const char *steps; /* as digits; NULL: the sides keep their own */
     struct arena *arena;
@@ -155,7 +155,7 @@ static enum status load_word(struct loading *loading, const char *word, int stan
     return find_arm(scenario, arm, &out->arm);
 }
 
-enum status parity_load(const struct cli *cli, const struct options *options, const char *steps,
+enum status parity_load(struct cli *cli, const struct options *options, const char *steps,
                         struct arena *arena, struct parity_words *out) {
     struct loading loading = {cli, options, steps, arena};
     const char *a = options->arguments[0];

@@ -10,7 +10,7 @@ trained. So are text and trace of a run whose second process trains beside the a
 killed, or that somebody else asks to end, is an error of its scenario alone. An interruption, of the
 suite or of all its processes as a terminal sends it, ends with 130, leaves no process and readable
 files. What may depend on timing has no neighbours, and what has no memory beside others waits. The
-number of cores obeys affinity, cpu.max and its forerunner."""
+number of cores obeys affinity, cpu.max and its forerunner, and `noise` means these by all."""
 
 import argparse
 import json
@@ -36,10 +36,12 @@ class Bench(circumstances.Bench):
     def path(self, name):
         return os.path.join(self.folder, name)
 
-    def start(self, *command, root=None, **more):
+    def start(self, *command, root=None, cores=None, **more):
         environment = dict(self.environment)
-        if root is not None:
-            environment.update({"LD_PRELOAD": self.options.library, "TWINSTEP_MACHINE_ROOT": root})
+        for key, value in (("ROOT", root), ("CORES", cores)):
+            if value is not None:
+                environment.update({"LD_PRELOAD": self.options.library,
+                                    f"TWINSTEP_MACHINE_{key}": str(value)})
         return subprocess.Popen([self.options.binary, *command], cwd=self.folder, env=environment,
                                 stdin=subprocess.DEVNULL, text=True,
                                 **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more})
@@ -318,6 +320,10 @@ def cores(bench):
         bench.expect(f"cores, {name}: {wanted}", found == str(wanted), found)
     found = usable({}, preexec_fn=lambda: os.sched_setaffinity(0, {first}))
     bench.expect("cores, one by affinity", found == "1", found)
+    bench.scenario("noisy", 1)
+    out = bench.run("noise", "noisy.yaml", "--steps", "1", "--repeat", "1", "--json", cores=3)[1]
+    found = re.findall('"variant": "([0-9]+) instead of 1"', out)
+    bench.expect("noise, 3 of 64 processors: 1 and all of them", found == ["2", "3"], found)
     for text in ("0", "1025", "-1", "two", "", "1.5"):
         code, out, err = bench.run("suite", "mixed", "--jobs", text)
         bench.expect(f"--jobs {text!r} is refused", code == 2 and out == "" and

@@ -6,6 +6,7 @@
  *   TWINSTEP_MACHINE_FREE=N    every file system has N bytes free
  *   TWINSTEP_MACHINE_TYPE=N    every regular file lies on a file system of this f_type
  *   TWINSTEP_MACHINE_ROOT=F    what lies below /proc and /sys is read from folder F
+ *   TWINSTEP_MACHINE_CORES=N   this process may run on N processors, of the 64 that there are
  *   TWINSTEP_MACHINE_BACK=N    the clocks of the day run backwards: N seconds at each question
  *   TWINSTEP_MACHINE_SWAP=F    another process: before a name ending in .part gets its final name,
  *                              file F is put in its place, once
@@ -17,6 +18,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -78,6 +80,23 @@ int open(const char *path, int flags, ...) {
         path = other;
     }
     return real(path, flags, mode);
+}
+
+int sched_getaffinity(pid_t process, size_t bytes, cpu_set_t *out) {
+    int (*real)(pid_t, size_t, cpu_set_t *) =
+        (int (*)(pid_t, size_t, cpu_set_t *))dlsym(RTLD_NEXT, "sched_getaffinity");
+    const int bad = real(process, bytes, out);
+    const long long cores = number_of("TWINSTEP_MACHINE_CORES");
+    if (bad == 0 && cores > 0) CPU_ZERO_S(bytes, out);
+    for (int i = 0; bad == 0 && i < cores; i++)
+        CPU_SET_S(i, bytes, out);
+    return bad;
+}
+
+long sysconf(int name) {
+    long (*real)(int) = (long (*)(int))dlsym(RTLD_NEXT, "sysconf");
+    const int asks = name == _SC_NPROCESSORS_ONLN && number_of("TWINSTEP_MACHINE_CORES") > 0;
+    return asks ? 64 : real(name);
 }
 
 static _Atomic long long asked;

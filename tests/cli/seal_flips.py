@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Flips bits of sealed traces, one at a time: each must be refused or change nothing that is said.
 
-    seal_flips.py BINARY [--whole]
+    seal_flips.py BINARY [--whole] [--part K/N]
 
 The traces are one that `run` wrote, one that `recover` made of it (--whole), a floor file, and one that the
 Python of docs/FOREIGN.md wrote and sealed. Of each class of bytes (a dataset of runs, whichever run
@@ -11,7 +11,8 @@ of `attribution/closure`, and bits anywhere in the file. What is compared is wha
 of the file: exit status 2 with a text, or status and output as before. A flip anywhere may hit
 HDF5's own structures, and HDF5 1.10 has died of one, in a process of its own (base/confined.h): that
 is told like any other refusal, and counted for itself. The seals that the C code
-wrote must be those that the page's Python computes."""
+wrote must be those that the page's Python computes. --part K/N takes every Nth flip from the Kth on
+(from 0) of each file."""
 
 import argparse
 import concurrent.futures
@@ -23,6 +24,9 @@ import sys
 import tempfile
 
 import h5py
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "faults"))
+from faults import part_of
 
 PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "FOREIGN.md")
 SEED = 22
@@ -122,7 +126,7 @@ def try_file(options, kind, path, pool, rng):
         if status not in (0, 1, 3):
             sys.exit(f"{kind}: {' '.join(words)}: {status}: {error.decode()}")
         reference.append((status, output.replace(folder.encode(), b"")))
-    flips = flips_of(path, options, rng)
+    flips = flips_of(path, options, rng)[options.part[0]::options.part[1]]
     jobs = [pool.submit(try_one, options, kind, data, flip, reference) for flip in flips]
     ends = [job.result() for job in jobs]
     wrong = [(flip, end) for flip, end in zip(flips, ends) if end not in ("refused", "same", "died")]
@@ -168,6 +172,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("binary", type=os.path.abspath)
     parser.add_argument("--whole", action="store_true")
+    parser.add_argument("--part", type=part_of, default=(0, 1), metavar="K/N")
     options = parser.parse_args()
     page = {"__name__": "seal"}
     exec(compile(block("seal.py"), "seal.py", "exec"), page)

@@ -4,6 +4,7 @@
  * second one, named by path and digest in the trace, listed, and refused with file, line and
  * column. */
 #include "base/arena.h"
+#include "base/macro.h"
 #include "determinism/trace.h"
 #include "tests/cli/helper_cli.h"
 
@@ -219,6 +220,28 @@ static void verify_lies_are_told(void **state) {
     }
 }
 
+/* Where standard error is closed the trace must not be what the last words are written to. */
+static void verify_closed_streams_stay_closed(void **state) {
+    (void)state;
+    put_module("optim_step_exit", "m.so");
+    helper_scenario("a.yaml", "steps: 2",
+                    "task: sft\n  optimizer: {name: broken, module: m.so, lr: 1e-2}", "seed: 4");
+    static const char *const closed[] = {"2>&-", "<&- >&-", "<&- >&- 2>&-"};
+    for (size_t i = 0; i < COUNT_OF(closed); i++) {
+        char line[128];
+        snprintf(line, sizeof line,
+                 "\"$0\" run --allow-modules --quiet --overwrite -o a.h5 a.yaml %s", closed[i]);
+        const char *const words[] = {"-c", line, TWINSTEP_BINARY, NULL};
+        helper_binary("/bin/sh");
+        struct said said = helper_say(words, NULL);
+        helper_binary(NULL);
+        assert_int_equal(said.code, 2);
+        helper_free(&said);
+        said = helper_run(0, "recover a.h5.part -o rows.h5 --overwrite");
+        helper_free(&said);
+    }
+}
+
 static void validate_values(void **state) {
     (void)state;
     put_module("signum", "signum.so");
@@ -371,6 +394,7 @@ int main(void) {
         cmocka_unit_test(validate_refusals),
         cmocka_unit_test(validate_values),
         cmocka_unit_test(verify_lies_are_told),
+        cmocka_unit_test(verify_closed_streams_stay_closed),
         cmocka_unit_test(validate_lists),
         cmocka_unit_test(verify_consent),
         cmocka_unit_test(verify_one_signal_ends_an_endless_step),

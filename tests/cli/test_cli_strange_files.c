@@ -2,7 +2,8 @@
  * labels: cli short
  * A named pipe, a device or a folder where a file is expected: every verb and key must refuse it
  * with a text, and must not wait for a writer that never comes. The shell's own pipes are read as
- * files are. Too small a stack is told before it ends the program. */
+ * files are. Too small a stack is told before it ends the program. No output replaces a file that
+ * is read, by whatever key or option. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -194,12 +195,47 @@ static void verify_small_stacks(void **state) {
 #endif
 }
 
+/* `data.jsonl` is what the scenario and --floor name; a link to it leads to the same file. */
+static void verify_that_no_output_replaces_what_is_read(void **state) {
+    (void)state;
+    static const char *const lines[] = {
+        "run data.yaml --quiet --overwrite -o data.jsonl",
+        "run data.yaml --quiet --overwrite -o r.h5 --junit data.jsonl",
+        "run data.yaml --quiet --overwrite -o r.h5 --junit link",
+        "run data.yaml s.yaml --quiet --overwrite -o folder --junit data.jsonl",
+        "run s.yaml --quiet --overwrite -o data.jsonl --floor data.jsonl",
+        "run s.yaml --quiet --overwrite -o r.h5 --junit data.jsonl --floor data.jsonl",
+        "run s.yaml --quiet --overwrite -o r.h5 --junit data.jsonl --trusted-modules data.jsonl",
+        "run s.yaml --quiet --overwrite -o r.h5 --junit data.jsonl --set eval.from=data.jsonl",
+        "noise data.yaml --quiet --overwrite --pairs 1 -o data.jsonl",
+        "noise data.yaml --quiet --junit data.jsonl",
+    };
+    helper_write("data.yaml", "twinstep: 1\nsteps: 1\n"
+                              "common: {batch: {size: 1, micro: 1}, data: {pairs: data.jsonl}}\n"
+                              "arms:\n  baseline: {}\n  test: {}\n");
+    size_t now;
+    static const char rows[] =
+        "{\"prompt_ids\": [1], \"chosen_ids\": [2], \"rejected_ids\": [3]}\n";
+    assert_int_equal(symlink("data.jsonl", "link"), 0);
+    for (size_t i = 0; i < COUNT_OF(lines); i++) {
+        helper_write("data.jsonl", rows);
+        helper_refuse(2, lines[i], "expected an output that is not read, got the input");
+        char *const left = helper_read("data.jsonl", &now);
+        if (now != strlen(rows) || memcmp(left, rows, now) != 0) fail_msg("%s", lines[i]);
+        free(left);
+    }
+    helper_refuse(2, "run s.yaml --quiet -o r.h5 --junit r.h5",
+                  "expected another file than --output");
+    assert_false(helper_exists("r.h5"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_that_nothing_waits_for_a_writer),
         cmocka_unit_test(verify_that_the_shells_pipes_are_read),
         cmocka_unit_test(verify_that_a_read_pipe_is_written),
         cmocka_unit_test(verify_small_stacks),
+        cmocka_unit_test(verify_that_no_output_replaces_what_is_read),
     };
     return cmocka_run_group_tests(tests, set_up, helper_leave);
 }

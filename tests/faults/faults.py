@@ -2,15 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lets one call of the C library fail at a time, and looks at what the program leaves behind.
 
-    faults.py BINARY LIBRARY [--brief|--whole] [--verb NAME]... [--call NAME]... [--show]
+    faults.py BINARY LIBRARY [--brief|--whole] [--verb NAME]... [--call NAME]... [--part K/N] [--show]
 
 LIBRARY is tests/faults/failing.c. Every case is a short command. It runs once undisturbed, for
 reference, and once with every call written down. Then, for each kind of call, it runs again and
 again, and one call fails: the first of every stack of calling functions (--whole: every call), once
 and for good. Each run must end like the reference, with equal files, equal output and its exit
 status, or with exit status 2, a text on standard error, and no file but those that are equal to the
-reference's, and OUT.part. A program that dies in HDF5 for want of memory may die of a signal, and
-may leave the same files, no others. Of the stacks of malloc a twentieth is drawn (seed 22).
+reference's, OUT.part and its two files of kept states. A program that dies in HDF5 for want of
+memory may die of a signal, and may leave the same files, no others. Of the stacks of malloc a
+twentieth is drawn (seed 22).
+
+--part K/N takes every Nth run from the Kth on (from 0), of each verb and kind of call: a night that
+is too short for all of them says which it was.
 
 --brief lets each call fail once, not for good, in the verbs that write traces and pages, and takes
 six stacks of each kind (seed 22), but all by which recover writes: it makes a trace of the same
@@ -32,16 +36,16 @@ CALLS = ("write", "fsync", "ftruncate", "rename", "link", "unlink", "open", "mkd
          "stdio", "thread", "own", "malloc")
 WHOLE = ("run", "lr-set-before-step", "--reproducible", "--quiet", "--set", "steps=1")
 # A small model, since arithmetic makes no call.
+NARROW = ("--set", "common.model.hidden=16", "--set", "common.model.mlp=32")
 SMALL = ("--set", "steps=1", "--set", "record.tensors=false", "--set", "record.phases=false",
-         "--set", "attribution.twin=false", "--set", "common.model.hidden=16",
-         "--set", "common.model.mlp=32")
+         "--set", "attribution.twin=false", *NARROW)
 RUN = ("run", "lr-set-before-step", "--reproducible", "--quiet", *SMALL)
 # name: (commands before it, which nothing disturbs; the command; exit status of the reference)
 CASES = {
     "run": ((), (*RUN, "-o", "a.h5"), 0),
-    "run-whole": ((), ("run", "lr-set-before-step", "--reproducible", "--quiet", "--set", "steps=2",
-                       "--checkpoint-every=1", "--set", "common.numerics.threads=2", "-o", "a.h5"),
-                  0),
+    "run-whole": ((), ("run", "lr-set-before-step", "--reproducible", "--quiet", *NARROW, "--set",
+                       "steps=2", "--checkpoint-every=1", "--keep-every=0", "--set",
+                       "common.numerics.threads=2", "-o", "a.h5"), 0),
     "overwrite": (((*RUN, "--set", "steps=2", "-o", "a.h5"),),
                   (*RUN, "-o", "a.h5", "--overwrite"), 0),
     "save-model": ((), (*RUN, "-o", "a.h5", "--save-model=models"), 0),
@@ -55,8 +59,9 @@ CASES = {
                 ("certify", "a.h5", "b.h5"), 0),
     "lr-check": ((), ("lr", "check", "log.jsonl", "--expect=hf", "--schedule=linear",
                       "--lr=1e-3", "--steps=20", "--junit=out.xml", "--json"), 0),
-    "noise": ((), ("noise", "lr-set-before-step", "--steps=1", "--repeat=1", "--quiet",
-                   "--reproducible", "-o", "floor.json"), 0),
+    # 3 pairs instead of 99: each more is the same calls anew
+    "noise": ((), ("noise", "lr-set-before-step", *NARROW, "--steps=1", "--repeat=1", "--pairs=3",
+                   "--quiet", "--reproducible", "-o", "floor.json"), 0),
 }
 ROWS = "".join('{"step": %d, "loss": %.4f, "learning_rate": %.10g}\n'
                % (step, 2.0 - 0.01 * step, 1e-3 * (1.0 - (step - 1) / 20.0))
@@ -76,6 +81,14 @@ def own_code(binary):
     if not begin < where < (end or where + 1):
         sys.exit(f"faults.py: {binary}: its own code does not lie in front of HDF5's")
     return f"{begin:x}-{end or max(at for _, at in code):x}"
+
+
+def part_of(text):
+    """K/N as (K, N)."""
+    first, every = map(int, text.split("/"))
+    if not 0 <= first < every:
+        raise argparse.ArgumentTypeError(f"expected K/N with 0 <= K < N, got {text}")
+    return first, every
 
 
 class Bench:
@@ -118,6 +131,7 @@ def files_of(folder):
 
 
 BRIEF = ("run", "recover", "report", "import")
+UNFINISHED = (".part", ".rebuild", ".part.kept-1", ".part.kept-2")
 FEW = 6  # of the stacks of a kind that --brief takes, but for what recover writes
 
 
@@ -150,7 +164,7 @@ def judge(call, before, reference, done, found):
     if done.returncode == 2 and not done.stderr.strip():
         return "exit status 2 without a text"
     for name in sorted(set(before) | set(found)):
-        if name.endswith((".part", ".rebuild")) or found.get(name) == files.get(name):
+        if name.endswith(UNFINISHED) or found.get(name) == files.get(name):
             continue
         if found.get(name) != before.get(name):
             return f"exit status {done.returncode} and a file {name}"
@@ -194,6 +208,7 @@ def try_case(bench, name, pool):
         numbers = chosen_calls(calls, call, bench.options, (name, call) == ("recover", "write"))
         endings = ("",) if bench.options.brief else ("", "+")
         words = [f"{number}{ending}" for number in numbers for ending in endings]
+        words = words[bench.options.part[0]::bench.options.part[1]]
         jobs = [pool.submit(try_one, bench, name, call, word, before, ends[0]) for word in words]
         wrong = [(word, job.result()) for word, job in zip(words, jobs) if job.result()]
         total, bad = total + len(words), bad + len(wrong)
@@ -212,6 +227,7 @@ def main():
     parser.add_argument("--whole", action="store_true")
     parser.add_argument("--verb", action="append", choices=tuple(CASES))
     parser.add_argument("--call", action="append", choices=CALLS)
+    parser.add_argument("--part", type=part_of, default=(0, 1), metavar="K/N")
     parser.add_argument("--show", action="store_true")
     options = parser.parse_args()
     for file in (options.binary, options.library):

@@ -80,7 +80,7 @@ static void say(const char *const *words, const char *path) {
         argv[argc] = copies[argc];
     }
     argv[argc] = NULL;
-    struct cli cli = {ARENA_EMPTY, NULL, &interrupted, argc, argv, {NULL, 0, 0}};
+    struct cli cli = {ARENA_EMPTY, NULL, &interrupted, argc, argv, {NULL, 0, 0, 0}};
     const struct verb *verb = find(words[0]);
     struct options options;
     enum status status = options_read(verb, argc, argv, &cli.arena, &options);
