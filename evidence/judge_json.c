@@ -33,12 +33,17 @@ static void put_figure(json_t *object, const char *const names[3], const struct 
     json_object_set_new(object, names[2], real_json(of->high));
 }
 
+/* Whether figures of causes are told: the arms differ, or causes that act cancel. */
+static int tells_causes(const struct judgement *judgement) {
+    return judgement_differs(judgement) || judgement->word == WORD_CANCEL;
+}
+
 static json_t *causes_json(const struct judgement *judgement) {
     static const char *const share[] = {"share", "low", "high"};
     static const char *const left[] = {"left", "left_low", "left_high"};
     static const char *const alone[] = {"alone", "alone_low", "alone_high"};
     json_t *list = json_array();
-    if (!judgement_differs(judgement) && judgement->word != WORD_CANCEL) return list;
+    if (!tells_causes(judgement)) return list;
     for (uint32_t i = 0; i < judgement->cause_count; i++) {
         const struct judged_cause *cause = &judgement->causes[i];
         json_t *object = json_pack("{ss}", "cause", cause->name);
@@ -151,6 +156,7 @@ static json_t *by_cause_json(const struct judgement *judgement, const double *va
 
 static json_t *measures_json(const struct judgement *judgement) {
     json_t *list = json_array();
+    if (!tells_causes(judgement)) return list;
     for (uint32_t m = 0; m < judgement->measure_count; m++) {
         const struct judged_measure *measure = &judgement->measures[m];
         json_array_append_new(list, json_pack("{ss so so so so sb}", "measure", measure->name,
@@ -172,6 +178,7 @@ static json_t *ranked_json(const struct judgement *judgement) {
 
 static json_t *marks_json(const struct judgement *judgement) {
     json_t *list = json_array();
+    if (!tells_causes(judgement)) return list;
     for (uint32_t m = 0; m < judgement->mark_count; m++) {
         const struct judged_mark *mark = &judgement->marks[m];
         json_array_append_new(list, json_pack("{sI so so so}", "update", (json_int_t)mark->update,
@@ -214,10 +221,11 @@ static json_t *closure_name_json(enum closure closure) {
     return closure == CLOSURE_ABSENT ? json_null() : json_string(closure_name(closure));
 }
 
-/* The game of the shares; null where there are none: nothing was trained for them, or the arms end
- * in the same weights. */
+/* The game of the shares; null where there are none: nothing was trained for them, the arms end in
+ * the same weights, or they are not known to differ. */
 static json_t *game_json(const struct judgement *judgement) {
     if (!judgement->attributed || !(judgement->total > 0.0)) return json_null();
+    if (!judgement_differs(judgement)) return json_null();
     return json_string(judgement->by_distance ? "distance" : "way");
 }
 

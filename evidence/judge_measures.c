@@ -27,8 +27,9 @@ static const double *game_row(const struct trace_array *array, uint64_t row, uin
     return values;
 }
 
-/* Takes one measure after the last update, where the trace holds it and it is not 0 everywhere, as
- * a margin is where no margin exists. */
+/* Takes one measure after the last update, where the trace holds it and every value is finite. A
+ * margin is NaN in tasks without pairs, so these have none. A gap of 0 is taken: that the loss does
+ * not show what the weights did is a finding. */
 static enum status read_measure(struct judging *judging, const struct measure *measure,
                                 uint64_t rows, const uint32_t *order) {
     struct judgement *out = judging->out;

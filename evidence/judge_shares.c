@@ -231,9 +231,12 @@ static int has_moved(const struct hybrid_table *table) {
     return 0;
 }
 
+/* Where the arms are not known to differ there is no gap to name causes of, whatever the distances
+ * of single runs are: no sentence holds then. Arms that end alike may have cancelled. */
 static void choose_word(struct judging *judging, const struct hybrid_table *table,
                         const struct figures *figures) {
     struct judgement *const out = judging->out;
+    if (out->verdict == VERDICT_INSIDE_FLOOR || out->verdict == VERDICT_UNTESTABLE) return;
     struct attribution of = {.causes = out->cause_count,
                              .distance = figures->distance,
                              .largest_low = figures->largest_low,

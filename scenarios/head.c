@@ -91,7 +91,8 @@ static const struct key_row rows[] = {
             .help = "Cause with the largest share"),
     TEXT_AT("expect.shares", shares, "", NO_CAUSE,
             .help = "Shares of causes with tolerances, in parts of the way: schedule 3.0 +- 0.05; "
-                    "normalisation -2.0 +- 0.05; empty is any"),
+                    "normalisation -2.0 +- 0.05; the ends are inside, and 1e-9 is left to "
+                    "rounding; empty is any"),
     NAMED_AT("expect.order", KEY_LIST, order, "[]", NO_CAUSE, cause_words,
              .help = "Causes that have the largest shares, without their signs, the largest first; "
                      "[] is any"),

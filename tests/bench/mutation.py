@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Changes one token of the program at a time and asks whether a test of the default run notices.
 
-    mutation.py [--seed N] [--count N] [--from N] [--minutes M] [--near] [--longest SECONDS]
-                [--jobs N] [--work FOLDER] [--out FILE] [PATH...]
+    mutation.py [--seed N] [--count N] [--from N] [--minutes M] [--near | --held]
+                [--longest SECONDS] [--costs FILE] [--jobs N] [--work FOLDER] [--out FILE] [PATH...]
     mutation.py --list [--seed N] [--count N] [PATH...]     only shows which tokens would change
     mutation.py --at FILE:LINE:COLUMN=TEXT [--at ...]       tries these
     mutation.py --together --at ... --at ...                all at once, then each that a test noticed
@@ -20,12 +20,18 @@ A mutant is told as
     killed      a test failed twice, or took 20 times its time and a minute; which one is told. "build" is
                 a warning, since every warning is an error
     SURVIVED    every test of the default run passed
-Survivors are read by a person: some change nothing that anyone can see, the others need a test. The
-tests of the same name run first, then those of the same folder, each from the shortest to the
-longest, then all; with --near the last are left out. A mutant takes from some seconds (killed near)
-to the whole default run (survived). --together spares most of the latter: mutants that the near
-tests let live are put into one tree for one whole run, and each of them alone meets the tests that
-failed there. Before anything is broken, the tests in question must pass."""
+Survivors are read by a person: some change nothing that anyone can see, the others need a test.
+The tests of the same name run first, then those of the same folder, then those of other folders
+that hold the changed object or start the program, each from the shortest to the longest, then all
+others; with --near the last two are left out, with --held the last. Programs are linked again with
+the changed object before the libraries, which so lend no other of its name, and stand in the build
+folder while the mutant is asked: that takes tenths of a second where ninja takes many. What else is
+built of the sources (modules, sanitized copies) stays as it is. A mutant takes from some seconds
+(killed near) to the whole default run (survived). --together spares most of the latter: mutants
+that the near tests let live are put into one tree for one whole run, and each of them alone meets
+the tests that failed there. Before anything is broken, the tests in question must pass; with
+--costs, what ctest noted of them when they last ran in another build of the tree stands for
+that."""
 import argparse
 import functools
 import itertools
@@ -134,6 +140,7 @@ class Work:
             shutil.copy(source, target) # with a new date, so that ninja sees it
         launcher = ["-DCMAKE_C_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
         self.call("cmake", "--preset", "strict", *launcher, check=True)
+        self.put_back() # what a run that was ended by force left
         self.call("ninja", self.jobs, "-C", str(self.build), check=True)
         commands = json.loads((self.build / "compile_commands.json").read_text(encoding="utf-8"))
         self.command = {pathlib.Path(one["file"]): one for one in reversed(commands)}
@@ -144,6 +151,7 @@ class Work:
         for test in (folder / "tests").glob("*/test_*.c"):
             folders.setdefault(test.parent.name, set()).add(test.stem)
         self.folders = folders
+        self.test_programs = [name for name in self.tests if (self.build / "bin" / name).exists()]
 
     def call(self, *command, check=False):
         done = subprocess.run(command, cwd=self.folder, text=True, capture_output=True, check=False)
@@ -151,22 +159,26 @@ class Work:
             sys.exit(f"mutation: {shlex.join(command)}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
         return done
 
-    def code(self, path):
-        """What the compiler makes of a file, without debug information; None: an error."""
+    def compile(self, path, output, *flags):
+        """Makes an object of a file without debug information; whether the compiler takes it."""
         one = self.command.get(self.folder / path)
         if one is None:
-            return None
+            return False
         command = shlex.split(one["command"])
         command = command[command.index("ccache") + 1:] if "ccache" in command else command
+        command[command.index("-o") + 1] = str(output)
+        for flag in ("-MD", "-MT", "-MF"):
+            if flag in command:
+                at = command.index(flag)
+                del command[at:at + (1 if flag == "-MD" else 2)]
+        return subprocess.run([*command, "-g0", *flags], cwd=one["directory"], capture_output=True,
+                              check=False).returncode == 0
+
+    def code(self, path):
+        """What the compiler makes of a file; None: an error."""
         with tempfile.NamedTemporaryFile(suffix=".o") as output:
-            command[command.index("-o") + 1] = output.name
-            for flag in ("-MD", "-MT", "-MF"):
-                if flag in command:
-                    at = command.index(flag)
-                    del command[at:at + (1 if flag == "-MD" else 2)]
-            done = subprocess.run(command + ["-g0", "-w"], cwd=one["directory"],
-                                  capture_output=True, check=False)
-            return pathlib.Path(output.name).read_bytes() if done.returncode == 0 else None
+            taken = self.compile(path, output.name, "-w")
+            return pathlib.Path(output.name).read_bytes() if taken else None
 
     @functools.lru_cache(maxsize=None)
     def symbols(self, file):
@@ -179,11 +191,17 @@ class Work:
         one = self.command.get(self.folder / path)
         if one is None:
             return []
+        return [name for name in self.test_programs
+                if name.startswith("test_cli_") or name in self.programs(path)]
+
+    @functools.lru_cache(maxsize=None)
+    def programs(self, path):
+        """The test programs that hold the object of a source themselves."""
+        one = self.command[self.folder / path]
         words = shlex.split(one["command"])
         built = self.symbols(pathlib.Path(one["directory"]) / words[words.index("-o") + 1])
-        programs = [name for name in self.tests if (self.build / "bin" / name).exists()]
-        return [name for name in programs if name.startswith("test_cli_") or
-                built & self.symbols(self.build / "bin" / name)]
+        return [name for name in self.test_programs
+                if built & self.symbols(self.build / "bin" / name)]
 
     def near(self, path):
         """Those of the same name, and the others of the same folder."""
@@ -192,15 +210,53 @@ class Work:
         same = self.folders.get(path.parts[0], ())
         return [named, [name for name in able if name in same and name not in named]]
 
-    def stages(self, path, near_only):
-        near = self.near(path)
-        rest = [name for name in self.tests if not any(name in names for names in near)]
-        return near if near_only else near + [rest]
+    def stages(self, path, which):
+        """Lists of tests: near ones, those of other folders that hold the object, and the others."""
+        lists = self.near(path)
+        for more in ([], self.able(path), self.tests)[1:which + 1]:
+            lists.append([name for name in more if not any(name in names for names in lists)])
+        return lists
 
-    def make(self, names):
-        """Makes the programs of these tests, or everything where one is no program."""
-        programs = names if all(name.startswith("test_") for name in names) else []
-        return self.call("ninja", self.jobs, "-C", str(self.build), *programs).returncode == 0
+    @functools.lru_cache(maxsize=None)
+    def link_command(self, program):
+        told = self.call("ninja", "-C", str(self.build), "-t", "commands", "-s", f"bin/{program}",
+                         check=True).stdout
+        return shlex.split(told.replace(": && ", "").replace(" && :", ""))
+
+    def object_of(self, path):
+        """Where the changed object of a source is made."""
+        return str(self.build / ("mutant-" + "-".join(path.parts) + ".o"))
+
+    def link(self, program, paths):
+        """Puts a program with changed objects in its own place; the old one is kept beside it."""
+        target = self.build / "bin" / program
+        aside = target.with_name(program + ".kept")
+        if aside.exists():
+            return True
+        command = list(self.link_command(program))
+        for path in paths:
+            words = shlex.split(self.command[self.folder / path]["command"])
+            kept = words[words.index("-o") + 1]
+            if kept in command:
+                command[command.index(kept)] = self.object_of(path)
+            else:
+                command.insert(command.index("-o"), self.object_of(path))
+        target.rename(aside)
+        return subprocess.run(command, cwd=self.build, capture_output=True,
+                              check=False).returncode == 0
+
+    def put_back(self):
+        for aside in (self.build / "bin").glob("*.kept"):
+            aside.replace(aside.with_suffix(""))
+
+    def link_all(self, names, paths):
+        """Links the programs of these tests that hold one of the objects, and the program itself
+        where one of the tests may start it."""
+        starts = any(name not in self.test_programs or name.startswith("test_cli_")
+                     for name in names)
+        holding = {name: [path for path in paths if name in self.programs(path)] for name in names}
+        return (not starts or self.link("twinstep", paths)) and all(
+            self.link(name, of) for name, of in holding.items() if of)
 
     def unfit(self, names, seconds):
         """Which of these tests fail, and which of them did not end in time."""
@@ -226,19 +282,26 @@ class Work:
         failed, endless = self.unfit(names, seconds)
         return endless + [name for name in failed if any(self.unfit([name], seconds))]
 
-    def must_pass(self, names):
+    def must_pass(self, names, costs):
+        """Runs the tests on the unbroken tree; those with a known cost have passed there before."""
+        self.seconds.update(costs)
+        names = [name for name in names if name not in costs]
+        if not names:
+            return
         failed = sum(self.unfit(names, 7200), [])
         if failed:
             sys.exit(f"mutation: fails on the unbroken tree: {' '.join(failed)}")
 
-    def noticed(self, names):
+    def noticed(self, names, path):
         """The first of these tests that fails, from the shortest on; "" when none does."""
         names = sorted(names, key=lambda name: self.seconds[name])
-        for first in range(0, len(names), self.width):
-            several = names[first:first + self.width]
-            failed = self.failing(several) if self.make(several) else ["build"]
+        several = []
+        while names: # the first alone, then twice as many each time: most mutants die early
+            several = names[:max(self.width, 2 * len(several))]
+            failed = self.failing(several) if self.link_all(several, [path]) else ["build"]
             if failed:
                 return failed[0]
+            names = names[len(several):]
         return ""
 
     def change(self, mutants):
@@ -261,28 +324,30 @@ class Work:
             self.codes[path] = self.code(path)
         before = self.change([mutant])
         try:
-            after = self.code(path)
-            if after is None or self.codes[path] is None:
-                return "invalid", ""
-            if after == self.codes[path]:
+            if not self.compile(path, self.object_of(path)):
+                return ("invalid", "") if self.code(path) is None else ("killed", "build")
+            if pathlib.Path(self.object_of(path)).read_bytes() == self.codes[path]:
                 return "equivalent", ""
             for names in lists:
-                failed = self.noticed(names)
+                failed = self.noticed(names, path)
                 if failed:
                     return "killed", failed
             return "SURVIVED", ""
         finally:
             self.write(before)
+            self.put_back()
 
     def together(self, mutants, names):
         """Those of the tests that fail with all of these tokens changed."""
         before = self.change(mutants)
         try:
-            if not self.make(names):
+            if not all(self.compile(path, self.object_of(path)) for path in before) or \
+                    not self.link_all(names, list(before)):
                 sys.exit("mutation: --together: they cannot be built in one tree")
             return self.failing(names)
         finally:
             self.write(before)
+            self.put_back()
 
 
 def interval(hits, count):
@@ -291,6 +356,14 @@ def interval(hits, count):
     middle = (share + z * z / (2 * count)) / (1 + z * z / count)
     half = z / (1 + z * z / count) * (share * (1 - share) / count + z * z / (4 * count**2))**0.5
     return 100 * (middle - half), 100 * (middle + half)
+
+
+def costs_of(file):
+    """Seconds of the tests that passed, as ctest keeps them: NAME RUNS SECONDS, and behind a line of
+    three dashes the names of those that failed."""
+    passed, failed = file.read_text(encoding="utf-8").split("---")
+    return {name: float(seconds) for name, _, seconds in map(str.split, passed.strip().split("\n"))
+            if name not in failed.split()}
 
 
 def one_at(place):
@@ -316,9 +389,15 @@ def main():
     parser.add_argument("--work", type=pathlib.Path, default=ROOT / "build" / "mutation")
     parser.add_argument("--out", type=pathlib.Path, help="append a line for each mutant")
     parser.add_argument("--list", action="store_true")
-    parser.add_argument("--near", action="store_true", help="leave out tests of other folders")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--near", action="store_const", dest="which", const=0, default=2,
+                       help="leave out tests of other folders")
+    which.add_argument("--held", action="store_const", dest="which", const=1,
+                       help="only tests that hold the changed object, or start the program")
     parser.add_argument("--longest", type=float, help="leave out tests of more seconds",
                         default=float("inf"), metavar="SECONDS")
+    parser.add_argument("--costs", type=pathlib.Path, metavar="FILE",
+                        help="CTestCostData.txt of this tree: tests that passed there do not run first")
     parser.add_argument("--from", type=int, default=1, dest="first", metavar="NUMBER",
                         help="go on with this mutant")
     parser.add_argument("--jobs", type=int, default=2)
@@ -334,10 +413,11 @@ def main():
         return
     print(f"mutation: {len(chosen)} of {everything}, seed {arguments.seed}", flush=True)
     work = Work(arguments.work.resolve(), arguments.jobs)
-    stages = {path: work.stages(path, arguments.near) for path in {mutant[0] for mutant in chosen}}
+    stages = {path: work.stages(path, arguments.which) for path in {mutant[0] for mutant in chosen}}
     names = sorted(set(itertools.chain(*itertools.chain(*stages.values()))))
-    work.must_pass(names)
+    work.must_pass(names, costs_of(arguments.costs) if arguments.costs else {})
     if arguments.together:
+        names = [name for name in names if work.seconds[name] <= arguments.longest]
         failed = work.together(chosen, names)
         print(f"together: {' '.join(failed) or 'no test fails'}", flush=True)
         stages = dict.fromkeys(stages, [failed])

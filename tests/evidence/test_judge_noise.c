@@ -157,6 +157,45 @@ static void validate_projections(void **state) {
  * and 0, and cause 2 and 1. So pairs of orders give 0 the halves 1/2 and 0, 1 the halves 0 and 1/2,
  * and 2 always 1/2. With one degree of freedom Student's t at 1 - 0.05 / 12 is cot(pi 0.05 / 12) =
  * 76.39, and the half-width of 0 is 76.39 / 4 / 64 = 0.2984. */
+/* Two causes with figures that would be a sentence, were the arms known to differ. They are so with
+ * labels that part the runs best, and not with labels that part them worse than others; one run of
+ * each arm decides nothing. */
+static void verify_nothing_is_shared_without_a_difference(void **state) {
+    (void)state;
+    static const double way[] = {0, 3, 0, 3}, mark[] = {2}, one[] = {0, 3, 3, 0};
+    static const char *const members[] = {"word", "game", "causes", "measures", "marks"},
+                             *const nothing[] = {"\"none\"", "null", "[]", "[]", "[]"};
+    static double matrix[100];
+    for (int side = 0; side < 3; side++) {
+        struct helper_image of;
+        open_noisy(&of, matrix, "permutation", 5, 5);
+        helper_image_causes(&of, names, 2);
+        helper_image_put(&of, "attribution/value", 4, 1, way);
+        helper_image_put(&of, "attribution/way", 4, 1, way);
+        helper_image_put(&of, "attribution/mark", 1, 1, mark);
+        helper_image_put(&of, "attribution/way_at", 1, 4, way);
+        helper_image_put(&of, "attribution/loss_at", 1, 4, way);
+        for (size_t i = 0; i < 100 && side == 1; i++)
+            if (matrix[i] == 3.0) matrix[i] = 1.0;
+        if (side == 2) {
+            helper_image_set(&of, "floor", "runs_baseline", "1");
+            helper_image_set(&of, "floor", "runs_test", "1");
+            helper_image_put(&of, "floor/distance", 2, 2, one);
+        }
+        helper_image_judge(&of, STATUS_OK);
+        assert_int_equal(of.judgement.verdict, side == 0   ? VERDICT_OUTSIDE_FLOOR
+                                               : side == 1 ? VERDICT_INSIDE_FLOOR
+                                                           : VERDICT_UNTESTABLE);
+        for (size_t i = 0; i < COUNT_OF(members); i++) {
+            char *text = member_of(&of.judgement, members[i]);
+            if ((strcmp(text, nothing[i]) == 0) != (side != 0))
+                fail_msg("%s of floor %d: %s", members[i], side, text);
+            free(text);
+        }
+        helper_image_close(&of);
+    }
+}
+
 static void validate_sampled_orders(void **state) {
     (void)state;
     static const double order[] = {0, 1, 2, 3, 4, 5, 5, 4, 3, 2, 1, 0,
@@ -402,6 +441,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_closure_among_repeats),
         cmocka_unit_test(validate_projections),
+        cmocka_unit_test(verify_nothing_is_shared_without_a_difference),
         cmocka_unit_test(validate_sampled_orders),
         cmocka_unit_test(validate_eval_of_noisy_arms),
         cmocka_unit_test(validate_what_is_missing),

@@ -656,6 +656,40 @@ static void validate_expectations(void **state) {
     helper_image_close(&of);
 }
 
+/* Both ends of a tolerance are inside, though 0.4 - 0.3 is above 0.1 in binary64. Nine decimals are
+ * the least that a tolerance tells apart; under a small one, what came has as many digits. */
+static void validate_ends_of_tolerances(void **state) {
+    (void)state;
+    static const struct {
+        double share; /* of the schedule; the optimizer's is the rest */
+        const char *shares, *missed;
+    } cases[] = {
+        {0.4, "schedule 0.3 +- 0.1; optimizer 0.7 +- 0.1", ""},
+        {0.4, "schedule 0.5 +- 0.1; optimizer 0.5 +- 0.1", ""},
+        {0.4, "schedule 0.4 +- 0; optimizer 0.6 +- 0", ""},
+        {0.4, "schedule 0.4000000005 +- 0", ""},
+        {0.4, "schedule 0.39999999 +- 0", "expected share of schedule 0.39999999 +- 0, got 0.4"},
+        {0.4, "schedule 0.3 +- 0.099", "expected share of schedule 0.3 +- 0.099, got 0.4"},
+        {0.4, "schedule 0.5 +- 0.099", "expected share of schedule 0.5 +- 0.099, got 0.4"},
+        {0.4, "schedule -0.4 +- 0.1", "expected share of schedule -0.4 +- 0.1, got 0.4"},
+        {0.40000002, "schedule 0.4 +- 0", "expected share of schedule 0.4 +- 0, got 0.40000002"},
+        {0.40000002, "schedule 0.3 +- 1e-5", "expected share of schedule 0.3 +- 1e-5, got 0.4"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const double way[] = {0, cases[i].share, 1.0 - cases[i].share, 1};
+        struct helper_image of;
+        helper_image_open(&of, 3);
+        helper_image_part(&of, 2, 1.0);
+        helper_image_causes(&of, names, 2);
+        helper_image_put(&of, "attribution/value", 4, 1, way);
+        helper_image_put(&of, "attribution/way", 4, 1, way);
+        helper_image_set(&of, "verdict", "expect_shares", cases[i].shares);
+        helper_image_judge(&of, STATUS_OK);
+        assert_string_equal(of.judgement.missed, cases[i].missed);
+        helper_image_close(&of);
+    }
+}
+
 /* The exit status of an untestable verdict is 3 unless that is what was expected. */
 static void validate_exit_of_untestable(void **state) {
     (void)state;
@@ -756,6 +790,7 @@ int main(void) {
         cmocka_unit_test(validate_eval_of_exact_arms),
         cmocka_unit_test(validate_sentences_of_eval),
         cmocka_unit_test(validate_expectations),
+        cmocka_unit_test(validate_ends_of_tolerances),
         cmocka_unit_test(validate_exit_of_untestable),
         cmocka_unit_test(validate_json),
     };

@@ -117,6 +117,34 @@ static void validate_totals_that_coarse_digits_leave(void **state) {
     }
 }
 
+/* As many explanations are listed as were asked for, from one on, and the others are counted:
+ * coarse digits leave four totals here. */
+static void validate_how_many_are_listed(void **state) {
+    (void)state;
+    static const struct {
+        size_t limit, listed;
+    } rows[] = {{0, 4}, {1, 1}, {2, 2}, {3, 3}, {4, 4}, {5, 4}};
+    static struct series_point points[6];
+    for (uint64_t k = 1; k <= 6; k++) {
+        points[k - 1] = (struct series_point){.update = k, .row = k - 1};
+        lr_print_point(&points[k - 1], linear((double)(k - 1), 2e-4, 0.0, 3000.0), LR_E5);
+    }
+    const struct series series = {points, 6};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct arena arena = ARENA_EMPTY;
+        struct fit_known known;
+        struct fit_set set;
+        fit_known_init(&known);
+        known.limit = rows[i].limit;
+        known.request.contract = contract_find("hf");
+        known.request.schedule = "linear";
+        assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+        assert_int_equal(set.count, rows[i].listed);
+        assert_int_equal(set.left_out, 4 - rows[i].listed);
+        arena_close(&arena);
+    }
+}
+
 /* What was asked for, against what a linear schedule over 100 updates with a peak of 2e-4 and a
  * warm-up of 10 did: each departure has its name. */
 static void validate_the_name_of_a_departure(void **state) {
@@ -195,6 +223,7 @@ int main(void) {
         cmocka_unit_test(validate_the_price_of_a_warmup),
         cmocka_unit_test(validate_the_price_of_a_total),
         cmocka_unit_test(validate_what_a_short_column_is_called),
+        cmocka_unit_test(validate_how_many_are_listed),
         cmocka_unit_test(validate_the_name_of_a_departure),
         cmocka_unit_test(validate_a_total_beside_a_peak),
         cmocka_unit_test(validate_totals_that_coarse_digits_leave),

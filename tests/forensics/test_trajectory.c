@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
  * Two logs around a restart, built by formulas, with one thing changed behind it: each part must be
- * called restored, lost or untold as the change says, and the LRs' bugs by their names. */
+ * called restored, lost or untold as the change says, and the LRs' bugs by their names. What is
+ * said of each part is held against tests/golden/forensics/trajectory.txt. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
+#include <inttypes.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
 
 #include "base/macro.h"
 #include "forensics/trajectory.h"
+#include "tests/forensics/helper_golden.h"
 #include "tests/forensics/helper_log.h"
 
 enum { LAST = 40, RESTART = 10, END = 20 };
@@ -73,6 +77,31 @@ static void lr_behind(struct arena *arena, struct log *log) {
     for (size_t i = 0; i < log->rows; i++)
         helper_put(arena, log, LOG_LR_LOGGED, i, lr_of((uint64_t)log->step[i] - 2), PRINT_EXACT);
 }
+static void lr_ahead(struct arena *arena, struct log *log) {
+    for (size_t i = 0; i < log->rows; i++)
+        helper_put(arena, log, LOG_LR_LOGGED, i, lr_of((uint64_t)log->step[i] + 3), PRINT_EXACT);
+}
+static void lr_halved(struct arena *arena, struct log *log) { /* no LR of the checkpoint */
+    for (size_t i = 0; i < log->rows; i++)
+        helper_put(arena, log, LOG_LR_LOGGED, i, 0.5 * lr_of((uint64_t)log->step[i]), PRINT_EXACT);
+}
+static void lr_odd(struct arena *arena, struct log *log) {
+    for (size_t i = 0; i < log->rows; i++)
+        helper_put(arena, log, LOG_LR_LOGGED, i, 1e-5 * (double)(i * i + 1), PRINT_EXACT);
+}
+static void one_more_token(struct arena *arena,
+                           struct log *log) { /* printed whole: another batch */
+    for (size_t i = 0; i < log->rows; i++)
+        helper_put(arena, log, LOG_TOKENS, i, tokens_of((uint64_t)log->step[i]) + 1, 0);
+}
+static void coarse_tokens(struct arena *arena, struct log *log) { /* printed in tens: may be it */
+    for (size_t i = 0; i < log->rows; i++) {
+        const int tens = ((int)tokens_of((uint64_t)log->step[i]) + 5) / 10;
+        helper_put(arena, log, LOG_TOKENS, i, 10.0 * tens, 0);
+        for (size_t c = 0; c < log->column_count; c++)
+            if (log->columns[c].name == LOG_TOKENS) log->columns[c].quantum[i] = 10.0f;
+    }
+}
 static void lr_lower_later(struct arena *arena, struct log *log) {
     lr_lower(arena, log);
     helper_put(arena, log, LOG_LR_LOGGED, 0, lr_of(RESTART + 1), PRINT_EXACT);
@@ -125,6 +154,11 @@ static const struct {
     {"lr doubled", lr_doubled, "lrrru", "double_counter", 11},
     {"lr lower", lr_lower, "lrrru", "initial_lr_overwritten", 11},
     {"lr behind", lr_behind, "lrrru", "lr_jump_at_resume", 11},
+    {"lr ahead", lr_ahead, "lrrru", "lr_jump_at_resume", 11},
+    {"lr halved", lr_halved, "lrrru", NULL, 11},
+    {"lr odd", lr_odd, "lrrru", "lr_jump_at_resume", 11},
+    {"one more token", one_more_token, "rlrru", NULL, 11},
+    {"coarse tokens", coarse_tokens, "rrrrr", NULL, 0},
     {"other draws", other_draws, "rrluu", NULL, 11},
     {"other batch", other_batch, "rluuu", NULL, 11},
     {"no sizes", other_unsized, "ruuuu", NULL, 11},
@@ -137,7 +171,19 @@ static const struct {
     {"means over updates", means, "uuuuu", NULL, 13},
 };
 
+/* All that is said, as text. */
+static void hold(const struct trajectory *of, const char *name) {
+    FILE *const out = golden_begin("trajectory.txt", "%s", name);
+    fprintf(out, "%" PRIu64 " rows, differs from %" PRIu64 " on, in %s\n", of->rows, of->differs,
+            of->column == NULL ? "no column" : of->column);
+    for (int part = 0; part < TRAJECTORY_PARTS; part++)
+        fprintf(out, "%s: %s: %s\n", trajectory_part_names[part],
+                trajectory_state_names[of->items[part].state], of->items[part].text);
+    golden_end();
+}
+
 static void check(const struct trajectory *of, const char *name, const char *states) {
+    hold(of, name);
     static const char letters[] = "rlu";
     for (int part = 0; part < TRAJECTORY_PARTS; part++)
         if (letters[of->items[part].state] != states[part])
@@ -163,6 +209,7 @@ static void validate_parts(void **state) {
             judge_logs(&arena, before, after, TRAJECTORY_UNKNOWN, &of);
             for (int part = TRAJECTORY_DATA; part < TRAJECTORY_PARTS; part++)
                 assert_int_equal(of.items[part].state, TRAJECTORY_UNTOLD);
+            hold(&of, cases[i].name);
             arena_close(&arena);
             continue;
         }

@@ -617,6 +617,8 @@ static void validate_lists_of_updates(void **state) {
     r.metric_update = first;
     expect(&r, "--schedule: reduce_lr_on_plateau follows an evaluation after the update; olmo-core "
                "sets the LR another way");
+    r.schedule = "linear"; /* follows no evaluation, whoever made some */
+    expect(&r, "");
 }
 
 /* The counter from which on an evaluation is seen: torch calls step(metric) after the update, an
