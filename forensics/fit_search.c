@@ -269,6 +269,7 @@ enum status fit_search_run(struct fit_search *search) {
         search->budget = PLAIN;
         fit_search_window(search, &window, 0, count, 0);
     }
+    fit_search_hold(search);
     if (search->count > 0) search->longest = count;
     /* Over counters of samples no skipped update is left, and no stride or segment is looked for.
      */
