@@ -206,6 +206,11 @@ static const char *bug_of_numbers(const struct fit_search *search, const struct 
     if (steps > 0.0 && total > 0.0 && total != steps) {
         /* Another total explains nearly anything with a peak that nobody typed or knows. */
         if (request->lr != request->lr && fit_digits(fit->lr) > TYPED) return NULL;
+        /* Megatron has an option for it, --lr-decay-iters, and stays at its floor from there. */
+        if (total < steps && search->known->possible != NULL &&
+            fit->contract->unit == CONTRACT_UNIT_SAMPLE &&
+            fit_is_native(search->known, fit->contract))
+            return NULL;
         if (real_abs_f64(total - steps) <= 0.05 * steps + 1.0) return "floor_vs_ceil_steps";
         return total > steps ? "max_steps_ignored" : "schedule_too_short";
     }
