@@ -27,7 +27,7 @@ static const char *bug_of(const struct fit *fit, const struct fit_segment **segm
     *segment = &fit->segments[0];
     for (size_t i = 0; i < fit->segment_count; i++) {
         const char *name = event_bugs[fit->segments[i].event];
-        if (name == NULL) continue;
+        if (name == NULL || fit_is_next_stage(fit, i)) continue;
         *segment = &fit->segments[i];
         return fit->bug != NULL ? fit->bug : name;
     }

@@ -128,8 +128,9 @@ enum fit_why { /* why a log does not single out one explanation, as bits */
                /* The batch grows, and the log leaves open how many samples a schedule had counted.
                 */
                FIT_WHY_BATCH = 128,
-    /* Every LR prints as 0, in steps that are coarser than LRs are: the digits tell nothing. */
-    FIT_WHY_LOST = 256
+               /* Every LR prints as 0, in steps that are coarser than LRs are: the digits tell
+                  nothing. */
+               FIT_WHY_LOST = 256
 };
 
 struct fit_samples; /* forensics/fit_samples.h */
@@ -228,6 +229,10 @@ int fit_skips_any(const struct fit *fit);
  * the one that the log says where that one fits. */
 int fit_raises_doubt(const struct fit_known *known, const struct fit_set *set,
                      const struct fit *other);
+/* Tells whether what departs in segment i is nothing that a resume broke: a counter that is back at
+ * 0 behind the end of its schedule is the next training or cycle, and levels of a constant LR are a
+ * schedule of steps. */
+int fit_is_next_stage(const struct fit *fit, size_t i);
 /* Tells whether a schedule that moves at every second update only, a known kind of bug, prints the
  * best fit's column as well: a line that ends at half of its peak. */
 int fit_is_half_speed(const struct fit *fit);

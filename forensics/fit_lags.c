@@ -109,6 +109,15 @@ static struct fit_lag shown_since(const struct fit_lags *lags, size_t i) {
     return shown;
 }
 
+int fit_lags_admit_first(struct fit_lags *lags) {
+    const struct fit_lag shown = shown_since(lags, 0);
+    const uint32_t own = logs_next(lags->model) ? 0 : 1;
+    const uint32_t low = shown.low > own ? shown.low - own : 0;
+    struct fit_lag seen = {low, plus(low, lags->most, shown.high)};
+    /* What the log leaves wide open excludes nothing. */
+    return seen.high < shown.high || fit_lags_narrow(lags, &lags->window->points[0], &seen);
+}
+
 /* Returns how often the loss scale fell between the point before and this one, in its part. */
 static uint32_t falls_since(const struct fit_lags *lags, size_t i) {
     const struct fit_evidence *evidence = &lags->search->known->skips;

@@ -50,6 +50,9 @@ double fit_lagged(struct fit_lags *lags, const struct series_point *point, uint3
 /* Narrows `range` to what lies between the least and the largest lag in it that the point admits.
  * Returns 0 when there is none. */
 int fit_lags_narrow(struct fit_lags *lags, const struct series_point *point, struct fit_lag *range);
+/* Tells whether the first row admits as many skipped updates before it as the log shows. Needs
+ * search, window, model and `most` alone. */
+int fit_lags_admit_first(struct fit_lags *lags);
 /* Finds the lags of every row that lead to the fewest skipped updates. Returns 0 where no staircase
  * explains the column. */
 int fit_lags_follow(struct fit_lags *lags);

@@ -27,6 +27,7 @@
 struct guess {
     double patience, cooldown, threshold;
     const char *mode, *threshold_mode;
+    int backwards; /* 1: the metric improves the other way */
 };
 
 static enum status resolve(const struct plateau *p, const struct contract *contract,
@@ -93,6 +94,23 @@ static int agrees(struct plateau *p, const struct contract_plan *plan, double *m
 
 /* ---- what fits becomes an entry ---- */
 
+/* Returns the updates between two falls, where there are three falls or more and they are as far
+ * apart as the rows can show; else 0. */
+static uint64_t steps_of(const struct plateau *p) {
+    const struct series_point *points = p->series->points;
+    if (p->count < 4) return 0;
+    const uint64_t first = points[p->levels[1].first].update,
+                   last = points[p->levels[p->count - 1].first].update;
+    const uint64_t apart = (last - first) / (p->count - 2);
+    for (size_t i = 2; i < p->count; i++) {
+        const size_t at = p->levels[i].first;
+        const uint64_t rows = points[at].update - points[at - 1].update;
+        const uint64_t step = points[at].update - points[p->levels[i - 1].first].update;
+        if (step + rows <= apart || step >= apart + rows) return 0;
+    }
+    return apart;
+}
+
 static enum status say_parameters(const struct plateau *p, const struct guess *guess,
                                   uint64_t repeat, const char **out) {
     char *text;
@@ -112,6 +130,10 @@ static enum status say_parameters(const struct plateau *p, const struct guess *g
     if (p->min_lr > 0.0)
         TRY(arena_format(p->search->arena, &text, "%s, min_lr=%s", text,
                          number_text_f64(p->min_lr).text));
+    if (guess->backwards && steps_of(p) > 0)
+        TRY(arena_format(p->search->arena, &text,
+                         "%s; a fall every %llu updates, as torch's StepLR, prints the same", text,
+                         (unsigned long long)steps_of(p)));
     if (repeat > 1)
         TRY(arena_format(p->search->arena, &text, "%s, each evaluation handed over %llu times",
                          text, (unsigned long long)repeat));
@@ -183,13 +205,32 @@ static double number_of(const struct plateau *p, const char *key, double standar
  * min, threshold_mode rel). */
 static struct guess believed(const struct plateau *p) {
     const char *mode = plateau_given(p, "mode"), *kind = plateau_given(p, "threshold_mode");
-    return (struct guess){number_of(p, "patience", 10.0), number_of(p, "cooldown", 0.0),
+    return (struct guess){number_of(p, "patience", 10.0),  number_of(p, "cooldown", 0.0),
                           number_of(p, "threshold", 1e-4), mode != NULL ? mode : "min",
-                          kind != NULL ? kind : "rel"};
+                          kind != NULL ? kind : "rel",     0};
+}
+
+/* Returns how often the metric set a record: its first value, and each one beyond all before it. */
+static size_t records_of(const struct contract_plan *plan, int falling) {
+    const struct sched_metric *metric = plan->call.metric;
+    double best = falling ? real_inf_f64() : -real_inf_f64();
+    size_t count = 0;
+    for (size_t i = 0; i < metric->count; i++) {
+        const double value = metric->value[i];
+        if (falling ? !(value < best) : !(value > best)) continue;
+        best = value;
+        count++;
+    }
+    return count;
 }
 
 /* Searches for the first guess that fits, with usual numbers first; numbers that were given stay.
- */
+ *
+ * Every number that is free is one fall that proves nothing: there must be more falls than these. A
+ * metric says itself which way is better. Taken the other way round nothing improves, and the LR
+ * falls every patience + 1 evaluations, which is a schedule of fixed steps as likely: that is tried
+ * up to torch's own patience only, and said. */
+#define BACKWARDS 10
 static enum status search_guess(struct plateau *p, struct contract_plan *plan, double cost,
                                 int *out_fits) {
     static const char *const modes[] = {"min", "max"};
@@ -197,6 +238,8 @@ static enum status search_guess(struct plateau *p, struct contract_plan *plan, d
     static const double thresholds[] = {1e-4, 0.0, 1e-3, 1e-2};
     const struct guess start = believed(p);
     const int free_patience = !plateau_is_fixed(p, "patience");
+    const size_t falling = records_of(plan, 1), rising = records_of(plan, 0);
+    const size_t falls = p->count - 1;
     for (size_t n = 0; n < 2 * 2 * 4 * (COOLDOWN + 1); n++) {
         const size_t mode = n / (2 * 4 * (COOLDOWN + 1)), kind = n / (4 * (COOLDOWN + 1)) % 2;
         const size_t threshold = n / (COOLDOWN + 1) % 4, cooldown = n % (COOLDOWN + 1);
@@ -211,10 +254,15 @@ static enum status search_guess(struct plateau *p, struct contract_plan *plan, d
         if (!plateau_is_fixed(p, "threshold")) guess.threshold = thresholds[threshold];
         if (!plateau_is_fixed(p, "cooldown")) guess.cooldown = (double)cooldown;
         /* a setting other than torch's default is rare, which costs hundredths (fit_cost.c) */
-        const double odd = 0.05 * (double)(mode + kind + (threshold > 0) + (cooldown > 0));
+        const size_t rare = mode + kind + (threshold > 0) + (cooldown > 0);
+        const double odd = 0.05 * (double)rare;
+        if (rare > 0 && rare + (size_t)(plateau_given(p, "patience") == NULL) >= falls) continue;
+        guess.backwards = plateau_given(p, "mode") == NULL &&
+                          (strcmp(guess.mode, "max") == 0 ? rising < falling : falling < rising);
         for (size_t k = 0; k <= PATIENCE; k++) {
             if (free_patience) guess.patience = (double)k;
             if (k > 0 && (!free_patience || k > plan->call.metric->count)) break;
+            if (guess.backwards && k > BACKWARDS) break;
             TRY(try_guess(p, plan, &guess, cost + odd, out_fits));
             if (*out_fits || p->budget == 0) return STATUS_OK;
         }
@@ -310,6 +358,10 @@ static enum status say_drops(const struct plateau *p, const char **out) {
                          i + 1 == p->count ? ""
                          : i == 8          ? " ..."
                                            : ","));
+    const uint64_t apart = steps_of(p);
+    if (apart > 0)
+        TRY(arena_format(p->search->arena, &text, "%s, every %llu as torch's StepLR", text,
+                         (unsigned long long)apart));
     TRY(arena_format(p->search->arena, &text, "%s; %s", text,
                      p->search->known->request.metric_count > 0
                          ? "the log's metric does not explain when, so patience is not known"
@@ -319,7 +371,7 @@ static enum status say_drops(const struct plateau *p, const char **out) {
 }
 
 static enum status without_metric(struct plateau *p) {
-    const struct guess at_once = {0.0, 0.0, 1e-4, "min", "rel"};
+    const struct guess at_once = {0.0, 0.0, 1e-4, "min", "rel", 0};
     struct contract_request drops;
     struct contract_plan plan;
     double max_error, rms_error;

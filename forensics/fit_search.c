@@ -17,20 +17,58 @@
 static const double usual_strides[] = {1.0, 2.0, 4.0, 8.0, 3.0, 16.0, 32.0, 64.0, 6.0, 12.0};
 #define STRIDES 24
 
+/* Returns the roundest number above `low` and up to `high`: the multiple of the largest power of
+ * ten. */
+static uint64_t roundest(uint64_t low, uint64_t high) {
+    uint64_t best = high;
+    for (uint64_t grain = 10; grain <= high; grain *= 10) {
+        const uint64_t multiple = high / grain * grain;
+        if (multiple <= low) break;
+        best = multiple;
+    }
+    return best;
+}
+
+/* Writes the totals that a flat end of the column shows: a run that goes on behind its schedule
+ * (Megatron's --lr-decay-iters, shorter than --train-iters) stays at the floor from there. That is
+ * the first row of the end, which logs the next LR or the one that was used, or a round number on
+ * the way to it. Returns how many there are. */
+static size_t totals_of_end(const struct fit_search *search, uint64_t totals[3]) {
+    const struct series_point *points = search->series->points;
+    const size_t count = search->series->count;
+    size_t first = count;
+    while (first > 1 && points[first - 1].value == points[count - 1].value &&
+           points[first - 1].update > points[first - 2].update)
+        first--;
+    if (count < 4 || first + 2 > count || points[first - 1].value <= points[count - 1].value)
+        return 0;
+    totals[0] = roundest(points[first - 1].update, points[first].update);
+    totals[1] = points[first].update;
+    totals[2] = points[first].update - 1;
+    return 3;
+}
+
+static void add_total(struct fit_window *window, uint64_t total) {
+    for (size_t i = 0; i < window->known_totals; i++)
+        if (window->known_total[i] == total) return;
+    if (total > 0) window->known_total[window->known_totals++] = total;
+}
+
 void fit_search_template(struct fit_search *search, struct fit_window *out) {
     const struct contract_request *request = &search->known->request;
     const struct fit_samples *counted = search->known->counted;
-    const uint64_t totals[] = {request->steps, search->known->run_steps,
-                               counted != NULL ? (uint64_t)counted->total : 0, search->last};
     static const double plain[] = {1.0};
+    uint64_t ends[3];
     memset(out, 0, sizeof *out);
-    for (size_t i = 0; i < COUNT_OF(totals); i++) {
-        int seen = totals[i] == 0;
-        for (size_t j = 0; j < out->known_totals; j++)
-            seen |= out->known_total[j] == totals[i];
-        if (!seen) out->known_total[out->known_totals++] = totals[i];
-        if (i == 1) out->said_totals = out->known_totals;
-    }
+    add_total(out, request->steps);
+    add_total(out, search->known->run_steps);
+    out->said_totals = out->known_totals;
+    add_total(out, counted != NULL ? (uint64_t)counted->total : 0);
+    add_total(out, search->last);
+    const size_t own = out->known_totals, end = counted == NULL ? totals_of_end(search, ends) : 0;
+    for (size_t i = 0; i < end; i++)
+        add_total(out, ends[i]);
+    out->end_totals = out->known_totals - own;
     out->lag = request->skipped_count < FIT_WARMUPS ? (uint32_t)request->skipped_count : 0;
     out->known_epoch = request->updates_per_epoch;
     out->known_lr = request->lr;
@@ -269,6 +307,7 @@ enum status fit_search_run(struct fit_search *search) {
         search->budget = PLAIN;
         fit_search_window(search, &window, 0, count, 0);
     }
+    fit_search_hold(search);
     if (search->count > 0) search->longest = count;
     /* Over counters of samples no skipped update is left, and no stride or segment is looked for.
      */

@@ -47,6 +47,9 @@ struct fit_search {
 TWINSTEP_MUST_USE enum status fit_search_run(struct fit_search *search);
 /* Runs the pass for skipped updates (forensics/fit_skips.c). */
 TWINSTEP_MUST_USE enum status fit_search_skips(struct fit_search *search);
+/* Leaves out what was found of a constant column and what the skipped updates that the log shows
+ * exclude. */
+void fit_search_hold(struct fit_search *search);
 /* Runs the pass for segments (forensics/fit_segments.c). */
 TWINSTEP_MUST_USE enum status fit_search_segments(struct fit_search *search);
 /* Runs all models on the points [first, end) and adds what fits. */

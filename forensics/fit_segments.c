@@ -245,9 +245,59 @@ static enum status from_prefix(struct fit_search *search, size_t end) {
     return STATUS_OK;
 }
 
+/* A break is a step between two rows that is larger, per update, than both of its neighbours, or
+ * than the one before it where the column turns: a schedule has corners and no steps. The factor
+ * was chosen so that a counter that a resume set back to 0 shows beside a warm-up of a few rows. A
+ * row too many costs one more prefix, and one too few is left to longest_prefix. */
+#define STEP 1.5
+#define BREAKS 3
+
+static double slope(const struct series_point *points, size_t i) {
+    const double updates = (double)points[i].update - (double)points[i - 1].update;
+    return updates > 0.0 ? (points[i].value - points[i - 1].value) / updates : 0.0;
+}
+
+static int breaks_at(const struct series_point *points, size_t i, double noise) {
+    const double step = slope(points, i), before = slope(points, i - 1),
+                 after = slope(points, i + 1), size = real_abs_f64(step);
+    if (real_abs_f64(points[i].value - points[i - 1].value) <= noise) return 0;
+    if (size > STEP * real_abs_f64(before) && size > STEP * real_abs_f64(after)) return 1;
+    return size > STEP * real_abs_f64(before) && (step * before < 0.0 || step * after < 0.0);
+}
+
+/* Returns the first row behind `from`, and before `cut`, at which the column breaks; 0: there is
+ * none. Where it only falls, from level to level, it is a schedule of steps (fit_plateau.c). Reads
+ * printed values only, so it costs no evaluation. */
+static size_t next_break(const struct fit_search *search, size_t from, size_t cut) {
+    const struct series_point *points = search->series->points;
+    int rose = 0;
+    for (size_t i = 1; i + 1 < cut; i++) {
+        const int level = points[i - 1].value == points[i > 1 ? i - 2 : 0].value &&
+                          points[i + 1].value == points[i].value;
+        if (i > from && (rose || !level) &&
+            breaks_at(points, i, 4.0 * fit_half(&points[i], search->scale)))
+            return i;
+        rose |= points[i].value > points[i - 1].value;
+    }
+    return 0;
+}
+
+/* Tries the prefixes that end at a break first. The bisection behind them pays for each prefix that
+ * nothing explains, and runs out of evaluations where rows lie far apart. */
 enum status fit_search_segments(struct fit_search *search) {
     if (search->count > 0 || search->series->count < 4) return STATUS_OK;
     const size_t cut = natural_cut(search->series);
+    const size_t budget = search->budget / (BREAKS + 1);
+    size_t at = 2;
+    for (size_t n = 0; n < BREAKS && search->count == 0; n++) {
+        at = next_break(search, at, cut);
+        if (at == 0) break;
+        const size_t left = search->budget;
+        search->budget = budget;
+        TRY(from_prefix(search, at));
+        search->budget = left - budget;
+    }
+    if (search->count > 0) return STATUS_OK;
     const size_t longest = longest_prefix(search, cut);
     TRY(from_prefix(search, longest));
     if (search->count == 0 && longest > 4) TRY(from_prefix(search, longest - 1));

@@ -376,6 +376,28 @@ static enum status open_window(struct skips *skips) {
     return STATUS_OK;
 }
 
+/* A constant column needs no search: whatever was skipped, a counter behind the warm-up stays
+ * there. But its first row is behind the warm-up only where what the log shows to have been skipped
+ * by then leaves the counter so far. */
+void fit_search_hold(struct fit_search *search) {
+    struct fit_window window;
+    struct fit_lags lags = {.search = search, .window = &window, .most = MOST};
+    size_t kept = 0;
+    if (search->known->skips.shown == 0 || search->known->skips.least == NULL) return;
+    fit_search_template(search, &window);
+    fit_window_open(&window, search->series->points, search->series->count);
+    for (size_t i = 0; i < search->count && window.constant; i++) {
+        const struct fit_found *found = &search->found[i];
+        lags.model = &search->models[found->solution.model];
+        fit_model_set(lags.model, &found->solution.numbers);
+        if (can_hold(search, lags.model) && found->solution.numbers.stride == 1.0 &&
+            !fit_lags_admit_first(&lags))
+            continue;
+        search->found[kept++] = *found;
+    }
+    if (window.constant) search->count = kept;
+}
+
 enum status fit_search_skips(struct fit_search *search) {
     const struct series *series = search->series;
     const size_t found = search->count;

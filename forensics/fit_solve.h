@@ -18,9 +18,10 @@ struct fit_window {
     size_t count;
     double scale;  /* the largest |value| */
     int64_t shift; /* the column is model(k + shift) */
-    uint64_t known_total[4];
+    uint64_t known_total[7];
     size_t known_totals;  /* totals to try first: the one asked for, the one that the log says, the
-                             last update */
+                             last update, those that a flat end shows */
+    size_t end_totals;    /* how many of them a flat end shows: the last ones */
     size_t said_totals;   /* how many of them somebody said */
     double known_warmup;  /* NaN: unknown */
     double known_ratio;   /* NaN: unknown */

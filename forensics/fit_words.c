@@ -130,6 +130,16 @@ static void describe(struct line *line, const struct fit *fit) {
     put_skips(line, fit);
 }
 
+int fit_is_next_stage(const struct fit *fit, size_t i) {
+    const struct fit_segment *segment = &fit->segments[i];
+    const char *name = sched_bare_name(fit->schedule);
+    if (segment->event == FIT_RESCALED) return strncmp(name, "constant", 8) == 0;
+    if (segment->event != FIT_RESET && segment->event != FIT_RESTARTED) return 0;
+    /* The counter that the update had when it went on, from 1. */
+    const int64_t began = 1 - segment->shift, counter = began + fit->segments[i - 1].shift;
+    return fit->steps > 0 && counter > (int64_t)fit->steps;
+}
+
 static const char *bug_of_event(const struct fit *fit) {
     static const char *const bugs[] = {[FIT_JUMP] = "eval_steps_scheduler",
                                        [FIT_RESET] = "scheduler_not_restored",
@@ -142,6 +152,7 @@ static const char *bug_of_event(const struct fit *fit) {
     for (size_t i = 0; i < fit->segment_count; i++) {
         /* Validations come again and again; ahead once may be anything. */
         if (fit->segments[i].event == FIT_JUMP && jumps < 2) continue;
+        if (fit_is_next_stage(fit, i)) continue;
         if (bugs[fit->segments[i].event] != NULL) return bugs[fit->segments[i].event];
     }
     return NULL;
@@ -195,6 +206,11 @@ static const char *bug_of_numbers(const struct fit_search *search, const struct 
     if (steps > 0.0 && total > 0.0 && total != steps) {
         /* Another total explains nearly anything with a peak that nobody typed or knows. */
         if (request->lr != request->lr && fit_digits(fit->lr) > TYPED) return NULL;
+        /* Megatron has an option for it, --lr-decay-iters, and stays at its floor from there. */
+        if (total < steps && search->known->possible != NULL &&
+            fit->contract->unit == CONTRACT_UNIT_SAMPLE &&
+            fit_is_native(search->known, fit->contract))
+            return NULL;
         if (real_abs_f64(total - steps) <= 0.05 * steps + 1.0) return "floor_vs_ceil_steps";
         return total > steps ? "max_steps_ignored" : "schedule_too_short";
     }

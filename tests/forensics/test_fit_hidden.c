@@ -90,6 +90,50 @@ static void validate_a_typed_peak_in_front_of_the_first_row(void **state) {
     arena_close(&arena);
 }
 
+/* Megatron with --lr-decay-iters below --train-iters: from there on the LR is --min-lr. It is a
+ * setting, and no schedule that is too short. Whether the decay ends at a row or between two. */
+static void validate_a_decay_shorter_than_the_run(void **state) {
+    (void)state;
+    static struct series_point points[ROWS];
+    static const struct {
+        double decay;
+        uint64_t every;
+        double least;
+    } runs[] = {{4000, 10, 1.5e-5}, {4000, 25, 0.0}, {3500, 100, 1.5e-5}};
+    for (size_t i = 0; i < COUNT_OF(runs); i++) {
+        struct training t = {1.5e-4, 100, 4577, 0, runs[i].every, 0};
+        const double least = runs[i].least;
+        struct fit_known known = known_of(&t);
+        struct arena arena = ARENA_EMPTY;
+        struct fit_set set;
+        struct series series = make(&t, 1, points);
+        known.request.contract = NULL;
+        for (size_t p = 0; p < series.count; p++) {
+            const double u = (double)points[p].update;
+            double value = least;
+            if (u <= 100)
+                value = 1.5e-4 * u / 100;
+            else if (u <= runs[i].decay)
+                value = least +
+                        0.5 * (1.5e-4 - least) *
+                            (cos(3.14159265358979323846 * (u - 100) / (runs[i].decay - 100)) + 1.0);
+            char text[32];
+            snprintf(text, sizeof text, "%.6E", value);
+            points[p].value = strtod(text, NULL);
+            points[p].quantum = pow(10.0, (value > 0.0 ? floor(log10(value)) : 0.0) - 6.0);
+        }
+        assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+        if (set.count == 0) fail_msg("run %zu: nothing fits", i);
+        const struct fit *fit = &set.fits[0];
+        assert_string_equal(fit->schedule_name, "cosine");
+        assert_true(fit->lr == 1.5e-4);
+        assert_true(fit->warmup == 100.0);
+        assert_int_equal(fit->steps, (uint64_t)runs[i].decay);
+        assert_null(fit->bug);
+        arena_close(&arena);
+    }
+}
+
 /* Where nobody typed the peak, no warm-up is likelier than the others, and the answer is none. */
 static void validate_an_untyped_peak_stays_open(void **state) {
     (void)state;
@@ -229,6 +273,7 @@ static void validate_a_warmup_of_permilles(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_a_typed_peak_in_front_of_the_first_row),
+        cmocka_unit_test(validate_a_decay_shorter_than_the_run),
         cmocka_unit_test(validate_an_untyped_peak_stays_open),
         cmocka_unit_test(verify_the_family_ends_at_the_first_row),
         cmocka_unit_test(validate_a_warmup_between_two_rows),

@@ -19,7 +19,7 @@
 #include "tests/forensics/helper_lr.h"
 #include "tests/forensics/helper_mutations.h"
 
-#define ROWS 600
+#define ROWS 1200
 
 static uint64_t at[ROWS];
 static double value[ROWS];
@@ -299,6 +299,51 @@ static void verify_nothing_else(void **state) {
     }
 }
 
+/* torch's StepLR and MultiStepLR beside a loss that falls all the time: the metric explains no
+ * fall, and no patience is claimed. A threshold or a mode that makes it one could always be found.
+ */
+static void verify_steps_are_no_plateau(void **state) {
+    (void)state;
+    static const struct {
+        uint64_t every, fall[3];
+        double level[4];
+        const char *apart; /* what is said of the distance, or NULL */
+    } runs[] = {{1, {301, 601, 901}, {1e-3, 5e-4, 2.5e-4, 1.25e-4}, "every 300 as torch's StepLR"},
+                {50, {301, 601, 901}, {1e-3, 5e-4, 2.5e-4, 1.25e-4}, "every 300 as torch's StepLR"},
+                {5, {301, 601, 2000}, {1e-3, 1e-4, 5e-5, 0}, NULL},
+                {25, {301, 601, 2000}, {1e-3, 1e-4, 5e-5, 0}, NULL}};
+    for (size_t i = 0; i < COUNT_OF(runs); i++) {
+        struct arena arena = ARENA_EMPTY;
+        struct fit_known known;
+        struct fit_set set;
+        size_t count = 0;
+        for (uint64_t k = runs[i].every; k <= 1200; k += runs[i].every, count++) {
+            size_t level = 0;
+            while (level < 3 && k >= runs[i].fall[level])
+                level++;
+            points[count] =
+                (struct series_point){.update = k, .row = count, .value = runs[i].level[level]};
+            at[count] = k;
+            value[count] = 2.0 + 1.0 / (double)k;
+        }
+        const struct series series = {points, count};
+        fit_known_init(&known);
+        known.request.metric_count = count;
+        known.request.metric_update = at;
+        known.request.metric_value = value;
+        assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+        assert_true(set.count > 0 && set.fits[0].schedule->feedback);
+        const char *said = set.fits[0].parameters;
+        if (strstr(said, "metric does not explain when") == NULL ||
+            strstr(said, "patience=") != NULL)
+            fail_msg("run %zu: %s", i, said);
+        assert_true((runs[i].apart != NULL) == (strstr(said, "StepLR") != NULL));
+        if (runs[i].apart != NULL) assert_non_null(strstr(said, runs[i].apart));
+        assert_null(set.fits[0].bug);
+        arena_close(&arena);
+    }
+}
+
 /* A one-cycle run that ends in time gets no finding; one that runs out of steps does. */
 static void validate_one_cycle(void **state) {
     (void)state;
@@ -387,6 +432,7 @@ int main(void) {
         cmocka_unit_test(validate_checks),
         cmocka_unit_test(verify_healthy),
         cmocka_unit_test(verify_nothing_else),
+        cmocka_unit_test(verify_steps_are_no_plateau),
         cmocka_unit_test(validate_one_cycle),
         cmocka_unit_test(corroborate_trainer),
     };

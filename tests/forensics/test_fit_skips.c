@@ -403,6 +403,38 @@ static struct log *log_of(const struct training *t, const struct series *series,
     return log;
 }
 
+/* A constant column whose first row says that update 1 was skipped: Megatron's counter is 0 there,
+ * so the LR had no warm-up, not even of one update. Where nothing was skipped the counter is 1, and
+ * such a warm-up is over. */
+static void verify_counts_exclude_a_warmup(void **state) {
+    (void)state;
+    static struct series_point points[41];
+    for (size_t i = 0; i < 41; i++)
+        points[i] = (struct series_point){.update = i == 0 ? 1 : 25 * i, .row = i, .value = 5e-7};
+    const struct series series = {points, 41};
+    for (int skipped = 0; skipped < 2; skipped++) {
+        static const char *const native[] = {"megatron-bridge", NULL};
+        uint32_t least[41] = {0};
+        struct arena arena = ARENA_EMPTY;
+        struct fit_known known;
+        struct fit_set set;
+        size_t warm = 0;
+        fit_known_init(&known);
+        known.possible = native;
+        known.run_steps = 1000;
+        known.request.contract = contract_find("megatron-bridge");
+        known.skips = (struct fit_evidence){.least = least, .most = least, .shown = 1};
+        least[skipped ? 0 : 40] = 1; /* else the last row's */
+        assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+        assert_true(set.count > 0);
+        assert_true(set.fits[0].warmup == 0.0);
+        for (size_t i = 0; i < set.count; i++)
+            warm += set.fits[i].warmup == 1.0;
+        assert_true(skipped ? warm == 0 : warm > 0);
+        arena_close(&arena);
+    }
+}
+
 static void verify_counts_place_the_skips(void **state) {
     (void)state;
     static struct series_point points[ROWS];
@@ -754,6 +786,7 @@ int main(void) {
         cmocka_unit_test(verify_only_what_holds_can_skip),
         cmocka_unit_test(validate_resumed_logs),
         cmocka_unit_test(verify_a_lost_counter_is_no_lag),
+        cmocka_unit_test(verify_counts_exclude_a_warmup),
         cmocka_unit_test(verify_counts_place_the_skips),
         cmocka_unit_test(verify_gradient_norms_decide),
         cmocka_unit_test(verify_a_falling_scale_is_obeyed),

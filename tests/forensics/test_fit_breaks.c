@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit
+ * Resumes that the log does not show, as a Trainer goes on with the rows of its checkpoint: the
+ * break lies between two rows, and rows lie 1 to 50 updates apart. The rows are computed here from
+ * the formulas of transformers/optimization.py (get_linear_schedule_with_warmup, get_cosine_..). */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "base/macro.h"
+#include "forensics/fit.h"
+
+#define ROWS 2048
+#define PI 3.14159265358979323846
+
+static double share(int cosine, double s, double warmup, double total) {
+    if (s < warmup) return s / warmup;
+    const double progress = (s - warmup) / (total - warmup);
+    return cosine ? 0.5 * (1.0 + cos(PI * progress)) : fmax(0.0, 1.0 - progress);
+}
+
+enum twist { ANEW, HALF, DOUBLED, STAGES, LEVELS };
+
+struct run {
+    int cosine;
+    enum twist twist;
+    uint64_t total, resume, every;
+    const char *bug; /* what the best fit is called, or NULL */
+};
+
+/* Returns the LR of update k, from 1; a schedule of stages begins anew behind its end. */
+static double rate(const struct run *run, uint64_t k) {
+    const double s = (double)(k - 1), resume = (double)run->resume, total = (double)run->total;
+    const int behind = k > run->resume;
+    switch (run->twist) {
+    case ANEW:
+        return 1e-4 * share(run->cosine, behind ? s - resume : s, 60, total);
+    case HALF:
+        return 1e-4 * share(run->cosine, s, 60, total) * (behind ? 0.5 : 1.0);
+    case DOUBLED:
+        return 1e-4 * share(run->cosine, behind ? s + resume : s, 60, total);
+    case STAGES:
+        return 1e-4 * share(run->cosine, fmod(s, total), 60, total);
+    default:
+        return s < 60 ? 1e-4 * s / 60 : behind ? 2e-5 : 1e-4;
+    }
+}
+
+static struct series make(const struct run *run, struct series_point *points) {
+    const uint64_t end = run->twist == STAGES ? 3 * run->total : run->total;
+    size_t count = 0;
+    for (uint64_t k = run->every; k <= end; k += run->every, count++) {
+        assert_true(count < ROWS);
+        points[count] = (struct series_point){.update = k, .row = count, .value = rate(run, k)};
+    }
+    return (struct series){points, count};
+}
+
+static const struct run runs[] = {
+    {0, ANEW, 2000, 1000, 1, "scheduler_not_restored"},
+    {0, ANEW, 400, 200, 5, "scheduler_not_restored"},
+    {0, ANEW, 2000, 1000, 10, "scheduler_not_restored"},
+    {1, ANEW, 2000, 1000, 20, "scheduler_not_restored"},
+    {0, ANEW, 2000, 1000, 50, "scheduler_not_restored"},
+    {1, HALF, 400, 200, 5, "initial_lr_overwritten"},
+    {1, HALF, 2000, 1000, 10, "initial_lr_overwritten"},
+    {0, HALF, 2000, 1000, 20, "initial_lr_overwritten"},
+    {1, HALF, 2000, 1000, 50, "initial_lr_overwritten"},
+    {0, DOUBLED, 2000, 600, 10, "double_counter"},
+    {1, DOUBLED, 2000, 600, 25, "double_counter"},
+    {0, STAGES, 300, 0, 5, NULL},
+    {1, STAGES, 300, 0, 10, NULL},
+    {0, LEVELS, 1000, 300, 1, NULL},
+};
+
+/* What a resume broke has its name; a training that begins behind the end of another one, and the
+ * levels of a schedule of steps, have none. */
+static void validate_what_broke_between_two_rows(void **state) {
+    (void)state;
+    static struct series_point points[ROWS];
+    for (size_t i = 0; i < COUNT_OF(runs); i++) {
+        const struct run *run = &runs[i];
+        const struct series series = make(run, points);
+        struct arena arena = ARENA_EMPTY;
+        struct fit_known known;
+        struct fit_set set;
+        fit_known_init(&known);
+        if (run->twist != STAGES) known.run_steps = run->total;
+        assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+        if (set.count == 0) fail_msg("run %zu: nothing fits", i);
+        const struct fit *fit = &set.fits[0];
+        if ((run->bug == NULL) != (fit->bug == NULL) ||
+            (run->bug != NULL && strcmp(fit->bug, run->bug) != 0))
+            fail_msg("run %zu is called %s: %s", i, fit->bug != NULL ? fit->bug : "nothing",
+                     fit->text);
+        for (size_t p = 0; p < series.count; p++)
+            assert_true(
+                fit_matches(&points[p], fit_logged(fit, p, points[p].update), fit->lr, NULL));
+        arena_close(&arena);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_what_broke_between_two_rows),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
