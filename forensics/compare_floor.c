@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Ranks the logs' largest ratio among those of the floor's pairs.
  *
- * Invariant: the test is distribution-free: only ranks of ratios decide, and the median of a cell
- * includes the logs, so that logs and pairs are exchangeable when they are alike. */
+ * Invariant: the test is distribution-free. Only ranks of ratios decide, and the ratio of each
+ * pair, as that of the logs, is its own gaps over medians of all the others': the same function of
+ * one pair and of the rest without their order. So logs and pairs are exchangeable when they are
+ * alike.
+ */
 #include "forensics/compare_floor.h"
 
 #include <math.h>
@@ -19,6 +22,7 @@ struct holding {
     size_t pairs;
     /* (pairs + 1): with the logs' gaps as small, and as large, as they may be. */
     double *low, *high;
+    double *usual[2];      /* the same: what stands in for a median of 0 */
     double *cell, *sorted; /* (pairs + 1) */
     struct compare_floor *out;
 };
@@ -28,23 +32,35 @@ const char *compare_floor_name(enum compare_floor_verdict verdict) {
     return names[verdict];
 }
 
-/* Returns how many medians of its cell a gap is long. */
+/* Returns how many medians a gap is long. */
 static double ratio_of(double gap, double median) {
     if (gap == 0.0) return 0.0;
-    return median == 0.0 ? (double)INFINITY : gap / median;
+    return median == 0.0 || isinf(gap) ? (double)INFINITY : gap / median;
 }
 
-/* Adds one cell: the pairs' gaps and that of the logs, all in the same measure. `usual` stands in
- * for a median of 0. */
-static void add_cell(struct holding *holding, double gap, double usual, double *into) {
+/* Returns the (upper) median of what is left of sorted values without `own`, some of them, sorted
+ * as well; 0 if nothing is left. */
+static double median_without(const double *sorted, size_t count, const double *own,
+                             size_t own_count) {
+    const size_t left = count - own_count;
+    size_t at = left / 2;
+    if (left == 0) return 0.0;
+    for (size_t i = 0; i < own_count && own[i] <= sorted[at]; i++)
+        at++;
+    return sorted[at];
+}
+
+/* Adds one cell: the pairs' gaps and that of the logs, all in the same measure. usual[i] stands in
+ * where the median of the others than i is 0. A median that counted i itself would measure a gap by
+ * itself where no other run moved, and make of any such gap, however large, the same ratio. */
+static void add_cell(struct holding *holding, double gap, const double *usual, double *into) {
     const size_t n = holding->pairs;
     holding->cell[n] = gap;
     memcpy(holding->sorted, holding->cell, (n + 1) * sizeof *holding->sorted);
     statistics_sort(holding->sorted, n + 1);
-    const double middle = holding->sorted[(n + 1) / 2], median = middle == 0.0 ? usual : middle;
     for (size_t i = 0; i <= n; i++) {
-        const double ratio =
-            isinf(holding->cell[i]) ? (double)INFINITY : ratio_of(holding->cell[i], median);
+        const double median = median_without(holding->sorted, n + 1, &holding->cell[i], 1);
+        const double ratio = ratio_of(holding->cell[i], median == 0.0 ? usual[i] : median);
         if (ratio > into[i]) into[i] = ratio;
     }
 }
@@ -113,41 +129,54 @@ static int next_cell(struct holding *holding, struct walk *walk) {
     return 0;
 }
 
-static void keep_gap(double gap, double *list, size_t *count) {
-    if (gap > 0.0 && !isinf(gap)) list[(*count)++] = gap;
+/* The gaps of one column that are neither 0 nor infinite, by pair and, behind them, of the logs. */
+struct moved {
+    double *all, *own; /* own: `most` places for each pair */
+    size_t *counts;    /* (pairs + 1), how many of these are taken */
+    size_t most, count;
+};
+
+static void keep_gap(struct moved *moved, size_t pair, double gap) {
+    if (!(gap > 0.0) || isinf(gap)) return;
+    moved->own[pair * moved->most + moved->counts[pair]++] = gap;
+    moved->all[moved->count++] = gap;
 }
 
-/* The median of all gaps of the column that are not 0, those of the logs included, so that logs and
- * pairs stay exchangeable; 0 if there are none. Where most runs agree at an update to the last bit,
- * it says how large a gap is when there is one. */
-static enum status usual_gap(struct holding *holding, struct walk walk, int high, double *out) {
-    double *list;
-    size_t count = 0;
-    TRY(arena_take(holding->arena, walk.column->pairs * (holding->pairs + 1), sizeof *list, "floor",
-                   &list));
+/* For each pair and the logs: the median of all gaps of the column that are not 0 and not its own;
+ * 0 if there are none. Where most runs agree at an update to the last bit, it says how large a gap
+ * is when there is one. */
+static enum status usual_gaps(struct holding *holding, struct walk walk, int high, double *out) {
+    const size_t n = holding->pairs, most = walk.column->pairs;
+    struct moved moved = {.most = most};
+    TRY(arena_take(holding->arena, most * (n + 1), sizeof *moved.all, "floor", &moved.all));
+    TRY(arena_take(holding->arena, most * (n + 1), sizeof *moved.own, "floor", &moved.own));
+    TRY(arena_take(holding->arena, n + 1, sizeof *moved.counts, "floor", &moved.counts));
     while (next_cell(holding, &walk)) {
-        for (size_t p = 0; p < holding->pairs; p++)
-            keep_gap(holding->cell[p], list, &count);
-        keep_gap(high ? walk.gap.high : walk.gap.low, list, &count);
+        for (size_t p = 0; p < n; p++)
+            keep_gap(&moved, p, holding->cell[p]);
+        keep_gap(&moved, n, high ? walk.gap.high : walk.gap.low);
     }
-    statistics_sort(list, count);
-    *out = count == 0 ? 0.0 : list[count / 2];
+    statistics_sort(moved.all, moved.count);
+    for (size_t i = 0; i <= n; i++) {
+        double *own = moved.own + i * most;
+        statistics_sort(own, moved.counts[i]);
+        out[i] = median_without(moved.all, moved.count, own, moved.counts[i]);
+    }
     return STATUS_OK;
 }
 
 static enum status hold_column(struct holding *holding, const struct compare_column *column,
                                enum floor_column floor, struct compare_floor_column *into) {
     struct walk walk = {.column = column, .floor = floor};
-    double low, high;
-    TRY(usual_gap(holding, walk, 0, &low));
-    TRY(usual_gap(holding, walk, 1, &high));
+    TRY(usual_gaps(holding, walk, 0, holding->usual[0]));
+    TRY(usual_gaps(holding, walk, 1, holding->usual[1]));
     while (next_cell(holding, &walk)) {
         double bound = 0.0;
         for (size_t p = 0; p < holding->pairs; p++)
             if (holding->cell[p] > bound) bound = holding->cell[p];
         note_worst(into, walk.update, walk.gap, bound);
-        add_cell(holding, walk.gap.low, low, holding->low);
-        add_cell(holding, walk.gap.high, high, holding->high);
+        add_cell(holding, walk.gap.low, holding->usual[0], holding->low);
+        add_cell(holding, walk.gap.high, holding->usual[1], holding->high);
     }
     return STATUS_OK;
 }
@@ -235,7 +264,8 @@ enum status compare_hold(const struct compare_report *report, const struct floor
                          double alpha, struct arena *arena, struct compare_floor *out) {
     struct holding holding = {
         .file = file, .arena = arena, .pairs = (size_t)file->pairs, .out = out};
-    double **const arrays[] = {&holding.low, &holding.high, &holding.cell, &holding.sorted};
+    double **const arrays[] = {&holding.low,      &holding.high, &holding.usual[0],
+                               &holding.usual[1], &holding.cell, &holding.sorted};
     struct power power;
     memset(out, 0, sizeof *out);
     if (file->pairs == 0) FAIL(STATUS_UNTESTABLE, "the floor file holds no A/A pair");

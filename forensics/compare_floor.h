@@ -2,11 +2,12 @@
  * Two logs held against a measured floor (determinism/floor_file.h): are their gaps those of runs
  * that are meant to be the same?
  *
- * One test covers all columns and updates together. Each gap is divided by the median of its own
- * cell over the floor's pairs and the two logs (where that is 0, by the median of all gaps of the
- * column that are not); the largest such ratio of the logs is ranked among those of the pairs. The
- * runs are the unit of the test, so nothing is assumed about how gaps of neighbouring updates
- * depend on each other, nor about their distribution (docs/NOISE.md).
+ * One test covers all columns and updates together. Each gap, of a pair of the floor or of the two
+ * logs, is divided by the median of its cell over all the others (where that is 0, by the median of
+ * all gaps of the column that are not 0 and not its own; where there are none, it is beyond every
+ * measure); the largest such ratio of the logs is ranked among those of the pairs. The runs are the
+ * unit of the test, so nothing is assumed about how gaps of neighbouring updates depend on each
+ * other, nor about their distribution (docs/NOISE.md).
  *
  * Invariant: a gap that the printed precision cannot tell from another is judged both ways, and
  * decides nothing where the two disagree. */

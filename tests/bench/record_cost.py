@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the recorder costs, by options and threads: a table of docs/measurements/record.md.
 
-    TWINSTEP_TORCH_VENV/bin/python tests/bench/record_cost.py LAYERS HIDDEN VOCABULARY FOLDER [THREADS...]
+    TWINSTEP_TORCH_VENV/bin/python tests/bench/record_cost.py LAYERS HIDDEN VOCABULARY FOLDER
+        [--threads N] [--rounds N] [--only WORD]
 
 TWINSTEP_DIGEST names the digest library where the package is not installed (python/digest/keyed.c,
 compiled as twinstep_build.py does). A Qwen2 model of random weights, fused AdamW, clipping, one
@@ -9,8 +10,10 @@ sequence of 512 tokens an update. The step's own processor time is that of whole
 recorder. The hooks' does not depend on how the gradients came, so it is measured over updates
 whose loss is a sum of all weights: their clipping and step are those of a training, and the
 forward pass is left out. "norms alone" is no option: the script takes the digests out. The writer's
-time is that of its process. Steps and rows take turns ROUNDS times in one process, and what is
-printed are medians, so that a change of the machine's other work reaches all of them."""
+time is that of its process. Steps and rows take turns in one process, --rounds times, and a share is
+of the two steps around it, so that a change of the machine's other work reaches both. What is printed
+are medians over the rounds, and the least and the most; --only has the rows that begin so."""
+import argparse
 import resource
 import statistics
 import sys
@@ -24,15 +27,19 @@ import twinstep
 from twinstep.record import recorder as recorders
 from twinstep.record.keyed_torch import HOST
 
-# The recorder's own clock counts processor time here, which other work on the machine moves less.
-recorders.time = types.SimpleNamespace(perf_counter=time.process_time)
+
+def clock():
+    """Processor time, which other work on the machine moves less, and wall time as imaginary part."""
+    return complex(time.process_time(), time.perf_counter())
+
+
+recorders.time = types.SimpleNamespace(perf_counter=clock)
 
 # name, options, updates (a whole period of `every`, or more where it is short), without digests
 ROWS = (("defaults (every=16)", {}, 16, False), ("every=8", {"every": 8}, 8, False),
         ("every=32", {"every": 32}, 32, False),
         ("everything every update (every=1)", {"every": 1}, 4, False),
         ("norms alone", {"every": 1}, 4, True))
-ROUNDS = 3
 
 
 def of_children():
@@ -42,7 +49,8 @@ def of_children():
 
 
 def hooks(model, update, path, options, updates, bare):
-    """Seconds of CPU of one update in the recorder's hooks, and in its writer."""
+    """Seconds of one update in the recorder's hooks (CPU, wall as imaginary part), and of CPU in
+    its writer."""
     recorder = twinstep.Recorder(model, update.optimizer, path=path, quiet=True, **options)
     before = of_children()
     with recorder:
@@ -80,36 +88,56 @@ class Update:
         self.step()
 
 
-def main(layers, hidden, vocabulary, folder, *threads):
+def timed(work):
+    """What `work` takes, by `clock`."""
+    began = clock()
+    work()
+    return clock() - began
+
+
+def main():
     """Prints the rows."""
+    parser = argparse.ArgumentParser()
+    for name in ("layers", "hidden", "vocabulary"):
+        parser.add_argument(name, type=int)
+    parser.add_argument("folder")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", default="")
+    given = parser.parse_args()
     torch.manual_seed(1)
+    torch.set_num_threads(given.threads)
     model = Qwen2ForCausalLM(Qwen2Config(
-        vocab_size=vocabulary, hidden_size=hidden, intermediate_size=4 * hidden,
-        num_hidden_layers=layers, num_attention_heads=hidden // 64,
-        num_key_value_heads=hidden // 64))
-    update = Update(model, vocabulary)
-    print(f"digests by {HOST}, {sum(p.numel() for p in model.parameters())} parameters; seconds of "
-          "CPU per update")
-    for count in threads or (1, 2):
-        torch.set_num_threads(count)
-        update.whole()
-        steps, costs = [], {row[0]: [] for row in ROWS}
-        for turn in range(ROUNDS):
-            for number, (name, options, updates, bare) in enumerate(ROWS):
-                began = time.process_time()
-                update.whole()
-                steps.append(time.process_time() - began)
-                costs[name].append(hooks(model, update, f"{folder}/{count}-{turn}-{number}.h5",
-                                         options, updates, bare))
-        with open("/proc/loadavg", encoding="ascii") as file:
-            load = file.read().split()[0]
-        step = statistics.median(steps)
-        for name, found in costs.items():
-            own, writer = (statistics.median(some) for some in zip(*found))
-            least, most = min(f[0] for f in found), max(f[0] for f in found)
-            print(f"| {count} | {name} | {step:.2f} | {own:.4f} | {least:.4f} to {most:.4f} | "
-                  f"{own / step:.2%} | {writer:.4f} | {load} |", flush=True)
+        vocab_size=given.vocabulary, hidden_size=given.hidden, intermediate_size=4 * given.hidden,
+        num_hidden_layers=given.layers, num_attention_heads=given.hidden // 64,
+        num_key_value_heads=given.hidden // 64))
+    update = Update(model, given.vocabulary)
+    print(f"digests by {HOST}, {sum(p.numel() for p in model.parameters())} parameters, "
+          f"{given.threads} threads; seconds per update")
+    rows = [row for row in ROWS if row[0].startswith(given.only)]
+    costs = {row[0]: [] for row in rows}
+    update.whole()
+    before = timed(update.whole)
+    for turn in range(given.rounds):
+        for number, (name, options, updates, bare) in enumerate(rows):
+            own, writer = hooks(model, update, f"{given.folder}/{turn}-{number}.h5", options,
+                                updates, bare)
+            after = timed(update.whole)
+            costs[name].append((own, writer, (before + after) / 2))
+            before = after
+    with open("/proc/loadavg", encoding="ascii") as file:
+        load = file.read().split()[0]
+    for name, found in costs.items():
+        step = statistics.median(s.real for _, _, s in found)
+        own = sorted(o.real for o, _, _ in found)
+        writer = statistics.median(w for _, w, _ in found)
+        shares = [sorted(of(o) / of(s) for o, _, s in found)
+                  for of in (lambda t: t.real, lambda t: t.imag)]
+        print(f"| {name} | {step:.2f} | {statistics.median(own):.4f} | {own[0]:.4f} to "
+              f"{own[-1]:.4f} | " + "".join(
+                  f"{statistics.median(s):.2%} | {s[0]:.2%} to {s[-1]:.2%} | " for s in shares)
+              + f"{writer:.4f} | {load} |", flush=True)
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:4]), sys.argv[4], *map(int, sys.argv[5:]))
+    main()

@@ -146,6 +146,27 @@ static void verify_rare_gaps(void **state) {
     assert_true(hold(&scene, 0.01).p[0] == 0.01);
 }
 
+/* Where no pair moved in a column, the logs' gap there has nothing to be measured by but itself. It
+ * is not as long as those of noise in another column: the norms of some pairs moved, of each at
+ * another update, and the logs' loss alone did. A pair that is alone with its column is as rare. */
+static void verify_column_alone(void **state) {
+    (void)state;
+    static struct scene scene;
+    stage_zeros(&scene, 3, 0.0, 0.0f, 1.1);
+    for (uint64_t row = 0; row < 10; row++)
+        scene.columns[FLOOR_GRAD_NORM][row * STEPS + row % STEPS] = 1e-7 * (double)(row + 1);
+    scene.points[0][1][4].value = 0.01;
+    assert_true(hold(&scene, 0.01).p[0] == 0.01);
+    scene.columns[FLOOR_LOSS][20 * STEPS + 4] = 1e-9; /* one pair's loss moved, but less */
+    assert_true(hold(&scene, 0.01).p[0] == 0.01);
+    scene.columns[FLOOR_LOSS][20 * STEPS + 4] = 0.1; /* and more */
+    assert_true(hold(&scene, 0.05).p[0] == 0.12); /* a tenth of it: all ten norms are longer */
+    scene.points[0][1][4].value = 0.0; /* the logs agree, and that pair is alone */
+    assert_true(hold(&scene, 0.05).p[0] == 1.0);
+    scene.points[1][1][4].value = 1.0 + 1e-6; /* as the largest of the norms */
+    assert_true(hold(&scene, 0.05).p[0] == 0.03);
+}
+
 /* The worst update is that with the largest gap in units of its bound, wherever it stands, and the
  * first above is the first of all that are. */
 static void verify_worst_update(void **state) {
@@ -221,10 +242,10 @@ static void validate_verdicts(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(verify_level),      cmocka_unit_test(verify_effect),
-        cmocka_unit_test(verify_rare_gaps),  cmocka_unit_test(verify_worst_update),
-        cmocka_unit_test(verify_digits),     cmocka_unit_test(validate_left_out),
-        cmocka_unit_test(validate_verdicts),
+        cmocka_unit_test(verify_level),        cmocka_unit_test(verify_effect),
+        cmocka_unit_test(verify_rare_gaps),    cmocka_unit_test(verify_worst_update),
+        cmocka_unit_test(verify_column_alone), cmocka_unit_test(verify_digits),
+        cmocka_unit_test(validate_left_out),   cmocka_unit_test(validate_verdicts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
