@@ -41,6 +41,13 @@ int json_row_step(const struct json_row *row, const char *name, int64_t *out);
 TWINSTEP_MUST_USE enum status json_row_put(const struct json_row *row, const char *step, int digits,
                                            const struct log_rule *rules, struct log_build *build);
 
+/* Names that the step has in rows that wandb keeps, the best first. */
+#define WANDB_STEPS                                                                                \
+    {                                                                                              \
+        "train/global_step", "trainer/global_step", "training_step", "global_step", "train/step",  \
+            "step", "iteration", "_step", NULL                                                     \
+    }
+
 /* What makes a format of one JSON object per row (logs/readers/read_jsonl.c). */
 struct log_dialect {
     const char *const *steps; /* names that the step may have, the best first; ends with NULL */

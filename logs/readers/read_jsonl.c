@@ -39,15 +39,7 @@ static const char *const common_steps[] = {"step",
                                            "_step",
                                            "data/step" /* of IBM's FileLoggingCallback */,
                                            NULL};
-static const char *const wandb_steps[] = {"train/global_step",
-                                          "trainer/global_step",
-                                          "training_step",
-                                          "global_step",
-                                          "train/step",
-                                          "step",
-                                          "iteration",
-                                          "_step",
-                                          NULL};
+static const char *const wandb_steps[] = WANDB_STEPS;
 static const char *const llama_factory_steps[] = {"current_steps", NULL};
 static const char *const torchtune_steps[] = {"step", NULL};
 

@@ -14,15 +14,7 @@
 #include "logs/json_row.h"
 #include "logs/lines.h"
 
-static const char *const steps[] = {"train/global_step",
-                                    "trainer/global_step",
-                                    "training_step",
-                                    "global_step",
-                                    "train/step",
-                                    "step",
-                                    "iteration",
-                                    "_step",
-                                    NULL};
+static const char *const steps[] = WANDB_STEPS;
 
 /* Rows that are looked at to choose the step. */
 #define ROWS_LOOKED_AT 1000
