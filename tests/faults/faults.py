@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lets one call of the C library fail at a time, and looks at what the program leaves behind.
 
-    faults.py BINARY LIBRARY [--brief|--whole] [--verb NAME]... [--call NAME]... [--part K/N] [--show]
+    faults.py BINARY LIBRARY [--brief|--whole|--stacks] [--verb NAME]... [--call NAME]...
+              [--part K/N] [--show]
 
 LIBRARY is tests/faults/failing.c. Every case is a short command. It runs once undisturbed, for
 reference, and once with every call written down. Then, for each kind of call, it runs again and
@@ -11,10 +12,10 @@ and for good. Each run must end like the reference, with equal files, equal outp
 status, or with exit status 2, a text on standard error, and no file but those that are equal to the
 reference's, OUT.part and its two files of kept states. A program that dies in HDF5 for want of
 memory may die of a signal, and may leave the same files, no others. Of the stacks of malloc a
-twentieth is drawn (seed 22).
+twentieth is drawn (seed 22); --stacks takes all.
 
---part K/N takes every Nth run from the Kth on (from 0), of each verb and kind of call: a night that
-is too short for all of them says which it was.
+--part K/N takes every Nth of the calls that are to fail, from the Kth on (from 0), of each verb and
+kind of call: a night that is too short for all of them says which it was.
 
 --brief lets each call fail once, not for good, in the verbs that write traces and pages, and takes
 six stacks of each kind (seed 22), but all by which recover writes: it makes a trace of the same
@@ -144,7 +145,8 @@ def chosen_calls(path, call, options, is_all):
             if name == call:
                 first.setdefault(number if options.whole else stack, int(number))
     numbers = sorted(first.values())
-    many = (len(numbers) + 19) // 20 if call == "malloc" and not options.whole else len(numbers)
+    is_drawn = call == "malloc" and not options.whole and not options.stacks
+    many = (len(numbers) + 19) // 20 if is_drawn else len(numbers)
     if options.brief and not is_all:
         many = min(FEW, many)
     return sorted(random.Random(SEED).sample(numbers, many))
@@ -206,9 +208,9 @@ def try_case(bench, name, pool):
     total = bad = 0
     for call in bench.options.call or CALLS:
         numbers = chosen_calls(calls, call, bench.options, (name, call) == ("recover", "write"))
+        numbers = numbers[bench.options.part[0]::bench.options.part[1]]
         endings = ("",) if bench.options.brief else ("", "+")
         words = [f"{number}{ending}" for number in numbers for ending in endings]
-        words = words[bench.options.part[0]::bench.options.part[1]]
         jobs = [pool.submit(try_one, bench, name, call, word, before, ends[0]) for word in words]
         wrong = [(word, job.result()) for word, job in zip(words, jobs) if job.result()]
         total, bad = total + len(words), bad + len(wrong)
@@ -225,6 +227,7 @@ def main():
     parser.add_argument("library", type=os.path.abspath)
     parser.add_argument("--brief", action="store_true")
     parser.add_argument("--whole", action="store_true")
+    parser.add_argument("--stacks", action="store_true")
     parser.add_argument("--verb", action="append", choices=tuple(CASES))
     parser.add_argument("--call", action="append", choices=CALLS)
     parser.add_argument("--part", type=part_of, default=(0, 1), metavar="K/N")
