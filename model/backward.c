@@ -173,6 +173,12 @@ static uint32_t part_count(const struct weight_pass *joint) {
     return joint->gradients->parts == NULL ? 1 : joint->gradients->parts->count;
 }
 
+/* The first sample in the chains that the pass leaves behind: those of its last part. */
+static uint32_t chains_from(const struct weight_pass *joint) {
+    const struct model_parts *const parts = joint->gradients->parts;
+    return parts == NULL ? 0 : parts->part[parts->count - 1].from;
+}
+
 static struct weight_part part_open(const struct weight_pass *joint, uint32_t index,
                                     enum param_role role, uint32_t layer) {
     const struct param_table *table = joint->pass.model->table;
@@ -200,7 +206,7 @@ static void bias_weight(const struct weight_pass *joint, uint32_t layer, enum pa
         args.acc = part.acc;
         model->ops->linear_weight(&call, &args);
     }
-    watch_weight(&joint->pass, layer, role, args.acc, joint->use);
+    watch_weight(&joint->pass, layer, role, args.acc, joint->use, chains_from(joint));
 }
 
 static void matrix_weight(const struct weight_pass *joint, uint32_t layer, enum param_role role,
@@ -214,7 +220,7 @@ static void matrix_weight(const struct weight_pass *joint, uint32_t layer, enum 
         args.acc = part.acc;
         joint->pass.model->ops->linear_weight(&call, &args);
     }
-    watch_weight(&joint->pass, layer, role, args.acc, joint->use);
+    watch_weight(&joint->pass, layer, role, args.acc, joint->use, chains_from(joint));
     if (pass_bias(&joint->pass, role, layer) != NULL)
         bias_weight(joint, layer, params_bias(role), dy, args.N);
 }
@@ -243,7 +249,7 @@ static void norm_weight(const struct weight_pass *joint, uint32_t layer, enum pa
         args.acc = part.acc;
         model->ops->norm_weight(&call, &args);
     }
-    watch_weight(&joint->pass, layer, role, args.acc, joint->use);
+    watch_weight(&joint->pass, layer, role, args.acc, joint->use, chains_from(joint));
 }
 
 static void layer_weights(const struct weight_pass *joint, uint32_t i) {
@@ -369,7 +375,7 @@ static void embedding_backward(const struct weight_pass *joint) {
         args.acc = part.acc;
         model->ops->embedding_weight(&call, &args);
     }
-    watch_weight(&joint->pass, PASS_NO_LAYER, ROLE_EMBEDDING, args.acc, 0);
+    watch_weight(&joint->pass, PASS_NO_LAYER, ROLE_EMBEDDING, args.acc, 0, chains_from(joint));
 }
 
 /* Activation checkpointing that does not restore the generator: the layer runs again from its

@@ -143,6 +143,7 @@ struct model_weights {
 struct model_part {
     uint32_t first_token, tokens;
     uint32_t first_label, labels;
+    uint32_t from; /* the first sample of the update whose terms the chains hold, then */
 };
 
 /* The parts of a micro-batch, in canonical order, which hold all of it. `begin` is asked once for

@@ -133,7 +133,7 @@ void watch_role_output(const struct pass *pass, uint32_t layer, enum param_role 
 }
 
 void watch_weight(const struct pass *pass, uint32_t layer, enum param_role role, void *acc,
-                  uint32_t use) {
+                  uint32_t use, uint32_t from) {
     const struct model *model = pass->model;
     const struct watch *watch = model->watch;
     if (watch == NULL) return;
@@ -147,6 +147,7 @@ void watch_weight(const struct pass *pass, uint32_t layer, enum param_role role,
     view.count = model->table->rows[row].count;
     view.width = (size_t)model->table->rows[row].shape[1];
     view.covered = pass->batch->first_sample + pass->batch->sample_count;
+    view.from = from;
     view.parameter = row;
     watch_show_tensor(pass->model, &view);
 }
@@ -269,6 +270,7 @@ struct watch_cell watch_cell_of(const struct watch_view *view, uint32_t number) 
     struct watch_cell cell = {.rows = 1};
     if (view->axis == WATCH_WHOLE) {
         cell.index = view->covered;
+        cell.from = view->from;
         cell.rows = view->width == 0 ? 0 : (uint32_t)(view->count / view->width);
     } else if (view->axis == WATCH_POSITIONS) {
         cell.index = number;

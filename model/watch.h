@@ -72,6 +72,7 @@ struct watch_view {
     uint32_t first_sequence, sequence_count; /* the sequences of the call */
     /* WATCH_WHOLE: how many samples of the update are summed in it; 0: it is no sum of samples */
     uint32_t covered;
+    uint32_t from;      /* WATCH_WHOLE: the first sample of the update that is summed in it */
     uint32_t parameter; /* its row of the parameter table, or WATCH_NO_PARAMETER */
 };
 #define WATCH_NO_PARAMETER UINT32_MAX
@@ -121,9 +122,10 @@ void watch_labels(const struct pass *pass, enum watch_label op, enum watch_label
  * gathered label rows, which has no list of rows, shows them by watch_labels instead. */
 void watch_role_output(const struct pass *pass, uint32_t layer, enum param_role role, int backward,
                        void *data, uint32_t width);
-/* The accumulator of a weight after one use of it was added. */
+/* The accumulator of a weight after one use of it was added; `from` is the first sample of the
+ * update whose terms it holds. */
 void watch_weight(const struct pass *pass, uint32_t layer, enum param_role role, void *acc,
-                  uint32_t use);
+                  uint32_t use, uint32_t from);
 /* The mask of a place, and what drew it, which the watch may change. */
 void watch_mask(const struct pass *pass, enum dropout_place place, uint32_t layer,
                 struct dropout *dropout);
@@ -140,6 +142,7 @@ struct watch_cell {
     uint32_t sample, side;
     uint32_t rows;
     uint32_t sequence; /* the sequence in view.batch */
+    uint32_t from;     /* as in the view; cells of sums that begin elsewhere are no partners */
 };
 
 uint32_t watch_cells(const struct watch_view *view);

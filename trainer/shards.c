@@ -122,6 +122,8 @@ static void add_part(struct run *run, uint32_t shard, struct model_part from) {
     plan->slot = shards->tree.slot[shards->tree.count - 1];
     shards->open = shard;
     shards->part[index] = from;
+    shards->part[index].from =
+        (uint32_t)tree_first_sample(shard, run->plan.samples, shards->tree.shards);
 }
 
 const struct model_parts *shards_parts(struct run *run) {

@@ -124,6 +124,7 @@ static enum status see(struct locate_cells *cells, const struct watch_view *view
         digest_cell(cells, view, &cell, fresh->digest);
         fresh->event = cells->events;
         fresh->micro = view->micro;
+        fresh->from = cell.from;
         if (cells->capture != NULL) TRY(locate_capture_see(cells->capture, view, &cell, level));
     }
     return STATUS_OK;
@@ -174,7 +175,8 @@ static void compare_key(const struct locate_key *a, const struct locate_key *b,
             const struct locate_cell *other = locate_cells_at(b, level, i);
             if (other == NULL && !may_lack(a, i))
                 note_only(out, LOCATE_ONLY_A, a, i, at->cells[i].event);
-            if (other != NULL && memcmp(at->cells[i].digest, other->digest, 16) != 0)
+            if (other != NULL && other->from == at->cells[i].from &&
+                memcmp(at->cells[i].digest, other->digest, 16) != 0)
                 note_value(out, a, level, i, at->cells[i].event);
         }
 }

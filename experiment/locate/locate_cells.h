@@ -18,6 +18,7 @@ struct locate_cell {
     uint8_t digest[16];
     uint32_t event; /* place in the update, counted from 1; 0: not written */
     uint32_t micro;
+    uint32_t from; /* watch_cell.from */
 };
 
 /* The cells that an update writes for the n-th time; the list of levels begins with the first. */

@@ -211,8 +211,9 @@ static void validate_nan(void **state) {
     arena_close(&sides.arena);
 }
 
-/* Writes the tensors of a side in order: a letter is a tensor, "x3" one that covers 3 samples, and
- * an upper-case letter the same tensor with another value. */
+/* Writes the tensors of a side in order: a letter is a tensor, "x3" one that covers 3 samples,
+ * "x3-" one that covers the last of them alone, and an upper-case letter the same tensor with
+ * another value. */
 static void write_all(struct locate_cells *cells, const char *letters) {
     static const char *const names[] = {"a", "b", "c", "d"};
     for (const char *letter = letters; *letter != '\0'; letter++) {
@@ -221,9 +222,13 @@ static void write_all(struct locate_cells *cells, const char *letters) {
         uint32_t covered = 0;
         if (letter[1] >= '0' && letter[1] <= '9') covered = (uint32_t)(letter[1] - '0');
         double value = upper ? 2.0 : 1.0;
-        const struct watch_view view = whole_view(&value, 1, names[which], covered);
-        see(cells, &view);
+        struct watch_view view = whole_view(&value, 1, names[which], covered);
         if (covered > 0) letter++;
+        if (letter[1] == '-') {
+            view.from = covered - 1;
+            letter++;
+        }
+        see(cells, &view);
     }
 }
 
@@ -249,6 +254,8 @@ static void validate_first(void **state) {
         {"a2a4", "a1a2a3a4", NULL, NULL, LOCATE_SAME, 0}, /* sums of samples, split otherwise */
         {"a2a4", "a1A2a3A4", "a", NULL, LOCATE_SAME, 0},
         {"a4", "a1A4", "a", NULL, LOCATE_SAME, 0},
+        {"a2a4b", "a2A4-B", "b", NULL, LOCATE_SAME, 0}, /* sums that begin elsewhere: shards */
+        {"a2a4-", "a2A4-", "a", NULL, LOCATE_SAME, 0},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct sides sides;
