@@ -158,6 +158,25 @@ static void corroborate_gradients(void **state) {
     }
 }
 
+/* The figures of docs/RANKS.md: DDP at updates 1 and 2, then copied against living in its buckets,
+ * then against FSDP2. */
+static void validate_figures(void **state) {
+    (void)state;
+    static const struct {
+        const char *name;
+        enum dtype dtype;
+        size_t buckets, views, fsdp2;
+    } cases[] = {{"gradients-f32.bin", DTYPE_F32, 1689, 2522, 3556},
+                 {"gradients-bf16.bin", DTYPE_BF16, 1864, 0, 3325},
+                 {"gradients-f16.bin", DTYPE_F16, 1862, 0, 3357}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        read_recording(cases[i].name, cases[i].dtype);
+        assert_int_equal(differing(recorded[DDP_1], recorded[DDP_2]), cases[i].buckets);
+        assert_int_equal(differing(recorded[DDP_2], recorded[DDP_VIEWS_2]), cases[i].views);
+        assert_int_equal(differing(recorded[DDP_1], recorded[FSDP2_1]), cases[i].fsdp2);
+    }
+}
+
 /* In bf16, 1 + 2^-8 is a tie that goes to 1, twice; added to each other first,
  * the two small terms are not lost. */
 static void validate_rounding_for_each_addition(void **state) {
@@ -229,6 +248,7 @@ static void verify_refusals(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(corroborate_gradients),
+        cmocka_unit_test(validate_figures),
         cmocka_unit_test(validate_rounding_for_each_addition),
         cmocka_unit_test(validate_means),
         cmocka_unit_test(verify_refusals),
