@@ -91,9 +91,9 @@ struct model {
     uint32_t *seen_lists; /* the batch's lists for ops; NULL: they see the batch's own */
     size_t seen_bytes;
     double *seen_coefficients; /* the loss's for ops; NULL: they see those that the host wrote */
-    enum status lost;  /* of the last copy of lists; model_wait tells it */
-    uint32_t *numbers; /* (labels) 0, 1, 2, ...: ids that make a lookup a copy of rows */
-    void *ones;        /* (R) 1.0, where there are biases: their gradient is a product with it */
+    enum status lost;          /* of the last copy of lists; model_wait tells it */
+    uint32_t *numbers;         /* (labels) 0, 1, 2, ...: ids that make a lookup a copy of rows */
+    void *ones; /* (R) 1.0, where there are biases: their gradient is a product with it */
     struct order order;
     int shuffled;
     struct op_rounding rounding;
@@ -102,6 +102,7 @@ struct model {
     struct blas blas;              /* of mode fast, where there is a library */
     struct library_mode library;   /* of modes fast and deterministic on a device */
     struct library_count products; /* products asked of `library` since the model was opened */
+    struct bf16_tiles bf16;        /* tiles of products of bf16 numbers on the CPU, likewise */
     int dropping; /* 1: dropout acts, as in training; not in evaluation, nor in the reference */
     int redrawn;  /* 1: a layer's masks were drawn again for its backward (recompute) */
     uint64_t drop_seed;    /* draws the masks; the state of the training has it */
