@@ -85,7 +85,7 @@ static enum status add_build(struct facts *facts) {
     TRY(add(facts, "compiler", compiler()));
     TRY(add(facts, "build_type", TWINSTEP_BUILD_TYPE));
     TRY(add(facts, "flags", TWINSTEP_BUILD_FLAGS));
-    TRY(add(facts, "isa", isa_name(backend_isa(ISA_AUTO))));
+    TRY(add(facts, "isa", isa_name(backend_bf16(ISA_AUTO) ? ISA_V4_BF16 : backend_isa(ISA_AUTO))));
     TRY(add(facts, "floating_point", control));
     return add_libraries(facts);
 }

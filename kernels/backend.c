@@ -27,7 +27,10 @@ static const struct op_table *const tables[ISA_COUNT][PAIR_COUNT] = {
     [ISA_V4] = ROW_OF(OBJECTS_V4),
 };
 
-static const char *const names[ISA_COUNT] = {"auto", "base", "v3", "v4"};
+#define AGREES_OF(isa) OBJECTS_OF(gemm_bf16_agrees_f32_f32, isa)
+int AGREES_OF(OBJECTS_V4)(void); /* kernels/cpu/gemm_bf16.h */
+
+static const char *const names[ISA_COUNT] = {"auto", "base", "v3", "v4", "v4-bf16"};
 
 const char *isa_name(enum isa isa) {
     return names[isa];
@@ -41,6 +44,8 @@ static int machine_has(enum isa isa) {
     const int v4 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                    __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
                    __builtin_cpu_supports("avx512vl");
+    if (isa == ISA_V4_BF16)
+        return v3 && v4 && __builtin_cpu_supports("avx512bf16") && AGREES_OF(OBJECTS_V4)();
     return isa == ISA_BASE || (isa == ISA_V3 && v3) || (isa == ISA_V4 && v3 && v4);
 }
 
@@ -50,7 +55,16 @@ static enum isa widest(void) {
 }
 
 enum isa backend_isa(enum isa isa) {
+    if (isa == ISA_V4_BF16) return ISA_V4;
     return isa == ISA_AUTO ? widest() : isa;
+}
+
+/* On AMD's processors vdpbf16ps takes as long as an fma and adds twice the terms; on Intel's that
+ * were measured it takes almost four times as long, and fma is the faster way
+ * (docs/measurements/bf16.md). */
+int backend_bf16(enum isa isa) {
+    if (isa == ISA_AUTO && !__builtin_cpu_is("amd")) return 0;
+    return (isa == ISA_AUTO || isa == ISA_V4_BF16) && machine_has(ISA_V4_BF16);
 }
 
 enum status backend_ops(enum isa isa, enum dtype compute, enum dtype accumulate,
@@ -62,9 +76,9 @@ enum status backend_ops(enum isa isa, enum dtype compute, enum dtype accumulate,
     if (compute == DTYPE_F64 && !wide)
         FAIL(STATUS_INPUT, "accumulation dtype: f64 compute needs f64, got f32");
     const enum isa chosen = backend_isa(isa);
-    if (!machine_has(chosen))
+    if (!machine_has(isa == ISA_AUTO ? chosen : isa))
         FAIL(STATUS_UNSUPPORTED, "instruction set %s: this machine lacks it; it has %s",
-             isa_name(chosen), isa_name(widest()));
+             isa_name(isa == ISA_AUTO ? chosen : isa), isa_name(widest()));
     const enum pair narrow = wide ? PAIR_F32_F64 : PAIR_F32_F32;
     *out = tables[chosen][compute == DTYPE_F64 ? PAIR_F64_F64 : narrow];
     return STATUS_OK;

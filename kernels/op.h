@@ -306,14 +306,21 @@ struct op_table {
     OP_LIST(OP_MEMBER_, )
 };
 
-/* Instruction sets of the CPU backend; ISA_AUTO takes the widest this machine has. */
-enum isa { ISA_AUTO = 0, ISA_BASE, ISA_V3, ISA_V4, ISA_COUNT };
+/* Instruction sets of the CPU backend; ISA_AUTO takes the widest this machine has. ISA_V4_BF16 is
+ * ISA_V4 with vdpbf16ps for products of bf16 numbers. */
+enum isa { ISA_AUTO = 0, ISA_BASE, ISA_V3, ISA_V4, ISA_V4_BF16, ISA_COUNT };
 
-/* "auto", "base", "v3", "v4". */
+/* "auto", "base", "v3", "v4", "v4-bf16". */
 const char *isa_name(enum isa isa);
 
-/* The set that ISA_AUTO means on this machine; any other value is returned as it is. */
+/* The set whose objects serve: what ISA_AUTO means on this machine, ISA_V4 for ISA_V4_BF16, any
+ * other as it is. */
 enum isa backend_isa(enum isa isa);
+
+/* Whether products of bf16 numbers go by vdpbf16ps (op_call.bf16): with ISA_V4_BF16 where the
+ * machine has it, and with ISA_AUTO where it is known to be faster than fma besides. Tries the
+ * instruction, which takes some 0.1 ms. */
+int backend_bf16(enum isa isa);
 
 /* The table for a compute and an accumulation dtype. STATUS_UNSUPPORTED when this machine lacks the
  * instruction set asked for, STATUS_INPUT for f64 compute with f32 accumulation. */

@@ -72,6 +72,13 @@ struct library_mode {
     struct library_count *count; /* counters that go up with each op; NULL: nobody asks */
 };
 
+/* Counts the tiles of linear ops' products of bf16 numbers on the CPU: some rows and columns of
+ * outputs over a block of terms each. They went by the instruction for pairs of bf16 numbers, but
+ * for those in which it might not have given the bits of law 1. */
+struct bf16_tiles {
+    uint64_t tiles, by_fma;
+};
+
 /* Which pass of which op this is. In a stream's address the field `op` (9 bits) is site * 4 + pass.
  */
 enum op_pass { PASS_FORWARD = 0, PASS_INPUT = 1, PASS_WEIGHT = 2 };
@@ -124,6 +131,9 @@ struct op_call {
     const struct racing *racing; /* mode atomic; NULL: no sum races */
     const struct blas *blas;     /* linear layers through a library (kernels/blas.h); NULL: ours */
     const struct library_mode *library; /* the same on a device; NULL: ours */
+    /* Products of bf16 numbers may go by vdpbf16ps, which moves no bit, and are counted here: only
+     * where backend_bf16() says so. NULL: by fma */
+    struct bf16_tiles *bf16;
     int order_free; /* law 16: sums are exact, and accumulators of weights are struct exact_sum */
     /* 1: the op may still be running when it returns, in order behind those called before it. Who
      * reads on the host what ops write, or writes what they read, waits first (the backend's

@@ -230,6 +230,7 @@ static enum status open_ops(struct model *model, const struct batch_limits *limi
     if (backend == NULL) {
         TRY(backend_ops((enum isa)config->numerics.isa, model->compute, model->accumulate,
                         &model->ops));
+        if (backend_bf16((enum isa)config->numerics.isa)) model->call.bf16 = &model->bf16;
     } else {
         const char *const lacks = backend->refuses(&model->call);
         if (lacks != NULL)

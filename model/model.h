@@ -102,6 +102,7 @@ struct model {
     struct blas blas;              /* of mode fast, where there is a library */
     struct library_mode library;   /* of modes fast and deterministic on a device */
     struct library_count products; /* products asked of `library` since the model was opened */
+    struct bf16_tiles bf16;        /* tiles of products of bf16 numbers on the CPU, likewise */
     int dropping; /* 1: dropout acts, as in training; not in evaluation, nor in the reference */
     int redrawn;  /* 1: a layer's masks were drawn again for its backward (recompute) */
     uint64_t drop_seed;    /* draws the masks; the state of the training has it */

@@ -361,8 +361,10 @@ static const struct key_row rows[] = {
          .help = "Seed of the order of sums in shuffled; free draws one for each run"),
     UINT(numerics.threads, "threads", "1", CAUSE_NONDETERMINISM, .low = 1, .high = 1024,
          .help = "Threads of the kernels"),
-    ENUM(numerics.isa, "auto", CAUSE_NONDETERMINISM, NAMES("auto", "base", "v3", "v4"),
-         .help = "Instruction set of the kernels; auto is the widest of the machine"),
+    ENUM(numerics.isa, "auto", CAUSE_NONDETERMINISM, NAMES("auto", "base", "v3", "v4", "v4-bf16"),
+         .help = "Instruction set of the kernels; auto is the widest of the machine. v4-bf16 is v4 "
+                 "whose products of bf16 numbers go by vdpbf16ps, which auto does on AMD's "
+                 "processors"),
     ENUM(numerics.library, "auto", CAUSE_NONDETERMINISM,
          NAMES("auto", "none", "openblas", "cublas"),
          .help = "Linear layers in mode fast: on the CPU through OpenBLAS where it is installed "

@@ -4,8 +4,12 @@
  * together, each panel of the left one by the thread that uses it.
  *
  * Where C is rounded and cannot hold unrounded sums itself, they wait in scratch between blocks.
- * Invariant: the deal decides who computes an output, never how. */
+ * Operands that are bf16 numbers are packed as pairs, too, where the call allows it, and each tile
+ * goes by the instruction for pairs or by fma (gemm_bf16.h).
+ * Invariant: the deal decides who computes an output, and none of this moves a bit of it. */
 #include "kernels/cpu/gemm_block.h"
+
+#include "kernels/cpu/gemm_bf16.h"
 
 #include <omp.h>
 
@@ -19,6 +23,9 @@ struct plan {
     accumulator *block, *sums; /* shared by all threads: packed B, and M x GEMM_WIDTH sums that wait
                                   between blocks */
     char *own;                 /* GEMM_THREAD_BYTES for each thread */
+    struct bf16_tiles *bf16;   /* counts the tiles; NULL: nothing is packed as pairs */
+    uint32_t *pairs;           /* the block as pairs, a strip behind another as in `block` */
+    int32_t *exponents;        /* of each strip of the block, as gemm_bf16_b returns them */
 };
 
 /* One thread's view: its place in the grid of threads, `rows` x `columns`, and its buffers. */
@@ -29,6 +36,8 @@ struct worker {
         last_panel; /* panels: over all M rows; its own are first_panel .. last_panel-1 */
     size_t grid_columns, grid_column;
     accumulator *left, *tile, *sums;
+    uint32_t *left_pairs;
+    struct bf16_tiles counted;
 };
 
 /* The part of the product that lies between two barriers. */
@@ -38,12 +47,21 @@ struct block {
     int opens, closes; /* 1: the first, or the last, block of its outputs' chains */
 };
 
+/* A panel times a strip, over a block's terms. */
+struct tile {
+    size_t rows, vectors;
+    size_t columns;     /* real ones, of the 1 or 2 vectors */
+    size_t strip;       /* counted in the block */
+    int32_t left_least; /* as gemm_bf16_a returned it for the panel */
+    enum gemm_start start;
+};
+
 static size_t parts_of(size_t total, size_t most) {
     return total == 0 ? 1 : (total + most - 1) / most;
 }
 
-static struct plan plan_of(const struct gemm *g, void *scratch) {
-    struct plan plan = {.g = g};
+static struct plan plan_of(const struct gemm *g, struct bf16_tiles *bf16, void *scratch) {
+    struct plan plan = {.g = g, .bf16 = bf16};
     plan.strips = parts_of(g->N, GEMM_COLUMNS);
     plan.column_blocks = parts_of(plan.strips, GEMM_WIDTH / GEMM_COLUMNS);
     const size_t even = parts_of(g->K, parts_of(g->K, GEMM_DEPTH));
@@ -52,7 +70,9 @@ static struct plan plan_of(const struct gemm *g, void *scratch) {
     plan.in_place = g->held != NULL || (CARRIER_ACCUMULATES && !g->add);
     char *const start = (char *)scratch + (-(uintptr_t)scratch & (GEMM_VECTOR_BYTES - 1));
     plan.block = (accumulator *)(void *)start;
-    plan.own = start + GEMM_BLOCK_BYTES;
+    plan.pairs = (uint32_t *)(void *)(start + GEMM_BLOCK_BYTES);
+    plan.exponents = (int32_t *)(void *)(start + GEMM_BLOCK_BYTES + GEMM_PAIRS_BYTES);
+    plan.own = start + GEMM_BLOCK_BYTES + GEMM_PAIRS_BYTES + GEMM_EXPONENTS_BYTES;
     return plan;
 }
 
@@ -69,6 +89,7 @@ static struct worker worker_of(const struct plan *plan, size_t threads, size_t i
     if (w.grid_column >= w.grid_columns) w.last_panel = w.first_panel;
     char *const own = plan->own + index * GEMM_THREAD_BYTES;
     w.left = (accumulator *)(void *)own;
+    w.left_pairs = (uint32_t *)(void *)(own + GEMM_ROWS * GEMM_LINE_BYTES);
     w.tile = (accumulator *)(void *)(own + GEMM_LEFT_BYTES);
     w.sums = (accumulator *)(void *)(own + GEMM_LEFT_BYTES + GEMM_TILE_BYTES);
     return w;
@@ -98,38 +119,65 @@ static accumulator *sums_of(const struct worker *w, const struct block *b, size_
     return w->plan->sums + row * GEMM_WIDTH;
 }
 
-/* The last strip of C may be narrower than its vectors. It is computed aside, so that nothing is
- * written beyond C. */
-static void multiply_edge(const struct worker *w, const struct block *b, gemm_micro micro,
-                          size_t rows, size_t columns, const accumulator *right,
-                          accumulator *const *c, size_t column, enum gemm_start start) {
-    accumulator *aside[GEMM_ROWS];
-    for (size_t i = 0; i < rows; i++) {
-        aside[i] = w->tile + i * GEMM_COLUMNS;
-        if (start == GEMM_CONTINUE) memcpy(aside[i], c[i] + column, columns * sizeof **c);
-    }
-    micro(b->depth, w->left, right, aside, 0, start);
-    for (size_t i = 0; i < rows; i++)
-        memcpy(c[i] + column, aside[i], columns * sizeof **c);
+/* Whether the tile's chains may go by pairs: the proof is in gemm_bf16.h. */
+static int goes_by_pairs(const struct worker *w, const struct tile *t, accumulator *const *c,
+                         size_t column) {
+    if (t->left_least + w->plan->exponents[t->strip] < GEMM_BF16_LEAST) return 0;
+    return t->start == GEMM_START || VARIANT(gemm_bf16_continues)(c, t->rows, column, t->columns);
 }
 
-static void multiply_panel(const struct worker *w, const struct block *b, size_t row, size_t rows,
-                           size_t first_strip, size_t last_strip) {
+static void multiply_tile(struct worker *w, const struct block *b, const struct tile *t,
+                          accumulator *const *c, size_t column) {
+    const struct plan *const plan = w->plan;
+    const int by_terms = plan->g->by_terms;
+    const size_t first = t->strip * GEMM_COLUMNS;
+    if (plan->bf16 != NULL) {
+        const size_t pairs = (b->depth + 1) / 2;
+        w->counted.tiles++;
+        if (goes_by_pairs(w, t, c, column)) {
+            VARIANT(gemm_bf16_micro_of)
+            (t->rows, t->vectors, by_terms)(pairs, w->left_pairs, plan->pairs + first * pairs, c,
+                                            column, t->start);
+            return;
+        }
+        w->counted.by_fma++;
+    }
+    VARIANT(gemm_micro_of)
+    (t->rows, t->vectors, by_terms)(b->depth, w->left, plan->block + first * b->depth, c, column,
+                                    t->start);
+}
+
+/* The last strip of C may be narrower than its vectors. It is computed aside, so that nothing is
+ * written beyond C. */
+static void multiply_edge(struct worker *w, const struct block *b, const struct tile *t,
+                          accumulator *const *c, size_t column) {
+    accumulator *aside[GEMM_ROWS];
+    for (size_t i = 0; i < t->rows; i++) {
+        aside[i] = w->tile + i * GEMM_COLUMNS;
+        if (t->start == GEMM_CONTINUE) memcpy(aside[i], c[i] + column, t->columns * sizeof **c);
+    }
+    multiply_tile(w, b, t, aside, 0);
+    for (size_t i = 0; i < t->rows; i++)
+        memcpy(c[i] + column, aside[i], t->columns * sizeof **c);
+}
+
+static void multiply_panel(struct worker *w, const struct block *b, size_t row, size_t rows,
+                           int32_t left_least, size_t first_strip, size_t last_strip) {
     const struct gemm *const g = w->plan->g;
-    const enum gemm_start start = b->opens && g->held == NULL ? GEMM_START : GEMM_CONTINUE;
+    struct tile t = {.rows = rows, .left_least = left_least};
     accumulator *c[GEMM_ROWS];
+    t.start = b->opens && g->held == NULL ? GEMM_START : GEMM_CONTINUE;
     for (size_t i = 0; i < rows; i++)
         c[i] = sums_of(w, b, row + i, i);
     for (size_t strip = first_strip; strip < last_strip; strip++) {
-        const size_t columns = least(g->N - strip * GEMM_COLUMNS, GEMM_COLUMNS);
-        const size_t vectors = gemm_vectors(columns);
-        const size_t column = (strip - b->first_strip) * GEMM_COLUMNS;
-        const gemm_micro micro = VARIANT(gemm_micro_of)(rows, vectors, g->by_terms);
-        const accumulator *const right = w->plan->block + column * b->depth;
-        if (columns == vectors * VEC_LANES || !w->plan->in_place) {
-            micro(b->depth, w->left, right, c, column, start);
+        t.columns = least(g->N - strip * GEMM_COLUMNS, GEMM_COLUMNS);
+        t.vectors = gemm_vectors(t.columns);
+        t.strip = strip - b->first_strip;
+        const size_t column = t.strip * GEMM_COLUMNS;
+        if (t.columns == t.vectors * VEC_LANES || !w->plan->in_place) {
+            multiply_tile(w, b, &t, c, column);
         } else {
-            multiply_edge(w, b, micro, rows, columns, right, c, column, start);
+            multiply_edge(w, b, &t, c, column);
         }
     }
 }
@@ -147,7 +195,7 @@ static void close_panel(const struct worker *w, const struct block *b, size_t ro
         VARIANT(gemm_round)(g, row + i, column, end - column, sums_of(w, b, row + i, i) + offset);
 }
 
-static void multiply_block(const struct worker *w, const struct block *b) {
+static void multiply_block(struct worker *w, const struct block *b) {
     const struct gemm *const g = w->plan->g;
     const size_t strips = b->last_strip - b->first_strip;
     const size_t first = b->first_strip + gemm_cut(strips, w->grid_columns, w->grid_column);
@@ -158,22 +206,37 @@ static void multiply_block(const struct worker *w, const struct block *b) {
         const size_t rows = gemm_cut(g->M, w->panels, panel + 1) - row;
         if (rows == 0) continue;
         VARIANT(gemm_pack_a)(g, row, rows, b->term, b->depth, w->left);
-        multiply_panel(w, b, row, rows, first, last);
+        const int32_t left_least =
+            w->plan->bf16 == NULL ? GEMM_BF16_NEVER
+                                  : VARIANT(gemm_bf16_a)(g, rows, b->depth, w->left, w->left_pairs);
+        multiply_panel(w, b, row, rows, left_least, first, last);
         close_panel(w, b, row, rows, first, last);
     }
 }
 
 static void pack_block(const struct worker *w, const struct block *b) {
+    const struct plan *const plan = w->plan;
     for (size_t strip = b->first_strip + w->index; strip < b->last_strip; strip += w->threads) {
-        accumulator *const to = w->plan->block + (strip - b->first_strip) * GEMM_COLUMNS * b->depth;
-        VARIANT(gemm_pack_b)(w->plan->g, strip * GEMM_COLUMNS, b->term, b->depth, to);
+        const size_t number = strip - b->first_strip;
+        const size_t column = strip * GEMM_COLUMNS;
+        accumulator *const to = plan->block + number * GEMM_COLUMNS * b->depth;
+        VARIANT(gemm_pack_b)(plan->g, column, b->term, b->depth, to);
+        if (plan->bf16 == NULL) continue;
+        uint32_t *const pairs = plan->pairs + number * GEMM_COLUMNS * ((b->depth + 1) / 2);
+        const size_t vectors = gemm_vectors(least(plan->g->N - column, GEMM_COLUMNS));
+        plan->exponents[number] = VARIANT(gemm_bf16_b)(vectors, b->depth, to, pairs);
     }
+}
+
+/* Where a thread leaves what it counted when it is done with its tiles. */
+static struct bf16_tiles *tiles_of(const struct plan *plan, size_t index) {
+    return (struct bf16_tiles *)(void *)(plan->own + index * GEMM_THREAD_BYTES + GEMM_LEFT_BYTES);
 }
 
 /* The part of one thread. All threads of a call run it in step: a barrier ends the packing of each
  * block, and another its use. */
 static void work(const struct plan *plan, size_t threads, size_t index) {
-    const struct worker w = worker_of(plan, threads, index);
+    struct worker w = worker_of(plan, threads, index);
     const size_t blocks = plan->column_blocks * plan->term_blocks;
     for (size_t i = 0; i < blocks; i++) {
         const struct block b = block_of(plan, i / plan->term_blocks, i % plan->term_blocks);
@@ -186,16 +249,24 @@ static void work(const struct plan *plan, size_t threads, size_t index) {
 #pragma omp barrier
         }
     }
+    if (plan->bf16 != NULL) *tiles_of(plan, index) = w.counted;
 }
 
-void VARIANT(gemm_chain)(const struct gemm *g, int threads, void *scratch) {
+void VARIANT(gemm_chain)(const struct gemm *g, struct bf16_tiles *bf16, int threads,
+                         void *scratch) {
     if (g->M == 0 || g->N == 0) return;
-    struct plan plan = plan_of(g, scratch);
+    struct plan plan = plan_of(g, bf16, scratch);
     plan.sums = (accumulator *)(void *)(plan.own + (size_t)threads * GEMM_THREAD_BYTES);
+    for (size_t i = 0; bf16 != NULL && i < (size_t)threads; i++)
+        memset(tiles_of(&plan, i), 0, sizeof *bf16);
     if (threads == 1 || g->M * g->N * g->K < GEMM_WORTH_WAKING) {
         work(&plan, 1, 0);
-        return;
-    }
+    } else {
 #pragma omp parallel num_threads(threads)
-    work(&plan, (size_t)omp_get_num_threads(), (size_t)omp_get_thread_num());
+        work(&plan, (size_t)omp_get_num_threads(), (size_t)omp_get_thread_num());
+    }
+    for (size_t i = 0; bf16 != NULL && i < (size_t)threads; i++) {
+        bf16->tiles += tiles_of(&plan, i)->tiles;
+        bf16->by_fma += tiles_of(&plan, i)->by_fma;
+    }
 }

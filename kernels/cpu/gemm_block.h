@@ -33,6 +33,10 @@ _Static_assert(GEMM_ROWS <= GEMM_PANEL_ROWS, "scratch is measured for panels thi
 _Static_assert(sizeof(vec) <= GEMM_VECTOR_BYTES, "scratch is measured for vectors this wide");
 _Static_assert(SHUFFLE_TILE % GEMM_COLUMNS == 0, "a tile of law 9 holds whole strips");
 _Static_assert(GEMM_WIDTH % GEMM_COLUMNS == 0, "a block holds whole strips");
+_Static_assert(GEMM_WIDTH / GEMM_COLUMNS * sizeof(int32_t) <= GEMM_EXPONENTS_BYTES,
+               "scratch is measured for so many strips");
+_Static_assert(GEMM_ROWS *(GEMM_LINE_BYTES + GEMM_LINE_BYTES / 2) <= GEMM_LEFT_BYTES,
+               "a panel and its pairs fit");
 
 /* Below this many terms in all, waking a second thread costs more than it saves. */
 #define GEMM_WORTH_WAKING ((size_t)1 << 19)
@@ -71,8 +75,9 @@ void VARIANT(gemm_pack_b)(const struct gemm *g, size_t column, size_t term, size
 void VARIANT(gemm_round)(const struct gemm *g, size_t row, size_t column, size_t columns,
                          const accumulator *sums);
 
-/* Make C by law 1, by law 9 and by law 14. scratch: linear_scratch() bytes. */
-void VARIANT(gemm_chain)(const struct gemm *g, int threads, void *scratch);
+/* Make C by law 1, by law 9 and by law 14. scratch: linear_scratch() bytes. bf16: counts the tiles
+ * of a product whose operands may be bf16 numbers (gemm_bf16.h); NULL: all go by fma. */
+void VARIANT(gemm_chain)(const struct gemm *g, struct bf16_tiles *bf16, int threads, void *scratch);
 void VARIANT(gemm_shuffled)(const struct gemm *g, const struct shuffle *shuffle, int threads,
                             void *scratch);
 void VARIANT(gemm_racing)(const struct gemm *g, const struct op_call *call);

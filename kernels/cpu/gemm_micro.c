@@ -3,22 +3,7 @@
  * One copy per panel height, so that rows left over cost what they are worth.
  *
  * Invariant: one fma per term and output, terms ascending. */
-#include "kernels/cpu/gemm_block.h"
-
-/* Rows are named one by one, not kept in an array: a compiler that does not unroll a loop over them
- * in time (clang 14) would leave the sums in memory. Rows beyond `rows`, a constant at every call,
- * fold away. */
-#define EACH_ROW(do_row)                                                                           \
-    do_row(0) do_row(1) do_row(2) do_row(3) do_row(4) do_row(5) do_row(6) do_row(7) do_row(8)      \
-        do_row(9) do_row(10) do_row(11) do_row(12) do_row(13)
-
-#define OPEN_ROW(i)                                                                                \
-    vec low##i = vec_splat(ACC(0.0));                                                              \
-    vec high##i = low##i;                                                                          \
-    if (i < rows && start == GEMM_CONTINUE) {                                                      \
-        low##i = vec_load(c[i] + column);                                                          \
-        if (vectors == 2) high##i = vec_load(c[i] + column + VEC_LANES);                           \
-    }
+#include "kernels/cpu/gemm_rows.h"
 
 #define TERM_ROW(i)                                                                                \
     if (i < rows) {                                                                                \
@@ -31,12 +16,6 @@
     if (i < rows) {                                                                                \
         low##i = vec_load(c[i] + column) + low##i;                                                 \
         if (vectors == 2) high##i = vec_load(c[i] + column + VEC_LANES) + high##i;                 \
-    }
-
-#define CLOSE_ROW(i)                                                                               \
-    if (i < rows) {                                                                                \
-        vec_store(c[i] + column, low##i);                                                          \
-        if (vectors == 2) vec_store(c[i] + column + VEC_LANES, high##i);                           \
     }
 
 VEC_INLINE void multiply(const size_t rows, const size_t vectors, const int by_terms, size_t depth,
@@ -66,19 +45,9 @@ VEC_INLINE void multiply(const size_t rows, const size_t vectors, const int by_t
 #define MICRO_ENTRY(rows)                                                                          \
     {{micro_##rows##_1_0, micro_##rows##_2_0}, {micro_##rows##_1_1, micro_##rows##_2_1}},
 
-#if defined(TWINSTEP_ISA_v4)
-#define MICRO_EACH(do_rows)                                                                        \
-    do_rows(1) do_rows(2) do_rows(3) do_rows(4) do_rows(5) do_rows(6) do_rows(7) do_rows(8)        \
-        do_rows(9) do_rows(10) do_rows(11) do_rows(12) do_rows(13) do_rows(14)
-#elif defined(TWINSTEP_ISA_v3)
-#define MICRO_EACH(do_rows) do_rows(1) do_rows(2) do_rows(3) do_rows(4) do_rows(5) do_rows(6)
-#else
-#define MICRO_EACH(do_rows) do_rows(1) do_rows(2) do_rows(3) do_rows(4)
-#endif
-
-MICRO_EACH(MICRO_ROWS)
+EACH_HEIGHT(MICRO_ROWS)
 
 gemm_micro VARIANT(gemm_micro_of)(size_t rows, size_t vectors, int by_terms) {
-    static const gemm_micro kernels[GEMM_ROWS][2][2] = {MICRO_EACH(MICRO_ENTRY)};
+    static const gemm_micro kernels[GEMM_ROWS][2][2] = {EACH_HEIGHT(MICRO_ENTRY)};
     return kernels[rows - 1][by_terms != 0][vectors - 1];
 }

@@ -8,6 +8,11 @@
 #include "kernels/cpu/gemm_block.h"
 #include "kernels/cpu/race.h"
 
+/* NULL where the operands are not rounded to bf16, so that looking at them would be in vain. */
+static struct bf16_tiles *bf16_tiles_of(const struct op_call *call, const struct gemm *g) {
+    return call->compute == DTYPE_BF16 || g->product == DTYPE_BF16 ? call->bf16 : NULL;
+}
+
 static void run(const struct op_call *call, const struct gemm *g, enum sum_kind kind,
                 enum op_pass pass) {
     const uint32_t parts = gemm_parts(call, g, pass);
@@ -24,7 +29,7 @@ static void run(const struct op_call *call, const struct gemm *g, enum sum_kind 
     } else if (call->blas != NULL) {
         VARIANT(linear_library)(call, g);
     } else {
-        VARIANT(gemm_chain)(g, call->threads, call->scratch);
+        VARIANT(gemm_chain)(g, bf16_tiles_of(call, g), call->threads, call->scratch);
     }
 }
 

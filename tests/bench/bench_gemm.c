@@ -6,13 +6,16 @@
  *
  * Each line is one problem: the three ops, dense and gathered, with the best of ROUNDS (default 20)
  * rounds in which ours and OpenBLAS take turns. WORD selects lines by group (square, rectangle,
- * small, double, avx2, shuffled). Products are M = rows, N = outputs, K = inputs of the layer. */
+ * small, double, avx2, shuffled, bf16). Products are M = rows, N = outputs, K = inputs of the
+ * layer. Group bf16 is a table of its own, by one thread: AVX-512's kernels on bf16 numbers, by fma
+ * and by vdpbf16ps in turns (docs/measurements/bf16.md). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/arena.h"
+#include "base/real_round.h"
 #include "determinism/stream.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/op.h"
@@ -87,6 +90,15 @@ static const struct problem problems[] = {
     {"shuffled", 300, 128, 260, 0, 1, 0},
 };
 
+/* Layers of docs/measurements/bf16.md: q and gate of L4 C256 M688, its head; those of C768 M2048.
+ */
+static const struct problem bf16_problems[] = {
+    {"bf16", 512, 512, 512, 0, 0, 0},   {"bf16", 1024, 256, 256, 0, 0, 0},
+    {"bf16", 1024, 688, 256, 0, 0, 0},  {"bf16", 1024, 256, 688, 0, 0, 0},
+    {"bf16", 1024, 8192, 256, 0, 0, 0}, {"bf16", 256, 768, 768, 0, 0, 0},
+    {"bf16", 256, 2048, 768, 0, 0, 0},  {"bf16", 256, 768, 2048, 0, 0, 0},
+};
+
 struct buffers {
     void *x, *w, *dy, *y, *dx, *acc, *scratch;
     uint32_t *index;
@@ -144,11 +156,12 @@ static struct buffers prepare(struct arena *arena, const struct problem *p, cons
 }
 
 static void run_ours(const struct problem *p, const struct variant *v, const struct buffers *b,
-                     enum op_name op, int gathered, int threads) {
+                     enum op_name op, int gathered, int threads, struct bf16_tiles *bf16) {
     const struct order order = {1, SUM_FORWARD | SUM_WEIGHT, 16, 1, 0};
     const struct op_call call = {.compute = v->compute,
                                  .threads = threads,
                                  .order = p->shuffled ? &order : NULL,
+                                 .bf16 = bf16,
                                  .scratch = b->scratch};
     const struct row_list rows = {gathered ? b->index : NULL, p->T};
     if (op == FORWARD) {
@@ -211,7 +224,7 @@ static double time_one(const struct problem *p, const struct variant *v, const s
         if (theirs) {
             run_theirs(p, b, op);
         } else {
-            run_ours(p, v, b, op, gathered, threads);
+            run_ours(p, v, b, op, gathered, threads, NULL);
         }
     }
     return (now() - start) / repeats;
@@ -256,6 +269,52 @@ static void bench(const struct problem *p, const struct variant *v, int threads,
     arena_close(&arena);
 }
 
+static void round_bf16(void *buffer, size_t count) {
+    float *const x = (float *)buffer;
+    for (size_t i = 0; i < count; i++)
+        x[i] = real_round_bf16_f32(x[i]);
+}
+
+/* One line of group bf16. */
+static void bench_bf16(const struct problem *p, int rounds) {
+    struct arena arena = ARENA_EMPTY;
+    struct variant v = variants[1][0];
+    v.compute = DTYPE_BF16;
+    const struct buffers b = prepare(&arena, p, &v, 1);
+    double best[OPS][2] = {{0}};
+    struct bf16_tiles tiles = {0, 0};
+    round_bf16(b.x, (size_t)p->T * p->K);
+    round_bf16(b.w, (size_t)p->N * p->K);
+    round_bf16(b.dy, (size_t)p->T * p->N);
+    for (int round = 0; round < rounds; round++) {
+        for (int i = 0; i < 2 * OPS; i++) {
+            const double start = now();
+            run_ours(p, &v, &b, (enum op_name)(i / 2), 0, 1, i % 2 ? &tiles : NULL);
+            keep_least(&best[i / 2][i % 2], now() - start);
+        }
+    }
+    const double giga = 2e-9 * p->T * p->N * p->K;
+    printf("| %ux%ux%u |", p->T, p->N, p->K);
+    for (int op = 0; op < OPS; op++)
+        printf(" %.0f | %.0f | %.2f |", giga / best[op][0], giga / best[op][1],
+               best[op][0] / best[op][1]);
+    printf(" %ju of %ju |\n", (uintmax_t)tiles.by_fma, (uintmax_t)tiles.tiles);
+    fflush(stdout);
+    arena_close(&arena);
+}
+
+static int bench_all_bf16(int rounds) {
+    if (!backend_bf16(ISA_V4_BF16)) {
+        fprintf(stderr, "this machine has no vdpbf16ps\n");
+        return 2;
+    }
+    printf("| TxNxK | forward fma | vdpbf16ps | ratio | input fma | vdpbf16ps | ratio | weight fma "
+           "| vdpbf16ps | ratio | tiles by fma |\n|---|---|---|---|---|---|---|---|---|---|---|\n");
+    for (size_t i = 0; i < COUNT_OF(bf16_problems); i++)
+        bench_bf16(&bf16_problems[i], rounds);
+    return 0;
+}
+
 static int selected(const char *group, int count, char **words) {
     for (int i = 0; i < count; i++) {
         if (strcmp(words[i], group) == 0) return 1;
@@ -269,6 +328,7 @@ int main(int argc, char **argv) {
     const int v4 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
                    __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw");
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || rounds < 1) return 2;
+    if (words == 1 && strcmp(argv[2], "bf16") == 0) return bench_all_bf16(rounds);
 #ifdef BENCH_OPENBLAS
     printf("OpenBLAS core: %s\n\n", openblas_get_corename());
 #endif

@@ -12,7 +12,8 @@
  * them while they are equal (which ends the measurement if they are not): one update does not
  * count; UPDATES - 1 follow, or fewer, but at least one, when SECONDS have passed. The memory that
  * it would take is printed on stderr before it takes it; more than GIB, or than three quarters of
- * the device, is refused. It prints one line of fields with tabs between:
+ * the device, is refused. Where bf16 products go by vdpbf16ps, stderr tells how many of their tiles
+ * did not. It prints one line of fields with tabs between:
  *
  *     NAME parameters tokens median best rows passes count GiB
  *
@@ -140,6 +141,10 @@ static enum status train_one(const struct asked *asked, const char *const *overr
         printf("%s\t%.0f\t%.0f\t%.6g\t%.6g\t%.0f\t%.6g\t%zu\t%.4g\n", asked->name,
                (double)run.table.elements, (double)watched.tokens, times.update[middle],
                times.update[0], (double)watched.rows, times.passes[middle], times.count, gib);
+    const struct bf16_tiles tiles = run.model.bf16;
+    if (tiles.tiles > 0)
+        fprintf(stderr, "%s: %ju of %ju tiles of bf16 products by fma\n", asked->name,
+                (uintmax_t)tiles.by_fma, (uintmax_t)tiles.tiles);
     run_close(&run);
     return status;
 }

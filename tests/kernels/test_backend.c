@@ -40,7 +40,7 @@ static void verify_tables(void **state) {
 #ifdef TWINSTEP_ONE_ISA /* base/isa_objects.h */
             assert_string_equal(ops->name + 8, isa_name(ISA_BASE));
 #else
-            assert_string_equal(ops->name + 8, isa_name((enum isa)isa));
+            assert_string_equal(ops->name + 8, isa_name(backend_isa((enum isa)isa)));
 #endif
             assert_full(ops);
         }
@@ -59,6 +59,21 @@ static void verify_auto(void **state) {
     }
     assert_ptr_equal(chosen, last);
     assert_string_equal(isa_name(ISA_AUTO), "auto");
+}
+
+/* The instruction for pairs of bf16 numbers is used only where it can be had by its name, and never
+ * with a narrower set. */
+static void verify_bf16(void **state) {
+    (void)state;
+    const struct op_table *ops = NULL;
+    const int has = backend_ops(ISA_V4_BF16, DTYPE_BF16, DTYPE_F32, &ops) == STATUS_OK;
+    assert_int_equal(backend_bf16(ISA_V4_BF16), has);
+    assert_true(has || !backend_bf16(ISA_AUTO));
+    for (int isa = ISA_BASE; isa <= ISA_V4; isa++)
+        assert_false(backend_bf16((enum isa)isa));
+    assert_int_equal(backend_isa(ISA_V4_BF16), ISA_V4);
+    assert_string_equal(isa_name(ISA_V4_BF16), "v4-bf16");
+    if (!has) assert_non_null(strstr(status_text(), "v4-bf16: this machine lacks it"));
 }
 
 static void verify_refused(void **state) {
@@ -98,9 +113,8 @@ static void verify_scratch_grows(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(verify_tables),
-        cmocka_unit_test(verify_auto),
-        cmocka_unit_test(verify_refused),
+        cmocka_unit_test(verify_tables),        cmocka_unit_test(verify_auto),
+        cmocka_unit_test(verify_bf16),          cmocka_unit_test(verify_refused),
         cmocka_unit_test(verify_scratch_grows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

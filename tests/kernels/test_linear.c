@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short threads
  * The linear ops must equal one scalar chain of fma per output (law 1), for every number pair,
- * instruction set and dtype, on odd shapes, on gathered rows between poisoned ones, with one thread
- * and with more, and with a chain continued in a second call. */
+ * instruction set (AVX-512 without and with vdpbf16ps) and dtype, on odd shapes, on gathered rows
+ * between poisoned ones, with one thread and with more, and with a chain continued in a second
+ * call. */
 #include "tests/kernels/test_linear.h"
 
 struct shape {
@@ -22,6 +23,7 @@ struct problem {
     enum dtype dtype;
     enum dtype product; /* f32: operands are not rounded */
     const struct splits *splits;
+    struct bf16_tiles *bf16; /* NULL: without vdpbf16ps */
     struct shape shape;
     struct row_list rows;
     size_t physical;
@@ -133,6 +135,7 @@ static void run_ops(struct arena *arena, const struct problem *p, int threads, i
                                  .threads = threads,
                                  .splits = p->splits,
                                  .rounding = p->product == DTYPE_F32 ? NULL : &rounding,
+                                 .bf16 = p->bf16,
                                  .scratch = fenced.scratch};
     void *const y = take(arena, p->physical * N, bytes);
     memcpy(y, p->poisoned_y, p->physical * N * bytes);
@@ -152,6 +155,18 @@ static void run_ops(struct arena *arena, const struct problem *p, int threads, i
     check_fence(&fenced);
 }
 
+/* The widest set once more, by vdpbf16ps where the machine has it: every tile but those in which a
+ * planted number forbids it. */
+static void run_bf16(struct arena *arena, struct problem *p, int threads, int add) {
+    struct bf16_tiles tiles = {0, 0};
+    if (p->variant != &variants[HELPER_ISA_SETS > 1 ? 2 : 0] || !backend_bf16(ISA_V4_BF16)) return;
+    p->bf16 = &tiles;
+    run_ops(arena, p, threads, add);
+    p->bf16 = NULL;
+    const int asked = p->dtype == DTYPE_BF16 || p->product == DTYPE_BF16;
+    assert_true(tiles.by_fma == 0 && (tiles.tiles > 0) == (asked && p->shape.T > 0));
+}
+
 /* One expectation per number pair serves its three instruction sets. */
 static void verify_pair(size_t pair, enum dtype dtype, struct shape shape, int gathered, int add) {
     struct arena arena = ARENA_EMPTY;
@@ -164,6 +179,8 @@ static void verify_pair(size_t pair, enum dtype dtype, struct shape shape, int g
         if (!variant_runs(p.variant)) continue;
         run_ops(&arena, &p, 1, add);
         run_ops(&arena, &p, 2, add);
+        run_bf16(&arena, &p, 1, add);
+        run_bf16(&arena, &p, 2, add);
     }
     arena_close(&arena);
 }
@@ -194,7 +211,9 @@ static void verify_product(size_t pair, enum dtype product, struct shape shape, 
     p.product = product;
     for (size_t isa = 0; isa < 3; isa++) {
         p.variant = &variants[pair * 3 + isa];
-        if (variant_runs(p.variant)) run_ops(&arena, &p, 1 + (int)isa % 2, 1);
+        if (!variant_runs(p.variant)) continue;
+        run_ops(&arena, &p, 1 + (int)isa % 2, 1);
+        run_bf16(&arena, &p, 1, 1);
     }
     arena_close(&arena);
 }
