@@ -411,6 +411,13 @@ class Loops(unittest.TestCase):
                                  (updates, complete), name)
         self.assertFalse(os.path.exists(self.path))
 
+    def test_verify_a_callback_that_is_copied_is_one(self):
+        import copy
+        import pickle
+        made = twinstep.TwinstepCallback(self.path, every=3)
+        for again in (pickle.loads(pickle.dumps(made)), copy.deepcopy(made)):
+            self.assertEqual((again.path, again.options, again.recorder), (self.path, {"every": 3}, None))
+
     def test_verify_errors_of_its_own_end_the_recording_alone(self):
         model, optimizer, _ = parts()
         recorder = twinstep.Recorder(model, optimizer, path=self.path, quiet=True).start()
