@@ -411,6 +411,30 @@ class Loops(unittest.TestCase):
                                  (updates, complete), name)
         self.assertFalse(os.path.exists(self.path))
 
+    def test_verify_a_forked_process_records_nothing(self):
+        model, optimizer, _ = parts()
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)        # OpenMP's threads do not survive a fork
+        self.addCleanup(torch.set_num_threads, threads)
+        with twinstep.Recorder(model, optimizer, path=self.path, quiet=True) as recorder:
+            for k in range(3):
+                if k == 1 and (child := os.fork()) == 0:
+                    try:
+                        for _ in range(2):
+                            loss_of(model).backward()
+                            optimizer.step()
+                            recorder.update()
+                        recorder.close()
+                    finally:
+                        os._exit(0)
+                loss_of(model).backward()
+                optimizer.step()
+                recorder.update()
+            self.assertEqual(os.waitpid(child, 0)[1], 0)
+        self.assertEqual(read(self.path, "step"), [1, 2, 3])
+        with h5py.File(self.path) as f:
+            self.assertEqual(f["complete"][()], 1)
+
     def test_verify_a_callback_that_is_copied_is_one(self):
         import copy
         import pickle

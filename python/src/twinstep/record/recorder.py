@@ -32,7 +32,7 @@ def _guarded(method: Callable[..., Any]) -> Callable[..., Any]:
     """A recorder's own error ends the recording; its time is counted as its cost."""
     @functools.wraps(method)
     def _call(self: "Recorder", *args: Any, **kw: Any) -> Any:
-        if self._inside or self._ended:
+        if self._inside or self._ended or self._is_copy():
             return None
         self._inside, start = True, time.perf_counter()
         try:
@@ -220,6 +220,7 @@ class Recorder:
             if self.hook and getattr(module, "_compiled_call_impl", None) is None:
                 self._handles.append(module.register_forward_pre_hook(
                     self._forward_hook, with_kwargs=True))
+            self._process = os.getpid()     # which can be one that was forked since the recorder
         atexit.register(self._at_exit)
 
     def __enter__(self) -> "Recorder":
@@ -241,7 +242,8 @@ class Recorder:
     def close(self, complete: bool = True) -> None:
         """Ends the recording. `complete`: the training ran to its end."""
         try:
-            self._close(complete)
+            if not self._is_copy():
+                self._close(complete)
         except Exception as error:      # noqa: B902 nothing of ours may reach the training
             warn(f"twinstep: the recording could not be closed: {type(error).__name__}: {error}")
 
@@ -428,7 +430,7 @@ class Recorder:
 
     def send(self) -> None:
         """Sends the row of the update that `finish` ended, if there is one."""
-        if not self._due:
+        if not self._due or self._is_copy():
             return
         self._due, self._met = False, False
         self._send()
@@ -644,3 +646,8 @@ class Recorder:
     def _at_exit(self) -> None:
         if os.getpid() == self._process:    # a process that the training forked has our pipe, too
             self.close(complete=False)
+    def _is_copy(self) -> bool:
+        """Whether this is a process that the training forked: it has our pipe, too, and what it
+        does is no update of the training."""
+        return os.getpid() != self._process
+
