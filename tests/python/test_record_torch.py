@@ -411,6 +411,84 @@ class Loops(unittest.TestCase):
                                  (updates, complete), name)
         self.assertFalse(os.path.exists(self.path))
 
+    def leave(self, path, change):
+        """Two updates, `change(model, optimizer)`, which returns the optimizer that goes on, and
+        two more; what is warned of, the weights, and the updates in the file."""
+        model, optimizer, _ = parts()
+        model[2].bias.requires_grad_(False)
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            recorder = path and twinstep.Recorder(model, optimizer, path=path, quiet=True).start()
+            for k in range(4):
+                if k == 2:
+                    optimizer = change(model, optimizer)
+                x = torch.randn(8, 8, dtype=model[0].weight.dtype)
+                model(x).square().mean().backward()
+                optimizer.step()
+                optimizer.zero_grad()
+                if recorder:
+                    recorder.update()
+            if recorder:
+                recorder.close()
+        return [str(w.message) for w in seen], [p.detach() for p in model.parameters()]
+
+    def test_verify_a_training_that_leaves_its_recording_ends_it(self):
+        def thaw(model, optimizer):
+            model[2].bias.requires_grad_(True)
+            return optimizer
+
+        def add(model, optimizer):
+            optimizer.add_param_group({"params": [torch.nn.Parameter(torch.ones(2))], "lr": 0.5})
+            return optimizer
+
+        def anew(model, optimizer):
+            return torch.optim.AdamW(model.parameters(), lr=1e-3)
+
+        def widen(model, optimizer):
+            model.double()
+            for moments in optimizer.state.values():
+                moments.update({k: v.double() for k, v in moments.items()})
+            return optimizer
+
+        for change, words in ((thaw, "2.bias was frozen when the recording began, and is trained"),
+                              (add, "the optimizer holds other weights or groups than"),
+                              (anew, "another optimizer (AdamW) steps weights of the model"),
+                              (widen, "0.weight was torch.float32 [16, 8] in the first update")):
+            path = os.path.join(self.folder.name, f"{change.__name__}.h5")
+            bare, held = self.leave(None, change), self.leave(path, change)
+            self.assertTrue(all(map(torch.equal, bare[1], held[1])), change.__name__)
+            said = [w for w in held[0] if "recording stopped after 2 updates" in w]
+            self.assertEqual(len(said), 1, (change.__name__, held[0]))
+            self.assertIn(words, said[0])
+            with h5py.File(path) as f:
+                self.assertEqual((len(f["runs/main/steps/step"]), f["complete"][()]), (2, 0))
+
+    def test_verify_a_model_that_is_cast_before_its_first_update(self):
+        model = torch.nn.Linear(4, 1)
+        recorder = twinstep.Recorder(model, path=self.path, quiet=True).start()
+        optimizer = torch.optim.SGD(model.double().parameters(), lr=0.1)
+        for _ in range(2):
+            model(torch.ones(3, 4, dtype=torch.float64)).mean().backward()
+            optimizer.step()
+            recorder.update()
+        recorder.close()
+        self.assertEqual(read(self.path, "step", "tensors/dtype"), [[1, 2], [b"f64", b"f64"]])
+
+    def test_verify_what_has_no_digest_is_told(self):
+        model = torch.nn.Linear(4, 1)
+        model.turn = torch.nn.Parameter(torch.ones(2, dtype=torch.complex64))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        with self.assertWarnsRegex(RuntimeWarning, "twinstep: turn: of a dtype that has no digest"):
+            recorder = twinstep.Recorder(model, optimizer, path=self.path, quiet=True).start()
+        for _ in range(2):
+            (model(torch.ones(3, 4)).mean() + model.turn.abs().sum()).backward()
+            optimizer.step()
+            recorder.update()
+        recorder.close()
+        with h5py.File(self.path) as f:
+            self.assertIn("not_recorded: turn (complex64)\n", f["runs/main"].attrs["configuration"])
+            self.assertEqual(f["complete"][()], 1)
+
     def test_verify_a_forked_process_records_nothing(self):
         model, optimizer, _ = parts()
         threads = torch.get_num_threads()

@@ -12,6 +12,7 @@ import os
 import sys
 import time
 from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
+from weakref import WeakKeyDictionary
 
 import torch
 from torch.optim.optimizer import (register_optimizer_step_post_hook,
@@ -24,6 +25,7 @@ from .layout import COLUMNS, PHASES, READBACK, Layout
 from .readback import Reader
 from .tensors import Row, local, state_tensors
 from .together import Parts, Ranks, Together, members
+from .watched import Changed, Watched
 
 WRAPPED = ("_orig_mod.", "_fsdp_wrapped_module.", "_checkpoint_wrapped_module.", "module.")
 
@@ -38,6 +40,9 @@ def _guarded(method: Callable[..., Any]) -> Callable[..., Any]:
         try:
             with torch.no_grad():
                 return method(self, *args, **kw)
+        except Changed as error:
+            self._give_up(str(error))
+            return None
         except Exception as error:      # noqa: B902 nothing of ours may reach the training
             self._give_up(f"{type(error).__name__}: {error}")
             return None
@@ -117,16 +122,25 @@ def find_tensors(models: Sequence[Any]) -> list[tuple[str, torch.nn.Parameter]]:
     return found
 
 
-def _frozen(models: Sequence[Any]) -> dict[str, str]:
-    """One digest of all weights that are not trained, so that another base model is seen."""
-    parts = []
+def _others(models: Sequence[Any]) -> Iterator[tuple[str, torch.nn.Parameter]]:
+    """The parameters that are not trained, or whose dtype "keyed 1" does not know."""
     for module in models:
         for name, p in module.named_parameters():
-            if not p.requires_grad and p.dtype in DTYPES and not is_sharded(p):
-                total = keyed_sum(p)
-                parts.append(digest.close(clean_name(name), DTYPES[p.dtype], tuple(p.shape),
-                                          int(total)))
-    return {"frozen": digest.listed("frozen", parts).hex()} if parts else {}
+            if not p.requires_grad or p.dtype not in DTYPES:
+                yield clean_name(name), p
+
+
+def _frozen(models: Sequence[Any]) -> dict[str, str]:
+    """One digest of all weights that are not trained, so that another base model is seen; and the
+    names of those that are trained and not recorded, because their dtype has no digest."""
+    parts, unknown = [], []
+    for name, p in _others(models):
+        if p.dtype not in DTYPES:
+            unknown.append(f"{name} ({str(p.dtype).removeprefix('torch.')})")
+        elif not is_sharded(p):
+            parts.append(digest.close(name, DTYPES[p.dtype], tuple(p.shape), int(keyed_sum(p))))
+    lines = {"frozen": digest.listed("frozen", parts).hex()} if parts else {}
+    return {**lines, "not_recorded": ", ".join(unknown)} if unknown else lines
 
 
 def configuration(models: Sequence[Any], optimizers: Sequence[torch.optim.Optimizer],
@@ -193,7 +207,9 @@ class Recorder:
         groups = {members(p) or () for _, p in self.tensors} - {()}
         self._together = Together(groups) if groups else None
         self._called = not forward      # since the last backward pass of ours; unknown: always
-        self._known: dict[int, bool] = {}
+        self._known: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
+        self._watched = Watched(self.tensors, ((name, p) for name, p in _others(self.models)
+                                               if not p.requires_grad))
         self._begun, self._process = time.perf_counter(), os.getpid()
         self._reader = Reader()
         self._clear()
@@ -210,6 +226,11 @@ class Recorder:
     @_guarded
     def _listen(self) -> None:
         self._generators = facts.generators(self._devices())
+        unknown = [name for name, p in _others(self.models)
+                   if p.requires_grad and p.dtype not in DTYPES]
+        if unknown:
+            warn(f"twinstep: {', '.join(unknown)}: of a dtype that has no digest, so nothing of it "
+                 "is recorded")
         self._channel = Channel(self.path)
         patches.open_for(self)
         # They return None: a pair would replace the arguments of step.
@@ -362,6 +383,7 @@ class Recorder:
         """An optimizer is about to step: rates, and gradients if they are this update's."""
         if not self._is_ours(optimizer):
             return
+        self._watched.admit(optimizer, begun=self._layout is not None)
         if optimizer not in self.optimizers:
             self.optimizers.append(optimizer)
         self._event("optimize")
@@ -385,6 +407,7 @@ class Recorder:
         if not self._is_ours(optimizer):
             return
         self._stepped = True
+        self._watched.look(optimizer)
         if self._fresh:                 # the step ran a closure: what it did came before the step
             self._places.pop("optimize", None)
             self._event("optimize")
@@ -479,12 +502,13 @@ class Recorder:
 
     def _is_ours(self, optimizer: Any) -> bool:
         optimizer = (inner_optimizers(optimizer) or [None])[0]
-        if id(optimizer) not in self._known:
-            ours = {id(p) for _, p in self.tensors}
-            self._known[id(optimizer)] = optimizer is not None and (
-                optimizer in self.optimizers
-                or any(id(p) in ours for g in optimizer.param_groups for p in g["params"]))
-        return self._known[id(optimizer)]
+        if optimizer is None:
+            return False
+        if optimizer not in self._known:
+            ours = self._watched.places
+            self._known[optimizer] = optimizer in self.optimizers \
+                or any(id(p) in ours for g in optimizer.param_groups for p in g["params"])
+        return self._known[optimizer]
 
     def _read_rates(self) -> Any:
         """What tells that a scheduler ran: rates, and the count of the scheduler that is known."""
