@@ -489,6 +489,90 @@ class Loops(unittest.TestCase):
             self.assertIn("not_recorded: turn (complex64)\n", f["runs/main"].attrs["configuration"])
             self.assertEqual(f["complete"][()], 1)
 
+    def test_verify_gradients_of_several_optimizers(self):
+        """Each optimizer's are taken when it steps: the other's are of the last update then."""
+        from twinstep.record import digest
+
+        def keyed(name, t):
+            return digest.close(name, "f32", tuple(t.shape),
+                                digest._sum_by_numpy(t.contiguous().data_ptr(), 4, 0, t.numel()))
+        torch.manual_seed(1)
+        nets = [torch.nn.Linear(4, 8), torch.nn.Linear(8, 1)]
+        names = ["0.weight", "0.bias", "1.weight", "1.bias"]
+        steps = [torch.optim.Adam(net.parameters(), lr=1e-3 * (i + 1)) for i, net in enumerate(nets)]
+        wanted, norms = [], []
+        with twinstep.Recorder(nets, steps, path=self.path, every=1, quiet=True) as recorder:
+            for _ in range(3):          # as adversaries are trained
+                noise, taken = torch.randn(8, 4), [None, None]
+                for i in (1, 0):
+                    steps[i].zero_grad()
+                    made = nets[0](noise)
+                    (nets[1](made.detach()).mean() if i else -nets[1](made).mean()).backward()
+                    taken[i] = [p.grad.clone() for p in nets[i].parameters()]
+                    steps[i].step()
+                whole = [g for some in taken for g in some]
+                wanted.append([keyed(n, g) for n, g in zip(names, whole)])
+                norms.append(float(torch.cat([g.flatten() for g in whole]).norm()))
+                recorder.update()
+        found, norm, given = read(self.path, "tensors/digest_gradient", "grad_norm",
+                                  "grad_norm_taken")
+        self.assertEqual([[bytes(d) for d in row] for row in found], wanted)
+        for k in range(3):
+            self.assertAlmostEqual(norm[k], norms[k], delta=1e-6)
+            self.assertAlmostEqual(given[k], norms[k], delta=1e-6)
+        both = self.path + "2"          # one backward pass and one clip for two optimizers
+        with twinstep.Recorder(nets, steps, path=both, every=1, quiet=True) as recorder:
+            for _ in range(2):
+                for step in steps:
+                    step.zero_grad()
+                nets[1](nets[0](torch.randn(8, 4))).square().mean().backward()
+                every = [p for net in nets for p in net.parameters()]
+                norms = [float(torch.nn.utils.clip_grad_norm_(every, 1e-3))]
+                for step in steps:
+                    step.step()
+                recorder.update()
+        norm, coefficient, given, found = read(both, "grad_norm", "clip_coef", "grad_norm_taken",
+                                               "tensors/digest_gradient")
+        self.assertEqual(norm[1:], norms)
+        self.assertAlmostEqual(given[1], norm[1] * coefficient[1], delta=1e-8)
+        self.assertTrue(all(any(d) for d in found[1]))
+
+    def test_verify_steps_inside_of_the_backward_pass(self):
+        """An optimizer for each weight steps as soon as its gradient is there, and drops it."""
+        def train(path):
+            model, _, _ = parts()
+            own = {p: torch.optim.AdamW([p], lr=1e-2, foreach=False) for p in model.parameters()}
+
+            def step(p):
+                norms.append(float(p.grad.norm()))
+                own[p].step()
+                own[p].zero_grad()
+            for p in model.parameters():
+                p.register_post_accumulate_grad_hook(step)
+            recorder = path and twinstep.Recorder(model, list(own.values()), path=path, every=1,
+                                                  quiet=True).start()
+            for _ in range(3):
+                loss = loss_of(model)
+                losses.append(float(loss.detach()))
+                loss.backward()
+                if recorder:
+                    recorder.update()
+            if recorder:
+                recorder.close()
+            return [p.detach() for p in model.parameters()]
+        norms, losses = [], []
+        bare = train(None)
+        norms, losses = [], []
+        self.assertTrue(all(map(torch.equal, bare, train(self.path))))
+        loss, norm, rates, gradients = read(self.path, "loss", "grad_norm", "lr_applied",
+                                            "tensors/digest_gradient")
+        self.assertEqual(loss, losses)
+        for k in range(3):
+            self.assertAlmostEqual(norm[k], sum(n * n for n in norms[4 * k:4 * k + 4]) ** 0.5, delta=1e-5)
+            self.assertEqual(rates[k], [1e-2] * 4)
+            self.assertTrue(all(map(any, gradients[k])))
+        self.assertEqual(order(self.path), "forward backward optimize zero")
+
     def test_verify_a_forked_process_records_nothing(self):
         model, optimizer, _ = parts()
         threads = torch.get_num_threads()

@@ -220,6 +220,7 @@ class Recorder:
         """Begins to listen. `with` calls it."""
         if not self._started:
             self._started, self._begun = True, time.perf_counter()
+            self._process = os.getpid()     # which can be one that was forked since the recorder
             self._listen()
         return self
 
@@ -241,7 +242,6 @@ class Recorder:
             if self.hook and getattr(module, "_compiled_call_impl", None) is None:
                 self._handles.append(module.register_forward_pre_hook(
                     self._forward_hook, with_kwargs=True))
-            self._process = os.getpid()     # which can be one that was forked since the recorder
         atexit.register(self._at_exit)
 
     def __enter__(self) -> "Recorder":
@@ -325,7 +325,12 @@ class Recorder:
     @_guarded
     def before_backward(self) -> Any:
         """A mark of all gradients, to see afterwards whether the backward pass was ours."""
+        self._going_back, self._stepped_back = True, False
         return self._mark()
+
+    def end_backward(self) -> None:
+        """A backward pass has ended, or failed."""
+        self._going_back = False
 
     def _mark(self) -> Any:
         return [None if p.grad is None else (id(p.grad), local(p.grad)._version)
@@ -334,11 +339,14 @@ class Recorder:
     @_guarded
     def on_backward(self, tensors: Any, mark: Any) -> None:
         """A backward pass has ended. `mark` was taken before it: it is ours if it moved."""
-        if mark == self._mark() and not (self._called and _holds_back(self.models)):
+        moved = mark != self._mark() or self._called and _holds_back(self.models)
+        if not moved and not self._stepped_back:
             return
         self._called = not self.forward
         self._event("backward")
-        self._fresh = True
+        if moved:
+            self._fresh = True
+            self._spent.clear()
         if isinstance(tensors, (list, tuple)) and len(tensors) == 1:
             tensors = tensors[0]
         if isinstance(tensors, torch.Tensor) and tensors.numel() == 1:
@@ -361,12 +369,16 @@ class Recorder:
         if not ours & given:
             return
         self._event("clip")
-        if not self._fresh:
+        if not self._fresh or self.optimizers and self._spent.issuperset(map(id, self.optimizers)):
             return                      # clipped after the step: what it sees, no step takes
+        if len(self.optimizers) > 1:    # a gradient that is not there yet may come for another one
+            ours = set(self._watched.places)
         told = total is not None and ours <= given
         if told and not self._row.has("grad_norm") and self._row.put("grad_norm", total):
             self._clip = float(max_norm)
-        self._take_gradients(measure=not self._row.has("grad_norm"))
+        self._take_gradients(range(len(self.tensors)) if len(self.optimizers) < 2 else
+                             [i for i, (_, p) in enumerate(self.tensors) if id(p) in given],
+                             measure="grad_norm" not in self._row.values)
 
     @_guarded
     def on_zero(self, of: Any, *_: Any) -> None:
@@ -383,6 +395,11 @@ class Recorder:
         """An optimizer is about to step: rates, and gradients if they are this update's."""
         if not self._is_ours(optimizer):
             return
+        if self._going_back and not self._stepped_back:
+            # Hooks that step as soon as a gradient is there, and drop it: it is this update's.
+            self._event("backward")
+            self._fresh = self._stepped_back = True
+            self._spent.clear()
         self._watched.admit(optimizer, begun=self._layout is not None)
         if optimizer not in self.optimizers:
             self.optimizers.append(optimizer)
@@ -396,8 +413,8 @@ class Recorder:
         if found is not None:
             self._row.put("found_inf", found)
         self._scaled = scale is not None and not self._unscaled
-        self._fresh_gradients()
-        self._fresh = False             # a closure's backward pass makes it true again
+        self._fresh_gradients(optimizer)
+        self._spent.add(id(optimizer))  # a closure's backward pass takes it out again
         if self.readback and self.step % self.readback == 0:
             self.readback_bytes = self._reader.keep(optimizer)
 
@@ -408,12 +425,11 @@ class Recorder:
             return
         self._stepped = True
         self._watched.look(optimizer)
-        if self._fresh:                 # the step ran a closure: what it did came before the step
+        if self._is_fresh(optimizer):   # the step ran a closure: what it did came before the step
             self._places.pop("optimize", None)
             self._event("optimize")
-        self._fresh_gradients()
-        held = {id(p) for g in optimizer.param_groups for p in g["params"]}
-        self._digest_parameters([(n, p) for n, p in self.tensors if id(p) in held])
+        self._fresh_gradients(optimizer)
+        self._digest_parameters([self.tensors[i] for i in sorted(self._watched.held(optimizer))])
         if self.step % self.every == 0:
             self._digest_state(optimizer)
         self._put_count(optimizer)
@@ -493,8 +509,12 @@ class Recorder:
         self._logged: Any = None
         self._skipped: bool | None = None
         self._rng = bytes(32)
-        self._fresh = self._taken = self._stepped = self._finished = False
+        self._fresh = self._stepped = self._finished = False
+        self._going_back = self._stepped_back = False
         self._unscaled = self._scaled = False
+        self._taken: set[int] = set()       # tensors whose gradients were, by their numbers
+        self._spent: set[int] = set()       # optimizers that stepped since the last backward pass
+        self._normed: set[int] = set()      # optimizers whose gradients are in grad_norm_taken
         self._rates = self._read_rates()
 
     def _devices(self) -> set[torch.device]:
@@ -538,30 +558,36 @@ class Recorder:
             self._row.put(f"wd_applied/{first + g}", group.get("weight_decay"))
         self._groups = max(self._groups, first + len(groups))
 
-    def _fresh_gradients(self) -> None:
+    def _is_fresh(self, optimizer: Any) -> bool:
+        return self._fresh and id(optimizer) not in self._spent
+
+    def _fresh_gradients(self, optimizer: Any = None) -> None:
         """Gradients of this update, before clipping, where nobody clips them; and their norm as the
-        optimizer takes them. A stale gradient of the last update is never read."""
-        if not self._fresh:
+        optimizer takes them. A stale gradient of the last update is never read: of several
+        optimizers, each takes those of its own weights, for the others' come later."""
+        if not self._is_fresh(optimizer):
             return
-        clipped = "clip" in self._places
-        if not clipped:
-            self._take_gradients(measure=True)
-        if self.step % self.every == 0 and not self._row.has("grad_norm_taken"):
-            self._row.put_norm("grad_norm_taken", self._gradients())
+        some: Sequence[int] = range(len(self.tensors))
+        if len(self.optimizers) > 1 and optimizer is not None:
+            some = self._watched.held(optimizer) or some
+        if len(self.optimizers) > 1 or "clip" not in self._places:
+            self._take_gradients(some, measure="grad_norm" not in self._row.values)
+        if self.step % self.every == 0 and id(optimizer) not in self._normed:
+            self._normed.add(id(optimizer))
+            self._row.put_norm("grad_norm_taken", self._gradients(some))
 
-    def _gradients(self) -> list[torch.Tensor]:
-        return [p.grad for _, p in self.tensors if p.grad is not None]
+    def _gradients(self, some: Iterable[int]) -> list[torch.Tensor]:
+        return [grad for grad in (self.tensors[i][1].grad for i in some) if grad is not None]
 
-    def _take_gradients(self, measure: bool) -> None:
-        if self._taken:
-            return
-        self._taken = True
+    def _take_gradients(self, some: Iterable[int], measure: bool) -> None:
+        """Norm and digests of those gradients of `some` that were not taken yet."""
+        some = [i for i in some if i not in self._taken and self.tensors[i][1].grad is not None]
+        self._taken.update(some)
         if measure:
-            self._row.put_norm("grad_norm", self._gradients())
+            self._row.put_norm("grad_norm", self._gradients(some))
         if self.step % self.every == 0 and not self._scaled:
             self._row.put_digests("tensors/digest_gradient", (
-                (i, name, p.grad) for i, (name, p) in enumerate(self.tensors)
-                if p.grad is not None))
+                (i, self.tensors[i][0], self.tensors[i][1].grad) for i in some))
 
     def _digest_parameters(self, some: Sequence[tuple[str, torch.Tensor]]) -> None:
         place = {name: i for i, (name, _) in enumerate(self.tensors)}
@@ -667,11 +693,10 @@ class Recorder:
         warn(f"twinstep: recording stopped after {sent} updates, and the training goes on: "
              f"{problem}")
 
-    def _at_exit(self) -> None:
-        if os.getpid() == self._process:    # a process that the training forked has our pipe, too
-            self.close(complete=False)
     def _is_copy(self) -> bool:
         """Whether this is a process that the training forked: it has our pipe, too, and what it
         does is no update of the training."""
         return os.getpid() != self._process
 
+    def _at_exit(self) -> None:
+        self.close(complete=False)
