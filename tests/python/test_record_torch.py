@@ -411,6 +411,199 @@ class Loops(unittest.TestCase):
                                  (updates, complete), name)
         self.assertFalse(os.path.exists(self.path))
 
+    def leave(self, path, change):
+        """Two updates, `change(model, optimizer)`, which returns the optimizer that goes on, and
+        two more; what is warned of, the weights, and the updates in the file."""
+        model, optimizer, _ = parts()
+        model[2].bias.requires_grad_(False)
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            recorder = path and twinstep.Recorder(model, optimizer, path=path, quiet=True).start()
+            for k in range(4):
+                if k == 2:
+                    optimizer = change(model, optimizer)
+                x = torch.randn(8, 8, dtype=model[0].weight.dtype)
+                model(x).square().mean().backward()
+                optimizer.step()
+                optimizer.zero_grad()
+                if recorder:
+                    recorder.update()
+            if recorder:
+                recorder.close()
+        return [str(w.message) for w in seen], [p.detach() for p in model.parameters()]
+
+    def test_verify_a_training_that_leaves_its_recording_ends_it(self):
+        def thaw(model, optimizer):
+            model[2].bias.requires_grad_(True)
+            return optimizer
+
+        def add(model, optimizer):
+            optimizer.add_param_group({"params": [torch.nn.Parameter(torch.ones(2))], "lr": 0.5})
+            return optimizer
+
+        def anew(model, optimizer):
+            return torch.optim.AdamW(model.parameters(), lr=1e-3)
+
+        def widen(model, optimizer):
+            model.double()
+            for moments in optimizer.state.values():
+                moments.update({k: v.double() for k, v in moments.items()})
+            return optimizer
+
+        for change, words in ((thaw, "2.bias was frozen when the recording began, and is trained"),
+                              (add, "the optimizer holds other weights or groups than"),
+                              (anew, "another optimizer (AdamW) steps weights of the model"),
+                              (widen, "0.weight was torch.float32 [16, 8] in the first update")):
+            path = os.path.join(self.folder.name, f"{change.__name__}.h5")
+            bare, held = self.leave(None, change), self.leave(path, change)
+            self.assertTrue(all(map(torch.equal, bare[1], held[1])), change.__name__)
+            said = [w for w in held[0] if "recording stopped after 2 updates" in w]
+            self.assertEqual(len(said), 1, (change.__name__, held[0]))
+            self.assertIn(words, said[0])
+            with h5py.File(path) as f:
+                self.assertEqual((len(f["runs/main/steps/step"]), f["complete"][()]), (2, 0))
+
+    def test_verify_a_model_that_is_cast_before_its_first_update(self):
+        model = torch.nn.Linear(4, 1)
+        recorder = twinstep.Recorder(model, path=self.path, quiet=True).start()
+        optimizer = torch.optim.SGD(model.double().parameters(), lr=0.1)
+        for _ in range(2):
+            model(torch.ones(3, 4, dtype=torch.float64)).mean().backward()
+            optimizer.step()
+            recorder.update()
+        recorder.close()
+        self.assertEqual(read(self.path, "step", "tensors/dtype"), [[1, 2], [b"f64", b"f64"]])
+
+    def test_verify_what_has_no_digest_is_told(self):
+        model = torch.nn.Linear(4, 1)
+        model.turn = torch.nn.Parameter(torch.ones(2, dtype=torch.complex64))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        with self.assertWarnsRegex(RuntimeWarning, "twinstep: turn: of a dtype that has no digest"):
+            recorder = twinstep.Recorder(model, optimizer, path=self.path, quiet=True).start()
+        for _ in range(2):
+            (model(torch.ones(3, 4)).mean() + model.turn.abs().sum()).backward()
+            optimizer.step()
+            recorder.update()
+        recorder.close()
+        with h5py.File(self.path) as f:
+            self.assertIn("not_recorded: turn (complex64)\n", f["runs/main"].attrs["configuration"])
+            self.assertEqual(f["complete"][()], 1)
+
+    def test_verify_gradients_of_several_optimizers(self):
+        """Each optimizer's are taken when it steps: the other's are of the last update then."""
+        from twinstep.record import digest
+
+        def keyed(name, t):
+            return digest.close(name, "f32", tuple(t.shape),
+                                digest._sum_by_numpy(t.contiguous().data_ptr(), 4, 0, t.numel()))
+        torch.manual_seed(1)
+        nets = [torch.nn.Linear(4, 8), torch.nn.Linear(8, 1)]
+        names = ["0.weight", "0.bias", "1.weight", "1.bias"]
+        steps = [torch.optim.Adam(net.parameters(), lr=1e-3 * (i + 1)) for i, net in enumerate(nets)]
+        wanted, norms = [], []
+        with twinstep.Recorder(nets, steps, path=self.path, every=1, quiet=True) as recorder:
+            for _ in range(3):          # as adversaries are trained
+                noise, taken = torch.randn(8, 4), [None, None]
+                for i in (1, 0):
+                    steps[i].zero_grad()
+                    made = nets[0](noise)
+                    (nets[1](made.detach()).mean() if i else -nets[1](made).mean()).backward()
+                    taken[i] = [p.grad.clone() for p in nets[i].parameters()]
+                    steps[i].step()
+                whole = [g for some in taken for g in some]
+                wanted.append([keyed(n, g) for n, g in zip(names, whole)])
+                norms.append(float(torch.cat([g.flatten() for g in whole]).norm()))
+                recorder.update()
+        found, norm, given = read(self.path, "tensors/digest_gradient", "grad_norm",
+                                  "grad_norm_taken")
+        self.assertEqual([[bytes(d) for d in row] for row in found], wanted)
+        for k in range(3):
+            self.assertAlmostEqual(norm[k], norms[k], delta=1e-6)
+            self.assertAlmostEqual(given[k], norms[k], delta=1e-6)
+        both = self.path + "2"          # one backward pass and one clip for two optimizers
+        with twinstep.Recorder(nets, steps, path=both, every=1, quiet=True) as recorder:
+            for _ in range(2):
+                for step in steps:
+                    step.zero_grad()
+                nets[1](nets[0](torch.randn(8, 4))).square().mean().backward()
+                every = [p for net in nets for p in net.parameters()]
+                norms = [float(torch.nn.utils.clip_grad_norm_(every, 1e-3))]
+                for step in steps:
+                    step.step()
+                recorder.update()
+        norm, coefficient, given, found = read(both, "grad_norm", "clip_coef", "grad_norm_taken",
+                                               "tensors/digest_gradient")
+        self.assertEqual(norm[1:], norms)
+        self.assertAlmostEqual(given[1], norm[1] * coefficient[1], delta=1e-8)
+        self.assertTrue(all(any(d) for d in found[1]))
+
+    def test_verify_steps_inside_of_the_backward_pass(self):
+        """An optimizer for each weight steps as soon as its gradient is there, and drops it."""
+        def train(path):
+            model, _, _ = parts()
+            own = {p: torch.optim.AdamW([p], lr=1e-2, foreach=False) for p in model.parameters()}
+
+            def step(p):
+                norms.append(float(p.grad.norm()))
+                own[p].step()
+                own[p].zero_grad()
+            for p in model.parameters():
+                p.register_post_accumulate_grad_hook(step)
+            recorder = path and twinstep.Recorder(model, list(own.values()), path=path, every=1,
+                                                  quiet=True).start()
+            for _ in range(3):
+                loss = loss_of(model)
+                losses.append(float(loss.detach()))
+                loss.backward()
+                if recorder:
+                    recorder.update()
+            if recorder:
+                recorder.close()
+            return [p.detach() for p in model.parameters()]
+        norms, losses = [], []
+        bare = train(None)
+        norms, losses = [], []
+        self.assertTrue(all(map(torch.equal, bare, train(self.path))))
+        loss, norm, rates, gradients = read(self.path, "loss", "grad_norm", "lr_applied",
+                                            "tensors/digest_gradient")
+        self.assertEqual(loss, losses)
+        for k in range(3):
+            self.assertAlmostEqual(norm[k], sum(n * n for n in norms[4 * k:4 * k + 4]) ** 0.5, delta=1e-5)
+            self.assertEqual(rates[k], [1e-2] * 4)
+            self.assertTrue(all(map(any, gradients[k])))
+        self.assertEqual(order(self.path), "forward backward optimize zero")
+
+    def test_verify_a_forked_process_records_nothing(self):
+        model, optimizer, _ = parts()
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)        # OpenMP's threads do not survive a fork
+        self.addCleanup(torch.set_num_threads, threads)
+        with twinstep.Recorder(model, optimizer, path=self.path, quiet=True) as recorder:
+            for k in range(3):
+                if k == 1 and (child := os.fork()) == 0:
+                    try:
+                        for _ in range(2):
+                            loss_of(model).backward()
+                            optimizer.step()
+                            recorder.update()
+                        recorder.close()
+                    finally:
+                        os._exit(0)
+                loss_of(model).backward()
+                optimizer.step()
+                recorder.update()
+            self.assertEqual(os.waitpid(child, 0)[1], 0)
+        self.assertEqual(read(self.path, "step"), [1, 2, 3])
+        with h5py.File(self.path) as f:
+            self.assertEqual(f["complete"][()], 1)
+
+    def test_verify_a_callback_that_is_copied_is_one(self):
+        import copy
+        import pickle
+        made = twinstep.TwinstepCallback(self.path, every=3)
+        for again in (pickle.loads(pickle.dumps(made)), copy.deepcopy(made)):
+            self.assertEqual((again.path, again.options, again.recorder), (self.path, {"every": 3}, None))
+
     def test_verify_errors_of_its_own_end_the_recording_alone(self):
         model, optimizer, _ = parts()
         recorder = twinstep.Recorder(model, optimizer, path=self.path, quiet=True).start()

@@ -37,6 +37,10 @@ class _Shared:
         self.path, self.options = path, options
         self.recorder: Recorder | None = None
 
+    def __reduce__(self) -> Any:
+        """A copy, in another process or of a trainer, records by itself: it is made anew."""
+        return _made, (self.path, self.options)
+
     def _open(self, model: Any, optimizer: Any, scheduler: Any, config: dict[str, Any],
               **more: Any) -> None:
         options = {**self.options, "config": {**config, **self.options.get("config", {})}, **more}
@@ -118,6 +122,10 @@ class _Lightning(_Shared):
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
         """Lightning: the training ends early."""
         self._close(complete=False)
+
+
+def _made(path: str | os.PathLike[str], options: dict[str, Any]) -> Any:
+    return TwinstepCallback(path, **options)
 
 
 def TwinstepCallback(path: str | os.PathLike[str], **options: Any) -> Any:

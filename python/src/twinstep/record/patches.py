@@ -61,6 +61,8 @@ def _backward(original: Callable[..., Any]) -> Callable[..., Any]:
             result = original(tensors, *args, **kw)
         finally:
             depth -= 1
+            for listener, _ in told:
+                listener.end_backward()
         for listener, mark in told:
             listener.on_backward(tensors, mark)
         return result
@@ -85,8 +87,8 @@ def _replace(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
 
 
 def open_for(listener: Any) -> None:
-    """Tells `listener` from now on. It has on_clip, before_backward, on_backward, on_unscale and
-    on_zero, which never raise."""
+    """Tells `listener` from now on. It has on_clip, before_backward, end_backward, on_backward,
+    on_unscale and on_zero, which never raise."""
     _listeners.append(listener)
     if _replaced:
         return

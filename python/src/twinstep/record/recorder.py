@@ -12,6 +12,7 @@ import os
 import sys
 import time
 from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
+from weakref import WeakKeyDictionary
 
 import torch
 from torch.optim.optimizer import (register_optimizer_step_post_hook,
@@ -24,6 +25,7 @@ from .layout import COLUMNS, PHASES, READBACK, Layout
 from .readback import Reader
 from .tensors import Row, local, state_tensors
 from .together import Parts, Ranks, Together, members
+from .watched import Changed, Watched
 
 WRAPPED = ("_orig_mod.", "_fsdp_wrapped_module.", "_checkpoint_wrapped_module.", "module.")
 
@@ -32,12 +34,15 @@ def _guarded(method: Callable[..., Any]) -> Callable[..., Any]:
     """A recorder's own error ends the recording; its time is counted as its cost."""
     @functools.wraps(method)
     def _call(self: "Recorder", *args: Any, **kw: Any) -> Any:
-        if self._inside or self._ended:
+        if self._inside or self._ended or self._is_copy():
             return None
         self._inside, start = True, time.perf_counter()
         try:
             with torch.no_grad():
                 return method(self, *args, **kw)
+        except Changed as error:
+            self._give_up(str(error))
+            return None
         except Exception as error:      # noqa: B902 nothing of ours may reach the training
             self._give_up(f"{type(error).__name__}: {error}")
             return None
@@ -117,16 +122,25 @@ def find_tensors(models: Sequence[Any]) -> list[tuple[str, torch.nn.Parameter]]:
     return found
 
 
-def _frozen(models: Sequence[Any]) -> dict[str, str]:
-    """One digest of all weights that are not trained, so that another base model is seen."""
-    parts = []
+def _others(models: Sequence[Any]) -> Iterator[tuple[str, torch.nn.Parameter]]:
+    """The parameters that are not trained, or whose dtype "keyed 1" does not know."""
     for module in models:
         for name, p in module.named_parameters():
-            if not p.requires_grad and p.dtype in DTYPES and not is_sharded(p):
-                total = keyed_sum(p)
-                parts.append(digest.close(clean_name(name), DTYPES[p.dtype], tuple(p.shape),
-                                          int(total)))
-    return {"frozen": digest.listed("frozen", parts).hex()} if parts else {}
+            if not p.requires_grad or p.dtype not in DTYPES:
+                yield clean_name(name), p
+
+
+def _frozen(models: Sequence[Any]) -> dict[str, str]:
+    """One digest of all weights that are not trained, so that another base model is seen; and the
+    names of those that are trained and not recorded, because their dtype has no digest."""
+    parts, unknown = [], []
+    for name, p in _others(models):
+        if p.dtype not in DTYPES:
+            unknown.append(f"{name} ({str(p.dtype).removeprefix('torch.')})")
+        elif not is_sharded(p):
+            parts.append(digest.close(name, DTYPES[p.dtype], tuple(p.shape), int(keyed_sum(p))))
+    lines = {"frozen": digest.listed("frozen", parts).hex()} if parts else {}
+    return {**lines, "not_recorded": ", ".join(unknown)} if unknown else lines
 
 
 def configuration(models: Sequence[Any], optimizers: Sequence[torch.optim.Optimizer],
@@ -193,7 +207,9 @@ class Recorder:
         groups = {members(p) or () for _, p in self.tensors} - {()}
         self._together = Together(groups) if groups else None
         self._called = not forward      # since the last backward pass of ours; unknown: always
-        self._known: dict[int, bool] = {}
+        self._known: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
+        self._watched = Watched(self.tensors, ((name, p) for name, p in _others(self.models)
+                                               if not p.requires_grad))
         self._begun, self._process = time.perf_counter(), os.getpid()
         self._reader = Reader()
         self._clear()
@@ -204,12 +220,18 @@ class Recorder:
         """Begins to listen. `with` calls it."""
         if not self._started:
             self._started, self._begun = True, time.perf_counter()
+            self._process = os.getpid()     # which can be one that was forked since the recorder
             self._listen()
         return self
 
     @_guarded
     def _listen(self) -> None:
         self._generators = facts.generators(self._devices())
+        unknown = [name for name, p in _others(self.models)
+                   if p.requires_grad and p.dtype not in DTYPES]
+        if unknown:
+            warn(f"twinstep: {', '.join(unknown)}: of a dtype that has no digest, so nothing of it "
+                 "is recorded")
         self._channel = Channel(self.path)
         patches.open_for(self)
         # They return None: a pair would replace the arguments of step.
@@ -241,7 +263,8 @@ class Recorder:
     def close(self, complete: bool = True) -> None:
         """Ends the recording. `complete`: the training ran to its end."""
         try:
-            self._close(complete)
+            if not self._is_copy():
+                self._close(complete)
         except Exception as error:      # noqa: B902 nothing of ours may reach the training
             warn(f"twinstep: the recording could not be closed: {type(error).__name__}: {error}")
 
@@ -302,7 +325,12 @@ class Recorder:
     @_guarded
     def before_backward(self) -> Any:
         """A mark of all gradients, to see afterwards whether the backward pass was ours."""
+        self._going_back, self._stepped_back = True, False
         return self._mark()
+
+    def end_backward(self) -> None:
+        """A backward pass has ended, or failed."""
+        self._going_back = False
 
     def _mark(self) -> Any:
         return [None if p.grad is None else (id(p.grad), local(p.grad)._version)
@@ -311,11 +339,14 @@ class Recorder:
     @_guarded
     def on_backward(self, tensors: Any, mark: Any) -> None:
         """A backward pass has ended. `mark` was taken before it: it is ours if it moved."""
-        if mark == self._mark() and not (self._called and _holds_back(self.models)):
+        moved = mark != self._mark() or self._called and _holds_back(self.models)
+        if not moved and not self._stepped_back:
             return
         self._called = not self.forward
         self._event("backward")
-        self._fresh = True
+        if moved:
+            self._fresh = True
+            self._spent.clear()
         if isinstance(tensors, (list, tuple)) and len(tensors) == 1:
             tensors = tensors[0]
         if isinstance(tensors, torch.Tensor) and tensors.numel() == 1:
@@ -338,12 +369,16 @@ class Recorder:
         if not ours & given:
             return
         self._event("clip")
-        if not self._fresh:
+        if not self._fresh or self.optimizers and self._spent.issuperset(map(id, self.optimizers)):
             return                      # clipped after the step: what it sees, no step takes
+        if len(self.optimizers) > 1:    # a gradient that is not there yet may come for another one
+            ours = set(self._watched.places)
         told = total is not None and ours <= given
         if told and not self._row.has("grad_norm") and self._row.put("grad_norm", total):
             self._clip = float(max_norm)
-        self._take_gradients(measure=not self._row.has("grad_norm"))
+        self._take_gradients(range(len(self.tensors)) if len(self.optimizers) < 2 else
+                             [i for i, (_, p) in enumerate(self.tensors) if id(p) in given],
+                             measure="grad_norm" not in self._row.values)
 
     @_guarded
     def on_zero(self, of: Any, *_: Any) -> None:
@@ -360,6 +395,12 @@ class Recorder:
         """An optimizer is about to step: rates, and gradients if they are this update's."""
         if not self._is_ours(optimizer):
             return
+        if self._going_back and not self._stepped_back:
+            # Hooks that step as soon as a gradient is there, and drop it: it is this update's.
+            self._event("backward")
+            self._fresh = self._stepped_back = True
+            self._spent.clear()
+        self._watched.admit(optimizer, begun=self._layout is not None)
         if optimizer not in self.optimizers:
             self.optimizers.append(optimizer)
         self._event("optimize")
@@ -372,8 +413,8 @@ class Recorder:
         if found is not None:
             self._row.put("found_inf", found)
         self._scaled = scale is not None and not self._unscaled
-        self._fresh_gradients()
-        self._fresh = False             # a closure's backward pass makes it true again
+        self._fresh_gradients(optimizer)
+        self._spent.add(id(optimizer))  # a closure's backward pass takes it out again
         if self.readback and self.step % self.readback == 0:
             self.readback_bytes = self._reader.keep(optimizer)
 
@@ -383,12 +424,12 @@ class Recorder:
         if not self._is_ours(optimizer):
             return
         self._stepped = True
-        if self._fresh:                 # the step ran a closure: what it did came before the step
+        self._watched.look(optimizer)
+        if self._is_fresh(optimizer):   # the step ran a closure: what it did came before the step
             self._places.pop("optimize", None)
             self._event("optimize")
-        self._fresh_gradients()
-        held = {id(p) for g in optimizer.param_groups for p in g["params"]}
-        self._digest_parameters([(n, p) for n, p in self.tensors if id(p) in held])
+        self._fresh_gradients(optimizer)
+        self._digest_parameters([self.tensors[i] for i in sorted(self._watched.held(optimizer))])
         if self.step % self.every == 0:
             self._digest_state(optimizer)
         self._put_count(optimizer)
@@ -428,7 +469,7 @@ class Recorder:
 
     def send(self) -> None:
         """Sends the row of the update that `finish` ended, if there is one."""
-        if not self._due:
+        if not self._due or self._is_copy():
             return
         self._due, self._met = False, False
         self._send()
@@ -468,8 +509,12 @@ class Recorder:
         self._logged: Any = None
         self._skipped: bool | None = None
         self._rng = bytes(32)
-        self._fresh = self._taken = self._stepped = self._finished = False
+        self._fresh = self._stepped = self._finished = False
+        self._going_back = self._stepped_back = False
         self._unscaled = self._scaled = False
+        self._taken: set[int] = set()       # tensors whose gradients were, by their numbers
+        self._spent: set[int] = set()       # optimizers that stepped since the last backward pass
+        self._normed: set[int] = set()      # optimizers whose gradients are in grad_norm_taken
         self._rates = self._read_rates()
 
     def _devices(self) -> set[torch.device]:
@@ -477,12 +522,13 @@ class Recorder:
 
     def _is_ours(self, optimizer: Any) -> bool:
         optimizer = (inner_optimizers(optimizer) or [None])[0]
-        if id(optimizer) not in self._known:
-            ours = {id(p) for _, p in self.tensors}
-            self._known[id(optimizer)] = optimizer is not None and (
-                optimizer in self.optimizers
-                or any(id(p) in ours for g in optimizer.param_groups for p in g["params"]))
-        return self._known[id(optimizer)]
+        if optimizer is None:
+            return False
+        if optimizer not in self._known:
+            ours = self._watched.places
+            self._known[optimizer] = optimizer in self.optimizers \
+                or any(id(p) in ours for g in optimizer.param_groups for p in g["params"])
+        return self._known[optimizer]
 
     def _read_rates(self) -> Any:
         """What tells that a scheduler ran: rates, and the count of the scheduler that is known."""
@@ -512,30 +558,36 @@ class Recorder:
             self._row.put(f"wd_applied/{first + g}", group.get("weight_decay"))
         self._groups = max(self._groups, first + len(groups))
 
-    def _fresh_gradients(self) -> None:
+    def _is_fresh(self, optimizer: Any) -> bool:
+        return self._fresh and id(optimizer) not in self._spent
+
+    def _fresh_gradients(self, optimizer: Any = None) -> None:
         """Gradients of this update, before clipping, where nobody clips them; and their norm as the
-        optimizer takes them. A stale gradient of the last update is never read."""
-        if not self._fresh:
+        optimizer takes them. A stale gradient of the last update is never read: of several
+        optimizers, each takes those of its own weights, for the others' come later."""
+        if not self._is_fresh(optimizer):
             return
-        clipped = "clip" in self._places
-        if not clipped:
-            self._take_gradients(measure=True)
-        if self.step % self.every == 0 and not self._row.has("grad_norm_taken"):
-            self._row.put_norm("grad_norm_taken", self._gradients())
+        some: Sequence[int] = range(len(self.tensors))
+        if len(self.optimizers) > 1 and optimizer is not None:
+            some = self._watched.held(optimizer) or some
+        if len(self.optimizers) > 1 or "clip" not in self._places:
+            self._take_gradients(some, measure="grad_norm" not in self._row.values)
+        if self.step % self.every == 0 and id(optimizer) not in self._normed:
+            self._normed.add(id(optimizer))
+            self._row.put_norm("grad_norm_taken", self._gradients(some))
 
-    def _gradients(self) -> list[torch.Tensor]:
-        return [p.grad for _, p in self.tensors if p.grad is not None]
+    def _gradients(self, some: Iterable[int]) -> list[torch.Tensor]:
+        return [grad for grad in (self.tensors[i][1].grad for i in some) if grad is not None]
 
-    def _take_gradients(self, measure: bool) -> None:
-        if self._taken:
-            return
-        self._taken = True
+    def _take_gradients(self, some: Iterable[int], measure: bool) -> None:
+        """Norm and digests of those gradients of `some` that were not taken yet."""
+        some = [i for i in some if i not in self._taken and self.tensors[i][1].grad is not None]
+        self._taken.update(some)
         if measure:
-            self._row.put_norm("grad_norm", self._gradients())
+            self._row.put_norm("grad_norm", self._gradients(some))
         if self.step % self.every == 0 and not self._scaled:
             self._row.put_digests("tensors/digest_gradient", (
-                (i, name, p.grad) for i, (name, p) in enumerate(self.tensors)
-                if p.grad is not None))
+                (i, self.tensors[i][0], self.tensors[i][1].grad) for i in some))
 
     def _digest_parameters(self, some: Sequence[tuple[str, torch.Tensor]]) -> None:
         place = {name: i for i, (name, _) in enumerate(self.tensors)}
@@ -641,6 +693,10 @@ class Recorder:
         warn(f"twinstep: recording stopped after {sent} updates, and the training goes on: "
              f"{problem}")
 
+    def _is_copy(self) -> bool:
+        """Whether this is a process that the training forked: it has our pipe, too, and what it
+        does is no update of the training."""
+        return os.getpid() != self._process
+
     def _at_exit(self) -> None:
-        if os.getpid() == self._process:    # a process that the training forked has our pipe, too
-            self.close(complete=False)
+        self.close(complete=False)

@@ -59,6 +59,7 @@ class Row:
         self.values: dict[str, Any] = {}
         self.sums: dict[tuple[str, Any], tuple[str, str, tuple[int, ...], Total, Ranks]] = {}
         self.roots: dict[str, dict[Ranks, torch.Tensor]] = {}   # squares whose roots are wanted
+        self.unknown: set[str] = set()      # norms of which a part cannot be told
 
     def has(self, name: str) -> bool:
         """Whether there is such a value."""
@@ -81,10 +82,17 @@ class Row:
         return True
 
     def put_norm(self, name: str, tensors: Sequence[torch.Tensor]) -> None:
-        """The norm over all `tensors`; over those of all ranks where they are shards."""
+        """The norm over all `tensors` that it is given in an update; over those of all ranks where
+        they are shards."""
         found = squares(tensors)
-        if found:
-            self.roots[name] = found
+        if found is None:
+            self.unknown.add(name)
+            self.roots.pop(name, None)
+        if not found or name in self.unknown:
+            return
+        into = self.roots.setdefault(name, {})
+        for ranks, square in found.items():
+            into[ranks] = into[ranks] + square.to(into[ranks].device) if ranks in into else square
 
     def put_digest(self, column: str, at: Any, name: str, t: torch.Tensor) -> None:
         """The digest of `t` under `name`: entry `at` of `column`. Of no known dtype: none."""

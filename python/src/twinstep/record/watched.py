@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a training still trains what its recording is of.
+
+The columns of a recording are fixed: the weights that were trained when it began, and the groups
+of the optimizers that it saw before its first row. A training that leaves these behind (a layer is
+thawed or replaced, a group is added, a new optimizer steps) would be recorded in part, and two such
+parts can agree where the trainings do not. So that ends the recording, with a text for the user."""
+from __future__ import annotations
+
+from typing import Any, Iterable, Sequence
+from weakref import WeakKeyDictionary
+
+import torch
+
+
+class Changed(Exception):
+    """The training went on to something that the recording has no columns for."""
+
+
+def _kind(p: torch.Tensor) -> tuple[torch.dtype, tuple[int, ...]]:
+    return p.dtype, tuple(p.shape)
+
+
+def _ids(optimizer: torch.optim.Optimizer) -> list[list[int]]:
+    return [[id(p) for p in group["params"]] for group in optimizer.param_groups]
+
+
+class Watched:
+    """The trained weights, by name, the frozen ones, and what each optimizer holds."""
+
+    def __init__(self, tensors: Sequence[tuple[str, torch.Tensor]],
+                 frozen: Iterable[tuple[str, torch.Tensor]]) -> None:
+        self.tensors = list(tensors)
+        self.places = {id(p): i for i, (_, p) in enumerate(self.tensors)}
+        self.frozen = {id(p): (name, p) for name, p in frozen}  # held, so that no id comes again
+        self._kinds: list[tuple[torch.dtype, tuple[int, ...]]] = []     # as of the first step
+        self._ids: WeakKeyDictionary[Any, list[list[int]]] = WeakKeyDictionary()
+
+    def held(self, optimizer: torch.optim.Optimizer) -> list[int]:
+        """Which of the tensors an optimizer holds, as numbers in `tensors`."""
+        return [self.places[i] for ids in self._ids.get(optimizer, ()) for i in ids
+                if i in self.places]
+
+    def admit(self, optimizer: torch.optim.Optimizer, begun: bool) -> None:
+        """An optimizer is about to step. Raises Changed where rows are written (`begun`) and this
+        one was not there before, or holds other weights, or holds them in other groups."""
+        now = _ids(optimizer)
+        before = self._ids.get(optimizer)
+        if begun and before is None:
+            raise Changed(f"another optimizer ({type(optimizer).__name__}) steps weights of the "
+                          "model; a recording has the groups of those that it saw in its first "
+                          "update, so give Recorder all of them")
+        if begun and now != before:
+            raise Changed("the optimizer holds other weights or groups than in the first update, "
+                          "and a recording has no columns for these; begin another one there")
+        self._ids[optimizer] = now
+
+    def look(self, optimizer: torch.optim.Optimizer) -> None:
+        """An optimizer has stepped. Raises Changed where that moved a weight which was frozen when
+        the recording began, or where a weight has another dtype or shape than it had."""
+        for group in optimizer.param_groups if self.frozen else ():
+            for p in group["params"]:
+                if p.grad is not None and id(p) in self.frozen:
+                    raise Changed(f"{self.frozen[id(p)][0]} was frozen when the recording began, "
+                                  "and is trained now; begin another one there")
+        if not self._kinds:
+            self._kinds = [_kind(p) for _, p in self.tensors]
+        for (name, p), before in zip(self.tensors, self._kinds):
+            if _kind(p) != before:
+                raise Changed(f"{name} was {before[0]} {list(before[1])} in the first update, "
+                              f"and is {p.dtype} {list(p.shape)} now; begin another one there")
