@@ -555,6 +555,29 @@ static void verify_carried(void **state) {
     compare_shapes(trainings[0].words, "]", shapes, 6);
 }
 
+/* What a run says that it takes holds the slots beside the state's own accumulators: three for
+ * eight shards, and three more for five ranks, which hand over 1, 2, 1, 1 and 1 pieces. */
+static void verify_memory(void **state) {
+    static const struct deal deals[] = {{1, 1, 2, 1}, {8, 1, 2, 1}, {8, 5, 2, 1}};
+    size_t memory[COUNT_OF(deals)], bytes = 0;
+    static const struct training wide = {
+        "task: sft, model: {family: llama, layers: 1, hidden: 256, heads: 4, mlp: 256, vocab: 259}",
+        8};
+    struct bench bench;
+    (void)state;
+    bench_open(&wide, &bench);
+    for (size_t i = 0; i < COUNT_OF(deals); i++) {
+        struct run run;
+        train(&bench, deals[i], 1, &run);
+        memory[i] = run_memory(&run);
+        bytes = run.table.elements * run.layout.accumulator;
+        run_close(&run);
+    }
+    assert_true(memory[1] >= memory[0] + 3 * bytes);
+    assert_true(memory[2] >= memory[1] + 3 * bytes);
+    bench_close(&bench);
+}
+
 /* A skip rule and a loss scale look at the joined gradient. The scale is too large for the first
  * update, which is skipped. */
 static void verify_skipped(void **state) {
@@ -581,10 +604,15 @@ static void corroborate_mean_of_ranks(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(verify_law),     cmocka_unit_test(verify_breaks),
-        cmocka_unit_test(verify_shapes),  cmocka_unit_test(verify_order_free),
-        cmocka_unit_test(verify_wide),    cmocka_unit_test(verify_carried),
-        cmocka_unit_test(verify_skipped), cmocka_unit_test(corroborate_mean_of_ranks),
+        cmocka_unit_test(verify_law),
+        cmocka_unit_test(verify_breaks),
+        cmocka_unit_test(verify_shapes),
+        cmocka_unit_test(verify_order_free),
+        cmocka_unit_test(verify_wide),
+        cmocka_unit_test(verify_carried),
+        cmocka_unit_test(verify_memory),
+        cmocka_unit_test(verify_skipped),
+        cmocka_unit_test(corroborate_mean_of_ranks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
