@@ -113,6 +113,25 @@ static void validate_arrival(void **state) {
     assert_int_equal(lengths[2], 20);
 }
 
+/* With unused parameters buckets are filled in the order of definition, and the last is the first
+ * that is reduced: five of them here, of one tensor each. */
+static void validate_reversal(void **state) {
+    (void)state;
+    static const uint64_t sizes[] = {1, 2, 3, 4, 5};
+    const struct bucket_call call = {
+        .sizes = sizes, .count = 5, .width = 4, .first = 4, .cap = 4, .finds_unused = 1};
+    uint32_t scratch[5];
+    struct bucket_place places[5];
+    uint64_t lengths[5];
+    size_t buckets;
+    assert_int_equal(bucket_ddp(&call, 1, scratch, places, lengths, &buckets), STATUS_OK);
+    assert_int_equal(buckets, 5);
+    for (uint32_t i = 0; i < 5; i++) {
+        assert_int_equal(places[i].bucket, 4 - i);
+        assert_int_equal(lengths[i], 5 - i);
+    }
+}
+
 /* For every rank: its rows of every tensor, one tensor behind another, filled up to equal parts. */
 static void corroborate_group(void **state) {
     (void)state;
@@ -162,6 +181,8 @@ static void verify_refusals(void **state) {
                         "arrival: expected each of 2 tensors once, got 1 at place 1");
     const struct bucket_group good_group = {sizes, sizes, 2, 3};
     struct bucket_group group = good_group;
+    group.ranks = 1;
+    assert_int_equal(bucket_group_check(&group), STATUS_OK);
     group.ranks = 0;
     assert_int_equal(bucket_group_check(&group), STATUS_INPUT);
     assert_string_equal(status_text(), "ranks: expected 1 to 1024, got 0");
@@ -192,9 +213,8 @@ static void verify_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(corroborate_ddp),
-        cmocka_unit_test(validate_arrival),
-        cmocka_unit_test(corroborate_group),
+        cmocka_unit_test(corroborate_ddp),   cmocka_unit_test(validate_arrival),
+        cmocka_unit_test(validate_reversal), cmocka_unit_test(corroborate_group),
         cmocka_unit_test(verify_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
