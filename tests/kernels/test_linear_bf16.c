@@ -71,8 +71,16 @@ static float flushed(float x) {
     return (bits_of(x) & 0x7f800000u) == 0 ? of_bits(bits_of(x) & 0x80000000u) : x;
 }
 
+/* A result is subnormal if it is below 2^-126 after it is rounded to 24 digits, however small: just
+ * below 2^-126 that says zero where fmaf, on its coarser grid, gives 2^-126. */
 static float term(float a, float b, float sum) {
-    return flushed(fmaf(flushed(a), flushed(b), flushed(sum)));
+    const float x = flushed(a);
+    const float y = flushed(b);
+    const float z = flushed(sum);
+    const float rounded = fmaf(x, y, z);
+    const float fine = (float)(((double)x * (double)y + (double)z) * 0x1p100);
+    if (fabsf(rounded) == 0x1p-126F && fabsf(fine) < 0x1p-26F) return copysignf(0.0F, rounded);
+    return flushed(rounded);
 }
 
 #if defined(HAS_INTRINSICS)
