@@ -107,6 +107,25 @@ static void validate_what_broke_between_two_rows(void **state) {
     }
 }
 
+/* Five levels that come again are a schedule of somebody's own. Two of them in front of a step are
+ * no schedule that a resume broke, whatever peaks would explain the rest. */
+static void verify_levels_are_no_broken_schedule(void **state) {
+    (void)state;
+    static struct series_point points[ROWS];
+    struct arena arena = ARENA_EMPTY;
+    struct fit_known known;
+    struct fit_set set;
+    for (size_t k = 0; k < 2000; k++)
+        points[k] = (struct series_point){
+            .update = k + 1, .row = k, .value = 1e-4 * (double)(1 + k / 140 % 5)};
+    const struct series series = {points, 2000};
+    fit_known_init(&known);
+    assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    if (set.count > 0) fail_msg("%s", set.fits[0].text);
+    assert_int_equal(set.why, FIT_WHY_NOTHING);
+    arena_close(&arena);
+}
+
 /* A linear schedule that is read every 15 updates: at evaluations, as on_evaluate of a callback has
  * it, or at epochs. The log shows the evaluations; whether an epoch ends there tells the two apart.
  */
@@ -152,6 +171,7 @@ static void validate_stairs_of_evaluations(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_what_broke_between_two_rows),
+        cmocka_unit_test(verify_levels_are_no_broken_schedule),
         cmocka_unit_test(validate_stairs_of_evaluations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
