@@ -365,8 +365,11 @@ static void find_decays(const struct series *series, const struct fit_known *kno
         top = i;
         flat++;
     }
-    /* There is no plateau, or no decay behind it. */
-    if (flat < 2 || top + 1 == series->count || points[top].update + 2 > end) return;
+    /* There is no plateau, or no decay behind it. Where a contract is asked for whose counter moves
+     * once per process, one row may be all of it. */
+    const struct contract *asked = known->request.contract;
+    const size_t least = pace > 1 && asked != NULL && asked->unit == CONTRACT_UNIT_PROCESS ? 1 : 2;
+    if (flat < least || top + 1 == series->count || points[top].update + 2 > end) return;
     const uint64_t longest = end - points[top].update + 2, next = points[top + 1].update + 2;
     for (uint64_t away = 0; away < 5 && away < longest; away++)
         add_decay(out, longest - away);

@@ -178,10 +178,12 @@ struct fit_known {
     int growing; /* 1: the batch of the log grows, so a counter of samples has no pace */
     const struct fit_samples *samples; /* how it counted them, where the log says so */
     const struct fit_samples *counted; /* set inside of a search over counters of samples */
-    int steps_guessed; /* 1: the log prints no update numbers, so a fit is a guess */
-    int plain;         /* 1: plain use only: no strides, no segments, no first update apart */
-    int own_only;      /* 1: only the contracts in `possible`, and `expected` */
-    int with_skips;    /* 1: with `plain`, updates may have been skipped all the same */
+    int evals_within_epoch; /* 1: the log shows evaluations at which no epoch ends, and the
+                               request's metric is theirs */
+    int steps_guessed;      /* 1: the log prints no update numbers, so a fit is a guess */
+    int plain;              /* 1: plain use only: no strides, no segments, no first update apart */
+    int own_only;           /* 1: only the contracts in `possible`, and `expected` */
+    int with_skips;         /* 1: with `plain`, updates may have been skipped all the same */
     struct fit_evidence skips;
     uint64_t run_steps; /* the total that the log itself says (log.max_steps); 0: it does not. The
                            run ends there, which need not be the schedule's T */

@@ -9,6 +9,7 @@
 
 #include "base/real.h"
 #include "forensics/fit_samples.h"
+#include "forensics/fit_solve.h"
 
 /* A contract belongs to a format when its name begins with the prefix. */
 static const struct {
@@ -211,6 +212,20 @@ static enum status read_skips(struct fit_known *known, const struct log *log, st
     return STATUS_OK;
 }
 
+/* Tells whether an evaluation stands where no epoch ends: a hundredth of an epoch is more than the
+ * two digits leave to which transformers rounds it. */
+static int evaluates_within_epoch(const struct log *log) {
+    const struct log_column *eval = log_column_of(log, LOG_EVAL_LOSS),
+                            *epoch = log_column_of(log, LOG_EPOCH);
+    if (eval == NULL || epoch == NULL) return 0;
+    for (size_t row = 0; row < log->rows; row++) {
+        if (!log_has(eval, row) || !log_has(epoch, row)) continue;
+        const double at = epoch->value[row];
+        if (real_abs_f64(at - fit_round(at)) > 0.01) return 1;
+    }
+    return 0;
+}
+
 enum status fit_known_from_log(struct fit_known *known, const struct log *log,
                                struct arena *arena) {
     size_t count, kept = 0;
@@ -221,8 +236,10 @@ enum status fit_known_from_log(struct fit_known *known, const struct log *log,
     TRY(read_skips(known, log, arena));
     known->steps_guessed = log->step_guessed;
     TRY(fit_samples_from_log(known, log, arena));
-    if (known->request.metric_count == 0)
+    if (known->request.metric_count == 0) {
         TRY(fit_metric_from_log(log, NULL, arena, &known->request));
+        known->evals_within_epoch = evaluates_within_epoch(log);
+    }
     for (size_t i = 0; i < COUNT_OF(natives); i++)
         if (strcmp(natives[i].format, log->format) == 0) prefix = natives[i].prefix;
     if (prefix == NULL) return STATUS_OK;

@@ -48,6 +48,16 @@ static size_t totals_of_end(const struct fit_search *search, uint64_t totals[3])
     return 3;
 }
 
+/* Tells whether Megatron is asked about, or wrote the log: only there is such a run no mistake. */
+static int is_of_samples(const struct fit_known *known) {
+    const struct contract *asked[] = {known->request.contract, known->expected};
+    for (size_t i = 0; i < COUNT_OF(asked); i++)
+        if (asked[i] != NULL && asked[i]->unit == CONTRACT_UNIT_SAMPLE) return 1;
+    for (size_t i = 0; known->possible != NULL && known->possible[i] != NULL; i++)
+        if (contract_find(known->possible[i])->unit == CONTRACT_UNIT_SAMPLE) return 1;
+    return 0;
+}
+
 static void add_total(struct fit_window *window, uint64_t total) {
     for (size_t i = 0; i < window->known_totals; i++)
         if (window->known_total[i] == total) return;
@@ -65,7 +75,9 @@ void fit_search_template(struct fit_search *search, struct fit_window *out) {
     out->said_totals = out->known_totals;
     add_total(out, counted != NULL ? (uint64_t)counted->total : 0);
     add_total(out, search->last);
-    const size_t own = out->known_totals, end = counted == NULL ? totals_of_end(search, ends) : 0;
+    const size_t own = out->known_totals;
+    const size_t end =
+        counted == NULL && is_of_samples(search->known) ? totals_of_end(search, ends) : 0;
     for (size_t i = 0; i < end; i++)
         add_total(out, ends[i]);
     out->end_totals = out->known_totals - own;

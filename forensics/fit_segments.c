@@ -265,18 +265,24 @@ static int breaks_at(const struct series_point *points, size_t i, double noise) 
     return size > STEP * real_abs_f64(before) && (step * before < 0.0 || step * after < 0.0);
 }
 
+/* How often the column must have moved before a break: with fewer moves any schedule explains what
+ * stands in front of it, and the rest as peaks that nobody typed. */
+#define MOVES 6
+
 /* Returns the first row behind `from`, and before `cut`, at which the column breaks; 0: there is
  * none. Where it only falls, from level to level, it is a schedule of steps (fit_plateau.c). Reads
  * printed values only, so it costs no evaluation. */
 static size_t next_break(const struct fit_search *search, size_t from, size_t cut) {
     const struct series_point *points = search->series->points;
+    size_t moves = 0;
     int rose = 0;
     for (size_t i = 1; i + 1 < cut; i++) {
         const int level = points[i - 1].value == points[i > 1 ? i - 2 : 0].value &&
                           points[i + 1].value == points[i].value;
-        if (i > from && (rose || !level) &&
+        if (i > from && moves >= MOVES && (rose || !level) &&
             breaks_at(points, i, 4.0 * fit_half(&points[i], search->scale)))
             return i;
+        moves += points[i].value != points[i - 1].value;
         rose |= points[i].value > points[i - 1].value;
     }
     return 0;

@@ -222,6 +222,21 @@ static const char *bug_of_numbers(const struct fit_search *search, const struct 
     return NULL;
 }
 
+/* Names a staircase where the expected schedule moves at every update. Stairs that end at the
+ * evaluations, and at no end of an epoch, are theirs. */
+static const char *bug_of_stairs(const struct fit_search *search, const struct fit *fit) {
+    const struct fit_known *known = search->known;
+    const struct contract_request *request = &known->request;
+    const struct contract *expected = known->expected;
+    if (fit->epoch_updates < 2 || expected == NULL || expected->unit == CONTRACT_UNIT_EPOCH)
+        return NULL;
+    int at_evals = known->evals_within_epoch && request->metric_count > 1;
+    for (size_t i = 0; i < request->metric_count; i++)
+        at_evals &= request->metric_update[i] % fit->epoch_updates == 0 &&
+                    request->metric_update[i] / fit->epoch_updates == i + 1;
+    return at_evals ? "eval_steps_scheduler" : "scheduler_epoch_default";
+}
+
 /* Names the case where skipped updates are known and the fit goes on at them while the expectation
  * holds. */
 static const char *bug_of_skip(const struct fit_search *search, const struct fit *fit) {
@@ -260,6 +275,7 @@ static const char *bug_of(const struct fit_search *search, const struct fit *fit
     if (bug == NULL) bug = bug_of_cycle(search, fit);
     if (bug == NULL) bug = bug_of_stride(search, fit->stride);
     if (bug == NULL && fit->contract->bug) bug = bug_of_contract(fit->contract);
+    if (bug == NULL) bug = bug_of_stairs(search, fit);
     if (bug == NULL) bug = bug_of_numbers(search, fit);
     if (bug == NULL && (fit->contract->bug || search->known->expected != NULL))
         bug = fit->contract == search->known->expected ? NULL : bug_of_contract(fit->contract);

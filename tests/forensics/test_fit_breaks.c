@@ -2,7 +2,8 @@
  * labels: unit
  * Resumes that the log does not show, as a Trainer goes on with the rows of its checkpoint: the
  * break lies between two rows, and rows lie 1 to 50 updates apart. The rows are computed here from
- * the formulas of transformers/optimization.py (get_linear_schedule_with_warmup, get_cosine_..). */
+ * the formulas of transformers/optimization.py (get_linear_schedule_with_warmup, get_cosine_..).
+ * And schedules that move at evaluations or epochs only, beside one that moves at every update. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -14,6 +15,7 @@
 
 #include "base/macro.h"
 #include "forensics/fit.h"
+#include "tests/forensics/helper_log.h"
 
 #define ROWS 2048
 #define PI 3.14159265358979323846
@@ -105,9 +107,72 @@ static void validate_what_broke_between_two_rows(void **state) {
     }
 }
 
+/* Five levels that come again are a schedule of somebody's own. Two of them in front of a step are
+ * no schedule that a resume broke, whatever peaks would explain the rest. */
+static void verify_levels_are_no_broken_schedule(void **state) {
+    (void)state;
+    static struct series_point points[ROWS];
+    struct arena arena = ARENA_EMPTY;
+    struct fit_known known;
+    struct fit_set set;
+    for (size_t k = 0; k < 2000; k++)
+        points[k] = (struct series_point){
+            .update = k + 1, .row = k, .value = 1e-4 * (double)(1 + k / 140 % 5)};
+    const struct series series = {points, 2000};
+    fit_known_init(&known);
+    assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    if (set.count > 0) fail_msg("%s", set.fits[0].text);
+    assert_int_equal(set.why, FIT_WHY_NOTHING);
+    arena_close(&arena);
+}
+
+/* A linear schedule that is read every 15 updates: at evaluations, as on_evaluate of a callback has
+ * it, or at epochs. The log shows the evaluations; whether an epoch ends there tells the two apart.
+ */
+static void validate_stairs_of_evaluations(void **state) {
+    (void)state;
+    static const struct {
+        double epoch; /* updates of an epoch */
+        const char *bug;
+    } logs[] = {{30, "eval_steps_scheduler"}, {15, "scheduler_epoch_default"}};
+    for (size_t i = 0; i < COUNT_OF(logs); i++) {
+        struct arena arena = ARENA_EMPTY;
+        struct log *log = helper_log(&arena, 60);
+        struct series series;
+        struct fit_known known;
+        struct fit_check check;
+        log->format = "hf-trainer-state";
+        log->max_steps = 60;
+        for (size_t row = 0; row < 60; row++) {
+            const double stair = (double)(15 * (row / 15) + 6);
+            log->step[row] = (int64_t)row + 1;
+            helper_put(&arena, log, LOG_LR_LOGGED, row, 1e-3 * share(0, stair, 6, 60), PRINT_EXACT);
+            helper_put(&arena, log, LOG_EPOCH, row, (double)(row + 1) / logs[i].epoch, PRINT_EXACT);
+            if ((row + 1) % 15 == 0)
+                helper_put(&arena, log, LOG_EVAL_LOSS, row, 2.0 + 1.0 / (double)(row + 1),
+                           PRINT_EXACT);
+        }
+        fit_known_init(&known);
+        assert_int_equal(fit_known_from_log(&known, log, &arena), STATUS_OK);
+        assert_int_equal(series_of(log, log_column_of(log, LOG_LR_LOGGED), &arena, &series),
+                         STATUS_OK);
+        known.request.contract = contract_find("hf");
+        known.request.schedule = "linear";
+        known.request.lr = 1e-3;
+        known.request.warmup = 6;
+        assert_int_equal(fit_check(&series, &known, 0, &arena, &check), STATUS_OK);
+        assert_int_equal(check.verdict, FIT_FAIL);
+        assert_non_null(check.bug);
+        assert_string_equal(check.bug, logs[i].bug);
+        arena_close(&arena);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_what_broke_between_two_rows),
+        cmocka_unit_test(verify_levels_are_no_broken_schedule),
+        cmocka_unit_test(validate_stairs_of_evaluations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

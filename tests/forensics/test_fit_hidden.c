@@ -134,6 +134,35 @@ static void validate_a_decay_shorter_than_the_run(void **state) {
     }
 }
 
+/* hf-x-processes with 8 processes and a row every 100 updates: the plateau is one row, and the
+ * decay of transformers' get_wsd_schedule (decay_type cosine) another one. */
+static void validate_a_plateau_of_one_row(void **state) {
+    (void)state;
+    static struct series_point points[ROWS];
+    const double total = 1706, decay = 341;
+    struct arena arena = ARENA_EMPTY;
+    struct fit_known known;
+    struct fit_set set;
+    size_t count = 0;
+    for (uint64_t k = 100; k <= 1706; k += 100, count++) {
+        const double u = 8.0 * (double)k, progress = (u - (total - decay)) / decay;
+        const double fall = u < total ? 0.5 * (1.0 + cos(3.14159265358979323846 * progress)) : 0.0;
+        points[count] = (struct series_point){
+            .update = k, .row = count, .value = 2.5e-7 * (u < total - decay ? 1.0 : fall)};
+    }
+    const struct series series = {points, count};
+    fit_known_init(&known);
+    known.run_steps = 1706;
+    known.request.contract = contract_find("hf-x-processes");
+    known.request.processes = 8;
+    assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    assert_true(set.count > 0);
+    assert_string_equal(set.fits[0].schedule_name, "warmup_stable_decay");
+    assert_string_equal(set.fits[0].parameters, "decay=341");
+    assert_true(set.fits[0].lr == 2.5e-7);
+    arena_close(&arena);
+}
+
 /* Where nobody typed the peak, no warm-up is likelier than the others, and the answer is none. */
 static void validate_an_untyped_peak_stays_open(void **state) {
     (void)state;
@@ -274,6 +303,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_a_typed_peak_in_front_of_the_first_row),
         cmocka_unit_test(validate_a_decay_shorter_than_the_run),
+        cmocka_unit_test(validate_a_plateau_of_one_row),
         cmocka_unit_test(validate_an_untyped_peak_stays_open),
         cmocka_unit_test(verify_the_family_ends_at_the_first_row),
         cmocka_unit_test(validate_a_warmup_between_two_rows),
