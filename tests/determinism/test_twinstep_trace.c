@@ -20,6 +20,7 @@
 #include "determinism/digest.h"
 #include "determinism/keyed_digest.h"
 #include "determinism/trace.h"
+#include "determinism/trace/trace_look.h"
 #include "determinism/trace/twinstep_trace.h"
 
 static const uint64_t shapes[2][2] = {{2, 3}, {3, 0}};
@@ -206,6 +207,47 @@ static void verify_killed_writer(void **state) {
     arena_close(&arena);
 }
 
+/* Which names may go to a terminal: well-formed UTF-8 as The Unicode Standard, table 3-7, has it,
+ * at the ends of each of its ranges, without the control characters of both halves of Latin-1. */
+static void validate_characters(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t length;
+    } rows[] = {
+        {"\x1f", 0},
+        {" ", 1},
+        {"~", 1},
+        {"\x7f", 0},
+        {"\x80", 0},
+        {"\xbf", 0},
+        {"\xc1\xbf", 0},
+        {"\xc2\x80", 0},
+        {"\xc2\x9f", 0},
+        {"\xc2\xa0", 2},
+        {"\xdf\xbf", 2},
+        {"\xc2 ", 0},
+        {"\xe0\x9f\xbf", 0},
+        {"\xe0\xa0\x80", 3},
+        {"\xe4\xb8\xad", 3},
+        {"\xed\x9f\xbf", 3},
+        {"\xed\xa0\x80", 0},
+        {"\xed\xbf\xbf", 0},
+        {"\xee\x80\x80", 3},
+        {"\xef\xbf\xbf", 3},
+        {"\xe4\xb8 ", 0},
+        {"\xf0\x8f\xbf\xbf", 0},
+        {"\xf0\x90\x80\x80", 4},
+        {"\xf4\x8f\xbf\xbf", 4},
+        {"\xf4\x90\x80\x80", 0},
+        {"\xf8\x90\x80\x80", 0},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (look_character(rows[i].text) != rows[i].length)
+            fail_msg("row %zu: expected a character of %zu bytes, got %zu", i, rows[i].length,
+                     look_character(rows[i].text));
+}
+
 static int make_folder(void **state) {
     (void)state;
     if (mkdtemp(folder) == NULL) return -1;
@@ -226,6 +268,7 @@ int main(void) {
         cmocka_unit_test(validate_what_is_put),
         cmocka_unit_test(verify_refusals),
         cmocka_unit_test(verify_killed_writer),
+        cmocka_unit_test(validate_characters),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
