@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Does `twinstep.ablate` name what was planted into a PyTorch training? Prints a table.
 
-    TWINSTEP_TORCH_VENV/bin/python tests/bench/torch_causes.py [--pairs N [--rate R | --generated]]
+    TWINSTEP_TORCH_VENV/bin/python tests/bench/torch_causes.py [--pairs N [--rate R | --generated | --clock]]
 
 The training is a usual loop of DPO (a frozen reference, two micro-batches an update, AdamW, clipping,
 LambdaLR) on a transformer of some 3,000 weights. Fifteen slips and three harmless changes can be
@@ -11,7 +11,8 @@ with another loop over subsets, and words follow the table of tests/experiment/i
 is not the program's. With --pairs N, N pairs of arms that are meant to be the same, whose sums race
 (tests/python/racing.c), are judged at alpha = 1 %: each one outside the floor is a false alarm. With
 --rate 1e-4 the test arm's learning rate is higher by that part, and each one inside is a miss; with
---generated the noise is drawn by a generator, so that nothing of it hangs on the machine."""
+--generated the noise is drawn by a generator, so that nothing of it hangs on the machine, and with
+--clock it is the machine alone: what a run leaves is how long eight pieces of work took (turns.py)."""
 import argparse
 import copy
 import itertools
@@ -29,6 +30,7 @@ from torch import nn
 TESTS = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(TESTS / "experiment"), str(TESTS / "python")]
 import interventions  # noqa: E402
+from turns import clock  # noqa: E402
 
 import twinstep  # noqa: E402
 
@@ -236,12 +238,14 @@ def main() -> int:
     parser.add_argument("--pairs", type=int, default=0)
     parser.add_argument("--rate", type=float, default=0.0)
     parser.add_argument("--generated", action="store_true")
+    parser.add_argument("--clock", action="store_true")
     asked = parser.parse_args()
     torch.set_num_threads(1)
     warnings.filterwarnings("ignore", message="Detected call of `lr_scheduler.step")  # a planted slip
     if asked.pairs:
         with tempfile.TemporaryDirectory() as folder:
-            judge_pairs(asked.pairs, generated() if asked.generated else raced(folder, asked.rate))
+            judge_pairs(asked.pairs, generated() if asked.generated else
+                        (lambda arm: {"w": clock()}) if asked.clock else raced(folder, asked.rate))
         return 0
     print("| case | factors | said | first | truth | best repair | figures |\n|---|---|---|---|---|---|---|")
     wrong = 0
