@@ -201,18 +201,17 @@ module_stage() {
 
 # What each stage finds that no other does: strict finds wrong results, and warnings; asan reads and
 # writes outside of an object and arithmetic that C leaves undefined; tsan races of loops of OpenMP;
-# clang-o3 bits that a compiler or its optimisation moves. Without optimisation (gcc -O0, nightly)
-# only code that C leaves undefined could have other bits than strict and clang-o3 have both. The
-# module for devices is compiled nightly: by default gcc compiles all of its kernels as C that C++
-# takes, too, and runs them on the host, and, where nvcc is, tests labelled cuda look at what it
-# makes of the smaller ones.
+# clang-o3 and o0 bits that a compiler or an optimisation level moves. The module for devices is compiled nightly: by default gcc compiles all
+# of its kernels as C that C++ takes, too, and runs them on the host, and, where nvcc is, tests
+# labelled cuda look at what it makes of the smaller ones.
 stages() {
     failed=0 summary=
     stage strict 'gcc, every warning an error: all tests but the nightly ones' '' asan
     stage asan 'address and undefined-behaviour sanitizers: tests labelled short' '' tsan
     stage tsan 'thread sanitizer: tests labelled threads' '' clang-o3
-    # Compiles arithmetic for the widest instruction set alone (TWINSTEP_ONE_ISA).
-    stage clang-o3 'clang -O3: the same bits, tests labelled golden'
+    # These two compile arithmetic for the widest instruction set alone (TWINSTEP_ONE_ISA).
+    stage clang-o3 'clang -O3: the same bits, tests labelled golden' '' o0
+    stage o0 'gcc -O0: the same bits, tests labelled golden'
     printf '\nSummary, %s\n' "$(nproc) processors:$summary"
     return $failed
 }
