@@ -51,7 +51,6 @@ struct trace {
     dev_t device;       /* device and inode identify the live file */
     ino_t inode;
     int overwrite;
-    int lock;     /* while objects are made: a descriptor that keeps the file's lock, else -1 */
     int broken;   /* a write failed, so nothing more is written */
     uint8_t *row; /* one packed row, as long as the longest layout needs */
     struct series *runs, *pairs;
@@ -72,10 +71,6 @@ TWINSTEP_MUST_USE enum status trace_finish_as(struct trace *trace, int complete)
 
 /* Computes a seal (SEAL_...) of what is in the file, and writes it. Everything is flushed. */
 TWINSTEP_MUST_USE enum status trace_seal(struct trace *trace, int which);
-
-/* Closes and opens the file whose objects are being made, so that HDF5 forgets the rests between
- * them; handles in it are closed. */
-TWINSTEP_MUST_USE enum status trace_open_again(struct trace *trace);
 
 /* Creates every object of the plan below the open file. */
 TWINSTEP_MUST_USE enum status trace_create_objects(struct trace *trace,

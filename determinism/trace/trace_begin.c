@@ -202,36 +202,31 @@ static enum status open_locked(struct trace *trace) {
  * used, and a file that was opened has none in its list. In between, the superblock looks like that
  * of a finished file: a reader that came then would lock it and keep its own writer out. So the
  * lock, which belongs to the open file, stays in a second descriptor until live readers come. */
-enum status trace_open_again(struct trace *trace) {
+static enum status open_again(struct trace *trace, int *out_lock) {
     const char *const name = trace->file.name;
     int *handle;
-    if (trace->lock < 0) {
-        if (H5Fget_vfd_handle(trace->file.id, H5P_DEFAULT, (void **)&handle) < 0)
-            return hdf5_fail(STATUS_IO, name, "find the descriptor");
-        trace->lock = fcntl(*handle, F_DUPFD_CLOEXEC, 0);
-        if (trace->lock < 0) FAIL(STATUS_IO, "%s: cannot keep its lock: %s", name, strerror(errno));
-    }
+    if (H5Fget_vfd_handle(trace->file.id, H5P_DEFAULT, (void **)&handle) < 0)
+        return hdf5_fail(STATUS_IO, name, "find the descriptor");
+    *out_lock = fcntl(*handle, F_DUPFD_CLOEXEC, 0);
+    if (*out_lock < 0) FAIL(STATUS_IO, "%s: cannot keep its lock: %s", name, strerror(errno));
     if (H5Fclose(trace->file.id) < 0) return hdf5_fail(STATUS_IO, name, "close");
     return open_locked(trace);
 }
 #else /* whether to lock cannot be chosen */
-enum status trace_open_again(struct trace *trace) {
+static enum status open_again(struct trace *trace, int *out_lock) {
     (void)trace;
+    *out_lock = -1;
     return STATUS_OK;
 }
 #endif
 
 static enum status start_live(struct trace *trace) {
-    TRY(trace_open_again(trace));
-    if (H5Fstart_swmr_write(trace->file.id) < 0)
-        return hdf5_fail(STATUS_IO, trace->file.name, "start writing for live readers");
-    return STATUS_OK;
-}
-
-/* Nothing is written through the second descriptor. */
-static void drop_lock(struct trace *trace) {
-    if (trace->lock >= 0) close(trace->lock);
-    trace->lock = -1;
+    int lock = -1;
+    enum status status = open_again(trace, &lock);
+    if (status == STATUS_OK && H5Fstart_swmr_write(trace->file.id) < 0)
+        status = hdf5_fail(STATUS_IO, trace->file.name, "start writing for live readers");
+    if (lock >= 0) close(lock); /* nothing was written through it */
+    return status;
 }
 
 static enum status start(struct trace *trace, const struct trace_plan *plan) {
@@ -241,7 +236,6 @@ static enum status start(struct trace *trace, const struct trace_plan *plan) {
     TRY(trace_seal(trace, SEAL_OPENING));
     TRY(trace_flush(trace));
     TRY(start_live(trace));
-    drop_lock(trace);
     trace_mark_written(trace);
     return open_all(trace);
 }
@@ -270,7 +264,6 @@ enum status trace_create_as(const char *path, const char *suffix, const struct t
     TRY(check_plan(plan));
     TRY(arena_take(arena, 1, sizeof *trace, "trace", &trace));
     trace->file.id = H5I_INVALID_HID;
-    trace->lock = -1;
     TRY(arena_text(arena, path, strlen(path), &name));
     trace->target = name;
     TRY(arena_format(arena, &name, "%s%s", path, suffix));
@@ -281,7 +274,6 @@ enum status trace_create_as(const char *path, const char *suffix, const struct t
     TRY(take_late(trace, plan, arena));
     TRY(trace_claim(trace));
     const enum status status = start(trace, plan);
-    drop_lock(trace);
     if (status != STATUS_OK) {
         trace_drop_handles(trace);
         trace_unclaim(trace);

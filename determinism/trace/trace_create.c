@@ -318,7 +318,6 @@ enum status trace_create_objects(struct trace *trace, const struct trace_plan *p
         TRY(create_run(file, &trace->runs[i], &plan->runs[i]));
         TRY(link_arm(file, &plan->runs[i]));
         TRY(trace_create_snapshots(file, &trace->runs[i].stored, &plan->runs[i]));
-        TRY(trace_open_again(trace));
     }
     for (uint32_t i = 0; i < plan->pair_count; i++)
         TRY(create_pair(file, &trace->pairs[i], &plan->pairs[i]));
