@@ -461,7 +461,7 @@ const struct verb verb_suite = {
         "once, each in a process of its own; those whose bits may depend on timing (modes atomic "
         "and fast) or that use a device come first where N is more than 1, one at a time. Exit "
         "status: 0 all met, 1 one or more missed, 2 errors.\v"
-        "Examples: twinstep suite scenarios/catalog --junit suite.xml\n"
+        "Example: twinstep suite scenarios/catalog --junit suite.xml\n"
         "twinstep suite scenarios --results out --part 2/4 --resume\n"
         "twinstep suite scenarios --results out --join",
     .options = option_rows,

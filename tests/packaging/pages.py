@@ -37,7 +37,7 @@ while read -r count; do
     printf '%s\n' "${COMPREPLY[@]}" "--end--"
 done
 '''
-OPTION = re.compile(r"^ {2,6}(?:-(\w), )?--([a-z][a-z-]*)(?:=(\S+))?(?: +(.*))?$")
+OPTION = re.compile(r"^ {2,6}(?:-(\w), )?--([a-z][a-z0-9-]*)(?:=(\S+))?(?: +(.*))?$")
 
 
 class Program:
@@ -110,7 +110,7 @@ def check_manual(program, pages, wrong):
 def check_page(program, verb, options, page, wrong):
     shown = {}
     for term, words in re.findall(r"^\.TP\n(.*)\n(.*)$", section(page, "OPTIONS"), re.M):
-        match = re.fullmatch(r"(?:-(\w), )?--([a-z-]+)(?:=(.*))?", plain(term))
+        match = re.fullmatch(r"(?:-(\w), )?--([a-z0-9-]+)(?:=(.*))?", plain(term))
         short, name, value = match.groups()
         shown[name] = (short, value, plain(words))
     if shown != options:
@@ -240,7 +240,7 @@ def check_zsh_text(program, pages, wrong):
         return
     for verb, options in program.options.items():
         block = blocks[verb.replace(" ", "-")]
-        shown = set(re.findall(r"^ +(?:'\*?|'\([^)]*\)'\{-\w\+?,)--([a-z-]+)", block, re.M))
+        shown = set(re.findall(r"^ +(?:'\*?|'\([^)]*\)'\{-\w\+?,)--([a-z0-9-]+)", block, re.M))
         if shown != set(options):
             wrong.append(f"zsh: twinstep {verb}: {sorted(shown ^ set(options))}")
     for verb, brief in program.briefs.items():
