@@ -304,6 +304,7 @@ class Recorder:
         self._stepped = True
         if grad_norm is not None:
             self._row.put("grad_norm", grad_norm)
+            self._told = True
         self._skipped = skipped
         self._digest_parameters(self.tensors)
 
@@ -375,10 +376,10 @@ class Recorder:
             ours = set(self._watched.places)
         told = total is not None and ours <= given
         if told and not self._row.has("grad_norm") and self._row.put("grad_norm", total):
-            self._clip = float(max_norm)
+            self._clip, self._told = float(max_norm), True
         self._take_gradients(range(len(self.tensors)) if len(self.optimizers) < 2 else
                              [i for i, (_, p) in enumerate(self.tensors) if id(p) in given],
-                             measure="grad_norm" not in self._row.values)
+                             measure=not self._told)
 
     @_guarded
     def on_zero(self, of: Any, *_: Any) -> None:
@@ -512,6 +513,7 @@ class Recorder:
         self._fresh = self._stepped = self._finished = False
         self._going_back = self._stepped_back = False
         self._unscaled = self._scaled = False
+        self._told = False                  # whether the norm of all gradients is the training's
         self._taken: set[int] = set()       # tensors whose gradients were, by their numbers
         self._spent: set[int] = set()       # optimizers that stepped since the last backward pass
         self._normed: set[int] = set()      # optimizers whose gradients are in grad_norm_taken
@@ -571,7 +573,7 @@ class Recorder:
         if len(self.optimizers) > 1 and optimizer is not None:
             some = self._watched.held(optimizer) or some
         if len(self.optimizers) > 1 or "clip" not in self._places:
-            self._take_gradients(some, measure="grad_norm" not in self._row.values)
+            self._take_gradients(some, measure=not self._told)
         if self.step % self.every == 0 and id(optimizer) not in self._normed:
             self._normed.add(id(optimizer))
             self._row.put_norm("grad_norm_taken", self._gradients(some))
