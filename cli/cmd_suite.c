@@ -4,8 +4,10 @@
  * names. */
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/number.h"
+#include "base/parent.h"
 #include "cli/ci.h"
 #include "cli/consent.h"
 #include "cli/cores.h"
@@ -74,14 +76,16 @@ static enum status ask_room(void *context, const struct experiment_needs *needs)
     return status;
 }
 
-/* Trains the scenario in the child. */
+/* Trains the scenario in the child. A suite that goes on may find the trace of a scenario that was
+ * killed, or was another one. */
 static enum status run_case(struct suite_child *child, const struct suite_case *member,
                             struct arena *arena, struct judgement *out) {
     const struct suite_run *const run = child->run;
     struct cli cli = *run->cli;
     const struct performance_watch watch = {tell_far, ask_room, child};
     const struct performance how = {.path = member->trace,
-                                    .overwrite = run->options->overwrite,
+                                    .overwrite = run->options->overwrite ||
+                                                 options_given(run->options, KEY_RESUME),
                                     .reproducible = run->options->reproducible,
                                     .progress = progress_wanted(run->options),
                                     .watch = &watch};
@@ -144,19 +148,32 @@ static int unpack(const char *bytes, size_t length, struct suite_result *out) {
     return 1;
 }
 
+/* An error replaces no result that holds: somebody else may train the same part. */
+static enum status write_result(const struct suite_run *run, const struct suite_case *member,
+                                const struct suite_result *result) {
+    struct suite_result there;
+    enum suite_kept kept = SUITE_KEPT_NOT;
+    if (result->status != STATUS_OK && !run->options->overwrite) {
+        TRY(suite_result_read(member->result, member->of, &run->cli->arena, &kept, &there));
+        if (kept == SUITE_KEPT && there.status == STATUS_OK) return STATUS_OK;
+    }
+    return suite_result_write(member->result, member->of, result);
+}
+
 /* Keeps the result, in the child: whoever kills the suite now loses the scenarios that are being
  * trained, and none that is done. What was read is looked at again, because a result of data that
  * were edited meanwhile would be taken for one of theirs. */
-static enum status keep_result(const struct suite_case *member, const char *answer, size_t length) {
+static enum status keep_result(const struct suite_run *run, const struct suite_case *member,
+                               const char *answer, size_t length) {
     struct suite_result result = {.name = member->name};
     char of[DIGEST_HEX];
     if (member->result == NULL || member->scenario == NULL) return STATUS_OK;
     if (!unpack(answer, length, &result) || result.status == STATUS_INTERRUPTED) return STATUS_OK;
-    TRY(suite_result_digest(member->scenario, of));
+    TRY(suite_result_digest(member->scenario, member->name, of));
     if (strcmp(of, member->of) != 0)
         FAIL(STATUS_INPUT, "%s: a file that it reads was changed while it was trained",
              member->name);
-    return suite_result_write(member->result, member->of, &result);
+    return write_result(run, member, &result);
 }
 
 static void work(void *context, size_t index, struct jobs_link *link) {
@@ -171,7 +188,7 @@ static void work(void *context, size_t index, struct jobs_link *link) {
     const enum status status = run_case(&child, member, arena, &judgement);
     pack(arena, status, &judgement, progress_clock() - start, &answer, &length);
     if (answer == NULL) return;
-    const enum status kept = keep_result(member, answer, length);
+    const enum status kept = keep_result(run, member, answer, length);
     if (kept != STATUS_OK) {
         pack(arena, kept, NULL, progress_clock() - start, &answer, &length);
         if (answer == NULL) return;
@@ -214,7 +231,7 @@ static enum status take_result(void *context, size_t index, const char *answer, 
     suite->result_count = at + 1;
     return answered || member->result == NULL || member->scenario == NULL
                ? STATUS_OK
-               : suite_result_write(member->result, member->of, result);
+               : write_result(run, member, result);
 }
 
 static void show_far(void *context, size_t done, const char *now) {
@@ -239,7 +256,7 @@ static enum status load_case(struct suite_run *run, struct suite_case *member, s
     job->alone = trains_alone(member->scenario);
     job->threads = trains_threads(member->scenario);
     if (member->result == NULL) return STATUS_OK;
-    const enum status status = suite_result_digest(member->scenario, member->of);
+    const enum status status = suite_result_digest(member->scenario, member->name, member->of);
     if (status == STATUS_OK) return STATUS_OK;
     member->status = status;
     member->scenario = NULL; /* it would fail at the same file */
@@ -405,6 +422,18 @@ static enum status check_asked(const struct options *options) {
     return STATUS_OK;
 }
 
+/* The folders are the suite's: a file of --junit there may be a result or a trace. */
+static enum status check_apart(const struct options *options, const char *folder,
+                               const char *option) {
+    struct stat ours, theirs;
+    if (options->junit == NULL || folder == NULL || stat(folder, &ours) != 0 ||
+        stat(parent_of(options->junit).text, &theirs) != 0 || ours.st_dev != theirs.st_dev ||
+        ours.st_ino != theirs.st_ino)
+        return STATUS_OK;
+    FAIL(STATUS_INPUT, "suite: --junit: expected a file outside of the folder of %s, got %s",
+         option, options->junit);
+}
+
 static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
     struct suite suite = {.joined = options_given(options, KEY_JOIN)};
     struct suite_run suite_run = {.cli = cli, .options = options, .suite = &suite};
@@ -418,6 +447,8 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     TRY(arena_take(&cli->arena, suite.case_count, sizeof *suite.results, "suite", &suite.results));
     TRY(suite_open_results(options_value(options, KEY_RESULTS), &cli->arena, &suite));
     if (!suite.joined) TRY(suite_open_folder(options->keep, &cli->arena, &suite));
+    TRY(check_apart(options, options_value(options, KEY_RESULTS), "--results"));
+    TRY(check_apart(options, options->keep, "--keep"));
     enum status status = run_members(&suite_run);
     suite_close_folder(&suite);
     if (status != STATUS_OK) return status;
@@ -430,7 +461,8 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
 static const struct argp_option option_rows[] = {
     OPTIONS_MODULES,
     OPTIONS_CI,
-    OPTION("keep", KEY_KEEP, "DIR", "Keep the traces in DIR; default is to remove them"),
+    OPTION("keep", KEY_KEEP, "DIR",
+           "Keep the traces of what is trained in DIR; default is to remove them"),
     OPTION_OVERWRITE("Replace what exists in the folders of --keep and --results"),
     OPTION("jobs", KEY_JOBS, "N",
            "Fill N cores: train N scenarios at once, fewer where one has more threads or there is "

@@ -59,7 +59,8 @@ void suite_print_sum(const struct suite *suite, FILE *out) {
     if (none > 0) fprintf(out, ", %zu without an expect block", none);
     fprintf(out, "\n");
     if (suite->taken > 0) fprintf(out, "%zu of them were there already\n", suite->taken);
-    if (!suite->temporary && suite->folder != NULL) fprintf(out, "traces in %s\n", suite->folder);
+    if (!suite->temporary && suite->folder != NULL && suite->taken < suite->result_count)
+        fprintf(out, "traces in %s\n", suite->folder);
 }
 
 json_t *suite_result_json(const struct suite_result *result) {
@@ -78,8 +79,11 @@ json_t *suite_result_json(const struct suite_result *result) {
 
 json_t *suite_json(const struct suite *suite) {
     json_t *list = json_array();
-    for (size_t i = 0; i < suite->result_count; i++)
-        json_array_append_new(list, suite_result_json(&suite->results[i]));
+    for (size_t i = 0; i < suite->result_count; i++) {
+        if (json_array_append_new(list, suite_result_json(&suite->results[i])) == 0) continue;
+        json_decref(list);
+        return NULL;
+    }
     return json_pack("{so sI sI sI sI sI sf}", "scenarios", list, "met",
                      (json_int_t)suite_count(suite, EXPECT_MET), "missed",
                      (json_int_t)suite_count(suite, EXPECT_MISSED), "none",

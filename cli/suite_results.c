@@ -3,8 +3,9 @@
  * too; members are those of a row of `suite --json`. */
 #include "cli/suite_results.h"
 
+#include <errno.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include "base/input.h"
 #include "cli/build_id.h"
@@ -44,11 +45,16 @@ static enum status add_arm(struct digest_stream *stream, const struct config *co
     return add_file(stream, config->numerics.backend_module);
 }
 
-enum status suite_result_digest(const struct scenario *scenario, char out[DIGEST_HEX]) {
+enum status suite_result_digest(const struct scenario *scenario, const char *name,
+                                char out[DIGEST_HEX]) {
     struct digest_stream stream;
     struct digest digest;
     char program[DIGEST_HEX];
     const char *const held_out = scenario->eval.from;
+    json_t *const told = json_string(name);
+    if (told == NULL)
+        FAIL(STATUS_INPUT, "--results: expected the name of a file in UTF-8, got %s.yaml", name);
+    json_decref(told);
     TRY(build_id(program));
     digest_stream_init(&stream, "twinstep suite result 1");
     add_text(&stream, program);
@@ -170,8 +176,13 @@ enum status suite_result_read(const char *path, const char *digest, struct arena
                               enum suite_kept *out_kept, struct suite_result *out) {
     struct input input;
     FILE *stream;
+    struct stat info;
     *out_kept = SUITE_KEPT_NOT;
-    if (access(path, F_OK) != 0) return STATUS_OK;
+    if (lstat(path, &info) != 0) {
+        if (errno == ENOENT) return STATUS_OK;
+        FAIL(STATUS_IO, "%s: cannot look for a result: %s", path, strerror(errno));
+    }
+    if (!S_ISREG(info.st_mode)) return wrong(path, "no regular file");
     TRY(input_open_stream(path, INPUT_FILE, path, "the result of a scenario", &stream, &input));
     json_error_t error;
     json_t *const object =

@@ -15,8 +15,9 @@
 #include "scenarios/scenario.h"
 
 /* Makes the digest of what decides the result of a loaded scenario. STATUS_INPUT, STATUS_IO: a file
- * that it reads is no regular file, or cannot be read. */
-TWINSTEP_MUST_USE enum status suite_result_digest(const struct scenario *scenario,
+ * that it reads is no regular file, or cannot be read; `name`, of its file, is not UTF-8, so that
+ * no JSON could hold it. */
+TWINSTEP_MUST_USE enum status suite_result_digest(const struct scenario *scenario, const char *name,
                                                   char out[DIGEST_HEX]);
 
 /* Writes a result; one that is there is replaced at once. STATUS_IO. */

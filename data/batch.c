@@ -11,16 +11,9 @@
 
 uint64_t batch_micro_batches(const struct config *config) {
     const uint64_t micro = config->batch.micro, size = config->batch.size;
-    const uint32_t ranks = (uint32_t)config->parallel.ranks;
-    const uint32_t shards = (uint32_t)config->numerics.shards;
-    if (ranks > 1 && micro > 0) {
-        uint64_t count = 0;
-        for (uint32_t r = 0; r < ranks; r++)
-            count += (tree_rank_samples(r, size, shards, ranks) + micro - 1) / micro;
-        return count;
-    }
-    if (micro == 0 || micro >= size) return 1;
-    return (size - 1) / micro + 1;
+    if (micro == 0 || size == 0) return 1;
+    return tree_micros(size, micro, (uint32_t)config->numerics.shards,
+                       (uint32_t)config->parallel.ranks);
 }
 
 enum status batch_limits_open(const struct config *config, const struct dataset *dataset,

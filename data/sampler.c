@@ -51,21 +51,12 @@ static uint32_t rank_end(const struct sampler_options *options, uint32_t rank, u
     return (uint32_t)tree_first_sample(tree_first_shard(rank + 1, shards, ranks), samples, shards);
 }
 
-static size_t micros_of(const struct sampler_options *options) {
-    uint64_t micros = 0, first = 0;
-    for (uint32_t rank = 0; rank < options->ranks; rank++) {
-        const uint64_t end = rank_end(options, rank, (uint32_t)options->size);
-        micros += divide_up(end - first, options->micro);
-        first = end;
-    }
-    return (size_t)micros;
-}
-
 enum status sampler_init(const struct sampler_options *options, const struct dataset *dataset,
                          struct arena *arena, struct sampler *out_sampler) {
     TRY(options_check(options, dataset));
     struct sampler sampler = {.options = *options, .dataset = dataset};
-    size_t micros = micros_of(options);
+    size_t micros = (size_t)tree_micros(options->size, options->micro, (uint32_t)options->shards,
+                                        (uint32_t)options->ranks);
     const uint64_t rest = dataset->samples % options->size;
     const int full = divide_up(rest, options->micro) == micros;
     sampler.epoch_updates = dataset->samples / options->size;

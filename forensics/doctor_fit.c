@@ -143,6 +143,9 @@ static enum status known_bug(struct doctor *doctor) {
     const struct fit *other, *best = fit_of_bug(doctor, &other);
     const char *bug = bug_of(best, &segment);
     if (bug == NULL) return STATUS_OK;
+    if (fit_break_is_doubtful(doctor->fits))
+        return doctor_untestable(doctor, "several explanations of a break in the LR column are as "
+                                         "likely, and the log shows no resume there");
     if (!shows(doctor, best, segment))
         return doctor_untestable(doctor,
                                  "no sound contract explains the LR column, but what reads "

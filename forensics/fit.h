@@ -231,6 +231,10 @@ int fit_skips_any(const struct fit *fit);
  * the one that the log says where that one fits. */
 int fit_raises_doubt(const struct fit_known *known, const struct fit_set *set,
                      const struct fit *other);
+/* Tells whether the best fit leans on a break that the log shows no resume for, and on more than one
+ * event with a free peak, or beside explanations with no more events that differ in bug, total or
+ * warm-up. Such a fit is one of several, and no answer. */
+int fit_break_is_doubtful(const struct fit_set *set);
 /* Tells whether what departs in segment i is nothing that a resume broke: a counter that is back at
  * 0 behind the end of its schedule is the next training or cycle, and levels of a constant LR are a
  * schedule of steps. */

@@ -109,6 +109,39 @@ static int other_peak(const struct fit *first, const struct fit *other) {
            other->simplicity < first->simplicity + UNSEEN;
 }
 
+/* Tells whether a break departs from the schedule where the log shows no resume. */
+static int is_hidden_break(const struct fit *fit, const struct fit_set *set, size_t i) {
+    const struct series_point *points = set->series->points;
+    const size_t at = fit->segments[i].point;
+    return at > 0 && points[at].part == points[at - 1].part &&
+           points[at].update > points[at - 1].update;
+}
+
+int fit_break_is_doubtful(const struct fit_set *set) {
+    const struct fit *first = set->fits;
+    size_t hidden = 0, free_scales = 0;
+    for (size_t i = 1; i < first->segment_count; i++) {
+        if (!is_hidden_break(first, set, i)) continue;
+        hidden++;
+        free_scales +=
+            first->segments[i].event == FIT_RESCALED || first->segments[i].event == FIT_RESTARTED;
+    }
+    if (hidden == 0) return 0;
+    if (free_scales > 0 && first->segment_count > 2) return 1;
+    for (size_t i = 1; i < first->segment_count; i++)
+        if (first->segments[i].event == FIT_RESTARTED && is_hidden_break(first, set, i)) return 1;
+    for (size_t i = 1; i < set->count; i++) {
+        const struct fit *other = &set->fits[i];
+        if (other->segment_count <= first->segment_count &&
+            other->same_applied != first->same_applied &&
+            (other->steps != first->steps || !fit_near(other->warmup, first->warmup) ||
+             (other->bug != NULL) != (first->bug != NULL) ||
+             (first->bug != NULL && strcmp(first->bug, other->bug) != 0)))
+            return 1;
+    }
+    return 0;
+}
+
 int fit_raises_doubt(const struct fit_known *known, const struct fit_set *set,
                      const struct fit *other) {
     const struct fit *first = set->fits;

@@ -23,6 +23,19 @@ uint64_t tree_rank_samples(uint32_t rank, uint64_t samples, uint32_t shards, uin
     return tree_first_sample(end, samples, shards) - tree_first_sample(first, samples, shards);
 }
 
+uint64_t tree_rank_micros(uint32_t rank, uint64_t samples, uint64_t micro, uint32_t shards,
+                          uint32_t ranks) {
+    const uint64_t own = ranks == 1 ? samples : tree_rank_samples(rank, samples, shards, ranks);
+    return own / micro + (own % micro != 0);
+}
+
+uint64_t tree_micros(uint64_t samples, uint64_t micro, uint32_t shards, uint32_t ranks) {
+    uint64_t count = 0;
+    for (uint32_t r = 0; r < ranks; r++)
+        count += tree_rank_micros(r, samples, micro, shards, ranks);
+    return count;
+}
+
 /* Shards from `first` up to `end`; within them a stack may join. */
 struct range {
     uint32_t first, end;

@@ -32,6 +32,14 @@ uint32_t tree_first_shard(uint32_t rank, uint32_t shards, uint32_t ranks);
 /* How many of n samples a rank has. */
 uint64_t tree_rank_samples(uint32_t rank, uint64_t samples, uint32_t shards, uint32_t ranks);
 
+/* How many micro-batches a rank has: its samples over `micro`, rounded up. One rank has all n
+ * samples, whatever V is. */
+uint64_t tree_rank_micros(uint32_t rank, uint64_t samples, uint64_t micro, uint32_t shards,
+                          uint32_t ranks);
+
+/* Those of all ranks together. */
+uint64_t tree_micros(uint64_t samples, uint64_t micro, uint32_t shards, uint32_t ranks);
+
 struct tree_node {
     uint32_t level, index;
 };

@@ -409,11 +409,12 @@ static const struct key_row rows[] = {
          .help = "Formula of the logits' gradient, with equal forwards: from e / sum "
                  "(Liger, Megatron), or from the exponential of the rounded log-probability "
                  "(log_softmax, then nll_loss)"),
-    UINT(numerics.shards, "1", "1", CAUSE_PARALLELISM, .low = 1, .high = 256,
-         .help =
-             "Shards of an update, a power of two: each sum over tokens that makes a gradient "
-             "is one chain per shard, and a balanced tree joins them, so the bits do not depend on "
-             "parallel.ranks"),
+    UINT(
+        numerics.shards, "1", "1", CAUSE_PARALLELISM, .low = 1, .high = 256,
+        .help =
+            "Shards of an update, a power of two: each sum over tokens that makes a gradient "
+            "is one chain per shard, and a balanced tree joins them, so with a divisor that counts "
+            "neither ranks nor micro-batches the bits do not depend on parallel.ranks"),
 
     REAL(dropout.embedding, "1", "0", CAUSE_RNG, .high = BELOW_ONE,
          .help = "Probability that an element of the embedding's output is dropped"),

@@ -298,6 +298,29 @@ static uint64_t power_above(uint64_t count) {
     return power;
 }
 
+/* The first sample of a rank, the end for rank P: ceil(floor(rank V / P) n / V), as law 21 of
+ * docs/DETERMINISM.md deals them. ranks/tree.h has it too, but this folder may not know that one;
+ * tests/trainer/test_shards.c holds the two together. */
+static uint64_t rank_first_sample(const struct config *config, uint64_t rank) {
+    const uint64_t shards = config->numerics.shards;
+    const uint64_t shard = rank * shards / config->parallel.ranks;
+    return (shard * config->batch.size + shards - 1) / shards;
+}
+
+/* More samples than ranks are not enough: of 8 shards and 5 ranks, rank 2 has shard 3 alone, and of
+ * 6 samples none belongs to it. */
+static enum status check_shares(const struct config *config, struct fault *fault) {
+    for (uint64_t r = 0; r < config->parallel.ranks; r++)
+        REFUSE_IF(rank_first_sample(config, r) == rank_first_sample(config, r + 1),
+                  "parallel.ranks",
+                  "expected ranks that all have samples, as a divisor of numerics.shards (%ju) "
+                  "gives, got %ju: none of the %ju samples of batch.size belongs to the shards of "
+                  "rank %ju",
+                  (uintmax_t)config->numerics.shards, (uintmax_t)config->parallel.ranks,
+                  (uintmax_t)config->batch.size, (uintmax_t)r);
+    return STATUS_OK;
+}
+
 static enum status check_parallel(const struct config *config, struct fault *fault) {
     const uint64_t ranks = config->parallel.ranks, shards = config->numerics.shards;
     const int divides = config->loss.divisor == DIVISOR_MEAN_OF_RANKS && config->loss.ranks > 1;
@@ -311,6 +334,7 @@ static enum status check_parallel(const struct config *config, struct fault *fau
     REFUSE_IF(ranks > config->batch.size, "parallel.ranks",
               "expected at most batch.size (%ju), got %ju: a rank without samples",
               (uintmax_t)config->batch.size, (uintmax_t)ranks);
+    TRY(check_shares(config, fault));
     REFUSE_IF(config->batch.tail != TAIL_DROP, "batch.tail",
               "expected drop with parallel.ranks %ju: an update that is not full would leave ranks "
               "without their share",

@@ -3,10 +3,11 @@
  * optimizer, before it, or at the end of an epoch. A shift moves each of them. */
 #include "trainer/schema_contracts.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "data/batch.h"
+#include "ranks/tree.h"
 #include "trainer/loop.h"
 
 static void imply(struct schema_contract *out, const char *path, const char *text,
@@ -110,6 +111,36 @@ static const char *find_schedule(const struct schema_contract *contract, const c
     return class_here == NULL ? NULL : class_here->name;
 }
 
+/* The micro-batches of a rank. Each rank of a framework steps a scheduler of its own, so where a
+ * contract counts micro-batches, ranks with unequal numbers of them would apply unequal LRs, and
+ * there is one LR here. Contracts that count something else read no number of micro-batches. A rank
+ * without samples is what config_check refuses later, in its own words. */
+static enum status micros_of_rank(const struct contract *contract, const struct config *config,
+                                  uint64_t *out) {
+    const uint64_t size = config->batch.size, micro = config->batch.micro;
+    const uint32_t shards = (uint32_t)config->numerics.shards;
+    const uint32_t ranks = (uint32_t)config->parallel.ranks;
+    const uint64_t micros = tree_rank_micros(0, size, micro, shards, ranks);
+    uint32_t other = 0;
+    uint64_t of_other = micros;
+    *out = micros;
+    if (contract->unit != CONTRACT_UNIT_MICRO) return STATUS_OK;
+    for (uint32_t r = 0; r < ranks; r++) {
+        const uint64_t of_rank = tree_rank_micros(r, size, micro, shards, ranks);
+        if (of_rank == 0) return STATUS_OK;
+        if (of_other != micros || of_rank == micros) continue;
+        other = r;
+        of_other = of_rank;
+    }
+    if (of_other == micros) return STATUS_OK;
+    FAIL(STATUS_INPUT,
+         "parallel.ranks: contract %s counts the micro-batches of one rank, so expected ranks that "
+         "have equally many, as a divisor of numerics.shards (%" PRIu32 ") and of batch.size "
+         "(%" PRIu64 ") gives, got %" PRIu32 ", whose rank 0 has %" PRIu64
+         " micro-batches and rank %" PRIu32 " has %" PRIu64,
+         contract->name, shards, size, ranks, micros, other, of_other);
+}
+
 /* Resolves the numbers of a contract for one arm, from warmup, warmup_ratio and total of `config`,
  * which count updates. */
 static enum status plan_contract(const struct contract *contract, const struct schema_value *values,
@@ -135,7 +166,7 @@ static enum status plan_contract(const struct contract *contract, const struct s
     else
         request.warmup_ratio = config->schedule.warmup_ratio;
     request.batch = config->batch.micro;
-    request.accumulate = (batch_micro_batches(config) - 1) / config->parallel.ranks + 1;
+    TRY(micros_of_rank(contract, config, &request.accumulate));
     request.processes = config->schedule.processes;
     request.rescaled = rescaled[config->schedule.rescaled];
     request.global_batch = config->batch.size;

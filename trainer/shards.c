@@ -6,8 +6,6 @@
  * slots of before, and the numbers that are joined are the ones that are needed next. */
 #include "trainer/shards.h"
 
-#include <string.h>
-
 #include "kernels/op.h"
 #include "ranks/tree.h"
 #include "trainer/run_private.h"

@@ -192,6 +192,69 @@ def refusals(bench):
     bench.expect("a part without scenarios", code == 0 and "0 scenarios" in out, (code, out, err))
 
 
+def kept_traces(bench):
+    """A part that goes on replaces the traces that it left; another's result is not lost."""
+    for name in ("a", "b"):
+        bench.scenario(f"traced/{name}", 2, "verdict: outside-floor")
+    words = ("suite", "traced", "--results", "traced-kept", "--keep", "traces", "--quiet")
+    bench.run(*words)
+    os.unlink(bench.path("traced-kept/b.json"))  # as a kill behind the trace leaves it
+    bench.scenario("traced/a", 3, "verdict: outside-floor")
+    shutil.copy(bench.path("traces/b.h5"), bench.path("traces/b.h5.part"))
+    code, out, err = bench.run(*words, "--resume")
+    bench.expect("--keep and --resume: what is trained again replaces its trace", code == 0
+                 and "2 met" in out and "traces in traces" in out, (code, out, err))
+    code, out, err = bench.run(*words[:4], "--keep", "none", "--resume", "--quiet")
+    bench.expect("no traces are told where nothing was trained", code == 0 and "traces in" not in out
+                 and os.listdir(bench.path("none")) == [], (code, out, err))
+    good = bench.bytes("traced-kept/b.json")
+    for where in ("traced-kept", "traces"):
+        code, out, err = bench.run(*words, "--resume", "--junit", f"{where}/b.json")
+        bench.expect(f"--junit in {where} is refused", code == 2 and out == ""
+                     and "--junit: expected a file outside of the folder" in err
+                     and bench.bytes("traced-kept/b.json") == good, (code, out, err))
+    os.unlink(bench.path("traced-kept/b.json"))
+    os.symlink(bench.path("elsewhere.json"), bench.path("traced-kept/b.json"))
+    code, out, err = bench.run(*words, "--overwrite")
+    bench.expect("a link is no result, and nothing is written through it", code == 2
+                 and "got no regular file" in err
+                 and not os.path.exists(bench.path("elsewhere.json")), (code, out, err))
+    os.unlink(bench.path("traced-kept/b.json"))
+
+
+def another_part(bench):
+    """Two processes train the same scenario: an error of one leaves the result of the other."""
+    bench.scenario("twice/a", 200, "verdict: outside-floor")
+    words = ("suite", "twice", "--results", "twice-kept", "--quiet")
+    late = bench.start(*words, "--keep", "late")
+    there = bench.wait_until(late, lambda: bench.updates("late/a.h5.part") > 3)
+    children = bench.children(late)
+    for child in children:
+        os.kill(child, signal.SIGSTOP)
+    code, out, err = bench.run(*words)
+    good = bench.results("twice-kept")
+    bench.expect("the other one ends", code == 0 and list(good) == ["a.json"], (code, out, err))
+    for child in children:
+        os.kill(child, signal.SIGKILL)
+    out, err = late.communicate()
+    bench.expect("the one whose child is killed is an error, and leaves the result", there
+                 and late.returncode == 2 and "its process was ended by signal 9" in out
+                 and bench.results("twice-kept") == good, (late.returncode, out, err))
+
+
+def strange_name(bench):
+    """JSON holds UTF-8 alone; the name is refused before anything is trained."""
+    bench.scenario("strange/a", 2, "verdict: outside-floor")
+    folder = os.fsencode(bench.path("strange"))
+    os.rename(os.path.join(folder, b"a.yaml"), os.path.join(folder, b"l\xe9.yaml"))
+    code, out, err = bench.run("suite", "strange", "--results", "strange-kept", "--quiet")
+    bench.expect("a name that is not UTF-8", code == 2 and "name of a file in UTF-8" in out
+                 and bench.results("strange-kept") == {}, (code, out, err))
+    code, out, err = bench.run("suite", "strange", "--json")
+    bench.expect("JSON that cannot hold a name is an error", code == 2 and out == ""
+                 and "not UTF-8" in err, (code, out, err))
+
+
 def edited_meanwhile(bench):
     """Data that change while they are trained on: no result is kept of either."""
     bench.scenario("edited/a", 400, rows="../edited.jsonl")
@@ -221,6 +284,9 @@ def main():
         killed_parts(bench, random.Random(8))
         stale(bench)
         refusals(bench)
+        kept_traces(bench)
+        another_part(bench)
+        strange_name(bench)
         edited_meanwhile(bench)
         print(f"{bench.wrong} wrong")
         return int(bench.wrong > 0)

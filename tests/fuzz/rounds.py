@@ -59,7 +59,7 @@ def main():
             continue
         late = "ERROR: libFuzzer: timeout" in done.stderr
         artifacts = re.findall(r"Test unit written to (\S+)", done.stderr)
-        if late and not any(is_slow(target, artifact, limit) for artifact in artifacts):
+        if late and artifacts and not any(is_slow(target, artifact, limit) for artifact in artifacts):
             waited += 1
         elif not in_hdf5(done.stderr):
             print(done.stderr[-6000:])

@@ -114,6 +114,33 @@ def watched(case, folder, world):
             json.dump(truth, file)
 
 
+def partial(case, folder, world):
+    """Clips by a norm that the loop took itself, of which each rank has that of its shard."""
+    layer = plain_model()[0]
+    fully_shard(layer, mesh=init_device_mesh("cpu", (world,)))
+    optimizer = torch.optim.SGD(layer.parameters(), lr=1e-2)
+    truth = []
+    with twinstep.Recorder(layer, optimizer, path=f"{folder}/{case}.h5", every=1,
+                           quiet=True) as recorder:
+        for k in range(UPDATES):
+            torch.manual_seed(100 + k)
+            layer(torch.randn(8, 8)).square().mean().backward()
+            gradients = [p.grad for p in layer.parameters()]
+            total = torch.linalg.vector_norm(gradients[0])
+            if not total.placements[0].is_partial():
+                raise AssertionError(f"a norm of all ranks: {total.placements}")
+            layer.bias.grad = None      # so that this norm is that of all gradients
+            said = norm(gradients[:1])
+            torch.nn.utils.clip_grads_with_norm_(layer.parameters(), 0.1, total)
+            truth.append([said, norm(gradients[:1])])
+            optimizer.step()
+            optimizer.zero_grad()
+            recorder.update()
+    if dist.get_rank() == 0:
+        with open(f"{folder}/{case}.json", "w", encoding="utf-8") as file:
+            json.dump(truth, file)
+
+
 def replicas(case, folder, world):
     """DDP on rows of each rank's own, recorded or not (\"ddp_bare\"); rank 0 writes the weights."""
     model = torch.nn.parallel.DistributedDataParallel(plain_model())
@@ -199,7 +226,7 @@ def work(rank, world, cases, folder):
     dist.init_process_group("gloo", init_method=f"file://{folder}/meet-{cases}", rank=rank,
                             world_size=world)
     for case in cases.split(","):
-        does = {"others": others, "ddp": replicas, "ddp_bare": replicas, **dict.fromkeys(
+        does = {"others": others, "partial": partial, "ddp": replicas, "ddp_bare": replicas, **dict.fromkeys(
             ("whole", "flat", "mixed", "hsdp", "dp_tp", "tp"), watched)}.get(case, leaves)
         does(case, folder, world)
         dist.barrier()

@@ -63,6 +63,20 @@ class Ranks(unittest.TestCase):
                             self.assertAlmostEqual(of[name][k], wanted, delta=1e-6 * wanted,
                                                    msg=f"{case}, rank {rank}, {k}: {name}")
 
+    def test_validate_a_norm_that_ranks_hold_parts_of(self):
+        """It is not measured a second time: the row would have sqrt(2) times the norm."""
+        self.train("partial", 2)
+        truth = json.loads((self.folder / "partial.json").read_text(encoding="utf-8"))
+        for rank in (0, 1):
+            with h5py.File(self.folder / f"partial.rank{rank:04d}.h5") as f:
+                steps = f["runs/main/steps"]
+                found = np.stack([steps[n][()] for n in ("grad_norm", "grad_norm_taken")], axis=1)
+                self.assertEqual(found.shape, np.shape(truth))
+                # f32 norms of shards, and the clip's product with its factor
+                np.testing.assert_allclose(found, truth, rtol=1e-6)
+                np.testing.assert_allclose(steps["clip_coef"][()],
+                                           [0.1 / (n + 1e-6) for n, _ in truth], rtol=1e-6)
+
     def test_verify_replicas_of_ddp(self):
         self.train("ddp_bare,ddp", 2)
         bare, truth = (json.loads((self.folder / f"{case}.json").read_text(encoding="utf-8"))

@@ -463,6 +463,102 @@ class Loops(unittest.TestCase):
             with h5py.File(path) as f:
                 self.assertEqual((len(f["runs/main/steps/step"]), f["complete"][()]), (2, 0))
 
+    def several(self, optimizers, steps, given=True, scaled=False):
+        """Six updates of two layers, in which those optimizers step that `steps(update)` names; the
+        first loss overflows where it is `scaled`. Returns what the recorder warned of."""
+        torch.manual_seed(3)
+        nets = [torch.nn.Linear(4, 4), torch.nn.Linear(4, 1)]
+        some = optimizers(nets)
+        scaler = torch.amp.GradScaler("cpu", init_scale=1024.0, enabled=scaled)
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            with twinstep.Recorder(nets, some if given else None, path=self.path, every=1,
+                                   quiet=True) as recorder:
+                for k in range(6):
+                    loss = nets[1](nets[0](torch.ones(2, 4))).square().mean()
+                    scaler.scale(loss * (float("inf") if scaled and k == 0 else 1)).backward()
+                    for i in steps(k):
+                        scaler.step(some[i])
+                    scaler.update()
+                    for o in some:
+                        o.zero_grad()
+                    recorder.update()
+        return [str(w.message) for w in seen if "twinstep" in str(w.message)]
+
+    @staticmethod
+    def one_with_groups(nets):
+        return [torch.optim.SGD([{"params": net.parameters(), "lr": 0.25 * (i + 1)}
+                                 for i, net in enumerate(nets)])]
+
+    @staticmethod
+    def one_each(nets):
+        return [torch.optim.SGD(net.parameters(), lr=0.25 * (i + 1)) for i, net in enumerate(nets)]
+
+    def check_rates(self, *wanted):
+        rates, step = read(self.path, "lr_applied", "step")
+        self.assertEqual(step, list(range(1, 7)))
+        np.testing.assert_array_equal(rates, [[np.nan if r is None else r for r in row]
+                                              for row in wanted])
+        with h5py.File(self.path) as f:
+            self.assertEqual(f["complete"][()], 1)
+
+    def test_verify_a_scaler_that_skips_the_first_update(self):
+        for given in (True, False):     # not given: seen where its gradients are unscaled
+            self.assertEqual(self.several(self.one_with_groups, lambda k: [0], given, True), [])
+            self.check_rates([None, None], *[[0.25, 0.5]] * 5)
+            skipped, groups = read(self.path, "skipped", "tensors/group")
+            self.assertEqual((skipped, groups), ([1, 0, 0, 0, 0, 0], [0, 0, 1, 1]))
+            with h5py.File(self.path) as f:
+                self.assertIn("optimizer", f["runs/main"].attrs["configuration"])
+            os.remove(self.path)
+
+    def test_verify_optimizers_that_alternate(self):
+        self.assertEqual(self.several(self.one_each, lambda k: [k % 2]), [])
+        self.check_rates(*[[0.25, None], [None, 0.5]] * 3)
+
+    def test_verify_an_optimizer_that_starts_later(self):
+        self.assertEqual(self.several(self.one_each, lambda k: [1] if k < 3 else [1, 0]), [])
+        self.check_rates(*[[None, 0.5]] * 3, *[[0.25, 0.5]] * 3)
+        os.remove(self.path)
+
+        def with_more(nets):            # a group of weights that are none of the model's
+            first, last = self.one_each(nets)
+            last.add_param_group({"params": [torch.nn.Parameter(torch.ones(1))], "lr": 0.75})
+            return [first, last]
+        self.assertEqual(self.several(with_more, lambda k: [0] if k < 3 else [0, 1]), [])
+        self.check_rates(*[[0.25, None, None]] * 3, *[[0.25, 0.5, 0.75]] * 3)
+
+    def test_verify_a_first_step_after_the_first_row(self):
+        """None is given: the first one is the recording's own where there are columns for it."""
+        def one(nets):
+            return [torch.optim.SGD([p for net in nets for p in net.parameters()], lr=0.25)]
+
+        def later(k):
+            return [0] if k else []
+        self.assertEqual(self.several(one, later, given=False), [])
+        self.check_rates([None], *[[0.25]] * 5)
+        os.remove(self.path)
+        said = self.several(self.one_with_groups, later, given=False)
+        self.assertEqual(len(said), 1, said)
+        self.assertIn("recording stopped after 1 updates, and the training goes on: the optimizer "
+                      "(SGD) first steps after the first update and has 2 groups, where the "
+                      "recording has columns for 1; give it to Recorder", said[0])
+        os.remove(self.path)
+        said = self.several(self.one_each, lambda k: [[], [0], [0, 1]][min(k, 2)], given=False)
+        self.assertEqual(len(said), 1, said)
+        self.assertIn("after 2 updates, and the training goes on: another optimizer", said[0])
+        os.remove(self.path)
+
+        class Cast(torch.optim.SGD):    # the columns have the dtypes of the first row
+            def step(self, closure=None):
+                for group in self.param_groups:
+                    for p in group["params"]:
+                        p.data = p.data.double()
+        said = self.several(lambda nets: [Cast(nets[0].parameters(), lr=0.25)],
+                            lambda k: [0] if k == 5 else [])
+        self.assertEqual(len(said), 1, said)
+        self.assertIn("0.weight was torch.float32 [4, 4] in the first update", said[0])
+
     def test_verify_a_model_that_is_cast_before_its_first_update(self):
         model = torch.nn.Linear(4, 1)
         recorder = twinstep.Recorder(model, path=self.path, quiet=True).start()

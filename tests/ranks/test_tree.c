@@ -169,11 +169,25 @@ static void verify_shares(void **state) {
         }
 }
 
+/* Of 4 shards three ranks have 1, 1 and 2, so 2, 2 and 4 of 8 samples. */
+static void validate_micros(void **state) {
+    static const uint64_t of_rank[2][3] = {{2, 2, 4}, {1, 1, 2}};
+    (void)state;
+    for (uint32_t micro = 1; micro <= 2; micro++) {
+        for (uint32_t r = 0; r < 3; r++)
+            assert_int_equal(tree_rank_micros(r, 8, micro, 4, 3), of_rank[micro - 1][r]);
+        assert_int_equal(tree_micros(8, micro, 4, 3), micro == 1 ? 8 : 4);
+    }
+    assert_int_equal(tree_rank_micros(2, 8, 3, 4, 3), 2);
+    assert_int_equal(tree_rank_micros(2, 6, 1, 8, 5), 0);
+    assert_true(tree_micros(UINT64_MAX, 2, 0, 1) == UINT64_MAX / 2 + 1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_walk),    cmocka_unit_test(verify_any_absence),
         cmocka_unit_test(validate_large), cmocka_unit_test(validate_slots),
-        cmocka_unit_test(verify_shares),
+        cmocka_unit_test(verify_shares),  cmocka_unit_test(validate_micros),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

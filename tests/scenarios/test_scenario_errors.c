@@ -325,6 +325,10 @@ static const struct {
     {"common: {batch: {size: 2}, parallel: {ranks: 3}, numerics: {shards: 4}}",
      "f.yaml:2:46: error: parallel.ranks: expected at most batch.size (2), got 3: a rank without "
      "samples"},
+    {"common: {batch: {size: 6}, parallel: {ranks: 5}, numerics: {shards: 8}}",
+     "f.yaml:2:46: error: parallel.ranks: expected ranks that all have samples, as a divisor of "
+     "numerics.shards (8) gives, got 5: none of the 6 samples of batch.size belongs to the shards "
+     "of rank 2"},
     {"common: {batch: {tail: keep}, parallel: {ranks: 2}, numerics: {shards: 4}}",
      "f.yaml:2:24: error: batch.tail: expected drop with parallel.ranks 2: an update that is not "
      "full would leave ranks without their share"},

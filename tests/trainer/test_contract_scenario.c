@@ -86,6 +86,18 @@ static const struct {
      STATUS_INPUT,
      "schedule.processes: 2 contradicts parallel.ranks 4, which train; leave it out, or write "
      "auto"},
+    {"contract: per-micro-batch}, parallel: {ranks: 3}, numerics: {shards: 4}, batch: {micro: 1",
+     STATUS_INPUT,
+     "f.yaml:3:67: error: parallel.ranks: contract per-micro-batch counts the micro-batches of one "
+     "rank, so expected ranks that have equally many, as a divisor of numerics.shards (4) and of "
+     "batch.size (8) gives, got 3, whose rank 0 has 2 micro-batches and rank 2 has 4"},
+    /* P divides V, but not the samples: 3 and 2. */
+    {"contract: per-micro-batch}, parallel: {ranks: 2}, numerics: {shards: 4}, batch: {size: 5, "
+     "micro: 1",
+     STATUS_INPUT, "got 2, whose rank 0 has 3 micro-batches and rank 1 has 2"},
+    /* What other checks refuse keeps their words. */
+    {"contract: per-micro-batch}, parallel: {ranks: 3}, numerics: {shards: 2}, batch: {micro: 1",
+     STATUS_INPUT, "parallel.ranks: expected at most numerics.shards (2), got 3"},
     {"contract: hf, processes: 2", STATUS_INPUT,
      "schedule.processes: schedule.contract hf (line 3) sets it to 1; "},
     {"contract: llmc, total: 4", STATUS_INPUT,
@@ -108,7 +120,7 @@ static void validate_refusals(void **state) {
     const struct schema *schema;
     assert_int_equal(schema_with_classes(&arena, &schema), STATUS_OK);
     for (size_t i = 0; i < COUNT_OF(refusals); i++) {
-        char text[256];
+        char text[512];
         struct scenario *scenario;
         int length =
             snprintf(text, sizeof text, "twinstep: 1\nsteps: 6\ncommon: {schedule: {%s}}\n",
@@ -168,12 +180,28 @@ static void validate_ranks(void **state) {
     arena_close(&arena);
 }
 
+/* A contract that counts micro-batches counts those of each rank, where all have equally many:
+ * ranks of 2, 2 and 4 samples have one of up to 4 each. */
+static void validate_micros_of_ranks(void **state) {
+    static const struct {
+        uint64_t ranks, micro, increment;
+    } cases[] = {{1, 1, 8}, {2, 1, 4}, {4, 1, 2}, {4, 2, 1}, {3, 4, 1}};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct config config;
+        helper_config(6, &config,
+                      "schedule: {contract: per-micro-batch}, parallel: {ranks: %u}, numerics: "
+                      "{shards: 4}, batch: {size: 8, micro: %u}",
+                      (unsigned)cases[i].ranks, (unsigned)cases[i].micro);
+        assert_int_equal(config.schedule.increment, cases[i].increment);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_numbers),
-        cmocka_unit_test(validate_refusals),
-        cmocka_unit_test(validate_epochs),
-        cmocka_unit_test(validate_ranks),
+        cmocka_unit_test(validate_numbers),         cmocka_unit_test(validate_refusals),
+        cmocka_unit_test(validate_epochs),          cmocka_unit_test(validate_ranks),
+        cmocka_unit_test(validate_micros_of_ranks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,11 +9,13 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
 #include "base/real.h"
+#include "ranks/tree.h"
 #include "tests/trainer/helper_train.h"
 #include "trainer/run_private.h"
 
@@ -602,6 +604,31 @@ static void corroborate_mean_of_ranks(void **state) {
     compare_shapes(words, ", zero]", deals, COUNT_OF(deals));
 }
 
+/* The load refuses a rank without samples by a formula of its own. */
+static void corroborate_empty_ranks(void **state) {
+    struct config config;
+    uint32_t empty = 0;
+    (void)state;
+    helper_config(2, &config, "numerics: {shards: 8}, parallel: {ranks: 2}, batch: {micro: 1}");
+    for (uint32_t shards = 2; shards <= 16; shards *= 2)
+        for (uint32_t ranks = 2; ranks <= shards; ranks++)
+            for (uint64_t size = ranks; size <= 40; size++) {
+                char says[64] = "";
+                for (uint32_t r = ranks; r-- > 0;)
+                    if (tree_rank_samples(r, size, shards, ranks) == 0)
+                        snprintf(says, sizeof says, "belongs to the shards of rank %u", r);
+                config.numerics.shards = shards;
+                config.parallel.ranks = ranks;
+                config.batch.size = size;
+                config.loss.ranks = ranks;
+                const enum status status = config_validate(&config, 2);
+                assert_int_equal(status, says[0] == '\0' ? STATUS_OK : STATUS_INPUT);
+                if (status != STATUS_OK) assert_non_null(strstr(status_text(), says));
+                empty += status != STATUS_OK;
+            }
+    assert_true(empty > 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_law),
@@ -613,6 +640,7 @@ int main(void) {
         cmocka_unit_test(verify_memory),
         cmocka_unit_test(verify_skipped),
         cmocka_unit_test(corroborate_mean_of_ranks),
+        cmocka_unit_test(corroborate_empty_ranks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

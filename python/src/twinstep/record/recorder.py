@@ -304,6 +304,7 @@ class Recorder:
         self._stepped = True
         if grad_norm is not None:
             self._row.put("grad_norm", grad_norm)
+            self._told = True
         self._skipped = skipped
         self._digest_parameters(self.tensors)
 
@@ -358,6 +359,10 @@ class Recorder:
         if self._is_ours(optimizer):
             self._event("unscale")
             self._unscaled = True
+            # Of a step that the scaler leaves out in the first update nothing else is seen.
+            inner = inner_optimizers(optimizer)[0]
+            if self._layout is None and inner not in self.optimizers:
+                self.optimizers.append(inner)
             if scaler.is_enabled() and scaler._scale is not None:
                 self._row.put("loss_scale", scaler._scale)
 
@@ -375,10 +380,10 @@ class Recorder:
             ours = set(self._watched.places)
         told = total is not None and ours <= given
         if told and not self._row.has("grad_norm") and self._row.put("grad_norm", total):
-            self._clip = float(max_norm)
+            self._clip, self._told = float(max_norm), True
         self._take_gradients(range(len(self.tensors)) if len(self.optimizers) < 2 else
                              [i for i, (_, p) in enumerate(self.tensors) if id(p) in given],
-                             measure="grad_norm" not in self._row.values)
+                             measure=not self._told)
 
     @_guarded
     def on_zero(self, of: Any, *_: Any) -> None:
@@ -400,7 +405,7 @@ class Recorder:
             self._event("backward")
             self._fresh = self._stepped_back = True
             self._spent.clear()
-        self._watched.admit(optimizer, begun=self._layout is not None)
+        self._watched.admit(optimizer, None if self._layout is None else self._layout.groups)
         if optimizer not in self.optimizers:
             self.optimizers.append(optimizer)
         self._event("optimize")
@@ -488,6 +493,7 @@ class Recorder:
         row = self._close_row()
         assert self._channel is not None
         if self._layout is None:
+            self._watched.begin(self.optimizers)
             self._layout = self._make_layout()
             self._channel.begin(self._layout.header())
         if not self._channel.send(self._layout.pack(row)):
@@ -512,6 +518,7 @@ class Recorder:
         self._fresh = self._stepped = self._finished = False
         self._going_back = self._stepped_back = False
         self._unscaled = self._scaled = False
+        self._told = False                  # whether the norm of all gradients is the training's
         self._taken: set[int] = set()       # tensors whose gradients were, by their numbers
         self._spent: set[int] = set()       # optimizers that stepped since the last backward pass
         self._normed: set[int] = set()      # optimizers whose gradients are in grad_norm_taken
@@ -571,7 +578,7 @@ class Recorder:
         if len(self.optimizers) > 1 and optimizer is not None:
             some = self._watched.held(optimizer) or some
         if len(self.optimizers) > 1 or "clip" not in self._places:
-            self._take_gradients(some, measure="grad_norm" not in self._row.values)
+            self._take_gradients(some, measure=not self._told)
         if self.step % self.every == 0 and id(optimizer) not in self._normed:
             self._normed.add(id(optimizer))
             self._row.put_norm("grad_norm_taken", self._gradients(some))
@@ -634,7 +641,7 @@ class Recorder:
         for name in ("tokens", "epoch", "optimizer_t"):
             if row.get(name) is not None:
                 row[name] = int(row[name])
-        width = max(self._groups, self._layout.groups if self._layout else 0)
+        width = self._width()
         for name in ("lr_applied", "wd_applied", *READBACK):
             row[name] = [seen.get(f"{name}/{g}") for g in range(width)]
         if self._logged is not None:
@@ -657,12 +664,18 @@ class Recorder:
         order = sorted(self._places, key=self._places.__getitem__)
         row["phases/place"] = [order.index(p) if p in order else -1 for p in PHASES]
 
+    def _width(self) -> int:
+        """How many groups there are columns for: those of all optimizers that are known."""
+        if self._layout is not None:
+            return self._layout.groups
+        return max(self._groups, sum(len(o.param_groups) for o in self.optimizers))
+
     def _make_layout(self) -> Layout:
         group = {id(p): g for g, some in enumerate(
             g["params"] for o in self.optimizers for g in o.param_groups) for p in some}
         tensors = [(name, DTYPES[p.dtype], ",".join(map(str, p.shape)), group.get(id(p), 0))
                    for name, p in self.tensors]
-        groups = max(self._groups, 1 + max(t[3] for t in tensors))
+        groups = max(self._width(), 1 + max(t[3] for t in tensors))
         from .. import __version__
         lines = configuration(self.models, self.optimizers, self._devices(), self.config)
         causes = {**{k: "environment" for k in lines if k.startswith("env.")}, **self.causes}

@@ -2,9 +2,10 @@
 """Whether a training still trains what its recording is of.
 
 The columns of a recording are fixed: the weights that were trained when it began, and the groups
-of the optimizers that it saw before its first row. A training that leaves these behind (a layer is
-thawed or replaced, a group is added, a new optimizer steps) would be recorded in part, and two such
-parts can agree where the trainings do not. So that ends the recording, with a text for the user."""
+of the optimizers that it was given or saw before its first row. A training that leaves these behind
+(a layer is thawed or replaced, a group is added, a new optimizer steps) would be recorded in part,
+and two such parts can agree where the trainings do not. So that ends the recording, with a text for
+the user."""
 from __future__ import annotations
 
 from typing import Any, Iterable, Sequence
@@ -33,7 +34,7 @@ class Watched:
         self.tensors = list(tensors)
         self.places = {id(p): i for i, (_, p) in enumerate(self.tensors)}
         self.frozen = {id(p): (name, p) for name, p in frozen}  # held, so that no id comes again
-        self._kinds: list[tuple[torch.dtype, tuple[int, ...]]] = []     # as of the first step
+        self._kinds: list[tuple[torch.dtype, tuple[int, ...]]] = []     # of the first step or row
         self._ids: WeakKeyDictionary[Any, list[list[int]]] = WeakKeyDictionary()
 
     def held(self, optimizer: torch.optim.Optimizer) -> list[int]:
@@ -41,16 +42,29 @@ class Watched:
         return [self.places[i] for ids in self._ids.get(optimizer, ()) for i in ids
                 if i in self.places]
 
-    def admit(self, optimizer: torch.optim.Optimizer, begun: bool) -> None:
-        """An optimizer is about to step. Raises Changed where rows are written (`begun`) and this
-        one was not there before, or holds other weights, or holds them in other groups."""
+    def begin(self, optimizers: Iterable[torch.optim.Optimizer]) -> None:
+        """The first row is laid out, with columns for the groups of `optimizers`. One of them that
+        has not stepped yet is known from here on: its first steps can be skipped, or come later."""
+        for optimizer in optimizers:
+            self._ids.setdefault(optimizer, _ids(optimizer))
+        self._kinds = self._kinds or [_kind(p) for _, p in self.tensors]
+
+    def admit(self, optimizer: torch.optim.Optimizer, groups: int | None) -> None:
+        """An optimizer is about to step. Raises Changed where rows are written, with columns for so
+        many `groups` (None: not yet), and this one was not there before, or holds other weights, or
+        holds them in other groups. Where none was there before, the first one is the recording's
+        own, if there are columns for its groups."""
         now = _ids(optimizer)
         before = self._ids.get(optimizer)
-        if begun and before is None:
+        if groups is not None and before is None and self._ids:
             raise Changed(f"another optimizer ({type(optimizer).__name__}) steps weights of the "
                           "model; a recording has the groups of those that it saw in its first "
                           "update, so give Recorder all of them")
-        if begun and now != before:
+        if groups is not None and before is None and len(now) > groups:
+            raise Changed(f"the optimizer ({type(optimizer).__name__}) first steps after the first "
+                          f"update and has {len(now)} groups, where the recording has columns for "
+                          f"{groups}; give it to Recorder")
+        if groups is not None and before is not None and now != before:
             raise Changed("the optimizer holds other weights or groups than in the first update, "
                           "and a recording has no columns for these; begin another one there")
         self._ids[optimizer] = now
