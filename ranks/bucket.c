@@ -63,8 +63,8 @@ static size_t fill(const struct bucket_call *call, const uint32_t *order, uint64
 enum status bucket_ddp(const struct bucket_call *call, uint64_t update, uint32_t *scratch,
                        struct bucket_place *places, uint64_t *lengths, size_t *out_buckets) {
     TRY(check(call));
+    TRY(take_arrival(call, scratch, lengths));
     if (update > 1 && !call->finds_unused) {
-        TRY(take_arrival(call, scratch, lengths));
         *out_buckets = fill(call, scratch, call->first, call->cap, places, lengths);
         return STATUS_OK;
     }

@@ -5,45 +5,44 @@
 
 #include <stddef.h>
 #include <stdio.h>
-#include <string.h>
 
 #define COUNT_MAX ((uint64_t)1 << 48)
 #define GLOO_SEGMENT ((uint64_t)1 << 20) /* bytes: kMaxSegmentSize of Gloo's allreduce.h */
 #define NCCL_ALIGNMENT 16u               /* bytes: the last loop's chunks, all_reduce.h:runRing */
 
+/* Open MPI was recorded with MPI_FLOAT, Gloo through torch (tests/bench/ranks_record.py). */
+#define OF_OPEN_MPI "f32 on 2 to 8 ranks", 8, 1u << DTYPE_F32
+#define OF_GLOO                                                                                    \
+    "f32, bf16 and f16 on 2 to 5 ranks", 5, 1u << DTYPE_F32 | 1u << DTYPE_BF16 | 1u << DTYPE_F16
+#define OF_SOURCE NULL, 0, 0
+
 static const struct {
-    const char *name;
-    int recorded;
+    const char *name, *recorded;
+    uint32_t ranks;  /* from 2 on */
+    uint32_t dtypes; /* a bit for each */
 } algorithms[GROUPING_COUNT] = {
-    [GROUPING_LINEAR] = {"linear", 1},
-    [GROUPING_RECURSIVE] = {"recursive", 1},
-    [GROUPING_RING] = {"ring", 1},
-    [GROUPING_RING_SCATTER] = {"ring-scatter", 1},
-    [GROUPING_HALVING] = {"halving", 1},
-    [GROUPING_GLOO] = {"gloo", 1},
-    [GROUPING_NCCL_RING] = {"nccl-ring", 0},
-    [GROUPING_NCCL_RING_SCATTER] = {"nccl-ring-scatter", 0},
-    [GROUPING_NCCL_TREE] = {"nccl-tree", 0},
+    [GROUPING_LINEAR] = {"linear", OF_OPEN_MPI},
+    [GROUPING_RECURSIVE] = {"recursive", OF_OPEN_MPI},
+    [GROUPING_RING] = {"ring", OF_OPEN_MPI},
+    [GROUPING_RING_SCATTER] = {"ring-scatter", OF_OPEN_MPI},
+    [GROUPING_HALVING] = {"halving", OF_OPEN_MPI},
+    [GROUPING_GLOO] = {"gloo", OF_GLOO},
+    [GROUPING_NCCL_RING] = {"nccl-ring", OF_SOURCE},
+    [GROUPING_NCCL_RING_SCATTER] = {"nccl-ring-scatter", OF_SOURCE},
+    [GROUPING_NCCL_TREE] = {"nccl-tree", OF_SOURCE},
 };
 
 const char *grouping_name(enum grouping_algorithm algorithm) {
     return algorithms[algorithm].name;
 }
 
-enum status grouping_find(const char *name, enum grouping_algorithm *out) {
-    for (int i = 0; i < GROUPING_COUNT; i++)
-        if (strcmp(algorithms[i].name, name) == 0) {
-            *out = (enum grouping_algorithm)i;
-            return STATUS_OK;
-        }
-    FAIL(STATUS_INPUT,
-         "expected linear, recursive, ring, ring-scatter, halving, gloo, nccl-ring, "
-         "nccl-ring-scatter or nccl-tree, got \"%s\"",
-         name);
+const char *grouping_recorded(enum grouping_algorithm algorithm) {
+    return algorithms[algorithm].recorded;
 }
 
-int grouping_is_recorded(enum grouping_algorithm algorithm) {
-    return algorithms[algorithm].recorded;
+int grouping_is_recorded(enum grouping_algorithm algorithm, uint32_t ranks, enum dtype dtype) {
+    return ranks >= 2 && ranks <= algorithms[algorithm].ranks &&
+           (algorithms[algorithm].dtypes >> dtype & 1) != 0;
 }
 
 static uint64_t divide_up(uint64_t a, uint64_t b) {
@@ -384,6 +383,9 @@ enum status grouping_check(const struct grouping_call *call) {
              "NCCL's trace prints them as countLo and countMid, got %llu and %llu of %llu",
              grouping_name(call->algorithm), (unsigned long long)call->part_first,
              (unsigned long long)call->part, (unsigned long long)call->count);
+    if (call->part_first > COUNT_MAX || call->part > COUNT_MAX)
+        FAIL(STATUS_INPUT, "parts: expected at most 2^48 elements of a channel, got %llu and %llu",
+             (unsigned long long)call->part_first, (unsigned long long)call->part);
     TRY(check_places(call));
     return call->algorithm == GROUPING_NCCL_RING ? check_ring_of_nccl(call)
                                                  : check_tree_of_nccl(call);

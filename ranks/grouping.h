@@ -15,6 +15,7 @@
 
 #include <stdint.h>
 
+#include "base/dtype.h"
 #include "base/status.h"
 
 #define GROUPING_RANKS 1024u
@@ -78,12 +79,11 @@ struct grouping_run {
  * "nccl-ring", "nccl-ring-scatter", "nccl-tree". */
 const char *grouping_name(enum grouping_algorithm algorithm);
 
-/* STATUS_INPUT: no algorithm has this name; the text lists them. */
-TWINSTEP_MUST_USE enum status grouping_find(const char *name, enum grouping_algorithm *out);
-
-/* Whether the grouping was compared with recordings of the library itself; else it was read from
- * its source. */
-int grouping_is_recorded(enum grouping_algorithm algorithm);
+/* What of the library itself was recorded and compared with the algorithm, in words: "f32 on 2 to 8
+ * ranks". NULL: nothing was, and the grouping was read in the library's source. */
+const char *grouping_recorded(enum grouping_algorithm algorithm);
+/* Whether that covers the dtype on so many ranks. Where it does not, the same rule is used. */
+int grouping_is_recorded(enum grouping_algorithm algorithm, uint32_t ranks, enum dtype dtype);
 
 /* STATUS_INPUT: a number of the call is out of its range, or one that the algorithm needs is not
  * there; the text says which. */

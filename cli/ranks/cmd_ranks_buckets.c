@@ -24,12 +24,18 @@ static enum status read_arrival(const struct options *options, struct arena *are
     size_t arrived;
     TRY(ranks_ask_list(options, KEY_ARRIVAL, "--arrival", arena, &arrival, &arrived));
     if (arrival == NULL) return STATUS_OK;
+    if (options_given(options, KEY_FIND_UNUSED))
+        FAIL(STATUS_INPUT, "--arrival: the buckets of --find-unused do not depend on it");
     if (arrived != call->count)
         FAIL(STATUS_INPUT, "--arrival: expected the numbers of %zu parameters, got %zu",
              call->count, arrived);
     TRY(arena_take(arena, arrived, sizeof *kept, "--arrival", &kept));
-    for (size_t i = 0; i < arrived; i++)
-        kept[i] = arrival[i] < UINT32_MAX ? (uint32_t)arrival[i] : UINT32_MAX;
+    for (size_t i = 0; i < arrived; i++) {
+        if (arrival[i] >= call->count)
+            FAIL(STATUS_INPUT, "--arrival: expected parameters from 0 to %zu, got %" PRIu64,
+                 call->count - 1, arrival[i]);
+        kept[i] = (uint32_t)arrival[i];
+    }
     call->arrival = kept;
     return STATUS_OK;
 }

@@ -9,8 +9,17 @@
 
 #define SAMPLES_MAX 10000000u
 #define RANKS_MAX 1024u
+#define DEALT_MAX 20000000u /* what is printed: some 180 MB */
 
 enum { KEY_DEAL = KEY_OWN, KEY_SAMPLES, KEY_RANKS, KEY_BATCH, KEY_TAIL };
+
+/* What is dealt in all: each sample once where nothing is filled up or left out. */
+static uint64_t dealt(const struct deal_call *call) {
+    uint64_t total = 0;
+    for (uint32_t rank = 0; rank < call->ranks; rank++)
+        total += deal_length(call, rank);
+    return total;
+}
 
 static enum status read(const struct options *options, struct deal_call *call) {
     const char *deals[DEAL_COUNT], *tails[DEAL_TAIL_COUNT];
@@ -28,15 +37,12 @@ static enum status read(const struct options *options, struct deal_call *call) {
     call->kind = (enum deal_kind)deal;
     call->tail = (enum deal_tail)tail;
     call->ranks = (uint32_t)ranks;
-    return deal_check(call);
-}
-
-/* What is dealt in all: each sample once where nothing is filled up or left out. */
-static uint64_t dealt(const struct deal_call *call) {
-    uint64_t total = 0;
-    for (uint32_t rank = 0; rank < call->ranks; rank++)
-        total += deal_length(call, rank);
-    return total;
+    TRY(deal_check(call));
+    if (dealt(call) > DEALT_MAX)
+        FAIL(STATUS_INPUT,
+             "--batch: expected at most %u samples dealt to all ranks together, got %" PRIu64,
+             DEALT_MAX, dealt(call));
+    return STATUS_OK;
 }
 
 static void print_samples(const struct deal_call *call, uint32_t rank,

@@ -72,8 +72,12 @@ static enum status read_places(const struct options *options, struct arena *aren
     if (count != call->ranks)
         FAIL(STATUS_INPUT, "--places: expected %" PRIu32 " ranks, got %zu", call->ranks, count);
     TRY(arena_take(arena, count, sizeof *kept, "--places", &kept));
-    for (size_t i = 0; i < count; i++)
-        kept[i] = places[i] < GROUPING_RANKS ? (uint16_t)places[i] : (uint16_t)GROUPING_RANKS;
+    for (size_t i = 0; i < count; i++) {
+        if (places[i] >= call->ranks)
+            FAIL(STATUS_INPUT, "--places: expected ranks from 0 to %" PRIu32 ", got %" PRIu64,
+                 call->ranks - 1, places[i]);
+        kept[i] = (uint16_t)places[i];
+    }
     call->places = kept;
     return STATUS_OK;
 }
@@ -125,14 +129,21 @@ static enum status read(const struct options *options, struct arena *arena, stru
     return STATUS_OK;
 }
 
+static int is_recorded(const struct asked *asked) {
+    return grouping_is_recorded(asked->call.algorithm, asked->call.ranks, asked->dtype);
+}
+
 static void print_text(const struct asked *asked) {
     struct grouping_run run;
     char text[GROUPING_TEXT];
-    printf("%s, %" PRIu32 " ranks, %" PRIu64 " elements of %s; %s\n\n",
+    const char *const recorded = grouping_recorded(asked->call.algorithm);
+    printf("%s, %" PRIu32 " ranks, %" PRIu64 " elements of %s; %s%s\n\n",
            grouping_name(asked->call.algorithm), asked->call.ranks, asked->call.count,
            dtype_name(asked->dtype),
-           grouping_is_recorded(asked->call.algorithm) ? "held against recordings of the library"
-                                                       : "read in the library's source");
+           is_recorded(asked) ? "held against recordings of the library"
+           : recorded != NULL ? "not recorded itself, by a rule that is held against recordings of "
+                              : "read in the library's source",
+           is_recorded(asked) || recorded == NULL ? "" : recorded);
     printf("%12s  %12s  %s\n", "first", "last", "order, from left to right");
     for (uint64_t element = asked->first; element < asked->end; element = run.end) {
         grouping_of(&asked->call, element, &run);
@@ -147,9 +158,8 @@ static void print_json(const struct asked *asked) {
     char text[GROUPING_TEXT];
     printf("{\n  \"algorithm\": \"%s\",\n  \"recorded\": %s,\n  \"ranks\": %" PRIu32
            ",\n  \"count\": %" PRIu64 ",\n  \"dtype\": \"%s\",\n  \"runs\": [",
-           grouping_name(asked->call.algorithm),
-           grouping_is_recorded(asked->call.algorithm) ? "true" : "false", asked->call.ranks,
-           asked->call.count, dtype_name(asked->dtype));
+           grouping_name(asked->call.algorithm), is_recorded(asked) ? "true" : "false",
+           asked->call.ranks, asked->call.count, dtype_name(asked->dtype));
     for (uint64_t element = asked->first; element < asked->end; element = run.end) {
         grouping_of(&asked->call, element, &run);
         grouping_text(&run, text);

@@ -48,8 +48,10 @@ enum status ranks_ask_list(const struct options *options, int key, const char *n
     return STATUS_OK;
 }
 
-/* Reads 59x59 at `word`, which it takes apart. */
-static enum status read_shape(const char *name, char *word, uint64_t *rows, uint64_t *row_length) {
+/* Reads 59x59 at `word`, which it takes apart; errors show it as it was, `given`. */
+static enum status read_shape(const char *name, char *word, const char *given, uint64_t *rows,
+                              uint64_t *row_length) {
+    const int length = (int)strcspn(given, ",");
     char *rest = word;
     *row_length = 1;
     for (int i = 0; rest != NULL; i++) {
@@ -59,12 +61,14 @@ static enum status read_shape(const char *name, char *word, uint64_t *rows, uint
         if (number_parse_uint(rest, &extent) != STATUS_OK || extent == 0 || extent > EXTENT_MAX)
             FAIL(STATUS_INPUT, "%s: expected shapes between commas, as 59x59,59, got \"%s\"", name,
                  rest);
+        const int fits = i == 0 || extent <= EXTENT_MAX / *row_length;
         if (i == 0)
             *rows = extent;
-        else
+        else if (fits)
             *row_length *= extent;
-        if (*row_length > EXTENT_MAX || *rows > EXTENT_MAX / *row_length)
-            FAIL(STATUS_INPUT, "%s: expected at most 2^48 elements of a parameter", name);
+        if (!fits || *rows > EXTENT_MAX / *row_length)
+            FAIL(STATUS_INPUT, "%s: expected at most 2^48 elements of a parameter, got %.*s", name,
+                 length, given);
         rest = next;
     }
     return STATUS_OK;
@@ -83,7 +87,8 @@ enum status ranks_ask_shapes(const struct options *options, int key, const char 
         char *word;
         const size_t length = strcspn(rest, ",");
         TRY(arena_text(arena, rest, length, &word));
-        TRY(read_shape(name, word, &(*out_rows)[*out_count], &(*out_row_lengths)[*out_count]));
+        TRY(read_shape(name, word, rest, &(*out_rows)[*out_count],
+                       &(*out_row_lengths)[*out_count]));
         *out_count += 1;
         rest = rest[length] == ',' ? rest + length + 1 : NULL;
     }

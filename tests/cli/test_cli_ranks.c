@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include <jansson.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/macro.h"
@@ -171,11 +172,114 @@ static void validate_deals(void **state) {
     helper_free(&said);
 }
 
-static void verify_refusals(void **state) {
+struct refusal {
+    const char *line, *needle;
+};
+
+static void require_refused(const struct refusal *cases, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        struct said said = helper_run(2, cases[i].line);
+        assert_string_equal(said.out, "");
+        if (strstr(said.err, cases[i].needle) == NULL)
+            fail_msg("%s: expected %s in %s", cases[i].line, cases[i].needle, said.err);
+        helper_free(&said);
+    }
+}
+
+/* Products of extents of which 64 bits would keep 0 or a small rest. */
+static void verify_large_shapes(void **state) {
+    (void)state;
+    static const struct refusal cases[] = {
+        {"ranks buckets --shapes 1x1099511627776x1099511627776",
+         "--shapes: expected at most 2^48 elements of a parameter, got "
+         "1x1099511627776x1099511627776"},
+        {"ranks buckets --shapes 7,1x8589934592x2147483649,7",
+         "of a parameter, got 1x8589934592x2147483649\n"},
+        {"ranks buckets --shapes 2x281474976710656", "of a parameter, got 2x281474976710656\n"},
+    };
+    require_refused(cases, COUNT_OF(cases));
+    static const char *const largest[] = {"281474976710656", NULL};
+    require_said("ranks buckets --shapes 1x16777216x16777216", largest);
+}
+
+/* A number is refused as it was given, not as what a narrower type keeps of it. */
+static void verify_given_numbers(void **state) {
+    (void)state;
+    static const struct refusal cases[] = {
+        {"ranks buckets --shapes 5,3 --arrival 99999999999,0",
+         "--arrival: expected parameters from 0 to 1, got 99999999999\n"},
+        {"ranks buckets --shapes 5,3 --arrival 0,2",
+         "--arrival: expected parameters from 0 to 1, got 2\n"},
+        {"ranks order --algorithm nccl-ring --ranks 3 --count 9 --chunk 16 --places 0,2,70000",
+         "--places: expected ranks from 0 to 2, got 70000\n"},
+    };
+    require_refused(cases, COUNT_OF(cases));
+}
+
+static void verify_useless_arrival(void **state) {
+    (void)state;
+    static const struct refusal cases[] = {
+        {"ranks buckets --shapes 5,3 --find-unused --arrival 9,9",
+         "--arrival: the buckets of --find-unused do not depend on it"},
+        {"ranks buckets --shapes 5,3 --find-unused --arrival 1,0",
+         "--arrival: the buckets of --find-unused do not depend on it"},
+    };
+    require_refused(cases, COUNT_OF(cases));
+}
+
+/* One sample, padded to whole rounds, would be printed 20,480,000 times. */
+static void verify_large_deals(void **state) {
+    (void)state;
+    static const struct refusal cases[] = {
+        {"ranks deal --deal micros --samples 1 --ranks 1024 --batch 20000",
+         "--batch: expected at most 20000000 samples dealt to all ranks together, got 20480000"},
+        {"ranks deal --deal micros --samples 1 --ranks 1024 --batch 20000 --json",
+         "--batch: expected at most 20000000 samples dealt to all ranks together, got 20480000"},
+    };
+    static const char *const dropped[] = {"dealt: 0, so 1 samples are left out\n", NULL};
+    require_refused(cases, COUNT_OF(cases));
+    require_said("ranks deal --deal micros --samples 1 --ranks 1024 --batch 20000 --tail drop",
+                 dropped);
+}
+
+/* Only the dtypes and numbers of ranks that were recorded are said to be. */
+static void validate_recorded(void **state) {
     (void)state;
     static const struct {
-        const char *line, *needle;
+        const char *line, *text;
+        int is_recorded;
     } cases[] = {
+        {"--algorithm gloo --ranks 5 --dtype bf16", "; held against recordings of the library\n",
+         1},
+        {"--algorithm gloo --ranks 3 --dtype e4m3",
+         "; not recorded itself, by a rule that is held against recordings of f32, bf16 and f16 on "
+         "2 to 5 ranks\n",
+         0},
+        {"--algorithm gloo --ranks 3 --dtype tf32", "; not recorded itself, by a rule", 0},
+        {"--algorithm gloo --ranks 6", "; not recorded itself, by a rule", 0},
+        {"--algorithm linear --ranks 8", "; held against recordings of the library\n", 1},
+        {"--algorithm linear --ranks 9",
+         "; not recorded itself, by a rule that is held against recordings of f32 on 2 to 8 "
+         "ranks\n",
+         0},
+        {"--algorithm ring --ranks 4 --dtype bf16", "; not recorded itself, by a rule", 0},
+        {"--algorithm nccl-tree --ranks 4", "; read in the library's source\n", 0},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char line[128];
+        const char *const needles[] = {cases[i].text, NULL};
+        snprintf(line, sizeof line, "ranks order --count 40 %s", cases[i].line);
+        require_said(line, needles);
+        snprintf(line, sizeof line, "ranks order --count 40 %s --json", cases[i].line);
+        json_t *json = json_of(line);
+        assert_int_equal(json_is_true(json_object_get(json, "recorded")), cases[i].is_recorded);
+        json_decref(json);
+    }
+}
+
+static void verify_refusals(void **state) {
+    (void)state;
+    static const struct refusal cases[] = {
         {"ranks order", "--algorithm: expected a name, got nothing"},
         {"ranks order --algorithm rign --ranks 2 --count 4", "got \"rign\"; did you mean ring?"},
         {"ranks order --algorithm ring --count 4",
@@ -231,21 +335,17 @@ static void verify_refusals(void **state) {
         {"ranks deal --samples 4 --ranks 2 --batch 3 --tail short",
          "tail: DistributedSampler pads or drops"},
     };
-    for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        struct said said = helper_run(2, cases[i].line);
-        assert_string_equal(said.out, "");
-        if (strstr(said.err, cases[i].needle) == NULL)
-            fail_msg("%s: expected %s in %s", cases[i].line, cases[i].needle, said.err);
-        helper_free(&said);
-    }
+    require_refused(cases, COUNT_OF(cases));
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_order_bytes), cmocka_unit_test(verify_element),
-        cmocka_unit_test(validate_nccl),        cmocka_unit_test(validate_buckets),
-        cmocka_unit_test(validate_fsdp2),       cmocka_unit_test(validate_deals),
-        cmocka_unit_test(verify_refusals),
+        cmocka_unit_test(validate_order_bytes),   cmocka_unit_test(verify_element),
+        cmocka_unit_test(validate_nccl),          cmocka_unit_test(validate_buckets),
+        cmocka_unit_test(validate_fsdp2),         cmocka_unit_test(validate_deals),
+        cmocka_unit_test(verify_large_shapes),    cmocka_unit_test(verify_given_numbers),
+        cmocka_unit_test(verify_useless_arrival), cmocka_unit_test(verify_large_deals),
+        cmocka_unit_test(validate_recorded),      cmocka_unit_test(verify_refusals),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }

@@ -179,6 +179,11 @@ static void verify_refusals(void **state) {
     assert_int_equal(bucket_ddp(&call, 2, scratch, places, lengths, &buckets), STATUS_INPUT);
     assert_string_equal(status_text(),
                         "arrival: expected each of 2 tensors once, got 1 at place 1");
+    /* Also where the buckets do not depend on it. */
+    assert_int_equal(bucket_ddp(&call, 1, scratch, places, lengths, &buckets), STATUS_INPUT);
+    call.finds_unused = 1;
+    assert_int_equal(bucket_ddp(&call, 2, scratch, places, lengths, &buckets), STATUS_INPUT);
+    call.finds_unused = 0;
     const struct bucket_group good_group = {sizes, sizes, 2, 3};
     struct bucket_group group = good_group;
     group.ranks = 1;

@@ -311,13 +311,10 @@ static void validate_texts(void **state) {
 
 static void verify_names(void **state) {
     (void)state;
-    enum grouping_algorithm found;
-    for (int i = 0; i < GROUPING_COUNT; i++) {
-        assert_int_equal(grouping_find(grouping_name((enum grouping_algorithm)i), &found),
-                         STATUS_OK);
-        assert_int_equal(found, i);
-    }
-    assert_int_equal(grouping_find("rings", &found), STATUS_INPUT);
+    for (int i = 0; i < GROUPING_COUNT; i++)
+        for (int k = 0; k < i; k++)
+            assert_string_not_equal(grouping_name((enum grouping_algorithm)i),
+                                    grouping_name((enum grouping_algorithm)k));
 }
 
 /* Each rank once, P - 1 additions, never more results than a stack of GROUPING_DEPTH holds; and
@@ -368,6 +365,32 @@ static void verify_groupings(void **state) {
                 call.chunk = 512;
                 verify_grouping(&call);
             }
+}
+
+/* Elements of a part that would wrap where a part begins are refused; the largest are not. */
+static void verify_large_parts(void **state) {
+    (void)state;
+    const uint64_t most = (uint64_t)1 << 48;
+    struct grouping_call call = tree_call(3, 1, GROUPING_PATTERN_TREE);
+    for (int i = 0; i < 2; i++) {
+        call.algorithm = i == 0 ? GROUPING_NCCL_RING : GROUPING_NCCL_TREE;
+        call.chunk = 16;
+        call.part_first = 5;
+        call.part = UINT64_MAX;
+        assert_int_equal(grouping_check(&call), STATUS_INPUT);
+        assert_string_equal(status_text(), "parts: expected at most 2^48 elements of a channel, "
+                                           "got 5 and 18446744073709551615");
+        call.part = most + 1;
+        assert_int_equal(grouping_check(&call), STATUS_INPUT);
+        call.part = most;
+        verify_grouping(&call);
+        call.part_first = most + 1;
+        assert_int_equal(grouping_check(&call), STATUS_INPUT);
+        assert_string_equal(status_text(), "parts: expected at most 2^48 elements of a channel, "
+                                           "got 281474976710657 and 281474976710656");
+        call.part_first = most;
+        verify_grouping(&call);
+    }
 }
 
 static void verify_refusals(void **state) {
@@ -426,7 +449,7 @@ int main(void) {
         cmocka_unit_test(verify_places),          cmocka_unit_test(verify_trees_drawn),
         cmocka_unit_test(verify_chains_of_nodes), cmocka_unit_test(validate_texts),
         cmocka_unit_test(verify_names),           cmocka_unit_test(verify_groupings),
-        cmocka_unit_test(verify_refusals),
+        cmocka_unit_test(verify_large_parts),     cmocka_unit_test(verify_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
