@@ -122,14 +122,12 @@ int fit_break_is_doubtful(const struct fit_set *set) {
     size_t hidden = 0, free_scales = 0;
     for (size_t i = 1; i < first->segment_count; i++) {
         if (!is_hidden_break(first, set, i)) continue;
+        if (first->segments[i].event == FIT_RESTARTED) return 1;
         hidden++;
-        free_scales +=
-            first->segments[i].event == FIT_RESCALED || first->segments[i].event == FIT_RESTARTED;
+        free_scales += first->segments[i].event == FIT_RESCALED;
     }
     if (hidden == 0) return 0;
     if (free_scales > 0 && first->segment_count > 2) return 1;
-    for (size_t i = 1; i < first->segment_count; i++)
-        if (first->segments[i].event == FIT_RESTARTED && is_hidden_break(first, set, i)) return 1;
     for (size_t i = 1; i < set->count; i++) {
         const struct fit *other = &set->fits[i];
         if (other->segment_count <= first->segment_count &&

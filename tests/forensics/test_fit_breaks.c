@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit
+ * labels: unit whole
  * Resumes that the log does not show, as a Trainer goes on with the rows of its checkpoint: the
  * break lies between two rows, and rows lie 1 to 50 updates apart. The rows are computed here from
  * the formulas of transformers/optimization.py (get_linear_schedule_with_warmup, get_cosine_..).
@@ -17,6 +17,7 @@
 
 #include "base/macro.h"
 #include "forensics/fit.h"
+#include "tests/base/helper_size.h"
 #include "tests/forensics/helper_log.h"
 
 #define ROWS 2048
@@ -127,7 +128,7 @@ static void verify_no_false_answer_where_f_of_k_is_printed(void **state) {
     } cases[] = {{1000, 100, 500, 10}, {1000, 100, 505, 10},  {1000, 100, 501, 10},
                  {1000, 100, 509, 10}, {400, 40, 200, 10},    {400, 40, 205, 10},
                  {2000, 60, 1000, 10}, {2000, 100, 1000, 50}, {1000, 100, 500, 5}};
-    for (size_t n = 0; n < 2 * COUNT_OF(cases); n++) {
+    for (size_t n = 0; n < 2 * COUNT_OF(cases); n += helper_size(9, 3, 1)) {
         const size_t c = n / 2;
         struct series series = {points, 0};
         struct arena arena = ARENA_EMPTY;
