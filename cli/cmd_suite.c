@@ -263,13 +263,6 @@ static enum status load_case(struct suite_run *run, struct suite_case *member, s
     return keep(arena, status_text(), &member->error);
 }
 
-/* Makes a result of what keeps a scenario from having one. */
-static enum status take_error(struct suite_run *run, enum status status, const char *why,
-                              struct suite_result *out) {
-    out->status = status;
-    return keep(&run->cli->arena, why, &out->error);
-}
-
 /* Looks whether the result of a scenario is there already. An error is a result where results are
  * joined; where the suite goes on, the scenario is tried again. */
 static enum status take_kept(struct suite_run *run, struct suite_case *member,
@@ -291,13 +284,13 @@ static enum status take_kept(struct suite_run *run, struct suite_case *member,
              "%s: there is a result already; --resume takes over those that still hold, "
              "--overwrite replaces them",
              member->result);
-    if (join && kept != SUITE_KEPT)
-        TRY(take_error(run, STATUS_INPUT,
-                       kept == SUITE_KEPT_NOT
-                           ? "no result is there yet: --resume trains it"
-                           : "the result is of another scenario, of other data or of another "
-                             "build of twinstep: --resume trains it again",
-                       result));
+    if (join && kept != SUITE_KEPT) {
+        result->status = STATUS_INPUT;
+        result->error = kept == SUITE_KEPT_NOT
+                            ? "no result is there yet: --resume trains it"
+                            : "the result is of another scenario, of other data or of another "
+                              "build of twinstep: --resume trains it again";
+    }
     member->taken = join || (resume && kept == SUITE_KEPT && result->status == STATUS_OK);
     if (kept == SUITE_KEPT_OTHER) run->suite->stale++;
     return STATUS_OK;

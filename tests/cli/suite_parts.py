@@ -224,7 +224,7 @@ def kept_traces(bench):
 
 def another_part(bench):
     """Two processes train the same scenario: an error of one leaves the result of the other."""
-    bench.scenario("twice/a", 200, "verdict: outside-floor")
+    bench.scenario("twice/a", 600, "verdict: outside-floor")
     words = ("suite", "twice", "--results", "twice-kept", "--quiet")
     late = bench.start(*words, "--keep", "late")
     there = bench.wait_until(late, lambda: bench.updates("late/a.h5.part") > 3)
