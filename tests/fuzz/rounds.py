@@ -36,10 +36,14 @@ def in_hdf5(text):
 
 
 def is_slow(target, artifact, seconds):
-    """Whether the input takes more than so many seconds of the processor."""
-    done = subprocess.run([target, artifact], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                          check=False, preexec_fn=lambda: resource.setrlimit(
-                              resource.RLIMIT_CPU, (seconds, seconds + 1)))
+    """Whether the input takes more than so many seconds of the processor. One that waits for ever, as
+    in a deadlock, takes none, so there is a limit by the clock, too, which no load explains."""
+    try:
+        done = subprocess.run([target, artifact], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                              check=False, timeout=20 * seconds, preexec_fn=lambda: resource.setrlimit(
+                                  resource.RLIMIT_CPU, (seconds, seconds + 1)))
+    except subprocess.TimeoutExpired:
+        return True
     return done.returncode in (-signal.SIGXCPU, -signal.SIGKILL)
 
 
