@@ -515,6 +515,25 @@ class Loops(unittest.TestCase):
     def test_verify_optimizers_that_alternate(self):
         self.assertEqual(self.several(self.one_each, lambda k: [k % 2]), [])
         self.check_rates(*[[0.25, None], [None, 0.5]] * 3)
+        weights, state_of, norms = read(self.path, "tensors/digest_parameter", "digest_state",
+                                        "param_norm")
+        self.assertTrue(all(bytes(d) != bytes(32) for row in weights for d in row))
+        self.assertTrue(np.isfinite(norms).all())
+        for k in range(1, 6):           # what did not step is what it was
+            still = [0, 1] if k % 2 else [2, 3]
+            for i in range(4):
+                (self.assertEqual if i in still else self.assertNotEqual)(
+                    weights[k][i], weights[k - 1][i], (k, i))
+        os.remove(self.path)
+
+        def with_moments(nets):
+            return [torch.optim.SGD(net.parameters(), lr=0.25, momentum=0.5) for net in nets]
+        self.assertEqual(self.several(with_moments, lambda k: [k % 2] if k < 4 else []), [])
+        state_of, weights = read(self.path, "digest_state", "tensors/digest_parameter")
+        self.assertNotEqual(state_of[3], state_of[2])
+        self.assertEqual(weights[5], weights[3])
+        self.assertEqual(state_of[5], state_of[4])      # nothing steps: the same moments, digested
+        self.assertNotEqual(bytes(state_of[5]), bytes(32))
 
     def test_verify_an_optimizer_that_starts_later(self):
         self.assertEqual(self.several(self.one_each, lambda k: [1] if k < 3 else [1, 0]), [])

@@ -429,6 +429,7 @@ class Recorder:
         if not self._is_ours(optimizer):
             return
         self._stepped = True
+        self._ran.add(id(optimizer))
         self._watched.look(optimizer)
         if self._is_fresh(optimizer):   # the step ran a closure: what it did came before the step
             self._places.pop("optimize", None)
@@ -453,8 +454,14 @@ class Recorder:
         if self._finished:
             return
         self._event(None)
-        if not self._parameters:
-            self._digest_parameters(self.tensors)
+        # What did not step in this update is recorded, too: it must be what it was.
+        still = [(name, p) for name, p in self.tensors if name not in self._parameters]
+        if still:
+            self._digest_parameters(still)
+        if self.step % self.every == 0:
+            for optimizer in self.optimizers:
+                if isinstance(optimizer, torch.optim.Optimizer) and id(optimizer) not in self._ran:
+                    self._digest_state(optimizer)
         self._rng = facts.moved(self._generators, facts.generators(self._devices()))
         self._finished = True
 
@@ -520,6 +527,7 @@ class Recorder:
         self._unscaled = self._scaled = False
         self._told = False                  # whether the norm of all gradients is the training's
         self._taken: set[int] = set()       # tensors whose gradients were, by their numbers
+        self._ran: set[int] = set()         # optimizers that stepped in this update
         self._spent: set[int] = set()       # optimizers that stepped since the last backward pass
         self._normed: set[int] = set()      # optimizers whose gradients are in grad_norm_taken
         self._rates = self._read_rates()
