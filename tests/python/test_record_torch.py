@@ -535,6 +535,26 @@ class Loops(unittest.TestCase):
         self.assertEqual(state_of[5], state_of[4])      # nothing steps: the same moments, digested
         self.assertNotEqual(bytes(state_of[5]), bytes(32))
 
+    def test_verify_a_norm_that_is_told_stands(self):
+        """Nobody clips, so the recorder measures a norm of its own; what the caller says counts."""
+        model, optimizer, _ = parts()
+        with twinstep.Recorder(model, optimizer, path=self.path, quiet=True) as recorder:
+            for k in range(2):
+                loss_of(model).backward()
+                optimizer.step()
+                optimizer.zero_grad()
+                recorder.update(grad_norm=7.0 + k)
+        self.assertEqual(read(self.path, "grad_norm"), [7.0, 8.0])
+        os.remove(self.path)
+        with twinstep.Recorder(model, optimizer, path=self.path, quiet=True) as recorder:
+            for k in range(2):
+                loss_of(model).backward()
+                recorder.before_step(optimizer.param_groups)
+                recorder.after_step(grad_norm=3.0 + k)
+                optimizer.zero_grad()
+                recorder.update()
+        self.assertEqual(read(self.path, "grad_norm"), [3.0, 4.0])
+
     def test_verify_an_optimizer_that_starts_later(self):
         self.assertEqual(self.several(self.one_each, lambda k: [1] if k < 3 else [1, 0]), [])
         self.check_rates(*[[None, 0.5]] * 3, *[[0.25, 0.5]] * 3)
