@@ -411,6 +411,22 @@ class Loops(unittest.TestCase):
                                  (updates, complete), name)
         self.assertFalse(os.path.exists(self.path))
 
+    def test_verify_arguments_of_a_trainer_are_lines_of_the_configuration(self):
+        """A loop around a trainer's arguments says what the trainer's own callback says."""
+        from transformers import TrainingArguments
+        given = TrainingArguments(self.folder.name, learning_rate=5e-4, use_cpu=True, seed=6)
+        model, optimizer, _ = parts()
+        callback = twinstep.TwinstepCallback(os.path.join(self.folder.name, "b.h5"), quiet=True,
+                                             config=given)
+        callback.on_train_begin(given, None, None, model=model, optimizer=optimizer)
+        recorders = [callback.recorder,
+                     twinstep.Recorder(model, optimizer, path=self.path, config=given, quiet=True)]
+        told = [r.config for r in recorders]
+        self.assertEqual(told[0], told[1])
+        self.assertEqual((told[1]["args.learning_rate"], told[1]["args.seed"]), (5e-4, 6))
+        self.assertNotIn("args.output_dir", told[1])
+        callback.on_train_end(given, None, None)
+
     def leave(self, path, change):
         """Two updates, `change(model, optimizer)`, which returns the optimizer that goes on, and
         two more; what is warned of, the weights, and the updates in the file."""

@@ -168,7 +168,9 @@ class Recorder:
                 weights at every update
     readback    0: off. N: at updates 1, 1 + N, ... the learning rate and the decay are read from a
                 copy of the weights (its size in bytes is `readback_bytes`)
-    config      what the run was made with, {key: value}; `causes` {key: cause} for `compare`
+    config      what the run was made with, {key: value}, or the arguments of a trainer of
+                transformers or TRL, as TwinstepCallback records them; `causes` {key: cause} for
+                `compare`
     forward     False: no hook on the model, so no place of `forward` and no `digest_batch`
     hook        False: as above, and the caller tells of batches by `on_forward(args, kwargs)`
 
@@ -177,7 +179,7 @@ class Recorder:
 
     def __init__(self, model: Any, optimizer: Any = None, scheduler: Any = None, *,
                  path: str | os.PathLike[str], every: int = 16, readback: int = 0,
-                 config: Mapping[str, Any] | None = None, causes: Mapping[str, str] | None = None,
+                 config: Any = None, causes: Mapping[str, str] | None = None,
                  forward: bool = True, run: str = "main", quiet: bool = False,
                  hook: bool = True) -> None:
         if every < 1 or readback < 0:
@@ -197,7 +199,7 @@ class Recorder:
         self.tensors = find_tensors(self.models)
         self.optimizers = inner_optimizers(optimizer)
         self.scheduler, self.every, self.readback, self.run = scheduler, every, readback, run
-        self.config, self.causes = dict(config or {}), dict(causes or {})
+        self.config, self.causes = facts.arguments(config), dict(causes or {})
         self.forward, self.hook, self.quiet = forward, forward and hook, quiet
         self.step, self.seconds, self.readback_bytes = 0, 0.0, 0
         self._channel: Channel | None = None
