@@ -337,11 +337,23 @@ static enum status add_lists(struct making *making, const char *option, const ch
     return add_word(making, quoted);
 }
 
+static int ends_in(const char *word, const char *end) {
+    const size_t length = strlen(word), tail = strlen(end);
+    return length > tail && strcmp(word + length - tail, end) == 0;
+}
+
+/* The name of a factor whose words stand behind no option: what verdicts call the cause. */
+static const char *name_of_words(size_t from, const char *x, const char *y) {
+    if (from == 0) return "program";
+    if (ends_in(x, ".py") && ends_in(y, ".py")) return "script";
+    return ends_in(x, ".sh") && ends_in(y, ".sh") ? "script" : "word";
+}
+
 static enum status compare_units(struct making *making, const struct unit *a,
                                  const struct unit *b) {
     const char *const *x = making->lines[0].words.words + a->from;
     const char *const *y = making->lines[1].words.words + b->from;
-    const char *name = a->name[0] != '\0' ? a->name : a->from == 0 ? "program" : "word";
+    const char *name = a->name[0] != '\0' ? a->name : name_of_words(a->from, x[0], y[0]);
     if (a->count != b->count) {
         /* the option's own word stays; "--lr 1" against "--lr=1" is all of it */
         const size_t kept = a->name[0] != '\0' && strcmp(x[0], y[0]) == 0;
