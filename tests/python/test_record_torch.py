@@ -425,6 +425,11 @@ class Loops(unittest.TestCase):
         self.assertEqual(told[0], told[1])
         self.assertEqual((told[1]["args.learning_rate"], told[1]["args.seed"]), (5e-4, 6))
         self.assertNotIn("args.output_dir", told[1])
+        for wrong, name in ((5, "int"), ([("lr", 1)], "list"), (TrainingArguments, "TrainingArguments")):
+            for record in (lambda c: twinstep.TwinstepCallback(self.path, config=c),
+                           lambda c: twinstep.Recorder(model, path=self.path, config=c)):
+                with self.assertRaisesRegex(TypeError, f"config: expected a mapping .*, got {name}"):
+                    record(wrong)
         callback.on_train_end(given, None, None)
 
     def leave(self, path, change):

@@ -48,9 +48,12 @@ SWITCHES: Mapping[str, tuple[str, str | None]] = {
 
 def arguments(given: Any) -> dict[str, Any]:
     """A configuration that a user gives: a mapping as it is, and of TrainingArguments the leaves
-    that can change a training, as `args.KEY`."""
-    if not hasattr(given, "to_dict"):
+    that can change a training, as `args.KEY`. Raises TypeError for what is neither."""
+    if given is None or isinstance(given, Mapping):
         return dict(given or {})
+    if isinstance(given, type) or not hasattr(given, "to_dict"):
+        raise TypeError("config: expected a mapping or the arguments of a trainer, got "
+                        f"{given.__name__ if isinstance(given, type) else type(given).__name__}")
     return {f"args.{k}": v for k, v in given.to_dict().items()
             if isinstance(v, (str, int, float, bool)) and not k.startswith(LEFT_OUT)}
 
