@@ -500,6 +500,27 @@ static enum status write_all(struct making *making, const struct ablate_two *two
     return STATUS_OK;
 }
 
+static int names_folder(const struct ablate_words *words) {
+    for (size_t i = 0; i < words->count; i++)
+        if (strstr(words->words[i], "{dir}") != NULL) return 1;
+    return 0;
+}
+
+/* Notes a command that is not told where to write: all of its runs would fail, or be one. */
+static enum status look_for_folder(struct making *making) {
+    for (int i = 0; i < 2; i++) {
+        char *line;
+        if (names_folder(&making->lines[i].words) || names_folder(&making->lines[i].variables))
+            continue;
+        TRY(arena_format(making->arena, &line,
+                         "# {dir} stands nowhere in %s: it is the folder that a run writes to, and "
+                         "what is read lies there\n",
+                         i == 0 ? "--good" : "--bad"));
+        TRY(ablate_put_text(&making->notes, line));
+    }
+    return STATUS_OK;
+}
+
 enum status ablate_two_write(const struct ablate_two *two, struct arena *arena, char **out_text) {
     struct making *making;
     struct ablate_pen environment = {.arena = arena};
@@ -517,5 +538,6 @@ enum status ablate_two_write(const struct ablate_two *two, struct arena *arena, 
     TRY(compare_lines(making));
     if (making->factor_count == 0)
         FAIL(STATUS_INPUT, "ablate: --good and --bad do not differ in any word, variable or leaf");
+    TRY(look_for_folder(making));
     return write_all(making, two, &environment, out_text);
 }
